@@ -78,8 +78,11 @@ type Gate struct {
 // New returns an open gate.
 func New(cfg Config) *Gate {
 	g := &Gate{
-		slots: cfg.Slots, free: cfg.Slots, most: max(1, cfg.Slots-1), deadline: cfg.Deadline, organizations: make(map[string]*organization),
-		waiters: sync.Pool{New: func() any { return &waiter{verdict: make(chan Slot, 1), timer: time.NewTimer(time.Hour)} }},
+		slots: cfg.Slots, free: cfg.Slots, most: max(1, cfg.Slots-1), deadline: cfg.Deadline,
+		organizations: make(map[string]*organization),
+		waiters: sync.Pool{New: func() any {
+			return &waiter{verdict: make(chan Slot, 1), timer: time.NewTimer(time.Hour)}
+		}},
 	}
 	g.metrics = newMetrics(cfg.Metrics, g)
 	return g

@@ -11,10 +11,12 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer, g *Gate) *metrics {
 	rejected := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "writ_admission_rejected_total", Help: "Requests refused for overload, after their credential was accepted and before anything else.",
+		Name: "writ_admission_rejected_total",
+		Help: "Requests refused for overload, after their credential was accepted and before anything else.",
 	}, []string{"reason"})
 	held := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "writ_admission_slot_seconds_total", Help: "Time that slots were held, by kind of work: decide, or manage for documents and history.",
+		Name: "writ_admission_slot_seconds_total",
+		Help: "Time that slots were held, by kind of work: decide, or manage for documents and history.",
 	}, []string{"work"})
 	m := &metrics{
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -24,7 +26,8 @@ func newMetrics(reg prometheus.Registerer, g *Gate) *metrics {
 			NativeHistogramBucketFactor:    1.1,
 			NativeHistogramMaxBucketNumber: 160,
 		}),
-		held: [...]prometheus.Counter{Deciding: held.WithLabelValues("decide"), Managing: held.WithLabelValues("manage")},
+		held: [...]prometheus.Counter{Deciding: held.WithLabelValues("decide"),
+			Managing: held.WithLabelValues("manage")},
 	}
 	for v, reason := range map[Verdict]string{QueueFull: "queue_full", QueueDeadline: "queue_deadline"} {
 		m.rejected[v] = rejected.WithLabelValues(reason)
@@ -37,7 +40,8 @@ func newMetrics(reg prometheus.Registerer, g *Gate) *metrics {
 		})
 	}
 	reg.MustRegister(rejected, held, m.wait,
-		gauge("writ_admission_in_flight", "Requests that hold a slot; there are as many slots as processors.", g.working),
+		gauge("writ_admission_in_flight", "Requests that hold a slot; there are as many slots as processors.",
+			g.working),
 		gauge("writ_admission_waiting", "Requests that wait for a slot.", func() int { return g.waiting }))
 	return m
 }

@@ -39,7 +39,8 @@ func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
 	r.slot.Leave() // the rest is waiting
 	err = s.docs.PutAgent(r.ctx, r.who.org, a, plan.Agents)
 	if errors.Is(err, storage.ErrConflict) && in.ExternalID != nil {
-		return response{}, invalid("externalId", "is the id of another agent, or differs from one only in case, width or the like")
+		return response{},
+			invalid("externalId", "is the id of another agent, or differs from one only in case, width or the like")
 	}
 	if err != nil {
 		return response{}, fmt.Errorf("storing an agent: %w", err)

@@ -70,7 +70,8 @@ func (s *Server) approvalAt(a *approval.Approval, at time.Time) *approvalBody {
 	b := &approvalBody{
 		ApprovalID: r.DecisionID, Status: a.Status(at), HeldAt: r.DecidedAt, ExpiresAt: s.approvals.ExpiresAt(a),
 		IntentID: r.IntentID, IntentDigest: r.IntentDigest, PolicyID: r.PolicyID, AgentID: r.AgentID,
-		ActionType: r.ActionType, Resource: r.Resource, Cost: r.Cost, MetadataKeys: r.MetadataKeys, Findings: findingsOf(a),
+		ActionType: r.ActionType, Resource: r.Resource, Cost: r.Cost, MetadataKeys: r.MetadataKeys,
+		Findings: findingsOf(a),
 	}
 	if a.Details != nil && len(a.Details.Values) > 0 {
 		b.Metadata = a.Details.Values
@@ -241,13 +242,18 @@ func (s *Server) judgeApproval(r *request, in *rulingBody) (response, error) {
 func approvalProblem(err error) *problem {
 	switch {
 	case errors.Is(err, approval.ErrSelf):
-		return &problem{Status: http.StatusForbidden, Code: codeApprovalSelf, Detail: "The credential that asked, and the keys of its family, can't decide about it: another must. What an operator asked for another operator decides."}
+		return &problem{Status: http.StatusForbidden, Code: codeApprovalSelf,
+			Detail: "The credential that asked, and the keys of its family, can't decide about it: another must. " +
+				"What an operator asked for another operator decides."}
 	case errors.Is(err, approval.ErrDecided):
-		return &problem{Status: http.StatusConflict, Code: codeApprovalDecided, Detail: "The approval was decided otherwise, or was used. Look it up to see how."}
+		return &problem{Status: http.StatusConflict, Code: codeApprovalDecided,
+			Detail: "The approval was decided otherwise, or was used. Look it up to see how."}
 	case errors.Is(err, approval.ErrExpired):
-		return &problem{Status: http.StatusConflict, Code: codeApprovalExpired, Detail: "The approval has expired. Ask for the action with a new intent_id."}
+		return &problem{Status: http.StatusConflict, Code: codeApprovalExpired,
+			Detail: "The approval has expired. Ask for the action with a new intent_id."}
 	case errors.Is(err, approval.ErrPending):
-		return &problem{Status: http.StatusConflict, Code: codeApprovalPending, Detail: "The approval is pending: there is nothing to revoke. Reject it."}
+		return &problem{Status: http.StatusConflict, Code: codeApprovalPending,
+			Detail: "The approval is pending: there is nothing to revoke. Reject it."}
 	}
 	return nil
 }

@@ -94,7 +94,8 @@ func newAuth(tokens *registry.Registry, operators *operators, serviceToken strin
 		}
 		if t.AgentID != "" {
 			if who.agents, err = engine.CompileAgentPattern("agent_id", t.AgentID); err != nil {
-				return apiKey{}, fmt.Errorf("the agents of token %s: %s", t.ID, err.Error()) // the document is not the caller's
+				// the document is not the caller's
+				return apiKey{}, fmt.Errorf("the agents of token %s: %s", t.ID, err.Error())
 			}
 		}
 		return apiKey{hash: t.Hash, revoked: !t.RevokedAt.IsZero(), who: who}, nil
@@ -118,7 +119,8 @@ var errUnauthorized = refuse(problem{
 // errNoService is errUnauthorized where the service bearer is asked for.
 var errNoService = refuse(problem{
 	Status: http.StatusUnauthorized, Code: codeUnauthorized,
-	Detail: "Send Authorization: Bearer with the deployment's service token. API keys and operator tokens are not accepted here.",
+	Detail: "Send Authorization: Bearer with the deployment's service token. API keys and operator tokens are not " +
+		"accepted here.",
 })
 
 // recognize returns the principal of a request whose credential is cached and still
@@ -175,7 +177,9 @@ func insufficientScope(want scopeSet) error {
 
 // authenticate returns the principal of a request. It looks up and verifies credentials
 // that [auth.recognize] does not know.
-func (a *auth) authenticate(ctx context.Context, h *fasthttp.RequestHeader, want scopeSet, now time.Time) (principal, error) {
+func (a *auth) authenticate(
+	ctx context.Context, h *fasthttp.RequestHeader, want scopeSet, now time.Time,
+) (principal, error) {
 	token := bearer(h)
 	if len(token) == 0 {
 		a.failures.missing.Inc()

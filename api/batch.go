@@ -152,7 +152,9 @@ func within(field string, err error) error {
 
 // evaluateAll decides intents that are allowed all or none: what is wrong with
 // one is wrong with the request.
-func (s *Server) evaluateAll(r *request, intents []*engine.Intent, errs []error, approvals map[string]string) (response, error) {
+func (s *Server) evaluateAll(
+	r *request, intents []*engine.Intent, errs []error, approvals map[string]string,
+) (response, error) {
 	var bad fieldErrors
 	seen := make(map[string]int, len(intents))
 	requests := make([]decision.Request, len(intents))
@@ -166,7 +168,8 @@ func (s *Server) evaluateAll(r *request, intents []*engine.Intent, errs []error,
 			return response{}, errs[i]
 		}
 		if first, twice := seen[in.IntentID]; twice {
-			bad.add(intentField(i)+".intent_id", "is that of "+intentField(first)+", too: in a batch of all each intent needs one of its own")
+			bad.add(intentField(i)+".intent_id", "is that of "+intentField(first)+
+				", too: in a batch of all each intent needs one of its own")
 			continue
 		}
 		seen[in.IntentID] = i
@@ -199,12 +202,15 @@ func aboutItem(err error) error {
 
 // evaluateEach decides each intent by itself. Where the service failed for all of
 // them, as in an overload, that is the answer.
-func (s *Server) evaluateEach(r *request, intents []*engine.Intent, errs []error, approvals map[string]string) (response, error) {
+func (s *Server) evaluateEach(
+	r *request, intents []*engine.Intent, errs []error, approvals map[string]string,
+) (response, error) {
 	outs := make([]ledger.Outcome, len(intents))
 	requests, at := make([]decision.Request, 0, len(intents)), make([]int, 0, len(intents))
 	for i, in := range intents {
 		if outs[i].Err = errs[i]; errs[i] == nil {
-			requests, at = append(requests, decision.Request{Intent: in, ApprovalID: approvals[in.IntentID]}), append(at, i)
+			requests, at = append(requests, decision.Request{Intent: in, ApprovalID: approvals[in.IntentID]}),
+				append(at, i)
 		}
 	}
 	decided := s.decisions.Decide(r.ctx, r.caller(), requests)
@@ -257,7 +263,9 @@ func (s *Server) itemProblem(r *request, err error) []byte {
 	}
 	text, err := json.Marshal(p)
 	if err != nil {
-		return []byte(`{"type":"urn:writ:problem:internal","title":"Internal","status":500,"code":"internal","ok":false}`)
+		return []byte(
+			`{"type":"urn:writ:problem:internal","title":"Internal","status":500,"code":"internal","ok":false}`,
+		)
 	}
 	return text
 }

@@ -99,7 +99,8 @@ func (s *Server) checkout(r *request, in *checkoutBody) (response, error) {
 	var bad *engine.InvalidError
 	if errors.As(checkPlan(r, in), &bad) {
 		return response{}, refuse(problem{
-			Status: http.StatusBadRequest, Code: codeInvalidPlan, Detail: "There is no such plan to buy.", Errors: bad.Fields,
+			Status: http.StatusBadRequest, Code: codeInvalidPlan, Detail: "There is no such plan to buy.",
+			Errors: bad.Fields,
 		})
 	}
 	if s.cfg.Billing == nil {
@@ -144,7 +145,8 @@ func (s *Server) billingWebhook(r *request) (response, error) {
 }
 
 func errNoBilling() error {
-	return refuse(problem{Status: http.StatusBadRequest, Code: codeNoBilling, Detail: "This deployment does not sell plans."})
+	return refuse(problem{Status: http.StatusBadRequest, Code: codeNoBilling,
+		Detail: "This deployment does not sell plans."})
 }
 
 // billingRefusal is an error of Billing that the caller is told.

@@ -173,7 +173,8 @@ func isPlain(s string) bool {
 	for i := range len(s) {
 		switch b := s[i]; {
 		case b >= 'a' && b <= 'z', b >= '0' && b <= '9', b >= 'A' && b <= 'Z', b == '/':
-		case i > 0 && (b == '-' || b == ':' || b == '.' || b == '_' || b == '%' || b == '*' || b == ' ' && i < len(s)-1):
+		case i > 0 &&
+			(b == '-' || b == ':' || b == '.' || b == '_' || b == '%' || b == '*' || b == ' ' && i < len(s)-1):
 		default:
 			return false
 		}

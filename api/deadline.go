@@ -57,7 +57,8 @@ func (d *lazyDeadlines) applyReadDeadline(c net.Conn) error {
 
 // stand sets a deadline, unless the one that stands will do.
 func stand(standing *atomic.Int64, asked int64, set func(time.Time) error) error {
-	if late := standing.Load() - asked; asked == 0 && late == 0 || asked > 0 && 0 <= late && late <= int64(windowWidth) {
+	if late := standing.Load() - asked; asked == 0 && late == 0 || asked > 0 && 0 <= late &&
+		late <= int64(windowWidth) {
 		return nil
 	}
 	var t time.Time

@@ -38,9 +38,11 @@ func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 	case http.StatusRequestTimeout:
 		p.Code, p.Detail = codeRequestTimeout, "The request did not arrive in time."
 	case http.StatusRequestEntityTooLarge:
-		p.Code, p.Detail = codeBodyTooLarge, fmt.Sprintf("The body is too large: send at most %d bytes.", s.cfg.Limits.Body)
+		p.Code, p.Detail = codeBodyTooLarge,
+			fmt.Sprintf("The body is too large: send at most %d bytes.", s.cfg.Limits.Body)
 	case http.StatusRequestHeaderFieldsTooLarge:
-		p.Code, p.Detail = codeHeaderTooLarge, fmt.Sprintf("The request's headers are too large: send at most %d bytes.", s.cfg.Limits.Header)
+		p.Code, p.Detail = codeHeaderTooLarge,
+			fmt.Sprintf("The request's headers are too large: send at most %d bytes.", s.cfg.Limits.Header)
 	case http.StatusInternalServerError:
 		p = problemOf(err)
 	default:

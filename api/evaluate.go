@@ -58,7 +58,8 @@ func (in *evaluateBody) validate(scopes scopeSet, tagged func(text string) bool)
 // tags refuses identities that could be taken for what the history writes for a
 // secret in another's.
 func (f *fieldErrors) tags(in *engine.Intent, tagged func(text string) bool) {
-	const problem = "must not hold text such as [email-address:ABCDEFGHIJKLMNOP], which is how the history writes what it hides"
+	const problem = "must not hold text such as [email-address:ABCDEFGHIJKLMNOP], which is how the history writes " +
+		"what it hides"
 	if tagged(in.AgentID) {
 		f.add("intent.agent_id", problem)
 	}
@@ -169,7 +170,8 @@ func appendReceipt(dst []byte, r *receipt.Receipt) []byte {
 func denial(out ledger.Outcome) error {
 	p := problem{
 		Status: http.StatusForbidden, Code: codePolicyViolation, Detail: "The policy does not allow this.",
-		DecisionID: out.Record.DecisionID, Reasons: out.Record.Reasons, AuditDigest: out.Record.AuditDigest, Receipt: &out.Record.Receipt,
+		DecisionID: out.Record.DecisionID, Reasons: out.Record.Reasons, AuditDigest: out.Record.AuditDigest,
+		Receipt:  &out.Record.Receipt,
 		replayed: out.Replayed,
 	}
 	for _, reason := range out.Record.Reasons {

@@ -47,7 +47,8 @@ func (s *Server) exportAuthorizations(r *request) (response, error) {
 			Detail: "Too many exports are under way. Try again when one has ended.", retryAfter: 5,
 		})
 	}
-	e := &export{s: s, org: r.who.org, end: end, filter: f, name: "authorizations-" + r.now.UTC().Format(time.DateOnly) + ".csv"}
+	e := &export{s: s, org: r.who.org, end: end, filter: f, name: "authorizations-" +
+		r.now.UTC().Format(time.DateOnly) + ".csv"}
 	begun := false
 	defer func() {
 		if !begun { // it failed or panicked
@@ -136,7 +137,8 @@ func (e *export) Read(p []byte) (n int, err error) {
 }
 
 func (e *export) log(err error) {
-	e.s.cfg.Log.Error("an export was cut off", slog.String("request_id", e.requestID), slog.String("error", err.Error()))
+	e.s.cfg.Log.Error("an export was cut off", slog.String("request_id", e.requestID),
+		slog.String("error", err.Error()))
 }
 
 // chunkStart is the place of a chunk's size before it.
@@ -179,7 +181,8 @@ func (e *export) page(ctx context.Context) error {
 	if len(e.rows.buf) == 0 {
 		e.rows.buf = append(e.rows.buf, chunkStart...)
 	}
-	records, next, err := e.s.cfg.Store.ListRecords(ctx, e.org, e.filter, storage.Page{Limit: exportPage, After: e.next})
+	records, next, err := e.s.cfg.Store.ListRecords(ctx, e.org, e.filter,
+		storage.Page{Limit: exportPage, After: e.next})
 	if err != nil {
 		return fmt.Errorf("exporting authorizations: %w", err)
 	}

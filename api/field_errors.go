@@ -94,8 +94,10 @@ func (f *fieldErrors) facts(metadata map[string]string, scopes scopeSet) {
 				f.add("intent.metadata."+key, "is a fact, which takes the scope "+scopeFactsAssert.String()+" to send")
 			}
 		case readsAsFact(key):
-			f.add("intent.metadata", fmt.Sprintf("has the key %s, which reads as a fact and is none: write %s as it is or begin the key otherwise",
-				strconv.QuoteToASCII(key), engine.FactPrefix))
+			f.add("intent.metadata",
+				fmt.Sprintf("has the key %s, which reads as a fact and is none: write %s as it is or begin the key "+
+					"otherwise",
+					strconv.QuoteToASCII(key), engine.FactPrefix))
 		}
 	}
 }
@@ -104,7 +106,9 @@ func (f *fieldErrors) facts(metadata map[string]string, scopes scopeSet) {
 // invisible characters.
 func readsAsFact(key string) bool {
 	key = strings.TrimSpace(key)
-	if len(key) >= len(engine.FactPrefix) && !strings.ContainsFunc(key, func(r rune) bool { return r >= utf8.RuneSelf }) {
+	if len(key) >= len(engine.FactPrefix) && !strings.ContainsFunc(key, func(r rune) bool {
+		return r >= utf8.RuneSelf
+	}) {
 		return strings.EqualFold(key[:len(engine.FactPrefix)], engine.FactPrefix)
 	}
 	folded := visible(engine.FoldID(visible(key)))

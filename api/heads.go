@@ -78,7 +78,9 @@ func (s *Server) chains(r *request, from [16]byte) (tips []receipt.Chain, err er
 
 // chainHeads returns the last heads before end, at most limit, the newest first, and
 // the sequence of the first that it looked at. An end of 0 is that of what is listed.
-func (s *Server) chainHeads(r *request, tip receipt.Chain, end uint64, limit int) (heads []receipt.SignedHead, from uint64, err error) {
+func (s *Server) chainHeads(
+	r *request, tip receipt.Chain, end uint64, limit int,
+) (heads []receipt.SignedHead, from uint64, err error) {
 	until := r.now.Add(-headAge).UnixMilli()
 	if end == 0 {
 		if end, err = s.firstYounger(r, tip, until); err != nil {
@@ -121,7 +123,8 @@ func parseHeadCursor(cursor string) (c headCursor, err error) {
 	}
 	chain, end, _ := strings.Cut(cursor, ".")
 	c.end, err = strconv.ParseUint(end, 10, 63)
-	if n, hexErr := hex.Decode(c.chain[:], []byte(chain[:min(len(chain), 32)])); err != nil || hexErr != nil || n != len(c.chain) ||
+	if n, hexErr := hex.Decode(c.chain[:], []byte(chain[:min(len(chain), 32)])); err != nil || hexErr != nil ||
+		n != len(c.chain) ||
 		c.end == 1 || c.String() != cursor {
 		return headCursor{}, storage.ErrBadCursor
 	}

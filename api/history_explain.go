@@ -23,8 +23,10 @@ type explained struct {
 // Why a row is not explained.
 const (
 	changedSince = "the policy, the rules or the agent have changed since"
-	partOfIntent = "the history does not keep all of the intent: a value of the metadata, a part of the resource or what looks like a secret is left out"
-	moreThanThat = "the decision rests on more than the policy, its rules and the agent: a batch, an approval or an external core"
+	partOfIntent = "the history does not keep all of the intent: a value of the metadata, a part of the resource or " +
+		"what looks like a secret is left out"
+	moreThanThat = "the decision rests on more than the policy, its rules and the agent: a batch, an approval or an " +
+		"external core"
 )
 
 func wantsExplanation(q query) (bool, error) {
@@ -82,5 +84,7 @@ func explanationOf(t *engine.Trace) *engine.Explanation {
 
 // found reports whether a code is among the reasons of a row.
 func found(r *storage.Record, code engine.Code) bool {
-	return slices.ContainsFunc(r.Reasons, func(reason string) bool { return strings.HasPrefix(reason, string(code)+":") })
+	return slices.ContainsFunc(r.Reasons, func(reason string) bool {
+		return strings.HasPrefix(reason, string(code)+":")
+	})
 }

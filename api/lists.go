@@ -102,7 +102,8 @@ func (s *Server) deleteList(r *request) (response, error) {
 // missingList says of a rule that looks in a list which is not there what to do.
 func missingList(err error) error {
 	if missing := (*registry.MissingListError)(nil); errors.As(err, &missing) {
-		return invalid("condition", "looks in the list %q, which does not exist: make it with PUT %s%s first", missing.Name, listsPath, missing.Name)
+		return invalid("condition", "looks in the list %q, which does not exist: make it with PUT %s%s first",
+			missing.Name, listsPath, missing.Name)
 	}
 	return err
 }

@@ -29,19 +29,25 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		duration: telemetry.HistogramVec("writ_http_request_duration_seconds",
-			"Time from a request's first byte being handled to its answer being ready, by route template.", []string{"route", "method", "status"},
+			"Time from a request's first byte being handled to its answer being ready, by route template.",
+			[]string{"route", "method", "status"},
 			.0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, .5, 2.5, 10),
-		problems:     telemetry.CounterVec("writ_http_problems_total", "Answers that are a problem document, by its code.", "code"),
-		authFailures: telemetry.CounterVec("writ_auth_failures_total", "Requests refused for their credential.", "reason"),
+		problems: telemetry.CounterVec("writ_http_problems_total",
+			"Answers that are a problem document, by its code.", "code"),
+		authFailures: telemetry.CounterVec("writ_auth_failures_total", "Requests refused for their credential.",
+			"reason"),
 		compile: telemetry.HistogramVec("writ_compile_duration_seconds",
 			"Time to compile a policy version or an organization's rules for evaluation.", []string{"kind"},
 			1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, .1, .5, 2.5),
-		panics:     telemetry.Counter("writ_http_panics_total", "Requests whose handler panicked."),
-		turnedAway: telemetry.Counter("writ_http_connections_refused_total", "Connections closed at once because their address had too many."),
-		unapproved: telemetry.Counter("writ_unapproved_actions_total", "Actions recorded as executed though the decision had not allowed them."),
+		panics: telemetry.Counter("writ_http_panics_total", "Requests whose handler panicked."),
+		turnedAway: telemetry.Counter("writ_http_connections_refused_total",
+			"Connections closed at once because their address had too many."),
+		unapproved: telemetry.Counter("writ_unapproved_actions_total",
+			"Actions recorded as executed though the decision had not allowed them."),
 	}
 	reg.MustRegister(m.duration, m.problems, m.authFailures, m.compile, m.panics, m.turnedAway, m.unapproved)
-	responses := telemetry.CounterVec("writ_http_responses_total", "Requests answered, by the class of the status.", "status")
+	responses := telemetry.CounterVec("writ_http_responses_total", "Requests answered, by the class of the status.",
+		"status")
 	reg.MustRegister(responses)
 	for class, name := range classes {
 		if name != "" {
@@ -70,10 +76,12 @@ func (s *Server) gauges() []prometheus.Collector {
 			defer cancel()
 			return number(s.ready(ctx) == nil)
 		}),
-		telemetry.GaugeFunc("writ_freshness_seconds", "Age of the last proof that no change by another replica was missed; 0 where there is none.",
+		telemetry.GaugeFunc("writ_freshness_seconds",
+			"Age of the last proof that no change by another replica was missed; 0 where there is none.",
 			func() float64 { return s.cfg.Store.FreshFor().Seconds() }),
 		telemetry.GaugeFunc("writ_leads",
-			"1 while this replica does the work that all replicas share: retention, and signing of changes. Otherwise 0.",
+			"1 while this replica does the work that all replicas share: retention, and signing of changes. "+
+				"Otherwise 0.",
 			func() float64 { return number(s.cfg.Store.Leads()) }),
 	}
 }
@@ -145,7 +153,8 @@ func newCacheCollector(sets *engine.Sets, a *auth, p *plans) *cacheCollector {
 
 // Describe implements prometheus.Collector.
 func (c *cacheCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.gets, c.loads, c.loadErrors, c.loadSeconds, c.evictions, c.bytes, c.entries} {
+	for _, d := range []*prometheus.Desc{c.gets, c.loads, c.loadErrors, c.loadSeconds, c.evictions, c.bytes,
+		c.entries} {
 		ch <- d
 	}
 }

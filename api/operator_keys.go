@@ -46,7 +46,9 @@ type operatorKeys struct {
 
 // newOperatorKeys reads source, a path or an http(s) URL, for the first time. A file
 // that cannot be read is an error; a URL may come up later than we do.
-func newOperatorKeys(ctx context.Context, alg, source string, client *http.Client, now func() time.Time, log *slog.Logger) (*operatorKeys, error) {
+func newOperatorKeys(
+	ctx context.Context, alg, source string, client *http.Client, now func() time.Time, log *slog.Logger,
+) (*operatorKeys, error) {
 	j := &operatorKeys{alg: alg, now: now, log: log, kick: make(chan struct{}, 1)}
 	j.set.Store(&keySet{})
 	remote := strings.HasPrefix(source, "https://") || strings.HasPrefix(source, "http://")

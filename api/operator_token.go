@@ -101,7 +101,8 @@ func (o *operators) verify(ctx context.Context, token string) (principal, error)
 // users choose further claims must not let them choose org_id or exp.
 func (o *operators) claims(ctx context.Context, token string) (claims operatorClaims, err error) {
 	var header []byte
-	for _, part := range slices.Backward(strings.Split(token, ".")) { // the library also takes padding and the other alphabet
+	// the library also takes padding and the other alphabet
+	for _, part := range slices.Backward(strings.Split(token, ".")) {
 		if header, err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil {
 			return claims, err
 		}

@@ -76,7 +76,8 @@ func (s *Server) versionConflict(r *request, p *engine.ActionPolicy) error {
 		return fmt.Errorf("reading the newest version: %w", err)
 	}
 	if newest.Version == p.Version {
-		return invalid("policy.version", "version %d is stored with a different content: must be greater than %d", p.Version, newest.Version)
+		return invalid("policy.version", "version %d is stored with a different content: must be greater than %d",
+			p.Version, newest.Version)
 	}
 	return invalid("policy.version", "must be greater than %d", newest.Version)
 }

@@ -138,47 +138,61 @@ func problemOf(err error) *problem {
 		p := chosen.problem
 		return &p
 	case errors.As(err, &fields):
-		return &problem{Status: http.StatusBadRequest, Code: codeInvalidRequest, Detail: "The request has invalid fields.", Errors: fields.Fields}
+		return &problem{Status: http.StatusBadRequest, Code: codeInvalidRequest,
+			Detail: "The request has invalid fields.", Errors: fields.Fields}
 	case errors.As(err, &sale):
 		return billingProblem(sale)
 	case errors.As(err, &core):
 		return &problem{
-			Status: http.StatusInternalServerError, Code: codeCoreUnavailable, retryAfter: int((core.RetryAfter() + time.Second - 1) / time.Second),
-			Detail: "The evaluation core of this deployment made no decision. Nothing was allowed.",
-			logged: false, // the core logs, at a bounded rate
+			Status: http.StatusInternalServerError, Code: codeCoreUnavailable,
+			retryAfter: int((core.RetryAfter() + time.Second - 1) / time.Second),
+			Detail:     "The evaluation core of this deployment made no decision. Nothing was allowed.",
+			logged:     false, // the core logs, at a bounded rate
 		}
 	case errors.Is(err, storage.ErrBadCursor):
 		return problemOf(invalid("cursor", "is not a cursor of this list: use the one that the previous page gave"))
 	case errors.As(err, &limit):
-		return &problem{Status: http.StatusForbidden, Code: codePlanLimit, Detail: fmt.Sprintf("Your plan allows %d %s.", limit.Limit, limit.What)}
+		return &problem{Status: http.StatusForbidden, Code: codePlanLimit,
+			Detail: fmt.Sprintf("Your plan allows %d %s.", limit.Limit, limit.What)}
 	case errors.Is(err, decision.ErrNoApproval):
 		return notFoundProblem(about("approval", err))
 	case errors.Is(err, storage.ErrNotFound):
 		return notFoundProblem(err)
 	case errors.Is(err, ledger.ErrIntentConflict):
-		return &problem{Status: http.StatusConflict, Code: codeIntentConflict, Detail: "This intent_id was used before with a different body. Use a new intent_id for a new intent."}
+		return &problem{Status: http.StatusConflict, Code: codeIntentConflict,
+			Detail: "This intent_id was used before with a different body. Use a new intent_id for a new intent."}
 	case errors.Is(err, ledger.ErrIntentExpired):
-		return &problem{Status: http.StatusConflict, Code: codeIntentExpired, Detail: "This intent_id was decided before, and the decision has been removed after your plan's retention. Use a new intent_id for a new intent."}
+		return &problem{Status: http.StatusConflict, Code: codeIntentExpired,
+			Detail: "This intent_id was decided before, and the decision has been removed after your plan's " +
+				"retention. Use a new intent_id for a new intent."}
 	case errors.Is(err, ledger.ErrOverloaded), errors.Is(err, ledger.ErrClosed):
-		return &problem{Status: http.StatusServiceUnavailable, Code: codeOverloaded, Detail: "Too much is waiting. Nothing was decided or stored; try again.", retryAfter: retryOverload}
+		return &problem{Status: http.StatusServiceUnavailable, Code: codeOverloaded,
+			Detail: "Too much is waiting. Nothing was decided or stored; try again.", retryAfter: retryOverload}
 	case errors.Is(err, registry.ErrStale):
-		return &problem{Status: http.StatusServiceUnavailable, Code: codeStoreUnavailable, Detail: "The store cannot be read, and what is known of it may be out of date. Nothing was allowed; try again.", retryAfter: 1, logged: true}
+		return &problem{Status: http.StatusServiceUnavailable, Code: codeStoreUnavailable,
+			Detail: "The store cannot be read, and what is known of it may be out of date. Nothing was allowed; try " +
+				"again.", retryAfter: 1, logged: true}
 	case errors.Is(err, storage.ErrImporting):
 		return &problem{
 			Status: http.StatusServiceUnavailable, Code: codeStoreUnavailable, retryAfter: 60,
-			Detail: "The import of your organization into this deployment is not finished. Nothing was stored; try again once it is.",
+			Detail: "The import of your organization into this deployment is not finished. Nothing was stored; try " +
+				"again once it is.",
 			logged: true,
 		}
 	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrUnknown):
 		return &problem{
 			Status: http.StatusServiceUnavailable, Code: codeStoreUnavailable, retryAfter: 1,
-			Detail: "The store is unavailable. Nothing was allowed; send the same request again: an intent is decided once.",
+			Detail: "The store is unavailable. Nothing was allowed; send the same request again: an intent is " +
+				"decided once.",
 			logged: !errors.Is(err, storage.ErrUnavailable), // it has told operators, once
 		}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &problem{Status: http.StatusServiceUnavailable, Code: codeTimeout, Detail: "It took too long. Send the same request again: an intent is decided once.", retryAfter: 1, logged: true}
+		return &problem{Status: http.StatusServiceUnavailable, Code: codeTimeout,
+			Detail: "It took too long. Send the same request again: an intent is decided once.", retryAfter: 1,
+			logged: true}
 	default:
-		return &problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "Something went wrong here. Nothing was allowed.", logged: true}
+		return &problem{Status: http.StatusInternalServerError, Code: codeInternal,
+			Detail: "Something went wrong here. Nothing was allowed.", logged: true}
 	}
 }
 

@@ -21,7 +21,9 @@ func writeProblem(fc *fasthttp.RequestCtx, p *problem, requestID []byte) {
 	p.complete(instance(fc), string(requestID))
 	body, err := json.Marshal(p)
 	if err != nil {
-		body = []byte(`{"type":"urn:writ:problem:internal","title":"Internal","status":500,"code":"internal","ok":false}`)
+		body = []byte(
+			`{"type":"urn:writ:problem:internal","title":"Internal","status":500,"code":"internal","ok":false}`,
+		)
 		p.Status = http.StatusInternalServerError
 	}
 	res := &fc.Response

@@ -69,7 +69,8 @@ func (l RateLimit) on() bool { return l != RateLimit{} }
 
 func (l RateLimit) check() error {
 	if l.on() && (l.Burst < 1 || l.Burst > engine.MaxSetting || !(l.Rate > 0 && l.Rate <= engine.MaxSetting)) {
-		return fmt.Errorf("a rate of %v a second and a burst of %d: want both above 0 and at most %d", l.Rate, l.Burst, engine.MaxSetting)
+		return fmt.Errorf("a rate of %v a second and a burst of %d: want both above 0 and at most %d", l.Rate, l.Burst,
+			engine.MaxSetting)
 	}
 	return nil
 }

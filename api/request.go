@@ -153,7 +153,8 @@ func (q query) timestamp(name string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return time.Time{}, invalid(name, "must be an RFC 3339 time such as 2026-11-21T10:00:00Z; a + in it is written %%2B")
+		return time.Time{},
+			invalid(name, "must be an RFC 3339 time such as 2026-11-21T10:00:00Z; a + in it is written %%2B")
 	}
 	return t, nil
 }
@@ -169,7 +170,9 @@ func (r *request) onlyPage() (storage.Page, error) {
 
 // pageOf reads a page of what an organization has, named in errors, and refuses every
 // parameter that is left.
-func pageOf[T any](r *request, what string, read func(ctx context.Context, org string, p storage.Page) ([]T, string, error)) (items []T, next string, err error) {
+func pageOf[T any](
+	r *request, what string, read func(ctx context.Context, org string, p storage.Page) ([]T, string, error),
+) (items []T, next string, err error) {
 	page, err := r.onlyPage()
 	if err != nil {
 		return nil, "", err
@@ -182,7 +185,10 @@ func pageOf[T any](r *request, what string, read func(ctx context.Context, org s
 
 // listOf makes the handler of a list of what an organization has, named in errors; show
 // returns what is shown of each.
-func listOf[T, S any](what string, read func(ctx context.Context, org string, p storage.Page) ([]T, string, error), show func(*request, T) S) handler {
+func listOf[T, S any](
+	what string, read func(ctx context.Context, org string, p storage.Page) ([]T, string, error),
+	show func(*request, T) S,
+) handler {
 	return func(r *request) (response, error) {
 		found, next, err := pageOf(r, what, read)
 		if err != nil {
@@ -197,7 +203,9 @@ func listOf[T, S any](what string, read func(ctx context.Context, org string, p 
 }
 
 // getOf makes the handler that reads what the path names, a resource of the organization.
-func getOf[T, S any](resource string, read func(ctx context.Context, org, id string) (T, error), show func(*request, T) S) handler {
+func getOf[T, S any](
+	resource string, read func(ctx context.Context, org, id string) (T, error), show func(*request, T) S,
+) handler {
 	return func(r *request) (response, error) {
 		if err := r.query.done(); err != nil {
 			return response{}, err

@@ -85,7 +85,9 @@ func (s *Server) routes() []route {
 		get("/v1/authorizations/:decisionId", scopeHistoryRead, s.authorization, owned),
 		get("/v1/ledger/heads", scopeHistoryRead, s.listHeads),
 		get("/v1/changes", scopeHistoryRead, s.listChanges),
-		post("/v1/actions/record", scopeActionsRecord, checked(s.recordAction, func(_ *request, in *actionBody) error { return in.validate() })),
+		post("/v1/actions/record", scopeActionsRecord, checked(s.recordAction, func(_ *request, in *actionBody) error {
+			return in.validate()
+		})),
 
 		get("/v1/webhooks", operatorOnly, listOf("webhooks", s.docs.ListWebhooks, summarizeWebhook)),
 		post("/v1/webhooks", operatorOnly, checked(s.createWebhook, s.checkWebhook), stored),

@@ -14,7 +14,8 @@ import (
 )
 
 // refuseSecrets returns nil if neither name, the one under which the JSON document body is
-// stored (empty: the body has it), nor a string of that looks like a secret, or an error that names each field that does and the kind found. A
+// stored (empty: the body has it), nor a string of that looks like a secret, or an error that names each
+// field that does and the kind found. A
 // document is stored as it was written, so a secret in it can't be replaced.
 // Strings that are JSON documents themselves, as a rule's condition is, are
 // searched like the rest. What is no JSON is left to the decoder.
@@ -104,7 +105,8 @@ func (s *secretSearch) text(name, text string) {
 }
 
 func looksSecret(kind string) string {
-	return fmt.Sprintf("looks like a secret (%s): secrets are never stored, so leave it out or refer to it by name", kind)
+	return fmt.Sprintf("looks like a secret (%s): secrets are never stored, so leave it out or refer to it by name",
+		kind)
 }
 
 // named returns the name that the path gives what the body is stored as, empty where the body

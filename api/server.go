@@ -97,7 +97,8 @@ func New(cfg Config) (*Server, error) {
 	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
 	s.plans = newPlans(s.docs, cfg.Plans)
 	if s.approvals, err = approval.New(approval.Config{
-		Ledger: cfg.Ledger, Store: cfg.Store, Scrub: cfg.Scrub, TTL: cfg.Approvals.TTL, Detail: cfg.Approvals.Detail, Log: cfg.Log, Metrics: cfg.Registry,
+		Ledger: cfg.Ledger, Store: cfg.Store, Scrub: cfg.Scrub, TTL: cfg.Approvals.TTL, Detail: cfg.Approvals.Detail,
+		Log: cfg.Log, Metrics: cfg.Registry,
 	}); err != nil {
 		giveUp()
 		return nil, fmt.Errorf("configuring the server: %w", err)
@@ -105,8 +106,9 @@ func New(cfg Config) (*Server, error) {
 	s.decisions = decision.New(decision.Config{
 		History: cfg.Store, Windows: cfg.Store.Windows(), Spellings: cfg.Scrub.Spellings,
 		Sets: cfg.Sets, Ledger: cfg.Ledger, Plan: s.plans.of, Plans: slices.Sorted(maps.Keys(cfg.Plans)),
-		Core: cfg.Core, Verifier: cfg.Verifier, Scrub: cfg.Scrub.Text, Approvals: s.approvals, RequireRegistered: cfg.RequireRegisteredAgents,
-		Now: cfg.Now, Metrics: cfg.Registry,
+		Core: cfg.Core, Verifier: cfg.Verifier, Scrub: cfg.Scrub.Text, Approvals: s.approvals,
+		RequireRegistered: cfg.RequireRegisteredAgents,
+		Now:               cfg.Now, Metrics: cfg.Registry,
 	})
 	cfg.Registry.MustRegister(append(s.gauges(), newCacheCollector(cfg.Sets, s.auth, s.plans))...)
 	cfg.Sets.OnCompile(func(kind engine.CompiledKind, took time.Duration) {

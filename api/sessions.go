@@ -46,7 +46,10 @@ func (s *Server) createSession(r *request, in *sessionRequest) (response, error)
 	case errors.As(err, &full):
 		return response{}, refuse(problem{
 			Status: http.StatusForbidden, Code: codePlanLimit,
-			Detail: fmt.Sprintf("There are %d sessions that have not been swept yet: let some expire, which are swept a day later.", full.Limit),
+			Detail: fmt.Sprintf(
+				"There are %d sessions that have not been swept yet: let some expire, which are swept a day later.",
+				full.Limit,
+			),
 		})
 	case err != nil:
 		return response{}, fmt.Errorf("storing a session: %w", err)
@@ -58,13 +61,15 @@ func (s *Server) createSession(r *request, in *sessionRequest) (response, error)
 func newSession(r *request, in *sessionRequest) (*engine.Session, error) {
 	session := &engine.Session{
 		ID: uuid.Must(uuid.NewV7()).String(), PolicyID: strings.ToLower(in.PolicyID), AgentID: in.AgentID,
-		AllowedActionTypes: in.AllowedActionTypes, AllowedResourcePatterns: in.AllowedResourcePatterns, MaxCostMinor: in.MaxCostMinor,
-		Status: engine.SessionActive, CreatedAt: r.stamp(),
+		AllowedActionTypes: in.AllowedActionTypes, AllowedResourcePatterns: in.AllowedResourcePatterns,
+		MaxCostMinor: in.MaxCostMinor,
+		Status:       engine.SessionActive, CreatedAt: r.stamp(),
 	}
 	var bad fieldErrors
 	bad.merge(session.Validate())
 	if in.TTL < 1 || in.TTL > engine.MaxSessionSeconds {
-		bad.add("ttl", fmt.Sprintf("is required: want how many seconds the session lasts, from 1 to %d", engine.MaxSessionSeconds))
+		bad.add("ttl",
+			fmt.Sprintf("is required: want how many seconds the session lasts, from 1 to %d", engine.MaxSessionSeconds))
 	}
 	session.ExpiresAt = session.CreatedAt.Add(time.Duration(in.TTL) * time.Second)
 	return session, bad.err()

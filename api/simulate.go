@@ -84,8 +84,9 @@ func (s *Server) simulate(r *request, in *simulateBody) (response, error) {
 // simulatedInput loads what in leaves out.
 func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, error) {
 	input := &engine.Input{
-		Intent: in.Intent, RequireRegistered: s.cfg.RequireRegisteredAgents, Usage: engine.Usage{Exceeded: in.UsageExceeded},
-		Turn: &r.slot, Trace: &engine.Trace{},
+		Intent: in.Intent, RequireRegistered: s.cfg.RequireRegisteredAgents,
+		Usage: engine.Usage{Exceeded: in.UsageExceeded},
+		Turn:  &r.slot, Trace: &engine.Trace{},
 	}
 	set(&input.RequireRegistered, in.RequireRegistered)
 	var err error
@@ -174,7 +175,8 @@ func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors
 		return nil
 	}
 	var rules []*engine.CompiledRule
-	room := s.cfg.Sets.RulesRoom() / 4 // some thousands by default, or a hundred in Rego: they are compiled for it alone
+	// some thousands by default, or a hundred in Rego: they are compiled for it alone
+	room := s.cfg.Sets.RulesRoom() / 4
 	size, wrong := 0, 0
 	for i := range in.Rules {
 		if r.ctx.Err() != nil {
@@ -191,7 +193,11 @@ func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors
 		}
 		rules = append(rules, compiled)
 		if size += compiled.Size(); size > room {
-			bad.add("rules", fmt.Sprintf("take more than %v MiB once they are compiled: write them shorter, or fewer of them in Rego", float64(room)/(1<<20)))
+			bad.add("rules",
+				fmt.Sprintf(
+					"take more than %v MiB once they are compiled: write them shorter, or fewer of them in Rego",
+					float64(room)/(1<<20),
+				))
 			return nil
 		}
 	}
@@ -205,5 +211,6 @@ func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors
 
 func (in *simulatedRule) rule() engine.Rule {
 	body := ruleBody{in.Name, in.Description, in.Condition, in.Action, in.Priority, in.IsActive}
-	return body.apply(engine.Rule{ID: in.ID, Priority: engine.DefaultPriority, IsActive: true, CreatedAt: in.CreatedAt}, in.UpdatedAt)
+	return body.apply(engine.Rule{ID: in.ID, Priority: engine.DefaultPriority, IsActive: true, CreatedAt: in.CreatedAt},
+		in.UpdatedAt)
 }

@@ -31,7 +31,8 @@ var web embed.FS
 const (
 	strictPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-	viewerPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
+	viewerPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+		"connect-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
@@ -54,7 +55,8 @@ var loadSite = sync.OnceValues(func() (*site, error) {
 	if s.yaml, s.json, err = openAPI(); err != nil {
 		return nil, err
 	}
-	for page, to := range map[string]*document{"landing.html": &s.landing, "openapi.html": &s.viewer, "docs.html": &s.reference} {
+	for page, to := range map[string]*document{"landing.html": &s.landing, "openapi.html": &s.viewer,
+		"docs.html": &s.reference} {
 		if *to, err = webFile(page); err != nil {
 			return nil, err
 		}
@@ -123,7 +125,8 @@ type document struct {
 
 func newDocument(contentType string, data []byte) document {
 	sum := sha256.Sum256(data)
-	return document{contentType: contentType, bytes: data, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+	return document{contentType: contentType, bytes: data, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) +
+		`"`}
 }
 
 // writeDocument sends d, or 304 where the caller has it already, and returns

@@ -38,14 +38,20 @@ type throttle struct {
 }
 
 func newThrottle(l RateLimits, reg prometheus.Registerer) *throttle {
-	refused := telemetry.CounterVec("writ_rate_limited_total", "Requests refused with a 429, by the limit that they met.", "limit")
+	refused := telemetry.CounterVec("writ_rate_limited_total",
+		"Requests refused with a 429, by the limit that they met.", "limit")
 	reg.MustRegister(refused)
 	return &throttle{
-		credential: newLimiter[credential](l.Credential, "credential", "Too many requests with this credential.", refused, reg),
-		evaluate:   newLimiter[credential](l.Evaluate, "evaluate", "Too many evaluations with this credential. Nothing was decided.", refused, reg),
-		changes:    newLimiter[string](l.Changes, "changes", "This organization has changed too much in a short time. Nothing was changed; what stops or removes something is never limited.", refused, reg),
-		address:    newLimiter[address](l.Address, "address", "Too many requests from this address without a credential known to be good.", refused, reg),
-		proxies:    l.TrustedProxies,
+		credential: newLimiter[credential](l.Credential, "credential", "Too many requests with this credential.",
+			refused, reg),
+		evaluate: newLimiter[credential](l.Evaluate, "evaluate",
+			"Too many evaluations with this credential. Nothing was decided.", refused, reg),
+		changes: newLimiter[string](l.Changes, "changes",
+			"This organization has changed too much in a short time. Nothing was changed; what stops or removes "+
+				"something is never limited.", refused, reg),
+		address: newLimiter[address](l.Address, "address",
+			"Too many requests from this address without a credential known to be good.", refused, reg),
+		proxies: l.TrustedProxies,
 	}
 }
 
@@ -106,7 +112,9 @@ type level struct {
 	wait int // seconds until one request is left, at least 1
 }
 
-func newLimiter[K comparable](l RateLimit, name, detail string, refused *prometheus.CounterVec, reg prometheus.Registerer) *limiter[K] {
+func newLimiter[K comparable](
+	l RateLimit, name, detail string, refused *prometheus.CounterVec, reg prometheus.Registerer,
+) *limiter[K] {
 	lim := &limiter[K]{name: name, detail: detail, refused: refused.WithLabelValues(name), seed: maphash.MakeSeed()}
 	if l.on() {
 		lim.interval = time.Duration(float64(time.Second) / l.Rate)

@@ -110,7 +110,8 @@ func (in *tokenBody) validate(now, latest time.Time) (scopeSet, error) {
 	case in.ExpiresAt.UTC().Year() > 9999: // its offset may hide it
 		bad.add("expiresAt", "must be before the year 10000 in UTC")
 	case !latest.IsZero() && in.ExpiresAt.After(latest):
-		bad.add("expiresAt", "must not be after "+latest.Format(time.RFC3339Nano)+", when the key that makes it expires")
+		bad.add("expiresAt", "must not be after "+latest.Format(time.RFC3339Nano)+
+			", when the key that makes it expires")
 	}
 	if in.AgentID != nil {
 		_, err := engine.CompileAgentPattern("agent_id", *in.AgentID)

@@ -22,7 +22,8 @@ import (
 
 // credentialParams are the names of query parameters for credentials. Dashes count as
 // underscores.
-const credentialParams = " access_token token api_key apikey auth_token authorization bearer client_secret id_token jwt refresh_token secret "
+const credentialParams = " access_token token api_key apikey auth_token authorization bearer client_secret id_token " +
+	"jwt refresh_token secret "
 
 // carriesCredential reports whether a request has a credential in its URL. Only paths
 // with a parameter, and unknown paths, can hold one.
@@ -112,7 +113,8 @@ func base64URLRun(b string) int {
 func refuseURL(fc *fasthttp.RequestCtx, guarded bool) error {
 	p := problem{
 		Status: http.StatusBadRequest, Code: codeCredentialInURL,
-		Detail: "There is a credential in the URL, where logs and browsers keep it. Revoke it, and send the new one as Authorization: Bearer.",
+		Detail: "There is a credential in the URL, where logs and browsers keep it. Revoke it, and send the new one " +
+			"as Authorization: Bearer.",
 	}
 	if guarded && len(fc.Request.Header.Peek(fiber.HeaderAuthorization)) == 0 {
 		p.Status = http.StatusUnauthorized

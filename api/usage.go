@@ -115,7 +115,8 @@ func recommend(m planMeters, free engine.Plan, plans map[string]engine.Plan) *up
 	for _, meter := range []struct {
 		name string
 		m    planMeter
-	}{{"evaluations", m.Evaluations}, {"agents", m.Agents}, {"policies", m.Policies}, {"rules", m.Rules}, {"tokens", m.Tokens}} {
+	}{{"evaluations", m.Evaluations}, {"agents", m.Agents}, {"policies", m.Policies}, {"rules", m.Rules},
+		{"tokens", m.Tokens}} {
 		if meter.m.near() {
 			near = append(near, meter.name)
 		}
@@ -125,8 +126,9 @@ func recommend(m planMeters, free engine.Plan, plans map[string]engine.Plan) *up
 		return nil
 	}
 	return &upgrade{
-		Plan:   next,
-		Reason: fmt.Sprintf("At least %d %% of the %s plan's limit is used: %s.", nearPercent, free.Name, strings.Join(near, ", ")),
+		Plan: next,
+		Reason: fmt.Sprintf("At least %d %% of the %s plan's limit is used: %s.", nearPercent, free.Name,
+			strings.Join(near, ", ")),
 		Meters: near,
 	}
 }
@@ -138,7 +140,8 @@ func nextPlan(free engine.Plan, plans map[string]engine.Plan) string {
 		if p.Evaluations <= free.Evaluations {
 			continue
 		}
-		if next.Name == "" || cmp.Or(cmp.Compare(p.Evaluations, next.Evaluations), strings.Compare(p.Name, next.Name)) < 0 {
+		if next.Name == "" ||
+			cmp.Or(cmp.Compare(p.Evaluations, next.Evaluations), strings.Compare(p.Name, next.Name)) < 0 {
 			next = p
 		}
 	}

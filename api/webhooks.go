@@ -54,7 +54,8 @@ func (s *Server) createWebhook(r *request, in *webhookBody) (response, error) {
 		return response{}, fmt.Errorf("making an id: %w", err)
 	}
 	w := &storage.Webhook{
-		ID: id.String(), URL: in.URL, Events: in.Events, CreatedAt: r.stamp(), Secrets: []storage.WebhookSecret{{Secret: webhook.NewSecret()}},
+		ID: id.String(), URL: in.URL, Events: in.Events, CreatedAt: r.stamp(),
+		Secrets: []storage.WebhookSecret{{Secret: webhook.NewSecret()}},
 	}
 	r.slot.Leave() // the rest is waiting
 	if err := s.docs.PutWebhook(r.ctx, r.who.org, w); err != nil {
@@ -112,7 +113,8 @@ type messageBody struct {
 // testWebhook sends an event to one webhook, whatever it asks for.
 func (s *Server) testWebhook(r *request, _ *struct{}) (response, error) {
 	id, err := s.docs.TellTest(r.ctx, r.who.org, r.param, storage.Event{
-		Type: storage.WebhookTest, Subject: "test/" + r.param, Fact: uuid.NewString(), At: r.stamp(), Data: map[string]any{"webhook_id": r.param},
+		Type: storage.WebhookTest, Subject: "test/" + r.param, Fact: uuid.NewString(), At: r.stamp(),
+		Data: map[string]any{"webhook_id": r.param},
 	})
 	if err != nil {
 		return response{}, about("webhook", err)
@@ -138,8 +140,9 @@ type delivery struct {
 
 func describe(d *storage.Delivery) delivery {
 	out := delivery{
-		MessageID: d.MessageID, Type: d.Type, Subject: d.Subject, Status: d.Status, CreatedAt: d.CreatedAt, Attempts: d.Attempts,
-		Answer: d.Answer, Problem: d.Problem,
+		MessageID: d.MessageID, Type: d.Type, Subject: d.Subject, Status: d.Status, CreatedAt: d.CreatedAt,
+		Attempts: d.Attempts,
+		Answer:   d.Answer, Problem: d.Problem,
 	}
 	if !d.DueAt.IsZero() {
 		out.DueAt = &d.DueAt

@@ -69,7 +69,8 @@ func (b *batch) refuse() {
 			r.Decision = engine.Deny
 			r.Findings = []engine.Finding{{
 				Code: engine.CodeBatchRefused, Outcome: engine.Deny,
-				Reason: string(engine.CodeBatchRefused) + ": another intent of the same batch was not allowed, and one is allowed only with all",
+				Reason: string(engine.CodeBatchRefused) +
+					": another intent of the same batch was not allowed, and one is allowed only with all",
 			}}
 		}
 	}

@@ -45,7 +45,8 @@ func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engi
 		return engine.Result{}, err
 	}
 	if now.Revisions.Policy != set.Revisions.Policy || now.Revisions.Rules != set.Revisions.Rules {
-		return engine.Result{}, &CoreError{errors.New("the policy or the rules changed while the core decided"), time.Second}
+		return engine.Result{},
+			&CoreError{errors.New("the policy or the rules changed while the core decided"), time.Second}
 	}
 	in.Agent = now.Agent
 	if in.Session, err = b.session(ctx, in.Intent); err != nil {

@@ -12,7 +12,9 @@ import (
 
 // Counts returns what the counters of rules come to with an intent that is decided as a
 // trial. It reserves nothing.
-func (p *Pipeline) Counts(ctx context.Context, org string, rules *engine.RuleSet, in *engine.Intent, turn condition.Turn) ([]condition.Count, error) {
+func (p *Pipeline) Counts(
+	ctx context.Context, org string, rules *engine.RuleSet, in *engine.Intent, turn condition.Turn,
+) ([]condition.Count, error) {
 	return p.counters.Trial(ctx, org, rules.Counters(), in, p.cfg.Now(), turn)
 }
 
@@ -22,7 +24,9 @@ func (p *Pipeline) Run(ctx context.Context) { p.counters.Run(ctx) }
 
 // Settle is [ledger.Ledger.Settle]. The counters of the organization's rules take it into
 // account.
-func (p *Pipeline) Settle(ctx context.Context, org, decisionID string, s storage.Settlement) (settled *storage.Record, first bool, err error) {
+func (p *Pipeline) Settle(
+	ctx context.Context, org, decisionID string, s storage.Settlement,
+) (settled *storage.Record, first bool, err error) {
 	rules, err := p.cfg.Sets.Rules(ctx, nil, org)
 	if err != nil {
 		return nil, false, fmt.Errorf("loading the rules that count: %w", err)
@@ -57,7 +61,8 @@ func (b *batch) count(ctx context.Context, set engine.Set, it *item) (err error)
 		b.input.Approval = &engine.Approval{ID: it.entry.ApprovalID, Status: string(it.status)}
 	}
 	for {
-		if it.counted, err = b.counters.Read(ctx, b.who.Organization, set.Rules.Counters(), in, at, b.who.Slot); err != nil {
+		if it.counted, err = b.counters.Read(ctx, b.who.Organization, set.Rules.Counters(), in, at,
+			b.who.Slot); err != nil {
 			return err
 		}
 		b.input.Counts = it.counted.Counts()

@@ -107,7 +107,8 @@ func (b *batch) fill(ctx context.Context, it *item, recall bool) (earlier ledger
 // decision's, and loads what it is decided by.
 func (b *batch) load(ctx context.Context, it *item) (set engine.Set, err error) {
 	in := it.entry.Intent
-	if it.entry.Reservation, err = b.cfg.Ledger.Reserve(ctx, b.who.Slot, b.who.Organization, b.plan.Evaluations); err != nil {
+	if it.entry.Reservation, err = b.cfg.Ledger.Reserve(ctx, b.who.Slot, b.who.Organization,
+		b.plan.Evaluations); err != nil {
 		return set, err
 	}
 	it.exceeded = it.entry.Reservation.Exceeded()

@@ -32,8 +32,10 @@ const sampleEvery = 16
 func newMetrics(reg prometheus.Registerer, plans []string) *metrics {
 	findings := telemetry.CounterVec("writ_findings_total", "Findings of decisions, by stable code.", "code")
 	ticks := telemetry.CounterVec("writ_meter_ticks_total",
-		"Decisions that the organizations' meters counted, by plan and by whether the plan's limit still had room.", "plan", "limit")
-	condErrors := telemetry.CounterVec("writ_rule_condition_errors_total", "Rule conditions that could not be evaluated, by cause.", "cause")
+		"Decisions that the organizations' meters counted, by plan and by whether the plan's limit still had room.",
+		"plan", "limit")
+	condErrors := telemetry.CounterVec("writ_rule_condition_errors_total",
+		"Rule conditions that could not be evaluated, by cause.", "cause")
 	m := &metrics{
 		evaluation: telemetry.Histogram("writ_evaluation_duration_seconds",
 			"Time to evaluate an intent, without loading, compiling or committing; one evaluation in 16 is timed.",

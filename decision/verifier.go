@@ -56,7 +56,8 @@ func NewVerifier(sets *engine.Sets, every uint64, log *slog.Logger, metrics prom
 	counts := telemetry.CounterVec("writ_engine_verifications_total",
 		"Decisions that were also to be made by the policy's Rego, by what came of it.", "result")
 	metrics.MustRegister(counts)
-	v := &Verifier{sets: sets, log: log, every: every, queue: make(chan *verification, maxUnverified), results: make(map[verified]prometheus.Counter)}
+	v := &Verifier{sets: sets, log: log, every: every, queue: make(chan *verification, maxUnverified),
+		results: make(map[verified]prometheus.Counter)}
 	for _, r := range []verified{verifiedSame, verifiedDiffers, verifiedError, verifiedDropped} {
 		v.results[r] = counts.WithLabelValues(string(r))
 	}
@@ -102,7 +103,8 @@ func (v *Verifier) verify(ctx context.Context, d *verification) verified {
 	switch {
 	case errors.As(err, &unprepared):
 		if unprepared.First() {
-			v.log.Warn("decisions under a policy cannot be verified: its Rego cannot be prepared", d.policy(), "problem", err)
+			v.log.Warn("decisions under a policy cannot be verified: its Rego cannot be prepared", d.policy(),
+				"problem", err)
 		}
 		return verifiedError
 	case err != nil:
@@ -123,7 +125,8 @@ func (v *Verifier) verify(ctx context.Context, d *verification) verified {
 	case d.result.ConditionErrors[condition.CauseWork] > 0:
 		return verifiedError // the engine ended conditions that Rego did not
 	}
-	v.log.Error("the engine and the policy's Rego decide differently", "decision", d.decisionID, "organization", d.organization, d.policy(),
+	v.log.Error("the engine and the policy's Rego decide differently", "decision", d.decisionID, "organization",
+		d.organization, d.policy(),
 		"engine", d.result.Decision, "engine_codes", want, "rego", decision, "rego_codes", codes)
 	return verifiedDiffers
 }

@@ -114,7 +114,8 @@ func (l *layout) afterQuotes(at Place, y *yaml.Node) Place {
 			switch {
 			case !opened:
 				opened = c == quote
-			case c == '\\' && quote == '"', c == quote && quote == '\'' && at.Column < len(line) && line[at.Column] == '\'':
+			case c == '\\' && quote == '"', c == quote && quote == '\'' && at.Column < len(line) &&
+				line[at.Column] == '\'':
 				at.Column++
 			case c == quote:
 				return Place{at.Line, at.Column + 1}
@@ -147,7 +148,8 @@ func (l *layout) afterBlock(at Place, y *yaml.Node) Place {
 		}
 		end = n + 1
 	}
-	for end <= len(l.lines) && isBlank(l.lines[end-1]) && (strings.HasSuffix(y.Value, "\n\n") || strings.TrimSpace(y.Value) == "") {
+	for end <= len(l.lines) && isBlank(l.lines[end-1]) &&
+		(strings.HasSuffix(y.Value, "\n\n") || strings.TrimSpace(y.Value) == "") {
 		end++
 	}
 	return Place{end, 1}

@@ -129,8 +129,10 @@ func (d *Document) List() (*engine.List, error) {
 		l := new(engine.List)
 		check := func() error {
 			err := l.Validate()
-			if invalid := (*engine.InvalidError)(nil); d.root.member("values") == nil && (err == nil || errors.As(err, &invalid)) {
-				bad := engine.InvalidError{Fields: []engine.FieldError{{Field: "values", Message: "is required: want a list of texts, which may be empty"}}}
+			if invalid := (*engine.InvalidError)(nil); d.root.member("values") == nil &&
+				(err == nil || errors.As(err, &invalid)) {
+				bad := engine.InvalidError{Fields: []engine.FieldError{{Field: "values",
+					Message: "is required: want a list of texts, which may be empty"}}}
 				if invalid != nil {
 					bad.Fields = append(invalid.Fields, bad.Fields...)
 				}
@@ -217,7 +219,9 @@ func (d *Document) Check(o engine.Options) (err error) {
 		_, err = d.Intent()
 	case Suite:
 		if d.root.member("tests") == nil && d.root.member("suite") == nil {
-			return d.file.refuse(d.root.at, "is neither a suite, which has tests, nor a policy, a rule, a list or an intent, whose members stand at the top of a file or of a list: leave out %s:", d.root.keys[0].name)
+			return d.file.refuse(d.root.at,
+				"is neither a suite, which has tests, nor a policy, a rule, a list or an intent, whose members "+
+					"stand at the top of a file or of a list: leave out %s:", d.root.keys[0].name)
 		}
 	default:
 		_, err = d.wire(d.Kind)

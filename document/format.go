@@ -132,7 +132,8 @@ func (f *file) arrange(page, y *yaml.Node) error {
 	}
 	k := kindOf(n)
 	for i, name := range n.keys {
-		if object := n.kids[i].object(k, name.name); object != nil && y.Content[2*i+1].Kind == yaml.ScalarNode && y.Content[2*i+1].Anchor == "" {
+		if object := n.kids[i].object(k, name.name); object != nil && y.Content[2*i+1].Kind == yaml.ScalarNode &&
+			y.Content[2*i+1].Anchor == "" {
 			y.Content[2*i+1] = keepComments(made(object, depthOf(name.name)), y.Content[2*i+1])
 		}
 	}
@@ -212,7 +213,8 @@ func writable(text string) bool {
 		return false
 	}
 	body := strings.TrimSuffix(text, "\n")
-	return !strings.Contains(text, "\n") || body != "" && strings.TrimSpace(body) == body && !strings.Contains(body, " \n") && !strings.Contains(body, "\t\n")
+	return !strings.Contains(text, "\n") || body != "" && strings.TrimSpace(body) == body &&
+		!strings.Contains(body, " \n") && !strings.Contains(body, "\t\n")
 }
 
 func (f *file) formatJSON() ([]byte, error) {
@@ -313,7 +315,8 @@ func made(n *node, depth int) *yaml.Node {
 // Times need none.
 func text(s string) *yaml.Node {
 	y := new(yaml.Node)
-	if err := yaml.Unmarshal([]byte(s), y); err == nil && len(y.Content) == 1 && y.Content[0].Tag == "!!timestamp" && y.Content[0].Value == s {
+	if err := yaml.Unmarshal([]byte(s), y); err == nil && len(y.Content) == 1 && y.Content[0].Tag == "!!timestamp" &&
+		y.Content[0].Value == s {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!timestamp", Value: s}
 	}
 	y.SetString(s)
@@ -325,7 +328,8 @@ func text(s string) *yaml.Node {
 
 // keepComments gives y the comments and the name of what it replaces.
 func keepComments(y, old *yaml.Node) *yaml.Node {
-	y.HeadComment, y.LineComment, y.FootComment, y.Anchor = old.HeadComment, old.LineComment, old.FootComment, old.Anchor
+	y.HeadComment, y.LineComment, y.FootComment, y.Anchor = old.HeadComment, old.LineComment, old.FootComment,
+		old.Anchor
 	return y
 }
 

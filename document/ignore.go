@@ -18,7 +18,9 @@ func (d *Document) Ignores(field, rule string) bool {
 		return false
 	}
 	n := d.find(field)
-	return slices.ContainsFunc([]int{n.at.Line, n.keyAt.Line}, func(line int) bool { return line > 0 && d.file.ignoresAt(line, rule) })
+	return slices.ContainsFunc([]int{n.at.Line, n.keyAt.Line}, func(line int) bool {
+		return line > 0 && d.file.ignoresAt(line, rule)
+	})
 }
 
 func (f *file) ignoresAt(line int, rule string) bool {
@@ -50,7 +52,9 @@ func BadIgnores(name string, data []byte, known []string) (bad []Problem) {
 		at := Place{i + 1, 1 + len([]rune(before))}
 		switch {
 		case m[1] == "" || !slices.Contains(known, m[1]):
-			bad = append(bad, f.problem(at, "", fmt.Sprintf("silences nothing: want the name of a warning, one of %s", strings.Join(known, ", "))))
+			bad = append(bad,
+				f.problem(at, "",
+					fmt.Sprintf("silences nothing: want the name of a warning, one of %s", strings.Join(known, ", "))))
 		case m[2] == "":
 			bad = append(bad, f.problem(at, "", "silences nothing: say the reason behind "+m[1]))
 		}

@@ -136,7 +136,8 @@ func (f *file) splice(docs []*Document, wanted []*node) ([]byte, bool) {
 	lines := bytes.SplitAfter(f.text, []byte("\n"))
 	slices.SortFunc(all, func(a, b change) int { return cmp.Or(b.at.Line-a.at.Line, b.at.Column-a.at.Column) })
 	all = slices.CompactFunc(all, func(a, b change) bool { return a.at == b.at }) // of an alias
-	for _, c := range all {                                                       // the last first, so that places stay what they are
+	// the last first, so that places stay what they are
+	for _, c := range all {
 		if c.at.Line < 1 || c.at.Line > len(lines) {
 			return nil, false
 		}
@@ -237,7 +238,7 @@ func (c change) spelled(asYAML bool, first byte) string {
 // are kept.
 func (f *file) merge(docs []*Document, wanted []*node) ([]byte, error) {
 	if !f.yaml {
-		return f.mergeJSON(docs, wanted)
+		return f.mergeJSON(wanted)
 	}
 	pages, err := yamlNodes(withMarks(f.text))
 	if err != nil {
@@ -306,7 +307,7 @@ func held(pages []*yaml.Node) (all []string) {
 }
 
 // mergeJSON writes the wanted documents in JSON, in one array if the file has one.
-func (f *file) mergeJSON(docs []*Document, wanted []*node) ([]byte, error) {
+func (f *file) mergeJSON(wanted []*node) ([]byte, error) {
 	wanted = slices.DeleteFunc(slices.Clone(wanted), func(n *node) bool { return n == nil })
 	if len(wanted) == 0 {
 		return nil, nil
@@ -339,7 +340,9 @@ func (f *file) mergeNode(y *yaml.Node, k Kind, n *node, depth int) *yaml.Node {
 	}
 	used := make([]bool, len(y.Content))
 	for i, kid := range n.kids {
-		j := slices.IndexFunc(was.kids, func(old *node) bool { return bytes.Equal(old.sorted().json(), kid.sorted().json()) })
+		j := slices.IndexFunc(was.kids, func(old *node) bool {
+			return bytes.Equal(old.sorted().json(), kid.sorted().json())
+		})
 		if (j < 0 || used[j]) && len(n.kids) == len(y.Content) {
 			j = i
 		}

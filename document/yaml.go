@@ -78,7 +78,8 @@ func (r *yamlReader) members(n *node, y *yaml.Node) error {
 		case k.Kind != yaml.ScalarNode:
 			return r.refuse(at, "a key is a string")
 		case k.Tag == "!!merge":
-			return r.refuse(at, "merge keys (<<) are not read: write the members out, or use an alias for a whole value")
+			return r.refuse(at,
+				"merge keys (<<) are not read: write the members out, or use an alias for a whole value")
 		case n.member(k.Value) != nil:
 			return r.refuse(at, "%s is given more than once", k.Value)
 		}
@@ -125,7 +126,8 @@ func (r *yamlReader) scalar(n *node, y *yaml.Node) error {
 		n.kind, n.text = 'n', "null"
 	case "!!int", "!!float":
 		if n.kind = '0'; !number.MatchString(y.Value) {
-			return r.refuse(n.at, `%s is a number in YAML that JSON does not have: write it in decimal digits, or in quotes if it is text`, y.Value)
+			return r.refuse(n.at,
+				`%s is a number in YAML that JSON does not have: write it in decimal digits, or in quotes if it is text`, y.Value)
 		}
 	default:
 		return r.refuse(n.at, "the tag %s is not read", y.Tag)

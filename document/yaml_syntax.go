@@ -30,7 +30,8 @@ func (f *file) yamlSyntax(err error) error {
 	text := f.line(line)
 	column := 1 + len(text) - len(strings.TrimLeft(text, " "))
 	if strings.HasSuffix(m[2], "expected key") {
-		return f.refuse(Place{line, column}, "is not valid YAML: this line is not indented like those above, or one above is not closed (%s)", m[2])
+		return f.refuse(Place{line, column},
+			"is not valid YAML: this line is not indented like those above, or one above is not closed (%s)", m[2])
 	}
 	return f.refuse(Place{line, column}, "is not valid YAML: %s", m[2])
 }
@@ -46,9 +47,11 @@ type slip struct {
 var slips = []slip{
 	{regexp.MustCompile(`^ *(\t)`), "lines are indented by spaces, not by tabs"},
 	{regexp.MustCompile(`^[^"#]*("(?:[^"\\]|\\.)*)$`), "the text that begins here has no closing quote"},
-	{regexp.MustCompile(`(?:: |^ *- |[\[{,] ?)([*@%` + "`" + `][^"']*)$`), "a text that begins with this character stands in quotes"},
+	{regexp.MustCompile(`(?:: |^ *- |[\[{,] ?)([*@%` + "`" + `][^"']*)$`),
+		"a text that begins with this character stands in quotes"},
 	{regexp.MustCompile(`^ *(?:- )?\w+(:[^\s/].*)$`), "a space is missing behind the colon"},
-	{regexp.MustCompile(`^ *(?:- )?[\w.]+: +[^"'{\[#|>].*?(: .*)$`), "a text with a colon and a space stands in quotes"},
+	{regexp.MustCompile(`^ *(?:- )?[\w.]+: +[^"'{\[#|>].*?(: .*)$`),
+		"a text with a colon and a space stands in quotes"},
 }
 
 // find returns the column at which a line has the slip, which counts from 1; 0: it has not.

@@ -42,7 +42,8 @@ func parseAction(doc string) (action, error) {
 	decision, ok := actionDecisions[name]
 	switch {
 	case !ok && didYouMean(name, decisionNames...) != "":
-		return action{}, inAction("/"+member, "unknown decision %q%s; %s", name, didYouMean(name, decisionNames...), actionForm)
+		return action{},
+			inAction("/"+member, "unknown decision %q%s; %s", name, didYouMean(name, decisionNames...), actionForm)
 	case !ok:
 		return action{}, inAction("/"+member, "unknown decision %q; %s", name, actionForm)
 	case utf8.RuneCountInString(d.Reason) > MaxReason:
@@ -83,7 +84,8 @@ func (d *actionDocument) said() (member, name string, err error) {
 // message: actions are short.
 func inAction(at, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
-	return &InvalidError{Fields: []FieldError{{Field: "action", Message: message, In: condition.Mistake{At: at, Message: message}}}}
+	return &InvalidError{Fields: []FieldError{{Field: "action", Message: message,
+		In: condition.Mistake{At: at, Message: message}}}}
 }
 
 // badAction reports what [Decode] found under the field "action".

@@ -69,7 +69,9 @@ type CacheStats struct {
 
 // NewCache returns an empty cache whose values, as size measures them, take at
 // most maxBytes. Load is called without locks held; its panics are errors.
-func NewCache[K comparable, V any](maxBytes int64, size func(V) int64, load func(context.Context, K) (V, error)) *Cache[K, V] {
+func NewCache[K comparable, V any](
+	maxBytes int64, size func(V) int64, load func(context.Context, K) (V, error),
+) *Cache[K, V] {
 	return &Cache[K, V]{load: load, size: size, max: maxBytes, entries: make(map[K]*entry[K, V])}
 }
 

@@ -76,7 +76,8 @@ var checkTable = [...]checkRow{
 		},
 	},
 	{
-		code: CodeAgentUnregistered, outcome: Deny, reason: string(CodeAgentUnregistered) + ": the agent is not registered",
+		code: CodeAgentUnregistered, outcome: Deny, reason: string(CodeAgentUnregistered) +
+			": the agent is not registered",
 		holds: func(_ *scope, e evaluation) bool { return !e.in.RequireRegistered || !isUnregistered(e) },
 		tree:  agentRegistered,
 	},
@@ -188,7 +189,8 @@ func Checks(p *ActionPolicy) []Check {
 	var checks []Check
 	for i := range checkTable {
 		if r := &checkTable[i]; r.set == nil || r.set(p) {
-			checks = append(checks, Check{Code: r.code, Outcome: r.outcome, Reason: r.finding(p).Reason, Holds: r.tree(p), row: r})
+			checks = append(checks,
+				Check{Code: r.code, Outcome: r.outcome, Reason: r.finding(p).Reason, Holds: r.tree(p), row: r})
 		}
 	}
 	return checks
@@ -247,5 +249,6 @@ func ofCost(holds *condition.Node) *condition.Node {
 }
 
 func costWithinCap(p *ActionPolicy) *condition.Node {
-	return ofCost(condition.Compare(condition.FieldOf(condition.CostAmount), condition.Lte, condition.Constant{Num: *p.MaxCostMinor}))
+	return ofCost(condition.Compare(condition.FieldOf(condition.CostAmount), condition.Lte,
+		condition.Constant{Num: *p.MaxCostMinor}))
 }

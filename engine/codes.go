@@ -57,12 +57,14 @@ const (
 // Codes returns every code there is, in check order.
 func Codes() []Code {
 	return []Code{
-		CodePolicyMissing, CodePolicyUnreadable, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeAgentMismatch,
+		CodePolicyMissing, CodePolicyUnreadable, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered,
+		CodeAgentMismatch,
 		CodeActionDenied, CodeActionNotAllowed, CodeResourceUnreadable, CodeResourceBlocked, CodeResourceNotAllowed,
 		CodeCostExceeded, CodeCostCurrency, CodeUsageLimit,
 		CodeSessionClosed, CodeSessionExpired, CodeSessionNotAllowed, CodeCheckError,
 		CodeRuleDeny, CodeRuleApprovalRequired, CodeRuleAllow, CodeBatchRefused, CodeCoreFinding,
-		CodeApprovalRejected, CodeApprovalExpired, CodeApprovalRevoked, CodeApprovalOutOfScope, CodeApprovalGranted, CodePolicyAllowed,
+		CodeApprovalRejected, CodeApprovalExpired, CodeApprovalRevoked, CodeApprovalOutOfScope, CodeApprovalGranted,
+		CodePolicyAllowed,
 	}
 }
 

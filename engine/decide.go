@@ -106,9 +106,10 @@ func (c *CompiledRule) ask(e *evaluation) (bool, error) {
 		return c.cond.Program.Eval(e.Frame)
 	case c.rego != nil:
 		return c.rego.Match(&RegoInput{
-			Intent: e.in.Intent, AgentID: e.in.Intent.AgentID, Agent: e.in.Agent, Policy: e.policy, Resource: e.Reading().Text,
-			Lists: e.lists,
-			Work:  &e.Work, Spent: &e.Spent,
+			Intent: e.in.Intent, AgentID: e.in.Intent.AgentID, Agent: e.in.Agent, Policy: e.policy,
+			Resource: e.Reading().Text,
+			Lists:    e.lists,
+			Work:     &e.Work, Spent: &e.Spent,
 		})
 	}
 	return false, condition.ErrBroken

@@ -161,7 +161,8 @@ func decodeError(err error, root string) error {
 	case errors.Is(err, json.ErrUnknownName):
 		message := unknownMember(semantic.JSONPointer.LastToken(), MemberNames(semantic.GoType))
 		return &InvalidError{Fields: []FieldError{{
-			Field: fieldPath(root, semantic.JSONPointer), Message: message, In: condition.Mistake{Key: true, Message: message},
+			Field: fieldPath(root, semantic.JSONPointer), Message: message,
+			In: condition.Mistake{Key: true, Message: message},
 		}}}
 	}
 	return invalid(fieldPath(root, semantic.JSONPointer), "%s", wanted(semantic))
@@ -187,7 +188,8 @@ func syntaxMessage(e *jsontext.SyntacticError) string {
 	if e.Err == nil {
 		return fmt.Sprintf("is not valid JSON (at byte %d)", e.ByteOffset)
 	}
-	return fmt.Sprintf("is not valid JSON (at byte %d): %s", e.ByteOffset, strings.TrimPrefix(e.Err.Error(), "jsontext: "))
+	return fmt.Sprintf("is not valid JSON (at byte %d): %s", e.ByteOffset,
+		strings.TrimPrefix(e.Err.Error(), "jsontext: "))
 }
 
 // wanted says what belongs in the place of what was found.

@@ -110,10 +110,12 @@ func (t *Trace) Explain() *Explanation { return t.ExplainUpTo(math.MaxInt) }
 // before them have limit bytes. Rules that are reported stay.
 func (t *Trace) ExplainUpTo(limit int) *Explanation {
 	x := &Explanation{
-		Decision: t.Result.Decision, Findings: []ExplainedFinding{}, Checks: []ExplainedCheck{}, Rules: []ExplainedRule{},
+		Decision: t.Result.Decision, Findings: []ExplainedFinding{}, Checks: []ExplainedCheck{},
+		Rules: []ExplainedRule{},
 	}
 	for _, f := range t.Result.Findings {
-		x.Findings = append(x.Findings, ExplainedFinding{f.Code, f.Outcome, f.Reason, f.RuleID, f.Outcome == x.Decision})
+		x.Findings = append(x.Findings,
+			ExplainedFinding{f.Code, f.Outcome, f.Reason, f.RuleID, f.Outcome == x.Decision})
 	}
 	if t.policy == nil {
 		return x
@@ -167,7 +169,8 @@ func explainReading(r resource.Reading) ExplainedReading {
 }
 
 func (t *Trace) explainCheck(found *Checked, c *Check) ExplainedCheck {
-	x := ExplainedCheck{Code: found.Code, Result: "pass", Holds: c.Holds.CEL(), Field: found.Field, Entries: found.Entries}
+	x := ExplainedCheck{Code: found.Code, Result: "pass", Holds: c.Holds.CEL(), Field: found.Field,
+		Entries: found.Entries}
 	switch {
 	case !found.Asked:
 		x.Result = "not_asked"

@@ -95,7 +95,8 @@ func (x *ExplainedRule) write(w io.Writer) {
 	if x.Decides {
 		decides = " (reported)"
 	}
-	result := map[string]string{"match": "matches", "no_match": "no match", "error": "error", "not_asked": "not asked"}[x.Result]
+	result := map[string]string{"match": "matches", "no_match": "no match", "error": "error",
+		"not_asked": "not asked"}[x.Result]
 	fmt.Fprintf(w, "  %-9s %4d %-17s %s%s\n       %s\n", result, x.Priority, x.Outcome, x.Name, decides,
 		strings.ReplaceAll(strings.TrimSpace(x.Condition), "\n", "\n       "))
 	if x.Error != "" {

@@ -54,7 +54,9 @@ func allMistakes(data []byte, root string, v reflect.Value, first error, checks 
 func (m *mistakes) besides(found []FieldError) {
 	refused := m.fields
 	for _, f := range found {
-		told := slices.ContainsFunc(refused, func(g FieldError) bool { return within(f.Field, g.Field) || within(g.Field, f.Field) })
+		told := slices.ContainsFunc(refused, func(g FieldError) bool {
+			return within(f.Field, g.Field) || within(g.Field, f.Field)
+		})
 		if !told && len(m.fields) < condition.MaxMistakes {
 			m.fields = append(m.fields, f)
 		}

@@ -25,8 +25,11 @@ const FreePlan = "free"
 // DefaultPlans returns the plans of a deployment that configures none, by name.
 func DefaultPlans() map[string]Plan {
 	return map[string]Plan{
-		FreePlan:   {Name: FreePlan, Evaluations: 10_000, Agents: 5, Policies: 10, Rules: 100, Tokens: 100, RetentionDays: 7},
-		"pro":      {Name: "pro", Evaluations: 1_000_000, Agents: 100, Policies: 500, Rules: 1000, Tokens: 1000, RetentionDays: 90},
-		"business": {Name: "business", Evaluations: 50_000_000, Agents: 10_000, Policies: 50_000, Rules: 10_000, Tokens: 10_000, RetentionDays: 400, CSVExport: true},
+		FreePlan: {Name: FreePlan, Evaluations: 10_000, Agents: 5, Policies: 10, Rules: 100, Tokens: 100,
+			RetentionDays: 7},
+		"pro": {Name: "pro", Evaluations: 1_000_000, Agents: 100, Policies: 500, Rules: 1000, Tokens: 1000,
+			RetentionDays: 90},
+		"business": {Name: "business", Evaluations: 50_000_000, Agents: 10_000, Policies: 50_000, Rules: 10_000,
+			Tokens: 10_000, RetentionDays: 400, CSVExport: true},
 	}
 }

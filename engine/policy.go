@@ -62,7 +62,8 @@ func (p *Policy) rows(yield func(r *checkRow) bool) {
 
 // lists returns the lists of texts of p.
 func (p *ActionPolicy) lists() [4]*[]string {
-	return [...]*[]string{&p.AllowedActionTypes, &p.DeniedActionTypes, &p.AllowedResourcePatterns, &p.BlockedResourcePatterns}
+	return [...]*[]string{&p.AllowedActionTypes, &p.DeniedActionTypes, &p.AllowedResourcePatterns,
+		&p.BlockedResourcePatterns}
 }
 
 // compileStored compiles a version that was accepted once. One that no longer
@@ -75,7 +76,8 @@ func compileStored(p *ActionPolicy) (*Policy, error) {
 	}
 	return &Policy{doc: *p, unreadable: []Finding{{
 		Code: CodePolicyUnreadable, Outcome: Deny,
-		Reason: fmt.Sprintf("%s: version %d of the policy no longer compiles: register one that does", CodePolicyUnreadable, p.Version),
+		Reason: fmt.Sprintf("%s: version %d of the policy no longer compiles: register one that does",
+			CodePolicyUnreadable, p.Version),
 	}}}, nil
 }
 
@@ -107,7 +109,7 @@ func (p *Policy) Document() *ActionPolicy { return &p.doc }
 func (p *Policy) Size() int {
 	size := int(unsafe.Sizeof(*p)) + len(p.allowed[0].Reason)
 	if p.scope != nil {
-		size += p.scope.size()
+		size += p.size()
 	}
 	for _, list := range p.doc.lists() {
 		for _, s := range *list {

@@ -133,7 +133,8 @@ func (p *problems) actionType(field, s, extra string) {
 
 func isActionType(s, extra string) bool {
 	for i := range len(s) {
-		if c := s[i]; !isAlpha(c) && !isDigit(c) && strings.IndexByte("._-:/+@", c) < 0 && strings.IndexByte(extra, c) < 0 {
+		if c := s[i]; !isAlpha(c) && !isDigit(c) && strings.IndexByte("._-:/+@", c) < 0 &&
+			strings.IndexByte(extra, c) < 0 {
 			return false
 		}
 	}

@@ -20,11 +20,14 @@ func (p *Policy) Restrict(res Result, in *Input) Result {
 	}
 	e := newEvaluation(&p.doc, in)
 	defer e.Free()
-	always := []Code{CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeUsageLimit} // writ's own, whoever decides
+	// writ's own, whoever decides
+	always := []Code{CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeUsageLimit}
 	added := false
 	findings := slices.Clone(res.Findings)
 	for r := range p.rows {
-		if !slices.Contains(always, r.code) || slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == r.code }) {
+		if !slices.Contains(always, r.code) || slices.ContainsFunc(findings, func(f Finding) bool {
+			return f.Code == r.code
+		}) {
 			continue
 		}
 		if holds, err := r.ask(p.scope, &e); err == nil && holds {

@@ -105,7 +105,8 @@ func (rs *RuleSet) byID() map[string]*CompiledRule {
 
 // with returns c as the compiled form of r, nil if their texts differ.
 func (c *CompiledRule) with(r Rule) *CompiledRule {
-	if c == nil || c.err != nil || c.rule.Condition != r.Condition || c.rule.Action != r.Action || c.rule.Name != r.Name {
+	if c == nil || c.err != nil || c.rule.Condition != r.Condition || c.rule.Action != r.Action ||
+		c.rule.Name != r.Name {
 		return nil
 	}
 	next := *c

@@ -37,7 +37,8 @@ func compileScope(p *ActionPolicy) (*scope, error) {
 	if err := errors.Join(agentErr, allowedErr, deniedErr, permittedErr, blockedErr); err != nil {
 		return nil, fmt.Errorf("compiling the checks: %w", err)
 	}
-	s := &scope{agent: *agent, allowed: *allowed, denied: *denied, permitted: *permitted, blocked: *blocked, maxCost: maxCostOf(p)}
+	s := &scope{agent: *agent, allowed: *allowed, denied: *denied, permitted: *permitted, blocked: *blocked,
+		maxCost: maxCostOf(p)}
 	glob.Pack(s.allowed.List(), s.denied.List(), &s.permitted, &s.blocked)
 	for i, list := range p.lists() {
 		s.lists[i] = slices.Clone(*list)
@@ -52,7 +53,8 @@ var scopes sync.Map
 // sharedScope returns the scope of p, which is that of all policies that say the same.
 func sharedScope(p *ActionPolicy) (*scope, error) {
 	lists := p.lists()
-	key := sha256.Sum256(fmt.Appendf(nil, "%#v %#v %#v %#v %q %d", *lists[0], *lists[1], *lists[2], *lists[3], p.AgentID, maxCostOf(p)))
+	key := sha256.Sum256(fmt.Appendf(nil, "%#v %#v %#v %#v %q %d", *lists[0], *lists[1], *lists[2], *lists[3],
+		p.AgentID, maxCostOf(p)))
 	if known, ok := scopes.Load(key); ok {
 		if s := known.(weak.Pointer[scope]).Value(); s != nil { //nolint:forcetypeassert // it has no others
 			return s, nil
@@ -77,7 +79,9 @@ func maxCostOf(p *ActionPolicy) int64 {
 
 // size returns about how many bytes s keeps on the heap.
 func (s *scope) size() int {
-	return int(unsafe.Sizeof(*s)) + s.agent.Size() + s.allowed.Size() + s.denied.Size() + s.permitted.Size() + s.blocked.Size()
+	return int(
+		unsafe.Sizeof(*s),
+	) + s.agent.Size() + s.allowed.Size() + s.denied.Size() + s.permitted.Size() + s.blocked.Size()
 }
 
 func typeAllowed(s *scope, e evaluation) bool { return s.allowed.Match(e.in.Intent.ActionType) >= 0 }

@@ -85,13 +85,17 @@ func SessionChecks(s *Session) []Check {
 		return Check{Code: code, Outcome: Deny, Reason: r.reason, Holds: tree, row: r}
 	}
 	checks := []Check{
-		check(CodeSessionClosed, fieldSessionStatus, "the session is closed", condition.Negate(isSet(condition.SessionClosed)),
+		check(CodeSessionClosed, fieldSessionStatus, "the session is closed",
+			condition.Negate(isSet(condition.SessionClosed)),
 			func(_ *scope, e evaluation) bool { return e.in.Session.doc.Status == SessionActive }),
-		check(CodeSessionExpired, fieldSessionExpiresAt, "the session has expired", condition.Negate(isSet(condition.SessionExpired)),
+		check(CodeSessionExpired, fieldSessionExpiresAt, "the session has expired",
+			condition.Negate(isSet(condition.SessionExpired)),
 			func(_ *scope, e evaluation) bool { return !e.in.Session.Expired }),
-		check(CodeSessionNotAllowed, fieldSessionAgent, "the session is another agent's", asks(condition.AgentID, condition.Eq, s.AgentID),
+		check(CodeSessionNotAllowed, fieldSessionAgent, "the session is another agent's",
+			asks(condition.AgentID, condition.Eq, s.AgentID),
 			func(_ *scope, e evaluation) bool { return e.in.Intent.AgentID == s.AgentID }),
-		check(CodeSessionNotAllowed, fieldSessionPolicy, "the session is of another policy", asks(condition.PolicyID, condition.Eq, s.PolicyID),
+		check(CodeSessionNotAllowed, fieldSessionPolicy, "the session is of another policy",
+			asks(condition.PolicyID, condition.Eq, s.PolicyID),
 			func(_ *scope, e evaluation) bool { return e.in.Intent.PolicyID == s.PolicyID }),
 	}
 	if s.AllowedActionTypes != nil {
@@ -102,7 +106,8 @@ func SessionChecks(s *Session) []Check {
 		checks = append(checks, c)
 	}
 	if len(s.AllowedResourcePatterns) > 0 {
-		c := check(CodeSessionNotAllowed, fieldSessionPatterns, "the resource matches no pattern that the session allows",
+		c := check(CodeSessionNotAllowed, fieldSessionPatterns,
+			"the resource matches no pattern that the session allows",
 			reads(resource.ForAllow, s.AllowedResourcePatterns), resourceAllowed)
 		c.row.entries = func(*ActionPolicy) []string { return s.AllowedResourcePatterns }
 		c.row.patterns = func(s *scope) *glob.List { return &s.permitted }
@@ -110,7 +115,8 @@ func SessionChecks(s *Session) []Check {
 	}
 	if s.MaxCostMinor != nil {
 		checks = append(checks, check(CodeSessionNotAllowed, fieldSessionMaxCost,
-			fmt.Sprintf("the cost is above the session's cap of %d minor units", *s.MaxCostMinor), costWithinCap(s.narrows()), costAllowed))
+			fmt.Sprintf("the cost is above the session's cap of %d minor units", *s.MaxCostMinor),
+			costWithinCap(s.narrows()), costAllowed))
 	}
 	return checks
 }
@@ -118,7 +124,8 @@ func SessionChecks(s *Session) []Check {
 // narrows returns what the session narrows, as a policy says it.
 func (s *Session) narrows() *ActionPolicy {
 	return &ActionPolicy{
-		AgentID: anyAgent, AllowedActionTypes: s.AllowedActionTypes, AllowedResourcePatterns: s.AllowedResourcePatterns, MaxCostMinor: s.MaxCostMinor,
+		AgentID: anyAgent, AllowedActionTypes: s.AllowedActionTypes, AllowedResourcePatterns: s.AllowedResourcePatterns,
+		MaxCostMinor: s.MaxCostMinor,
 	}
 }
 
@@ -164,7 +171,7 @@ func (c *CompiledSession) Size() int {
 	for _, r := range c.rows {
 		size += int(unsafe.Sizeof(r)+unsafe.Sizeof(*r)) + len(r.reason)
 	}
-	size += c.scope.size()
+	size += c.size()
 	return size
 }
 

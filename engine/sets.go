@@ -292,7 +292,8 @@ type SetsStats struct {
 
 // Stats returns the counters.
 func (s *Sets) Stats() SetsStats {
-	stats := SetsStats{Policies: s.policies.Stats(), Rules: s.rules.Stats(), Agents: s.agents.Stats(), Sessions: s.sessions.Stats()}
+	stats := SetsStats{Policies: s.policies.Stats(), Rules: s.rules.Stats(), Agents: s.agents.Stats(),
+		Sessions: s.sessions.Stats()}
 	if s.queries != nil {
 		stats.Queries = s.queries.Stats()
 	}

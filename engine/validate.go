@@ -117,7 +117,8 @@ func (p *ActionPolicy) validateFields(e *problems) {
 	case "":
 		e.add(fieldStatus, "is required: want active, suspended or revoked")
 	default:
-		e.add(fieldStatus, "want active, suspended or revoked%s", didYouMean(string(p.Status), "active", "suspended", "revoked"))
+		e.add(fieldStatus, "want active, suspended or revoked%s",
+			didYouMean(string(p.Status), "active", "suspended", "revoked"))
 	}
 	if y := p.UpdatedAt.Year(); p.UpdatedAt.IsZero() {
 		e.add("policy.updated_at", "is required: want an RFC 3339 time")

@@ -117,9 +117,10 @@ func (c *committer) recoverUnknown(ctx context.Context) error {
 	if len(c.unknown) == 0 {
 		return nil
 	}
-	existing, err := c.commit(ctx, c.unknown, func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
-		return storage.Batch{}, receipt.SignedHead{}, nil
-	})
+	existing, err := c.commit(ctx, c.unknown,
+		func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+			return storage.Batch{}, receipt.SignedHead{}, nil
+		})
 	if err != nil {
 		return fmt.Errorf("recovering from a failed commit: %w", err)
 	}
@@ -208,7 +209,9 @@ func (c *committer) try(ctx context.Context, batch []*waiter) (storage.Batch, er
 }
 
 // commit has the store append batch, with a panic of the store's as an error.
-func (c *committer) commit(ctx context.Context, batch []*waiter, seal storage.Seal) (existing storage.Batch, err error) {
+func (c *committer) commit(
+	ctx context.Context, batch []*waiter, seal storage.Seal,
+) (existing storage.Batch, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: panic: %v\n%s", storage.ErrUnknown, p, debug.Stack())
@@ -229,8 +232,9 @@ func (c *committer) commit(ctx context.Context, batch []*waiter, seal storage.Se
 		return storage.Batch{}, err
 	}
 	if len(existing.Records) != len(all.Records) || len(existing.Entries) != len(all.Entries) {
-		return storage.Batch{}, fmt.Errorf("%w: the store answered %d of %d records and %d of %d entries", storage.ErrUnknown,
-			len(existing.Records), len(all.Records), len(existing.Entries), len(all.Entries))
+		return storage.Batch{},
+			fmt.Errorf("%w: the store answered %d of %d records and %d of %d entries", storage.ErrUnknown,
+				len(existing.Records), len(all.Records), len(existing.Entries), len(all.Entries))
 	}
 	return existing, nil
 }

@@ -23,7 +23,9 @@ import (
 // storage.ErrNotFound for a decision that is not there, storage.ErrConflict where
 // another settlement stands, or what kept the store from committing it.
 // It is recorded at s.RecordedAt, or when the decision was made if that is later.
-func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.Settlement) (settled *storage.Record, first bool, err error) {
+func (l *Ledger) Settle(
+	ctx context.Context, org, decisionID string, s storage.Settlement,
+) (settled *storage.Record, first bool, err error) {
 	stored, err := l.cfg.Store.Record(ctx, org, decisionID)
 	if err != nil {
 		return nil, false, fmt.Errorf("looking up a decision: %w", err)
@@ -101,7 +103,8 @@ func (r Removal) entry() *storage.Entry {
 // the history.
 func (l *Ledger) Retain(ctx context.Context, org string, before time.Time, count storage.Expired) error {
 	id, _ := l.ids.next(l.cfg.Now())
-	r := Removal{ID: id.String(), OrganizationID: org, Before: before.Truncate(time.Millisecond), Count: int64(count.Records), Settled: int64(count.Settled)}
+	r := Removal{ID: id.String(), OrganizationID: org, Before: before.Truncate(time.Millisecond),
+		Count: int64(count.Records), Settled: int64(count.Settled)}
 	if _, err := l.append(ctx, r.entry()); err != nil {
 		return fmt.Errorf("committing a removal: %w", err)
 	}
@@ -128,7 +131,8 @@ func (c Change) Entry() *storage.Entry {
 // changeKinds are what kinds of documents are called in the chain.
 var changeKinds = map[storage.Kind]string{
 	storage.PolicyKind: "policy", storage.RuleKind: "rule", storage.AgentKind: "agent",
-	storage.TokenKind: "key", storage.SubscriptionKind: "plan", storage.ImportKind: "import", storage.ListKind: "list", storage.SessionKind: "session",
+	storage.TokenKind: "key", storage.SubscriptionKind: "plan", storage.ImportKind: "import", storage.ListKind: "list",
+	storage.SessionKind: "session",
 }
 
 // changeOf returns c as it is signed.
@@ -208,7 +212,8 @@ func parseBody[T any](e *storage.Entry, entry func(T) *storage.Entry) (T, error)
 	if err := json.Unmarshal(e.Body, &body); err != nil {
 		return body, fmt.Errorf("the body of a %s: %w", e.Kind, err)
 	}
-	if want := entry(body); want.Key != e.Key || want.OrganizationID != e.OrganizationID || !bytes.Equal(want.Body, e.Body) {
+	if want := entry(body); want.Key != e.Key || want.OrganizationID != e.OrganizationID ||
+		!bytes.Equal(want.Body, e.Body) {
 		return body, fmt.Errorf("the body of a %s is not that of its key", e.Kind)
 	}
 	return body, nil

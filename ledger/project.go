@@ -250,7 +250,8 @@ func IntentDigest(in *engine.Intent) string {
 
 // intentMembers are the members of an intent, in the order of the canonical form.
 var intentMembers = func() []condition.Member {
-	all := append(slices.Clone(condition.Members), condition.Member{ID: condition.Cost, Name: "cost"}, condition.Member{ID: condition.Metadata, Name: "metadata"})
+	all := append(slices.Clone(condition.Members), condition.Member{ID: condition.Cost, Name: "cost"},
+		condition.Member{ID: condition.Metadata, Name: "metadata"})
 	slices.SortFunc(all, func(a, b condition.Member) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }()

@@ -150,13 +150,15 @@ func (p *prover) prove(ctx context.Context, h History) (Proof, error) {
 	if err := p.documents.signLater(ctx, h); err != nil {
 		return Proof{}, err
 	}
-	if err := h.CheckIndex(ctx, storage.IndexCheck{Rows: p.found.rows, Document: p.documents.document, Meter: p.found.meter}); err != nil {
+	if err := h.CheckIndex(ctx,
+		storage.IndexCheck{Rows: p.found.rows, Document: p.documents.document, Meter: p.found.meter}); err != nil {
 		return Proof{}, err
 	}
 	if err := cmp.Or(p.found.unmetered(), p.whole(), p.verdicts.check(), p.documents.check()); err != nil {
 		return Proof{}, err
 	}
-	proof, err := p.proof(), error(nil)
+	proof := p.proof()
+	var err error
 	proof.Foreign, proof.Unfinished, err = p.imports.prove(p.documents.unfinished)
 	return proof, err
 }
@@ -183,8 +185,9 @@ type prover struct {
 // proof returns what was counted.
 func (p *prover) proof() Proof {
 	proof := Proof{
-		Heads: p.heads, Unanchored: p.unanchored(), Rows: int(p.rows.Load()), Older: int(p.older.Load()), Unlisted: int(p.unlisted.Load()),
-		Settled: int(p.settled.Load()), Changes: p.changes, Removals: p.removals, Verdicts: p.verdicts.n,
+		Heads: p.heads, Unanchored: p.unanchored(), Rows: int(p.rows.Load()), Older: int(p.older.Load()),
+		Unlisted: int(p.unlisted.Load()),
+		Settled:  int(p.settled.Load()), Changes: p.changes, Removals: p.removals, Verdicts: p.verdicts.n,
 		Removed: p.gone.n, NewestRemoved: p.gone.newest, Organizations: len(p.found.rows),
 		Waiting: p.documents.waiting, NewestWaiting: p.documents.newest,
 	}
@@ -259,7 +262,8 @@ func (p *prover) whole() error {
 	for _, of := range p.order {
 		for i, h := range of.heads {
 			if n := of.seen[i].Load(); n < h.size {
-				return p.brokenHead(of, uint64(i)+1, fmt.Errorf("it signs %d leaves, and %d are there; %d leaves are missing", h.size, n, missing))
+				return p.brokenHead(of, uint64(i)+1,
+					fmt.Errorf("it signs %d leaves, and %d are there; %d leaves are missing", h.size, n, missing))
 			}
 		}
 	}

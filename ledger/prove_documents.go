@@ -47,7 +47,8 @@ func (c *Change) name() string {
 }
 
 func (c *Change) broken(format string, args ...any) error {
-	return &storage.BreakError{OrganizationID: c.OrganizationID, Err: fmt.Errorf("%s %q: "+format, append([]any{c.Kind, c.ID}, args...)...)}
+	return &storage.BreakError{OrganizationID: c.OrganizationID,
+		Err: fmt.Errorf("%s %q: "+format, append([]any{c.Kind, c.ID}, args...)...)}
 }
 
 // changed takes a change that is signed or waits to be.
@@ -72,7 +73,8 @@ func (d *documents) signLater(ctx context.Context, h History) error {
 		}
 		for _, c := range changes {
 			if c.Revision <= after {
-				return &storage.BreakError{OrganizationID: c.Org, Err: fmt.Errorf("the change of revision %d is not in its place", c.Revision)}
+				return &storage.BreakError{OrganizationID: c.Org,
+					Err: fmt.Errorf("the change of revision %d is not in its place", c.Revision)}
 			}
 			d.waiting++
 			if d.newest, err = changeOf(&c); err != nil {
@@ -92,7 +94,8 @@ func (d *documents) document(doc storage.Document, id string) error {
 	if doc.Kind == storage.ImportKind {
 		d.unfinished = append(d.unfinished, doc.Org)
 	}
-	left, err := changeOf(&storage.Change{Revision: doc.Revision, Kind: doc.Kind, Org: doc.Org, ID: id, Digest: sha256.Sum256(doc.Value)})
+	left, err := changeOf(&storage.Change{Revision: doc.Revision, Kind: doc.Kind, Org: doc.Org, ID: id,
+		Digest: sha256.Sum256(doc.Value)})
 	d.broken = cmp.Or(d.broken, d.isAsLeft(left))
 	return err
 }

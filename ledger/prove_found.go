@@ -47,7 +47,10 @@ const partLeaves = 64
 func (p *prover) readRows(ctx context.Context, h History) error {
 	p.found.rows = make(map[string]storage.RowSums)
 	var orgs []string
-	if err := h.Organizations(ctx, func(org string) error { orgs = append(orgs, org); return nil }); err != nil || len(orgs) == 0 {
+	if err := h.Organizations(ctx, func(org string) error {
+		orgs = append(orgs, org)
+		return nil
+	}); err != nil || len(orgs) == 0 {
 		return err
 	}
 	n := min(4*runtime.GOMAXPROCS(0)/len(orgs), p.leaves/partLeaves)
@@ -123,7 +126,8 @@ func (f *found) meter(org string, m storage.Month, n int64) error {
 	if n >= want.certain && n <= want.certain+want.possible {
 		return nil
 	}
-	return &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("its meter of %d says %d, and %d decisions are of that month", m, n, want.certain)}
+	return &storage.BreakError{OrganizationID: org,
+		Err: fmt.Errorf("its meter of %d says %d, and %d decisions are of that month", m, n, want.certain)}
 }
 
 // unmetered holds that nothing is left that no meter counts.

@@ -53,7 +53,8 @@ func (p *prover) readChains(ctx context.Context, h History) error {
 			return err
 		}
 		if c.tip != end {
-			return p.brokenHead(c, end.Seq, fmt.Errorf("the chain ends there, and its heads end at head %d or with another", c.tip.Seq))
+			return p.brokenHead(c, end.Seq,
+				fmt.Errorf("the chain ends there, and its heads end at head %d or with another", c.tip.Seq))
 		}
 		c.seen = make([]atomic.Uint32, len(c.heads))
 	}
@@ -114,7 +115,8 @@ func (p *prover) verifyHeads(c *provenChain, run []receipt.SignedHead) error {
 		return err
 	}
 	for i := range run {
-		c.heads = append(c.heads, provenHead{sum: sumOf(&run[i]), root: run[i].Root, at: run[i].UnixMilli, size: run[i].Size})
+		c.heads = append(c.heads,
+			provenHead{sum: sumOf(&run[i]), root: run[i].Root, at: run[i].UnixMilli, size: run[i].Size})
 		p.leaves += int(run[i].Size)
 	}
 	c.last = run[len(run)-1]

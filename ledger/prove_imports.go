@@ -80,7 +80,9 @@ func (i *imports) entry(e *storage.Entry) error {
 }
 
 // rowLeaf is leaf for a decision or its settlement, which may be imported.
-func (p *prover) rowLeaf(r *storage.Record, in receipt.Inclusion, leaf [32]byte, settlement bool) (*provenChain, error) {
+func (p *prover) rowLeaf(
+	r *storage.Record, in receipt.Inclusion, leaf [32]byte, settlement bool,
+) (*provenChain, error) {
 	if chain, err := in.Chain(); p.cfg.Partial || err != nil || p.chains[chain] != nil {
 		return p.leaf(in, leaf)
 	}
@@ -132,22 +134,26 @@ func (i *imports) tombstone(t *storage.Tombstone, id uuid.UUID) error {
 // checkUnlisted returns an error for the first foreign row of an organization that has
 // neither an import entry nor an import under way.
 func (i *imports) checkUnlisted(ctx context.Context, h History) error {
-	orgs := slices.DeleteFunc(slices.Sorted(maps.Keys(i.orgs)), func(org string) bool { return i.orgs[org].entry != nil })
+	orgs := slices.DeleteFunc(slices.Sorted(maps.Keys(i.orgs)), func(org string) bool {
+		return i.orgs[org].entry != nil
+	})
 	if len(orgs) == 0 {
 		return nil
 	}
 	open := make(map[string]bool)
 	if err := h.View(ctx, func(r storage.Reader) error {
-		return r.Scan(storage.Query{Kind: storage.ImportKind, Every: true, Bare: true}, func(_ []byte, d storage.Document) (bool, error) {
-			open[d.Org] = true
-			return true, nil
-		})
+		return r.Scan(storage.Query{Kind: storage.ImportKind, Every: true, Bare: true},
+			func(_ []byte, d storage.Document) (bool, error) {
+				open[d.Org] = true
+				return true, nil
+			})
 	}); err != nil {
 		return err
 	}
 	for _, org := range orgs {
 		if of := i.orgs[org]; !open[org] {
-			return &storage.BreakError{OrganizationID: org, DecisionID: of.unlisted.String(), Err: fmt.Errorf("%w; no import entry is of the organization", of.unlistedErr)}
+			return &storage.BreakError{OrganizationID: org, DecisionID: of.unlisted.String(),
+				Err: fmt.Errorf("%w; no import entry is of the organization", of.unlistedErr)}
 		}
 	}
 	return nil
@@ -198,7 +204,8 @@ func (of *imported) prove(n *Foreign) error {
 	n.Removed += int(removed)
 	e := of.entry
 	if rows != e.Rows || settled != e.Settled || removed != e.Removed {
-		return fmt.Errorf("it took in %d rows, %d settlements of them and what was left of %d removed ones, and %d, %d and %d are there",
+		return fmt.Errorf("it took in %d rows, %d settlements of them and what was left of %d removed ones, and %d, "+
+			"%d and %d are there",
 			e.Rows, e.Settled, e.Removed, rows, settled, removed)
 	}
 	if rootText(forest.Root()) != e.Root {

@@ -127,7 +127,8 @@ func (a *removals) check() error {
 			return fmt.Errorf("%d rows were removed that only retention entries for %d cover", found, announced)
 		}
 		if settled > announcedSettled {
-			return fmt.Errorf("%d settlements were removed that only retention entries for %d cover", settled, announcedSettled)
+			return fmt.Errorf("%d settlements were removed that only retention entries for %d cover", settled,
+				announcedSettled)
 		}
 	}
 	return nil
@@ -151,7 +152,8 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 	}
 	for i, l := range t.Leaves {
 		if p.chains[l.Chain] == nil {
-			p.imports.add(t.OrganizationID, foreign{id: id, leaf: l.Hash, settlement: i > 0}, fmt.Errorf("its tombstone is %w", p.listed(l.Chain, l.Seq)))
+			p.imports.add(t.OrganizationID, foreign{id: id, leaf: l.Hash, settlement: i > 0},
+				fmt.Errorf("its tombstone is %w", p.listed(l.Chain, l.Seq)))
 			continue
 		}
 		if err := p.listed(l.Chain, l.Seq); err != nil {
@@ -164,7 +166,8 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 		at := headName{l.Chain, l.Seq}
 		if p.gone.trees[at] == nil {
 			h := &c.heads[l.Seq-1]
-			p.gone.trees[at] = &partialTree{root: h.root, left: int(h.size), leaves: make([][32]byte, h.size), there: make([]bool, h.size)}
+			p.gone.trees[at] = &partialTree{root: h.root, left: int(h.size), leaves: make([][32]byte, h.size),
+				there: make([]bool, h.size)}
 		}
 		if err := p.place(l); err != nil {
 			return err

@@ -51,7 +51,8 @@ func fits(r *storage.Record) error {
 	case s.AmountMinor != nil && (*s.AmountMinor < 0 || *s.AmountMinor > condition.MaxInteger):
 		return fmt.Errorf("its settlement has the amount %d", *s.AmountMinor)
 	case s.RecordedAt.Before(r.DecidedAt.Add(-storage.MaxSkew)):
-		return fmt.Errorf("it was settled at %s, before it was decided at %s", s.RecordedAt.Format(time.RFC3339), r.DecidedAt.Format(time.RFC3339))
+		return fmt.Errorf("it was settled at %s, before it was decided at %s", s.RecordedAt.Format(time.RFC3339),
+			r.DecidedAt.Format(time.RFC3339))
 	case s.Receipt == nil:
 		return errors.New("its settlement has no receipt")
 	case s.Unapproved != (s.Outcome == storage.Executed && r.Decision != engine.Allow):

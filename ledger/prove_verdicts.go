@@ -69,7 +69,9 @@ func (v *verdicts) row(r *storage.Record, own bool) error {
 			return fmt.Errorf("a verdict is on it, and it is %s", r.Decision)
 		}
 		for _, w := range []*Verdict{on.First, on.End} {
-			if w != nil && (w.IntentDigest != "" && w.IntentDigest != r.IntentDigest || w.DetailsDigest != "" && w.DetailsDigest != r.DetailsDigest) {
+			if w != nil &&
+				(w.IntentDigest != "" && w.IntentDigest != r.IntentDigest || w.DetailsDigest != "" &&
+					w.DetailsDigest != r.DetailsDigest) {
 				return fmt.Errorf("it was %s as another intent or with other details", w.Verdict)
 			}
 		}
@@ -98,7 +100,8 @@ func (v *verdicts) redeemed(r *storage.Record) error {
 	case r.Decision != engine.Allow:
 		return nil
 	case on.First.Verdict != Approved || on.End == nil || on.End.UsedBy != r.DecisionID:
-		return fmt.Errorf("it is allowed under the approval %s, which was not given or was used by another", r.ApprovalID)
+		return fmt.Errorf("it is allowed under the approval %s, which was not given or was used by another",
+			r.ApprovalID)
 	case r.DecidedAt.Before(on.First.DecidedAt.Add(-storage.MaxSkew)) || r.DecidedAt.After(on.First.ApprovedUntil):
 		return fmt.Errorf("it is allowed under the approval %s at a time for which that was not given", r.ApprovalID)
 	}
@@ -112,15 +115,18 @@ func (v *verdicts) check() error {
 	for _, d := range slices.SortedFunc(maps.Keys(v.on), byName) {
 		on := v.on[d]
 		if !on.found.Load() {
-			return &storage.BreakError{OrganizationID: d.org, DecisionID: d.id, Err: errors.New("a verdict is on it, and it is not there")}
+			return &storage.BreakError{OrganizationID: d.org, DecisionID: d.id,
+				Err: errors.New("a verdict is on it, and it is not there")}
 		}
 		if on.End != nil && (on.First == nil || on.First.Verdict != Approved) {
-			return &storage.BreakError{OrganizationID: d.org, DecisionID: d.id, Err: fmt.Errorf("its approval is %s, and it was not given", on.End.Verdict)}
+			return &storage.BreakError{OrganizationID: d.org, DecisionID: d.id,
+				Err: fmt.Errorf("its approval is %s, and it was not given", on.End.Verdict)}
 		}
 	}
 	for _, d := range slices.SortedFunc(maps.Keys(v.usedBy), byName) {
 		if !v.usedBy[d].Load() {
-			return &storage.BreakError{OrganizationID: d.org, DecisionID: d.id, Err: errors.New("it used an approval, and it is not there")}
+			return &storage.BreakError{OrganizationID: d.org, DecisionID: d.id,
+				Err: errors.New("it used an approval, and it is not there")}
 		}
 	}
 	return nil

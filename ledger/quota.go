@@ -43,7 +43,8 @@ type quotas struct {
 func newQuotas(ctx context.Context, cfg *Config) *quotas {
 	qs := &quotas{Pool: lease.NewPool(cfg.Store), byKey: make(map[quotaKey]*quota), idle: make(chan struct{})}
 	qs.Lost = func(err error) {
-		cfg.Log.WarnContext(ctx, "places in a meter could not be given back: nobody has them until this process ends", "error", err)
+		cfg.Log.WarnContext(ctx, "places in a meter could not be given back: nobody has them until this process ends",
+			"error", err)
 	}
 	ctx, qs.close = context.WithCancel(ctx)
 	go func() {
@@ -67,9 +68,10 @@ func (qs *quotas) take(ctx context.Context, turn condition.Turn, key quotaKey, r
 		qs.byKey[key] = q
 	}
 	q.inFlight++
-	part, taken := int64(key.month), false
+	part := int64(key.month)
 	r.claim, r.within, err = qs.Take(ctx, turn, q.lease, r.at, part, r.limit, 1)
-	if taken = r.within; err == nil && !taken {
+	taken := r.within
+	if err == nil && !taken {
 		r.claim, taken, err = qs.Take(ctx, turn, q.lease, r.at, part, lease.NoLimit, 1)
 	}
 	switch {

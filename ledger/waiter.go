@@ -67,7 +67,9 @@ func (w *waiter) size() int { return max(1, len(w.places)+len(w.entries)) }
 // intents or entries. existing begins with what is stored for each place and each entry,
 // nil if w's own.
 func (w *waiter) raced(existing storage.Batch) bool {
-	return w.whole && (slices.ContainsFunc(existing.Records[:len(w.places)], func(r *storage.Record) bool { return r != nil }) ||
+	return w.whole && (slices.ContainsFunc(existing.Records[:len(w.places)], func(r *storage.Record) bool {
+		return r != nil
+	}) ||
 		slices.ContainsFunc(existing.Entries[:len(w.entries)], func(e *storage.Entry) bool { return e != nil }))
 }
 

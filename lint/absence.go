@@ -17,7 +17,8 @@ func (l *linter) unguarded(i int, r *engine.CompiledRule, review condition.Revie
 		language = inRego
 	}
 	if len(review.Unguarded) > 0 {
-		does := map[engine.Decision]string{engine.Deny: "denies", engine.ApprovalRequired: "asks for approval"}[r.Outcome()]
+		does := map[engine.Decision]string{engine.Deny: "denies",
+			engine.ApprovalRequired: "asks for approval"}[r.Outcome()]
 		missing, language, then = review.Unguarded, inCEL, "that is an error, with which the rule "+does
 	}
 	for _, name := range missing {
@@ -29,12 +30,16 @@ func (l *linter) unguarded(i int, r *engine.CompiledRule, review condition.Revie
 		if isKey {
 			instead += "; or rest on a key that begins with " + engine.FactPrefix
 		}
-		l.add(i, "condition", unguardedKey, fmt.Sprintf("rests on %s, which the caller may leave out: %s", name, then), instead)
+		l.add(i, "condition", unguardedKey, fmt.Sprintf("rests on %s, which the caller may leave out: %s", name, then),
+			instead)
 	}
 }
 
 func inTree(name string) string {
-	return fmt.Sprintf(`say what absence means: %[1]s with {"$exists":true} beside it, or with {"$exists":false} in an $or`, condition.Quote(name))
+	return fmt.Sprintf(
+		`say what absence means: %[1]s with {"$exists":true} beside it, or with {"$exists":false} in an $or`,
+		condition.Quote(name),
+	)
 }
 
 func inCEL(name string) string {
@@ -79,7 +84,8 @@ func (l *linter) decidesAbsence(r *engine.CompiledRule, name string) bool {
 // and would not do so above r.
 func (l *linter) lifted(r *engine.CompiledRule, a *active, c *condition.Case) bool {
 	return slices.ContainsFunc(l.deciding[:a.place], func(b *active) bool {
-		return b.Outcome() == engine.Allow && engine.CompareDeciding(r, b.CompiledRule) < 0 && c.Decide(b.matches) != condition.False
+		return b.Outcome() == engine.Allow && engine.CompareDeciding(r, b.CompiledRule) < 0 &&
+			c.Decide(b.matches) != condition.False
 	})
 }
 
@@ -102,7 +108,8 @@ func (l *linter) lifts(a *active) {
 	if len(over) > 1 {
 		others = fmt.Sprintf(" and over %d other approvals", len(over)-1)
 	}
-	l.add(a.at, "condition", liftsUnrelated, fmt.Sprintf("wins over %s%s, with which it shares no field", l.name(over[0]), others),
+	l.add(a.at, "condition", liftsUnrelated,
+		fmt.Sprintf("wins over %s%s, with which it shares no field", l.name(over[0]), others),
 		"narrow it by what the approval asks for, or give it a lower priority")
 }
 

@@ -53,11 +53,14 @@ const (
 // Kinds returns every kind of warning, in the order of the documentation.
 func Kinds() []Kind {
 	return []Kind{
-		{unguardedKey, "a deny or an approval rests on a metadata key or a cost that the caller may leave out, and no rule says what absence means"},
+		{unguardedKey,
+			"a deny or an approval rests on a metadata key or a cost that the caller may leave out, and no rule " +
+				"says what absence means"},
 		{callerLifts, "an allow rests on metadata that is not fact.…: on the agent's own word"},
 		{liftsUnrelated, "an allow can win over an approval of lower priority with which it shares no field"},
 		{shadowed, "a rule can never decide"},
-		{unreachable, "an action type or a pattern is covered by another entry of its list, or always beaten by the block list"},
+		{unreachable,
+			"an action type or a pattern is covered by another entry of its list, or always beaten by the block list"},
 		{matchAll, "a list that blocks matches everything"},
 		{regexLike, "a glob looks like a regular expression"},
 		{emptyAllow, "allowed_action_types is empty, which allows nothing"},

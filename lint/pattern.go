@@ -12,7 +12,9 @@ import (
 )
 
 // regexSigns are what stands in regular expressions and hardly in names.
-var regexSigns = regexp.MustCompile(`^\^|^\.[*+]|\.\+|\]\+|\(\?|\([^()]*\|[^()]*\)|\\[dwsDWSb](?:[+*?{\])$.]|$)|[\w)*+}\]]\$$`)
+var regexSigns = regexp.MustCompile(
+	`^\^|^\.[*+]|\.\+|\]\+|\(\?|\([^()]*\|[^()]*\)|\\[dwsDWSb](?:[+*?{\])$.]|$)|[\w)*+}\]]\$$`,
+)
 
 // shareName is the end of a hidden share of Windows, such as \\host\C$.
 var shareName = regexp.MustCompile(`^(?:\\\\|//|[a-z]+://).*\$$`)
@@ -29,7 +31,8 @@ func regexSign(pattern string) string {
 const globInstead = `write a glob: ** for any characters, * within a segment, {a,b} for either; or {"$regex":"…"} in a rule`
 
 func looksLikeRegex(pattern, sign string) string {
-	return fmt.Sprintf("%s looks like a regular expression (%s), and is matched as a glob", condition.Quote(pattern), sign)
+	return fmt.Sprintf("%s looks like a regular expression (%s), and is matched as a glob", condition.Quote(pattern),
+		sign)
 }
 
 // foldedForms are the patterns whose case does not count where they block: addresses,

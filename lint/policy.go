@@ -112,7 +112,8 @@ func (w *warnings) matchesLittle(field string, i int, pattern string) {
 }
 
 func (w *warnings) covered(field string, i int, list []string, by int) {
-	message := fmt.Sprintf("%s is covered by %s, entry %d of the list", condition.Quote(list[i]), condition.Quote(list[by]), by)
+	message := fmt.Sprintf("%s is covered by %s, entry %d of the list", condition.Quote(list[i]),
+		condition.Quote(list[by]), by)
 	if list[i] == list[by] {
 		message = fmt.Sprintf("%s stands in the list already, as entry %d", condition.Quote(list[i]), by)
 	}
@@ -121,6 +122,7 @@ func (w *warnings) covered(field string, i int, list []string, by int) {
 
 func (w *warnings) beaten(field string, i int, entry, block string, by int, other string) {
 	w.add(at(field, i), unreachable,
-		fmt.Sprintf("%s allows nothing: %s, %s, denies all that it matches", condition.Quote(entry), at(block, by), condition.Quote(other)),
+		fmt.Sprintf("%s allows nothing: %s, %s, denies all that it matches", condition.Quote(entry), at(block, by),
+			condition.Quote(other)),
 		"remove it, or narrow the entry that denies")
 }

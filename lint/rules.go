@@ -44,7 +44,8 @@ func Lists(rules []*engine.CompiledRule, names []string) (found []Warning) {
 				found = append(found, Warning{
 					Field: at("rules", i) + ".condition", Rule: unknownList,
 					Message: fmt.Sprintf("looks in the list %s, which no document defines", condition.Quote(name)),
-					Instead: fmt.Sprintf("define it beside the rules: {name: %s, values: […]}; or correct the name", name),
+					Instead: fmt.Sprintf("define it beside the rules: {name: %s, values: […]}; or correct the name",
+						name),
 				})
 			}
 		}
@@ -100,7 +101,9 @@ func newLinter(rules []*engine.CompiledRule) *linter {
 		a.oneReading = r.AsksEachReading()
 		l.deciding = append(l.deciding, a)
 	}
-	slices.SortStableFunc(l.deciding, func(a, b *active) int { return engine.CompareDeciding(a.CompiledRule, b.CompiledRule) })
+	slices.SortStableFunc(l.deciding, func(a, b *active) int {
+		return engine.CompareDeciding(a.CompiledRule, b.CompiledRule)
+	})
 	for place, a := range l.deciding {
 		a.place = place
 		l.index.add(a)
@@ -134,8 +137,10 @@ func (l *linter) itself(i int, r *engine.CompiledRule) {
 	} else {
 		l.unguarded(i, r, review)
 		if review.ExceptsResource {
-			l.add(i, "condition", exceptsResource, "compares intent.resource for what it is not, and is asked once for each reading of the resource: "+
-				"a reading without the query, or without a slash at the end, is another text, so the rule also applies to what it excepts",
+			l.add(i, "condition", exceptsResource,
+				"compares intent.resource for what it is not, and is asked once for each reading of the resource: "+
+					"a reading without the query, or without a slash at the end, is another text, so the rule also "+
+					"applies to what it excepts",
 				`write a match object such as {"resource":{"$ne":"…"}}`)
 		}
 	}
@@ -146,7 +151,8 @@ func (l *linter) itself(i int, r *engine.CompiledRule) {
 	}
 	var unrendered *engine.InvalidError
 	if errors.As(r.Unrendered(), &unrendered) {
-		l.add(i, "condition", NoRego, fmt.Sprintf("%s: writ rego and writ test --rego cannot take the rules", unrendered.Fields[0].In.Message),
+		l.add(i, "condition", NoRego,
+			fmt.Sprintf("%s: writ rego and writ test --rego cannot take the rules", unrendered.Fields[0].In.Message),
 			"compare fields with constants, or write the condition in Rego")
 	}
 	for pattern := range condition.Patterns(r.Matches(), r.Certain()) {
@@ -161,13 +167,16 @@ func (l *linter) itself(i int, r *engine.CompiledRule) {
 func (l *linter) callerLifts(i int, review condition.Review) {
 	var keys []string
 	for _, name := range review.Fields {
-		if key, ok := strings.CutPrefix(name, "metadata."); name == "metadata" || ok && !strings.HasPrefix(key, engine.FactPrefix) {
+		if key, ok := strings.CutPrefix(name, "metadata."); name == "metadata" || ok &&
+			!strings.HasPrefix(key, engine.FactPrefix) {
 			keys = append(keys, name)
 		}
 	}
 	if len(keys) > 0 {
-		l.add(i, "condition", callerLifts, fmt.Sprintf("allows by %s, which is the agent's own word", strings.Join(keys, " and ")),
-			"rest on the action type, the resource, the cost or the agent, or on a key that begins with "+engine.FactPrefix+", which only integrations send")
+		l.add(i, "condition", callerLifts,
+			fmt.Sprintf("allows by %s, which is the agent's own word", strings.Join(keys, " and ")),
+			"rest on the action type, the resource, the cost or the agent, or on a key that begins with "+
+				engine.FactPrefix+", which only integrations send")
 	}
 }
 
@@ -178,11 +187,13 @@ type seen struct{ ids, names, rules map[string]int }
 func (l *linter) twice(i int) {
 	r := l.rules[i].Rule()
 	if first, ok := place(l.seen.ids, r.ID, i); ok && r.ID != "" {
-		l.add(i, "id", duplicate, fmt.Sprintf("the id %s is that of %s too", condition.Quote(r.ID), l.name(first)), "give each rule an id of its own")
+		l.add(i, "id", duplicate, fmt.Sprintf("the id %s is that of %s too", condition.Quote(r.ID), l.name(first)),
+			"give each rule an id of its own")
 		return
 	}
 	if first, ok := place(l.seen.rules, l.content(i), i); ok {
-		l.add(i, "condition", duplicate, fmt.Sprintf("asks and does the same as %s, with the same priority", l.name(first)), "remove one of the two")
+		l.add(i, "condition", duplicate,
+			fmt.Sprintf("asks and does the same as %s, with the same priority", l.name(first)), "remove one of the two")
 		return
 	}
 	if first, ok := place(l.seen.names, r.Name, i); ok && cmp.Or(r.ID, l.rules[first].Rule().ID) == "" {

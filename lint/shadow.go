@@ -14,11 +14,14 @@ import (
 func (l *linter) shadow(r *active) {
 	if len(r.cases) == 0 {
 		r.shadowed = true
-		l.add(r.at, "condition", shadowed, "never decides: the condition is true of no intent", "say what can be true, or remove the rule")
+		l.add(r.at, "condition", shadowed, "never decides: the condition is true of no intent",
+			"say what can be true, or remove the rule")
 		return
 	}
 	by := l.endedBy(r)
-	if by == nil || len(l.found[r.at]) > 0 && slices.ContainsFunc(l.found[r.at], func(w Warning) bool { return w.Rule == duplicate }) {
+	if by == nil || len(l.found[r.at]) > 0 && slices.ContainsFunc(l.found[r.at], func(w Warning) bool {
+		return w.Rule == duplicate
+	}) {
 		return
 	}
 	r.shadowed = true

@@ -59,7 +59,8 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 		return nil, err
 	}
 	p.functions = newMeters(c).functions
-	return &sandboxed{source: source, question: p, lists: lists, size: compiledOverhead + compiledPerByte*len(source), timeout: DefaultTimeout, now: time.Now}, nil
+	return &sandboxed{source: source, question: p, lists: lists, size: compiledOverhead + compiledPerByte*len(source),
+		timeout: DefaultTimeout, now: time.Now}, nil
 }
 
 // packageClause finds the clause that makes a source a module. No rule's body
@@ -69,7 +70,9 @@ var packageClause = regexp.MustCompile(`^(\s|#[^\n]*\n)*package\s`)
 // parseCondition returns source as a module. Locations are those of the source.
 func parseCondition(source string) (*ast.Module, error) {
 	if len(source) > condition.MaxCondition {
-		return nil, refuse(nil, "the source is %d bytes long, at most %d are allowed", len(source), condition.MaxCondition)
+		return nil, refuse(
+			nil, "the source is %d bytes long, at most %d are allowed", len(source), condition.MaxCondition,
+		)
 	}
 	if packageClause.MatchString(source) {
 		m, err := ast.ParseModuleWithOpts("", source, parserOptions())
@@ -102,7 +105,8 @@ func checkEntry(c *ast.Compiler, m *ast.Module, ref ast.Ref) error {
 	rules := c.GetRulesExact(ref)
 	if len(rules) == 0 {
 		if len(m.Rules) > 0 {
-			return refuse(m.Rules[0].Loc(), "the module defines no %s, which is what is asked: write `%s if { … }`", entry, entry)
+			return refuse(m.Rules[0].Loc(), "the module defines no %s, which is what is asked: write `%s if { … }`",
+				entry, entry)
 		}
 		return refuse(m.Package.Loc(), "the module defines no %s: write `%s if { … }`", entry, entry)
 	}

@@ -21,7 +21,9 @@ func checkBounds(m *ast.Module) error {
 	g := growth{module: m, known: map[ast.Var]int{}}
 	for _, r := range m.Rules {
 		if n := g.rule(r.Head.Ref()[0].Value); n > maxGrowth {
-			found.Add(mistake(r.Loc(), "%v can become thousands of times larger than its input: build fewer values out of other values", r.Head.Ref()))
+			found.Add(mistake(r.Loc(),
+				"%v can become thousands of times larger than its input: build fewer values out of other values",
+				r.Head.Ref()))
 		}
 	}
 	return found.Err()
@@ -259,7 +261,8 @@ func unfit(pattern, delimiters *ast.Term) string {
 		rest = after
 	}
 	if searching > 1 {
-		return fmt.Sprintf("the pattern has %d asterisks that need a search, at most 1 is allowed: use regex.match", searching)
+		return fmt.Sprintf("the pattern has %d asterisks that need a search, at most 1 is allowed: use regex.match",
+			searching)
 	}
 	return ""
 }

@@ -15,7 +15,8 @@ import (
 func (l *lowering) checks() ([]string, error) {
 	parts := []string{membersOfInput(l.counters), readingsOfResource()}
 	var sentences strings.Builder
-	sentences.WriteString(sentence(engine.CodeCheckError, string(engine.CodeCheckError)+": the input is not what writ makes of an intent"))
+	sentences.WriteString(sentence(engine.CodeCheckError, string(engine.CodeCheckError)+
+		": the input is not what writ makes of an intent"))
 	sentences.WriteString(sentence(engine.CodeResourceUnreadable,
 		string(engine.CodeResourceUnreadable)+": the input does not say how the resource is read"))
 	asking := []string{condition.Quote(string(engine.CodeRuleApprovalRequired))}
@@ -53,8 +54,10 @@ func membersOfInput(counters []*condition.Counter) string {
 			lines = append(lines, "is_string(input.intent."+m.Name+")")
 		}
 	}
-	lines = append(lines, "metadata_read", "cost_read", "is_boolean(input.usage.exceeded)", "is_boolean(input.require_registered_agents)",
-		"is_string(input.agent.id)", `input.agent.status in {"active", "disabled", "unregistered"}`, "is_number(input.policy.version)")
+	lines = append(lines, "metadata_read", "cost_read", "is_boolean(input.usage.exceeded)",
+		"is_boolean(input.require_registered_agents)",
+		"is_string(input.agent.id)", `input.agent.status in {"active", "disabled", "unregistered"}`,
+		"is_number(input.policy.version)")
 	for _, name := range []string{"policy_id", "organization_id", "agent_id", "status"} {
 		lines = append(lines, "is_string(input.policy."+name+")")
 	}
@@ -63,7 +66,8 @@ func membersOfInput(counters []*condition.Counter) string {
 		lines = append(lines, "counters_read")
 		counted = countersOfInput(counters)
 	}
-	return finding(engine.CodeCheckError, "not input_read") + "\n\n# The input is what writ makes of an intent.\n" + ruleOf("input_read", lines) + `
+	return finding(engine.CodeCheckError, "not input_read") +
+		"\n\n# The input is what writ makes of an intent.\n" + ruleOf("input_read", lines) + `
 
 metadata_read if not "metadata" in object.keys(input.intent)
 
@@ -148,7 +152,8 @@ func check(p *engine.ActionPolicy, code engine.Code) (string, error) {
 		if len(p.AllowedActionTypes) == 0 {
 			return finding(code), nil
 		}
-		return finding(code, "not action_allowed") + "\n\n" + actions("action_allowed", "input.intent.action_type", p.AllowedActionTypes), nil
+		return finding(code, "not action_allowed") + "\n\n" +
+			actions("action_allowed", "input.intent.action_type", p.AllowedActionTypes), nil
 	case engine.CodeResourceBlocked:
 		return comments(p.BlockedResourcePatterns...) + finding(code, "resource_blocked") + "\n\n" +
 			someReading("resource_blocked", glob.Expressions(p.BlockedResourcePatterns, resource.ForBlock)), nil

@@ -53,7 +53,9 @@ func checkData(modules map[string]*ast.Module, given ...string) error {
 	for _, m := range modules {
 		ast.WalkRefs(m, func(ref ast.Ref) bool {
 			if ref.HasPrefix(ast.DefaultRootRef) && !own(ref) {
-				found.Add(mistake(ref[0].Location, "%v is not defined here: a module sees only the input and its own package, %v", ref, m.Package.Path))
+				found.Add(mistake(ref[0].Location,
+					"%v is not defined here: a module sees only the input and its own package, %v", ref,
+					m.Package.Path))
 			}
 			return false
 		})

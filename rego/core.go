@@ -83,7 +83,8 @@ func fitsCore(p *engine.ActionPolicy, earlier []*engine.ActionPolicy) error {
 			return fmt.Errorf("policy %s is given twice", p.PolicyID)
 		}
 		if other.OrganizationID != p.OrganizationID {
-			return fmt.Errorf("policies of the organizations %s and %s: rules are those of one", other.OrganizationID, p.OrganizationID)
+			return fmt.Errorf("policies of the organizations %s and %s: rules are those of one", other.OrganizationID,
+				p.OrganizationID)
 		}
 	}
 	return nil

@@ -22,7 +22,9 @@ type LineCoverage struct {
 // Coverage returns the line coverage, as OPA has it, of each active rule whose condition
 // is in Rego, where it is asked about inputs under p: of every reading of their
 // resources. An expression is covered once it is evaluated, whatever it says.
-func Coverage(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, inputs []*engine.Input) ([]LineCoverage, error) {
+func Coverage(
+	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, inputs []*engine.Input,
+) ([]LineCoverage, error) {
 	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition})
 	for _, broken := range set.Broken() {
 		return nil, fmt.Errorf("rule %s: %w", broken.RuleID, broken.Err)
@@ -42,7 +44,9 @@ func Coverage(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists
 	return all, nil
 }
 
-func coverageOf(r *engine.CompiledRule, p *engine.ActionPolicy, lists condition.Lists, inputs []*engine.Input) (LineCoverage, error) {
+func coverageOf(
+	r *engine.CompiledRule, p *engine.ActionPolicy, lists condition.Lists, inputs []*engine.Input,
+) (LineCoverage, error) {
 	source, _ := r.RegoSource()
 	module, err := parseCondition(source)
 	if err != nil {
@@ -66,7 +70,8 @@ func coverageOf(r *engine.CompiledRule, p *engine.ActionPolicy, lists condition.
 			return LineCoverage{}, err
 		}
 		for _, text := range texts {
-			asked := &engine.RegoInput{Intent: in.Intent, AgentID: in.Intent.AgentID, Agent: in.Agent, Resource: text, Policy: p, Lists: lists}
+			asked := &engine.RegoInput{Intent: in.Intent, AgentID: in.Intent.AgentID, Agent: in.Agent, Resource: text,
+				Policy: p, Lists: lists}
 			input, err := conditionInput(asked, r.Lists())
 			if err != nil {
 				return LineCoverage{}, err

@@ -102,7 +102,8 @@ func unbound(name string) string {
 	if meant := condition.Meant(name, append(members, "cost", "metadata")); meant != "" {
 		return fmt.Sprintf("%s is never bound: did you mean input.intent.%s?", name, meant)
 	}
-	return fmt.Sprintf("%[1]s is never bound: did you mean input.intent.…, or %[2]s in quotes?", name, condition.Quote(name))
+	return fmt.Sprintf("%[1]s is never bound: did you mean input.intent.…, or %[2]s in quotes?", name,
+		condition.Quote(name))
 }
 
 // syntax adds to OPA's message of a source that it cannot read what Rego writes instead.

@@ -16,16 +16,19 @@ import (
 // The names of the members of the input, which every document shares. Terms
 // are never modified.
 var (
-	keyIntent, keyAgent, keyPolicy, keyUsage = ast.StringTerm("intent"), ast.StringTerm("agent"), ast.StringTerm("policy"), ast.StringTerm("usage")
-	keyReadings, keyBlocked, keyAllowed      = ast.StringTerm("readings"), ast.StringTerm("blocked"), ast.StringTerm("allowed")
-	keyText, keyReaders, keyStops            = ast.StringTerm("text"), ast.StringTerm("readers"), ast.StringTerm("stops")
-	keyRequireRegistered, keyExceeded        = ast.StringTerm("require_registered_agents"), ast.StringTerm("exceeded")
-	keyPolicyID, keyAgentID                  = ast.StringTerm("policy_id"), ast.StringTerm("agent_id")
-	keyCost, keyAmount, keyCurrency          = ast.StringTerm("cost"), ast.StringTerm("amount_minor"), ast.StringTerm("currency")
-	keyMetadata, keyID, keyStatus            = ast.StringTerm("metadata"), ast.StringTerm("id"), ast.StringTerm("status")
-	keyCounters                              = ast.StringTerm("counters")
-	keyVersion, keyOrganizationID            = ast.StringTerm("version"), ast.StringTerm("organization_id")
-	keySession, keyClosed, keyExpired        = ast.StringTerm("session"), ast.StringTerm("closed"), ast.StringTerm("expired")
+	keyIntent, keyAgent, keyPolicy, keyUsage = ast.StringTerm("intent"), ast.StringTerm("agent"),
+		ast.StringTerm("policy"), ast.StringTerm("usage")
+	keyReadings, keyBlocked, keyAllowed = ast.StringTerm("readings"), ast.StringTerm("blocked"),
+		ast.StringTerm("allowed")
+	keyText, keyReaders, keyStops     = ast.StringTerm("text"), ast.StringTerm("readers"), ast.StringTerm("stops")
+	keyRequireRegistered, keyExceeded = ast.StringTerm("require_registered_agents"), ast.StringTerm("exceeded")
+	keyPolicyID, keyAgentID           = ast.StringTerm("policy_id"), ast.StringTerm("agent_id")
+	keyCost, keyAmount, keyCurrency   = ast.StringTerm("cost"), ast.StringTerm("amount_minor"),
+		ast.StringTerm("currency")
+	keyMetadata, keyID, keyStatus     = ast.StringTerm("metadata"), ast.StringTerm("id"), ast.StringTerm("status")
+	keyCounters                       = ast.StringTerm("counters")
+	keyVersion, keyOrganizationID     = ast.StringTerm("version"), ast.StringTerm("organization_id")
+	keySession, keyClosed, keyExpired = ast.StringTerm("session"), ast.StringTerm("closed"), ast.StringTerm("expired")
 
 	usageWithin   = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(false)))
 	usageExceeded = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(true)))

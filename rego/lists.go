@@ -39,7 +39,8 @@ func listsOf(c *ast.Compiler) ([]string, error) {
 				name, ok = ref[len(inputLists)].Value.(ast.String)
 			}
 			if err := condition.CheckListName(string(name)); !ok {
-				found.Add(mistake(ref[0].Location, `%v must name one list, such as %v.payees or %v["payees"]`, inputLists, inputLists, inputLists))
+				found.Add(mistake(ref[0].Location, `%v must name one list, such as %v.payees or %v["payees"]`,
+					inputLists, inputLists, inputLists))
 			} else if err != nil {
 				found.Add(mistake(ref[0].Location, "%v", err))
 			}

@@ -147,7 +147,8 @@ func (l *lowering) header() string {
 package %s`,
 		condition.Quote(fmt.Sprintf("Policy %s, version %d", p.PolicyID, p.Version)),
 		condition.Quote("Decides what an agent may do: every check is made, and the most restrictive finding decides."),
-		condition.Quote(p.PolicyID), p.Version, condition.Quote(p.OrganizationID), condition.Quote(string(p.Status)), l.pkg)
+		condition.Quote(p.PolicyID), p.Version, condition.Quote(p.OrganizationID), condition.Quote(string(p.Status)),
+		l.pkg)
 }
 
 // entryPoints defines what is asked of the module.

@@ -28,7 +28,8 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 		l.files = append(l.files, file)
 		l.rules = append(l.rules, head+inline([]line{
 			{text: "intent := object.union(input.intent, {\"resource\": reading.text})", param: true},
-			{text: fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": input.agent, \"policy\": %s%s}",
+			{text: fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": input.agent, "+
+				"\"policy\": %s%s}",
 				l.pkg, name, entry, conditionPolicy, inputOfLists(r.Lists())), param: true},
 		}, r.Outcome()))
 		return nil
@@ -84,7 +85,8 @@ func ruleComment(r *engine.CompiledRule) string {
 	if doc.Description != "" {
 		fmt.Fprintf(&b, "# description: %s\n", condition.Quote(doc.Description))
 	}
-	fmt.Fprintf(&b, "# custom:\n#   rule_id: %s\n#   priority: %d\n#   decision: %s\n", condition.Quote(doc.ID), doc.Priority, r.Outcome())
+	fmt.Fprintf(&b, "# custom:\n#   rule_id: %s\n#   priority: %d\n#   decision: %s\n", condition.Quote(doc.ID),
+		doc.Priority, r.Outcome())
 	return b.String()
 }
 

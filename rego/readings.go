@@ -28,9 +28,11 @@ func matches(head string, before []string, exprs []glob.Expression) []string {
 	for i, e := range exprs {
 		lines := before
 		if e.Readers != resource.All {
-			lines = append(lines[:len(lines):len(lines)], "some reader in reading.readers", "reader in "+readers(e.Readers))
+			lines = append(lines[:len(lines):len(lines)], "some reader in reading.readers", "reader in "+
+				readers(e.Readers))
 		}
-		rules[i] = ruleOf(head, append(lines[:len(lines):len(lines)], "regex.match("+anchored(e.Text)+", reading.text)"))
+		rules[i] = ruleOf(head,
+			append(lines[:len(lines):len(lines)], "regex.match("+anchored(e.Text)+", reading.text)"))
 	}
 	return rules
 }

@@ -151,7 +151,8 @@ func (w *rendering) line(n *condition.Node) line {
 		return w.quantified(n)
 	case f.Kind == condition.Size:
 		return line{text: n.Op.Rego(fmt.Sprintf("count(%s(%s))", w.itemsFunction(), ref(f)), constant(f, n.Values[0]))}
-	case (f.Kind == condition.Digits || f.Kind == condition.Decimal || f.ID == condition.CounterValue) && n.Op != condition.Exists:
+	case (f.Kind == condition.Digits || f.Kind == condition.Decimal || f.ID == condition.CounterValue) &&
+		n.Op != condition.Exists:
 		return w.call(func(name string) {
 			w.helpers = append(w.helpers, w.body(name, []line{w.line(condition.Has(f)), {leaf(n), readsParam(n)}}))
 		})
@@ -188,7 +189,8 @@ func (w *rendering) itemsFunction() string {
 	w.items = w.next()
 	parts := w.next()
 	w.helpers = append(w.helpers,
-		fmt.Sprintf("%s(text) := [item | some part in %s(text); item := trim_space(part); item != \"\"]\n", w.items, parts),
+		fmt.Sprintf("%s(text) := [item | some part in %s(text); item := trim_space(part); item != \"\"]\n", w.items,
+			parts),
 		fmt.Sprintf(`%s(text) := parts if {
 	json.is_valid(text)
 	parts := json.unmarshal(text)
@@ -272,7 +274,8 @@ func (w *rendering) resourceGlobs(n *condition.Node) line {
 // each. If glob.match does not fit, a regular expression stands for all of them.
 func (w *rendering) globs(n *condition.Node) line {
 	if expressions := searching(n); expressions != nil {
-		return line{text: fmt.Sprintf("regex.match(%s, %s)", union(n.Texts(), expressions), ref(n.Field)), param: readsParam(n)}
+		return line{text: fmt.Sprintf("regex.match(%s, %s)", union(n.Texts(), expressions), ref(n.Field)),
+			param: readsParam(n)}
 	}
 	delimiters := `["/"]`
 	if n.Op == condition.ActionGlob {
@@ -283,7 +286,8 @@ func (w *rendering) globs(n *condition.Node) line {
 		patterns = appendDistinct(patterns, condition.Quote(text))
 	}
 	match := func(pattern string) line {
-		return line{text: fmt.Sprintf("glob.match(%s, %s, %s)", pattern, delimiters, ref(n.Field)), param: readsParam(n)}
+		return line{text: fmt.Sprintf("glob.match(%s, %s, %s)", pattern, delimiters, ref(n.Field)),
+			param: readsParam(n)}
 	}
 	if len(patterns) == 1 {
 		return match(patterns[0])

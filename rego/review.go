@@ -170,7 +170,7 @@ func (r *reviewer) call(call []*ast.Term, o operand) {
 	for _, arg := range call[1:] {
 		_, plain := arg.Value.(ast.Ref)
 		r.reads(arg, func(ref ast.Ref) {
-			r.excepts = r.excepts || bool(except) && ref.HasPrefix(resourceRef)
+			r.excepts = r.excepts || except && ref.HasPrefix(resourceRef)
 			// Rego takes the operand of an equality out of a not only where it is
 			// computed: that is undefined then, whatever the not.
 			r.absent(ref, (o.need == toFail) == (o.under && equality && plain))

@@ -72,7 +72,8 @@ func (r *reviewer) misordered() (text string, err error) {
 		}
 		for i, arg := range call[1:] {
 			key, ok := metadataKey(r.resolve(arg))
-			if s, isText := call[2-i].Value.(ast.String); !ok && isText && text == "" && condition.LooksLikeNumber(string(s)) {
+			if s, isText := call[2-i].Value.(ast.String); !ok && isText && text == "" &&
+				condition.LooksLikeNumber(string(s)) {
 				text = string(s)
 			}
 			if !ok {
@@ -81,10 +82,12 @@ func (r *reviewer) misordered() (text string, err error) {
 			switch other := call[2-i].Value.(type) {
 			case ast.String:
 				if condition.LooksLikeNumber(string(other)) {
-					found.Add(mistake(arg.Location, `metadata.%s orders as text, in which "10" comes before "9": compare to_number of it with the number`, key))
+					found.Add(mistake(arg.Location,
+						`metadata.%s orders as text, in which "10" comes before "9": compare to_number of it with the number`, key))
 				}
 			case ast.Number:
-				found.Add(mistake(arg.Location, "metadata.%s is text, which Rego orders after every number: compare to_number of it", key))
+				found.Add(mistake(arg.Location,
+					"metadata.%s is text, which Rego orders after every number: compare to_number of it", key))
 			}
 		}
 	}
@@ -119,7 +122,9 @@ func (r *reviewer) unused(found *condition.Error) {
 			v, ok := side.Value.(ast.Var)
 			ref, other := e.Operand(1 - i).Value.(ast.Ref)
 			if ok && other && times[v] == 1 && !v.IsWildcard() && ref.HasPrefix(ast.InputRootRef) {
-				found.Add(mistake(side.Location, `%v is asked by nothing else, so this is true of every value: write == and text in quotes, "%v"`, v, v))
+				found.Add(mistake(side.Location,
+					`%v is asked by nothing else, so this is true of every value: write == and text in quotes, "%v"`, v,
+					v))
 			}
 		}
 		return false

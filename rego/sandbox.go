@@ -19,7 +19,8 @@ import (
 // interrupts (bits.lsh, sprintf, template strings, json.marshal, yaml.*,
 // net.cidr_expand, units.parse and units.parse_bytes, to which 1e999999 is a
 // number of a million digits) or which take quadratic time
-// (net.cidr_contains_matches, object.subset, indexof_n, graph.reachable), whole languages within the language (graphql.*,
+// (net.cidr_contains_matches, object.subset, indexof_n, graph.reachable), whole languages within the language
+// (graphql.*,
 // rego.parse_module, strings.render_template), and what has no effect here
 // (trace; print is compiled away).
 func allowed() []string {

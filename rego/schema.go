@@ -57,7 +57,8 @@ func querySchema() map[string]any {
 		"lists":                     typed("object"), // which rules in Rego are given
 		"usage":                     closed(map[string]any{"exceeded": typed("boolean")}),
 		"require_registered_agents": typed("boolean"),
-		"counters":                  map[string]any{"type": "object", "additionalProperties": map[string]any{"type": []any{"integer", "null"}}},
-		"readings":                  closed(map[string]any{"blocked": readings, "allowed": readings, "stops": typed("string")}),
+		"counters": map[string]any{"type": "object",
+			"additionalProperties": map[string]any{"type": []any{"integer", "null"}}},
+		"readings": closed(map[string]any{"blocked": readings, "allowed": readings, "stops": typed("string")}),
 	})
 }

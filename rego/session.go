@@ -27,14 +27,16 @@ const (
 // Where a member is absent or of another type it denies.
 func LowerSession(s *engine.Session) (File, error) {
 	p := &engine.ActionPolicy{
-		AllowedActionTypes: s.AllowedActionTypes, AllowedResourcePatterns: s.AllowedResourcePatterns, MaxCostMinor: s.MaxCostMinor,
+		AllowedActionTypes: s.AllowedActionTypes, AllowedResourcePatterns: s.AllowedResourcePatterns,
+		MaxCostMinor: s.MaxCostMinor,
 	}
 	parts := []string{
 		"package " + sessionPackage,
 		coded(engine.CodeSessionClosed, "not input.session.closed == false"),
 		coded(engine.CodeSessionExpired, "not input.session.expired == false"),
 		coded(engine.CodeSessionNotAllowed, "count(findings) > 0"),
-		"# What the session allows, as a policy would.\n" + finding(engine.CodeAgentMismatch, "not input.intent.agent_id == "+condition.Quote(s.AgentID)),
+		"# What the session allows, as a policy would.\n" +
+			finding(engine.CodeAgentMismatch, "not input.intent.agent_id == "+condition.Quote(s.AgentID)),
 		finding(engine.CodePolicyMissing, "not input.intent.policy_id == "+condition.Quote(s.PolicyID)),
 	}
 	var codes []engine.Code

@@ -77,7 +77,10 @@ func TestPackage(policyID string) string { return PackageName(policyID) + "_test
 //
 // An error is a [*condition.Error] where files are at fault. No results and no error
 // are returned where files have no test.
-func RunTests(ctx context.Context, p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, intents map[string]*engine.Input, files []File) ([]TestResult, error) {
+func RunTests(
+	ctx context.Context, p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists,
+	intents map[string]*engine.Input, files []File,
+) ([]TestResult, error) {
 	modules, err := testModules(p, files)
 	if err != nil {
 		return nil, err
@@ -122,7 +125,9 @@ func testModules(p *engine.ActionPolicy, files []File) (map[string]*ast.Module, 
 			return nil, refuse(ast.NewLocation(nil, f.Name, 1, 1), "the file is empty")
 		}
 		if !m.Package.Path.HasPrefix(own) {
-			return nil, refuse(m.Package.Loc(), "tests of policy %s are in package %s", p.PolicyID, TestPackage(p.PolicyID))
+			return nil, refuse(
+				m.Package.Loc(), "tests of policy %s are in package %s", p.PolicyID, TestPackage(p.PolicyID),
+			)
 		}
 		if modules[f.Name] != nil {
 			return nil, fmt.Errorf("two files are called %s", f.Name)
@@ -140,7 +145,8 @@ func checkIntents(modules map[string]*ast.Module, intents map[string]*engine.Inp
 		ast.WalkRefs(modules[file], func(ref ast.Ref) bool {
 			if ref.HasPrefix(prefix) && len(ref) > len(prefix) {
 				if name, ok := ref[len(prefix)].Value.(ast.String); ok && intents[string(name)] == nil {
-					found.Add(mistake(ref[0].Location, "there is no intent %q, only %q", string(name), slices.Sorted(maps.Keys(intents))))
+					found.Add(mistake(ref[0].Location, "there is no intent %q, only %q", string(name),
+						slices.Sorted(maps.Keys(intents))))
 				}
 			}
 			return false
@@ -187,7 +193,9 @@ func testData(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*e
 	return data, nil
 }
 
-func runTests(ctx context.Context, tests ast.Ref, modules map[string]*ast.Module, store storage.Store, traced *progress) ([]TestResult, error) {
+func runTests(
+	ctx context.Context, tests ast.Ref, modules map[string]*ast.Module, store storage.Store, traced *progress,
+) ([]TestResult, error) {
 	schemas := ast.NewSchemaSet()
 	schemas.Put(ast.SchemaRootRef, querySchema())
 	compiler := ast.NewCompiler().
@@ -196,7 +204,8 @@ func runTests(ctx context.Context, tests ast.Ref, modules map[string]*ast.Module
 		WithSchemas(schemas).
 		WithUseTypeCheckAnnotations(false).
 		WithEnablePrintStatements(true).
-		WithStageAfterID(ast.StageSetRuleTree, ast.CompilerStageDefinition{Name: "CheckDocuments", MetricName: "check_documents", Stage: checkDocuments})
+		WithStageAfterID(ast.StageSetRuleTree,
+			ast.CompilerStageDefinition{Name: "CheckDocuments", MetricName: "check_documents", Stage: checkDocuments})
 	txn, err := store.NewTransaction(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("opening the tests' data: %w", err)
@@ -239,7 +248,8 @@ func checkDocuments(c *ast.Compiler) *ast.Error {
 		ast.WalkRefs(c.Modules[name], func(ref ast.Ref) bool {
 			for _, other := range c.Modules {
 				path := other.Package.Path
-				if found == nil && ref.HasPrefix(path) && len(ref) > len(path) && ast.IsConstant(ref[len(path)].Value) &&
+				if found == nil && ref.HasPrefix(path) && len(ref) > len(path) &&
+					ast.IsConstant(ref[len(path)].Value) &&
 					!hasBelow(c, ref[:len(path)+1]) {
 					found = ast.NewError(ast.TypeErr, ref[0].Location, "%v is not defined", ref[:len(path)+1])
 				}

@@ -47,7 +47,8 @@ func (*progress) Config() topdown.TraceConfig { return topdown.TraceConfig{} }
 
 // TraceEvent implements OPA's QueryTracer.
 func (p *progress) TraceEvent(e topdown.Event) {
-	if e.Op != topdown.EvalOp || e.Location == nil || e.Location.File == "" || strings.HasPrefix(e.Location.File, loweredPrefix) {
+	if e.Op != topdown.EvalOp || e.Location == nil || e.Location.File == "" ||
+		strings.HasPrefix(e.Location.File, loweredPrefix) {
 		return
 	}
 	p.mu.Lock()
@@ -62,7 +63,9 @@ func (p *progress) last(test *ast.Rule) *ast.Expr {
 	for _, e := range slices.Backward(test.Body) {
 		for at := range p.evaluated { // the compiler makes several of one expression
 			l := e.Location
-			if at.file == l.File && (at.row == l.Row && at.col >= l.Col || at.row > l.Row && at.row <= l.Row+strings.Count(string(l.Text), "\n")) {
+			if at.file == l.File &&
+				(at.row == l.Row && at.col >= l.Col || at.row > l.Row &&
+					at.row <= l.Row+strings.Count(string(l.Text), "\n")) {
 				return e
 			}
 		}
@@ -97,7 +100,8 @@ func (p *progress) message(r *tester.Result) string {
 			e = test.Body[0] // OPA's index of rules has left it out
 		}
 		if e != nil {
-			message = fmt.Sprintf("%d:%d: not true: %s", e.Location.Row, e.Location.Col, oneLine(string(e.Location.Text)))
+			message = fmt.Sprintf("%d:%d: not true: %s", e.Location.Row, e.Location.Col,
+				oneLine(string(e.Location.Text)))
 		}
 	}
 	var cases []string

@@ -49,7 +49,9 @@ func indented(v any) ([]byte, error) {
 // Tests writes what `opa test` needs in addition to the files of [Lower]: data.json, with
 // the data that tests see ([RunTests]), and a test of each intent that compares decision
 // and codes with [engine.Evaluate]'s. Authors add to them.
-func Tests(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, intents map[string]*engine.Input) ([]File, error) {
+func Tests(
+	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, intents map[string]*engine.Input,
+) ([]File, error) {
 	policy, err := engine.CompilePolicy(p)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,8 @@ import (
 
 func patternArgument(function string) (int, bool) {
 	switch function {
-	case ast.RegexMatch.Name, ast.RegexSplit.Name, ast.RegexFind.Name, ast.RegexFindAllStringSubmatch.Name, ast.RegexIsValid.Name:
+	case ast.RegexMatch.Name, ast.RegexSplit.Name, ast.RegexFind.Name, ast.RegexFindAllStringSubmatch.Name,
+		ast.RegexIsValid.Name:
 		return 0, true
 	case ast.RegexReplace.Name:
 		return 1, true

@@ -65,7 +65,8 @@ func demandsOfConcat(subs []*syntax.Regexp) []demand {
 		var joined []demand
 		for _, d := range demandsOf(sub) {
 			for _, before := range all {
-				joined = append(joined, demand{before.length + d.length, max(before.run, d.run), max(before.dashed, d.dashed)})
+				joined = append(joined,
+					demand{before.length + d.length, max(before.run, d.run), max(before.dashed, d.dashed)})
 			}
 		}
 		all = bounded(joined)

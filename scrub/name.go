@@ -28,7 +28,8 @@ func namesCredential(key string) bool {
 }
 
 var (
-	credentials = []string{"password", "passwd", "pwd", "passphrase", "passcode", "secret", "secrets", "token", "apikey",
+	credentials = []string{"password", "passwd", "pwd", "passphrase", "passcode", "secret", "secrets", "token",
+		"apikey",
 		"accesskey", "privatekey", "secretkey", "authorization", "cookie", "cookies", "credential", "credentials",
 		"jwt", "bearer", "sessionid", "cvv", "cvc", "pin", "otp"}
 	keys  = []string{"api", "access", "private", "secret", "signing", "encryption", "ssh", "account", "auth"}

@@ -17,11 +17,14 @@ func ownRules() []*rule {
 		mustRule("telegram-bot-api-token", `(?:^|[^0-9])([0-9]{5,16}:AA[\w-]{32,34})(?:$|[^\w-])`, ":aa"),
 		mustRule("writ-api-key", apikey.Pattern, apikey.Prefix),
 		basic(),
-		mustRule("authorization-header", `(?i)\b(?:bearer|basic)[ +]+([\w.~+/=-]*[0-9][\w.~+/=-]{11,})`, "bearer", "basic"),
+		mustRule("authorization-header", `(?i)\b(?:bearer|basic)[ +]+([\w.~+/=-]*[0-9][\w.~+/=-]{11,})`, "bearer",
+			"basic"),
 		// gitleaks wants the whole key; half of one is a secret too.
-		mustRule("private-key", `(?i)-----BEGIN[ +A-Z0-9_-]{0,100}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----[\s\S]*`, "-----begin"),
+		mustRule("private-key", `(?i)-----BEGIN[ +A-Z0-9_-]{0,100}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----[\s\S]*`,
+			"-----begin"),
 		// gitleaks wants two parts that begin with {" and no more than three.
-		mustRule("jwt", `(?:\b|_)(ew[o0k][\w-]{16,}\.e[wy][\w-]{17,}\.[\w-]*|eyJ[\w-]{16,}\.[\w-]*(?:\.[\w-]{8,}){3})`, "ewo", "ew0", "ewk", "eyj"),
+		mustRule("jwt", `(?:\b|_)(ew[o0k][\w-]{16,}\.e[wy][\w-]{17,}\.[\w-]*|eyJ[\w-]{16,}\.[\w-]*(?:\.[\w-]{8,}){3})`,
+			"ewo", "ew0", "ewk", "eyj"),
 		written(),
 		option(),
 	}
@@ -42,7 +45,8 @@ const names = `(?:password|passwd|pwd|passphrase|secret|token|(?:api|access|priv
 	`sess(?:ion)?_?id|authorization|cookie|credentials?|signature)`
 
 func nameWords() []string {
-	return []string{"password", "passwd", "pwd", "passphrase", "secret", "token", "key", "sessionid", "session_id", "sessid",
+	return []string{"password", "passwd", "pwd", "passphrase", "secret", "token", "key", "sessionid", "session_id",
+		"sessid",
 		"sess_id", "authorization", "cookie", "credential", "signature"}
 }
 
@@ -59,7 +63,9 @@ func followed(words []string, ends ...string) (all []string) {
 // written returns the rule of values that JSON, YAML, headers and source code assign to a
 // credential's name. Prose and conditions also look like that.
 func written() *rule {
-	r := mustRule(KindAssigned, `(?i)`+names+`(?:\\?["']\s*[:=]\s*|:\s+|\s*=\s*\\?["'])\\?["']?(?:(?:bearer|basic)\s+)?([^\s"'\\,;{}\[\]<>*$]{5,})`, nameWords()...)
+	r := mustRule(KindAssigned, `(?i)`+names+
+		`(?:\\?["']\s*[:=]\s*|:\s+|\s*=\s*\\?["'])\\?["']?(?:(?:bearer|basic)\s+)?([^\s"'\\,;{}\[\]<>*$]{5,})`,
+		nameWords()...)
 	r.contextual, r.redacts, r.harmless = true, true, unnamed
 	return r
 }
@@ -71,7 +77,8 @@ func basic() *rule {
 	r := *plain
 	r.scan = func(text string) (spans []span) {
 		for _, sp := range plain.append(nil, text) {
-			if credentials := base64Digits.all(strings.TrimRight(text[sp.start:sp.end], "=")); strings.Contains(credentials, ":") {
+			if credentials := base64Digits.all(strings.TrimRight(text[sp.start:sp.end],
+				"=")); strings.Contains(credentials, ":") {
 				spans = append(spans, sp)
 			}
 		}
@@ -117,7 +124,8 @@ func hasColonBeforeAt(text string) bool {
 // userinfo returns the rule of user:password@host, also in the spelling of
 // Oracle's connection strings, user/password@host.
 func userinfo() *rule {
-	plain := mustRule(KindUserinfo, `([^\s/@:"'<>()]+:[^\s/@"'<>]+)@|://(:[^\s/@"'<>]+)@|(?i:jdbc:[\w:]*:)(?://)?([^\s/@:]+/[^\s@]+)@`, "@")
+	plain := mustRule(KindUserinfo,
+		`([^\s/@:"'<>()]+:[^\s/@"'<>]+)@|://(:[^\s/@"'<>]+)@|(?i:jdbc:[\w:]*:)(?://)?([^\s/@:]+/[^\s@]+)@`, "@")
 	plain.possible = hasColonBeforeAt
 	r := *plain
 	r.scan = func(text string) []span { return onlyUserinfo(plain.append(nil, text), text) }
@@ -125,7 +133,9 @@ func userinfo() *rule {
 }
 
 // version matches the version in name:tag@version.
-var version = regexp.MustCompile(`^@(?:(?:[~^]|[<>]=?)?v?[0-9]+(?:\.[0-9]+){0,2}(?:\.(?:[xX*]|Final|RELEASE|GA))?(?:[-+][\w.+~-]*)?|sha(?:256|384|512)(?::|%3[Aa])[0-9a-f*?]+|latest)(?:[/\s"'?,;)\]}]|$)|^@refs/(?:heads|tags|pull)/`)
+var version = regexp.MustCompile(
+	`^@(?:(?:[~^]|[<>]=?)?v?[0-9]+(?:\.[0-9]+){0,2}(?:\.(?:[xX*]|Final|RELEASE|GA))?(?:[-+][\w.+~-]*)?|sha(?:256|384|512)(?::|%3[Aa])[0-9a-f*?]+|latest)(?:[/\s"'?,;)\]}]|$)|^@refs/(?:heads|tags|pull)/`,
+)
 
 // mailbox matches the schemes of mailboxes, whose @ follows no password.
 var mailbox = regexp.MustCompile(`^(?i:mailto|sips?|xmpp|acct|im):[^:]*$`)
@@ -135,7 +145,8 @@ var mailbox = regexp.MustCompile(`^(?i:mailto|sips?|xmpp|acct|im):[^:]*$`)
 func onlyUserinfo(spans []span, text string) []span {
 	kept := spans[:0]
 	for _, sp := range spans {
-		if !mailbox.MatchString(text[sp.start:sp.end]) && !version.MatchString(text[sp.end:]) && !noPassword(text, sp.start, sp.end) &&
+		if !mailbox.MatchString(text[sp.start:sp.end]) && !version.MatchString(text[sp.end:]) &&
+			!noPassword(text, sp.start, sp.end) &&
 			!strings.HasSuffix(text[:sp.end], redacted(KindUserinfo, "")) {
 			kept = append(kept, sp)
 		}

@@ -99,7 +99,8 @@ func dropEncodedQuery(s string) string {
 		if c := hexAt(s, i+1)<<4 | hexAt(s, i+2); c != '?' && c != '#' {
 			continue
 		}
-		if rest := s[i:]; strings.Contains(rest, "=") || strings.Contains(rest, "%3D") || strings.Contains(rest, "%3d") {
+		if rest := s[i:]; strings.Contains(rest, "=") || strings.Contains(rest, "%3D") ||
+			strings.Contains(rest, "%3d") {
 			return s[:i]
 		}
 	}
@@ -127,7 +128,9 @@ var (
 )
 
 func anyNamesCredential(parameters string) bool {
-	return slices.ContainsFunc(parameterName.FindAllStringSubmatch(parameters, -1), func(m []string) bool { return namesCredential(m[1]) })
+	return slices.ContainsFunc(parameterName.FindAllStringSubmatch(parameters, -1), func(m []string) bool {
+		return namesCredential(m[1])
+	})
 }
 
 // pathUserinfo returns the places in s's path between a colon and an @ without a version

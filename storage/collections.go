@@ -17,17 +17,19 @@ type Index byte
 
 // The indexes; each is of the collections that say so.
 const (
-	ByID      Index = iota // of every collection
-	ByAge                  // agents, tokens: time of creation; deliveries: webhook, the newest first
-	ByName                 // agents: what an id and an external id fold to; pending deliveries: webhook and subject
-	ByAlias                // agents: external id
-	ByMaker                // tokens: id of the one it was made with
-	ByExpiry               // sessions, tokens that are not revoked: time of expiry, after every time if there is none; ended deliveries: time of removal; details: the deadline
-	ByOwnName              // tokens: its own id, for who may know those of its organization alone
-	ByDue                  // pending deliveries: webhook and time of the next attempt
-	ByWaiting              // details: 1 byte of whether they are approved, newest decision first
-	ByAgent                // details: agent, then as ByWaiting
-	ByPolicy               // details: policy, then as ByWaiting
+	ByID    Index = iota // of every collection
+	ByAge                // agents, tokens: time of creation; deliveries: webhook, the newest first
+	ByName               // agents: what an id and an external id fold to; pending deliveries: webhook and subject
+	ByAlias              // agents: external id
+	ByMaker              // tokens: id of the one it was made with
+	// sessions, tokens that are not revoked: time of expiry, after every time if there is none; ended
+	// deliveries: time of removal; details: the deadline
+	ByExpiry
+	ByOwnName // tokens: its own id, for who may know those of its organization alone
+	ByDue     // pending deliveries: webhook and time of the next attempt
+	ByWaiting // details: 1 byte of whether they are approved, newest decision first
+	ByAgent   // details: agent, then as ByWaiting
+	ByPolicy  // details: policy, then as ByWaiting
 )
 
 // Key is what a document is found by in an index. The keys of an index must be
@@ -124,7 +126,8 @@ var (
 )
 
 var collections = []*Collection{
-	&Policies.Collection, &Rules.Collection, &Agents.Collection, &Tokens.Collection, &Subscriptions.Collection, &AllCounts.Collection,
+	&Policies.Collection, &Rules.Collection, &Agents.Collection, &Tokens.Collection, &Subscriptions.Collection,
+	&AllCounts.Collection,
 	&PublicKeys.Collection, &AllDetails.Collection, &Imports.Collection,
 	&Webhooks.Collection, &Deliveries.Collection, &Outboxes.Collection,
 	&Lists.Collection, &Sessions.Collection,

@@ -102,7 +102,8 @@ func detailsKeys(d *Details) []Key {
 	}
 	newest := append(Waiting(d.Approved()), id[:]...)
 	return []Key{
-		{ByWaiting, newest}, {ByAgent, append(Text(d.AgentID), newest...)}, {ByPolicy, append(Text(d.PolicyID), newest...)},
+		{ByWaiting, newest}, {ByAgent, append(Text(d.AgentID), newest...)},
+		{ByPolicy, append(Text(d.PolicyID), newest...)},
 		{ByExpiry, Time(d.Deadline())},
 	}
 }

@@ -51,7 +51,8 @@ func (e *Edits) Put(ctx context.Context, r Reader, d Document) (Edit, error) {
 		}
 	}
 	e.changed(c, Change{
-		Revision: e.Revision, Kind: d.Kind, Org: d.Org, ID: id, Alias: alias, Digest: sha256.Sum256(d.Value), Actor: Actor(ctx),
+		Revision: e.Revision, Kind: d.Kind, Org: d.Org, ID: id, Alias: alias, Digest: sha256.Sum256(d.Value),
+		Actor: Actor(ctx),
 	})
 	return edit, nil
 }
@@ -71,7 +72,8 @@ func (e *Edits) Delete(ctx context.Context, r Reader, kind Kind, org, id string)
 		return Edit{}, err
 	}
 	edit.Before = before
-	e.changed(edit.Collection, Change{Revision: e.Revision, Kind: kind, Org: d.Org, ID: id, Alias: alias, Actor: Actor(ctx)})
+	e.changed(edit.Collection,
+		Change{Revision: e.Revision, Kind: kind, Org: d.Org, ID: id, Alias: alias, Actor: Actor(ctx)})
 	return edit, nil
 }
 
@@ -80,7 +82,9 @@ func (e *Edits) changed(c *Collection, change Change) {
 	if c.Quiet {
 		return
 	}
-	i := slices.IndexFunc(e.Changes, func(before Change) bool { return before.Kind == change.Kind && before.ID == change.ID })
+	i := slices.IndexFunc(e.Changes, func(before Change) bool {
+		return before.Kind == change.Kind && before.ID == change.ID
+	})
 	if i < 0 {
 		e.Changes = append(e.Changes, change)
 	} else {

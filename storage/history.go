@@ -35,8 +35,10 @@ type Record struct {
 	Receipt        receipt.Receipt   `json:"receipt"`
 	IssuedAt       string            `json:"issued_at"`
 	DecidedAt      time.Time         `json:"decided_at"`
-	Credential     string            `json:"credential,omitzero"`   // that asked: a key's id or "operator:" and its subject; empty: not known
-	AuditDigest    string            `json:"audit_digest,omitzero"` // of the row, see ledger.AuditDigest; empty: it was written before there was one
+	// that asked: a key's id or "operator:" and its subject; empty: not known
+	Credential string `json:"credential,omitzero"`
+	// of the row, see ledger.AuditDigest; empty: it was written before there was one
+	AuditDigest string `json:"audit_digest,omitzero"`
 	// What it was decided under, each absent where it was not kept: the writer that
 	// decided, the revisions of the documents, the session and the approval that the
 	// intent named, the digest of its [Details].

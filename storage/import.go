@@ -126,7 +126,8 @@ func CheckImport(org string, rows []*Record, removed []*Tombstone) error {
 			return err
 		}
 		if n := len(t.Leaves); n < 1 || n > 2 {
-			return fmt.Errorf("%d leaves are left of decision %s, and it had one and its settlement another", n, t.DecisionID)
+			return fmt.Errorf("%d leaves are left of decision %s, and it had one and its settlement another", n,
+				t.DecisionID)
 		}
 	}
 	return nil
@@ -137,7 +138,8 @@ func CheckImport(org string, rows []*Record, removed []*Tombstone) error {
 func SameRow(stored, r *Record) error {
 	same := stored.DecisionID == r.DecisionID
 	if same && !stored.Removed() {
-		same = stored.IntentKey() == r.IntentKey() && stored.IntentDigest == r.IntentDigest && stored.AuditDigest == r.AuditDigest && stored.Receipt == r.Receipt
+		same = stored.IntentKey() == r.IntentKey() && stored.IntentDigest == r.IntentDigest &&
+			stored.AuditDigest == r.AuditDigest && stored.Receipt == r.Receipt
 		if a, b := stored.Settlement, r.Settlement; same && b != nil {
 			same = a != nil && a.Receipt != nil && SameSettlement(*a, *b) && *a.Receipt == *b.Receipt
 		}
@@ -145,7 +147,8 @@ func SameRow(stored, r *Record) error {
 	if same {
 		return nil
 	}
-	return fmt.Errorf("%w: decision %s stands for the intent of decision %s, or is not the same", ErrConflict, stored.DecisionID, r.DecisionID)
+	return fmt.Errorf("%w: decision %s stands for the intent of decision %s, or is not the same", ErrConflict,
+		stored.DecisionID, r.DecisionID)
 }
 
 // Entry returns what an import signs of t, which must be Imported: the canonical

@@ -26,7 +26,8 @@ const (
 // EventTypes are the types that a webhook can be told of.
 func EventTypes() []string {
 	return []string{
-		ApprovalPending, ApprovalApproved, ApprovalRejected, ApprovalExpired, AgentDisabled, UsageLimitNear, PolicyRegistered,
+		ApprovalPending, ApprovalApproved, ApprovalRejected, ApprovalExpired, AgentDisabled, UsageLimitNear,
+		PolicyRegistered,
 	}
 }
 

@@ -98,7 +98,8 @@ func (e *expander) combinations(t *Test, field string) [][]assignment {
 		case slices.Contains(columns, path):
 			e.refuse(at, "each makes a case for every combination: give %s for the test, or write a table", path)
 		default:
-			e.refuse(at, "there is no member %q of an intent%s", path, meant(path, append(slices.Clone(stateColumns), paths...)))
+			e.refuse(at, "there is no member %q of an intent%s", path,
+				meant(path, append(slices.Clone(stateColumns), paths...)))
 		}
 		values := t.Each[path]
 		if len(values) == 0 {
@@ -110,7 +111,8 @@ func (e *expander) combinations(t *Test, field string) [][]assignment {
 		var next [][]assignment
 		for _, have := range all {
 			for i, v := range values {
-				next = append(next, append(slices.Clone(have), assignment{path, value{v, fmt.Sprintf("%s[%d]", at, i)}}))
+				next = append(next,
+					append(slices.Clone(have), assignment{path, value{v, fmt.Sprintf("%s[%d]", at, i)}}))
 			}
 		}
 		all = next
@@ -119,7 +121,8 @@ func (e *expander) combinations(t *Test, field string) [][]assignment {
 }
 
 func (e *expander) oneCase(t *Test, field string, says []assignment, r row, values []assignment) {
-	s := &said{expander: e, test: field, row: r.field, intent: t.Intent, intentAt: field + ".intent", members: map[string]value{}}
+	s := &said{expander: e, test: field, row: r.field, intent: t.Intent, intentAt: field + ".intent",
+		members: map[string]value{}}
 	for _, path := range slices.Sorted(maps.Keys(t.Set)) {
 		at := field + ".set." + path
 		if !isPath(path) {
@@ -131,7 +134,8 @@ func (e *expander) oneCase(t *Test, field string, says []assignment, r row, valu
 	for _, a := range slices.Concat(says, r.values, values) {
 		s.set(a)
 	}
-	c := &Case{Suite: e.suite, Test: t.Name, Name: strings.Join(s.labels, ", "), Fixture: s.intent, Input: s.input, want: s.want, field: r.field}
+	c := &Case{Suite: e.suite, Test: t.Name, Name: strings.Join(s.labels, ", "), Fixture: s.intent, Input: s.input,
+		want: s.want, field: r.field}
 	if c.want.decisionAt == "" {
 		e.refuse(r.field, "want is required: %s", strings.Join(wants, ", "))
 	}

@@ -58,7 +58,8 @@ type coveredLeaf struct {
 }
 
 func newCoverage(suites []*Suite) *coverage {
-	c := &coverage{subjects: map[*subject]*coveredSubject{}, policies: map[string]*coveredPolicy{}, rules: map[string]*coveredRule{}}
+	c := &coverage{subjects: map[*subject]*coveredSubject{}, policies: map[string]*coveredPolicy{},
+		rules: map[string]*coveredRule{}}
 	for _, s := range suites {
 		if c.subjects[s.subject] == nil {
 			c.subjects[s.subject] = c.subject(s.subject)
@@ -102,17 +103,22 @@ func newCoveredPolicy(s *subject) *coveredPolicy {
 	p := &coveredPolicy{source: s.policySource}
 	lists := map[string][]string{
 		"policy.allowed_action_types": s.doc.AllowedActionTypes, "policy.denied_action_types": s.doc.DeniedActionTypes,
-		"policy.allowed_resource_patterns": s.doc.AllowedResourcePatterns, "policy.blocked_resource_patterns": s.doc.BlockedResourcePatterns,
+		"policy.allowed_resource_patterns": s.doc.AllowedResourcePatterns,
+		"policy.blocked_resource_patterns": s.doc.BlockedResourcePatterns,
 	}
 	fields := map[engine.Code]string{
 		engine.CodeAgentMismatch: "policy.agent_id", engine.CodeActionDenied: "policy.denied_action_types",
-		engine.CodeActionNotAllowed: "policy.allowed_action_types", engine.CodeResourceBlocked: "policy.blocked_resource_patterns",
-		engine.CodeResourceNotAllowed: "policy.allowed_resource_patterns", engine.CodeCostExceeded: "policy.max_cost_minor",
-		engine.CodeCostCurrency: "policy.currency",
+		engine.CodeActionNotAllowed:   "policy.allowed_action_types",
+		engine.CodeResourceBlocked:    "policy.blocked_resource_patterns",
+		engine.CodeResourceNotAllowed: "policy.allowed_resource_patterns",
+		engine.CodeCostExceeded:       "policy.max_cost_minor",
+		engine.CodeCostCurrency:       "policy.currency",
 	}
 	for _, check := range engine.Checks(s.doc) {
 		field := fields[check.Code]
-		p.checks = append(p.checks, coveredCheck{code: check.Code, field: field, entries: lists[field], matched: make([]bool, len(lists[field]))})
+		p.checks = append(p.checks,
+			coveredCheck{code: check.Code, field: field, entries: lists[field],
+				matched: make([]bool, len(lists[field]))})
 	}
 	return p
 }
@@ -194,7 +200,8 @@ func (c *coverage) summary() (*Coverage, error) {
 		}
 	}
 	slices.SortStableFunc(sum.Listing, func(a, b Listed) int {
-		return cmp.Or(cmp.Compare(slices.Index(files, a.File), slices.Index(files, b.File)), cmp.Compare(a.Line, b.Line))
+		return cmp.Or(cmp.Compare(slices.Index(files, a.File), slices.Index(files, b.File)),
+			cmp.Compare(a.Line, b.Line))
 	})
 	return sum, nil
 }

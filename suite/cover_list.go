@@ -40,7 +40,8 @@ func (c *coveredCheck) matchesAll() bool {
 
 // list adds the line of a field to the listing.
 func (s *source) list(sum *Coverage, field, text string, missing []string) {
-	sum.Listing = append(sum.Listing, Listed{File: s.file, Line: s.place(field).Line, Text: text, Missing: strings.Join(missing, ", ")})
+	sum.Listing = append(sum.Listing,
+		Listed{File: s.file, Line: s.place(field).Line, Text: text, Missing: strings.Join(missing, ", ")})
 }
 
 func (r *coveredRule) list(sum *Coverage) {

@@ -61,7 +61,8 @@ func explainShape(p *document.Problem) {
 
 // removes reports whether null at a path removes a member of an intent.
 func removes(path []string) bool {
-	return len(path) > 2 && (path[0] == "intents" || path[0] == "tests" && slices.Contains([]string{"set", "each", "table"}, path[2]))
+	return len(path) > 2 &&
+		(path[0] == "intents" || path[0] == "tests" && slices.Contains([]string{"set", "each", "table"}, path[2]))
 }
 
 func isAbsent(v jsontext.Value) bool { return bytes.Equal(v, absent) }

@@ -134,7 +134,8 @@ func (e *expander) resolve(name string, within []string) members {
 		base, _ := textOf(v)
 		switch {
 		case e.file.Intents[base] == nil:
-			e.refuse(field+".extends", "there is no intent %s%s", v, meant(base, slices.Sorted(maps.Keys(e.file.Intents))))
+			e.refuse(field+".extends", "there is no intent %s%s", v,
+				meant(base, slices.Sorted(maps.Keys(e.file.Intents))))
 			return nil
 		case base == name || slices.Contains(within, base):
 			e.refuse(field+".extends", "extends itself: %s", strings.Join(append(within, name, base), ", "))
@@ -209,7 +210,9 @@ func meant(name string, names []string) string {
 			best, edits = n, d-1
 		}
 	}
-	if i := slices.IndexFunc(names, func(n string) bool { return name != "" && strings.HasPrefix(n, name) }); best == "" && i >= 0 {
+	if i := slices.IndexFunc(names, func(n string) bool {
+		return name != "" && strings.HasPrefix(n, name)
+	}); best == "" && i >= 0 {
 		best = names[i]
 	}
 	switch {

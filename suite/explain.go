@@ -49,7 +49,8 @@ func (r *Result) explainMissing(x *engine.Explanation, code engine.Code) {
 		r.explained("- %s: the check holds%s", code, about(&x.Checks[i]))
 		return
 	}
-	if !slices.Contains([]engine.Code{engine.CodeRuleAllow, engine.CodeRuleApprovalRequired, engine.CodeRuleDeny}, code) {
+	if !slices.Contains([]engine.Code{engine.CodeRuleAllow, engine.CodeRuleApprovalRequired, engine.CodeRuleDeny},
+		code) {
 		if code != engine.CodePolicyAllowed {
 			r.explained("- %s: the policy has no such check", code)
 		}
@@ -79,7 +80,8 @@ func about(c *engine.ExplainedCheck) string {
 // ruled says what a rule said, and because of which part of its condition.
 func ruled(x *engine.ExplainedRule) string {
 	said := map[string]string{
-		"match": "matches, and another decides", "no_match": "does not match", "error": "is an error", "not_asked": "is not asked: one above it decides",
+		"match": "matches, and another decides", "no_match": "does not match", "error": "is an error",
+		"not_asked": "is not asked: one above it decides",
 	}
 	text := fmt.Sprintf("the rule %q %s", x.Name, said[x.Result])
 	switch {

@@ -37,7 +37,8 @@ func (l *Loader) regoTests(p source) (files []rego.File, err error) {
 			return nil, err
 		}
 		other := regoPackage.FindSubmatch(data)
-		if other != nil && strings.HasPrefix(string(other[1]), rego.PackageName("")) && !belongs(string(other[1]), own) {
+		if other != nil && strings.HasPrefix(string(other[1]), rego.PackageName("")) &&
+			!belongs(string(other[1]), own) {
 			continue
 		}
 		files = append(files, rego.File{Name: name, Source: string(data)})
@@ -72,7 +73,8 @@ func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) er
 		}
 	}
 	for _, r := range all {
-		results, err := rego.RunTests(ctx, r.suite.subject.doc, r.suite.subject.rules, r.suite.subject.lists, r.intents, r.suite.rego)
+		results, err := rego.RunTests(ctx, r.suite.subject.doc, r.suite.subject.rules, r.suite.subject.lists, r.intents,
+			r.suite.rego)
 		if err != nil {
 			return r.located(err)
 		}
@@ -94,7 +96,8 @@ func (r *regoSuite) take(s *Suite) error {
 		}
 		if have := r.suite.fixtures[name].intent; r.intents[name] != nil && !same(have, in) {
 			p := s.doc.Problem("suite.intents."+name,
-				fmt.Sprintf("%s has another intent %s, and tests in Rego of the policy see those of both: rename one", r.suite.Path, name))
+				fmt.Sprintf("%s has another intent %s, and tests in Rego of the policy see those of both: rename one",
+					r.suite.Path, name))
 			return &document.Error{Problems: []document.Problem{p}}
 		}
 		r.intents[name] = &engine.Input{Intent: in}
@@ -113,7 +116,8 @@ func same(a, b *engine.Intent) bool {
 		}
 		return *in.Cost
 	}
-	return a.AgentID == b.AgentID && a.ActionType == b.ActionType && a.Resource == b.Resource && a.IssuedAt == b.IssuedAt &&
+	return a.AgentID == b.AgentID && a.ActionType == b.ActionType && a.Resource == b.Resource &&
+		a.IssuedAt == b.IssuedAt &&
 		(a.Cost == nil) == (b.Cost == nil) && cost(a) == cost(b) && maps.Equal(a.Metadata, b.Metadata)
 }
 
@@ -131,7 +135,8 @@ func (r *regoSuite) located(err error) error {
 	found := new(document.Error)
 	for _, m := range mistakes.Mistakes {
 		found.Problems = append(found.Problems, document.Problem{
-			File: cmp.Or(m.File, r.suite.rego[0].Name), Place: document.Place{Line: max(m.Line, 1), Column: max(m.Column, 1)},
+			File:    cmp.Or(m.File, r.suite.rego[0].Name),
+			Place:   document.Place{Line: max(m.Line, 1), Column: max(m.Column, 1)},
 			Message: m.Message, Source: r.line(m.File, m.Line),
 		})
 	}

@@ -119,7 +119,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	for i := range r.Results {
 		res := &r.Results[i]
 		t := jsonTest{
-			Suite: res.Suite.Name, Name: res.Test, Case: res.Name, OK: res.Holds(), Want: res.Want, Got: res.Got, Codes: res.Codes,
+			Suite: res.Suite.Name, Name: res.Test, Case: res.Name, OK: res.Holds(), Want: res.Want, Got: res.Got,
+			Codes:       res.Codes,
 			NotCompared: res.NotCompared,
 		}
 		if !res.Holds() {

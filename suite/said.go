@@ -211,7 +211,8 @@ func (s *said) build() (*engine.Intent, *engine.InvalidError) {
 		case s.intent == "":
 			s.refuse(s.test, "intent is required: the name of one of the intents")
 		default:
-			s.refuse(s.intentAt, "there is no intent %q%s", s.intent, meant(s.intent, slices.Sorted(maps.Keys(s.file.Intents))))
+			s.refuse(s.intentAt, "there is no intent %q%s", s.intent,
+				meant(s.intent, slices.Sorted(maps.Keys(s.file.Intents))))
 		}
 		return nil, nil
 	}

@@ -23,7 +23,8 @@ func (s *said) inSession(in *engine.Intent) *engine.CompiledSession {
 	if err == nil {
 		compiled, err = engine.CompileSession(&engine.Session{
 			PolicyID: in.PolicyID, AgentID: in.AgentID, Status: engine.SessionActive,
-			AllowedActionTypes: narrows.AllowedActionTypes, AllowedResourcePatterns: narrows.AllowedResourcePatterns, MaxCostMinor: narrows.MaxCostMinor,
+			AllowedActionTypes: narrows.AllowedActionTypes, AllowedResourcePatterns: narrows.AllowedResourcePatterns,
+			MaxCostMinor: narrows.MaxCostMinor,
 		})
 	}
 	var invalid *engine.InvalidError

@@ -32,7 +32,8 @@ func (r *reader) lists(f *File) []engine.List {
 		var invalid *engine.InvalidError
 		if errors.As(l.Validate(), &invalid) {
 			for _, bad := range invalid.Fields {
-				r.refuse("lists."+name+strings.TrimPrefix(strings.TrimPrefix(bad.Field, "values"), "name"), "%s", bad.Message)
+				r.refuse("lists."+name+strings.TrimPrefix(strings.TrimPrefix(bad.Field, "values"), "name"), "%s",
+					bad.Message)
 			}
 		}
 		all = append(all, l)
@@ -46,7 +47,9 @@ func (r *reader) checkLists(s *subject) {
 		for _, name := range rule.lists {
 			if s.lists[name] == nil {
 				r.add(&document.Error{Problems: []document.Problem{
-					rule.doc.Problem("condition", fmt.Sprintf("looks in the list %s, which %s does not have: give its values under lists", name, r.path)),
+					rule.doc.Problem("condition",
+						fmt.Sprintf("looks in the list %s, which %s does not have: give its values under lists", name,
+							r.path)),
 				}})
 			}
 		}

@@ -83,9 +83,13 @@ func (l *Loader) verify(ctx context.Context, w *Rewrite, before *Report) error {
 		failed[r.ID()] = true
 	}
 	for _, r := range report.Failed() {
-		if ran := slices.ContainsFunc(before.Results, func(b Result) bool { return b.ID() == r.ID() }); ran && !failed[r.ID()] {
+		if ran := slices.ContainsFunc(before.Results, func(b Result) bool {
+			return b.ID() == r.ID()
+		}); ran && !failed[r.ID()] {
 			w.Data, w.Changes = nil, nil
-			w.Kept = append(w.Kept, fmt.Sprintf("%s: nothing was rewritten: %s would fail, which says the same by an alias", w.Path, r.ID()))
+			w.Kept = append(w.Kept,
+				fmt.Sprintf("%s: nothing was rewritten: %s would fail, which says the same by an alias", w.Path,
+					r.ID()))
 			return nil
 		}
 	}
@@ -182,7 +186,8 @@ func (u *updater) rewrite() (w Rewrite, err error) {
 		switch {
 		case !field.failed:
 		case len(field.values) > 1:
-			u.kept = append(u.kept, fmt.Sprintf("%s:%d:%d: not rewritten: its cases are not decided alike", u.path, at.Line, at.Column))
+			u.kept = append(u.kept,
+				fmt.Sprintf("%s:%d:%d: not rewritten: its cases are not decided alike", u.path, at.Line, at.Column))
 		default:
 			values[at] = jsontext.Value(field.values[0])
 			w.Changes = append(w.Changes, fmt.Sprintf("%s:%d:%d: %s, was %s", u.path, at.Line, at.Column,

@@ -120,7 +120,8 @@ func (c *checker) document(d *document) error {
 		}
 		for _, scope := range key.Scopes {
 			if !slices.Contains(c.Scopes, scope) {
-				return fmt.Errorf("the key %.64q has the scope %.64q: want one of %s", key.ID, scope, strings.Join(c.Scopes, ", "))
+				return fmt.Errorf("the key %.64q has the scope %.64q: want one of %s", key.ID, scope,
+					strings.Join(c.Scopes, ", "))
 			}
 		}
 	case storage.SubscriptionKind:
@@ -129,7 +130,8 @@ func (c *checker) document(d *document) error {
 			return err
 		}
 		if !slices.Contains(c.Plans, plan.Plan) {
-			return fmt.Errorf("the organization is on the plan %.64q: want one of %s", plan.Plan, strings.Join(c.Plans, ", "))
+			return fmt.Errorf("the organization is on the plan %.64q: want one of %s", plan.Plan,
+				strings.Join(c.Plans, ", "))
 		}
 	case storage.DetailsKind:
 		details, err := storage.AllDetails.Parse(doc)

@@ -24,7 +24,8 @@
 // each once. A key is the hash of an API key, never the key. Details, which older
 // exports have, are read and not stored: see [Import].
 //
-// The footer counts the lines above it; settled is how many rows have a settlement. Root is that of [ledger.Import], digest "sha256:" and the SHA-256, in hex,
+// The footer counts the lines above it; settled is how many rows have a settlement. Root is that of
+// [ledger.Import], digest "sha256:" and the SHA-256, in hex,
 // of all bytes of the lines above. A file without a footer is not whole.
 //
 // For example, the history of an organization without any:

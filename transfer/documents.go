@@ -49,7 +49,8 @@ func distinct(documents []storage.Document) (n int, err error) {
 }
 
 // put stores those of the documents that are not there, and counts them: what the file
-// says that there are is not used, nor is what it keeps for approvers. It takes and returns the policy of the last version.
+// says that there are is not used, nor is what it keeps for approvers. It takes and returns the policy of the
+// last version.
 func put(tx storage.Tx, org string, documents []storage.Document, policy string) (string, error) {
 	counts, err := storage.AllCounts.Get(tx, org, "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -93,7 +94,9 @@ func missing(tx storage.Tx, d *storage.Document) (bool, error) {
 	case err != nil:
 		return false, err
 	case there.Org != d.Org:
-		return false, fmt.Errorf("%w: the id of the %s %q is taken by another organization of this store", storage.ErrConflict, name, d.ID)
+		return false,
+			fmt.Errorf("%w: the id of the %s %q is taken by another organization of this store", storage.ErrConflict,
+				name, d.ID)
 	case bytes.Equal(there.Value, d.Value):
 		return false, nil
 	case d.Kind == storage.AgentKind:

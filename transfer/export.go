@@ -215,8 +215,9 @@ func (e *exporter) begin(last string) error {
 		return err
 	}
 	e.state.header = &Header{
-		Format: format, ID: id.String(), OrganizationID: e.cfg.Organization, ExportedAt: e.cfg.Now().UTC().Truncate(time.Millisecond),
-		Last: last, Keys: keys.JWKS(),
+		Format: format, ID: id.String(), OrganizationID: e.cfg.Organization,
+		ExportedAt: e.cfg.Now().UTC().Truncate(time.Millisecond),
+		Last:       last, Keys: keys.JWKS(),
 	}
 	return e.line(&line{Header: e.state.header})
 }

@@ -61,7 +61,9 @@ func Import(ctx context.Context, t Target, in io.ReadSeeker, checked *Checked) (
 			return ledger.Import{}, err
 		}
 	} else if i.signed = *done; i.signed.Root != checked.Footer.Root {
-		return ledger.Import{}, fmt.Errorf("%w: it was imported from this export at %s, and the file was another then", ErrHere, done.ImportedAt.Format(time.RFC3339))
+		return ledger.Import{},
+			fmt.Errorf("%w: it was imported from this export at %s, and the file was another then", ErrHere,
+				done.ImportedAt.Format(time.RFC3339))
 	}
 	return i.signed, i.end()
 }
@@ -87,7 +89,10 @@ type importer struct {
 func (i *importer) begin() (done *ledger.Import, err error) {
 	if err := i.Store.Chains(i.ctx, func(end receipt.Chain) error {
 		if i.checked.chains[end.ID] {
-			return fmt.Errorf("the store has chain %x itself, under which rows of the file are: it is the one they were exported from, or a copy of it", end.ID)
+			return fmt.Errorf(
+				"the store has chain %x itself, under which rows of the file are: it is the one they were exported "+
+					"from, or a copy of it", end.ID,
+			)
 		}
 		return nil
 	}); err != nil {
@@ -110,7 +115,8 @@ func (i *importer) done() (*ledger.Import, error) {
 	}
 	done, err := ledger.ParseImport(entries[0])
 	if err == nil && done.ID != i.checked.Header.ID {
-		err = fmt.Errorf("%w: it was imported at %s, from the export %s", ErrHere, done.ImportedAt.Format(time.RFC3339), done.ID)
+		err = fmt.Errorf("%w: it was imported at %s, from the export %s", ErrHere, done.ImportedAt.Format(time.RFC3339),
+			done.ID)
 	}
 	return &done, err
 }
@@ -139,7 +145,8 @@ func (i *importer) claim() error {
 		}); err != nil {
 			return err
 		}
-		_, err = storage.Imports.Put(tx, i.org, &storage.Import{ID: h.ID, BeganAt: i.Now().UTC().Truncate(time.Millisecond)})
+		_, err = storage.Imports.Put(tx, i.org,
+			&storage.Import{ID: h.ID, BeganAt: i.Now().UTC().Truncate(time.Millisecond)})
 		return err
 	})
 	return err
@@ -159,7 +166,8 @@ func (i *importer) empty() error {
 			return err
 		}
 		var entries []*storage.Entry
-		if entries, _, err = i.Store.Entries(i.ctx, i.org, kind, storage.Page{Limit: 1}); len(entries) > 0 && err == nil {
+		if entries, _, err = i.Store.Entries(i.ctx, i.org, kind, storage.Page{Limit: 1}); len(entries) > 0 &&
+			err == nil {
 			err = fmt.Errorf("%w: its history has a %s", ErrHere, kind)
 		}
 	}
@@ -188,7 +196,8 @@ func (i *importer) sign() (err error) {
 	}
 	f := &i.checked.Footer
 	i.signed, err = i.Ledger.SignImport(i.ctx, ledger.Import{
-		ID: i.checked.Header.ID, OrganizationID: i.org, Rows: f.Rows, Settled: f.Settled, Removed: f.Removed, Root: f.Root,
+		ID: i.checked.Header.ID, OrganizationID: i.org, Rows: f.Rows, Settled: f.Settled, Removed: f.Removed,
+		Root: f.Root,
 	})
 	return err
 }

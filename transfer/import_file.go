@@ -22,7 +22,8 @@ type run struct{ decisions, documents, bytes int }
 // endsBefore reports whether what was read is stored before the next line, and takes
 // that. Documents are not stored with decisions.
 func (r *run) endsBefore(l *line, bytes int) bool {
-	ends := r.decisions >= runRows || r.documents >= runDocuments || r.bytes >= runBytes || l.Document != nil && r.decisions > 0
+	ends := r.decisions >= runRows || r.documents >= runDocuments || r.bytes >= runBytes || l.Document != nil &&
+		r.decisions > 0
 	if ends {
 		*r = run{}
 	}

@@ -94,13 +94,16 @@ type leaf struct {
 func removedOf(t *storage.Tombstone) *removed {
 	r := &removed{IntentID: t.IntentID, ApprovalID: t.ApprovalID, DecisionID: t.DecisionID}
 	for _, l := range t.Leaves {
-		r.Leaves = append(r.Leaves, leaf{Chain: hex.EncodeToString(l.Chain[:]), Seq: l.Seq, Index: l.Index, Hash: hex.EncodeToString(l.Hash[:])})
+		r.Leaves = append(r.Leaves,
+			leaf{Chain: hex.EncodeToString(l.Chain[:]), Seq: l.Seq, Index: l.Index,
+				Hash: hex.EncodeToString(l.Hash[:])})
 	}
 	return r
 }
 
 func (r *removed) tombstone(org string) (*storage.Tombstone, error) {
-	t := &storage.Tombstone{OrganizationID: org, IntentID: r.IntentID, ApprovalID: r.ApprovalID, DecisionID: r.DecisionID, Imported: true}
+	t := &storage.Tombstone{OrganizationID: org, IntentID: r.IntentID, ApprovalID: r.ApprovalID,
+		DecisionID: r.DecisionID, Imported: true}
 	for _, l := range r.Leaves {
 		next := receipt.Leaf{Seq: l.Seq, Index: l.Index}
 		if !unhex(next.Chain[:], l.Chain) || !unhex(next.Hash[:], l.Hash) || l.Seq > 1<<53-1 {
@@ -127,7 +130,8 @@ type document struct {
 // the rules with their lists are there before a policy allows anything, and all before a key lets anybody
 // in.
 var carried = []*storage.Collection{
-	&storage.Agents.Collection, &storage.Lists.Collection, &storage.Rules.Collection, &storage.Subscriptions.Collection, &storage.AllCounts.Collection,
+	&storage.Agents.Collection, &storage.Lists.Collection, &storage.Rules.Collection, &storage.Subscriptions.Collection,
+	&storage.AllCounts.Collection,
 	&storage.AllDetails.Collection, &storage.Policies.Collection, &storage.Tokens.Collection,
 }
 
@@ -174,7 +178,8 @@ func (d *document) owned(doc storage.Document) error {
 		return err
 	}
 	if says.OrganizationID != doc.Org {
-		return fmt.Errorf("the %s is of organization %.64q, and the file of %.64q", d.Kind, says.OrganizationID, doc.Org)
+		return fmt.Errorf("the %s is of organization %.64q, and the file of %.64q", d.Kind, says.OrganizationID,
+			doc.Org)
 	}
 	return nil
 }

@@ -106,6 +106,7 @@ func (s *state) document(d *document) error {
 // foot returns the footer of the lines that were taken, which have a hash.
 func (s *state) foot(h hash.Hash) Footer {
 	return Footer{
-		Rows: s.tree.Rows, Settled: s.tree.Settled, Removed: s.tree.Removed, Documents: s.documents, Root: s.tree.Root(), Digest: digestOf(h),
+		Rows: s.tree.Rows, Settled: s.tree.Settled, Removed: s.tree.Removed, Documents: s.documents,
+		Root: s.tree.Root(), Digest: digestOf(h),
 	}
 }

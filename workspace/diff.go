@@ -65,7 +65,8 @@ func diffObjects(field string, from, to jsontext.Value) (all []Difference) {
 func diffLists(field string, from, to jsontext.Value) []Difference {
 	was, is := decode[[]jsontext.Value](from), decode[[]jsontext.Value](to)
 	removed, added := lacking(was, is), lacking(is, was)
-	if len(was) == len(is) && len(removed) == 1 && len(added) == 1 && was[removed[0]].Kind() == '{' && removed[0] == added[0] {
+	if len(was) == len(is) && len(removed) == 1 && len(added) == 1 && was[removed[0]].Kind() == '{' &&
+		removed[0] == added[0] {
 		return diffAt(field+"["+strconv.Itoa(added[0])+"]", was[removed[0]], is[added[0]])
 	}
 	d := Difference{Field: field, From: from, To: to}
@@ -149,7 +150,8 @@ func diffTexts(from, to string) string {
 	if strings.TrimSuffix(from, "\n") == strings.TrimSuffix(to, "\n") {
 		return " the last line ends with a line break or not"
 	}
-	hunks := strings.Split(strings.TrimSuffix(string(diff.Diff("", end(from), "", end(to))), "\n"), "\n")[3:] // the first name the files
+	// the first name the files
+	hunks := strings.Split(strings.TrimSuffix(string(diff.Diff("", end(from), "", end(to))), "\n"), "\n")[3:]
 	if strings.Count("\n"+strings.Join(hunks, "\n"), "\n@@ ") == 1 {
 		hunks = hunks[1:]
 	}

@@ -125,7 +125,8 @@ func (p *Plan) add(c Change) {
 
 func comparePolicy(l *Local, s *Server) Change {
 	is := l.policy
-	c := Change{Kind: document.Policy, ID: is.PolicyID, Place: l.place(), NextVersion: is.Version, State: Added, local: l}
+	c := Change{Kind: document.Policy, ID: is.PolicyID, Place: l.place(), NextVersion: is.Version, State: Added,
+		local: l}
 	i := slices.IndexFunc(s.policies, func(v *engine.ActionPolicy) bool { return v.PolicyID == is.PolicyID })
 	if i < 0 {
 		return c
@@ -210,7 +211,8 @@ func (p *Plan) unknownLists(o PushOptions) error {
 			default:
 				why = "which is in no file, so that --prune would delete it"
 			}
-			bad.Problems = append(bad.Problems, l.doc.Problem("condition", fmt.Sprintf("looks in the list %q, %s", name, why)))
+			bad.Problems = append(bad.Problems,
+				l.doc.Problem("condition", fmt.Sprintf("looks in the list %q, %s", name, why)))
 		}
 	}
 	if len(bad.Problems) > 0 {
@@ -247,12 +249,14 @@ func (w *Workspace) findRules(s *Server) (found map[*Local]*engine.Rule, problem
 		case len(locals) > 1:
 			for _, l := range locals[1:] {
 				problems = append(problems, l.doc.Problem("rule.name", fmt.Sprintf(
-					"is that of the rule in %s, too, and the server has the id of neither: give each a name of its own", locals[0].place())))
+					"is that of the rule in %s, too, and the server has the id of neither: give each a name of its own",
+					locals[0].place())))
 			}
 		case len(rules) > 1:
 			slices.SortFunc(rules, func(a, b *engine.Rule) int { return cmp.Compare(a.ID, b.ID) })
 			problems = append(problems, locals[0].doc.Problem("rule.name", fmt.Sprintf(
-				"is that of %d rules on the server: give the id of the one that is meant, such as %s", len(rules), rules[0].ID)))
+				"is that of %d rules on the server: give the id of the one that is meant, such as %s", len(rules),
+				rules[0].ID)))
 		case len(rules) == 1:
 			found[locals[0]] = rules[0]
 		}

@@ -50,7 +50,8 @@ func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
 		case c.State == Diverged && !o.Force:
 			done.Refused = append(done.Refused, c)
 		default:
-			edits[c.local.doc.Name()] = append(edits[c.local.doc.Name()], document.Edit{Index: c.local.index, JSON: c.stored()})
+			edits[c.local.doc.Name()] = append(edits[c.local.doc.Name()],
+				document.Edit{Index: c.local.index, JSON: c.stored()})
 		}
 	}
 	if len(done.Refused) > 0 {

@@ -39,7 +39,11 @@ func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
 		switch {
 		case c.State == Stale && !o.Force:
 		case c.State == Diverged && !o.Force:
-			behind = append(behind, fmt.Errorf("%s was changed on the server since it was pulled: pull first, or overwrite that with --force", c.Title()))
+			behind = append(behind,
+				fmt.Errorf(
+					"%s was changed on the server since it was pulled: pull first, or overwrite that with --force",
+					c.Title(),
+				))
 		case c.State == Missing && (c.Kind == document.Policy || !o.Prune):
 		case c.State == Missing:
 			deleted = append(deleted, c)
@@ -58,7 +62,9 @@ func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
 // Push makes the steps and then writes what the server added to documents into the files,
 // whose names it returns. Each step is made wholly or not at all. After a failure the steps
 // before it stand, and a plan made anew has the others. done is called after each.
-func (p *Plan) Push(ctx context.Context, call Call, steps []Change, o PushOptions, done func(Change)) (written []string, err error) {
+func (p *Plan) Push(
+	ctx context.Context, call Call, steps []Change, o PushOptions, done func(Change),
+) (written []string, err error) {
 	pushed := p.same
 	for _, c := range steps {
 		if err = c.push(ctx, call, o.Now); err != nil {
@@ -89,7 +95,8 @@ func (c *Change) push(ctx context.Context, call Call, now func() time.Time) erro
 		}
 		c.policy = &next
 		_, err := call(ctx, Request{
-			Method: http.MethodPost, Path: "/v1/policies/register", Body: map[string]any{"policy": &next}, Want: http.StatusCreated,
+			Method: http.MethodPost, Path: "/v1/policies/register", Body: map[string]any{"policy": &next},
+			Want: http.StatusCreated,
 		}, nil)
 		return err
 	case c.State == Added:
@@ -120,7 +127,8 @@ func (c *Change) pushList(ctx context.Context, call Call) error {
 // request is a request about the server's rule, if it is as it was read.
 func (c *Change) request(method string, body any, want int) Request {
 	return Request{
-		Method: method, Path: "/v1/rules/" + url.PathEscape(c.rule.ID), Body: body, IfMatch: string(encode(c.rule.UpdatedAt)), Want: want,
+		Method: method, Path: "/v1/rules/" + url.PathEscape(c.rule.ID), Body: body,
+		IfMatch: string(encode(c.rule.UpdatedAt)), Want: want,
 	}
 }
 
@@ -141,7 +149,8 @@ func (c *Change) create(ctx context.Context, call Call) error {
 		body["condition"] = neverHolds
 	}
 	c.rule = new(engine.Rule)
-	_, err := call(ctx, Request{Method: http.MethodPost, Path: "/v1/rules", Body: body, Want: http.StatusCreated}, c.rule)
+	_, err := call(ctx, Request{Method: http.MethodPost, Path: "/v1/rules", Body: body, Want: http.StatusCreated},
+		c.rule)
 	if err != nil || c.local.rule.IsActive {
 		return err
 	}
@@ -170,15 +179,19 @@ func facts(all []Change) map[string][]document.Edit {
 		case c.policy != nil && l.policy.Version < c.policy.Version:
 			members = []member{{"version", encode(c.policy.Version)}, {"updated_at", encode(c.policy.UpdatedAt)}}
 		case c.rule != nil && l.rule.ID == "":
-			members = []member{{"id", encode(c.rule.ID)}, {"createdAt", encode(c.rule.CreatedAt)}, {"updatedAt", encode(c.rule.UpdatedAt)}}
+			members = []member{{"id", encode(c.rule.ID)}, {"createdAt", encode(c.rule.CreatedAt)},
+				{"updatedAt", encode(c.rule.UpdatedAt)}}
 		case c.rule != nil && l.rule.ID == c.rule.ID && !l.rule.UpdatedAt.IsZero():
 			members = []member{{"updatedAt", encode(c.rule.UpdatedAt)}}
-		case c.list != nil && !l.list.UpdatedAt.Equal(c.list.UpdatedAt) && (l.list.CreatedAt.IsZero() || l.list.CreatedAt.Equal(c.list.CreatedAt)):
-			members = []member{{"version", encode(c.list.Version)}, {"created_at", encode(c.list.CreatedAt)}, {"updated_at", encode(c.list.UpdatedAt)}}
+		case c.list != nil && !l.list.UpdatedAt.Equal(c.list.UpdatedAt) &&
+			(l.list.CreatedAt.IsZero() || l.list.CreatedAt.Equal(c.list.CreatedAt)):
+			members = []member{{"version", encode(c.list.Version)}, {"created_at", encode(c.list.CreatedAt)},
+				{"updated_at", encode(c.list.UpdatedAt)}}
 		default:
 			continue
 		}
-		edits[l.doc.Name()] = append(edits[l.doc.Name()], document.Edit{Index: l.index, JSON: with(l.doc.JSON(), members)})
+		edits[l.doc.Name()] = append(edits[l.doc.Name()],
+			document.Edit{Index: l.index, JSON: with(l.doc.JSON(), members)})
 	}
 	return edits
 }

@@ -80,7 +80,8 @@ func (s *Server) fetchLists(ctx context.Context, call Call) error {
 		return nil
 	})
 	for i := 0; i < len(s.lists) && err == nil; i++ {
-		_, err = call(ctx, Request{Method: http.MethodGet, Path: listPath(s.lists[i].Name), Want: http.StatusOK}, &s.lists[i])
+		_, err = call(ctx, Request{Method: http.MethodGet, Path: listPath(s.lists[i].Name), Want: http.StatusOK},
+			&s.lists[i])
 	}
 	return err
 }
@@ -115,7 +116,8 @@ func Pages[T any](ctx context.Context, call Call, path string, f func(T) error) 
 			q.Set("cursor", cursor)
 		}
 		var page T
-		header, err := call(ctx, Request{Method: http.MethodGet, Path: path + "?" + q.Encode(), Want: http.StatusOK}, &page)
+		header, err := call(ctx, Request{Method: http.MethodGet, Path: path + "?" + q.Encode(), Want: http.StatusOK},
+			&page)
 		if err != nil {
 			return err
 		}
@@ -149,7 +151,9 @@ func (s *Server) Newest() (all []*engine.ActionPolicy) {
 
 // policy returns a version of a policy, nil if it is not stored.
 func (s *Server) policy(id string, version int64) *engine.ActionPolicy {
-	i := slices.IndexFunc(s.policies, func(p *engine.ActionPolicy) bool { return p.PolicyID == id && p.Version == version })
+	i := slices.IndexFunc(s.policies, func(p *engine.ActionPolicy) bool {
+		return p.PolicyID == id && p.Version == version
+	})
 	if i < 0 {
 		return nil
 	}

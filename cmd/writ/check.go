@@ -116,7 +116,9 @@ func (c *checker) file(name string) {
 	}
 	docs, err := document.Parse(name, data)
 	r.failed(err)
-	if slices.ContainsFunc(docs, func(d *document.Document) bool { return d.Kind == document.Suite && d.Check(conditions()) == nil }) {
+	if slices.ContainsFunc(docs, func(d *document.Document) bool {
+		return d.Kind == document.Suite && d.Check(conditions()) == nil
+	}) {
 		r.failed(c.suites(name, data))
 	} else {
 		for _, d := range docs {
@@ -261,7 +263,8 @@ func counted(docs []*document.Document) string {
 	for _, k := range []struct {
 		kind document.Kind
 		many string
-	}{{document.Policy, "policies"}, {document.Rule, "rules"}, {document.List, "lists"}, {document.Intent, "intents"}, {document.Suite, "suites"}} {
+	}{{document.Policy, "policies"}, {document.Rule, "rules"}, {document.List, "lists"}, {document.Intent, "intents"},
+		{document.Suite, "suites"}} {
 		n := 0
 		for _, d := range docs {
 			if d.Kind == k.kind {

@@ -67,5 +67,7 @@ func (c *pullCmd) Run(ctx context.Context, s streams) error {
 	for _, change := range done.Refused {
 		printChange(s.err, change)
 	}
-	return fmt.Errorf("nothing is written: what is above was changed on the server, and perhaps here; --force takes the server's")
+	return fmt.Errorf(
+		"nothing is written: what is above was changed on the server, and perhaps here; --force takes the server's",
+	)
 }

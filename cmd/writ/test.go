@@ -132,7 +132,9 @@ func (c *testCmd) options() suite.Options {
 }
 
 // update rewrites what failing cases want, and says what it did.
-func (c *testCmd) update(ctx context.Context, s streams, l *suite.Loader, suites []*suite.Suite, r *suite.Report) error {
+func (c *testCmd) update(
+	ctx context.Context, s streams, l *suite.Loader, suites []*suite.Suite, r *suite.Report,
+) error {
 	rewrites, err := l.Update(ctx, suites, r)
 	if err != nil {
 		return err
@@ -171,7 +173,8 @@ func (c *testCmd) write(s streams, r *suite.Report) error {
 // under the threshold.
 func (c *testCmd) verdict(s streams, r *suite.Report) error {
 	if r.Coverage != nil && 100*r.Coverage.Lowest() < c.Threshold {
-		fmt.Fprintf(s.err, "writ: coverage is %.1f %%, under the threshold of %v %%\n", 100*r.Coverage.Lowest(), c.Threshold)
+		fmt.Fprintf(s.err, "writ: coverage is %.1f %%, under the threshold of %v %%\n", 100*r.Coverage.Lowest(),
+			c.Threshold)
 		return errReported
 	}
 	if len(r.Failed()) > 0 || len(r.NotCompared) > 0 {

@@ -133,7 +133,8 @@ func (h *seeding) take(r *storage.Record) {
 // unrepeatable are the codes of findings that are of more than an intent, a policy and its
 // rules.
 var unrepeatable = []engine.Code{
-	engine.CodeBatchRefused, engine.CodeCoreFinding, engine.CodePolicyMissing, engine.CodePolicyUnreadable, engine.CodeResourceUnreadable,
+	engine.CodeBatchRefused, engine.CodeCoreFinding, engine.CodePolicyMissing, engine.CodePolicyUnreadable,
+	engine.CodeResourceUnreadable,
 }
 
 // repeatable reports whether an intent of the history can be decided again: the history
@@ -175,7 +176,9 @@ func (h *seeding) write(s streams) error {
 		}
 	}
 	if h.left > 0 {
-		fmt.Fprintf(s.err, "writ: %d decisions are left out: other versions of their policies made them, or a case cannot repeat them\n", h.left)
+		fmt.Fprintf(s.err,
+			"writ: %d decisions are left out: other versions of their policies made them, or a case cannot repeat "+
+				"them\n", h.left)
 	}
 	text, err := document.Format("history_test.yaml", b.Bytes())
 	if err != nil {
@@ -200,7 +203,8 @@ func (h *seeding) suite(b *bytes.Buffer, p *seeded) error {
 	b.WriteString("intents:\n")
 	for i, r := range p.records {
 		if len(r.MetadataKeys) > 0 && len(r.Metadata) == 0 {
-			fmt.Fprintf(b, "  # its metadata, without the values, which the history does not keep: %s\n", strings.Join(r.MetadataKeys, ", "))
+			fmt.Fprintf(b, "  # its metadata, without the values, which the history does not keep: %s\n",
+				strings.Join(r.MetadataKeys, ", "))
 		}
 		text, err := edited(r.Intent(), func(members map[string]jsontext.Value) { // the ids are made up
 			delete(members, "intent_id")
@@ -224,8 +228,9 @@ func (h *seeding) suite(b *bytes.Buffer, p *seeded) error {
 func seedTest(b *bytes.Buffer, n int, r *storage.Record) error {
 	codes := codeTexts(r)
 	test := map[string]any{
-		"name": strings.Join([]string{r.ActionType, r.Resource, strings.Join(codes, " ")}, " "), "intent": fmt.Sprintf("decision-%d", n),
-		"want": r.Decision, "codes": codes,
+		"name":   strings.Join([]string{r.ActionType, r.Resource, strings.Join(codes, " ")}, " "),
+		"intent": fmt.Sprintf("decision-%d", n),
+		"want":   r.Decision, "codes": codes,
 	}
 	if slices.Contains(codes, string(engine.CodeAgentDisabled)) {
 		test["agent"] = engine.AgentDisabled

@@ -39,7 +39,8 @@ func (c *testCmd) watch(ctx context.Context, s streams) (err error) {
 		return fmt.Errorf("watching files: %w", err)
 	}
 	defer func() { err = errors.Join(err, watcher.Close()) }()
-	w := &watch{testCmd: c, s: s, loader: new(suite.Loader), watcher: watcher, files: map[string][]string{}, suites: map[string][]*suite.Suite{}}
+	w := &watch{testCmd: c, s: s, loader: new(suite.Loader), watcher: watcher, files: map[string][]string{},
+		suites: map[string][]*suite.Suite{}}
 	if err := w.watchRoots(); err != nil {
 		return err
 	}
@@ -81,7 +82,8 @@ func (w *watch) loop(ctx context.Context) error {
 
 // entered watches a directory that was made.
 func (w *watch) entered(event fsnotify.Event) {
-	if info, err := os.Stat(event.Name); err == nil && info.IsDir() && event.Has(fsnotify.Create) && w.below(event.Name) {
+	if info, err := os.Stat(event.Name); err == nil && info.IsDir() && event.Has(fsnotify.Create) &&
+		w.below(event.Name) {
 		_ = w.watcher.Add(event.Name) // it may be gone
 	}
 }
@@ -155,7 +157,8 @@ func (w *watch) run(ctx context.Context, paths []string) error {
 		return err
 	}
 	report.WriteText(w.s.out)
-	fmt.Fprintf(w.s.out, "%d cases in %v; waiting for changes\n", len(report.Results), time.Since(started).Round(time.Millisecond))
+	fmt.Fprintf(w.s.out, "%d cases in %v; waiting for changes\n", len(report.Results),
+		time.Since(started).Round(time.Millisecond))
 	return nil
 }
 

@@ -108,7 +108,10 @@ func keyOf(org string, c *condition.Counter, agent, session string) key {
 // Read returns what counters have come to for an intent that is decided at a time. An
 // error means that they are not known: refuse. turn is offered to others while the history
 // is read; it may be nil.
-func (k *Counters) Read(ctx context.Context, org string, counters []*condition.Counter, in *engine.Intent, at time.Time, turn condition.Turn) (*Reading, error) {
+func (k *Counters) Read(
+	ctx context.Context, org string, counters []*condition.Counter, in *engine.Intent, at time.Time,
+	turn condition.Turn,
+) (*Reading, error) {
 	if len(counters) == 0 {
 		return &nothing, nil
 	}
@@ -248,7 +251,8 @@ func (k *Counters) read(ctx context.Context, c *cell, at time.Time, turn conditi
 			return nil, err
 		}
 		for _, row := range rows {
-			if amount, counted := counted(c.counter, row); counted && (!c.counter.BySession || row.SessionID == c.session) {
+			if amount, counted := counted(c.counter, row); counted &&
+				(!c.counter.BySession || row.SessionID == c.session) {
 				w.add(bucketAt(c.counter, row.DecidedAt), amount)
 			}
 		}

@@ -45,7 +45,9 @@ type change struct {
 // stored at a time. Where others count too, what an action has cost beyond what was
 // allowed is counted now, so that no error lets it go uncounted. counters are those of the
 // organization's rules. An error means that the settlement cannot be counted.
-func (k *Counters) Settling(ctx context.Context, counters []*condition.Counter, org, decisionID string, s storage.Settlement, at time.Time) (*Settling, error) {
+func (k *Counters) Settling(
+	ctx context.Context, counters []*condition.Counter, org, decisionID string, s storage.Settlement, at time.Time,
+) (*Settling, error) {
 	k.leases.Lock()
 	p := &Settling{k: k, counters: counters, before: k.reads}
 	k.leases.Unlock()

@@ -55,7 +55,9 @@ func (k *Counters) forgetLocked(of key, w *window, err error) error {
 // refreshLocked asks what a shared window has come to where that decides and is not known.
 // It reports whether it was known; otherwise look for the window again. The lock is not held
 // while it waits.
-func (k *Counters) refreshLocked(ctx context.Context, w *window, c *cell, at time.Time, turn condition.Turn) (known bool, err error) {
+func (k *Counters) refreshLocked(
+	ctx context.Context, w *window, c *cell, at time.Time, turn condition.Turn,
+) (known bool, err error) {
 	if w.shared == nil || w.total()+c.amount <= c.counter.UpTo(0) || w.shared.IsKnown(at) {
 		return true, nil
 	}

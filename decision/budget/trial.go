@@ -13,7 +13,10 @@ import (
 
 // Trial returns what counters come to with an intent that is not decided. It reserves
 // nothing, and keeps nothing of rules that are not stored.
-func (k *Counters) Trial(ctx context.Context, org string, counters []*condition.Counter, in *engine.Intent, at time.Time, turn condition.Turn) ([]condition.Count, error) {
+func (k *Counters) Trial(
+	ctx context.Context, org string, counters []*condition.Counter, in *engine.Intent, at time.Time,
+	turn condition.Turn,
+) ([]condition.Count, error) {
 	r := k.cells(org, counters, in, at)
 	for i := range r.cells {
 		if err := k.try(ctx, &r.cells[i], at, turn); err != nil {

@@ -37,11 +37,13 @@ func decision(answer []byte, asked versions) (engine.Result, error) {
 	}
 	switch r := b.Result; {
 	case r == nil:
-		return engine.Result{}, failure(Undefined, "the core has no decision for this version of the policy with these rules")
+		return engine.Result{},
+			failure(Undefined, "the core has no decision for this version of the policy with these rules")
 	case r.PolicyVersion == nil || r.RulesRevision == nil:
 		return engine.Result{}, failure(Answer, "it does not say which policy_version and rules_revision it is of")
 	case versions{*r.PolicyVersion, *r.RulesRevision} != asked:
-		return engine.Result{}, failure(Undefined, "the core decided under another version of the policy or other rules")
+		return engine.Result{},
+			failure(Undefined, "the core decided under another version of the policy or other rules")
 	}
 	outcome, err := engine.ParseDecision(b.Result.Decision)
 	if err != nil {
@@ -79,7 +81,8 @@ var reasonForm = regexp.MustCompile(`^([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*): \S`)
 // findingOf reads a reason.
 func findingOf(reason string) (engine.Finding, bool) {
 	m := reasonForm.FindStringSubmatch(reason)
-	if m == nil || len(reason) > condition.MaxText || !utf8.ValidString(reason) || strings.ContainsFunc(reason, unicode.IsControl) {
+	if m == nil || len(reason) > condition.MaxText || !utf8.ValidString(reason) ||
+		strings.ContainsFunc(reason, unicode.IsControl) {
 		return engine.Finding{}, false
 	}
 	code := engine.Code(m[1])

@@ -47,5 +47,6 @@ func (l *failureLog) failed(ctx context.Context, err *Error, policyID string, ve
 	l.silent[err.Reason] = silence{until: now.Add(logEvery)}
 	l.mu.Unlock()
 	l.log.ErrorContext(ctx, "the evaluation core made no decision, the intent is refused",
-		"reason", string(err.Reason), "error", err.Error(), "policy_id", policyID, "version", version, "unlogged_before", last.suppressed)
+		"reason", string(err.Reason), "error", err.Error(), "policy_id", policyID, "version", version,
+		"unlogged_before", last.suppressed)
 }

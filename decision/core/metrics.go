@@ -29,14 +29,16 @@ func newMetrics(reg prometheus.Registerer, b *breaker) (*metrics, error) {
 	}
 	failures := telemetry.CounterVec("writ_core_errors_total",
 		"Evaluations that the external evaluation core did not decide and that were refused, by reason.", "reason")
-	for _, outcome := range []string{engine.Allow.String(), engine.ApprovalRequired.String(), engine.Deny.String(), outcomeError} {
+	for _, outcome := range []string{engine.Allow.String(), engine.ApprovalRequired.String(), engine.Deny.String(),
+		outcomeError} {
 		m.duration.WithLabelValues(outcome)
 	}
 	for _, reason := range reasons() {
 		m.byReason[reason] = failures.WithLabelValues(string(reason))
 	}
 	_, err := telemetry.Register(reg, m.duration, failures, telemetry.GaugeFunc("writ_core_breaker_state",
-		"Breaker of the external evaluation core: 0 closed (asked), 1 half-open (tried out), 2 open (left alone).", b.state))
+		"Breaker of the external evaluation core: 0 closed (asked), 1 half-open (tried out), 2 open (left alone).",
+		b.state))
 	return m, err
 }
 

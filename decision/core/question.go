@@ -100,7 +100,8 @@ func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 		q.Approval = &approval{a.ID, a.Status}
 	}
 	q.Counters = counters(in.Counts)
-	q.Readings.Blocked, q.Readings.Allowed = readingsFor(&read, resource.ForBlock), readingsFor(&read, resource.ForAllow)
+	q.Readings.Blocked, q.Readings.Allowed = readingsFor(&read, resource.ForBlock),
+		readingsFor(&read, resource.ForAllow)
 	q.Readings.Stops = read.Stops().String()
 	rest, err := json.Marshal(&q)
 	if err != nil {

@@ -131,17 +131,21 @@ func policy() object {
 	action := object{"type": "string", "pattern": actionTypes("*")}
 	pattern := object{"type": "string", "minLength": 1}
 	return structure(reflect.TypeFor[engine.ActionPolicy](), map[string]object{
-		"policy_id":                 uuid,
-		"version":                   {"minimum": 1, "maximum": condition.MaxInteger},
-		"organization_id":           text(condition.MaxName),
-		"agent_id":                  describe(text(condition.MaxLabel), "The agent that the policy governs, or a glob; another agent's intents need an approval."),
-		"allowed_action_types":      list(action, "What is allowed unless it is denied; * stands for any part. An empty list allows nothing."),
-		"denied_action_types":       list(action, "What is denied; it wins over what is allowed."),
-		"allowed_resource_patterns": list(pattern, "Where it is not empty, every reading of the resource must match one."),
+		"policy_id":       uuid,
+		"version":         {"minimum": 1, "maximum": condition.MaxInteger},
+		"organization_id": text(condition.MaxName),
+		"agent_id": describe(text(condition.MaxLabel),
+			"The agent that the policy governs, or a glob; another agent's intents need an approval."),
+		"allowed_action_types": list(action,
+			"What is allowed unless it is denied; * stands for any part. An empty list allows nothing."),
+		"denied_action_types": list(action, "What is denied; it wins over what is allowed."),
+		"allowed_resource_patterns": list(pattern,
+			"Where it is not empty, every reading of the resource must match one."),
 		"blocked_resource_patterns": list(pattern, "A resource that matches one in any reading is denied."),
 		"max_cost_minor":            describe(amount, "The greatest cost that is allowed, inclusive, in minor units."),
 		"currency":                  describe(currency, "The currency that costs must have, where a cost is checked."),
-		"status":                    {"enum": []string{string(engine.StatusActive), string(engine.StatusSuspended), string(engine.StatusRevoked)}},
+		"status": {"enum": []string{string(engine.StatusActive), string(engine.StatusSuspended),
+			string(engine.StatusRevoked)}},
 	})
 }
 
@@ -159,12 +163,14 @@ func list() object {
 
 func intent() object {
 	members := map[string]object{
-		"cost": structure(reflect.TypeFor[engine.Cost](), map[string]object{"amount_minor": amount, "currency": currency}),
+		"cost": structure(reflect.TypeFor[engine.Cost](),
+			map[string]object{"amount_minor": amount, "currency": currency}),
 		"metadata": {
 			"maxProperties":        condition.MaxMetadataKeys,
 			"propertyNames":        object{"type": "string", "minLength": 1, "maxLength": condition.MaxName},
 			"additionalProperties": object{"type": "string", "maxLength": condition.MaxText},
-			"description":          "What rules may look at. Keys that begin with fact. are statements of the integration.",
+			"description": "What rules may look at. Keys that begin with fact. are statements of the " +
+				"integration.",
 		},
 	}
 	for i := range condition.Members {
@@ -201,7 +207,8 @@ func rule() object {
 		"anyOf":       []any{ref("condition"), wire(condition.MaxCondition)},
 		"description": `A match object, a tree, {"cel": …} or {"rego": …}; or its JSON in a string, as the API has it.`,
 	}
-	properties["action"] = object{"anyOf": []any{action(), wire(condition.MaxText)}, "description": "What the rule decides, and why."}
+	properties["action"] = object{"anyOf": []any{action(), wire(condition.MaxText)},
+		"description": "What the rule decides, and why."}
 	s["required"] = []string{"name", "condition", "action"} // the others are the server's, or have a default
 	return s
 }

@@ -52,8 +52,9 @@ func newLanguage(options ...cel.EnvOption) (*language, error) {
 		cel.DefaultUTCTimeZone(true),
 		cel.Function(fnItems, cel.Overload(fnItems, []*cel.Type{cel.StringType}, cel.ListType(cel.StringType),
 			cel.UnaryBinding(func(ref.Val) ref.Val { return types.NewErr("%s was not planned", fnItems) }))),
-		cel.Function(fnDecimalCompare, cel.Overload(fnDecimalCompare, []*cel.Type{cel.StringType, cel.StringType}, cel.IntType,
-			cel.BinaryBinding(decimalCompare))),
+		cel.Function(fnDecimalCompare,
+			cel.Overload(fnDecimalCompare, []*cel.Type{cel.StringType, cel.StringType}, cel.IntType,
+				cel.BinaryBinding(decimalCompare))),
 	)...)
 	if err != nil {
 		return nil, fmt.Errorf("building the environment of CEL: %w", err)
@@ -106,7 +107,8 @@ func variableNames() (names []string) {
 }
 
 // roots are the names that no local variable of an expression may hide.
-var roots = map[string]bool{"intent": true, "agent": true, "policy": true, "usage": true, "deployment": true, "session": true}
+var roots = map[string]bool{"intent": true, "agent": true, "policy": true, "usage": true, "deployment": true,
+	"session": true}
 
 // patternFunction declares a function of (patterns, text). It has no binding
 // of its own: planning replaces every call by its compiled matcher.
@@ -168,7 +170,9 @@ func (s *language) check(expr string) (*cel.Ast, error) {
 		return nil, s.explain(expr, issues)
 	}
 	if got := checked.OutputType(); !got.IsExactType(cel.BoolType) {
-		return nil, &Error{[]Mistake{{Line: 1, Column: 1, Message: fmt.Sprintf("the expression is a %s, want a bool: compare it with something", got)}}}
+		return nil, &Error{[]Mistake{{Line: 1, Column: 1, Message: fmt.Sprintf(
+			"the expression is a %s, want a bool: compare it with something", got,
+		)}}}
 	}
 	if name := shadowed(checked); name != "" {
 		return nil, refuse("", "a local variable must not be named %q", name)

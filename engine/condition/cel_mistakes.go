@@ -106,20 +106,24 @@ func unknownVariable(name string) string {
 	}
 	for _, f := range known {
 		_, short, _ := strings.Cut(f, ".")
-		if meant := Meant(name, []string{short}); meant != "" || Meant(strings.TrimPrefix(name, "intent."), []string{short}) != "" {
+		if meant := Meant(name, []string{short}); meant != "" ||
+			Meant(strings.TrimPrefix(name, "intent."), []string{short}) != "" {
 			return fmt.Sprintf("undeclared reference %s: did you mean %s?", name, f)
 		}
 	}
 	message := fmt.Sprintf("undeclared reference %s: known are %s", name, strings.Join(known, ", "))
 	if root, _, dotted := strings.Cut(name, "."); !dotted && !roots[root] {
-		return fmt.Sprintf(`undeclared reference %s: text is written in quotes, "%s"; known are %s`, name, name, strings.Join(known, ", "))
+		return fmt.Sprintf(`undeclared reference %s: text is written in quotes, "%s"; known are %s`, name, name,
+			strings.Join(known, ", "))
 	}
 	return message
 }
 
 // functionNames are the functions that conditions use; CEL has a few more.
-var functionNames = strings.Fields("startsWith endsWith contains matches size has int double string bool timestamp duration " +
-	"glob resource_glob action_matches list items decimal_compare lowerAscii upperAscii split trim replace exists all " +
+var functionNames = strings.Fields("startsWith endsWith contains matches size has int double string bool timestamp " +
+	"duration " +
+	"glob resource_glob action_matches list items decimal_compare lowerAscii upperAscii split trim replace exists " +
+	"all " +
 	"getHours getDayOfWeek getDate getMonth getFullYear")
 
 func unknownFunction(name string) string {
@@ -197,7 +201,8 @@ var token = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[A-Za-z_
 func foreign(expr string) (Mistake, bool) {
 	instead := map[string]string{
 		"=": "==", "===": "==", "!==": "!=", "<>": "!=", "=<": "<=", "=>": ">=", "&": "&&", "|": "||",
-		"and": "&&", "or": "||", "like": "glob(pattern, text)", overloads.Matches: ".matches(…) after the text", "contains": ".contains(…) after the text",
+		"and": "&&", "or": "||", "like": "glob(pattern, text)", overloads.Matches: ".matches(…) after the text",
+		"contains": ".contains(…) after the text",
 	}
 	for _, at := range token.FindAllStringIndex(expr, -1) {
 		word := expr[at[0]:at[1]]
@@ -208,7 +213,8 @@ func foreign(expr string) (Mistake, bool) {
 		}
 		before := expr[:at[0]]
 		column := len([]rune(before[strings.LastIndexByte(before, '\n')+1:])) + 1
-		return Mistake{Line: 1 + strings.Count(before, "\n"), Column: column, Message: fmt.Sprintf("%sCEL has no %s: use %s", syntaxError, word, use)}, true
+		return Mistake{Line: 1 + strings.Count(before, "\n"), Column: column,
+			Message: fmt.Sprintf("%sCEL has no %s: use %s", syntaxError, word, use)}, true
 	}
 	return Mistake{}, false
 }

@@ -92,7 +92,8 @@ func compile(root jsonNode, o Options) (*Condition, error) {
 	if err != nil {
 		return nil, refuse("", "%v", err)
 	}
-	return &Condition{Outcomes: tree.outcomes(), Program: program, Lists: listsOf(tree), tree: tree, patternBytes: patterns.bytes, Counters: tree.counters(nil)}, nil
+	return &Condition{Outcomes: tree.outcomes(), Program: program, Lists: listsOf(tree), tree: tree,
+		patternBytes: patterns.bytes, Counters: tree.counters(nil)}, nil
 }
 
 // Never is a condition that is false of every intent, and runs nothing.
@@ -214,7 +215,9 @@ func (n *Node) checkCounters(side resource.Side) error {
 		if side == resource.ForBlock {
 			want = "gt or gte"
 		}
-		return refuse("", "a counter is compared with %s here: it may count more than there was for a moment, and must then be strict", want)
+		return refuse("",
+			"a counter is compared with %s here: it may count more than there was for a moment, and must then be "+
+				"strict", want)
 	}
 	for _, k := range n.Kids {
 		if err := k.checkCounters(side); err != nil {

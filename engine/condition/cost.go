@@ -132,7 +132,8 @@ func (s *language) cost(checked *cel.Ast, patterns bool) (uint64, error) {
 // textCall estimates what a function of CEL's strings extension costs and makes,
 // nil for any other. CEL itself takes each of them for one unit, but
 // replace writes a text into another as often as it finds a third, which squares
-// its length, and indexOf compares two of them at every place. The functions whose result cannot be bounded cost more than any
+// its length, and indexOf compares two of them at every place. The functions whose result cannot be bounded
+// cost more than any
 // condition may.
 func textCall(function string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	var size uint64
@@ -216,7 +217,9 @@ func (s sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 }
 
 // EstimateCallCost implements [checker.CostEstimator].
-func (s sizes) EstimateCallCost(function, _ string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+func (s sizes) EstimateCallCost(
+	function, _ string, target *checker.AstNode, args []checker.AstNode,
+) *checker.CallEstimate {
 	switch {
 	case function == fnSplit && target != nil:
 		return s.parts.split(*target)
@@ -241,7 +244,9 @@ func (s sizes) EstimateCallCost(function, _ string, target *checker.AstNode, arg
 type apartFromPatterns struct{ sizes }
 
 // EstimateCallCost implements [checker.CostEstimator].
-func (a apartFromPatterns) EstimateCallCost(function, overload string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+func (a apartFromPatterns) EstimateCallCost(
+	function, overload string, target *checker.AstNode, args []checker.AstNode,
+) *checker.CallEstimate {
 	if function == overloads.Matches || takesPatterns(function) {
 		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: 1}}
 	}

@@ -205,7 +205,10 @@ func (p *parser) counterMember(c *Counter, m jsonMember) (err error) {
 // setBy sets whose intents are counted.
 func (c *Counter) setBy(v jsonNode) error {
 	if v.kind != '[' {
-		return fmt.Errorf(`want a list of "agent_id" and "session_id", or an empty one for all of the organization, got %s`, v.describe())
+		return fmt.Errorf(
+			`want a list of "agent_id" and "session_id", or an empty one for all of the organization, got %s`,
+			v.describe(),
+		)
 	}
 	for _, item := range v.items {
 		switch {
@@ -237,7 +240,9 @@ func parseWindow(s string) (time.Duration, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf(`want a window between 60s and 7d, in seconds, minutes, hours or days such as "30s", "90m", "24h" or "7d", got %q`, s)
+	return 0, fmt.Errorf(
+		`want a window between 60s and 7d, in seconds, minutes, hours or days such as "30s", "90m", "24h" or "7d", got %q`, s,
+	)
 }
 
 // Saturated adds what counters have come to. More than [MaxInteger] is that.

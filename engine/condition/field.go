@@ -127,7 +127,9 @@ func members() (all []Member) {
 		row := &fields[id]
 		name, isIntent := strings.CutPrefix(row.path, "intent.")
 		if isIntent && !strings.Contains(name, ".") && (row.kind == Text || row.kind == Time) {
-			all = append(all, Member{ID: id, Name: name, Path: row.path, Form: row.form, Size: int(row.size), Optional: row.optional}) //nolint:gosec // bounded by the table
+			//nolint:gosec // bounded by the table
+			all = append(all,
+				Member{ID: id, Name: name, Path: row.path, Form: row.form, Size: int(row.size), Optional: row.optional})
 		}
 	}
 	return all
@@ -146,30 +148,40 @@ func MemberNamed(name string) (*Member, bool) {
 // fields is the one table of fields: all that an evaluation can ask of an intent, its
 // agent and its policy.
 var fields = [fieldCount]fieldRow{
-	IntentID:             {name: "intent_id", path: "intent.intent_id", size: 36, glob: Glob, form: UUIDForm, admits: admitsUUID},
-	PolicyID:             {name: "policy_id", path: "intent.policy_id", size: 36, glob: Glob, form: UUIDForm, admits: admitsUUID},
-	AgentID:              {name: "agent_id", path: "intent.agent_id", size: MaxLabel, glob: Glob, literal: true},
-	ActionType:           {name: "action_type", path: "intent.action_type", size: MaxName, glob: ActionGlob, form: ActionForm, literal: true},
-	Resource:             {name: "resource", path: "intent.resource", size: MaxText, glob: ResourceGlob, form: ResourceForm, literal: true, admits: admitsResource},
-	Cost:                 {name: "cost", path: "intent.cost", kind: Object, size: 2, optional: true, owner: Cost},
-	CostAmount:           {name: "cost.amount_minor", path: "intent.cost.amount_minor", kind: Int, size: 1, optional: true, owner: Cost},
-	CostCurrency:         {name: "cost.currency", path: "intent.cost.currency", size: 3, glob: Glob, optional: true, owner: Cost, admits: admitsCurrency},
-	Metadata:             {name: "metadata", path: "intent.metadata", kind: Object, size: MaxMetadataKeys, optional: true, owner: Metadata},
-	IssuedAt:             {name: "issued_at", path: "intent.issued_at", kind: Time, size: MaxName, form: TimeForm},
-	GovernedAgentID:      {name: "agent.id", path: "agent.id", size: MaxLabel, glob: Glob, literal: true},
-	GovernedAgentStatus:  {name: "agent.status", path: "agent.status", size: 16, glob: Glob, enum: []string{"active", "disabled", "unregistered"}},
-	PolicyPolicyID:       {name: "policy.policy_id", path: "policy.policy_id", size: 36, glob: Glob, admits: admitsUUID},
+	IntentID: {name: "intent_id", path: "intent.intent_id", size: 36, glob: Glob, form: UUIDForm,
+		admits: admitsUUID},
+	PolicyID: {name: "policy_id", path: "intent.policy_id", size: 36, glob: Glob, form: UUIDForm,
+		admits: admitsUUID},
+	AgentID: {name: "agent_id", path: "intent.agent_id", size: MaxLabel, glob: Glob, literal: true},
+	ActionType: {name: "action_type", path: "intent.action_type", size: MaxName, glob: ActionGlob,
+		form: ActionForm, literal: true},
+	Resource: {name: "resource", path: "intent.resource", size: MaxText, glob: ResourceGlob,
+		form: ResourceForm, literal: true, admits: admitsResource},
+	Cost: {name: "cost", path: "intent.cost", kind: Object, size: 2, optional: true, owner: Cost},
+	CostAmount: {name: "cost.amount_minor", path: "intent.cost.amount_minor", kind: Int, size: 1,
+		optional: true, owner: Cost},
+	CostCurrency: {name: "cost.currency", path: "intent.cost.currency", size: 3, glob: Glob, optional: true,
+		owner: Cost, admits: admitsCurrency},
+	Metadata: {name: "metadata", path: "intent.metadata", kind: Object, size: MaxMetadataKeys,
+		optional: true, owner: Metadata},
+	IssuedAt:        {name: "issued_at", path: "intent.issued_at", kind: Time, size: MaxName, form: TimeForm},
+	GovernedAgentID: {name: "agent.id", path: "agent.id", size: MaxLabel, glob: Glob, literal: true},
+	GovernedAgentStatus: {name: "agent.status", path: "agent.status", size: 16, glob: Glob,
+		enum: []string{"active", "disabled", "unregistered"}},
+	PolicyPolicyID: {name: "policy.policy_id", path: "policy.policy_id", size: 36, glob: Glob,
+		admits: admitsUUID},
 	PolicyVersion:        {name: "policy.version", path: "policy.version", kind: Int, size: 1},
 	PolicyOrganizationID: {name: "policy.organization_id", path: "policy.organization_id", size: MaxName, glob: Glob},
 	PolicyAgentID:        {name: "policy.agent_id", path: "policy.agent_id", size: MaxLabel, glob: Glob},
-	PolicyStatus:         {name: "policy.status", path: "policy.status", size: 16, glob: Glob, enum: []string{"active", "suspended", "revoked"}},
-	UsageExceeded:        {path: "usage.exceeded", kind: Bool, size: 1},
-	RequireRegistered:    {path: "deployment.require_registered_agents", kind: Bool, size: 1},
-	SessionClosed:        {path: "session.closed", kind: Bool, size: 1},
-	SessionExpired:       {path: "session.expired", kind: Bool, size: 1},
-	MetadataValue:        {path: "intent.metadata", size: MaxText, glob: Glob, optional: true, owner: MetadataValue},
-	Item:                 {path: "item", size: MaxText, glob: Glob},
-	CounterValue:         {path: "counters", kind: Int, size: 1, optional: true, owner: CounterValue},
+	PolicyStatus: {name: "policy.status", path: "policy.status", size: 16, glob: Glob,
+		enum: []string{"active", "suspended", "revoked"}},
+	UsageExceeded:     {path: "usage.exceeded", kind: Bool, size: 1},
+	RequireRegistered: {path: "deployment.require_registered_agents", kind: Bool, size: 1},
+	SessionClosed:     {path: "session.closed", kind: Bool, size: 1},
+	SessionExpired:    {path: "session.expired", kind: Bool, size: 1},
+	MetadataValue:     {path: "intent.metadata", size: MaxText, glob: Glob, optional: true, owner: MetadataValue},
+	Item:              {path: "item", size: MaxText, glob: Glob},
+	CounterValue:      {path: "counters", kind: Int, size: 1, optional: true, owner: CounterValue},
 }
 
 // Field is a field as a condition asks about it.
@@ -242,7 +254,8 @@ func lookupField(name string) (Field, error) {
 		return MetadataKey(key), nil
 	}
 	for id := range fields {
-		if row := &fields[id]; row.name == short && short != "" && (short == name || strings.HasPrefix(row.path, "intent.")) {
+		if row := &fields[id]; row.name == short && short != "" &&
+			(short == name || strings.HasPrefix(row.path, "intent.")) {
 			return FieldOf(FieldID(id)), nil //nolint:gosec // fieldCount fits
 		}
 	}

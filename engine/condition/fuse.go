@@ -161,7 +161,9 @@ func mirrored(op string) string {
 	return ""
 }
 
-func fuseConst(p *Program, call interpreter.InterpretableCall, function string, src source, f Field, c ref.Val) interpreter.InterpretableV2 {
+func fuseConst(
+	p *Program, call interpreter.InterpretableCall, function string, src source, f Field, c ref.Val,
+) interpreter.InterpretableV2 {
 	negated := function == operators.NotEquals
 	if negated {
 		function = operators.Equals

@@ -55,7 +55,8 @@ func readsAlike(a, b *Node) bool {
 // isMatch reports whether a leaf is true of what one of its patterns matches; a constant
 // is one of the resource, which is equal to all that is read as it.
 func isMatch(n *Node) bool {
-	return n.Op == Glob || n.Op == ActionGlob || n.Op == ResourceGlob || n.Field.ID == Resource && n.Side != 0 && among1(n.Op)
+	return n.Op == Glob || n.Op == ActionGlob || n.Op == ResourceGlob || n.Field.ID == Resource && n.Side != 0 &&
+		among1(n.Op)
 }
 
 // covered reports whether b matches all that a matches by the pattern s.

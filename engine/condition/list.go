@@ -69,8 +69,12 @@ func ListSize(items []string) int {
 // "_", "-" and ".", of which the first is a letter or a digit.
 func CheckListName(name string) error {
 	const first = "abcdefghijklmnopqrstuvwxyz0123456789"
-	if name == "" || len(name) > MaxName || !strings.ContainsRune(first, rune(name[0])) || strings.Trim(name, first+"_-.") != "" {
-		return fmt.Errorf("the name of a list has 1 to %d characters of a-z, 0-9, _, - and ., and begins with a letter or a digit", MaxName)
+	if name == "" || len(name) > MaxName || !strings.ContainsRune(first, rune(name[0])) ||
+		strings.Trim(name, first+"_-.") != "" {
+		return fmt.Errorf(
+			"the name of a list has 1 to %d characters of a-z, 0-9, _, - and ., and begins with a letter or a digit",
+			MaxName,
+		)
 	}
 	return nil
 }
@@ -89,7 +93,8 @@ func (p *parser) listed(f Field, c comparison, v jsonNode) *Node {
 	name, ok := v.member(fnList)
 	switch {
 	case !ok || len(v.members) != 1 || name.kind != '"':
-		return p.wrong(v.at, `%s wants an array of at least one constant, or a list by its name: {"list":"payees"}`, c.name)
+		return p.wrong(v.at, `%s wants an array of at least one constant, or a list by its name: {"list":"payees"}`,
+			c.name)
 	case f.Kind != Text:
 		return p.wrong(v.at, "a list holds texts, %s is %s", f.Label(), f.describe())
 	case f.ID == Resource:
@@ -109,7 +114,8 @@ func listFunction() cel.EnvOption {
 	return func(e *cel.Env) (*cel.Env, error) {
 		return e.Extend(
 			cel.Function(fnList, cel.Overload(fnList+"_name", []*cel.Type{cel.StringType}, named, unplanned)),
-			cel.Function(operators.In, cel.Overload("in_"+fnList+"_name", []*cel.Type{cel.StringType, named}, cel.BoolType)),
+			cel.Function(operators.In,
+				cel.Overload("in_"+fnList+"_name", []*cel.Type{cel.StringType, named}, cel.BoolType)),
 		)
 	}
 }
@@ -131,7 +137,9 @@ func planList(call interpreter.InterpretableCall) (interpreter.InterpretableV2, 
 }
 
 // fuseList returns what asks whether member is in a list.
-func fuseList(p *Program, call interpreter.InterpretableCall, member interpreter.InterpretableV2, l *listNode) (interpreter.InterpretableV2, error) {
+func fuseList(
+	p *Program, call interpreter.InterpretableCall, member interpreter.InterpretableV2, l *listNode,
+) (interpreter.InterpretableV2, error) {
 	if src, f, ok := sourceOf(member); ok && f.Kind == Text {
 		asked, err := p.comparison(src, f.Kind, InList, Texts(l.name))
 		return &fused{call.ID(), asked}, err
@@ -151,12 +159,15 @@ func listNamed(e ast.Expr) (string, bool) {
 	return textLiteral(e.AsCall().Args()[0])
 }
 
-var errListName = fmt.Errorf(`%s: the name must be a constant, and only "in" asks a list: intent.agent_id in %s("trusted")`, fnList, fnList)
+var errListName = fmt.Errorf(
+	`%s: the name must be a constant, and only "in" asks a list: intent.agent_id in %s("trusted")`, fnList, fnList,
+)
 
 func listsIn(checked *ast.AST) (names []string, err error) {
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.FunctionMatcher(fnList)) {
 		name, ok := listNamed(e)
-		if in, called := e.Parent(); !ok || !called || in.Kind() != ast.CallKind || in.AsCall().FunctionName() != operators.In {
+		if in, called := e.Parent(); !ok || !called || in.Kind() != ast.CallKind ||
+			in.AsCall().FunctionName() != operators.In {
 			return nil, errListName
 		}
 		if err := CheckListName(name); err != nil {

@@ -82,7 +82,8 @@ func (p *parser) unknownKey(m jsonMember, err error) *Node {
 
 // combinationMeant returns the combination that the member of a match object is meant as.
 func combinationMeant(m jsonMember) string {
-	names := map[string][2]string{"and": {"$and", "all"}, "or": {"$or", "any"}, "nor": {"$nor", "not"}, "not": {"$not", "not"}}
+	names := map[string][2]string{"and": {"$and", "all"}, "or": {"$or", "any"}, "nor": {"$nor", "not"},
+		"not": {"$not", "not"}}
 	meant := names[strings.ToLower(m.name)]
 	if len(m.value.items) > 0 && isTree(m.value.items[0]) || isTree(m.value) {
 		return meant[1]
@@ -115,7 +116,8 @@ func unknownOperator(name string, ofTrees bool) string {
 			if shown := (j >= 2) == ofTrees; first == "" || !shown {
 				continue
 			}
-			symbol := [4]string{row.symbol, "!" + strings.TrimPrefix(row.symbol, "="), row.symbol, "!" + strings.TrimPrefix(row.symbol, "=")}[j]
+			symbol := [4]string{row.symbol, "!" + strings.TrimPrefix(row.symbol, "="), row.symbol, "!" +
+				strings.TrimPrefix(row.symbol, "=")}[j]
 			other := [4]string{row.tree, row.notTree, row.match, row.notMatch}[j] // what it is called in the other form
 			spellings = append(spellings, strings.Join([]string{list, symbol, other}, " "))
 		}

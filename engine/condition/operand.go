@@ -134,7 +134,8 @@ func (p *parser) glob(f Field, c comparison, v jsonNode) *Node {
 
 func (p *parser) regex(f Field, c comparison, v jsonNode) *Node {
 	if f.Kind != Text || v.kind != '"' {
-		return p.wrong(v.at, "%s wants a string field and an RE2 expression, got %s and %s", c.name, f.describe(), v.describe())
+		return p.wrong(v.at, "%s wants a string field and an RE2 expression, got %s and %s", c.name, f.describe(),
+			v.describe())
 	}
 	if err := p.patterns.regexp(v.text, 1); err != nil {
 		return p.wrong(v.at, "%v", err)
@@ -170,13 +171,17 @@ func (p *parser) ordered(f Field, c comparison, s string) error {
 	if p.stored || !f.isFree() || c.op < Gt || c.op > Lte || !LooksLikeNumber(s) {
 		return nil
 	}
-	return fmt.Errorf(`orders as text, in which "10" comes before "9": write the number without quotes, %s`, strings.TrimSpace(s))
+	return fmt.Errorf(`orders as text, in which "10" comes before "9": write the number without quotes, %s`,
+		strings.TrimSpace(s))
 }
 
 // decimalOperand returns the number that a metadata value is compared with.
 func decimalOperand(literal string) (string, error) {
 	if _, ok := parseDecimal(literal); !ok {
-		return "", fmt.Errorf("want a decimal without exponent, of at most %d digits before and after the point, got %s", maxDigits, literal)
+		return "", fmt.Errorf(
+			"want a decimal without exponent, of at most %d digits before and after the point, got %s", maxDigits,
+			literal,
+		)
 	}
 	return literal, nil
 }
@@ -184,7 +189,9 @@ func decimalOperand(literal string) (string, error) {
 func integer(literal string) (int64, error) {
 	n, err := strconv.ParseInt(literal, 10, 64)
 	if err != nil || n > MaxInteger || n < -MaxInteger {
-		return 0, fmt.Errorf("want an integer between -%d and %d, got %s", int64(MaxInteger), int64(MaxInteger), literal)
+		return 0, fmt.Errorf(
+			"want an integer between -%d and %d, got %s", int64(MaxInteger), int64(MaxInteger), literal,
+		)
 	}
 	return n, nil
 }
@@ -199,7 +206,10 @@ func (f Field) admits(c comparison, s string) error {
 		return err
 	case c.op != Eq && c.op != In:
 	case row.literal && strings.Contains(s, "*"):
-		return fmt.Errorf("%s compares literally and %s never contains a *: use the glob operator, and \\* in it for a literal *", c.name, f.Label())
+		return fmt.Errorf(
+			"%s compares literally and %s never contains a *: use the glob operator, and \\* in it for a literal *",
+			c.name, f.Label(),
+		)
 	case row.enum != nil:
 		return oneOf(row.enum, s)
 	case row.admits != nil:
@@ -221,7 +231,8 @@ func (p *parser) quantifier(f Field, c comparison, v jsonNode) *Node {
 	case '{':
 		of = p.operators(FieldOf(Item), v)
 	default:
-		return p.wrong(v.at, `%s wants an array of constants, or operators such as {"$glob": "*@example.com"}, got %s`, c.name, v.describe())
+		return p.wrong(v.at, `%s wants an array of constants, or operators such as {"$glob": "*@example.com"}, got %s`,
+			c.name, v.describe())
 	}
 	if c.op == Some {
 		return quantified(f, Some, of)

@@ -97,7 +97,9 @@ var table = [operatorCount]operatorRow{
 	Gt: {match: "$gt", tree: "gt greaterThan",
 		symbol: ">", call: operators.Greater, cel: infix, rego: infix, order: func(c int) bool { return c > 0 }},
 	Gte: {match: "$gte", tree: "gte greaterThanInclusive",
-		symbol: ">=", call: operators.GreaterEquals, cel: infix, rego: infix, order: func(c int) bool { return c >= 0 }},
+		symbol: ">=", call: operators.GreaterEquals, cel: infix, rego: infix, order: func(c int) bool {
+			return c >= 0
+		}},
 	Lt: {match: "$lt", tree: "lt lessThan",
 		symbol: "<", call: operators.Less, cel: infix, rego: infix, order: func(c int) bool { return c < 0 }},
 	Lte: {match: "$lte", tree: "lte lessThanInclusive",
@@ -117,11 +119,14 @@ var table = [operatorCount]operatorRow{
 	Some:    {match: "$some", tree: "some", operand: itemTest, symbol: "exists"},
 	CountIs: {match: "$size", tree: "size", operand: sizeTest},
 	Contains: {tree: "contains", notTree: "doesNotContain", operand: oneText,
-		symbol: "contains", call: overloads.Contains, cel: method, rego: "contains(%[1]s, %[2]s)", text: strings.Contains},
+		symbol: "contains", call: overloads.Contains, cel: method, rego: "contains(%[1]s, %[2]s)",
+		text: strings.Contains},
 	StartsWith: {tree: "startsWith", operand: oneText,
-		symbol: "startsWith", call: overloads.StartsWith, cel: method, rego: "startswith(%[1]s, %[2]s)", text: strings.HasPrefix},
+		symbol: "startsWith", call: overloads.StartsWith, cel: method, rego: "startswith(%[1]s, %[2]s)",
+		text: strings.HasPrefix},
 	EndsWith: {tree: "endsWith", operand: oneText,
-		symbol: "endsWith", call: overloads.EndsWith, cel: method, rego: "endswith(%[1]s, %[2]s)", text: strings.HasSuffix},
+		symbol: "endsWith", call: overloads.EndsWith, cel: method, rego: "endswith(%[1]s, %[2]s)",
+		text: strings.HasSuffix},
 	IsTrue: {cel: "%[1]s", rego: "%[1]s"},
 }
 

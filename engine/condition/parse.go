@@ -25,7 +25,8 @@ func parse(root jsonNode, stored bool) (*Node, budget, error) {
 	}
 	tree := form(root)
 	if p.nodes > MaxEntries {
-		return nil, budget{}, refuse("", "has %d comparisons and combinations, at most %d are allowed", p.nodes, MaxEntries)
+		return nil, budget{},
+			refuse("", "has %d comparisons and combinations, at most %d are allowed", p.nodes, MaxEntries)
 	}
 	if len(p.Mistakes) > 0 {
 		return nil, budget{}, &p.Error
@@ -69,7 +70,8 @@ func (p *parser) member(m jsonMember) *Node {
 		return Negate(p.match(m.value))
 	}
 	if isTreeKey(m.name) || m.name == "cel" || m.name == "rego" {
-		return p.misnamed(m.value.at, "%q does not go into a match object: the forms cannot be mixed; %s", m.name, forms)
+		return p.misnamed(m.value.at, "%q does not go into a match object: the forms cannot be mixed; %s", m.name,
+			forms)
 	}
 	if strings.HasPrefix(m.name, "$") {
 		return p.misnamed(m.value.at, "unknown operator %q before a field: want $and, $or, $nor or $not", m.name)
@@ -163,10 +165,12 @@ func (p *parser) tree(obj jsonNode) *Node {
 				return p.misnamed(m.value.at, "unknown key %q: %s%q?", m.name, didYouMean, meant)
 			}
 			if m.name == "cel" || m.name == "rego" {
-				return p.misnamed(m.value.at, "%q stands alone, not under a tree: write the whole condition in it", m.name)
+				return p.misnamed(m.value.at, "%q stands alone, not under a tree: write the whole condition in it",
+					m.name)
 			}
 		}
-		return p.wrong(obj.at, `want {"all":[...]}, {"any":[...]}, {"not":...} or {"field":...,"op":...,"value":...}, got %s; %s`,
+		return p.wrong(obj.at,
+			`want {"all":[...]}, {"any":[...]}, {"not":...} or {"field":...,"op":...,"value":...}, got %s; %s`,
 			describeTree(obj), forms)
 	}
 	if slices.ContainsFunc(obj.members, func(m jsonMember) bool { return isCounterKey(m.name) }) {
@@ -209,7 +213,9 @@ func (p *parser) treeLeaf(obj jsonNode) *Node {
 			return p.misnamed(m.value.at, "unknown key %q: %s%q?", m.name, didYouMean, meant)
 		}
 		if role == "" {
-			return p.misnamed(m.value.at, "%q does not go beside %q: a node is one of all, any, not or a leaf of field, op and value, and the forms cannot be mixed; %s",
+			return p.misnamed(m.value.at,
+				"%q does not go beside %q: a node is one of all, any, not or a leaf of field, op and value, and the "+
+					"forms cannot be mixed; %s",
 				m.name, otherKey(obj, m.name), forms)
 		}
 		found[role] = m.value

@@ -64,7 +64,8 @@ func (c *Case) Covered(f Field, yield func(text string) bool) {
 			continue
 		}
 		for _, side := range sides(l.leaf) {
-			if s := c.prover.shape(l.leaf.Op, l.leaf.Values[0].Str, side); len(s.prefixes) > 0 && !yield(s.prefixes[0]) {
+			if s := c.prover.shape(l.leaf.Op, l.leaf.Values[0].Str, side); len(s.prefixes) > 0 &&
+				!yield(s.prefixes[0]) {
 				return
 			}
 		}
@@ -76,7 +77,9 @@ func Patterns(trees ...*Node) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		refuses := func(s string) bool { return !yield(s) }
 		for _, n := range trees {
-			if n.some(func(n *Node) bool { return n.Kind == Leaf && n.Op.IsGlob() && slices.ContainsFunc(n.Texts(), refuses) }) {
+			if n.some(func(n *Node) bool {
+				return n.Kind == Leaf && n.Op.IsGlob() && slices.ContainsFunc(n.Texts(), refuses)
+			}) {
 				return
 			}
 		}

@@ -12,11 +12,12 @@ import (
 // operands; what patterns, CEL and Rego say is for [Compile].
 func Schema() map[string]any {
 	defs := map[string]any{
-		"condition":  anyOf(def("match"), def("tree"), def("cel"), def("rego")),
-		"match":      matchSchema(),
-		"tree":       treeSchema(),
-		"cel":        sourceSchema("cel", "An expression over intent, agent and policy that is true or false."),
-		"rego":       sourceSchema("rego", "The body of a rule, or a module whose match is asked, over input.intent, input.agent and input.policy."),
+		"condition": anyOf(def("match"), def("tree"), def("cel"), def("rego")),
+		"match":     matchSchema(),
+		"tree":      treeSchema(),
+		"cel":       sourceSchema("cel", "An expression over intent, agent and policy that is true or false."),
+		"rego": sourceSchema("rego",
+			"The body of a rule, or a module whose match is asked, over input.intent, input.agent and input.policy."),
 		"conditions": map[string]any{"type": "array", "minItems": 1, "items": def("match")},
 		"trees":      map[string]any{"type": "array", "minItems": 1, "items": def("tree")},
 	}
@@ -51,7 +52,8 @@ func sourceSchema(name, description string) map[string]any {
 const metadataNames = `^(intent\.)?metadata\..+$`
 
 func matchSchema() map[string]any {
-	members := map[string]any{"$and": def("conditions"), "$or": def("conditions"), "$nor": def("conditions"), "$not": def("match")}
+	members := map[string]any{"$and": def("conditions"), "$or": def("conditions"), "$nor": def("conditions"),
+		"$not": def("match")}
 	for id := range MetadataValue {
 		if f := FieldOf(id); f.row().name != "" {
 			for _, name := range f.names() {
@@ -77,7 +79,8 @@ func (f Field) names() []string {
 func (f Field) schema() map[string]any {
 	switch {
 	case f.row().enum != nil:
-		return anyOf(map[string]any{"enum": f.row().enum}, map[string]any{"type": "string", "pattern": `\*`}, def("textOperators"))
+		return anyOf(map[string]any{"enum": f.row().enum}, map[string]any{"type": "string", "pattern": `\*`},
+			def("textOperators"))
 	case f.Kind == Int:
 		return def("integer")
 	case f.Kind == Time:
@@ -179,7 +182,9 @@ func treeSchema() map[string]any {
 		closed(map[string]any{"any": def("trees")}, "any"),
 		closed(map[string]any{"not": def("tree")}, "not"),
 		counterSchema("count", nil),
-		counterSchema("sum", map[string]any{"field": map[string]any{"const": fields[CostAmount].name}, "currency": map[string]any{"type": "string", "pattern": "^[A-Z]{3}$"}}),
+		counterSchema("sum",
+			map[string]any{"field": map[string]any{"const": fields[CostAmount].name},
+				"currency": map[string]any{"type": "string", "pattern": "^[A-Z]{3}$"}}),
 		leaf("field", "op"), leaf("fact", "operator"), leaf("field", "operator"), leaf("fact", "op"),
 	)
 }
@@ -187,7 +192,8 @@ func treeSchema() map[string]any {
 func counterSchema(name string, more map[string]any) map[string]any {
 	required := append([]string{"window"}, slices.Sorted(maps.Keys(more))...)
 	properties := map[string]any{
-		"by":          map[string]any{"type": "array", "items": map[string]any{"enum": []string{"agent_id", "session_id"}}},
+		"by": map[string]any{"type": "array",
+			"items": map[string]any{"enum": []string{"agent_id", "session_id"}}},
 		"action_type": map[string]any{"type": "string", "minLength": 1, "maxLength": MaxName},
 		"window":      map[string]any{"type": "string", "pattern": "^[0-9]+[smhd]$"},
 	}

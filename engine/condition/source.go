@@ -29,7 +29,8 @@ func compileCEL(source string, o Options) (*Condition, error) {
 	if err != nil {
 		return nil, celError(err)
 	}
-	c := &Condition{Outcomes: translate(expr), cel: source, patternBytes: patterns.bytes, ReadsResource: mentions(expr, fields[Resource].path)}
+	c := &Condition{Outcomes: translate(expr), cel: source, patternBytes: patterns.bytes,
+		ReadsResource: mentions(expr, fields[Resource].path)}
 	if c.Lists, err = listsIn(checked.NativeRep()); err != nil {
 		return nil, celError(err)
 	}

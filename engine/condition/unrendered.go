@@ -67,7 +67,8 @@ func (u *unrendered) start(e ast.Expr) (line, column int) {
 		case ast.IdentKind:
 			begin -= max(strings.LastIndexByte(e.AsIdent(), '.'), 0)
 		case ast.CallKind:
-			if name := e.AsCall().FunctionName(); !e.AsCall().IsMemberFunction() && isWord(rune(name[0])) && name[0] != '_' {
+			if name := e.AsCall().FunctionName(); !e.AsCall().IsMemberFunction() && isWord(rune(name[0])) &&
+				name[0] != '_' {
 				begin -= len(name)
 			}
 		}

@@ -146,7 +146,8 @@ func (a *Actions) matchFolded(action string, each func(index int)) int {
 		if !a.folds && string(name) == action {
 			continue
 		}
-		if i := a.match(unsafe.String(unsafe.SliceData(name), len(name)), way, each); i >= 0 { // which keeps no part of it
+		// which keeps no part of it
+		if i := a.match(unsafe.String(unsafe.SliceData(name), len(name)), way, each); i >= 0 {
 			return i
 		}
 	}

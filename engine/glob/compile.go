@@ -70,7 +70,8 @@ func Check(patterns []string, side resource.Side, limit int) []*PatternError {
 	return mistakes
 }
 
-const tooMuchText = "stands, with those before it, for more than 131072 characters in all their alternatives and readings"
+const tooMuchText = "stands, with those before it, for more than 131072 characters in all their alternatives and " +
+	"readings"
 
 // build compiles a list without the patterns that are mistakes, which has left characters
 // at most.
@@ -96,7 +97,8 @@ func build(patterns []string, side resource.Side, spell speller, left, limit int
 	}
 	n := sort.Search(len(b.compounds), func(n int) bool { return chain(b.compounds[:n+1]) > maxChain })
 	if n < len(b.compounds) {
-		const problem = "has, with those before it that one resource can meet too, more than 4096 characters after the first of several wildcards"
+		const problem = "has, with those before it that one resource can meet too, more than 4096 characters after " +
+			"the first of several wildcards"
 		return nil, append(mistakes, &PatternError{Index: b.compounds[n].index, Problem: problem})
 	}
 	return b.finish(), mistakes
@@ -137,7 +139,8 @@ func (b *builder) add(index int, s spelling) {
 		}
 	}
 	p := program{
-		at: uint32(len(b.texts)), literal: uint32(len(literal)), suffix: uint32(len(suffix)), //nolint:gosec // see maxSpelled
+		//nolint:gosec // see maxSpelled
+		at: uint32(len(b.texts)), literal: uint32(len(literal)), suffix: uint32(len(suffix)),
 		index: int32(index), readers: s.readers, star: kind, //nolint:gosec // as many patterns as a document has
 	}
 	if literal != "" {

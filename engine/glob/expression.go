@@ -47,7 +47,8 @@ func expressions(patterns []string, side resource.Side, spell speller) []Express
 	all := make([]Expression, len(order))
 	for i, readers := range order {
 		all[i] = Expression{Readers: readers, Text: union(forms[readers], "[^/]*")}
-		list, at := union(forms[readers], `(?:%(?:[0-24-9A-F][0-9A-F]|3[0-9A-E])|[^/,;?&%\s\p{Z}])*`), union(forms[readers], "[^/@]*")
+		list, at := union(forms[readers], `(?:%(?:[0-24-9A-F][0-9A-F]|3[0-9A-E])|[^/,;?&%\s\p{Z}])*`),
+			union(forms[readers], "[^/@]*")
 		if list != all[i].Text {
 			all[i].Stopped = map[resource.Stops]string{resource.StopsInList: list, resource.StopsAtAt: at}
 		}

@@ -121,7 +121,9 @@ func (l *List) Settled(r *resource.Readings, yield func(index int)) (settles res
 // search returns the index of the first pattern that matches s to one of readers, and
 // those to which it does, or -1. Where each is not nil, it is called for the indices
 // instead, and search returns -1.
-func (l *List) search(s string, readers resource.Reader, stops resource.Stops, each func(index int)) (first int, by resource.Reader) {
+func (l *List) search(
+	s string, readers resource.Reader, stops resource.Stops, each func(index int),
+) (first int, by resource.Reader) {
 	first = -1
 	for i := range l.programs {
 		p := &l.programs[i]

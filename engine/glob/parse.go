@@ -55,7 +55,8 @@ func oneOf(expr string) unit {
 	if re.Op == classes.OpLiteral {
 		bounds = []rune{bounds[0], bounds[0]}
 		// A class of both cases of a letter, such as [aA], is one literal without case.
-		for r := unicode.SimpleFold(bounds[0]); re.Flags&classes.FoldCase != 0 && r != bounds[0]; r = unicode.SimpleFold(r) {
+		for r := unicode.SimpleFold(bounds[0]); re.Flags&classes.FoldCase != 0 &&
+			r != bounds[0]; r = unicode.SimpleFold(r) {
 			bounds = append(bounds, r, r) // upper case, which is first, is the least
 		}
 	}
@@ -229,7 +230,8 @@ func (p *patternParser) class(start int) unit {
 	}
 	expr := "["
 	token := p.lex.Next()
-	for ; token.Type != syntax.RangeClose && token.Type != syntax.EOF && token.Type != syntax.Error; token = p.lex.Next() {
+	for ; token.Type != syntax.RangeClose && token.Type != syntax.EOF &&
+		token.Type != syntax.Error; token = p.lex.Next() {
 		switch token.Type {
 		case syntax.Not:
 			expr += "^"

@@ -18,7 +18,8 @@ func Warning(pattern string) (problem, instead string) {
 		return "has a fragment, which no reading of a URL keeps", "write it without the # and what follows"
 	case isURL && webPattern.MatchString(scheme) && !strings.HasSuffix(authority, "**") && (!hasPath || path == ""):
 		return "matches the root of the host alone", "write " + scheme + "://" + authority + "/** for all below it"
-	case !isURL && strings.HasPrefix(pattern, "*.") && strings.Contains(pattern[2:], ".") && !strings.ContainsAny(pattern[2:], "/*@"):
+	case !isURL && strings.HasPrefix(pattern, "*.") && strings.Contains(pattern[2:], ".") &&
+		!strings.ContainsAny(pattern[2:], "/*@"):
 		return "names a host without a scheme, which no URL is", "write https://" + pattern + "/**"
 	case strings.HasPrefix(pattern, "/") && len(pattern) > 1 && !strings.ContainsAny(pattern[1:], "/*?[{.\\"):
 		return "matches " + pattern + " alone and nothing in it", "write " + pattern + "/** as well"

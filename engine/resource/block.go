@@ -79,7 +79,9 @@ func addressesWithin(s string) []text {
 	var all []text
 	s = decodeAll(s)
 	for _, s := range [...]string{s, withoutSpace(s)} {
-		for piece := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune("?&=,;/#", r) || cutsAddress(r) }) {
+		for piece := range strings.FieldsFuncSeq(s, func(r rune) bool {
+			return strings.ContainsRune("?&=,;/#", r) || cutsAddress(r)
+		}) {
 			if strings.IndexByte(piece, '@') >= 0 {
 				all = append(all, text{form: formAddresses, scheme: "mailto", rest: withoutSpace(piece)})
 			}

@@ -46,7 +46,9 @@ func classify(s string) (f form, scheme, rest string) {
 
 // wrappedURL is a web or file URL within angle brackets or behind URL: (RFC 3986,
 // appendix C).
-var wrappedURL = regexp.MustCompile(`(?is)^(?:<(?:url:[\s\p{Z}]*)?(?:https?|wss?|ftp|file):.*>|url:[\s\p{Z}]*(?:https?|wss?|ftp|file):.*)$`)
+var wrappedURL = regexp.MustCompile(
+	`(?is)^(?:<(?:url:[\s\p{Z}]*)?(?:https?|wss?|ftp|file):.*>|url:[\s\p{Z}]*(?:https?|wss?|ftp|file):.*)$`,
+)
 
 // isDrive reports whether s starts with a drive letter, a colon and a slash or
 // backslash.
@@ -58,7 +60,8 @@ func isDrive(s string) bool {
 func cutScheme(s string) (scheme, rest string, ok bool) {
 	for i, r := range s {
 		switch {
-		case r < 0x80 && isAlpha(byte(r)), IsWild(r), i > 0 && (r >= '0' && r <= '9' || r == '+' || r == '-' || r == '.'):
+		case r < 0x80 && isAlpha(byte(r)), IsWild(r), i > 0 &&
+			(r >= '0' && r <= '9' || r == '+' || r == '-' || r == '.'):
 		case r == ':' && i > 0:
 			return asciiLower(s[:i]), s[i+1:], true
 		default:

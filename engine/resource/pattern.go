@@ -113,4 +113,6 @@ func Separators(pattern string) string {
 
 // forWindows is a pattern with a drive or two backslashes at its start, or a
 // backslash before a letter or digit.
-var forWindows = regexp.MustCompile(`(?s)^(?:[A-Za-z]:[/\\]|\\\\|(?:[^\\]|\\[^0-9A-Za-z\x{80}-\x{10FFFF}])*\\[0-9A-Za-z\x{80}-\x{10FFFF}])`)
+var forWindows = regexp.MustCompile(
+	`(?s)^(?:[A-Za-z]:[/\\]|\\\\|(?:[^\\]|\\[^0-9A-Za-z\x{80}-\x{10FFFF}])*\\[0-9A-Za-z\x{80}-\x{10FFFF}])`,
+)

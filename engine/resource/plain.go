@@ -43,7 +43,8 @@ func readPlain(raw string) (Readings, bool) {
 		return Readings{}, false
 	}
 	query := len(rest) - start - end
-	return Readings{raw: raw, normal: raw, form: formWeb, plain: Client | Browser | Server | Literal, query: query}, true
+	return Readings{raw: raw, normal: raw, form: formWeb, plain: Client | Browser | Server | Literal, query: query},
+		true
 }
 
 // isPlainName reports whether s is a path or another name with one reading.
@@ -52,7 +53,8 @@ func isPlainName(s string) bool {
 		return false
 	}
 	if colon := strings.IndexByte(s, ':'); colon >= 0 &&
-		(colon+1 < len(s) && s[colon+1] == '/' || asciiLower(s[:colon]) != s[:colon] || schemes[s[:colon]] != formName) {
+		(colon+1 < len(s) && s[colon+1] == '/' || asciiLower(s[:colon]) != s[:colon] ||
+			schemes[s[:colon]] != formName) {
 		return false
 	}
 	return plainPath(s) == len(s)
@@ -95,7 +97,9 @@ func plainPath(s string) int {
 	for i := range len(s) {
 		c := s[i]
 		if c == '?' && prev != '/' {
-			if strings.ContainsFunc(s[i:], func(r rune) bool { return r != '?' && (r >= 0x80 || !isPlainByte(byte(r))) }) {
+			if strings.ContainsFunc(s[i:], func(r rune) bool {
+				return r != '?' && (r >= 0x80 || !isPlainByte(byte(r)))
+			}) {
 				return -1
 			}
 			return i

@@ -45,4 +45,6 @@ func withoutPassword(s string) string {
 
 // version is a version of up to three numbers, which no host is, a digest or the
 // latest.
-var version = regexp.MustCompile(`(?s)^(?:v?[0-9]+(?:\.[0-9]+){0,2}(?:[-+].*)?|(?:sha256|sha384|sha512|latest)(?::.*)?)$`)
+var version = regexp.MustCompile(
+	`(?s)^(?:v?[0-9]+(?:\.[0-9]+){0,2}(?:[-+].*)?|(?:sha256|sha384|sha512|latest)(?::.*)?)$`,
+)

@@ -39,7 +39,8 @@ func (r Reader) String() string { return strings.Join(r.Names(), ", ") }
 // Names returns the name of each reader of the set.
 func (r Reader) Names() []string {
 	var names []string
-	for i, name := range [...]string{"raw", "client", "browser", "server", "literal", "posix", "decoded_posix", "windows", "address", "number"} {
+	for i, name := range [...]string{"raw", "client", "browser", "server", "literal", "posix", "decoded_posix",
+		"windows", "address", "number"} {
 		if r&(1<<i) != 0 {
 			names = append(names, name)
 		}
@@ -176,7 +177,8 @@ func readAny(raw string) (Readings, error) {
 }
 
 func normalForm(t *text) string {
-	want := [...]Reader{formWeb: Browser, formFile: POSIX, formWindows: Windows, formService: Client, formAddresses: 0}[t.form]
+	want := [...]Reader{formWeb: Browser, formFile: POSIX, formWindows: Windows, formService: Client,
+		formAddresses: 0}[t.form]
 	i := slices.IndexFunc(t.readings.list, func(r Reading) bool { return r.Readers&want != 0 })
 	if i < 0 {
 		return posixPath(t.raw)

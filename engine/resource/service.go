@@ -13,7 +13,8 @@ func (t *text) readService(rest string) (err *Error) {
 	authority := withoutUserInfo(u.authority)
 	t.forBlocks(func() {
 		t.cutAuthority(authority, u)
-		if after := strings.TrimLeft(u.path, "/"); u.authority == "" && after != u.path { // to some the host comes behind more slashes
+		// to some the host comes behind more slashes
+		if after := strings.TrimLeft(u.path, "/"); u.authority == "" && after != u.path {
 			err = t.readService("//" + after + u.query)
 		}
 	})

@@ -131,11 +131,11 @@ func (f *forger) headOf(r *storage.Record) receipt.SignedHead {
 	return h
 }
 
-// entry is the first of an organization and kind.
-func (f *forger) entry(org string, kind storage.EntryKind) *storage.Entry {
-	i := slices.IndexFunc(f.Others, func(e *storage.Entry) bool { return e.OrganizationID == org && e.Kind == kind })
+// entry is the first of acme and a kind.
+func (f *forger) entry(kind storage.EntryKind) *storage.Entry {
+	i := slices.IndexFunc(f.Others, func(e *storage.Entry) bool { return e.OrganizationID == "acme" && e.Kind == kind })
 	if i < 0 {
-		f.Fatalf("%s has no %s", org, kind)
+		f.Fatalf("acme has no %s", kind)
 	}
 	return f.Others[i]
 }
@@ -319,7 +319,7 @@ var meterForgeries = []forgery{
 // changed changes the body of acme's first entry of a kind.
 func changed(name string, kind storage.EntryKind, old, new string) forgery {
 	return forgery{name, func(f *forger) string {
-		e := f.entry("acme", kind)
+		e := f.entry(kind)
 		if !bytes.Contains(e.Body, []byte(old)) {
 			f.Fatalf("%s has no %s", e.Body, old)
 		}
@@ -368,7 +368,7 @@ const notCovered = "it was removed, and no retention entry covers it"
 var entryForgeries = []forgery{
 	changed("a removal's time moved", storage.RetentionEntry, `"before":"2026-`, `"before":"2027-`),
 	changed("a removal's count lowered", storage.RetentionEntry, `"count":4`, `"count":3`),
-	{"a removal not announced", func(f *forger) string { f.deleteEntry(f.entry("acme", storage.RetentionEntry)); return notCovered }},
+	{"a removal not announced", func(f *forger) string { f.deleteEntry(f.entry(storage.RetentionEntry)); return notCovered }},
 	{"rows removed that were not announced", func(f *forger) string { f.bury("rival", 2); return notCovered }},
 	{"newer rows removed than were announced", func(f *forger) string { f.bury("acme", 12); return notCovered }},
 	{"more rows removed than were announced", func(f *forger) string {
@@ -390,11 +390,11 @@ var entryForgeries = []forgery{
 	changed("a change's actor changed", storage.ChangeEntry, "alice", "bob"),
 	changed("a change's digest changed", storage.ChangeEntry, `"digest":"sha256:`, `"digest":"sha256:0`),
 	{"a change deleted", func(f *forger) string {
-		f.deleteEntry(f.entry("acme", storage.ChangeEntry))
+		f.deleteEntry(f.entry(storage.ChangeEntry))
 		return "1 leaves are missing"
 	}},
 	{"a change of another organization", func(f *forger) string {
-		f.entry("acme", storage.ChangeEntry).OrganizationID = "ac"
+		f.entry(storage.ChangeEntry).OrganizationID = "ac"
 		return `organization "ac": change "`
 	}},
 }
@@ -440,13 +440,13 @@ var verdictForgeries = []forgery{
 	verdictForgery("a verdict of no JSON", "x", held, `": the body of a verdict: `),
 	{"a verdict changed", func(f *forger) string {
 		f.verdict()
-		e := f.entry("acme", storage.VerdictEntry)
+		e := f.entry(storage.VerdictEntry)
 		e.Body = bytes.Replace(e.Body, []byte("bob"), []byte("eve"), 1)
 		return `": it is not what head `
 	}},
 	{"a verdict deleted", func(f *forger) string {
 		f.verdict()
-		f.deleteEntry(f.entry("acme", storage.VerdictEntry))
+		f.deleteEntry(f.entry(storage.VerdictEntry))
 		return ": it signs 1 leaves, and 0 are there"
 	}},
 }

@@ -116,10 +116,10 @@ var importForgeries = []forgery{
 	}),
 	imports("the intent of a removed row changed", "one of them was swapped", func(f *forger) { f.left().IntentID = "5eed0000-0000-4000-8000-0000000000ff" }),
 	imports("rows of an organization that imported nothing", "no import entry is of the organization", func(f *forger) {
-		f.deleteEntry(f.entry("acme", storage.ImportEntry))
+		f.deleteEntry(f.entry(storage.ImportEntry))
 	}),
 	imports("the import of other rows", `import "`+importID+`": it is not what head `, func(f *forger) {
-		e := f.entry("acme", storage.ImportEntry)
+		e := f.entry(storage.ImportEntry)
 		e.Body = bytes.Replace(e.Body, []byte(`"rows":7`), []byte(`"rows":6`), 1)
 	}),
 }

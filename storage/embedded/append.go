@@ -16,7 +16,9 @@ import (
 type intent struct{ org, id string }
 
 // Append implements storage.Log.
-func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (existing storage.Batch, err error) {
+func (s *Store) Append(
+	ctx context.Context, batch storage.Batch, seal storage.Seal,
+) (existing storage.Batch, err error) {
 	ids, err := batch.Check(checkOrg)
 	if err != nil {
 		return storage.Batch{}, err
@@ -175,7 +177,9 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 }
 
 // addKeys adds the keys of a frame to the tail.
-func (s *Store) addKeys(number uint64, sealed storage.Batch, ids map[*storage.Record]uuid.UUID, seq uint64, ticks []tick) {
+func (s *Store) addKeys(
+	number uint64, sealed storage.Batch, ids map[*storage.Record]uuid.UUID, seq uint64, ticks []tick,
+) {
 	k := &s.buffers.keys
 	k.frame, k.buf, k.ends = number, k.buf[:0], k.ends[:0]
 	k.head(seq)
@@ -205,11 +209,11 @@ func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
 func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
 	return s.scan(ctx, headKey(from), key{byte(kindHead) + 1}, func(k, v []byte) (bool, error) {
 		h, err := s.headOf(v)
-		if seq, _ := headSeq(k); err == nil && h.Seq != seq {
+		seq := headSeq(k)
+		if err == nil && h.Seq != seq {
 			err = fmt.Errorf("head %d is in its place", h.Seq)
 		}
 		if err != nil {
-			seq, _ := headSeq(k)
 			return true, &storage.BreakError{Head: seq, Err: err}
 		}
 		if h.Chain != chain {

@@ -23,7 +23,8 @@ var errClosing = errors.New("the store is being closed")
 
 func (s *Store) startAsyncSync(most int) {
 	s.async = &asyncSync{
-		places: make(chan struct{}, most), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		places: make(chan struct{}, most), wake: make(chan struct{}, 1), stop: make(chan struct{}),
+		done: make(chan struct{}),
 	}
 	go func() {
 		defer close(s.async.done)

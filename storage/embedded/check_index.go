@@ -27,7 +27,8 @@ func (r *ReadOnly) CheckIndex(ctx context.Context, read storage.IndexCheck) (err
 	}
 	err = r.each(ctx, kindMeter, func(org string, month, n []byte) error {
 		if len(month) != 4 || len(n) != 8 {
-			return &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("a meter has a month of %d bytes and a value of %d", len(month), len(n))}
+			return &storage.BreakError{OrganizationID: org,
+				Err: fmt.Errorf("a meter has a month of %d bytes and a value of %d", len(month), len(n))}
 		}
 		return read.Meter(org, storage.Month(binary.BigEndian.Uint32(month)), int64(binary.BigEndian.Uint64(n)))
 	})
@@ -239,7 +240,8 @@ func brokenDocument(d storage.Document, format string, args ...any) error {
 	if c := storage.CollectionOf(d.Kind); c != nil {
 		name = c.Name
 	}
-	return &storage.BreakError{OrganizationID: d.Org, Err: fmt.Errorf("%s %q: "+format, append([]any{name, d.ID}, args...)...)}
+	return &storage.BreakError{OrganizationID: d.Org,
+		Err: fmt.Errorf("%s %q: "+format, append([]any{name, d.ID}, args...)...)}
 }
 
 // checkEnds compares the ends of both streams with the tip, and the changes that are not in
@@ -250,9 +252,11 @@ func (r *ReadOnly) checkEnds(ctx context.Context) error {
 	}
 	switch {
 	case r.found.tip.Head < r.noted.Head:
-		r.found.because("it ends at head %d, and %s notes head %d", r.found.tip.Head, tipName(r.s.health.dir), r.noted.Head)
+		r.found.because("it ends at head %d, and %s notes head %d", r.found.tip.Head, tipName(r.s.health.dir),
+			r.noted.Head)
 	case r.found.tip.Change < r.noted.Change:
-		r.found.because("its documents end at change %d, and %s notes change %d", r.found.tip.Change, tipName(r.s.health.dir), r.noted.Change)
+		r.found.because("its documents end at change %d, and %s notes change %d", r.found.tip.Change,
+			tipName(r.s.health.dir), r.noted.Change)
 	}
 	if r.found.stale != "" {
 		r.found.because("%s", r.found.stale)
@@ -271,11 +275,14 @@ func (r *ReadOnly) checkEnds(ctx context.Context) error {
 			return true, &storage.BreakError{Err: fmt.Errorf("decoding a change that is not signed yet: %w", err)}
 		}
 		if at := changeKey(c.Revision, 0); len(k) != len(at) || !bytes.HasPrefix(k, at[:len(at)-4]) {
-			return true, &storage.BreakError{OrganizationID: c.Org, Err: fmt.Errorf("the change of revision %d is not in its place", c.Revision)}
+			return true, &storage.BreakError{OrganizationID: c.Org, Err: fmt.Errorf(
+				"the change of revision %d is not in its place", c.Revision,
+			)}
 		}
 		if c.Revision <= uint64(trimmed) || c.Revision > r.found.tip.Change {
 			return true, &storage.BreakError{OrganizationID: c.Org, Err: fmt.Errorf(
-				"the change of revision %d waits to be signed, and those of %d to %d can", c.Revision, trimmed+1, r.found.tip.Change)}
+				"the change of revision %d waits to be signed, and those of %d to %d can", c.Revision, trimmed+1,
+				r.found.tip.Change)}
 		}
 		return false, nil
 	})

@@ -5,7 +5,8 @@
 // # History
 //
 // A commit is one frame of the log, with its signed head, records and entries, and so is an
-// import, without a head: see package segment for the frames and item.go for what is in them. The keys of the last frames are
+// import, without a head: see package segment for the frames and item.go for what is in them. The keys of the
+// last frames are
 // in memory (tail.go) and move to Pebble together (flush.go); opening the directory reads
 // the frames whose keys are not there yet. A segment that is half removed rows is rewritten
 // (garbage.go).

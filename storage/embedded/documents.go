@@ -181,7 +181,9 @@ func bounds(prefix key, q storage.Query) (lower, upper key) {
 
 // document returns the document of a row and its position in q. The row of an
 // index holds the id.
-func (r *documents) document(c *storage.Collection, q storage.Query, k, v []byte) (position []byte, d storage.Document, err error) {
+func (r *documents) document(
+	c *storage.Collection, q storage.Query, k, v []byte,
+) (position []byte, d storage.Document, err error) {
 	org, position, err := splitOrg(k[2:])
 	if err != nil {
 		return nil, d, err

@@ -125,7 +125,8 @@ func (s *Store) ingest(t *tree, link key, p *pacer) (err error) {
 				return
 			}
 			paths = append(paths, path)
-			w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), options.MakeWriterOptions(0, s.db.TableFormat()))
+			w = sstable.NewWriter(objstorageprovider.NewFileWritable(f),
+				options.MakeWriterOptions(0, s.db.TableFormat()))
 		}
 		pair = append(append(pair[:0], k...), v...)
 		err = errors.Join(err, w.Set(pair[:len(k):len(k)], pair[len(k):]))

@@ -12,14 +12,17 @@ import (
 // forget adds to b the deletion of all keys that lead to frames after last, which are lost:
 // an operator has accepted that. Their intents are undecided again.
 func (s *Store) forget(b *batch, last uint64) error {
-	f := forgetter{s: s, b: b, last: last, headed: make(map[uint64]bool), rows: make(map[lostRow]bool), meters: make(map[meter]int64)}
+	f := forgetter{s: s, b: b, last: last, headed: make(map[uint64]bool), rows: make(map[lostRow]bool),
+		meters: make(map[meter]int64)}
 	for _, step := range []struct {
 		kind kind
 		f    func(k, v []byte) error
-	}{{kindHead, f.head}, {kindEntry, f.location}, {kindRecord, f.row}, {kindEntryKey, f.entryKey}, {kindIntent, f.intent}} {
-		err := s.scan(context.Background(), key{byte(step.kind)}, key{byte(step.kind)}.end(), func(k, v []byte) (bool, error) {
-			return false, step.f(k, v)
-		})
+	}{{kindHead, f.head}, {kindEntry, f.location}, {kindRecord, f.row}, {kindEntryKey, f.entryKey},
+		{kindIntent, f.intent}} {
+		err := s.scan(context.Background(), key{byte(step.kind)}, key{byte(step.kind)}.end(),
+			func(k, v []byte) (bool, error) {
+				return false, step.f(k, v)
+			})
 		if err != nil {
 			return err
 		}

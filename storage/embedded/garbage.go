@@ -82,7 +82,9 @@ func (s *Store) addGarbage(b *batch, g garbage) error {
 
 // rewriteLater rewrites segments in the background that are half garbage.
 func (s *Store) rewriteLater() {
-	s.later(&s.rewriting, "a segment of the history still has removed rows", func() error { return s.rewriteGarbage(context.Background()) })
+	s.later(&s.rewriting, "a segment of the history still has removed rows", func() error {
+		return s.rewriteGarbage(context.Background())
+	})
 }
 
 func (s *Store) rewriteGarbage(ctx context.Context) error {

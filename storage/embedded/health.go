@@ -95,7 +95,10 @@ func (h *health) report(t trouble, err error) {
 		h.refusing.Add(1)
 	}
 	if t == tipTrouble {
-		h.log.Error("how far the store has come cannot be noted: while this lasts, damage that follows a crash can go unnoticed", "file", tipName(h.dir), "err", err.Error())
+		h.log.Error(
+			"how far the store has come cannot be noted: while this lasts, damage that follows a crash can go "+
+				"unnoticed", "file", tipName(h.dir), "err", err.Error(),
+		)
 		return
 	}
 	h.log.Error("storage in trouble: decisions are refused", "dir", h.dir, "trouble", string(t), "err", err.Error())
@@ -190,7 +193,8 @@ func (h *health) events() *pebble.EventListener {
 
 // corrupted stops the store: a block of an existing table has a wrong checksum.
 func (h *health) corrupted(i pebble.DataCorruptionInfo) {
-	h.stop("reading "+i.Path, fmt.Errorf("the file is damaged: restore the data directory from a backup: %w", i.Details))
+	h.stop("reading "+i.Path,
+		fmt.Errorf("the file is damaged: restore the data directory from a backup: %w", i.Details))
 }
 
 func (h *health) compacted(err error) {

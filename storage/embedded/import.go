@@ -125,7 +125,9 @@ func (s *Store) isFresh(stored *iterator, t *storage.Tombstone) (bool, error) {
 	case found && string(stands) == string(id[:])+string(leavesOf(t)):
 		return false, nil
 	case found:
-		return false, fmt.Errorf("%w: another decision than %s, which was removed, stands for its intent", storage.ErrConflict, id)
+		return false,
+			fmt.Errorf("%w: another decision than %s, which was removed, stands for its intent", storage.ErrConflict,
+				id)
 	}
 	return true, s.noRow(t.OrganizationID, id)
 }

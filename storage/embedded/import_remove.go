@@ -76,7 +76,8 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 // eachImported calls f for each row of org that is of another chain than the store's, and
 // for each tombstone of one, until f returns false. It counts them.
 func (s *Store) eachImported(
-	ctx context.Context, org string, chain [16]byte, n *storage.Imported, f func(intent string, id uuid.UUID) (more bool, err error),
+	ctx context.Context, org string, chain [16]byte, n *storage.Imported,
+	f func(intent string, id uuid.UUID) (more bool, err error),
 ) error {
 	own := func(of [16]byte) bool { return of == chain }
 	prefix := orgKey(kindIntent, org)

@@ -74,12 +74,12 @@ func headKey(seq uint64) key {
 	return binary.BigEndian.AppendUint64(key{byte(kindHead)}, seq)
 }
 
-// headSeq returns the sequence in the key of a head.
-func headSeq(k []byte) (seq uint64, ok bool) {
+// headSeq returns the sequence in the key of a head, 0 of another key.
+func headSeq(k []byte) uint64 {
 	if len(k) != 1+8 {
-		return 0, false
+		return 0
 	}
-	return binary.BigEndian.Uint64(k[1:]), true
+	return binary.BigEndian.Uint64(k[1:])
 }
 
 func meterKey(org string, m storage.Month) key {

@@ -34,7 +34,8 @@ func (s *Store) openLog(fs vfs.FS, size int, stale bool) (err error) {
 	}
 	s.indexed = uint64(indexed)
 	if stale {
-		s.health.log.Warn("the index of the history is not whole; it is rebuilt from the segments", "dir", s.health.dir, "frames", s.indexed)
+		s.health.log.Warn("the index of the history is not whole; it is rebuilt from the segments", "dir", s.health.dir,
+			"frames", s.indexed)
 		if err := s.reindex(); err != nil {
 			return err
 		}

@@ -13,13 +13,15 @@ func newCollector(s *Store) *collector {
 	return &collector{
 		store: s,
 		trouble: prometheus.NewDesc("writ_store_trouble",
-			"1 while the store has this trouble, otherwise 0; each but read and tip refuses writes.", []string{"trouble"}, nil),
+			"1 while the store has this trouble, otherwise 0; each but read and tip refuses writes.",
+			[]string{"trouble"}, nil),
 		free: prometheus.NewDesc("writ_store_free_bytes",
 			"Free space of the store's file system.", nil, nil),
 		used: prometheus.NewDesc("writ_store_disk_bytes",
 			"What the store's files take.", nil, nil),
 		behind: prometheus.NewDesc("writ_store_behind_commits",
-			"Commits that were answered and are not durable yet; 0 unless decisions are acknowledged before they are durable.", nil, nil),
+			"Commits that were answered and are not durable yet; 0 unless decisions are acknowledged before they "+
+				"are durable.", nil, nil),
 	}
 }
 

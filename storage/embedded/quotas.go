@@ -85,7 +85,8 @@ func (s *Store) Count(ctx context.Context, w storage.Window, ask storage.Ask) (s
 	}
 	for _, back := range ask.Back {
 		if back.N < 0 || back.N > q.held {
-			return storage.Granted{}, fmt.Errorf("returning %d places of %q in %d, of which %d are held", back.N, m.org, m.month, q.held)
+			return storage.Granted{},
+				fmt.Errorf("returning %d places of %q in %d, of which %d are held", back.N, m.org, m.month, q.held)
 		}
 		q.held -= back.N
 	}

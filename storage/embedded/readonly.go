@@ -189,14 +189,17 @@ func (r *ReadOnly) EachTombstone(ctx context.Context, org string, f func(*storag
 		}
 		id, left, imported, err := parseIntent(v, r.s.tip.ID)
 		if err != nil {
-			return true, &storage.BreakError{OrganizationID: string(of), Err: fmt.Errorf("intent %q leads to %d bytes, which are no decision id: %w", intent, len(v), err)}
+			return true, &storage.BreakError{OrganizationID: string(
+				of,
+			), Err: fmt.Errorf("intent %q leads to %d bytes, which are no decision id: %w", intent, len(v), err)}
 		}
 		if len(left) == 0 {
 			return false, nil
 		}
 		intentID, approvalID := storage.CutIntentKey(string(intent))
 		return false, f(&storage.Tombstone{
-			OrganizationID: string(of), IntentID: intentID, ApprovalID: approvalID, DecisionID: id.String(), Leaves: left, Imported: imported,
+			OrganizationID: string(of), IntentID: intentID, ApprovalID: approvalID, DecisionID: id.String(),
+			Leaves: left, Imported: imported,
 		})
 	})
 }

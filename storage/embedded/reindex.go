@@ -11,9 +11,11 @@ import (
 
 // reindex writes the keys of all frames up to the last indexed one again. Pebble can lose
 // tables of keys, without an error, while the segments and the documents are whole: see
-// links.go. What the segments don't have is kept: intents with the leaves of removed rows. A meter is not lowered: the segments may lack removed rows.
+// links.go. What the segments don't have is kept: intents with the leaves of removed rows. A meter is not
+// lowered: the segments may lack removed rows.
 func (s *Store) reindex() error {
-	r := reindexer{s: s, t: newTree(), months: make(map[meter]int64), progress: s.health.begin("rebuilding the index of the history", s.indexed)}
+	r := reindexer{s: s, t: newTree(), months: make(map[meter]int64),
+		progress: s.health.begin("rebuilding the index of the history", s.indexed)}
 	defer r.progress.end()
 	err := r.findRemoved()
 	if err == nil {

@@ -72,7 +72,9 @@ func (d *decoder) bytes(to []byte) {
 
 // CountExpired implements storage.Retention. It removes settlements that were left behind
 // by the removal of their rows.
-func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, max int) (n storage.Expired, err error) {
+func (s *Store) CountExpired(
+	ctx context.Context, org string, before time.Time, max int,
+) (n storage.Expired, err error) {
 	if err := checkOrg(org); err != nil {
 		return n, err
 	}
@@ -100,7 +102,8 @@ func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, 
 // rowsBefore calls f for the rows of org that were decided before a time, with their
 // settlements, nil for none, until f stops it. A settlement without a row has a nil row.
 func (s *Store) rowsBefore(
-	ctx context.Context, org string, before time.Time, f func(id uuid.UUID, row, settlement []byte) (stop bool, err error),
+	ctx context.Context, org string, before time.Time,
+	f func(id uuid.UUID, row, settlement []byte) (stop bool, err error),
 ) error {
 	prefix := orgKey(kindRecord, org)
 	var id uuid.UUID // of row, which f has not had
@@ -110,26 +113,27 @@ func (s *Store) rowsBefore(
 		stopped, err = f(id, row, settlement)
 		return stopped, err
 	}
-	err := s.scan(ctx, prefix, key(bytes.Clone(prefix)).id(storage.IDAt(before.Add(-storage.MaxSkew))), func(k, v []byte) (bool, error) {
-		of, settlement, err := parsePosition(k[len(prefix):])
-		last := row
-		row = nil
-		switch {
-		case err != nil:
-			return true, err
-		case settlement && last != nil && of == id:
-			return tell(id, last, v)
-		case last != nil:
-			if stop, err := tell(id, last, nil); stop || err != nil {
+	err := s.scan(ctx, prefix, key(bytes.Clone(prefix)).id(storage.IDAt(before.Add(-storage.MaxSkew))),
+		func(k, v []byte) (bool, error) {
+			of, settlement, err := parsePosition(k[len(prefix):])
+			last := row
+			row = nil
+			switch {
+			case err != nil:
 				return true, err
+			case settlement && last != nil && of == id:
+				return tell(id, last, v)
+			case last != nil:
+				if stop, err := tell(id, last, nil); stop || err != nil {
+					return true, err
+				}
 			}
-		}
-		if settlement {
-			return tell(of, nil, v)
-		}
-		id, row = of, bytes.Clone(v)
-		return false, nil
-	})
+			if settlement {
+				return tell(of, nil, v)
+			}
+			id, row = of, bytes.Clone(v)
+			return false, nil
+		})
 	if row == nil || stopped || err != nil {
 		return err
 	}
@@ -272,7 +276,9 @@ func (s *Store) RemoveRecords(
 }
 
 // removeOldest adds the removal of org's oldest rows to b and returns their number.
-func (s *Store) removeOldest(ctx context.Context, b *batch, org string, before time.Time, most storage.Expired) (storage.Expired, error) {
+func (s *Store) removeOldest(
+	ctx context.Context, b *batch, org string, before time.Time, most storage.Expired,
+) (storage.Expired, error) {
 	garbage := make(garbage)
 	rows, n, err := s.expired(ctx, org, before, most, garbage)
 	if err == nil {

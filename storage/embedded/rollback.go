@@ -36,7 +36,8 @@ var (
 	errRolledBack = errors.New("the store has lost what was durable")
 	// errLost means that the directory has files of a store but no rows. Opening it would
 	// remove the files, so --accept-rollback does not apply.
-	errLost = errors.New("files of a store are there, and nothing names them any more: restore the data directory from a backup, " +
+	errLost = errors.New("files of a store are there, and nothing names them any more: restore the data directory " +
+		"from a backup, " +
 		"or move the store's directory away and start with --accept-rollback 0 to begin anew")
 )
 
@@ -233,13 +234,15 @@ func (s *Store) findHead(seq uint64) (h receipt.SignedHead, err error) {
 func (i *inspection) accept(dir string, o Options) error {
 	if len(i.reasons) == 0 {
 		if o.AcceptRollback != nil {
-			o.Log.Warn("--accept-rollback is not needed: the store has all that was noted; take it away", "dir", dir, "head", i.tip.Head)
+			o.Log.Warn("--accept-rollback is not needed: the store has all that was noted; take it away", "dir", dir,
+				"head", i.tip.Head)
 		}
 		return nil
 	}
 	what := strings.Join(i.reasons, "; ")
 	if o.AcceptRollback != nil && *o.AcceptRollback == i.tip.Head {
-		o.Log.Error("what is lost from the store is given up, as --accept-rollback says", "dir", dir, "head", i.tip.Head, "lost", what)
+		o.Log.Error("what is lost from the store is given up, as --accept-rollback says", "dir", dir, "head",
+			i.tip.Head, "lost", what)
 		return nil
 	}
 	return fmt.Errorf("%w: %s: restore the data directory from a backup, or start with --accept-rollback %d "+

@@ -159,7 +159,8 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
-	s := &Store{health: h, closing: make(chan struct{}), stopping: make(chan struct{}), unregister: func() {}, tip: newChain()}
+	s := &Store{health: h, closing: make(chan struct{}), stopping: make(chan struct{}), unregister: func() {},
+		tip: newChain()}
 	guard := &failStopFS{FS: o.FS, health: h, closing: s.closing}
 	s.fs, s.options = guard, pebbleOptions(guard, h, lock)
 	db, err := openPebble(dir, s.options, h)
@@ -246,7 +247,8 @@ func (s *Store) Close() error {
 	err = errors.Join(err, s.closeFiles())
 	if err == nil && s.health.stopped() == nil {
 		if err := writeShutdownManifest(s.health.dir, s.health.fs); err != nil {
-			s.health.log.Warn("the next start will not check the storage for damage", "dir", s.health.dir, "err", err.Error())
+			s.health.log.Warn("the next start will not check the storage for damage", "dir", s.health.dir, "err",
+				err.Error())
 		}
 	}
 	if s.lock != nil {

@@ -56,10 +56,12 @@ func (t tip) text() []byte {
 func parseTip(text []byte) (tip, error) {
 	var t tip
 	var hash string
-	if _, err := fmt.Sscanf(string(text), "writ tip 2\nhead %d %s\nframe %d\nchange %d\n", &t.Head, &hash, &t.Frame, &t.Change); err != nil {
+	if _, err := fmt.Sscanf(string(text), "writ tip 2\nhead %d %s\nframe %d\nchange %d\n", &t.Head, &hash, &t.Frame,
+		&t.Change); err != nil {
 		return tip{}, errDamagedTip
 	}
-	if h, err := hex.DecodeString(hash); err != nil || copy(t.Hash[:], h) != len(t.Hash) || string(t.text()) != string(text) {
+	if h, err := hex.DecodeString(hash); err != nil || copy(t.Hash[:], h) != len(t.Hash) ||
+		string(t.text()) != string(text) {
 		return tip{}, errDamagedTip
 	}
 	return t, nil

@@ -32,7 +32,10 @@ func (s *Store) Watch(after uint64, f func(storage.Change)) (stop func(), err er
 		}
 		if after < uint64(trimmed) || after > s.change {
 			f(storage.Change{Kind: storage.EverythingChanged, Revision: s.change})
-		} else if err := s.eachChange(context.Background(), after, func(c storage.Change) bool { f(c); return true }); err != nil {
+		} else if err := s.eachChange(context.Background(), after, func(c storage.Change) bool {
+			f(c)
+			return true
+		}); err != nil {
 			return nil, err
 		}
 	}

@@ -140,7 +140,9 @@ func (p *Pool) Refresh(ctx context.Context, turn condition.Turn, l *Lease, at ti
 
 // Take takes n places of a window for an intent that is decided at a time, in a part,
 // unless the window comes to more than limit with them.
-func (p *Pool) Take(ctx context.Context, turn condition.Turn, l *Lease, at time.Time, part, limit, n int64) (Claim, bool, error) {
+func (p *Pool) Take(
+	ctx context.Context, turn condition.Turn, l *Lease, at time.Time, part, limit, n int64,
+) (Claim, bool, error) {
 	for {
 		if l.asking == nil {
 			switch known := l.isBelieved(at); {

@@ -65,7 +65,8 @@ func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 	if err := s.freePlaces(ctx, row.Dead); err != nil {
 		return err
 	}
-	_, err := s.slots().UpdateOne(ctx, doc("_id", row.ID, slotDead, row.Dead), doc("$set", doc(slotDead, "", slotSessions, bson.A{})))
+	_, err := s.slots().UpdateOne(ctx, doc("_id", row.ID, slotDead, row.Dead),
+		doc("$set", doc(slotDead, "", slotSessions, bson.A{})))
 	return err
 }
 

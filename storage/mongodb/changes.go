@@ -14,7 +14,8 @@ import (
 func newChangeRow(revision uint64, changes []storage.Change) changeRow {
 	row := changeRow{Revision: number(revision), Changes: make([]change, len(changes))}
 	for i, c := range changes {
-		row.Changes[i] = change{Kind: int32(c.Kind), Org: c.Org, ID: c.ID, Alias: c.Alias, Digest: c.Digest[:], Actor: c.Actor}
+		row.Changes[i] = change{Kind: int32(c.Kind), Org: c.Org, ID: c.ID, Alias: c.Alias, Digest: c.Digest[:],
+			Actor: c.Actor}
 	}
 	return row
 }
@@ -23,7 +24,8 @@ func (row *changeRow) changes() []storage.Change {
 	changes := make([]storage.Change, len(row.Changes))
 	for i, c := range row.Changes {
 		changes[i] = storage.Change{
-			Revision: uint64(row.Revision), Kind: storage.Kind(c.Kind), Org: c.Org, ID: c.ID, Alias: c.Alias, Actor: c.Actor,
+			Revision: uint64(row.Revision), Kind: storage.Kind(c.Kind), Org: c.Org, ID: c.ID, Alias: c.Alias,
+			Actor: c.Actor,
 		}
 		copy(changes[i].Digest[:], c.Digest)
 	}

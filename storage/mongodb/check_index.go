@@ -48,7 +48,10 @@ func (s *Store) checkMeters(ctx context.Context, f func(org string, m storage.Mo
 		of := string(row.ID.Chain)
 		after, ok := counted[of]
 		if !ok {
-			return false, &storage.BreakError{Head: uint64(row.ID.Seq), Err: fmt.Errorf("it is of chain %x, which no replica has", of)} //nolint:gosec // it counts
+			//nolint:gosec // it counts
+			return false,
+				&storage.BreakError{Head: uint64(row.ID.Seq),
+					Err: fmt.Errorf("it is of chain %x, which no replica has", of)}
 		}
 		ends[of] = max(ends[of], row.ID.Seq)
 		if row.ID.Seq > after {
@@ -63,13 +66,15 @@ func (s *Store) checkMeters(ctx context.Context, f func(org string, m storage.Mo
 	}
 	for of, n := range counted {
 		if n > ends[of] {
-			return &storage.BreakError{Err: fmt.Errorf("the meters count %d heads of chain %x, which has %d", n, of, ends[of])}
+			return &storage.BreakError{Err: fmt.Errorf("the meters count %d heads of chain %x, which has %d", n, of,
+				ends[of])}
 		}
 	}
 	err = eachOf(ctx, s, quotasName, doc(), func(row *quotaRow) error {
 		m := meter{row.Org, storage.Month(row.Month)}
 		if string(row.Key) != string(m.key()) {
-			return &storage.BreakError{OrganizationID: row.Org, Err: fmt.Errorf("its meter of %d is in the place of another", row.Month)}
+			return &storage.BreakError{OrganizationID: row.Org,
+				Err: fmt.Errorf("its meter of %d is in the place of another", row.Month)}
 		}
 		meters[m] += row.N
 		return nil
@@ -157,7 +162,8 @@ func (s *Store) checkIndexed(ctx context.Context, want []indexRow) error {
 		}
 		for _, row := range some {
 			if leads[row.Key] != row.Document {
-				return &storage.BreakError{Err: fmt.Errorf("the document %q is not found as the index has it", row.Document)}
+				return &storage.BreakError{Err: fmt.Errorf("the document %q is not found as the index has it",
+					row.Document)}
 			}
 		}
 	}
@@ -170,7 +176,9 @@ func (s *Store) checkChanges(ctx context.Context, last uint64) error {
 	next := int64(0)
 	err := eachOf(ctx, s, changesName, doc(), func(row *changeRow) error {
 		if next != 0 && row.Revision != next {
-			return &storage.BreakError{Err: fmt.Errorf("the change of revision %d waits to be signed, and that of %d is not there", row.Revision, next)}
+			return &storage.BreakError{Err: fmt.Errorf(
+				"the change of revision %d waits to be signed, and that of %d is not there", row.Revision, next,
+			)}
 		}
 		next = row.Revision + 1
 		return nil

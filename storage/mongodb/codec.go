@@ -64,7 +64,9 @@ func (c *codec) next(name string) (v bsoncore.Value, ok bool) {
 }
 
 // field writes v, or reads it and reports whether the document has it.
-func field[T any](c *codec, name string, v *T, put func([]byte, string, T) []byte, get func(bsoncore.Value) (T, bool)) bool {
+func field[T any](
+	c *codec, name string, v *T, put func([]byte, string, T) []byte, get func(bsoncore.Value) (T, bool),
+) bool {
 	if !c.reading {
 		c.out = put(c.out, name, *v)
 		return true

@@ -135,7 +135,9 @@ func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.E
 			if err != nil {
 				return nil, err
 			}
-			rows[string(entryKey(&storage.Entry{Kind: storage.SettlementEntry, OrganizationID: org, Key: w.id.String()}))] = w
+			rows[string(
+				entryKey(&storage.Entry{Kind: storage.SettlementEntry, OrganizationID: org, Key: w.id.String()}),
+			)] = w
 		}
 	}
 	a.settlements(batch, rows, stored)

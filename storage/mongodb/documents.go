@@ -74,7 +74,8 @@ func (row *documentRow) document(c *storage.Collection) (storage.Document, error
 	key, err := parseText(row.Key)
 	prefix := documentsOf(c, row.Org)
 	if err != nil || len(key) < len(prefix) || string(key[:len(prefix)]) != string(prefix) {
-		return storage.Document{}, fmt.Errorf("the stored %s %q is in the place of another of %q: %w", c.Name, row.Key, row.Org, errCorrupt)
+		return storage.Document{},
+			fmt.Errorf("the stored %s %q is in the place of another of %q: %w", c.Name, row.Key, row.Org, errCorrupt)
 	}
 	d := storage.Document{Kind: c.Kind, Org: row.Org, ID: string(key[len(prefix):]), Revision: uint64(row.Revision)}
 	if row.Value != "" {
@@ -128,7 +129,9 @@ func bounds(prefix []byte, q storage.Query) (selected bson.D, none bool) {
 	return doc("_id", doc("$gte", text(lower), "$lt", text(upper))), string(lower) >= string(upper)
 }
 
-func (r *documents) scanIndex(c *storage.Collection, q storage.Query, f func([]byte, storage.Document) (bool, error)) error {
+func (r *documents) scanIndex(
+	c *storage.Collection, q storage.Query, f func([]byte, storage.Document) (bool, error),
+) error {
 	prefix := indexOf(q.Kind, q.Org, q.Index)
 	selected, none := bounds(prefix, q)
 	if none {

@@ -22,7 +22,9 @@ func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (
 }
 
 // Entry implements storage.Log.
-func (s *Store) Entry(ctx context.Context, org string, kind storage.EntryKind, key string) (e *storage.Entry, err error) {
+func (s *Store) Entry(
+	ctx context.Context, org string, kind storage.EntryKind, key string,
+) (e *storage.Entry, err error) {
 	err = s.latest(ctx, org, "reading an entry", func(ctx context.Context) error {
 		var row entryRow
 		id := entryKey(&storage.Entry{Kind: kind, OrganizationID: org, Key: key})
@@ -77,7 +79,9 @@ func startOf(list byte, p storage.Page) ([]byte, error) {
 }
 
 // ListRecords implements storage.History.
-func (s *Store) ListRecords(ctx context.Context, org string, f storage.Filter, p storage.Page) (records []*storage.Record, next string, err error) {
+func (s *Store) ListRecords(
+	ctx context.Context, org string, f storage.Filter, p storage.Page,
+) (records []*storage.Record, next string, err error) {
 	before, err := startOf(recordList, p)
 	if err != nil {
 		return nil, "", err
@@ -184,8 +188,11 @@ func before(t time.Time) bson.D {
 // lastScanned returns the id of the last row that a page may look at. It returns nil if f
 // has no residue or the list ends before that row. The rows of eight pages take some 10 ms
 // of the server.
-func (s *Store) lastScanned(ctx context.Context, indexed bson.D, f *storage.Filter, lower, upper []byte) ([]byte, error) {
-	exact := storage.Filter{Decision: f.Decision, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID, ActionTypes: f.ActionTypes}
+func (s *Store) lastScanned(
+	ctx context.Context, indexed bson.D, f *storage.Filter, lower, upper []byte,
+) ([]byte, error) {
+	exact := storage.Filter{Decision: f.Decision, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID,
+		ActionTypes: f.ActionTypes}
 	if len(residue(&exact)) == 0 {
 		return nil, nil
 	}
@@ -193,13 +200,16 @@ func (s *Store) lastScanned(ctx context.Context, indexed bson.D, f *storage.Filt
 		ID []byte `bson:"d"`
 	}
 	err := s.records().FindOne(ctx, slices.Concat(indexed, within(lower, upper)),
-		options.FindOne().SetSort(newestFirst).SetSkip(8*storage.MaxPage-1).SetProjection(doc("_id", 0, recordID, 1))).Decode(&w)
+		options.FindOne().SetSort(newestFirst).SetSkip(8*storage.MaxPage-1).SetProjection(doc("_id", 0, recordID,
+			1))).Decode(&w)
 	return w.ID, ifAny(err)
 }
 
 // Entries implements storage.Log. Entries of different handles are in the order of their
 // clocks.
-func (s *Store) Entries(ctx context.Context, org string, kind storage.EntryKind, p storage.Page) (entries []*storage.Entry, next string, err error) {
+func (s *Store) Entries(
+	ctx context.Context, org string, kind storage.EntryKind, p storage.Page,
+) (entries []*storage.Entry, next string, err error) {
 	before, err := startOf(entryList, p)
 	if err != nil {
 		return nil, "", err
@@ -209,7 +219,8 @@ func (s *Store) Entries(ctx context.Context, org string, kind storage.EntryKind,
 		selected = append(selected, doc(entryAt, doc("$lt", before))...)
 	}
 	err = s.do(ctx, org, "reading entries", func(ctx context.Context) error {
-		cursor, err := s.entries().Find(ctx, selected, options.Find().SetSort(doc(entryAt, -1)).SetLimit(int64(p.Limit)+1))
+		cursor, err := s.entries().Find(ctx, selected,
+			options.Find().SetSort(doc(entryAt, -1)).SetLimit(int64(p.Limit)+1))
 		var end []byte
 		return each(ctx, cursor, err, func(w *entryRow) (bool, error) {
 			if len(entries) == p.Limit {

@@ -51,7 +51,8 @@ func (i *importing) write(rows []*storage.Record, removed []*storage.Tombstone) 
 			}
 			left = append(left, row)
 		} else if !stands.record.Removed() || stands.id != id {
-			return fmt.Errorf("%w: another decision than %s, which was removed, stands for its intent", storage.ErrConflict, id)
+			return fmt.Errorf("%w: another decision than %s, which was removed, stands for its intent",
+				storage.ErrConflict, id)
 		}
 	}
 	if err := i.unknown(fresh, left); err != nil {

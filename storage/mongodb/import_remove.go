@@ -70,7 +70,8 @@ func (s *Store) eachImported(ctx context.Context, org string, n *storage.Importe
 			break
 		}
 		var cursor *mongo.Cursor
-		cursor, err = s.records().Find(ctx, doc("_id", doc("$gte", lower, "$lte", last), recordRemoved, doc("$exists", true)))
+		cursor, err = s.records().Find(ctx,
+			doc("_id", doc("$gte", lower, "$lte", last), recordRemoved, doc("$exists", true)))
 		err = eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 			w, t, err := readTombstone(raw)
 			if err != nil {

@@ -34,7 +34,9 @@ func headKey(chain [16]byte, seq int64) headID { return headID{chain[:], seq} }
 
 // Append implements storage.Log. It is one transaction. It first checks that this handle
 // was not given up: the next holder of the chain ends all earlier transactions.
-func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (existing storage.Batch, err error) {
+func (s *Store) Append(
+	ctx context.Context, batch storage.Batch, seal storage.Seal,
+) (existing storage.Batch, err error) {
 	ids, err := batch.Check(checkOrg)
 	if err != nil {
 		return storage.Batch{}, err
@@ -153,7 +155,9 @@ func (a *appending) write(sealed storage.Batch, head receipt.SignedHead) error {
 	if err := a.s.insertRows(a.ctx, sealed.Records, a.ids); err != nil {
 		return err
 	}
-	h := headRow{ID: headKey(head.Chain, int64(head.Seq)), Head: signed, Holder: a.s.slot.holder, Meters: make([]meterTick, len(a.ticks))} //nolint:gosec // it counts
+	//nolint:gosec // it counts
+	h := headRow{ID: headKey(head.Chain, int64(head.Seq)), Head: signed, Holder: a.s.slot.holder,
+		Meters: make([]meterTick, len(a.ticks))}
 	for i, t := range a.ticks {
 		h.Meters[i] = meterTick{Org: t.org, Month: int32(t.month), N: t.n} //nolint:gosec // a year and a month
 	}
@@ -199,7 +203,8 @@ func (r *headRow) head() (h receipt.SignedHead, err error) {
 	if err = h.UnmarshalBinary(r.Head); err != nil {
 		err = fmt.Errorf("%w: head %d of chain %x: %w", errCorrupt, r.ID.Seq, r.ID.Chain, err)
 	} else if string(h.Chain[:]) != string(r.ID.Chain) || int64(h.Seq) != r.ID.Seq { //nolint:gosec // it counts
-		err = fmt.Errorf("%w: head %d of chain %x is in the place of %d of %x", errCorrupt, h.Seq, h.Chain, r.ID.Seq, r.ID.Chain)
+		err = fmt.Errorf("%w: head %d of chain %x is in the place of %d of %x", errCorrupt, h.Seq, h.Chain, r.ID.Seq,
+			r.ID.Chain)
 	}
 	return h, err
 }

@@ -159,7 +159,9 @@ func (s *Store) Metered(ctx context.Context, org string, month storage.Month) (n
 // Meters implements storage.Quotas. An organization with a decision has a row.
 func (s *Store) Meters(ctx context.Context, month storage.Month, f func(org string, decided int64) error) error {
 	return s.metered(ctx, "", month, func(ctx context.Context, pending map[string]int64) error {
-		cursor, err := s.quotaRows().Find(ctx, doc(quotaMonth, int32(month)), options.Find().SetProjection(doc(quotaGiven, 0))) //nolint:gosec // a year and a month
+		//nolint:gosec // a year and a month
+		cursor, err := s.quotaRows().Find(ctx, doc(quotaMonth, int32(month)),
+			options.Find().SetProjection(doc(quotaGiven, 0)))
 		return each(ctx, cursor, err, func(row *quotaRow) (bool, error) {
 			n := row.N + pending[row.Org]
 			if n == 0 {

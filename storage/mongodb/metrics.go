@@ -16,7 +16,8 @@ import (
 // commands are the labels of the commands that the store sends regularly. Other commands
 // have the label "other".
 var commands = []string{
-	"abortTransaction", "aggregate", "commitTransaction", "delete", "find", "findAndModify", "getMore", "insert", "update",
+	"abortTransaction", "aggregate", "commitTransaction", "delete", "find", "findAndModify", "getMore", "insert",
+	"update",
 }
 
 // States of connections.
@@ -28,7 +29,8 @@ const (
 
 // noConnection are the labels of the reasons why an operation got no connection.
 var noConnection = map[string]string{
-	event.ReasonTimedOut: "timeout", event.ReasonConnectionErrored: "connection_error", event.ReasonPoolClosed: "pool_closed",
+	event.ReasonTimedOut: "timeout", event.ReasonConnectionErrored: "connection_error",
+	event.ReasonPoolClosed: "pool_closed",
 }
 
 // connection names a connection. The driver numbers the connections to each member.
@@ -60,9 +62,12 @@ func newMetrics() *metrics {
 			"Time that MongoDB took to answer a command.", []string{"command", "outcome"}, buckets...),
 		connections: telemetry.GaugeVec("writ_mongodb_connections",
 			"Connections to the members of the replica set, those that monitor it not counted.", "state"),
-		waits:      telemetry.Histogram("writ_mongodb_connection_wait_seconds", "Time that operations waited for a connection.", buckets...),
-		refusals:   telemetry.CounterVec("writ_mongodb_connection_failures_total", "Operations that got no connection, by reason.", "reason"),
-		replaced:   telemetry.Counter("writ_mongodb_streams_replaced_total", "Times that the stream of changes failed or could not be opened."),
+		waits: telemetry.Histogram("writ_mongodb_connection_wait_seconds",
+			"Time that operations waited for a connection.", buckets...),
+		refusals: telemetry.CounterVec("writ_mongodb_connection_failures_total",
+			"Operations that got no connection, by reason.", "reason"),
+		replaced: telemetry.Counter("writ_mongodb_streams_replaced_total",
+			"Times that the stream of changes failed or could not be opened."),
 		givenUp:    telemetry.Counter("writ_mongodb_replicas_given_up_total", "Silent replicas that this one gave up."),
 		states:     make(map[connection]string),
 		unregister: func() {},
@@ -78,7 +83,8 @@ func newMetrics() *metrics {
 
 // register registers the metrics, unless reg is nil.
 func (m *metrics) register(reg prometheus.Registerer) (err error) {
-	if m.unregister, err = telemetry.Register(reg, m.durations, m.connections, m.waits, m.refusals, m.replaced, m.givenUp); err != nil {
+	if m.unregister, err = telemetry.Register(reg, m.durations, m.connections, m.waits, m.refusals, m.replaced,
+		m.givenUp); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	return nil
@@ -90,7 +96,9 @@ func (m *metrics) command() *event.CommandMonitor {
 		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
 			m.answered(e.CommandName, "succeeded", e.Duration)
 		},
-		Failed: func(_ context.Context, e *event.CommandFailedEvent) { m.answered(e.CommandName, "failed", e.Duration) },
+		Failed: func(_ context.Context, e *event.CommandFailedEvent) {
+			m.answered(e.CommandName, "failed", e.Duration)
+		},
 	}
 }
 

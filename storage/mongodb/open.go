@@ -129,7 +129,10 @@ func connect(ctx context.Context, o Options) (*Store, error) {
 		SetMonitor(s.metrics.command()).SetPoolMonitor(s.metrics.pool()).
 		SetBSONOptions(&options.BSONOptions{BinaryAsSlice: true})
 	if s.timeout = *config.Timeout; s.timeout < leastTimeout {
-		return nil, fmt.Errorf("the URI has a timeoutMS of %d: want %d or more, or none for 5000", s.timeout.Milliseconds(), leastTimeout.Milliseconds())
+		return nil, fmt.Errorf(
+			"the URI has a timeoutMS of %d: want %d or more, or none for 5000", s.timeout.Milliseconds(),
+			leastTimeout.Milliseconds(),
+		)
 	}
 	var err error
 	if s.client, err = mongo.Connect(config); err != nil {
@@ -160,7 +163,10 @@ func (s *Store) checkServer(ctx context.Context) error {
 		return err
 	}
 	if hello.SetName == "" && hello.Message != "isdbgrid" {
-		return errors.New("the server is no member of a replica set, and has no transactions: start it with --replSet and run rs.initiate()")
+		return errors.New(
+			"the server is no member of a replica set, and has no transactions: start it with --replSet and run " +
+				"rs.initiate()",
+		)
 	}
 	if hello.Wire < wireOf50 {
 		return errors.New("the server is older than MongoDB 5.0: upgrade it")

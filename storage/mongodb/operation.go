@@ -88,7 +88,8 @@ func (s *Store) check(ctx context.Context, org string) error {
 // without a slot has no beats.
 func (s *Store) available() error {
 	if silence := s.ago(&s.slot.beaten); s.slot.holder != "" && silence > max(s.timeout, lease) {
-		return fmt.Errorf("%w: no write has come through to a majority for %v", storage.ErrUnavailable, silence.Round(100*time.Millisecond))
+		return fmt.Errorf("%w: no write has come through to a majority for %v", storage.ErrUnavailable,
+			silence.Round(100*time.Millisecond))
 	}
 	return nil
 }
@@ -142,7 +143,9 @@ func found(err error) error {
 }
 
 // find returns the selected documents of a collection.
-func find[T any](ctx context.Context, c *mongo.Collection, selected bson.D, o ...options.Lister[options.FindOptions]) (rows []T, err error) {
+func find[T any](
+	ctx context.Context, c *mongo.Collection, selected bson.D, o ...options.Lister[options.FindOptions],
+) (rows []T, err error) {
 	cursor, err := c.Find(ctx, selected, o...)
 	if err == nil {
 		err = cursor.All(ctx, &rows)

@@ -46,6 +46,7 @@ func whyNot(err error, waited time.Duration) error {
 	if !errors.As(err, &none) {
 		return err
 	}
-	return fmt.Errorf("the replica set had no primary that could be reached for %v: start a majority of its members, or correct the URI: %w",
+	return fmt.Errorf("the replica set had no primary that could be reached for %v: start a majority of its "+
+		"members, or correct the URI: %w",
 		waited.Round(100*time.Millisecond), err)
 }

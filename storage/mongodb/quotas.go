@@ -127,7 +127,8 @@ func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
 			continue
 		}
 		_, err := s.quotaRows().UpdateOne(ctx, doc("_id", t.key()),
-			mongo.Pipeline{t.made(), doc("$set", doc(quotaGiven, byHolder.more(s.slot.holder, t.n-t.used)))}, options.UpdateOne().SetUpsert(true))
+			mongo.Pipeline{t.made(), doc("$set", doc(quotaGiven, byHolder.more(s.slot.holder, t.n-t.used)))},
+			options.UpdateOne().SetUpsert(true))
 		if err != nil {
 			return err
 		}
@@ -165,7 +166,8 @@ func (s *Store) countMeter(ctx context.Context, m meter, ask *storage.Ask) (stor
 		return storage.Granted{}, err
 	}
 	if back < 0 || !s.quotas.add(m, -back) {
-		return storage.Granted{}, fmt.Errorf("returning %d places of %q in %d, of which fewer are held", back, m.org, m.month)
+		return storage.Granted{},
+			fmt.Errorf("returning %d places of %q in %d, of which fewer are held", back, m.org, m.month)
 	}
 	if err := s.available(); err != nil {
 		s.quotas.owe(m, back)
@@ -206,7 +208,8 @@ func (s *Store) exchange(ctx context.Context, m meter, back int64, ask *storage.
 	last := any(int64(0))
 	if ask.Want > 0 {
 		held := expr("$lt", "$$NOW", time.UnixMilli(s.slot.until.Load()))
-		last = expr("$cond", held, granting(ask, expr("$add", "$"+quotaCounted, doc("$sum", "$"+quotaGiven+"."+placesN))), int64(lapsed))
+		last = expr("$cond", held,
+			granting(ask, expr("$add", "$"+quotaCounted, doc("$sum", "$"+quotaGiven+"."+placesN))), int64(lapsed))
 	}
 	err = s.quotaRows().FindOneAndUpdate(ctx, doc("_id", m.key()), mongo.Pipeline{
 		m.made(),
@@ -267,6 +270,7 @@ func (s *Store) repay(ctx context.Context) error {
 // freePlaces takes back the places of a holder that was given up. All its decisions must
 // be counted.
 func (s *Store) freePlaces(ctx context.Context, holder string) error {
-	_, err := s.quotaRows().UpdateMany(ctx, doc(quotaGiven+"."+placesHolder, holder), doc("$pull", doc(quotaGiven, doc(placesHolder, holder))))
+	_, err := s.quotaRows().UpdateMany(ctx, doc(quotaGiven+"."+placesHolder, holder),
+		doc("$pull", doc(quotaGiven, doc(placesHolder, holder))))
 	return err
 }

@@ -23,7 +23,9 @@ func older(org string, before time.Time) bson.D {
 var oldestFirst = doc(recordID, 1)
 
 // CountExpired implements storage.Retention.
-func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, most int) (n storage.Expired, err error) {
+func (s *Store) CountExpired(
+	ctx context.Context, org string, before time.Time, most int,
+) (n storage.Expired, err error) {
 	if most <= 0 {
 		return n, checkOrg(org)
 	}
@@ -43,7 +45,9 @@ func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, 
 
 // RemoveRecords implements storage.Retention. It replaces each row by its tombstone, which
 // only the index of intents has.
-func (s *Store) RemoveRecords(ctx context.Context, org string, before time.Time, most storage.Expired) (removed storage.Expired, err error) {
+func (s *Store) RemoveRecords(
+	ctx context.Context, org string, before time.Time, most storage.Expired,
+) (removed storage.Expired, err error) {
 	if most.Records <= 0 {
 		return removed, fmt.Errorf("removing %d records", most.Records)
 	}
@@ -57,8 +61,11 @@ func (s *Store) RemoveRecords(ctx context.Context, org string, before time.Time,
 	return removed, nil
 }
 
-func (s *Store) removeOldest(ctx context.Context, org string, before time.Time, most storage.Expired) (n storage.Expired, err error) {
-	rows, err := find[bson.Raw](ctx, s.records(), older(org, before), options.Find().SetSort(oldestFirst).SetLimit(int64(most.Records)))
+func (s *Store) removeOldest(
+	ctx context.Context, org string, before time.Time, most storage.Expired,
+) (n storage.Expired, err error) {
+	rows, err := find[bson.Raw](ctx, s.records(), older(org, before),
+		options.Find().SetSort(oldestFirst).SetLimit(int64(most.Records)))
 	if err != nil {
 		return n, err
 	}
@@ -89,7 +96,8 @@ func (s *Store) removeOldest(ctx context.Context, org string, before time.Time, 
 }
 
 func (t *tombstone) add(l receipt.Leaf) {
-	t.Left = append(t.Left, leafRow{Chain: l.Chain[:], Seq: int64(l.Seq), Index: int64(l.Index), Hash: l.Hash[:]}) //nolint:gosec // they count
+	//nolint:gosec // they count
+	t.Left = append(t.Left, leafRow{Chain: l.Chain[:], Seq: int64(l.Seq), Index: int64(l.Index), Hash: l.Hash[:]})
 }
 
 // removed returns the tombstone of a row.

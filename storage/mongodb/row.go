@@ -49,7 +49,8 @@ func intentKeys(org string) iter.Seq2[[]byte, []byte] {
 	id := uuid.Nil.String()
 	return func(yield func(lower, last []byte) bool) {
 		for n := 1; n <= len(storage.IntentKey(id, id)); n++ {
-			if !yield(append(storage.Text(org), make([]byte, n)...), append(storage.Text(org), bytes.Repeat([]byte{0xff}, n)...)) {
+			if !yield(append(storage.Text(org), make([]byte, n)...),
+				append(storage.Text(org), bytes.Repeat([]byte{0xff}, n)...)) {
 				return
 			}
 		}

@@ -260,8 +260,10 @@ func shapes() []shape {
 			slotUntil, "date", slotBeat, "string", slotHeard, "long", slotSessions, "array")},
 		{
 			name: recordsName, must: doc("_id", "binData"),
-			may: doc(recordOrg, "string", recordID, "binData", recordDecision, "int", recordAgent, "string", recordPolicy, "string",
-				recordType, "string", recordAt, "date", recordNanos, "int", recordReceipt, "object", recordSettlement, "object",
+			may: doc(recordOrg, "string", recordID, "binData", recordDecision, "int", recordAgent, "string",
+				recordPolicy, "string",
+				recordType, "string", recordAt, "date", recordNanos, "int", recordReceipt, "object", recordSettlement,
+				"object",
 				recordRemoved, "binData", recordLeaves, "array"),
 			indexes: []mongo.IndexModel{
 				rowsBy(recordOrg, 1, recordID, -1), rowsBy(recordOrg, 1, recordAgent, 1, recordID, -1),
@@ -269,14 +271,16 @@ func shapes() []shape {
 			},
 		},
 		{
-			name:    entriesName,
-			must:    doc("_id", "binData", entryOrg, "string", entryKind, "string", entryAt, "binData", entryBody, "binData"),
+			name: entriesName,
+			must: doc("_id", "binData", entryOrg, "string", entryKind, "string", entryAt, "binData", entryBody,
+				"binData"),
 			indexes: []mongo.IndexModel{by(entryOrg, 1, entryKind, 1, entryAt, -1)},
 		},
 		{name: headsName, must: doc("_id", "object", headSigned, "binData", headHolder, "string", headMeters, "array")},
 		{
-			name:    quotasName,
-			must:    doc("_id", "binData", quotaOrg, "string", quotaMonth, "int", quotaCounted, "long", quotaGiven, "array"),
+			name: quotasName,
+			must: doc("_id", "binData", quotaOrg, "string", quotaMonth, "int", quotaCounted, "long", quotaGiven,
+				"array"),
 			indexes: []mongo.IndexModel{by(quotaMonth, 1, quotaOrg, 1), by(quotaGiven+"."+placesHolder, 1)},
 		},
 		{
@@ -365,7 +369,8 @@ func (s *Store) makeCollection(ctx context.Context, shape *shape) error {
 	}
 	_, err = s.db.Collection(shape.name).Indexes().CreateMany(ctx, shape.indexes)
 	if hasCode(err, indexOptionsConflict) || hasCode(err, indexKeySpecsConflict) {
-		return fmt.Errorf("an index of the collection %s.%s is not as writ makes it: drop that index and start again, which makes it: %w",
+		return fmt.Errorf("an index of the collection %s.%s is not as writ makes it: drop that index and start "+
+			"again, which makes it: %w",
 			s.db.Name(), shape.name, err)
 	}
 	return err
@@ -378,7 +383,8 @@ func (s *Store) checkValidator(ctx context.Context, name string, want bson.Raw) 
 	}
 	for _, spec := range specs {
 		if got, ok := spec.Options.Lookup("validator").DocumentOK(); !ok || !bytes.Equal(got, want) {
-			return fmt.Errorf("the collection %s.%s has not the validator that writ gives it: give writ a database of its own, "+
+			return fmt.Errorf("the collection %s.%s has not the validator that writ gives it: give writ a database "+
+				"of its own, "+
 				"or set the validator with collMod to %s", s.db.Name(), name, want)
 		}
 	}

@@ -81,7 +81,8 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 	for {
 		var row slotRow
 		err := s.slots().FindOneAndUpdate(ctx, doc(slotHolder, "", slotDead, ""), mongo.Pipeline{doc("$set", doc(
-			slotHolder, holder, slotUntil, until, slotBeat, s.beatOf(holder), slotHeard, int64(0), slotSessions, sessions,
+			slotHolder, holder, slotUntil, until, slotBeat, s.beatOf(holder), slotHeard, int64(0), slotSessions,
+			sessions,
 		))}, options.FindOneAndUpdate().SetSort(doc("_id", 1)).SetReturnDocument(options.After)).Decode(&row)
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			if err := s.addSlot(ctx); err != nil {
@@ -107,7 +108,8 @@ func (s *Store) addSlot(ctx context.Context) error {
 		return err
 	}
 	chain := uuid.New()
-	_, err = s.slots().InsertOne(ctx, slotRow{ID: last.ID + 1, Chain: chain[:], Until: time.Unix(0, 0), Sessions: []bson.RawValue{}})
+	_, err = s.slots().InsertOne(ctx,
+		slotRow{ID: last.ID + 1, Chain: chain[:], Until: time.Unix(0, 0), Sessions: []bson.RawValue{}})
 	if mongo.IsDuplicateKeyError(err) {
 		err = nil // another handle has added it
 	}
@@ -116,13 +118,15 @@ func (s *Store) addSlot(ctx context.Context) error {
 
 // errLost means that this handle was given up and another may write its chain. This
 // handle commits nothing any more.
-var errLost = fmt.Errorf("%w: %w: this replica was silent for too long and was given up: start it again", storage.ErrUnavailable, storage.ErrConflict)
+var errLost = fmt.Errorf("%w: %w: this replica was silent for too long and was given up: start it again",
+	storage.ErrUnavailable, storage.ErrConflict)
 
 func (l *slot) renew(ctx context.Context, s *Store) error {
 	ctx, cancel := context.WithTimeout(ctx, beatPatience)
 	defer cancel()
 	var row slotRow
-	err := s.slots().FindOneAndUpdate(ctx, l.mine(), mongo.Pipeline{doc("$set", doc(slotUntil, until, slotBeat, s.beatOf(l.holder)))},
+	err := s.slots().FindOneAndUpdate(ctx, l.mine(),
+		mongo.Pipeline{doc("$set", doc(slotUntil, until, slotBeat, s.beatOf(l.holder)))},
 		options.FindOneAndUpdate().SetReturnDocument(options.After).SetProjection(doc(slotUntil, 1))).Decode(&row)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return errLost

@@ -65,7 +65,8 @@ func (r *Snapshot) open(ctx context.Context) (err error) {
 	return r.s.readAt(ctx, r.s.at, func(ctx context.Context) error {
 		err := r.s.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Err()
 		if errors.Is(err, mongo.ErrNoDocuments) {
-			return fmt.Errorf("the database %s has nothing of writ's: check the URI and the name of the database", r.s.db.Name())
+			return fmt.Errorf("the database %s has nothing of writ's: check the URI and the name of the database",
+				r.s.db.Name())
 		}
 		return err
 	})
@@ -104,7 +105,8 @@ func (r *Snapshot) EachRow(ctx context.Context, org, after, upTo string, f func(
 		}
 		n := 0
 		err = r.s.scan(ctx, org, "reading rows", func(ctx context.Context) error {
-			cursor, err := r.s.records().Find(ctx, selected, options.Find().SetSort(oldestFirst).SetLimit(int64(r.most)))
+			cursor, err := r.s.records().Find(ctx, selected,
+				options.Find().SetSort(oldestFirst).SetLimit(int64(r.most)))
 			return eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 				w, err := parseRow(org, raw)
 				if err != nil {
@@ -182,7 +184,9 @@ func (s *Store) tombstones(ctx context.Context, selected bson.D, f func(*storage
 
 // tombstonesFrom is EachTombstone for some intents up to last. It returns the key to
 // continue from, nil at the end.
-func (r *Snapshot) tombstonesFrom(ctx context.Context, lower, last []byte, f func(*storage.Tombstone) error) (next []byte, err error) {
+func (r *Snapshot) tombstonesFrom(
+	ctx context.Context, lower, last []byte, f func(*storage.Tombstone) error,
+) (next []byte, err error) {
 	var row struct {
 		Intent []byte `bson:"_id"`
 	}
@@ -214,12 +218,16 @@ func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) 
 	if err != nil {
 		return w, nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q: %w", intent, err)}
 	}
-	t = &storage.Tombstone{OrganizationID: org, IntentID: w.record.IntentID, ApprovalID: w.record.ApprovalID, DecisionID: w.record.DecisionID, Imported: left.Imported}
+	t = &storage.Tombstone{OrganizationID: org, IntentID: w.record.IntentID, ApprovalID: w.record.ApprovalID,
+		DecisionID: w.record.DecisionID, Imported: left.Imported}
 	for _, l := range left.Left {
 		if len(l.Chain) != 16 || len(l.Hash) != 32 || l.Index < 0 || l.Index > math.MaxUint32 {
-			return w, nil, &storage.BreakError{OrganizationID: org, DecisionID: t.DecisionID, Err: errors.New("what is left of it is no leaf")}
+			return w, nil,
+				&storage.BreakError{OrganizationID: org, DecisionID: t.DecisionID,
+					Err: errors.New("what is left of it is no leaf")}
 		}
-		t.Leaves = append(t.Leaves, receipt.Leaf{Chain: [16]byte(l.Chain), Seq: uint64(l.Seq), Index: uint32(l.Index), Hash: [32]byte(l.Hash)})
+		t.Leaves = append(t.Leaves,
+			receipt.Leaf{Chain: [16]byte(l.Chain), Seq: uint64(l.Seq), Index: uint32(l.Index), Hash: [32]byte(l.Hash)})
 	}
 	return w, t, nil
 }

@@ -25,7 +25,8 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 	defer s.writes.Unlock()
 	var u *update
 	try := func(ctx context.Context) error {
-		u = &update{documents: documents{ctx: ctx, s: s}, edits: storage.Edits{Org: org}, seen: make(map[string]*documentRow)}
+		u = &update{documents: documents{ctx: ctx, s: s}, edits: storage.Edits{Org: org},
+			seen: make(map[string]*documentRow)}
 		if err := u.begin(); err != nil {
 			return err
 		}
@@ -38,7 +39,9 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 		}
 		return u.end()
 	}
-	err := s.do(ctx, org, "updating documents", func(ctx context.Context) error { return transact(ctx, s.updates, try) })
+	err := s.do(ctx, org, "updating documents", func(ctx context.Context) error {
+		return transact(ctx, s.updates, try)
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -72,7 +75,8 @@ type update struct {
 func (u *update) begin() error {
 	var counter counterRow
 	err := u.s.db.Collection(countersName).FindOneAndUpdate(u.ctx, doc("_id", revisionCounter),
-		doc("$inc", doc(counterN, int64(1))), options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&counter)
+		doc("$inc", doc(counterN, int64(1))),
+		options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&counter)
 	u.edits.Revision = uint64(counter.N)
 	return err
 }
@@ -169,7 +173,8 @@ func (u *update) write(e storage.Edit, err error) error {
 	} else {
 		row := &documentRow{Key: key, Org: d.Org, Revision: number(d.Revision), Value: string(d.Value)}
 		u.seen[key] = row
-		u.rows = append(u.rows, mongo.NewReplaceOneModel().SetFilter(doc("_id", key)).SetReplacement(row).SetUpsert(true))
+		u.rows = append(u.rows,
+			mongo.NewReplaceOneModel().SetFilter(doc("_id", key)).SetReplacement(row).SetUpsert(true))
 	}
 	was, is := positions(d, e.Before), positions(d, e.After)
 	for _, at := range was {

@@ -50,7 +50,8 @@ func (h header) append(dst []byte) []byte {
 
 func parseHeader(b []byte) (h header, err error) {
 	const end = headerLen - 4
-	if len(b) < headerLen || string(b[:len(magic)]) != magic || binary.LittleEndian.Uint32(b[end:]) != crc32.Checksum(b[:end], castagnoli) {
+	if len(b) < headerLen || string(b[:len(magic)]) != magic ||
+		binary.LittleEndian.Uint32(b[end:]) != crc32.Checksum(b[:end], castagnoli) {
 		return h, fmt.Errorf("%w: its first bytes are no header", ErrDamaged)
 	}
 	b = b[len(magic):]

@@ -108,7 +108,8 @@ func (l *Log) read(s *segment, number uint64, last bool) error {
 		l.id, l.salt = h.log, saltOf(h.log)
 	}
 	if h.log != l.id || h.number != number || h.first != l.last()+1 {
-		return fmt.Errorf("%w: it is segment %d and begins with frame %d, where frame %d ended the one before", ErrDamaged, h.number, h.first, l.last())
+		return fmt.Errorf("%w: it is segment %d and begins with frame %d, where frame %d ended the one before",
+			ErrDamaged, h.number, h.first, l.last())
 	}
 	s.header = h
 	if ok, err := s.readEnd(info.Size()); ok || err != nil {

@@ -27,7 +27,9 @@ func (l *Log) Rewrite(ctx context.Context, number uint64, f func(Frame) (items [
 }
 
 // rewritten returns the content of a segment with other items.
-func (l *Log) rewritten(ctx context.Context, s *segment, f func(Frame) ([][]byte, error)) (b []byte, offsets []uint32, err error) {
+func (l *Log) rewritten(
+	ctx context.Context, s *segment, f func(Frame) ([][]byte, error),
+) (b []byte, offsets []uint32, err error) {
 	_, old, first, err := l.frames(s.first)
 	if err != nil {
 		return nil, nil, err
