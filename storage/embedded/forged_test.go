@@ -58,7 +58,9 @@ func load(t *testing.T, h *forged.History) ledger.History {
 	for m, n := range h.Meters {
 		b.set(meterKey(m.Org, m.Month), binary.BigEndian.AppendUint64(nil, uint64(n)))
 	}
+	s.writes.Lock()
 	s.change = h.LastRevision()
+	s.writes.Unlock()
 	b.delete(linkKey(changeStream, 0))
 	b.set(linkKey(changeStream, s.change), nil)
 	if err := s.apply(b); err != nil {
@@ -119,6 +121,8 @@ func loadFrame(t *testing.T, s *Store, head receipt.SignedHead, h *forged.Histor
 		k.end(append(k.buf, entryKey(e)...))
 		k.end(k.buf.place(at))
 	}
+	s.commits.Lock()
+	defer s.commits.Unlock()
 	s.tail.add(&k, &s.known)
 	s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
 }

@@ -100,8 +100,9 @@ func (c *codec) row(w *parsedRow) {
 	c.text(recordOrg, &r.OrganizationID)
 	c.id(recordID, &w.id)
 	decision := int32(r.Decision)
-	c.int32(recordDecision, &decision)
-	r.Decision = engine.Decision(decision) //nolint:gosec // as it was written
+	if c.int32(recordDecision, &decision); c.reading { // others may read r while it is written
+		r.Decision = engine.Decision(decision) //nolint:gosec // as it was written
+	}
 	c.text(recordAgent, &r.AgentID)
 	c.text(recordPolicy, &r.PolicyID)
 	c.text(recordType, &r.ActionType)
