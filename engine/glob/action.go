@@ -46,7 +46,7 @@ func CompileDenied(types []string) (*Actions, error) { return compileActions(typ
 
 func compileActions(types []string, denied bool) (*Actions, error) {
 	a := &Actions{denied: denied}
-	var b builder
+	b := builder{actions: true}
 	for i, t := range types {
 		if problem := checkActionType(t); problem != "" {
 			return nil, &PatternError{Index: i, Problem: problem}

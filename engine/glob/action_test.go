@@ -100,3 +100,26 @@ func TestActions_MatchTextAsItIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestActions_SuffixBesideAPercentSign: a percent sign is one character, of which no entry
+// matches a part.
+func TestActions_SuffixBesideAPercentSign(t *testing.T) {
+	for _, compile := range []func([]string) (*Actions, error){CompileActions, CompileDenied} {
+		for _, tt := range []struct {
+			entry, action string
+			want          int
+		}{
+			{"*5", "a%", -1}, {"*25", "a%", -1}, {"pay.*5", "pay.x%", -1}, {"a*25", "a%", -1}, {"*5", "%", -1},
+			{"*5", "a5", 0}, {"*25", "a%25", 0}, {"*5", "a%5", 0}, {"*%", "a%", 0}, {"*%25", "a%25", 0}, {"*%25", "a%", -1},
+			{"pay.*5", "pay.15", 0}, {"pay.*25", "pay.25", 0},
+		} {
+			a, err := compile([]string{tt.entry})
+			if err != nil {
+				t.Fatalf("compiling %q: %v", tt.entry, err)
+			}
+			if got := a.Match(tt.action); got != tt.want {
+				t.Errorf("Match of %q by %q = %d, want %d", tt.action, tt.entry, got, tt.want)
+			}
+		}
+	}
+}

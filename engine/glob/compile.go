@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 	"unicode/utf8"
 
 	"writ/engine/resource"
@@ -109,6 +110,9 @@ type builder struct {
 	list      List
 	texts     []byte
 	compounds []compound
+	// actions is set where texts are action types, in which a suffix may begin within an
+	// escape: see [actionUnits].
+	actions bool
 }
 
 // compound is one spelling of a pattern whose wildcards need an automaton.
@@ -133,7 +137,8 @@ func (b *builder) add(index int, s spelling) {
 	if len(rest) > 0 {
 		kind = rest[0].star
 		var tail int
-		if suffix, tail = literalPrefix(rest[1:]); kind == noStar || 1+tail < len(rest) {
+		if suffix, tail = literalPrefix(rest[1:]); kind == noStar || 1+tail < len(rest) ||
+			b.actions && (strings.HasPrefix(suffix, "5") || strings.HasPrefix(suffix, "25")) {
 			b.compounds = append(b.compounds, compound{meeting{s.readers, literal}, index, rest})
 			return
 		}
