@@ -38,6 +38,25 @@ func TestLimiter_TakeAndRefill(t *testing.T) {
 	}
 }
 
+// TestLimiter_RequestsOutOfOrder: a request with an earlier time lets no later one through.
+func TestLimiter_RequestsOutOfOrder(t *testing.T) {
+	b := testLimiter[int](RateLimit{Rate: 10, Burst: 10})
+	now := time.Unix(1_000_000, 0)
+	for range 10 {
+		_, _ = b.take(1, now)
+	}
+	b.charge(1, 1, now.Add(-time.Second))
+	if _, err := b.take(1, now); err == nil {
+		t.Error("take after an earlier charge is accepted, want refused")
+	}
+	_, _ = b.take(1, now.Add(100*time.Millisecond))
+	_, _ = b.take(1, now.Add(200*time.Millisecond))
+	_, _ = b.take(1, now.Add(-time.Second))
+	if _, err := b.take(1, now.Add(200*time.Millisecond)); err == nil {
+		t.Error("take after an earlier one is accepted, want refused")
+	}
+}
+
 func TestLimiter_RefusalsCostNothing(t *testing.T) {
 	b := testLimiter[int](RateLimit{Rate: 1, Burst: 1})
 	now := time.Unix(1_000_000, 0)

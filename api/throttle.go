@@ -105,6 +105,14 @@ type bucket struct {
 // usedAt returns what is not back yet. A clock that is set back gives nothing back.
 func (b *bucket) usedAt(now time.Time) time.Duration { return max(0, b.used-max(0, now.Sub(b.at))) }
 
+// set sets what is not back yet. Requests come in another order than their times: an earlier
+// time gives nothing back twice.
+func (b *bucket) set(used time.Duration, now time.Time) {
+	if b.used = used; now.After(b.at) {
+		b.at = now
+	}
+}
+
 // level is the state of a bucket after a request.
 type level struct {
 	left int
@@ -153,7 +161,7 @@ func (l *limiter[K]) take(key K, now time.Time) (at level, err error) {
 	ok := used+l.interval <= l.depth
 	if ok {
 		used += l.interval
-		*b = bucket{used, now}
+		b.set(used, now)
 	}
 	left := l.depth - used
 	at = level{left: int(max(0, left) / l.interval), full: seconds(used), wait: max(seconds(l.interval-left), 1)}
@@ -180,7 +188,7 @@ func (l *limiter[K]) charge(key K, n int, now time.Time) {
 	if b == nil {
 		b = &s.shared
 	}
-	*b = bucket{b.usedAt(now) + time.Duration(n)*l.interval, now}
+	b.set(b.usedAt(now)+time.Duration(n)*l.interval, now)
 }
 
 func (l *limiter[K]) shard(key K) *bucketShard[K] {
