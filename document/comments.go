@@ -81,7 +81,7 @@ func (l *layout) scan() {
 			depth++
 		case (line[i] == '}' || line[i] == ']') && depth > 0:
 			depth--
-		case l.comment(at):
+		case l.comment(at, depth > 0):
 			at = Place{at.Line + 1, 1}
 			continue
 		}
@@ -91,10 +91,15 @@ func (l *layout) scan() {
 
 func isBlank(line []rune) bool { return strings.TrimSpace(string(line)) == "" }
 
-// comment adds the comment that begins at a place, if one does.
-func (l *layout) comment(at Place) bool {
+// comment adds the comment that begins at a place, if one does. Within braces and brackets
+// the library also takes a # right behind their marks for one.
+func (l *layout) comment(at Place, inFlow bool) bool {
 	line, i := l.lines[at.Line-1], at.Column-1
-	if line[i] != '#' || i > 0 && line[i-1] != ' ' && line[i-1] != '\t' {
+	before := " \t"
+	if inFlow {
+		before = " \t{[,"
+	}
+	if line[i] != '#' || i > 0 && !strings.ContainsRune(before, line[i-1]) {
 		return false
 	}
 	l.comments = append(l.comments, comment{at, strings.TrimRight(string(line[i:]), " \t\r")})
@@ -129,11 +134,17 @@ func (l *layout) afterQuotes(at Place, y *yaml.Node) Place {
 // A block ends before a line that is indented less than its first.
 func (l *layout) afterBlock(at Place, y *yaml.Node) Place {
 	for i := at.Column; i < len(l.lines[at.Line-1]); i++ {
-		if l.comment(Place{at.Line, i + 1}) {
+		if l.comment(Place{at.Line, i + 1}, false) {
 			break
 		}
 	}
 	indent, end := -1, at.Line+1
+	first := "" // line that is not blank
+	for text := range strings.Lines(y.Value) {
+		if first = text; strings.TrimSpace(text) != "" {
+			break
+		}
+	}
 	for n := end; n <= len(l.lines); n++ {
 		line := l.lines[n-1]
 		if isBlank(line) {
@@ -141,7 +152,7 @@ func (l *layout) afterBlock(at Place, y *yaml.Node) Place {
 		}
 		spaces := leading(line)
 		if indent < 0 { // the text itself may begin with spaces
-			indent = spaces - leading([]rune(strings.TrimLeft(y.Value, "\n")))
+			indent = spaces - leading([]rune(first))
 		}
 		if spaces < indent || strings.TrimSpace(y.Value) == "" {
 			break

@@ -137,7 +137,7 @@ func (f *file) arrange(page, y *yaml.Node) error {
 			y.Content[2*i+1] = keepComments(made(object, depthOf(name.name)), y.Content[2*i+1])
 		}
 	}
-	if k == Suite || shared(page) {
+	if k == Suite || len(n.kids) == 0 || shared(page) {
 		return nil
 	}
 	var members []*yaml.Node

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -81,11 +82,28 @@ func sortedTexts(file []byte) []string { return slices.Sorted(slices.Values(text
 
 // TestFormat_RefusesToLoseAComment: the YAML library does not read a comment within empty
 // brackets.
+func TestFormat_EmptyObjects(t *testing.T) {
+	for _, text := range []string{"{}\n", "- {}\n", "name: x\naction: {decision: deny}\n--- {}\n"} {
+		if got, err := Format("r.yaml", []byte(text)); err != nil || !bytes.Contains(got, []byte("{}")) {
+			t.Errorf("Format(%q) = %q, %v, want the object", text, got, err)
+		}
+	}
+}
+
 func TestFormat_RefusesToLoseAComment(t *testing.T) {
 	const text = "name: x # kept\ncondition: { # lost\n  }\naction: {decision: deny}\n"
 	got, err := Format("r.yaml", []byte(text))
 	if want := "r.yaml:2:14: this comment would be lost: "; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("Format = %q, %v, want %s…", got, err, want)
+	}
+	for _, text := range []string{
+		"name: x\ncondition: {#lost\n  agent_id: a}\naction: {decision: deny}\n",
+		"name: x\ndescription: |2\n    \n  text\ncondition: { # lost\n  agent_id: a}\naction: {decision: deny}\n",
+	} {
+		got, err := Format("r.yaml", []byte(text))
+		if err == nil && !bytes.Contains(got, []byte("lost")) {
+			t.Errorf("Format(%q) = %q, want the comment or an error", text, got)
+		}
 	}
 	edit := Edit{0, []byte(`{"name":"x","condition":{"agent_id":"a"},"action":{"decision":"deny"}}`)}
 	if got, err := Rewrite("r.yaml", []byte(text), edit); err == nil || !strings.Contains(err.Error(), "r.yaml:2:14: ") {
