@@ -254,6 +254,9 @@ func (r *ReadOnly) checkEnds(ctx context.Context) error {
 	case r.found.tip.Head < r.noted.Head:
 		r.found.because("it ends at head %d, and %s notes head %d", r.found.tip.Head, tipName(r.s.health.dir),
 			r.noted.Head)
+	case r.found.tip.Frame < r.noted.Frame:
+		r.found.because("it ends at frame %d, and %s notes frame %d", r.found.tip.Frame, tipName(r.s.health.dir),
+			r.noted.Frame)
 	case r.found.tip.Change < r.noted.Change:
 		r.found.because("its documents end at change %d, and %s notes change %d", r.found.tip.Change,
 			tipName(r.s.health.dir), r.noted.Change)

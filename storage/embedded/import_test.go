@@ -93,8 +93,15 @@ func TestImport_Lost(t *testing.T) {
 				clear(b[bytes.LastIndex(b, []byte("wfrm")):])
 				return b
 			})
-			_, err := openQuietly(Options{FS: crashed})
-			if !errors.Is(err, errRolledBack) || !strings.Contains(err.Error(), "it ends at frame 1, and data.tip notes frame 2") {
+			const lost = "it ends at frame 1, and data.tip notes frame 2"
+			r, err := OpenReadOnly("data", Options{FS: crashed})
+			must(t, err)
+			if err := r.checkEnds(t.Context()); err == nil || !strings.Contains(err.Error(), lost) {
+				t.Errorf("checkEnds = %v, want that a frame is lost", err)
+			}
+			must(t, r.Close())
+			_, err = openQuietly(Options{FS: crashed})
+			if !errors.Is(err, errRolledBack) || !strings.Contains(err.Error(), lost) {
 				t.Fatalf("Open = %v, want that a frame is lost", err)
 			}
 			again, err := openQuietly(Options{FS: crashed, AcceptRollback: new(uint64(1))})

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -272,5 +273,36 @@ func TestCheckIndex(t *testing.T) {
 	}
 	if _, err := w.prove(t); err != nil {
 		t.Errorf("Prove of what was mended = %v", err)
+	}
+}
+
+// TestSnapshot_TwoRowsOfAnID: a second row with an id is a break wherever the rows are
+// divided.
+func TestSnapshot_TwoRowsOfAnID(t *testing.T) {
+	w := writeHistory(t)
+	c := w.s.records()
+	for n, row := range w.rows {
+		which := doc("_id", intentKey("acme", row.IntentID))
+		var stored bson.D
+		if err := c.FindOne(t.Context(), which).Decode(&stored); err != nil {
+			t.Fatal(err)
+		}
+		forged := slices.Clone(stored)
+		forged[0].Value = intentKey("acme", fmt.Sprintf("8d9f1c1e-3b5a-4f5e-8a67-%012d", n))
+		// The forged row stands before the real one in the index of ids, and behind it.
+		for _, both := range [][]any{{stored, forged}, {forged, stored}} {
+			if _, err := c.DeleteOne(t.Context(), which); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.InsertMany(t.Context(), both); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.prove(t); err == nil {
+				t.Errorf("Prove with a second row of decision %d = nil, want a break", n)
+			}
+			if _, err := c.DeleteOne(t.Context(), doc("_id", forged[0].Value)); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

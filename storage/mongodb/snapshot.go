@@ -107,7 +107,7 @@ func (r *Snapshot) EachRow(ctx context.Context, org, after, upTo string, f func(
 		err = r.s.scan(ctx, org, "reading rows", func(ctx context.Context) error {
 			cursor, err := r.s.records().Find(ctx, selected,
 				options.Find().SetSort(oldestFirst).SetLimit(int64(r.most)))
-			return eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
+			err = eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 				w, err := parseRow(org, raw)
 				if err != nil {
 					return false, &storage.BreakError{OrganizationID: org, DecisionID: w.id.String(), Err: err}
@@ -116,6 +116,10 @@ func (r *Snapshot) EachRow(ctx context.Context, org, after, upTo string, f func(
 				after = w.record.DecisionID
 				return true, f(w.record)
 			})
+			if err != nil || n < r.most {
+				return err
+			}
+			return r.single(ctx, org, after)
 		})
 		if err != nil {
 			return err
@@ -123,6 +127,17 @@ func (r *Snapshot) EachRow(ctx context.Context, org, after, upTo string, f func(
 		more = n == r.most
 	}
 	return nil
+}
+
+// single returns a break if several rows of org have an id: what is read after it would
+// leave the others out.
+func (r *Snapshot) single(ctx context.Context, org, id string) error {
+	bytes, _ := storage.ParseID(id)
+	n, err := r.s.records().CountDocuments(ctx, doc(recordOrg, org, recordID, bytes[:]), options.Count().SetLimit(2))
+	if err == nil && n > 1 {
+		err = &storage.BreakError{OrganizationID: org, DecisionID: id, Err: errors.New("several rows have its id")}
+	}
+	return err
 }
 
 // rowsWithin selects org's rows within bounds.
