@@ -1,8 +1,8 @@
 # Every target is explained by `make help`.
 GO      ?= go
-TOOL    := $(GO) tool -modfile=tools/go.mod
+TOOL    := $(GO) tool -modfile=internal/tools/go.mod
 BIN     := bin/writ
-SOURCES := $(shell find . -name '*.go' -not -path './tools/*') go.mod go.sum $(shell find examples -name '*.json' -o -name '*.yaml') api/openapi.yaml $(wildcard api/web/*)
+SOURCES := $(shell find . -name '*.go' -not -path "./internal/tools/*") go.mod go.sum $(shell find examples -name '*.json' -o -name '*.yaml') api/openapi.yaml $(wildcard api/web/*)
 FUZZTIME ?= 30s
 
 # Binary and tests are built with the same flags, so that they share what is
@@ -29,36 +29,36 @@ $(BIN): $(SOURCES)
 test: ## Run every test
 	$(FIRST)
 	$(GO) test ./...
-	@$(GO) -C tools/opa list -deps github.com/open-policy-agent/opa >/dev/null 2>&1 || \
-	  echo "SKIPPED the test against a real OPA: the modules of tools/opa cannot be had"
-	@$(GO) -C tools/alerts list -deps . >/dev/null 2>&1 || \
-	  echo "SKIPPED reading deploy/prometheus/alerts.yml with Prometheus' parser: the modules of tools/alerts cannot be had"
-	@$(GO) -C tools/compose list -deps . >/dev/null 2>&1 || \
-	  echo "SKIPPED reading docker-compose.yml and Dockerfile with Docker's parsers: the modules of tools/compose cannot be had"
+	@$(GO) -C internal/tools/opa list -deps github.com/open-policy-agent/opa >/dev/null 2>&1 || \
+	  echo "SKIPPED the test against a real OPA: the modules of internal/tools/opa cannot be had"
+	@$(GO) -C internal/tools/alerts list -deps . >/dev/null 2>&1 || \
+	  echo "SKIPPED reading deploy/prometheus/alerts.yml with Prometheus' parser: the modules of internal/tools/alerts cannot be had"
+	@$(GO) -C internal/tools/compose list -deps . >/dev/null 2>&1 || \
+	  echo "SKIPPED reading docker-compose.yml and Dockerfile with Docker's parsers: the modules of internal/tools/compose cannot be had"
 	@$(GO) test -run '^TestAlerts_FireUnderTheirFaults$$' -v ./cmd/writ | grep -o 'SKIPPED.*' || true
 	@command -v node >/dev/null && command -v python3 >/dev/null || \
-	  echo "SKIPPED engine/oracles, which holds the readers of resources to other programs: they need node and python3"
+	  echo "SKIPPED internal/oracles, which holds the readers of resources to other programs: they need node and python3"
 	@$(GO) test -run '^TestBinary_' -v ./storage/mongodb/mongotest | grep -o 'SKIPPED.*' || true
 	@command -v curl >/dev/null || echo "SKIPPED the scripts of cmd/writ that send requests with curl: there is none"
 	@d=$$(mktemp -d); if mount -t tmpfs tmpfs $$d 2>/dev/null; then umount $$d; else echo "SKIPPED the tests of a full disk: mounting a tmpfs needs root"; fi; rmdir $$d
 
-oracles: ## Install the programs that engine/oracles asks: node, Python, urllib3, requests
+oracles: ## Install the programs that internal/oracles asks: node, Python, urllib3, requests
 	.ci/oracles
 
 soak: ## Have other programs read 1,000,000 spellings of blocked resources, a second evaluator decide 100,000 cases and Rego 2,000,000, replicas race and fail, and the patches of internal/newcomer apply
-	$(GO) test ./engine/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000
+	$(GO) test ./internal/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000
 	WRIT_SOAK=1 $(GO) test ./rego -run '^(TestReference|TestDecision_Evaluation_CELAndRegoAgree)$$' -v -timeout 4h
 	WRIT_SOAK=1 $(GO) test ./internal/newcomer -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./cmd/writ -run '^Test(Replicas|Outages)$$' -v -timeout 2h
 	WRIT_SOAK=1 $(GO) test ./storage/mongodb -run '^TestWatch_OfATruncatedOplog$$' -v -timeout 30m
 
 quick: ## Run what matters while you edit, in under a minute: the engine and what decides, signs and scrubs
-	$(GO) test -short ./engine/... ./examples ./ledger/... ./scrub ./admission ./decision/... ./storage ./storage/registry ./billing .
+	$(GO) test -short ./engine/... ./examples ./decision/... ./storage ./storage/receipt ./storage/ledger/... ./storage/registry ./internal/scrub ./api/billing .
 
 browser: $(BIN) ## Test the pages in a real Chromium: load, reload, back, dark, phone
 	@if ! command -v chromium >/dev/null; then echo "SKIPPED the tests of the pages in a browser: there is no chromium"; \
-	elif ! $(GO) -C tools/browser mod download 2>/dev/null; then echo "SKIPPED the tests of the pages in a browser: the modules of tools/browser cannot be had"; \
-	else WRIT=$(CURDIR)/$(BIN) $(GO) -C tools/browser test -count=1 ./...; fi
+	elif ! $(GO) -C internal/tools/browser mod download 2>/dev/null; then echo "SKIPPED the tests of the pages in a browser: the modules of internal/tools/browser cannot be had"; \
+	else WRIT=$(CURDIR)/$(BIN) $(GO) -C internal/tools/browser test -count=1 ./...; fi
 
 check: lint ## What lint does, tests under the race detector, each benchmark once, govulncheck
 	$(GO) test -race -short -vet=off -skip '^($(SERIAL))$$' ./...
@@ -79,7 +79,7 @@ cluster: ## Run two replicas on a MongoDB replica set behind HAProxy, with Prome
 	WRIT_CLUSTER=1 $(GO) test ./cmd/writ -run '^TestCluster_Stays$$' -count=1 -v -timeout 0
 
 licenses: ## Write docs/licenses.md, the licences of all that the binary links
-	$(GO) tool -modfile=tools/licenses/go.mod go-licenses report --ignore writ --template tools/licenses/licenses.tmpl ./cmd/writ \
+	$(GO) tool -modfile=internal/tools/licenses/go.mod go-licenses report --ignore writ --template internal/tools/licenses/licenses.tmpl ./cmd/writ \
 	  2>/dev/null > docs/licenses.md.new || { rm -f docs/licenses.md.new; echo "go-licenses failed: run it without 2>/dev/null to see why"; exit 1; }
 	mv docs/licenses.md.new docs/licenses.md
 

@@ -11,101 +11,134 @@ import (
 
 // pkg is what `go list -json` says of a package.
 type pkg struct {
-	ImportPath   string
-	Imports      []string
-	TestImports  []string
-	XTestImports []string
+	ImportPath string
+	Imports    []string
 }
 
-// TestLayering holds the tree of ARCHITECTURE.md: who may import whom, and
-// which package alone may import which library.
+// below are the rooms that a room may import outside its tests, besides itself. The
+// rooms of a line stand side by side and do not import each other.
+var below = map[string][]string{
+	"cmd":       {"bench", "api", "authoring", "decision", "rego", "storage", "engine", "examples"},
+	"bench":     {"api", "authoring", "decision", "rego", "storage", "engine"},
+	"examples":  {"authoring", "engine"},
+	"api":       {"authoring", "decision", "rego", "storage", "engine"},
+	"authoring": {"rego", "storage", "engine"},
+	"decision":  {"rego", "storage", "engine"},
+	"rego":      {"engine"},
+	"storage":   {"engine"},
+	"engine":    {},
+}
+
+// plain are the packages of internal that every room may import. They import no room.
+var plain = []string{"writ/internal/apikey", "writ/internal/scrub", "writ/internal/telemetry"}
+
+// forTests are the packages of internal that tests alone import. They may import rooms.
+var forTests = []string{"writ/internal/metricstest", "writ/internal/newcomer", "writ/internal/oracles", "writ/internal/reference",
+	"writ/internal/scrub/scrubtest", "writ/internal/system"}
+
+// sole has a library and the only packages that may import it.
+var sole = map[string][]string{
+	"github.com/gofiber/fiber":         {"writ/api", "writ/bench"},
+	"github.com/open-policy-agent/opa": {"writ/rego"},
+	"github.com/google/cel-go":         {"writ/engine/condition"},
+	"github.com/cockroachdb/pebble":    {"writ/storage/embedded", "writ/storage/embedded/segment"},
+	"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb", "writ/storage/mongodb/mongotest"},
+	"github.com/lestrrat-go/jwx":       {"writ/api"},
+	"github.com/alecthomas/kong":       {"writ/cmd/writ"},
+	"go.yaml.in/yaml/v3":               {"writ/authoring/document", "writ/api"},
+	"github.com/fsnotify/":             {"writ/cmd/writ"},
+	"github.com/stripe/":               {"writ/api/billing"},
+	"github.com/standard-webhooks/":    {"writ/api/webhook"},
+	"github.com/sony/gobreaker":        {"writ/decision/core"},
+	"github.com/pelletier/go-toml":     {"writ/internal/scrub"},
+	"github.com/Shopify/toxiproxy":     {"writ/storage/mongodb/mongotest"},
+}
+
+// TestLayering holds that each package belongs to a room, that arrows between rooms
+// point down, and that a library is imported where it belongs.
 func TestLayering(t *testing.T) {
-	pkgs := list(t)
-	allowed := map[string][]string{ // writ's own packages that a package may import outside its tests
-		"writ/engine":            {"writ/engine/condition", "writ/engine/glob", "writ/engine/resource"},
-		"writ/engine/condition":  {"writ/engine/glob", "writ/engine/resource"},
-		"writ/engine/glob":       {"writ/engine/resource"},
-		"writ/engine/resource":   {},
-		"writ/ledger/receipt":    {},
-		"writ/rego":              {"writ/engine", "writ/engine/condition", "writ/engine/glob", "writ/engine/resource"},
-		"writ/document":          {"writ/engine", "writ/engine/condition"},
-		"writ/document/schema":   {"writ/engine", "writ/engine/condition"},
-		"writ/lint":              {"writ/engine", "writ/engine/condition", "writ/engine/glob", "writ/engine/resource"},
-		"writ/suite":             {"writ/document", "writ/engine", "writ/engine/condition", "writ/lint", "writ/rego"},
-		"writ/workspace":         {"writ/document", "writ/engine"},
-		"writ/apikey":            {},
-		"writ/scrub":             {"writ/apikey"},
-		"writ/storage":           {"writ/engine", "writ/ledger/receipt"},
-		"writ/storage/mongodb":   {"writ/engine", "writ/ledger/receipt", "writ/storage", "writ/telemetry"},
-		"writ/storage/retention": {"writ/storage", "writ/telemetry"},
-		"writ/storage/registry":  {"writ/engine", "writ/ledger/receipt", "writ/storage"},
-		"writ/storage/lease":     {"writ/engine/condition", "writ/storage"},
-		"writ/ledger":            {"writ/engine", "writ/engine/condition", "writ/ledger/receipt", "writ/storage", "writ/storage/lease", "writ/telemetry"},
-		"writ/transfer":          {"writ/engine", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry"},
-		"writ/admission":         {},
-		"writ/approval":          {"writ/engine", "writ/ledger", "writ/storage", "writ/storage/registry", "writ/telemetry"},
-		"writ/decision":          {"writ/admission", "writ/approval", "writ/decision/budget", "writ/engine", "writ/engine/condition", "writ/ledger", "writ/storage", "writ/telemetry"},
-		"writ/api":               {"writ/admission", "writ/apikey", "writ/approval", "writ/decision", "writ/document/schema", "writ/engine", "writ/engine/condition", "writ/engine/resource", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry", "writ/webhook", "writ/telemetry"},
-		"writ/examples":          {"writ/engine", "writ/suite"},
-		"writ/billing":           {"writ/engine", "writ/storage"},
-		"writ/webhook":           {"writ/engine", "writ/engine/condition", "writ/storage", "writ/storage/registry", "writ/telemetry"},
-		"writ/decision/core":     {"writ/engine", "writ/engine/condition", "writ/engine/resource", "writ/telemetry"},
-		"writ/decision/budget":   {"writ/engine", "writ/engine/condition", "writ/storage", "writ/storage/lease"},
-
-		"writ/storage/embedded/segment": {},
-
-		"writ/telemetry": {},
-	}
-	for path, own := range allowed {
-		p, ok := pkgs[path]
-		if !ok {
-			t.Errorf("%s is gone: mend this table", path)
+	for _, p := range list(t) {
+		room := roomOf(p.ImportPath)
+		_, known := below[room]
+		switch {
+		case p.ImportPath == "writ": // the tests of the whole tree
+		case room == "internal" && !within(plain, p.ImportPath) && !within(forTests, p.ImportPath):
+			t.Errorf("%s is neither for every room nor for tests alone: say which in plain or forTests", p.ImportPath)
+		case room != "internal" && !known:
+			t.Errorf("%s belongs to no room: the rooms are in below", p.ImportPath)
 		}
 		for _, imp := range p.Imports {
-			if strings.HasPrefix(imp, "writ/") && !slices.Contains(own, imp) {
-				t.Errorf("%s imports %s: only %v are below it", path, imp, own)
+			if strings.HasPrefix(imp, "writ/") {
+				if reason := refused(p.ImportPath, imp); reason != "" {
+					t.Errorf("%s imports %s: %s", p.ImportPath, imp, reason)
+				}
 			}
-		}
-	}
-
-	sole := map[string][]string{ // a library and the only packages that may import it
-		"github.com/gofiber/fiber":         {"writ/api", "writ/bench"},
-		"github.com/open-policy-agent/opa": {"writ/rego"},
-		"github.com/google/cel-go":         {"writ/engine/condition"},
-		"github.com/cockroachdb/pebble":    {"writ/storage/embedded", "writ/storage/embedded/segment"},
-		"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb", "writ/storage/mongodb/mongotest"},
-		"github.com/lestrrat-go/jwx":       {"writ/api"},
-		"github.com/alecthomas/kong":       {"writ/cmd/writ"},
-		"go.yaml.in/yaml/v3":               {"writ/document", "writ/api"},
-		"github.com/fsnotify/":             {"writ/cmd/writ"},
-		"github.com/stripe/":               {"writ/billing"},
-		"github.com/standard-webhooks/":    {"writ/webhook"},
-		"github.com/sony/gobreaker":        {"writ/decision/core"},
-		"github.com/pelletier/go-toml":     {"writ/scrub"},
-		"github.com/Shopify/toxiproxy":     {"writ/storage/mongodb/mongotest"},
-	}
-	for _, p := range pkgs {
-		for _, imp := range p.Imports {
 			for lib, users := range sole {
 				if strings.HasPrefix(imp, lib) && !slices.Contains(users, p.ImportPath) {
 					t.Errorf("%s imports %s: only %v may", p.ImportPath, imp, users)
 				}
 			}
-			if strings.HasPrefix(imp, "writ/cmd/") {
-				t.Errorf("%s imports %s: only a binary wires", p.ImportPath, imp)
-			}
 		}
 	}
 }
 
-// list returns every package of the module by import path.
-func list(t *testing.T) map[string]pkg {
+// refused returns why the package at path may not import imp, or nothing.
+func refused(path, imp string) string {
+	from, to := roomOf(path), roomOf(imp)
+	switch {
+	case within(forTests, imp):
+		if !within(forTests, path) && !strings.HasSuffix(path, "test") {
+			return "it is for tests alone"
+		}
+	case within(plain, imp), from == to, within(forTests, path):
+	case from == "internal":
+		return "a package that every room may import imports no room"
+	case !slices.Contains(below[from], to):
+		return from + " may import " + strings.Join(below[from], ", ")
+	}
+	return ""
+}
+
+// roomOf returns the folder at the top that the package at path is in.
+func roomOf(path string) string {
+	room, _, _ := strings.Cut(strings.TrimPrefix(path, "writ/"), "/")
+	return room
+}
+
+// within reports whether the package at path is one of those or below one.
+func within(those []string, path string) bool {
+	return slices.ContainsFunc(those, func(one string) bool { return path == one || strings.HasPrefix(path, one+"/") })
+}
+
+// TestLayering_Refuses holds that the rules refuse what they are for.
+func TestLayering_Refuses(t *testing.T) {
+	for _, c := range []struct {
+		path, imp string
+		refused   bool
+	}{
+		{"writ/api", "writ/decision", false},
+		{"writ/decision", "writ/api", true},
+		{"writ/rego", "writ/storage", true},
+		{"writ/engine/condition", "writ/engine/glob", false},
+		{"writ/engine", "writ/internal/telemetry", false},
+		{"writ/internal/telemetry", "writ/engine", true},
+		{"writ/api", "writ/internal/reference", true},
+		{"writ/internal/reference", "writ/engine", false},
+		{"writ/storage", "writ/cmd/writ", true},
+	} {
+		if got := refused(c.path, c.imp); (got != "") != c.refused {
+			t.Errorf("refused(%s, %s) = %q, want refused: %v", c.path, c.imp, got, c.refused)
+		}
+	}
+}
+
+// list returns every package of the module.
+func list(t *testing.T) (pkgs []pkg) {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	pkgs := make(map[string]pkg)
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p pkg
 		if err := dec.Decode(&p); err == io.EOF {
@@ -113,6 +146,6 @@ func list(t *testing.T) map[string]pkg {
 		} else if err != nil {
 			t.Fatalf("decoding go list: %v", err)
 		}
-		pkgs[p.ImportPath] = p
+		pkgs = append(pkgs, p)
 	}
 }

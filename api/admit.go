@@ -3,8 +3,8 @@ package api
 import (
 	"github.com/valyala/fasthttp"
 
-	"writ/admission"
-	"writ/ledger"
+	"writ/decision/admission"
+	"writ/storage/ledger"
 )
 
 // admit sets the principal of a request and lets it through, or returns why not. A

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"writ/approval"
+	"writ/decision/approval"
 	"writ/engine"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
 )
 
 // Approvals say how held decisions wait; zero fields have the defaults of package approval.

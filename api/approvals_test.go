@@ -14,11 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"writ/approval"
+	"writ/decision/approval"
 	"writ/engine"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
 )
 
 // The rule of the tests of approvals: deploys to production that cost more than 500.

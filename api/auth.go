@@ -13,10 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
-	"writ/apikey"
 	"writ/engine"
-	"writ/ledger"
+	"writ/internal/apikey"
 	"writ/storage"
+	"writ/storage/ledger"
 	"writ/storage/registry"
 )
 

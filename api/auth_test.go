@@ -12,7 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"writ/apikey"
+	"writ/internal/apikey"
 	"writ/storage"
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/google/uuid"
 
 	"writ/engine"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
 )
 
 // decision evaluates a fresh intent with a credential of acme and returns its id.

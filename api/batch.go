@@ -14,8 +14,8 @@ import (
 
 	"writ/decision"
 	"writ/engine"
-	"writ/ledger"
 	"writ/storage"
+	"writ/storage/ledger"
 )
 
 const batchPath = "/v1/policy/evaluate/batch"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // batch is a reply to a batch, each element as it was sent.

@@ -14,10 +14,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
-	"writ/billing"
-	"writ/internal/registrytest"
+	"writ/api/billing"
 	"writ/storage"
 	"writ/storage/registry"
+	"writ/storage/registry/registrytest"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // unsignedChanges are changes of documents that nobody made.

@@ -10,11 +10,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"writ/api/webhook"
 	"writ/decision"
 	"writ/engine"
-	"writ/ledger"
 	"writ/storage"
-	"writ/webhook"
+	"writ/storage/ledger"
 )
 
 // Scrubber knows secrets when it sees them. It must be safe for concurrent use.

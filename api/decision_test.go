@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"writ/engine"
-	"writ/ledger/receipt"
+	"writ/storage/receipt"
 )
 
 func TestDecision_Rules_DefaultPriorityIs100(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 
 	"writ/decision"
 	"writ/engine"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
 )
 
 // evaluateBody is the body of both evaluation endpoints.

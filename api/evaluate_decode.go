@@ -6,7 +6,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/ledger/receipt"
+	"writ/storage/receipt"
 )
 
 // decodeEvaluate reads the body of an evaluation. Plain bodies, which is nearly

@@ -16,10 +16,10 @@ import (
 	"github.com/google/uuid"
 
 	"writ/engine"
-	"writ/internal/registrytest"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
+	"writ/storage/registry/registrytest"
 )
 
 func TestEvaluate_Outcomes(t *testing.T) {

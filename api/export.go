@@ -13,7 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/admission"
+	"writ/decision/admission"
 	"writ/storage"
 )
 

@@ -21,13 +21,13 @@ import (
 	"github.com/google/uuid"
 
 	"writ/engine"
-	"writ/internal/registrytest"
-	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/mongodb"
 	"writ/storage/mongodb/mongotest"
+	"writ/storage/receipt"
 	"writ/storage/registry"
+	"writ/storage/registry/registrytest"
 	"writ/storage/storagetest"
 )
 

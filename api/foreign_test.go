@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
-	"writ/apikey"
 	"writ/engine"
+	"writ/internal/apikey"
 )
 
 // foreignID is an endpoint that takes an id, with one that is another

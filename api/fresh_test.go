@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
-	"writ/internal/registrytest"
 	"writ/storage"
+	"writ/storage/registry/registrytest"
 )
 
 // behind changes what the store has of agent, key and plan, as another replica

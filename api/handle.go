@@ -13,8 +13,8 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/ledger"
 	"writ/storage"
+	"writ/storage/ledger"
 )
 
 // handler answers one request. It does not see fasthttp.

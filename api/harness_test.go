@@ -23,11 +23,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/engine"
-	"writ/ledger"
-	"writ/ledger/receipt"
-	"writ/scrub"
+	"writ/internal/scrub"
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
 	"writ/storage/registry"
 )
 

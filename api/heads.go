@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // headAge is how old a head is before it is listed. Heads are everybody's: by

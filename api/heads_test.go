@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 	"writ/storage/storagetest"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
 )
 
 // listAuthorizations returns the history, newest first. A page of a filter that

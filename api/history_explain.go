@@ -8,8 +8,8 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/ledger"
 	"writ/storage"
+	"writ/storage/ledger"
 )
 
 // explained is a row of the history with what led to the decision. Nothing of it is stored.

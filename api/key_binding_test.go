@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"writ/apikey"
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/internal/apikey"
 	"writ/storage"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/internal/scrub/scrubtest"
 	"writ/rego"
-	"writ/scrub/scrubtest"
 	"writ/storage/registry"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"writ/apikey"
+	"writ/internal/apikey"
 )
 
 var updateMatrix = flag.Bool("update-matrix", false, "rewrite the table of docs/authorization.md")

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/engine"
-	"writ/telemetry"
+	"writ/internal/telemetry"
 )
 
 // metrics are the server's own, which docs/metrics.md lists. No label ever holds

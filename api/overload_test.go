@@ -15,10 +15,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
-	"writ/admission"
+	"writ/decision/admission"
 	"writ/engine"
-	"writ/ledger"
 	"writ/storage"
+	"writ/storage/ledger"
 	"writ/storage/registry"
 	"writ/storage/storagetest"
 )

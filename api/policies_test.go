@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"writ/engine"
-	"writ/internal/registrytest"
 	"writ/storage"
+	"writ/storage/registry/registrytest"
 )
 
 func TestDecision_Resources_Registering(t *testing.T) {

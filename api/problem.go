@@ -9,9 +9,9 @@ import (
 
 	"writ/decision"
 	"writ/engine"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
 	"writ/storage/registry"
 )
 

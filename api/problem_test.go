@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
-	"writ/ledger"
 	"writ/storage"
+	"writ/storage/ledger"
 )
 
 func TestProblemOf(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"writ/admission"
+	"writ/decision/admission"
 	"writ/engine/condition"
 	"writ/storage"
 )

@@ -16,9 +16,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/admission"
-	"writ/approval"
 	"writ/decision"
+	"writ/decision/admission"
+	"writ/decision/approval"
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/registry"

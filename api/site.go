@@ -14,7 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/document/schema"
+	"writ/authoring/document/schema"
 	"writ/storage"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/document/schema"
+	"writ/authoring/document/schema"
 )
 
 func TestSchemas_AreServed(t *testing.T) {

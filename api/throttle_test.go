@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/apikey"
+	"writ/internal/apikey"
 	"writ/internal/metricstest"
 )
 

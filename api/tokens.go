@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"writ/apikey"
 	"writ/engine"
+	"writ/internal/apikey"
 	"writ/storage"
 )
 

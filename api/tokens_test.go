@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/apikey"
 	"writ/engine"
+	"writ/internal/apikey"
 )
 
 func TestDecision_Credentials_AKeyIsShownOnce(t *testing.T) {

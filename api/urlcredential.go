@@ -8,8 +8,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/apikey"
 	"writ/engine/resource"
+	"writ/internal/apikey"
 )
 
 // A credential in a URL is leaked: browsers, proxies and access logs keep URLs. Such a

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/apikey"
+	"writ/internal/apikey"
 )
 
 // escapeAll percent-encodes every byte.

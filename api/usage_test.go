@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
-	"writ/internal/registrytest"
 	"writ/storage"
+	"writ/storage/registry/registrytest"
 )
 
 func (h *harness) usage(org string) usageBody {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"writ/api/webhook"
 	"writ/storage"
-	"writ/webhook"
 )
 
 // webhookBody is the body of POST /v1/webhooks.

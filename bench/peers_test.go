@@ -11,8 +11,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/rego"
 
 	"writ/bench/corpus"
+	"writ/bench/corpus/corpustest"
 	"writ/engine"
-	"writ/internal/corpustest"
 )
 
 // TestPeers_DecideTheSame has OPA's library run what an OPA server is given, and holds

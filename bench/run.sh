@@ -30,7 +30,7 @@ wait_for() {
 [[ $what == go ]] || go build -o "$tmp/writ" ./cmd/writ
 if [[ $what == go || $what == all ]]; then
   echo "# go test -run '^$' -bench . -benchmem -count ${COUNT:-3}"
-  go test -run '^$' -bench . -benchmem -count "${COUNT:-3}" ./engine ./rego ./ledger/receipt ./ledger ./storage/embedded ./api
+  go test -run '^$' -bench . -benchmem -count "${COUNT:-3}" ./engine ./rego ./storage/receipt ./storage/ledger ./storage/embedded ./api
 fi
 case $what in
 http | all) measure http --peer floor --peer opa --peer cerbos ;;

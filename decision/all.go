@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"writ/engine"
-	"writ/ledger"
+	"writ/storage/ledger"
 )
 
 // ItemError says which request of several is at fault.

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"writ/engine/condition"
-	"writ/ledger"
 	"writ/storage"
+	"writ/storage/ledger"
 )
 
 // ErrNoApproval means that no decision of the organization was held under the id of an

@@ -10,8 +10,8 @@ import (
 	"writ/bench/corpus"
 	"writ/decision/budget"
 	"writ/engine"
-	"writ/ledger"
 	"writ/storage"
+	"writ/storage/ledger"
 	"writ/storage/registry"
 )
 

@@ -3,12 +3,12 @@ package decision
 import (
 	"context"
 
-	"writ/approval"
+	"writ/decision/approval"
 	"writ/decision/budget"
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/ledger"
 	"writ/storage"
+	"writ/storage/ledger"
 )
 
 // item is what is decided of a request, with what is taken for it until it is settled.

@@ -8,8 +8,8 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/ledger"
-	"writ/telemetry"
+	"writ/internal/telemetry"
+	"writ/storage/ledger"
 )
 
 // metrics are what a pipeline tells of itself. No label names an organization or

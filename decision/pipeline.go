@@ -26,13 +26,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/admission"
-	"writ/approval"
+	"writ/decision/admission"
+	"writ/decision/approval"
 	"writ/decision/budget"
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/ledger"
 	"writ/storage"
+	"writ/storage/ledger"
 )
 
 // Config is what a Pipeline works with. All but Core, Verifier, Windows and Spellings are

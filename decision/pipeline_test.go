@@ -18,10 +18,10 @@ import (
 	"writ/bench/corpus"
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
 	"writ/storage/registry"
 )
 

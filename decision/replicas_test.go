@@ -16,11 +16,11 @@ import (
 	"writ/decision/budget"
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/ledger"
 	"writ/storage/mongodb"
 	"writ/storage/mongodb/mongotest"
+	"writ/storage/receipt"
 	"writ/storage/registry"
 )
 

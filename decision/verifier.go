@@ -12,7 +12,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/telemetry"
+	"writ/internal/telemetry"
 )
 
 // Verifier has decisions of the built-in engine made again by [engine.Sets.Query], off

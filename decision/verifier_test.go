@@ -19,9 +19,9 @@ import (
 	"writ/bench/corpus"
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/ledger"
 	"writ/rego"
 	"writ/storage"
+	"writ/storage/ledger"
 	"writ/storage/registry"
 )
 

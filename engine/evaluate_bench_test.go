@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"writ/bench/corpus"
+	"writ/bench/corpus/corpustest"
 	"writ/engine"
 	"writ/engine/glob"
 	"writ/engine/resource"
-	"writ/internal/corpustest"
 )
 
 func mustCompile(tb testing.TB, doc *engine.ActionPolicy) *engine.Policy {

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"writ/bench/corpus"
+	"writ/bench/corpus/corpustest"
 	"writ/engine"
-	"writ/internal/corpustest"
 )
 
 // The allow path allocates nothing, with and without rules, also where a rule

@@ -7,8 +7,8 @@ import (
 	"embed"
 	"fmt"
 
+	"writ/authoring/suite"
 	"writ/engine"
-	"writ/suite"
 )
 
 //go:embed rules.yaml policies *_test.yaml

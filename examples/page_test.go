@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"writ/authoring/suite"
 	"writ/engine"
 	"writ/rego"
-	"writ/suite"
 )
 
 // page is what these tests hold to what is decided.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/scrub"
+	"writ/internal/scrub"
 )
 
 // TestNoExampleLooksLikeASecret holds the rules for secrets to documents that

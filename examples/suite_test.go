@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"writ/suite"
+	"writ/authoring/suite"
 )
 
 // loadSuite reads the suite of a recipe or an agent.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/ledger/receipt"
+	"writ/storage/receipt"
 )
 
 // BreakError says where a history does not hold together: something was changed,

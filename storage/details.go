@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/ledger/receipt"
+	"writ/storage/receipt"
 )
 
 // Details are what is kept of a held decision beside its row, until nobody can decide

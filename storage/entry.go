@@ -3,7 +3,7 @@ package storage
 import (
 	"time"
 
-	"writ/ledger/receipt"
+	"writ/storage/receipt"
 )
 
 // EntryKind says what an [Entry] tells.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"writ/engine"
-	"writ/ledger/receipt"
+	"writ/storage/receipt"
 )
 
 // Record is the audit projection of one decision together with the answer that

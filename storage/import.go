@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"writ/ledger/receipt"
+	"writ/storage/receipt"
 )
 
 // Importer takes in history that another store has decided.

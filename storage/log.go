@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"writ/ledger/receipt"
+	"writ/storage/receipt"
 )
 
 // Batch is what one [Log.Append] writes, or what is stored in place of each element.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"writ/bench/corpus"
-	"writ/scrub"
+	"writ/internal/scrub"
 )
 
 // TestNoDocumentLooksLikeASecret: the service would refuse one that does.

@@ -3,8 +3,8 @@ package main
 import (
 	"testing"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // TestDecision_Audit_Queued_CrashAndStop kills the real binary under load, time

@@ -41,7 +41,7 @@ func TestAlerts_PrometheusReadsThem(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: builds the parser of Prometheus' rules")
 	}
-	dir := filepath.Join("..", "..", "tools", "alerts")
+	dir := filepath.Join("..", "..", "internal", "tools", "alerts")
 	if out, err := exec.Command("go", "-C", dir, "list", "-deps", ".").CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: the modules of Prometheus' parser cannot be had: %v: %.500s", err, out)
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"writ/examples"
-	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/receipt"
 )
 
 // history reads all of the authorization history, page by page, and returns it

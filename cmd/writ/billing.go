@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"writ/api"
-	"writ/billing"
+	"writ/api/billing"
 )
 
 // billingFlags are how plans are sold. Without a key they are not.

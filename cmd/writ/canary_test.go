@@ -24,7 +24,7 @@ import (
 
 	"writ/engine"
 	"writ/examples"
-	"writ/scrub/scrubtest"
+	"writ/internal/scrub/scrubtest"
 	"writ/storage/embedded"
 	"writ/storage/registry"
 )

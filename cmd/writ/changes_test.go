@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"writ/ledger"
 	"writ/storage/embedded"
+	"writ/storage/ledger"
 )
 
 // TestChanges_AreSigned: what an operator changed is listed soon after, with who did

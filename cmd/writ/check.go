@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"writ/document"
+	"writ/authoring/document"
+	"writ/authoring/lint"
+	"writ/authoring/suite"
 	"writ/engine"
-	"writ/lint"
-	"writ/suite"
 )
 
 type checkCmd struct {

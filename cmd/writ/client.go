@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/workspace"
+	"writ/authoring/workspace"
 )
 
 // client calls the API of a writ server with one credential.

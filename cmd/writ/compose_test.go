@@ -19,7 +19,7 @@ func TestCompose_DockerReadsIt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: builds the parsers of Docker's files")
 	}
-	dir := filepath.Join("..", "..", "tools", "compose")
+	dir := filepath.Join("..", "..", "internal", "tools", "compose")
 	if out, err := exec.Command("go", "-C", dir, "list", "-deps", ".").CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: the modules of Docker's parsers cannot be had: %v: %.500s", err, out)
 	}

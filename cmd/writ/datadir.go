@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"writ/ledger/receipt"
+	"writ/storage/receipt"
 )
 
 // dataDir is the directory a single-machine deployment keeps everything in:

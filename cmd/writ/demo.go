@@ -15,7 +15,7 @@ import (
 	"writ/api"
 	"writ/engine"
 	"writ/examples"
-	"writ/ledger/receipt"
+	"writ/storage/receipt"
 )
 
 type demoCmd struct{}

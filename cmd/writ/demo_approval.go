@@ -11,7 +11,7 @@ import (
 
 	"writ/engine"
 	"writ/examples"
-	"writ/ledger/receipt"
+	"writ/storage/receipt"
 )
 
 // approval has a payment held, approves it, has it released, and tries the approval on

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/workspace"
+	"writ/authoring/workspace"
 )
 
 type diffCmd struct {

@@ -8,11 +8,11 @@ import (
 	"io/fs"
 	"strings"
 
-	"writ/document"
+	"writ/authoring/document"
+	"writ/authoring/workspace"
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/rego"
-	"writ/workspace"
 )
 
 // readDocuments reads the documents in the named file, or in standard input where it is

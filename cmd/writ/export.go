@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"writ/ledger/receipt"
-	"writ/transfer"
+	"writ/storage/receipt"
+	"writ/storage/transfer"
 )
 
 type exportCmd struct {

@@ -15,11 +15,11 @@ import (
 
 	"writ/engine"
 	"writ/examples"
-	"writ/internal/registrytest"
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/mongodb/mongotest"
 	"writ/storage/registry"
+	"writ/storage/registry/registrytest"
 )
 
 // fleet are servers on which outcomes and faults are caused.

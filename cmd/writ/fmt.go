@@ -9,8 +9,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"writ/document"
-	"writ/workspace"
+	"writ/authoring/document"
+	"writ/authoring/workspace"
 )
 
 type fmtCmd struct {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/scrub/scrubtest"
+	"writ/internal/scrub/scrubtest"
 	"writ/storage"
 )
 

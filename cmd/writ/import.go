@@ -14,14 +14,14 @@ import (
 	"time"
 
 	"writ/api"
-	"writ/ledger"
-	"writ/ledger/receipt"
-	"writ/scrub"
+	"writ/internal/scrub"
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/ledger"
 	"writ/storage/mongodb"
+	"writ/storage/receipt"
 	"writ/storage/registry"
-	"writ/transfer"
+	"writ/storage/transfer"
 )
 
 type importCmd struct {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"writ/ledger/receipt"
+	"writ/storage/receipt"
 )
 
 // rotateEvery is how often the file of the signing key is read.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"writ/document"
+	"writ/authoring/document"
 	"writ/engine"
 )
 

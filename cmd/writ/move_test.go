@@ -17,12 +17,12 @@ import (
 
 	"writ/engine"
 	"writ/examples"
-	"writ/internal/ledgertest"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/ledger"
+	"writ/storage/ledger/ledgertest"
 	"writ/storage/mongodb/mongotest"
+	"writ/storage/receipt"
 )
 
 // moved is a deployment that an organization is moved from or to.

@@ -13,11 +13,11 @@ import (
 
 	"writ/api"
 	"writ/engine"
-	"writ/ledger"
-	"writ/ledger/receipt"
+	"writ/internal/scrub"
 	"writ/rego"
-	"writ/scrub"
 	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
 	"writ/storage/registry"
 	"writ/storage/retention"
 )

@@ -66,14 +66,14 @@ type opaServer struct {
 	cmd            *exec.Cmd
 }
 
-// buildOPA builds the OPA server of tools/opa.
+// buildOPA builds the OPA server of internal/tools/opa.
 func buildOPA(t *testing.T) string {
 	t.Helper()
 	const module = "github.com/open-policy-agent/opa"
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: builds an OPA server")
 	}
-	dir := filepath.Join("..", "..", "tools", "opa")
+	dir := filepath.Join("..", "..", "internal", "tools", "opa")
 	if out, err := exec.Command("go", "-C", dir, "list", "-deps", module).CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: the modules of OPA's server cannot be had: %v: %.500s", err, out)
 	}

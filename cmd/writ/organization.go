@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/workspace"
+	"writ/authoring/workspace"
 )
 
 // maxWait is the longest that a server may ask a verb to wait.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"writ/workspace"
+	"writ/authoring/workspace"
 )
 
 type pullCmd struct {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 
-	"writ/workspace"
+	"writ/authoring/workspace"
 )
 
 type pushCmd struct {

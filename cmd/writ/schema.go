@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"writ/document/schema"
+	"writ/authoring/document/schema"
 )
 
 type schemaCmd struct {

@@ -14,9 +14,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"writ/api"
-	"writ/approval"
+	"writ/decision/approval"
 	"writ/engine"
-	"writ/ledger"
+	"writ/storage/ledger"
 )
 
 type serveCmd struct {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"writ/api"
-	"writ/ledger"
+	"writ/storage/ledger"
 )
 
 func TestDefaultServe_IgnoresTheEnvironment(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/document"
-	"writ/suite"
+	"writ/authoring/document"
+	"writ/authoring/suite"
 )
 
 type testCmd struct {

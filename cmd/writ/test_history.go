@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/document"
+	"writ/authoring/document"
 	"writ/engine"
 	"writ/storage"
 )

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/ledger"
-	"writ/ledger/receipt"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
 )
 
 type verifyCmd struct {

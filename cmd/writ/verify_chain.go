@@ -16,10 +16,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/mattn/go-isatty"
 
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
-	"writ/transfer"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
+	"writ/storage/transfer"
 )
 
 // chain verifies a whole history. Every error but the reported ones is that the

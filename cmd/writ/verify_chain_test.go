@@ -17,12 +17,12 @@ import (
 
 	"writ/engine"
 	"writ/examples"
-	"writ/internal/ledgertest"
-	"writ/ledger"
-	"writ/ledger/receipt"
-	"writ/scrub"
+	"writ/internal/scrub"
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/ledger"
+	"writ/storage/ledger/ledgertest"
+	"writ/storage/receipt"
 	"writ/storage/retention"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
 )
 
 // held is what a file holds of a decision: a receipt and what stands beside it.

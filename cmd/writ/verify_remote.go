@@ -8,10 +8,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/ledger"
-	"writ/ledger/receipt"
+	"writ/authoring/workspace"
 	"writ/storage"
-	"writ/workspace"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
 )
 
 // remote is the history that a server shows to one organization.

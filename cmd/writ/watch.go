@@ -13,8 +13,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"writ/document"
-	"writ/suite"
+	"writ/authoring/document"
+	"writ/authoring/suite"
 )
 
 // settles is how long files have to stay as they are before suites run again: editors

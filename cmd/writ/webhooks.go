@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"time"
 
+	"writ/api/webhook"
 	"writ/storage"
-	"writ/webhook"
 )
 
 // webhookFlags say where webhooks may be.

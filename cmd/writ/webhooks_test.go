@@ -19,10 +19,10 @@ import (
 	"github.com/go-json-experiment/json"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"writ/api/webhook"
 	"writ/engine"
 	"writ/examples"
 	"writ/storage/mongodb/mongotest"
-	"writ/webhook"
 )
 
 // hearer receives webhooks and verifies them.

@@ -19,7 +19,7 @@ import (
 
 	"writ/engine"
 	"writ/examples"
-	"writ/ledger"
+	"writ/storage/ledger"
 )
 
 // author runs writ as somebody does who has files and a credential.

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/engine"
-	"writ/telemetry"
+	"writ/internal/telemetry"
 )
 
 // outcomeError is the outcome of a question without a decision; the others are

@@ -8,8 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/uuid"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // intent is the key of idempotency; id is [storage.Record.IntentKey].

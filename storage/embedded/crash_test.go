@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
-	"writ/internal/registrytest"
 	"writ/storage"
 	"writ/storage/registry"
+	"writ/storage/registry/registrytest"
 	"writ/storage/storagetest"
 )
 

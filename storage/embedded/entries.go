@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // A settlement has its row's key followed by settlementMark, so that a scan of the rows

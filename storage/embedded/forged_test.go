@@ -8,10 +8,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"writ/internal/forged"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
+	"writ/storage/storagetest/forged"
 )
 
 func TestForged(t *testing.T) {

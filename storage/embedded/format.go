@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // format is the number of the directory's layout: the keys and values, and the items of the

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
-	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded/segment"
+	"writ/storage/receipt"
 )
 
 // frame is a frame of the history, decoded.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // The head of a frame is a receipt.SignedHead as its MarshalBinary writes it, the items

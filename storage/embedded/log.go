@@ -9,9 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	"writ/engine"
-	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded/segment"
+	"writ/storage/receipt"
 )
 
 // segmentSize is the size of a segment: reading one after a crash takes a fraction of a

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"testing"
 
-	"writ/internal/ledgertest"
-	"writ/ledger"
-	"writ/ledger/receipt"
+	"writ/storage/ledger"
+	"writ/storage/ledger/ledgertest"
+	"writ/storage/receipt"
 )
 
 // BenchmarkProve proves 1,000,000 rows of four organizations that the ledger has

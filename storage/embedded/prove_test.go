@@ -19,10 +19,10 @@ import (
 	"github.com/google/uuid"
 
 	"writ/engine"
-	"writ/internal/ledgertest"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/ledger/ledgertest"
+	"writ/storage/receipt"
 )
 
 // plain is a scrubber that finds nothing to scrub.

@@ -20,9 +20,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
-	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded/segment"
+	"writ/storage/receipt"
 	"writ/storage/storagetest"
 )
 

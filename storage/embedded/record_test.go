@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 
 	"writ/engine"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 	"writ/storage/storagetest"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 
 	"writ/engine"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // A removal deletes rows and their index entries by ranges of ids. The rows of kindIntent

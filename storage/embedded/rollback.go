@@ -10,9 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded/segment"
+	"writ/storage/receipt"
 )
 
 // inspection is the state of a directory before anything in it is changed.

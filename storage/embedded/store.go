@@ -14,9 +14,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded/segment"
+	"writ/storage/receipt"
 )
 
 // Options configure a Store. The zero Options are those of a service.

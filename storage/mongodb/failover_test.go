@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/mongodb/mongotest"
+	"writ/storage/receipt"
 	"writ/storage/storagetest"
 )
 

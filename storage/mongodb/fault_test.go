@@ -8,10 +8,10 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"writ/internal/protocol"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 	"writ/storage/storagetest"
+	"writ/storage/storagetest/protocol"
 )
 
 // failCommits has the server fail the commits of an application until the function

@@ -7,9 +7,9 @@ import (
 	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"writ/internal/forged"
-	"writ/ledger"
 	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/storagetest/forged"
 )
 
 func TestForged(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.mongodb.org/mongo-driver/v2/event"
 
-	"writ/telemetry"
+	"writ/internal/telemetry"
 )
 
 // commands are the labels of the commands that the store sends regularly. Other commands

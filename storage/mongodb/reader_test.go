@@ -13,10 +13,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"writ/engine"
-	"writ/internal/ledgertest"
-	"writ/ledger"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/ledger/ledgertest"
+	"writ/storage/receipt"
 )
 
 // plain is a scrubber that finds nothing to scrub.

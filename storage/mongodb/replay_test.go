@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/internal/protocol"
 	"writ/storage"
+	"writ/storage/storagetest/protocol"
 )
 
 // traced records what handles append during a test. When it ends, the model of

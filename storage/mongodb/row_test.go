@@ -12,8 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"writ/engine"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 	"writ/storage/storagetest"
 )
 

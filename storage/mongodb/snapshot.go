@@ -12,8 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // Snapshot reads the database as it was when the Snapshot was opened and changes nothing, so

@@ -14,10 +14,10 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"writ/internal/protocol"
 	"writ/storage"
 	"writ/storage/mongodb/mongotest"
 	"writ/storage/storagetest"
+	"writ/storage/storagetest/protocol"
 )
 
 // shared is the set of one member that most tests use, each with a database of its

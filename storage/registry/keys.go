@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // PublishKeys adds public keys to those that receipts of this store verify with.

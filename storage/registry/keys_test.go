@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 	"writ/storage/registry"
 	"writ/storage/storagetest"
 )

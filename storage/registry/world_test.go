@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"writ/engine"
-	"writ/internal/registrytest"
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/registry"
+	"writ/storage/registry/registrytest"
 	"writ/storage/storagetest"
 )
 

@@ -11,12 +11,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/ledgertest"
 	"writ/internal/metricstest"
-	"writ/ledger"
-	"writ/ledger/receipt"
-	"writ/scrub"
+	"writ/internal/scrub"
 	"writ/storage/embedded"
+	"writ/storage/ledger"
+	"writ/storage/ledger/ledgertest"
+	"writ/storage/receipt"
 )
 
 // oldRows is how much history a pass finds to remove: at the sweeper's own pace

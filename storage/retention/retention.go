@@ -17,8 +17,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"writ/internal/telemetry"
 	"writ/storage"
-	"writ/telemetry"
 )
 
 // Store is the part of a store that a Sweeper uses.

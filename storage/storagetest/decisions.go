@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"writ/engine"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 var decisionTests = []test{

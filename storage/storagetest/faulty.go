@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"sync"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // Fault is how a append through [Faulty] fails.

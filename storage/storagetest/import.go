@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // elsewhere returns n records of org, a second apart, that another store has decided.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // MemoryLog keeps a history in memory that any number of handles write, each a chain

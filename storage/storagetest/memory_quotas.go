@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // memoryQuotas are the places that the handles on a Memory hold.

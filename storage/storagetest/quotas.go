@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/lease"
+	"writ/storage/receipt"
 )
 
 var november = storage.MonthOf(noon)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"writ/engine"
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // hourly commits n records of org, an hour apart from noon on.

@@ -4,8 +4,8 @@ import (
 	"crypto/ed25519"
 	"time"
 
-	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // Unsigned returns a seal whose heads are over their leaves, and whose signatures are nobody's:

@@ -1,0 +1,111 @@
+package document_test
+
+import (
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"writ/authoring/document"
+	"writ/authoring/suite"
+	"writ/engine"
+	"writ/rego"
+)
+
+var update = flag.Bool("update", false, "rewrite what is said of the broken documents")
+
+// TestBroken holds what is said of broken documents, which were written before anybody
+// looked at what is said of them. A message is good if it has the line and the word that
+// leads to the mend. Suites are read by package suite.
+func TestBroken(t *testing.T) {
+	files, err := filepath.Glob("testdata/broken/*.txtar")
+	if err != nil || len(files) < 150 {
+		t.Fatalf("testdata/broken has %d files, %v, want at least 150", len(files), err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(name)
+			if err != nil || len(archive.Files) != 2 {
+				t.Fatalf("%s has %d files, %v, want a document and want", name, len(archive.Files), err)
+			}
+			problems := check(archive.Files[0])
+			if strings.HasPrefix(filepath.Base(name), "suite-") {
+				problems = load(archive.Files[0])
+			}
+			var b strings.Builder
+			for _, p := range problems {
+				b.WriteString(p.String() + "\n" + p.Caret() + "\n")
+			}
+			got := b.String()
+			if *update {
+				archive.Files[1].Data = []byte(got)
+				if err := os.WriteFile(name, txtar.Format(archive), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(string(archive.Files[1].Data), got); diff != "" || got == "" {
+				t.Errorf("said of %s (-want +got):\n%s", archive.Files[0].Name, diff)
+			}
+		})
+	}
+}
+
+// check returns every problem of the documents in a file.
+func check(f txtar.File) (all []document.Problem) {
+	docs, err := document.Parse(f.Name, f.Data)
+	var found *document.Error
+	if errors.As(err, &found) {
+		all = found.Problems
+	}
+	for _, d := range docs {
+		if errors.As(d.Check(engine.Options{CompileRego: rego.CompileCondition}), &found) {
+			all = append(all, found.Problems...)
+		}
+	}
+	return all
+}
+
+// beside are the policy and the rules of the broken suites.
+var beside = map[string]string{
+	"policy.yaml": `policy_id: 0c0ffee0-0000-4000-8000-000000000001
+version: 1
+organization_id: demo
+agent_id: billing-agent
+allowed_action_types: ["payment.*"]
+max_cost_minor: 50000
+status: active
+updated_at: 2026-11-01T09:00:00Z
+`,
+	"rules.yaml": `name: Large payments need a person
+condition: {action_type: payment.payout, cost.amount_minor: {$gt: 25000}}
+action: {decision: approval_required}
+`,
+}
+
+// load returns every problem of a suite.
+func load(f txtar.File) []document.Problem {
+	l := suite.Loader{
+		Glob: func(string) ([]string, error) { return nil, nil },
+		ReadFile: func(name string) ([]byte, error) {
+			if name == f.Name {
+				return f.Data, nil
+			}
+			if text, ok := beside[name]; ok {
+				return []byte(text), nil
+			}
+			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+		},
+	}
+	_, err := l.Load(f.Name)
+	var found *document.Error
+	if !errors.As(err, &found) {
+		return nil
+	}
+	return found.Problems
+}

@@ -1,0 +1,244 @@
+package suite
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/authoring/document"
+	"writ/engine/condition"
+	"writ/rego"
+)
+
+// Suite is a suite that was read.
+type Suite struct {
+	// Name is what the file calls the suite, with the policy's path where there are several.
+	Name string
+	// Path is the file's, and Files are all that were read for it.
+	Path  string
+	Files []string
+	Cases []*Case
+
+	doc *document.Document
+	// fixtures are the intents that are whole, by name.
+	fixtures map[string]fixture
+	subject  *subject
+	rego     []rego.File // the tests in Rego beside the policy
+}
+
+// Loader reads suites. It keeps what it has read and compiled, so that suites share it.
+// Not safe for concurrent use.
+type Loader struct {
+	// ReadFile reads a file; [os.ReadFile] where it is nil.
+	ReadFile func(name string) ([]byte, error)
+	// Glob lists files; [filepath.Glob] where it is nil.
+	Glob func(pattern string) ([]string, error)
+
+	files    map[string]*file
+	subjects map[[sha256.Size]byte]*subject
+}
+
+// Load reads the suites in a file, one for each policy. The error is a *[document.Error]
+// where a file is at fault, with every problem that was found.
+func (l *Loader) Load(path string) ([]*Suite, error) {
+	data, err := l.read(path)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := document.Parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	var all []*Suite
+	found := new(document.Error)
+	for _, d := range docs {
+		suites, err := l.suites(path, d)
+		if err := gather(found, err); err != nil {
+			return nil, err
+		}
+		all = append(all, suites...)
+	}
+	if len(found.Problems) > 0 {
+		slices.SortStableFunc(found.Problems, func(a, b document.Problem) int {
+			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		})
+		return nil, found
+	}
+	return all, nil
+}
+
+// gather adds the problems of err to all, and returns any other error.
+func gather(all *document.Error, err error) error {
+	var placed *document.Error
+	if errors.As(err, &placed) {
+		for _, p := range placed.Problems {
+			if !slices.Contains(all.Problems, p) {
+				all.Problems = append(all.Problems, p)
+			}
+		}
+		return nil
+	}
+	return err
+}
+
+// suites reads the document of a suite.
+func (l *Loader) suites(path string, d *document.Document) ([]*Suite, error) {
+	f, err := decode(d)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{loader: l, path: path, doc: d, files: []string{path}}
+	rules := r.rules(f)
+	lists := r.lists(f)
+	policies := r.policies(f)
+	if r.err == nil && len(r.problems.Problems) > 0 {
+		r.err = &r.problems
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	var all []*Suite
+	for _, p := range policies {
+		subject, err := l.subject(p, rules, lists)
+		if err != nil {
+			return nil, err
+		}
+		r.checkLists(subject)
+		s := &Suite{Name: f.Suite, Path: path, doc: d, subject: subject}
+		if s.Name == "" {
+			s.Name = filepath.Base(path)
+		}
+		if len(policies) > 1 {
+			s.Name += " (" + p.name + ")"
+		}
+		if s.rego, err = l.regoTests(p); err != nil {
+			return nil, err
+		}
+		for _, f := range s.rego {
+			r.files = append(r.files, f.Name)
+		}
+		r.expand(s, f)
+		all = append(all, s)
+	}
+	for _, s := range all {
+		s.Files = r.files
+	}
+	if len(r.problems.Problems) > 0 {
+		return nil, &r.problems
+	}
+	return all, r.err
+}
+
+func (l *Loader) read(path string) ([]byte, error) {
+	if l.ReadFile != nil {
+		return l.ReadFile(path)
+	}
+	return os.ReadFile(path)
+}
+
+type reader struct {
+	loader   *Loader
+	path     string
+	doc      *document.Document
+	files    []string
+	problems document.Error
+	refused  int   // problems of fields, some of which are the same
+	err      error // what ends reading
+}
+
+// refuse says something of a field of the suite.
+func (r *reader) refuse(field, format string, args ...any) {
+	if r.refused++; r.refused > condition.MaxMistakes {
+		return
+	}
+	p := r.doc.Problem("suite."+field, fmt.Sprintf(format, args...))
+	p.Field = field
+	r.add(&document.Error{Problems: []document.Problem{p}})
+}
+
+// add gathers the problems of err, if it is one.
+func (r *reader) add(err error) {
+	if err := gather(&r.problems, err); err != nil && r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *reader) policies(f *File) []source {
+	var all []source
+	switch {
+	case f.Policy != nil && f.Policies != nil:
+		r.refuse("policies", "there is a policy besides: give one of them")
+	case f.Policy != nil:
+		all = r.sources("policy", f.Policy, document.Policy)
+	case len(f.Policies) > 0:
+		for i, v := range f.Policies {
+			all = append(all, r.sources(fmt.Sprintf("policies[%d]", i), v, document.Policy)...)
+		}
+	default:
+		r.refuse("policy", "is required: a path or a policy")
+	}
+	return all
+}
+
+func (r *reader) rules(f *File) []source {
+	if f.Rules.Kind() != '[' {
+		return r.sources("rules", f.Rules, document.Rule)
+	}
+	var items []jsontext.Value
+	_ = json.Unmarshal(f.Rules, &items) // it was decoded before
+	var all []source
+	for i, v := range items {
+		all = append(all, r.sources(fmt.Sprintf("rules[%d]", i), v, document.Rule)...)
+	}
+	return all
+}
+
+// sources reads the documents of a kind that v names or is.
+func (r *reader) sources(field string, v jsontext.Value, kind document.Kind) []source {
+	var path string
+	switch {
+	case v == nil:
+		return nil
+	case v.Kind() == '{':
+		d, _ := r.doc.Child(field)
+		read, err := readSource(d, kind, r.path)
+		r.add(err)
+		if err != nil {
+			return nil
+		}
+		return []source{read}
+	case json.Unmarshal(v, &path) != nil:
+		r.refuse(field, "want a path or a %s", kind)
+		return nil
+	}
+	name := path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(r.path), filepath.FromSlash(path))
+	}
+	if !slices.Contains(r.files, path) {
+		r.files = append(r.files, path)
+	}
+	found, err := r.loader.file(path, kind)
+	switch unreadable := (*fs.PathError)(nil); {
+	case errors.As(err, &unreadable):
+		r.refuse(field, "reading %s: %v", path, unreadable.Err)
+	case err != nil:
+		r.add(err)
+	case len(found) == 0:
+		r.refuse(field, "there is no %s in %s", kind, path)
+	case kind == document.Policy && len(found) > 1:
+		r.refuse(field, "there are %d policies in %s: want one", len(found), path)
+	}
+	for i := range found {
+		found[i].name = name
+	}
+	return found
+}

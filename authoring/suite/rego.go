@@ -1,0 +1,168 @@
+package suite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"writ/authoring/document"
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/rego"
+)
+
+var regoPackage = regexp.MustCompile(`(?m)^package[ \t]+([^\s#]+)`)
+
+// regoTests reads the files of tests in Rego beside a policy, but for those of other
+// policies.
+func (l *Loader) regoTests(p source) (files []rego.File, err error) {
+	list := l.Glob
+	if list == nil {
+		list = filepath.Glob
+	}
+	names, err := list(filepath.Join(filepath.Dir(p.file), "*_test.rego"))
+	if err != nil {
+		return nil, fmt.Errorf("looking for tests in Rego beside %s: %w", p.file, err)
+	}
+	own := rego.TestPackage(p.policy.PolicyID)
+	for _, name := range names {
+		data, err := l.read(name)
+		if err != nil {
+			return nil, err
+		}
+		other := regoPackage.FindSubmatch(data)
+		if other != nil && strings.HasPrefix(string(other[1]), rego.PackageName("")) &&
+			!belongs(string(other[1]), own) {
+			continue
+		}
+		files = append(files, rego.File{Name: name, Source: string(data)})
+	}
+	return files, nil
+}
+
+// belongs reports whether a package is pkg or below it.
+func belongs(name, pkg string) bool { return name == pkg || strings.HasPrefix(name, pkg+".") }
+
+// regoSuite is the suites of one subject with tests in Rego: these see the intents of all.
+type regoSuite struct {
+	suite   *Suite // that the results stand under
+	intents map[string]*engine.Input
+}
+
+// runRego runs the tests in Rego of the suites' policies, once for each policy version and
+// rules.
+func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) error {
+	var all []*regoSuite
+	by := map[*subject]*regoSuite{}
+	for _, s := range suites {
+		if len(s.rego) == 0 {
+			continue
+		}
+		if by[s.subject] == nil {
+			by[s.subject] = &regoSuite{s, map[string]*engine.Input{}}
+			all = append(all, by[s.subject])
+		}
+		if err := by[s.subject].take(s); err != nil {
+			return err
+		}
+	}
+	for _, r := range all {
+		results, err := rego.RunTests(ctx, r.suite.subject.doc, r.suite.subject.rules, r.suite.subject.lists, r.intents,
+			r.suite.rego)
+		if err != nil {
+			return r.located(err)
+		}
+		for i := range results {
+			if result := r.result(&results[i]); o.selects(&result) {
+				report.Results = append(report.Results, result)
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// take has the tests see the intents of s, too.
+func (r *regoSuite) take(s *Suite) error {
+	for _, name := range slices.Sorted(maps.Keys(s.fixtures)) {
+		in := s.fixtures[name].intent
+		if in == nil {
+			continue
+		}
+		if have := r.suite.fixtures[name].intent; r.intents[name] != nil && !same(have, in) {
+			p := s.doc.Problem("suite.intents."+name,
+				fmt.Sprintf("%s has another intent %s, and tests in Rego of the policy see those of both: rename one",
+					r.suite.Path, name))
+			return &document.Error{Problems: []document.Problem{p}}
+		}
+		r.intents[name] = &engine.Input{Intent: in}
+	}
+	return nil
+}
+
+// same reports whether two intents say the same.
+func same(a, b *engine.Intent) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	cost := func(in *engine.Intent) engine.Cost {
+		if in.Cost == nil {
+			return engine.Cost{}
+		}
+		return *in.Cost
+	}
+	return a.AgentID == b.AgentID && a.ActionType == b.ActionType && a.Resource == b.Resource &&
+		a.IssuedAt == b.IssuedAt &&
+		(a.Cost == nil) == (b.Cost == nil) && cost(a) == cost(b) && maps.Equal(a.Metadata, b.Metadata)
+}
+
+// located gives the mistakes of tests in Rego their places.
+func (r *regoSuite) located(err error) error {
+	var mistakes *condition.Error
+	var unrendered *rego.UnrenderedError
+	switch {
+	case errors.As(err, &unrendered):
+		all, _ := r.suite.subject.refused(err)
+		return &all
+	case !errors.As(err, &mistakes):
+		return fmt.Errorf("running the tests in Rego of %s: %w", r.suite.subject.policySource.file, err)
+	}
+	found := new(document.Error)
+	for _, m := range mistakes.Mistakes {
+		found.Problems = append(found.Problems, document.Problem{
+			File:    cmp.Or(m.File, r.suite.rego[0].Name),
+			Place:   document.Place{Line: max(m.Line, 1), Column: max(m.Column, 1)},
+			Message: m.Message, Source: r.line(m.File, m.Line),
+		})
+	}
+	return found
+}
+
+func (r *regoSuite) line(file string, n int) string {
+	for _, f := range r.suite.rego {
+		if lines := strings.Split(f.Source, "\n"); f.Name == file && n > 0 && n <= len(lines) {
+			return lines[n-1]
+		}
+	}
+	return ""
+}
+
+// result is what became of a test in Rego.
+func (r *regoSuite) result(t *rego.TestResult) Result {
+	result := Result{
+		Suite: r.suite, Test: t.Name, Want: string(rego.TestPassed), Got: string(t.Outcome), Codes: []engine.Code{},
+		file: t.File, at: document.Place{Line: t.Line, Column: t.Column},
+	}
+	if t.Outcome == rego.TestFailed || t.Outcome == rego.TestErrored {
+		result.problem("%s", t.Message)
+		for line := range strings.Lines(t.Output) {
+			result.Explained = append(result.Explained, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return result
+}

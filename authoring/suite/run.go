@@ -1,0 +1,268 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"writ/authoring/document"
+	"writ/engine"
+)
+
+// Options say how suites are run.
+type Options struct {
+	// Run selects the cases whose suite, test and name, with a slash between, it matches;
+	// nil selects all.
+	Run *regexp.Regexp
+	// Rego has the prepared Rego of the policy decide every case, too.
+	Rego bool
+	// Coverage gathers what the cases came past.
+	Coverage bool
+}
+
+// Report is what became of the cases of suites.
+type Report struct {
+	Results []Result
+	// NotCompared is why cases were not decided by the prepared Rego although that was asked
+	// for, each rule that Rego cannot say once. Rules that silence [lint.NoRego] are left out:
+	// their authors know.
+	NotCompared []document.Problem
+	// Coverage is nil where it was not asked for.
+	Coverage *Coverage
+}
+
+// Result is what became of a case, or of a test in Rego.
+type Result struct {
+	Suite *Suite
+	// Test and Name are those of the case: see [Case]. A test in Rego has no Name.
+	Test, Name string
+	Case       *Case // nil for a test in Rego
+	// Want and Got are decisions, or "refused". A test in Rego is to pass, and may fail, error or skip.
+	Want, Got string
+	// Codes are those of the findings, each once, sorted.
+	Codes []engine.Code
+	// Problems says in a sentence each why the case fails; nil where it holds. Explained is
+	// what the evaluation came past that is not as wanted.
+	Problems  []string
+	Explained []string
+	// NotCompared says why the prepared Rego, which was asked for, did not decide the case;
+	// empty where it did.
+	NotCompared string
+
+	file string // of a test in Rego, as is at
+	at   document.Place
+}
+
+// Holds reports whether the case was decided as it is wanted.
+func (r *Result) Holds() bool { return len(r.Problems) == 0 }
+
+// Failed returns the results that do not hold.
+func (r *Report) Failed() (failed []*Result) {
+	for i := range r.Results {
+		if !r.Results[i].Holds() {
+			failed = append(failed, &r.Results[i])
+		}
+	}
+	return failed
+}
+
+// Place is where the case is written: the file, and the place of its test or its row.
+func (r *Result) Place() (file string, at document.Place) {
+	if r.Case == nil {
+		return r.file, r.at
+	}
+	p := r.Suite.doc.Problem("suite."+r.Case.field, "")
+	return p.File, p.Place
+}
+
+// ID is what [Options].Run is held to: the suite, the test and the name of the case, with a
+// slash between.
+func (r *Result) ID() string {
+	return strings.TrimSuffix(r.Suite.Name+"/"+r.Test+"/"+r.Name, "/")
+}
+
+func (o *Options) selects(r *Result) bool { return o.Run == nil || o.Run.MatchString(r.ID()) }
+
+// Subject is the case as the failure names it: the fixture and what is set of it.
+func (c *Case) Subject() string {
+	if c.Name == "" {
+		return c.Fixture
+	}
+	return c.Fixture + ", " + c.Name
+}
+
+// Wanted returns the decision that is wanted, which is deny of an intent that is to be
+// refused, and the codes, sorted; nil where the case says
+// nothing of them.
+func (c *Case) Wanted() (engine.Decision, []engine.Code) { return c.want.decision, c.want.codes }
+
+// Policy returns the policy that the suite tests.
+func (s *Suite) Policy() *engine.ActionPolicy { return s.subject.doc }
+
+// Rules returns the rules that the suite tests, those too that are not active.
+func (s *Suite) Rules() []engine.Rule { return s.subject.rules }
+
+// Run decides the cases of suites, and runs the tests in Rego beside their policies. The
+// error is a *[document.Error] where one of these is at fault, or that of ctx.
+func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
+	report := new(Report)
+	var unsaid document.Error
+	var cover *coverage
+	if o.Coverage {
+		cover = newCoverage(suites)
+	}
+	for _, s := range suites {
+		for _, c := range s.Cases {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			result := Result{Suite: s, Test: c.Test, Name: c.Name, Case: c}
+			if !o.selects(&result) {
+				continue
+			}
+			result.run(o)
+			report.Results = append(report.Results, result)
+			if c.refusal == nil {
+				cover.add(c)
+			}
+			if result.NotCompared != "" {
+				_ = gather(&unsaid, &s.subject.prepared().unsaid)
+			}
+		}
+	}
+	report.NotCompared = unsaid.Problems
+	if err := runRego(ctx, suites, o, report); err != nil {
+		return nil, err
+	}
+	var err error
+	report.Coverage, err = cover.summary()
+	return report, err
+}
+
+func (r *Result) run(o Options) {
+	s, in, want := r.Suite.subject, r.Case.Input, r.Case.want
+	if r.Case.refusal != nil {
+		r.refused(r.Case.refusal, want)
+		return
+	}
+	result := engine.Evaluate(s.policy, s.set, &in)
+	r.Want, r.Got, r.Codes = want.text(), result.Decision.String(), codesOf(result)
+	r.compare(want, result, s)
+	if o.Rego {
+		r.compareRego(result, &in, s)
+	}
+	if !r.Holds() {
+		r.explain(s)
+	}
+}
+
+// refused compares what is wrong with the intent, which no engine is asked about.
+func (r *Result) refused(err *engine.InvalidError, want expected) {
+	r.Want, r.Got, r.Codes = refused, refused, []engine.Code{}
+	if said := err.Error(); !strings.Contains(said, want.message) {
+		r.problem("want a message with %q, it is %s", want.message, strings.TrimPrefix(said, "invalid: "))
+	}
+}
+
+// codesOf returns the codes of the findings, as a set.
+func codesOf(r engine.Result) []engine.Code {
+	var codes []engine.Code
+	for _, f := range r.Findings {
+		codes = append(codes, f.Code)
+	}
+	return sorted(codes)
+}
+
+// compare says what of the result is not as wanted.
+func (r *Result) compare(want expected, got engine.Result, s *subject) {
+	if want.refused || got.Decision != want.decision || want.codes != nil && !slices.Equal(want.codes, r.Codes) {
+		r.problem("want %s", want)
+	}
+	if want.rule != "" {
+		if id := deciding(got); !slices.Contains(s.ruleCalled(want.rule), id) {
+			by := "no rule decides"
+			if id != "" {
+				by = fmt.Sprintf("the rule %q decides", s.ruleName(id))
+			}
+			r.problem("%s, want the rule %q", by, want.rule)
+		}
+	}
+	failed := got.ConditionErrors.Total()
+	switch {
+	case want.err == nil:
+	case *want.err && failed == 0:
+		r.problem("no condition is an error, want one")
+	case !*want.err && failed > 0:
+		r.problem("%d conditions are errors, want none", failed)
+	}
+}
+
+// compareRego says where the prepared Rego decides otherwise. It has no decision where the
+// Rego of a rule fails: the engine then counts an error, and must not have allowed.
+func (r *Result) compareRego(got engine.Result, in *engine.Input, s *subject) {
+	p := s.prepared()
+	if p.query == nil {
+		r.NotCompared = p.problems.Problems[0].String()
+		return
+	}
+	decision, codes, err := p.query.Evaluate(in)
+	switch {
+	case err != nil && got.ConditionErrors.Total() > 0 && got.Decision != engine.Allow:
+	case err != nil:
+		r.problem("the prepared Rego has no decision: %v", err)
+	case decision != got.Decision || !slices.Equal(sorted(codes), r.Codes):
+		r.problem("the prepared Rego decides %s", outcome(decision.String(), codes))
+	}
+}
+
+func (r *Result) problem(format string, args ...any) {
+	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+}
+
+// deciding returns the id of the rule that decides, empty where none does.
+func deciding(r engine.Result) (id string) {
+	most := engine.Decision(0)
+	for _, f := range r.Findings {
+		if f.RuleID != "" && f.Outcome > most {
+			id, most = f.RuleID, f.Outcome
+		}
+	}
+	return id
+}
+
+// String is the result on one line.
+func (r *Result) String() string {
+	if r.Case == nil {
+		return fmt.Sprintf("%s = %s, want %s: %s", r.Test, r.Got, r.Want, strings.Join(r.Problems, "; "))
+	}
+	got := r.Got
+	if r.Case.refusal == nil {
+		got = outcome(r.Got, r.Codes)
+	}
+	return fmt.Sprintf("Evaluate(%s) = %s, %s", r.Case.Subject(), got, strings.Join(r.Problems, "; "))
+}
+
+func (w expected) text() string {
+	if w.refused {
+		return refused
+	}
+	return w.decision.String()
+}
+
+func (w expected) String() string {
+	if w.codes == nil {
+		return w.text()
+	}
+	return outcome(w.text(), w.codes)
+}
+
+// outcome is a decision with its codes.
+func outcome(decision string, codes []engine.Code) string {
+	var texts []string
+	for _, c := range codes {
+		texts = append(texts, string(c))
+	}
+	return fmt.Sprintf("%s [%s]", decision, strings.Join(texts, ", "))
+}

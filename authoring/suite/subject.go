@@ -1,0 +1,213 @@
+package suite
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"writ/authoring/document"
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/rego"
+)
+
+// conditions are the languages that rules can be written in.
+var conditions = engine.Options{CompileRego: rego.CompileCondition}
+
+// conditionsOver are conditions that look in lists.
+func conditionsOver(lists condition.Lists) engine.Options {
+	o := conditions
+	o.Lists = lists
+	return o
+}
+
+func (r *reader) lists(f *File) []engine.List {
+	var all []engine.List
+	for _, name := range slices.Sorted(maps.Keys(f.Lists)) {
+		l := engine.List{Name: name, Values: f.Lists[name]}
+		var invalid *engine.InvalidError
+		if errors.As(l.Validate(), &invalid) {
+			for _, bad := range invalid.Fields {
+				r.refuse("lists."+name+strings.TrimPrefix(strings.TrimPrefix(bad.Field, "values"), "name"), "%s",
+					bad.Message)
+			}
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// checkLists refuses rules that look in a list which the suite does not have.
+func (r *reader) checkLists(s *subject) {
+	for _, rule := range s.ruleSources {
+		for _, name := range rule.lists {
+			if s.lists[name] == nil {
+				r.add(&document.Error{Problems: []document.Problem{
+					rule.doc.Problem("condition",
+						fmt.Sprintf("looks in the list %s, which %s does not have: give its values under lists", name,
+							r.path)),
+				}})
+			}
+		}
+	}
+}
+
+// source is a policy or a rule, and where it was read.
+type source struct {
+	name   string // the path that the suite gives, or its own
+	file   string
+	doc    *document.Document
+	wire   []byte
+	policy *engine.ActionPolicy
+	rule   *engine.Rule
+	lists  []string // that the rule looks in
+}
+
+func (s *source) place(field string) document.Place { return s.doc.Problem(field, "").Place }
+
+// lineOf returns the line of the file where a line of a text of the condition stands.
+func (s *source) lineOf(at string, line int) int {
+	in := condition.Mistake{At: at, Line: line, Column: 1, Message: "here"}
+	err := s.doc.Locate(&engine.InvalidError{Fields: []engine.FieldError{{Field: "condition", In: in}}})
+	var found *document.Error
+	if !errors.As(err, &found) {
+		return 0
+	}
+	return found.Problems[0].Line
+}
+
+// readSource decodes and validates a policy or a rule.
+func readSource(d *document.Document, kind document.Kind, file string) (source, error) {
+	s := source{name: file, file: file, doc: d, wire: d.JSON()}
+	if kind == document.Policy {
+		p, err := d.Policy()
+		s.policy = p
+		return s, err
+	}
+	r, err := d.Rule(conditions)
+	if err == nil {
+		doc := r.Rule()
+		s.rule, s.lists = &doc, r.Lists()
+	}
+	return s, err
+}
+
+type file struct {
+	sum     [sha256.Size]byte
+	sources map[document.Kind][]source
+}
+
+// file reads the documents of a kind in a file. One that has not changed since is not
+// parsed again.
+func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
+	data, err := l.read(path)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	known := l.files[path]
+	if known == nil || known.sum != sum {
+		known = &file{sum: sum, sources: map[document.Kind][]source{}}
+	}
+	if found, ok := known.sources[kind]; ok {
+		return slices.Clone(found), nil
+	}
+	docs, err := document.Parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	all, found := new(document.Error), []source{}
+	for _, d := range docs {
+		if d.Kind != kind && d.Kind != "" {
+			continue // a file may have both
+		}
+		s, err := readSource(d, kind, path)
+		if err == nil {
+			found = append(found, s)
+		} else if err := gather(all, err); err != nil {
+			return nil, err
+		}
+	}
+	if len(all.Problems) > 0 {
+		return nil, all
+	}
+	if l.files == nil {
+		l.files = map[string]*file{}
+	}
+	known.sources[kind] = found
+	l.files[path] = known
+	return slices.Clone(found), nil
+}
+
+// subject is a policy version and its rules: what is tested.
+type subject struct {
+	policySource source
+	ruleSources  []source // as they were given, and Rules alike
+	doc          *engine.ActionPolicy
+	rules        []engine.Rule
+	policy       *engine.Policy
+	set          *engine.RuleSet
+	lists        condition.Lists
+	// preparation is made when it is first asked for.
+	preparation *preparation
+}
+
+// subject compiles a policy and its rules, or returns what it has compiled of the same.
+func (l *Loader) subject(p source, rules []source, lists []engine.List) (*subject, error) {
+	key := subjectKey(p, rules, lists)
+	if s := l.subjects[key]; s != nil {
+		return s, nil
+	}
+	s := &subject{policySource: p, ruleSources: rules, doc: p.policy, lists: engine.CompileLists(lists)}
+	for i, r := range rules {
+		doc := *r.rule
+		if doc.ID == "" {
+			doc.ID = fmt.Sprintf("rule-%d", i+1)
+		}
+		s.rules = append(s.rules, doc)
+	}
+	policy, err := engine.CompilePolicy(p.policy)
+	if err != nil {
+		return nil, p.doc.Locate(err)
+	}
+	s.policy, s.set = policy, engine.CompileRules(s.rules, conditionsOver(s.lists))
+	if l.subjects == nil {
+		l.subjects = map[[sha256.Size]byte]*subject{}
+	}
+	l.subjects[key] = s
+	return s, nil
+}
+
+func subjectKey(p source, rules []source, lists []engine.List) [sha256.Size]byte {
+	all := [][]byte{[]byte(p.file), p.wire}
+	for _, r := range rules {
+		all = append(all, []byte(r.file), r.wire)
+	}
+	for _, l := range lists {
+		all = append(all, fmt.Appendf(nil, "%s %q", l.Name, l.Values))
+	}
+	return sha256.Sum256(bytes.Join(all, []byte("\n")))
+}
+
+// ruleCalled returns the ids of the rules with a name or an id.
+func (s *subject) ruleCalled(name string) (ids []string) {
+	for _, r := range s.rules {
+		if r.ID == name || r.Name == name {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+func (s *subject) ruleName(id string) string {
+	for i := range s.rules {
+		if s.rules[i].ID == id {
+			return s.rules[i].Name
+		}
+	}
+	return id
+}

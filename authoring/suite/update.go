@@ -1,0 +1,203 @@
+package suite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/authoring/document"
+	"writ/engine"
+)
+
+// Rewrite is a file of suites with what its cases were decided in the place of what was
+// wanted. Comments stay, and so does the layout unless a list of several lines gets longer or
+// shorter: then the file is in canonical form.
+type Rewrite struct {
+	Path string
+	Data []byte
+	// Changes are what differs, a line each, and Kept says of failing cases why they could
+	// not be rewritten.
+	Changes, Kept []string
+}
+
+// Update rewrites what the failing cases of a report want. Data is nil where nothing could
+// be: cases that share their want and are not decided alike are kept, as is what fails for
+// another reason.
+func (l *Loader) Update(ctx context.Context, suites []*Suite, report *Report) ([]Rewrite, error) {
+	var all []Rewrite
+	for _, path := range pathsOf(report.Failed()) {
+		text, err := l.read(path)
+		if err != nil {
+			return nil, err
+		}
+		u := &updater{path: path, text: text, wanted: map[document.Place]*update{}}
+		u.gather(suites, report)
+		w, err := u.rewrite()
+		if err != nil {
+			return nil, err
+		}
+		if len(w.Changes) > 0 {
+			if err := l.verify(ctx, &w, report); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, w)
+	}
+	return all, nil
+}
+
+// pathsOf returns the files of the cases among results.
+func pathsOf(results []*Result) (paths []string) {
+	for _, r := range results {
+		if r.Case != nil && !slices.Contains(paths, r.Suite.Path) {
+			paths = append(paths, r.Suite.Path)
+		}
+	}
+	return paths
+}
+
+// verify drops what was rewritten unless fewer cases fail by it, and none that held.
+func (l *Loader) verify(ctx context.Context, w *Rewrite, before *Report) error {
+	after := Loader{Glob: l.Glob, ReadFile: func(name string) ([]byte, error) {
+		if name == w.Path {
+			return w.Data, nil
+		}
+		return l.read(name)
+	}}
+	suites, err := after.Load(w.Path)
+	if err != nil {
+		return fmt.Errorf("rewriting %s: %w", w.Path, err)
+	}
+	report, err := Run(ctx, suites, Options{})
+	if err != nil {
+		return err
+	}
+	failed := map[string]bool{}
+	for _, r := range before.Failed() {
+		failed[r.ID()] = true
+	}
+	for _, r := range report.Failed() {
+		if ran := slices.ContainsFunc(before.Results, func(b Result) bool {
+			return b.ID() == r.ID()
+		}); ran && !failed[r.ID()] {
+			w.Data, w.Changes = nil, nil
+			w.Kept = append(w.Kept,
+				fmt.Sprintf("%s: nothing was rewritten: %s would fail, which says the same by an alias", w.Path,
+					r.ID()))
+			return nil
+		}
+	}
+	return nil
+}
+
+// update is what a field of a suite is to say, in JSON.
+type update struct {
+	was    string
+	values []string // of the cases that the field is about, each once
+	failed bool     // one of them was asked for and fails by this field
+}
+
+type updater struct {
+	path   string
+	text   []byte
+	wanted map[document.Place]*update // by the place of the value
+	kept   []string
+}
+
+// gather notes what every case of the file was decided.
+func (u *updater) gather(suites []*Suite, report *Report) {
+	failed := map[*Case]bool{}
+	for _, r := range report.Failed() {
+		if r.Case != nil {
+			failed[r.Case] = true
+		}
+	}
+	for _, s := range suites {
+		if s.Path != u.path {
+			continue
+		}
+		for _, c := range s.Cases {
+			if c.refusal != nil {
+				u.note(s, c.want.decisionAt, c.want.text(), refused, false)
+				continue
+			}
+			in := c.Input
+			got := engine.Evaluate(s.subject.policy, s.subject.set, &in)
+			u.note(s, c.want.decisionAt, c.want.text(), got.Decision.String(), failed[c])
+			if c.want.codes != nil {
+				u.note(s, c.want.codesAt, c.want.codes, codesOf(got), failed[c])
+			}
+		}
+	}
+	for _, r := range report.Failed() {
+		if r.Case != nil && r.Suite.Path == u.path && !r.Case.rewritable(r) {
+			u.keep(r.Suite, r.Case.field, r.ID()+" fails for another reason: "+strings.Join(r.Problems, "; "))
+		}
+	}
+}
+
+// rewritable reports whether a case fails by its decision or its codes.
+func (c *Case) rewritable(r *Result) bool {
+	return r.Got != r.Want || c.want.codes != nil && !slices.Equal(r.Codes, c.want.codes)
+}
+
+// note notes what a field says, what it is to say of one case, and whether that case fails.
+func (u *updater) note(s *Suite, field string, was, is any, failed bool) {
+	at := s.doc.Problem("suite."+field, "").Place
+	w := u.wanted[at]
+	if w == nil {
+		w = &update{was: text(was)}
+		u.wanted[at] = w
+	}
+	w.failed = w.failed || failed && text(is) != w.was
+	if !slices.Contains(w.values, text(is)) {
+		w.values = append(w.values, text(is))
+	}
+}
+
+// text writes a decision or codes in JSON.
+func text(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+func (u *updater) keep(s *Suite, field, why string) {
+	at := s.doc.Problem("suite."+field, "")
+	u.kept = append(u.kept, fmt.Sprintf("%s:%d:%d: not rewritten: %s", u.path, at.Line, at.Column, why))
+}
+
+// rewrite returns the file with every want that can be rewritten.
+func (u *updater) rewrite() (w Rewrite, err error) {
+	w.Path = u.path
+	values := map[document.Place]jsontext.Value{}
+	shown := strings.NewReplacer(`"`, "", ",", ", ")
+	order := func(a, b document.Place) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) }
+	for _, at := range slices.SortedFunc(maps.Keys(u.wanted), order) {
+		field := u.wanted[at]
+		switch {
+		case !field.failed:
+		case len(field.values) > 1:
+			u.kept = append(u.kept,
+				fmt.Sprintf("%s:%d:%d: not rewritten: its cases are not decided alike", u.path, at.Line, at.Column))
+		default:
+			values[at] = jsontext.Value(field.values[0])
+			w.Changes = append(w.Changes, fmt.Sprintf("%s:%d:%d: %s, was %s", u.path, at.Line, at.Column,
+				shown.Replace(field.values[0]), shown.Replace(field.was)))
+		}
+	}
+	slices.Sort(u.kept)
+	w.Kept = slices.Compact(u.kept)
+	if len(values) > 0 {
+		w.Data, err = document.Set(u.path, u.text, values)
+	}
+	return w, err
+}

@@ -1,0 +1,268 @@
+package workspace
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/authoring/document"
+	"writ/engine"
+)
+
+// State says how a document in the files relates to the server's.
+type State string
+
+// The states.
+const (
+	// Same documents say the same.
+	Same State = "same"
+	// Added is in the files only.
+	Added State = "added"
+	// Edited was changed in the files, and not on the server since it was pulled.
+	Edited State = "edited"
+	// Stale was changed on the server since it was pulled, and not in the files.
+	Stale State = "stale"
+	// Diverged was changed on the server since it was pulled, and perhaps in the files.
+	Diverged State = "diverged"
+	// Missing is on the server only.
+	Missing State = "missing"
+)
+
+// Change is a document that differs.
+type Change struct {
+	Kind  document.Kind `json:"kind"`
+	State State         `json:"state"`
+	// ID is the policy_id or the rule's id on the server; empty: it gets one, or is a list,
+	// which has its name alone.
+	ID    string `json:"id,omitzero"`
+	Name  string `json:"name,omitzero"`
+	Place string `json:"place,omitzero"` // file:line
+	// Version is the newest of the policy on the server, NextVersion that of the file or, where
+	// the file's is stored already, the one after.
+	Version     int64        `json:"version,omitzero"`
+	NextVersion int64        `json:"next_version,omitzero"`
+	Differences []Difference `json:"differences,omitzero"`
+
+	local  *Local
+	policy *engine.ActionPolicy // the server's newest
+	rule   *engine.Rule         // the server's
+	list   *engine.List         // the server's
+	// byName is set where a rule was found by its name, or a list is another than the one that
+	// was pulled.
+	byName bool
+}
+
+// Plan is how the documents of a workspace differ from a server's.
+type Plan struct {
+	// Changes are those that differ: policies, then rules, then lists, as the files have them, then what
+	// the server alone has.
+	Changes []Change
+	// same are the others, which the server may have added something to.
+	same   []Change
+	w      *Workspace
+	server *Server
+}
+
+// Compare finds the server's document of each in the files. A rule that could be several of
+// the server's, or of which several in the files could be one, is an error, as is a policy
+// of another organization.
+func (w *Workspace) Compare(s *Server) (*Plan, error) {
+	p := &Plan{w: w, server: s}
+	var bad document.Error
+	local := make(map[string]bool)
+	newest := s.Newest()
+	for _, l := range w.policies {
+		local[l.policy.PolicyID] = true
+		if len(newest) > 0 && l.policy.OrganizationID != newest[0].OrganizationID {
+			bad.Problems = append(bad.Problems, l.doc.Problem("policy.organization_id",
+				fmt.Sprintf("must be %q, the organization of the credential", newest[0].OrganizationID)))
+			continue
+		}
+		p.add(comparePolicy(l, s))
+	}
+	found, problems := w.findRules(s)
+	bad.Problems = append(bad.Problems, problems...)
+	if len(bad.Problems) > 0 {
+		return nil, &bad
+	}
+	taken := make(map[string]bool)
+	for _, l := range w.rules {
+		c := compareRule(l, found[l])
+		taken[c.ID] = true
+		p.add(c)
+	}
+	for _, l := range w.lists {
+		p.add(compareList(l, s.list(l.list.Name)))
+	}
+	for _, v := range newest {
+		if !local[v.PolicyID] {
+			p.add(Change{Kind: document.Policy, State: Missing, ID: v.PolicyID, Version: v.Version, policy: v})
+		}
+	}
+	for i := range s.rules {
+		if r := &s.rules[i]; !taken[r.ID] {
+			p.add(Change{Kind: document.Rule, State: Missing, ID: r.ID, Name: r.Name, rule: r})
+		}
+	}
+	for i := range s.lists {
+		if l := &s.lists[i]; !w.hasList(l.Name) {
+			p.add(Change{Kind: document.List, State: Missing, Name: l.Name, list: l})
+		}
+	}
+	return p, nil
+}
+
+func (p *Plan) add(c Change) {
+	if c.State == Same {
+		p.same = append(p.same, c)
+		return
+	}
+	p.Changes = append(p.Changes, c)
+}
+
+func comparePolicy(l *Local, s *Server) Change {
+	is := l.policy
+	c := Change{Kind: document.Policy, ID: is.PolicyID, Place: l.place(), NextVersion: is.Version, State: Added,
+		local: l}
+	i := slices.IndexFunc(s.policies, func(v *engine.ActionPolicy) bool { return v.PolicyID == is.PolicyID })
+	if i < 0 {
+		return c
+	}
+	c.policy = s.policies[i]
+	c.Version = c.policy.Version
+	c.Differences = diffOf(policyValue(c.policy), policyValue(is))
+	stored := s.policy(is.PolicyID, is.Version)
+	switch {
+	case len(c.Differences) == 0 && is.Version <= c.Version:
+		c.State = Same
+	case is.Version == c.Version:
+		c.State, c.NextVersion = Edited, c.Version+1
+	case is.Version > c.Version:
+		c.State = Edited
+	case stored != nil && len(diffOf(policyValue(stored), policyValue(is))) == 0:
+		c.State = Stale
+	default:
+		c.State = Diverged
+	}
+	return c
+}
+
+// compareRule compares a rule with the server's, nil where it has none.
+func compareRule(l *Local, found *engine.Rule) Change {
+	is := l.rule
+	c := Change{Kind: document.Rule, Name: is.Name, Place: l.place(), State: Added, local: l, rule: found}
+	if found == nil {
+		return c
+	}
+	c.ID, c.byName = found.ID, found.ID != is.ID
+	c.compare(ruleValue(found), ruleValue(is), !is.UpdatedAt.IsZero() && !is.UpdatedAt.Equal(found.UpdatedAt))
+	return c
+}
+
+// compare compares what the server has of a rule or a list with what the file has; moved is
+// set where the server's was changed since it was pulled.
+func (c *Change) compare(from, to jsontext.Value, moved bool) {
+	c.Differences = diffOf(from, to)
+	switch {
+	case len(c.Differences) == 0:
+		c.State = Same
+	case !c.byName && moved:
+		c.State = Diverged
+	default:
+		c.State = Edited
+	}
+}
+
+// compareList compares a list with the server's of its name, nil where it has none. By
+// createdAt one that was deleted and made anew, or is another server's, is told from the one
+// that was pulled.
+func compareList(l *Local, found *engine.List) Change {
+	is := l.list
+	c := Change{Kind: document.List, Name: is.Name, Place: l.place(), State: Added, local: l, list: found}
+	if found == nil {
+		return c
+	}
+	c.byName = !is.CreatedAt.Equal(found.CreatedAt)
+	c.compare(listValue(found), listValue(is), !is.UpdatedAt.Equal(found.UpdatedAt))
+	return c
+}
+
+func (w *Workspace) hasList(name string) bool {
+	return slices.ContainsFunc(w.lists, func(l *Local) bool { return l.list.Name == name })
+}
+
+// unknownLists returns an error that names the rules which look in a list that no file has and
+// the server will not have after a push.
+func (p *Plan) unknownLists(o PushOptions) error {
+	var bad document.Error
+	for _, l := range p.w.rules {
+		for _, name := range l.looks {
+			var why string
+			switch {
+			case p.w.hasList(name):
+				continue
+			case p.server.list(name) == nil:
+				why = "which is neither in a file nor on the server"
+			case !o.Prune:
+				continue
+			default:
+				why = "which is in no file, so that --prune would delete it"
+			}
+			bad.Problems = append(bad.Problems,
+				l.doc.Problem("condition", fmt.Sprintf("looks in the list %q, %s", name, why)))
+		}
+	}
+	if len(bad.Problems) > 0 {
+		return &bad
+	}
+	return nil
+}
+
+// findRules returns the server's rule of each in the files: that of its id, else of its name.
+func (w *Workspace) findRules(s *Server) (found map[*Local]*engine.Rule, problems []document.Problem) {
+	found = make(map[*Local]*engine.Rule)
+	byID := make(map[string]*engine.Rule)
+	for i := range s.rules {
+		byID[s.rules[i].ID] = &s.rules[i]
+	}
+	named := make(map[string][]*Local) // those whose id the server does not have
+	for _, l := range w.rules {
+		if r := byID[l.rule.ID]; r != nil {
+			found[l] = r
+			delete(byID, r.ID)
+			continue
+		}
+		named[l.rule.Name] = append(named[l.rule.Name], l)
+	}
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		locals := named[name]
+		var rules []*engine.Rule
+		for _, r := range byID {
+			if r.Name == name {
+				rules = append(rules, r)
+			}
+		}
+		switch {
+		case len(locals) > 1:
+			for _, l := range locals[1:] {
+				problems = append(problems, l.doc.Problem("rule.name", fmt.Sprintf(
+					"is that of the rule in %s, too, and the server has the id of neither: give each a name of its own",
+					locals[0].place())))
+			}
+		case len(rules) > 1:
+			slices.SortFunc(rules, func(a, b *engine.Rule) int { return cmp.Compare(a.ID, b.ID) })
+			problems = append(problems, locals[0].doc.Problem("rule.name", fmt.Sprintf(
+				"is that of %d rules on the server: give the id of the one that is meant, such as %s", len(rules),
+				rules[0].ID)))
+		case len(rules) == 1:
+			found[locals[0]] = rules[0]
+		}
+	}
+	return found, problems
+}
+
+// Empty reports whether the files have neither a policy nor a rule nor a list.
+func (p *Plan) Empty() bool { return len(p.w.policies)+len(p.w.rules)+len(p.w.lists) == 0 }

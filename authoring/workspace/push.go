@@ -1,0 +1,214 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/authoring/document"
+	"writ/engine"
+)
+
+// PushOptions say what a push may do beyond adding and changing.
+type PushOptions struct {
+	// Prune deletes rules and lists that are on the server only. Policies stay: the server deletes none.
+	Prune bool
+	// Force overwrites what was changed on the server since it was pulled.
+	Force bool
+	Now   func() time.Time
+}
+
+// Steps returns the changes that a push makes on the server, in its order: lists, rules,
+// policies, then what it deletes, so that a rule that forbids stays until all else is done.
+// An error names what was changed on the server since it was pulled; a *[document.Error] has
+// the rules that look in a list which would not be there.
+func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
+	if err := p.unknownLists(o); err != nil {
+		return nil, err
+	}
+	var lists, policies, deleted []Change
+	var behind []error
+	for _, c := range p.Changes {
+		switch {
+		case c.State == Stale && !o.Force:
+		case c.State == Diverged && !o.Force:
+			behind = append(behind,
+				fmt.Errorf(
+					"%s was changed on the server since it was pulled: pull first, or overwrite that with --force",
+					c.Title(),
+				))
+		case c.State == Missing && (c.Kind == document.Policy || !o.Prune):
+		case c.State == Missing:
+			deleted = append(deleted, c)
+		case c.Kind == document.Policy:
+			c.NextVersion = max(c.NextVersion, c.Version+1)
+			policies = append(policies, c)
+		case c.Kind == document.List:
+			lists = append(lists, c)
+		default:
+			steps = append(steps, c)
+		}
+	}
+	return slices.Concat(lists, steps, policies, deleted), errors.Join(behind...)
+}
+
+// Push makes the steps and then writes what the server added to documents into the files,
+// whose names it returns. Each step is made wholly or not at all. After a failure the steps
+// before it stand, and a plan made anew has the others. done is called after each.
+func (p *Plan) Push(
+	ctx context.Context, call Call, steps []Change, o PushOptions, done func(Change),
+) (written []string, err error) {
+	pushed := p.same
+	for _, c := range steps {
+		if err = c.push(ctx, call, o.Now); err != nil {
+			err = fmt.Errorf("%s: %w", c.Title(), err)
+			break
+		}
+		done(c)
+		if c.local != nil {
+			pushed = append(pushed, c)
+		}
+	}
+	written, failed := p.w.rewrite(facts(pushed), nil)
+	return written, errors.Join(err, failed)
+}
+
+// push makes a step, after which the change holds what the server has.
+func (c *Change) push(ctx context.Context, call Call, now func() time.Time) error {
+	switch {
+	case c.Kind == document.List:
+		return c.pushList(ctx, call)
+	case c.State == Missing:
+		_, err := call(ctx, c.request(http.MethodDelete, nil, http.StatusNoContent), nil)
+		return err
+	case c.Kind == document.Policy:
+		next := *c.local.policy
+		if next.Version != c.NextVersion {
+			next.Version, next.UpdatedAt = c.NextVersion, now().UTC().Truncate(time.Second)
+		}
+		c.policy = &next
+		_, err := call(ctx, Request{
+			Method: http.MethodPost, Path: "/v1/policies/register", Body: map[string]any{"policy": &next},
+			Want: http.StatusCreated,
+		}, nil)
+		return err
+	case c.State == Added:
+		return c.create(ctx, call)
+	}
+	return c.change(ctx, call)
+}
+
+// pushList makes the server's list that of the file, or deletes it where no file has it.
+func (c *Change) pushList(ctx context.Context, call Call) error {
+	r := Request{Method: http.MethodPut, Path: listPath(c.Name), Want: http.StatusOK}
+	if c.list == nil {
+		r.IfNoneMatch, r.Want = "*", http.StatusCreated
+	} else {
+		r.IfMatch = string(encode(c.list.UpdatedAt))
+	}
+	if c.local == nil {
+		r.Method, r.Want = http.MethodDelete, http.StatusNoContent
+		_, err := call(ctx, r, nil)
+		return err
+	}
+	r.Body = map[string]any{"values": c.local.list.Values}
+	c.list = new(engine.List)
+	_, err := call(ctx, r, c.list)
+	return err
+}
+
+// request is a request about the server's rule, if it is as it was read.
+func (c *Change) request(method string, body any, want int) Request {
+	return Request{
+		Method: method, Path: "/v1/rules/" + url.PathEscape(c.rule.ID), Body: body,
+		IfMatch: string(encode(c.rule.UpdatedAt)), Want: want,
+	}
+}
+
+// change makes the server's rule that of the file.
+func (c *Change) change(ctx context.Context, call Call) error {
+	changed := new(engine.Rule)
+	_, err := call(ctx, c.request(http.MethodPatch, ruleBody(c.local.rule), http.StatusOK), changed)
+	c.rule = changed
+	return err
+}
+
+// create makes a rule. A new rule is active, so one that shall not be is made with a
+// condition that never holds, which the change that stops it replaces.
+func (c *Change) create(ctx context.Context, call Call) error {
+	body := ruleBody(c.local.rule)
+	delete(body, "isActive")
+	if !c.local.rule.IsActive {
+		body["condition"] = neverHolds
+	}
+	c.rule = new(engine.Rule)
+	_, err := call(ctx, Request{Method: http.MethodPost, Path: "/v1/rules", Body: body, Want: http.StatusCreated},
+		c.rule)
+	if err != nil || c.local.rule.IsActive {
+		return err
+	}
+	return c.change(ctx, call)
+}
+
+// neverHolds is a condition that no intent meets.
+const neverHolds = `{"$nor":[{}]}`
+
+// ruleBody is what an author writes of a rule.
+func ruleBody(r *engine.Rule) map[string]any {
+	return map[string]any{
+		"name": r.Name, "description": r.Description, "condition": r.Condition, "action": r.Action,
+		"priority": r.Priority, "isActive": r.IsActive,
+	}
+}
+
+// facts are the edits that put into files what the server has added to documents. A rule
+// that has the id of another server keeps it, and a list the times.
+func facts(all []Change) map[string][]document.Edit {
+	edits := make(map[string][]document.Edit)
+	for _, c := range all {
+		l := c.local
+		var members []member
+		switch {
+		case c.policy != nil && l.policy.Version < c.policy.Version:
+			members = []member{{"version", encode(c.policy.Version)}, {"updated_at", encode(c.policy.UpdatedAt)}}
+		case c.rule != nil && l.rule.ID == "":
+			members = []member{{"id", encode(c.rule.ID)}, {"createdAt", encode(c.rule.CreatedAt)},
+				{"updatedAt", encode(c.rule.UpdatedAt)}}
+		case c.rule != nil && l.rule.ID == c.rule.ID && !l.rule.UpdatedAt.IsZero():
+			members = []member{{"updatedAt", encode(c.rule.UpdatedAt)}}
+		case c.list != nil && !l.list.UpdatedAt.Equal(c.list.UpdatedAt) &&
+			(l.list.CreatedAt.IsZero() || l.list.CreatedAt.Equal(c.list.CreatedAt)):
+			members = []member{{"version", encode(c.list.Version)}, {"created_at", encode(c.list.CreatedAt)},
+				{"updated_at", encode(c.list.UpdatedAt)}}
+		default:
+			continue
+		}
+		edits[l.doc.Name()] = append(edits[l.doc.Name()],
+			document.Edit{Index: l.index, JSON: with(l.doc.JSON(), members)})
+	}
+	return edits
+}
+
+type member struct {
+	name  string
+	value jsontext.Value
+}
+
+// with returns an object with members set.
+func with(object jsontext.Value, members []member) jsontext.Value {
+	all := decode[map[string]jsontext.Value](object)
+	for _, m := range members {
+		all[m.name] = m.value
+	}
+	return encode(all)
+}
+
+// atEnd is the index of a document that is new in its file.
+const atEnd = math.MaxInt

@@ -1,0 +1,204 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/authoring/document"
+	"writ/engine"
+)
+
+// Request is a request to a server.
+type Request struct {
+	Method, Path string
+	Body         any // encoded as JSON; nil: none
+	// IfMatch and IfNoneMatch are the headers of those names; empty: none.
+	IfMatch, IfNoneMatch string
+	Want                 int // the status of the answer
+}
+
+// Call sends a request, and decodes the answer, which must have the wanted status, into v,
+// unless that is nil. It returns the answer's headers.
+type Call func(ctx context.Context, r Request, v any) (http.Header, error)
+
+// Server is what an organization has on a server at one moment.
+type Server struct {
+	policies []*engine.ActionPolicy // every version, the newest first within a policy
+	rules    []engine.Rule          // in the order in which they are asked
+	lists    []engine.List          // by their names
+}
+
+// pageSize is the greatest that lists give.
+const pageSize = 500
+
+// Fetch reads what the organization of a credential has.
+func Fetch(ctx context.Context, call Call) (*Server, error) {
+	var last *Server
+	for range document.MaxPasses {
+		s := new(Server)
+		err := Pages(ctx, call, "/v1/policies", func(page Page[*engine.ActionPolicy]) error {
+			s.policies = append(s.policies, page.Data...)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		err = Pages(ctx, call, "/v1/rules", func(page []engine.Rule) error {
+			s.rules = append(s.rules, page...)
+			return nil
+		})
+		if err == nil {
+			err = s.fetchLists(ctx, call)
+		}
+		if err != nil || len(s.rules) < pageSize || last != nil && s.Equal(last) {
+			return s, err
+		}
+		last = s
+	}
+	return nil, errors.New("the server's rules change while they are read: try again")
+}
+
+// fetchLists reads the lists with their values.
+func (s *Server) fetchLists(ctx context.Context, call Call) error {
+	type summary struct {
+		Name string `json:"name"`
+	}
+	err := Pages(ctx, call, listsPath, func(page Page[summary]) error {
+		for _, l := range page.Data {
+			s.lists = append(s.lists, engine.List{Name: l.Name})
+		}
+		return nil
+	})
+	for i := 0; i < len(s.lists) && err == nil; i++ {
+		_, err = call(ctx, Request{Method: http.MethodGet, Path: listPath(s.lists[i].Name), Want: http.StatusOK},
+			&s.lists[i])
+	}
+	return err
+}
+
+// listsPath is where a server has its lists.
+const listsPath = "/v1/lists"
+
+func listPath(name string) string { return listsPath + "/" + url.PathEscape(name) }
+
+// list returns the list called name, nil where there is none.
+func (s *Server) list(name string) *engine.List {
+	i := slices.IndexFunc(s.lists, func(l engine.List) bool { return l.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.lists[i]
+}
+
+// nextPage is the link to the next page (RFC 8288).
+var nextPage = regexp.MustCompile(`<[^>]*[?&]cursor=([^&>]+)[^>]*>; rel="next"`)
+
+// Page is the body of a page of a list.
+type Page[T any] struct {
+	Data []T `json:"data"`
+}
+
+// Pages calls f with the body of each page of a list, until f returns an error.
+func Pages[T any](ctx context.Context, call Call, path string, f func(T) error) error {
+	for cursor := ""; ; {
+		q := url.Values{"limit": {strconv.Itoa(pageSize)}}
+		if cursor != "" {
+			q.Set("cursor", cursor)
+		}
+		var page T
+		header, err := call(ctx, Request{Method: http.MethodGet, Path: path + "?" + q.Encode(), Want: http.StatusOK},
+			&page)
+		if err != nil {
+			return err
+		}
+		if err := f(page); err != nil {
+			return err
+		}
+		m := nextPage.FindStringSubmatch(header.Get("Link"))
+		if m == nil {
+			return nil
+		}
+		next, err := url.QueryUnescape(m[1])
+		if err != nil || next == cursor {
+			return fmt.Errorf("the server's list of %s does not end", path)
+		}
+		cursor = next
+	}
+}
+
+// Rules returns the rules in the order in which they are asked.
+func (s *Server) Rules() []engine.Rule { return s.rules }
+
+// Newest returns the newest version of each policy.
+func (s *Server) Newest() (all []*engine.ActionPolicy) {
+	for i, p := range s.policies {
+		if i == 0 || s.policies[i-1].PolicyID != p.PolicyID {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// policy returns a version of a policy, nil if it is not stored.
+func (s *Server) policy(id string, version int64) *engine.ActionPolicy {
+	i := slices.IndexFunc(s.policies, func(p *engine.ActionPolicy) bool {
+		return p.PolicyID == id && p.Version == version
+	})
+	if i < 0 {
+		return nil
+	}
+	return s.policies[i]
+}
+
+// Equal reports whether nothing has changed between two readings.
+func (s *Server) Equal(t *Server) bool { return reflect.DeepEqual(s, t) }
+
+// policyValue is what is compared of a policy. An empty list is the same as none.
+func policyValue(p *engine.ActionPolicy) jsontext.Value {
+	c := *p
+	c.Version, c.PolicyID = 0, ""
+	for _, list := range []*[]string{&c.DeniedActionTypes, &c.AllowedResourcePatterns, &c.BlockedResourcePatterns} {
+		if len(*list) == 0 {
+			*list = nil
+		}
+	}
+	return without(encode(&c), "version", "policy_id", "updated_at")
+}
+
+// ruleValue is what is compared of a rule: its condition and action as the JSON that they
+// are.
+func ruleValue(r *engine.Rule) jsontext.Value {
+	c := *r
+	c.ID = ""
+	docs, err := document.Parse("rule.json", encode(&c))
+	if err != nil || docs[0].Kind != document.Rule {
+		return without(encode(&c), "id", "createdAt", "updatedAt")
+	}
+	return without(docs[0].Canonical(), "id", "createdAt", "updatedAt")
+}
+
+// listValue is what is compared of a list: its values as the server has them.
+func listValue(l *engine.List) jsontext.Value {
+	c := engine.List{Values: slices.Clone(l.Values)}
+	c.Normalize()
+	return encode(map[string][]string{"values": c.Values})
+}
+
+// encode writes a document, which can always be.
+func encode(v any) jsontext.Value {
+	data, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		panic(err)
+	}
+	return data
+}

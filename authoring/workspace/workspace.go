@@ -1,0 +1,168 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"writ/authoring/document"
+	"writ/engine"
+)
+
+// Workspace is what the files of a directory hold.
+type Workspace struct {
+	dir      string
+	texts    map[string][]byte // the files' contents by their names
+	policies []*Local
+	rules    []*Local
+	lists    []*Local
+}
+
+// Local is a policy, a rule or a list in a file.
+type Local struct {
+	doc   *document.Document
+	index int // in its file
+	// One of them is set.
+	policy *engine.ActionPolicy
+	rule   *engine.Rule
+	list   *engine.List
+	looks  []string // the names of the lists that the rule looks in
+}
+
+// Open reads the documents of a directory. Intents and suites are passed over. What is wrong
+// with any document is one *[document.Error], with the place of each problem.
+func Open(dir string, o engine.Options) (*Workspace, error) {
+	if info, err := os.Stat(dir); err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("%s is no directory", dir)
+	}
+	names, err := Files(dir)
+	if err != nil {
+		return nil, err
+	}
+	w := &Workspace{dir: dir, texts: make(map[string][]byte)}
+	var all document.Error
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		w.texts[name] = data
+		docs, err := document.Parse(name, data)
+		if err := join(&all, err); err != nil {
+			return nil, err
+		}
+		for i, d := range docs {
+			if err := join(&all, w.add(&Local{doc: d, index: i}, o)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	w.refuseTwice(&all)
+	if len(all.Problems) > 0 {
+		return nil, &all
+	}
+	return w, nil
+}
+
+// join adds the problems of err to all, and returns any other error.
+func join(all *document.Error, err error) error {
+	var found *document.Error
+	if errors.As(err, &found) {
+		all.Problems = append(all.Problems, found.Problems...)
+		return nil
+	}
+	return err
+}
+
+// add decodes and validates a document.
+func (w *Workspace) add(l *Local, o engine.Options) (err error) {
+	switch l.doc.Kind {
+	case document.Intent, document.Suite:
+	case document.Policy:
+		if l.policy, err = l.doc.Policy(); err == nil {
+			w.policies = append(w.policies, l)
+		}
+	case document.Rule:
+		compiled, err := l.doc.Rule(o)
+		if err != nil {
+			return err
+		}
+		rule := compiled.Rule()
+		l.rule, l.looks = &rule, compiled.Lists()
+		w.rules = append(w.rules, l)
+	case document.List:
+		if l.list, err = l.doc.List(); err == nil {
+			w.lists = append(w.lists, l)
+		}
+	default: // neither: a policy whose members are all misspelt must not be passed over
+		_, err = l.doc.Policy()
+	}
+	return err
+}
+
+// refuseTwice reports documents that stand twice.
+func (w *Workspace) refuseTwice(all *document.Error) {
+	seen := make(map[string]*Local)
+	for _, l := range slices.Concat(w.policies, w.rules, w.lists) {
+		var id, field string
+		switch {
+		case l.rule != nil:
+			id, field = l.rule.ID, "rule.id"
+		case l.list != nil:
+			id, field = l.list.Name, "list.name"
+		default:
+			id, field = l.policy.PolicyID, "policy.policy_id"
+		}
+		other := seen[field+id]
+		switch {
+		case id == "":
+		case other == nil:
+			seen[field+id] = l
+		default:
+			all.Problems = append(all.Problems, l.doc.Problem(field, "stands in "+other.place()+", too"))
+		}
+	}
+}
+
+// place is where a document begins, as file:line.
+func (l *Local) place() string {
+	p := l.doc.Problem("", "")
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
+
+// rewrite changes documents of files, and returns the names of those that differ now. A
+// file in YAML that is made begins with what heads has for it.
+func (w *Workspace) rewrite(edits map[string][]document.Edit, heads map[string]string) (changed []string, err error) {
+	texts := make(map[string][]byte)
+	for name, all := range edits {
+		out, err := document.Rewrite(name, w.texts[name], all...)
+		if err != nil {
+			return nil, err
+		}
+		if _, known := w.texts[name]; !known && filepath.Ext(name) != ".json" {
+			out = append([]byte(heads[name]), out...)
+		}
+		if string(out) != string(w.texts[name]) {
+			texts[name] = out
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		out := texts[name]
+		if len(out) == 0 {
+			err = os.Remove(name)
+		} else if err = os.MkdirAll(filepath.Dir(name), 0o755); err == nil {
+			err = WriteFile(name, out)
+		}
+		if err != nil {
+			return changed, err
+		}
+		w.texts[name] = out
+		changed = append(changed, name)
+	}
+	return changed, nil
+}

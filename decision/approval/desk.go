@@ -1,0 +1,256 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/engine"
+	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/registry"
+)
+
+// MaxTTL is well below the shortest retention of a plan: a held decision must not be
+// removed before somebody has decided about it. An approval holds a third as long: what
+// was right a day ago may not be today.
+const MaxTTL = 72 * time.Hour
+
+// Detail says how much of what a held intent says is kept for the approver.
+type Detail string
+
+const (
+	// Scrubbed keeps the values of metadata, scrubbed, until the approval has ended. It is
+	// the default.
+	Scrubbed Detail = "scrubbed"
+	// Keys keeps the keys alone, which the row has.
+	Keys Detail = "keys"
+)
+
+// Config is what a Desk works with. Ledger, Store and Scrub are required.
+type Config struct {
+	Ledger *ledger.Ledger
+	Store  Store
+	Scrub  Scrubber
+	// TTL is how long a decision can be approved or rejected once it is held, and how long
+	// an approval holds that does not say it; DefaultTTL if zero.
+	TTL time.Duration
+	// Detail is how much is kept for the approver, Scrubbed if empty.
+	Detail Detail
+	// Log hears of what could not be erased. Nil discards.
+	Log *slog.Logger
+	// Metrics is where the desk registers its metrics. Nil registers nowhere.
+	Metrics prometheus.Registerer
+}
+
+// Store is the part of a store that a Desk uses.
+type Store interface {
+	storage.Documents
+	storage.History
+}
+
+// Scrubber takes secrets out of what is kept.
+type Scrubber interface {
+	// Text returns what may be kept of a text that identifies nobody.
+	Text(text string) string
+	// Identity returns what may be kept of a text that identifies somebody.
+	Identity(text string) string
+	// Values returns what may be kept of the values of metadata, under their keys.
+	Values(metadata map[string]string) map[string]string
+	// Spellings returns every text that the history may hold for an identity.
+	Spellings(identity string) []string
+}
+
+// DefaultTTL is the TTL of a Config that has none.
+const DefaultTTL = time.Hour
+
+// Desk is where decisions wait for approval. Its methods are safe for concurrent use.
+type Desk struct {
+	cfg     Config
+	docs    *registry.Registry
+	metrics *metrics
+
+	mu      sync.Mutex
+	waiting map[name]*wait // those that somebody awaits
+}
+
+// wait is what those who await an approval wait for. Decided is closed when a verdict of
+// this process stands.
+type wait struct {
+	decided chan struct{}
+	waiters int
+}
+
+type name struct{ org, id string }
+
+// New returns a desk for cfg.
+func New(cfg Config) (*Desk, error) {
+	if cfg.TTL == 0 {
+		cfg.TTL = DefaultTTL
+	}
+	if cfg.Detail == "" {
+		cfg.Detail = Scrubbed
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case cfg.Ledger == nil || cfg.Store == nil || cfg.Scrub == nil:
+		return nil, errors.New("approvals without a ledger, a store or a scrubber")
+	case cfg.TTL < time.Second || cfg.TTL > MaxTTL:
+		return nil, fmt.Errorf("approvals that are pending for %v: want 1s to %v", cfg.TTL, MaxTTL)
+	case cfg.Detail != Scrubbed && cfg.Detail != Keys:
+		return nil, fmt.Errorf("details %q: want %s or %s", cfg.Detail, Scrubbed, Keys)
+	}
+	d := &Desk{cfg: cfg, docs: registry.New(cfg.Store), waiting: make(map[name]*wait)}
+	d.metrics = newMetrics(cfg.Metrics)
+	return d, nil
+}
+
+// Find returns the approval of a decision, or storage.ErrNotFound where none of the
+// organization was held under that id.
+func (d *Desk) Find(ctx context.Context, org, id string) (*Approval, error) {
+	held, err := d.cfg.Ledger.Held(ctx, org, id)
+	if err != nil {
+		return nil, err
+	}
+	return d.find(ctx, held)
+}
+
+func (d *Desk) find(ctx context.Context, held *storage.Record) (*Approval, error) {
+	details, err := d.docs.Details(ctx, held.OrganizationID, held.DecisionID)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return nil, fmt.Errorf("looking up the details of a decision: %w", err)
+	}
+	return d.of(ctx, held, details)
+}
+
+// of returns the approval of a held decision whose details are those, nil if they are
+// erased. Details are read before verdicts, because they are erased after these.
+func (d *Desk) of(ctx context.Context, held *storage.Record, details *storage.Details) (_ *Approval, err error) {
+	if details != nil && details.Digest() != held.DetailsDigest {
+		return nil, fmt.Errorf("the details of decision %s are not those of its row", held.DecisionID)
+	}
+	a := &Approval{Held: held, Details: details}
+	a.Verdicts, err = d.cfg.Ledger.Verdicts(ctx, held.OrganizationID, held.DecisionID)
+	return a, err
+}
+
+// Details returns what is to be kept of a decision that is held.
+func (d *Desk) Details(e *ledger.Entry, rules *engine.RuleSet) *storage.Details {
+	in, t := e.Intent, e.Reservation
+	var values map[string]string
+	if d.cfg.Detail == Scrubbed && len(in.Metadata) > 0 {
+		values = make(map[string]string, len(in.Metadata))
+		for key, value := range d.cfg.Scrub.Values(in.Metadata) {
+			values[d.cfg.Scrub.Text(key)] = value
+		}
+	}
+	kept := storage.NewDetails(t.DecisionID(), values)
+	kept.AgentID, kept.PolicyID = d.cfg.Scrub.Identity(in.AgentID), in.PolicyID
+	kept.ExpiresAt = t.Time().Add(d.cfg.TTL)
+	kept.Findings = heldFindings(e.Result, rules)
+	return kept
+}
+
+// Keep stores details. Their decisions must be committed after it, or [Desk.Drop] called.
+func (d *Desk) Keep(ctx context.Context, org string, all []*storage.Details) error {
+	if err := d.docs.PutDetails(ctx, org, all...); err != nil {
+		return fmt.Errorf("keeping what an approver needs: %w", err)
+	}
+	return nil
+}
+
+// Ended does what follows from a verdict that was committed with a decision.
+func (d *Desk) Ended(v *ledger.Verdict) {
+	if v.Verdict == ledger.Expired {
+		d.metrics.judged(ledger.Expired)
+	}
+	d.tell(name{v.OrganizationID, v.ApprovalID})
+}
+
+// Drop erases the details of decisions whose approvals have ended or which were not
+// committed. What can't be erased now is erased when it is swept.
+func (d *Desk) Drop(ctx context.Context, org string, ids ...string) {
+	if len(ids) == 0 {
+		return
+	}
+	if err := d.docs.EraseDetails(context.WithoutCancel(ctx), org, ids...); err != nil {
+		d.cfg.Log.WarnContext(ctx, "what was kept for an approver could not be erased yet", "decisions", ids, "error",
+			err)
+	}
+}
+
+// ExpiresAt returns when a can be approved or rejected no longer. Of an approval that has
+// ended it is known from the time at which it was held.
+func (d *Desk) ExpiresAt(a *Approval) time.Time {
+	if a.Details != nil {
+		return a.Details.ExpiresAt
+	}
+	return a.Held.DecidedAt.Add(d.cfg.TTL)
+}
+
+// Now returns the time by which approvals expire: the ledger's.
+func (d *Desk) Now() time.Time { return d.cfg.Ledger.Now() }
+
+// poll is how often Await looks for verdicts of other processes.
+const poll = time.Second
+
+// Await returns the approval once it is pending no longer, or as it is when ctx ends.
+func (d *Desk) Await(ctx context.Context, org, id string) (*Approval, error) {
+	lookup := context.WithoutCancel(ctx)
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	n := name{org, id}
+	for {
+		w := d.join(n)
+		a, err := d.Find(lookup, org, id)
+		ended := err != nil || a.Status(d.Now()) != Pending
+		if !ended {
+			select {
+			case <-w.decided:
+			case <-tick.C:
+			case <-ctx.Done():
+				ended = true
+			}
+		}
+		if d.leave(n, w); ended {
+			return a, err
+		}
+	}
+}
+
+func (d *Desk) join(n name) *wait {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w := d.waiting[n]
+	if w == nil {
+		w = &wait{decided: make(chan struct{})}
+		d.waiting[n] = w
+	}
+	w.waiters++
+	return w
+}
+
+func (d *Desk) leave(n name, w *wait) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w.waiters--; w.waiters == 0 && d.waiting[n] == w {
+		delete(d.waiting, n)
+	}
+}
+
+// tell wakes those who await an approval.
+func (d *Desk) tell(n name) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w := d.waiting[n]; w != nil {
+		close(w.decided)
+		delete(d.waiting, n)
+	}
+}

@@ -1,0 +1,157 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"writ/storage"
+	"writ/storage/ledger"
+)
+
+// The refusals of [Desk.Judge].
+var (
+	// ErrDecided means that another verdict stands, or that what was approved is used.
+	ErrDecided = errors.New("the approval was decided otherwise")
+	// ErrExpired means that the approval was not decided, or not revoked, in time.
+	ErrExpired = errors.New("the approval has expired")
+	// ErrPending means that what is to be revoked was not approved.
+	ErrPending = errors.New("the approval is pending: there is nothing to revoke")
+	// ErrSelf means that the credential is the one that asked or of its family.
+	ErrSelf = errors.New("whoever asked can't approve it")
+)
+
+// Ruling is what an approver says.
+type Ruling struct {
+	// Verdict is ledger.Approved, ledger.Rejected or ledger.Revoked.
+	Verdict string
+	Comment string
+	// For is how long an approval holds, 0 for the desk's TTL; at most [MaxTTL] / 3.
+	For time.Duration
+}
+
+// Approver is the credential that decides.
+type Approver struct {
+	// Credential is what [ledger.Entry] would have of it, unscrubbed; Kept is that scrubbed.
+	Credential, Kept string
+}
+
+// Judge decides about an approval and returns it as it is then. The same verdict again
+// changes nothing and returns the first. Its errors are storage.ErrNotFound, those above
+// and those of the ledger.
+func (d *Desk) Judge(ctx context.Context, org, id string, by Approver, r Ruling) (*Approval, error) {
+	a, err := d.Find(ctx, org, id)
+	if err != nil {
+		return nil, err
+	}
+	if self, err := d.self(ctx, a.Held, by.Credential); err != nil {
+		return nil, err
+	} else if self {
+		return nil, ErrSelf
+	}
+	now := d.Now()
+	if again, err := a.stands(r.Verdict, now); again || err != nil {
+		return a, err
+	}
+	at := now
+	if at.Before(a.Held.DecidedAt) {
+		at = a.Held.DecidedAt
+	}
+	v := a.verdict(r.Verdict, at)
+	v.DecidedBy, v.Comment = by.Kept, d.cfg.Scrub.Text(r.Comment)
+	if r.Verdict == ledger.Approved {
+		v.ApprovedUntil = v.DecidedAt.Add(cmp.Or(r.For, min(d.cfg.TTL, MaxTTL/3)))
+	}
+	stands, err := d.cfg.Ledger.Judge(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	d.settled(ctx, stands)
+	if stands.Verdict != ledger.Approved {
+		a.Details = nil
+	}
+	if a.Verdicts, err = d.cfg.Ledger.Verdicts(ctx, org, id); err != nil {
+		return nil, err
+	}
+	if stands.Verdict != r.Verdict {
+		return a, ErrDecided
+	}
+	if stands.DecidedBy == v.DecidedBy && stands.DecidedAt.Equal(v.DecidedAt) { // it is v
+		d.metrics.judged(r.Verdict)
+	}
+	return a, nil
+}
+
+func (a *Approval) stands(verdict string, now time.Time) (again bool, err error) {
+	status := a.Status(now)
+	switch {
+	case verdict == ledger.Revoked && a.End != nil, verdict != ledger.Revoked && a.First != nil &&
+		a.First.Verdict != ledger.Expired:
+		if a.End != nil && a.End.Verdict == verdict || verdict != ledger.Revoked && a.First.Verdict == verdict {
+			return true, nil
+		}
+		return false, ErrDecided
+	case status == Expired:
+		return false, ErrExpired
+	case verdict == ledger.Revoked && status == Pending:
+		return false, ErrPending
+	case verdict == ledger.Revoked && status != Approved:
+		return false, ErrDecided
+	}
+	return false, nil
+}
+
+// settled does what follows from a verdict that stands. A crash before it loses nothing:
+// lists and sweeps go by the verdicts.
+func (d *Desk) settled(ctx context.Context, v *ledger.Verdict) {
+	if v.Verdict == ledger.Approved {
+		if err := d.docs.MarkApproved(context.WithoutCancel(ctx), v.OrganizationID, v.ApprovalID,
+			v.ApprovedUntil); err != nil {
+			d.cfg.Log.WarnContext(ctx, "an approval stands and is not listed as approved yet", "approval", v.ApprovalID,
+				"error", err)
+		}
+	} else {
+		d.Drop(ctx, v.OrganizationID, v.ApprovalID)
+	}
+	d.tell(name{v.OrganizationID, v.ApprovalID})
+}
+
+// self reports whether a credential is the one that asked for a decision or of its family:
+// the keys with the same first maker. What an operator asked for is for another operator: a
+// key can be one that the operator made, which a key does not say.
+func (d *Desk) self(ctx context.Context, held *storage.Record, credential string) (bool, error) {
+	subject, operator := strings.CutPrefix(credential, ledger.OperatorPrefix)
+	asked, byOperator := strings.CutPrefix(held.Credential, ledger.OperatorPrefix)
+	switch {
+	case byOperator:
+		return !operator || subject == asked || slices.Contains(d.cfg.Scrub.Spellings(subject), asked), nil
+	case operator:
+		return false, nil
+	}
+	if credential == held.Credential {
+		return true, nil
+	}
+	a, err := d.root(ctx, held.OrganizationID, credential)
+	if err != nil {
+		return false, err
+	}
+	b, err := d.root(ctx, held.OrganizationID, held.Credential)
+	return a == b, err
+}
+
+// root returns the first maker of a key. A key that is not there is its own.
+func (d *Desk) root(ctx context.Context, org, key string) (string, error) {
+	for {
+		t, err := d.docs.Token(ctx, key)
+		switch {
+		case errors.Is(err, storage.ErrNotFound), err == nil && (t.OrganizationID != org || t.ParentID == ""):
+			return key, nil
+		case err != nil:
+			return "", err
+		}
+		key = t.ParentID
+	}
+}

@@ -1,0 +1,40 @@
+package approval
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/internal/telemetry"
+	"writ/storage/ledger"
+)
+
+// metrics are what a desk tells of itself. No label names an organization or an agent.
+type metrics struct{ verdicts *prometheus.CounterVec }
+
+// unused labels approvals that expired after they were given.
+const unused = "unused"
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{telemetry.CounterVec("writ_approvals_total",
+		"Approvals by what became of them: approved, rejected, revoked, expired with nobody having decided, unused "+
+			"in the time that they were approved for.",
+		"verdict")}
+	for _, v := range []string{ledger.Approved, ledger.Rejected, ledger.Revoked, ledger.Expired, unused} {
+		m.verdicts.WithLabelValues(v)
+	}
+	if reg != nil {
+		reg.MustRegister(m.verdicts)
+	}
+	return m
+}
+
+func (m *metrics) judged(verdict string) { m.verdicts.WithLabelValues(verdict).Inc() }
+
+// lapsed counts an approval that has expired, unless it was counted with its verdict.
+func (m *metrics) lapsed(v ledger.Verdicts) {
+	switch {
+	case v.First == nil:
+		m.judged(ledger.Expired)
+	case v.First.Verdict == ledger.Approved:
+		m.judged(unused)
+	}
+}

@@ -1,0 +1,155 @@
+package scrub
+
+import (
+	"regexp"
+	"strings"
+
+	"writ/internal/apikey"
+)
+
+// ownRules are the rules that gitleaks lacks.
+func ownRules() []*rule {
+	return []*rule{
+		{kind: KindCard, scan: cards, redacts: true, digits: 13}, // 13 to 19 (ISO/IEC 7812)
+		email(),
+		userinfo(),
+		assignment(),
+		mustRule("telegram-bot-api-token", `(?:^|[^0-9])([0-9]{5,16}:AA[\w-]{32,34})(?:$|[^\w-])`, ":aa"),
+		mustRule("writ-api-key", apikey.Pattern, apikey.Prefix),
+		basic(),
+		mustRule("authorization-header", `(?i)\b(?:bearer|basic)[ +]+([\w.~+/=-]*[0-9][\w.~+/=-]{11,})`, "bearer",
+			"basic"),
+		// gitleaks wants the whole key; half of one is a secret too.
+		mustRule("private-key", `(?i)-----BEGIN[ +A-Z0-9_-]{0,100}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----[\s\S]*`,
+			"-----begin"),
+		// gitleaks wants two parts that begin with {" and no more than three.
+		mustRule("jwt", `(?:\b|_)(ew[o0k][\w-]{16,}\.e[wy][\w-]{17,}\.[\w-]*|eyJ[\w-]{16,}\.[\w-]*(?:\.[\w-]{8,}){3})`,
+			"ewo", "ew0", "ewk", "eyj"),
+		written(),
+		option(),
+	}
+}
+
+func assignment() *rule {
+	r := mustRule(KindAssigned, assigned, followed(nameWords(), "=", "s=")...)
+	r.harmless = unnamed
+	return r
+}
+
+// assigned matches name=value where the name is a credential's and the value is
+// neither a pattern nor a placeholder.
+const assigned = `(?i)` + names + `=([^\s;&,"'=*$<{(\[][^\s;&,"']*)`
+
+// names matches the names of credentials. Each contains one of nameWords.
+const names = `(?:password|passwd|pwd|passphrase|secret|token|(?:api|access|private|secret|account|signing)[_-]?key|` +
+	`sess(?:ion)?_?id|authorization|cookie|credentials?|signature)`
+
+func nameWords() []string {
+	return []string{"password", "passwd", "pwd", "passphrase", "secret", "token", "key", "sessionid", "session_id",
+		"sessid",
+		"sess_id", "authorization", "cookie", "credential", "signature"}
+}
+
+// followed returns each of words with each of ends.
+func followed(words []string, ends ...string) (all []string) {
+	for _, word := range words {
+		for _, end := range ends {
+			all = append(all, word+end)
+		}
+	}
+	return all
+}
+
+// written returns the rule of values that JSON, YAML, headers and source code assign to a
+// credential's name. Prose and conditions also look like that.
+func written() *rule {
+	r := mustRule(KindAssigned, `(?i)`+names+
+		`(?:\\?["']\s*[:=]\s*|:\s+|\s*=\s*\\?["'])\\?["']?(?:(?:bearer|basic)\s+)?([^\s"'\\,;{}\[\]<>*$]{5,})`,
+		nameWords()...)
+	r.contextual, r.redacts, r.harmless = true, true, unnamed
+	return r
+}
+
+// basic returns the rule of the user and password of an Authorization header, of any
+// length. Only their colon distinguishes them from other text in base64.
+func basic() *rule {
+	plain := mustRule("authorization-header", `(?i)\bbasic[ +]+([\w+/-]{4,}={0,2})`, "basic")
+	r := *plain
+	r.scan = func(text string) (spans []span) {
+		for _, sp := range plain.append(nil, text) {
+			if credentials := base64Digits.all(strings.TrimRight(text[sp.start:sp.end],
+				"=")); strings.Contains(credentials, ":") {
+				spans = append(spans, sp)
+			}
+		}
+		return spans
+	}
+	return &r
+}
+
+func option() *rule {
+	r := mustRule(KindAssigned, `(?i)--[a-z_-]*`+names+`[ +]+["']?([^\s"'<>*$-][^\s"']{2,})`, "--")
+	r.redacts, r.harmless = true, unnamed
+	return r
+}
+
+func email() *rule {
+	r := mustRule(KindEmail, `[\p{L}\p{N}_.%+'-]+@(?:[\p{L}\p{N}-]+\.)+\p{L}{2,}`, "@")
+	r.harmless, r.possible, r.redacts = nobodys, hasDomain, true
+	return r
+}
+
+// hasDomain reports whether text has an @ before a label and a dot: that of an
+// image's digest has none.
+func hasDomain(text string) bool {
+	for {
+		_, after, ok := strings.Cut(text, "@")
+		if !ok {
+			return false
+		}
+		end := strings.IndexFunc(after, func(r rune) bool { return !isDashed(r) || r == '_' })
+		if end > 0 && after[end] == '.' {
+			return true
+		}
+		text = after
+	}
+}
+
+// hasColonBeforeAt reports whether text has a colon somewhere before an @.
+func hasColonBeforeAt(text string) bool {
+	colon := strings.IndexByte(text, ':')
+	return colon >= 0 && colon < strings.LastIndexByte(text, '@')
+}
+
+// userinfo returns the rule of user:password@host, also in the spelling of
+// Oracle's connection strings, user/password@host.
+func userinfo() *rule {
+	plain := mustRule(KindUserinfo,
+		`([^\s/@:"'<>()]+:[^\s/@"'<>]+)@|://(:[^\s/@"'<>]+)@|(?i:jdbc:[\w:]*:)(?://)?([^\s/@:]+/[^\s@]+)@`, "@")
+	plain.possible = hasColonBeforeAt
+	r := *plain
+	r.scan = func(text string) []span { return onlyUserinfo(plain.append(nil, text), text) }
+	return &r
+}
+
+// version matches the version in name:tag@version.
+var version = regexp.MustCompile(
+	`^@(?:(?:[~^]|[<>]=?)?v?[0-9]+(?:\.[0-9]+){0,2}(?:\.(?:[xX*]|Final|RELEASE|GA))?(?:[-+][\w.+~-]*)?|sha(?:256|384|512)(?::|%3[Aa])[0-9a-f*?]+|latest)(?:[/\s"'?,;)\]}]|$)|^@refs/(?:heads|tags|pull)/`,
+)
+
+// mailbox matches the schemes of mailboxes, whose @ follows no password.
+var mailbox = regexp.MustCompile(`^(?i:mailto|sips?|xmpp|acct|im):[^:]*$`)
+
+// onlyUserinfo drops the spans that are mailboxes, have a version instead of a host
+// after them, have no password, or were replaced before.
+func onlyUserinfo(spans []span, text string) []span {
+	kept := spans[:0]
+	for _, sp := range spans {
+		if !mailbox.MatchString(text[sp.start:sp.end]) && !version.MatchString(text[sp.end:]) &&
+			!noPassword(text, sp.start, sp.end) &&
+			!strings.HasSuffix(text[:sp.end], redacted(KindUserinfo, "")) {
+			kept = append(kept, sp)
+		}
+	}
+	return kept
+}

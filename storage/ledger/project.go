@@ -1,0 +1,280 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/storage"
+	"writ/storage/receipt"
+)
+
+// project returns the audit projection of e as cfg.Audit has it, with a receipt
+// that lacks nothing but its signature.
+func project(cfg *Config, e *Entry) (*storage.Record, error) {
+	in, t := e.Intent, e.Reservation
+	if err := decided(e); err != nil {
+		return nil, err
+	}
+	resource, err := in.Readings()
+	if err != nil {
+		return nil, fmt.Errorf("projecting the resource: %w", err)
+	}
+	var made texts
+	made.Grow(idLen + 3*receipt.DigestLen)
+	var buf [2048]byte
+	r := &storage.Record{
+		// All decisions of an organization name it by one text, which maps of organizations
+		// tell from others without reading it.
+		OrganizationID: t.quota.key.org,
+		IntentID:       in.IntentID,
+		IntentDigest:   made.digest(appendIntent(buf[:0], in)),
+		DecisionID:     made.id(t.id),
+		PolicyID:       in.PolicyID,
+		PolicyVersion:  e.PolicyVersion,
+		AgentID:        cfg.Scrub.Identity(in.AgentID),
+		ActionType:     cfg.Scrub.Identity(in.ActionType),
+		Resource:       cfg.Scrub.Resource(in.Resource, resource.Projection()),
+		Cost:           in.Cost,
+		Decision:       e.Result.Decision,
+		Reasons:        e.Result.Reasons(),
+		IssuedAt:       toNanoseconds(in.IssuedAt),
+		DecidedAt:      t.at,
+		Credential:     KeptCredential(e.Credential, cfg.Scrub.Identity),
+		Writer:         cfg.Writer,
+		PolicyRevision: e.PolicyRevision,
+		RulesRevision:  e.RulesRevision,
+		AgentRevision:  e.AgentRevision,
+		ApprovalID:     e.ApprovalID,
+		DetailsDigest:  e.DetailsDigest,
+	}
+	if in.SessionID != "" {
+		r.SessionID = cfg.Scrub.Identity(in.SessionID)
+	}
+	projectMetadata(r, cfg, in.Metadata)
+	r.Receipt = receipt.Receipt{
+		Decision:   r.Decision.String(),
+		DecisionID: r.DecisionID,
+		Exp:        t.at.Unix() + int64(cfg.TTL/time.Second),
+		KeyID:      cfg.signer.Load().KeyID(),
+	}
+	r.AuditDigest = made.digest(appendAudit(buf[:0], r))
+	r.Receipt.Digest = made.digest(Payload(r).AppendCanonical(buf[:0]))
+	return r, nil
+}
+
+// texts makes the texts of one record, in one piece of memory.
+type texts struct{ strings.Builder }
+
+func (t *texts) add(text []byte) string {
+	start := t.Len()
+	t.Write(text)
+	return t.String()[start:]
+}
+
+// digest is [receipt.DigestBytes].
+func (t *texts) digest(canonical []byte) string {
+	var buf [receipt.DigestLen]byte
+	return t.add(receipt.AppendDigest(buf[:0], canonical))
+}
+
+const idLen = 36
+
+func (t *texts) id(id uuid.UUID) string {
+	text, _ := id.MarshalText() // never fails
+	return t.add(text)
+}
+
+// KeptCredential returns a credential as it is kept, identity being what
+// [Scrubber.Identity] is. A subject is whatever an issuer chose, often an e-mail
+// address; the id of a key is ours and is kept as it is: its holder finds its own
+// rows by it.
+func KeptCredential(asked string, identity func(string) string) string {
+	subject, ok := strings.CutPrefix(asked, OperatorPrefix)
+	if !ok {
+		return asked
+	}
+	if kept := identity(subject); kept != subject {
+		return OperatorPrefix + kept
+	}
+	return asked
+}
+
+// decided returns nil if e has a decision that a receipt can say.
+func decided(e *Entry) error {
+	d, findings := e.Result.Decision, e.Result.Findings
+	if d < engine.Allow || d > engine.Deny || len(findings) == 0 {
+		return fmt.Errorf("a result with decision %d and %d findings", d, len(findings))
+	}
+	for _, f := range findings {
+		if !utf8.ValidString(f.Reason) {
+			return fmt.Errorf("a reason that is not UTF-8: %q", f.Reason)
+		}
+	}
+	if e.PolicyVersion < 1 || e.PolicyVersion > condition.MaxInteger {
+		return fmt.Errorf("policy version %d is out of range", e.PolicyVersion)
+	}
+	return nil
+}
+
+// projectMetadata sets what r keeps of metadata. Of keys that are the same once
+// they are scrubbed the first in order keeps its value.
+func projectMetadata(r *storage.Record, cfg *Config, metadata map[string]string) {
+	if len(metadata) == 0 {
+		return
+	}
+	r.MetadataKeys = make([]string, 0, len(metadata))
+	for key := range metadata {
+		r.MetadataKeys = append(r.MetadataKeys, key)
+	}
+	slices.Sort(r.MetadataKeys)
+	var values map[string]string
+	if cfg.Audit == Full {
+		r.Metadata, values = make(map[string]string, len(metadata)), cfg.Scrub.Values(metadata)
+	}
+	for i, key := range r.MetadataKeys {
+		kept := cfg.Scrub.Text(key)
+		r.MetadataKeys[i] = kept
+		if _, taken := r.Metadata[kept]; cfg.Audit == Full && !taken {
+			r.Metadata[kept] = values[key]
+		}
+	}
+	slices.Sort(r.MetadataKeys)
+	r.MetadataKeys = slices.Compact(r.MetadataKeys)
+}
+
+// toNanoseconds returns an RFC 3339 time without the digits beyond nanoseconds,
+// which say nothing and could hold a card number.
+func toNanoseconds(issuedAt string) string {
+	whole, fraction, _ := strings.Cut(issuedAt, ".")
+	zone := strings.IndexFunc(fraction, func(r rune) bool { return r < '0' || r > '9' })
+	if zone <= nanosecondDigits {
+		return issuedAt
+	}
+	return whole + "." + fraction[:nanosecondDigits] + fraction[zone:]
+}
+
+const nanosecondDigits = 9
+
+// Payload returns what the digest of r's receipt covers, so that a stored
+// record can be held against its receipt: see [receipt.VerifyPayload].
+func Payload(r *storage.Record) receipt.Payload {
+	return receipt.Payload{
+		OrganizationID: r.OrganizationID,
+		IntentID:       r.IntentID,
+		IntentDigest:   r.IntentDigest,
+		PolicyID:       r.PolicyID,
+		PolicyVersion:  r.PolicyVersion,
+		Decision:       r.Receipt.Decision,
+		DecisionID:     r.DecisionID,
+		Reasons:        r.Reasons,
+		Exp:            r.Receipt.Exp,
+		AuditDigest:    r.AuditDigest,
+		ApprovalID:     r.ApprovalID,
+	}
+}
+
+// AuditDigest returns the digest of r's canonical JSON without what comes later
+// or says the same: audit_digest, receipt and settlement.
+func AuditDigest(r *storage.Record) string {
+	var buf [2048]byte
+	return receipt.DigestBytes(appendAudit(buf[:0], r))
+}
+
+func appendAudit(dst []byte, r *storage.Record) []byte {
+	dst = receipt.AppendString(append(dst, `{"action_type":`...), r.ActionType)
+	dst = receipt.AppendString(append(dst, `,"agent_id":`...), r.AgentID)
+	dst = appendNumber(dst, `,"agent_revision":`, r.AgentRevision)
+	dst = appendOptional(dst, `,"approval_id":`, r.ApprovalID)
+	if r.Cost != nil {
+		dst = appendCost(append(dst, `,"cost":`...), r.Cost)
+	}
+	dst = appendOptional(dst, `,"credential":`, r.Credential)
+	dst = r.DecidedAt.AppendFormat(append(dst, `,"decided_at":"`...), time.RFC3339Nano)
+	dst = receipt.AppendString(append(dst, `","decision":`...), r.Decision.String())
+	dst = receipt.AppendString(append(dst, `,"decision_id":`...), r.DecisionID)
+	dst = appendOptional(dst, `,"details_digest":`, r.DetailsDigest)
+	dst = receipt.AppendString(append(dst, `,"intent_digest":`...), r.IntentDigest)
+	dst = receipt.AppendString(append(dst, `,"intent_id":`...), r.IntentID)
+	dst = receipt.AppendString(append(dst, `,"issued_at":`...), r.IssuedAt)
+	if r.Metadata != nil {
+		dst = receipt.AppendMap(append(dst, `,"metadata":`...), r.Metadata)
+	}
+	if r.MetadataKeys != nil {
+		dst = receipt.AppendStrings(append(dst, `,"metadata_keys":`...), r.MetadataKeys)
+	}
+	dst = receipt.AppendString(append(dst, `,"organization_id":`...), r.OrganizationID)
+	dst = receipt.AppendString(append(dst, `,"policy_id":`...), r.PolicyID)
+	dst = appendNumber(dst, `,"policy_revision":`, r.PolicyRevision)
+	dst = receipt.AppendInt(append(dst, `,"policy_version":`...), r.PolicyVersion)
+	dst = receipt.AppendStrings(append(dst, `,"reasons":`...), r.Reasons)
+	dst = receipt.AppendString(append(dst, `,"resource":`...), r.Resource)
+	dst = appendNumber(dst, `,"rules_revision":`, r.RulesRevision)
+	dst = appendOptional(dst, `,"session_id":`, r.SessionID)
+	dst = appendOptional(dst, `,"writer":`, r.Writer)
+	return append(dst, '}')
+}
+
+// appendOptional appends a member that is absent where it is empty.
+func appendOptional(dst []byte, name, s string) []byte {
+	if s == "" {
+		return dst
+	}
+	return receipt.AppendString(append(dst, name...), s)
+}
+
+func appendNumber(dst []byte, name string, n int64) []byte {
+	if n == 0 {
+		return dst
+	}
+	return receipt.AppendInt(append(dst, name...), n)
+}
+
+func appendCost(dst []byte, c *engine.Cost) []byte {
+	dst = receipt.AppendInt(append(dst, `{"amount_minor":`...), c.AmountMinor)
+	return append(receipt.AppendString(append(dst, `,"currency":`...), c.Currency), '}')
+}
+
+// IntentDigest returns the digest of in's canonical form, which tells whether
+// two intents of the same id are the same: see the package documentation.
+func IntentDigest(in *engine.Intent) string {
+	var buf [1024]byte
+	return receipt.DigestBytes(appendIntent(buf[:0], in))
+}
+
+// intentMembers are the members of an intent, in the order of the canonical form.
+var intentMembers = func() []condition.Member {
+	all := append(slices.Clone(condition.Members), condition.Member{ID: condition.Cost, Name: "cost"},
+		condition.Member{ID: condition.Metadata, Name: "metadata"})
+	slices.SortFunc(all, func(a, b condition.Member) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}()
+
+func appendIntent(dst []byte, in *engine.Intent) []byte {
+	separator := byte('{')
+	for i := range intentMembers {
+		m := &intentMembers[i]
+		if m.ID == condition.Cost && in.Cost == nil || m.ID == condition.Metadata && in.Metadata == nil ||
+			m.Optional && *in.Text(m.ID) == "" {
+			continue
+		}
+		dst = append(append(append(dst, separator, '"'), m.Name...), `":`...)
+		switch m.ID {
+		case condition.Cost:
+			dst = appendCost(dst, in.Cost)
+		case condition.Metadata:
+			dst = receipt.AppendMap(dst, in.Metadata)
+		default:
+			dst = receipt.AppendString(dst, *in.Text(m.ID))
+		}
+		separator = ','
+	}
+	// It sorts behind every member of an intent.
+	return append(appendOptional(dst, `,"session_id":`, in.SessionID), '}')
+}

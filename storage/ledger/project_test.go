@@ -1,0 +1,211 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/storage"
+	"writ/storage/receipt"
+)
+
+func TestDecision_Audit_MinimalStoresKeysAndNothingElseOfTheRequest(t *testing.T) {
+	store := newFake()
+	l := open(t, store)
+	in := intent(1)
+	got := mustDecide(t, l, "acme", in).Record
+	want := &storage.Record{
+		OrganizationID: "acme",
+		IntentID:       in.IntentID,
+		IntentDigest:   IntentDigest(in),
+		DecisionID:     got.DecisionID,
+		PolicyID:       in.PolicyID,
+		PolicyVersion:  3,
+		AgentID:        "team-a/deployer",
+		ActionType:     "deploy",
+		Resource:       "https://example.com/prod",
+		Cost:           &engine.Cost{AmountMinor: 1250, Currency: "EUR"},
+		MetadataKeys:   []string{"env", "ticket"},
+		Decision:       engine.Allow,
+		Reasons:        []string{"policy.test: the test decided so"},
+		Receipt:        got.Receipt,
+		IssuedAt:       in.IssuedAt,
+		DecidedAt:      noon,
+		Credential:     "operator:alice",
+		AuditDigest:    AuditDigest(got),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the minimal projection (-want +got):\n%s", diff)
+	}
+	for _, secret := range []string{"OPS-7", "password", "token", "secret", "fragment"} {
+		if strings.Contains(store.order[0].bytes, secret) {
+			t.Errorf("the stored record has %q in it: %s", secret, store.order[0].bytes)
+		}
+	}
+}
+
+func TestDecision_Audit_FullStoresScrubbedValues(t *testing.T) {
+	store := newFake()
+	l := open(t, store, func(c *Config) { c.Audit = Full })
+	got := mustDecide(t, l, "acme", intent(1)).Record
+	want := map[string]string{"env": "prod", "ticket": "[scrubbed]"}
+	if diff := cmp.Diff(want, got.Metadata); diff != "" {
+		t.Errorf("metadata in mode full (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"env", "ticket"}, got.MetadataKeys); diff != "" {
+		t.Errorf("metadata keys in mode full (-want +got):\n%s", diff)
+	}
+	if strings.Contains(store.order[0].bytes, "OPS-7") {
+		t.Errorf("the stored record has a raw value: %s", store.order[0].bytes)
+	}
+	bare := intent(2)
+	bare.Metadata = nil
+	if got := mustDecide(t, l, "acme", bare).Record; got.Metadata != nil || got.MetadataKeys != nil {
+		t.Errorf("metadata of none = %v, %v", got.Metadata, got.MetadataKeys)
+	}
+}
+
+func TestDecision_Audit_EitherModeScrubsAllItKeeps(t *testing.T) {
+	for _, mode := range []Mode{Minimal, Full} {
+		store := newFake()
+		l := open(t, store, func(c *Config) { c.Audit = mode })
+		in := intent(1)
+		in.AgentID, in.ActionType, in.Resource = "bot-hunter1", "deploy.hunter2", "prod/hunter3"
+		in.Metadata = map[string]string{"hunter4": "a", "hunter5": "b", "env": "hunter6", "zone": "eu"}
+		asked := entry(in, engine.Allow)
+		asked.Credential = "operator:hunter7"
+		got, err := decide(t.Context(), l, "acme", asked)
+		must(t, err)
+		r := got.Record
+		kept := []string{r.AgentID, r.ActionType, r.Resource, r.Credential, strings.Join(r.MetadataKeys, " ")}
+		want := []string{"[tagged]", "[tagged]", "[scrubbed]", "operator:[tagged]", "[scrubbed] env zone"}
+		if diff := cmp.Diff(want, kept); diff != "" {
+			t.Errorf("%s keeps (-want +got):\n%s", mode, diff)
+		}
+		if mode == Full {
+			want := map[string]string{"[scrubbed]": "a", "env": "[scrubbed]", "zone": "eu"}
+			if diff := cmp.Diff(want, r.Metadata); diff != "" {
+				t.Errorf("metadata in mode full (-want +got):\n%s", diff)
+			}
+		}
+		if strings.Contains(store.order[0].bytes, "hunter") {
+			t.Errorf("%s stores a secret: %s", mode, store.order[0].bytes)
+		}
+		if r.IntentDigest != IntentDigest(in) {
+			t.Errorf("%s: the digest is not of the intent as it was sent", mode)
+		}
+		if again := mustDecide(t, l, "acme", in); !again.Replayed || cmp.Diff(r, again.Record) != "" {
+			t.Errorf("%s: the same intent again = %+v, want the first record", mode, again)
+		}
+	}
+}
+
+func TestDecision_Audit_TimesKeepNoMoreThanNanoseconds(t *testing.T) {
+	for issuedAt, want := range map[string]string{
+		"2026-11-21T10:00:00Z":                       "2026-11-21T10:00:00Z",
+		"2026-11-21T10:00:00.123456789+01:00":        "2026-11-21T10:00:00.123456789+01:00",
+		"2026-11-21T10:00:00.4111111111111111Z":      "2026-11-21T10:00:00.411111111Z",
+		"2026-11-21T10:00:00.4111111111111111-05:30": "2026-11-21T10:00:00.411111111-05:30",
+	} {
+		store := newFake()
+		in := intent(1)
+		in.IssuedAt = issuedAt
+		r := mustDecide(t, open(t, store), "acme", in).Record
+		if r.IssuedAt != want || r.IntentDigest != IntentDigest(in) {
+			t.Errorf("%s is stored as %s with digest %s, want %s and the digest of the intent", issuedAt, r.IssuedAt, r.IntentDigest, want)
+		}
+	}
+}
+
+func TestConfig_RefusesWhatIsUnsafe(t *testing.T) {
+	tests := map[string]struct {
+		change func(*Config)
+		want   string // in the error; empty: fine
+	}{
+		"defaults":                     {func(*Config) {}, ""},
+		"full":                         {func(c *Config) { c.Audit = Full }, ""},
+		"no scrubber":                  {func(c *Config) { c.Scrub = nil }, "no scrubber"},
+		"unknown mode":                 {func(c *Config) { c.Audit = "all" }, `audit mode "all"`},
+		"no store":                     {func(c *Config) { c.Store = nil }, "no store"},
+		"no signer":                    {func(c *Config) { c.Signer = nil }, "no signer"},
+		"negative lifetime":            {func(c *Config) { c.TTL = -time.Second }, "receipt lifetime -1s"},
+		"lifetime below a second":      {func(c *Config) { c.TTL = time.Millisecond }, "receipt lifetime 1ms"},
+		"lifetime not in full seconds": {func(c *Config) { c.TTL = 1500 * time.Millisecond }, "receipt lifetime 1.5s"},
+		"negative queue":               {func(c *Config) { c.QueueLimit = -1 }, "queue limit -1"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{Store: newFake(), Signer: testSigner(1), Scrub: marking{}}
+			test.change(&cfg)
+			l, err := Open(t.Context(), cfg)
+			if test.want == "" {
+				if err != nil {
+					t.Fatalf("Open = %v, want nil", err)
+				}
+				if err := l.Close(t.Context()); err != nil {
+					t.Errorf("Close = %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Open = %v, want an error with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestIntentDigest_IsOfTheCanonicalJSON(t *testing.T) {
+	tests := map[string]*engine.Intent{
+		"full":           intent(1),
+		"no cost":        {IntentID: "i", PolicyID: "p", AgentID: "a", ActionType: "t", Resource: "r", IssuedAt: "x"},
+		"empty metadata": {Metadata: map[string]string{}},
+		"metadata beyond the basic plane": {
+			Metadata: map[string]string{"\U0001F600": "a", "\uFB33": "b", "a\"b": "c\n", "": "\u2028"}},
+		"many keys": {Metadata: many(100)},
+		"limits":    {Cost: &engine.Cost{AmountMinor: condition.MaxInteger, Currency: "EUR"}},
+	}
+	for name, in := range tests {
+		t.Run(name, func(t *testing.T) {
+			sent, err := json.Marshal(in)
+			must(t, err)
+			canonical := jsontext.Value(sent)
+			must(t, canonical.Canonicalize())
+			if got, want := string(appendIntent(nil, in)), string(canonical); got != want {
+				t.Errorf("the canonical intent\n got %s\nwant %s", got, want)
+			}
+			if got, want := IntentDigest(in), receipt.DigestBytes(canonical); got != want {
+				t.Errorf("IntentDigest = %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+func many(n int) map[string]string {
+	m := make(map[string]string)
+	for i := range n {
+		m[fmt.Sprint("key", i)] = strings.Repeat("v", 100)
+	}
+	return m
+}
+
+func TestIntentDigest_ExampleOfTheDocumentation(t *testing.T) {
+	in := &engine.Intent{
+		IntentID: "7d9f1c1e-3b5a-4f5e-8a67-0d6f0a4b2c11", PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
+		AgentID: "ci", ActionType: "deploy", Resource: "prod/web", IssuedAt: "2026-11-21T10:00:00Z",
+	}
+	doc, err := os.ReadFile("doc.go")
+	must(t, err)
+	for _, want := range []string{string(appendIntent(nil, in)), IntentDigest(in)} {
+		if !strings.Contains(string(doc), want) {
+			t.Errorf("the package documentation lacks %s", want)
+		}
+	}
+}

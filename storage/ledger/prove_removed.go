@@ -1,0 +1,251 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/storage"
+	"writ/storage/receipt"
+)
+
+// entriesAndTombstones proves the entries and the tombstones, which no row leads to.
+func (p *prover) entriesAndTombstones(ctx context.Context, h History) error {
+	p.gone.trees = make(map[headName]*partialTree)
+	announced := make(map[string]*removals)
+	if err := h.EachEntry(ctx, func(e *storage.Entry) error {
+		return p.entry(e, announced)
+	}); err != nil {
+		return err
+	}
+	for _, a := range announced {
+		slices.SortFunc(a.all, func(x, y Removal) int { return x.Before.Compare(y.Before) })
+		a.found = make([]storage.Expired, len(a.all))
+	}
+	if err := h.EachTombstone(ctx, "", func(t *storage.Tombstone) error {
+		if err := p.tombstone(t, announced[t.OrganizationID]); err != nil {
+			return &storage.BreakError{OrganizationID: t.OrganizationID, DecisionID: t.DecisionID, Err: err}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, org := range slices.Sorted(maps.Keys(announced)) {
+		if err := announced[org].check(); err != nil {
+			return &storage.BreakError{OrganizationID: org, Err: err}
+		}
+	}
+	return p.placeEarlier()
+}
+
+// entry proves e, and keeps what it announces.
+func (p *prover) entry(e *storage.Entry, announced map[string]*removals) error {
+	_, err := p.leaf(e.Inclusion, receipt.EntryLeaf(e.Body))
+	if err == nil {
+		err = p.body(e, announced)
+	}
+	if err != nil {
+		return &storage.BreakError{OrganizationID: e.OrganizationID, Err: fmt.Errorf("%s %q: %w", e.Kind, e.Key, err)}
+	}
+	return nil
+}
+
+func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
+	switch e.Kind {
+	case storage.ChangeEntry:
+		c, err := ParseChange(e)
+		if p.changes++; err == nil && !p.cfg.Partial {
+			p.documents.changed(c)
+		}
+		return err
+	case storage.RetentionEntry:
+		r, err := parseBody(e, Removal.entry)
+		if err != nil {
+			return err
+		}
+		a := announced[e.OrganizationID]
+		if a == nil {
+			a = new(removals)
+			announced[e.OrganizationID] = a
+		}
+		a.all = append(a.all, r)
+		p.removals++
+		return nil
+	case storage.VerdictEntry:
+		return p.verdict(e)
+	case storage.ImportEntry:
+		return p.imports.entry(e)
+	case storage.AbandonEntry: // nothing is left of what it announces
+		_, err := parseBody(e, Abandonment.entry)
+		return err
+	}
+	return errors.New("no such entry is known")
+}
+
+// removals are the announced removals of an organization, in order of Before, and how many
+// tombstones each is the first to cover.
+type removals struct {
+	all   []Removal
+	found []storage.Expired
+}
+
+// cover counts the tombstone of a decision, which has one leaf or, with a settlement, two.
+func (a *removals) cover(id uuid.UUID, leaves int) error {
+	if leaves < 1 || leaves > 2 {
+		return fmt.Errorf("%d leaves are left of it, and a decision has one and its settlement another", leaves)
+	}
+	if a != nil {
+		i, _ := slices.BinarySearchFunc(a.all, timeOf(id), func(r Removal, at time.Time) int {
+			if at.Before(r.Before.Add(-storage.MaxSkew)) {
+				return 1
+			}
+			return -1
+		})
+		if i < len(a.all) {
+			a.found[i].Records++
+			a.found[i].Settled += leaves - 1
+			return nil
+		}
+	}
+	return errors.New("it was removed, and no retention entry covers it")
+}
+
+// check compares the numbers of tombstones with those that were announced. A tombstone
+// that a removal covers is covered by every later one, too.
+func (a *removals) check() error {
+	var found, announced, settled, announcedSettled int64
+	for i := len(a.all) - 1; i >= 0; i-- {
+		found, announced = found+int64(a.found[i].Records), announced+a.all[i].Count
+		settled, announcedSettled = settled+int64(a.found[i].Settled), announcedSettled+a.all[i].Settled
+		if found > announced {
+			return fmt.Errorf("%d rows were removed that only retention entries for %d cover", found, announced)
+		}
+		if settled > announcedSettled {
+			return fmt.Errorf("%d settlements were removed that only retention entries for %d cover", settled,
+				announcedSettled)
+		}
+	}
+	return nil
+}
+
+// tombstone proves a tombstone, except for its place, which [prover.place] checks.
+func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
+	id, err := uuid.Parse(t.DecisionID)
+	if err != nil {
+		return fmt.Errorf("its id: %w", err)
+	}
+	if t.Imported {
+		return p.imports.tombstone(t, id)
+	}
+	if err := announced.cover(id, len(t.Leaves)); err != nil {
+		return err
+	}
+	p.verdicts.removed(t.OrganizationID, t.DecisionID)
+	if len(t.Leaves) > 0 && t.ApprovalID == "" && p.chains[t.Leaves[0].Chain] != nil {
+		p.found.removed(t.OrganizationID, id)
+	}
+	for i, l := range t.Leaves {
+		if p.chains[l.Chain] == nil {
+			p.imports.add(t.OrganizationID, foreign{id: id, leaf: l.Hash, settlement: i > 0},
+				fmt.Errorf("its tombstone is %w", p.listed(l.Chain, l.Seq)))
+			continue
+		}
+		if err := p.listed(l.Chain, l.Seq); err != nil {
+			return fmt.Errorf("its tombstone is %w", err)
+		}
+		c := p.chains[l.Chain]
+		if err := p.count(c, l.Seq); err != nil {
+			return err
+		}
+		at := headName{l.Chain, l.Seq}
+		if p.gone.trees[at] == nil {
+			h := &c.heads[l.Seq-1]
+			p.gone.trees[at] = &partialTree{root: h.root, left: int(h.size), leaves: make([][32]byte, h.size),
+				there: make([]bool, h.size)}
+		}
+		if err := p.place(l); err != nil {
+			return err
+		}
+	}
+	if p.gone.n++; t.DecisionID > p.gone.newest {
+		p.gone.newest = t.DecisionID
+	}
+	return nil
+}
+
+// partialTrees are the trees of heads that sign a removed row. A tombstone has no inclusion
+// proof: its place is proved when all leaves of its head are known.
+type partialTrees struct {
+	n      int // tombstones
+	newest string
+	trees  map[headName]*partialTree // not changed once rows are read
+	// earlier has the leaves of entries, which are read before the trees are known.
+	earlier []receipt.Leaf
+	known   bool // the trees are
+}
+
+type headName struct {
+	chain [16]byte
+	seq   uint64
+}
+
+// wants reports whether leaves under a head must be placed, or may have to be.
+func (g *partialTrees) wants(chain [16]byte, seq uint64) bool {
+	return !g.known || g.trees[headName{chain, seq}] != nil
+}
+
+// partialTree is the tree of a head, of which some leaves are not known yet.
+type partialTree struct {
+	root [32]byte
+
+	mu     sync.Mutex
+	left   int
+	leaves [][32]byte
+	there  []bool
+}
+
+// place puts a leaf into the tree of its head, if that has a tombstone, and verifies the
+// root with the last leaf.
+func (p *prover) place(l receipt.Leaf) error {
+	g := &p.gone
+	t := g.trees[headName{l.Chain, l.Seq}]
+	if t == nil {
+		if !g.known {
+			g.earlier = append(g.earlier, l)
+		}
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if uint64(l.Index) >= uint64(len(t.there)) || t.there[l.Index] {
+		return fmt.Errorf("%s has no room for it at leaf %d", p.name(p.chains[l.Chain], l.Seq), l.Index)
+	}
+	t.leaves[l.Index], t.there[l.Index] = l.Hash, true
+	if t.left--; t.left > 0 {
+		return nil
+	}
+	if receipt.Root(t.leaves) != t.root {
+		return fmt.Errorf("%s does not sign all of its leaves", p.name(p.chains[l.Chain], l.Seq))
+	}
+	t.leaves = nil
+	return nil
+}
+
+// placeEarlier places the leaves of entries when the trees are known.
+func (p *prover) placeEarlier() error {
+	g := &p.gone
+	g.known = true
+	for _, l := range g.earlier {
+		if err := p.place(l); err != nil {
+			return p.brokenHead(p.chains[l.Chain], l.Seq, err)
+		}
+	}
+	g.earlier = nil
+	return nil
+}

@@ -1,0 +1,132 @@
+package ledger
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/storage"
+	"writ/storage/receipt"
+)
+
+// VerifyRow returns nil if r is the row of the decision that its receipt is of.
+// A row without an audit digest, from before there was one, is verified as far as
+// [Payload] shows it. Whether the receipt is genuine is for [receipt.Verify].
+func VerifyRow(r *storage.Record) error {
+	if r.Receipt.Decision != r.Decision.String() {
+		return fmt.Errorf("its row says %s and its receipt %.32q", r.Decision, r.Receipt.Decision)
+	}
+	if r.AuditDigest != "" && r.AuditDigest != AuditDigest(r) {
+		return errors.New("its row is not the one of its audit digest")
+	}
+	return receipt.VerifyPayload(r.Receipt, Payload(r))
+}
+
+// VerifySettlement returns nil if r has no settlement, or one that keys have signed.
+func VerifySettlement(r *storage.Record, keys receipt.Keys) error {
+	if r.Settlement == nil {
+		return nil
+	}
+	if err := fits(r); err != nil {
+		return err
+	}
+	e := r.SettlementEntry()
+	if err := e.Verify(receipt.EntryLeaf(e.Body), keys); err != nil {
+		return fmt.Errorf("its settlement: %w", err)
+	}
+	return nil
+}
+
+// fits returns why r's settlement can't be one of its decision.
+func fits(r *storage.Record) error {
+	s := r.Settlement
+	switch {
+	case !storage.IsOutcome(s.Outcome):
+		return fmt.Errorf("its settlement has the outcome %.32q", s.Outcome)
+	case s.AmountMinor != nil && (*s.AmountMinor < 0 || *s.AmountMinor > condition.MaxInteger):
+		return fmt.Errorf("its settlement has the amount %d", *s.AmountMinor)
+	case s.RecordedAt.Before(r.DecidedAt.Add(-storage.MaxSkew)):
+		return fmt.Errorf("it was settled at %s, before it was decided at %s", s.RecordedAt.Format(time.RFC3339),
+			r.DecidedAt.Format(time.RFC3339))
+	case s.Receipt == nil:
+		return errors.New("its settlement has no receipt")
+	case s.Unapproved != (s.Outcome == storage.Executed && r.Decision != engine.Allow):
+		return fmt.Errorf("its settlement is marked unapproved: %t, and its decision is %s", s.Unapproved, r.Decision)
+	}
+	return nil
+}
+
+// row proves r and adds it to what was read.
+func (p *prover) row(r *storage.Record, of *read) error {
+	id, err := p.placed(r)
+	if err == nil {
+		err = p.proveRow(r)
+	}
+	if err != nil {
+		return &storage.BreakError{OrganizationID: r.OrganizationID, DecisionID: r.DecisionID, Err: err}
+	}
+	of.n++
+	of.Add(id, r)
+	if r.Metered() && p.own(r) {
+		of.months[storage.MonthOf(r.DecidedAt)]++
+	}
+	if n := int(p.rows.Add(1)); n%progressEvery == 0 {
+		p.cfg.Progress("rows", n, p.leaves)
+	}
+	return nil
+}
+
+// placed returns r's id, or why no store has put r where it is.
+func (p *prover) placed(r *storage.Record) (uuid.UUID, error) {
+	id, err := uuid.Parse(r.DecisionID)
+	switch {
+	case err != nil:
+		return id, fmt.Errorf("its id: %w", err)
+	case r.Decision < engine.Allow || r.Decision > engine.Deny:
+		return id, errors.New("its row has no decision")
+	case id.Version() != 7 || r.DecidedAt.Sub(storage.IDTime(id)).Abs() > storage.MaxSkew:
+		return id, fmt.Errorf("its id is not of the time at which it was decided, %s", r.DecidedAt)
+	}
+	return id, nil
+}
+
+const progressEvery = 1024
+
+// own reports whether a whole history has the chain that r is under. The verdicts of
+// other rows are elsewhere.
+func (p *prover) own(r *storage.Record) bool {
+	chain, err := r.Receipt.Inclusion().Chain()
+	return err == nil && !p.cfg.Partial && p.chains[chain] != nil
+}
+
+func (p *prover) proveRow(r *storage.Record) error {
+	if err := cmp.Or(VerifyRow(r), p.verdicts.row(r, p.own(r))); err != nil {
+		return err
+	}
+	if r.AuditDigest == "" {
+		p.older.Add(1)
+	}
+	c, err := p.rowLeaf(r, r.Receipt.Inclusion(), r.Receipt.LeafHash(), false)
+	if err != nil && r.Writer != "" {
+		return fmt.Errorf("%w (writer %q decided it)", err, r.Writer)
+	}
+	if err == nil && c == nil && p.cfg.Partial {
+		p.unlisted.Add(1)
+	}
+	if err != nil || r.Settlement == nil {
+		return err
+	}
+	p.settled.Add(1)
+	if err := fits(r); err != nil {
+		return err
+	}
+	if _, err := p.rowLeaf(r, *r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body), true); err != nil {
+		return fmt.Errorf("its settlement: %w", err)
+	}
+	return nil
+}

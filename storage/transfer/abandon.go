@@ -1,0 +1,276 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"writ/engine"
+	"writ/storage"
+	"writ/storage/ledger"
+)
+
+// ErrNoImport means that no import of the organization is unfinished.
+var ErrNoImport = errors.New("no import of the organization is unfinished")
+
+// Abandoned is what Abandon has done.
+type Abandoned struct {
+	// Signed is the entry that announced which rows were removed.
+	Signed ledger.Abandonment
+	// Documents is how many were removed.
+	Documents int
+	// Kept are those that somebody else has changed since they were imported, or made.
+	// They stay.
+	Kept []KeptDocument
+}
+
+// KeptDocument is one that an abandoned import leaves.
+type KeptDocument struct{ Kind, ID, Actor string }
+
+// Abandon takes back an import that is not finished, in the order opposite to that in
+// which it was made: keys first, so that nobody is let in, then policies, so that nothing
+// is decided. What somebody else has made or changed meanwhile stays, decisions of the
+// store itself, too. The removal of each document is a signed change, and that of rows is
+// announced by one signed entry. Interrupted, it is said again, or the import is. Its
+// error is ErrNoImport, storage.ErrConflict where the store has signed a settlement of
+// an imported row, or what kept it from reading or storing.
+func Abandon(ctx context.Context, t Target, org string) (done Abandoned, err error) {
+	a := abandoning{ctx: storage.WithActor(ctx, Actor), Target: t, org: org, done: &done}
+	if a.Progress == nil {
+		a.Progress = func(string, int, int) {}
+	}
+	for _, f := range []func() error{a.find, a.makers, a.documents, a.rows, a.details, a.end} {
+		if err := f(); err != nil {
+			return done, err
+		}
+	}
+	return done, t.Store.Barrier(ctx)
+}
+
+type abandoning struct {
+	Target
+	ctx   context.Context
+	org   string
+	found *storage.Import
+	makes map[string]string // who made the last change of a document, by kind and name
+	done  *Abandoned
+}
+
+// find finds the import, which must not be signed, and whose rows can be removed.
+func (a *abandoning) find() error {
+	err := a.Store.View(a.ctx, func(r storage.Reader) (err error) {
+		a.found, err = storage.Imports.Get(r, a.org, "")
+		return err
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		return ErrNoImport
+	}
+	if err != nil {
+		return err
+	}
+	signed, _, err := a.Store.Entries(a.ctx, a.org, storage.ImportEntry, storage.Page{Limit: 1})
+	if err == nil && len(signed) > 0 {
+		err = fmt.Errorf("%w: all of it is stored and signed, run the import again to end it", ErrNoImport)
+	}
+	if err != nil {
+		return err
+	}
+	n, err := a.Store.CountImported(a.ctx, a.org)
+	if err == nil {
+		err = n.Removable()
+	}
+	return err
+}
+
+// makers reads who has made the last change of each document, all of which are signed.
+func (a *abandoning) makers() error {
+	if err := a.Ledger.SignChanges(a.ctx, a.Store); err != nil {
+		return err
+	}
+	a.makes = make(map[string]string)
+	for p := (storage.Page{Limit: 256}); ; {
+		entries, next, err := a.Store.Entries(a.ctx, a.org, storage.ChangeEntry, p)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			c, err := ledger.ParseChange(e)
+			if err != nil {
+				return err
+			}
+			if _, newer := a.makes[c.Kind+"/"+c.ID]; !newer {
+				a.makes[c.Kind+"/"+c.ID] = c.Actor
+			}
+		}
+		if p.After = next; next == "" {
+			return nil
+		}
+	}
+}
+
+// documents removes those of the import. A policy goes with all of its versions.
+func (a *abandoning) documents() error {
+	for _, c := range slices.Backward(carried) {
+		if c.Kind == storage.CountsKind || c.Kind == storage.DetailsKind {
+			continue
+		}
+		if err := a.collection(c, func(name string) (keep bool, err error) {
+			actor, changed := a.makes[c.Name+"/"+name]
+			if keep = changed && actor != Actor; keep {
+				a.done.Kept = append(a.done.Kept, KeptDocument{c.Name, name, actor})
+			}
+			return keep, nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// details removes those of decisions whose rows are not there any more.
+func (a *abandoning) details() error {
+	return a.collection(&storage.AllDetails.Collection, func(decision string) (keep bool, err error) {
+		_, err = a.Store.Record(a.ctx, a.org, decision)
+		if errors.Is(err, storage.ErrNotFound) {
+			return false, nil
+		}
+		return true, err
+	})
+}
+
+// collection removes the documents of a collection, but for those of names to keep.
+func (a *abandoning) collection(c *storage.Collection, keep func(name string) (bool, error)) error {
+	var all []storage.Document
+	if err := a.Store.View(a.ctx, func(r storage.Reader) error {
+		return eachOf(r, a.org, c, func(d storage.Document) error {
+			d.Value = slices.Clone(d.Value)
+			all = append(all, d)
+			return nil
+		})
+	}); err != nil {
+		return err
+	}
+	for len(all) > 0 {
+		name, n, err := together(c, all)
+		if err != nil {
+			return err
+		}
+		same := all[:n]
+		all = all[n:]
+		kept, err := keep(name)
+		if err != nil {
+			return err
+		}
+		if kept {
+			continue
+		}
+		if _, err := a.Store.Update(a.ctx, a.org, func(tx storage.Tx) error { return a.delete(tx, same) }); err != nil {
+			return err
+		}
+		a.done.Documents += n
+	}
+	return nil
+}
+
+// together returns how many of the documents are removed at once: those of the first
+// one's name.
+func together(c *storage.Collection, all []storage.Document) (first string, n int, err error) {
+	for n := range all {
+		_, name, _, err := c.Describe(all[n])
+		switch {
+		case err != nil:
+			return "", 0, err
+		case n == 0:
+			first = name
+		case name != first:
+			return first, n, nil
+		}
+	}
+	return first, len(all), nil
+}
+
+// delete deletes documents of one name, and counts them no more.
+func (a *abandoning) delete(tx storage.Tx, same []storage.Document) error {
+	var gone storage.Counts
+	policy := ""
+	for _, d := range same {
+		there, err := tx.Get(d.Kind, d.Org, d.ID)
+		if err == nil && there.Revision != d.Revision {
+			err = fmt.Errorf("%w: the %s %q was changed meanwhile: say it again", storage.ErrConflict,
+				storage.CollectionOf(d.Kind).Name, d.ID)
+		}
+		if err == nil {
+			err = tx.Delete(d.Kind, d.Org, d.ID)
+		}
+		if err == nil {
+			policy, err = count(&gone, d, true, policy)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if gone == (storage.Counts{}) {
+		return nil
+	}
+	counts, err := storage.AllCounts.Get(tx, a.org, "")
+	if err != nil {
+		return err
+	}
+	counts.Policies -= gone.Policies
+	counts.VersionBytes -= gone.VersionBytes
+	counts.Rules -= gone.Rules
+	counts.Agents -= gone.Agents
+	counts.Disabled -= gone.Disabled
+	if *counts == (storage.Counts{}) {
+		return tx.Delete(storage.CountsKind, a.org, "")
+	}
+	_, err = storage.AllCounts.Put(tx, a.org, counts)
+	return err
+}
+
+// rows announces which rows are removed, and removes them.
+func (a *abandoning) rows() error {
+	n, err := a.Store.CountImported(a.ctx, a.org)
+	if err != nil {
+		return err
+	}
+	a.done.Signed, err = a.Ledger.SignAbandonment(a.ctx, ledger.Abandonment{
+		ExportID: a.found.ID, OrganizationID: a.org, Rows: int64(n.Rows), Removed: int64(n.Removed),
+	})
+	for removed := 0; err == nil; {
+		var some int
+		some, err = a.Store.RemoveImported(a.ctx, a.org, runRows)
+		removed += some
+		a.Progress("removed", removed, n.All())
+		if some < runRows {
+			break
+		}
+	}
+	return err
+}
+
+// end takes away what said that the import was not finished.
+func (a *abandoning) end() error {
+	i := importer{Target: a.Target, ctx: a.ctx, org: a.org}
+	return i.end()
+}
+
+// abandoned reports whether an import of org was abandoned before.
+func abandoned(ctx context.Context, s storage.Store, org string) (bool, error) {
+	entries, _, err := s.Entries(ctx, org, storage.AbandonEntry, storage.Page{Limit: 1})
+	return len(entries) > 0, err
+}
+
+// left reports whether d may be there when an import begins: what an abandoned one has
+// left in force.
+func left(d storage.Document) (bool, error) {
+	switch d.Kind {
+	case storage.CountsKind:
+		return true, nil
+	case storage.AgentKind:
+		agent, err := storage.Agents.Parse(d)
+		return err == nil && agent.Status == engine.AgentDisabled, err
+	}
+	return false, nil
+}

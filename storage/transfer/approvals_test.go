@@ -1,0 +1,192 @@
+package transfer_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/decision"
+	"writ/decision/approval"
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/registry"
+	"writ/storage/transfer"
+)
+
+const heldPolicy = "0c0ffee0-0000-4000-8000-0000000000d5"
+
+// approving decides as a server does: whatever it is asked is held.
+type approving struct {
+	*testing.T
+	*approval.Desk
+	pipeline *decision.Pipeline
+}
+
+// Spellings makes plain a scrubber of package approval.
+func (plain) Spellings(identity string) []string { return []string{identity} }
+
+func (p place) approving(t *testing.T, at time.Time, f func(a approving, s storage.Store)) {
+	t.Helper()
+	p.with(t, at, func(s storage.Store, l *ledger.Ledger) {
+		desk, err := approval.New(approval.Config{Ledger: l, Store: s, Scrub: plain{}, TTL: 24 * time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pipeline := decision.New(decision.Config{
+			Sets: engine.NewSets(registry.New(s), engine.Options{}, 1<<20), Ledger: l, History: s, Approvals: desk, Plans: []string{"free"},
+			Scrub: plain{}.Text, Now: func() time.Time { return at }, Metrics: prometheus.NewRegistry(),
+			Plan: func(context.Context, condition.Turn, string) (engine.Plan, error) {
+				return engine.Plan{Name: "free", Evaluations: 1e6}, nil
+			},
+		})
+		f(approving{t, desk, pipeline}, s)
+	})
+}
+
+func held(n int) *engine.Intent {
+	in := intent(n)
+	in.PolicyID, in.AgentID = heldPolicy, "somebody-else"
+	return in
+}
+
+// decides decides an intent, under an approval or none.
+func (a approving) decides(n int, approvalID string) *storage.Record {
+	a.Helper()
+	out := a.pipeline.Decide(a.Context(), decision.Caller{Organization: "acme", Credential: "key-of-the-agent"},
+		[]decision.Request{{Intent: held(n), ApprovalID: approvalID}})[0]
+	if out.Err != nil {
+		a.Fatal(out.Err)
+	}
+	return out.Record
+}
+
+func (a approving) approve(id string) error {
+	_, err := a.Judge(a.Context(), "acme", id, approval.Approver{Credential: "person", Kept: "person"}, approval.Ruling{Verdict: ledger.Approved})
+	return err
+}
+
+// wantCode wants a decision with a reason of a code.
+func wantCode(t *testing.T, r *storage.Record, want engine.Decision, code engine.Code) {
+	t.Helper()
+	if r.Decision != want || !strings.Contains(strings.Join(r.Reasons, "\n"), string(code)+":") {
+		t.Errorf("decided %v %q, want %v with %s", r.Decision, r.Reasons, want, code)
+	}
+}
+
+// TestImport_ApprovalsEnd: what was held or approved at the source and not used allows
+// nothing at the target, also where the file brings what the approver was shown: whoever can
+// still ask the source must not be allowed twice. What was used stays decided.
+func TestImport_ApprovalsEnd(t *testing.T) {
+	from := inMemory(1)
+	var pending, approved, used, allowed string
+	var details *storage.Details
+	from.approving(t, noon, func(a approving, s storage.Store) {
+		_, err := registry.New(s).PutPolicy(t.Context(), &engine.ActionPolicy{
+			OrganizationID: "acme", PolicyID: heldPolicy, Version: 1, AgentID: "bot", AllowedActionTypes: []string{"deploy"},
+			Status: engine.StatusActive, UpdatedAt: noon,
+		}, 0)
+		if err = errors.Join(err, registry.New(s).PublishKeys(t.Context(), keysOf(t, 1))); err != nil {
+			t.Fatal(err)
+		}
+		pending, approved, used = a.decides(1, "").DecisionID, a.decides(2, "").DecisionID, a.decides(3, "").DecisionID
+		if err := errors.Join(a.approve(approved), a.approve(used)); err != nil {
+			t.Fatal(err)
+		}
+		r := a.decides(3, used)
+		wantCode(t, r, engine.Allow, engine.CodeApprovalGranted)
+		allowed = r.DecisionID
+		if details, err = registry.New(s).Details(t.Context(), "acme", approved); err != nil {
+			t.Fatal(err)
+		}
+	})
+	file, _ := from.export(t)
+	data, err := os.ReadFile(file)
+	if err != nil || bytes.Contains(data, []byte(details.Salt)) {
+		t.Fatalf("the export has what is kept for approvers: %v", err)
+	}
+	for name, file := range map[string]string{"as it is exported": file, "with details": withDetails(t, data, details)} {
+		t.Run(name, func(t *testing.T) {
+			to := inMemory(2)
+			if _, err := to.importInto(t, file, keysOf(t, 1)); err != nil {
+				t.Fatal(err)
+			}
+			to.approving(t, noon.Add(4*time.Hour), func(a approving, _ storage.Store) {
+				a.T = t
+				for n, id := range map[int]string{1: pending, 2: approved} {
+					if err := a.approve(id); !errors.Is(err, approval.ErrExpired) {
+						t.Errorf("approving intent %d = %v, want ErrExpired", n, err)
+					}
+					if r := a.decides(n, ""); r.DecisionID != id {
+						t.Errorf("intent %d without its approval = %s, want the held decision", n, r.DecisionID)
+					}
+					wantCode(t, a.decides(n, id), engine.Deny, engine.CodeApprovalExpired)
+				}
+				if r := a.decides(3, used); r.DecisionID != allowed {
+					t.Errorf("what was used is decided anew: %s, want %s", r.DecisionID, allowed)
+				}
+				for _, status := range []approval.Status{approval.Pending, approval.Approved} {
+					all, _, err := a.List(t.Context(), "acme", approval.Filter{Status: status}, storage.Page{Limit: 10})
+					if err != nil || len(all) > 0 {
+						t.Errorf("List(%s) = %d, %v; want none", status, len(all), err)
+					}
+				}
+			})
+			wantWhole(t, to, keysOf(t, 1, 2))
+		})
+	}
+	// The source decides by it still, until somebody stops it.
+	from.approving(t, noon.Add(time.Hour), func(a approving, _ storage.Store) {
+		wantCode(t, a.decides(2, approved), engine.Allow, engine.CodeApprovalGranted)
+	})
+}
+
+// withDetails returns a file that brings details, too.
+func withDetails(t *testing.T, data []byte, d *storage.Details) string {
+	t.Helper()
+	value, err := storage.AllDetails.Encode(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n")
+	at := len(lines) - 1
+	for ; at > 0 && !strings.Contains(lines[at-1], `"kind":"counts"`); at-- { // what details stand behind
+	}
+	var footer struct {
+		Footer transfer.Footer `json:"footer"`
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &footer); err != nil {
+		t.Fatal(err)
+	}
+	line, err := json.Marshal(map[string]any{"document": map[string]any{
+		"kind": storage.AllDetails.Name, "id": base64.RawURLEncoding.EncodeToString([]byte(d.DecisionID)), "value": json.RawMessage(value),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	above := strings.Join(lines[:at], "") + string(line) + "\n" + strings.Join(lines[at:len(lines)-1], "")
+	sum := sha256.Sum256([]byte(above))
+	footer.Footer.Documents++
+	footer.Footer.Digest = "sha256:" + hex.EncodeToString(sum[:])
+	end, err := json.Marshal(footer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := t.TempDir() + "/" + uuid.NewString() + ".ndjson"
+	if err := os.WriteFile(name, []byte(above+string(end)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}

@@ -1,0 +1,192 @@
+package transfer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
+)
+
+// Checked is what Check has found a file to be.
+type Checked struct {
+	Header Header
+	Footer Footer
+	// Older is how many rows have no audit digest: of them, what [ledger.Payload]
+	// returns is verified.
+	Older int
+	// Keys are those that the header names and that are trusted.
+	Keys receipt.Keys
+	// Untrusted are the ids of the others.
+	Untrusted []string
+
+	chains map[[16]byte]bool // of the heads of rows and settlements
+	// runs has the digest of all lines before each run of the file but the first. Import
+	// stores no run of which it does not read the same.
+	runs []string
+}
+
+// CheckConfig is what a file is held to.
+type CheckConfig struct {
+	// Keys are the trusted ones, got another way than with the file.
+	Keys receipt.Keys
+	// Scopes and Plans are the names that the target knows.
+	Scopes, Plans []string
+	// Progress is told how many MB of the file are read. It may be nil.
+	Progress func(what string, done, total int)
+}
+
+// Check reads a whole file of a size in bytes and verifies each row and each settlement
+// with the keys of cfg, never with those that travel in the file. Its error is a
+// *LineError, ErrNotWhole, or what kept it from reading.
+func Check(ctx context.Context, in io.Reader, size int64, cfg CheckConfig) (Checked, error) {
+	if cfg.Progress == nil {
+		cfg.Progress = func(string, int, int) {}
+	}
+	c := checker{CheckConfig: cfg, verifier: ledger.NewVerifier(cfg.Keys), details: make(map[string]string)}
+	c.found.chains = make(map[[16]byte]bool)
+	r := newReader(in)
+	for n := 1; ; n++ {
+		l, err := r.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			if c.state.footer == nil {
+				return Checked{}, ErrNotWhole
+			}
+			c.found.Header, c.found.Footer = *c.state.header, *c.state.footer
+			return c.found, nil
+		case errors.Is(err, errPartial):
+			return Checked{}, fmt.Errorf("line %d is not ended: %w", r.n+1, ErrNotWhole)
+		case err != nil:
+			return Checked{}, err
+		}
+		if n%1024 == 0 {
+			cfg.Progress("check", int(r.offset>>20), int(size>>20))
+		}
+		if err := cmp.Or(ctx.Err(), c.line(r, l)); err != nil {
+			return Checked{}, err
+		}
+	}
+}
+
+type checker struct {
+	CheckConfig
+	verifier *ledger.Verifier
+	state    state
+	run      run
+	found    Checked
+	details  map[string]string // their digests in rows, by decision
+}
+
+func (c *checker) line(r *reader, l *line) error {
+	if _, err := c.state.take(r, l); err != nil {
+		return err
+	}
+	if c.run.endsBefore(l, len(r.buf)) {
+		c.found.runs = append(c.found.runs, digestOf(r.before))
+	}
+	var err error
+	switch {
+	case l.Header != nil:
+		err = c.trust(l.Header)
+	case l.Row != nil:
+		err = c.row(l.Row)
+	case l.Document != nil:
+		err = c.document(l.Document)
+	}
+	if err != nil {
+		return &LineError{Line: r.n, DecisionID: l.id(), Err: err}
+	}
+	return nil
+}
+
+// document verifies that a document is one of the organization that the target can use.
+func (c *checker) document(d *document) error {
+	doc, err := d.stored(c.state.header.OrganizationID)
+	if err != nil {
+		return err
+	}
+	switch doc.Kind {
+	case storage.TokenKind:
+		key, err := storage.Tokens.Parse(doc)
+		if err != nil {
+			return err
+		}
+		for _, scope := range key.Scopes {
+			if !slices.Contains(c.Scopes, scope) {
+				return fmt.Errorf("the key %.64q has the scope %.64q: want one of %s", key.ID, scope,
+					strings.Join(c.Scopes, ", "))
+			}
+		}
+	case storage.SubscriptionKind:
+		plan, err := storage.Subscriptions.Parse(doc)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(c.Plans, plan.Plan) {
+			return fmt.Errorf("the organization is on the plan %.64q: want one of %s", plan.Plan,
+				strings.Join(c.Plans, ", "))
+		}
+	case storage.DetailsKind:
+		details, err := storage.AllDetails.Parse(doc)
+		if err != nil {
+			return err
+		}
+		if want, ok := c.details[details.DecisionID]; ok && details.Digest() != want {
+			return fmt.Errorf("the details of decision %.64s are not those of its row", details.DecisionID)
+		}
+	}
+	return nil
+}
+
+// trust finds which keys of the header are trusted.
+func (c *checker) trust(h *Header) error {
+	keys, err := receipt.ParseKeys(h.Keys)
+	if err != nil {
+		return err
+	}
+	for _, id := range keys.IDs() {
+		switch trusted := c.Keys.Only(id); {
+		case len(trusted.IDs()) == 0:
+			c.found.Untrusted = append(c.found.Untrusted, id)
+		case string(trusted.JWKS()) != string(keys.Only(id).JWKS()):
+			return fmt.Errorf("its key %q is another than the trusted one of this id", id)
+		default:
+			c.found.Keys = c.found.Keys.With(trusted)
+		}
+	}
+	return nil
+}
+
+func (c *checker) row(r *storage.Record) error {
+	if err := c.verifier.Verify(r); err != nil {
+		return err
+	}
+	if r.AuditDigest == "" {
+		c.found.Older++
+	}
+	if r.DetailsDigest != "" {
+		c.details[r.DecisionID] = r.DetailsDigest
+	}
+	signed := []receipt.Inclusion{r.Receipt.Inclusion()}
+	if r.Settlement != nil {
+		signed = append(signed, *r.Settlement.Receipt)
+	}
+	for _, in := range signed {
+		chain, err := in.Chain()
+		if err != nil {
+			return err
+		}
+		c.found.chains[chain] = true
+		if !slices.Contains(c.found.Keys.IDs(), in.KeyID) {
+			c.found.Keys = c.found.Keys.With(c.Keys.Only(in.KeyID)) // the header need not name it
+		}
+	}
+	return nil
+}

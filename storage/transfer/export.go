@@ -1,0 +1,281 @@
+package transfer
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"writ/storage"
+	"writ/storage/receipt"
+)
+
+// Source is one state of a store, of which [ledger.History] describes the rest.
+type Source interface {
+	View(ctx context.Context, f func(storage.Reader) error) error
+	ListRecords(ctx context.Context, org string, f storage.Filter, p storage.Page) ([]*storage.Record, string, error)
+	CountExpired(ctx context.Context, org string, before time.Time, most int) (storage.Expired, error)
+	EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error
+	EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error
+}
+
+// ever is after every decision.
+var ever = time.UnixMilli(1 << 48)
+
+// File is what Export writes, such as an *os.File.
+type File interface {
+	io.ReadWriteSeeker
+	Truncate(size int64) error
+	Sync() error
+}
+
+// ExportConfig is what Export writes.
+type ExportConfig struct {
+	Organization string
+	// Keys are public keys of the source, beside those that its documents have.
+	Keys receipt.Keys
+	// Now is the clock.
+	Now func() time.Time
+	// Progress is told now and then how many rows of how many are written. It may be nil.
+	Progress func(what string, done, total int)
+}
+
+// ErrNothing means that the source has nothing of an organization.
+var ErrNothing = errors.New("the store has nothing of the organization")
+
+// Export writes an organization to f, or goes on where an earlier Export of it was
+// interrupted. It returns the footer once the file is whole and durable; a file that is
+// whole already stays as it is. It takes memory for some rows and the ids of 65,536
+// removed ones, however many there are.
+func Export(ctx context.Context, src Source, f File, cfg ExportConfig) (Footer, error) {
+	e := exporter{ctx: ctx, src: src, cfg: cfg, file: f, tombstones: tombstones{most: tombstoneChunk}}
+	if e.cfg.Progress == nil {
+		e.cfg.Progress = func(string, int, int) {}
+	}
+	if err := e.resume(); err != nil {
+		return Footer{}, err
+	}
+	if e.state.footer != nil {
+		return *e.state.footer, nil
+	}
+	e.out = bufio.NewWriterSize(io.MultiWriter(f, e.sum), 1<<20)
+	if err := e.write(); err != nil {
+		return Footer{}, err
+	}
+	return *e.state.footer, nil
+}
+
+type exporter struct {
+	ctx  context.Context
+	src  Source
+	cfg  ExportConfig
+	file File
+
+	state state
+	sum   hash.Hash // of what is in the file
+	out   *bufio.Writer
+	total int // rows of the source
+	tombstones
+}
+
+// resume reads what the file has and cuts it after the last line that is kept: the
+// header, a row or a removed one. A file without a header is started from the beginning.
+func (e *exporter) resume() error {
+	r := newReader(e.file)
+	var kept state
+	end := int64(0)
+	for {
+		l, err := r.next()
+		if errors.Is(err, errPartial) && kept.header == nil && !begins(r.buf) {
+			return errors.New("it is no export, and stays as it is")
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, errPartial) {
+			break
+		}
+		if err == nil {
+			_, err = e.state.take(r, l)
+		}
+		if err != nil {
+			return fmt.Errorf("going on with what was exported: %w", err)
+		}
+		if l.Document == nil {
+			kept, end = e.state, r.offset
+		}
+	}
+	if h := kept.header; h != nil && h.OrganizationID != e.cfg.Organization {
+		return fmt.Errorf("the file is an export of organization %q", h.OrganizationID)
+	}
+	if e.state = kept; kept.footer != nil {
+		return nil
+	}
+	return e.cut(end)
+}
+
+// begins reports whether a part of a line can be one of a header.
+func begins(part []byte) bool {
+	const header = `{"header":`
+	n := min(len(part), len(header))
+	return string(part[:n]) == header[:n]
+}
+
+// cut leaves the first bytes of the file alone, and hashes them.
+func (e *exporter) cut(end int64) error {
+	e.sum = sha256.New()
+	_, err := e.file.Seek(0, io.SeekStart)
+	if err == nil {
+		_, err = io.CopyN(e.sum, e.file, end)
+	}
+	if err == nil {
+		err = e.file.Truncate(end)
+	}
+	if err == nil {
+		_, err = e.file.Seek(end, io.SeekStart)
+	}
+	return err
+}
+
+func (e *exporter) write() error {
+	// The total is shown and no more: counting very many rows may take the store too long.
+	if all, err := e.src.CountExpired(e.ctx, e.cfg.Organization, ever, math.MaxInt); err == nil {
+		e.total = all.Records
+	}
+	if err := e.refill(); err != nil {
+		return err
+	}
+	if e.state.header == nil {
+		rows, _, err := e.src.ListRecords(e.ctx, e.cfg.Organization, storage.Filter{}, storage.Page{Limit: 1})
+		if err != nil {
+			return err
+		}
+		newest := e.greatest
+		for _, r := range rows {
+			newest = max(newest, r.DecisionID)
+		}
+		if err := e.begin(newest); err != nil {
+			return err
+		}
+	}
+	if err := e.history(); err != nil {
+		return err
+	}
+	if err := e.src.View(e.ctx, e.writeDocuments); err != nil {
+		return err
+	}
+	if err := e.out.Flush(); err != nil {
+		return err
+	}
+	footer := e.state.foot(e.sum)
+	e.state.footer = &footer
+	if err := e.line(&line{Footer: e.state.footer}); err != nil {
+		return err
+	}
+	return errors.Join(e.out.Flush(), e.file.Sync())
+}
+
+func (e *exporter) begin(last string) error {
+	keys, some := e.cfg.Keys, last != ""
+	err := e.src.View(e.ctx, func(r storage.Reader) error {
+		if _, err := storage.Imports.Get(r, e.cfg.Organization, ""); !errors.Is(err, storage.ErrNotFound) {
+			if err == nil {
+				err = errors.New("its import into this store is not finished: run writ import again")
+			}
+			return err
+		}
+		if err := storage.PublicKeys.Scan(r, storage.Query{}, func(_ []byte, k *storage.PublicKey) (bool, error) {
+			one, err := receipt.ParseKeys([]byte(k.JWKS))
+			keys = keys.With(one)
+			return true, err
+		}); err != nil {
+			return err
+		}
+		return eachDocument(r, e.cfg.Organization, func(*storage.Collection, storage.Document) error {
+			some = true
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if !some {
+		return ErrNothing
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	e.state.header = &Header{
+		Format: format, ID: id.String(), OrganizationID: e.cfg.Organization,
+		ExportedAt: e.cfg.Now().UTC().Truncate(time.Millisecond),
+		Last:       last, Keys: keys.JWKS(),
+	}
+	return e.line(&line{Header: e.state.header})
+}
+
+// history writes rows and removed ones in the order of their ids.
+func (e *exporter) history() error {
+	s := &e.state
+	if s.header.Last == "" {
+		return nil
+	}
+	err := e.src.EachRow(e.ctx, e.cfg.Organization, s.last, s.header.Last, func(r *storage.Record) error {
+		if err := e.removedBefore(r.DecisionID); err != nil {
+			return err
+		}
+		s.last = r.DecisionID
+		s.tree.AddRow(r)
+		if e.state.tree.Rows%1024 == 0 {
+			e.cfg.Progress("rows", int(s.tree.Rows), e.total)
+		}
+		return e.line(&line{Row: r})
+	})
+	if err != nil {
+		return err
+	}
+	return e.removedBefore("")
+}
+
+// removedBefore writes the removed rows before an id, all that are left where it is
+// empty.
+func (e *exporter) removedBefore(id string) error {
+	for {
+		t, err := e.nextTombstone()
+		if t == nil || err != nil || id != "" && t.DecisionID >= id || t.DecisionID > e.state.header.Last {
+			return err
+		}
+		e.state.last = t.DecisionID
+		e.state.tree.AddRemoved(t)
+		if err := e.line(&line{Removed: removedOf(t)}); err != nil {
+			return err
+		}
+		e.some = e.some[1:]
+	}
+}
+
+func (e *exporter) writeDocuments(r storage.Reader) error {
+	return eachDocument(r, e.cfg.Organization, func(c *storage.Collection, d storage.Document) error {
+		if c.Kind == storage.DetailsKind {
+			return nil // approvals end where they are: see [Import]
+		}
+		e.state.documents++
+		return e.line(&line{Document: &document{
+			Kind: c.Name, ID: base64.RawURLEncoding.EncodeToString([]byte(d.ID)), Value: slices.Clone(d.Value),
+		}})
+	})
+}
+
+func (e *exporter) line(l *line) error {
+	if err := json.MarshalWrite(e.out, l, json.Deterministic(true)); err != nil {
+		return fmt.Errorf("writing a line: %w", err)
+	}
+	return e.out.WriteByte('\n')
+}

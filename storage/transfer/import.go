@@ -1,0 +1,218 @@
+package transfer
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
+	"writ/storage/registry"
+)
+
+// Actor is the actor of the changes of documents that an import makes.
+const Actor = "import"
+
+// Target is the store that an organization is imported into.
+type Target struct {
+	Store storage.Store
+	// Ledger writes to Store. It signs the import and the changes of documents.
+	Ledger *ledger.Ledger
+	// Publish publishes public keys, before anything that they have signed is stored.
+	Publish func(ctx context.Context, keys receipt.Keys) error
+	// Now is the clock.
+	Now func() time.Time
+	// Progress reports now and then how many rows of how many are stored. It may be nil.
+	Progress func(what string, done, total int)
+}
+
+// ErrHere means that the target has the organization already.
+var ErrHere = errors.New("the store has the organization already")
+
+// Import stores what Check has found in a file, which is read again, from its beginning:
+// of another one nothing is stored that Check has not read. What an earlier, interrupted
+// Import of the same file has stored is found and stays. Once it is done nothing changes
+// any more.
+//
+// No approval is carried: the source could still be asked for what it has approved, and so
+// could the target. What was held and not used has expired here, and nothing can approve it.
+//
+// Its error is a *LineError, ErrHere, or what kept it from reading or storing.
+func Import(ctx context.Context, t Target, in io.ReadSeeker, checked *Checked) (ledger.Import, error) {
+	ctx = storage.WithActor(ctx, Actor)
+	if t.Progress == nil {
+		t.Progress = func(string, int, int) {}
+	}
+	i := importer{ctx: ctx, Target: t, checked: checked, org: checked.Header.OrganizationID}
+	done, err := i.begin()
+	if err != nil {
+		return ledger.Import{}, err
+	}
+	if done == nil {
+		if err := i.file(in); err != nil {
+			return ledger.Import{}, err
+		}
+		if err := i.sign(); err != nil {
+			return ledger.Import{}, err
+		}
+	} else if i.signed = *done; i.signed.Root != checked.Footer.Root {
+		return ledger.Import{},
+			fmt.Errorf("%w: it was imported from this export at %s, and the file was another then", ErrHere,
+				done.ImportedAt.Format(time.RFC3339))
+	}
+	return i.signed, i.end()
+}
+
+type importer struct {
+	Target
+	ctx     context.Context
+	checked *Checked
+	org     string
+
+	state     state
+	run       run
+	runs      int // that are stored
+	rows      []*storage.Record
+	removed   []*storage.Tombstone
+	documents []storage.Document
+	policy    string // of the last version that is stored
+	signed    ledger.Import
+}
+
+// begin makes the import known, or returns the one that is done. Anything else of the
+// organization in the store is an error.
+func (i *importer) begin() (done *ledger.Import, err error) {
+	if err := i.Store.Chains(i.ctx, func(end receipt.Chain) error {
+		if i.checked.chains[end.ID] {
+			return fmt.Errorf(
+				"the store has chain %x itself, under which rows of the file are: it is the one they were exported "+
+					"from, or a copy of it", end.ID,
+			)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if done, err = i.done(); done != nil || err != nil {
+		return done, err
+	}
+	if err := i.claim(); err != nil {
+		return nil, err
+	}
+	return nil, i.publish()
+}
+
+// done returns the import of the organization that is signed, if it is of this file.
+func (i *importer) done() (*ledger.Import, error) {
+	entries, _, err := i.Store.Entries(i.ctx, i.org, storage.ImportEntry, storage.Page{Limit: 1})
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	done, err := ledger.ParseImport(entries[0])
+	if err == nil && done.ID != i.checked.Header.ID {
+		err = fmt.Errorf("%w: it was imported at %s, from the export %s", ErrHere, done.ImportedAt.Format(time.RFC3339),
+			done.ID)
+	}
+	return &done, err
+}
+
+// claim stores that the import is under way, where nothing of the organization is there.
+func (i *importer) claim() error {
+	h := &i.checked.Header
+	empty := i.empty()
+	_, err := i.Store.Update(i.ctx, i.org, func(tx storage.Tx) error {
+		earlier, err := storage.Imports.Get(tx, i.org, "")
+		switch {
+		case err == nil && earlier.ID == h.ID:
+			return nil
+		case err == nil:
+			return fmt.Errorf("%w: the import of another file, the export %s, is not finished", ErrHere, earlier.ID)
+		case !errors.Is(err, storage.ErrNotFound):
+			return err
+		case empty != nil:
+			return empty
+		}
+		if err := eachDocument(tx, i.org, func(c *storage.Collection, d storage.Document) error {
+			if may, err := left(d); may || err != nil {
+				return err
+			}
+			return fmt.Errorf("%w: it has a %s", ErrHere, c.Name)
+		}); err != nil {
+			return err
+		}
+		_, err = storage.Imports.Put(tx, i.org,
+			&storage.Import{ID: h.ID, BeganAt: i.Now().UTC().Truncate(time.Millisecond)})
+		return err
+	})
+	return err
+}
+
+// empty returns nil where the organization has no history.
+func (i *importer) empty() error {
+	rows, _, err := i.Store.ListRecords(i.ctx, i.org, storage.Filter{}, storage.Page{Limit: 1})
+	if err == nil && len(rows) > 0 {
+		err = fmt.Errorf("%w: it has decisions", ErrHere)
+	}
+	if before, abandonedErr := abandoned(i.ctx, i.Store, i.org); before || abandonedErr != nil {
+		return cmp.Or(err, abandonedErr) // it has the history of that
+	}
+	for _, kind := range []storage.EntryKind{storage.ChangeEntry, storage.RetentionEntry, storage.VerdictEntry} {
+		if err != nil {
+			return err
+		}
+		var entries []*storage.Entry
+		if entries, _, err = i.Store.Entries(i.ctx, i.org, kind, storage.Page{Limit: 1}); len(entries) > 0 &&
+			err == nil {
+			err = fmt.Errorf("%w: its history has a %s", ErrHere, kind)
+		}
+	}
+	return err
+}
+
+// publish publishes the keys of the file that are trusted.
+func (i *importer) publish() error {
+	published, err := registry.New(i.Store).PublicKeys(i.ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range i.checked.Keys.IDs() {
+		there := published.Only(id)
+		if len(there.IDs()) > 0 && !bytes.Equal(there.JWKS(), i.checked.Keys.Only(id).JWKS()) {
+			return fmt.Errorf("the store has another key of the id %q", id)
+		}
+	}
+	return i.Publish(i.ctx, i.checked.Keys)
+}
+
+// sign signs the import, all of which is stored.
+func (i *importer) sign() (err error) {
+	if err = i.Ledger.SignChanges(i.ctx, i.Store); err != nil {
+		return err
+	}
+	f := &i.checked.Footer
+	i.signed, err = i.Ledger.SignImport(i.ctx, ledger.Import{
+		ID: i.checked.Header.ID, OrganizationID: i.org, Rows: f.Rows, Settled: f.Settled, Removed: f.Removed,
+		Root: f.Root,
+	})
+	return err
+}
+
+// end takes away what said that the import was not finished.
+func (i *importer) end() error {
+	_, err := i.Store.Update(i.ctx, i.org, func(tx storage.Tx) error {
+		err := tx.Delete(storage.ImportKind, i.org, "")
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return i.Ledger.SignChanges(i.ctx, i.Store)
+}

@@ -1,0 +1,90 @@
+package transfer
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"writ/storage"
+	"writ/storage/receipt"
+)
+
+// buried is a source of rows and removed ones, which it gives in no order.
+type buried struct {
+	Source
+	removed []*storage.Tombstone
+	rows    []*storage.Record
+	passes  int
+}
+
+func (b *buried) EachTombstone(_ context.Context, _ string, f func(*storage.Tombstone) error) error {
+	b.passes++
+	for _, i := range rand.Perm(len(b.removed)) {
+		if err := f(b.removed[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *buried) EachRow(_ context.Context, _, after, upTo string, f func(*storage.Record) error) error {
+	for _, r := range b.rows {
+		if r.DecisionID > after && (upTo == "" || r.DecisionID <= upTo) {
+			if err := f(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// TestExporter_RemovedInOrder: removed rows are among the others in the order of their
+// ids, with room for a few alone, wherever the export goes on.
+func TestExporter_RemovedInOrder(t *testing.T) {
+	const n = 100
+	for _, most := range []int{1, 7, 50, 51, 100} {
+		src := &buried{}
+		var want []string
+		for i := range n {
+			id := fmt.Sprintf("01a1fe16-6700-7f79-840b-%012d", i)
+			want = append(want, id)
+			if i%2 == 0 || i > 60 && i < 80 {
+				src.removed = append(src.removed, &storage.Tombstone{OrganizationID: "acme", DecisionID: id, Leaves: make([]receipt.Leaf, 1)})
+			} else {
+				src.rows = append(src.rows, &storage.Record{OrganizationID: "acme", DecisionID: id})
+			}
+		}
+		for _, from := range []int{0, 1, 33, 70, 99} {
+			var out bytes.Buffer
+			e := exporter{ctx: t.Context(), src: src, out: bufio.NewWriter(&out), tombstones: tombstones{most: most}}
+			e.cfg.Organization, e.cfg.Progress = "acme", func(string, int, int) {}
+			e.state.header = &Header{OrganizationID: "acme", Last: want[n-2]}
+			if from > 0 {
+				e.state.last = want[from-1]
+			}
+			src.passes = 0
+			if err := e.history(); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.out.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			r := newReader(&out)
+			for l, err := r.next(); err == nil; l, err = r.next() {
+				got = append(got, l.id())
+			}
+			if !slices.Equal(got, want[from:n-1]) && from < n-1 {
+				t.Errorf("with room for %d, from %d = %s\nwant %s", most, from, strings.Join(got, "\n"), strings.Join(want[from:n-1], "\n"))
+			}
+			if limit := len(src.removed)/most + 2; src.passes > limit {
+				t.Errorf("with room for %d, from %d: %d passes, want at most %d", most, from, src.passes, limit)
+			}
+		}
+	}
+}

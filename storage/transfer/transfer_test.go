@@ -1,0 +1,308 @@
+package transfer_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/mongodb/mongotest"
+	"writ/storage/receipt"
+	"writ/storage/registry"
+	"writ/storage/transfer"
+)
+
+const rows = 40
+
+// TestRoundTrip carries an organization between all pairs of stores.
+func TestRoundTrip(t *testing.T) {
+	trip := func(name string, from, to func() place) {
+		t.Run(name, func(t *testing.T) { roundTrip(t, from(), to()) })
+	}
+	memory := func(key byte) func() place { return func() place { return inMemory(key) } }
+	trip("embedded to embedded", memory(1), memory(2))
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a replica set")
+	}
+	set := mongotest.For(t, 1)
+	mongo := func(key byte) func() place { return func() place { return inMongoDB(set, key) } }
+	trip("embedded to MongoDB", memory(1), mongo(2))
+	trip("MongoDB to embedded", mongo(1), memory(2))
+	trip("MongoDB to MongoDB", mongo(1), mongo(2))
+}
+
+func roundTrip(t *testing.T, from, to place) {
+	answers := from.fill(t, rows)
+	file, footer := from.export(t)
+	if want := (transfer.Footer{Rows: rows, Settled: 10, Removed: 5, Documents: 7, Root: footer.Root, Digest: footer.Digest}); footer != want {
+		t.Errorf("Export = %+v, want %+v", footer, want)
+	}
+	before := wantWhole(t, from, keysOf(t, 1))
+	// Somebody else is there already.
+	to.with(t, noon, func(s storage.Store, l *ledger.Ledger) {
+		if _, err := decide(t.Context(), l, "other", 1); err != nil {
+			t.Fatal(err)
+		}
+	})
+	imported, err := to.importInto(t, file, keysOf(t, 1))
+	if err != nil || imported.Rows != rows || imported.Root != footer.Root {
+		t.Fatalf("Import = %+v, %v, want %d rows and root %s", imported, err, rows, footer.Root)
+	}
+	after := wantWhole(t, to, keysOf(t, 1, 2))
+	if want := (ledger.Foreign{Organizations: 1, Rows: rows, Settled: 10, Removed: 5}); after.Foreign != want || after.Rows != rows+1 || before.Rows != 2*rows+5 {
+		t.Errorf("Prove = %+v of %d rows, want %+v", after.Foreign, after.Rows, want)
+	}
+	to.with(t, noon.Add(4*time.Hour), func(s storage.Store, l *ledger.Ledger) { wantInUse(t, s, l, answers) })
+	wantWhole(t, to, keysOf(t, 1, 2))
+
+	again, err := to.importInto(t, file, keysOf(t, 1))
+	if err != nil || again != imported {
+		t.Errorf("Import again = %+v, %v, want %+v", again, err, imported)
+	}
+	// On to a third store: rows of two chains.
+	second, next := to.export(t)
+	if next.Rows != rows-1 || next.Removed != 7 {
+		t.Errorf("Export of what was imported = %+v, want %d rows and 7 removed ones", next, rows-1)
+	}
+	third := inMemory(3)
+	if _, err := third.importInto(t, second, keysOf(t, 1, 2)); err != nil {
+		t.Fatalf("Import of what was imported = %v", err)
+	}
+	proof := wantWhole(t, third, keysOf(t, 1, 2, 3))
+	if want := (ledger.Foreign{Organizations: 1, Rows: rows - 1, Settled: int(next.Settled), Removed: 7}); proof.Foreign != want {
+		t.Errorf("Prove = %+v, want %+v", proof.Foreign, want)
+	}
+}
+
+func wantWhole(t *testing.T, p place, keys receipt.Keys) ledger.Proof {
+	t.Helper()
+	proof, err := p.prove(t, keys)
+	if err != nil || len(proof.Unfinished) > 0 {
+		t.Fatalf("Prove = %v, unfinished %q, want it whole", err, proof.Unfinished)
+	}
+	return proof
+}
+
+// wantInUse uses imported rows as the API does: answers are those that the source has
+// given.
+func wantInUse(t *testing.T, s storage.Store, l *ledger.Ledger, answers map[int]string) {
+	t.Helper()
+	for n, want := range answers {
+		out, err := decide(t.Context(), l, "acme", n)
+		if n < 5 {
+			if !errors.Is(err, ledger.ErrIntentExpired) {
+				t.Errorf("intent %d, removed at the source = %+v, %v, want ErrIntentExpired", n, out, err)
+			}
+			continue
+		}
+		if err != nil || !out.Replayed || out.Record.DecisionID+out.Record.Receipt.Sig != want {
+			t.Errorf("intent %d = %+v, %v, want the source's decision", n, out, err)
+		}
+	}
+	list, _, err := s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 100})
+	if err != nil || len(list) != rows {
+		t.Fatalf("ListRecords = %d rows, %v, want %d", len(list), err, rows)
+	}
+	if n, err := s.Metered(t.Context(), "acme", storage.MonthOf(noon)); n != 0 || err != nil {
+		t.Errorf("Metered = %d, %v, want 0", n, err)
+	}
+	for _, r := range list {
+		if r.Settlement == nil {
+			if _, _, err := l.Settle(t.Context(), "acme", r.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(2 * time.Hour)}); err != nil {
+				t.Errorf("Settle = %v", err)
+			}
+			break
+		}
+	}
+	if out, err := decide(t.Context(), l, "acme", 1000); err != nil || out.Replayed {
+		t.Errorf("a new intent = %+v, %v", out, err)
+	}
+	docs := registry.New(s)
+	if p, err := docs.Policy(t.Context(), "acme", "p"); err != nil || p.Version != 2 {
+		t.Errorf("Policy = %+v, %v, want version 2", p, err)
+	}
+	if k, err := docs.Token(t.Context(), "k"); err != nil || k.OrganizationID != "acme" {
+		t.Errorf("Token = %+v, %v", k, err)
+	}
+	if keys, err := docs.PublicKeys(t.Context()); err != nil || len(keys.Only(signerOf(1).KeyID()).IDs()) == 0 {
+		t.Errorf("PublicKeys = %q, %v, want the source's", keys.IDs(), err)
+	}
+	changes, _, err := s.Entries(t.Context(), "acme", storage.ChangeEntry, storage.Page{Limit: 100})
+	for _, e := range changes {
+		if c, err := ledger.ParseChange(e); err != nil || c.Actor != transfer.Actor {
+			t.Errorf("a change = %+v, %v, want one of the import's", c, err)
+		}
+	}
+	if len(changes) < 7 || err != nil {
+		t.Errorf("there are %d changes, %v, want those of all documents", len(changes), err)
+	}
+	retain(t, s, l)
+}
+
+// retain removes the two oldest rows of acme.
+func retain(t *testing.T, s storage.Store, l *ledger.Ledger) {
+	t.Helper()
+	settled := 0
+	all, _, err := s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 100})
+	for _, r := range all[len(all)-2:] {
+		if r.Settlement != nil {
+			settled++
+		}
+	}
+	most := storage.Expired{Records: 2, Settled: settled}
+	if err == nil {
+		err = l.Retain(t.Context(), "acme", noon.Add(3*time.Hour), most)
+	}
+	if err == nil {
+		_, err = s.RemoveRecords(t.Context(), "acme", noon.Add(3*time.Hour), most)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestExport_Resumed cuts a file anywhere, has the source go on deciding, and exports
+// again: what is there at the end is as if nothing had happened.
+func TestExport_Resumed(t *testing.T) {
+	from := inMemory(1)
+	from.fill(t, rows)
+	file, footer := from.export(t)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := from.exportTo(t, file); again != footer || err != nil {
+		t.Errorf("Export of a whole file = %+v, %v, want %+v", again, err, footer)
+	}
+	lines := strings.SplitAfter(string(whole), "\n")
+	from.with(t, noon.Add(2*time.Hour), func(_ storage.Store, l *ledger.Ledger) {
+		if _, err := decide(t.Context(), l, "acme", 2000); err != nil {
+			t.Fatal(err)
+		}
+	})
+	end := 0
+	for i, line := range lines {
+		for _, cut := range []int{end, end + 1, end + len(line)/2, end + len(line) - 1} {
+			if i == 0 && cut < len(lines[0]) || cut < 0 || cut >= len(whole) {
+				continue // it would be another export
+			}
+			if err := os.WriteFile(file, whole[:cut], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := from.exportTo(t, file)
+			data, readErr := os.ReadFile(file)
+			if err != nil || readErr != nil || got != footer || string(data) != string(whole) {
+				t.Fatalf("Export after %d bytes, of line %d = %+v, %v, want %+v\n%s", cut, i+1, got, err, footer, cmp.Diff(string(whole), string(data)))
+			}
+		}
+		end += len(line)
+	}
+	if err := os.WriteFile(file, whole[:10], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := from.exportTo(t, file); err != nil || got.Rows != rows+1 {
+		t.Errorf("Export after half a header = %+v, %v, want one that begins anew", got, err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(whole), `"bot"`, `"tob"`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := from.exportTo(t, file); err == nil {
+		t.Errorf("Export of a changed file = %+v, want an error", got)
+	}
+}
+
+// TestExport_Nothing: an organization that is not there gives no file.
+func TestExport_Nothing(t *testing.T) {
+	from := inMemory(1)
+	from.with(t, noon, func(storage.Store, *ledger.Ledger) {})
+	if _, err := from.exportTo(t, t.TempDir()+"/none"); !errors.Is(err, transfer.ErrNothing) {
+		t.Errorf("Export = %v, want ErrNothing", err)
+	}
+}
+
+// dying is a store that fails after some calls, for good.
+type dying struct {
+	storage.Store
+	left int
+}
+
+var errDead = errors.New("dead")
+
+func (d *dying) call() error {
+	if d.left--; d.left < 0 {
+		return errDead
+	}
+	return nil
+}
+
+func (d *dying) Import(ctx context.Context, org string, rows []*storage.Record, removed []*storage.Tombstone) error {
+	if err := d.call(); err != nil {
+		return err
+	}
+	return d.Store.Import(ctx, org, rows, removed)
+}
+
+func (d *dying) RemoveImported(ctx context.Context, org string, most int) (int, error) {
+	if err := d.call(); err != nil {
+		return 0, err
+	}
+	return d.Store.RemoveImported(ctx, org, most)
+}
+
+func (d *dying) Update(ctx context.Context, org string, f func(storage.Tx) error) (uint64, error) {
+	if err := d.call(); err != nil {
+		return 0, err
+	}
+	return d.Store.Update(ctx, org, f)
+}
+
+func (d *dying) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
+	if err := d.call(); err != nil {
+		return storage.Batch{}, err
+	}
+	return d.Store.Append(ctx, batch, seal)
+}
+
+// TestImport_Interrupted has an import fail after each of its writes and run again, with
+// the same end. Until then the history says that it is not finished.
+func TestImport_Interrupted(t *testing.T) {
+	from := inMemory(1)
+	from.fill(t, 2500) // rows are stored in several runs
+	file, footer := from.export(t)
+	for n, done := 0, false; !done; n++ {
+		to := inMemory(2)
+		s := &dying{Store: to.open(t), left: n}
+		first, err := to.importFile(t, s, file, keysOf(t, 1))
+		if done = err == nil; !done && !errors.Is(err, errDead) {
+			t.Fatalf("Import with %d writes = %v, want that it is dead", n, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		proof, err := to.prove(t, keysOf(t, 1, 2))
+		if err != nil {
+			t.Fatalf("Prove after %d writes = %v", n, err)
+		}
+		signed := proof.Foreign.Organizations == 1
+		if n > 1 && !signed && (len(proof.Unfinished) != 1 || proof.Unfinished[0] != "acme") {
+			t.Errorf("Prove after %d writes = %q unfinished, want acme", n, proof.Unfinished)
+		}
+		again, err := to.importInto(t, file, keysOf(t, 1))
+		if err != nil || again.Root != footer.Root || signed && first != again && done {
+			t.Fatalf("Import after %d writes = %+v, %v, want %+v", n, again, err, first)
+		}
+		proof = wantWhole(t, to, keysOf(t, 1, 2))
+		if want := (ledger.Foreign{Organizations: 1, Rows: 2500, Settled: int(footer.Settled), Removed: 5}); proof.Foreign != want || proof.Waiting > 0 {
+			t.Fatalf("Prove after %d writes and another import = %+v, %d changes waiting; want %+v", n, proof.Foreign, proof.Waiting, want)
+		}
+		if n > 50 {
+			t.Fatal("an import takes more than 50 writes")
+		}
+	}
+}

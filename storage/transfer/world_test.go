@@ -1,0 +1,315 @@
+package transfer_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/engine"
+	"writ/storage"
+	"writ/storage/embedded"
+	"writ/storage/ledger"
+	"writ/storage/ledger/ledgertest"
+	"writ/storage/mongodb"
+	"writ/storage/mongodb/mongotest"
+	"writ/storage/receipt"
+	"writ/storage/registry"
+	"writ/storage/transfer"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// plain is a scrubber that finds nothing to scrub.
+type plain struct{}
+
+func (plain) Text(s string) string                                { return s }
+func (plain) Identity(s string) string                            { return s }
+func (plain) Resource(_, projection string) string                { return projection }
+func (plain) Values(metadata map[string]string) map[string]string { return metadata }
+
+func signerOf(seed byte) *receipt.Signer {
+	return receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
+}
+
+func keysOf(t testing.TB, seeds ...byte) (keys receipt.Keys) {
+	t.Helper()
+	for _, seed := range seeds {
+		one, err := receipt.NewKeys(signerOf(seed).Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = keys.With(one)
+	}
+	return keys
+}
+
+// reader is a store that is read to be exported or proved.
+type reader interface {
+	ledger.History
+	transfer.Source
+	io.Closer
+}
+
+// place is where a store is. Its key signs.
+type place struct {
+	key  byte
+	open func(t *testing.T) storage.Store
+	read func(t *testing.T) reader
+}
+
+func inMemory(key byte) place {
+	disk := vfs.NewMem()
+	return place{
+		key: key,
+		open: func(t *testing.T) storage.Store {
+			t.Helper()
+			s, err := embedded.Open("data/store", embedded.Options{FS: disk})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		read: func(t *testing.T) reader {
+			t.Helper()
+			r, err := embedded.OpenReadOnly("data/store", embedded.Options{FS: disk})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		},
+	}
+}
+
+var databases atomic.Int64
+
+func inMongoDB(set *mongotest.Set, key byte) place {
+	o := mongodb.Options{URI: set.URI(), Database: fmt.Sprint("transfer", databases.Add(1))}
+	return place{
+		key: key,
+		open: func(t *testing.T) storage.Store {
+			t.Helper()
+			s, err := mongodb.Open(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		read: func(t *testing.T) reader {
+			t.Helper()
+			r, err := mongodb.OpenSnapshot(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		},
+	}
+}
+
+// with calls f with the place's store and a ledger on it.
+func (p place) with(t *testing.T, at time.Time, f func(storage.Store, *ledger.Ledger)) {
+	t.Helper()
+	s := p.open(t)
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	}()
+	p.ledger(t, s, at, f)
+}
+
+func (p place) ledger(t *testing.T, s storage.Store, at time.Time, f func(storage.Store, *ledger.Ledger)) {
+	t.Helper()
+	l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(p.key), Scrub: plain{}, Now: func() time.Time { return at }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(s, l)
+	if err := l.Close(t.Context()); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+}
+
+// prove proves all of a place with some keys.
+func (p place) prove(t *testing.T, keys receipt.Keys) (ledger.Proof, error) {
+	t.Helper()
+	r := p.read(t)
+	defer r.Close()
+	return ledger.Prove(t.Context(), r, ledger.ProveConfig{Keys: keys})
+}
+
+func intent(n int) *engine.Intent {
+	return &engine.Intent{
+		IntentID: fmt.Sprintf("5eed0000-0000-4000-8000-%012d", n), PolicyID: "p", AgentID: "bot", ActionType: "deploy",
+		Resource: "k8s/<staging>&ä", IssuedAt: "2026-11-02T10:00:00Z", Metadata: map[string]string{"ticket": "OPS-7", "env": "prod"},
+		Cost: &engine.Cost{AmountMinor: 1250, Currency: "EUR"},
+	}
+}
+
+func decide(ctx context.Context, l *ledger.Ledger, org string, n int) (ledger.Outcome, error) {
+	outs, err := ledgertest.Commit(ctx, l, org, &ledger.Entry{
+		Intent: intent(n), PolicyVersion: 1, Credential: "operator:alice",
+		Result: engine.Result{Decision: engine.Decision(1 + n%3), Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
+	})
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	return outs[0], outs[0].Err
+}
+
+// fill gives a place the organizations acme, with n rows, and rival. Every fourth of
+// acme's is settled, and of the first five only what retention leaves is there. Acme has
+// two policies, a rule, an agent, a key and a plan.
+func (p place) fill(t *testing.T, n int) (answers map[int]string) {
+	t.Helper()
+	answers = make(map[int]string)
+	p.with(t, noon, func(s storage.Store, l *ledger.Ledger) {
+		p.documents(t, s)
+		if err := l.SignChanges(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		p.decide(t, l, 0, 5, answers)
+	})
+	p.with(t, noon.Add(time.Hour), func(s storage.Store, l *ledger.Ledger) {
+		expired, err := s.CountExpired(t.Context(), "acme", noon.Add(30*time.Minute), 100)
+		if err == nil {
+			err = l.Retain(t.Context(), "acme", noon.Add(30*time.Minute), expired)
+		}
+		if err == nil {
+			_, err = s.RemoveRecords(t.Context(), "acme", noon.Add(30*time.Minute), expired)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.decide(t, l, 5, n+5, answers)
+	})
+	return answers
+}
+
+func (p place) decide(t *testing.T, l *ledger.Ledger, from, to int, answers map[int]string) {
+	t.Helper()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for n := from; n < to; n++ {
+		wg.Go(func() {
+			out, err := decide(t.Context(), l, "acme", n)
+			if _, rivals := decide(t.Context(), l, "rival", n); rivals != nil {
+				err = errors.Join(err, rivals)
+			}
+			if err == nil && n%4 == 0 {
+				_, _, err = l.Settle(t.Context(), "acme", out.Record.DecisionID, storage.Settlement{
+					Outcome: storage.Executed, AmountMinor: new(int64(n)), Currency: "EUR", ExternalRef: "tx", RecordedAt: out.Record.DecidedAt.Add(time.Second),
+				})
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			answers[n] = out.Record.DecisionID + out.Record.Receipt.Sig
+		})
+	}
+	wg.Wait()
+}
+
+func (p place) documents(t *testing.T, s storage.Store) {
+	t.Helper()
+	ctx := storage.WithActor(t.Context(), "operator:alice")
+	docs := registry.New(s)
+	var errs []error
+	add := func(err error) { errs = append(errs, err) }
+	for version := range int64(2) {
+		for _, org := range []string{"acme", "rival"} {
+			_, err := docs.PutPolicy(ctx, &engine.ActionPolicy{OrganizationID: org, PolicyID: "p", Version: version + 1, AgentID: "bot"}, 0)
+			add(err)
+		}
+	}
+	add(errors.Join(errs...))
+	add(docs.PublishKeys(ctx, keysOf(t, p.key)))
+	_, err := s.Update(ctx, "acme", func(tx storage.Tx) error {
+		_, err := storage.Rules.Put(tx, "acme", &engine.Rule{ID: "r", Name: "none"})
+		if err == nil {
+			_, err = storage.Agents.Put(tx, "acme", &engine.Agent{ID: "a", ExternalID: "bot", CreatedAt: noon})
+		}
+		if err == nil {
+			_, err = storage.Tokens.Put(tx, "acme", &storage.Token{ID: "k", OrganizationID: "acme", Name: "key", Scopes: []string{"policy:evaluate"}, CreatedAt: noon})
+		}
+		if err == nil {
+			_, err = storage.Subscriptions.Put(tx, "acme", &storage.Subscription{OrganizationID: "acme", Plan: "pro", UpdatedAt: noon})
+		}
+		return err
+	})
+	add(err)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// export exports acme into a new file.
+func (p place) export(t *testing.T) (name string, footer transfer.Footer) {
+	t.Helper()
+	name = filepath.Join(t.TempDir(), "acme.ndjson")
+	footer, err := p.exportTo(t, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name, footer
+}
+
+func (p place) exportTo(t *testing.T, name string) (transfer.Footer, error) {
+	t.Helper()
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := p.read(t)
+	defer r.Close()
+	return transfer.Export(t.Context(), r, f, transfer.ExportConfig{Organization: "acme", Now: time.Now})
+}
+
+// checking is what files are held to.
+func checking(keys receipt.Keys) transfer.CheckConfig {
+	return transfer.CheckConfig{Keys: keys, Scopes: []string{"policy:evaluate"}, Plans: []string{"free", "pro"}}
+}
+
+// importFile imports a file into a store as the command does.
+func (p place) importFile(t *testing.T, s storage.Store, name string, keys receipt.Keys) (i ledger.Import, err error) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked, err := transfer.Check(t.Context(), bytes.NewReader(data), int64(len(data)), checking(keys))
+	if err != nil {
+		return i, err
+	}
+	p.ledger(t, s, noon.Add(3*time.Hour), func(s storage.Store, l *ledger.Ledger) {
+		target := transfer.Target{Store: s, Ledger: l, Publish: registry.New(s).PublishKeys, Now: time.Now}
+		i, err = transfer.Import(t.Context(), target, bytes.NewReader(data), &checked)
+	})
+	return i, err
+}
+
+// importInto imports a file into a place.
+func (p place) importInto(t *testing.T, name string, keys receipt.Keys) (i ledger.Import, err error) {
+	t.Helper()
+	s := p.open(t)
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	}()
+	return p.importFile(t, s, name, keys)
+}
