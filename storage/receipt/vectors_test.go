@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Run "go test -update ./ledger/receipt" to write testdata/vectors.json anew
+// Run "go test -update ./storage/receipt" to write testdata/vectors.json anew
 // after a deliberate change of the format, and review the difference.
 var update = flag.Bool("update", false, "rewrite testdata/vectors.json")
 

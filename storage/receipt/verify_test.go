@@ -262,7 +262,7 @@ func TestDecision_Receipts_StandardLibraryAlone(t *testing.T) {
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	if got := strings.Fields(string(out)); len(got) != 1 || !strings.HasSuffix(got[0], "ledger/receipt") {
+	if got := strings.Fields(string(out)); len(got) != 1 || !strings.HasSuffix(got[0], "storage/receipt") {
 		t.Errorf("dependencies outside the standard library = %v, want the package alone", got)
 	}
 }
