@@ -17,9 +17,9 @@ func (f *faultStore) View(ctx context.Context, do func(storage.Reader) error) er
 }
 
 // Watch implements storage.Store.
-func (f *faultStore) Watch(after uint64, tell func(storage.Change)) (stop func(), err error) {
+func (f *faultStore) Watch(tell func(storage.Change)) (stop func()) {
 	f.told = append(f.told, tell)
-	return f.Store.Watch(after, func(c storage.Change) {
+	return f.Store.Watch(func(c storage.Change) {
 		if !f.deaf.Load() {
 			tell(c)
 		}

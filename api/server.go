@@ -117,10 +117,7 @@ func New(cfg Config) (*Server, error) {
 	for _, c := range s.caches() {
 		c.OnlyWhile(s.docs.Fresh)
 	}
-	if s.unwatch, err = cfg.Store.Watch(storage.Now, s.changed); err != nil {
-		giveUp()
-		return nil, fmt.Errorf("following the store's changes: %w", err)
-	}
+	s.unwatch = cfg.Store.Watch(s.changed)
 	s.gate = admission.New(admission.Config{Slots: cfg.Limits.Slots, Deadline: cfg.Limits.Queue, Metrics: cfg.Registry})
 	s.awake, s.endPolls = context.WithCancel(life)
 	s.background.Go(func() { s.approvals.Run(life) })

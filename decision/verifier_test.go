@@ -55,7 +55,7 @@ func newVerified(t testing.TB, evaluations int64, every uint64, prepare func(*en
 	p, store := newPipeline(t, evaluations)
 	v := &verifiedPipeline{Pipeline: p, docs: registry.New(store)}
 	p.cfg.Sets = engine.NewSets(v.docs, engine.Options{CompileRego: rego.CompileCondition, PrepareQuery: prepare}, 16<<20)
-	stop, err := store.Watch(storage.Now, func(c storage.Change) {
+	t.Cleanup(store.Watch(func(c storage.Change) {
 		switch c.Kind {
 		case storage.PolicyKind:
 			p.cfg.Sets.InvalidatePolicy(c.Org, c.ID)
@@ -64,9 +64,7 @@ func newVerified(t testing.TB, evaluations int64, every uint64, prepare func(*en
 		case storage.AgentKind:
 			p.cfg.Sets.InvalidateAgent(c.Org, c.Alias)
 		}
-	})
-	must(t, err)
-	t.Cleanup(stop)
+	}))
 	v.verifier = NewVerifier(p.cfg.Sets, every, slog.New(slog.NewTextHandler(&v.log, nil)), prometheus.NewRegistry())
 	p.cfg.Verifier = v.verifier
 	return v

@@ -91,15 +91,14 @@ type Documents interface {
 	// committed and it is 0.
 	Update(ctx context.Context, org string, f func(Tx) error) (revision uint64, err error)
 
-	// Watch calls f for every [Change] of a revision after one, in order, each once:
-	// first those that were made before, then those of this handle before the Update
-	// that made them returns, then those of others as they are heard. They must be
-	// visible to reads by then. Where some may be missing f gets one of the kind
-	// EverythingChanged in their place. A document that is written more than once by
-	// an Update is one change; one that fails or writes nothing makes none. f must
-	// not block and must not call the store or stop. stop ends the calls: none is
-	// under way when it returns.
-	Watch(after uint64, f func(Change)) (stop func(), err error)
+	// Watch calls f for every [Change] from now on, in order, each once: for those of
+	// this handle before the Update that made them returns, and for those of others as
+	// they are heard. A change must be visible to reads by then. Where some may be
+	// missing f gets one of the kind EverythingChanged in their place. A document that an
+	// Update writes more than once is one change. An Update that fails or writes nothing
+	// makes none. f must not block and must not call the store or stop. No call is under
+	// way when stop returns.
+	Watch(f func(Change)) (stop func())
 	// FreshFor returns the age of the last proof that Watch has missed nothing: 0
 	// where nobody else writes.
 	FreshFor() time.Duration
@@ -116,7 +115,6 @@ type Documents interface {
 	// there are so many, and all or none of a revision. Those that were trimmed are
 	// not there.
 	Changes(ctx context.Context, after uint64, max int) ([]Change, error)
-	// Trim forgets the changes up to a revision. Who watches from an earlier one
-	// gets EverythingChanged.
+	// Trim forgets the changes up to a revision.
 	Trim(ctx context.Context, upTo uint64) error
 }

@@ -2,16 +2,12 @@ package storage
 
 import (
 	"context"
-	"math"
 	"sync"
 )
 
 // EverythingChanged is the kind of a Change that stands for any number of changes: every
 // earlier read may be out of date.
 const EverythingChanged Kind = '*'
-
-// Now is the revision from which Watch reports only later changes.
-const Now uint64 = math.MaxUint64
 
 // Change says that a document was written or removed.
 type Change struct {

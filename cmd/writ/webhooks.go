@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"time"
 
 	"writ/api/webhook"
-	"writ/storage"
 )
 
 // webhookFlags say where webhooks may be.
@@ -34,10 +32,7 @@ func (n *node) tellWebhooks(ctx context.Context, f webhookFlags, approvalTTL tim
 	if err != nil {
 		return err
 	}
-	unwatch, err := n.store.Watch(storage.Now, d.Changed)
-	if err != nil {
-		return fmt.Errorf("following the store's changes for webhooks: %w", err)
-	}
+	unwatch := n.store.Watch(d.Changed)
 	n.webhooks = inBackground(ctx, func(ctx context.Context) {
 		defer unwatch()
 		d.Run(ctx)

@@ -21,26 +21,8 @@ func changeKey(revision uint64, number int) key {
 // trimmedKey is the key of the revision up to which changes were trimmed.
 var trimmedKey = key{byte(kindTrimmed)}
 
-// Watch implements storage.Documents. It blocks writes while it reports earlier changes.
-func (s *Store) Watch(after uint64, f func(storage.Change)) (stop func(), err error) {
-	s.writes.Lock()
-	defer s.writes.Unlock()
-	if after != storage.Now {
-		trimmed, err := s.count(trimmedKey)
-		if err != nil {
-			return nil, err
-		}
-		if after < uint64(trimmed) || after > s.change {
-			f(storage.Change{Kind: storage.EverythingChanged, Revision: s.change})
-		} else if err := s.eachChange(context.Background(), after, func(c storage.Change) bool {
-			f(c)
-			return true
-		}); err != nil {
-			return nil, err
-		}
-	}
-	return s.watchers.Add(f), nil
-}
+// Watch implements storage.Documents.
+func (s *Store) Watch(f func(storage.Change)) (stop func()) { return s.watchers.Add(f) }
 
 // eachChange calls f for the changes after a revision, until it returns false.
 func (s *Store) eachChange(ctx context.Context, after uint64, f func(storage.Change) bool) error {

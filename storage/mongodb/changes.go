@@ -2,7 +2,7 @@ package mongodb
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -43,7 +43,7 @@ func (s *Store) eachChange(ctx context.Context, after, upTo uint64, f func(chang
 // Changes implements storage.Documents.
 func (s *Store) Changes(ctx context.Context, after uint64, most int) (changes []storage.Change, err error) {
 	err = s.scan(ctx, "", "reading changes", func(ctx context.Context) error {
-		return s.eachChange(ctx, after, storage.Now, func(row changeRow) bool {
+		return s.eachChange(ctx, after, math.MaxUint64, func(row changeRow) bool {
 			changes = append(changes, row.changes()...)
 			return len(changes) < most
 		})
@@ -147,31 +147,5 @@ func (s *Store) history(ctx context.Context, after, upTo uint64) (rows []changeR
 	return rows, err
 }
 
-// Watch implements storage.Documents. No change is told while it reads the earlier ones.
-func (s *Store) Watch(after uint64, f func(storage.Change)) (stop func(), err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
-	defer cancel()
-	w := &s.watchers
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.catchUp(ctx, s); err != nil {
-		return nil, fmt.Errorf("beginning to watch: %w", err)
-	}
-	if after != storage.Now && after != w.heard {
-		var rows []changeRow
-		if after < w.heard {
-			if rows, err = s.history(ctx, after, w.heard); err != nil {
-				return nil, err
-			}
-		}
-		if rows == nil {
-			f(storage.Change{Kind: storage.EverythingChanged, Revision: w.heard})
-		}
-		for _, row := range rows {
-			for _, c := range row.changes() {
-				f(c)
-			}
-		}
-	}
-	return w.Add(f), nil
-}
+// Watch implements storage.Documents.
+func (s *Store) Watch(f func(storage.Change)) (stop func()) { return s.watchers.Add(f) }

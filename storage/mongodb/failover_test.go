@@ -36,11 +36,7 @@ func TestStore_SurvivesItsPrimary(t *testing.T) {
 			l := &load{T: t, writer: storagetest.NewWriter(), acknowledged: make(map[string]*storage.Record)}
 			var heard [2]revisions
 			for i, s := range handles {
-				unwatch, err := s.Watch(storage.Now, heard[i].add)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer unwatch()
+				defer s.Watch(heard[i].add)()
 			}
 			stop := l.begin(handles)
 			l.wait(100)
@@ -90,16 +86,12 @@ func (r *revisions) add(c storage.Change) {
 func watchRevisions(t *testing.T, s *Store) *revisions {
 	t.Helper()
 	heard := new(revisions)
-	stop, err := s.Watch(storage.Now, func(c storage.Change) {
+	t.Cleanup(s.Watch(func(c storage.Change) {
 		if c.Kind == storage.EverythingChanged {
 			c.Revision = 0
 		}
 		heard.add(c)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stop)
+	}))
 	return heard
 }
 

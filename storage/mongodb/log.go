@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -211,7 +212,7 @@ func (r *headRow) head() (h receipt.SignedHead, err error) {
 
 // headsFrom selects the heads of a chain from a sequence on.
 func headsFrom(chain [16]byte, seq int64) bson.D {
-	return doc("_id", doc("$gte", headKey(chain, seq), "$lte", headKey(chain, number(storage.Now))))
+	return doc("_id", doc("$gte", headKey(chain, seq), "$lte", headKey(chain, math.MaxInt64)))
 }
 
 // Heads implements storage.Log.

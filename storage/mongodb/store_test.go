@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -154,7 +155,7 @@ func (c *cluster) Cut(h storagetest.Replica) {
 // Mend ends a Cut. What the handle has missed is trimmed first, as it is when it was
 // signed: without that the handle would read it, and there would be no gap.
 func (c *cluster) Mend(h storagetest.Replica) {
-	if err := h.Trim(context.Background(), storage.Now); err != nil {
+	if err := h.Trim(context.Background(), math.MaxUint64); err != nil {
 		panic(err)
 	}
 	c.failing(h, "off")

@@ -58,7 +58,7 @@ var namedListTests = []test{
 	{"the same values are no new version and no change", func(w *world) {
 		first := w.putList("org", "payees", "a", "b")
 		changes := 0
-		stop := w.watch(func(storage.Change) { changes++ })
+		stop := w.docs.Watch(func(storage.Change) { changes++ })
 		defer stop()
 		l, created, err := w.PutList(w.ctx, "org", "payees", []string{"b", "a"}, noon.Add(time.Hour))
 		w.must("PutList", err)

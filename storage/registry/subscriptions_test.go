@@ -62,7 +62,7 @@ var subscriptionTests = []test{
 		_, err = w.Subscription(w.ctx, "org")
 		w.wantErr("Subscription", err, storage.ErrNotFound)
 		w.must("PutSubscription", w.PutSubscription(w.ctx, subscription("org", "pro")))
-		defer w.watch(h.add)()
+		defer w.docs.Watch(h.add)()
 		_, err = w.UpdateSubscription(w.ctx, "org", unchanged)
 		w.must("UpdateSubscription", err)
 		w.wantSubscription(subscription("org", "pro"))

@@ -74,7 +74,7 @@ var tokenTests = []test{
 		}
 		w.must("RevokeToken of a child", w.RevokeToken(w.ctx, "org", "c2", noon))
 		told := make(map[string]int)
-		stop := w.watch(func(c storage.Change) { told[c.ID]++ })
+		stop := w.docs.Watch(func(c storage.Change) { told[c.ID]++ })
 		defer stop()
 		w.must("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Minute)))
 		for id, at := range map[string]time.Time{

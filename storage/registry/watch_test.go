@@ -36,7 +36,7 @@ func (h *heard) take() []storage.Change {
 var watchTests = []test{
 	{"Watch calls f for every change, before the write that made it returns", func(w *world) {
 		var h heard
-		defer w.watch(h.add)()
+		defer w.docs.Watch(h.add)()
 		changed := func(what string, err error, want ...storage.Change) {
 			w.Helper()
 			w.must(what, err)
@@ -72,7 +72,7 @@ var watchTests = []test{
 	{"a write that fails makes no call", func(w *world) {
 		w.fill("org")
 		var h heard
-		defer w.watch(h.add)()
+		defer w.docs.Watch(h.add)()
 		_, err := w.PutPolicy(w.ctx, policy("org", "p", 0), 0)
 		w.wantErr("PutPolicy", err, storage.ErrConflict)
 		refused := errors.New("refused")

@@ -77,14 +77,6 @@ func openEmbedded(t *testing.T) storage.Documents {
 	return s
 }
 
-// watch has f called for the changes from now on.
-func (w *world) watch(f func(storage.Change)) (stop func()) {
-	w.Helper()
-	stop, err := w.docs.Watch(storage.Now, f)
-	w.must("Watch", err)
-	return stop
-}
-
 // must fails the test at an error.
 func (w *world) must(what string, err error) {
 	w.Helper()

@@ -132,20 +132,7 @@ func (h *Handle) Barrier(ctx context.Context) error {
 }
 
 // Watch implements storage.Documents.
-func (h *Handle) Watch(after uint64, f func(storage.Change)) (stop func(), err error) {
-	h.m.writes.Lock()
-	defer h.m.writes.Unlock()
-	if after != storage.Now {
-		if after < h.m.trimmed || after > h.m.revision {
-			f(storage.Change{Kind: storage.EverythingChanged, Revision: h.m.revision})
-		} else {
-			for _, c := range h.m.after(after) {
-				f(c)
-			}
-		}
-	}
-	return h.watchers.Add(f), nil
-}
+func (h *Handle) Watch(f func(storage.Change)) (stop func()) { return h.watchers.Add(f) }
 
 // after returns the changes after a revision.
 func (m *Memory) after(revision uint64) []storage.Change {

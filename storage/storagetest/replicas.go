@@ -102,7 +102,7 @@ type replicaTest struct {
 
 var replicaTests = []replicaTest{
 	{"what one handle commits the other reads and hears, each once and in order, its own before it returns", func(r *replicas) {
-		a, b := r.a.watch(storage.Now), r.b.watch(storage.Now)
+		a, b := r.a.watch(), r.b.watch()
 		var want []storage.Change
 		for i, id := range []string{"p", "q", "r", "s"} {
 			writer, own := r.a, a
@@ -137,7 +137,7 @@ var replicaTests = []replicaTest{
 		}
 	}},
 	{"after a gap there is EverythingChanged, and what follows is told", func(r *replicas) {
-		b := r.b.watch(storage.Now)
+		b := r.b.watch()
 		r.Cut(r.other)
 		r.a.update("org", put("org", "missed"))
 		r.Mend(r.other)
@@ -160,7 +160,7 @@ var replicaTests = []replicaTest{
 		r.b.wait("freshness", func() bool { return r.b.FreshFor() <= storage.MaxAge })
 	}},
 	{"Barrier waits for a live handle that has not heard", func(r *replicas) {
-		b := r.b.watch(storage.Now)
+		b := r.b.watch()
 		r.Cut(r.other)
 		r.a.update("org", put("org", "r"))
 		short, cancel := context.WithTimeout(r.a.Context(), 20*time.Millisecond)

@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"cmp"
+	"math"
 	"sync"
 
 	"writ/engine"
@@ -29,15 +30,12 @@ func (h *heard) take() []storage.Change {
 	return c
 }
 
-// watch watches from after a revision until the test ends.
-func (d *docs) watch(after uint64) *heard {
+// watch watches until the test ends, for the changes that the handle has not heard yet.
+func (d *docs) watch() *heard {
 	d.Helper()
+	d.wantErr("Barrier", d.Barrier(d.Context()), nil)
 	var h heard
-	stop, err := d.Watch(after, h.add)
-	if err != nil {
-		d.Fatalf("Watch = %v", err)
-	}
-	d.Cleanup(stop)
+	d.Cleanup(d.Watch(h.add))
 	return &h
 }
 
@@ -47,7 +45,7 @@ func changeOf(revision uint64, id string) storage.Change {
 
 var watchTests = []docTest{
 	{"Watch tells of every change before the Update that made it returns, each once, in order", func(d *docs) {
-		h := d.watch(storage.Now)
+		h := d.watch()
 		revision := d.update("org", put("org", "b", "a", "b"))
 		d.wantChanges("changes", h.take(), changeOf(revision, "b"), changeOf(revision, "a"))
 		revision = d.update("org", func(tx storage.Tx) error { return tx.Delete(storage.RuleKind, "org", "a") })
@@ -60,7 +58,7 @@ var watchTests = []docTest{
 		d.wantChanges("changes of nothing, of what is quiet, and of what failed", h.take())
 	}},
 	{"a change has the names of its document and its actor", func(d *docs) {
-		h := d.watch(storage.Now)
+		h := d.watch()
 		_, err := d.Update(storage.WithActor(d.Context(), "key:k"), "org", func(tx storage.Tx) error {
 			_, err := storage.Agents.Put(tx, "org", &engine.Agent{ID: "a", ExternalID: "x"})
 			if err == nil {
@@ -76,35 +74,6 @@ var watchTests = []docTest{
 		d.wantChanges("changes", got,
 			storage.Change{Kind: storage.AgentKind, Org: "org", ID: "a", Alias: "x", Actor: "key:k"},
 			storage.Change{Kind: storage.PolicyKind, Org: "org", ID: "p", Actor: "key:k"})
-	}},
-	{"Watch begins with what was changed after a revision", func(d *docs) {
-		first := d.update("org", put("org", "a"))
-		second := d.update("org", put("org", "b", "c"))
-		h := d.watch(first)
-		d.wantChanges("changes", h.take(), changeOf(second, "b"), changeOf(second, "c"))
-		third := d.update("org", put("org", "d"))
-		d.wantChanges("changes", h.take(), changeOf(third, "d"))
-		d.wantChanges("changes from the beginning", d.watch(0).take(),
-			changeOf(first, "a"), changeOf(second, "b"), changeOf(second, "c"), changeOf(third, "d"))
-		d.wantChanges("changes from the end", d.watch(third).take())
-	}},
-	{"where changes may be missing Watch tells EverythingChanged", func(d *docs) {
-		first := d.update("org", put("org", "a"))
-		last := d.update("org", put("org", "b"))
-		if err := d.Trim(d.Context(), first); err != nil {
-			d.Fatalf("Trim = %v", err)
-		}
-		for name, after := range map[string]uint64{"what was trimmed": 0, "what was never there": last + 1000} {
-			h := d.watch(after)
-			if got := h.take(); len(got) != 1 || got[0].Kind != storage.EverythingChanged {
-				d.Errorf("changes from %s = %+v, want EverythingChanged", name, got)
-			}
-			revision := d.update("org", put("org", "c"))
-			d.wantChanges("changes after it", h.take(), changeOf(revision, "c"))
-		}
-		if got := d.watch(first).take(); len(got) != 3 || got[0] != changeOf(last, "b") {
-			d.Errorf("changes from what was not trimmed = %+v, want b first", got)
-		}
 	}},
 	{"Changes returns whole revisions, and Trim forgets them", func(d *docs) {
 		first := d.update("org", put("org", "a", "b"))
@@ -122,22 +91,19 @@ var watchTests = []docTest{
 		list(0, 9, want...)
 		list(first, 1, want[2:]...)
 		list(second, 1)
-		list(storage.Now, 1)
+		list(math.MaxUint64, 1)
 		for range 2 {
 			d.wantErr("Trim", d.Trim(d.Context(), first), nil)
 			list(0, 9, want[2:]...)
 		}
-		d.wantErr("Trim of what is to come", d.Trim(d.Context(), storage.Now), nil)
+		d.wantErr("Trim of what is to come", d.Trim(d.Context(), math.MaxUint64), nil)
 		list(0, 9)
 		third := d.update("org", put("org", "d"))
 		list(0, 9, changeOf(third, "d"))
 	}},
 	{"every watcher is called until its own stop", func(d *docs) {
 		var first, second heard
-		stopFirst, err := d.Watch(storage.Now, first.add)
-		d.wantErr("Watch", err, nil)
-		stopSecond, err := d.Watch(storage.Now, second.add)
-		d.wantErr("Watch", err, nil)
+		stopFirst, stopSecond := d.Watch(first.add), d.Watch(second.add)
 		d.update("org", put("org", "a"))
 		stopFirst()
 		stopFirst()
@@ -150,12 +116,10 @@ var watchTests = []docTest{
 	}},
 	{"a change must be visible to reads when the watcher hears of it", func(d *docs) {
 		signal, seen := make(chan storage.Change), make(chan string)
-		stop, err := d.Watch(storage.Now, func(c storage.Change) {
+		defer d.Watch(func(c storage.Change) {
 			signal <- c // the reader reads while the write waits
 			<-seen
-		})
-		d.wantErr("Watch", err, nil)
-		defer stop()
+		})()
 		for _, id := range []string{"a", "b", "c"} {
 			done := make(chan error)
 			go func() {
