@@ -9,12 +9,13 @@ FUZZTIME ?= 30s
 # compiled; -trimpath here would compile every dependency twice.
 FIRST = @test -d bin || { mkdir bin; echo "The first build compiles every dependency: minutes on two cores. Later ones take seconds."; }
 
-# Tests that take long under the race detector, and in which it can find nothing:
-# what they test runs in one goroutine, or in several in other tests, too. make
-# test runs them.
-SERIAL := TestCondition_RenderingsAgree|TestDecision_Rules_(IndexNeverChangesAnOutcome|WorkTogetherIsBounded)|TestDecision_Globs_NoListIsSlow|TestAgentPattern_WhatIsCoveredIsMatched|TestRuleSet_(DecidesWithoutAllocating|ListsAreCharged|Size)|TestEvaluate_AllowAllocatesNothing|TestWork_IsEnoughForOneCondition|TestPolicy_(Digest|Size)|TestIndex_AsksOnlyCandidates|TestDecision_Agents_FoldID|TestDecision_Evaluation_CELAndRegoAgree|TestLowerCore_DecidesTheExamplesAsTheEngineDoes|TestSize|TestContract_ExamplesAreValid|TestDecision_Resources_ExportStreamsInConstantMemory|TestSuspect_HasNoFalseNegatives|TestExplore_EveryState|TestIdentity_NeverMergesTwo|TestURLs_CredentialsAreFound
+# GOTESTSUM prints a line a package as it ends, then what was skipped and why, and the failures last.
+GOTESTSUM := $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg
 
-.PHONY: help run test quick browser oracles soak cluster check lint vuln licenses contract bench bench-guard fuzz clean
+# RACED are the packages whose goroutines share memory. make check tests them under the race detector.
+RACED = $(shell $(GO) list ./api/... ./decision/... ./storage/... ./bench/load 2>/dev/null)
+
+.PHONY: help run test quick browser oracles soak cluster check lint race vuln licenses contract bench bench-guard fuzz clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,31 +27,21 @@ $(BIN): $(SOURCES)
 	$(FIRST)
 	$(GO) build -o $(BIN) ./cmd/writ
 
-test: ## Run every test
+# BESIDE=check leaves out what make check tests, for who runs both.
+test: ## Run every test: 5 minutes on two cores once dependencies are compiled
 	$(FIRST)
-	$(GO) test ./...
-	@$(GO) -C internal/tools/opa list -deps github.com/open-policy-agent/opa >/dev/null 2>&1 || \
-	  echo "SKIPPED the test against a real OPA: the modules of internal/tools/opa cannot be had"
-	@$(GO) -C internal/tools/alerts list -deps . >/dev/null 2>&1 || \
-	  echo "SKIPPED reading deploy/prometheus/alerts.yml with Prometheus' parser: the modules of internal/tools/alerts cannot be had"
-	@$(GO) -C internal/tools/compose list -deps . >/dev/null 2>&1 || \
-	  echo "SKIPPED reading docker-compose.yml and Dockerfile with Docker's parsers: the modules of internal/tools/compose cannot be had"
-	@$(GO) test -run '^TestAlerts_FireUnderTheirFaults$$' -v ./cmd/writ | grep -o 'SKIPPED.*' || true
-	@command -v node >/dev/null && command -v python3 >/dev/null || \
-	  echo "SKIPPED internal/oracles, which holds the readers of resources to other programs: they need node and python3"
-	@$(GO) test -run '^TestBinary_' -v ./storage/mongodb/mongotest | grep -o 'SKIPPED.*' || true
-	@command -v curl >/dev/null || echo "SKIPPED the scripts of cmd/writ that send requests with curl: there is none"
-	@d=$$(mktemp -d); if mount -t tmpfs tmpfs $$d 2>/dev/null; then umount $$d; else echo "SKIPPED the tests of a full disk: mounting a tmpfs needs root"; fi; rmdir $$d
+	@$(GOTESTSUM) -- -timeout 20m $(if $(filter check,$(BESIDE)),$(filter-out $(RACED),$(shell $(GO) list ./...)),./...)
 
 oracles: ## Install the programs that internal/oracles asks: node, Python, urllib3, requests
 	.ci/oracles
 
-soak: ## Have other programs read 1,000,000 spellings of blocked resources, a second evaluator decide 100,000 cases and Rego 2,000,000, replicas race and fail, and the patches of internal/newcomer apply
+soak: ## Have other programs read 1,000,000 spellings of blocked resources, a second evaluator decide 100,000 cases and Rego 2,000,000, replicas race and fail, the patches of internal/newcomer apply, and each benchmark run once
 	$(GO) test ./internal/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000
 	WRIT_SOAK=1 $(GO) test ./rego -run '^(TestReference|TestDecision_Evaluation_CELAndRegoAgree)$$' -v -timeout 4h
 	WRIT_SOAK=1 $(GO) test ./internal/newcomer -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./cmd/writ -run '^Test(Replicas|Outages)$$' -v -timeout 2h
 	WRIT_SOAK=1 $(GO) test ./storage/mongodb -run '^TestWatch_OfATruncatedOplog$$' -v -timeout 30m
+	$(GO) test -vet=off -run '^$$' -bench . -skip '^BenchmarkFill$$' -benchtime 1x ./... -timeout 1h
 
 quick: ## Run what matters while you edit, in under a minute: the engine and what decides, signs and scrubs
 	$(GO) test -short ./engine/... ./examples ./decision/... ./storage ./storage/receipt ./storage/ledger/... ./storage/registry ./internal/scrub ./api/billing .
@@ -60,12 +51,10 @@ browser: $(BIN) ## Test the pages in a real Chromium: load, reload, back, dark, 
 	elif ! $(GO) -C internal/tools/browser mod download 2>/dev/null; then echo "SKIPPED the tests of the pages in a browser: the modules of internal/tools/browser cannot be had"; \
 	else WRIT=$(CURDIR)/$(BIN) $(GO) -C internal/tools/browser test -count=1 ./...; fi
 
-check: lint ## What lint does, tests under the race detector, each benchmark once, govulncheck
-	$(GO) test -race -short -vet=off -skip '^($(SERIAL))$$' ./...
-	@echo "$(GO) test -run '^$$' -bench . -benchtime 1x, of the packages with benchmarks"; \
-	out=$$($(GO) test -vet=off -run '^$$' -bench . -skip '^BenchmarkFill$$' -benchtime 1x \
-	  $$(grep -rl --include='*_test.go' --exclude-dir=tools '^func Benchmark' . | xargs -n 1 dirname | sort -u) 2>&1) || { echo "$$out"; exit 1; }
-	@$(MAKE) --no-print-directory vuln
+check: lint race vuln ## lint, race and vuln
+
+race: ## Run the tests of the packages whose goroutines share memory, under the race detector
+	@$(GOTESTSUM) -- -race -timeout 20m -vet=off $(RACED)
 
 lint: ## gofmt and golangci-lint, which runs vet and staticcheck
 	@out=$$(gofmt -s -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt -s wants changes in:"; echo "$$out"; exit 1; }
