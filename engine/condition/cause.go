@@ -1,12 +1,6 @@
 package condition
 
-import (
-	"errors"
-	"strings"
-
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
-)
+import "errors"
 
 // Cause is why a condition could not be evaluated. Causes label a metric.
 type Cause uint8
@@ -54,84 +48,46 @@ type EvalError struct {
 // Error implements error.
 func (e *EvalError) Error() string { return e.message }
 
-// ErrTooMuchWork is the error of a condition that is left too little work or time
-// by the others of its evaluation.
-var ErrTooMuchWork = errors.New("the conditions of the rules do too much together")
+var (
+	// ErrTooMuchWork is the error of a condition that is left too little work or time
+	// by the others of its evaluation.
+	ErrTooMuchWork = &EvalError{CauseWork, "the conditions of the rules do too much together"}
+	// ErrBroken is the error of a stored condition that does not compile.
+	ErrBroken = &EvalError{CauseBroken, "the stored condition does not compile"}
 
-// ErrBroken is the error of a stored condition that does not compile.
-var ErrBroken = errors.New("the stored condition does not compile")
+	noResult   = &EvalError{CauseFunction, "a function or a conversion has no result for what it was given"}
+	noSuchKey  = &EvalError{CauseMissing, "no such key"}
+	noCost     = missing("the intent has no cost")
+	noCount    = missing("nothing was counted")
+	notDecimal = &EvalError{CauseNotDecimal, "a metadata value that is compared with a number is not a decimal"}
+	noList     = &EvalError{CauseBroken, "there is no such list"}
+	// noSide is of what would ask the resource without knowing what for.
+	noSide = &EvalError{CauseFunction, "the condition is neither for a block nor for an allowance"}
+)
 
-// errNoList is the error of a condition that names a list which is not there: it is as
-// broken as one that does not compile.
-var errNoList = errors.New("there is no such list")
-
-// errNoSide is the error of what would ask the resource without knowing what for.
-var errNoSide = errors.New("the condition is neither for a block nor for an allowance")
-
-// absentError is of a field that the intent lacks and the condition names.
-type absentError struct{ what string }
-
-func (e *absentError) Error() string { return "no such key: " + e.what }
-
-// noSuchKey begins CEL's own error of a missing key, which has no type. A condition
-// can have taken the key from the intent.
-const noSuchKey = "no such key"
-
-// CauseOf returns why a condition ended in err.
-func CauseOf(err error) Cause {
-	switch {
-	case errors.Is(err, ErrTooMuchWork):
-		return CauseWork
-	case errors.Is(err, errNoDecimal):
-		return CauseNotDecimal
-	case errors.Is(err, ErrBroken), errors.Is(err, errNoList):
-		return CauseBroken
-	case strings.HasPrefix(err.Error(), noSuchKey):
-		return CauseMissing
-	}
-	return CauseFunction
+// missing is of what the intent lacks and the condition names.
+func missing(what string) *EvalError {
+	return &EvalError{CauseMissing, noSuchKey.message + ": " + what}
 }
 
-// Diagnose returns err, of a condition, without what it may hold of the intent.
-func Diagnose(err error) *EvalError {
-	e := &EvalError{Cause: CauseOf(err)}
-	var absent *absentError
-	switch {
-	case e.Cause == CauseMissing && errors.As(err, &absent):
-		e.message = absent.Error()
-	case e.Cause == CauseMissing:
-		e.message = noSuchKey
-	case e.Cause == CauseNotDecimal:
-		e.message = errNoDecimal.Error()
-	case e.Cause == CauseWork:
-		e.message = ErrTooMuchWork.Error()
-	case errors.Is(err, errNoList):
-		e.message = errNoList.Error()
-	case e.Cause == CauseBroken:
-		e.message = ErrBroken.Error()
-	default:
-		e.message = "a function or a conversion has no result for what it was given"
-	}
-	return e
-}
-
-// missing is the error of CEL where the intent lacks f.
-func (f Field) missing() ref.Val {
+// missing is why a condition in CEL has no value where the intent lacks f.
+func (f Field) missing() *EvalError {
 	switch f.row().owner {
 	case Cost:
 		return noCost
 	case MetadataValue:
-		return types.WrapErr(&absentError{f.Path() + "." + f.Key})
+		return missing(f.Path() + "." + f.Key)
 	}
-	return types.WrapErr(&absentError{f.Path()})
+	return missing(f.Path())
 }
 
-// What is the same of every intent. Errors of CEL are immutable.
-var (
-	noCost      = types.WrapErr(&absentError{"the intent has no cost"})
-	tooMuchWork = types.WrapErr(ErrTooMuchWork)
-	notDecimal  = types.WrapErr(errNoDecimal)
-	noCount     = types.WrapErr(&absentError{"nothing was counted"})
-	noSide      = types.WrapErr(errNoSide)
-	noList      = types.WrapErr(errNoList)
-)
+// Diagnose returns err, of a condition, without what it may hold of the intent.
+func Diagnose(err error) *EvalError {
+	if e, ok := errors.AsType[*EvalError](err); ok {
+		return e
+	}
+	return noResult
+}
+
+// CauseOf returns why a condition ended in err.
+func CauseOf(err error) Cause { return Diagnose(err).Cause }

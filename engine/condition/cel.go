@@ -14,8 +14,6 @@ import (
 	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
 	celparser "github.com/google/cel-go/parser"
-
-	"writ/engine/resource"
 )
 
 // presenceOfField begins the names, which only macros can write, of the variables that
@@ -109,6 +107,14 @@ func variableNames() (names []string) {
 // roots are the names that no local variable of an expression may hide.
 var roots = map[string]bool{"intent": true, "agent": true, "policy": true, "usage": true, "deployment": true,
 	"session": true}
+
+// Names of the functions that read metadata values as what they stand for, and
+// of the one of CEL's that makes a list of a text.
+const (
+	fnItems          = "items"
+	fnDecimalCompare = "decimal_compare"
+	fnSplit          = "split"
+)
 
 // patternFunction declares a function of (patterns, text). It has no binding
 // of its own: planning replaces every call by its compiled matcher.
@@ -222,32 +228,48 @@ func (s *language) bound(checked *cel.Ast) error {
 	return nil
 }
 
-// plan turns a checked expression into a program. side is what its calls of
-// resource_glob are for.
-func (s *language) plan(checked *cel.Ast, side resource.Side) (*Program, error) {
-	load, err := s.load(checked)
-	if err != nil {
-		return nil, err
+// celType is the type of a field's variable in CEL, nil where it has none.
+func (f Field) celType() *cel.Type {
+	switch {
+	case f.ID == Metadata:
+		return cel.MapType(cel.StringType, cel.StringType)
+	case f.Kind == Object:
+		return nil
+	case f.Kind == Int:
+		return cel.IntType
+	case f.Kind == Time:
+		return cel.TimestampType
+	case f.Kind == Bool:
+		return cel.BoolType
 	}
-	p := &Program{load: load, side: side}
-	planned := &expression{}
-	planned.root, err = s.planner.NewInterpretable(checked.NativeRep(),
-		interpreter.CustomDecoratorV2(decorator(p)),
-		interpreter.Optimize(),
-		interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization),
-		interpreter.CustomDecoratorV2(planned.keepLeaves(checked.NativeRep().Expr())))
-	if err != nil {
-		return nil, refuse("", "%v", err)
-	}
-	p.root = planned
-	return p, nil
+	return cel.StringType
 }
 
-// expression is a planned expression of CEL. leaves are its parts that are leaves: see
-// [Clause].
-type expression struct {
-	root   interpreter.InterpretableV2
-	leaves []interpreter.InterpretableV2
+// listFunction declares list(name), and `in` for it. Neither has a binding that is called:
+// planning replaces each `in`.
+func listFunction() cel.EnvOption {
+	named := cel.OpaqueType("list by name")
+	unplanned := cel.UnaryBinding(func(ref.Val) ref.Val { return types.NewErr("%s was not planned", fnList) })
+	return func(e *cel.Env) (*cel.Env, error) {
+		return e.Extend(
+			cel.Function(fnList, cel.Overload(fnList+"_name", []*cel.Type{cel.StringType}, named, unplanned)),
+			cel.Function(operators.In,
+				cel.Overload("in_"+fnList+"_name", []*cel.Type{cel.StringType, named}, cel.BoolType)),
+		)
+	}
 }
 
-func (n *expression) ask(f *Frame) ref.Val { return n.root.Exec(f.exec) }
+// decimalCompare is decimal_compare(a, b), -1, 0 or 1.
+func decimalCompare(a, b ref.Val) ref.Val {
+	s, ok := a.(types.String)
+	t, okToo := b.(types.String)
+	if !ok || !okToo {
+		return types.MaybeNoSuchOverloadErr(a)
+	}
+	d, ok := parseDecimal(string(s))
+	e, okToo := parseDecimal(string(t))
+	if !ok || !okToo {
+		return celFailure(notDecimal)
+	}
+	return types.Int(d.compare(e))
+}

@@ -37,6 +37,7 @@ func TestProgram_Eval(t *testing.T) {
 		{`intent.action_type in ["sql.read", "sql.write"]`, "true", "true"},
 		{`!(intent.action_type in [])`, "true", "true"},
 		{`intent.cost.amount_minor > 1000`, "true", failed},
+		{`intent.cost.amount_minor in [] || intent.issued_at in []`, "false", failed},
 		{`1250 <= intent.cost.amount_minor`, "true", failed},
 		{`2000 <= intent.cost.amount_minor`, "false", failed},
 		{`intent.cost.amount_minor == 1250 && intent.cost.amount_minor >= 1250 && intent.cost.amount_minor < 1251`, "true", failed},
@@ -159,6 +160,17 @@ func TestProgram_EvalAllocatesNothing(t *testing.T) {
 		if allocs != 0 {
 			t.Errorf("%s allocated %v times, want 0", expr, allocs)
 		}
+	}
+	absent, err := compileExpr(`intent.metadata.team == "a"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if allocs := testing.AllocsPerRun(100, func() {
+		if _, err := absent.Eval(f); CauseOf(err) != CauseMissing {
+			t.Errorf("of a missing key = %v, want that cause", err)
+		}
+	}); allocs != 0 {
+		t.Errorf("a missing key allocated %v times, want 0", allocs)
 	}
 }
 

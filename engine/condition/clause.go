@@ -1,15 +1,5 @@
 package condition
 
-import (
-	"sync"
-
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
-	celparser "github.com/google/cel-go/parser"
-)
-
 // Clause is a condition as its author joined it: leaves, joined by conjunctions (All),
 // disjunctions (Any) and negations (Not). A leaf is a comparison of a match object or a
 // tree, an operand in CEL that is no &&, || or ! itself, or all of a condition in Rego.
@@ -95,78 +85,4 @@ func (c *Clause) Because(said func(leaf int) Truth) int {
 		}
 	}
 	return -1
-}
-
-// tracked is the language that remembers what macros were written as.
-var tracked = sync.OnceValues(func() (*cel.Env, error) {
-	l, err := cels()
-	if err != nil {
-		return nil, err
-	}
-	return l.cel.Extend(cel.EnableMacroCallTracking())
-})
-
-// celClause returns the clause of an expression that has compiled.
-func celClause(source string) *Clause {
-	whole := &Clause{Kind: Leaf, Text: source}
-	env, err := tracked()
-	if err != nil {
-		return whole
-	}
-	parsed, issues := env.Parse(source)
-	if issues.Err() != nil {
-		return whole
-	}
-	leaves := 0
-	info := parsed.NativeRep().SourceInfo()
-	var clause func(e ast.Expr) *Clause
-	clause = func(e ast.Expr) *Clause {
-		kind, operands := joined(e)
-		c := &Clause{Kind: kind}
-		if kind == Leaf {
-			c.Text, c.Index = written(e, info), leaves
-			leaves++
-		}
-		for _, operand := range operands {
-			c.Kids = append(c.Kids, clause(operand))
-		}
-		return c
-	}
-	return clause(parsed.NativeRep().Expr())
-}
-
-// joined returns how an expression in CEL joins its operands: it is a Leaf where it does
-// not, and a constant has none.
-func joined(e ast.Expr) (NodeKind, []ast.Expr) {
-	switch e.Kind() {
-	case ast.LiteralKind:
-		switch e.AsLiteral() {
-		case types.True:
-			return All, nil
-		case types.False:
-			return Any, nil
-		}
-	case ast.CallKind:
-		switch e.AsCall().FunctionName() {
-		case operators.LogicalAnd:
-			return All, e.AsCall().Args()
-		case operators.LogicalOr:
-			return Any, e.AsCall().Args()
-		case operators.LogicalNot:
-			return Not, e.AsCall().Args()
-		}
-	}
-	return Leaf, nil
-}
-
-// oneLine is more than the length of any expression: texts are not wrapped.
-const oneLine = 2 * MaxCondition
-
-// written returns an expression in CEL as its author could have written it.
-func written(e ast.Expr, info *ast.SourceInfo) string {
-	text, err := celparser.Unparse(e, info, celparser.WrapOnColumn(oneLine))
-	if err != nil {
-		return "an expression in CEL"
-	}
-	return text
 }

@@ -2,12 +2,8 @@ package condition
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
 )
 
 // A decimal is an optional sign, digits and, behind a point, optionally further
@@ -70,21 +66,4 @@ func (d decimal) magnitude(e decimal) int {
 func LooksLikeNumber(s string) bool {
 	_, ok := parseDecimal(strings.TrimSpace(s))
 	return ok
-}
-
-var errNoDecimal = errors.New("a metadata value that is compared with a number is not a decimal")
-
-// decimalCompare is decimal_compare(a, b), -1, 0 or 1.
-func decimalCompare(a, b ref.Val) ref.Val {
-	s, ok := a.(types.String)
-	t, okToo := b.(types.String)
-	if !ok || !okToo {
-		return types.MaybeNoSuchOverloadErr(a)
-	}
-	d, ok := parseDecimal(string(s))
-	e, okToo := parseDecimal(string(t))
-	if !ok || !okToo {
-		return notDecimal
-	}
-	return types.Int(d.compare(e))
 }

@@ -3,8 +3,6 @@ package condition
 import (
 	"fmt"
 	"strings"
-
-	"github.com/google/cel-go/cel"
 )
 
 // FieldID numbers the rows of the table of fields.
@@ -283,21 +281,4 @@ func fieldByPath(path string) (Field, bool) {
 		}
 	}
 	return Field{}, false
-}
-
-// celType is the type of a field's variable in CEL, nil where it has none.
-func (f Field) celType() *cel.Type {
-	switch {
-	case f.ID == Metadata:
-		return cel.MapType(cel.StringType, cel.StringType)
-	case f.Kind == Object:
-		return nil
-	case f.Kind == Int:
-		return cel.IntType
-	case f.Kind == Time:
-		return cel.TimestampType
-	case f.Kind == Bool:
-		return cel.BoolType
-	}
-	return cel.StringType
 }

@@ -1,16 +1,8 @@
 package condition
 
 import (
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/common/types/traits"
-	"github.com/google/cel-go/interpreter"
 
 	"writ/engine/resource"
 )
@@ -31,24 +23,18 @@ type Frame struct {
 	readings resource.Readings
 	reading  resource.Reading // the value of Resource
 	lists    Lists
-	// exec and boxed are for CEL: boxed are the values that an expression asked for as
-	// CEL values, made at most once per evaluation.
-	exec  *interpreter.ExecutionFrame
-	boxed [fieldCount]ref.Val
+	issuedAt time.Time // IssuedAt as a time, once it was read
+	cel      celFrame
 }
 
-var frames = sync.Pool{New: func() any {
-	f := new(Frame)
-	f.exec = &interpreter.ExecutionFrame{Activation: f}
-	return f
-}}
+var frames = sync.Pool{New: func() any { return new(Frame) }}
 
 // NewFrame returns a frame without values. Free it after use.
 func NewFrame() *Frame { return frames.Get().(*Frame) } //nolint:forcetypeassert // the pool has no other
 
 // Free gives the frame back, which must not be used afterwards.
 func (f *Frame) Free() {
-	*f = Frame{exec: f.exec}
+	*f = Frame{cel: celFrame{exec: f.cel.exec}}
 	frames.Put(f)
 }
 
@@ -70,16 +56,11 @@ func (f *Frame) SetLists(l Lists) { f.lists = l }
 // SetCounts sets what the counters have come to.
 func (f *Frame) SetCounts(counts []Count) { f.counts = counts }
 
-// count returns what the counter of a key has come to, or what a comparison with it is
-// then.
-func (f *Frame) count(key string, uncounted ref.Val) (int64, ref.Val) {
+// count returns what the counter of a key has come to, which may be [Uncounted].
+func (f *Frame) count(key string) (int64, *EvalError) {
 	for i := range f.counts {
-		switch c := &f.counts[i]; {
-		case c.Counter.Key != key:
-		case c.N == Uncounted:
-			return 0, uncounted
-		default:
-			return c.N, nil
+		if f.counts[i].Counter.Key == key {
+			return f.counts[i].N, nil
 		}
 	}
 	return 0, noCount
@@ -109,7 +90,7 @@ func (f *Frame) Reading() resource.Reading { return f.reading }
 // SetReading makes r the value of Resource until it is set again.
 func (f *Frame) SetReading(r resource.Reading) {
 	if r.Text != f.reading.Text {
-		f.boxed[Resource] = nil
+		f.cel.boxed[Resource] = nil
 	}
 	f.texts[Resource], f.reading = r.Text, r
 }
@@ -122,57 +103,22 @@ func (f *Frame) Metadata() map[string]string { return f.metadata }
 
 func (f *Frame) has(id FieldID) bool { return !f.absent[id] }
 
-// items returns the items of a text, at the charge of what is done with each.
-func (f *Frame) items(text string) ([]string, ref.Val) {
-	items := itemsOf(text)
-	if !f.Work.Charge(len(text) + itemSteps*len(items)) {
-		return nil, tooMuchWork
-	}
-	return items, nil
-}
-
-// Parent implements [interpreter.Activation].
-func (f *Frame) Parent() interpreter.Activation { return nil }
-
-// ResolveName implements [interpreter.Activation].
-func (f *Frame) ResolveName(name string) (any, bool) {
-	path, presence := strings.CutPrefix(name, presenceOfField)
-	field, ok := fieldByPath(path)
-	switch {
-	case !ok:
-		return nil, false
-	case presence:
-		return types.Bool(f.has(field.ID)), true
-	}
-	return f.box(field.ID), true
-}
-
-// box returns the CEL value of a variable, or a CEL error where it has none.
-func (f *Frame) box(id FieldID) ref.Val {
-	if f.boxed[id] == nil {
-		f.boxed[id] = f.value(id)
-	}
-	return f.boxed[id]
-}
-
-func (f *Frame) value(id FieldID) ref.Val {
-	switch row := &fields[id]; {
-	case id == Metadata:
-		return newOrderedMetadata(f.metadata)
-	case !f.has(id):
-		return FieldOf(id).missing()
-	case row.kind == Time:
-		t, err := ParseTime(f.texts[id])
+// issued returns the time of IssuedAt, or false where it is none.
+func (f *Frame) issued() (time.Time, bool) {
+	if f.issuedAt.IsZero() {
+		at, err := ParseTime(f.texts[IssuedAt])
 		if err != nil {
-			return types.NewErr("%s is not an RFC 3339 time", row.path)
+			return time.Time{}, false
 		}
-		return types.Timestamp{Time: t}
-	case row.kind == Bool:
-		return types.Bool(f.numbers[id] != 0)
-	case row.kind == Int:
-		return types.Int(f.numbers[id])
+		f.issuedAt = at
 	}
-	return types.String(f.texts[id])
+	return f.issuedAt, true
+}
+
+// items returns the items of a text, or false where the work for them is too much.
+func (f *Frame) items(text string) ([]string, bool) {
+	items := itemsOf(text)
+	return items, f.Work.Charge(len(text) + itemSteps*len(items))
 }
 
 // yieldEvery is how many steps conditions do between two offers to yield: some
@@ -228,38 +174,3 @@ func (w *Work) Left() int { return max(0, maxWork-w.done) }
 
 // Yielded is how long others ran, which is none of the evaluation's time.
 func (w *Work) Yielded() time.Duration { return w.yielded }
-
-// match reports whether one of m's patterns matches s, at their charge.
-func (f *Frame) match(m matcher, s string) ref.Val {
-	if !f.Work.Charge(m.Steps(s)) {
-		return tooMuchWork
-	}
-	if re, ok := m.(*regex); ok {
-		return types.Bool(re.matches(&f.Work, s))
-	}
-	return types.Bool(m.Match(s) >= 0)
-}
-
-// orderedMetadata is the metadata as a CEL map that macros walk in the order of
-// its keys. Go's order differs each time, and with it how much of the work is done
-// before a macro ends early: the same intent could be decided differently.
-type orderedMetadata struct {
-	traits.Mapper
-	metadata map[string]string
-	keys     traits.Lister // nil until the first macro asks: most conditions ask for keys by name
-}
-
-func newOrderedMetadata(m map[string]string) *orderedMetadata {
-	return &orderedMetadata{
-		Mapper:   types.NewStringStringMap(types.DefaultTypeAdapter, m),
-		metadata: m,
-	}
-}
-
-// Iterator implements [traits.Iterable].
-func (m *orderedMetadata) Iterator() traits.Iterator {
-	if m.keys == nil {
-		m.keys = types.NewStringList(types.DefaultTypeAdapter, slices.Sorted(maps.Keys(m.metadata)))
-	}
-	return m.keys.Iterator()
-}

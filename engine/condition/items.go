@@ -3,9 +3,6 @@ package condition
 import (
 	"encoding/json"
 	"strings"
-
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
 )
 
 // itemsOf returns the elements of a text as a list: those of a JSON array of strings, or
@@ -47,13 +44,3 @@ func stringArray(text string) ([]string, bool) {
 // itemSteps is what a macro takes for each element, in steps: see maxWork. The
 // patterns in it charge for themselves.
 const itemSteps = 128
-
-// celItems is items(text). What a macro does with each element is charged here, where it
-// is known how many there are.
-func celItems(f *Frame, text string) ref.Val {
-	items, failed := f.items(text)
-	if failed != nil {
-		return failed
-	}
-	return types.NewStringList(types.DefaultTypeAdapter, items)
-}

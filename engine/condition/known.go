@@ -78,7 +78,7 @@ func (p *Prover) holdsOf(n *Node, s string) Truth {
 	p.frame.SetText(f.ID, s)
 	holds, err := program.Eval(p.frame)
 	switch {
-	case errors.Is(err, errNoDecimal):
+	case errors.Is(err, notDecimal):
 		return False
 	case err != nil:
 		return Unknown

@@ -5,13 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/interpreter"
 )
 
 // fnList names a list in CEL: intent.metadata.payee in list("payees").
@@ -80,12 +73,12 @@ func CheckListName(name string) error {
 }
 
 // inList reports whether s is in the list called name. Without that list it is an error.
-func (f *Frame) inList(name, s string) ref.Val {
+func (f *Frame) inList(name, s string) result {
 	l := f.lists[name]
 	if l == nil {
-		return noList
+		return failing(noList)
 	}
-	return types.Bool(l.Has(s))
+	return is(l.Has(s))
 }
 
 // listed parses {"list": name} as the operand of $in.
@@ -104,77 +97,4 @@ func (p *parser) listed(f Field, c comparison, v jsonNode) *Node {
 		return p.wrong(name.at, "%v", err)
 	}
 	return Compare(f, InList, Constant{Str: name.text})
-}
-
-// listFunction declares list(name), and `in` for it. Neither has a binding that is called:
-// planning replaces each.
-func listFunction() cel.EnvOption {
-	named := cel.OpaqueType("list by name")
-	unplanned := cel.UnaryBinding(func(ref.Val) ref.Val { return types.NewErr("%s was not planned", fnList) })
-	return func(e *cel.Env) (*cel.Env, error) {
-		return e.Extend(
-			cel.Function(fnList, cel.Overload(fnList+"_name", []*cel.Type{cel.StringType}, named, unplanned)),
-			cel.Function(operators.In,
-				cel.Overload("in_"+fnList+"_name", []*cel.Type{cel.StringType, named}, cel.BoolType)),
-		)
-	}
-}
-
-// listNode is list(name) in a planned expression, of which only `in` asks.
-type listNode struct {
-	interpreter.InterpretableCall
-	name string
-}
-
-// planList returns list(name), whose name is a constant: see [listsIn].
-func planList(call interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
-	if c, ok := call.Args()[0].(interpreter.InterpretableConst); ok {
-		if name, ok := c.Value().(types.String); ok {
-			return &listNode{call, string(name)}, nil
-		}
-	}
-	return nil, errListName
-}
-
-// fuseList returns what asks whether member is in a list.
-func fuseList(
-	p *Program, call interpreter.InterpretableCall, member interpreter.InterpretableV2, l *listNode,
-) (interpreter.InterpretableV2, error) {
-	if src, f, ok := sourceOf(member); ok && f.Kind == Text {
-		asked, err := p.comparison(src, f.Kind, InList, Texts(l.name))
-		return &fused{call.ID(), asked}, err
-	}
-	return listComputed(call.ID(), member, l.name), nil
-}
-
-func listComputed(id int64, arg interpreter.InterpretableV2, name string) *ofComputed {
-	return &ofComputed{id, arg, func(f *Frame, s string) ref.Val { return f.inList(name, s) }}
-}
-
-// listNamed returns the name of the list that e is.
-func listNamed(e ast.Expr) (string, bool) {
-	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != fnList {
-		return "", false
-	}
-	return textLiteral(e.AsCall().Args()[0])
-}
-
-var errListName = fmt.Errorf(
-	`%s: the name must be a constant, and only "in" asks a list: intent.agent_id in %s("trusted")`, fnList, fnList,
-)
-
-func listsIn(checked *ast.AST) (names []string, err error) {
-	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.FunctionMatcher(fnList)) {
-		name, ok := listNamed(e)
-		if in, called := e.Parent(); !ok || !called || in.Kind() != ast.CallKind ||
-			in.AsCall().FunctionName() != operators.In {
-			return nil, errListName
-		}
-		if err := CheckListName(name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
 }

@@ -3,9 +3,6 @@ package condition
 import (
 	"fmt"
 	"strings"
-
-	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/overloads"
 )
 
 // Operator is a comparison of a field. There are no negated ones: a negation is a node
@@ -68,9 +65,8 @@ type operatorRow struct {
 	// the one to show first; notMatch and notTree those of its negation.
 	match, notMatch, tree, notTree string
 	operand                        operandForm
-	// symbol is the operator, the method or the function that it is in CEL, and call
-	// that in CEL's syntax tree.
-	symbol, call string
+	// symbol is the operator, the method or the function that it is in CEL.
+	symbol string
 	// cel and rego write a comparison of %[1]s, the field, with %[2]s, the constant or
 	// the list of them.
 	cel, rego string
@@ -79,53 +75,41 @@ type operatorRow struct {
 	text  func(field, constant string) bool
 }
 
-// against returns the comparison of a text with a constant, nil where the operator is
-// none of texts.
-func (r *operatorRow) against(constant string) func(text string) bool {
-	switch {
-	case r.text != nil:
-		return func(s string) bool { return r.text(s, constant) }
-	case r.order != nil:
-		return func(s string) bool { return r.order(strings.Compare(s, constant)) }
-	}
-	return nil
-}
-
 var table = [operatorCount]operatorRow{
 	Eq: {match: "$eq", notMatch: "$ne", tree: "eq equal", notTree: "ne notEqual",
-		symbol: "==", call: operators.Equals, cel: infix, rego: infix, order: func(c int) bool { return c == 0 }},
+		symbol: "==", cel: infix, rego: infix, order: func(c int) bool { return c == 0 }},
 	Gt: {match: "$gt", tree: "gt greaterThan",
-		symbol: ">", call: operators.Greater, cel: infix, rego: infix, order: func(c int) bool { return c > 0 }},
+		symbol: ">", cel: infix, rego: infix, order: func(c int) bool { return c > 0 }},
 	Gte: {match: "$gte", tree: "gte greaterThanInclusive",
-		symbol: ">=", call: operators.GreaterEquals, cel: infix, rego: infix, order: func(c int) bool {
+		symbol: ">=", cel: infix, rego: infix, order: func(c int) bool {
 			return c >= 0
 		}},
 	Lt: {match: "$lt", tree: "lt lessThan",
-		symbol: "<", call: operators.Less, cel: infix, rego: infix, order: func(c int) bool { return c < 0 }},
+		symbol: "<", cel: infix, rego: infix, order: func(c int) bool { return c < 0 }},
 	Lte: {match: "$lte", tree: "lte lessThanInclusive",
-		symbol: "<=", call: operators.LessEquals, cel: infix, rego: infix, order: func(c int) bool { return c <= 0 }},
+		symbol: "<=", cel: infix, rego: infix, order: func(c int) bool { return c <= 0 }},
 	In: {match: "$in", notMatch: "$nin", tree: "in", notTree: "nin notIn", operand: constantList,
 		symbol: "in", cel: infix, rego: infix},
 	InList: {symbol: "in", cel: "%[1]s %[3]s " + fnList + "(%[2]s)", rego: infix},
 	Exists: {match: "$exists", tree: "exists", operand: truthValue, symbol: "has"},
 	Glob: {match: "$glob", tree: "glob", operand: patternList,
-		symbol: "glob", call: "glob", cel: function},
-	ResourceGlob: {operand: patternList, symbol: "resource_glob", call: "resource_glob", cel: function},
-	ActionGlob:   {operand: patternList, symbol: "action_matches", call: "action_matches", cel: function},
-	ActionDenied: {operand: patternList, symbol: "action_denied", call: "action_denied", cel: function},
+		symbol: "glob", cel: function},
+	ResourceGlob: {operand: patternList, symbol: "resource_glob", cel: function},
+	ActionGlob:   {operand: patternList, symbol: "action_matches", cel: function},
+	ActionDenied: {operand: patternList, symbol: "action_denied", cel: function},
 	Regex: {match: "$regex", tree: "regex", operand: regularExpression,
-		symbol: "matches", call: overloads.Matches, cel: method, rego: "regex.match(%[2]s, %[1]s)"},
+		symbol: "matches", cel: method, rego: "regex.match(%[2]s, %[1]s)"},
 	Every:   {match: "$every", tree: "every", operand: itemTest, symbol: "all"},
 	Some:    {match: "$some", tree: "some", operand: itemTest, symbol: "exists"},
 	CountIs: {match: "$size", tree: "size", operand: sizeTest},
 	Contains: {tree: "contains", notTree: "doesNotContain", operand: oneText,
-		symbol: "contains", call: overloads.Contains, cel: method, rego: "contains(%[1]s, %[2]s)",
+		symbol: "contains", cel: method, rego: "contains(%[1]s, %[2]s)",
 		text: strings.Contains},
 	StartsWith: {tree: "startsWith", operand: oneText,
-		symbol: "startsWith", call: overloads.StartsWith, cel: method, rego: "startswith(%[1]s, %[2]s)",
+		symbol: "startsWith", cel: method, rego: "startswith(%[1]s, %[2]s)",
 		text: strings.HasPrefix},
 	EndsWith: {tree: "endsWith", operand: oneText,
-		symbol: "endsWith", call: overloads.EndsWith, cel: method, rego: "endswith(%[1]s, %[2]s)",
+		symbol: "endsWith", cel: method, rego: "endswith(%[1]s, %[2]s)",
 		text: strings.HasSuffix},
 	IsTrue: {cel: "%[1]s", rego: "%[1]s"},
 }
@@ -188,16 +172,6 @@ func operatorNames(ofTrees bool) (names []string) {
 		}
 	}
 	return names
-}
-
-// called returns the operator that a call in CEL's syntax tree is.
-func called(call string) (Operator, bool) {
-	for i := range table {
-		if table[i].call == call && call != "" {
-			return Operator(i), true
-		}
-	}
-	return 0, false
 }
 
 // Rego writes a comparison of field with constants, as Rego has them.

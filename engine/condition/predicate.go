@@ -5,52 +5,60 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
-
 	"writ/engine/glob"
 	"writ/engine/resource"
 )
 
-// predicate is a compiled node. It is true or false of a frame, or an error of CEL's.
+// predicate is a compiled node.
 type predicate interface {
-	ask(f *Frame) ref.Val
+	ask(f *Frame) result
 }
 
-// tally combines the values of operands. As in CEL, one that decides wins over one that
-// is an error, in either order.
+// result is what a predicate says of a frame: false, true, or that it has no value.
+type result struct {
+	holds  bool
+	failed *EvalError // why it has no value
+}
+
+func is(holds bool) result { return result{holds: holds} }
+
+func failing(why *EvalError) result { return result{failed: why} }
+
+// tally combines the results of operands. As in CEL, one that decides wins over one that
+// failed, in either order.
 type tally struct {
-	decides types.Bool
-	decided bool
-	failed  ref.Val
+	decides, decided bool
+	failed           *EvalError
 }
 
-// add adds a value, and reports whether it decides.
-func (t *tally) add(v ref.Val) bool {
-	t.decided = v == t.decides
-	if !t.decided && v != !t.decides && t.failed == nil {
-		t.failed = v
+// add adds a result, and reports whether it decides.
+func (t *tally) add(r result) bool {
+	switch {
+	case r.failed == nil:
+		t.decided = r.holds == t.decides
+	case t.failed == nil:
+		t.failed = r.failed
 	}
 	return t.decided
 }
 
-func (t *tally) result() ref.Val {
+func (t *tally) result() result {
 	switch {
 	case t.decided:
-		return t.decides
+		return is(t.decides)
 	case t.failed != nil:
-		return t.failed
+		return failing(t.failed)
 	}
-	return !t.decides
+	return is(!t.decides)
 }
 
 // junction is a conjunction, which a false operand decides, or a disjunction.
 type junction struct {
 	kids    []predicate
-	decides types.Bool
+	decides bool
 }
 
-func (n *junction) ask(f *Frame) ref.Val {
+func (n *junction) ask(f *Frame) result {
 	t := tally{decides: n.decides}
 	for _, k := range n.kids {
 		if t.add(k.ask(f)) {
@@ -62,71 +70,48 @@ func (n *junction) ask(f *Frame) ref.Val {
 
 type negation struct{ of predicate }
 
-func (n *negation) ask(f *Frame) ref.Val {
-	v := n.of.ask(f)
-	if b, ok := v.(types.Bool); ok {
-		return !b
-	}
-	return v
+func (n *negation) ask(f *Frame) result {
+	r := n.of.ask(f)
+	r.holds = r.failed == nil && !r.holds
+	return r
 }
 
 // source is where a predicate reads its operand.
 type source struct {
 	field FieldID
 	key   string // of a MetadataValue or a CounterValue
-	// missing is the value of a comparison where the intent lacks the field: false in
-	// match objects and trees, an error in CEL.
-	missing ref.Val
+	// missing is the result where the intent lacks the field: false in match objects and
+	// trees, a failure in CEL.
+	missing result
 }
 
-// errorIfMissing is a source of CEL.
-func errorIfMissing(f Field) source { return source{field: f.ID, key: f.Key, missing: f.missing()} }
-
-// text reads a text, or returns what is true then.
-func (s *source) text(f *Frame) (string, ref.Val) {
+func (s *source) text(f *Frame) (text string, ok bool) {
 	if s.field == MetadataValue {
-		if v, ok := f.metadata[s.key]; ok {
-			return v, nil
-		}
-		return "", s.missing
+		text, ok = f.metadata[s.key]
+		return text, ok
 	}
-	if !f.has(s.field) {
-		return "", s.missing
-	}
-	return f.texts[s.field], nil
+	return f.texts[s.field], f.has(s.field)
 }
 
-// number reads a number, or returns what is true then.
-func (s *source) number(f *Frame) (int64, ref.Val) {
-	switch {
-	case s.field == CounterValue:
-		return f.count(s.key, s.missing)
-	case !f.has(s.field):
-		return 0, s.missing
-	}
-	return f.numbers[s.field], nil
-}
-
+// presence asks whether a field is there.
 type presence struct{ src source }
 
-func (n *presence) ask(f *Frame) ref.Val {
+func (n *presence) ask(f *Frame) result {
 	switch n.src.field {
 	case MetadataValue:
 		_, ok := f.metadata[n.src.key]
-		return types.Bool(ok)
+		return is(ok)
 	case CounterValue:
-		if _, other := f.count(n.src.key, types.False); other != nil {
-			return other
-		}
-		return types.True
+		count, failed := f.count(n.src.key)
+		return result{count != Uncounted, failed}
 	}
-	return types.Bool(f.has(n.src.field))
+	return is(f.has(n.src.field))
 }
 
 // flag is a boolean.
 type flag struct{ src source }
 
-func (n *flag) ask(f *Frame) ref.Val { return types.Bool(f.numbers[n.src.field] != 0) }
+func (n *flag) ask(f *Frame) result { return is(f.numbers[n.src.field] != 0) }
 
 type intOrder struct {
 	src   source
@@ -134,12 +119,19 @@ type intOrder struct {
 	want  int64
 }
 
-func (n *intOrder) ask(f *Frame) ref.Val {
-	got, missing := n.src.number(f)
-	if missing != nil {
-		return missing
+func (n *intOrder) ask(f *Frame) result {
+	got, ok := f.numbers[n.src.field], f.has(n.src.field)
+	if n.src.field == CounterValue {
+		count, failed := f.count(n.src.key)
+		if failed != nil {
+			return failing(failed)
+		}
+		got, ok = count, count != Uncounted
 	}
-	return types.Bool(n.holds(cmp.Compare(got, n.want)))
+	if !ok {
+		return n.src.missing
+	}
+	return is(n.holds(cmp.Compare(got, n.want)))
 }
 
 type timeOrder struct {
@@ -147,30 +139,13 @@ type timeOrder struct {
 	want  time.Time
 }
 
-func (n *timeOrder) ask(f *Frame) ref.Val {
-	got, ok := f.box(IssuedAt).(types.Timestamp)
+func (n *timeOrder) ask(f *Frame) result {
+	got, ok := f.issued()
 	if !ok {
-		return f.box(IssuedAt)
+		return failing(noResult)
 	}
-	return types.Bool(n.holds(got.Time.Compare(n.want)))
+	return is(n.holds(got.Compare(n.want)))
 }
-
-// ofText asks something of a text that is there.
-type ofText struct {
-	src   source
-	holds func(f *Frame, s string) ref.Val
-}
-
-func (n *ofText) ask(f *Frame) ref.Val {
-	s, missing := n.src.text(f)
-	if missing != nil {
-		return missing
-	}
-	return n.holds(f, s)
-}
-
-// searchSteps is how many bytes of a text are searched in one step.
-const searchSteps = 64
 
 // membership is whether a text is one, or one of several.
 type membership struct {
@@ -179,99 +154,77 @@ type membership struct {
 	many map[string]struct{} // nil where there is one
 }
 
-func (n *membership) ask(f *Frame) ref.Val {
-	s, missing := n.src.text(f)
-	if missing != nil {
-		return missing
+func (n *membership) ask(f *Frame) result {
+	s, ok := n.src.text(f)
+	switch {
+	case !ok:
+		return n.src.missing
+	case n.many == nil:
+		return is(s == n.one)
 	}
-	if n.many == nil {
-		return types.Bool(s == n.one)
+	_, ok = n.many[s]
+	return is(ok)
+}
+
+// test asks something of a text.
+type test func(f *Frame, s string) result
+
+// ofText tests a text that is there.
+type ofText struct {
+	src  source
+	test test
+}
+
+func (n *ofText) ask(f *Frame) result {
+	s, ok := n.src.text(f)
+	if !ok {
+		return n.src.missing
 	}
-	_, ok := n.many[s]
-	return types.Bool(ok)
+	return n.test(f, s)
 }
 
 // readings asks something of the readings of the resource that its side asks.
 type readings struct {
 	side resource.Side
-	// list is set for globs and equality, re for regular expressions. Otherwise holds is
-	// asked of each text.
-	list  *glob.List
-	re    *regex
-	holds func(text string) bool
+	// list is set for globs and equality. Otherwise each text is tested.
+	list *glob.List
+	test test
 }
 
-func (n *readings) ask(f *Frame) ref.Val {
+func (n *readings) ask(f *Frame) result {
 	if n.side != resource.ForBlock && n.side != resource.ForAllow {
-		return noSide
+		return failing(noSide)
 	}
-	decides, stops := n.side == resource.ForBlock, f.readings.Stops()
+	decides := n.side == resource.ForBlock
 	for i := range f.readings.Len(n.side) {
-		reading := f.readings.At(n.side, i)
-		if !n.charge(f, reading.Text) {
-			return tooMuchWork
-		}
-		if n.holdsOf(f, reading, stops) == decides {
-			return types.Bool(decides)
+		if r := n.one(f, f.readings.At(n.side, i)); r.failed != nil || r.holds == decides {
+			return r
 		}
 	}
-	return types.Bool(!decides && f.readings.Len(n.side) > 0)
+	return is(!decides && f.readings.Len(n.side) > 0)
 }
 
-// charge charges what asking a text takes.
-func (n *readings) charge(f *Frame, text string) bool {
+func (n *readings) one(f *Frame, r resource.Reading) result {
 	switch {
 	case n.list != nil:
-		return f.Work.Charge(n.list.Steps(text))
-	case n.re != nil:
-		return f.Work.Charge(n.re.Steps(text))
+		return f.match(n.list, r)
+	case !f.Work.Charge(1 + len(r.Text)/searchSteps):
+		return failing(ErrTooMuchWork)
 	}
-	return f.Work.Charge(1 + len(text)/searchSteps)
-}
-
-func (n *readings) holdsOf(f *Frame, reading resource.Reading, stops resource.Stops) bool {
-	switch {
-	case n.list != nil:
-		return n.list.HoldsOf(reading, stops)
-	case n.re != nil:
-		return n.re.matches(&f.Work, reading.Text)
-	}
-	return n.holds(reading.Text)
+	return n.test(f, r.Text)
 }
 
 // reading is resource_glob on intent.resource, which is one reading at a time.
 type reading struct{ list *glob.List }
 
-func (n *reading) ask(f *Frame) ref.Val {
-	if !f.Work.Charge(n.list.Steps(f.reading.Text)) {
-		return tooMuchWork
-	}
-	return types.Bool(n.list.HoldsOf(f.reading, f.readings.Stops()))
-}
+func (n *reading) ask(f *Frame) result { return f.match(n.list, f.reading) }
 
-// listed is whether one of a list of patterns matches a text that is no reading.
-type listed struct {
-	src source
-	m   matcher
-}
-
-func (n *listed) ask(f *Frame) ref.Val {
-	s, missing := n.src.text(f)
-	if missing != nil {
-		return missing
+// match matches a reading, at the charge of that.
+func (f *Frame) match(list *glob.List, r resource.Reading) result {
+	if !f.Work.Charge(list.Steps(r.Text)) {
+		return failing(ErrTooMuchWork)
 	}
-	return f.match(n.m, s)
-}
-
-// truthOf returns what a value of CEL says.
-func truthOf(v ref.Val) (bool, error) {
-	switch v := v.(type) {
-	case types.Bool:
-		return bool(v), nil
-	case *types.Err:
-		return false, v
-	}
-	return false, fmt.Errorf("condition is a %s, want a bool", v.Type().TypeName())
+	return is(list.HoldsOf(r, f.readings.Stops()))
 }
 
 // Eval asks the program about f. An error means that the condition has no value.
@@ -284,5 +237,9 @@ func (p *Program) Eval(f *Frame) (ok bool, err error) {
 	if !f.Work.Charge(p.load) {
 		return false, ErrTooMuchWork
 	}
-	return truthOf(p.root.ask(f))
+	r := p.root.ask(f)
+	if r.failed != nil {
+		return false, r.failed
+	}
+	return r.holds, nil
 }

@@ -3,9 +3,7 @@ package condition
 import (
 	"cmp"
 	"fmt"
-
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
+	"strings"
 
 	"writ/engine/glob"
 	"writ/engine/resource"
@@ -33,7 +31,7 @@ func Plan(n *Node) (*Program, error) {
 
 func (p *Program) plan(n *Node) (predicate, error) {
 	if n.Kind == Leaf {
-		return p.leaf(n)
+		return p.leaf(n, result{})
 	}
 	kids := make([]predicate, len(n.Kids))
 	for i, k := range n.Kids {
@@ -44,136 +42,125 @@ func (p *Program) plan(n *Node) (predicate, error) {
 	}
 	switch n.Kind {
 	case All:
-		return &junction{kids: kids, decides: types.False}, nil
+		return &junction{kids: kids, decides: false}, nil
 	case Any:
-		return &junction{kids: kids, decides: types.True}, nil
+		return &junction{kids: kids, decides: true}, nil
 	case Not:
 		return &negation{kids[0]}, nil
 	}
 	return nil, fmt.Errorf("a condition that is not known cannot be run")
 }
 
-// leaf returns what asks a leaf. A field that is missing makes it false.
-func (p *Program) leaf(n *Node) (predicate, error) {
-	src := source{field: n.Field.ID, key: n.Field.Key, missing: types.False}
+// leaf returns what asks a leaf, which is missing where the intent lacks its field.
+func (p *Program) leaf(n *Node, missing result) (predicate, error) {
+	src := source{field: n.Field.ID, key: n.Field.Key, missing: missing}
+	order := table[n.Op].order
 	switch {
 	case n.Op == Exists:
 		return &presence{src}, nil
 	case n.Op == IsTrue:
 		return &flag{src}, nil
 	case n.isResource() && n.Side != 0:
-		return p.readings(n.Op, n.Texts(), n.Side)
-	case n.Op == Every || n.Op == Some:
-		of, err := p.plan(n.Kids[0])
-		return quantifier(src, n.Op == Every, of), err
-	}
-	return p.comparison(src, n.Field.Kind, n.Op, n.Values)
-}
-
-// comparison returns what compares a source, read as kind, with values.
-func (p *Program) comparison(src source, kind Kind, op Operator, values []Constant) (predicate, error) {
-	row := &table[op]
-	switch {
-	case row.operand == patternList:
-		return p.patterns(src, op, textsOf(values))
-	case op == Regex:
-		re, err := compileRegex(values[0].Str)
-		return &listed{src, re}, err
-	case op == In && kind == Text:
-		set := make(map[string]struct{}, len(values))
-		for _, v := range values {
+		return p.readings(n)
+	case n.isResource() && n.Op == ResourceGlob:
+		list, err := glob.Compile(n.Texts(), p.side)
+		return &reading{list}, err
+	case order != nil && n.Field.Kind == Int:
+		return &intOrder{src, order, n.Values[0].Num}, nil
+	case order != nil && n.Field.Kind == Time:
+		at, err := ParseTime(n.Values[0].Str)
+		return &timeOrder{order, at}, err
+	case n.Field.Kind == Text && n.Op == Eq:
+		return &membership{src: src, one: n.Values[0].Str}, nil
+	case n.Op == In && (n.Field.Kind == Text || len(n.Values) == 0):
+		set := make(map[string]struct{}, len(n.Values))
+		for _, v := range n.Values {
 			set[v.Str] = struct{}{}
 		}
 		return &membership{src: src, many: set}, nil
-	case op == InList:
-		name := values[0].Str
-		return &ofText{src, func(f *Frame, s string) ref.Val { return f.inList(name, s) }}, nil
-	case row.text != nil:
-		return searched(src, values[0].Str, row.text), nil
-	case row.order == nil:
-		return nil, fmt.Errorf("%s compares with nothing", row.symbol)
 	}
-	switch kind {
-	case Int:
-		return &intOrder{src, row.order, values[0].Num}, nil
-	case Size:
-		return countIs(src, values[0].Num, row.order), nil
-	case Time:
-		at, err := ParseTime(values[0].Str)
-		return &timeOrder{row.order, at}, err
-	case Decimal:
-		want, ok := parseDecimal(values[0].Str)
-		if !ok {
-			return nil, errNoDecimal
-		}
-		return decimalIs(src, want, row.order), nil
-	case Text:
-		if op == Eq {
-			return &membership{src: src, one: values[0].Str}, nil
-		}
-		holds := row.against(values[0].Str)
-		return &ofText{src, func(_ *Frame, s string) ref.Val { return types.Bool(holds(s)) }}, nil
-	}
-	return nil, fmt.Errorf("%s is not run on such a field", row.symbol)
+	asked, err := p.test(n)
+	return &ofText{src, asked}, err
 }
+
+// test returns what a leaf asks of a text that its field has.
+func (p *Program) test(n *Node) (test, error) {
+	switch row := &table[n.Op]; {
+	case row.operand == patternList || n.Op == Regex:
+		return p.matching(n.Op, n.Texts())
+	case n.Op == Every || n.Op == Some:
+		of, err := p.plan(n.Kids[0])
+		return ofItems(n.Op == Every, of), err
+	case n.Op == InList:
+		name := n.Values[0].Str
+		return func(f *Frame, s string) result { return f.inList(name, s) }, nil
+	case row.text != nil:
+		return searched(n.Values[0].Str, row.text), nil
+	case row.order != nil && n.Field.Kind == Size:
+		return sized(n.Values[0].Num, row.order), nil
+	case row.order != nil && n.Field.Kind == Decimal:
+		return decimalTest(n.Values[0].Str, row.order)
+	case row.order != nil && n.Field.Kind == Text:
+		want := n.Values[0].Str
+		return func(_ *Frame, s string) result { return is(row.order(strings.Compare(s, want))) }, nil
+	}
+	return nil, fmt.Errorf("%s is not run on such a field", table[n.Op].symbol)
+}
+
+// searchSteps is how many bytes of a text are searched in one step.
+const searchSteps = 64
 
 // searched searches all of a text for a constant.
-func searched(src source, want string, holds func(s, want string) bool) predicate {
-	return &ofText{src, func(f *Frame, s string) ref.Val {
+func searched(want string, holds func(s, want string) bool) test {
+	return func(f *Frame, s string) result {
 		if !f.Work.Charge(len(s) / searchSteps) {
-			return tooMuchWork
+			return failing(ErrTooMuchWork)
 		}
-		return types.Bool(holds(s, want))
-	}}
+		return is(holds(s, want))
+	}
 }
 
-func decimalIs(src source, want decimal, holds func(c int) bool) predicate {
-	return &ofText{src, func(_ *Frame, s string) ref.Val {
+func decimalTest(constant string, holds func(c int) bool) (test, error) {
+	want, ok := parseDecimal(constant)
+	if !ok {
+		return nil, notDecimal
+	}
+	return func(_ *Frame, s string) result {
 		d, ok := parseDecimal(s)
 		if !ok {
-			return notDecimal
+			return failing(notDecimal)
 		}
-		return types.Bool(holds(d.compare(want)))
-	}}
+		return is(holds(d.compare(want)))
+	}, nil
 }
 
-func countIs(src source, want int64, holds func(c int) bool) predicate {
-	return &ofText{src, func(f *Frame, s string) ref.Val {
-		items, failed := f.items(s)
-		if failed != nil {
-			return failed
+// sized compares the number of items of a text.
+func sized(want int64, holds func(c int) bool) test {
+	return func(f *Frame, s string) result {
+		items, ok := f.items(s)
+		if !ok {
+			return failing(ErrTooMuchWork)
 		}
-		return types.Bool(holds(cmp.Compare(int64(len(items)), want)))
-	}}
+		return is(holds(cmp.Compare(int64(len(items)), want)))
+	}
 }
 
-// quantifier asks each item of a text, or some. As in CEL's macros, an item that
-// decides wins over one that is an error.
-func quantifier(src source, every bool, of predicate) predicate {
-	return &ofText{src, func(f *Frame, s string) ref.Val {
-		items, failed := f.items(s)
-		if failed != nil {
-			return failed
+// ofItems asks every item of a text, or some. As in CEL's macros, an item that decides
+// wins over one that failed.
+func ofItems(every bool, of predicate) test {
+	return func(f *Frame, s string) result {
+		items, ok := f.items(s)
+		if !ok {
+			return failing(ErrTooMuchWork)
 		}
-		n := tally{decides: types.Bool(!every)}
+		n := tally{decides: !every}
 		for _, item := range items {
 			if f.texts[Item] = item; n.add(of.ask(f)) {
 				break
 			}
 		}
 		return n.result()
-	}}
-}
-
-func (p *Program) patterns(src source, op Operator, patterns []string) (predicate, error) {
-	m, err := compileMatcher(op, patterns, p.side)
-	if err != nil {
-		return nil, err
 	}
-	if list, ok := m.(*glob.List); ok && op == ResourceGlob && src.field == Resource {
-		return &reading{list}, nil
-	}
-	return &listed{src, m}, nil
 }
 
 // matcher is a compiled list of patterns. Match returns the index of the first
@@ -191,25 +178,42 @@ func compileMatcher(op Operator, patterns []string, side resource.Side) (matcher
 		return glob.CompileDenied(patterns)
 	case Glob:
 		return glob.CompileSet(patterns)
+	case Regex:
+		return compileRegex(patterns[0])
 	default:
 		return glob.Compile(patterns, side)
 	}
 }
 
-func (p *Program) readings(op Operator, values []string, side resource.Side) (predicate, error) {
-	n := &readings{side: side}
-	var err error
-	switch op {
-	case ResourceGlob:
-		n.list, err = glob.Compile(values, side)
-	case Eq, In:
-		n.list, err = glob.Exactly(values, side)
-	case Regex:
-		n.re, err = compileRegex(values[0])
-	default:
-		if n.holds = table[op].against(values[0]); n.holds == nil {
-			err = fmt.Errorf("the resource is not asked by %s", table[op].symbol)
-		}
+// matching asks whether one of patterns matches a text.
+func (p *Program) matching(op Operator, patterns []string) (test, error) {
+	m, err := compileMatcher(op, patterns, p.side)
+	if err != nil {
+		return nil, err
 	}
-	return n, err
+	return func(f *Frame, s string) result {
+		if !f.Work.Charge(m.Steps(s)) {
+			return failing(ErrTooMuchWork)
+		}
+		if re, ok := m.(*regex); ok {
+			return is(re.matches(&f.Work, s))
+		}
+		return is(m.Match(s) >= 0)
+	}, nil
+}
+
+// readings returns what asks a comparison with the resource for its side.
+func (p *Program) readings(n *Node) (predicate, error) {
+	var list *glob.List
+	var err error
+	switch n.Op {
+	case ResourceGlob:
+		list, err = glob.Compile(n.Texts(), n.Side)
+	case Eq, In:
+		list, err = glob.Exactly(n.Texts(), n.Side)
+	default:
+		asked, err := p.test(n)
+		return &readings{side: n.Side, test: asked}, err
+	}
+	return &readings{side: n.Side, list: list}, err
 }

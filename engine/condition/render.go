@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"writ/engine/resource"
 )
 
 // CEL returns the CEL expression that is true of exactly the intents that n is true
@@ -137,6 +139,10 @@ func writeLeaf(b *strings.Builder, n *Node, guard string) {
 	}
 	fmt.Fprintf(b, row.cel, ref, constants, row.symbol)
 }
+
+// fnResource are the functions that ask the readings of the resource, in what is rendered
+// of match objects and trees.
+var fnResource = [...]string{resource.ForBlock: "resource_any", resource.ForAllow: "resource_every"}
 
 // writeReadings writes a comparison with the readings of the resource.
 func writeReadings(b *strings.Builder, n *Node) {

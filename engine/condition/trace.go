@@ -1,10 +1,5 @@
 package condition
 
-import (
-	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/interpreter"
-)
-
 // What follows is asked for a trace alone.
 
 // AskLeaves asks each leaf of the program by itself, those too that [Program.Eval] need
@@ -35,28 +30,4 @@ func leavesOf(n predicate) []predicate {
 		return []predicate{n}
 	}
 	return leaves
-}
-
-// keepLeaves returns the planning step that keeps the leaves of e, an expression in CEL.
-// It has to be the last step.
-func (n *expression) keepLeaves(e ast.Expr) interpreter.InterpretableDecoratorV2 {
-	places := map[int64]int{} // of the leaves, by the id of their expression
-	var number func(e ast.Expr)
-	number = func(e ast.Expr) {
-		kind, operands := joined(e)
-		if kind == Leaf {
-			places[e.ID()] = len(places)
-		}
-		for _, operand := range operands {
-			number(operand)
-		}
-	}
-	number(e)
-	n.leaves = make([]interpreter.InterpretableV2, len(places))
-	return func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-		if place, ok := places[i.ID()]; ok {
-			n.leaves[place] = i
-		}
-		return i, nil
-	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
@@ -37,7 +37,7 @@ var withChecks = sync.OnceValues(func() (*language, error) {
 })
 
 // compileTree compiles what [Node.CEL] writes, as CEL runs it. Only the functions of
-// patterns and of readings are writ's.
+// patterns, of lists and of readings are writ's.
 func compileTree(t testing.TB, expr string) *Program {
 	t.Helper()
 	l, err := withChecks()
@@ -49,38 +49,55 @@ func compileTree(t testing.TB, expr string) *Program {
 		t.Fatalf("%s: %v", expr, issues.Err())
 	}
 	p := &Program{side: resource.ForBlock}
-	root, err := l.planner.NewInterpretable(checked.NativeRep(), interpreter.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-		call, ok := i.(interpreter.InterpretableCall)
-		switch {
-		case ok && slices.Contains(fnResource[:], call.Function()):
-			op, err := constantPatterns("", call.Args()[0])
-			if err != nil {
-				return nil, err
-			}
-			values, err := constantPatterns("", call.Args()[1])
-			if err != nil {
-				return nil, err
-			}
-			for id := range table {
-				if table[id].symbol == op[0] {
-					asked, err := p.readings(Operator(id), values, resource.Side(slices.Index(fnResource[:], call.Function()))) //nolint:gosec // 1 or 2
-					return &fused{call.ID(), asked}, err
-				}
-			}
-		case ok && (takesPatterns(call.Function()) || call.Function() == fnItems || call.Function() == fnList):
-			return fuseCall(p, call)
-		case ok && call.Function() == operators.In:
-			if l, ok := call.Args()[1].(*listNode); ok {
-				return listComputed(call.ID(), call.Args()[0], l.name), nil
-			}
+	replace := fusions{make(map[int64]*fused), make(map[int64]computed)}
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked.NativeRep()), ast.KindMatcher(ast.CallKind)) {
+		var n *fused
+		switch name, _ := operandsOf(e); {
+		case slices.Contains(fnResource[:], name):
+			n = ofReadings(t, p, e)
+		case takesPatterns(name):
+			n, err = p.fused(e)
 		}
-		return i, nil
-	}), interpreter.Optimize())
+		if err != nil {
+			t.Fatalf("%s: %v", expr, err)
+		}
+		c, err := p.computed(e)
+		switch {
+		case err != nil:
+			t.Fatalf("%s: %v", expr, err)
+		case n != nil:
+			replace.predicates[e.ID()] = n
+		case c.ask != nil:
+			replace.computed[e.ID()] = c
+		}
+	}
+	root, err := l.planner.NewInterpretable(checked.NativeRep(), interpreter.CustomDecoratorV2(replace.decorate), interpreter.Optimize())
 	if err != nil {
 		t.Fatalf("%s: %v", expr, err)
 	}
 	p.root = &expression{root: root}
 	return p
+}
+
+// ofReadings returns the predicate that a call of resource_any or resource_every is.
+func ofReadings(t testing.TB, p *Program, e ast.Expr) *fused {
+	t.Helper()
+	name, args := operandsOf(e)
+	symbol, _ := textLiteral(args[0])
+	values, ok := constantsOf(FieldOf(Resource), args[1])
+	for op := range operatorCount {
+		if ok && table[op].symbol == symbol {
+			n := Compare(FieldOf(Resource), op, values...)
+			n.Side = resource.Side(slices.Index(fnResource[:], name)) //nolint:gosec // 1 or 2
+			asked, err := p.readings(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &fused{e.ID(), asked, nil}
+		}
+	}
+	t.Fatalf("%s of %s is not known", name, symbol)
+	return nil
 }
 
 // Fused nodes mean what CEL means: true, false and errors alike.

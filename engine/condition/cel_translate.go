@@ -24,95 +24,134 @@ func (t Outcomes) choose(u, v Outcomes) Outcomes {
 // translate translates a boolean expression. What it does not know becomes
 // opaque, so that the rest can still be indexed.
 func translate(e ast.Expr) Outcomes {
-	switch e.Kind() {
-	case ast.LiteralKind:
+	if e.Kind() == ast.LiteralKind {
 		if b, ok := e.AsLiteral().(types.Bool); ok {
 			return total(Always(bool(b)))
 		}
-	case ast.IdentKind:
-		return translatePresence(e.AsIdent())
-	case ast.CallKind:
-		return translateCall(e.AsCall())
 	}
-	return unknown()
-}
-
-// translatePresence translates the variables that has() becomes.
-func translatePresence(name string) Outcomes {
-	path, presence := strings.CutPrefix(name, presenceOfField)
-	if f, ok := fieldByPath(path); ok && presence {
-		return total(Has(f))
-	}
-	return unknown()
-}
-
-func translateCall(call ast.CallExpr) Outcomes {
-	args := call.Args()
-	if call.IsMemberFunction() {
-		args = append([]ast.Expr{call.Target()}, args...)
-	}
-	switch call.FunctionName() {
+	switch name, args := operandsOf(e); name {
 	case operators.LogicalAnd:
 		return translate(args[0]).and(translate(args[1]))
 	case operators.LogicalOr:
 		return translate(args[0]).or(translate(args[1]))
 	case operators.LogicalNot:
 		return translate(args[0]).not()
-	case operators.In:
-		return translateIn(args[0], args[1])
 	case operators.Conditional:
 		return translate(args[0]).choose(translate(args[1]), translate(args[2]))
 	}
+	if f, ok := presenceIn(e); ok {
+		return total(Has(f))
+	}
+	f, n, negated, ok := comparisonOf(e)
+	switch {
+	case !ok:
+		return unknown()
+	case negated:
+		return over(f, n).not()
+	}
+	return over(f, n)
+}
+
+// calls are the operators that a function of CEL is, by its name in CEL's syntax tree.
+var calls = map[string]Operator{
+	operators.Equals: Eq, operators.Greater: Gt, operators.GreaterEquals: Gte, operators.Less: Lt, operators.LessEquals: Lte,
+	overloads.Matches: Regex, overloads.Contains: Contains, overloads.StartsWith: StartsWith, overloads.EndsWith: EndsWith,
+	table[Glob].symbol: Glob, table[ResourceGlob].symbol: ResourceGlob,
+	table[ActionGlob].symbol: ActionGlob, table[ActionDenied].symbol: ActionDenied,
+}
+
+// takesPatterns reports whether a function of CEL is one of ours that takes patterns.
+func takesPatterns(name string) bool {
+	op, ok := calls[name]
+	return ok && op.IsGlob()
+}
+
+// mirrored returns the operator that means the same with its operands swapped,
+// or "" where there is none.
+func mirrored(op string) string {
+	switch op {
+	case operators.Equals, operators.NotEquals:
+		return op
+	case operators.Less:
+		return operators.Greater
+	case operators.LessEquals:
+		return operators.GreaterEquals
+	case operators.Greater:
+		return operators.Less
+	case operators.GreaterEquals:
+		return operators.LessEquals
+	}
+	return ""
+}
+
+// operandsOf returns the function that e calls, and what it is called with: of a method
+// the receiver first.
+func operandsOf(e ast.Expr) (function string, args []ast.Expr) {
+	if e.Kind() != ast.CallKind {
+		return "", nil
+	}
+	call := e.AsCall()
+	if call.IsMemberFunction() {
+		args = []ast.Expr{call.Target()}
+	}
+	return call.FunctionName(), append(args, call.Args()...)
+}
+
+// presenceIn returns the field whose existence e asks: by a variable that has() becomes,
+// or as a key of the metadata.
+func presenceIn(e ast.Expr) (f Field, ok bool) {
+	if e.Kind() == ast.IdentKind {
+		path, presence := strings.CutPrefix(e.AsIdent(), presenceOfField)
+		f, ok = fieldByPath(path)
+		return f, ok && presence
+	}
+	name, args := operandsOf(e)
+	if name != operators.In || !isIdent(args[1], fields[Metadata].path) {
+		return Field{}, false
+	}
+	key, ok := textLiteral(args[0])
+	return MetadataKey(key), ok
+}
+
+// comparisonOf returns the comparison of f with constants that e is, or whose negation it
+// is.
+func comparisonOf(e ast.Expr) (f Field, n *Node, negated, ok bool) {
+	function, args := operandsOf(e)
 	if len(args) != 2 {
-		return unknown()
+		return f, nil, false, false
 	}
-	return translateComparison(call.FunctionName(), args[0], args[1])
-}
-
-func translateIn(member, collection ast.Expr) Outcomes {
-	if key, ok := textLiteral(member); ok && isIdent(collection, fields[Metadata].path) {
-		return total(Has(MetadataKey(key)))
-	}
-	f, ok := fieldOf(member)
-	if name, named := listNamed(collection); named && ok && f.Kind == Text {
-		return over(f, Compare(f, InList, Constant{Str: name}))
-	}
-	if !ok || collection.Kind() != ast.ListKind {
-		return unknown()
-	}
-	values, ok := constantsOf(f, collection)
-	if !ok {
-		return unknown()
-	}
-	return over(f, among(f, values))
-}
-
-func translateComparison(function string, left, right ast.Expr) Outcomes {
+	left, right := args[0], args[1]
 	if takesPatterns(function) {
 		left, right = right, left
 	}
-	f, ok := fieldOf(left)
-	if !ok {
+	if f, ok = fieldOf(left); !ok {
 		function, left, right = mirrored(function), right, left
 		f, ok = fieldOf(left)
 	}
-	negated := function == operators.NotEquals
+	if list, isList := listNamed(right); isList && function == operators.In && f.Kind == Text {
+		return f, Compare(f, InList, Constant{Str: list}), false, ok
+	}
+	values, constant := constantsOf(f, right)
+	if ok = ok && constant; !ok {
+		return f, nil, false, false
+	}
+	if function == operators.In {
+		return f, among(f, values), false, right.Kind() == ast.ListKind
+	}
+	negated = function == operators.NotEquals
 	if negated {
 		function = operators.Equals
 	}
-	op, known := called(function)
-	if !ok || !known {
-		return unknown()
+	op, known := calls[function]
+	return f, Compare(f, op, values...), negated, known && (len(values) == 1 || op.IsGlob())
+}
+
+// listNamed returns the name of the list that e is.
+func listNamed(e ast.Expr) (string, bool) {
+	if name, args := operandsOf(e); name == fnList {
+		return textLiteral(args[0])
 	}
-	values, ok := constantsOf(f, right)
-	if !ok || len(values) != 1 && !op.IsGlob() {
-		return unknown()
-	}
-	t := over(f, Compare(f, op, values...))
-	if negated {
-		return t.not()
-	}
-	return t
+	return "", false
 }
 
 func fieldOf(e ast.Expr) (Field, bool) {

@@ -114,7 +114,7 @@ func calculated(e ast.Expr) (why string) {
 				return
 			}
 			name := e.AsCall().FunctionName()
-			if _, known := called(name); !known && mirrored(name) == "" {
+			if _, known := calls[name]; !known && mirrored(name) == "" {
 				why = "it calculates with " + spelled(name)
 			}
 		}

@@ -3,6 +3,7 @@ package condition
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
@@ -15,27 +16,24 @@ func compileCEL(source string, o Options) (*Condition, error) {
 		return nil, err
 	}
 	if err := checkNesting(l, source); err != nil {
-		return nil, celError(err)
+		return nil, inCEL(err)
 	}
 	checked, err := l.check(source)
 	if err != nil {
-		return nil, celError(err)
+		return nil, inCEL(err)
 	}
 	expr := checked.NativeRep().Expr()
 	if err := checkOrder(expr); err != nil && !o.Stored {
-		return nil, celError(err)
+		return nil, inCEL(err)
 	}
-	patterns, err := checkPatterns(checked.NativeRep())
+	patterns, lists, err := checkCalls(checked.NativeRep())
 	if err != nil {
-		return nil, celError(err)
+		return nil, inCEL(err)
 	}
-	c := &Condition{Outcomes: translate(expr), cel: source, patternBytes: patterns.bytes,
+	c := &Condition{Outcomes: translate(expr), cel: source, patternBytes: patterns.bytes, Lists: lists,
 		ReadsResource: mentions(expr, fields[Resource].path)}
-	if c.Lists, err = listsIn(checked.NativeRep()); err != nil {
-		return nil, celError(err)
-	}
 	if c.Program, err = l.plan(checked, o.Side); err != nil {
-		return nil, celError(err)
+		return nil, inCEL(err)
 	}
 	return c, nil
 }
@@ -64,8 +62,8 @@ func checkOrder(expr ast.Expr) (err error) {
 	return err
 }
 
-// celError returns err as mistakes of the member cel.
-func celError(err error) error {
+// inCEL returns err as mistakes of the member cel.
+func inCEL(err error) error {
 	var bad *Error
 	if errors.As(err, &bad) {
 		return bad.In("/cel")
@@ -113,25 +111,35 @@ func literalDepth(parsed *ast.AST) (deepest int) {
 	return deepest
 }
 
-// checkPatterns refuses regular expressions that are not constant, because
-// their author would be the caller, and too many or too large patterns. It
-// leaves globs that are not constant to planning.
-func checkPatterns(checked *ast.AST) (b budget, err error) {
+// checkCalls refuses regular expressions that are not constant, because their author
+// would be the caller, and too many or too large patterns. It leaves globs that are not
+// constant to planning. It returns the lists that are named, each once.
+func checkCalls(checked *ast.AST) (patterns budget, lists []string, err error) {
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.CallKind)) {
-		call := e.AsCall()
-		args := call.Args()
-		switch name := call.FunctionName(); {
+		switch name, args := operandsOf(e); {
 		case name == overloads.Matches:
-			err = b.match(e, args[len(args)-1])
+			err = patterns.match(e, args[1])
 		case takesPatterns(name):
-			err = b.globs(name, args[0])
+			err = patterns.globs(name, args[0])
+		case name == fnList:
+			list, ok := listNamed(e)
+			if in, isOperand := e.Parent(); !ok || !isOperand || in.Kind() != ast.CallKind ||
+				in.AsCall().FunctionName() != operators.In {
+				return patterns, nil, errListName
+			}
+			lists, err = append(lists, list), CheckListName(list)
 		}
 		if err != nil {
-			return b, err
+			return patterns, nil, err
 		}
 	}
-	return b, nil
+	slices.Sort(lists)
+	return patterns, slices.Compact(lists), nil
 }
+
+var errListName = fmt.Errorf(
+	`%s: the name must be a constant, and only "in" asks a list: intent.agent_id in %s("trusted")`, fnList, fnList,
+)
 
 // match adds the regular expression expr of call, once for every metadata key
 // that a macro around it runs it for.
@@ -150,7 +158,6 @@ func (b *budget) match(call ast.NavigableExpr, expr ast.Expr) error {
 }
 
 func (b *budget) globs(function string, patterns ast.Expr) error {
-	op, _ := called(function)
 	list := []ast.Expr{patterns}
 	if patterns.Kind() == ast.ListKind {
 		list = patterns.AsList().Elements()
@@ -160,7 +167,7 @@ func (b *budget) globs(function string, patterns ast.Expr) error {
 		if !ok {
 			continue
 		}
-		if err := b.glob(op, text); err != nil {
+		if err := b.glob(calls[function], text); err != nil {
 			return fmt.Errorf("%s: %w", function, err)
 		}
 	}

@@ -1,0 +1,118 @@
+package condition
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
+)
+
+// celFrame is a frame as CEL reads it.
+type celFrame struct {
+	exec *interpreter.ExecutionFrame
+	// boxed are the values that an expression asked for as CEL values, each made at most
+	// once per evaluation.
+	boxed [fieldCount]ref.Val
+}
+
+// Parent implements [interpreter.Activation].
+func (f *Frame) Parent() interpreter.Activation { return nil }
+
+// ResolveName implements [interpreter.Activation].
+func (f *Frame) ResolveName(name string) (any, bool) {
+	path, presence := strings.CutPrefix(name, presenceOfField)
+	field, ok := fieldByPath(path)
+	switch {
+	case !ok:
+		return nil, false
+	case presence:
+		return types.Bool(f.has(field.ID)), true
+	}
+	if f.cel.boxed[field.ID] == nil {
+		f.cel.boxed[field.ID] = f.value(field.ID)
+	}
+	return f.cel.boxed[field.ID], true
+}
+
+// value returns the CEL value of a variable, or a CEL error where it has none.
+func (f *Frame) value(id FieldID) ref.Val {
+	switch row := &fields[id]; {
+	case id == Metadata:
+		return &orderedMetadata{Mapper: types.NewStringStringMap(types.DefaultTypeAdapter, f.metadata), metadata: f.metadata}
+	case !f.has(id):
+		return celFailure(FieldOf(id).missing())
+	case row.kind == Time:
+		at, ok := f.issued()
+		if !ok {
+			return celFailure(noResult)
+		}
+		return types.Timestamp{Time: at}
+	case row.kind == Bool:
+		return types.Bool(f.numbers[id] != 0)
+	case row.kind == Int:
+		return types.Int(f.numbers[id])
+	}
+	return types.String(f.texts[id])
+}
+
+// orderedMetadata is the metadata as a CEL map that macros walk in the order of
+// its keys. Go's order differs each time, and with it how much of the work is done
+// before a macro ends early: the same intent could be decided differently.
+type orderedMetadata struct {
+	traits.Mapper
+	metadata map[string]string
+	keys     traits.Lister // nil until the first macro asks: most conditions ask for keys by name
+}
+
+// Iterator implements [traits.Iterable].
+func (m *orderedMetadata) Iterator() traits.Iterator {
+	if m.keys == nil {
+		m.keys = types.NewStringList(types.DefaultTypeAdapter, slices.Sorted(maps.Keys(m.metadata)))
+	}
+	return m.keys.Iterator()
+}
+
+// expression is a planned expression of CEL. leaves are its parts that are leaves: see
+// [Clause].
+type expression struct {
+	root   interpreter.InterpretableV2
+	leaves []interpreter.InterpretableV2
+}
+
+func (n *expression) ask(f *Frame) result {
+	if f.cel.exec == nil {
+		f.cel.exec = &interpreter.ExecutionFrame{Activation: f}
+	}
+	switch v := n.root.Exec(f.cel.exec).(type) {
+	case types.Bool:
+		return is(bool(v))
+	case *types.Err:
+		if why, ok := errors.AsType[*EvalError](v); ok {
+			return failing(why)
+		}
+		// CEL's own error of a missing key has no type. A condition can have taken the key
+		// from the intent.
+		if strings.HasPrefix(v.Error(), noSuchKey.message) {
+			return failing(noSuchKey)
+		}
+	}
+	return failing(noResult)
+}
+
+// celFailures are the failures that every intent shares, as CEL has them.
+var celFailures = map[*EvalError]ref.Val{
+	ErrTooMuchWork: types.WrapErr(ErrTooMuchWork), notDecimal: types.WrapErr(notDecimal), noCost: types.WrapErr(noCost),
+	noList: types.WrapErr(noList), noSide: types.WrapErr(noSide),
+}
+
+func celFailure(why *EvalError) ref.Val {
+	if v, ok := celFailures[why]; ok {
+		return v
+	}
+	return types.WrapErr(why)
+}

@@ -1,0 +1,252 @@
+package condition
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+
+	"writ/engine/resource"
+)
+
+// plan turns a checked expression into a program. side is what its calls of
+// resource_glob are for.
+func (s *language) plan(checked *cel.Ast, side resource.Side) (*Program, error) {
+	load, err := s.load(checked)
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{load: load, side: side}
+	replace, err := p.fuse(checked.NativeRep())
+	if err != nil {
+		return nil, refuse("", "%v", err)
+	}
+	planned := &expression{}
+	planned.root, err = s.planner.NewInterpretable(checked.NativeRep(),
+		interpreter.CustomDecoratorV2(replace.decorate),
+		interpreter.Optimize(),
+		interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization),
+		interpreter.CustomDecoratorV2(planned.keepLeaves(checked.NativeRep().Expr())))
+	if err != nil {
+		return nil, refuse("", "%v", err)
+	}
+	p.root = planned
+	return p, nil
+}
+
+// fusions are what writ plans in the place of parts of an expression, by their ids:
+// comparisons of a field with constants become predicates, and what is asked of a
+// computed text its compiled test. The rest is left to CEL.
+type fusions struct {
+	predicates map[int64]*fused
+	computed   map[int64]computed
+}
+
+// decorate is a step of planning.
+func (x fusions) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	if n, ok := x.predicates[i.ID()]; ok {
+		return n, nil
+	}
+	if c, ok := x.computed[i.ID()]; ok {
+		if call, ok := i.(interpreter.InterpretableCall); ok {
+			return &ofComputed{call.ID(), call.Args()[c.operand], c.ask}, nil
+		}
+	}
+	return i, nil
+}
+
+// fuse returns the fusions of an expression. Calls with patterns must be among them: a
+// pattern that is computed cannot be checked before it is used.
+func (p *Program) fuse(checked *ast.AST) (fusions, error) {
+	x := fusions{make(map[int64]*fused), make(map[int64]computed)}
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.AllMatcher()) {
+		n, err := p.fused(e)
+		if err != nil {
+			return x, err
+		}
+		if n != nil {
+			x.predicates[e.ID()] = n
+			continue
+		}
+		c, err := p.computed(e)
+		if err != nil {
+			return x, err
+		}
+		if c.ask != nil {
+			x.computed[e.ID()] = c
+		}
+	}
+	return x, nil
+}
+
+// fused is a predicate in the place of an expression.
+type fused struct {
+	id int64
+	predicate
+	missing ref.Val // is its failure where the intent lacks a metadata key
+}
+
+// fused returns the predicate that e is, nil where it is none.
+func (p *Program) fused(e ast.Expr) (*fused, error) {
+	f, n, negated, ok := comparisonOf(e)
+	if present, isPresence := presenceIn(e); isPresence {
+		f, n, ok = present, Has(present), true
+	}
+	if ok && n.IsConst(false) { // in [], which CEL answers without asking for the field
+		n = Compare(f, In)
+	}
+	if !ok || n.Kind != Leaf {
+		return nil, nil
+	}
+	missing := f.missing()
+	asked, err := p.leaf(n, failing(missing))
+	switch {
+	case err != nil && n.Op.IsGlob():
+		return nil, fmt.Errorf("%s: %w", table[n.Op].symbol, err)
+	case err != nil: // such as int(intent.metadata.n) == 5
+		return nil, nil
+	case negated:
+		asked = &negation{asked}
+	}
+	return &fused{e.ID(), asked, celFailure(missing)}, nil
+}
+
+// ID implements [interpreter.Interpretable].
+func (n *fused) ID() int64 { return n.id }
+
+// Eval implements [interpreter.Interpretable].
+func (n *fused) Eval(a interpreter.Activation) ref.Val {
+	return celResult(n.ask(frameOf(a)), n.missing)
+}
+
+// Exec implements [interpreter.InterpretableV2].
+func (n *fused) Exec(ef *interpreter.ExecutionFrame) ref.Val { return n.Eval(ef.Activation) }
+
+// celResult is r in CEL, without allocating. missing is any failure that is no
+// [celFailures].
+func celResult(r result, missing ref.Val) ref.Val {
+	if r.failed == nil {
+		return types.Bool(r.holds)
+	}
+	if v, ok := celFailures[r.failed]; ok {
+		return v
+	}
+	return missing
+}
+
+// frameOf finds the frame under the scopes of comprehensions.
+func frameOf(a interpreter.Activation) *Frame {
+	for {
+		switch v := a.(type) {
+		case *Frame:
+			return v
+		case *interpreter.ExecutionFrame:
+			a = v.Activation
+		default:
+			a = v.Parent()
+		}
+	}
+}
+
+// computed is what a call asks of an operand, a text that CEL computes.
+type computed struct {
+	operand int
+	ask     func(f *Frame, s string) ref.Val
+}
+
+// computed returns what e asks of a computed text, nothing where it is no such call.
+func (p *Program) computed(e ast.Expr) (computed, error) {
+	name, args := operandsOf(e)
+	text := 0
+	var n *Node
+	switch {
+	case name == fnItems:
+		return computed{0, celItems}, nil
+	case takesPatterns(name):
+		patterns, ok := constantsOf(FieldOf(Item), args[0])
+		if !ok {
+			return computed{}, fmt.Errorf("%s: the patterns must be constants", name)
+		}
+		n, text = Compare(FieldOf(Item), calls[name], patterns...), 1
+	case name == overloads.Matches:
+		if pattern, ok := textLiteral(args[1]); ok {
+			n = Compare(FieldOf(Item), Regex, Constant{Str: pattern})
+		}
+	case name == operators.In:
+		if list, ok := listNamed(args[1]); ok {
+			n = Compare(FieldOf(Item), InList, Constant{Str: list})
+		}
+	}
+	if n == nil {
+		return computed{}, nil
+	}
+	asked, err := p.test(n)
+	if err != nil {
+		return computed{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return computed{text, func(f *Frame, s string) ref.Val { return celResult(asked(f, s), nil) }}, nil
+}
+
+// celItems is items(text). What a macro does with each element is charged here, where it
+// is known how many there are.
+func celItems(f *Frame, text string) ref.Val {
+	items, ok := f.items(text)
+	if !ok {
+		return celFailure(ErrTooMuchWork)
+	}
+	return types.NewStringList(types.DefaultTypeAdapter, items)
+}
+
+// ofComputed asks something of a computed text.
+type ofComputed struct {
+	id  int64
+	arg interpreter.InterpretableV2
+	ask func(f *Frame, s string) ref.Val
+}
+
+// ID implements [interpreter.Interpretable].
+func (n *ofComputed) ID() int64 { return n.id }
+
+// Eval implements [interpreter.Interpretable].
+func (n *ofComputed) Eval(a interpreter.Activation) ref.Val { return n.Exec(interpreter.AsFrame(a)) }
+
+// Exec implements [interpreter.InterpretableV2].
+func (n *ofComputed) Exec(ef *interpreter.ExecutionFrame) ref.Val {
+	switch v := n.arg.Exec(ef).(type) {
+	case types.String:
+		return n.ask(frameOf(ef.Activation), string(v))
+	case *types.Err:
+		return v
+	default:
+		return types.MaybeNoSuchOverloadErr(v)
+	}
+}
+
+// keepLeaves returns the planning step that keeps the leaves of e, an expression in CEL.
+// It has to be the last step.
+func (n *expression) keepLeaves(e ast.Expr) interpreter.InterpretableDecoratorV2 {
+	places := map[int64]int{} // of the leaves, by the id of their expression
+	var number func(e ast.Expr)
+	number = func(e ast.Expr) {
+		kind, operands := joined(e)
+		if kind == Leaf {
+			places[e.ID()] = len(places)
+		}
+		for _, operand := range operands {
+			number(operand)
+		}
+	}
+	number(e)
+	n.leaves = make([]interpreter.InterpretableV2, len(places))
+	return func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+		if place, ok := places[i.ID()]; ok {
+			n.leaves[place] = i
+		}
+		return i, nil
+	}
+}

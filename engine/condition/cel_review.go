@@ -1,0 +1,111 @@
+package condition
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+)
+
+func reviewCEL(expr ast.Expr) Review {
+	r := celReviewer{all: names{}, reads: names{}, asks: names{}, keyed: make(map[int64]bool)}
+	ast.PostOrderVisit(expr, ast.NewExprVisitor(r.keys))
+	ast.PostOrderVisit(expr, ast.NewExprVisitor(r.visit))
+	return Review{
+		Fields: r.all.without(nil), Unguarded: r.reads.without(r.asks),
+		ExceptsResource: exceptsResource(expr, false), TextOrder: r.ordered,
+	}
+}
+
+type celReviewer struct {
+	all, reads, asks names
+	// keyed are the mentions of the metadata of which the key is known.
+	keyed   map[int64]bool
+	ordered string
+}
+
+// keys finds the mentions of the metadata of which the key is known.
+func (r *celReviewer) keys(e ast.Expr) {
+	f, ok := fieldOf(e)
+	_, args := operandsOf(e)
+	_, asked := presenceIn(e)
+	switch {
+	case ok && f.isMetadata() && e.Kind() == ast.SelectKind:
+		r.keyed[e.AsSelect().Operand().ID()] = true
+	case ok && f.isMetadata():
+		r.keyed[args[0].ID()] = true
+	case asked && len(args) > 0:
+		r.keyed[args[1].ID()] = true
+	}
+}
+
+func (r *celReviewer) visit(e ast.Expr) {
+	r.ordered = cmp.Or(r.ordered, textOrder(e))
+	f, ok := fieldOf(e)
+	if asked, isPresence := presenceIn(e); isPresence {
+		r.asked(asked)
+	} else if e.Kind() == ast.IdentKind {
+		if f, ok := fieldByPath(e.AsIdent()); ok && !r.keyed[e.ID()] {
+			r.read(f)
+		}
+	} else if ok && f.isMetadata() {
+		r.read(f)
+	}
+}
+
+func (r *celReviewer) asked(f Field) {
+	r.all[f.reviewed()] = true
+	r.asks[f.whole()] = true
+}
+
+func (r *celReviewer) read(f Field) {
+	r.all[f.reviewed()] = true
+	if f.Optional() && f.Kind != Object {
+		r.reads[f.whole()] = true
+	}
+}
+
+// textOrder returns the text that looks like a number and that e orders by, or "".
+func textOrder(e ast.Expr) string {
+	if e.Kind() != ast.CallKind {
+		return ""
+	}
+	switch e.AsCall().FunctionName() {
+	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		for _, arg := range e.AsCall().Args() {
+			if text, ok := textLiteral(arg); ok && LooksLikeNumber(text) {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+// exceptsResource reports whether e, or its opposite where it is negated, can be
+// true because a comparison with the resource is false. What a macro makes of the
+// resource is not followed.
+func exceptsResource(e ast.Expr, negated bool) bool {
+	if e.Kind() == ast.ComprehensionKind {
+		c := e.AsComprehension()
+		return exceptsResource(c.LoopStep(), negated) || exceptsResource(c.Result(), negated)
+	}
+	if e.Kind() != ast.CallKind {
+		return false
+	}
+	args := e.AsCall().Args()
+	some := func(negated bool) bool {
+		return slices.ContainsFunc(args, func(a ast.Expr) bool { return exceptsResource(a, negated) })
+	}
+	switch e.AsCall().FunctionName() {
+	case operators.LogicalAnd, operators.LogicalOr, operators.NotStrictlyFalse:
+		return some(negated)
+	case operators.LogicalNot:
+		return some(!negated)
+	case operators.Conditional:
+		return some(negated) || exceptsResource(args[0], !negated)
+	case operators.NotEquals:
+		return !negated && mentions(e, fields[Resource].path)
+	}
+	return negated && mentions(e, fields[Resource].path)
+}
