@@ -37,7 +37,7 @@ func TestPatches(t *testing.T) {
 			dir := t.TempDir()
 			run(t, "../..", "git", "checkout-index", "--all", "--prefix="+dir+"/")
 			run(t, dir, "git", "apply", "--unsafe-paths", "--directory="+dir, filepath.Join(here(t), name))
-			run(t, dir, "go", "test", "-short", "-vet=off", "./engine/condition", "./engine", "./rego", "./ledger", "./storage/embedded", "./api")
+			run(t, dir, "go", "test", "-short", "-vet=off", "./engine/condition", "./engine", "./rego", "./storage/ledger", "./storage/embedded", "./api")
 		})
 	}
 }
