@@ -195,8 +195,7 @@ func heard(t *testing.T, set *mongotest.Set) {
 	for i := range replicas.patches {
 		began := time.Now()
 		_, err := handles[0].Update(t.Context(), "bench", func(tx storage.Tx) error {
-			_, err := storage.Subscriptions.Put(tx, "bench", &storage.Subscription{OrganizationID: "bench", Plan: fmt.Sprint(i)})
-			return err
+			return storage.Subscriptions.Put(tx, "bench", &storage.Subscription{OrganizationID: "bench", Plan: fmt.Sprint(i)})
 		})
 		must(t, err)
 		returned := time.Now()

@@ -71,11 +71,11 @@ var (
 
 	Rules = of(Collection{Kind: RuleKind, Name: "rule"},
 		func(r *engine.Rule) (org, id string) { return "", r.ID },
-		func(r *engine.Rule) ([]Key, string, string) { return nil, r.ID, "" })
+		nil)
 
 	Lists = of(Collection{Kind: ListKind, Name: "list"},
 		func(l *engine.List) (org, id string) { return "", l.Name },
-		func(l *engine.List) ([]Key, string, string) { return nil, l.Name, "" })
+		nil)
 
 	Sessions = of(Collection{Kind: SessionKind, Name: "session"},
 		func(s *engine.Session) (org, id string) { return "", s.ID },
@@ -91,30 +91,30 @@ var (
 
 	Subscriptions = of(Collection{Kind: SubscriptionKind, Name: "plan"},
 		func(s *Subscription) (org, id string) { return s.OrganizationID, "" },
-		func(*Subscription) ([]Key, string, string) { return nil, "", "" })
+		nil)
 
 	AllCounts = of(Collection{Kind: CountsKind, Name: "counts", Quiet: true},
 		func(*Counts) (org, id string) { return "", "" },
-		func(*Counts) ([]Key, string, string) { return nil, "", "" })
+		nil)
 
 	// PublicKeys are of no organization: their organization is empty.
 	PublicKeys = of(Collection{Kind: PublicKeyKind, Name: "public key", Quiet: true},
 		func(k *PublicKey) (org, id string) { return "", k.ID },
-		func(k *PublicKey) ([]Key, string, string) { return nil, k.ID, "" })
+		nil)
 
 	AllDetails = of(Collection{Kind: DetailsKind, Name: "details", Quiet: true},
 		func(d *Details) (org, id string) { return "", d.DecisionID },
 		func(d *Details) ([]Key, string, string) { return detailsKeys(d), d.DecisionID, "" })
 
-	// Imports are those that are not finished, one of an organization at most.
+	// Imports are the unfinished ones, at most one for each organization.
 	Imports = of(Collection{Kind: ImportKind, Name: "import"},
 		func(*Import) (org, id string) { return "", "" },
-		func(*Import) ([]Key, string, string) { return nil, "", "" })
+		nil)
 
-	// Webhooks hold the secrets that sign what they are sent.
+	// Webhooks hold the secrets that sign their messages.
 	Webhooks = of(Collection{Kind: WebhookKind, Name: "webhook", Quiet: true},
 		func(w *Webhook) (org, id string) { return "", w.ID },
-		func(w *Webhook) ([]Key, string, string) { return nil, w.ID, "" })
+		nil)
 
 	Deliveries = of(Collection{Kind: DeliveryKind, Name: "delivery", Quiet: true},
 		func(d *Delivery) (org, id string) { return "", DeliveryID(d.WebhookID, d.MessageID) },
@@ -122,7 +122,7 @@ var (
 
 	Outboxes = of(Collection{Kind: OutboxKind, Name: "outbox", Quiet: true},
 		func(o *Outbox) (org, id string) { return o.OrganizationID, "" },
-		func(*Outbox) ([]Key, string, string) { return nil, "", "" })
+		nil)
 )
 
 var collections = []*Collection{
@@ -146,18 +146,22 @@ func CollectionOf(k Kind) *Collection {
 	return nil
 }
 
-// of completes c. place returns the organization and the id of a document, an
-// empty organization where the document does not say.
+// of completes c. place returns the organization and the id of a document; the organization
+// is empty where the document does not say it. describe returns what Describe does; nil
+// stands for no keys, the id of place and no alias.
 func of[T any](c Collection, place func(*T) (org, id string), describe func(*T) (keys []Key, id, alias string)) Of[T] {
-	c.Describe = func(d Document) ([]Key, string, string, error) {
+	c.Describe = func(d Document) (keys []Key, id, alias string, err error) {
 		doc, err := Of[T]{}.Parse(d)
 		if err != nil {
 			return nil, "", "", err
 		}
-		if org, id := place(doc); id != d.ID || org != "" && org != d.Org {
+		org, id := place(doc)
+		if id != d.ID || org != "" && org != d.Org {
 			return nil, "", "", fmt.Errorf("the %s %q of %q is in the place of %q of %q", c.Name, id, org, d.ID, d.Org)
 		}
-		keys, id, alias := describe(doc)
+		if describe != nil {
+			keys, id, alias = describe(doc)
+		}
 		return keys, id, alias, nil
 	}
 	return Of[T]{c, place}
@@ -205,8 +209,14 @@ func (c Of[T]) Scan(r Reader, q Query, f func(position []byte, doc *T) (more boo
 	})
 }
 
-// Put stores a document of org and returns how many bytes it takes.
-func (c Of[T]) Put(tx Tx, org string, doc *T) (size int, err error) {
+// Put stores a document of org.
+func (c Of[T]) Put(tx Tx, org string, doc *T) error {
+	_, err := c.PutSized(tx, org, doc)
+	return err
+}
+
+// PutSized is Put. It returns how many bytes the document takes.
+func (c Of[T]) PutSized(tx Tx, org string, doc *T) (size int, err error) {
 	_, id := c.place(doc)
 	value, err := c.Encode(doc)
 	if err != nil {

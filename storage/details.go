@@ -5,6 +5,8 @@ import (
 	"maps"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
 	"writ/storage/receipt"
@@ -33,10 +35,10 @@ type Details struct {
 // Reason are the same.
 type HeldFinding struct {
 	Code   string `json:"code"`
+	Reason string `json:"reason"`
 	RuleID string `json:"rule_id,omitzero"`
 	// RuleRevision is that of the rule's document; 0 if no rule decided.
-	RuleRevision int64  `json:"rule_revision,omitzero"`
-	Reason       string `json:"reason"`
+	RuleRevision int64 `json:"rule_revision,omitzero"`
 }
 
 // NewDetails returns the details of a decision, with a new salt.
@@ -45,30 +47,42 @@ func NewDetails(decisionID string, values map[string]string) *Details {
 }
 
 // Digest returns the digest of the canonical JSON of {decision_id, expires_at, findings,
-// salt, values} without expires_at, RFC 3339 in UTC, and findings where there are none. A
-// finding is {code, reason, rule_id, rule_revision}.
+// salt, values}. expires_at is RFC 3339 in UTC. It is left out where there is none, as
+// findings are. A finding is {code, reason, rule_id, rule_revision}.
 func (d *Details) Digest() string {
-	dst := receipt.AppendString([]byte(`{"decision_id":`), d.DecisionID)
-	if !d.ExpiresAt.IsZero() {
-		dst = append(d.ExpiresAt.UTC().AppendFormat(append(dst, `,"expires_at":"`...), time.RFC3339Nano), '"')
+	type finding struct {
+		Code         string `json:"code"`
+		Reason       string `json:"reason"`
+		RuleID       string `json:"rule_id"`
+		RuleRevision int64  `json:"rule_revision"`
 	}
-	for i, f := range d.Findings {
-		if i == 0 {
-			dst = append(dst, `,"findings":[`...)
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = receipt.AppendString(append(dst, `{"code":`...), f.Code)
-		dst = receipt.AppendString(append(dst, `,"reason":`...), f.Reason)
-		dst = receipt.AppendString(append(dst, `,"rule_id":`...), f.RuleID)
-		dst = append(receipt.AppendInt(append(dst, `,"rule_revision":`...), f.RuleRevision), '}')
+	var findings []finding
+	for _, f := range d.Findings {
+		findings = append(findings, finding(f))
 	}
-	if len(d.Findings) > 0 {
-		dst = append(dst, ']')
+	return receipt.DigestBytes(canonical(struct {
+		DecisionID string         `json:"decision_id"`
+		ExpiresAt  string         `json:"expires_at,omitzero"`
+		Findings   []finding      `json:"findings,omitzero"`
+		Salt       string         `json:"salt"`
+		Values     jsontext.Value `json:"values"`
+	}{d.DecisionID, rfc3339(d.ExpiresAt), findings, d.Salt, receipt.AppendMap(nil, d.Values)}))
+}
+
+// canonical returns the canonical JSON of v, as package receipt writes it. v is a struct of
+// texts, integers and JSON, whose members are in order.
+func canonical(v any) []byte {
+	//nolint:errcheck // what it is made of can't fail
+	b, _ := json.Marshal(v, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	return b
+}
+
+// rfc3339 returns t in UTC; empty for the zero time.
+func rfc3339(t time.Time) string {
+	if t.IsZero() {
+		return ""
 	}
-	dst = receipt.AppendString(append(dst, `,"salt":`...), d.Salt)
-	dst = receipt.AppendMap(append(dst, `,"values":`...), d.Values)
-	return receipt.DigestBytes(append(dst, '}'))
+	return t.UTC().Format(time.RFC3339Nano)
 }
 
 // Approved reports whether the decision was approved.

@@ -50,27 +50,20 @@ func (e *Entry) Removed() bool { return e.Body == nil && e.Settlement == nil }
 func (r *Record) SettlementEntry() *Entry {
 	s := r.Settlement
 	e := &Entry{Kind: SettlementEntry, OrganizationID: r.OrganizationID, Key: r.DecisionID, Settlement: s}
-	dst := append(make([]byte, 0, 256), '{')
-	if s.AmountMinor != nil {
-		dst = append(receipt.AppendInt(append(dst, `"amount_minor":`...), *s.AmountMinor), ',')
-	}
-	if s.Currency != "" {
-		dst = append(receipt.AppendString(append(dst, `"currency":`...), s.Currency), ',')
-	}
-	dst = receipt.AppendString(append(dst, `"decision_id":`...), r.DecisionID)
-	dst = receipt.AppendString(append(dst, `,"entry":`...), string(SettlementEntry))
-	if s.ExternalRef != "" {
-		dst = receipt.AppendString(append(dst, `,"external_ref":`...), s.ExternalRef)
-	}
-	dst = receipt.AppendString(append(dst, `,"organization_id":`...), r.OrganizationID)
-	dst = receipt.AppendString(append(dst, `,"outcome":`...), s.Outcome)
-	dst = s.RecordedAt.UTC().AppendFormat(append(dst, `,"recorded_at":"`...), time.RFC3339Nano)
-	dst = append(dst, '"')
-	if s.Unapproved {
-		dst = append(dst, `,"unapproved":true`...)
-	}
-	dst = append(dst, '}')
-	e.Body = dst
+	e.Body = canonical(struct {
+		AmountMinor    *int64    `json:"amount_minor,omitzero"`
+		Currency       string    `json:"currency,omitzero"`
+		DecisionID     string    `json:"decision_id"`
+		Entry          EntryKind `json:"entry"`
+		ExternalRef    string    `json:"external_ref,omitzero"`
+		OrganizationID string    `json:"organization_id"`
+		Outcome        string    `json:"outcome"`
+		RecordedAt     string    `json:"recorded_at"`
+		Unapproved     bool      `json:"unapproved,omitzero"`
+	}{
+		s.AmountMinor, s.Currency, r.DecisionID, e.Kind, s.ExternalRef, r.OrganizationID, s.Outcome,
+		s.RecordedAt.UTC().Format(time.RFC3339Nano), s.Unapproved,
+	})
 	if s.Receipt != nil {
 		e.Inclusion = *s.Receipt
 	}

@@ -49,12 +49,9 @@ func (b Batch) Check(org func(string) error) (map[*Record]uuid.UUID, error) {
 		if err := org(r.OrganizationID); err != nil {
 			return nil, err
 		}
-		id, ok := ParseID(r.DecisionID)
-		if !ok || id.Version() != 7 {
-			return nil, fmt.Errorf("decision id %.64q is not a canonical UUIDv7", r.DecisionID)
-		}
-		if skew := r.DecidedAt.Sub(IDTime(id)).Abs(); skew > MaxSkew {
-			return nil, fmt.Errorf("decision id %s carries a time that is %v away from decided_at", id, skew)
+		id, err := r.checkID()
+		if err != nil {
+			return nil, err
 		}
 		if r.Settlement != nil {
 			return nil, fmt.Errorf("decision %s is settled before it is stored", id)
@@ -65,6 +62,24 @@ func (b Batch) Check(org func(string) error) (map[*Record]uuid.UUID, error) {
 		ids[r] = id
 	}
 	return ids, nil
+}
+
+// decisionID returns the id of a decision that s spells.
+func decisionID(s string) (uuid.UUID, error) {
+	id, ok := ParseID(s)
+	if !ok || id.Version() != 7 {
+		return id, fmt.Errorf("decision id %.64q is not a canonical UUIDv7", s)
+	}
+	return id, nil
+}
+
+// checkID returns r's decision id, or what is wrong with it.
+func (r *Record) checkID() (uuid.UUID, error) {
+	id, err := decisionID(r.DecisionID)
+	if skew := r.DecidedAt.Sub(IDTime(id)).Abs(); err == nil && skew > MaxSkew {
+		err = fmt.Errorf("decision id %s carries a time that is %v away from decided_at", id, skew)
+	}
+	return id, err
 }
 
 // check returns why no backend stores e.

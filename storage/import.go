@@ -1,13 +1,12 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
-
-	"writ/storage/receipt"
 )
 
 // Importer takes in history that another store has decided.
@@ -97,12 +96,9 @@ type Import struct {
 func CheckImport(org string, rows []*Record, removed []*Tombstone) error {
 	intents, ids := make(map[string]bool), make(map[string]bool)
 	once := func(of, intent, id string) error {
-		at, ok := ParseID(id)
 		switch {
 		case of != org:
 			return fmt.Errorf("decision %.64q is of organization %.64q, not %.64q", id, of, org)
-		case !ok || at.Version() != 7:
-			return fmt.Errorf("decision id %.64q is not a canonical UUIDv7", id)
 		case intents[intent] || ids[id]:
 			return fmt.Errorf("decision %s or its intent is there twice", id)
 		}
@@ -110,19 +106,17 @@ func CheckImport(org string, rows []*Record, removed []*Tombstone) error {
 		return nil
 	}
 	for _, r := range rows {
-		if err := once(r.OrganizationID, r.IntentKey(), r.DecisionID); err != nil {
+		id, err := r.checkID()
+		if err := cmp.Or(err, once(r.OrganizationID, r.IntentKey(), r.DecisionID)); err != nil {
 			return err
-		}
-		id, _ := ParseID(r.DecisionID)
-		if skew := r.DecidedAt.Sub(IDTime(id)).Abs(); skew > MaxSkew {
-			return fmt.Errorf("decision id %s carries a time that is %v away from decided_at", id, skew)
 		}
 		if r.Removed() || r.Settlement != nil && r.Settlement.Receipt == nil {
 			return fmt.Errorf("decision %s has no outcome, or a settlement without a receipt", id)
 		}
 	}
 	for _, t := range removed {
-		if err := once(t.OrganizationID, t.IntentKey(), t.DecisionID); err != nil {
+		_, err := decisionID(t.DecisionID)
+		if err := cmp.Or(err, once(t.OrganizationID, t.IntentKey(), t.DecisionID)); err != nil {
 			return err
 		}
 		if n := len(t.Leaves); n < 1 || n > 2 {
@@ -156,22 +150,22 @@ func SameRow(stored, r *Record) error {
 // being "removed" and a leaf {chain, hash, index, seq}, chain and hash in hex, without
 // an approval_id that is empty.
 func (t *Tombstone) Entry() []byte {
-	dst := []byte{'{'}
-	if t.ApprovalID != "" {
-		dst = append(receipt.AppendString(append(dst, `"approval_id":`...), t.ApprovalID), ',')
+	type leaf struct {
+		Chain string `json:"chain"`
+		Hash  string `json:"hash"`
+		Index uint32 `json:"index"`
+		Seq   uint64 `json:"seq"`
 	}
-	dst = receipt.AppendString(append(dst, `"decision_id":`...), t.DecisionID)
-	dst = receipt.AppendString(append(dst, `,"entry":"removed","intent_id":`...), t.IntentID)
-	dst = append(dst, `,"leaves":[`...)
-	for i, l := range t.Leaves {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = hex.AppendEncode(append(dst, `{"chain":"`...), l.Chain[:])
-		dst = hex.AppendEncode(append(dst, `","hash":"`...), l.Hash[:])
-		dst = receipt.AppendInt(append(dst, `","index":`...), int64(l.Index))
-		dst = append(receipt.AppendInt(append(dst, `,"seq":`...), int64(l.Seq)), '}') //nolint:gosec // it counts
+	leaves := []leaf{}
+	for _, l := range t.Leaves {
+		leaves = append(leaves, leaf{hex.EncodeToString(l.Chain[:]), hex.EncodeToString(l.Hash[:]), l.Index, l.Seq})
 	}
-	dst = receipt.AppendString(append(dst, `],"organization_id":`...), t.OrganizationID)
-	return append(dst, '}')
+	return canonical(struct {
+		ApprovalID     string `json:"approval_id,omitzero"`
+		DecisionID     string `json:"decision_id"`
+		Entry          string `json:"entry"`
+		IntentID       string `json:"intent_id"`
+		Leaves         []leaf `json:"leaves"`
+		OrganizationID string `json:"organization_id"`
+	}{t.ApprovalID, t.DecisionID, "removed", t.IntentID, leaves, t.OrganizationID})
 }

@@ -40,9 +40,8 @@ func Actor(ctx context.Context) string {
 
 // Watchers holds the functions that a handle calls for each change.
 type Watchers struct {
-	mu   sync.RWMutex
-	next int
-	by   map[int]func(Change)
+	mu sync.RWMutex
+	by map[*func(Change)]struct{}
 }
 
 // Add registers f with Tell until stop is called, which waits for calls under way.
@@ -50,15 +49,13 @@ func (w *Watchers) Add(f func(Change)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.by == nil {
-		w.by = make(map[int]func(Change))
+		w.by = make(map[*func(Change)]struct{})
 	}
-	id := w.next
-	w.next++
-	w.by[id] = f
+	w.by[&f] = struct{}{}
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.by, id)
+		delete(w.by, &f)
 	}
 }
 
@@ -66,7 +63,7 @@ func (w *Watchers) Add(f func(Change)) (stop func()) {
 func (w *Watchers) Tell(c Change) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	for _, f := range w.by {
-		f(c)
+	for f := range w.by {
+		(*f)(c)
 	}
 }

@@ -281,8 +281,7 @@ func TestMove_Unfinished(t *testing.T) {
 	store, err := embedded.Open(m.data.store(), embedded.Options{})
 	must(t, err)
 	_, err = store.Update(t.Context(), "acme", func(tx storage.Tx) error {
-		_, err := storage.Imports.Put(tx, "acme", &storage.Import{ID: uuid.NewString(), BeganAt: time.Now()})
-		return err
+		return storage.Imports.Put(tx, "acme", &storage.Import{ID: uuid.NewString(), BeganAt: time.Now()})
 	})
 	must(t, errors.Join(err, store.Close()))
 	p := start(t, m.data)

@@ -337,7 +337,7 @@ func TestRedeem_EvaluatesAfresh(t *testing.T) {
 			}, engine.ApprovalRequired, []engine.Code{engine.CodeRuleApprovalRequired, engine.CodeApprovalOutOfScope},
 		},
 		"the rule is gone": {
-			func(d *desk) { d.must(d.docs.DeleteRule(d.Context(), org, d.rule.ID)) }, engine.Allow, []engine.Code{engine.CodePolicyAllowed},
+			func(d *desk) { d.must(d.docs.DeleteRule(d.Context(), org, d.rule.ID, nil)) }, engine.Allow, []engine.Code{engine.CodePolicyAllowed},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

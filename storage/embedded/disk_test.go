@@ -43,7 +43,7 @@ func TestDisk_ReserveOfFreeSpace(t *testing.T) {
 		free(test.free)
 		healthy := s.Healthy(t.Context())
 		_, commit := w.Commit(t.Context(), s, w.Record("a"))
-		rule := registry.New(s).DeleteRule(t.Context(), "a", "none")
+		rule := registry.New(s).DeleteRule(t.Context(), "a", "none", nil)
 		if refuse := !errors.Is(rule, storage.ErrNotFound); (healthy != nil) != test.refuse ||
 			(commit != nil) != test.refuse || refuse != test.refuse {
 			t.Errorf("step %d, %d bytes free: Healthy = %v, Commit = %v, DeleteRule = %v; want refused %t",

@@ -128,8 +128,7 @@ func TestWatch_GoesOnAfterARestart(t *testing.T) {
 	put := func(id string) uint64 {
 		t.Helper()
 		revision, err := s.Update(t.Context(), "org", func(tx storage.Tx) error {
-			_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: id})
-			return err
+			return storage.Rules.Put(tx, "org", &engine.Rule{ID: id})
 		})
 		must(t, err)
 		return revision

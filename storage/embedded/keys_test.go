@@ -62,7 +62,7 @@ func TestOrganizationIDTooLong(t *testing.T) {
 	for what, err := range map[string]error{
 		"Policy": policyErr, "AllRules": rulesErr, "Agent": agentErr, "Record": recordErr, "Metered": meterErr,
 		"Subscription": subErr, "ListRecords": listErr, "UpdateRule": updateErr, "Commit": commitErr,
-		"DeleteRule": docs.DeleteRule(ctx, org, "r"),
+		"DeleteRule": docs.DeleteRule(ctx, org, "r", nil),
 	} {
 		if err == nil || errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("%s = %v, want an error about the length", what, err)

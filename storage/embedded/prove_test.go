@@ -123,20 +123,17 @@ func changeDocuments(t *testing.T, s *Store) string {
 	}
 	policy := func(org string, version int64) func(tx storage.Tx) error {
 		return func(tx storage.Tx) error {
-			_, err := storage.Policies.Put(tx, org, &engine.ActionPolicy{OrganizationID: org, PolicyID: "p", Version: version})
-			return err
+			return storage.Policies.Put(tx, org, &engine.ActionPolicy{OrganizationID: org, PolicyID: "p", Version: version})
 		}
 	}
 	first := update("acme", policy("acme", 1))
 	update("acme", policy("acme", 2))
 	update("acme", func(tx storage.Tx) error {
-		_, err := storage.Rules.Put(tx, "acme", &engine.Rule{ID: "r"})
-		return err
+		return storage.Rules.Put(tx, "acme", &engine.Rule{ID: "r"})
 	})
 	update("acme", func(tx storage.Tx) error { return tx.Delete(storage.RuleKind, "acme", "r") })
 	update("acme", func(tx storage.Tx) error {
-		_, err := storage.Rules.Put(tx, "acme", &engine.Rule{ID: "q", Name: "holds"})
-		return err
+		return storage.Rules.Put(tx, "acme", &engine.Rule{ID: "q", Name: "holds"})
 	})
 	update("rival", policy("rival", 1))
 	return fmt.Sprintf("policy/p/%d", first)

@@ -113,8 +113,7 @@ func benchmarkUpdate(b *testing.B, stores []*Store, orgs int) {
 		writers.Go(func() {
 			for next.Add(1) <= int64(b.N) {
 				_, err := s.Update(b.Context(), org, func(tx storage.Tx) error {
-					_, err := storage.Rules.Put(tx, org, &engine.Rule{ID: "r"})
-					return err
+					return storage.Rules.Put(tx, org, &engine.Rule{ID: "r"})
 				})
 				if err != nil {
 					b.Errorf("Update = %v", err)

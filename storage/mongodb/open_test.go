@@ -194,7 +194,7 @@ func TestUpdate_OfADeadHandleIsInNobodysWay(t *testing.T) {
 				return errDead
 			}
 			first = false
-			if _, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "dead"}); err != nil {
+			if err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "dead"}); err != nil {
 				return err
 			}
 			close(opened)

@@ -74,8 +74,7 @@ func writeHistory(t *testing.T) *writtenHistory {
 	}
 	for _, id := range []string{"a", "b"} {
 		if _, err := stores[1].Update(t.Context(), "acme", func(tx storage.Tx) error {
-			_, err := storage.Agents.Put(tx, "acme", &engine.Agent{ID: id, ExternalID: "x" + id})
-			return err
+			return storage.Agents.Put(tx, "acme", &engine.Agent{ID: id, ExternalID: "x" + id})
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -92,8 +91,7 @@ func writeHistory(t *testing.T) *writtenHistory {
 		t.Fatalf("RemoveRecords = %+v, %v, want %+v", n, err, most)
 	}
 	if _, err := stores[0].Update(t.Context(), "acme", func(tx storage.Tx) error { // waits to be signed
-		_, err := storage.Rules.Put(tx, "acme", &engine.Rule{ID: "r"})
-		return err
+		return storage.Rules.Put(tx, "acme", &engine.Rule{ID: "r"})
 	}); err != nil {
 		t.Fatal(err)
 	}

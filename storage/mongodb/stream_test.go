@@ -88,8 +88,7 @@ func TestWatch_OfAStreamWhoseHistoryIsLost(t *testing.T) {
 // updateRule writes a rule and returns the revision.
 // putRule is an update of a rule of the organization org.
 func putRule(tx storage.Tx) error {
-	_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
-	return err
+	return storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
 }
 
 func updateRule(t *testing.T, s *Store) uint64 {

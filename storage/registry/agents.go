@@ -28,7 +28,7 @@ func (r *Registry) PutAgent(ctx context.Context, org string, a *engine.Agent, ma
 				return cmp.Or(err, storage.ErrConflict)
 			}
 		}
-		if _, err := storage.Agents.Put(tx, org, a); err != nil {
+		if err := storage.Agents.Put(tx, org, a); err != nil {
 			return err
 		}
 		return countAgent(tx, org, AgentCount{Total: 1, Disabled: disabled(a.Status)}, maxAgents)
@@ -44,25 +44,22 @@ func (r *Registry) PutAgent(ctx context.Context, org string, a *engine.Agent, ma
 func (r *Registry) SetAgentStatus(
 	ctx context.Context, org, agentID string, status engine.AgentStatus, at time.Time, maxAgents int,
 ) (a *engine.Agent, err error) {
-	err = r.update(ctx, org, func(tx storage.Tx) error {
-		if a, err = agent(tx, org, agentID); err != nil {
-			return err
-		}
-		if a.Status == status {
-			return nil
+	a, err = change(ctx, r, org, func(tx storage.Tx) (*engine.Agent, error) {
+		a, err := agent(tx, org, agentID)
+		if err != nil || a.Status == status {
+			return a, err
 		}
 		more := disabled(status) - disabled(a.Status)
 		before := a.Revision
 		a.Status, a.UpdatedAt = status, at
-		if _, err := storage.Agents.Put(tx, org, a); err != nil {
-			return err
+		err = storage.Agents.Put(tx, org, a)
+		if err == nil && status == engine.AgentDisabled {
+			err = Tell(tx, org, at, agentDisabled(a, before))
 		}
-		if status == engine.AgentDisabled {
-			if err := Tell(tx, org, at, agentDisabled(a, before)); err != nil {
-				return err
-			}
+		if err != nil {
+			return nil, err
 		}
-		return countAgent(tx, org, AgentCount{Disabled: more}, maxAgents)
+		return a, countAgent(tx, org, AgentCount{Disabled: more}, maxAgents)
 	})
 	if err != nil {
 		return nil, err

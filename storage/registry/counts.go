@@ -52,8 +52,7 @@ func recount(tx storage.Tx, org string, f func(*storage.Counts) error) error {
 	if err := f(&c); err != nil {
 		return err
 	}
-	_, err = storage.AllCounts.Put(tx, org, &c)
-	return err
+	return storage.AllCounts.Put(tx, org, &c)
 }
 
 // raise adds more to a count, or returns a *storage.LimitError when that is over

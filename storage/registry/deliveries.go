@@ -42,8 +42,7 @@ func (s *sorter) end(d *storage.Delivery) error {
 	}
 	d.AttemptedAt = s.at
 	if d.Status == storage.DeliveryPending {
-		_, err = storage.Deliveries.Put(s.tx, s.org, d)
-		return err
+		return storage.Deliveries.Put(s.tx, s.org, d)
 	}
 	d.DueAt, d.RemoveAt = time.Time{}, s.at.Add(deliveredFor)
 	if d.Status == storage.DeliveryDead {
@@ -51,7 +50,7 @@ func (s *sorter) end(d *storage.Delivery) error {
 	}
 	s.box.Pending--
 	s.box.Ended++
-	if _, err = storage.Deliveries.Put(s.tx, s.org, d); err != nil || s.box.Blocked == 0 {
+	if err = storage.Deliveries.Put(s.tx, s.org, d); err != nil || s.box.Blocked == 0 {
 		return err
 	}
 	next, err := s.inLane(d)
@@ -60,8 +59,7 @@ func (s *sorter) end(d *storage.Delivery) error {
 	}
 	next.DueAt = s.at
 	s.box.Blocked--
-	_, err = storage.Deliveries.Put(s.tx, s.org, next)
-	return err
+	return storage.Deliveries.Put(s.tx, s.org, next)
 }
 
 // ReplayDelivery makes a delivery of org that ended pending again, as if it were new. One
@@ -69,25 +67,21 @@ func (s *sorter) end(d *storage.Delivery) error {
 // there is no such delivery or no such webhook any more.
 func (r *Registry) ReplayDelivery(
 	ctx context.Context, org, webhookID, messageID string, at time.Time,
-) (d *storage.Delivery, err error) {
-	err = r.update(ctx, org, func(tx storage.Tx) error {
+) (*storage.Delivery, error) {
+	return change(ctx, r, org, func(tx storage.Tx) (*storage.Delivery, error) {
 		if _, err := storage.Webhooks.Get(tx, org, webhookID); err != nil {
-			return err
+			return nil, err
 		}
-		if d, err = storage.Deliveries.Get(tx, org, storage.DeliveryID(webhookID, messageID)); err != nil ||
-			d.Status == storage.DeliveryPending {
-			return err
+		d, err := storage.Deliveries.Get(tx, org, storage.DeliveryID(webhookID, messageID))
+		if err != nil || d.Status == storage.DeliveryPending {
+			return d, err
 		}
-		return changeOutbox(tx, org, func(o *storage.Outbox) error {
+		return d, changeOutbox(tx, org, func(o *storage.Outbox) error {
 			o.Ended--
 			d.Attempts, d.AttemptedAt, d.Answer, d.Problem = 0, time.Time{}, 0, ""
 			return (&sorter{tx, org, at, o}).await(d)
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
 }
 
 // DueDeliveries returns deliveries to org's webhook of an id that became due from one time

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"writ/storage"
@@ -14,7 +15,7 @@ import (
 func (r *Registry) PutDetails(ctx context.Context, org string, all ...*storage.Details) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		for _, d := range all {
-			if _, err := storage.AllDetails.Put(tx, org, d); err != nil {
+			if err := storage.AllDetails.Put(tx, org, d); err != nil {
 				return err
 			}
 		}
@@ -25,9 +26,7 @@ func (r *Registry) PutDetails(ctx context.Context, org string, all ...*storage.D
 // Details returns the details of a decision, or storage.ErrNotFound where it has
 // none or they were erased.
 func (r *Registry) Details(ctx context.Context, org, decisionID string) (*storage.Details, error) {
-	return read(ctx, r, func(tx storage.Reader) (*storage.Details, error) {
-		return storage.AllDetails.Get(tx, org, decisionID)
-	})
+	return get(ctx, r, storage.AllDetails, org, decisionID)
 }
 
 // EraseDetails removes the details of decisions with their salts, where there are any.
@@ -54,8 +53,7 @@ func (r *Registry) MarkApproved(ctx context.Context, org, decisionID string, unt
 			return err
 		}
 		d.ApprovedUntil = until
-		_, err = storage.AllDetails.Put(tx, org, d)
-		return err
+		return storage.AllDetails.Put(tx, org, d)
 	})
 }
 
@@ -86,11 +84,8 @@ func (r *Registry) ListWaiting(
 }
 
 func (f *WaitingFilter) selects(d *storage.Details) bool {
-	of := len(f.AgentIDs) == 0
-	for _, id := range f.AgentIDs {
-		of = of || id == d.AgentID
-	}
-	return of && (f.PolicyID == "" || f.PolicyID == d.PolicyID)
+	return (len(f.AgentIDs) == 0 || slices.Contains(f.AgentIDs, d.AgentID)) &&
+		(f.PolicyID == "" || f.PolicyID == d.PolicyID)
 }
 
 // Lapsed are details past their deadline, and their organization.

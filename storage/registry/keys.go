@@ -20,7 +20,7 @@ func (r *Registry) PublishKeys(ctx context.Context, keys receipt.Keys) error {
 				}
 				continue
 			}
-			if _, err := storage.PublicKeys.Put(tx, "",
+			if err := storage.PublicKeys.Put(tx, "",
 				&storage.PublicKey{ID: id, JWKS: string(keys.Only(id).JWKS())}); err != nil {
 				return err
 			}

@@ -56,8 +56,7 @@ var keyTests = []test{
 	}},
 	{"a stored key that is none is an error", func(w *world) {
 		_, err := w.docs.Update(w.ctx, "", func(tx storage.Tx) error {
-			_, err := storage.PublicKeys.Put(tx, "", &storage.PublicKey{ID: "k", JWKS: "{}"})
-			return err
+			return storage.PublicKeys.Put(tx, "", &storage.PublicKey{ID: "k", JWKS: "{}"})
 		})
 		if err != nil {
 			w.Fatal(err)

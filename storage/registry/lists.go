@@ -31,60 +31,42 @@ func (e *ListInUseError) Error() string { return "the list is used by " + string
 // list that is there (nil: none), keeps that, and is returned unchanged. Checks may be called
 // more than once and must not call the store.
 func (r *Registry) PutList(
-	ctx context.Context, org, name string, values []string, at time.Time, checks ...func(*engine.List) error,
+	ctx context.Context, org, name string, values []string, at time.Time, check func(*engine.List) error,
 ) (list *engine.List, created bool, err error) {
-	err = r.update(ctx, org, func(tx storage.Tx) error {
+	list, err = change(ctx, r, org, func(tx storage.Tx) (*engine.List, error) {
 		next := engine.List{Name: name, Values: slices.Clone(values), Version: 1, CreatedAt: at, UpdatedAt: at}
 		next.Normalize()
-		old, err := storage.Lists.Get(tx, org, name)
-		list, created = &next, errors.Is(err, storage.ErrNotFound)
-		if created {
-			old = nil
-		} else if err != nil {
-			return err
-		}
-		if err := checkAll(old, checks); err != nil {
-			return err
-		}
-		switch {
-		case created:
-			old = &engine.List{}
-		case slices.Equal(old.Values, next.Values):
-			list = old
-			return nil
-		}
 		more := next.Size()
-		if !created {
+		old, err := storage.Lists.Get(tx, org, name)
+		if created = errors.Is(err, storage.ErrNotFound); created {
+			old, err = nil, nil
+		}
+		if err == nil && check != nil {
+			err = check(old)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if old != nil {
+			if slices.Equal(old.Values, next.Values) {
+				return old, nil
+			}
 			next.Version, next.CreatedAt = old.Version+1, old.CreatedAt
 			more -= old.Size()
 		}
 		if err := recount(tx, org, func(c *storage.Counts) error {
 			return raise(&c.ListBytes, int64(more), "bytes of lists", 2*storage.MaxBody)
 		}); err != nil {
-			return err
+			return nil, err
 		}
-		_, err = storage.Lists.Put(tx, org, &next)
-		return err
+		return &next, storage.Lists.Put(tx, org, &next)
 	})
-	if err != nil {
-		return nil, false, err
-	}
-	return list, created, nil
-}
-
-// checkAll returns the first error of checks of a list.
-func checkAll(l *engine.List, checks []func(*engine.List) error) error {
-	for _, check := range checks {
-		if err := check(l); err != nil {
-			return err
-		}
-	}
-	return nil
+	return list, created && err == nil, err
 }
 
 // List returns the list called name, or storage.ErrNotFound.
 func (r *Registry) List(ctx context.Context, org, name string) (*engine.List, error) {
-	return read(ctx, r, func(tx storage.Reader) (*engine.List, error) { return storage.Lists.Get(tx, org, name) })
+	return get(ctx, r, storage.Lists, org, name)
 }
 
 // Lists returns those of org's lists that have one of names, and the revision of the last
@@ -121,14 +103,14 @@ func (r *Registry) ListLists(
 // asked of those rules alone that could. Checks are those of [Registry.PutList]. looks and
 // they may be called more than once and must not call the store.
 func (r *Registry) DeleteList(
-	ctx context.Context, org, name string, looks func(engine.Rule) bool, checks ...func(*engine.List) error,
+	ctx context.Context, org, name string, looks func(engine.Rule) bool, check func(*engine.List) error,
 ) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		old, err := storage.Lists.Get(tx, org, name)
-		if err != nil {
-			return err
+		if err == nil && check != nil {
+			err = check(old)
 		}
-		if err := checkAll(old, checks); err != nil {
+		if err != nil {
 			return err
 		}
 		var used []string
@@ -147,8 +129,7 @@ func (r *Registry) DeleteList(
 			return &ListInUseError{used}
 		}
 		if err := recount(tx, org, func(c *storage.Counts) error {
-			c.ListBytes -= int64(old.Size())
-			return nil
+			return raise(&c.ListBytes, -int64(old.Size()), "bytes of lists", 0)
 		}); err != nil {
 			return err
 		}

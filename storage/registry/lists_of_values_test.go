@@ -13,7 +13,7 @@ import (
 // putList stores values as org's list and returns it.
 func (w *world) putList(org, name string, values ...string) *engine.List {
 	w.Helper()
-	l, _, err := w.PutList(w.ctx, org, name, values, noon)
+	l, _, err := w.PutList(w.ctx, org, name, values, noon, nil)
 	w.must("PutList", err)
 	return l
 }
@@ -37,14 +37,14 @@ func (w *world) listBytes(org string) (n int64) {
 
 var namedListTests = []test{
 	{"PutList stores the values sorted, each once, as the next version", func(w *world) {
-		l, created, err := w.PutList(w.ctx, "org", "payees", []string{"b", "a", "b"}, noon)
+		l, created, err := w.PutList(w.ctx, "org", "payees", []string{"b", "a", "b"}, noon, nil)
 		w.must("PutList", err)
 		want := &engine.List{Name: "payees", Values: []string{"a", "b"}, Version: 1, CreatedAt: noon, UpdatedAt: noon}
 		w.wantSame("PutList", l, want)
 		if !created {
 			w.Error("PutList of a new list says that it was there")
 		}
-		l, created, err = w.PutList(w.ctx, "org", "payees", []string{"c"}, noon.Add(time.Second))
+		l, created, err = w.PutList(w.ctx, "org", "payees", []string{"c"}, noon.Add(time.Second), nil)
 		w.must("PutList", err)
 		want.Values, want.Version, want.UpdatedAt = []string{"c"}, 2, noon.Add(time.Second)
 		w.wantSame("PutList", l, want)
@@ -60,7 +60,7 @@ var namedListTests = []test{
 		changes := 0
 		stop := w.docs.Watch(func(storage.Change) { changes++ })
 		defer stop()
-		l, created, err := w.PutList(w.ctx, "org", "payees", []string{"b", "a"}, noon.Add(time.Hour))
+		l, created, err := w.PutList(w.ctx, "org", "payees", []string{"b", "a"}, noon.Add(time.Hour), nil)
 		w.must("PutList", err)
 		w.wantSame("PutList", l, first)
 		if created || changes > 0 {
@@ -71,7 +71,7 @@ var namedListTests = []test{
 		w.putList("org", "payees", "a")
 		_, err := w.List(w.ctx, "other", "payees")
 		w.wantErr("List of another organization", err, storage.ErrNotFound)
-		w.wantErr("DeleteList of another organization", w.DeleteList(w.ctx, "other", "payees", looksIn("payees")), storage.ErrNotFound)
+		w.wantErr("DeleteList of another organization", w.DeleteList(w.ctx, "other", "payees", looksIn("payees"), nil), storage.ErrNotFound)
 		lists, revision, err := w.Lists(w.ctx, "other", []string{"payees"})
 		if len(lists) != 0 || revision != 0 || err != nil {
 			w.Errorf("Lists of another organization = %v, %d, %v; want none", lists, revision, err)
@@ -109,12 +109,12 @@ var namedListTests = []test{
 		used.Condition, used.IsActive = `{"metadata.to":{"$in":{"list":"payees"}}}`, false
 		w.must("PutRule", w.PutRule(w.ctx, "org", used, 0, "payees"))
 		var inUse *registry.ListInUseError
-		err := w.DeleteList(w.ctx, "org", "payees", looksIn("payees"))
+		err := w.DeleteList(w.ctx, "org", "payees", looksIn("payees"), nil)
 		if !errors.As(err, &inUse) || len(inUse.Rules) != 1 || !strings.Contains(err.Error(), `"no deploys on Friday" (r)`) {
 			w.Errorf("DeleteList = %v, want a ListInUseError that names the rule", err)
 		}
-		w.must("DeleteRule", w.DeleteRule(w.ctx, "org", "r"))
-		w.must("DeleteList", w.DeleteList(w.ctx, "org", "payees", looksIn("payees")))
+		w.must("DeleteRule", w.DeleteRule(w.ctx, "org", "r", nil))
+		w.must("DeleteList", w.DeleteList(w.ctx, "org", "payees", looksIn("payees"), nil))
 		_, err = w.List(w.ctx, "org", "payees")
 		w.wantErr("List", err, storage.ErrNotFound)
 		if n := w.listBytes("org"); n != 0 {
@@ -130,7 +130,7 @@ var namedListTests = []test{
 			w.putList("org", name, values...)
 		}
 		before := w.listBytes("org")
-		_, _, err := w.PutList(w.ctx, "org", "c", values, noon)
+		_, _, err := w.PutList(w.ctx, "org", "c", values, noon, nil)
 		if full := (*storage.LimitError)(nil); !errors.As(err, &full) {
 			w.Errorf("PutList of a third list of %d values = %v, want a LimitError", len(values), err)
 		}

@@ -115,7 +115,7 @@ func (w *world) wantEmpty(org string) {
 	add(err)
 	_, err = w.UpdateRule(w.ctx, org, "r", func(r engine.Rule) (engine.Rule, error) { return r, nil })
 	add(err)
-	add(w.DeleteRule(w.ctx, org, "r"))
+	add(w.DeleteRule(w.ctx, org, "r", nil))
 	add(w.RevokeToken(w.ctx, org, "t", noon))
 	for i, err := range errs {
 		w.wantErr(fmt.Sprintf("access %d to a document of another", i), err, storage.ErrNotFound)

@@ -29,8 +29,7 @@ func changeOutbox(tx storage.Tx, org string, f func(*storage.Outbox) error) erro
 	if err := f(o); err != nil || !isNew && reflect.DeepEqual(&before, o) {
 		return err
 	}
-	_, err = storage.Outboxes.Put(tx, org, o)
-	return err
+	return storage.Outboxes.Put(tx, org, o)
 }
 
 // sorter puts events into the outbox of an organization.
@@ -91,8 +90,7 @@ func (s *sorter) await(d *storage.Delivery) error {
 		}
 	}
 	s.box.Pending++
-	_, err := storage.Deliveries.Put(s.tx, s.org, d)
-	return err
+	return storage.Deliveries.Put(s.tx, s.org, d)
 }
 
 // inLane returns the first pending delivery of d's subject to its webhook, nil if there is
@@ -146,7 +144,7 @@ func (r *Registry) Tidy(ctx context.Context, org string, at time.Time, max int) 
 			for len(o.Gone) > 0 && removed < max {
 				n, err := removeAll(tx, org, o,
 					storage.Query{Org: org, Prefix: []byte(storage.DeliveryID(o.Gone[0], ""))}, max-removed,
-					func(*storage.Delivery) bool { return true })
+					all)
 				if removed += n; err != nil {
 					return err
 				}
@@ -168,7 +166,6 @@ func removeAll(
 	tx storage.Tx, org string, o *storage.Outbox, q storage.Query, max int, accept func(*storage.Delivery) bool,
 ) (removed int, err error) {
 	var found []*storage.Delivery
-	counted := *o
 	err = storage.Deliveries.Scan(tx, q, func(_ []byte, d *storage.Delivery) (bool, error) {
 		if len(found) == max || !accept(d) {
 			return false, nil
@@ -186,7 +183,6 @@ func removeAll(
 		return true, nil
 	})
 	if err != nil {
-		*o = counted
 		return 0, err
 	}
 	for _, d := range found {

@@ -36,7 +36,7 @@ func (r *Registry) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPol
 			return same(tx, p)
 		}
 		created = true
-		size, err := storage.Policies.Put(tx, org, p)
+		size, err := storage.Policies.PutSized(tx, org, p)
 		if err != nil {
 			return err
 		}

@@ -71,7 +71,7 @@ var raceTests = []test{
 			w.Errorf("AllRules = %d rules, want 5", len(rules))
 		}
 		storagetest.Race(func(i int) {
-			err := w.DeleteRule(w.ctx, "org", fmt.Sprint("r", i))
+			err := w.DeleteRule(w.ctx, "org", fmt.Sprint("r", i), nil)
 			if err != nil {
 				w.wantErr("DeleteRule", err, storage.ErrNotFound)
 			}

@@ -56,6 +56,25 @@ func read[T any](ctx context.Context, r *Registry, f func(storage.Reader) (T, er
 	return none, err
 }
 
+// get returns the document of an id, or storage.ErrNotFound.
+func get[T any](ctx context.Context, r *Registry, c storage.Of[T], org, id string) (*T, error) {
+	return read(ctx, r, func(tx storage.Reader) (*T, error) { return c.Get(tx, org, id) })
+}
+
+// change commits what f writes and returns what f returns.
+func change[T any](
+	ctx context.Context, r *Registry, org string, f func(storage.Tx) (*T, error),
+) (changed *T, err error) {
+	err = r.update(ctx, org, func(tx storage.Tx) (err error) {
+		changed, err = f(tx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return changed, nil
+}
+
 func (r *Registry) update(ctx context.Context, org string, f func(storage.Tx) error) error {
 	_, err := r.docs.Update(ctx, org, f)
 	return err

@@ -26,8 +26,7 @@ func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, m
 		if err != nil {
 			return err
 		}
-		_, err = storage.Rules.Put(tx, org, rule)
-		return err
+		return storage.Rules.Put(tx, org, rule)
 	})
 }
 
@@ -38,44 +37,37 @@ func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, m
 // not there.
 func (r *Registry) UpdateRule(
 	ctx context.Context, org, ruleID string, f func(engine.Rule) (engine.Rule, error), lists ...string,
-) (rule *engine.Rule, err error) {
-	err = r.update(ctx, org, func(tx storage.Tx) error {
+) (*engine.Rule, error) {
+	return change(ctx, r, org, func(tx storage.Tx) (*engine.Rule, error) {
 		stored, err := storage.Rules.Get(tx, org, ruleID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		changed, err := f(*stored)
+		if err == nil && changed.ID != ruleID {
+			err = fmt.Errorf("updating rule %s: its id became %s", ruleID, changed.ID)
+		}
+		if err == nil {
+			err = haveLists(tx, org, lists)
+		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if changed.ID != ruleID {
-			return fmt.Errorf("updating rule %s: its id became %s", ruleID, changed.ID)
-		}
-		if err := haveLists(tx, org, lists); err != nil {
-			return err
-		}
-		rule = &changed
-		_, err = storage.Rules.Put(tx, org, rule)
-		return err
+		return &changed, storage.Rules.Put(tx, org, &changed)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return rule, nil
 }
 
-// DeleteRule removes the rule, or returns storage.ErrNotFound. An error of a check keeps it,
-// and is returned unchanged. Checks may be called more than once and must not call the store.
-func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string, checks ...func(engine.Rule) error) error {
+// DeleteRule removes the rule, or returns storage.ErrNotFound. An error of check, which may
+// be nil, keeps the rule and is returned unchanged. check may be called more than once and
+// must not call the store.
+func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string, check func(engine.Rule) error) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
-		for _, check := range checks {
-			stored, err := storage.Rules.Get(tx, org, ruleID)
-			if err != nil {
-				return err
-			}
-			if err := check(*stored); err != nil {
-				return err
-			}
+		stored, err := storage.Rules.Get(tx, org, ruleID)
+		if err == nil && check != nil {
+			err = check(*stored)
+		}
+		if err != nil {
+			return err
 		}
 		if err := tx.Delete(storage.RuleKind, org, ruleID); err != nil {
 			return err
@@ -87,11 +79,11 @@ func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string, checks ..
 // AllRules returns every rule of org in evaluation order, see [CompareRules], and a
 // revision at which they were so: the last write of one, or of how many there are.
 func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rule, revision int64, err error) {
-	_, err = read(ctx, r, func(tx storage.Reader) (_ struct{}, err error) {
-		rules, revision = nil, 0
+	rules, err = read(ctx, r, func(tx storage.Reader) (rules []engine.Rule, err error) {
+		revision = 0
 		stored, err := every(tx, storage.Rules, storage.Query{Org: org})
 		if err != nil {
-			return struct{}{}, err
+			return nil, err
 		}
 		for _, rule := range stored {
 			rules = append(rules, *rule)
@@ -104,7 +96,7 @@ func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rul
 		if errors.Is(err, storage.ErrNotFound) {
 			err = nil
 		}
-		return struct{}{}, err
+		return rules, err
 	})
 	slices.SortFunc(rules, CompareRules)
 	return rules, revision, err

@@ -76,8 +76,8 @@ var ruleTests = []test{
 	{"DeleteRule removes the rule, or returns ErrNotFound", func(w *world) {
 		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
 		w.must("PutRule", w.PutRule(w.ctx, "org", rule("rr"), 0))
-		w.must("DeleteRule", w.DeleteRule(w.ctx, "org", "r"))
-		w.wantErr("DeleteRule again", w.DeleteRule(w.ctx, "org", "r"), storage.ErrNotFound)
+		w.must("DeleteRule", w.DeleteRule(w.ctx, "org", "r", nil))
+		w.wantErr("DeleteRule again", w.DeleteRule(w.ctx, "org", "r", nil), storage.ErrNotFound)
 		refused := errors.New("refused")
 		keep := func(r engine.Rule) error {
 			w.wantSame("the check's rule", r, *rule("rr"))

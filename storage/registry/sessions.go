@@ -26,14 +26,13 @@ func (r *Registry) PutSession(ctx context.Context, org string, s *engine.Session
 		}); err != nil {
 			return err
 		}
-		_, err := storage.Sessions.Put(tx, org, s)
-		return err
+		return storage.Sessions.Put(tx, org, s)
 	})
 }
 
 // Session returns the session, or storage.ErrNotFound.
 func (r *Registry) Session(ctx context.Context, org, id string) (*engine.Session, error) {
-	return read(ctx, r, func(tx storage.Reader) (*engine.Session, error) { return storage.Sessions.Get(tx, org, id) })
+	return get(ctx, r, storage.Sessions, org, id)
 }
 
 // ListSessions returns org's sessions by id, which is by creation, those too that are closed
@@ -47,14 +46,14 @@ func (r *Registry) ListSessions(
 // CloseSession closes the session and returns it as it then is, or storage.ErrNotFound. When
 // it returns nil the session is closed wherever the store is used. One that is closed stays
 // as it is.
-func (r *Registry) CloseSession(ctx context.Context, org, id string, at time.Time) (s *engine.Session, err error) {
-	err = r.update(ctx, org, func(tx storage.Tx) error {
-		if s, err = storage.Sessions.Get(tx, org, id); err != nil || s.Status == engine.SessionClosed {
-			return err
+func (r *Registry) CloseSession(ctx context.Context, org, id string, at time.Time) (*engine.Session, error) {
+	s, err := change(ctx, r, org, func(tx storage.Tx) (*engine.Session, error) {
+		s, err := storage.Sessions.Get(tx, org, id)
+		if err != nil || s.Status == engine.SessionClosed {
+			return s, err
 		}
 		s.Status, s.ClosedAt = engine.SessionClosed, at
-		_, err := storage.Sessions.Put(tx, org, s)
-		return err
+		return s, storage.Sessions.Put(tx, org, s)
 	})
 	if err != nil {
 		return nil, err

@@ -16,36 +16,26 @@ import (
 // storage.ErrNotFound.
 func (r *Registry) UpdateSubscription(
 	ctx context.Context, org string, f func(*storage.Subscription) (changed bool),
-) (sub *storage.Subscription, err error) {
-	err = r.update(ctx, org, func(tx storage.Tx) error {
-		var missing error
-		sub, err = storage.Subscriptions.Get(tx, org, "")
-		if errors.Is(err, storage.ErrNotFound) {
-			sub, missing, err = &storage.Subscription{OrganizationID: org}, err, nil
-		}
-		if err != nil {
-			return err
+) (*storage.Subscription, error) {
+	return change(ctx, r, org, func(tx storage.Tx) (*storage.Subscription, error) {
+		sub, missing := storage.Subscriptions.Get(tx, org, "")
+		if errors.Is(missing, storage.ErrNotFound) {
+			sub = &storage.Subscription{OrganizationID: org}
+		} else if missing != nil {
+			return nil, missing
 		}
 		stored := *sub
-		if !f(sub) {
-			sub = &stored
-			return missing
+		switch {
+		case !f(sub):
+			return &stored, missing
+		case sub.OrganizationID != org:
+			return nil, fmt.Errorf("updating the subscription of %s: its organization became %s", org, sub.OrganizationID)
 		}
-		if sub.OrganizationID != org {
-			return fmt.Errorf("updating the subscription of %s: its organization became %s", org, sub.OrganizationID)
-		}
-		_, err = storage.Subscriptions.Put(tx, org, sub)
-		return err
+		return sub, storage.Subscriptions.Put(tx, org, sub)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return sub, nil
 }
 
 // Subscription returns org's, or storage.ErrNotFound.
 func (r *Registry) Subscription(ctx context.Context, org string) (*storage.Subscription, error) {
-	return read(ctx, r, func(tx storage.Reader) (*storage.Subscription, error) {
-		return storage.Subscriptions.Get(tx, org, "")
-	})
+	return get(ctx, r, storage.Subscriptions, org, "")
 }

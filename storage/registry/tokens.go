@@ -37,15 +37,14 @@ func (r *Registry) PutToken(ctx context.Context, t *storage.Token, maxTokens int
 				return &storage.LimitError{What: "usable tokens", Limit: maxTokens}
 			}
 		}
-		_, err := storage.Tokens.Put(tx, t.OrganizationID, t)
-		return err
+		return storage.Tokens.Put(tx, t.OrganizationID, t)
 	})
 }
 
 // Token returns the token, revoked ones included, or storage.ErrNotFound. It is
 // found by its id alone: a key is known before its organization.
 func (r *Registry) Token(ctx context.Context, tokenID string) (*storage.Token, error) {
-	return read(ctx, r, func(tx storage.Reader) (*storage.Token, error) { return storage.Tokens.Get(tx, "", tokenID) })
+	return get(ctx, r, storage.Tokens, "", tokenID)
 }
 
 // ownToken returns org's token of an id, or storage.ErrNotFound. It reads no token
@@ -69,7 +68,7 @@ func (r *Registry) RevokeToken(ctx context.Context, org, tokenID string, at time
 		}
 		for _, t := range all {
 			t.RevokedAt = at
-			if _, err := storage.Tokens.Put(tx, org, t); err != nil {
+			if err := storage.Tokens.Put(tx, org, t); err != nil {
 				return err
 			}
 		}

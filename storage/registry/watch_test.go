@@ -52,7 +52,7 @@ var watchTests = []test{
 		changed("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0), rules)
 		_, err = w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) { return r, nil })
 		changed("UpdateRule", err, rules)
-		changed("DeleteRule", w.DeleteRule(w.ctx, "org", "r"), rules)
+		changed("DeleteRule", w.DeleteRule(w.ctx, "org", "r", nil), rules)
 
 		agents := storage.Change{Kind: storage.AgentKind, Org: "org", ID: "a", Alias: "x"}
 		changed("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 0), agents)
@@ -78,7 +78,7 @@ var watchTests = []test{
 		refused := errors.New("refused")
 		_, err = w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) { return r, refused })
 		w.wantErr("UpdateRule", err, refused)
-		w.wantErr("DeleteRule", w.DeleteRule(w.ctx, "org", "none"), storage.ErrNotFound)
+		w.wantErr("DeleteRule", w.DeleteRule(w.ctx, "org", "none", nil), storage.ErrNotFound)
 		w.wantErr("PutAgent", w.PutAgent(w.ctx, "org", agent("b", "x"), 0), storage.ErrConflict)
 		w.wantErr("PutToken", w.PutToken(w.ctx, token("org", "t"), 0), storage.ErrConflict)
 		w.wantErr("RevokeToken", w.RevokeToken(w.ctx, "other", "t", noon), storage.ErrNotFound)

@@ -26,7 +26,7 @@ func (r *Registry) PutWebhook(ctx context.Context, org string, w *storage.Webhoo
 		if err != nil {
 			return err
 		}
-		if _, err := storage.Webhooks.Put(tx, org, w); err != nil {
+		if err := storage.Webhooks.Put(tx, org, w); err != nil {
 			return err
 		}
 		return changeOutbox(tx, org, func(*storage.Outbox) error { return nil })
@@ -35,7 +35,7 @@ func (r *Registry) PutWebhook(ctx context.Context, org string, w *storage.Webhoo
 
 // Webhook returns org's webhook of an id, or storage.ErrNotFound.
 func (r *Registry) Webhook(ctx context.Context, org, id string) (*storage.Webhook, error) {
-	return read(ctx, r, func(tx storage.Reader) (*storage.Webhook, error) { return storage.Webhooks.Get(tx, org, id) })
+	return get(ctx, r, storage.Webhooks, org, id)
 }
 
 // ListWebhooks returns org's webhooks by id, which is by creation time.
@@ -54,21 +54,17 @@ func webhooks(tx storage.Reader, org string) ([]*storage.Webhook, error) {
 // ones no longer. It returns storage.ErrNotFound where there is no such webhook.
 func (r *Registry) RotateWebhook(
 	ctx context.Context, org, id, secret string, until time.Time,
-) (w *storage.Webhook, err error) {
-	err = r.update(ctx, org, func(tx storage.Tx) error {
-		if w, err = storage.Webhooks.Get(tx, org, id); err != nil {
-			return err
+) (*storage.Webhook, error) {
+	return change(ctx, r, org, func(tx storage.Tx) (*storage.Webhook, error) {
+		w, err := storage.Webhooks.Get(tx, org, id)
+		if err != nil {
+			return nil, err
 		}
-		old := w.Secrets[:1:1]
-		old[0].Until = until
-		w.Secrets = append([]storage.WebhookSecret{{Secret: secret}}, old...)
-		_, err := storage.Webhooks.Put(tx, org, w)
-		return err
+		old := w.Secrets[0]
+		old.Until = until
+		w.Secrets = []storage.WebhookSecret{{Secret: secret}, old}
+		return w, storage.Webhooks.Put(tx, org, w)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return w, nil
 }
 
 // DeleteWebhook removes org's webhook of an id, or returns storage.ErrNotFound. Nothing

@@ -40,7 +40,7 @@ type docs struct {
 func put(org string, ids ...string) func(storage.Tx) error {
 	return func(tx storage.Tx) error {
 		for _, id := range ids {
-			if _, err := storage.Rules.Put(tx, org, &engine.Rule{ID: id}); err != nil {
+			if err := storage.Rules.Put(tx, org, &engine.Rule{ID: id}); err != nil {
 				return err
 			}
 		}
@@ -50,8 +50,7 @@ func put(org string, ids ...string) func(storage.Tx) error {
 
 func putToken(org, id string) func(storage.Tx) error {
 	return func(tx storage.Tx) error {
-		_, err := storage.Tokens.Put(tx, org, &storage.Token{ID: id, OrganizationID: org, CreatedAt: noon})
-		return err
+		return storage.Tokens.Put(tx, org, &storage.Token{ID: id, OrganizationID: org, CreatedAt: noon})
 	}
 }
 
@@ -221,8 +220,7 @@ var documentTests = []docTest{
 				t.RevokedAt = noon
 			}
 			return func(tx storage.Tx) error {
-				_, err := storage.Tokens.Put(tx, "org", t)
-				return err
+				return storage.Tokens.Put(tx, "org", t)
 			}
 		}
 		d.update("org", token("late", 2, 0, false))
@@ -307,8 +305,7 @@ func countRule(tx storage.Tx) error {
 		return err
 	}
 	n.Rules++
-	_, err = storage.AllCounts.Put(tx, "org", n)
-	return err
+	return storage.AllCounts.Put(tx, "org", n)
 }
 
 func (d *docs) wantCount(want int64) {

@@ -60,9 +60,9 @@ var watchTests = []docTest{
 	{"a change has the names of its document and its actor", func(d *docs) {
 		h := d.watch()
 		_, err := d.Update(storage.WithActor(d.Context(), "key:k"), "org", func(tx storage.Tx) error {
-			_, err := storage.Agents.Put(tx, "org", &engine.Agent{ID: "a", ExternalID: "x"})
+			err := storage.Agents.Put(tx, "org", &engine.Agent{ID: "a", ExternalID: "x"})
 			if err == nil {
-				_, err = storage.Policies.Put(tx, "org", &engine.ActionPolicy{OrganizationID: "org", PolicyID: "p", Version: 3})
+				err = storage.Policies.Put(tx, "org", &engine.ActionPolicy{OrganizationID: "org", PolicyID: "p", Version: 3})
 			}
 			return err
 		})

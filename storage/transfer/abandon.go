@@ -225,8 +225,7 @@ func (a *abandoning) delete(tx storage.Tx, same []storage.Document) error {
 	if *counts == (storage.Counts{}) {
 		return tx.Delete(storage.CountsKind, a.org, "")
 	}
-	_, err = storage.AllCounts.Put(tx, a.org, counts)
-	return err
+	return storage.AllCounts.Put(tx, a.org, counts)
 }
 
 // rows announces which rows are removed, and removes them.

@@ -146,8 +146,7 @@ func TestAbandon_WhatOthersMade(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := s.Update(alice, "acme", func(tx storage.Tx) error {
-			_, err := storage.Tokens.Put(tx, "acme", made)
-			return err
+			return storage.Tokens.Put(tx, "acme", made)
 		}); err != nil {
 			t.Fatal(err)
 		}

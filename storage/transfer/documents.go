@@ -78,7 +78,7 @@ func put(tx storage.Tx, org string, documents []storage.Document, policy string)
 		}
 	}
 	if *counts != before {
-		_, err = storage.AllCounts.Put(tx, org, counts)
+		err = storage.AllCounts.Put(tx, org, counts)
 	}
 	return policy, err
 }

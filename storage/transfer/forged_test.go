@@ -181,16 +181,14 @@ func TestImport_Refused(t *testing.T) {
 		}, transfer.ErrHere, "it has decisions"},
 		"a document": {func(s storage.Store, _ *ledger.Ledger) error {
 			_, err := s.Update(t.Context(), "acme", func(tx storage.Tx) error {
-				_, err := storage.Subscriptions.Put(tx, "acme", &storage.Subscription{OrganizationID: "acme", Plan: "free"})
-				return err
+				return storage.Subscriptions.Put(tx, "acme", &storage.Subscription{OrganizationID: "acme", Plan: "free"})
 			})
 			return err
 		}, transfer.ErrHere, "it has a plan"},
 		"a change of something that is gone": {func(s storage.Store, l *ledger.Ledger) error {
 			for _, f := range []func(tx storage.Tx) error{
 				func(tx storage.Tx) error {
-					_, err := storage.Subscriptions.Put(tx, "acme", &storage.Subscription{OrganizationID: "acme", Plan: "free"})
-					return err
+					return storage.Subscriptions.Put(tx, "acme", &storage.Subscription{OrganizationID: "acme", Plan: "free"})
 				},
 				func(tx storage.Tx) error { return tx.Delete(storage.SubscriptionKind, "acme", "") },
 			} {
@@ -202,8 +200,7 @@ func TestImport_Refused(t *testing.T) {
 		}, transfer.ErrHere, "its history has a change"},
 		"another import that is not finished": {func(s storage.Store, _ *ledger.Ledger) error {
 			_, err := s.Update(t.Context(), "acme", func(tx storage.Tx) error {
-				_, err := storage.Imports.Put(tx, "acme", &storage.Import{ID: "another", BeganAt: noon})
-				return err
+				return storage.Imports.Put(tx, "acme", &storage.Import{ID: "another", BeganAt: noon})
 			})
 			return err
 		}, transfer.ErrHere, "the export another, is not finished"},
@@ -252,8 +249,7 @@ func TestImport_KeyOfAnother(t *testing.T) {
 		})
 	}
 	taken(func(tx storage.Tx) error {
-		_, err := storage.Tokens.Put(tx, "other", &storage.Token{ID: "k", OrganizationID: "other", CreatedAt: noon})
-		return err
+		return storage.Tokens.Put(tx, "other", &storage.Token{ID: "k", OrganizationID: "other", CreatedAt: noon})
 	})
 	_, err := to.importInto(t, file, keysOf(t, 1))
 	if !errors.Is(err, storage.ErrConflict) || !strings.Contains(err.Error(), `the id of the key "k" is taken by another organization`) {
@@ -328,11 +324,10 @@ func TestImport_Counts(t *testing.T) {
 	from.fill(t, rows)
 	from.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
 		if _, err := s.Update(t.Context(), "acme", func(tx storage.Tx) error {
-			if _, err := storage.Agents.Put(tx, "acme", &engine.Agent{ID: "b", Status: engine.AgentDisabled, CreatedAt: noon}); err != nil {
+			if err := storage.Agents.Put(tx, "acme", &engine.Agent{ID: "b", Status: engine.AgentDisabled, CreatedAt: noon}); err != nil {
 				return err
 			}
-			_, err := storage.AllCounts.Put(tx, "acme", &storage.Counts{Policies: -100_000, Agents: -5, Disabled: 7})
-			return err
+			return storage.AllCounts.Put(tx, "acme", &storage.Counts{Policies: -100_000, Agents: -5, Disabled: 7})
 		}); err != nil {
 			t.Fatal(err)
 		}

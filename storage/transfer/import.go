@@ -145,7 +145,7 @@ func (i *importer) claim() error {
 		}); err != nil {
 			return err
 		}
-		_, err = storage.Imports.Put(tx, i.org,
+		err = storage.Imports.Put(tx, i.org,
 			&storage.Import{ID: h.ID, BeganAt: i.Now().UTC().Truncate(time.Millisecond)})
 		return err
 	})

@@ -238,15 +238,15 @@ func (p place) documents(t *testing.T, s storage.Store) {
 	add(errors.Join(errs...))
 	add(docs.PublishKeys(ctx, keysOf(t, p.key)))
 	_, err := s.Update(ctx, "acme", func(tx storage.Tx) error {
-		_, err := storage.Rules.Put(tx, "acme", &engine.Rule{ID: "r", Name: "none"})
+		err := storage.Rules.Put(tx, "acme", &engine.Rule{ID: "r", Name: "none"})
 		if err == nil {
-			_, err = storage.Agents.Put(tx, "acme", &engine.Agent{ID: "a", ExternalID: "bot", CreatedAt: noon})
+			err = storage.Agents.Put(tx, "acme", &engine.Agent{ID: "a", ExternalID: "bot", CreatedAt: noon})
 		}
 		if err == nil {
-			_, err = storage.Tokens.Put(tx, "acme", &storage.Token{ID: "k", OrganizationID: "acme", Name: "key", Scopes: []string{"policy:evaluate"}, CreatedAt: noon})
+			err = storage.Tokens.Put(tx, "acme", &storage.Token{ID: "k", OrganizationID: "acme", Name: "key", Scopes: []string{"policy:evaluate"}, CreatedAt: noon})
 		}
 		if err == nil {
-			_, err = storage.Subscriptions.Put(tx, "acme", &storage.Subscription{OrganizationID: "acme", Plan: "pro", UpdatedAt: noon})
+			err = storage.Subscriptions.Put(tx, "acme", &storage.Subscription{OrganizationID: "acme", Plan: "pro", UpdatedAt: noon})
 		}
 		return err
 	})

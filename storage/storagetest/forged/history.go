@@ -237,14 +237,12 @@ func OneChain(t testing.TB) *History {
 	}
 	policy := func(org string, version int64) func(tx storage.Tx) error {
 		return func(tx storage.Tx) error {
-			_, err := storage.Policies.Put(tx, org, &engine.ActionPolicy{OrganizationID: org, PolicyID: "p", Version: version})
-			return err
+			return storage.Policies.Put(tx, org, &engine.ActionPolicy{OrganizationID: org, PolicyID: "p", Version: version})
 		}
 	}
 	rule := func(id string) func(tx storage.Tx) error {
 		return func(tx storage.Tx) error {
-			_, err := storage.Rules.Put(tx, "acme", &engine.Rule{ID: id, Name: "holds"})
-			return err
+			return storage.Rules.Put(tx, "acme", &engine.Rule{ID: id, Name: "holds"})
 		}
 	}
 	update("acme", policy("acme", 1))
