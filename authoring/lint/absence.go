@@ -7,6 +7,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/engine/proof"
 )
 
 // unguarded warns of what a deny or an approval rests on and the caller may leave out.
@@ -65,14 +66,16 @@ func (l *linter) decidesAbsence(r *engine.CompiledRule, name string) bool {
 	if key, ok := strings.CutPrefix(name, "metadata."); ok {
 		f = condition.MetadataKey(key)
 	}
-	without := condition.Both(r.Certain().Forget(f), condition.Negate(condition.Has(f)))
+	without := condition.Both(proof.Forget(r.Certain(), f), condition.Negate(condition.Has(f)))
 	for _, c := range l.prover.Cases(without) {
 		decided := false
-		l.index.candidates(c, func(a *active) bool {
+		for a := range l.index.Candidates(c) {
 			decided = a.CompiledRule != r && a.Outcome() >= r.Outcome() && a.Outcome() != engine.Allow &&
 				c.Decide(a.matches) == condition.True && !l.lifted(r, a, c)
-			return decided
-		})
+			if decided {
+				break
+			}
+		}
 		if !decided {
 			return false
 		}
@@ -82,7 +85,7 @@ func (l *linter) decidesAbsence(r *engine.CompiledRule, name string) bool {
 
 // lifted reports whether an allow above a, which decides the case c, may decide first
 // and would not do so above r.
-func (l *linter) lifted(r *engine.CompiledRule, a *active, c *condition.Case) bool {
+func (l *linter) lifted(r *engine.CompiledRule, a *active, c *proof.Case) bool {
 	return slices.ContainsFunc(l.deciding[:a.place], func(b *active) bool {
 		return b.Outcome() == engine.Allow && engine.CompareDeciding(r, b.CompiledRule) < 0 &&
 			c.Decide(b.matches) != condition.False

@@ -8,6 +8,7 @@ import (
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/engine/glob"
+	"writ/engine/proof"
 	"writ/engine/resource"
 )
 
@@ -47,15 +48,15 @@ func Policy(p *engine.ActionPolicy) []Warning {
 func at(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
 
 func (w *warnings) actions(p *engine.ActionPolicy) {
-	allowed := actionsOf(p.AllowedActionTypes, condition.ActionCovers)
-	denied := actionsOf(p.DeniedActionTypes, condition.DeniedCovers)
+	allowed := actionsOf(p.AllowedActionTypes, proof.ActionCovers)
+	denied := actionsOf(p.DeniedActionTypes, proof.DeniedCovers)
 	everything := slices.IndexFunc(p.DeniedActionTypes, isEveryAction)
 	for i, entry := range p.AllowedActionTypes {
 		if by := allowed.coveredBy(i); by >= 0 {
 			w.covered(allowedActions, i, p.AllowedActionTypes, by)
 			continue
 		}
-		beats := func(by int) bool { return condition.DeniedBeats(p.DeniedActionTypes[by], entry) }
+		beats := func(by int) bool { return proof.DeniedBeats(p.DeniedActionTypes[by], entry) }
 		if by := denied.first(entry, beats); by >= 0 && everything < 0 {
 			w.beaten(allowedActions, i, entry, deniedActions, by, p.DeniedActionTypes[by])
 		}

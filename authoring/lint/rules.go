@@ -11,6 +11,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/engine/proof"
 )
 
 // Rules returns the warnings of rules, in their order. The rule at i is "rules[i]"; nil
@@ -59,10 +60,10 @@ type linter struct {
 	reviews []condition.Review
 	// found are the warnings of each rule.
 	found  [][]Warning
-	prover *condition.Prover
+	prover *proof.Prover
 	// deciding are the active rules, the first that matches decides.
 	deciding []*active
-	index    index
+	index    proof.Index[*active]
 	seen     seen
 }
 
@@ -72,7 +73,7 @@ type active struct {
 	at, place int
 	// matches is what it matches, and ends those of which it ends the deciding.
 	matches, ends *condition.Node
-	cases         []*condition.Case // of matches
+	cases         []*proof.Case // of matches
 	// oneReading is set where it is asked as a whole, once for each reading of the
 	// resource.
 	oneReading bool
@@ -83,7 +84,7 @@ type active struct {
 func newLinter(rules []*engine.CompiledRule) *linter {
 	l := &linter{
 		rules: rules, reviews: make([]condition.Review, len(rules)), found: make([][]Warning, len(rules)),
-		prover: condition.NewProver(), seen: seen{map[string]int{}, map[string]int{}, map[string]int{}},
+		prover: proof.New(), seen: seen{map[string]int{}, map[string]int{}, map[string]int{}},
 	}
 	for i, r := range rules {
 		if r == nil {
@@ -106,7 +107,7 @@ func newLinter(rules []*engine.CompiledRule) *linter {
 	})
 	for place, a := range l.deciding {
 		a.place = place
-		l.index.add(a)
+		l.index.Add(a.cases, a)
 	}
 	return l
 }

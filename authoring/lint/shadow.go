@@ -7,6 +7,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/engine/proof"
 )
 
 // shadow warns of a rule that can never decide: its condition is never true, or of all
@@ -59,18 +60,17 @@ func (l *linter) endedBy(r *active) []*active {
 }
 
 // ending returns the first rule before r that ends the deciding of case c, or nil.
-func (l *linter) ending(r *active, c *condition.Case) *active {
+func (l *linter) ending(r *active, c *proof.Case) *active {
 	var first *active
-	l.index.candidates(c, func(a *active) bool {
+	for a := range l.index.Candidates(c) {
 		if a.place >= r.place || first != nil && first.place < a.place {
-			return false
+			continue
 		}
 		alike := !a.oneReading || !r.oneReading || (a.Outcome() == engine.Allow) == (r.Outcome() == engine.Allow)
 		if alike && isBefore(a, r) && c.Decide(a.ends) == condition.True {
 			first = a
 		}
-		return false
-	})
+	}
 	return first
 }
 

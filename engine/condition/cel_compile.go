@@ -54,7 +54,9 @@ func checkOrder(expr ast.Expr) (err error) {
 			metadata, ok := fieldOf(f)
 			text, constant := textLiteral(s)
 			if ok && constant && metadata.isMetadata() && LooksLikeNumber(text) {
-				err = fmt.Errorf(`%[1]s orders as text, in which "10" comes before "9": write %[2]s(intent.%[1]s, %[3]s) and compare that with 0`,
+				err = fmt.Errorf(
+					`%[1]s orders as text, in which "10" comes before "9": write %[2]s(intent.%[1]s, %[3]s) and compare `+
+						`that with 0`,
 					metadata.Label(), fnDecimalCompare, Quote(text))
 			}
 		}

@@ -64,9 +64,9 @@ func (c *Clause) Value(said func(leaf int) Truth) Truth {
 	case Leaf:
 		return said(c.Index)
 	case Not:
-		return opposite(c.Kids[0].Value(said))
+		return c.Kids[0].Value(said).Opposite()
 	}
-	return joinedTruth(c.Kind, c.Kids, func(k *Clause) Truth { return k.Value(said) })
+	return Joined(c.Kind, c.Kids, func(k *Clause) Truth { return k.Value(said) })
 }
 
 // Because returns the index of the first leaf that makes the clause what it is, with
@@ -85,4 +85,49 @@ func (c *Clause) Because(said func(leaf int) Truth) int {
 		}
 	}
 	return -1
+}
+
+// Truth is what is known of a condition: that it is true, that it is false, or neither,
+// such as where it is an error.
+type Truth int8
+
+// The truths.
+const (
+	Unknown Truth = iota
+	False
+	True
+)
+
+// TruthOf returns True or False.
+func TruthOf(b bool) Truth {
+	if b {
+		return True
+	}
+	return False
+}
+
+// Opposite is what a negation of t is.
+func (t Truth) Opposite() Truth {
+	switch t {
+	case True:
+		return False
+	case False:
+		return True
+	}
+	return Unknown
+}
+
+// Joined is what a conjunction (All) or a disjunction (Any) is. An operand that decides
+// wins over one that is Unknown.
+func Joined[T any](kind NodeKind, kids []T, of func(kid T) Truth) Truth {
+	decides, result := TruthOf(kind == Any), TruthOf(kind == All)
+	for _, k := range kids {
+		switch of(k) {
+		case decides:
+			return decides
+		case Unknown:
+			result = Unknown
+		}
+	}
+	return result
 }

@@ -14,7 +14,7 @@ func told(ok bool, err error) Truth {
 	if err != nil {
 		return Unknown
 	}
-	return truth(ok)
+	return TruthOf(ok)
 }
 
 // saidOf asks the leaves of a condition.

@@ -206,6 +206,15 @@ func (f Field) Path() string { return f.row().path }
 // Optional reports whether some intents lack the field.
 func (f Field) Optional() bool { return f.row().optional }
 
+// Owner is the field with which f is absent: the cost of its members, and f itself where
+// it is absent alone.
+func (f Field) Owner() Field {
+	if f.isKeyed() {
+		return f
+	}
+	return FieldOf(f.row().owner)
+}
+
 func (f Field) as(kind Kind) Field {
 	f.Kind = kind
 	return f

@@ -34,9 +34,6 @@ const (
 	// maxDigits is how many digits a decimal has on each side of its point: far more
 	// than any amount, and OPA compares such numbers exactly.
 	maxDigits = 40
-	// maxCases bounds what a proof looks at: in how many cases a condition is true. Each
-	// is of 64 comparisons on average at most. What is beyond is not looked at.
-	maxCases = 32
 	// maxCost is the cost of an expression in CEL for the largest intent, in CEL's cost
 	// units: roughly one per operation or per ten characters. It is checked when the rule
 	// is created, so that nothing is counted while it runs.

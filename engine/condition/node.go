@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"iter"
 	"slices"
 
 	"writ/engine/resource"
@@ -117,10 +118,8 @@ func Has(f Field) *Node {
 		return Compare(f, Exists)
 	case !f.Optional():
 		return Always(true)
-	case f.row().owner != f.ID:
-		return Compare(FieldOf(f.row().owner), Exists)
 	}
-	return Compare(f, Exists)
+	return Compare(f.Owner(), Exists)
 }
 
 // IsConst reports whether n is Always(truth).
@@ -267,4 +266,18 @@ func (n *Node) Count() int {
 		total += k.Count()
 	}
 	return total
+}
+
+// Patterns yields the patterns of globs in trees.
+func Patterns(trees ...*Node) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		refuses := func(s string) bool { return !yield(s) }
+		for _, n := range trees {
+			if n.some(func(n *Node) bool {
+				return n.Kind == Leaf && n.Op.IsGlob() && slices.ContainsFunc(n.Texts(), refuses)
+			}) {
+				return
+			}
+		}
+	}
 }

@@ -1,9 +1,12 @@
-package condition
+package proof
 
 import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"writ/engine/condition"
+	"writ/engine/glob"
 )
 
 // Where an action type is said to cover another, or to beat it, it matches whatever
@@ -23,21 +26,21 @@ func TestCovers_IsTrueOfActionTypes(t *testing.T) {
 		by, entry := text("a", "b", ".", "_", "*", "A"), text("a", "b", ".", "-", "*", "a.b", "B")
 		for name, c := range map[string]struct {
 			covers  bool
-			of, all Operator
+			of, all func(types []string) (*glob.Actions, error)
 		}{
-			"ActionCovers": {ActionCovers(by, entry), ActionGlob, ActionGlob},
-			"DeniedCovers": {DeniedCovers(by, entry), ActionDenied, ActionDenied},
-			"DeniedBeats":  {DeniedBeats(by, entry), ActionGlob, ActionDenied},
+			"ActionCovers": {ActionCovers(by, entry), glob.CompileActions, glob.CompileActions},
+			"DeniedCovers": {DeniedCovers(by, entry), glob.CompileDenied, glob.CompileDenied},
+			"DeniedBeats":  {DeniedBeats(by, entry), glob.CompileActions, glob.CompileDenied},
 		} {
 			if !c.covers {
 				continue
 			}
 			claims++
-			of, err := compileMatcher(c.of, []string{entry}, 0)
+			of, err := c.of([]string{entry})
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, err := compileMatcher(c.all, []string{by}, 0)
+			all, err := c.all([]string{by})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,24 +77,27 @@ func TestCovers_IsTrueOfActionTypes(t *testing.T) {
 
 // What a prover says of a text that a field has is what runs.
 func TestProver_AsksWhatRuns(t *testing.T) {
-	p, n := NewProver(), MetadataKey("n")
-	decimal := n.as(Decimal)
+	p, n := New(), condition.MetadataKey("n")
+	decimal := condition.Field{ID: n.ID, Kind: condition.Decimal, Key: n.Key}
+	compare := func(f condition.Field, op condition.Operator, texts ...string) *condition.Node {
+		return condition.Compare(f, op, condition.Texts(texts...)...)
+	}
 	for _, tt := range []struct {
-		leaf *Node
+		leaf *condition.Node
 		text string
-		want Truth
+		want condition.Truth
 	}{
-		{Has(decimal), "1.5", True},
-		{Has(decimal), "x", False},
-		{Compare(decimal, Gt, Texts("1")...), "1.5", True},
-		{Compare(decimal, Gt, Texts("1")...), "x", False},
-		{Compare(n, Eq, Texts("")...), "", True},
-		{Compare(n, In, Texts("a", "b")...), "b", True},
-		{Compare(n, Glob, Texts("a*")...), "b", False},
-		{Compare(n, InList, Texts("payees")...), "b", Unknown},
-		{Compare(n, ResourceGlob, Texts("a")...), "a", Unknown},
-		{Compare(FieldOf(Resource), Eq, Texts("a")...), "a", Unknown},
-		{Has(n), "a", Unknown},
+		{condition.Has(decimal), "1.5", condition.True},
+		{condition.Has(decimal), "x", condition.False},
+		{compare(decimal, condition.Gt, "1"), "1.5", condition.True},
+		{compare(decimal, condition.Gt, "1"), "x", condition.False},
+		{compare(n, condition.Eq, ""), "", condition.True},
+		{compare(n, condition.In, "a", "b"), "b", condition.True},
+		{compare(n, condition.Glob, "a*"), "b", condition.False},
+		{compare(n, condition.InList, "payees"), "b", condition.Unknown},
+		{compare(n, condition.ResourceGlob, "a"), "a", condition.Unknown},
+		{compare(condition.FieldOf(condition.Resource), condition.Eq, "a"), "a", condition.Unknown},
+		{condition.Has(n), "a", condition.Unknown},
 	} {
 		for range 2 {
 			if got := p.holdsOf(tt.leaf, tt.text); got != tt.want {

@@ -1,16 +1,17 @@
-package condition
+package proof
 
 import (
 	"slices"
 	"strings"
 
+	"writ/engine/condition"
 	"writ/engine/glob"
 	"writ/engine/resource"
 )
 
 // shapeKey is a pattern, or a text that stands for itself, as a list has it.
 type shapeKey struct {
-	op   Operator
+	op   condition.Operator
 	side resource.Side
 	text string
 }
@@ -23,49 +24,53 @@ type shape struct {
 
 // implies reports whether b is true of every intent of which a is. They are leaves about
 // one field.
-func (p *Prover) implies(a, b *Node) bool {
+func (p *Prover) implies(a, b *condition.Node) bool {
 	switch {
 	case a.Field.Kind != b.Field.Kind:
 		return false
-	case a.equal(b):
+	case equal(a, b):
 		return true
-	case a.Field.Kind != Text || a.Field.ID == Resource && !readsAlike(a, b):
+	case a.Field.Kind != condition.Text || a.Field.ID == condition.Resource && !readsAlike(a, b):
 		return false
 	}
 	switch {
-	case among1(a.Op) && among1(b.Op) && (a.Field.ID != Resource || a.Side == 0 || a.Side == b.Side):
-		return !slices.ContainsFunc(a.Values, func(v Constant) bool { return !slices.Contains(b.Values, v) })
+	case isEquality(a.Op) && isEquality(b.Op) &&
+		(a.Field.ID != condition.Resource || a.Side == 0 || a.Side == b.Side):
+		return !slices.ContainsFunc(a.Values, func(v condition.Constant) bool { return !slices.Contains(b.Values, v) })
 	case isMatch(a) && isMatch(b):
 		return !slices.ContainsFunc(a.Texts(), func(s string) bool { return !p.covered(a, s, b) })
-	case a.Op == StartsWith && (b.Op == StartsWith || b.Op == Contains),
-		a.Op == EndsWith && (b.Op == EndsWith || b.Op == Contains), a.Op == Contains && b.Op == Contains:
-		return table[b.Op].text(a.Values[0].Str, b.Values[0].Str)
+	case a.Op == condition.StartsWith && b.Op == condition.StartsWith:
+		return strings.HasPrefix(a.Values[0].Str, b.Values[0].Str)
+	case a.Op == condition.EndsWith && b.Op == condition.EndsWith:
+		return strings.HasSuffix(a.Values[0].Str, b.Values[0].Str)
+	case b.Op == condition.Contains &&
+		(a.Op == condition.StartsWith || a.Op == condition.EndsWith || a.Op == condition.Contains):
+		return strings.Contains(a.Values[0].Str, b.Values[0].Str)
 	}
 	return false
 }
 
-func among1(op Operator) bool { return op == Eq || op == In }
+func isEquality(op condition.Operator) bool { return op == condition.Eq || op == condition.In }
 
 // readsAlike reports whether what a says of a reading b can say of it: what every
 // reading of an allowance is, one of a block is.
-func readsAlike(a, b *Node) bool {
+func readsAlike(a, b *condition.Node) bool {
 	return a.Side == b.Side || a.Side == resource.ForAllow && b.Side == resource.ForBlock
 }
 
 // isMatch reports whether a leaf is true of what one of its patterns matches; a constant
 // is one of the resource, which is equal to all that is read as it.
-func isMatch(n *Node) bool {
-	return n.Op == Glob || n.Op == ActionGlob || n.Op == ResourceGlob || n.Field.ID == Resource && n.Side != 0 &&
-		among1(n.Op)
+func isMatch(n *condition.Node) bool {
+	return n.Op.IsGlob() && n.Op != condition.ActionDenied || n.Field.ID == condition.Resource && n.Side != 0 && isEquality(n.Op)
 }
 
 // covered reports whether b matches all that a matches by the pattern s.
-func (p *Prover) covered(a *Node, s string, b *Node) bool {
+func (p *Prover) covered(a *condition.Node, s string, b *condition.Node) bool {
 	return slices.ContainsFunc(b.Texts(), func(by string) bool {
 		switch {
-		case a.Op == ActionGlob:
-			return b.Op == ActionGlob && ActionCovers(by, s)
-		case a.Op == Glob || b.Op == Glob:
+		case a.Op == condition.ActionGlob:
+			return b.Op == condition.ActionGlob && ActionCovers(by, s)
+		case a.Op == condition.Glob || b.Op == condition.Glob:
 			return a.Op == b.Op && p.shape(b.Op, by, 0).covers(p.shape(a.Op, s, 0))
 		case a.Side == resource.ForAllow && b.Side == resource.ForBlock:
 			beats, of := p.shape(b.Op, by, resource.ForBlock), p.shape(a.Op, s, resource.ForAllow)
@@ -81,33 +86,31 @@ func (p *Prover) covered(a *Node, s string, b *Node) bool {
 }
 
 // sides returns what the list of a leaf may be for.
-func sides(n *Node) []resource.Side {
+func sides(n *condition.Node) []resource.Side {
 	if n.Side != 0 {
 		return []resource.Side{n.Side}
 	}
 	return []resource.Side{resource.ForBlock, resource.ForAllow}
 }
 
-func (p *Prover) shape(op Operator, text string, side resource.Side) shape {
+func (p *Prover) shape(op condition.Operator, text string, side resource.Side) shape {
 	key := shapeKey{op, side, text}
 	s, ok := p.shapes[key]
 	if ok {
 		return s
 	}
 	switch op {
-	case ActionGlob: // which is compared by ActionCovers
+	case condition.ActionGlob: // which is compared by ActionCovers
 		before, _, _ := strings.Cut(text, "*")
 		s.prefixes = []string{before}
-		p.shapes[key] = s
-		return s
-	case Glob:
+	case condition.Glob:
 		s.Shape = glob.PlainShape(text)
-	case ResourceGlob:
+	case condition.ResourceGlob:
 		s.Shape = glob.ShapeOf(text, side)
 	default:
 		s.Shape = glob.ExactShape(text, side)
 	}
-	s.prefixes = slices.Collect(s.Prefixes)
+	s.prefixes = slices.AppendSeq(s.prefixes, s.Prefixes)
 	p.shapes[key] = s
 	return s
 }
@@ -120,7 +123,7 @@ func (s shape) mayCover(t shape) bool {
 		slices.ContainsFunc(s.prefixes, func(prefix string) bool { return strings.HasPrefix(t.prefixes[0], prefix) })
 }
 
-func (n *Node) equal(m *Node) bool {
-	return n == m || n.Kind == m.Kind && n.Field == m.Field && n.Op == m.Op && n.Side == m.Side && n.Kind != Opaque &&
-		slices.Equal(n.Values, m.Values) && slices.EqualFunc(n.Kids, m.Kids, (*Node).equal)
+func equal(n, m *condition.Node) bool {
+	return n == m || n.Kind == m.Kind && n.Kind != condition.Opaque && n.Field == m.Field && n.Op == m.Op &&
+		n.Side == m.Side && slices.Equal(n.Values, m.Values) && slices.EqualFunc(n.Kids, m.Kids, equal)
 }

@@ -1,4 +1,4 @@
-package condition
+package proof
 
 import (
 	"strings"

@@ -1,0 +1,206 @@
+package proof
+
+import (
+	"math/big"
+	"slices"
+
+	"writ/engine/condition"
+)
+
+// known is what is known of a subject that is there.
+type known struct {
+	literals []literal
+	// values are the only ones that it can have, if finite is set: it is there then.
+	values []string
+	finite bool
+}
+
+// settle finds the values, and reports whether the literals leave any intent.
+func (k *known) settle(c *Case) bool {
+	for _, l := range k.literals {
+		f := l.leaf.Field
+		switch {
+		case f.ID == condition.GovernedAgentStatus && !k.finite:
+			k.values, k.finite = []string{"active", "disabled", "unregistered"}, true
+		case l.truth && isEquality(l.leaf.Op) && f.Kind == condition.Text && f.ID != condition.Resource && !k.finite:
+			k.values, k.finite = slices.Clone(l.leaf.Texts()), true
+		}
+	}
+	for _, l := range k.literals {
+		if !k.finite {
+			break
+		}
+		k.values = slices.DeleteFunc(k.values, func(s string) bool {
+			return c.prover.holdsOf(l.leaf, s) == condition.TruthOf(!l.truth)
+		})
+	}
+	if k.finite && len(k.values) == 0 {
+		return false
+	}
+	for i, l := range k.literals {
+		if c.decideLeaf(l.leaf, i) == condition.TruthOf(!l.truth) {
+			return false
+		}
+	}
+	return true
+}
+
+// decideEach decides a leaf where it is the same of all values.
+func (k *known) decideEach(c *Case, n *condition.Node) condition.Truth {
+	if !k.finite {
+		return condition.Unknown
+	}
+	all := c.prover.holdsOf(n, k.values[0])
+	for _, s := range k.values[1:] {
+		if c.prover.holdsOf(n, s) != all {
+			return condition.Unknown
+		}
+	}
+	return all
+}
+
+// holdsOf asks a leaf of a text that its field has. What is no decimal compares with none.
+func (p *Prover) holdsOf(n *condition.Node, s string) condition.Truth {
+	f, exists := n.Field, n.Op == condition.Exists
+	if f.ID == condition.Resource || f.Kind != condition.Decimal && (f.Kind != condition.Text || exists) {
+		return condition.Unknown
+	}
+	program, ok := p.asked[n]
+	if !ok {
+		ask := n
+		if exists { // which any comparison tells
+			ask = condition.Compare(f, condition.Eq, condition.Texts("0")...)
+		}
+		program, _ = condition.Plan(ask)
+		p.asked[n] = program
+	}
+	p.frame.Work = condition.Work{}
+	p.frame.SetMetadata(map[string]string{f.Key: s})
+	p.frame.SetText(f.ID, s)
+	holds, err := program.Eval(p.frame)
+	switch {
+	case err != nil && condition.CauseOf(err) == condition.CauseNotDecimal:
+		return condition.False
+	case err != nil:
+		return condition.Unknown
+	}
+	return condition.TruthOf(holds || exists)
+}
+
+// interval is the numbers that a field can be, read as one kind.
+type interval struct {
+	// isNumber is set where it is known to be one.
+	isNumber  bool
+	low, high end
+}
+
+// end is an end of an interval, nil where there is none. It is open where excluded is set.
+type end struct {
+	at       *big.Rat
+	excluded bool
+}
+
+// isOrdered reports whether op compares with a number: it is one of the first five.
+func isOrdered(op condition.Operator) bool { return op <= condition.Lte }
+
+// numberOf returns the number that a leaf compares with, nil where it compares with none.
+func numberOf(n *condition.Node) *big.Rat {
+	if !isOrdered(n.Op) || len(n.Values) != 1 {
+		return nil
+	}
+	switch v := n.Values[0]; n.Field.Kind {
+	case condition.Int, condition.Digits, condition.Size:
+		return big.NewRat(v.Num, 1)
+	case condition.Decimal:
+		if at, ok := new(big.Rat).SetString(v.Str); ok {
+			return at
+		}
+	case condition.Time:
+		if at, err := condition.ParseTime(v.Str); err == nil {
+			return big.NewRat(at.UnixNano(), 1)
+		}
+	}
+	return nil
+}
+
+// interval returns what the literals but the one at without leave of f. What is no
+// number compares with none, as what the literals leave out does.
+func (k *known) interval(c *Case, f condition.Field, without int) (in interval) {
+	in.isNumber = c.isThere(f) == condition.True &&
+		(f.Kind == condition.Int || f.Kind == condition.Size || f.Kind == condition.Time)
+	switch {
+	case f.ID == condition.CostAmount, f.Kind == condition.Size:
+		in.low.at = new(big.Rat)
+	case f.ID == condition.PolicyVersion:
+		in.low.at = big.NewRat(1, 1)
+	}
+	for i, l := range k.literals {
+		if i == without || l.leaf.Field != f {
+			continue
+		}
+		if l.truth && (l.leaf.Op == condition.Exists || isOrdered(l.leaf.Op)) {
+			in.isNumber = true
+		}
+		at, op := numberOf(l.leaf), l.leaf.Op
+		if !l.truth {
+			op = opposites[op]
+		}
+		if at != nil && (l.truth || op != condition.Eq) { // what is not equal leaves both sides
+			in.cut(op, at)
+		}
+	}
+	return in
+}
+
+// opposites are the operators of what an operator is not true of; Eq has none.
+var opposites = map[condition.Operator]condition.Operator{condition.Gt: condition.Lte, condition.Gte: condition.Lt,
+	condition.Lt: condition.Gte, condition.Lte: condition.Gt}
+
+// cut leaves of the interval what compares as op with at, and reports whether that is less.
+func (in *interval) cut(op condition.Operator, at *big.Rat) (less bool) {
+	switch op {
+	case condition.Gt, condition.Gte:
+		return in.low.raise(at, op == condition.Gt, 1)
+	case condition.Lt, condition.Lte:
+		return in.high.raise(at, op == condition.Lt, -1)
+	}
+	low, high := in.low.raise(at, false, 1), in.high.raise(at, false, -1)
+	return low || high
+}
+
+// raise moves an end inwards, which is up where sign is 1, and reports whether it moved.
+func (e *end) raise(at *big.Rat, excluded bool, sign int) bool {
+	if e.at != nil {
+		if c := sign * at.Cmp(e.at); c < 0 || c == 0 && (e.excluded || !excluded) {
+			return false
+		}
+	}
+	*e = end{at, excluded}
+	return true
+}
+
+func (in interval) isEmpty() bool {
+	if in.low.at == nil || in.high.at == nil {
+		return false
+	}
+	c := in.low.at.Cmp(in.high.at)
+	return c > 0 || c == 0 && (in.low.excluded || in.high.excluded)
+}
+
+// decide says how all numbers of the interval compare.
+func (in interval) decide(n *condition.Node) condition.Truth {
+	at, less := numberOf(n), false
+	switch {
+	case at != nil:
+		less = in.cut(n.Op, at)
+	case n.Op != condition.Exists:
+		return condition.Unknown
+	}
+	switch {
+	case at != nil && in.isEmpty():
+		return condition.False
+	case !less && in.isNumber:
+		return condition.True
+	}
+	return condition.Unknown
+}

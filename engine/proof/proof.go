@@ -1,0 +1,249 @@
+// Package proof proves what follows from conditions, without asking an intent. What it
+// knows is less than what is so: it answers [condition.Unknown] rather than guess. It is
+// of valid intents, and of comparisons that have work left.
+//
+//	p := proof.New()
+//	for _, c := range p.Cases(n) {               // one holds of each intent that n is true of
+//		if c.Decide(m) != condition.True { … }   // else m is true of all of them
+//	}
+package proof
+
+import (
+	"slices"
+
+	"writ/engine/condition"
+)
+
+// Prover proves. One goroutine at a time uses it.
+type Prover struct {
+	asked  map[*condition.Node]*condition.Program // leaves, each as it runs
+	frame  *condition.Frame                       // of which they are asked
+	shapes map[shapeKey]shape                     // patterns of leaves
+}
+
+// New returns a Prover.
+func New() *Prover {
+	return &Prover{make(map[*condition.Node]*condition.Program), condition.NewFrame(), make(map[shapeKey]shape)}
+}
+
+// Case is what is so of some intents: comparisons, each of which is true or false of
+// all of them.
+type Case struct {
+	prover *Prover
+	known  map[subject]*known
+	// present says of what may be absent whether it is there.
+	present map[subject]condition.Truth
+}
+
+// subject is what comparisons are about, whatever they take it for.
+type subject struct {
+	id  condition.FieldID
+	key string
+}
+
+func subjectOf(f condition.Field) subject {
+	if f.ID == condition.GovernedAgentID { // which is the intent's
+		return subject{id: condition.AgentID}
+	}
+	return subject{f.ID, f.Key}
+}
+
+// ownerOf is the subject with which f is absent.
+func ownerOf(f condition.Field) subject { return subject{f.Owner().ID, f.Key} }
+
+// literal is a leaf, and whether it is true.
+type literal struct {
+	leaf  *condition.Node
+	truth bool
+}
+
+// Cases returns cases of which each intent that n is true of has one. There is none
+// where n is false of every intent.
+//
+// Where n is asked once for each reading of the resource, so is each case.
+func (p *Prover) Cases(n *condition.Node) []*Case {
+	var cases []*Case
+	for _, literals := range alternatives(n, true) {
+		if c := p.newCase(literals); c != nil {
+			cases = append(cases, c)
+		}
+	}
+	return cases
+}
+
+// maxCases bounds in how many cases a condition is looked at. Each is of 64 comparisons
+// on average at most.
+const maxCases = 32
+
+// alternatives returns lists of literals, of which one holds where n is truth. It leaves
+// out what would make too many.
+func alternatives(n *condition.Node, truth bool) [][]literal {
+	switch {
+	case n.Kind == condition.Not:
+		return alternatives(n.Kids[0], !truth)
+	case n.Kind == condition.Leaf:
+		return [][]literal{{{n, truth}}}
+	case n.Kind == condition.Opaque:
+		return [][]literal{nil}
+	case (n.Kind == condition.All) == truth:
+		return together(n.Kids, truth)
+	}
+	var all [][]literal
+	for _, k := range n.Kids {
+		if all = append(all, alternatives(k, truth)...); len(all) > maxCases {
+			return [][]literal{nil}
+		}
+	}
+	return all
+}
+
+// together returns the alternatives of all kids at once.
+func together(kids []*condition.Node, truth bool) [][]literal {
+	all := [][]literal{nil}
+	for _, k := range kids {
+		more := alternatives(k, truth)
+		if len(more) == 0 {
+			return nil
+		}
+		size := 0
+		for _, a := range all {
+			size += len(a)
+		}
+		if len(all)*len(more) > maxCases || size*len(more) > 64*maxCases {
+			continue
+		}
+		product := make([][]literal, 0, len(all)*len(more))
+		for _, a := range all {
+			for _, b := range more {
+				product = append(product, slices.Concat(a, b))
+			}
+		}
+		all = product
+	}
+	return all
+}
+
+// newCase returns the case of which literals are so, nil where there is no such intent.
+func (p *Prover) newCase(literals []literal) *Case {
+	c := &Case{prover: p, known: make(map[subject]*known), present: make(map[subject]condition.Truth)}
+	for _, l := range literals {
+		if !c.learn(l) {
+			return nil
+		}
+	}
+	for s, there := range c.present {
+		if s.id == condition.MetadataValue && there == condition.True &&
+			!c.set(subject{id: condition.Metadata}, condition.True) {
+			return nil
+		}
+	}
+	for _, k := range c.known {
+		if !k.settle(c) {
+			return nil
+		}
+	}
+	return c
+}
+
+// learn adds a literal, and reports whether it contradicts none of the others about
+// what is there.
+func (c *Case) learn(l literal) bool {
+	f := l.leaf.Field
+	if l.leaf.Op != condition.Exists || f.Kind == condition.Digits || f.Kind == condition.Decimal {
+		k := c.about(subjectOf(f))
+		k.literals = append(k.literals, l)
+		c.known[subjectOf(f)] = k
+		return !l.truth || !f.Optional() || c.set(ownerOf(f), condition.True)
+	}
+	return c.set(ownerOf(f), condition.TruthOf(l.truth))
+}
+
+func (c *Case) about(s subject) *known {
+	if k := c.known[s]; k != nil {
+		return k
+	}
+	return &known{}
+}
+
+func (c *Case) set(s subject, there condition.Truth) bool {
+	if known := c.present[s]; known != condition.Unknown {
+		return known == there
+	}
+	c.present[s] = there
+	return true
+}
+
+func (c *Case) isThere(f condition.Field) condition.Truth {
+	switch {
+	case !f.Optional():
+		return condition.True
+	case f.ID == condition.MetadataValue && c.present[subject{id: condition.Metadata}] == condition.False:
+		return condition.False
+	}
+	return c.present[ownerOf(f)]
+}
+
+// Decide says what n is of all intents of the case.
+func (c *Case) Decide(n *condition.Node) condition.Truth {
+	switch n.Kind {
+	case condition.Not:
+		return c.Decide(n.Kids[0]).Opposite()
+	case condition.Leaf:
+		return c.decideLeaf(n, -1)
+	case condition.Opaque:
+		return condition.Unknown
+	}
+	return condition.Joined(n.Kind, n.Kids, c.Decide)
+}
+
+// decideLeaf decides a leaf from all that is known of its field but the literal at
+// without.
+func (c *Case) decideLeaf(n *condition.Node, without int) condition.Truth {
+	f := n.Field
+	there := c.isThere(f)
+	switch {
+	case there == condition.False:
+		return condition.False
+	case n.Op == condition.Exists && f.Kind != condition.Digits && f.Kind != condition.Decimal:
+		return there
+	}
+	k := c.about(subjectOf(f))
+	if t := k.decideEach(c, n); t != condition.Unknown {
+		return t
+	}
+	if t := k.interval(c, f, without).decide(n); t != condition.Unknown {
+		return t
+	}
+	for i, l := range k.literals {
+		switch {
+		case i == without:
+		case l.truth && c.prover.implies(l.leaf, n):
+			return condition.True
+		case !l.truth && c.prover.implies(n, l.leaf):
+			return condition.False
+		}
+	}
+	return condition.Unknown
+}
+
+// Forget returns a tree that is true where n is for some value of f, which the intent
+// has.
+func Forget(n *condition.Node, f condition.Field) *condition.Node { return forget(n, ownerOf(f), true) }
+
+func forget(n *condition.Node, owner subject, positive bool) *condition.Node {
+	kids := make([]*condition.Node, len(n.Kids))
+	for i, k := range n.Kids {
+		kids[i] = forget(k, owner, positive != (n.Kind == condition.Not))
+	}
+	switch {
+	case n.Kind == condition.Not:
+		return condition.Negate(kids[0])
+	case n.Kind == condition.All:
+		return condition.Both(kids...)
+	case n.Kind == condition.Any:
+		return condition.Either(kids...)
+	case n.Kind == condition.Leaf && n.Field.Optional() && ownerOf(n.Field) == owner:
+		return condition.Always(positive)
+	}
+	return n
+}
