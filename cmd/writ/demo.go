@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"slices"
@@ -39,7 +40,7 @@ func (c *demoCmd) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	cfg.Addr, cfg.AdminAddr, cfg.Data = "127.0.0.1:0", "127.0.0.1:0", dataDir(dir)
-	n, err := openNode(ctx, cfg, quietLogger(s.err), nil)
+	n, err := openNode(ctx, cfg, s.err, slog.LevelWarn, nil)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"time"
@@ -53,7 +54,9 @@ type node struct {
 // port or the directory is in use, the next start is still the first.
 //
 // Prepare prepares the queries that c.VerifyEngine asks for.
-func openNode(ctx context.Context, c *serveCmd, log *slog.Logger, prepare prepareQuery) (_ *node, err error) {
+func openNode(
+	ctx context.Context, c *serveCmd, log io.Writer, level slog.Level, prepare prepareQuery,
+) (_ *node, err error) {
 	plans, err := plansIn(c.Plans)
 	if err != nil {
 		return nil, err
@@ -63,7 +66,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger, prepare prepar
 	if err != nil {
 		return nil, err
 	}
-	n.log = slog.New(scrub.NewHandler(log.Handler(), scrubber))
+	n.log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level, ReplaceAttr: scrubber.ReplaceAttr}))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close(ctx))

@@ -138,7 +138,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams, strange unread, prepare p
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	tuneGarbage()
-	n, err := openNode(ctx, c, slog.New(slog.NewTextHandler(s.err, nil)), prepare)
+	n, err := openNode(ctx, c, s.err, slog.LevelInfo, prepare)
 	if err != nil {
 		return err
 	}

@@ -4,118 +4,90 @@ package scrub
 // ignoring case. Bytes that occur in no keyword share one class, which keeps the table
 // small enough for a processor's cache.
 type automaton struct {
-	class [256]uint8
-	width int      // number of classes
-	next  []uint16 // by state<<classBits and class
-	out   []uint16 // by state; an index of sets, 0 for none
-	sets  []ruleSet
-	opens []bool // by index of sets: has a contextual rule
+	class   [256]uint8
+	classes int
+	next    [][1 << classBits]uint16 // by state and class
+	out     []uint16                 // by state; an index of sets, 0 for none
+	sets    []ruleSet
+	opens   []bool // by index of sets: has a contextual rule
 }
 
 // classBits is the room for classes: letters, digits and punctuation.
 const classBits = 6
 
 func newAutomaton(rules []*rule) automaton {
-	a := automaton{width: 1}
-	for _, r := range rules {
-		for _, k := range r.keywords {
-			for i := range len(k) {
-				a.classify(k[i])
-			}
-		}
-	}
-	t := trie{width: a.width, nodes: []node{{next: make([]int, a.width)}}}
+	a := automaton{classes: 1, next: make([][1 << classBits]uint16, 1), sets: make([]ruleSet, 1), opens: make([]bool, 1)}
+	found := make([]ruleSet, 1) // by state: the rules whose keywords end there
 	for i, r := range rules {
 		for _, k := range r.keywords {
-			t.add(&a.class, k, i)
+			at := a.add(k)
+			found = append(found, make([]ruleSet, len(a.next)-len(found))...)
+			found[at].add(i)
 		}
 	}
-	t.link()
-	a.tabulate(t.nodes, rules)
+	if len(a.next) > 1<<16 {
+		panic("scrub: more keywords than the automaton can number")
+	}
+	a.link(found)
+	for _, set := range found {
+		if set.empty() {
+			a.out = append(a.out, 0)
+			continue
+		}
+		opens := false
+		for i, r := range rules {
+			opens = opens || r.contextual && set.has(i)
+		}
+		a.out = append(a.out, uint16(len(a.sets)))
+		a.sets, a.opens = append(a.sets, set), append(a.opens, opens)
+	}
 	return a
 }
 
-// classify gives b and its upper case a class.
-func (a *automaton) classify(b byte) {
-	if a.class[b] != 0 {
-		return
-	}
-	a.class[b] = uint8(a.width)
-	if b >= 'a' && b <= 'z' {
-		a.class[b-'a'+'A'] = uint8(a.width)
-	}
-	a.width++
-}
-
-// tabulate fills a's tables from the nodes of a linked trie.
-func (a *automaton) tabulate(nodes []node, rules []*rule) {
-	if len(nodes) > 1<<16 || a.width > 1<<classBits {
-		panic("scrub: more keywords than the automaton can number")
-	}
-	a.next = make([]uint16, len(nodes)<<classBits)
-	a.sets, a.opens = make([]ruleSet, 1), make([]bool, 1)
-	for state, n := range nodes {
-		for class, to := range n.next {
-			a.next[state<<classBits|class] = uint16(to)
-		}
-		out := 0
-		if !n.rules.empty() {
-			out = len(a.sets)
-			opens := false
-			for i, r := range rules {
-				opens = opens || r.contextual && n.rules.has(i)
-			}
-			a.sets, a.opens = append(a.sets, n.rules), append(a.opens, opens)
-		}
-		a.out = append(a.out, uint16(out))
-	}
-}
-
-type trie struct {
-	width int
-	nodes []node
-}
-
-type node struct {
-	next  []int // by class; 0: the root
-	rules ruleSet
-}
-
-func (t *trie) add(class *[256]uint8, keyword string, rule int) {
-	at := 0
+// add adds the states of a keyword and returns the last.
+func (a *automaton) add(keyword string) (at uint16) {
 	for i := range len(keyword) {
-		c := class[keyword[i]]
-		if t.nodes[at].next[c] == 0 {
-			t.nodes[at].next[c] = len(t.nodes)
-			t.nodes = append(t.nodes, node{next: make([]int, t.width)})
+		c := a.classify(keyword[i])
+		if a.next[at][c] == 0 {
+			a.next[at][c] = uint16(len(a.next))
+			a.next = append(a.next, [1 << classBits]uint16{})
 		}
-		at = t.nodes[at].next[c]
+		at = a.next[at][c]
 	}
-	t.nodes[at].rules.add(rule)
+	return at
 }
 
-// link adds to each node the edges and rules of its longest suffix that is also a node,
-// breadth first.
-func (t *trie) link() {
-	suffix := make([]int, len(t.nodes))
-	var queue []int
-	for _, child := range t.nodes[0].next {
-		if child != 0 {
-			queue = append(queue, child)
+// classify returns the class of b, which its upper case shares.
+func (a *automaton) classify(b byte) uint8 {
+	if a.class[b] == 0 {
+		if a.classes == 1<<classBits {
+			panic("scrub: keywords of more bytes than the automaton can number")
 		}
+		a.class[b] = uint8(a.classes)
+		if b >= 'a' && b <= 'z' {
+			a.class[b-'a'+'A'] = uint8(a.classes)
+		}
+		a.classes++
 	}
-	for len(queue) > 0 {
+	return a.class[b]
+}
+
+// link adds to each state the edges and the found rules of its longest suffix that is also
+// a state, breadth first.
+func (a *automaton) link(found []ruleSet) {
+	suffix := make([]uint16, len(a.next))
+	for queue := []uint16{0}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
-		queue = queue[1:]
-		n := &t.nodes[at]
-		n.rules.join(&t.nodes[suffix[at]].rules)
-		for c, child := range n.next {
-			other := t.nodes[suffix[at]].next[c]
-			if child == 0 {
-				n.next[c] = other
+		found[at].join(&found[suffix[at]])
+		for c, child := range a.next[at] {
+			other := a.next[suffix[at]][c]
+			switch {
+			case child == 0:
+				a.next[at][c] = other
 				continue
+			case at != 0:
+				suffix[child] = other
 			}
-			suffix[child] = other
 			queue = append(queue, child)
 		}
 	}

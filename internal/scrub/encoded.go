@@ -1,6 +1,9 @@
 package scrub
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // asciiRun is how many consecutive bytes of ASCII are a text that is looked for in an
 // encoding.
@@ -116,9 +119,7 @@ func (r run) place(digit int) int {
 // inRun returns the parts of r that hold a secret.
 func (s *Scrubber) inRun(r run, j *job) (spans []span) {
 	for offset := range 4 {
-		if promisingBase64(r.digits[offset:]) {
-			spans = s.inDigits(spans, base64Digits, r, offset, len(r.digits), j)
-		}
+		spans = s.inDigits(spans, base64Digits, r, offset, len(r.digits), j)
 	}
 	for i := 0; i < len(r.digits); i++ {
 		start := i
@@ -126,7 +127,7 @@ func (s *Scrubber) inRun(r run, j *job) (spans []span) {
 			i++
 		}
 		for offset := range 2 {
-			if i-start >= hexDigits.least && promisingHex(r.digits[start+offset:i]) {
+			if i-start >= hexDigits.least {
 				spans = s.inDigits(spans, hexDigits, r, start+offset, i, j)
 			}
 		}
@@ -134,51 +135,18 @@ func (s *Scrubber) inRun(r run, j *job) (spans []span) {
 	return merge(spans)
 }
 
-// promisingBase64 reports whether digits, decoded from the first one, contain nine
-// consecutive bytes of text. Data that is no text seldom does.
-func promisingBase64(digits string) bool {
-	row := 0
-	for ; len(digits) >= 4; digits = digits[4:] {
-		a, b := byte(base64Digits.values[digits[0]]), byte(base64Digits.values[digits[1]])
-		if !printable[a<<2|b>>4] {
-			row = 0
-			continue
-		}
-		c, d := byte(base64Digits.values[digits[2]]), byte(base64Digits.values[digits[3]])
-		if !printable[b<<4|c>>2] || !printable[c<<6|d] {
-			row = 0
-		} else if row += 3; row > asciiRun-4 {
-			return true
-		}
-	}
-	return false
-}
-
-// promisingHex is promisingBase64 for hexadecimal.
-func promisingHex(digits string) bool {
-	row := 0
-	for ; len(digits) >= 2; digits = digits[2:] {
-		if !printable[byte(hexDigits.values[digits[0]])<<4|byte(hexDigits.values[digits[1]])] {
-			row = 0
-		} else if row++; row == asciiRun {
-			return true
-		}
-	}
-	return false
-}
-
 // inDigits appends the parts of r's digits from start to end that hold a secret
 // when they are read as e.
 func (s *Scrubber) inDigits(spans []span, e *encoding, r run, start, end int, j *job) []span {
-	digits := r.digits[start:end]
-	count := len(digits) * e.bits / 8
-	for from := 0; from < count; from++ {
+	var buf [512]byte
+	data := e.decode(buf[:0], r.digits[start:end])
+	for from := 0; from < len(data); from++ {
 		to := from
-		for to < count && printable[e.at(digits, to)] {
+		for to < len(data) && printable[data[to]] {
 			to++
 		}
 		if to-from >= asciiRun {
-			if found := s.find(e.text(digits, from, to), j); len(found) > 0 {
+			if found := s.find(string(data[from:to]), j); len(found) > 0 {
 				first, last := start+from*8/e.bits, start+(to*8-1)/e.bits
 				spans = append(spans, span{r.place(first), r.place(last) + 1, found[0].kind})
 			}
@@ -188,31 +156,26 @@ func (s *Scrubber) inDigits(spans []span, e *encoding, r run, start, end int, j 
 	return spans
 }
 
-// at returns byte i of the data that digits encode.
-func (e *encoding) at(digits string, i int) byte {
-	digit, used := i*8/e.bits, i*8%e.bits
-	two := int(e.values[digits[digit]])<<e.bits | int(e.values[digits[digit+1]])
-	return byte(two >> (2*e.bits - 8 - used))
-}
-
-// text returns the bytes [from, to) of the data that digits encode.
-func (e *encoding) text(digits string, from, to int) string {
-	b := make([]byte, 0, to-from)
-	for i := from; i < to; i++ {
-		b = append(b, e.at(digits, i))
+// decode appends the whole bytes that digits encode.
+func (e *encoding) decode(dst []byte, digits string) []byte {
+	word, bits := uint(0), 0
+	for i := range len(digits) {
+		word, bits = word<<e.bits|uint(e.values[digits[i]]), bits+e.bits
+		if bits >= 8 {
+			bits -= 8
+			dst = append(dst, byte(word>>bits))
+		}
 	}
-	return string(b)
+	return dst
 }
 
 // all returns the text that digits encode, "" if the data is not all text.
 func (e *encoding) all(digits string) string {
-	text := e.text(digits, 0, len(digits)*e.bits/8)
-	for i := range len(text) {
-		if !printable[text[i]] {
-			return ""
-		}
+	data := e.decode(nil, digits)
+	if slices.ContainsFunc(data, func(b byte) bool { return !printable[b] }) {
+		return ""
 	}
-	return text
+	return string(data)
 }
 
 // printable has the bytes that text in ASCII has.

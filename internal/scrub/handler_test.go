@@ -11,7 +11,7 @@ import (
 func TestHandler_ScrubsEverythingLogged(t *testing.T) {
 	token := "gh" + "p_9fKq2LmX7wZb4Rt8Yv1Nc6Hd3Jg5Ps0Aq2We"
 	var out bytes.Buffer
-	log := slog.New(NewHandler(slog.NewTextHandler(&out, nil), newScrubber(t)))
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: newScrubber(t).ReplaceAttr}))
 	log.With("with", token).WithGroup("g").Error("failed "+token,
 		"text", token, "path", "/v1/gh%70"+token[3:], "error", errors.New("of "+token), "bytes", []byte(token), "status", 500,
 		slog.Group("inner", "text", token, "any", struct{ T string }{token}))

@@ -159,7 +159,7 @@ func (p *prefilter) read(ps *pass, text string, more int) {
 	next, class, out := p.automaton.next, &p.automaton.class, p.automaton.out
 	for i := 0; i < len(text); i++ {
 		b := text[i]
-		state = next[int(state)<<classBits|int(class[b])]
+		state = next[state][class[b]%(1<<classBits)]
 		if set := out[state]; set != 0 {
 			ps.keywords.join(&p.automaton.sets[set])
 			ps.open = ps.open || p.automaton.opens[set]

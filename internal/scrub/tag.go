@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -68,8 +69,7 @@ func (t *Tagger) Spellings(text string) []string {
 // Tagged reports whether text contains a tag. Such an identity is refused: it could equal
 // another's.
 func (t *Tagger) Tagged(text string) bool {
-	_, _, found := nextTag(text, 0)
-	return found
+	return tagForm.MatchString(text)
 }
 
 func (t *Tagger) identity(text string, key tagKey) string {
@@ -94,40 +94,8 @@ func settle(text string, key tagKey, pass func(string) string) string {
 	return key.tag(KindUnread, text)
 }
 
-// nextTag returns the bounds of the first tag of text at or after from.
-func nextTag(text string, from int) (start, end int, found bool) {
-	for {
-		open := strings.IndexByte(text[from:], '[')
-		if open < 0 {
-			return 0, 0, false
-		}
-		start = from + open
-		if n := tagAt(text[start:]); n > 0 {
-			return start, start + n, true
-		}
-		from = start + 1
-	}
-}
-
-// tagAt returns the length of the tag that s begins with, 0 if there is none.
-func tagAt(s string) int {
-	colon := 1
-	for colon < len(s) && isKindByte(s[colon]) {
-		colon++
-	}
-	n := colon + 1 + tagDigits + 1
-	if colon == 1 || len(s) < n || s[colon] != ':' || s[n-1] != ']' {
-		return 0
-	}
-	for _, c := range []byte(s[colon+1 : n-1]) {
-		if (c < 'A' || c > 'Z') && (c < '2' || c > '7') {
-			return 0
-		}
-	}
-	return n
-}
-
-func isKindByte(b byte) bool { return b >= 'a' && b <= 'z' || isDecimal(b) || b == '-' }
+// tagForm matches a tag.
+var tagForm = regexp.MustCompile(fmt.Sprintf(`\[[a-z0-9-]+:[A-Z2-7]{%d}\]`, tagDigits))
 
 // outsideTags drops the spans within a tag: its kind and digits look like secrets to some
 // rules. It keeps card numbers, because a caller could hide one in the form of a tag.
@@ -135,14 +103,10 @@ func outsideTags(text string, spans []span) []span {
 	if len(spans) == 0 || strings.IndexByte(text, '[') < 0 {
 		return spans
 	}
-	for from := 0; ; {
-		start, end, found := nextTag(text, from)
-		if !found {
-			return spans
-		}
+	for _, tag := range tagForm.FindAllStringIndex(text, -1) {
 		spans = slices.DeleteFunc(spans, func(sp span) bool {
-			return sp.start >= start && sp.end <= end && sp.kind != KindCard
+			return sp.start >= tag[0] && sp.end <= tag[1] && sp.kind != KindCard
 		})
-		from = end
 	}
+	return spans
 }
