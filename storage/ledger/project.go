@@ -188,8 +188,8 @@ func AuditDigest(r *storage.Record) string {
 }
 
 func appendAudit(dst []byte, r *storage.Record) []byte {
-	dst = receipt.AppendString(append(dst, `{"action_type":`...), r.ActionType)
-	dst = receipt.AppendString(append(dst, `,"agent_id":`...), r.AgentID)
+	dst = receipt.AppendMember(dst, `{"action_type":`, r.ActionType)
+	dst = receipt.AppendMember(dst, `,"agent_id":`, r.AgentID)
 	dst = appendNumber(dst, `,"agent_revision":`, r.AgentRevision)
 	dst = appendOptional(dst, `,"approval_id":`, r.ApprovalID)
 	if r.Cost != nil {
@@ -197,24 +197,24 @@ func appendAudit(dst []byte, r *storage.Record) []byte {
 	}
 	dst = appendOptional(dst, `,"credential":`, r.Credential)
 	dst = r.DecidedAt.AppendFormat(append(dst, `,"decided_at":"`...), time.RFC3339Nano)
-	dst = receipt.AppendString(append(dst, `","decision":`...), r.Decision.String())
-	dst = receipt.AppendString(append(dst, `,"decision_id":`...), r.DecisionID)
+	dst = receipt.AppendMember(dst, `","decision":`, r.Decision.String())
+	dst = receipt.AppendMember(dst, `,"decision_id":`, r.DecisionID)
 	dst = appendOptional(dst, `,"details_digest":`, r.DetailsDigest)
-	dst = receipt.AppendString(append(dst, `,"intent_digest":`...), r.IntentDigest)
-	dst = receipt.AppendString(append(dst, `,"intent_id":`...), r.IntentID)
-	dst = receipt.AppendString(append(dst, `,"issued_at":`...), r.IssuedAt)
+	dst = receipt.AppendMember(dst, `,"intent_digest":`, r.IntentDigest)
+	dst = receipt.AppendMember(dst, `,"intent_id":`, r.IntentID)
+	dst = receipt.AppendMember(dst, `,"issued_at":`, r.IssuedAt)
 	if r.Metadata != nil {
 		dst = receipt.AppendMap(append(dst, `,"metadata":`...), r.Metadata)
 	}
 	if r.MetadataKeys != nil {
 		dst = receipt.AppendStrings(append(dst, `,"metadata_keys":`...), r.MetadataKeys)
 	}
-	dst = receipt.AppendString(append(dst, `,"organization_id":`...), r.OrganizationID)
-	dst = receipt.AppendString(append(dst, `,"policy_id":`...), r.PolicyID)
+	dst = receipt.AppendMember(dst, `,"organization_id":`, r.OrganizationID)
+	dst = receipt.AppendMember(dst, `,"policy_id":`, r.PolicyID)
 	dst = appendNumber(dst, `,"policy_revision":`, r.PolicyRevision)
 	dst = receipt.AppendInt(append(dst, `,"policy_version":`...), r.PolicyVersion)
 	dst = receipt.AppendStrings(append(dst, `,"reasons":`...), r.Reasons)
-	dst = receipt.AppendString(append(dst, `,"resource":`...), r.Resource)
+	dst = receipt.AppendMember(dst, `,"resource":`, r.Resource)
 	dst = appendNumber(dst, `,"rules_revision":`, r.RulesRevision)
 	dst = appendOptional(dst, `,"session_id":`, r.SessionID)
 	dst = appendOptional(dst, `,"writer":`, r.Writer)
@@ -226,7 +226,7 @@ func appendOptional(dst []byte, name, s string) []byte {
 	if s == "" {
 		return dst
 	}
-	return receipt.AppendString(append(dst, name...), s)
+	return receipt.AppendMember(dst, name, s)
 }
 
 func appendNumber(dst []byte, name string, n int64) []byte {
@@ -238,7 +238,7 @@ func appendNumber(dst []byte, name string, n int64) []byte {
 
 func appendCost(dst []byte, c *engine.Cost) []byte {
 	dst = receipt.AppendInt(append(dst, `{"amount_minor":`...), c.AmountMinor)
-	return append(receipt.AppendString(append(dst, `,"currency":`...), c.Currency), '}')
+	return append(receipt.AppendMember(dst, `,"currency":`, c.Currency), '}')
 }
 
 // IntentDigest returns the digest of in's canonical form, which tells whether

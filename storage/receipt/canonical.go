@@ -57,6 +57,10 @@ func AppendString(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
+// AppendMember appends the name of a member, which is written with the punctuation around
+// it, such as `,"kid":`, and the canonical JSON string of s.
+func AppendMember(dst []byte, name, s string) []byte { return AppendString(append(dst, name...), s) }
+
 // IsPlain reports whether s is ASCII that JSON has as it stands, without escapes.
 func IsPlain(s string) bool { return skipPlain(s, 0) == len(s) }
 

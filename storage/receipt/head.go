@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 	"unicode/utf8"
@@ -41,35 +40,32 @@ func (h Head) Bytes() []byte {
 }
 
 func (h Head) append(dst []byte) []byte {
-	dst = append(dst, headDomain...)
+	dst = h.appendShared(append(dst, headDomain...))
+	return append(dst, h.Root[:]...)
+}
+
+// appendShared appends what a head and a sig have in common: all but the root.
+func (h Head) appendShared(dst []byte) []byte {
 	dst = append(dst, h.Chain[:]...)
 	dst = binary.BigEndian.AppendUint64(dst, h.Seq)
 	dst = binary.BigEndian.AppendUint32(dst, h.Size)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(h.UnixMilli))
-	dst = append(dst, h.Prev[:]...)
-	return append(dst, h.Root[:]...)
+	return append(dst, h.Prev[:]...)
+}
+
+// readShared reads what appendShared has appended and returns the bytes behind it.
+func (h *Head) readShared(b []byte) []byte {
+	b = b[copy(h.Chain[:], b):]
+	h.Seq, b = binary.BigEndian.Uint64(b), b[8:]
+	h.Size, b = binary.BigEndian.Uint32(b), b[4:]
+	h.UnixMilli, b = int64(binary.BigEndian.Uint64(b)), b[8:]
+	return b[copy(h.Prev[:], b):]
 }
 
 // Hash returns what the next head carries as Prev: SHA-256(0x02 || Bytes).
 func (h Head) Hash() [32]byte {
 	var buf [1 + headLen]byte
 	return sha256.Sum256(h.append(append(buf[:0], headPrefix)))
-}
-
-// decodeHead reads headLen bytes that append wrote.
-func decodeHead(b []byte) (Head, error) {
-	if len(b) != headLen || !bytes.HasPrefix(b, []byte(headDomain)) {
-		return Head{}, errors.New("not a head")
-	}
-	var h Head
-	b = b[len(headDomain):]
-	b = b[copy(h.Chain[:], b):]
-	h.Seq, b = binary.BigEndian.Uint64(b), b[8:]
-	h.Size, b = binary.BigEndian.Uint32(b), b[4:]
-	h.UnixMilli, b = int64(binary.BigEndian.Uint64(b)), b[8:]
-	b = b[copy(h.Prev[:], b):]
-	copy(h.Root[:], b)
-	return h, nil
 }
 
 // SignedHead is a head and its signature. Nothing vouches for it before
@@ -110,13 +106,15 @@ func (h *SignedHead) UnmarshalBinary(data []byte) error {
 	if len(data) < headLen+len(h.Sig) {
 		return fmt.Errorf("%w: signed head of %d bytes", ErrMalformed, len(data))
 	}
-	head, err := decodeHead(data[:headLen])
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	rest, ok := bytes.CutPrefix(data, []byte(headDomain))
+	if !ok {
+		return fmt.Errorf("%w: not a head", ErrMalformed)
 	}
-	out := SignedHead{Head: head}
-	copy(out.Sig[:], data[headLen:])
-	out.KeyID = string(data[headLen+len(h.Sig):])
+	var out SignedHead
+	rest = out.readShared(rest)
+	rest = rest[copy(out.Root[:], rest):]
+	rest = rest[copy(out.Sig[:], rest):]
+	out.KeyID = string(rest)
 	if err := checkKeyID(out.KeyID); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}

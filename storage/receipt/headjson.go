@@ -21,10 +21,10 @@ func (h SignedHead) MarshalJSON() ([]byte, error) {
 	dst = AppendInt(append(dst, `,"seq":`...), int64(h.Seq))
 	dst = AppendInt(append(dst, `,"size":`...), int64(h.Size))
 	dst = AppendInt(append(dst, `,"time":`...), h.UnixMilli)
-	dst = AppendString(append(dst, `,"prev":`...), hex.EncodeToString(h.Prev[:]))
-	dst = AppendString(append(dst, `,"root":`...), hex.EncodeToString(h.Root[:]))
-	dst = AppendString(append(dst, `,"sig":`...), encoding().EncodeToString(h.Sig[:]))
-	dst = AppendString(append(dst, `,"kid":`...), h.KeyID)
+	dst = AppendMember(dst, `,"prev":`, hex.EncodeToString(h.Prev[:]))
+	dst = AppendMember(dst, `,"root":`, hex.EncodeToString(h.Root[:]))
+	dst = AppendMember(dst, `,"sig":`, encoding().EncodeToString(h.Sig[:]))
+	dst = AppendMember(dst, `,"kid":`, h.KeyID)
 	return append(dst, '}'), nil
 }
 
@@ -35,7 +35,7 @@ func ParseHead(data []byte) (SignedHead, error) {
 	if err != nil {
 		return SignedHead{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	f := fields{value: v}
+	f := fieldsOf(v)
 	f.only("chain", "seq", "size", "time", "prev", "root", "sig", "kid")
 	h := SignedHead{KeyID: f.string("kid")}
 	f.bytes("chain", hex.DecodeString, hex.EncodeToString, h.Chain[:])

@@ -70,8 +70,8 @@ func headOver(leaf [32]byte, text, kid string) (SignedHead, uint32, error) {
 	if err != nil {
 		return SignedHead{}, 0, fmt.Errorf("%w: sig: %w", ErrMalformed, err)
 	}
-	s.head.Root = root
-	return SignedHead{Head: s.head, KeyID: kid, Sig: s.sig}, s.index, nil
+	s.head.Root, s.head.KeyID = root, kid
+	return s.head, s.index, nil
 }
 
 // Chain returns the chain of the head that i claims, at less cost than

@@ -5,50 +5,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-type kind string
-
-const (
-	kindNull   kind = "null"
-	kindBool   kind = "boolean"
-	kindNumber kind = "number"
-	kindString kind = "string"
-	kindArray  kind = "array"
-	kindObject kind = "object"
-)
-
-// value is one JSON value. text is a string's decoded content, or the literal
-// of a number, a boolean or null as it was written.
-type value struct {
-	kind    kind
-	text    string
-	items   []value
-	members []member
-}
-
-type member struct {
-	name  string
-	value value
-}
-
-// parseJSON reads exactly one I-JSON value (RFC 7493). Beyond encoding/json, whose
+// parseJSON reads exactly one I-JSON value (RFC 7493): a map[string]any, []any, string,
+// json.Number, bool or nil. Beyond encoding/json, whose
 // tokens it reads, it refuses duplicate members, of which json.Unmarshal keeps the
 // last, invalid UTF-8 and lone surrogates, which become U+FFFD there: each of these
 // would let two readers see two receipts in the same bytes.
-func parseJSON(data []byte) (value, error) {
+func parseJSON(data []byte) (any, error) {
 	var whole json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil { // it also bounds nesting, which tokens do not
-		return value{}, err
+		return nil, err
 	}
 	r := &reader{data: data, tokens: json.NewDecoder(bytes.NewReader(data))}
 	r.tokens.UseNumber()
 	v, err := r.value()
 	if err != nil {
-		return value{}, fmt.Errorf("JSON offset %d: %w", r.tokens.InputOffset(), err)
+		return nil, fmt.Errorf("JSON offset %d: %w", r.tokens.InputOffset(), err)
 	}
 	return v, nil
 }
@@ -78,59 +53,58 @@ func (r *reader) token() (json.Token, error) {
 	return s, nil
 }
 
-func (r *reader) value() (value, error) {
+func (r *reader) value() (any, error) {
 	t, err := r.token()
-	if err != nil {
-		return value{}, err
+	switch {
+	case err != nil || t != json.Delim('{') && t != json.Delim('['):
+		return t, err
+	case t == json.Delim('{'):
+		return r.object()
 	}
-	switch t := t.(type) {
-	case string:
-		return value{kind: kindString, text: t}, nil
-	case json.Number:
-		return value{kind: kindNumber, text: t.String()}, nil
-	case bool:
-		return value{kind: kindBool, text: strconv.FormatBool(t)}, nil
-	case json.Delim:
-		if t == '{' {
-			return r.object()
+	items := []any{}
+	for r.tokens.More() {
+		item, err := r.value()
+		if err != nil {
+			return nil, err
 		}
-		return r.array()
+		items = append(items, item)
 	}
-	return value{kind: kindNull, text: "null"}, nil
+	_, err = r.token() // the closing bracket
+	return items, err
 }
 
-func (r *reader) object() (value, error) {
-	v := value{kind: kindObject}
-	seen := make(map[string]bool)
+func (r *reader) object() (any, error) {
+	members := make(map[string]any)
 	for r.tokens.More() {
 		t, err := r.token()
 		if err != nil {
-			return value{}, err
+			return nil, err
 		}
 		name, _ := t.(string) // the decoder refuses others
-		if seen[name] {
-			return value{}, fmt.Errorf("duplicate member %q", name)
+		if _, twice := members[name]; twice {
+			return nil, fmt.Errorf("duplicate member %q", name)
 		}
-		seen[name] = true
-		item, err := r.value()
-		if err != nil {
-			return value{}, err
+		if members[name], err = r.value(); err != nil {
+			return nil, err
 		}
-		v.members = append(v.members, member{name, item})
 	}
 	_, err := r.token() // the closing brace
-	return v, err
+	return members, err
 }
 
-func (r *reader) array() (value, error) {
-	v := value{kind: kindArray}
-	for r.tokens.More() {
-		item, err := r.value()
-		if err != nil {
-			return value{}, err
-		}
-		v.items = append(v.items, item)
+// kindOf names the kind of a value in words.
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case json.Number:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
 	}
-	_, err := r.token() // the closing bracket
-	return v, err
+	return "object"
 }

@@ -92,12 +92,13 @@ func ParseKeys(jwks []byte) (Keys, error) {
 	if err != nil {
 		return Keys{}, fmt.Errorf("parsing key set: %w", err)
 	}
-	list := doc.get("keys")
-	if list.kind != kindArray {
+	members, _ := doc.(map[string]any)
+	list, ok := members["keys"].([]any)
+	if !ok {
 		return Keys{}, errors.New("parsing key set: no array keys")
 	}
 	byID := make(map[string]ed25519.PublicKey)
-	for i, jwk := range list.items {
+	for i, jwk := range list {
 		if err := addKey(byID, jwk); err != nil {
 			return Keys{}, fmt.Errorf("parsing key set: key %d: %w", i, err)
 		}
@@ -108,27 +109,32 @@ func ParseKeys(jwks []byte) (Keys, error) {
 	return Keys{byID}, nil
 }
 
-func addKey(byID map[string]ed25519.PublicKey, jwk value) error {
-	if jwk.kind != kindObject {
+func addKey(byID map[string]ed25519.PublicKey, v any) error {
+	jwk, ok := v.(map[string]any)
+	if !ok {
 		return errors.New("not an object")
 	}
-	if jwk.get("d").kind != "" {
+	if _, private := jwk["d"]; private {
 		return errors.New("is a private key (member d): publish the public part only")
 	}
-	if jwk.textOf("kty") != "OKP" || jwk.textOf("crv") != "Ed25519" || !forVerifying(jwk) {
+	if jwk["kty"] != "OKP" || jwk["crv"] != "Ed25519" || !forVerifying(jwk) {
 		return nil
 	}
-	if alg := jwk.get("alg"); alg.kind != "" && jwk.textOf("alg") != "EdDSA" && jwk.textOf("alg") != "Ed25519" {
-		return fmt.Errorf("alg %.32q on an Ed25519 key", alg.text)
+	if alg, ok := jwk["alg"]; ok && alg != "EdDSA" && alg != "Ed25519" {
+		text, ok := alg.(string)
+		if !ok {
+			text = kindOf(alg)
+		}
+		return fmt.Errorf("alg %.32q on an Ed25519 key", text)
 	}
-	kid := jwk.textOf("kid")
+	kid, _ := jwk["kid"].(string)
 	if err := checkKeyID(kid); err != nil {
 		return err
 	}
 	if _, ok := byID[kid]; ok {
 		return fmt.Errorf("duplicate kid %q", kid)
 	}
-	x := jwk.textOf("x")
+	x, _ := jwk["x"].(string)
 	pub, err := encoding().DecodeString(x)
 	if err != nil || strings.ContainsAny(x, "\r\n") {
 		return errors.New("x is not canonical base64url without padding")
@@ -142,14 +148,13 @@ func addKey(byID map[string]ed25519.PublicKey, jwk value) error {
 
 // forVerifying reports whether use and key_ops, where present, let the key
 // verify signatures.
-func forVerifying(jwk value) bool {
-	if use := jwk.get("use"); use.kind != "" && jwk.textOf("use") != "sig" {
+func forVerifying(jwk map[string]any) bool {
+	if use, ok := jwk["use"]; ok && use != "sig" {
 		return false
 	}
-	ops := jwk.get("key_ops")
-	return ops.kind == "" || slices.ContainsFunc(ops.items, func(op value) bool {
-		return op.kind == kindString && op.text == "verify"
-	})
+	ops, ok := jwk["key_ops"]
+	list, _ := ops.([]any)
+	return !ok || slices.Contains(list, any("verify"))
 }
 
 // checkPublic refuses points of small order: under the identity, for one,

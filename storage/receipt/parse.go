@@ -1,7 +1,9 @@
 package receipt
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -36,18 +38,18 @@ func ParseResult(data []byte) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	f := fields{value: v}
+	f := fieldsOf(v)
 	f.only("ok", "approved", "reasons", "decision_id", "audit_digest", "receipt")
-	ok, approved := f.bool("ok"), f.bool("approved")
+	ok, approved := member[bool](f, "ok"), member[bool](f, "approved")
 	id, reasons := f.string("decision_id"), f.strings("reasons")
 	audit := ""
-	if f.get("audit_digest").kind != "" {
+	if _, ok := f.members["audit_digest"]; ok {
 		audit = f.string("audit_digest")
 	}
 	if f.err != nil {
 		return Result{}, f.err
 	}
-	r, err := receiptOf(v.get("receipt"))
+	r, err := receiptOf(f.members["receipt"])
 	if err != nil {
 		return Result{}, err
 	}
@@ -62,8 +64,8 @@ func ParseResult(data []byte) (Result, error) {
 	return Result{Reasons: reasons, AuditDigest: audit, Receipt: r}, nil
 }
 
-func receiptOf(v value) (Receipt, error) {
-	f := fields{value: v}
+func receiptOf(v any) (Receipt, error) {
+	f := fieldsOf(v)
 	f.only("decision", "decision_id", "digest", "exp", "sig", "kid")
 	r := Receipt{
 		Decision:   f.string("decision"),
@@ -82,27 +84,19 @@ func receiptOf(v value) (Receipt, error) {
 	return r, nil
 }
 
-// get returns the member called name, or a value without a kind.
-func (v value) get(name string) value {
-	for _, m := range v.members {
-		if m.name == name {
-			return m.value
-		}
-	}
-	return value{}
-}
-
-func (v value) textOf(name string) string {
-	if m := v.get(name); m.kind == kindString {
-		return m.text
-	}
-	return ""
-}
-
 // fields reads the members of an object and keeps the first error.
 type fields struct {
-	value
-	err error
+	members map[string]any
+	err     error
+}
+
+func fieldsOf(v any) *fields {
+	members, ok := v.(map[string]any)
+	f := &fields{members: members}
+	if !ok {
+		f.fail("not an object")
+	}
+	return f
 }
 
 func (f *fields) fail(format string, args ...any) {
@@ -111,51 +105,48 @@ func (f *fields) fail(format string, args ...any) {
 	}
 }
 
-// only refuses what is not an object, and members that are not in names.
+// only refuses members that are not in names.
 func (f *fields) only(names ...string) {
-	if f.kind != kindObject {
-		f.fail("not an object")
-	}
-	for _, m := range f.members {
-		if !slices.Contains(names, m.name) {
-			f.fail("unknown member %.64q", m.name)
+	for _, name := range slices.Sorted(maps.Keys(f.members)) {
+		if !slices.Contains(names, name) {
+			f.fail("unknown member %.64q", name)
 		}
 	}
 }
 
-func (f *fields) want(name string, k kind) value {
-	v := f.get(name)
-	switch v.kind {
-	case k:
-	case "":
+// member returns a member of the type T.
+func member[T any](f *fields, name string) T {
+	v, ok := f.members[name]
+	t, is := v.(T)
+	switch {
+	case !ok:
 		f.fail("no member %q", name)
-	default:
-		f.fail("%s is %s, not %s", name, v.kind, k)
+	case !is:
+		f.fail("%s is %s, not %s", name, kindOf(v), kindOf(t))
 	}
-	return v
+	return t
 }
 
-func (f *fields) string(name string) string { return f.want(name, kindString).text }
-
-func (f *fields) bool(name string) bool { return f.want(name, kindBool).text == "true" }
+func (f *fields) string(name string) string { return member[string](f, name) }
 
 // int refuses 1.0 and 1e3 as well: a receipt's numbers are written one way.
 func (f *fields) int(name string) int64 {
-	v := f.want(name, kindNumber)
-	n, err := strconv.ParseInt(v.text, 10, 64)
-	if err != nil || v.text == "-0" {
-		f.fail("%s %.32q is not an integer", name, v.text)
+	text := member[json.Number](f, name).String()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || text == "-0" {
+		f.fail("%s %.32q is not an integer", name, text)
 	}
 	return n
 }
 
 func (f *fields) strings(name string) []string {
 	var list []string
-	for _, v := range f.want(name, kindArray).items {
-		if v.kind != kindString {
-			f.fail("%s holds %s", name, v.kind)
+	for _, v := range member[[]any](f, name) {
+		s, ok := v.(string)
+		if !ok {
+			f.fail("%s holds %s", name, kindOf(v))
 		}
-		list = append(list, v.text)
+		list = append(list, s)
 	}
 	return list
 }

@@ -23,18 +23,18 @@ type Payload struct {
 func (p Payload) AppendCanonical(dst []byte) []byte {
 	dst = append(dst, '{')
 	if p.ApprovalID != "" {
-		dst = append(AppendString(append(dst, `"approval_id":`...), p.ApprovalID), ',')
+		dst = append(AppendMember(dst, `"approval_id":`, p.ApprovalID), ',')
 	}
 	if p.AuditDigest != "" {
-		dst = append(AppendString(append(dst, `"audit_digest":`...), p.AuditDigest), ',')
+		dst = append(AppendMember(dst, `"audit_digest":`, p.AuditDigest), ',')
 	}
-	dst = AppendString(append(dst, `"decision":`...), p.Decision)
-	dst = AppendString(append(dst, `,"decision_id":`...), p.DecisionID)
+	dst = AppendMember(dst, `"decision":`, p.Decision)
+	dst = AppendMember(dst, `,"decision_id":`, p.DecisionID)
 	dst = AppendInt(append(dst, `,"exp":`...), p.Exp)
-	dst = AppendString(append(dst, `,"intent_digest":`...), p.IntentDigest)
-	dst = AppendString(append(dst, `,"intent_id":`...), p.IntentID)
-	dst = AppendString(append(dst, `,"organization_id":`...), p.OrganizationID)
-	dst = AppendString(append(dst, `,"policy_id":`...), p.PolicyID)
+	dst = AppendMember(dst, `,"intent_digest":`, p.IntentDigest)
+	dst = AppendMember(dst, `,"intent_id":`, p.IntentID)
+	dst = AppendMember(dst, `,"organization_id":`, p.OrganizationID)
+	dst = AppendMember(dst, `,"policy_id":`, p.PolicyID)
 	dst = AppendInt(append(dst, `,"policy_version":`...), p.PolicyVersion)
 	dst = AppendStrings(append(dst, `,"reasons":`...), p.Reasons)
 	return append(dst, '}')

@@ -29,11 +29,11 @@ type Receipt struct {
 // AppendLeaf appends the canonical JSON of all members but sig: what the
 // signature covers. It does not allocate when dst has room.
 func (r *Receipt) AppendLeaf(dst []byte) []byte {
-	dst = AppendString(append(dst, `{"decision":`...), r.Decision)
-	dst = AppendString(append(dst, `,"decision_id":`...), r.DecisionID)
-	dst = AppendString(append(dst, `,"digest":`...), r.Digest)
+	dst = AppendMember(dst, `{"decision":`, r.Decision)
+	dst = AppendMember(dst, `,"decision_id":`, r.DecisionID)
+	dst = AppendMember(dst, `,"digest":`, r.Digest)
 	dst = AppendInt(append(dst, `,"exp":`...), r.Exp)
-	dst = AppendString(append(dst, `,"kid":`...), r.KeyID)
+	dst = AppendMember(dst, `,"kid":`, r.KeyID)
 	return append(dst, '}')
 }
 

@@ -22,11 +22,10 @@ const (
 	sigMaxChars = (sigMaxLen*8 + 5) / 6
 )
 
-// sig is the decoded form of Receipt.Sig. head.Root is not in it.
+// sig is the decoded form of Receipt.Sig. The head's root and key id are not in it.
 type sig struct {
-	head  Head
+	head  SignedHead
 	index uint32
-	sig   [ed25519.SignatureSize]byte
 	proof []hash
 }
 
@@ -35,12 +34,7 @@ func encoding() *base64.Encoding { return base64.RawURLEncoding.Strict() }
 
 // appendSigBatch appends the sigBatchLen bytes that a batch shares.
 func appendSigBatch(dst []byte, h *SignedHead) []byte {
-	dst = append(dst, sigVersion)
-	dst = append(dst, h.Chain[:]...)
-	dst = binary.BigEndian.AppendUint64(dst, h.Seq)
-	dst = binary.BigEndian.AppendUint32(dst, h.Size)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(h.UnixMilli))
-	dst = append(dst, h.Prev[:]...)
+	dst = h.appendShared(append(dst, sigVersion))
 	return append(dst, h.Sig[:]...)
 }
 
@@ -64,20 +58,12 @@ func decodeSig(s string) (sig, error) {
 	if b[0] != sigVersion {
 		return sig{}, fmt.Errorf("version %d", b[0])
 	}
-	return splitSig(b[1:]), nil
-}
-
-func splitSig(b []byte) sig {
 	var out sig
-	b = b[copy(out.head.Chain[:], b):]
-	out.head.Seq, b = binary.BigEndian.Uint64(b), b[8:]
-	out.head.Size, b = binary.BigEndian.Uint32(b), b[4:]
-	out.head.UnixMilli, b = int64(binary.BigEndian.Uint64(b)), b[8:]
-	b = b[copy(out.head.Prev[:], b):]
-	b = b[copy(out.sig[:], b):]
+	b = out.head.readShared(b[1:])
+	b = b[copy(out.head.Sig[:], b):]
 	out.index, b = binary.BigEndian.Uint32(b), b[4:]
 	for ; len(b) > 0; b = b[sha256.Size:] {
 		out.proof = append(out.proof, hash(b))
 	}
-	return out
+	return out, nil
 }
