@@ -45,7 +45,7 @@ var sole = map[string][]string{
 	"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb", "writ/storage/mongodb/mongotest"},
 	"github.com/lestrrat-go/jwx":       {"writ/api"},
 	"github.com/alecthomas/kong":       {"writ/cmd/writ"},
-	"go.yaml.in/yaml/v3":               {"writ/authoring/document", "writ/api"},
+	"go.yaml.in/yaml/v3":               {"writ/authoring/document"},
 	"github.com/fsnotify/":             {"writ/cmd/writ"},
 	"github.com/stripe/":               {"writ/api/billing"},
 	"github.com/standard-webhooks/":    {"writ/api/webhook"},

@@ -13,7 +13,7 @@ import (
 func (s *Server) admit(fc *fasthttp.RequestCtx, rt *route, r *request) error {
 	leaked := carriesCredential(fc, rt.param != "")
 	if leaked {
-		s.auth.failures.url.Inc()
+		s.auth.failures.count(failedURL)
 	}
 	if (leaked || rt.scope == public) && !rt.is(unlimited) {
 		if err := s.admitStranger(fc, r); err != nil {

@@ -23,29 +23,28 @@ type statusBody struct {
 }
 
 // createAgent registers an agent, which is active.
-func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
+func (s *Server) createAgent(r *request, in *agentBody) error {
 	a := &engine.Agent{
 		ID: uuid.Must(uuid.NewV7()).String(), Name: in.Name, Status: engine.AgentActive,
 		CreatedAt: r.stamp(), UpdatedAt: r.stamp(),
 	}
 	set(&a.ExternalID, in.ExternalID)
 	if err := s.auth.actFor(&r.who, a.ID, a.ExternalID); err != nil {
-		return response{}, err
+		return err
 	}
 	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	r.slot.Leave() // the rest is waiting
 	err = s.docs.PutAgent(r.ctx, r.who.org, a, plan.Agents)
 	if errors.Is(err, storage.ErrConflict) && in.ExternalID != nil {
-		return response{},
-			invalid("externalId", "is the id of another agent, or differs from one only in case, width or the like")
+		return invalid("externalId", "is the id of another agent, or differs from one only in case, width or the like")
 	}
 	if err != nil {
-		return response{}, fmt.Errorf("storing an agent: %w", err)
+		return fmt.Errorf("storing an agent: %w", err)
 	}
-	return answerCreated(a), nil
+	return r.created(a)
 }
 
 func checkNewAgent(_ *request, in *agentBody) error {
@@ -68,24 +67,24 @@ func checkStatus(_ *request, in *statusBody) error {
 }
 
 // setAgentStatus works the kill switch. It is in force before it answers.
-func (s *Server) setAgentStatus(r *request, in *statusBody) (response, error) {
+func (s *Server) setAgentStatus(r *request, in *statusBody) error {
 	if err := s.checkAgent(r, r.param); err != nil {
-		return response{}, err
+		return err
 	}
 	limit := 0
 	if in.Status == engine.AgentActive { // nothing more must be there to throw the switch
 		if _, err := s.throttle.changes.take(r.who.org, r.now); err != nil {
-			return response{}, err
+			return err
 		}
 		plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 		if err != nil {
-			return response{}, err
+			return err
 		}
 		limit = plan.Agents
 	}
 	a, err := s.docs.SetAgentStatus(r.ctx, r.who.org, r.param, in.Status, r.stamp(), limit)
 	if err != nil {
-		return response{}, about("agent", err)
+		return about("agent", err)
 	}
-	return answerOK(a), nil
+	return r.ok(a)
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -107,92 +105,70 @@ func findingsOf(a *approval.Approval) []findingBody {
 
 // listApprovals returns the approvals of the organization, newest first. A page of a
 // filter that selects little may be short or empty: only a null next_cursor ends the list.
-func (s *Server) listApprovals(r *request) (response, error) {
-	f, err := s.approvalFilter(r.query)
-	if err != nil {
-		return response{}, err
-	}
+func (s *Server) listApprovals(r *request) error {
+	f := s.approvalFilter(&r.query)
 	page, err := r.onlyPage()
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	all, next, err := s.approvals.List(r.ctx, r.who.org, f, page)
 	if err != nil {
-		return response{}, fmt.Errorf("listing approvals: %w", err)
+		return fmt.Errorf("listing approvals: %w", err)
 	}
 	now := s.approvals.Now()
 	items := make([]*approvalBody, len(all))
 	for i, a := range all {
 		items[i] = s.approvalAt(a, now)
 	}
-	return list(items, next), nil
+	return list(r, items, next)
 }
 
-func (s *Server) approvalFilter(q query) (f approval.Filter, err error) {
+func (s *Server) approvalFilter(q *query) (f approval.Filter) {
 	if status, ok := q.take("status"); ok {
 		if f.Status = approval.Status(status); !slices.Contains(approval.Statuses(), f.Status) {
-			return f, invalid("status", "must be pending, approved, rejected, expired, revoked or used")
+			q.refuse(invalid("status", "must be pending, approved, rejected, expired, revoked or used"))
 		}
 	}
-	if f.AgentIDs, err = s.identity(q, "agent_id"); err != nil {
-		return f, err
-	}
-	f.PolicyID, err = q.text("policy_id")
-	f.PolicyID = strings.ToLower(f.PolicyID)
-	return f, err
+	f.AgentIDs = s.identity(q, "agent_id")
+	f.PolicyID = strings.ToLower(q.text("policy_id"))
+	return f
 }
 
 // approval returns one approval to credentials that may read all of them and to the one
 // that asked for the decision, at once or once it is pending no longer. Others get the
 // same refusal whether or not it exists.
-func (s *Server) approval(r *request) (response, error) {
-	wait, err := r.query.seconds("wait", maxWait)
-	if err == nil {
-		err = r.query.done()
-	}
-	if err != nil {
-		return response{}, err
+func (s *Server) approval(r *request) error {
+	wait := r.query.seconds("wait", maxWait)
+	if err := r.query.done(); err != nil {
+		return err
 	}
 	id := strings.ToLower(r.param)
 	a, err := s.approvals.Find(r.ctx, r.who.org, id)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return response{}, fmt.Errorf("looking up an approval: %w", err)
+		return fmt.Errorf("looking up an approval: %w", err)
 	}
 	if a == nil || a.Held.Credential != r.who.credential() {
 		if err := s.auth.permit(&r.who, scopeApprovalsRead); err != nil {
-			return response{}, err
+			return err
 		}
 	}
 	if err != nil {
-		return response{}, about("approval", err)
+		return about("approval", err)
 	}
 	if wait > 0 && a.Status(s.approvals.Now()) == approval.Pending {
 		end, ok := s.polls.begin(r.who.org)
 		if !ok {
-			return response{}, ledger.ErrOverloaded
+			return ledger.ErrOverloaded
 		}
 		defer end()
 		r.slot.Leave() // the rest is waiting
 		ctx, cancel := context.WithTimeout(s.awake, wait)
 		defer cancel()
 		if a, err = s.approvals.Await(ctx, r.who.org, id); err != nil {
-			return response{}, about("approval", err)
+			return about("approval", err)
 		}
 	}
-	return answerOK(s.approvalAt(a, s.approvals.Now())), nil
-}
-
-// seconds takes a duration in seconds, up to most.
-func (q query) seconds(name string, most int) (time.Duration, error) {
-	text, ok := q.take(name)
-	if !ok {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > most {
-		return 0, invalid(name, "must be a number of seconds from 0 to %d", most)
-	}
-	return time.Duration(n) * time.Second, nil
+	return r.ok(s.approvalAt(a, s.approvals.Now()))
 }
 
 // rulingBody is the body of PATCH /v1/approvals/{id}.
@@ -222,7 +198,7 @@ func checkRuling(_ *request, in *rulingBody) error {
 }
 
 // judgeApproval approves, rejects or revokes. The same verdict again gives the same answer.
-func (s *Server) judgeApproval(r *request, in *rulingBody) (response, error) {
+func (s *Server) judgeApproval(r *request, in *rulingBody) error {
 	ruling := approval.Ruling{Verdict: in.Status}
 	set(&ruling.Comment, in.Comment)
 	if in.ApprovedFor != nil {
@@ -233,27 +209,7 @@ func (s *Server) judgeApproval(r *request, in *rulingBody) (response, error) {
 	r.slot.Leave() // the rest is waiting
 	a, err := s.approvals.Judge(r.ctx, r.who.org, strings.ToLower(r.param), by, ruling)
 	if err != nil {
-		return response{}, about("approval", err)
+		return about("approval", err)
 	}
-	return answerOK(s.approvalAt(a, s.approvals.Now())), nil
-}
-
-// approvalProblem is the problem of a refusal of package approval, nil if err is none.
-func approvalProblem(err error) *problem {
-	switch {
-	case errors.Is(err, approval.ErrSelf):
-		return &problem{Status: http.StatusForbidden, Code: codeApprovalSelf,
-			Detail: "The credential that asked, and the keys of its family, can't decide about it: another must. " +
-				"What an operator asked for another operator decides."}
-	case errors.Is(err, approval.ErrDecided):
-		return &problem{Status: http.StatusConflict, Code: codeApprovalDecided,
-			Detail: "The approval was decided otherwise, or was used. Look it up to see how."}
-	case errors.Is(err, approval.ErrExpired):
-		return &problem{Status: http.StatusConflict, Code: codeApprovalExpired,
-			Detail: "The approval has expired. Ask for the action with a new intent_id."}
-	case errors.Is(err, approval.ErrPending):
-		return &problem{Status: http.StatusConflict, Code: codeApprovalPending,
-			Detail: "The approval is pending: there is nothing to revoke. Reject it."}
-	}
-	return nil
+	return r.ok(s.approvalAt(a, s.approvals.Now()))
 }

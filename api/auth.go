@@ -7,7 +7,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,26 +50,34 @@ const (
 	credentialBytes = 320
 )
 
-// failures count refused credentials by reason.
-type failures struct {
-	missing, malformed, unknown, mismatch, revoked, expired, operator, scope, agent, service, url prometheus.Counter
+// failures counts refused credentials by reason. The reasons are labels of a metric.
+type failures struct{ byReason *prometheus.CounterVec }
+
+const (
+	failedMissing   = "missing"
+	failedMalformed = "malformed"
+	failedUnknown   = "unknown_key"
+	failedMismatch  = "wrong_secret"
+	failedRevoked   = "revoked"
+	failedExpired   = "expired"
+	failedOperator  = "invalid_operator_token"
+	failedScope     = "insufficient_scope"
+	failedAgent     = "agent_not_bound"
+	failedService   = "invalid_service_token"
+	failedURL       = "credential_in_url"
+)
+
+// newFailures shows a 0 for each reason, which an alert needs to see the first failure.
+func newFailures(byReason *prometheus.CounterVec) failures {
+	f := failures{byReason}
+	for _, reason := range []string{failedMissing, failedMalformed, failedUnknown, failedMismatch, failedRevoked,
+		failedExpired, failedOperator, failedScope, failedAgent, failedService, failedURL} {
+		byReason.WithLabelValues(reason)
+	}
+	return f
 }
 
-func newFailures(v *prometheus.CounterVec) failures {
-	return failures{
-		missing:   v.WithLabelValues("missing"),
-		malformed: v.WithLabelValues("malformed"),
-		unknown:   v.WithLabelValues("unknown_key"),
-		mismatch:  v.WithLabelValues("wrong_secret"),
-		revoked:   v.WithLabelValues("revoked"),
-		expired:   v.WithLabelValues("expired"),
-		operator:  v.WithLabelValues("invalid_operator_token"),
-		scope:     v.WithLabelValues("insufficient_scope"),
-		agent:     v.WithLabelValues("agent_not_bound"),
-		service:   v.WithLabelValues("invalid_service_token"),
-		url:       v.WithLabelValues("credential_in_url"),
-	}
-}
+func (f failures) count(reason string) { f.byReason.WithLabelValues(reason).Inc() }
 
 func newAuth(tokens *registry.Registry, operators *operators, serviceToken string, f failures) *auth {
 	a := &auth{operators: operators, failures: f}
@@ -103,25 +110,20 @@ func newAuth(tokens *registry.Registry, operators *operators, serviceToken strin
 	a.jwts = engine.NewCache(jwtCacheBytes, func(p principal) int64 {
 		return p.bytes()
 	}, func(ctx context.Context, _ jwtKey) (principal, error) {
-		token, _ := ctx.Value(jwtText{}).([]byte)
-		return a.operators.verify(ctx, string(token))
+		token, _ := ctx.Value(jwtText{}).(string)
+		return a.operators.verify(ctx, token)
 	})
 	return a
 }
 
 // errUnauthorized is every reason not to accept a credential: they must look
 // the same from outside.
-var errUnauthorized = refuse(problem{
-	Status: http.StatusUnauthorized, Code: codeUnauthorized,
-	Detail: "Send Authorization: Bearer with a valid API key or operator token.",
-})
+var errUnauthorized = refuse(codeUnauthorized, "Send Authorization: Bearer with a valid API key or operator token.")
 
 // errNoService is errUnauthorized where the service bearer is asked for.
-var errNoService = refuse(problem{
-	Status: http.StatusUnauthorized, Code: codeUnauthorized,
-	Detail: "Send Authorization: Bearer with the deployment's service token. API keys and operator tokens are not " +
-		"accepted here.",
-})
+var errNoService = refuse(codeUnauthorized,
+	"Send Authorization: Bearer with the deployment's service token. API keys and operator tokens are not "+
+		"accepted here.")
 
 // recognize returns the principal of a request whose credential is cached and still
 // valid. It neither reads the store nor verifies a signature, and counts no failure.
@@ -155,7 +157,7 @@ func (a *auth) recognize(h *fasthttp.RequestHeader, want scopeSet, now time.Time
 
 func (a *auth) permit(who *principal, want scopeSet) error {
 	if want != service && !who.scopes.has(want) {
-		a.failures.scope.Inc()
+		a.failures.count(failedScope)
 		return insufficientScope(want)
 	}
 	return nil
@@ -169,10 +171,7 @@ func (a *auth) isService(token []byte) bool {
 }
 
 func insufficientScope(want scopeSet) error {
-	return refuse(problem{
-		Status: http.StatusForbidden, Code: codeInsufficientScope,
-		Detail: "The credential lacks the scope " + want.String() + ".",
-	})
+	return refuse(codeInsufficientScope, "The credential lacks the scope "+want.String()+".")
 }
 
 // authenticate returns the principal of a request. It looks up and verifies credentials
@@ -181,27 +180,40 @@ func (a *auth) authenticate(
 	ctx context.Context, h *fasthttp.RequestHeader, want scopeSet, now time.Time,
 ) (principal, error) {
 	token := bearer(h)
-	if len(token) == 0 {
-		a.failures.missing.Inc()
-		if want == service {
-			return principal{}, errNoService
+	refusal := errUnauthorized
+	if want == service {
+		refusal = errNoService
+	}
+	var (
+		who    principal
+		reason string
+		err    error
+	)
+	switch {
+	case len(token) == 0:
+		reason = failedMissing
+	case want == service:
+		if !a.isService(token) {
+			reason = failedService
 		}
-		return principal{}, errUnauthorized
+	case bytes.HasPrefix(token, []byte(apikey.Prefix)):
+		who, reason, err = a.byKey(ctx, token)
+	case a.operators != nil:
+		who, reason = a.byJWT(ctx, token)
+	default:
+		reason = failedMalformed
+	}
+	if reason == "" && who.expired(now) {
+		reason = failedExpired
 	}
 	switch {
-	case want == service && a.isService(token):
-		return principal{}, nil
-	case want == service:
-		a.failures.service.Inc()
-		return principal{}, errNoService
-	case bytes.HasPrefix(token, []byte(apikey.Prefix)):
-		return a.byKey(ctx, token, now)
-	case a.operators != nil:
-		return a.byJWT(ctx, token, now)
-	default:
-		a.failures.malformed.Inc()
+	case err != nil:
+		return principal{}, err
+	case reason != "":
+		a.failures.count(reason)
+		return principal{}, refusal
 	}
-	return principal{}, errUnauthorized
+	return who, nil
 }
 
 // bearer returns the token of the one Authorization header, or nothing.
@@ -214,65 +226,40 @@ func bearer(h *fasthttp.RequestHeader) []byte {
 	return bytes.Trim(all[0][len(scheme):], " ")
 }
 
-func (a *auth) byKey(ctx context.Context, token []byte, now time.Time) (principal, error) {
+// byKey returns the principal of an API key, or why it is refused.
+func (a *auth) byKey(ctx context.Context, token []byte) (who principal, reason string, err error) {
 	id, err := apikey.Parse(token)
 	if err != nil {
-		a.failures.malformed.Inc()
-		return principal{}, errUnauthorized
+		return who, failedMalformed, nil //nolint:nilerr // the reason says it
 	}
 	key, err := a.keys.Get(ctx, id)
-	if errors.Is(err, storage.ErrNotFound) {
-		a.failures.unknown.Inc()
-		return principal{}, errUnauthorized
-	}
-	if err != nil {
-		return principal{}, fmt.Errorf("looking up an API key: %w", err)
-	}
 	hash := apikey.Hash(token)
 	switch {
-	case subtle.ConstantTimeCompare(hash[:], key.hash[:]) != 1:
-		a.failures.mismatch.Inc()
-	case key.revoked:
-		a.failures.revoked.Inc()
-	case key.who.expired(now):
-		a.failures.expired.Inc()
-	default:
-		return key.who, nil
-	}
-	return principal{}, errUnauthorized
-}
-
-func (a *auth) byJWT(ctx context.Context, token []byte, now time.Time) (principal, error) {
-	key := jwtKey{sha256.Sum256(token), a.operators.generation()}
-	who, err := a.jwts.Get(&jwtContext{ctx, token}, key)
-	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return who, failedUnknown, nil
 	case err != nil:
-		a.failures.operator.Inc()
-	case who.expired(now):
-		a.failures.expired.Inc()
-	default:
-		return who, nil
+		return who, "", fmt.Errorf("looking up an API key: %w", err)
+	case subtle.ConstantTimeCompare(hash[:], key.hash[:]) != 1:
+		return who, failedMismatch, nil
+	case key.revoked:
+		return who, failedRevoked, nil
 	}
-	return principal{}, errUnauthorized
+	return key.who, "", nil
 }
 
-// jwtContext carries the text of a token to its verification, because the cache's key
-// has only its hash.
-type jwtContext struct {
-	context.Context
-	token []byte
+// byJWT returns the principal of an operator token, or why it is refused.
+func (a *auth) byJWT(ctx context.Context, token []byte) (who principal, reason string) {
+	key := jwtKey{sha256.Sum256(token), a.operators.generation()}
+	who, err := a.jwts.Get(context.WithValue(ctx, jwtText{}, string(token)), key)
+	if err != nil {
+		return who, failedOperator
+	}
+	return who, ""
 }
 
-// jwtText is the key of the token's text in a jwtContext.
+// jwtText is the key under which a context has the text of a token to verify: the key of
+// the cache has only its hash.
 type jwtText struct{}
-
-// Value implements context.Context.
-func (c *jwtContext) Value(key any) any {
-	if key == (jwtText{}) {
-		return c.token
-	}
-	return c.Context.Value(key)
-}
 
 // forget drops a token from the cache after it has changed.
 func (a *auth) forget(tokenID string) {

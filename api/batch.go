@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/decision"
@@ -68,9 +67,9 @@ func checkBatch(_ *request, in *batchBody) error {
 }
 
 // evaluateBatch decides several intents in one commit.
-func (s *Server) evaluateBatch(r *request, in *batchBody) (response, error) {
+func (s *Server) evaluateBatch(r *request, in *batchBody) error {
 	if err := checkBatch(r, in); err != nil {
-		return response{}, err
+		return err
 	}
 	s.throttle.evaluate.charge(credential{r.who.org, r.who.subject}, in.size()-1, r.now)
 	intents, errs := make([]*engine.Intent, in.size()), make([]error, in.size())
@@ -79,7 +78,7 @@ func (s *Server) evaluateBatch(r *request, in *batchBody) (response, error) {
 		r.slot.Yield()
 	}
 	if err := in.checkApprovals(intents); err != nil {
-		return response{}, err
+		return err
 	}
 	if in.Mode == modeAll {
 		return s.evaluateAll(r, intents, errs, in.Approvals)
@@ -154,7 +153,7 @@ func within(field string, err error) error {
 // one is wrong with the request.
 func (s *Server) evaluateAll(
 	r *request, intents []*engine.Intent, errs []error, approvals map[string]string,
-) (response, error) {
+) error {
 	var bad fieldErrors
 	seen := make(map[string]int, len(intents))
 	requests := make([]decision.Request, len(intents))
@@ -165,7 +164,7 @@ func (s *Server) evaluateAll(
 			bad.merge(fields)
 			continue
 		case errs[i] != nil:
-			return response{}, errs[i]
+			return errs[i]
 		}
 		if first, twice := seen[in.IntentID]; twice {
 			bad.add(intentField(i)+".intent_id", "is that of "+intentField(first)+
@@ -176,13 +175,13 @@ func (s *Server) evaluateAll(
 		requests[i] = decision.Request{Intent: in, ApprovalID: approvals[in.IntentID]}
 	}
 	if err := bad.err(); err != nil {
-		return response{}, err
+		return err
 	}
 	outs, err := s.decisions.DecideAll(r.ctx, r.caller(), requests)
 	if err != nil {
-		return response{}, aboutItem(err)
+		return aboutItem(err)
 	}
-	return s.answers(r, outs), nil
+	return s.answers(r, outs)
 }
 
 // aboutItem is err as the problem of the whole request that says which intent it
@@ -195,7 +194,7 @@ func aboutItem(err error) error {
 	p := problemOf(aboutDecision(item.Err))
 	if p.Status < http.StatusInternalServerError {
 		p.Detail = intentField(item.Index) + ": " + p.Detail
-		return refuse(*p)
+		return refuseWith(*p)
 	}
 	return item.Err
 }
@@ -204,7 +203,7 @@ func aboutItem(err error) error {
 // them, as in an overload, that is the answer.
 func (s *Server) evaluateEach(
 	r *request, intents []*engine.Intent, errs []error, approvals map[string]string,
-) (response, error) {
+) error {
 	outs := make([]ledger.Outcome, len(intents))
 	requests, at := make([]decision.Request, 0, len(intents)), make([]int, 0, len(intents))
 	for i, in := range intents {
@@ -222,9 +221,9 @@ func (s *Server) evaluateEach(
 		return out.Err == nil || problemOf(out.Err).Status < http.StatusInternalServerError
 	}
 	if !slices.ContainsFunc(outs, answered) {
-		return response{}, outs[0].Err
+		return outs[0].Err
 	}
-	return s.answers(r, outs), nil
+	return s.answers(r, outs)
 }
 
 // batchAnswer is the body of a batch's answer: for each intent, in order, the
@@ -237,37 +236,29 @@ type batchItem struct {
 }
 
 // answers is the answer to a batch. It is a replay if everything in it is.
-func (s *Server) answers(r *request, outs []ledger.Outcome) response {
+func (s *Server) answers(r *request, outs []ledger.Outcome) error {
 	body := make(batchAnswer, len(outs))
-	res := response{status: http.StatusOK, body: body, replayed: true}
+	r.res.replayed = true
 	for i, out := range outs {
 		if out.Err != nil {
 			body[i].problem = s.itemProblem(r, out.Err)
-			res.replayed = false
+			r.res.replayed = false
 			continue
 		}
-		one := answer(r, out)
 		body[i].record = out.Record
-		res.replayed = res.replayed && one.replayed
-		res.expired = res.expired || one.expired
+		r.res.replayed = r.res.replayed && out.Replayed
+		r.res.expired = r.res.expired || expired(r, out)
 	}
-	return res
+	return r.ok(body)
 }
 
 func (s *Server) itemProblem(r *request, err error) []byte {
 	p := problemOf(err)
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
-	p.complete(batchPath, string(r.id))
 	if p.logged {
 		s.log(http.MethodPost, batchPath, r.id, p, err)
 	}
-	text, err := json.Marshal(p)
-	if err != nil {
-		return []byte(
-			`{"type":"urn:writ:problem:internal","title":"Internal","status":500,"code":"internal","ok":false}`,
-		)
-	}
-	return text
+	return p.encode(batchPath, string(r.id))
 }
 
 // appendJSON implements appender.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"writ/engine"
@@ -50,13 +49,13 @@ const statusOfFree = "active"
 
 // subscription returns the plan that is in force and the state of what was
 // bought.
-func (s *Server) subscription(r *request) (response, error) {
+func (s *Server) subscription(r *request) error {
 	if err := r.query.done(); err != nil {
-		return response{}, err
+		return err
 	}
 	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	body := subscriptionBody{
 		Plan: plan.Name, Status: statusOfFree, BillingConfigured: s.cfg.Billing != nil,
@@ -66,14 +65,14 @@ func (s *Server) subscription(r *request) (response, error) {
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 	case err != nil:
-		return response{}, fmt.Errorf("looking up the subscription: %w", err)
+		return fmt.Errorf("looking up the subscription: %w", err)
 	default:
 		body.Status, body.CancelAtPeriodEnd = sub.Status, sub.CancelAtPeriodEnd
 		if !sub.CurrentPeriodEnd.IsZero() {
 			body.CurrentPeriodEnd = &sub.CurrentPeriodEnd
 		}
 	}
-	return answerOK(body), nil
+	return r.ok(body)
 }
 
 // checkoutBody is the body of POST /v1/billing/checkout.
@@ -95,36 +94,33 @@ func checkPlan(_ *request, in *checkoutBody) error {
 }
 
 // checkout opens the page where the organization pays for a plan.
-func (s *Server) checkout(r *request, in *checkoutBody) (response, error) {
+func (s *Server) checkout(r *request, in *checkoutBody) error {
 	var bad *engine.InvalidError
 	if errors.As(checkPlan(r, in), &bad) {
-		return response{}, refuse(problem{
-			Status: http.StatusBadRequest, Code: codeInvalidPlan, Detail: "There is no such plan to buy.",
-			Errors: bad.Fields,
-		})
+		return refuseWith(problem{Code: codeInvalidPlan, Detail: "There is no such plan to buy.", Errors: bad.Fields})
 	}
 	if s.cfg.Billing == nil {
-		return response{}, errNoBilling()
+		return errNoBilling()
 	}
 	r.slot.Leave() // the payment provider may take long
 	url, id, err := s.cfg.Billing.Checkout(r.ctx, r.who.org, in.Plan)
 	if err != nil {
-		return response{}, fmt.Errorf("checking out: %w", err)
+		return fmt.Errorf("checking out: %w", err)
 	}
-	return answerCreated(sessionBody{URL: url, SessionID: id}), nil
+	return r.created(sessionBody{URL: url, SessionID: id})
 }
 
 // billingPortal opens the page where the organization manages what it bought.
-func (s *Server) billingPortal(r *request, _ *struct{}) (response, error) {
+func (s *Server) billingPortal(r *request) error {
 	if s.cfg.Billing == nil {
-		return response{}, errNoBilling()
+		return errNoBilling()
 	}
 	r.slot.Leave() // the payment provider may take long
 	url, err := s.cfg.Billing.Portal(r.ctx, r.who.org)
 	if err != nil {
-		return response{}, fmt.Errorf("opening the billing portal: %w", err)
+		return fmt.Errorf("opening the billing portal: %w", err)
 	}
-	return answerOK(sessionBody{URL: url}), nil
+	return r.ok(sessionBody{URL: url})
 }
 
 // receivedBody tells the payment provider not to deliver an event again.
@@ -134,19 +130,18 @@ type receivedBody struct {
 
 // billingWebhook takes in an event of the payment provider. A plan that it
 // moves is in force before it answers.
-func (s *Server) billingWebhook(r *request) (response, error) {
+func (s *Server) billingWebhook(r *request) error {
 	if s.cfg.Billing == nil {
-		return response{}, errNoBilling()
+		return errNoBilling()
 	}
 	if err := s.cfg.Billing.Webhook(r.ctx, r.body, r.signature); err != nil {
-		return response{}, fmt.Errorf("taking in a billing event: %w", err)
+		return fmt.Errorf("taking in a billing event: %w", err)
 	}
-	return answerOK(receivedBody{true}), nil
+	return r.ok(receivedBody{true})
 }
 
 func errNoBilling() error {
-	return refuse(problem{Status: http.StatusBadRequest, Code: codeNoBilling,
-		Detail: "This deployment does not sell plans."})
+	return refuse(codeNoBilling, "This deployment does not sell plans.")
 }
 
 // billingRefusal is an error of Billing that the caller is told.
@@ -155,10 +150,11 @@ type billingRefusal interface {
 	Refusal() (code, detail string)
 }
 
-func billingProblem(e billingRefusal) *problem {
+func billingProblem(e billingRefusal) problem {
 	code, detail := e.Refusal()
+	p := problem{Code: code, Detail: detail}
 	if code == codeNoBillingAnswer {
-		return &problem{Status: http.StatusBadGateway, Code: code, Detail: detail, retryAfter: 10, logged: true}
+		p.retryAfter, p.logged = 10, true
 	}
-	return &problem{Status: http.StatusBadRequest, Code: code, Detail: detail}
+	return p
 }

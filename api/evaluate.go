@@ -1,7 +1,6 @@
 package api
 
 import (
-	"net/http"
 	"strings"
 
 	"writ/decision"
@@ -70,41 +69,40 @@ func (f *fieldErrors) tags(in *engine.Intent, tagged func(text string) bool) {
 }
 
 // evaluate decides an intent. A deny is a result like any other.
-func (s *Server) evaluate(r *request, in *evaluateBody) (response, error) {
+func (s *Server) evaluate(r *request, in *evaluateBody) error {
 	out, err := s.decide(r, in)
 	if err != nil {
-		return response{}, err
+		return err
 	}
-	return answer(r, out).retried(in), nil
+	return r.decided(in, out)
 }
 
-// retried has res say when to ask again, if it is what in's approval still waits for.
-func (res response) retried(in *evaluateBody) response {
-	if e, ok := res.body.(*evaluation); ok && in.ApprovalID != "" && e.DecisionID == in.ApprovalID {
-		res.retryAfter = retryPending
+// decided answers with the decision that stands. If in's approval is still pending, the
+// answer says when to ask again.
+func (r *request) decided(in *evaluateBody, out ledger.Outcome) error {
+	if in.ApprovalID != "" && out.Record.DecisionID == in.ApprovalID {
+		r.res.retryAfter = retryPending
 	}
-	return res
+	r.res.replayed, r.res.expired = out.Replayed, expired(r, out)
+	return r.ok((*evaluation)(out.Record))
 }
 
-// answer is the decision that stands. Of a replay that allows, the receipt may
-// have expired: the bytes are the same, so a header tells.
-func answer(r *request, out ledger.Outcome) response {
-	return response{
-		status: http.StatusOK, body: (*evaluation)(out.Record), replayed: out.Replayed,
-		expired: out.Replayed && out.Record.Decision == engine.Allow && r.now.Unix() >= out.Record.Receipt.Exp,
-	}
+// expired reports whether the receipt of a replay that allows has expired. The bytes are
+// those of the first answer, so a header says it.
+func expired(r *request, out ledger.Outcome) bool {
+	return out.Replayed && out.Record.Decision == engine.Allow && r.now.Unix() >= out.Record.Receipt.Exp
 }
 
 // authorize is evaluate for callers that expect a deny to be a 403.
-func (s *Server) authorize(r *request, in *evaluateBody) (response, error) {
+func (s *Server) authorize(r *request, in *evaluateBody) error {
 	out, err := s.decide(r, in)
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	if out.Record.Decision == engine.Allow || out.Record.Decision == engine.ApprovalRequired {
-		return answer(r, out).retried(in), nil
+		return r.decided(in, out)
 	}
-	return response{}, denial(out)
+	return denial(out)
 }
 
 // decide checks an intent and returns the decision that stands. A used intent id
@@ -168,8 +166,7 @@ func appendReceipt(dst []byte, r *receipt.Receipt) []byte {
 // the whole result. Reasons start with their code, which nothing of the intent
 // can imitate.
 func denial(out ledger.Outcome) error {
-	p := problem{
-		Status: http.StatusForbidden, Code: codePolicyViolation, Detail: "The policy does not allow this.",
+	p := problem{Code: codePolicyViolation, Detail: "The policy does not allow this.",
 		DecisionID: out.Record.DecisionID, Reasons: out.Record.Reasons, AuditDigest: out.Record.AuditDigest,
 		Receipt:  &out.Record.Receipt,
 		replayed: out.Replayed,
@@ -179,5 +176,5 @@ func denial(out ledger.Outcome) error {
 			p.Code, p.Detail = codeUsageLimit, "The plan's evaluations of this month are used up."
 		}
 	}
-	return refuse(p)
+	return refuseWith(p)
 }

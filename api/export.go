@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"runtime/debug"
 	"time"
 
@@ -22,30 +21,23 @@ const exportPage = 256
 
 // exportAuthorizations streams the history as CSV: see csvHeader. Decisions
 // made after it began are not in it.
-func (s *Server) exportAuthorizations(r *request) (response, error) {
+func (s *Server) exportAuthorizations(r *request) error {
 	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	if !plan.CSVExport {
-		return response{}, refuse(problem{
-			Status: http.StatusForbidden, Code: codeExportNotEntitled,
-			Detail: "Your plan does not include the CSV export of the authorization history. The business plan does.",
-		})
+		return refuse(codeExportNotEntitled,
+			"Your plan does not include the CSV export of the authorization history. The business plan does.")
 	}
-	f, err := s.filter(r.query)
-	if err != nil {
-		return response{}, err
-	}
+	f := s.filter(&r.query)
 	if err := r.query.done(); err != nil {
-		return response{}, err
+		return err
 	}
 	end, ok := s.exports.begin(r.who.org)
 	if !ok {
-		return response{}, refuse(problem{
-			Status: http.StatusTooManyRequests, Code: codeTooManyExports,
-			Detail: "Too many exports are under way. Try again when one has ended.", retryAfter: 5,
-		})
+		return refuseWith(problem{Code: codeTooManyExports, retryAfter: 5,
+			Detail: "Too many exports are under way. Try again when one has ended."})
 	}
 	e := &export{s: s, org: r.who.org, end: end, filter: f, name: "authorizations-" +
 		r.now.UTC().Format(time.DateOnly) + ".csv"}
@@ -57,10 +49,10 @@ func (s *Server) exportAuthorizations(r *request) (response, error) {
 	}()
 	// With the first page read, a store that can't tell is a 500 and no file.
 	if err := e.page(r.ctx); err != nil {
-		return response{}, err
+		return err
 	}
 	begun = true
-	return answerOK(e), nil
+	return r.ok(e)
 }
 
 // export is the body of an export. It is read, and closed, by the goroutine of

@@ -92,7 +92,7 @@ func isJSON(contentType string) bool {
 }
 
 func mediaProblem(detail string) error {
-	return refuse(problem{Status: http.StatusUnsupportedMediaType, Code: codeMediaType, Detail: detail})
+	return refuse(codeMediaType, detail)
 }
 
 // writeResponse encodes what a handler answered.
@@ -105,8 +105,8 @@ func writeResponse(fc *fasthttp.RequestCtx, b *scratch, res response) error {
 		out.SwapBody(body.appendJSON(out.SwapBody(nil)[:0])) // from where it is sent
 	case *export:
 		body.send(fc, b.id)
-	case document:
-		res.status = writeDocument(fc, body)
+	case fixed:
+		res.status = writeFixed(fc, body)
 	default:
 		data, err := json.Marshal(body, json.FormatNilSliceAsNull(false))
 		if err != nil {

@@ -18,52 +18,50 @@ import (
 )
 
 // handler answers one request. It does not see fasthttp.
-type handler func(*request) (response, error)
+type handler func(*request) error
 
-// withBody makes a handler of requests whose body is a JSON document of type In. If
-// members of the body are refused, check looks at the others, so that one answer names
-// all mistakes. f checks what it is given itself.
-func withBody[In any](f func(*request, *In) (response, error), check func(*request, *In) error) handler {
-	return withDecoder(func(r *request, in *In) error {
-		return engine.Decode(r.body, "", in, func() error { return check(r, in) })
-	}, f)
-}
-
-// checked is withBody for a body that f gets only if check has nothing against it.
-func checked[In any](f func(*request, *In) (response, error), check func(*request, *In) error) handler {
-	return withBody(func(r *request, in *In) (response, error) {
+// withBody makes a handler of requests whose body is a JSON document of type In. check
+// reports all that is wrong with it; f gets what check has nothing against.
+func withBody[In any](f, check func(*request, *In) error) handler {
+	return withDecoder(decoding(check), func(r *request, in *In) error {
 		if err := check(r, in); err != nil {
-			return response{}, err
+			return err
 		}
 		return f(r, in)
-	}, check)
+	})
 }
 
-// withDecoder is withBody with another strict decoder, which must not keep memory of the
-// body.
-func withDecoder[In any](decode func(*request, *In) error, f func(*request, *In) (response, error)) handler {
-	return func(r *request) (response, error) {
+// withDecoder is withBody with a strict decoder of its own, which must not keep memory of
+// the body. f checks what it is given itself.
+func withDecoder[In any](decode, f func(*request, *In) error) handler {
+	return func(r *request) error {
 		in := new(In)
 		if err := decode(r, in); err != nil {
-			return response{}, err
+			return err
 		}
 		return f(r, in)
 	}
 }
 
-// withOptionalBody is withBody for routes where an empty body means {}.
-func withOptionalBody[In any](f func(*request, *In) (response, error), check func(*request, *In) error) handler {
-	decode := withBody(f, check)
-	return func(r *request) (response, error) {
-		if len(r.body) == 0 {
-			return f(r, new(In))
-		}
-		return decode(r)
+// decoding returns a strict decoder of bodies. If members of the body are refused, check
+// looks at the others, so that one answer names all mistakes.
+func decoding[In any](check func(*request, *In) error) func(*request, *In) error {
+	return func(r *request, in *In) error {
+		return engine.Decode(r.body, "", in, func() error { return check(r, in) })
 	}
 }
 
-// unchecked is the check of bodies that need none.
-func unchecked[In any](*request, *In) error { return nil }
+// withoutBody makes a handler of requests whose body is empty or {}.
+func withoutBody(f handler) handler {
+	return func(r *request) error {
+		if len(r.body) > 0 {
+			if err := engine.Decode(r.body, "", new(struct{})); err != nil {
+				return err
+			}
+		}
+		return f(r)
+	}
+}
 
 // scratch is the memory of a request, reused after it is handled.
 type scratch struct {
@@ -136,11 +134,10 @@ func (s *Server) handle(fc *fasthttp.RequestCtx, rt *route, b *scratch) (err err
 			return err
 		}
 	}
-	res, err := rt.handler(r)
-	if err != nil {
+	if err = rt.handler(r); err != nil {
 		return err
 	}
-	return writeResponse(fc, b, res)
+	return writeResponse(fc, b, r.res)
 }
 
 // fail answers with the problem of err, and logs it if it is of interest to operators.

@@ -25,18 +25,18 @@ var errEnough = errors.New("enough")
 
 // listHeads returns the heads of every chain, one chain after the other, the newest
 // of a chain first. They hold nothing of an organization's.
-func (s *Server) listHeads(r *request) (response, error) {
+func (s *Server) listHeads(r *request) error {
 	page, err := r.onlyPage()
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	at, err := parseHeadCursor(page.After)
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	chains, err := s.chains(r, at.chain)
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	heads, next := []receipt.SignedHead(nil), ""
 	for _, tip := range chains {
@@ -50,7 +50,7 @@ func (s *Server) listHeads(r *request) (response, error) {
 		}
 		some, from, err := s.chainHeads(r, tip, end, page.Limit-len(heads))
 		if err != nil {
-			return response{}, fmt.Errorf("listing heads: %w", err)
+			return fmt.Errorf("listing heads: %w", err)
 		}
 		heads = append(heads, some...)
 		if from > 1 {
@@ -58,7 +58,7 @@ func (s *Server) listHeads(r *request) (response, error) {
 			break
 		}
 	}
-	return list(heads, next), nil
+	return list(r, heads, next)
 }
 
 // chains returns the ends of the chains from one on, in order of their ids.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"strings"
 
 	"writ/engine"
@@ -16,20 +15,17 @@ import (
 
 // listAuthorizations returns the history, newest first. A page of a filter that
 // selects little may be short or empty: only a null next_cursor ends the list.
-func (s *Server) listAuthorizations(r *request) (response, error) {
-	f, err := s.filter(r.query)
-	if err != nil {
-		return response{}, err
-	}
+func (s *Server) listAuthorizations(r *request) error {
+	f := s.filter(&r.query)
 	page, err := r.onlyPage()
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	var all []*storage.Record
 	for range maxReads {
 		records, next, err := s.cfg.Store.ListRecords(r.ctx, r.who.org, f, page)
 		if err != nil {
-			return response{}, fmt.Errorf("listing authorizations: %w", err)
+			return fmt.Errorf("listing authorizations: %w", err)
 		}
 		all = append(all, records...)
 		page.Limit -= len(records)
@@ -38,75 +34,60 @@ func (s *Server) listAuthorizations(r *request) (response, error) {
 		}
 		r.slot.Yield()
 	}
-	return list(all, page.After), nil
+	return list(r, all, page.After)
 }
 
 // authorization returns one row of the history to credentials that may read all of it and
 // to the one that asked for the decision. Others get the same refusal whether or not the
 // decision exists.
-func (s *Server) authorization(r *request) (response, error) {
-	explain, err := wantsExplanation(r.query)
-	if err != nil {
-		return response{}, err
-	}
+func (s *Server) authorization(r *request) error {
+	explain := wantsExplanation(&r.query)
 	if err := r.query.done(); err != nil {
-		return response{}, err
+		return err
 	}
 	record, err := s.cfg.Store.Record(r.ctx, r.who.org, strings.ToLower(r.param))
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return response{}, fmt.Errorf("looking up a decision: %w", err)
+		return fmt.Errorf("looking up a decision: %w", err)
 	}
 	if record == nil || record.Credential != r.who.credential() {
 		if err := s.auth.permit(&r.who, scopeHistoryRead); err != nil {
-			return response{}, err
+			return err
 		}
 	}
 	if err != nil {
-		return response{}, about("decision", err)
+		return about("decision", err)
 	}
 	if !explain {
-		return answerOK(record), nil
+		return r.ok(record)
 	}
-	row, err := s.explain(r, record)
-	return answerOK(row), err
+	return s.explain(r, record)
 }
 
 // filter takes the filters of the history. An identity is searched for in every spelling
 // that rows may have, so that a row is found by what its intent said and by what it shows.
-func (s *Server) filter(q query) (f storage.Filter, err error) {
+func (s *Server) filter(q *query) (f storage.Filter) {
 	if d, ok := q.take("decision"); ok {
+		var err error
 		if f.Decision, err = engine.ParseDecision(d); err != nil {
-			return f, invalid("decision", "must be allow, deny or approval_required")
+			q.refuse(invalid("decision", "must be allow, deny or approval_required"))
 		}
 	}
-	if f.AgentIDs, err = s.identity(q, "agent_id"); err != nil {
-		return f, err
-	}
-	if f.PolicyID, err = q.text("policy_id"); err != nil {
-		return f, err
-	}
-	f.PolicyID = strings.ToLower(f.PolicyID)
-	if f.ActionTypes, err = s.identity(q, "action_type"); err != nil {
-		return f, err
-	}
-	if f.From, err = q.timestamp("from"); err != nil {
-		return f, err
-	}
-	if f.To, err = q.timestamp("to"); err != nil {
-		return f, err
-	}
+	f.AgentIDs = s.identity(q, "agent_id")
+	f.PolicyID = strings.ToLower(q.text("policy_id"))
+	f.ActionTypes = s.identity(q, "action_type")
+	f.From, f.To = q.timestamp("from"), q.timestamp("to")
 	if !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To) {
-		return f, invalid("to", "must be after from")
+		q.refuse(invalid("to", "must be after from"))
 	}
-	return f, nil
+	return f
 }
 
-func (s *Server) identity(q query, name string) ([]string, error) {
-	text, err := q.text(name)
-	if err != nil || text == "" {
-		return nil, err
+func (s *Server) identity(q *query, name string) []string {
+	text := q.text(name)
+	if text == "" {
+		return nil
 	}
-	return s.cfg.Scrub.Spellings(text), nil
+	return s.cfg.Scrub.Spellings(text)
 }
 
 // actionBody is the body of POST /v1/actions/record.
@@ -120,27 +101,24 @@ type actionBody struct {
 
 // recordAction adds the settlement of a decision. The same settlement again gives the same
 // answer; a different one is refused.
-func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
+func (s *Server) recordAction(r *request, in *actionBody) error {
 	decisionID := strings.ToLower(in.DecisionID)
 	if err := s.checkDecision(r, decisionID); err != nil {
-		return response{}, err
+		return err
 	}
 	settled := s.settlement(r, in)
 	r.slot.Leave() // the rest is waiting
 	record, first, err := s.decisions.Settle(r.ctx, r.who.org, decisionID, settled)
 	if errors.Is(err, storage.ErrConflict) {
-		return response{}, refuse(problem{
-			Status: http.StatusConflict, Code: codeConflict,
-			Detail: "The action of this decision was recorded before, with other details.",
-		})
+		return refuse(codeConflict, "The action of this decision was recorded before, with other details.")
 	}
 	if err != nil {
-		return response{}, about("decision", err)
+		return about("decision", err)
 	}
 	if first && record.Settlement.Unapproved {
 		s.unapproved(record)
 	}
-	return answerOK(record), nil
+	return r.ok(record)
 }
 
 // unapproved logs that an action was executed without being allowed. Nothing else shows
@@ -163,7 +141,7 @@ func (s *Server) settlement(r *request, in *actionBody) storage.Settlement {
 	return st
 }
 
-func (in *actionBody) validate() error {
+func checkAction(_ *request, in *actionBody) error {
 	var bad fieldErrors
 	bad.uuid("decision_id", in.DecisionID)
 	if !storage.IsOutcome(in.Outcome) {
@@ -189,21 +167,21 @@ type changeItem struct {
 
 // listChanges returns the changes of the organization's documents that are in the
 // chain, newest first.
-func (s *Server) listChanges(r *request) (response, error) {
+func (s *Server) listChanges(r *request) error {
 	page, err := r.onlyPage()
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	entries, next, err := s.cfg.Store.Entries(r.ctx, r.who.org, storage.ChangeEntry, page)
 	if err != nil {
-		return response{}, fmt.Errorf("listing changes: %w", err)
+		return fmt.Errorf("listing changes: %w", err)
 	}
 	items := make([]changeItem, len(entries))
 	for i, e := range entries {
 		items[i].Receipt = e.Inclusion
 		if items[i].Change, err = ledger.ParseChange(e); err != nil {
-			return response{}, err
+			return err
 		}
 	}
-	return list(items, next), nil
+	return list(r, items, next)
 }

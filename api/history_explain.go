@@ -29,27 +29,27 @@ const (
 		"external core"
 )
 
-func wantsExplanation(q query) (bool, error) {
+func wantsExplanation(q *query) bool {
 	text, ok := q.take("explain")
 	if ok && text != "true" && text != "false" {
-		return false, invalid("explain", "must be true or false")
+		q.refuse(invalid("explain", "must be true or false"))
 	}
-	return text == "true", nil
+	return text == "true"
 }
 
 // explain evaluates the intent of a row once more, by the one trace that a simulation
 // shows. It says only what is certain: the documents are those that the decision was made
 // under, by their revisions, the intent is that one, by its digest, and the reasons are the
 // same. The explanation shows documents, which takes the scopes to read them.
-func (s *Server) explain(r *request, record *storage.Record) (*explained, error) {
+func (s *Server) explain(r *request, record *storage.Record) error {
 	if err := s.auth.permit(&r.who, scopePolicyRead|scopeRulesRead); err != nil {
-		return nil, err
+		return err
 	}
 	row := &explained{Record: record}
 	in := record.Intent()
 	if ledger.IntentDigest(in) != record.IntentDigest {
 		row.Unexplained = partOfIntent
-		return row, nil
+		return r.ok(row)
 	}
 	set, err := s.cfg.Sets.Load(r.ctx, &r.slot, r.who.org, record.PolicyID, record.AgentID)
 	then := engine.Revisions{Policy: record.PolicyRevision, Rules: record.RulesRevision, Agent: record.AgentRevision}
@@ -59,9 +59,9 @@ func (s *Server) explain(r *request, record *storage.Record) (*explained, error)
 	switch {
 	case errors.Is(err, storage.ErrNotFound), err == nil && (then.Policy == 0 || set.Revisions != then):
 		row.Unexplained = changedSince
-		return row, nil
+		return r.ok(row)
 	case err != nil:
-		return nil, fmt.Errorf("loading what explains a decision: %w", err)
+		return fmt.Errorf("loading what explains a decision: %w", err)
 	}
 	input := &engine.Input{
 		Intent: in, Agent: set.Agent, RequireRegistered: s.cfg.RequireRegisteredAgents,
@@ -70,10 +70,10 @@ func (s *Server) explain(r *request, record *storage.Record) (*explained, error)
 	result := engine.Evaluate(set.Policy, set.Rules, input)
 	if result.Decision != record.Decision || !slices.Equal(result.Reasons(), record.Reasons) {
 		row.Unexplained = moreThanThat
-		return row, nil
+		return r.ok(row)
 	}
 	row.Explanation = explanationOf(input.Trace)
-	return row, nil
+	return r.ok(row)
 }
 
 // explanationOf explains rules up to sixteen of the longest conditions, so that those of an

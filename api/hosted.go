@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -70,23 +69,23 @@ func newPlanLimits(p engine.Plan) planLimits {
 
 // hostedConfig tells how to connect on the free plan. It is the same for
 // everyone and holds no secret.
-func (s *Server) hostedConfig(r *request) (response, error) {
+func (s *Server) hostedConfig(r *request) error {
 	if err := r.query.done(); err != nil {
-		return response{}, err
+		return err
 	}
 	free := s.cfg.Plans[engine.FreePlan]
-	return response{status: http.StatusOK, body: hostedConfigBody{
+	return r.ok(hostedConfigBody{
 		APIBaseURL:    s.cfg.Hosted.APIURL,
 		PortalBaseURL: s.cfg.Hosted.PortalURL,
 		Plan:          free.Name,
 		Limits:        newPlanLimits(free),
-	}}, nil
+	})
 }
 
 // health answers GET /health: the process runs. The state of the store is in /readyz of
 // the admin address.
-func (s *Server) health(*request) (response, error) {
-	return answerOK(healthBody{OK: true, Service: "writ"}), nil
+func (s *Server) health(r *request) error {
+	return r.ok(healthBody{OK: true, Service: "writ"})
 }
 
 type healthBody struct {
@@ -96,9 +95,9 @@ type healthBody struct {
 
 // jwks answers GET /.well-known/jwks.json with the keys that verify receipts. Clients may
 // cache them and revalidate.
-func (s *Server) jwks(r *request) (response, error) {
+func (s *Server) jwks(r *request) error {
 	if err := r.query.done(); err != nil {
-		return response{}, err
+		return err
 	}
-	return answerOK(newDocument("application/jwk-set+json", s.cfg.JWKS())), nil
+	return r.ok(newFixed("application/jwk-set+json", s.cfg.JWKS()))
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -39,11 +38,8 @@ func (a *auth) within(who *principal, pattern string) error {
 }
 
 func (a *auth) notBound(who *principal) error {
-	a.failures.agent.Inc()
-	return refuse(problem{
-		Status: http.StatusForbidden, Code: codeAgentNotBound,
-		Detail: "The key is bound to the agents " + condition.Quote(who.agents.String()) + ".",
-	})
+	a.failures.count(failedAgent)
+	return refuse(codeAgentNotBound, "The key is bound to the agents "+condition.Quote(who.agents.String())+".")
 }
 
 // checkBound refuses a bound key if p, or the version that p replaces, governs other

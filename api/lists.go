@@ -36,20 +36,20 @@ func summarizeList(_ *request, l *engine.List) listSummary {
 }
 
 // putList stores a list, or its next version. It is in force before it answers.
-func (s *Server) putList(r *request, in *listBody) (response, error) {
+func (s *Server) putList(r *request, in *listBody) error {
 	r.slot.Leave() // the rest is waiting
 	l, created, err := s.docs.PutList(r.ctx, r.who.org, r.param, in.Values, r.stamp(), r.mayChangeList)
 	if full := (*storage.LimitError)(nil); errors.As(err, &full) {
-		return response{}, invalid("values", "take the lists of the organization over %d MiB together", full.Limit>>20)
+		return invalid("values", "take the lists of the organization over %d MiB together", full.Limit>>20)
 	}
 	if err != nil {
-		return response{}, fmt.Errorf("storing a list: %w", err)
+		return fmt.Errorf("storing a list: %w", err)
 	}
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated
 	}
-	return response{status: status, body: l}, nil
+	return r.answer(status, l)
 }
 
 // mayChangeList refuses to change a list, nil where there is none, that is no longer as
@@ -65,10 +65,7 @@ func (r *request) mayChangeList(l *engine.List) error {
 	if is && (l == nil || r.ifNoneMatch == "") {
 		return nil
 	}
-	return refuse(problem{
-		Status: http.StatusPreconditionFailed, Code: codeListChanged,
-		Detail: "The list is not as If-Match or If-None-Match says. Read it again.",
-	})
+	return refuse(codeListChanged, "The list is not as If-Match or If-None-Match says. Read it again.")
 }
 
 func checkList(r *request, in *listBody) error {
@@ -82,21 +79,19 @@ func checkList(r *request, in *listBody) error {
 }
 
 // deleteList removes a list that no rule looks in.
-func (s *Server) deleteList(r *request) (response, error) {
+func (s *Server) deleteList(r *request) error {
 	err := s.docs.DeleteList(r.ctx, r.who.org, r.param, func(rule engine.Rule) bool {
 		rule.IsActive = true // a list is kept for those that are not, too
 		return slices.Contains(engine.CompileRules([]engine.Rule{rule}, s.cfg.Conditions).ListNames(), r.param)
 	}, r.mayChangeList)
 	if used := (*registry.ListInUseError)(nil); errors.As(err, &used) {
-		return response{}, refuse(problem{
-			Status: http.StatusConflict, Code: codeListInUse,
-			Detail: "Rules look in the list: " + strings.Join(used.Rules, ", ") + ". Change or delete them first.",
-		})
+		return refuse(codeListInUse,
+			"Rules look in the list: "+strings.Join(used.Rules, ", ")+". Change or delete them first.")
 	}
 	if err != nil {
-		return response{}, about("list", err)
+		return about("list", err)
 	}
-	return noContent(), nil
+	return r.answer(http.StatusNoContent, nil)
 }
 
 // missingList says of a rule that looks in a list which is not there what to do.

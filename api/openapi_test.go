@@ -41,26 +41,6 @@ func jsonish(t *testing.T, v any) (out any) {
 	return out
 }
 
-func TestJSONOf(t *testing.T) {
-	for in, want := range map[string]string{
-		"b: 1\na: [x, 'y', 1.5, true, null]": `{"b":1,"a":["x","y",1.5,true,null]}`,
-		"200: {200: 200}":                    `{"200":{"200":200}}`,
-		"at: 2026-01-01T00:00:00Z":           `{"at":"2026-01-01T00:00:00Z"}`,
-		"'on': \"a\\nb\"":                    `{"on":"a\nb"}`,
-		"{}":                                 `{}`,
-	} {
-		got, err := jsonOf([]byte(in))
-		if err != nil || strings.TrimSpace(string(got)) != want {
-			t.Errorf("jsonOf(%q) = %s, %v, want %s", in, got, err, want)
-		}
-	}
-	for _, in := range []string{"", "a: &x 1\nb: *x", "a: !!binary aGk=", "a: 0x1f", "a: .inf", "a: 1\na: 2", "{"} {
-		if got, err := jsonOf([]byte(in)); err == nil {
-			t.Errorf("jsonOf(%q) = %s, want an error", in, got)
-		}
-	}
-}
-
 func TestDocuments_AreSentAgainOnlyWhenTheyChanged(t *testing.T) {
 	h := start(t)
 	for _, rt := range append(h.server.routes(), h.server.assetRoutes()...) {

@@ -35,9 +35,9 @@ func (u *planUsage) add(decided int64) {
 }
 
 // opsUsage sums the month's meters by the organizations' current plans.
-func (s *Server) opsUsage(r *request) (response, error) {
+func (s *Server) opsUsage(r *request) error {
 	if err := r.query.done(); err != nil {
-		return response{}, err
+		return err
 	}
 	month := storage.MonthOf(r.now)
 	body := opsUsageBody{Period: periodOf(month), Paid: paidUsage{ByPlan: make(map[string]planUsage)}}
@@ -62,7 +62,7 @@ func (s *Server) opsUsage(r *request) (response, error) {
 		return nil
 	})
 	if err != nil {
-		return response{}, fmt.Errorf("summing up the usage: %w", err)
+		return fmt.Errorf("summing up the usage: %w", err)
 	}
-	return answerOK(body), nil
+	return r.ok(body)
 }

@@ -93,7 +93,7 @@ func TestOverload_DecisionsAreRefusedAtOnce(t *testing.T) {
 		r := h.do("POST", path, h.operator(acme), intent(), headerRequestID, "mine")
 		got := r.wantProblem(http.StatusServiceUnavailable, codeOverloaded)
 		want := problemOf(ledger.ErrOverloaded)
-		want.complete(path, "mine")
+		want.encode(path, "mine")
 		want.retryAfter = 0 // a header
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(problem{})); diff != "" {
 			t.Errorf("POST %s (-as the ledger's refusal +got):\n%s", path, diff)

@@ -46,27 +46,27 @@ type registered struct {
 
 // registerPolicy stores a policy version. It compiles it first, so that what is
 // stored can be evaluated.
-func (s *Server) registerPolicy(r *request, in *registerBody) (response, error) {
+func (s *Server) registerPolicy(r *request, in *registerBody) error {
 	if err := checkRegister(r, in); err != nil {
-		return response{}, err
+		return err
 	}
 	p := in.Policy
 	if err := s.checkBound(r, p); err != nil {
-		return response{}, err
+		return err
 	}
 	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	r.slot.Leave() // the rest is waiting
 	created, err := s.docs.PutPolicy(r.ctx, p, plan.Policies)
 	if errors.Is(err, storage.ErrConflict) {
-		return response{}, s.versionConflict(r, p)
+		return s.versionConflict(r, p)
 	}
 	if err != nil {
-		return response{}, fmt.Errorf("storing a policy: %w", err)
+		return fmt.Errorf("storing a policy: %w", err)
 	}
-	return answerCreated(registered{created, p, p.Warnings()}), nil
+	return r.created(registered{created, p, p.Warnings()})
 }
 
 // versionConflict says which versions p could have.

@@ -1,13 +1,14 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"writ/decision"
+	"writ/decision/approval"
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/ledger"
@@ -56,8 +57,40 @@ const (
 	codeApprovalSelf      = "approval_self"
 )
 
-// retryOverload is the Retry-After of an overloaded server, in seconds.
-const retryOverload = 1
+// statuses are the HTTP statuses of the codes. Others, such as those of [Billing], are 400.
+var statuses = map[string]int{
+	codeUnauthorized:      http.StatusUnauthorized,
+	codeInsufficientScope: http.StatusForbidden,
+	codeAgentNotBound:     http.StatusForbidden,
+	codePlanLimit:         http.StatusForbidden,
+	codePolicyViolation:   http.StatusForbidden,
+	codeUsageLimit:        http.StatusForbidden,
+	codeExportNotEntitled: http.StatusForbidden,
+	codeApprovalSelf:      http.StatusForbidden,
+	codeNotFound:          http.StatusNotFound,
+	codeMethodNotAllowed:  http.StatusMethodNotAllowed,
+	codeRequestTimeout:    http.StatusRequestTimeout,
+	codeIntentConflict:    http.StatusConflict,
+	codeIntentExpired:     http.StatusConflict,
+	codeConflict:          http.StatusConflict,
+	codeListInUse:         http.StatusConflict,
+	codeApprovalDecided:   http.StatusConflict,
+	codeApprovalExpired:   http.StatusConflict,
+	codeApprovalPending:   http.StatusConflict,
+	codeRuleChanged:       http.StatusPreconditionFailed,
+	codeListChanged:       http.StatusPreconditionFailed,
+	codeBodyTooLarge:      http.StatusRequestEntityTooLarge,
+	codeMediaType:         http.StatusUnsupportedMediaType,
+	codeRateLimited:       http.StatusTooManyRequests,
+	codeTooManyExports:    http.StatusTooManyRequests,
+	codeHeaderTooLarge:    http.StatusRequestHeaderFieldsTooLarge,
+	codeInternal:          http.StatusInternalServerError,
+	codeCoreUnavailable:   http.StatusInternalServerError,
+	codeNoBillingAnswer:   http.StatusBadGateway,
+	codeOverloaded:        http.StatusServiceUnavailable,
+	codeTimeout:           http.StatusServiceUnavailable,
+	codeStoreUnavailable:  http.StatusServiceUnavailable,
+}
 
 // problem is an RFC 9457 problem document. Type, Title, Instance and RequestID
 // are set when it is written; the rest is what went wrong.
@@ -96,7 +129,10 @@ type refusalError struct{ problem problem }
 // Error implements error.
 func (e *refusalError) Error() string { return e.problem.Code + ": " + e.problem.Detail }
 
-func refuse(p problem) error { return &refusalError{p} }
+func refuse(code, detail string) error { return refuseWith(problem{Code: code, Detail: detail}) }
+
+// refuseWith is refuse with a problem that says more.
+func refuseWith(p problem) error { return &refusalError{p} }
 
 func invalid(field, format string, args ...any) error {
 	return &engine.InvalidError{Fields: []engine.FieldError{{Field: field, Message: fmt.Sprintf(format, args...)}}}
@@ -120,9 +156,64 @@ func about(resource string, err error) error {
 func (e *aboutError) Error() string { return e.resource + ": " + e.err.Error() }
 func (e *aboutError) Unwrap() error { return e.err }
 
-// problemOf is the one place that maps errors to statuses. An unknown error is a generic
+// known are the problems of errors that other packages return. The first that fits is meant.
+var known = []struct {
+	err error
+	problem
+}{
+	{approval.ErrSelf, problem{Code: codeApprovalSelf,
+		Detail: "The credential that asked, and the keys of its family, can't decide about it: another must. " +
+			"What an operator asked for another operator decides."}},
+	{approval.ErrDecided, problem{Code: codeApprovalDecided,
+		Detail: "The approval was decided otherwise, or was used. Look it up to see how."}},
+	{approval.ErrExpired, problem{Code: codeApprovalExpired,
+		Detail: "The approval has expired. Ask for the action with a new intent_id."}},
+	{approval.ErrPending, problem{Code: codeApprovalPending,
+		Detail: "The approval is pending: there is nothing to revoke. Reject it."}},
+	{ledger.ErrIntentConflict, problem{Code: codeIntentConflict,
+		Detail: "This intent_id was used before with a different body. Use a new intent_id for a new intent."}},
+	{ledger.ErrIntentExpired, problem{Code: codeIntentExpired,
+		Detail: "This intent_id was decided before, and the decision has been removed after your plan's " +
+			"retention. Use a new intent_id for a new intent."}},
+	{ledger.ErrOverloaded, overloaded},
+	{ledger.ErrClosed, overloaded},
+	{registry.ErrStale, problem{Code: codeStoreUnavailable, retryAfter: 1, logged: true,
+		Detail: "The store cannot be read, and what is known of it may be out of date. Nothing was allowed; try " +
+			"again."}},
+	{storage.ErrImporting, problem{Code: codeStoreUnavailable, retryAfter: 60, logged: true,
+		Detail: "The import of your organization into this deployment is not finished. Nothing was stored; try " +
+			"again once it is."}},
+	{storage.ErrUnavailable, unavailable(false)}, // the store has told operators, once
+	{storage.ErrUnknown, unavailable(true)},
+	{context.DeadlineExceeded, tooLong},
+	{context.Canceled, tooLong},
+}
+
+var (
+	overloaded = problem{Code: codeOverloaded, retryAfter: 1,
+		Detail: "Too much is waiting. Nothing was decided or stored; try again."}
+	tooLong = problem{Code: codeTimeout, retryAfter: 1, logged: true,
+		Detail: "It took too long. Send the same request again: an intent is decided once."}
+	internal = problem{Code: codeInternal, logged: true, Detail: "Something went wrong here. Nothing was allowed."}
+)
+
+func unavailable(logged bool) problem {
+	return problem{Code: codeStoreUnavailable, retryAfter: 1, logged: logged,
+		Detail: "The store is unavailable. Nothing was allowed; send the same request again: an intent is " +
+			"decided once."}
+}
+
+// problemOf returns the problem of an error, with its status. An unknown error is a generic
 // 500.
 func problemOf(err error) *problem {
+	p := problemFor(err)
+	if p.Status == 0 {
+		p.Status = cmp.Or(statuses[p.Code], http.StatusBadRequest)
+	}
+	return &p
+}
+
+func problemFor(err error) problem {
 	var (
 		chosen *refusalError
 		fields *engine.InvalidError
@@ -130,74 +221,35 @@ func problemOf(err error) *problem {
 		sale   billingRefusal
 		core   *decision.CoreError
 	)
-	if p := approvalProblem(err); p != nil {
-		return p
-	}
 	switch {
 	case errors.As(err, &chosen):
-		p := chosen.problem
-		return &p
+		return chosen.problem
 	case errors.As(err, &fields):
-		return &problem{Status: http.StatusBadRequest, Code: codeInvalidRequest,
-			Detail: "The request has invalid fields.", Errors: fields.Fields}
+		return problem{Code: codeInvalidRequest, Detail: "The request has invalid fields.", Errors: fields.Fields}
 	case errors.As(err, &sale):
 		return billingProblem(sale)
-	case errors.As(err, &core):
-		return &problem{
-			Status: http.StatusInternalServerError, Code: codeCoreUnavailable,
-			retryAfter: int((core.RetryAfter() + time.Second - 1) / time.Second),
-			Detail:     "The evaluation core of this deployment made no decision. Nothing was allowed.",
-			logged:     false, // the core logs, at a bounded rate
-		}
+	case errors.As(err, &core): // the core logs, at a bounded rate
+		return problem{Code: codeCoreUnavailable, retryAfter: seconds(core.RetryAfter()),
+			Detail: "The evaluation core of this deployment made no decision. Nothing was allowed."}
 	case errors.Is(err, storage.ErrBadCursor):
-		return problemOf(invalid("cursor", "is not a cursor of this list: use the one that the previous page gave"))
+		return problemFor(invalid("cursor", "is not a cursor of this list: use the one that the previous page gave"))
 	case errors.As(err, &limit):
-		return &problem{Status: http.StatusForbidden, Code: codePlanLimit,
-			Detail: fmt.Sprintf("Your plan allows %d %s.", limit.Limit, limit.What)}
+		return problem{Code: codePlanLimit, Detail: fmt.Sprintf("Your plan allows %d %s.", limit.Limit, limit.What)}
 	case errors.Is(err, decision.ErrNoApproval):
-		return notFoundProblem(about("approval", err))
+		return notFound(about("approval", err))
 	case errors.Is(err, storage.ErrNotFound):
-		return notFoundProblem(err)
-	case errors.Is(err, ledger.ErrIntentConflict):
-		return &problem{Status: http.StatusConflict, Code: codeIntentConflict,
-			Detail: "This intent_id was used before with a different body. Use a new intent_id for a new intent."}
-	case errors.Is(err, ledger.ErrIntentExpired):
-		return &problem{Status: http.StatusConflict, Code: codeIntentExpired,
-			Detail: "This intent_id was decided before, and the decision has been removed after your plan's " +
-				"retention. Use a new intent_id for a new intent."}
-	case errors.Is(err, ledger.ErrOverloaded), errors.Is(err, ledger.ErrClosed):
-		return &problem{Status: http.StatusServiceUnavailable, Code: codeOverloaded,
-			Detail: "Too much is waiting. Nothing was decided or stored; try again.", retryAfter: retryOverload}
-	case errors.Is(err, registry.ErrStale):
-		return &problem{Status: http.StatusServiceUnavailable, Code: codeStoreUnavailable,
-			Detail: "The store cannot be read, and what is known of it may be out of date. Nothing was allowed; try " +
-				"again.", retryAfter: 1, logged: true}
-	case errors.Is(err, storage.ErrImporting):
-		return &problem{
-			Status: http.StatusServiceUnavailable, Code: codeStoreUnavailable, retryAfter: 60,
-			Detail: "The import of your organization into this deployment is not finished. Nothing was stored; try " +
-				"again once it is.",
-			logged: true,
-		}
-	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrUnknown):
-		return &problem{
-			Status: http.StatusServiceUnavailable, Code: codeStoreUnavailable, retryAfter: 1,
-			Detail: "The store is unavailable. Nothing was allowed; send the same request again: an intent is " +
-				"decided once.",
-			logged: !errors.Is(err, storage.ErrUnavailable), // it has told operators, once
-		}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &problem{Status: http.StatusServiceUnavailable, Code: codeTimeout,
-			Detail: "It took too long. Send the same request again: an intent is decided once.", retryAfter: 1,
-			logged: true}
-	default:
-		return &problem{Status: http.StatusInternalServerError, Code: codeInternal,
-			Detail: "Something went wrong here. Nothing was allowed.", logged: true}
+		return notFound(err)
 	}
+	for _, k := range known {
+		if errors.Is(err, k.err) {
+			return k.problem
+		}
+	}
+	return internal
 }
 
-func notFoundProblem(err error) *problem {
-	p := &problem{Status: http.StatusNotFound, Code: codeNotFound, Detail: "There is no such resource."}
+func notFound(err error) problem {
+	p := problem{Status: statuses[codeNotFound], Code: codeNotFound, Detail: "There is no such resource."}
 	var of *aboutError
 	if errors.As(err, &of) {
 		p.Code = of.resource + "_" + codeNotFound

@@ -18,14 +18,7 @@ const (
 )
 
 func writeProblem(fc *fasthttp.RequestCtx, p *problem, requestID []byte) {
-	p.complete(instance(fc), string(requestID))
-	body, err := json.Marshal(p)
-	if err != nil {
-		body = []byte(
-			`{"type":"urn:writ:problem:internal","title":"Internal","status":500,"code":"internal","ok":false}`,
-		)
-		p.Status = http.StatusInternalServerError
-	}
+	body := p.encode(instance(fc), string(requestID))
 	res := &fc.Response
 	res.SetStatusCode(p.Status)
 	res.Header.SetContentType(typeProblem)
@@ -48,12 +41,19 @@ func writeProblem(fc *fasthttp.RequestCtx, p *problem, requestID []byte) {
 	res.SetBodyRaw(body)
 }
 
-// complete sets what follows from the code and the request.
-func (p *problem) complete(instance, requestID string) {
-	p.Type = "urn:writ:problem:" + p.Code
-	p.Title = title(p.Code)
-	p.Instance = instance
-	p.RequestID = requestID
+// encode returns p as the problem of a request.
+func (p *problem) encode(instance, requestID string) []byte {
+	words := strings.ReplaceAll(p.Code, "_", " ")
+	p.Type, p.Title = "urn:writ:problem:"+p.Code, strings.ToUpper(words[:1])+words[1:]
+	p.Instance, p.RequestID = instance, requestID
+	body, err := json.Marshal(p)
+	if err != nil {
+		p.Status = http.StatusInternalServerError
+		return []byte(
+			`{"type":"urn:writ:problem:internal","title":"Internal","status":500,"code":"internal","ok":false}`,
+		)
+	}
+	return body
 }
 
 // instance is the request's path as it was sent, without the query, which may
@@ -68,10 +68,4 @@ func instance(fc *fasthttp.RequestCtx) string {
 		path = strings.ToValidUTF8(path[:condition.MaxLabel], "")
 	}
 	return path
-}
-
-// title is the code in words.
-func title(code string) string {
-	words := strings.ReplaceAll(code, "_", " ")
-	return strings.ToUpper(words[:1]) + words[1:]
 }

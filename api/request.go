@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -30,12 +31,14 @@ type request struct {
 	ifMatch, ifNoneMatch string
 	// slot is the request's slot; a handler that waits for something else leaves it.
 	slot admission.Slot
+	// res is the answer, unless the handler returns an error.
+	res response
 }
 
 // response is what a handler answers. The wrapper encodes it.
 type response struct {
 	status int
-	// body is encoded as JSON, unless it is a document, an appender or an
+	// body is encoded as JSON, unless it is a fixed body, an appender or an
 	// *export. Nil sends none.
 	body any
 	// next is the cursor of the list's next page; it becomes a Link header.
@@ -47,14 +50,21 @@ type response struct {
 	retryAfter int
 }
 
-// answerOK is the answer 200 with a body.
-func answerOK(body any) response { return response{status: http.StatusOK, body: body} }
+// answer sets the answer. It returns nil, for a handler to end with.
+func (r *request) answer(status int, body any) error {
+	r.res.status, r.res.body = status, body
+	return nil
+}
 
-// answerCreated is the answer 201 with a body.
-func answerCreated(body any) response { return response{status: http.StatusCreated, body: body} }
+func (r *request) ok(body any) error { return r.answer(http.StatusOK, body) }
 
-// noContent is the answer 204.
-func noContent() response { return response{status: http.StatusNoContent} }
+func (r *request) created(body any) error { return r.answer(http.StatusCreated, body) }
+
+// part answers with a part of a list, which goes on at the cursor next unless that is empty.
+func (r *request) part(body any, next string) error {
+	r.res.next = next
+	return r.ok(body)
+}
 
 // appender is a body that encodes itself without reflection.
 type appender interface {
@@ -67,104 +77,112 @@ type page[T any] struct {
 	NextCursor *string `json:"next_cursor"` // null: nothing follows
 }
 
-func list[T any](items []T, next string) response {
+func list[T any](r *request, items []T, next string) error {
 	body := page[T]{Data: items}
 	if next != "" {
 		body.NextCursor = &next
 	}
-	return response{status: http.StatusOK, body: body, next: next}
+	return r.part(body, next)
 }
 
 // query holds the query parameters of a request. A handler takes those that it knows. The
 // rest is unknown and refused: a misspelt filter must not silently select everything.
-type query map[string]string
+type query struct {
+	params map[string]string
+	err    error // the first mistake, which done returns
+}
 
 // parseQuery reads a raw query string, in which no name may occur twice.
 func parseQuery(s string) (query, error) {
-	if s == "" {
-		return nil, nil
-	}
 	values, err := url.ParseQuery(s)
 	if err != nil {
-		return nil, invalid("query", "is not a well-formed query string")
+		return query{}, invalid("query", "is not a well-formed query string")
 	}
-	q := make(query, len(values))
+	params := make(map[string]string, len(values))
 	for name, vs := range values {
 		if len(vs) > 1 {
-			return nil, invalid(name, "is given %d times", len(vs))
+			return query{}, invalid(name, "is given %d times", len(vs))
 		}
-		q[name] = vs[0]
+		params[name] = vs[0]
 	}
-	return q, nil
+	return query{params: params}, nil
 }
 
 // take returns the parameter and removes it.
-func (q query) take(name string) (value string, ok bool) {
-	value, ok = q[name]
-	delete(q, name)
+func (q *query) take(name string) (value string, ok bool) {
+	value, ok = q.params[name]
+	delete(q.params, name)
 	return value, ok
 }
 
-// done refuses what was not taken.
-func (q query) done() error {
-	for name := range q {
-		return invalid(printable(name), "is not a query parameter of this endpoint")
+// refuse records that a parameter is wrong.
+func (q *query) refuse(err error) { q.err = cmp.Or(q.err, err) }
+
+// done returns what is wrong with the parameters that were taken, or refuses what was not
+// taken.
+func (q *query) done() error {
+	for name := range q.params {
+		q.refuse(invalid(printable(name), "is not a query parameter of this endpoint"))
 	}
-	return nil
+	return q.err
 }
 
 const defaultLimit = 50
 
 // page takes limit and cursor.
-func (q query) page() (storage.Page, error) {
+func (q *query) page() storage.Page {
 	p := storage.Page{Limit: defaultLimit}
 	if s, ok := q.take("limit"); ok {
 		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > storage.MaxPage {
-			return storage.Page{}, invalid("limit", "must be an integer from 1 to %d", storage.MaxPage)
+		if p.Limit = n; err != nil || n < 1 || n > storage.MaxPage {
+			q.refuse(invalid("limit", "must be an integer from 1 to %d", storage.MaxPage))
 		}
-		p.Limit = n
 	}
-	if s, ok := q.take("cursor"); ok {
-		if s == "" || len(s) > condition.MaxText {
-			return storage.Page{}, storage.ErrBadCursor
-		}
-		p.After = s
+	s, ok := q.take("cursor")
+	if p.After = s; ok && (s == "" || len(s) > condition.MaxText) {
+		q.refuse(storage.ErrBadCursor)
 	}
-	return p, nil
+	return p
 }
 
-func (q query) text(name string) (string, error) {
+func (q *query) text(name string) string {
 	s, ok := q.take(name)
 	if !ok {
-		return "", nil
+		return ""
 	}
 	if err := checkName(s, condition.MaxLabel); err != nil {
-		return "", invalid(name, "%v", err)
+		q.refuse(invalid(name, "%v", err))
 	}
-	return s, nil
+	return s
 }
 
 // timestamp takes an RFC 3339 time; the zero time if it is absent.
-func (q query) timestamp(name string) (time.Time, error) {
-	s, ok := q.take(name)
+func (q *query) timestamp(name string) (t time.Time) {
+	if s, ok := q.take(name); ok {
+		var err error
+		if t, err = time.Parse(time.RFC3339, s); err != nil {
+			q.refuse(invalid(name, "must be an RFC 3339 time such as 2026-11-21T10:00:00Z; a + in it is written %%2B"))
+		}
+	}
+	return t
+}
+
+// seconds takes a duration in seconds, up to most.
+func (q *query) seconds(name string, most int) time.Duration {
+	text, ok := q.take(name)
 	if !ok {
-		return time.Time{}, nil
+		return 0
 	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return time.Time{},
-			invalid(name, "must be an RFC 3339 time such as 2026-11-21T10:00:00Z; a + in it is written %%2B")
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > most {
+		q.refuse(invalid(name, "must be a number of seconds from 0 to %d", most))
 	}
-	return t, nil
+	return time.Duration(n) * time.Second
 }
 
 // onlyPage takes limit and cursor and refuses every parameter that is left.
 func (r *request) onlyPage() (storage.Page, error) {
-	p, err := r.query.page()
-	if err != nil {
-		return storage.Page{}, err
-	}
+	p := r.query.page()
 	return p, r.query.done()
 }
 
@@ -189,16 +207,16 @@ func listOf[T, S any](
 	what string, read func(ctx context.Context, org string, p storage.Page) ([]T, string, error),
 	show func(*request, T) S,
 ) handler {
-	return func(r *request) (response, error) {
+	return func(r *request) error {
 		found, next, err := pageOf(r, what, read)
 		if err != nil {
-			return response{}, err
+			return err
 		}
 		items := make([]S, len(found))
 		for i, v := range found {
 			items[i] = show(r, v)
 		}
-		return list(items, next), nil
+		return list(r, items, next)
 	}
 }
 
@@ -206,15 +224,15 @@ func listOf[T, S any](
 func getOf[T, S any](
 	resource string, read func(ctx context.Context, org, id string) (T, error), show func(*request, T) S,
 ) handler {
-	return func(r *request) (response, error) {
+	return func(r *request) error {
 		if err := r.query.done(); err != nil {
-			return response{}, err
+			return err
 		}
 		v, err := read(r.ctx, r.who.org, r.param)
 		if err != nil {
-			return response{}, about(resource, err)
+			return about(resource, err)
 		}
-		return answerOK(show(r, v)), nil
+		return r.ok(show(r, v))
 	}
 }
 

@@ -43,100 +43,80 @@ func (s *Server) routes() []route {
 		static("/openapi.json", s.site.json),
 		static("/v1/openapi.yaml", s.site.yaml),
 		static("/v1/openapi.json", s.site.json),
-		get("/schemas/:kind.schema.json", public, s.schema, anyQuery),
-		get("/health", public, s.health, anyQuery, unlimited),
-		get("/.well-known/jwks.json", public, s.jwks),
+		on("GET /schemas/:kind.schema.json", public, s.schema, anyQuery),
+		on("GET /health", public, s.health, anyQuery, unlimited),
+		on("GET /.well-known/jwks.json", public, s.jwks),
 
-		get("/v1/hosted/config", public, s.hostedConfig),
+		on("GET /v1/hosted/config", public, s.hostedConfig),
 
-		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(s.decodeEvaluate, s.evaluate), deciding),
-		post(batchPath, scopeEvaluate, withDecoder(decodeBatch, s.evaluateBatch), deciding),
-		post("/v1/governance/authorize", scopeEvaluate, withDecoder(s.decodeEvaluate, s.authorize), deciding),
-		post("/v1/policy/simulate", scopeEvaluate, checked(s.simulate, s.checkSimulate)),
+		on("POST /v1/policy/evaluate", scopeEvaluate, withDecoder(s.decodeEvaluate, s.evaluate), deciding),
+		on("POST "+batchPath, scopeEvaluate, withDecoder(decodeBatch, s.evaluateBatch), deciding),
+		on("POST /v1/governance/authorize", scopeEvaluate, withDecoder(s.decodeEvaluate, s.authorize), deciding),
+		on("POST /v1/policy/simulate", scopeEvaluate, withBody(s.simulate, s.checkSimulate)),
 
-		post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),
-		get("/v1/policies", scopePolicyRead, listOf("policies", s.docs.ListPolicies, whole)),
+		on("POST /v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),
+		on("GET /v1/policies", scopePolicyRead, listOf("policies", s.docs.ListPolicies, whole)),
 
-		get("/v1/rules", scopeRulesRead, s.listRules),
-		post("/v1/rules", scopeRulesWrite, withBody(s.createRule, s.checkNewRule), stored),
-		patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule, s.checkChange), stored, conditional),
-		del("/v1/rules/:ruleId", scopeRulesWrite, s.deleteRule, urgent, conditional),
+		on("GET /v1/rules", scopeRulesRead, s.listRules),
+		on("POST /v1/rules", scopeRulesWrite, withDecoder(decoding(s.checkNewRule), s.createRule), stored),
+		on("PATCH /v1/rules/:ruleId", scopeRulesWrite, withDecoder(s.decodeChange, s.updateRule), stored, conditional),
+		on("DELETE /v1/rules/:ruleId", scopeRulesWrite, s.deleteRule, urgent, conditional),
 
-		get("/v1/lists", scopeRulesRead, listOf("lists", s.docs.ListLists, summarizeList)),
-		get("/v1/lists/:name", scopeRulesRead, getOf("list", s.docs.List, whole)),
-		put("/v1/lists/:name", scopeRulesWrite, checked(s.putList, checkList), stored, conditional),
-		del("/v1/lists/:name", scopeRulesWrite, s.deleteList, conditional),
+		on("GET /v1/lists", scopeRulesRead, listOf("lists", s.docs.ListLists, summarizeList)),
+		on("GET /v1/lists/:name", scopeRulesRead, getOf("list", s.docs.List, whole)),
+		on("PUT /v1/lists/:name", scopeRulesWrite, withBody(s.putList, checkList), stored, conditional),
+		on("DELETE /v1/lists/:name", scopeRulesWrite, s.deleteList, conditional),
 
-		get("/v1/tokens", scopeTokensRead, s.listTokens),
-		post("/v1/tokens", scopeTokensWrite, withBody(s.createToken, checkNewToken), stored),
-		del("/v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken, urgent),
+		on("GET /v1/tokens", scopeTokensRead, s.listTokens),
+		on("POST /v1/tokens", scopeTokensWrite, withBody(s.createToken, checkNewToken), stored),
+		on("DELETE /v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken, urgent),
 
-		get("/v1/agents", scopeAgentsRead, listOf("agents", s.docs.ListAgents, whole)),
-		post("/v1/agents", scopeAgentsWrite, checked(s.createAgent, checkNewAgent), stored),
-		patch("/v1/agents/:agentId/status", scopeAgentsWrite, checked(s.setAgentStatus, checkStatus), urgent),
+		on("GET /v1/agents", scopeAgentsRead, listOf("agents", s.docs.ListAgents, whole)),
+		on("POST /v1/agents", scopeAgentsWrite, withBody(s.createAgent, checkNewAgent), stored),
+		on("PATCH /v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus, checkStatus), urgent),
 
-		get("/v1/sessions", scopeAgentsRead, listOf("sessions", s.docs.ListSessions, whole)),
-		get("/v1/sessions/:sessionId", scopeAgentsRead, getOf("session", s.session, whole)),
-		post("/v1/sessions", scopeAgentsWrite, withBody(s.createSession, checkNewSession), stored),
-		patch("/v1/sessions/:sessionId", scopeAgentsWrite, checked(s.closeSession, checkClose), urgent),
+		on("GET /v1/sessions", scopeAgentsRead, listOf("sessions", s.docs.ListSessions, whole)),
+		on("GET /v1/sessions/:sessionId", scopeAgentsRead, getOf("session", s.session, whole)),
+		on("POST /v1/sessions", scopeAgentsWrite, withBody(s.createSession, checkNewSession), stored),
+		on("PATCH /v1/sessions/:sessionId", scopeAgentsWrite, withBody(s.closeSession, checkClose), urgent),
 
-		get("/v1/authorizations", scopeHistoryRead, s.listAuthorizations),
-		get("/v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
-		get("/v1/authorizations/:decisionId", scopeHistoryRead, s.authorization, owned),
-		get("/v1/ledger/heads", scopeHistoryRead, s.listHeads),
-		get("/v1/changes", scopeHistoryRead, s.listChanges),
-		post("/v1/actions/record", scopeActionsRecord, checked(s.recordAction, func(_ *request, in *actionBody) error {
-			return in.validate()
-		})),
+		on("GET /v1/authorizations", scopeHistoryRead, s.listAuthorizations),
+		on("GET /v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
+		on("GET /v1/authorizations/:decisionId", scopeHistoryRead, s.authorization, owned),
+		on("GET /v1/ledger/heads", scopeHistoryRead, s.listHeads),
+		on("GET /v1/changes", scopeHistoryRead, s.listChanges),
+		on("POST /v1/actions/record", scopeActionsRecord, withBody(s.recordAction, checkAction)),
 
-		get("/v1/webhooks", operatorOnly, listOf("webhooks", s.docs.ListWebhooks, summarizeWebhook)),
-		post("/v1/webhooks", operatorOnly, checked(s.createWebhook, s.checkWebhook), stored),
-		get("/v1/webhooks/:webhookId", operatorOnly, getOf("webhook", s.docs.Webhook, summarizeWebhook)),
-		del("/v1/webhooks/:webhookId", operatorOnly, s.deleteWebhook, urgent),
-		post("/v1/webhooks/:webhookId/rotate", operatorOnly, withOptionalBody(s.rotateWebhook, unchecked)),
-		post("/v1/webhooks/:webhookId/test", operatorOnly, withOptionalBody(s.testWebhook, unchecked)),
-		get("/v1/webhooks/:webhookId/deliveries", operatorOnly, s.listDeliveries),
-		post("/v1/webhooks/:webhookId/replay", operatorOnly, checked(s.replayDelivery, checkReplay)),
-		get("/v1/approvals", scopeApprovalsRead, s.listApprovals),
-		get("/v1/approvals/:approvalId", scopeApprovalsRead, s.approval, owned),
-		patch("/v1/approvals/:approvalId", scopeApprovalsDecide, checked(s.judgeApproval, checkRuling), urgent),
+		on("GET /v1/webhooks", operatorOnly, listOf("webhooks", s.docs.ListWebhooks, summarizeWebhook)),
+		on("POST /v1/webhooks", operatorOnly, withBody(s.createWebhook, s.checkWebhook), stored),
+		on("GET /v1/webhooks/:webhookId", operatorOnly, getOf("webhook", s.docs.Webhook, summarizeWebhook)),
+		on("DELETE /v1/webhooks/:webhookId", operatorOnly, s.deleteWebhook, urgent),
+		on("POST /v1/webhooks/:webhookId/rotate", operatorOnly, withoutBody(s.rotateWebhook)),
+		on("POST /v1/webhooks/:webhookId/test", operatorOnly, withoutBody(s.testWebhook)),
+		on("GET /v1/webhooks/:webhookId/deliveries", operatorOnly, s.listDeliveries),
+		on("POST /v1/webhooks/:webhookId/replay", operatorOnly, withBody(s.replayDelivery, checkReplay)),
+		on("GET /v1/approvals", scopeApprovalsRead, s.listApprovals),
+		on("GET /v1/approvals/:approvalId", scopeApprovalsRead, s.approval, owned),
+		on("PATCH /v1/approvals/:approvalId", scopeApprovalsDecide, withBody(s.judgeApproval, checkRuling), urgent),
 
-		get("/v1/usage/summary", scopeUsageRead, s.usageSummary),
-		get("/v1/ops/usage", service, s.opsUsage),
+		on("GET /v1/usage/summary", scopeUsageRead, s.usageSummary),
+		on("GET /v1/ops/usage", service, s.opsUsage),
 
-		get("/v1/billing/subscription", scopeBillingRead, s.subscription),
-		post("/v1/billing/checkout", scopeBillingWrite, withBody(s.checkout, checkPlan)),
-		post("/v1/billing/portal", scopeBillingWrite, withOptionalBody(s.billingPortal, unchecked)),
-		post("/v1/billing/webhook", public, s.billingWebhook, signed),
+		on("GET /v1/billing/subscription", scopeBillingRead, s.subscription),
+		on("POST /v1/billing/checkout", scopeBillingWrite, withDecoder(decoding(checkPlan), s.checkout)),
+		on("POST /v1/billing/portal", scopeBillingWrite, withoutBody(s.billingPortal)),
+		on("POST /v1/billing/webhook", public, s.billingWebhook, signed),
 	}
 }
 
-func get(path string, scope scopeSet, h handler, traits ...trait) route {
-	return newRoute(http.MethodGet, path, scope, h, traits)
-}
-
-func post(path string, scope scopeSet, h handler, traits ...trait) route {
-	return newRoute(http.MethodPost, path, scope, h, traits)
-}
-
-func put(path string, scope scopeSet, h handler, traits ...trait) route {
-	return newRoute(http.MethodPut, path, scope, h, traits)
-}
-
-func patch(path string, scope scopeSet, h handler, traits ...trait) route {
-	return newRoute(http.MethodPatch, path, scope, h, traits)
-}
-
-func del(path string, scope scopeSet, h handler, traits ...trait) route {
-	return newRoute(http.MethodDelete, path, scope, h, traits)
-}
-
 // static is a document that stays the same. Whoever links to it may add a query.
-func static(path string, d document) route {
-	return get(path, public, func(*request) (response, error) { return answerOK(d), nil }, anyQuery)
+func static(path string, d fixed) route {
+	return on("GET "+path, public, func(r *request) error { return r.ok(d) }, anyQuery)
 }
 
-func newRoute(method, path string, scope scopeSet, h handler, traits []trait) route {
+// on returns the route of a pattern such as "GET /v1/lists/:name".
+func on(pattern string, scope scopeSet, h handler, traits ...trait) route {
+	method, path, _ := strings.Cut(pattern, " ")
 	r := route{method: method, path: path, scope: scope, handler: h}
 	if _, after, ok := strings.Cut(path, ":"); ok {
 		r.param = after[:len(after)-len(strings.TrimLeftFunc(after, unicode.IsLetter))]

@@ -29,20 +29,20 @@ type ruleBody struct {
 	IsActive    *bool   `json:"isActive"`
 }
 
-func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
+func (s *Server) createRule(r *request, in *ruleBody) error {
 	rule, lists, err := s.newRule(r, in)
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	r.slot.Leave() // the rest is waiting
 	if err := s.docs.PutRule(r.ctx, r.who.org, rule, plan.Rules, lists...); err != nil {
-		return response{}, fmt.Errorf("storing a rule: %w", missingList(err))
+		return fmt.Errorf("storing a rule: %w", missingList(err))
 	}
-	return answerCreated(rule), nil
+	return r.created(rule)
 }
 
 // newRule returns the rule that in describes and the names of the lists that it looks in, or
@@ -66,6 +66,14 @@ func (s *Server) checkNewRule(r *request, in *ruleBody) error {
 	return err
 }
 
+// decodeChange reads the members of a change; an empty body changes nothing.
+func (s *Server) decodeChange(r *request, in *ruleBody) error {
+	if len(r.body) == 0 {
+		return nil
+	}
+	return decoding(s.checkChange)(r, in)
+}
+
 // checkChange reports what is wrong with the members of a change, whatever rule it
 // applies to.
 func (s *Server) checkChange(r *request, in *ruleBody) error {
@@ -82,7 +90,7 @@ func (s *Server) checkChange(r *request, in *ruleBody) error {
 // runs, and may call it more than once. Compiling takes too long for that, so the function
 // only compares: an unchecked change aborts, is compiled outside, and the update is
 // retried.
-func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
+func (s *Server) updateRule(r *request, in *ruleBody) error {
 	var checked engine.Rule
 	var lists []string // of checked
 	for {
@@ -107,14 +115,14 @@ func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 		}, lists...)
 		switch {
 		case err == nil:
-			return answerOK(rule), nil
+			return r.ok(rule)
 		case unchecked == nil || !errors.Is(err, errRuleUnchecked):
-			return response{}, about("rule", missingList(err))
+			return about("rule", missingList(err))
 		case r.ctx.Err() != nil:
-			return response{}, fmt.Errorf("changing a rule: %w", context.Cause(r.ctx))
+			return fmt.Errorf("changing a rule: %w", context.Cause(r.ctx))
 		}
 		if lists, err = s.checkRule(r, unchecked); err != nil {
-			return response{}, err
+			return err
 		}
 		checked = *unchecked
 	}
@@ -125,10 +133,7 @@ func (r *request) mayChange(rule engine.Rule) error {
 	if is, err := r.matches(rule.UpdatedAt); is || err != nil {
 		return err
 	}
-	return refuse(problem{
-		Status: http.StatusPreconditionFailed, Code: codeRuleChanged,
-		Detail: "The rule was changed at another time than If-Match says. Read it again.",
-	})
+	return refuse(codeRuleChanged, "The rule was changed at another time than If-Match says. Read it again.")
 }
 
 // matches reports whether If-Match allows to change what was changed last at a time, which as
@@ -141,28 +146,28 @@ func (r *request) matches(updated time.Time) (bool, error) {
 	return r.ifMatch == "" || r.ifMatch == "*" || r.ifMatch == string(tag), nil
 }
 
-func (s *Server) deleteRule(r *request) (response, error) {
+func (s *Server) deleteRule(r *request) error {
 	if err := s.docs.DeleteRule(r.ctx, r.who.org, r.param, r.mayChange); err != nil {
-		return response{}, about("rule", err)
+		return about("rule", err)
 	}
-	return noContent(), nil
+	return r.answer(http.StatusNoContent, nil)
 }
 
 // listRules returns a plain array in evaluation order.
-func (s *Server) listRules(r *request) (response, error) {
+func (s *Server) listRules(r *request) error {
 	page, err := r.onlyPage()
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	rules, _, err := s.docs.AllRules(r.ctx, r.who.org)
 	if err != nil {
-		return response{}, fmt.Errorf("listing rules: %w", err)
+		return fmt.Errorf("listing rules: %w", err)
 	}
 	rules, next, err := pageOfRules(rules, page)
 	if err != nil {
-		return response{}, err
+		return err
 	}
-	return response{status: http.StatusOK, body: rules, next: next}, nil
+	return r.part(rules, next)
 }
 
 func (in *ruleBody) apply(old engine.Rule, now time.Time) engine.Rule {

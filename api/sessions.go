@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -23,6 +22,8 @@ type sessionRequest struct {
 	AllowedResourcePatterns []string `json:"allowed_resource_patterns"`
 	MaxCostMinor            *int64   `json:"max_cost_minor"`
 	TTL                     int64    `json:"ttl"`
+
+	session *engine.Session // that it asks for, which checkNewSession sets
 }
 
 // closeBody is the body of PATCH /v1/sessions/{sessionId}.
@@ -30,35 +31,27 @@ type closeBody struct {
 	Status engine.SessionStatus `json:"status"`
 }
 
-func (s *Server) createSession(r *request, in *sessionRequest) (response, error) {
-	session, err := newSession(r, in)
-	if err != nil {
-		return response{}, err
-	}
-	if err := s.auth.actFor(&r.who, session.AgentID); err != nil {
-		return response{}, err
+func (s *Server) createSession(r *request, in *sessionRequest) error {
+	if err := s.auth.actFor(&r.who, in.session.AgentID); err != nil {
+		return err
 	}
 	r.slot.Leave() // the rest is waiting
-	err = s.docs.PutSession(r.ctx, r.who.org, session)
+	err := s.docs.PutSession(r.ctx, r.who.org, in.session)
 	switch full := (*storage.LimitError)(nil); {
 	case errors.Is(err, storage.ErrNotFound):
-		return response{}, about("policy", err)
+		return about("policy", err)
 	case errors.As(err, &full):
-		return response{}, refuse(problem{
-			Status: http.StatusForbidden, Code: codePlanLimit,
-			Detail: fmt.Sprintf(
-				"There are %d sessions that have not been swept yet: let some expire, which are swept a day later.",
-				full.Limit,
-			),
-		})
+		return refuse(codePlanLimit, fmt.Sprintf(
+			"There are %d sessions that have not been swept yet: let some expire, which are swept a day later.",
+			full.Limit,
+		))
 	case err != nil:
-		return response{}, fmt.Errorf("storing a session: %w", err)
+		return fmt.Errorf("storing a session: %w", err)
 	}
-	return answerCreated(session), nil
+	return r.created(in.session)
 }
 
-// newSession returns the session that in describes, or all that is wrong with it.
-func newSession(r *request, in *sessionRequest) (*engine.Session, error) {
+func checkNewSession(r *request, in *sessionRequest) error {
 	session := &engine.Session{
 		ID: uuid.Must(uuid.NewV7()).String(), PolicyID: strings.ToLower(in.PolicyID), AgentID: in.AgentID,
 		AllowedActionTypes: in.AllowedActionTypes, AllowedResourcePatterns: in.AllowedResourcePatterns,
@@ -72,12 +65,8 @@ func newSession(r *request, in *sessionRequest) (*engine.Session, error) {
 			fmt.Sprintf("is required: want how many seconds the session lasts, from 1 to %d", engine.MaxSessionSeconds))
 	}
 	session.ExpiresAt = session.CreatedAt.Add(time.Duration(in.TTL) * time.Second)
-	return session, bad.err()
-}
-
-func checkNewSession(r *request, in *sessionRequest) error {
-	_, err := newSession(r, in)
-	return err
+	in.session = session
+	return bad.err()
 }
 
 // session reads a session by its id in any case.
@@ -93,21 +82,21 @@ func checkClose(_ *request, in *closeBody) error {
 }
 
 // closeSession closes a session. It is in force before it answers, on every replica.
-func (s *Server) closeSession(r *request, in *closeBody) (response, error) {
+func (s *Server) closeSession(r *request, in *closeBody) error {
 	if r.who.agents != nil {
 		session, err := s.session(r.ctx, r.who.org, r.param)
 		if err != nil {
-			return response{}, about("session", err)
+			return about("session", err)
 		}
 		if err := s.auth.actFor(&r.who, session.AgentID); err != nil {
-			return response{}, err
+			return err
 		}
 	}
 	session, err := s.docs.CloseSession(r.ctx, r.who.org, strings.ToLower(r.param), r.stamp())
 	if err != nil {
-		return response{}, about("session", err)
+		return about("session", err)
 	}
-	return answerOK(session), nil
+	return r.ok(session)
 }
 
 // aboutDecision says what an error of a decision is about.

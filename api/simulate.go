@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -32,15 +31,10 @@ type simulateBody struct {
 // simulatedRule is a rule as POST /v1/rules takes it or GET /v1/rules lists it: active,
 // unless it says otherwise.
 type simulatedRule struct {
-	ID          string    `json:"id"`
-	Name        *string   `json:"name"`
-	Description *string   `json:"description"`
-	Condition   *string   `json:"condition"`
-	Action      *string   `json:"action"`
-	Priority    *int64    `json:"priority"`
-	IsActive    *bool     `json:"isActive"`
-	CreatedAt   time.Time `json:"createdAt"`
-	UpdatedAt   time.Time `json:"updatedAt"`
+	ID string `json:"id"`
+	ruleBody
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt"`
 }
 
 // simulated is the answer: there is no decision to replay, no receipt and no row.
@@ -54,9 +48,9 @@ type simulated struct {
 // simulate decides an intent by the built-in engine and explains the decision. It
 // stores, meters and signs nothing. Documents of the organization take the scopes to
 // read them, for the explanation shows them.
-func (s *Server) simulate(r *request, in *simulateBody) (response, error) {
+func (s *Server) simulate(r *request, in *simulateBody) error {
 	if err := s.auth.actFor(&r.who, in.Intent.AgentID); err != nil {
-		return response{}, err
+		return err
 	}
 	var want scopeSet
 	if in.Policy == nil {
@@ -66,19 +60,19 @@ func (s *Server) simulate(r *request, in *simulateBody) (response, error) {
 		want |= scopeRulesRead
 	}
 	if err := s.auth.permit(&r.who, want); err != nil {
-		return response{}, err
+		return err
 	}
 	input, err := s.simulatedInput(r, in)
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	if input.Counts, err = s.decisions.Counts(r.ctx, r.who.org, in.ruled, in.Intent, input.Turn); err != nil {
-		return response{}, fmt.Errorf("reading the counters of a simulation: %w", err)
+		return fmt.Errorf("reading the counters of a simulation: %w", err)
 	}
 	result := engine.Evaluate(in.compiled, in.ruled, input)
-	return response{status: http.StatusOK, body: simulated{
+	return r.ok(simulated{
 		DryRun: true, Decision: result.Decision, Reasons: result.Reasons(), Explanation: explanationOf(input.Trace),
-	}}, nil
+	})
 }
 
 // simulatedInput loads what in leaves out.
@@ -183,7 +177,10 @@ func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors
 			return fmt.Errorf("compiling the rules of a simulation: %w", context.Cause(r.ctx))
 		}
 		r.slot.Yield()
-		rule := in.Rules[i].rule()
+		given := &in.Rules[i]
+		rule := given.apply(engine.Rule{
+			ID: given.ID, Priority: engine.DefaultPriority, IsActive: true, CreatedAt: given.CreatedAt,
+		}, given.UpdatedAt)
 		compiled, err := s.compileRule(&rule)
 		if err != nil {
 			if wrong++; wrong <= condition.MaxMistakes {
@@ -207,10 +204,4 @@ func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors
 	}
 	in.ruled = engine.SetOf(rules, lists)
 	return nil
-}
-
-func (in *simulatedRule) rule() engine.Rule {
-	body := ruleBody{in.Name, in.Description, in.Condition, in.Action, in.Priority, in.IsActive}
-	return body.apply(engine.Rule{ID: in.ID, Priority: engine.DefaultPriority, IsActive: true, CreatedAt: in.CreatedAt},
-		in.UpdatedAt)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"writ/authoring/document"
 	"writ/authoring/document/schema"
 	"writ/storage"
 )
@@ -22,6 +23,11 @@ import (
 //
 //go:embed web/*.html web/*.css web/*.js web/*.svg web/*.ico
 var web embed.FS
+
+// descriptionYAML is the OpenAPI document.
+//
+//go:embed openapi.yaml
+var descriptionYAML []byte
 
 // The pages' Content-Security-Policies. Scripts are files of ours, and nothing
 // comes from or goes to another server. The viewers set style attributes and
@@ -42,20 +48,21 @@ const favicon = "favicon.ico"
 
 // site is what people and tools get without a credential.
 type site struct {
-	landing, viewer, reference document
-	yaml, json                 document            // the OpenAPI document
-	assets                     map[string]document // the files of the pages, by path
-	schemas                    map[string]document // the JSON Schemas of documents, by kind
+	landing, viewer, reference fixed
+	yaml, json                 fixed            // the OpenAPI document
+	assets                     map[string]fixed // the files of the pages, by path
+	schemas                    map[string]fixed // the JSON Schemas of documents, by kind
 }
 
 // loadSite returns the site, which is the same for every server.
 var loadSite = sync.OnceValues(func() (*site, error) {
-	s := site{assets: make(map[string]document), schemas: make(map[string]document)}
-	var err error
-	if s.yaml, s.json, err = openAPI(); err != nil {
-		return nil, err
+	s := site{assets: make(map[string]fixed), schemas: make(map[string]fixed)}
+	described, err := document.Parse("openapi.yaml", descriptionYAML)
+	if err != nil {
+		return nil, fmt.Errorf("reading the description of the interface: %w", err)
 	}
-	for page, to := range map[string]*document{"landing.html": &s.landing, "openapi.html": &s.viewer,
+	s.yaml, s.json = newFixed("application/yaml", descriptionYAML), newFixed(typeJSON, described[0].JSON())
+	for page, to := range map[string]*fixed{"landing.html": &s.landing, "openapi.html": &s.viewer,
 		"docs.html": &s.reference} {
 		if *to, err = webFile(page); err != nil {
 			return nil, err
@@ -84,22 +91,22 @@ var loadSite = sync.OnceValues(func() (*site, error) {
 		if err != nil {
 			return nil, fmt.Errorf("making the schemas: %w", err)
 		}
-		s.schemas[kind] = newDocument("application/schema+json", text)
+		s.schemas[kind] = newFixed("application/schema+json", text)
 	}
 	return &s, nil
 })
 
 // schema returns the JSON Schema of a kind of document. Its path stays the same: files of
 // users name it.
-func (s *Server) schema(r *request) (response, error) {
+func (s *Server) schema(r *request) error {
 	d, ok := s.site.schemas[r.param]
 	if !ok {
-		return response{}, storage.ErrNotFound
+		return storage.ErrNotFound
 	}
-	return answerOK(d), nil
+	return r.ok(d)
 }
 
-func webFile(name string) (document, error) {
+func webFile(name string) (fixed, error) {
 	types := map[string]string{
 		".html": "text/html; charset=utf-8",
 		".css":  "text/css; charset=utf-8",
@@ -109,31 +116,31 @@ func webFile(name string) (document, error) {
 	}
 	text, err := web.ReadFile("web/" + name)
 	if err != nil {
-		return document{}, fmt.Errorf("reading the page file %s: %w", name, err)
+		return fixed{}, fmt.Errorf("reading the page file %s: %w", name, err)
 	}
-	return newDocument(types[path.Ext(name)], text), nil
+	return newFixed(types[path.Ext(name)], text), nil
 }
 
-// document is a body that stays the same as long as the process runs: a page,
+// fixed is a body that stays the same as long as the process runs: a page,
 // a file of a page or the description of the interface.
-type document struct {
+type fixed struct {
 	contentType string
 	bytes       []byte
 	etag        string
 	policy      string // its Content-Security-Policy; empty keeps the one of every response
 }
 
-func newDocument(contentType string, data []byte) document {
+func newFixed(contentType string, data []byte) fixed {
 	sum := sha256.Sum256(data)
-	return document{contentType: contentType, bytes: data, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) +
+	return fixed{contentType: contentType, bytes: data, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) +
 		`"`}
 }
 
-// writeDocument sends d, or 304 where the caller has it already, and returns
+// writeFixed sends d, or 304 where the caller has it already, and returns
 // the status. Caches may keep it and must ask whether it is still the same: a
 // new release shows at once. A cache puts the headers of a 304 in place of those
 // it keeps (RFC 9111, section 3.2), so both have the same.
-func writeDocument(fc *fasthttp.RequestCtx, d document) int {
+func writeFixed(fc *fasthttp.RequestCtx, d fixed) int {
 	h := &fc.Response.Header
 	h.Set(fiber.HeaderETag, d.etag)
 	h.Set(fiber.HeaderCacheControl, "public, no-cache")

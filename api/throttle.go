@@ -4,7 +4,6 @@ import (
 	"hash/maphash"
 	"maps"
 	"math"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -169,8 +168,8 @@ func (l *limiter[K]) take(key K, now time.Time) (at level, err error) {
 		return at, nil
 	}
 	l.refused.Inc()
-	return at, refuse(problem{
-		Status: http.StatusTooManyRequests, Code: codeRateLimited, Detail: l.detail,
+	return at, refuseWith(problem{
+		Code: codeRateLimited, Detail: l.detail,
 		retryAfter: at.wait, rateLimit: string(l.level(at)), ratePolicy: l.policy,
 	})
 }

@@ -18,6 +18,8 @@ type tokenBody struct {
 	ExpiresAt *time.Time `json:"expiresAt"`
 	AgentID   *string    `json:"agent_id"`
 	PolicyID  *string    `json:"policy_id"`
+
+	scopes scopeSet // those of Scopes, which checkNewToken sets
 }
 
 // tokenSecret is the one answer that holds a whole key.
@@ -40,46 +42,37 @@ type tokenSummary struct {
 
 // createToken makes an API key. A key that is made with another has at most its scopes, its
 // lifetime and its agents, and is revoked with it.
-func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
-	scopes, err := in.validate(r.now, r.who.keyExpiry())
-	if err != nil {
-		return response{}, err
-	}
-	if !r.who.scopes.has(scopes) {
-		return response{}, insufficientScope(scopes &^ r.who.scopes)
+func (s *Server) createToken(r *request, in *tokenBody) error {
+	if !r.who.scopes.has(in.scopes) {
+		return insufficientScope(in.scopes &^ r.who.scopes)
 	}
 	key, id := apikey.New()
 	t := &storage.Token{
-		ID: id, OrganizationID: r.who.org, Name: in.Name, Scopes: scopes.names(),
+		ID: id, OrganizationID: r.who.org, Name: in.Name, Scopes: in.scopes.names(),
 		Hash: apikey.Hash([]byte(key)), Hint: apikey.Hint(key), CreatedAt: r.stamp(), ExpiresAt: r.who.keyExpiry(),
 	}
 	if r.who.isKey {
 		t.ParentID = r.who.subject
 	}
 	if err := s.bind(r, in, t); err != nil {
-		return response{}, err
+		return err
 	}
 	if in.ExpiresAt != nil {
 		t.ExpiresAt = in.ExpiresAt.UTC()
 	}
 	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	r.slot.Leave() // the rest is waiting
 	err = s.docs.PutToken(r.ctx, t, plan.Tokens)
 	if errors.Is(err, storage.ErrNotFound) {
-		return response{}, errUnauthorized // its maker was revoked meanwhile
+		return errUnauthorized // its maker was revoked meanwhile
 	}
 	if err != nil {
-		return response{}, fmt.Errorf("storing a token: %w", err)
+		return fmt.Errorf("storing a token: %w", err)
 	}
-	return answerCreated(tokenSecret{Token: key, ID: id}), nil
-}
-
-func checkNewToken(r *request, in *tokenBody) error {
-	_, err := in.validate(r.now, r.who.keyExpiry())
-	return err
+	return r.created(tokenSecret{Token: key, ID: id})
 }
 
 // keyExpiry is the latest expiry of a key that p makes, zero for none. An operator's
@@ -91,21 +84,20 @@ func (p *principal) keyExpiry() time.Time {
 	return time.Time{}
 }
 
-// validate returns the scopes that the key is to have. It must not outlive
-// latest, unless that is zero.
-func (in *tokenBody) validate(now, latest time.Time) (scopeSet, error) {
+func checkNewToken(r *request, in *tokenBody) error {
 	var bad fieldErrors
 	bad.name("name", in.Name)
-	scopes, i, err := parseScopes(in.Scopes)
-	if err != nil {
+	var i int
+	var err error
+	if in.scopes, i, err = parseScopes(in.Scopes); err != nil {
 		bad.add(fmt.Sprintf("scopes[%d]", i), err.Error())
 	}
 	if len(in.Scopes) == 0 {
-		scopes = scopeEvaluate
+		in.scopes = scopeEvaluate
 	}
-	switch {
+	switch latest := r.who.keyExpiry(); {
 	case in.ExpiresAt == nil:
-	case !in.ExpiresAt.After(now):
+	case !in.ExpiresAt.After(r.now):
 		bad.add("expiresAt", "must be in the future")
 	case in.ExpiresAt.UTC().Year() > 9999: // its offset may hide it
 		bad.add("expiresAt", "must be before the year 10000 in UTC")
@@ -120,15 +112,15 @@ func (in *tokenBody) validate(now, latest time.Time) (scopeSet, error) {
 	if in.PolicyID != nil {
 		bad.uuid("policy_id", *in.PolicyID)
 	}
-	return scopes, bad.err()
+	return bad.err()
 }
 
 // listTokens returns a plain array of the tokens that are not revoked. Pages for a bound
 // key may be short.
-func (s *Server) listTokens(r *request) (response, error) {
+func (s *Server) listTokens(r *request) error {
 	tokens, next, err := pageOf(r, "tokens", s.docs.ListTokens)
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	rows := make([]tokenSummary, 0, len(tokens))
 	for _, t := range tokens {
@@ -136,7 +128,7 @@ func (s *Server) listTokens(r *request) (response, error) {
 			rows = append(rows, summary(t))
 		}
 	}
-	return response{status: http.StatusOK, body: rows, next: next}, nil
+	return r.part(rows, next)
 }
 
 func summary(t *storage.Token) tokenSummary {
@@ -151,12 +143,12 @@ func summary(t *storage.Token) tokenSummary {
 }
 
 // revokeToken revokes a token and all that were made with it before it answers.
-func (s *Server) revokeToken(r *request) (response, error) {
+func (s *Server) revokeToken(r *request) error {
 	if err := s.checkToken(r, r.param); err != nil {
-		return response{}, err
+		return err
 	}
 	if err := s.docs.RevokeToken(r.ctx, r.who.org, r.param, r.now); err != nil {
-		return response{}, about("token", err)
+		return about("token", err)
 	}
-	return noContent(), nil
+	return r.answer(http.StatusNoContent, nil)
 }

@@ -50,14 +50,15 @@ func isCredentialParam(name string) bool {
 	return name != "" && !strings.Contains(name, " ") && strings.Contains(credentialParams, " "+name+" ")
 }
 
-// keys matches what looks like an API key.
-var keys = regexp.MustCompile(apikey.Pattern)
+// credentials matches what looks like an API key or a JWT: three dotted parts of base64url,
+// of which the first is a JSON object.
+var credentials = regexp.MustCompile(apikey.Pattern + `|eyJ[\w-]{5,}\.[\w-]{8,}\.[\w-]{8}`)
 
 // holdsCredential reports whether text, percent-encoded or not, has what looks
 // like an API key or a JWT in it.
 func holdsCredential(text string) bool {
 	for range 3 { // clients may encode more than once
-		if keys.MatchString(text) || findJWT(text) {
+		if credentials.MatchString(text) {
 			return true
 		}
 		plain := resource.Decode(text)
@@ -69,55 +70,15 @@ func holdsCredential(text string) bool {
 	return false
 }
 
-// findJWT looks for three dotted parts of base64url, of which the first is a
-// JSON object.
-func findJWT(text string) bool {
-	const least = 8 // characters of a part
-	for {
-		i := strings.Index(text, "eyJ")
-		if i < 0 {
-			return false
-		}
-		text = text[i:]
-		parts, rest := 0, text
-		for {
-			n := base64URLRun(rest)
-			if n < least {
-				break
-			}
-			if parts++; parts == 3 {
-				return true
-			}
-			if rest = rest[n:]; len(rest) == 0 || rest[0] != '.' {
-				break
-			}
-			rest = rest[1:]
-		}
-		// A later "eyJ" of the same run would begin a shorter part before the same
-		// others. Looking at it would make the work the square of the length.
-		text = text[base64URLRun(text):]
-	}
-}
-
-// base64URLRun is how many characters of base64url b begins with.
-func base64URLRun(b string) int {
-	for i, c := range []byte(b) {
-		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '-' && c != '_' {
-			return i
-		}
-	}
-	return len(b)
-}
-
 // refuseURL is the problem of a request that carries a credential in its URL.
 func refuseURL(fc *fasthttp.RequestCtx, guarded bool) error {
 	p := problem{
-		Status: http.StatusBadRequest, Code: codeCredentialInURL,
+		Code: codeCredentialInURL,
 		Detail: "There is a credential in the URL, where logs and browsers keep it. Revoke it, and send the new one " +
 			"as Authorization: Bearer.",
 	}
 	if guarded && len(fc.Request.Header.Peek(fiber.HeaderAuthorization)) == 0 {
 		p.Status = http.StatusUnauthorized
 	}
-	return refuse(p)
+	return refuseWith(p)
 }

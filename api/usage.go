@@ -69,24 +69,24 @@ func (m planMeter) near() bool {
 }
 
 // usageSummary answers what the organization has used of its plan.
-func (s *Server) usageSummary(r *request) (response, error) {
+func (s *Server) usageSummary(r *request) error {
 	if err := r.query.done(); err != nil {
-		return response{}, err
+		return err
 	}
 	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	month := storage.MonthOf(r.now)
 	meters, err := s.planMeters(r, plan, month)
 	if err != nil {
-		return response{}, fmt.Errorf("reading the usage: %w", err)
+		return fmt.Errorf("reading the usage: %w", err)
 	}
 	body := usageBody{Plan: plan.Name, Period: periodOf(month), Meters: meters, RetentionDays: plan.RetentionDays}
 	if plan.Name == engine.FreePlan {
 		body.Upgrade = recommend(meters, plan, s.cfg.Plans)
 	}
-	return answerOK(body), nil
+	return r.ok(body)
 }
 
 func (s *Server) planMeters(r *request, plan engine.Plan, month storage.Month) (planMeters, error) {

@@ -48,10 +48,10 @@ func summarizeWebhook(r *request, w *storage.Webhook) webhookSummary {
 }
 
 // createWebhook makes a webhook, whose secret is shown once.
-func (s *Server) createWebhook(r *request, in *webhookBody) (response, error) {
+func (s *Server) createWebhook(r *request, in *webhookBody) error {
 	id, err := uuid.NewV7()
 	if err != nil {
-		return response{}, fmt.Errorf("making an id: %w", err)
+		return fmt.Errorf("making an id: %w", err)
 	}
 	w := &storage.Webhook{
 		ID: id.String(), URL: in.URL, Events: in.Events, CreatedAt: r.stamp(),
@@ -59,9 +59,9 @@ func (s *Server) createWebhook(r *request, in *webhookBody) (response, error) {
 	}
 	r.slot.Leave() // the rest is waiting
 	if err := s.docs.PutWebhook(r.ctx, r.who.org, w); err != nil {
-		return response{}, fmt.Errorf("storing a webhook: %w", err)
+		return fmt.Errorf("storing a webhook: %w", err)
 	}
-	return answerCreated(secretWebhook{summarizeWebhook(r, w), w.Secrets[0].Secret}), nil
+	return r.created(secretWebhook{summarizeWebhook(r, w), w.Secrets[0].Secret})
 }
 
 func (s *Server) checkWebhook(_ *request, in *webhookBody) error {
@@ -89,21 +89,21 @@ func (s *Server) checkWebhook(_ *request, in *webhookBody) error {
 	return bad.err()
 }
 
-func (s *Server) deleteWebhook(r *request) (response, error) {
+func (s *Server) deleteWebhook(r *request) error {
 	if err := s.docs.DeleteWebhook(r.ctx, r.who.org, r.param); err != nil {
-		return response{}, about("webhook", err)
+		return about("webhook", err)
 	}
-	return noContent(), nil
+	return r.answer(http.StatusNoContent, nil)
 }
 
 // rotateWebhook gives a webhook a new secret, which is shown once.
-func (s *Server) rotateWebhook(r *request, _ *struct{}) (response, error) {
+func (s *Server) rotateWebhook(r *request) error {
 	secret := webhook.NewSecret()
 	w, err := s.docs.RotateWebhook(r.ctx, r.who.org, r.param, secret, r.stamp().Add(secretOverlap))
 	if err != nil {
-		return response{}, about("webhook", err)
+		return about("webhook", err)
 	}
-	return answerOK(secretWebhook{summarizeWebhook(r, w), secret}), nil
+	return r.ok(secretWebhook{summarizeWebhook(r, w), secret})
 }
 
 type messageBody struct {
@@ -111,15 +111,15 @@ type messageBody struct {
 }
 
 // testWebhook sends an event to one webhook, whatever it asks for.
-func (s *Server) testWebhook(r *request, _ *struct{}) (response, error) {
+func (s *Server) testWebhook(r *request) error {
 	id, err := s.docs.TellTest(r.ctx, r.who.org, r.param, storage.Event{
 		Type: storage.WebhookTest, Subject: "test/" + r.param, Fact: uuid.NewString(), At: r.stamp(),
 		Data: map[string]any{"webhook_id": r.param},
 	})
 	if err != nil {
-		return response{}, about("webhook", err)
+		return about("webhook", err)
 	}
-	return response{status: http.StatusAccepted, body: messageBody{id}}, nil
+	return r.answer(http.StatusAccepted, messageBody{id})
 }
 
 // delivery is a row of the list of deliveries.
@@ -155,37 +155,37 @@ func describe(d *storage.Delivery) delivery {
 
 // listDeliveries returns what is sent to a webhook, the newest first. Pages of a status may
 // be short.
-func (s *Server) listDeliveries(r *request) (response, error) {
+func (s *Server) listDeliveries(r *request) error {
 	status, given := r.query.take("status")
 	statuses := []string{storage.DeliveryPending, storage.DeliveryDelivered, storage.DeliveryDead}
 	if given && !slices.Contains(statuses, status) {
-		return response{}, invalid("status", "must be one of %s", strings.Join(statuses, ", "))
+		r.query.refuse(invalid("status", "must be one of %s", strings.Join(statuses, ", ")))
 	}
 	page, err := r.onlyPage()
 	if err != nil {
-		return response{}, err
+		return err
 	}
 	if _, err := s.docs.Webhook(r.ctx, r.who.org, r.param); err != nil {
-		return response{}, about("webhook", err)
+		return about("webhook", err)
 	}
 	found, next, err := s.docs.ListDeliveries(r.ctx, r.who.org, r.param, status, page)
 	if err != nil {
-		return response{}, fmt.Errorf("listing deliveries: %w", err)
+		return fmt.Errorf("listing deliveries: %w", err)
 	}
 	items := make([]delivery, len(found))
 	for i, d := range found {
 		items[i] = describe(d)
 	}
-	return list(items, next), nil
+	return list(r, items, next)
 }
 
 // replayDelivery sends an event again whose delivery ended.
-func (s *Server) replayDelivery(r *request, in *messageBody) (response, error) {
+func (s *Server) replayDelivery(r *request, in *messageBody) error {
 	d, err := s.docs.ReplayDelivery(r.ctx, r.who.org, r.param, in.MessageID, r.stamp())
 	if err != nil {
-		return response{}, about("delivery", err)
+		return about("delivery", err)
 	}
-	return response{status: http.StatusAccepted, body: describe(d)}, nil
+	return r.answer(http.StatusAccepted, describe(d))
 }
 
 func checkReplay(_ *request, in *messageBody) error {
