@@ -65,29 +65,42 @@ func (s *Store) divideRecords(batch []*storage.Record) (existing, fresh []*stora
 			err = errors.Join(err, stored.Close())
 		}
 	}()
+	name := func(r *storage.Record) intent { return intent{r.OrganizationID, r.IntentKey()} }
+	return divide(batch, name, func(_ *storage.Record, name intent) (_ *storage.Record, err error) {
+		if !s.mayHave(name) {
+			return nil, nil
+		}
+		if stored == nil {
+			if stored, err = s.intents(); err != nil {
+				return nil, err
+			}
+		}
+		return s.byIntent(stored, name)
+	})
+}
+
+// divide splits batch into the elements that are first of their names and those that stand
+// in place of the others, of which stored returns the stored ones, nil for none.
+func divide[E any, N comparable](
+	batch []*E, name func(*E) N, stored func(*E, N) (*E, error),
+) (existing, fresh []*E, err error) {
 	n := len(batch)
-	both := make([]*storage.Record, 2*n)
+	both := make([]*E, 2*n)
 	existing, fresh = both[:n:n], both[n:n]
-	first := make(map[intent]*storage.Record, len(batch))
-	for i, r := range batch {
-		name := intent{r.OrganizationID, r.IntentKey()}
-		stands, ok := first[name]
-		if !ok && s.mayHave(name) {
-			if stored == nil {
-				stored, err = s.intents()
-			}
-			if err == nil {
-				stands, err = s.byIntent(stored, name)
-			}
-			if err != nil {
+	first := make(map[N]*E, n)
+	for i, e := range batch {
+		of := name(e)
+		stands, ok := first[of]
+		if !ok {
+			if stands, err = stored(e, of); err != nil {
 				return nil, nil, err
 			}
 		}
 		if existing[i] = stands; stands == nil {
-			fresh = append(fresh, r)
-			stands = r
+			fresh = append(fresh, e)
+			stands = e
 		}
-		first[name] = stands
+		first[of] = stands
 	}
 	return existing, fresh, nil
 }
@@ -96,22 +109,15 @@ func (s *Store) divideRecords(batch []*storage.Record) (existing, fresh []*stora
 // search the last level, which holds nearly all rows, for each of them. Only an iterator
 // can use the filters of the last level. commits is held.
 func (s *Store) intents() (*iterator, error) {
-	it, err := s.iterOf(s.db, &pebble.IterOptions{UseL6Filters: true}, s.tail.live()...)
-	if err != nil {
-		return nil, fmt.Errorf("reading the store: %w", err)
-	}
-	return it, nil
+	return s.iterOf(s.db, &pebble.IterOptions{UseL6Filters: true}, s.tail.live())
 }
 
 // byIntent returns the record of an intent, or nil.
 func (s *Store) byIntent(stored *iterator, i intent) (*storage.Record, error) {
 	s.keys = s.keys[:0].org(kindIntent, i.org).text(i.id)
 	id, found, err := s.lookUp(stored, s.keys)
-	if err != nil {
-		return nil, fmt.Errorf("reading the store: %w", err)
-	}
-	if !found {
-		return nil, nil
+	if !found || err != nil {
+		return nil, err
 	}
 	return s.standing(i, id)
 }
@@ -158,7 +164,7 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 	}
 	ticks, err := s.ticks(sealed.Records)
 	written := false
-	defer func() { ticked(ticks, written) }() // after a panic, too, which the ledger outlives
+	defer func() { s.ticked(ticks, written) }() // after a panic, too, which the ledger outlives
 	if err != nil {
 		return err
 	}

@@ -15,36 +15,30 @@ type asyncSync struct {
 	// written counts the commits in the log for which no sync has begun.
 	written atomic.Int64
 	wake    chan struct{}
-	stop    chan struct{} // closed by Close
-	done    chan struct{} // closed after the last sync
 }
 
 var errClosing = errors.New("the store is being closed")
 
 func (s *Store) startAsyncSync(most int) {
-	s.async = &asyncSync{
-		places: make(chan struct{}, most), wake: make(chan struct{}, 1), stop: make(chan struct{}),
-		done: make(chan struct{}),
-	}
-	go func() {
-		defer close(s.async.done)
+	s.async = &asyncSync{places: make(chan struct{}, most), wake: make(chan struct{}, 1)}
+	s.background.Go(func() {
 		for stopping := false; !stopping; {
 			select {
 			case <-s.async.wake:
-			case <-s.async.stop:
+			case <-s.stopping:
 				stopping = true
 			}
 			s.syncWritten()
 		}
-	}()
+	})
 }
 
 // wait waits while too many commits are not durable.
-func (a *asyncSync) wait() error {
+func (a *asyncSync) wait(stopping <-chan struct{}) error {
 	select {
 	case a.places <- struct{}{}:
 		return nil
-	case <-a.stop:
+	case <-stopping:
 		return errClosing
 	}
 }
@@ -79,13 +73,4 @@ func (s *Store) unsynced() int {
 		return 0
 	}
 	return len(s.async.places)
-}
-
-// stopAsyncSync returns after the last sync. No commit may follow.
-func (s *Store) stopAsyncSync() {
-	if s.async == nil {
-		return
-	}
-	close(s.async.stop)
-	<-s.async.done
 }

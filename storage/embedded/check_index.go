@@ -154,7 +154,6 @@ func (r *ReadOnly) isFound(row *storage.Record) error {
 // leads to its document, and gives each document to f.
 func (r *ReadOnly) checkDocuments(ctx context.Context, f func(storage.Document, string) error) error {
 	docs := documents{ctx: ctx, s: r.s, src: r.s.db}
-	defer docs.close()
 	prefix := key{byte(kindDocument)}
 	err := r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
 		d, err := documentOf(k, v)
@@ -250,17 +249,7 @@ func (r *ReadOnly) checkEnds(ctx context.Context) error {
 	if err := r.found.compare(r.s, r.noted); err != nil {
 		return err
 	}
-	switch {
-	case r.found.tip.Head < r.noted.Head:
-		r.found.because("it ends at head %d, and %s notes head %d", r.found.tip.Head, tipName(r.s.health.dir),
-			r.noted.Head)
-	case r.found.tip.Frame < r.noted.Frame:
-		r.found.because("it ends at frame %d, and %s notes frame %d", r.found.tip.Frame, tipName(r.s.health.dir),
-			r.noted.Frame)
-	case r.found.tip.Change < r.noted.Change:
-		r.found.because("its documents end at change %d, and %s notes change %d", r.found.tip.Change,
-			tipName(r.s.health.dir), r.noted.Change)
-	}
+	r.found.reaches(r.s.health.dir, r.noted)
 	if r.found.stale != "" {
 		r.found.because("%s", r.found.stale)
 	}

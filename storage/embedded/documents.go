@@ -59,49 +59,21 @@ func parseDocument(d *storage.Document, c *storage.Collection, v []byte) error {
 	return nil
 }
 
-// documents reads one state of the documents. It must be closed.
+// documents reads one state of the documents: a snapshot of Pebble, or the batch of an update.
 type documents struct {
 	ctx context.Context
 	s   *Store
-	// src has the rows. first has the state after the first read: all other iterators
-	// are its clones. point is the iterator of Get.
-	src          rows
-	first, point *iterator
+	src pebble.Reader
 }
 
 // View implements storage.Documents.
-func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
-	if err := ctx.Err(); err != nil {
+func (s *Store) View(ctx context.Context, f func(storage.Reader) error) (err error) {
+	if err := errors.Join(ctx.Err(), s.health.stopped()); err != nil {
 		return err
 	}
-	r := documents{ctx: ctx, s: s, src: s.db}
-	defer r.close()
-	return f(&r)
-}
-
-// close closes the iterators. Their errors were those of the reads through them.
-func (r *documents) close() {
-	if r.point == r.first {
-		r.point = nil
-	}
-	for _, it := range []*iterator{r.point, r.first} {
-		if it != nil {
-			it.Close() //nolint:errcheck // said above
-		}
-	}
-	r.first, r.point = nil, nil
-}
-
-// iter returns another iterator over the state.
-func (r *documents) iter(o *pebble.IterOptions) (it *iterator, err error) {
-	if r.first == nil {
-		r.first, err = r.s.iterOf(r.src, o)
-		return r.first, err
-	}
-	if it, err = r.first.Clone(pebble.CloneOptions{IterOptions: o}); err != nil {
-		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
-	}
-	return it, nil
+	state := s.db.NewSnapshot()
+	defer func() { err = errors.Join(err, state.Close()) }()
+	return f(&documents{ctx: ctx, s: s, src: state})
 }
 
 // Get implements storage.Reader.
@@ -110,17 +82,12 @@ func (r *documents) Get(kind storage.Kind, org, id string) (d storage.Document, 
 	if err != nil {
 		return d, err
 	}
-	if r.point == nil {
-		if r.point, err = r.iter(&pebble.IterOptions{}); err != nil {
-			return d, err
-		}
-	}
-	v, err := r.s.seek(r.point, documentKey(c, org, id))
+	v, err := r.s.stored(r.src, documentKey(c, org, id))
 	if err != nil {
 		return d, err
 	}
 	d = storage.Document{Kind: kind, Org: org, ID: id}
-	return d, parseDocument(&d, c, bytes.Clone(v))
+	return d, parseDocument(&d, c, v)
 }
 
 // collection returns the collection of a kind, if org can have documents in it.
@@ -146,14 +113,8 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 		prefix = indexOf(q.Kind, q.Org, q.Index)
 	}
 	lower, upper := bounds(prefix, q)
-	it, err := r.iter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-	if err != nil {
-		return err
-	}
-	if it != r.first {
-		defer it.Close() //nolint:errcheck // the reads have returned its errors
-	}
-	return r.s.each(r.ctx, it, (*iterator).First, func(k, v []byte) (bool, error) {
+	o := &pebble.IterOptions{LowerBound: lower, UpperBound: upper}
+	return r.s.each(r.ctx, r.src, o, nil, (*iterator).First, func(k, v []byte) (bool, error) {
 		position, d, err := r.document(c, q, k, v)
 		if err != nil {
 			return true, err

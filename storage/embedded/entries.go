@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"writ/storage"
-	"writ/storage/receipt"
 )
 
 // A settlement has its row's key followed by settlementMark, so that a scan of the rows
@@ -68,47 +67,16 @@ func entryKey(e *storage.Entry) key {
 	return append(orgKey(kindEntryKey, e.OrganizationID), kindBytes[e.Kind]).text(e.Key)
 }
 
-// settled writes a settlement with the given proof.
-func (e *encoder) settled(entry *storage.Entry, proof receipt.Inclusion) {
-	e.byte(entryVersion)
-	e.settlement(entry.Settlement)
-	e.text(proof.Sig)
-	e.text(proof.KeyID)
+// entryID is what an entry is the first of. Key names a settlement by its decision.
+type entryID struct {
+	kind     storage.EntryKind
+	org, key string
 }
 
-// entry writes any other entry with the given proof.
-func (e *encoder) entry(entry *storage.Entry, proof receipt.Inclusion) {
-	e.byte(entryVersion)
-	e.text(entry.Key)
-	e.text(proof.Sig)
-	e.text(proof.KeyID)
-	e.text(string(entry.Body))
-}
-
-// divideEntries splits batch into the entries that are first and the stored ones that
-// stand in place of the others. commits is held.
+// divideEntries is divideRecords for entries. commits is held.
 func (s *Store) divideEntries(batch []*storage.Entry) (existing, fresh []*storage.Entry, err error) {
-	type name struct {
-		kind     storage.EntryKind
-		org, key string
-	}
-	existing = make([]*storage.Entry, len(batch))
-	first := make(map[name]*storage.Entry, len(batch))
-	for i, e := range batch {
-		n := name{e.Kind, e.OrganizationID, e.Key}
-		stands, ok := first[n]
-		if !ok {
-			if stands, err = s.standingEntry(e); err != nil {
-				return nil, nil, err
-			}
-		}
-		if existing[i] = stands; stands == nil {
-			fresh = append(fresh, e)
-			stands = e
-		}
-		first[n] = stands
-	}
-	return existing, fresh, nil
+	name := func(e *storage.Entry) entryID { return entryID{e.Kind, e.OrganizationID, e.Key} }
+	return divide(batch, name, func(e *storage.Entry, _ entryID) (*storage.Entry, error) { return s.standingEntry(e) })
 }
 
 // standingEntry returns the stored entry in place of e, or nil.
@@ -159,35 +127,6 @@ func (s *Store) Entry(ctx context.Context, org string, kind storage.EntryKind, k
 }
 
 var errCorruptEntry = fmt.Errorf("a stored entry is %w", storage.ErrCorrupt)
-
-func parseEntry(org string, kind storage.EntryKind, v []byte) (*storage.Entry, error) {
-	d := decoder{rest: string(v)}
-	if d.byte() != entryVersion {
-		d.fail("version")
-	}
-	e := &storage.Entry{Kind: kind, OrganizationID: org, Key: d.text()}
-	e.Inclusion = receipt.Inclusion{Sig: d.text(), KeyID: d.text()}
-	e.Body = []byte(d.text())
-	if d.err != nil || len(d.rest) > 0 {
-		return nil, errors.Join(errCorruptEntry, d.err)
-	}
-	return e, nil
-}
-
-// settle sets r's settlement from v, the value beside its row.
-func settle(r *storage.Record, v []byte) error {
-	d := decoder{rest: string(v)}
-	if d.byte() != entryVersion {
-		d.fail("version")
-	}
-	settled := d.settlement()
-	settled.Receipt = &receipt.Inclusion{Sig: d.text(), KeyID: d.text()}
-	if len(d.rest) > 0 {
-		d.fail("bytes too many")
-	}
-	r.Settle(settled)
-	return d.err
-}
 
 // Entries implements storage.Log.
 func (s *Store) Entries(
@@ -242,7 +181,7 @@ func (s *Store) recordAt(it *iterator, org string, id uuid.UUID, f *storage.Filt
 	case !found:
 		return nil, storage.ErrNotFound
 	}
-	r, err := s.parseRow(org, id, v, f)
+	r, err := s.parseRow(org, id, v, nil, f)
 	if r == nil || err != nil {
 		return nil, err
 	}
@@ -259,9 +198,5 @@ func (s *Store) valueOf(it *iterator, valid bool, k key) (v []byte, found bool, 
 	if found = valid && bytes.Equal(it.Key(), k); found && err == nil {
 		v, err = it.ValueAndErr()
 	}
-	s.health.report(reading, err)
-	if err != nil {
-		return nil, false, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
-	}
-	return v, found, nil
+	return v, found, s.read(err)
 }

@@ -27,6 +27,8 @@ var errStopped = errors.New("the store has stopped writing")
 // that: opening and commits check health after Pebble returns. Nothing more reaches
 // the disk, which stays as a crash at that moment would have left it. Pebble recovers
 // from that at the next start.
+//
+// Methods that change something and that Pebble does not call are not guarded.
 type failStopFS struct {
 	vfs.FS
 	health *health
@@ -80,11 +82,6 @@ func (g *failStopFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, err
 		return g.createLog(create)
 	}
 	return g.create(create)
-}
-
-// OpenReadWrite implements vfs.FS.
-func (g *failStopFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	return g.create(func() (vfs.File, error) { return g.FS.OpenReadWrite(name, c, opts...) })
 }
 
 // ReuseForWrite implements vfs.FS.
@@ -153,11 +150,6 @@ func (g *failStopFS) Remove(name string) error {
 	return g.change(func() error { return g.FS.Remove(name) })
 }
 
-// RemoveAll implements vfs.FS.
-func (g *failStopFS) RemoveAll(name string) error {
-	return g.change(func() error { return g.FS.RemoveAll(name) })
-}
-
 func (g *failStopFS) change(f func() error) error {
 	if err := g.writable(); err != nil {
 		return err
@@ -188,17 +180,6 @@ func (f *failStopFile) write(activity string, write func() error) error {
 func (f *failStopFile) Write(p []byte) (n int, err error) {
 	err = f.write("writing the log", func() (err error) {
 		n, err = f.File.Write(p)
-		return err
-	})
-	if err == nil {
-		n = len(p)
-	}
-	return n, err
-}
-
-func (f *failStopFile) WriteAt(p []byte, at int64) (n int, err error) {
-	err = f.write("writing the log", func() (err error) {
-		n, err = f.File.WriteAt(p, at)
 		return err
 	})
 	if err == nil {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"writ/storage"
 	"writ/storage/embedded/segment"
 	"writ/storage/receipt"
 )
@@ -103,8 +102,7 @@ func (s *Store) frame(number uint64) (*frame, error) {
 	}
 	stored, err := s.log.Frame(number)
 	if err != nil {
-		s.health.report(reading, err)
-		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+		return nil, s.read(err)
 	}
 	f, err := decodeFrame(stored)
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"sort"
 
 	"writ/storage"
 	"writ/storage/embedded/segment"
@@ -20,15 +21,11 @@ import (
 // garbage is how many bytes of removed rows each frame has.
 type garbage map[uint64]int64
 
-// add counts the row or settlement v, which was read.
+// add counts the row or settlement at the location v.
 func (g garbage) add(s *Store, v []byte) error {
-	at, err := parseLocation(v)
-	if err != nil {
-		return err
-	}
-	f, err := s.frame(at.frame)
-	if err == nil && at.index < uint64(len(f.items)) {
-		g[at.frame] += int64(len(f.items[at.index]))
+	f, index, err := s.at(v)
+	if err == nil {
+		g[f.number] += int64(len(f.items[index]))
 	}
 	return err
 }
@@ -36,10 +33,10 @@ func (g garbage) add(s *Store, v []byte) error {
 // addKey counts the row or settlement under k, if there is one.
 func (g garbage) addKey(s *Store, k key) error {
 	v, err := s.get(k)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
+	if errors.Is(err, storage.ErrNotFound) {
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	return g.add(s, v)
@@ -57,17 +54,8 @@ func (s *Store) addGarbage(b *batch, g garbage) error {
 	counts := make(map[uint64]int64)
 	segments := s.log.Segments()
 	for frame, n := range g {
-		i, found := slices.BinarySearchFunc(segments, frame, func(s segment.Segment, frame uint64) int {
-			switch {
-			case frame < s.First:
-				return 1
-			case frame >= s.First+uint64(s.Frames):
-				return -1
-			}
-			return 0
-		})
-		if found {
-			counts[segments[i].Number] += n
+		if i := sort.Search(len(segments), func(i int) bool { return segments[i].First > frame }); i > 0 {
+			counts[segments[i-1].Number] += n
 		}
 	}
 	for number, n := range counts {

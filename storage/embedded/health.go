@@ -24,8 +24,8 @@ type health struct {
 
 	// final is why the store has stopped for good.
 	final atomic.Pointer[error]
-	// troubled counts all troubles, refusing those that refuse writes.
-	troubled, refusing atomic.Int32
+	// troubled is the number of troubles.
+	troubled atomic.Int32
 
 	mu       sync.Mutex
 	troubles map[trouble]error
@@ -83,17 +83,11 @@ func (h *health) report(t trouble, err error) {
 	if err == nil {
 		delete(h.troubles, t)
 		h.troubled.Add(-1)
-		if t.refuses() {
-			h.refusing.Add(-1)
-		}
 		h.log.Info("storage trouble has passed", "dir", h.dir, "trouble", string(t))
 		return
 	}
 	h.troubles[t] = err
 	h.troubled.Add(1)
-	if t.refuses() {
-		h.refusing.Add(1)
-	}
 	if t == tipTrouble {
 		h.log.Error(
 			"how far the store has come cannot be noted: while this lasts, damage that follows a crash can go "+
@@ -110,7 +104,7 @@ func (h *health) writable() error {
 		return err
 	}
 	h.checkSpace()
-	if h.refusing.Load() == 0 {
+	if h.troubled.Load() == 0 {
 		return nil
 	}
 	if err := h.trouble(trouble.refuses); err != nil {

@@ -147,11 +147,11 @@ func parsePosition(rest []byte) (id uuid.UUID, settlement bool, err error) {
 // the filter does not select it.
 func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 	if l.filter.Decision == 0 {
-		r, err := l.s.parseRow(l.org, id, v, &l.filter)
-		if r != nil && err == nil && len(l.settled) > 0 && l.settledOf == id {
-			err = l.s.settleRow(r, l.settled)
+		var settlement []byte
+		if l.settledOf == id {
+			settlement = l.settled
 		}
-		return r, err
+		return l.s.parseRow(l.org, id, v, settlement, &l.filter)
 	}
 	if l.rows == nil {
 		rows, err := l.s.newIter(nil)

@@ -66,11 +66,6 @@ func (s *Store) importItems(rows []*storage.Record, removed []*storage.Tombstone
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stored.Close()) }()
-	add := func(size int, write func(e *encoder)) {
-		e := make(encoder, 0, size)
-		write(&e)
-		items = append(items, e)
-	}
 	for _, r := range rows {
 		id := uuid.MustParse(r.DecisionID) // CheckImport has
 		stands, err := s.byIntent(stored, intent{r.OrganizationID, r.IntentKey()})
@@ -85,9 +80,9 @@ func (s *Store) importItems(rows []*storage.Record, removed []*storage.Tombstone
 		if stands != nil {
 			continue
 		}
-		add(640, func(e *encoder) { e.record(r, id, false) })
+		items = append(items, encoded(func(c *codec) { c.record(r, id, false) }))
 		if r.Settlement != nil {
-			add(320, func(e *encoder) { e.entryItem(r.SettlementEntry(), false) })
+			items = append(items, encoded(func(c *codec) { c.entryItem(r.SettlementEntry(), false) }))
 		}
 	}
 	for _, t := range removed {
@@ -96,7 +91,8 @@ func (s *Store) importItems(rows []*storage.Record, removed []*storage.Tombstone
 			return nil, err
 		}
 		if fresh {
-			add(160, func(e *encoder) { e.tombstone(t) })
+			items = append(items, ofIntent(tombstoneItem, t.OrganizationID, t.IntentKey(), uuid.MustParse(t.DecisionID),
+				leavesOf(t)))
 		}
 	}
 	return items, nil
@@ -140,17 +136,19 @@ func leavesOf(t *storage.Tombstone) (v []byte) {
 	return v
 }
 
-func (e *encoder) tombstone(t *storage.Tombstone) {
-	e.ofIntent(tombstoneItem, t.OrganizationID, t.IntentKey(), uuid.MustParse(t.DecisionID))
-	*e = append(*e, leavesOf(t)...)
+// ofIntent returns an item with what an intent is decided by.
+func ofIntent(kind byte, org, intent string, id uuid.UUID, leaves []byte) []byte {
+	return encoded(func(c *codec) {
+		c.item(&item{kind: kind, org: org, id: id, intent: intent})
+		c.bytes(leaves)
+	})
 }
 
-// ofIntent begins an item with what an intent is decided by.
-func (e *encoder) ofIntent(kind byte, org, intent string, id uuid.UUID) {
-	e.byte(kind)
-	e.text(org)
-	*e = append(*e, id[:]...)
-	e.text(intent)
+// encoded returns what f writes.
+func encoded(f func(c *codec)) []byte {
+	var c codec
+	f(&c)
+	return c.b
 }
 
 // abandon deletes the keys of what was imported if it says that this was abandoned.

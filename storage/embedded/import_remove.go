@@ -46,9 +46,7 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 		freed = make(garbage)
 	)
 	err := s.eachImported(ctx, org, s.tip.ID, &n, func(intent string, id uuid.UUID) (bool, error) {
-		var e encoder
-		e.ofIntent(abandonedItem, org, intent, id)
-		items = append(items, e)
+		items = append(items, ofIntent(abandonedItem, org, intent, id, nil))
 		b.abandon(&item{kind: abandonedItem, org: org, intent: intent, id: id})
 		return n.All() < most, errors.Join(freed.addKey(s, recordKey(org, id)), freed.addKey(s, settlementKey(org, id)))
 	})

@@ -47,9 +47,7 @@ func TestImport_CrashWhileAbandoning(t *testing.T) {
 	var items [][]byte
 	none := storage.Imported{}
 	if err := errors.Join(s.flush(nil), s.eachImported(t.Context(), "a", s.tip.ID, &none, func(intent string, id uuid.UUID) (bool, error) {
-		var e encoder
-		e.ofIntent(abandonedItem, "a", intent, id)
-		items = append(items, e)
+		items = append(items, ofIntent(abandonedItem, "a", intent, id, nil))
 		return len(items) < 3, nil
 	})); err != nil {
 		t.Fatal(err)

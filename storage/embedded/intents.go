@@ -129,33 +129,25 @@ func (s *Store) mayHave(i intent) bool {
 // intentTable has the intents of a tree, to be looked up one by one.
 type intentTable struct {
 	rowList
-	place map[uint64]uint32 // in rows, by the hash of the key
-	// same has those of whose hash another intent has the place.
-	same map[string]string
-}
-
-func newIntentTable() intentTable {
-	return intentTable{place: make(map[uint64]uint32), same: make(map[string]string)}
+	place map[uint64]uint32 // of the last row with a hash of the key
 }
 
 // add adds an intent.
 func (t *intentTable) add(hash uint64, row textRow) {
-	if at, taken := t.place[hash]; taken && t.at(int(at)).k != row.key() {
-		t.same[row.key()] = row.value()
-	} else {
-		t.place[hash] = uint32(len(t.rows)) // the last of a key counts
-	}
+	t.place[hash] = uint32(len(t.rows))
 	t.rowList.add(row)
 }
 
+// get returns the last value of a key. Where another key has its hash, which happens once in
+// 2⁶⁴, it looks at all rows.
 func (t *intentTable) get(k key) (v string, found bool) {
-	if at, taken := t.place[hashIntent(k)]; taken {
-		if row := t.at(int(at)); row.k == string(k) {
+	at, taken := t.place[hashIntent(k)]
+	for i := int(at); taken && i >= 0; i-- {
+		if row := t.at(i); row.k == string(k) {
 			return row.v, true
 		}
-		v, found = t.same[string(k)]
 	}
-	return v, found
+	return "", false
 }
 
 // within returns the intents whose keys are in the bounds, the last of a key last.

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -47,19 +48,15 @@ type location struct {
 	index uint64
 }
 
-func (p location) append(e encoder) encoder {
-	e.uint(p.frame)
-	e.uint(p.index)
-	return e
+func (p location) append(b []byte) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(b, p.frame), p.index)
 }
 
 func parseLocation(v []byte) (p location, err error) {
-	d := decoder{rest: string(v)}
-	p = location{frame: d.uint(), index: d.uint()}
-	if len(d.rest) > 0 {
-		d.fail("position")
-	}
-	return p, d.err
+	c := decoding(v)
+	c.uint(&p.frame)
+	c.uint(&p.index)
+	return p, c.end()
 }
 
 // item is an item of a frame without what all items have in common.
@@ -74,31 +71,38 @@ type item struct {
 	removed    [32]byte          // the leaf of a removed item
 }
 
-func parseItem(b []byte) (it item, err error) {
-	d := decoder{rest: string(b)}
-	if it.kind = d.byte(); it.kind == removedItem {
-		d.bytes(it.removed[:])
-		return it, d.err
+// item has an item up to its body.
+func (c *codec) item(it *item) {
+	if c.byte(&it.kind); it.kind == removedItem {
+		c.bytes(it.removed[:])
+		return
 	}
-	it.org = d.text()
+	c.text(&it.org)
+	if it.kind == entryItem {
+		b := kindBytes[it.entryKind]
+		c.byte(&b)
+		if it.entryKind = entryKindOf(b); it.entryKind == "" {
+			c.fail("kind of an entry")
+		}
+		return
+	}
+	c.bytes(it.id[:])
 	switch it.kind {
 	case recordItem:
-		d.bytes(it.id[:])
 	case settlementItem:
-		d.bytes(it.id[:])
-		it.unapproved = d.present()
+		it.unapproved = c.present(it.unapproved)
 	case tombstoneItem, abandonedItem:
-		d.bytes(it.id[:])
-		it.intent = d.text()
-	case entryItem:
-		if it.entryKind = entryKindOf(d.byte()); it.entryKind == "" {
-			d.fail("kind of an entry")
-		}
+		c.text(&it.intent)
 	default:
-		d.fail("kind of an item")
+		c.fail("kind of an item")
 	}
-	it.body = d.rest
-	return it, d.err
+}
+
+func parseItem(b []byte) (it item, err error) {
+	c := decoding(b)
+	c.item(&it)
+	it.body = c.rest
+	return it, c.err
 }
 
 // leaf returns the leaf of an item under a key.
@@ -130,28 +134,35 @@ func (it *item) leaf(keyID string) (leaf [32]byte, err error) {
 	return receipt.EntryLeaf(e.Body), nil
 }
 
+// at returns the frame that the location v is in, and the place of its item there.
+func (s *Store) at(v []byte) (f *frame, index uint64, err error) {
+	p, err := parseLocation(v)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err = s.frame(p.frame)
+	if err == nil && p.index >= uint64(len(f.items)) {
+		err = fmt.Errorf("%w: frame %d has %d items", errCorrupt, p.frame, len(f.items))
+	}
+	return f, p.index, err
+}
+
 // item reads the item at the location v, which must be of one kind. index is its place in the
 // frame.
 func (s *Store) item(v []byte, kind byte) (f *frame, it item, index uint64, err error) {
-	p, err := parseLocation(v)
-	if err != nil {
+	if f, index, err = s.at(v); err != nil {
 		return nil, it, 0, err
 	}
-	if f, err = s.frame(p.frame); err != nil {
-		return nil, it, 0, err
-	}
-	if p.index >= uint64(len(f.items)) {
-		return nil, it, 0, fmt.Errorf("%w: frame %d has %d items", errCorrupt, p.frame, len(f.items))
-	}
-	it, err = parseItem(f.items[p.index])
+	it, err = parseItem(f.items[index])
 	if err == nil && it.kind != kind {
-		err = fmt.Errorf("%w: item %d of frame %d is another", errCorrupt, p.index, p.frame)
+		err = fmt.Errorf("%w: item %d of frame %d is another", errCorrupt, index, f.number)
 	}
-	return f, it, p.index, err
+	return f, it, index, err
 }
 
-// parseRow returns the record at the location v.
-func (s *Store) parseRow(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storage.Record, error) {
+// parseRow returns the record at the location v with the settlement at another, nil for none.
+// It is nil if f does not select it.
+func (s *Store) parseRow(org string, id uuid.UUID, v, settlement []byte, f *storage.Filter) (*storage.Record, error) {
 	in, it, index, err := s.item(v, recordItem)
 	if err == nil && (it.org != org || it.id != id) {
 		err = fmt.Errorf("%w: the row of decision %s is in its place", errCorrupt, it.id)
@@ -160,11 +171,19 @@ func (s *Store) parseRow(org string, id uuid.UUID, v []byte, f *storage.Filter) 
 		return nil, err
 	}
 	r, err := parseRecord(org, id, []byte(it.body), f)
-	if err != nil || r == nil || r.Receipt.Sig != "" {
-		return r, err
+	if err != nil || r == nil {
+		return nil, err
 	}
-	proof, err := in.sig(index)
-	r.Receipt.Sig, r.Receipt.KeyID = proof.Sig, proof.KeyID
+	if r.Receipt.Sig == "" {
+		proof, err := in.sig(index)
+		if err != nil {
+			return nil, err
+		}
+		r.Receipt.Sig, r.Receipt.KeyID = proof.Sig, proof.KeyID
+	}
+	if settlement != nil {
+		err = s.settleRow(r, settlement)
+	}
 	return r, err
 }
 

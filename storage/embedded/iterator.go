@@ -198,16 +198,3 @@ func (it *iterator) Error() error { return it.p.Error() }
 
 // Close releases the iterator.
 func (it *iterator) Close() error { return it.p.Close() }
-
-// Clone returns another iterator over the same keys.
-func (it *iterator) Clone(o pebble.CloneOptions) (*iterator, error) {
-	p, err := it.p.Clone(o)
-	if err != nil {
-		return nil, err
-	}
-	var trees []*tree
-	for _, c := range it.cs {
-		trees = append(trees, c.tree)
-	}
-	return newIterator(trees, p, o.IterOptions), nil
-}

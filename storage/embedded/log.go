@@ -77,7 +77,7 @@ func (s *Store) replay(stored segment.Frame) error {
 
 // frameBuffers are reused from one frame to the next.
 type frameBuffers struct {
-	rows  encoder
+	rows  []byte
 	items [][]byte
 	keys  frameKeys
 }
@@ -108,7 +108,7 @@ func (k *frameKeys) end(buf key) {
 
 // at appends the location of an item.
 func (k *frameKeys) at(index uint32) key {
-	return key(location{k.frame, uint64(index)}.append(encoder(k.buf)))
+	return location{k.frame, uint64(index)}.append(k.buf)
 }
 
 // begin begins the keys of a frame, with that of its head.
@@ -192,46 +192,37 @@ func (b *frameBuffers) of(sealed storage.Batch, ids map[*storage.Record]uuid.UUI
 	bare := int(head.Size) == len(sealed.Records)+len(sealed.Entries) &&
 		!slices.ContainsFunc(sealed.Records, func(r *storage.Record) bool { return r.Receipt.KeyID != head.KeyID }) &&
 		!slices.ContainsFunc(sealed.Entries, func(e *storage.Entry) bool { return e.KeyID != head.KeyID })
-	e, all := b.rows[:0], b.items[:0]
+	c, all := codec{b: b.rows[:0]}, b.items[:0]
 	for _, r := range sealed.Records {
-		start := len(e)
-		e.record(r, ids[r], bare)
-		all = append(all, e[start:])
+		start := len(c.b)
+		c.record(r, ids[r], bare)
+		all = append(all, c.b[start:])
 	}
 	for _, entry := range sealed.Entries {
-		start := len(e)
-		e.entryItem(entry, bare)
-		all = append(all, e[start:])
+		start := len(c.b)
+		c.entryItem(entry, bare)
+		all = append(all, c.b[start:])
 	}
-	b.rows, b.items = e, all
+	b.rows, b.items = c.b, all
 	return all
 }
 
-func (e *encoder) record(r *storage.Record, id uuid.UUID, bare bool) {
-	e.byte(recordItem)
-	e.text(r.OrganizationID)
-	*e = append(*e, id[:]...)
-	e.row(r, bare)
+// record writes the item of a record.
+func (c *codec) record(r *storage.Record, id uuid.UUID, bare bool) {
+	c.item(&item{kind: recordItem, org: r.OrganizationID, id: id})
+	c.row(r, bare)
 }
 
-func (e *encoder) entryItem(entry *storage.Entry, bare bool) {
-	proof := entry.Inclusion
-	if bare {
-		proof = receipt.Inclusion{}
-	}
-	if entry.Kind != storage.SettlementEntry {
-		e.byte(entryItem)
-		e.text(entry.OrganizationID)
-		e.byte(kindBytes[entry.Kind])
-		e.entry(entry, proof)
+// entryItem writes the item of an entry.
+func (c *codec) entryItem(e *storage.Entry, bare bool) {
+	if e.Kind != storage.SettlementEntry {
+		c.item(&item{kind: entryItem, org: e.OrganizationID, entryKind: e.Kind})
+		c.entry(e, bare)
 		return
 	}
-	id, _ := storage.ParseID(entry.Key) // Check has
-	e.byte(settlementItem)
-	e.text(entry.OrganizationID)
-	*e = append(*e, id[:]...)
-	e.present(entry.Settlement.Unapproved)
-	e.settled(entry, proof)
+	id, _ := storage.ParseID(e.Key) // Check has
+	c.item(&item{kind: settlementItem, org: e.OrganizationID, id: id, unapproved: e.Settlement.Unapproved})
+	c.settled(e.Settlement, &e.Inclusion, bare)
 }
 
 // write appends a frame to the segments. It is durable unless asyncSync will sync it. A
@@ -242,7 +233,7 @@ func (s *Store) write(head []byte, items [][]byte) (number uint64, err error) {
 		return 0, err
 	}
 	if s.async != nil {
-		if err := s.async.wait(); err != nil {
+		if err := s.async.wait(s.stopping); err != nil {
 			return 0, err
 		}
 	}

@@ -213,23 +213,19 @@ func putFrame(t *testing.T, s *Store, k key, head []byte, items ...[]byte) {
 // putItem puts a record or a settlement.
 func putItem(t *testing.T, s *Store, k key, kind byte, org string, id uuid.UUID, body []byte) {
 	t.Helper()
-	e := encoder{kind}
-	e.text(org)
-	e = append(e, id[:]...)
-	if kind == settlementItem {
-		e.present(false)
-	}
-	putFrame(t, s, k, nil, append(e, body...))
+	putFrame(t, s, k, nil, encoded(func(c *codec) {
+		c.item(&item{kind: kind, org: org, id: id})
+		c.bytes(body)
+	}))
 }
 
 // putEntry puts an entry that is cut.
 func putEntry(t *testing.T, s *Store, k key, old *storage.Entry) {
 	t.Helper()
-	e := encoder{entryItem}
-	e.text(old.OrganizationID)
-	e.byte(kindBytes[old.Kind])
-	e.byte(entryVersion)
-	putFrame(t, s, k, nil, e)
+	putFrame(t, s, k, nil, encoded(func(c *codec) {
+		c.item(&item{kind: entryItem, org: old.OrganizationID, entryKind: old.Kind})
+		c.version(entryVersion)
+	}))
 }
 
 func idOf(r *storage.Record) uuid.UUID { return uuid.MustParse(r.DecisionID) }

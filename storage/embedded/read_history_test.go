@@ -403,9 +403,8 @@ func TestHistoryFormat_Example(t *testing.T) {
 		},
 		SessionID: "s",
 	}
-	var e encoder
-	if e.record(r, idOf(r), true); !bytes.Equal(e, want) {
-		t.Errorf("the item is %x\nthe page has %x", []byte(e), want)
+	if got := encoded(func(c *codec) { c.record(r, idOf(r), true) }); !bytes.Equal(got, want) {
+		t.Errorf("the item is %x\nthe page has %x", got, want)
 	}
 	leaf, hash, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(blocks[3]), "text\n"), "\n")
 	if got := string(r.Receipt.AppendLeaf(nil)); got != leaf {

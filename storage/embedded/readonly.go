@@ -137,38 +137,16 @@ func (r *ReadOnly) EachRow(ctx context.Context, org, after, upTo string, f func(
 		}
 		bounds[i] = recordKey(org, id).end() // after its settlement
 	}
-	var last *storage.Record // whose settlement may follow
-	done := func() error {
-		row := last
-		if last = nil; row == nil {
-			return nil
+	return r.s.eachRow(ctx, org, bounds[0], bounds[1], func(id uuid.UUID, v, settlement []byte) (bool, error) {
+		if v == nil {
+			return true, broken(org, id, "a settlement is there, and no such row")
 		}
-		return f(row)
-	}
-	err = r.s.scan(ctx, bounds[0], bounds[1], func(k, v []byte) (bool, error) {
-		id, settlement, err := parsePosition(k[len(prefix):])
-		switch {
-		case err != nil:
-			return true, &storage.BreakError{OrganizationID: org, Err: err}
-		case !settlement:
-			if err := done(); err != nil {
-				return true, err
-			}
-			last, err = r.s.parseRow(org, id, v, nil)
-		case last == nil || last.DecisionID != id.String():
-			err = errors.New("a settlement is there, and no such row")
-		default:
-			err = r.s.settleRow(last, v)
-		}
+		row, err := r.s.parseRow(org, id, v, settlement, nil)
 		if err != nil {
 			return true, broken(org, id, "%w", err)
 		}
-		return false, nil
+		return false, f(row)
 	})
-	if err != nil {
-		return err
-	}
-	return done()
 }
 
 // EachTombstone calls f for what is left of each removed row of org, of every organization

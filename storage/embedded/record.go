@@ -1,20 +1,17 @@
 package embedded
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"time"
 	"unsafe"
 
 	"github.com/google/uuid"
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // A history row has the fields that are not in its key. JSON would be twice the size and
@@ -46,170 +43,157 @@ import (
 // that is not written. The settlement is beside the row: see entries.go.
 const recordVersion = 6
 
-// encoder appends to its bytes.
-type encoder []byte
+var errCorrupt = fmt.Errorf("a stored history row is %w", storage.ErrCorrupt)
 
-func (e *encoder) byte(b byte) { *e = append(*e, b) }
-
-func (e *encoder) uint(v uint64) { *e = binary.AppendUvarint(*e, v) }
-
-func (e *encoder) int(v int64) { *e = binary.AppendVarint(*e, v) }
-
-func (e *encoder) text(s string) {
-	e.uint(uint64(len(s)))
-	*e = append(*e, s...)
+// filtered has a row's version and the fields that a filter uses.
+func (c *codec) filtered(r *storage.Record) {
+	c.version(recordVersion)
+	decision := byte(r.Decision)
+	if c.byte(&decision); c.reads {
+		r.Decision = engine.Decision(decision)
+	}
+	c.time(&r.DecidedAt)
+	c.text(&r.PolicyID)
+	c.text(&r.AgentID)
+	c.text(&r.ActionType)
 }
 
-func (e *encoder) texts(list []string) {
-	if list == nil {
-		e.byte(0)
-		return
-	}
-	e.uint(uint64(len(list)) + 1)
-	for _, s := range list {
-		e.text(s)
-	}
-}
-
-// digestPrefix is the prefix of a digest as text; the hex digits follow it.
-const digestPrefix = "sha256:"
-
-func (e *encoder) digest(s string) {
-	if s == "" {
-		e.byte(0)
-		return
-	}
-	var sum [sha256.Size]byte
-	var text [2 * len(sum)]byte
-	if digits, ok := strings.CutPrefix(s, digestPrefix); ok && copy(text[:], digits) == len(digits) {
-		_, err := hex.Decode(sum[:], text[:])
-		hex.Encode(text[:], sum[:])
-		if err == nil && string(text[:]) == digits { // no capitals
-			e.byte(1)
-			*e = append(*e, sum[:]...)
-			return
+// row has r's row. A bare one is written without what signs its receipt.
+func (c *codec) row(r *storage.Record, bare bool) {
+	c.filtered(r)
+	c.text(&r.IntentID)
+	c.text(&r.IntentDigest)
+	c.int(&r.PolicyVersion)
+	c.text(&r.Resource)
+	if c.present(r.Cost != nil) {
+		if c.reads {
+			r.Cost = new(engine.Cost)
 		}
+		c.int(&r.Cost.AmountMinor)
+		c.text(&r.Cost.Currency)
 	}
-	e.byte(2)
-	e.text(s)
+	c.texts(&r.MetadataKeys)
+	if c.present(r.Metadata != nil) {
+		c.metadata(&r.Metadata)
+	}
+	c.texts(&r.Reasons)
+	c.usual(&r.Receipt.Decision, r.Decision.String())
+	c.usual(&r.Receipt.DecisionID, r.DecisionID)
+	c.text(&r.Receipt.Digest)
+	c.int(&r.Receipt.Exp)
+	c.signed(&r.Receipt.Sig, &r.Receipt.KeyID, bare)
+	c.text(&r.IssuedAt)
+	c.digest(&r.AuditDigest)
+	if c.present(r.PolicyRevision != 0 || r.RulesRevision != 0 || r.AgentRevision != 0) {
+		c.int(&r.PolicyRevision)
+		c.int(&r.RulesRevision)
+		c.int(&r.AgentRevision)
+	}
+	c.digest(&r.DetailsDigest)
+	c.optional(r)
 }
 
-func (e *encoder) time(t time.Time) {
-	e.int(t.Unix())
-	e.uint(uint64(t.Nanosecond()))
+// usual has a text that is written as an empty one if it is the usual one.
+func (c *codec) usual(s *string, usual string) {
+	var other string
+	if *s != usual {
+		other = *s
+	}
+	if c.text(&other); !c.reads {
+		return
+	}
+	if *s = other; other == "" {
+		*s = usual
+	}
 }
 
-// present writes whether an optional part follows, and returns that.
-func (e *encoder) present(is bool) bool {
-	if is {
-		e.byte(1)
-	} else {
-		e.byte(0)
+// signed has a proof and the key that signed it, empty if bare.
+func (c *codec) signed(sig, keyID *string, bare bool) {
+	if bare {
+		sig, keyID = new(string), new(string)
 	}
-	return is
+	c.text(sig)
+	c.text(keyID)
 }
 
-// row appends r's row, bare without what signs its receipt.
-func (e *encoder) row(r *storage.Record, bare bool) {
-	e.byte(recordVersion)
-	e.byte(byte(r.Decision))
-	e.time(r.DecidedAt)
-	e.text(r.PolicyID)
-	e.text(r.AgentID)
-	e.text(r.ActionType)
-	e.text(r.IntentID)
-	e.text(r.IntentDigest)
-	e.int(r.PolicyVersion)
-	e.text(r.Resource)
-	if e.present(r.Cost != nil) {
-		e.int(r.Cost.AmountMinor)
-		e.text(r.Cost.Currency)
+func (c *codec) metadata(m *map[string]string) {
+	n := c.count(len(*m))
+	if !c.reads {
+		for _, k := range slices.Sorted(maps.Keys(*m)) {
+			v := (*m)[k]
+			c.text(&k)
+			c.text(&v)
+		}
+		return
 	}
-	e.texts(r.MetadataKeys)
-	if e.present(r.Metadata != nil) {
-		e.metadata(r.Metadata)
+	*m = make(map[string]string, n)
+	for range n {
+		var k, v string
+		c.text(&k)
+		c.text(&v)
+		(*m)[k] = v
 	}
-	e.texts(r.Reasons)
-	e.receipt(r, bare)
-	e.text(r.IssuedAt)
-	e.digest(r.AuditDigest)
-	if e.present(r.PolicyRevision != 0 || r.RulesRevision != 0 || r.AgentRevision != 0) {
-		e.int(r.PolicyRevision)
-		e.int(r.RulesRevision)
-		e.int(r.AgentRevision)
-	}
-	e.digest(r.DetailsDigest)
-	e.optional(r)
 }
 
-func (e *encoder) optional(r *storage.Record) {
-	n := uint64(0)
+// optional has texts. Each must occur at most once and not be empty.
+func (c *codec) optional(r *storage.Record) {
+	n := 0
 	for i := range storage.RecordTexts {
 		if *storage.RecordTexts[i].Of(r) != "" {
 			n++
 		}
 	}
-	e.uint(n)
-	for i := range storage.RecordTexts {
-		if t := &storage.RecordTexts[i]; *t.Of(r) != "" {
-			*e = append(*e, t.Short...)
-			e.text(*t.Of(r))
+	n = c.count(n)
+	if !c.reads {
+		for i := range storage.RecordTexts {
+			if t := &storage.RecordTexts[i]; *t.Of(r) != "" {
+				c.b = append(c.b, t.Short...)
+				c.text(t.Of(r))
+			}
 		}
-	}
-}
-
-func (e *encoder) metadata(m map[string]string) {
-	e.uint(uint64(len(m)))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		e.text(k)
-		e.text(m[k])
-	}
-}
-
-func (e *encoder) receipt(r *storage.Record, bare bool) {
-	e.text(unless(r.Receipt.Decision, r.Decision.String()))
-	e.text(unless(r.Receipt.DecisionID, r.DecisionID))
-	e.text(r.Receipt.Digest)
-	e.int(r.Receipt.Exp)
-	if bare {
-		e.text("")
-		e.text("")
 		return
 	}
-	e.text(r.Receipt.Sig)
-	e.text(r.Receipt.KeyID)
+	for range n {
+		var short [2]byte
+		c.bytes(short[:])
+		to := r.TextCalled(string(short[:]))
+		switch {
+		case to == nil:
+			c.fail("text that this version of writ does not know")
+			return
+		case *to != "":
+			c.fail("text that is there twice")
+			return
+		}
+		c.text(to)
+	}
 }
 
-// unless returns s, or "" when it is usual.
-func unless(s, usual string) string {
-	if s == usual {
-		return ""
+// settled has a settlement with the proof of it.
+func (c *codec) settled(s *storage.Settlement, proof *receipt.Inclusion, bare bool) {
+	c.version(entryVersion)
+	c.text(&s.Outcome)
+	if c.present(s.AmountMinor != nil) {
+		if c.reads {
+			s.AmountMinor = new(int64)
+		}
+		c.int(s.AmountMinor)
 	}
-	return s
+	c.text(&s.Currency)
+	c.text(&s.ExternalRef)
+	c.time(&s.RecordedAt)
+	c.signed(&proof.Sig, &proof.KeyID, bare)
 }
 
-func (e *encoder) settlement(s *storage.Settlement) {
-	e.text(s.Outcome)
-	if e.present(s.AmountMinor != nil) {
-		e.int(*s.AmountMinor)
+// entry has any other entry.
+func (c *codec) entry(e *storage.Entry, bare bool) {
+	c.version(entryVersion)
+	c.text(&e.Key)
+	c.signed(&e.Sig, &e.KeyID, bare)
+	body := string(e.Body)
+	if c.text(&body); c.reads {
+		e.Body = []byte(body)
 	}
-	e.text(s.Currency)
-	e.text(s.ExternalRef)
-	e.time(s.RecordedAt)
-}
-
-var errCorrupt = fmt.Errorf("a stored history row is %w", storage.ErrCorrupt)
-
-// filtered reads a row's version and the fields that a filter uses.
-func (d *decoder) filtered(r *storage.Record) {
-	if d.byte() != recordVersion {
-		d.fail("version")
-	}
-	r.Decision = engine.Decision(d.byte())
-	r.DecidedAt = d.time()
-	r.PolicyID = d.text()
-	r.AgentID = d.text()
-	r.ActionType = d.text()
 }
 
 // skips reports whether f does not select the row v. It allocates nothing: most rows are
@@ -219,9 +203,9 @@ func skips(v []byte, f *storage.Filter) (bool, error) {
 		return false, nil
 	}
 	var r storage.Record // its texts are v's memory, which is not kept
-	d := decoder{rest: unsafe.String(unsafe.SliceData(v), len(v))}
-	d.filtered(&r)
-	return d.err != nil || !f.Selects(&r), d.err
+	c := codec{reads: true, rest: unsafe.String(unsafe.SliceData(v), len(v))}
+	c.filtered(&r)
+	return c.err != nil || !f.Selects(&r), c.err
 }
 
 // parseRecord reads the row v of decision id. It returns nil without reading all of v if
@@ -230,34 +214,28 @@ func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storag
 	if skip, err := skips(v, f); skip {
 		return nil, err
 	}
-	d := decoder{rest: string(v)}
-	r := &storage.Record{OrganizationID: org, DecisionID: id.String()}
-	d.filtered(r)
-	r.IntentID = d.text()
-	r.IntentDigest = d.text()
-	r.PolicyVersion = d.int()
-	r.Resource = d.text()
-	if d.present() {
-		r.Cost = &engine.Cost{AmountMinor: d.int(), Currency: d.text()}
-	}
-	r.MetadataKeys = d.texts()
-	if d.present() {
-		r.Metadata = d.metadata()
-	}
-	r.Reasons = d.texts()
-	d.receipt(r)
-	r.IssuedAt = d.text()
-	r.AuditDigest = d.digest()
-	if d.present() {
-		r.PolicyRevision, r.RulesRevision, r.AgentRevision = d.int(), d.int(), d.int()
-	}
-	r.DetailsDigest = d.digest()
-	d.optional(r)
-	if d.err == nil && len(d.rest) > 0 {
-		d.err = fmt.Errorf("%w: %d bytes too many", errCorrupt, len(d.rest))
-	}
-	if d.err != nil {
-		return nil, d.err
+	c, r := decoding(v), &storage.Record{OrganizationID: org, DecisionID: id.String()}
+	c.row(r, false)
+	if err := c.end(); err != nil {
+		return nil, err
 	}
 	return r, nil
+}
+
+// parseEntry reads an entry that is no settlement.
+func parseEntry(org string, kind storage.EntryKind, v []byte) (*storage.Entry, error) {
+	c, e := decoding(v), &storage.Entry{Kind: kind, OrganizationID: org}
+	c.entry(e, false)
+	if err := c.end(); err != nil {
+		return nil, errors.Join(errCorruptEntry, err)
+	}
+	return e, nil
+}
+
+// settle sets r's settlement from v.
+func settle(r *storage.Record, v []byte) error {
+	c, settled := decoding(v), storage.Settlement{Receipt: new(receipt.Inclusion)}
+	c.settled(&settled, settled.Receipt, false)
+	r.Settle(settled)
+	return c.end()
 }

@@ -42,9 +42,9 @@ func records() map[string]*storage.Record {
 
 // appendRecord appends r's row to dst.
 func appendRecord(dst []byte, r *storage.Record) []byte {
-	e := encoder(dst)
-	e.row(r, false)
-	return e
+	c := codec{b: dst}
+	c.row(r, false)
+	return c.b
 }
 
 func TestRecord_RoundTrip(t *testing.T) {

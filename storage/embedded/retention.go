@@ -3,7 +3,6 @@ package embedded
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,17 +25,29 @@ import (
 //
 // Imported is 1 if the row was removed before it could be imported, otherwise 0.
 
+// leaf has a leaf without its chain.
+func (c *codec) leaf(l *receipt.Leaf) {
+	index := uint64(l.Index)
+	c.uint(&l.Seq)
+	c.uint(&index)
+	c.bytes(l.Hash[:])
+	l.Index = uint32(index)
+}
+
 // appendLeaf appends l to the row of an intent.
 func appendLeaf(v []byte, l receipt.Leaf) []byte {
-	v = binary.AppendUvarint(binary.AppendUvarint(v, l.Seq), uint64(l.Index))
-	return append(v, l.Hash[:]...)
+	c := codec{b: v}
+	c.leaf(&l)
+	return c.b
 }
 
 // appendForeignLeaf appends l, a leaf of another chain.
 func appendForeignLeaf(v []byte, l receipt.Leaf, imported bool) []byte {
-	e := encoder(append(v, 0))
-	e.present(imported)
-	return appendLeaf(append(e, l.Chain[:]...), l)
+	c := codec{b: append(v, 0)}
+	c.present(imported)
+	c.bytes(l.Chain[:])
+	c.leaf(&l)
+	return c.b
 }
 
 // parseIntent reads the row of an intent in a directory of a chain. For a removed row it
@@ -45,29 +56,18 @@ func parseIntent(v []byte, chain [16]byte) (id uuid.UUID, left []receipt.Leaf, i
 	if len(v) < idLen {
 		return id, nil, false, fmt.Errorf("%w: the decision of an intent has %d bytes", errCorrupt, len(v))
 	}
-	copy(id[:], v)
-	d := decoder{rest: string(v[idLen:])}
-	for d.err == nil && len(d.rest) > 0 {
-		l := receipt.Leaf{Chain: chain, Seq: d.uint()}
-		if l.Seq == 0 {
-			imported = d.present() || imported
-			d.bytes(l.Chain[:])
-			l.Seq = d.uint()
+	c := decoding(v[copy(id[:], v):])
+	for c.err == nil && len(c.rest) > 0 {
+		l := receipt.Leaf{Chain: chain}
+		if c.rest[0] == 0 {
+			c.rest = c.rest[1:]
+			imported = c.present(false) || imported
+			c.bytes(l.Chain[:])
 		}
-		l.Index = uint32(d.uint())
-		d.bytes(l.Hash[:])
+		c.leaf(&l)
 		left = append(left, l)
 	}
-	return id, left, imported, d.err
-}
-
-// bytes fills its argument.
-func (d *decoder) bytes(to []byte) {
-	if len(d.rest) < len(to) {
-		d.fail("leaf")
-		return
-	}
-	d.rest = d.rest[copy(to, d.rest):]
+	return id, left, imported, c.err
 }
 
 // CountExpired implements storage.Retention. It removes settlements that were left behind
@@ -99,41 +99,48 @@ func (s *Store) CountExpired(
 	return n, s.removeOrphans(ctx, org, orphans)
 }
 
-// rowsBefore calls f for the rows of org that were decided before a time, with their
-// settlements, nil for none, until f stops it. A settlement without a row has a nil row.
+// rowsBefore calls f for the rows of org that were decided before a time: see eachRow.
 func (s *Store) rowsBefore(
-	ctx context.Context, org string, before time.Time,
-	f func(id uuid.UUID, row, settlement []byte) (stop bool, err error),
+	ctx context.Context, org string, before time.Time, f func(id uuid.UUID, row, settlement []byte) (bool, error),
 ) error {
 	prefix := orgKey(kindRecord, org)
+	return s.eachRow(ctx, org, prefix, key(bytes.Clone(prefix)).id(storage.IDAt(before.Add(-storage.MaxSkew))), f)
+}
+
+// eachRow calls f for the rows of org with keys from lower up to upper, with their
+// settlements, nil for none, until f stops it. A settlement without a row has a nil row.
+func (s *Store) eachRow(
+	ctx context.Context, org string, lower, upper key,
+	f func(id uuid.UUID, row, settlement []byte) (stop bool, err error),
+) error {
 	var id uuid.UUID // of row, which f has not had
-	var row []byte
-	stopped := false
+	var row, buf []byte
+	stopped, prefix := false, len(orgKey(kindRecord, org))
 	tell := func(id uuid.UUID, row, settlement []byte) (_ bool, err error) {
 		stopped, err = f(id, row, settlement)
 		return stopped, err
 	}
-	err := s.scan(ctx, prefix, key(bytes.Clone(prefix)).id(storage.IDAt(before.Add(-storage.MaxSkew))),
-		func(k, v []byte) (bool, error) {
-			of, settlement, err := parsePosition(k[len(prefix):])
-			last := row
-			row = nil
-			switch {
-			case err != nil:
+	err := s.scan(ctx, lower, upper, func(k, v []byte) (bool, error) {
+		of, settlement, err := parsePosition(k[prefix:])
+		last := row
+		row = nil
+		switch {
+		case err != nil:
+			return true, &storage.BreakError{OrganizationID: org, Err: err}
+		case settlement && last != nil && of == id:
+			return tell(id, last, v)
+		case last != nil:
+			if stop, err := tell(id, last, nil); stop || err != nil {
 				return true, err
-			case settlement && last != nil && of == id:
-				return tell(id, last, v)
-			case last != nil:
-				if stop, err := tell(id, last, nil); stop || err != nil {
-					return true, err
-				}
 			}
-			if settlement {
-				return tell(of, nil, v)
-			}
-			id, row = of, bytes.Clone(v)
-			return false, nil
-		})
+		}
+		if settlement {
+			return tell(of, nil, v)
+		}
+		buf = append(buf[:0], v...)
+		id, row = of, buf
+		return false, nil
+	})
 	if row == nil || stopped || err != nil {
 		return err
 	}
@@ -186,20 +193,12 @@ func (s *Store) settlementLeaf(org string, id uuid.UUID) (leaf receipt.Leaf, err
 	if err != nil {
 		return leaf, err
 	}
-	at, err := parseLocation(v)
-	if err != nil {
-		return leaf, err
-	}
-	f, err := s.frame(at.frame)
-	if err != nil || at.index >= uint64(len(f.items)) {
-		return leaf, err
-	}
-	it, err := parseItem(f.items[at.index])
+	f, it, index, err := s.item(v, settlementItem)
 	if err != nil {
 		return leaf, err
 	}
 	hash, err := it.leaf(f.head.KeyID)
-	return receipt.Leaf{Chain: f.head.Chain, Seq: f.head.Seq, Index: uint32(at.index), Hash: hash}, err
+	return receipt.Leaf{Chain: f.head.Chain, Seq: f.head.Seq, Index: uint32(index), Hash: hash}, err
 }
 
 // expired finds the rows to remove: at most most rows of org that were decided before a time.
@@ -213,13 +212,13 @@ func (s *Store) expired(
 		case n.Records == most.Records || settlement != nil && n.Settled == most.Settled:
 			return true, nil
 		}
-		r, err := s.parseRow(org, id, row, nil)
+		r, err := s.parseRow(org, id, row, settlement, nil)
 		if err == nil {
 			err = garbage.add(s, row)
 		}
 		if err == nil && settlement != nil {
 			n.Settled++
-			err = errors.Join(s.settleRow(r, settlement), garbage.add(s, settlement))
+			err = garbage.add(s, settlement)
 		}
 		n.Records++
 		rows = append(rows, r)

@@ -59,9 +59,16 @@ func inspect(dir string, o Options, lock *pebble.Lock) (i inspection, err error)
 		}
 		return i, fmt.Errorf("%w (%s notes head %d and change %d)", err, tipName(dir), noted.Head, noted.Change)
 	}
-	switch {
-	case errors.Is(notedErr, errDamagedTip), errors.Is(notedErr, errNoTip) && i.exists:
+	if errors.Is(notedErr, errDamagedTip) || errors.Is(notedErr, errNoTip) && i.exists {
 		i.because("%s, which notes how far the store has come, %v", tipName(dir), notedErr)
+	}
+	i.reaches(dir, noted)
+	return i, nil
+}
+
+// reaches compares the ends of the store with the recorded tip.
+func (i *inspection) reaches(dir string, noted tip) {
+	switch {
 	case i.tip.Head < noted.Head:
 		i.because("it ends at head %d, and %s notes head %d", i.tip.Head, tipName(dir), noted.Head)
 	case i.tip.Frame < noted.Frame:
@@ -70,7 +77,6 @@ func inspect(dir string, o Options, lock *pebble.Lock) (i inspection, err error)
 	if i.tip.Change < noted.Change {
 		i.because("its documents end at change %d, and %s notes change %d", i.tip.Change, tipName(dir), noted.Change)
 	}
-	return i, nil
 }
 
 // read opens the store read-only.

@@ -1,67 +1,66 @@
 package embedded
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/go-json-experiment/json"
 
 	"writ/storage"
 )
 
 // get returns a copy of the value at k, or storage.ErrNotFound.
-func (s *Store) get(k key) (v []byte, err error) {
+func (s *Store) get(k key) ([]byte, error) {
+	if v, found := s.tail.get(k); found {
+		return []byte(v), s.health.stopped()
+	}
+	return s.stored(s.db, k) // what was moved there in between is found
+}
+
+// stored returns a copy of the value at k in src, or storage.ErrNotFound.
+func (s *Store) stored(src pebble.Reader, k key) ([]byte, error) {
 	if err := s.health.stopped(); err != nil {
 		return nil, err
 	}
-	if v, found := s.tail.get(k); found {
-		return []byte(v), nil
+	v, closer, err := src.Get(k)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, cmp.Or(s.read(nil), storage.ErrNotFound)
 	}
-	it, err := s.iterOf(s.db, nil) // what was moved there in between is found
+	if err == nil {
+		v = bytes.Clone(v)
+		err = closer.Close()
+	}
+	return v, s.read(err)
+}
+
+// read reports how a read went, and returns the error of one that failed.
+func (s *Store) read(err error) error {
+	s.health.report(reading, err)
 	if err != nil {
-		return nil, err
+		err = fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	v, err = s.seek(it, k)
-	return append([]byte{}, v...), err
+	return err
 }
 
 // newIter returns an iterator over the present rows. The caller must close it.
 func (s *Store) newIter(o *pebble.IterOptions) (*iterator, error) {
-	return s.iterOf(s.db, o, s.tail.snapshot(o)...)
+	return s.iterOf(s.db, o, s.tail.snapshot(o))
 }
 
-// rows are those of the store, or of the store with an uncommitted batch.
-type rows interface {
-	NewIter(o *pebble.IterOptions) (*pebble.Iterator, error)
-}
-
-// iterOf is newIter for r, which must be read after trees were.
-func (s *Store) iterOf(r rows, o *pebble.IterOptions, trees ...*tree) (*iterator, error) {
+// iterOf returns an iterator over trees and src, which must be read after them.
+func (s *Store) iterOf(src pebble.Reader, o *pebble.IterOptions, trees []*tree) (*iterator, error) {
 	if err := s.health.stopped(); err != nil {
 		return nil, err
 	}
-	it, err := r.NewIter(o)
+	it, err := src.NewIter(o)
 	if err != nil {
-		s.health.report(reading, err)
-		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+		return nil, s.read(err)
 	}
 	return newIterator(trees, it, o), nil
-}
-
-// seek returns the value at k, valid until it moves, or storage.ErrNotFound.
-func (s *Store) seek(it *iterator, k key) (v []byte, err error) {
-	v, found, err := s.lookUp(it, k)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
-	case !found:
-		return nil, storage.ErrNotFound
-	}
-	return v, nil
 }
 
 // lookUp returns the value at k, valid until it moves, and whether it exists.
@@ -70,8 +69,7 @@ func (s *Store) lookUp(it *iterator, k key) (v []byte, found bool, err error) {
 	if err = it.Error(); found {
 		v, err = it.ValueAndErr()
 	}
-	s.health.report(reading, err)
-	return v, found, err
+	return v, found, s.read(err)
 }
 
 // readPanic turns a panic into an error.
@@ -110,38 +108,34 @@ func (s *Store) scanBack(ctx context.Context, lower, upper key, f func(k, v []by
 func (s *Store) iterate(
 	ctx context.Context, lower, upper key, first func(*iterator) bool,
 	f func(k, v []byte) (stop bool, err error),
+) error {
+	o := &pebble.IterOptions{LowerBound: lower, UpperBound: upper}
+	return s.each(ctx, s.db, o, s.tail.snapshot(o), first, f)
+}
+
+// each calls f for the rows of trees and of src, which must be read after them.
+func (s *Store) each(
+	ctx context.Context, src pebble.Reader, o *pebble.IterOptions, trees []*tree, first func(*iterator) bool,
+	f func(k, v []byte) (stop bool, err error),
 ) (err error) {
-	it, err := s.newIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	it, err := s.iterOf(src, o, trees)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	return s.each(ctx, it, first, f)
-}
-
-// each calls f for the rows of it.
-func (s *Store) each(
-	ctx context.Context, it *iterator, first func(*iterator) bool,
-	f func(k, v []byte) (stop bool, err error),
-) error {
 	for ok := first(it); ok; ok = it.Next() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		v, err := it.ValueAndErr()
 		if err != nil {
-			s.health.report(reading, err)
-			return fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+			return s.read(err)
 		}
 		if stop, err := f(it.Key(), v); stop || err != nil {
 			return err
 		}
 	}
-	s.health.report(reading, it.Error())
-	if err := it.Error(); err != nil {
-		return fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
-	}
-	return nil
+	return s.read(it.Error())
 }
 
 // newBatch returns an empty batch.
@@ -171,16 +165,6 @@ func (b *batch) deleteRange(lower, upper key) {
 	if b.err == nil {
 		b.err = b.b.DeleteRange(lower, upper, nil)
 	}
-}
-
-// document puts doc as JSON.
-func (b *batch) document(k key, doc any) {
-	v, err := json.Marshal(doc, json.Deterministic(true))
-	if err != nil {
-		b.err = errors.Join(b.err, fmt.Errorf("encoding %T: %w", doc, err))
-		return
-	}
-	b.set(k, v)
 }
 
 func (b *batch) number(k key, n int64) {

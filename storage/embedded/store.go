@@ -65,10 +65,11 @@ type Store struct {
 	flushing sync.Mutex
 	indexed  uint64 // the last frame whose keys db has
 	// flushes is set while flushLater's goroutine, of background, runs.
-	flushes    atomic.Bool
-	rewriting  atomic.Bool   // the same for rewriteLater
-	stopping   chan struct{} // closed by Close, for background
+	flushes   atomic.Bool
+	rewriting atomic.Bool // the same for rewriteLater
+	// background has the goroutines of the store. They end after Close has closed stopping.
 	background sync.WaitGroup
+	stopping   chan struct{}
 	health     *health
 	// lock keeps other processes out until Close returns; Pebble's own lock ends earlier.
 	// It is nil until the store is open.
@@ -94,8 +95,9 @@ type Store struct {
 	keys    key
 	buffers frameBuffers
 
-	// tipWriter records the tip while the store is open. It is nil until then.
-	tipWriter *tipWriter
+	// recording is held while the tip is recorded, and guards recorded, the tip in the file.
+	recording sync.Mutex
+	recorded  tip
 
 	// async is nil if every commit is durable when it returns.
 	async *asyncSync
@@ -235,8 +237,6 @@ func (s *Store) closeFiles() error {
 // Close implements storage.Store.
 func (s *Store) Close() error {
 	s.unregister()
-	s.stopAsyncSync()
-	s.stopTipWriter()
 	close(s.stopping)
 	s.background.Wait()
 	var err error

@@ -37,7 +37,7 @@ type tree struct {
 
 func newTree() *tree {
 	return &tree{
-		intents: newIntentTable(), others: make(map[kind]*rowList), meters: make(map[string]string),
+		intents: intentTable{place: make(map[uint64]uint32)}, others: make(map[kind]*rowList), meters: make(map[string]string),
 		keys: btreemap.New[string, string](16, cmp.Compare[string]),
 	}
 }

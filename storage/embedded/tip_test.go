@@ -194,10 +194,10 @@ func TestTip_FullDisk(t *testing.T) {
 	w := storagetest.NewWriter()
 	commit(t, s, w, w.Record("a"))
 	s.recordTip()
-	s.tipWriter.mu.Lock()
+	s.recording.Lock()
 	_, err = w.Commit(t.Context(), s, w.Record("a"))
 	ballast := fillDisk(t, root, 0)
-	s.tipWriter.mu.Unlock()
+	s.recording.Unlock()
 	must(t, err)
 	s.recordTip()
 	if got, err := readTip(s.health.dir, vfs.Default); got.Head != 1 || err != nil {

@@ -1,64 +1,42 @@
 package embedded
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // tipInterval is how often a moving tip is recorded. It leaves time for a slow sync: after
 // a crash the loss of writes that are older than a second is noticed.
 const tipInterval = 500 * time.Millisecond
 
-// tipWriter records the tip in a file beside the store. No write waits for it.
-type tipWriter struct {
-	stop chan struct{} // closed by Close
-	done chan struct{} // closed after the last tip is recorded
-
-	mu    sync.Mutex // held while the file is written
-	noted tip        // the recorded tip
-}
-
+// startTipWriter records the tip in a file beside the store until Close. No write waits for
+// it.
 func (s *Store) startTipWriter() {
-	n := &tipWriter{stop: make(chan struct{}), done: make(chan struct{})}
-	s.tipWriter = n
-	go func() {
-		defer close(n.done)
+	s.background.Go(func() {
 		tick := time.NewTicker(tipInterval)
 		defer tick.Stop()
 		for {
 			s.recordTip()
 			select {
 			case <-tick.C:
-			case <-n.stop:
+			case <-s.stopping:
 				s.recordTip()
 				return
 			}
 		}
-	}()
-}
-
-// stopTipWriter returns after the last tip is recorded. No write may follow.
-func (s *Store) stopTipWriter() {
-	if s.tipWriter == nil {
-		return
-	}
-	close(s.tipWriter.stop)
-	<-s.tipWriter.done
+	})
 }
 
 // recordTip records the tip if it has moved. A failure is reported, and the next
 // interval tries again; until then the file has an earlier tip.
 func (s *Store) recordTip() {
-	s.tipWriter.mu.Lock()
-	defer s.tipWriter.mu.Unlock()
+	s.recording.Lock()
+	defer s.recording.Unlock()
 	t := s.end()
-	if t == s.tipWriter.noted || s.sync() != nil {
+	if t == s.recorded || s.sync() != nil {
 		return
 	}
 	err := s.noteTip(t)
 	s.health.report(tipTrouble, err)
 	if err == nil {
-		s.tipWriter.noted = t
+		s.recorded = t
 	}
 }
 

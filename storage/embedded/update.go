@@ -3,6 +3,9 @@ package embedded
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
 
 	"writ/storage"
 )
@@ -29,16 +32,18 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 		documents: documents{ctx: ctx, s: s, src: b.b}, b: b,
 		edits: storage.Edits{Org: org, Revision: s.change + 1},
 	}
-	defer u.close()
 	if err := f(&u); err != nil {
 		return 0, err
 	}
-	u.close()
 	if b.b.Empty() && b.err == nil {
 		return 0, nil
 	}
 	for i := range u.edits.Changes {
-		b.document(changeKey(u.edits.Revision, i), &u.edits.Changes[i])
+		v, err := json.Marshal(&u.edits.Changes[i], json.Deterministic(true))
+		if err != nil {
+			return 0, fmt.Errorf("encoding a change: %w", err)
+		}
+		b.set(changeKey(u.edits.Revision, i), v)
 	}
 	if err := s.finish(b); err != nil {
 		return 0, err
@@ -61,7 +66,6 @@ func (u *update) write(e storage.Edit, err error) error {
 	if err != nil {
 		return err
 	}
-	u.close() // later reads see the change
 	u.b.edit(e)
 	return u.b.err
 }

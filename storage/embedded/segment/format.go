@@ -174,18 +174,11 @@ func parseEnd(b []byte, size int64) (t trailerEnd, ok bool) {
 	return t, t.end >= headerLen && t.end%alignment == 0 && t.at(size) >= int64(t.end)
 }
 
-// parseOffsets reads the offsets of a trailer, without its end.
-func (t trailerEnd) parseOffsets(b []byte) ([]uint32, error) {
+// whole reports whether b are the offsets of a trailer that ends with t.
+func (t trailerEnd) whole(b []byte) bool {
 	tail := binary.LittleEndian.AppendUint32(nil, t.frames)
 	tail = binary.LittleEndian.AppendUint32(tail, t.end)
-	if crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, tail) != t.sum {
-		return nil, fmt.Errorf("%w: a trailer is not whole", ErrDamaged)
-	}
-	offsets := make([]uint32, t.frames)
-	for i := range offsets {
-		offsets[i] = binary.LittleEndian.Uint32(b[4*i:])
-	}
-	return offsets, nil
+	return crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, tail) == t.sum
 }
 
 // laterDurable looks behind a broken frame, at whose start b begins, for a whole one that

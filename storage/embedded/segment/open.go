@@ -145,11 +145,8 @@ func (s *segment) readEnd(size int64) (bool, error) {
 		return false, nil
 	}
 	table, err := readAt(s.file, t.at(size), 4*int64(t.frames))
-	if err != nil {
+	if err != nil || !t.whole(table) { // a crash kept it from being sealed, or it is refused
 		return false, err
-	}
-	if _, err := t.parseOffsets(table); err != nil {
-		return false, nil //nolint:nilerr // a crash kept it from being sealed, or it is refused
 	}
 	s.sealed, s.frames, s.end, s.trailer = true, int(t.frames), t.end, t.at(size)
 	return true, nil
