@@ -25,7 +25,7 @@ func (r *ReadOnly) CheckIndex(ctx context.Context, read storage.IndexCheck) (err
 	if err := r.checkRows(ctx, read.Rows); err != nil {
 		return err
 	}
-	err = r.each(ctx, kindMeter, func(org string, month, n []byte) error {
+	err = r.s.eachOf(ctx, kindMeter, func(org string, month, n []byte) error {
 		if len(month) != 4 || len(n) != 8 {
 			return &storage.BreakError{OrganizationID: org,
 				Err: fmt.Errorf("a meter has a month of %d bytes and a value of %d", len(month), len(n))}
@@ -53,7 +53,7 @@ func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSum
 		f(&sums)
 		found[org] = sums
 	}
-	err := r.each(ctx, kindIntent, func(org string, intent, v []byte) error {
+	err := r.s.eachOf(ctx, kindIntent, func(org string, intent, v []byte) error {
 		id, left, _, err := parseIntent(v, r.s.tip.ID)
 		if err == nil && len(left) == 0 {
 			add(org, func(sums *storage.RowSums) { sums.ByIntent.Add(id, string(intent)) })
@@ -63,7 +63,7 @@ func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSum
 	if err != nil {
 		return err
 	}
-	err = r.each(ctx, kindByDecision, func(org string, rest, _ []byte) error {
+	err = r.s.eachOf(ctx, kindByDecision, func(org string, rest, _ []byte) error {
 		d, id := decisionKey(rest)
 		add(org, func(sums *storage.RowSums) { sums.ByDecision.Add(id, string(rune(d))) })
 		return nil
@@ -94,9 +94,8 @@ func (r *ReadOnly) misled(ctx context.Context, org string) error {
 	if err := r.EachRow(ctx, org, "", "", r.isFound); err != nil {
 		return err
 	}
-	prefix := orgKey(kindByDecision, org)
-	err := r.s.scan(ctx, prefix, prefix.end(), func(k, _ []byte) (bool, error) {
-		d, id := decisionKey(k[len(prefix):])
+	err := r.s.below(ctx, orgKey(kindByDecision, org), func(rest, _ []byte) (bool, error) {
+		d, id := decisionKey(rest)
 		row, err := r.s.record(org, id)
 		if errors.Is(err, storage.ErrNotFound) || err == nil && row.Decision != d {
 			by := "as " + d.String()
@@ -110,9 +109,7 @@ func (r *ReadOnly) misled(ctx context.Context, org string) error {
 	if err != nil {
 		return err
 	}
-	prefix = orgKey(kindIntent, org)
-	err = r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
-		name := k[len(prefix):]
+	err = r.s.below(ctx, orgKey(kindIntent, org), func(name, v []byte) (bool, error) {
 		id, left, _, err := parseIntent(v, r.s.tip.ID)
 		if len(left) > 0 || err != nil {
 			return false, err
@@ -154,9 +151,8 @@ func (r *ReadOnly) isFound(row *storage.Record) error {
 // leads to its document, and gives each document to f.
 func (r *ReadOnly) checkDocuments(ctx context.Context, f func(storage.Document, string) error) error {
 	docs := documents{ctx: ctx, s: r.s, src: r.s.db}
-	prefix := key{byte(kindDocument)}
-	err := r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
-		d, err := documentOf(k, v)
+	err := r.s.below(ctx, key{byte(kindDocument)}, func(rest, v []byte) (bool, error) {
+		d, err := documentOf(rest, v)
 		var keys []storage.Key
 		var id string
 		if err == nil {
@@ -179,24 +175,23 @@ func (r *ReadOnly) checkDocuments(ctx context.Context, f func(storage.Document, 
 	if err != nil {
 		return err
 	}
-	prefix = key{byte(kindIndex)}
-	return r.s.scan(ctx, prefix, prefix.end(), func(k, id []byte) (bool, error) {
-		return false, docs.leads(k, string(id))
+	return r.s.below(ctx, key{byte(kindIndex)}, func(rest, id []byte) (bool, error) {
+		return false, docs.leads(rest, string(id))
 	})
 }
 
-// documentOf returns the document of a row.
-func documentOf(k, v []byte) (d storage.Document, err error) {
-	if len(k) < 2 {
-		return d, fmt.Errorf("the key of a document has %d bytes", len(k))
+// documentOf returns the document of a row, whose key ends in rest.
+func documentOf(rest, v []byte) (d storage.Document, err error) {
+	if len(rest) == 0 {
+		return d, errors.New("the key of a document has one byte")
 	}
-	c := storage.CollectionOf(storage.Kind(k[1]))
+	c := storage.CollectionOf(storage.Kind(rest[0]))
 	if c == nil {
-		return d, fmt.Errorf("a document is of the kind %q, which is none", k[1])
+		return d, fmt.Errorf("a document is of the kind %q, which is none", rest[0])
 	}
-	d = storage.Document{Kind: c.Kind, ID: string(k[2:])}
+	d = storage.Document{Kind: c.Kind, ID: string(rest[1:])}
 	if !c.Global {
-		org, id, err := splitOrg(k[2:])
+		org, id, err := splitOrg(rest[1:])
 		if err != nil {
 			return d, err
 		}
@@ -205,14 +200,14 @@ func documentOf(k, v []byte) (d storage.Document, err error) {
 	return d, parseDocument(&d, c, v)
 }
 
-// leads returns nil if the index entry k, which leads to the document id, is one of that
-// document's.
-func (r *documents) leads(k []byte, id string) error {
-	org, position, err := splitOrg(k[min(2, len(k)):])
+// leads returns nil if the index entry whose key ends in rest, which leads to the document id,
+// is one of that document's.
+func (r *documents) leads(rest []byte, id string) error {
+	org, position, err := splitOrg(rest[min(1, len(rest)):])
 	if err != nil {
 		return &storage.BreakError{Err: err}
 	}
-	entry := storage.Document{Kind: storage.Kind(k[1]), Org: string(org), ID: id}
+	entry := storage.Document{Kind: storage.Kind(rest[0]), Org: string(org), ID: id}
 	c := storage.CollectionOf(entry.Kind)
 	if c == nil {
 		return brokenDocument(entry, "an index is of its kind, which is none")
@@ -260,13 +255,12 @@ func (r *ReadOnly) checkEnds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	prefix := key{byte(kindChange)}
-	return r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+	return r.s.below(ctx, key{byte(kindChange)}, func(rest, v []byte) (bool, error) {
 		var c storage.Change
 		if err := json.Unmarshal(v, &c); err != nil {
 			return true, &storage.BreakError{Err: fmt.Errorf("decoding a change that is not signed yet: %w", err)}
 		}
-		if at := changeKey(c.Revision, 0); len(k) != len(at) || !bytes.HasPrefix(k, at[:len(at)-4]) {
+		if len(rest) != 8+4 || binary.BigEndian.Uint64(rest) != c.Revision {
 			return true, &storage.BreakError{OrganizationID: c.Org, Err: fmt.Errorf(
 				"the change of revision %d is not in its place", c.Revision,
 			)}

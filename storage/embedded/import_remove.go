@@ -78,9 +78,8 @@ func (s *Store) eachImported(
 	f func(intent string, id uuid.UUID) (more bool, err error),
 ) error {
 	own := func(of [16]byte) bool { return of == chain }
-	prefix := orgKey(kindIntent, org)
-	return s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
-		intent := string(k[len(prefix):])
+	return s.below(ctx, orgKey(kindIntent, org), func(name, v []byte) (bool, error) {
+		intent := string(name)
 		id, left, imported, err := parseIntent(v, chain)
 		if err != nil {
 			return true, err

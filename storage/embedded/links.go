@@ -36,12 +36,11 @@ func (b *batch) link(s stream, n uint64) {
 
 // links returns the numbers of the links of s, in order.
 func (s *Store) links(of stream) (numbers []uint64, err error) {
-	prefix := key{byte(kindLink), byte(of)}
-	err = s.scan(context.Background(), prefix, prefix.end(), func(k, _ []byte) (bool, error) {
-		if len(k) != len(linkKey(of, 0)) {
-			return true, fmt.Errorf("a stored link of %d bytes", len(k))
+	err = s.below(context.Background(), key{byte(kindLink), byte(of)}, func(number, _ []byte) (bool, error) {
+		if len(number) != 8 {
+			return true, fmt.Errorf("the number of a stored link has %d bytes", len(number))
 		}
-		numbers = append(numbers, binary.BigEndian.Uint64(k[len(prefix):]))
+		numbers = append(numbers, binary.BigEndian.Uint64(number))
 		return false, nil
 	})
 	return numbers, err

@@ -445,8 +445,8 @@ func (w *written) decideLater(t *testing.T) (row *storage.Record) {
 func firstEntry(t *testing.T, s *Store, org string, kind storage.EntryKind) (k key, e *storage.Entry) {
 	t.Helper()
 	prefix := entriesKey(org, kind)
-	if err := s.scan(t.Context(), prefix, prefix.end(), func(at, v []byte) (_ bool, err error) {
-		k = bytes.Clone(at)
+	if err := s.below(t.Context(), prefix, func(at, v []byte) (_ bool, err error) {
+		k = slices.Concat(prefix, at)
 		e, err = s.entryOf(org, kind, v)
 		return true, err
 	}); err != nil || e == nil {

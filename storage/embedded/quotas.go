@@ -157,23 +157,13 @@ func (s *Store) Windows() storage.Windows { return nil }
 // Meters implements storage.Quotas. It reads the meters of all months, which are
 // few: an organization has one a month.
 func (s *Store) Meters(ctx context.Context, month storage.Month, f func(org string, decided int64) error) error {
-	lower, upper := key{byte(kindMeter)}, key{byte(kindMeter) + 1}
-	return s.scan(ctx, lower, upper, func(k, v []byte) (bool, error) {
-		org, of, err := parseMeterKey(k)
-		if err != nil || of != month {
-			return false, err
+	return s.eachOf(ctx, kindMeter, func(org string, of, n []byte) error {
+		switch {
+		case len(of) != 4 || len(n) != 8:
+			return fmt.Errorf("a stored meter has a month of %d bytes and a value of %d", len(of), len(n))
+		case storage.Month(binary.BigEndian.Uint32(of)) != month:
+			return nil
 		}
-		if len(v) != 8 {
-			return true, fmt.Errorf("decoding a stored meter of %d bytes", len(v))
-		}
-		return false, f(org, int64(binary.BigEndian.Uint64(v)))
+		return f(org, int64(binary.BigEndian.Uint64(n)))
 	})
-}
-
-func parseMeterKey(k []byte) (org string, month storage.Month, err error) {
-	of, rest, err := splitOrg(k[1:])
-	if err != nil || len(rest) != 4 {
-		return "", 0, cmp.Or(err, fmt.Errorf("decoding the key of a meter: %d bytes", len(k)))
-	}
-	return string(of), storage.Month(binary.BigEndian.Uint32(rest)), nil
 }

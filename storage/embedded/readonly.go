@@ -91,29 +91,6 @@ func (r *ReadOnly) Close() error {
 	return errors.Join(err, r.lock.Close())
 }
 
-// each calls f for the keys of a kind, cut after their organizations.
-func (r *ReadOnly) each(ctx context.Context, k kind, f func(org string, rest, v []byte) error) error {
-	org := ""
-	return r.s.scan(ctx, key{byte(k)}, key{byte(k) + 1}, func(k, v []byte) (bool, error) {
-		of, rest, err := position(k)
-		if err != nil {
-			return true, err
-		}
-		if string(of) != org {
-			org = string(of)
-		}
-		return false, f(org, rest, v)
-	})
-}
-
-// position splits a key of an organization.
-func position(k []byte) (org, rest []byte, err error) {
-	if org, rest, err = splitOrg(k[min(1, len(k)):]); err != nil {
-		err = &storage.BreakError{Err: err}
-	}
-	return org, rest, err
-}
-
 func broken(org string, id uuid.UUID, format string, args ...any) error {
 	return &storage.BreakError{OrganizationID: org, DecisionID: id.String(), Err: fmt.Errorf(format, args...)}
 }
@@ -187,7 +164,7 @@ func (r *ReadOnly) EachTombstone(ctx context.Context, org string, f func(*storag
 func (r *ReadOnly) EachEntry(ctx context.Context, f func(*storage.Entry) error) (err error) {
 	defer readPanic(&err)
 	entries, keys := 0, 0
-	err = r.each(ctx, kindEntry, func(org string, rest, v []byte) error {
+	err = r.s.eachOf(ctx, kindEntry, func(org string, rest, v []byte) error {
 		entries++
 		e, err := r.entry(org, rest, v)
 		if err != nil {
@@ -198,7 +175,7 @@ func (r *ReadOnly) EachEntry(ctx context.Context, f func(*storage.Entry) error) 
 	if err != nil {
 		return err
 	}
-	err = r.each(ctx, kindEntryKey, func(string, []byte, []byte) error { keys++; return nil })
+	err = r.s.eachOf(ctx, kindEntryKey, func(string, []byte, []byte) error { keys++; return nil })
 	if err == nil && keys != entries {
 		return &storage.BreakError{Err: fmt.Errorf("%d entries have %d keys", entries, keys)}
 	}

@@ -163,8 +163,8 @@ func (s *Store) removeOrphans(ctx context.Context, org string, orphans map[uuid.
 	if err := errors.Join(s.health.writable(), s.flush(nil)); err != nil {
 		return err
 	}
-	b, n, prefix := s.newBatch(), 0, orgKey(kindIntent, org)
-	err = s.scan(ctx, prefix, prefix.end(), func(_, v []byte) (bool, error) {
+	b, n := s.newBatch(), 0
+	err = s.below(ctx, orgKey(kindIntent, org), func(_, v []byte) (bool, error) {
 		id, left, _, err := parseIntent(v, tip.ID)
 		if err != nil || len(left) == 0 || !orphans[id] {
 			return false, err

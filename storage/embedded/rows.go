@@ -100,6 +100,35 @@ func (s *Store) scan(ctx context.Context, lower, upper key, f func(k, v []byte) 
 	return s.iterate(ctx, lower, upper, (*iterator).First, f)
 }
 
+// below calls f for the rows whose keys begin with prefix, with what follows it, until f stops
+// it.
+func (s *Store) below(ctx context.Context, prefix key, f func(rest, v []byte) (stop bool, err error)) error {
+	return s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) { return f(k[len(prefix):], v) })
+}
+
+// eachOf calls f for the rows of a kind, with what follows the organization in their keys.
+func (s *Store) eachOf(ctx context.Context, k kind, f func(org string, rest, v []byte) error) error {
+	org := ""
+	return s.scan(ctx, key{byte(k)}, key{byte(k) + 1}, func(k, v []byte) (bool, error) {
+		of, rest, err := position(k)
+		if err != nil {
+			return true, err
+		}
+		if string(of) != org {
+			org = string(of)
+		}
+		return false, f(org, rest, v)
+	})
+}
+
+// position splits a key of an organization.
+func position(k []byte) (org, rest []byte, err error) {
+	if org, rest, err = splitOrg(k[min(1, len(k)):]); err != nil {
+		err = &storage.BreakError{Err: err}
+	}
+	return org, rest, err
+}
+
 // scanBack is scan from the last row to the first.
 func (s *Store) scanBack(ctx context.Context, lower, upper key, f func(k, v []byte) (stop bool, err error)) error {
 	return s.iterate(ctx, lower, upper, (*iterator).Last, f)
