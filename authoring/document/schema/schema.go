@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"writ/engine"
 	"writ/engine/condition"
 )
@@ -43,7 +45,7 @@ func JSON(kind string) ([]byte, error) {
 	case "intent":
 		s = intent()
 	case "suite":
-		s = suite()
+		s = suiteFile()
 	default:
 		return nil, fmt.Errorf("there is no schema of %q: want one of %s", kind, strings.Join(Kinds, ", "))
 	}
@@ -70,20 +72,25 @@ func describe(s object, text string) object {
 // structure is the schema of a Go type whose members have these schemas besides what
 // their types say. Members that cannot be left out of the type are required.
 func structure(t reflect.Type, members map[string]object) object {
-	properties, required := object{}, []string{}
+	properties := object{}
+	s := object{"type": "object", "additionalProperties": false, "properties": properties}
+	var required []string
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if !f.IsExported() || name == "" || name == "-" {
 			continue
 		}
-		s := typed(f.Type)
-		maps.Copy(s, members[name])
-		properties[name] = s
+		member := typed(f.Type)
+		maps.Copy(member, members[name])
+		properties[name] = member
 		if options == "" {
 			required = append(required, name)
 		}
 	}
-	return object{"type": "object", "additionalProperties": false, "properties": properties, "required": required}
+	if required != nil {
+		s["required"] = required
+	}
+	return s
 }
 
 func typed(t reflect.Type) object {
@@ -95,6 +102,9 @@ func typed(t reflect.Type) object {
 	case reflect.Int64, reflect.Int:
 		return object{"type": "integer"}
 	case reflect.Slice:
+		if t == reflect.TypeFor[jsontext.Value]() {
+			return object{}
+		}
 		return object{"type": "array", "items": typed(t.Elem())}
 	case reflect.Struct:
 		if t == reflect.TypeFor[time.Time]() {
@@ -110,6 +120,7 @@ func typed(t reflect.Type) object {
 func text(limit int) object { return object{"minLength": 1, "maxLength": limit} }
 
 var (
+	nonEmpty = object{"type": "string", "minLength": 1}
 	uuid     = object{"format": "uuid"}
 	amount   = object{"minimum": 0, "maximum": condition.MaxInteger}
 	currency = object{"pattern": "^[A-Z]{3}$"}
@@ -129,7 +140,6 @@ func policy() object {
 		return object{"maxItems": condition.MaxEntries, "items": items, "description": description}
 	}
 	action := object{"type": "string", "pattern": actionTypes("*")}
-	pattern := object{"type": "string", "minLength": 1}
 	return structure(reflect.TypeFor[engine.ActionPolicy](), map[string]object{
 		"policy_id":       uuid,
 		"version":         {"minimum": 1, "maximum": condition.MaxInteger},
@@ -139,9 +149,9 @@ func policy() object {
 		"allowed_action_types": list(action,
 			"What is allowed unless it is denied; * stands for any part. An empty list allows nothing."),
 		"denied_action_types": list(action, "What is denied; it wins over what is allowed."),
-		"allowed_resource_patterns": list(pattern,
+		"allowed_resource_patterns": list(nonEmpty,
 			"Where it is not empty, every reading of the resource must match one."),
-		"blocked_resource_patterns": list(pattern, "A resource that matches one in any reading is denied."),
+		"blocked_resource_patterns": list(nonEmpty, "A resource that matches one in any reading is denied."),
 		"max_cost_minor":            describe(amount, "The greatest cost that is allowed, inclusive, in minor units."),
 		"currency":                  describe(currency, "The currency that costs must have, where a cost is checked."),
 		"status": {"enum": []string{string(engine.StatusActive), string(engine.StatusSuspended),

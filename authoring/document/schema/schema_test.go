@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +17,6 @@ import (
 
 	"writ/authoring/document"
 	"writ/authoring/document/schema"
-	"writ/authoring/suite"
 	"writ/engine"
 	"writ/rego"
 )
@@ -153,31 +151,6 @@ func sorted(s object) {
 	if properties, ok := s["properties"].(object); ok {
 		for _, p := range properties {
 			sorted(p.(object))
-		}
-	}
-}
-
-// TestSchemas_HaveTheMembersOfTheTypes holds the schemas that are written by hand to the
-// types that are read.
-func TestSchemas_HaveTheMembersOfTheTypes(t *testing.T) {
-	s := schemaOf(t, "suite")
-	defs := s["$defs"].(object)
-	test := defs["test"].(object)
-	for _, tt := range []struct {
-		of   reflect.Type
-		have object
-	}{
-		{reflect.TypeFor[suite.File](), s},
-		{reflect.TypeFor[suite.Test](), test},
-		{reflect.TypeFor[suite.Table](), test["properties"].(object)["table"].(object)},
-		{reflect.TypeFor[engine.Rule](), schemaOf(t, "rule")},
-		{reflect.TypeFor[engine.ActionPolicy](), schemaOf(t, "policy")},
-		{reflect.TypeFor[engine.Intent](), schemaOf(t, "intent")},
-	} {
-		want := engine.MemberNames(tt.of)
-		slices.Sort(want)
-		if got := slices.Sorted(maps.Keys(tt.have["properties"].(object))); !slices.Equal(got, want) {
-			t.Errorf("the schema of %v has %q, want %q", tt.of, got, want)
 		}
 	}
 }
