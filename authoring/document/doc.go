@@ -98,11 +98,7 @@ func Parse(name string, data []byte) ([]*Document, error) {
 	}
 	var docs []*Document
 	for _, root := range roots {
-		each := []*node{root}
-		if root.kind == '[' {
-			each = root.kids
-		}
-		for _, n := range each {
+		for _, n := range root.documents() {
 			docs = append(docs, &Document{Kind: kindOf(n), file: f, root: n})
 		}
 	}

@@ -224,10 +224,7 @@ func (f *file) formatJSON() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	for _, root := range roots {
-		each := []*node{root}
-		if root.kind == '[' {
-			each = root.kids
-		}
+		each := root.documents()
 		for i, n := range each {
 			k := kindOf(n)
 			if each[i] = n.natural(k); k != Suite {
@@ -256,17 +253,12 @@ func (n *node) order(k Kind) []int {
 		}
 		return len(names)
 	}
-	places := n.places()
+	places := make([]int, len(n.kids))
+	for i := range places {
+		places[i] = i
+	}
 	slices.SortStableFunc(places, func(i, j int) int { return cmp.Compare(rank(i), rank(j)) })
 	return places
-}
-
-func (n *node) places() []int {
-	all := make([]int, len(n.kids))
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }
 
 // arranged is an object with its members in another order.
@@ -362,7 +354,7 @@ func (d *Document) Equal(e *Document) bool {
 // Canonical returns the document in JSON with sorted members, conditions and actions as
 // objects.
 func (d *Document) Canonical() jsontext.Value {
-	return d.root.natural(d.Kind).sorted().json()
+	return d.root.natural(d.Kind).canonical()
 }
 
 // natural is a rule with its condition and action as objects.
@@ -377,16 +369,12 @@ func (n *node) natural(k Kind) *node {
 	return &c
 }
 
-// sorted is the value with the members of each object in the order of their names.
-func (n *node) sorted() *node {
-	places := n.places()
-	if n.kind == '{' {
-		slices.SortFunc(places, func(i, j int) int { return strings.Compare(n.keys[i].name, n.keys[j].name) })
-	}
-	c := *n.arranged(places)
-	c.kids = slices.Clone(c.kids)
-	for i, kid := range c.kids {
-		c.kids[i] = kid.sorted()
-	}
-	return &c
+// canonical returns the value in JSON with sorted members.
+func (n *node) canonical() jsontext.Value {
+	text := n.json()
+	_ = text.Format(jsontext.ReorderRawObjects(true)) // it is valid
+	return text
 }
+
+// equal reports whether two values are the same but for the order of members.
+func (n *node) equal(m *node) bool { return bytes.Equal(n.canonical(), m.canonical()) }

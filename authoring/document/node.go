@@ -35,6 +35,14 @@ type key struct {
 	at   Place
 }
 
+// documents returns the documents of a value of a file: the elements of an array, or the value.
+func (n *node) documents() []*node {
+	if n.kind == '[' {
+		return n.kids
+	}
+	return []*node{n}
+}
+
 // member returns the value of a member, nil where there is none.
 func (n *node) member(name string) *node {
 	for i := range n.keys {

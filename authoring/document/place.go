@@ -78,6 +78,28 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// Add adds the problems of err, each once. It returns any other error.
+func (e *Error) Add(err error) error {
+	var found *Error
+	if !errors.As(err, &found) {
+		return err
+	}
+	for _, p := range found.Problems {
+		if !slices.Contains(e.Problems, p) {
+			e.Problems = append(e.Problems, p)
+		}
+	}
+	return nil
+}
+
+// Err returns e where it has a problem, else nil.
+func (e *Error) Err() error {
+	if len(e.Problems) == 0 {
+		return nil
+	}
+	return e
+}
+
 // Locate gives the fields that err names their places in the file, in the order of the
 // file. Any other error it returns as it is.
 func (d *Document) Locate(err error) error {

@@ -100,7 +100,7 @@ func says(name string, data []byte, wanted []*node) bool {
 }
 
 func (n *node) same(m *node) bool {
-	return bytes.Equal(n.natural(kindOf(n)).sorted().json(), m.natural(kindOf(m)).sorted().json())
+	return n.natural(kindOf(n)).equal(m.natural(kindOf(m)))
 }
 
 // readNode reads a JSON value; nil is none.
@@ -163,7 +163,7 @@ type change struct {
 // changes returns the scalars and the lists of scalars that differ, or false where more does.
 func (n *node) changes(to *node) (all []change, ok bool) {
 	switch {
-	case bytes.Equal(n.sorted().json(), to.sorted().json()):
+	case n.equal(to):
 		return nil, true
 	case n.kind == to.kind && len(n.kids) > 0 && len(n.kids) == len(to.kids):
 	case n.plain() && to.plain():
@@ -326,7 +326,7 @@ func (f *file) mergeJSON(wanted []*node) ([]byte, error) {
 // equal stays as it is written.
 func (f *file) mergeNode(y *yaml.Node, k Kind, n *node, depth int) *yaml.Node {
 	was, err := (&yamlReader{file: f}).value(y)
-	if err == nil && bytes.Equal(was.natural(k).sorted().json(), n.sorted().json()) {
+	if err == nil && was.natural(k).equal(n) {
 		return y
 	}
 	z := keepComments(made(n, depth), y)
@@ -340,9 +340,7 @@ func (f *file) mergeNode(y *yaml.Node, k Kind, n *node, depth int) *yaml.Node {
 	}
 	used := make([]bool, len(y.Content))
 	for i, kid := range n.kids {
-		j := slices.IndexFunc(was.kids, func(old *node) bool {
-			return bytes.Equal(old.sorted().json(), kid.sorted().json())
-		})
+		j := slices.IndexFunc(was.kids, kid.equal)
 		if (j < 0 || used[j]) && len(n.kids) == len(y.Content) {
 			j = i
 		}

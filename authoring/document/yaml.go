@@ -1,9 +1,6 @@
 package document
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"regexp"
 	"strings"
 
@@ -12,26 +9,19 @@ import (
 )
 
 func (f *file) readYAML() (roots []*node, err error) {
-	dec := yaml.NewDecoder(bytes.NewReader(f.text))
+	docs, err := yamlNodes(f.text)
+	if err != nil {
+		return nil, f.yamlSyntax(err)
+	}
 	r := &yamlReader{file: f}
-	for {
-		var doc yaml.Node
-		err := dec.Decode(&doc)
-		if errors.Is(err, io.EOF) {
-			return roots, nil
-		}
-		if err != nil {
-			return nil, f.yamlSyntax(err)
-		}
-		if len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" && doc.Content[0].Value == "" {
-			continue // nothing but comments
-		}
+	for _, doc := range docs {
 		n, err := r.value(doc.Content[0])
 		if err != nil {
 			return nil, err
 		}
 		roots = append(roots, n)
 	}
+	return roots, nil
 }
 
 // yamlReader turns YAML's nodes into ours.
@@ -138,9 +128,9 @@ func (r *yamlReader) scalar(n *node, y *yaml.Node) error {
 // startOfText returns where the text of a string begins.
 func startOfText(y *yaml.Node) Place {
 	switch {
-	case y.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+	case y.Style&inBlock != 0:
 		return Place{y.Line + 1, 1}
-	case y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
+	case y.Style&inQuotes != 0:
 		return Place{y.Line, y.Column + 1}
 	}
 	return Place{y.Line, y.Column}

@@ -61,32 +61,15 @@ func (l *Loader) Load(path string) ([]*Suite, error) {
 	found := new(document.Error)
 	for _, d := range docs {
 		suites, err := l.suites(path, d)
-		if err := gather(found, err); err != nil {
+		if err := found.Add(err); err != nil {
 			return nil, err
 		}
 		all = append(all, suites...)
 	}
-	if len(found.Problems) > 0 {
-		slices.SortStableFunc(found.Problems, func(a, b document.Problem) int {
-			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-		})
-		return nil, found
-	}
-	return all, nil
-}
-
-// gather adds the problems of err to all, and returns any other error.
-func gather(all *document.Error, err error) error {
-	var placed *document.Error
-	if errors.As(err, &placed) {
-		for _, p := range placed.Problems {
-			if !slices.Contains(all.Problems, p) {
-				all.Problems = append(all.Problems, p)
-			}
-		}
-		return nil
-	}
-	return err
+	slices.SortStableFunc(found.Problems, func(a, b document.Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return all, found.Err()
 }
 
 // suites reads the document of a suite.
@@ -99,11 +82,8 @@ func (l *Loader) suites(path string, d *document.Document) ([]*Suite, error) {
 	rules := r.rules(f)
 	lists := r.lists(f)
 	policies := r.policies(f)
-	if r.err == nil && len(r.problems.Problems) > 0 {
-		r.err = &r.problems
-	}
-	if r.err != nil {
-		return nil, r.err
+	if err := cmp.Or(r.err, r.problems.Err()); err != nil {
+		return nil, err
 	}
 	var all []*Suite
 	for _, p := range policies {
@@ -131,10 +111,7 @@ func (l *Loader) suites(path string, d *document.Document) ([]*Suite, error) {
 	for _, s := range all {
 		s.Files = r.files
 	}
-	if len(r.problems.Problems) > 0 {
-		return nil, &r.problems
-	}
-	return all, r.err
+	return all, cmp.Or(r.problems.Err(), r.err)
 }
 
 func (l *Loader) read(path string) ([]byte, error) {
@@ -166,7 +143,7 @@ func (r *reader) refuse(field, format string, args ...any) {
 
 // add gathers the problems of err, if it is one.
 func (r *reader) add(err error) {
-	if err := gather(&r.problems, err); err != nil && r.err == nil {
+	if err := r.problems.Add(err); err != nil && r.err == nil {
 		r.err = err
 	}
 }

@@ -39,9 +39,9 @@ func (s *subject) refused(err error) (all, unsaid document.Error) {
 	for _, r := range unrendered.Rules {
 		doc := s.ruleSources[r.Index].doc
 		placed := doc.Locate(r.Err) // which names fields
-		_ = gather(&all, placed)
+		_ = all.Add(placed)
 		if !doc.Ignores("condition", lint.NoRego) {
-			_ = gather(&unsaid, placed)
+			_ = unsaid.Add(placed)
 		}
 	}
 	return all, unsaid

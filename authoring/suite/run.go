@@ -128,7 +128,7 @@ func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
 				cover.add(c)
 			}
 			if result.NotCompared != "" {
-				_ = gather(&unsaid, &s.subject.prepared().unsaid)
+				_ = unsaid.Add(&s.subject.prepared().unsaid)
 			}
 		}
 	}

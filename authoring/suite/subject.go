@@ -128,12 +128,12 @@ func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 		s, err := readSource(d, kind, path)
 		if err == nil {
 			found = append(found, s)
-		} else if err := gather(all, err); err != nil {
+		} else if err := all.Add(err); err != nil {
 			return nil, err
 		}
 	}
-	if len(all.Problems) > 0 {
-		return nil, all
+	if err := all.Err(); err != nil {
+		return nil, err
 	}
 	if l.files == nil {
 		l.files = map[string]*file{}

@@ -85,8 +85,8 @@ func (w *Workspace) Compare(s *Server) (*Plan, error) {
 	}
 	found, problems := w.findRules(s)
 	bad.Problems = append(bad.Problems, problems...)
-	if len(bad.Problems) > 0 {
-		return nil, &bad
+	if err := bad.Err(); err != nil {
+		return nil, err
 	}
 	taken := make(map[string]bool)
 	for _, l := range w.rules {
@@ -215,10 +215,7 @@ func (p *Plan) unknownLists(o PushOptions) error {
 				l.doc.Problem("condition", fmt.Sprintf("looks in the list %q, %s", name, why)))
 		}
 	}
-	if len(bad.Problems) > 0 {
-		return &bad
-	}
-	return nil
+	return bad.Err()
 }
 
 // findRules returns the server's rule of each in the files: that of its id, else of its name.

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -53,30 +52,20 @@ func Open(dir string, o engine.Options) (*Workspace, error) {
 		}
 		w.texts[name] = data
 		docs, err := document.Parse(name, data)
-		if err := join(&all, err); err != nil {
+		if err := all.Add(err); err != nil {
 			return nil, err
 		}
 		for i, d := range docs {
-			if err := join(&all, w.add(&Local{doc: d, index: i}, o)); err != nil {
+			if err := all.Add(w.add(&Local{doc: d, index: i}, o)); err != nil {
 				return nil, err
 			}
 		}
 	}
 	w.refuseTwice(&all)
-	if len(all.Problems) > 0 {
-		return nil, &all
+	if err := all.Err(); err != nil {
+		return nil, err
 	}
 	return w, nil
-}
-
-// join adds the problems of err to all, and returns any other error.
-func join(all *document.Error, err error) error {
-	var found *document.Error
-	if errors.As(err, &found) {
-		all.Problems = append(all.Problems, found.Problems...)
-		return nil
-	}
-	return err
 }
 
 // add decodes and validates a document.
