@@ -11,6 +11,7 @@ import (
 
 	"writ/examples"
 	"writ/storage"
+	"writ/storage/datadir"
 	"writ/storage/embedded"
 	"writ/storage/receipt"
 )
@@ -46,7 +47,7 @@ func history(t *testing.T, base, token string) map[string]*storage.Record {
 
 // auditAnswers checks that each answer that a client received is in the
 // history, the same in all it says, and verifies offline.
-func auditAnswers(t *testing.T, data dataDir, answers map[string]string, rows map[string]*storage.Record) {
+func auditAnswers(t *testing.T, data datadir.Dir, answers map[string]string, rows map[string]*storage.Record) {
 	t.Helper()
 	keys := trustedKeys(t, data)
 	for id, body := range answers {
@@ -81,9 +82,9 @@ func auditAnswers(t *testing.T, data dataDir, answers map[string]string, rows ma
 // auditStore opens the store of a stopped server and checks its chain of heads,
 // that every receipt's head is in it and the heads cover nothing else, and the
 // meters.
-func auditStore(t *testing.T, data dataDir, rows map[string]*storage.Record) {
+func auditStore(t *testing.T, data datadir.Dir, rows map[string]*storage.Record) {
 	t.Helper()
-	store, err := embedded.Open(data.store(), embedded.Options{})
+	store, err := embedded.Open(data.Store(), embedded.Options{})
 	must(t, err)
 	defer func() {
 		if err := store.Close(); err != nil {
@@ -150,13 +151,13 @@ func auditChain(t *testing.T, store storage.Log, keys receipt.Keys) []receipt.Si
 	return heads
 }
 
-func trustedKeys(t *testing.T, data dataDir) receipt.Keys {
+func trustedKeys(t *testing.T, data datadir.Dir) receipt.Keys {
 	t.Helper()
-	jwks, err := readInput(streams{}, data.jwks())
+	jwks, err := readInput(streams{}, data.JWKS())
 	must(t, err)
 	keys, err := receipt.ParseKeys(jwks)
 	if err != nil {
-		t.Fatal(fmt.Errorf("%s: %w", data.jwks(), err))
+		t.Fatal(fmt.Errorf("%s: %w", data.JWKS(), err))
 	}
 	return keys
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"writ/bench"
+	"writ/storage/datadir"
 )
 
 type benchCmd struct {
@@ -62,10 +63,10 @@ type benchRunCmd struct {
 
 	Vary []string `sep:"none" placeholder:"WHAT=N" help:"Measure the server beside itself with other work: orgs, policies, rules, rego, history or batch, such as orgs=1000. It can be repeated."`
 
-	APIKey string  `placeholder:"KEY" help:"Credential at URL, which may register policies and rules. Better set as WRIT_API_KEY."`
-	Data   dataDir `placeholder:"DIR" help:"Data directory of the server at URL, in place of a credential: its operator-secret."`
-	PID    int     `name:"pid" placeholder:"PID" help:"Process of the server at URL, for its processor time."`
-	Admin  string  `placeholder:"URL" help:"Admin address of the server at URL, for its processor time from /metrics."`
+	APIKey string      `placeholder:"KEY" help:"Credential at URL, which may register policies and rules. Better set as WRIT_API_KEY."`
+	Data   datadir.Dir `placeholder:"DIR" help:"Data directory of the server at URL, in place of a credential: its operator-secret."`
+	PID    int         `name:"pid" placeholder:"PID" help:"Process of the server at URL, for its processor time."`
+	Admin  string      `placeholder:"URL" help:"Admin address of the server at URL, for its processor time from /metrics."`
 
 	benchWork `embed:""`
 
@@ -242,7 +243,7 @@ func (c *benchRunCmd) connect(ctx context.Context) (*bench.Subject, error) {
 	bearer := func(string) (string, error) { return c.APIKey, nil }
 	switch {
 	case c.Data != "":
-		if bearer, err = bench.OperatorTokens(c.Data.secret()); err != nil {
+		if bearer, err = bench.OperatorTokens(c.Data.OperatorSecret()); err != nil {
 			return nil, err
 		}
 	case c.APIKey == "":

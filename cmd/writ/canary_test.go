@@ -25,6 +25,7 @@ import (
 	"writ/engine"
 	"writ/examples"
 	"writ/internal/scrub/scrubtest"
+	"writ/storage/datadir"
 	"writ/storage/embedded"
 	"writ/storage/registry"
 )
@@ -69,9 +70,9 @@ func TestCanaries(t *testing.T) {
 
 // expectPlanted shows that the test would notice a leak: it stores c, spelled so,
 // past the API.
-func expectPlanted(t *testing.T, data dataDir, c scrubtest.Canary, spelled string) {
+func expectPlanted(t *testing.T, data datadir.Dir, c scrubtest.Canary, spelled string) {
 	t.Helper()
-	store, err := embedded.Open(data.store(), embedded.Options{Log: slog.New(slog.DiscardHandler)})
+	store, err := embedded.Open(data.Store(), embedded.Options{Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	agent := &engine.Agent{ID: uuid.NewString(), Name: spelled, Status: engine.AgentActive, CreatedAt: time.Now()}
 	must(t, registry.New(store).PutAgent(t.Context(), examples.Organization, agent, 1<<30))
@@ -132,7 +133,7 @@ func escape(s string) string {
 
 // kept returns all that is below data: each file as it is, and each key and
 // value of the store, which compresses them.
-func kept(t *testing.T, data dataDir) map[string]string {
+func kept(t *testing.T, data datadir.Dir) map[string]string {
 	t.Helper()
 	texts := make(map[string]string)
 	err := filepath.WalkDir(string(data), func(path string, d fs.DirEntry, err error) error {
@@ -144,7 +145,7 @@ func kept(t *testing.T, data dataDir) map[string]string {
 		return err
 	})
 	must(t, err)
-	db, err := pebble.Open(data.store(), &pebble.Options{
+	db, err := pebble.Open(data.Store(), &pebble.Options{
 		ReadOnly: true, FormatMajorVersion: pebble.FormatValueSeparation, Logger: silent{},
 	})
 	must(t, err)

@@ -27,7 +27,7 @@ func TestChanges_AreSigned(t *testing.T) {
 	})
 	api.do(t, http.MethodPost, "/v1/agents", object{"name": "late"}, http.StatusCreated)
 	p.stop(t)
-	s, err := embedded.Open(data.store(), embedded.Options{})
+	s, err := embedded.Open(data.Store(), embedded.Options{})
 	must(t, err)
 	left, err := s.Changes(t.Context(), 0, 9)
 	if err != nil || len(left) > 0 {

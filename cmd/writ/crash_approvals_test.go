@@ -32,7 +32,7 @@ func TestCrash_Approvals(t *testing.T) {
 		kills = 3
 	}
 	data, token := newData(t)
-	secret, err := data.loadSecret("")
+	secret, err := data.Secret("")
 	must(t, err)
 	finance, err := api.SignOperatorToken(secret, examples.Organization, "finance", time.Now(), time.Hour)
 	must(t, err)

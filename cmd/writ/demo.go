@@ -16,6 +16,7 @@ import (
 	"writ/api"
 	"writ/engine"
 	"writ/examples"
+	"writ/storage/datadir"
 	"writ/storage/receipt"
 )
 
@@ -39,7 +40,7 @@ func (c *demoCmd) Run(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg.Addr, cfg.AdminAddr, cfg.Data = "127.0.0.1:0", "127.0.0.1:0", dataDir(dir)
+	cfg.Addr, cfg.AdminAddr, cfg.Data = "127.0.0.1:0", "127.0.0.1:0", datadir.Dir(dir)
 	n, err := openNode(ctx, cfg, s.err, slog.LevelWarn, nil)
 	if err != nil {
 		return err

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"writ/storage/datadir"
 )
 
 // TestFullDisk fills the disk under the real binary while it decides. From then
@@ -21,8 +23,8 @@ import (
 // and all that it ever acknowledged is there.
 func TestFullDisk(t *testing.T) {
 	mount := mountSmall(t, 384<<20) // the store keeps a reserve of 256 MiB
-	data := dataDir(filepath.Join(mount, "data"))
-	must(t, data.create())
+	data := datadir.Dir(filepath.Join(mount, "data"))
+	must(t, data.Create())
 	token := tokenOf(t, data)
 	plans := manyEvaluations(t)
 	p := start(t, data, plans)
@@ -97,10 +99,10 @@ func TestFullDisk(t *testing.T) {
 // why, with or without data of an earlier start.
 func TestFullDisk_Start(t *testing.T) {
 	mount := mountSmall(t, 384<<20)
-	old := dataDir(filepath.Join(mount, "old"))
+	old := datadir.Dir(filepath.Join(mount, "old"))
 	start(t, old).kill(t) // so that there is a log to recover
 	fill(t, filepath.Join(mount, "ballast"))
-	for _, data := range []dataDir{old, dataDir(filepath.Join(mount, "new"))} {
+	for _, data := range []datadir.Dir{old, datadir.Dir(filepath.Join(mount, "new"))} {
 		p, _ := launch(t, data)
 		select {
 		case <-p.done:

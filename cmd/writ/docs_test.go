@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"writ/storage/datadir"
 )
 
 // block is a fenced block of commands: sh shows commands alone, console shows
@@ -151,7 +153,7 @@ func runSession(t *testing.T, session []block) {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o755))
 		must(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
-	p := start(t, dataDir(filepath.Join(dir, "data")), "--demo")
+	p := start(t, datadir.Dir(filepath.Join(dir, "data")), "--demo")
 	script := new(bytes.Buffer)
 	var all []shown
 	for _, b := range session {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"writ/storage/datadir"
 	"writ/storage/receipt"
 	"writ/storage/transfer"
 )
@@ -18,7 +19,7 @@ type exportCmd struct {
 	Out        string `required:"" short:"o" name:"out" placeholder:"FILE" help:"File to write, which must not exist."`
 	Resume     bool   `help:"Go on with a file that an interrupted export has left."`
 	storeFlags `embed:""`
-	Data       dataDir `placeholder:"DIR" help:"Data directory to read; no server may be using it. With --store mongodb its keys.jwks is added, if it is given."`
+	Data       datadir.Dir `placeholder:"DIR" help:"Data directory to read; no server may be using it. With --store mongodb its keys.jwks is added, if it is given."`
 }
 
 func (c *exportCmd) Help() string {
@@ -70,7 +71,7 @@ func (c *exportCmd) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(c.Out))
+		err = datadir.Sync(filepath.Dir(c.Out))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Out, err)
@@ -82,7 +83,7 @@ func (c *exportCmd) Run(ctx context.Context, s streams) (err error) {
 
 // keys returns the public keys of the data directory, if there are any.
 func (c *exportCmd) keys() (receipt.Keys, error) {
-	data, err := os.ReadFile(c.Data.jwks())
+	data, err := os.ReadFile(c.Data.JWKS())
 	if c.Data == "" || errors.Is(err, fs.ErrNotExist) {
 		return receipt.Keys{}, nil
 	}
@@ -91,7 +92,7 @@ func (c *exportCmd) keys() (receipt.Keys, error) {
 	}
 	keys, err := receipt.ParseKeys(data)
 	if err != nil {
-		return keys, &inputError{name: c.Data.jwks(), err: err}
+		return keys, &inputError{name: c.Data.JWKS(), err: err}
 	}
 	return keys, nil
 }

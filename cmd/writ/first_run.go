@@ -36,9 +36,9 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 	}
 	if n.first {
 		fmt.Fprintf(out, "\nFirst start: made these keys, which you alone can read:\n  %s  signs receipts\n",
-			c.Data.signingKey())
+			c.Data.SigningKey())
 		if c.OperatorSecret == "" {
-			fmt.Fprintf(out, "  %s  signs operators' tokens\n", c.Data.secret())
+			fmt.Fprintf(out, "  %s  signs operators' tokens\n", c.Data.OperatorSecret())
 		}
 		if c.OperatorAlg == "HS256" && !c.Demo {
 			if err := n.registerFirst(ctx); err != nil {

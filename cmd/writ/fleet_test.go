@@ -16,6 +16,7 @@ import (
 	"writ/engine"
 	"writ/examples"
 	"writ/storage"
+	"writ/storage/datadir"
 	"writ/storage/embedded"
 	"writ/storage/mongodb/mongotest"
 	"writ/storage/registry"
@@ -37,7 +38,7 @@ type fleet struct {
 // replica is a server with the policy of register and an operator token.
 type replica struct {
 	*process
-	data  dataDir
+	data  datadir.Dir
 	token string
 }
 
@@ -48,17 +49,17 @@ func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{coreFails: new(atomic.Bool)}
 	data, token := newData(t)
-	run := func(data dataDir, flags ...string) *replica {
+	run := func(data datadir.Dir, flags ...string) *replica {
 		r := &replica{start(t, data, flags...), data, token}
 		register(t, r.url, token)
 		return r
 	}
-	shared := func(dir string) dataDir {
-		other := dataDir(filepath.Join(dir, "data"))
-		secret, err := os.ReadFile(data.secret())
+	shared := func(dir string) datadir.Dir {
+		other := datadir.Dir(filepath.Join(dir, "data"))
+		secret, err := os.ReadFile(data.OperatorSecret())
 		must(t, err)
-		must(t, other.create())
-		must(t, os.WriteFile(other.secret(), secret, 0o600))
+		must(t, other.Create())
+		must(t, os.WriteFile(other.OperatorSecret(), secret, 0o600))
 		return other
 	}
 	storeIn(t, data, func(r *registry.Registry) error { // a policy that could not be registered
@@ -107,9 +108,9 @@ func startFleet(t *testing.T) *fleet {
 }
 
 // storeIn changes the documents of a directory that no server uses yet.
-func storeIn(t *testing.T, data dataDir, f func(*registry.Registry) error) {
+func storeIn(t *testing.T, data datadir.Dir, f func(*registry.Registry) error) {
 	t.Helper()
-	store, err := embedded.Open(data.store(), embedded.Options{})
+	store, err := embedded.Open(data.Store(), embedded.Options{})
 	must(t, err)
 	must(t, errors.Join(f(registry.New(store)), store.Close()))
 }

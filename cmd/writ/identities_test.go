@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/csv"
 	"fmt"
 	"net/http"
@@ -14,13 +16,14 @@ import (
 
 	"writ/internal/scrub/scrubtest"
 	"writ/storage"
+	"writ/storage/datadir"
 )
 
 // identities are the servers and rows of a test of how the history tells agents
 // apart.
 type identities struct {
 	t    *testing.T
-	data dataDir
+	data datadir.Dir
 	p    *process
 	api  client
 	mode string
@@ -100,13 +103,12 @@ func (w *identities) evaluate(agents []string) {
 // rotate puts a new scrub key in front of the others, as the docs say.
 func (w *identities) rotate() {
 	w.t.Helper()
-	old, err := os.ReadFile(w.data.scrubKey())
+	old, err := os.ReadFile(w.data.ScrubKey())
 	must(w.t, err)
-	fresh := w.data.scrubKey() + ".new"
-	must(w.t, makeSecret(fresh))
-	made, err := os.ReadFile(fresh)
-	must(w.t, err)
-	must(w.t, replaceFile(w.data.scrubKey(), append(made, old...)))
+	key := make([]byte, 32)
+	rand.Read(key)
+	fresh := base64.StdEncoding.AppendEncode(nil, key)
+	must(w.t, os.WriteFile(w.data.ScrubKey(), slices.Concat(fresh, []byte("\n"), old), 0o600))
 }
 
 // check filters by each agent.

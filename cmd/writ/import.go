@@ -16,6 +16,7 @@ import (
 	"writ/api"
 	"writ/internal/scrub"
 	"writ/storage"
+	"writ/storage/datadir"
 	"writ/storage/embedded"
 	"writ/storage/ledger"
 	"writ/storage/mongodb"
@@ -25,13 +26,13 @@ import (
 )
 
 type importCmd struct {
-	File       string  `arg:"" optional:"" help:"File of writ export."`
-	Abandon    bool    `help:"Take back what an unfinished import of --org has stored, instead of importing a file."`
-	Org        string  `placeholder:"ID" help:"Organization whose import to abandon."`
-	Plans      string  `placeholder:"FILE" help:"JSON object of the plans by name, as for serve: the organization's must be one."`
-	Keys       string  `placeholder:"FILE|URL" help:"JSON Web Key Set of the keys of the source that are to be trusted, got another way than with the file."`
-	Data       dataDir `default:"./data" help:"Data directory, as for serve; no server may be using it, but with --store mongodb."`
-	SigningKey string  `placeholder:"FILE" help:"Private key that signs the import, as for serve."`
+	File       string      `arg:"" optional:"" help:"File of writ export."`
+	Abandon    bool        `help:"Take back what an unfinished import of --org has stored, instead of importing a file."`
+	Org        string      `placeholder:"ID" help:"Organization whose import to abandon."`
+	Plans      string      `placeholder:"FILE" help:"JSON object of the plans by name, as for serve: the organization's must be one."`
+	Keys       string      `placeholder:"FILE|URL" help:"JSON Web Key Set of the keys of the source that are to be trusted, got another way than with the file."`
+	Data       datadir.Dir `default:"./data" help:"Data directory, as for serve; no server may be using it, but with --store mongodb."`
+	SigningKey string      `placeholder:"FILE" help:"Private key that signs the import, as for serve."`
 	storeFlags `embed:""`
 }
 
@@ -123,7 +124,7 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 func (c *importCmd) store(
 	ctx context.Context, s streams, f io.ReadSeeker, checked *transfer.Checked, bar *progress,
 ) (entry ledger.Import, err error) {
-	if err := c.Data.create(); err != nil {
+	if err := c.Data.Create(); err != nil {
 		return entry, err
 	}
 	err = c.target(ctx, s, bar, func(t transfer.Target) (err error) {
@@ -137,8 +138,8 @@ func (c *importCmd) store(
 func (c *importCmd) abandon(ctx context.Context, s streams) error {
 	bar := newProgress(s.err)
 	defer bar.end()
-	if _, err := os.Stat(c.Data.store()); err != nil && c.Store == "embedded" {
-		return &inputError{name: c.Data.store(), err: errors.Unwrap(err)} // none is made
+	if _, err := os.Stat(c.Data.Store()); err != nil && c.Store == "embedded" {
+		return &inputError{name: c.Data.Store(), err: errors.Unwrap(err)} // none is made
 	}
 	var done transfer.Abandoned
 	err := c.target(ctx, s, bar, func(t transfer.Target) (err error) {
@@ -183,7 +184,7 @@ func (c *importCmd) target(ctx context.Context, s streams, bar *progress, f func
 func (c *importCmd) ledger(
 	ctx context.Context, store storage.Store, log *slog.Logger,
 ) (l *ledger.Ledger, publish func(context.Context, receipt.Keys) error, err error) {
-	signer, own, _, err := c.Data.loadSigner(c.SigningKey)
+	signer, own, _, err := c.Data.Signer(c.SigningKey)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -203,7 +204,7 @@ func (c *importCmd) ledger(
 	}
 	l, err = ledger.Open(ctx, ledger.Config{Store: store, Signer: signer, Scrub: tagger, Log: log})
 	return l, func(ctx context.Context, keys receipt.Keys) error {
-		if _, err := c.Data.trustAll(keys); err != nil {
+		if _, err := c.Data.Trust(keys); err != nil {
 			return err
 		}
 		return docs.PublishKeys(ctx, keys)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"writ/storage/datadir"
 	"writ/storage/receipt"
 )
 
@@ -13,7 +14,7 @@ const rotateEvery = 2 * time.Second
 // rotate signs with the key in a file when that changes. It publishes the public key
 // first, so that every receipt can be verified as soon as it exists. A file that cannot be
 // read changes nothing and is logged once.
-func (n *node) rotate(ctx context.Context, data dataDir, file, current string) {
+func (n *node) rotate(ctx context.Context, data datadir.Dir, file, current string) {
 	tick := time.NewTicker(rotateEvery)
 	defer tick.Stop()
 	for failing := false; ; {
@@ -22,7 +23,7 @@ func (n *node) rotate(ctx context.Context, data dataDir, file, current string) {
 		case <-ctx.Done():
 			return
 		}
-		signer, err := readSigner(file)
+		signer, err := datadir.ReadSigner(file)
 		if err == nil && signer.KeyID() != current {
 			if err = n.publish(ctx, data, signer); err == nil {
 				n.ledger.SignWith(signer)
@@ -38,8 +39,12 @@ func (n *node) rotate(ctx context.Context, data dataDir, file, current string) {
 }
 
 // publish publishes the public key of s to all replicas.
-func (n *node) publish(ctx context.Context, data dataDir, s *receipt.Signer) error {
-	keys, err := data.trust(s.Public())
+func (n *node) publish(ctx context.Context, data datadir.Dir, s *receipt.Signer) error {
+	own, err := receipt.NewKeys(s.Public())
+	if err != nil {
+		return err
+	}
+	keys, err := data.Trust(own)
 	if err != nil {
 		return err
 	}

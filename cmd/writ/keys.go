@@ -1,10 +1,25 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"os"
+
+	"writ/storage/datadir"
 )
+
+// keyFiles are the secrets of a deployment, which all of its replicas share.
+type keyFiles struct {
+	SigningKey     string `placeholder:"FILE" help:"Private key that signs receipts, in PEM. Default: signing-key.pem in the data directory, made by the first start."`
+	OperatorSecret string `placeholder:"FILE" help:"Secret of operator tokens of HS256: 32 bytes or more in base64. Default: operator-secret in the data directory, made by the first start."`
+	ScrubKey       string `placeholder:"FILE" help:"Keys of the tags that stand for secrets in agent ids and resources of the history: one a line, 32 bytes or more in base64. The first writes tags, filters know all. Default: scrub-key in the data directory, made by the first start."`
+}
+
+// exposed returns the secrets that others than their owner can read.
+func (k keyFiles) exposed(d datadir.Dir) []string {
+	return datadir.Exposed(cmp.Or(k.SigningKey, d.SigningKey()), cmp.Or(k.OperatorSecret, d.OperatorSecret()),
+		cmp.Or(k.ScrubKey, d.ScrubKey()))
+}
 
 type keysCmd struct {
 	Generate keysGenerateCmd `cmd:"" help:"Make a new signing key; receipts signed with the old one keep verifying."`
@@ -12,7 +27,7 @@ type keysCmd struct {
 }
 
 type keysGenerateCmd struct {
-	Data dataDir `default:"./data" help:"Data directory."`
+	Data datadir.Dir `default:"./data" help:"Data directory."`
 }
 
 func (c *keysGenerateCmd) Help() string {
@@ -25,7 +40,7 @@ that runs publishes the new key and signs with it two seconds later. To rotate:
 }
 
 func (c *keysGenerateCmd) Run(_ context.Context, s streams) error {
-	signer, trusted, err := c.Data.newSigner(os.Rename)
+	signer, trusted, err := c.Data.ReplaceSigner()
 	if err != nil {
 		return err
 	}
@@ -33,12 +48,12 @@ func (c *keysGenerateCmd) Run(_ context.Context, s streams) error {
 	fmt.Fprintf(s.err,
 		"writ: new signing key in %s; %s now holds %d public keys.\nA running server signs with it within seconds. "+
 			"Give verifiers the new key set.\n",
-		c.Data.signingKey(), c.Data.jwks(), len(trusted.IDs()))
+		c.Data.SigningKey(), c.Data.JWKS(), len(trusted.IDs()))
 	return nil
 }
 
 type keysShowCmd struct {
-	Data dataDir `default:"./data" help:"Data directory."`
+	Data datadir.Dir `default:"./data" help:"Data directory."`
 }
 
 func (c *keysShowCmd) Help() string {
@@ -50,7 +65,7 @@ signed a receipt here. It holds no secret.
 }
 
 func (c *keysShowCmd) Run(_ context.Context, s streams) error {
-	data, err := readInput(s, c.Data.jwks())
+	data, err := readInput(s, c.Data.JWKS())
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"writ/engine"
 	"writ/examples"
+	"writ/storage/datadir"
 )
 
 // Names that no metric may show.
@@ -40,7 +41,7 @@ func allFeatures() []string {
 }
 
 // exercise uses every part that has metrics, so that each has something to show.
-func exercise(t *testing.T, p *process, data dataDir) {
+func exercise(t *testing.T, p *process, data datadir.Dir) {
 	t.Helper()
 	operator := oneConnection{newSender(t, tokenOf(t, data), 1), p.url}
 	canary := oneConnection{newSender(t, signed(t, data, canaryOrg), 1), p.url}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"writ/engine"
+	"writ/storage/datadir"
 	"writ/storage/mongodb/mongotest"
 )
 
@@ -72,7 +73,7 @@ func TestMongoDB_FlagsOfOneStore(t *testing.T) {
 		{"--store=mongodb"}, {"--mongodb-uri=mongodb://h/"}, {"--store=mongodb", "--mongodb-uri=mongodb://h/", "--audit-ack=queued"},
 		{"--store=mongodb", "--mongodb-uri=mongodb://h/", "--accept-rollback=1"}, {"--store=other"},
 	} {
-		p, ready := launch(t, dataDir(t.TempDir()), flags...)
+		p, ready := launch(t, datadir.Dir(t.TempDir()), flags...)
 		if <-ready {
 			t.Errorf("writ serve %v serves, want a refusal", flags)
 		}
@@ -121,7 +122,7 @@ func TestMongoDB_AFrozenReplicaExits(t *testing.T) {
 // TestMongoDB_NoPrimary: serve ends with what to do and without a credential.
 func TestMongoDB_NoPrimary(t *testing.T) {
 	uri := "mongodb://walter:hunter2@127.0.0.1:1/?replicaSet=rs&serverSelectionTimeoutMS=300"
-	p, ready := launch(t, dataDir(t.TempDir()), "--store=mongodb", "--mongodb-uri", uri)
+	p, ready := launch(t, datadir.Dir(t.TempDir()), "--store=mongodb", "--mongodb-uri", uri)
 	if <-ready {
 		t.Fatal("writ serve without a primary serves")
 	}

@@ -18,6 +18,7 @@ import (
 	"writ/engine"
 	"writ/examples"
 	"writ/storage"
+	"writ/storage/datadir"
 	"writ/storage/embedded"
 	"writ/storage/ledger"
 	"writ/storage/ledger/ledgertest"
@@ -27,7 +28,7 @@ import (
 
 // moved is a deployment that an organization is moved from or to.
 type moved struct {
-	data  dataDir
+	data  datadir.Dir
 	token string
 	flags []string // of the store
 }
@@ -61,7 +62,7 @@ func (m moved) run(t *testing.T, code int, args ...string) string {
 // wantWhole proves all of it.
 func (m moved) wantWhole(t *testing.T, want ...string) {
 	t.Helper()
-	said := m.run(t, exitOK, "verify", "--chain", "--keys", m.data.jwks())
+	said := m.run(t, exitOK, "verify", "--chain", "--keys", m.data.JWKS())
 	for _, part := range append(want, ": whole: ") {
 		if !strings.Contains(said, part) {
 			t.Errorf("writ verify --chain says %s\nwant %q", said, part)
@@ -109,7 +110,7 @@ func move(t *testing.T, from, to moved) {
 
 	file := filepath.Join(t.TempDir(), "org.ndjson")
 	exported := from.run(t, exitOK, "export", "--org", examples.Organization, "-o", file)
-	imported := to.run(t, exitOK, "import", file, "--keys", from.data.jwks())
+	imported := to.run(t, exitOK, "import", file, "--keys", from.data.JWKS())
 	if !strings.Contains(exported, "20 rows, 1 settled, 0 removed rows") || !strings.Contains(imported, "20 rows, 1 settled, 0 removed rows") {
 		t.Errorf("writ export says %s\nand writ import %s\nwant 20 rows", exported, imported)
 	}
@@ -220,7 +221,7 @@ func TestMove_Killed(t *testing.T) {
 			size = info.Size()
 		}
 		if kills == 0 {
-			writ(t, exitInvalid, "import", file, "--keys", from.data.jwks(), "--data", filepath.Join(dir, "none"))
+			writ(t, exitInvalid, "import", file, "--keys", from.data.JWKS(), "--data", filepath.Join(dir, "none"))
 			if _, err := os.Stat(filepath.Join(dir, "none")); err == nil {
 				t.Error("an import of half a file has made a data directory")
 			}
@@ -234,21 +235,21 @@ func TestMove_Killed(t *testing.T) {
 	}
 
 	to := newMoved(t)
-	args = []string{"import", file, "--keys", from.data.jwks(), "--data", string(to.data)}
+	args = []string{"import", file, "--keys", from.data.JWKS(), "--data", string(to.data)}
 	unfinished := 0
 	for kills := range 6 {
 		started, opened := time.Now(), time.Time{}
 		killed(t, func() bool {
 			// Opening the store makes files in it.
-			if info, err := os.Stat(to.data.store()); err == nil && opened.IsZero() && info.ModTime().After(started) {
+			if info, err := os.Stat(to.data.Store()); err == nil && opened.IsZero() && info.ModTime().After(started) {
 				opened = time.Now()
 			}
 			return !opened.IsZero() && time.Since(opened) > time.Duration(kills+1)*100*time.Millisecond
 		}, args...)
-		if _, err := os.Stat(to.data.jwks()); err != nil {
+		if _, err := os.Stat(to.data.JWKS()); err != nil {
 			continue // it had not come so far
 		}
-		said := to.run(t, exitOK, "verify", "--chain", "--keys", to.data.jwks())
+		said := to.run(t, exitOK, "verify", "--chain", "--keys", to.data.JWKS())
 		if strings.Contains(said, "its import is not finished") {
 			unfinished++
 		}
@@ -278,7 +279,7 @@ func afterHeader(t *testing.T, name string) string {
 // ended, until it is abandoned.
 func TestMove_Unfinished(t *testing.T) {
 	m := newMoved(t)
-	store, err := embedded.Open(m.data.store(), embedded.Options{})
+	store, err := embedded.Open(m.data.Store(), embedded.Options{})
 	must(t, err)
 	_, err = store.Update(t.Context(), "acme", func(tx storage.Tx) error {
 		return storage.Imports.Put(tx, "acme", &storage.Import{ID: uuid.NewString(), BeganAt: time.Now()})

@@ -75,24 +75,24 @@ func openNode(
 	if err := n.listen(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := c.Data.create(); err != nil {
+	if err := c.Data.Create(); err != nil {
 		return nil, err
 	}
 	if n.store, err = c.openStore(ctx, n.log, n.registry, func(err error) { n.lost <- err }); err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	n.docs = registry.New(n.store)
-	if n.secret, err = c.Data.loadSecret(c.OperatorSecret); err != nil {
+	if n.secret, err = c.Data.Secret(c.OperatorSecret); err != nil {
 		return nil, err
 	}
 	if n.scrub, err = c.tagger(scrubber); err != nil {
 		return nil, err
 	}
 	var signer *receipt.Signer
-	if signer, n.trusted, n.first, err = c.Data.loadSigner(c.SigningKey); err != nil {
+	if signer, n.trusted, n.first, err = c.Data.Signer(c.SigningKey); err != nil {
 		return nil, err
 	}
-	for _, name := range c.keyFiles.in(c.Data).exposed() {
+	for _, name := range c.exposed(c.Data) {
 		n.log.Warn("others than its owner can read a secret: take it away from them with chmod 600", "file", name)
 	}
 	if err := n.wire(ctx, c, signer, plans, prepare); err != nil {
@@ -103,13 +103,13 @@ func openNode(
 
 // tagger returns scrubber with the keys of the tags that it writes.
 func (c *serveCmd) tagger(scrubber *scrub.Scrubber) (*scrub.Tagger, error) {
-	keys, err := c.Data.loadScrubKeys(c.ScrubKey)
+	keys, err := c.Data.ScrubKeys(c.ScrubKey)
 	if err != nil {
 		return nil, err
 	}
 	t, err := scrubber.Tagger(keys...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", cmp.Or(c.ScrubKey, c.Data.scrubKey()), err)
+		return nil, fmt.Errorf("%s: %w", cmp.Or(c.ScrubKey, c.Data.ScrubKey()), err)
 	}
 	return t, nil
 }
@@ -205,7 +205,7 @@ func (n *node) wire(
 		n.nameUnreadable(ctx)
 	})
 	n.rotation = inBackground(ctx, func(ctx context.Context) {
-		n.rotate(ctx, c.Data, c.keyFiles.in(c.Data).SigningKey, signer.KeyID())
+		n.rotate(ctx, c.Data, cmp.Or(c.SigningKey, c.Data.SigningKey()), signer.KeyID())
 	})
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 
 	"writ/api"
 	"writ/examples"
+	"writ/storage/datadir"
 )
 
 // process is a running `writ serve`.
@@ -55,13 +56,13 @@ var serving = regexp.MustCompile(`^writ serves on (\S+); metrics and readiness o
 
 // launch starts the real binary on free ports and returns without waiting for
 // it to serve. ready gets true when it does, false when it has ended before.
-func launch(t *testing.T, data dataDir, flags ...string) (p *process, ready <-chan bool) {
+func launch(t *testing.T, data datadir.Dir, flags ...string) (p *process, ready <-chan bool) {
 	t.Helper()
 	return launchAt(t, 0, data, flags...)
 }
 
 // launchAt is launch of a process whose clock is so much ahead.
-func launchAt(t *testing.T, ahead time.Duration, data dataDir, flags ...string) (p *process, ready <-chan bool) {
+func launchAt(t *testing.T, ahead time.Duration, data datadir.Dir, flags ...string) (p *process, ready <-chan bool) {
 	t.Helper()
 	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data", string(data)}, flags...)
 	p = &process{cmd: exec.Command("writ", args...), stderr: new(log), done: make(chan struct{})}
@@ -89,7 +90,7 @@ func launchAt(t *testing.T, ahead time.Duration, data dataDir, flags ...string) 
 }
 
 // start starts the real binary and waits until it serves.
-func start(t *testing.T, data dataDir, flags ...string) *process {
+func start(t *testing.T, data datadir.Dir, flags ...string) *process {
 	t.Helper()
 	p, ready := launch(t, data, flags...)
 	p.serves(t, ready)
@@ -143,21 +144,21 @@ func (p *process) stop(t *testing.T) {
 }
 
 // newData returns an empty data directory and an operator token for it.
-func newData(t *testing.T) (data dataDir, operator string) {
+func newData(t *testing.T) (data datadir.Dir, operator string) {
 	t.Helper()
-	data = dataDir(filepath.Join(t.TempDir(), "data"))
+	data = datadir.Dir(filepath.Join(t.TempDir(), "data"))
 	return data, tokenOf(t, data)
 }
 
-func tokenOf(t *testing.T, data dataDir) string {
+func tokenOf(t *testing.T, data datadir.Dir) string {
 	t.Helper()
 	return signed(t, data, examples.Organization)
 }
 
 // signed returns an operator token of org.
-func signed(t *testing.T, data dataDir, org string) string {
+func signed(t *testing.T, data datadir.Dir, org string) string {
 	t.Helper()
-	secret, err := data.loadSecret("")
+	secret, err := data.Secret("")
 	must(t, err)
 	token, err := api.SignOperatorToken(secret, org, "test", time.Now(), time.Hour)
 	must(t, err)

@@ -17,7 +17,7 @@ import (
 func raceOfOneApproval(t *testing.T, c *cluster) {
 	const replicas = 3
 	c.start(t, replicas)
-	secret, err := c.data.loadSecret("")
+	secret, err := c.data.Secret("")
 	must(t, err)
 	finance, err := api.SignOperatorToken(secret, examples.Organization, "finance", time.Now(), time.Hour)
 	must(t, err)

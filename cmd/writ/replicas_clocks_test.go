@@ -21,7 +21,7 @@ func clocksApart(t *testing.T, c *cluster) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skip("SKIPPED: the clock of a process can be changed on Linux on amd64 alone")
 	}
-	secret, err := c.data.loadSecret("")
+	secret, err := c.data.Secret("")
 	must(t, err)
 	// A token that is signed now is refused where the clock is a minute behind.
 	if c.token, err = api.SignOperatorToken(secret, examples.Organization, "test", time.Now().Add(-2*time.Minute), time.Hour); err != nil {

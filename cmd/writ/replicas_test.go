@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"writ/storage/datadir"
 	"writ/storage/mongodb/mongotest"
 )
 
@@ -45,7 +46,7 @@ func TestReplicas(t *testing.T) {
 type cluster struct {
 	set      *mongotest.Set
 	database string
-	data     dataDir
+	data     datadir.Dir
 	token    string
 	flags    []string
 	replicas []*process

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"writ/storage/datadir"
 )
 
 // TestRollback holds "Damage does not open as an empty store" on the real binary:
@@ -42,9 +44,9 @@ func TestRollback(t *testing.T) {
 		"the note is damaged":           func(t *testing.T, s string) { cut(t, filepath.Dir(s), "store.tip", 2) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			damaged := dataDir(filepath.Join(t.TempDir(), "data"))
+			damaged := datadir.Dir(filepath.Join(t.TempDir(), "data"))
 			must(t, os.CopyFS(string(damaged), os.DirFS(string(data))))
-			harm(t, damaged.store())
+			harm(t, damaged.Store())
 			said := refused(t, damaged)
 			if !strings.Contains(said, "restore the data directory from a backup") {
 				t.Fatalf("writ serve says %s, want what to do", said)
@@ -63,9 +65,9 @@ func TestRollback(t *testing.T) {
 }
 
 // notedHead returns the last head that is noted beside the store.
-func notedHead(t *testing.T, data dataDir) int {
+func notedHead(t *testing.T, data datadir.Dir) int {
 	t.Helper()
-	text, err := os.ReadFile(data.store() + ".tip")
+	text, err := os.ReadFile(data.Store() + ".tip")
 	must(t, err)
 	seq := regexp.MustCompile(`\nhead (\d+) `).FindSubmatch(text)
 	if seq == nil {
@@ -88,7 +90,7 @@ func evaluate(t *testing.T, url, token string, n int) {
 }
 
 // refused starts the real binary, which must not serve, and returns what it says.
-func refused(t *testing.T, data dataDir, flags ...string) string {
+func refused(t *testing.T, data datadir.Dir, flags ...string) string {
 	t.Helper()
 	p, ready := launch(t, data, flags...)
 	select {

@@ -16,14 +16,15 @@ import (
 	"writ/api"
 	"writ/decision/approval"
 	"writ/engine"
+	"writ/storage/datadir"
 	"writ/storage/ledger"
 )
 
 type serveCmd struct {
-	Addr           string  `default:":3820" help:"Address of the API."`
-	AdminAddr      string  `default:"127.0.0.1:3821" help:"Address of /livez, /readyz and /metrics; keep it private."`
-	Data           dataDir `default:"./data" help:"Data directory."`
-	AcceptRollback *uint64 `placeholder:"SEQ" help:"Open a store that has lost something and ends at head SEQ, as the refused start said. Give it for one start."`
+	Addr           string      `default:":3820" help:"Address of the API."`
+	AdminAddr      string      `default:"127.0.0.1:3821" help:"Address of /livez, /readyz and /metrics; keep it private."`
+	Data           datadir.Dir `default:"./data" help:"Data directory."`
+	AcceptRollback *uint64     `placeholder:"SEQ" help:"Open a store that has lost something and ends at head SEQ, as the refused start said. Give it for one start."`
 
 	Demo bool `help:"Decide the example intents first, in the organization demo, then serve."`
 

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/storage"
+	"writ/storage/datadir"
 	"writ/storage/embedded"
 	"writ/storage/mongodb"
 )
@@ -35,7 +36,7 @@ func (f *storeFlags) checkURI() error {
 }
 
 func (f *storeFlags) open(
-	ctx context.Context, data dataDir, e embedded.Options, m mongodb.Options,
+	ctx context.Context, data datadir.Dir, e embedded.Options, m mongodb.Options,
 ) (storage.Store, error) {
 	if f.Store == "mongodb" {
 		m.URI, m.Database = f.MongoDB.URI, f.MongoDB.Database
@@ -54,7 +55,7 @@ func (f *storeFlags) open(
 			bar.show(step, int(done), int(of))
 		}
 	}
-	s, err := embedded.Open(data.store(), e)
+	s, err := embedded.Open(data.Store(), e)
 	if err != nil {
 		return nil, err // a nil *embedded.Store is no nil Store
 	}
@@ -62,11 +63,11 @@ func (f *storeFlags) open(
 }
 
 // openReader opens the store that the flags name to be read alone.
-func (f *storeFlags) openReader(ctx context.Context, data dataDir) (wholeHistory, error) {
+func (f *storeFlags) openReader(ctx context.Context, data datadir.Dir) (wholeHistory, error) {
 	if f.Store == "mongodb" {
 		return mongodb.OpenSnapshot(ctx, mongodb.Options{URI: f.MongoDB.URI, Database: f.MongoDB.Database})
 	}
-	return embedded.OpenReadOnly(data.store(), embedded.Options{})
+	return embedded.OpenReadOnly(data.Store(), embedded.Options{})
 }
 
 // writer returns the name of this process in the history.

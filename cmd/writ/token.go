@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"writ/api"
+	"writ/storage/datadir"
 )
 
 // tokenCmd groups the credentials that can be minted without a server.
@@ -18,9 +19,9 @@ type tokenCmd struct {
 }
 
 type tokenOperatorCmd struct {
-	Org  string  `required:"" help:"Organization the token acts for."`
-	Sub  string  `default:"operator" help:"Who the token is for; goes into its sub claim."`
-	Data dataDir `default:"./data" help:"Data directory of the server; its operator-secret signs the token."`
+	Org  string      `required:"" help:"Organization the token acts for."`
+	Sub  string      `default:"operator" help:"Who the token is for; goes into its sub claim."`
+	Data datadir.Dir `default:"./data" help:"Data directory of the server; its operator-secret signs the token."`
 
 	OperatorSecret string `placeholder:"FILE" help:"The server's --operator-secret, if it has one."`
 
@@ -40,8 +41,8 @@ func (c *tokenOperatorCmd) Run(_ context.Context, s streams) error {
 	if c.TTL <= 0 {
 		return &usageError{"--ttl: want a positive duration, such as 12h"}
 	}
-	_, absent := os.Stat(cmp.Or(c.OperatorSecret, c.Data.secret()))
-	secret, err := c.Data.loadSecret(c.OperatorSecret)
+	_, absent := os.Stat(cmp.Or(c.OperatorSecret, c.Data.OperatorSecret()))
+	secret, err := c.Data.Secret(c.OperatorSecret)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (c *tokenOperatorCmd) Run(_ context.Context, s streams) error {
 	if errors.Is(absent, fs.ErrNotExist) {
 		fmt.Fprintf(s.err,
 			"writ: made a new operator secret, %s: only a server started with --data %s accepts this token\n",
-			c.Data.secret(), c.Data)
+			c.Data.OperatorSecret(), c.Data)
 	}
 	fmt.Fprintln(s.out, token)
 	return nil

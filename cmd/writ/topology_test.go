@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"writ/storage/datadir"
 	"writ/storage/mongodb/mongotest"
 )
 
@@ -18,7 +19,7 @@ import (
 // for Grafana.
 type topology struct {
 	set   *mongotest.Set
-	data  dataDir // the keys, which replicas share
+	data  datadir.Dir // the keys, which replicas share
 	token string
 	flags []string
 	writs [2]*process

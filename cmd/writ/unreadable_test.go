@@ -13,7 +13,7 @@ import (
 // "A stored policy version that no longer compiles … is named at start"
 func TestDecision_Resources_PoliciesThatNoLongerCompileAreNamedAtStart(t *testing.T) {
 	data, _ := newData(t)
-	store, err := embedded.Open(data.store(), embedded.Options{})
+	store, err := embedded.Open(data.Store(), embedded.Options{})
 	must(t, err)
 	p := &engine.ActionPolicy{
 		PolicyID: "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10", Version: 7, OrganizationID: "old", AgentID: "*", AllowedActionTypes: []string{"*"},

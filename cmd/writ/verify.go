@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"writ/storage/datadir"
 	"writ/storage/ledger"
 	"writ/storage/receipt"
 )
@@ -22,11 +23,11 @@ type verifyCmd struct {
 	Policy       string `placeholder:"FILE" help:"ActionPolicy in the version that decided: check that it is the one of the digest, and that the reasons follow from it."`
 	Chain        bool   `help:"Verify a whole history instead of receipts: that of --data, --url or --store mongodb."`
 	storeFlags   `embed:""`
-	Data         dataDir  `placeholder:"DIR" help:"Data directory whose history to verify; no server may be using it."`
-	URL          string   `placeholder:"URL" help:"Server whose history to verify, as far as it shows it."`
-	APIKey       string   `placeholder:"KEY" help:"Credential for --url, of the scope history:read. Better set as WRIT_API_KEY."`
-	Anchor       string   `placeholder:"FILE" help:"Heads (one a line), receipt or evaluation result that was kept: check that the history goes on from it."`
-	Receipts     []string `arg:"" optional:"" name:"receipt" help:"Files that hold a receipt, a whole evaluation result or a row of the history; - is standard input."`
+	Data         datadir.Dir `placeholder:"DIR" help:"Data directory whose history to verify; no server may be using it."`
+	URL          string      `placeholder:"URL" help:"Server whose history to verify, as far as it shows it."`
+	APIKey       string      `placeholder:"KEY" help:"Credential for --url, of the scope history:read. Better set as WRIT_API_KEY."`
+	Anchor       string      `placeholder:"FILE" help:"Heads (one a line), receipt or evaluation result that was kept: check that the history goes on from it."`
+	Receipts     []string    `arg:"" optional:"" name:"receipt" help:"Files that hold a receipt, a whole evaluation result or a row of the history; - is standard input."`
 }
 
 func (c *verifyCmd) Help() string {
@@ -145,7 +146,7 @@ func (c *verifyCmd) read(s streams, name string) (held, error) {
 }
 
 func (c *verifyCmd) trusted(ctx context.Context, s streams) (receipt.Keys, error) {
-	return readKeys(ctx, s, cmp.Or(c.Keys, c.Data.jwks()))
+	return readKeys(ctx, s, cmp.Or(c.Keys, c.Data.JWKS()))
 }
 
 // readKeys reads the key set of a file or an address.

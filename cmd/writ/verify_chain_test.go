@@ -19,6 +19,7 @@ import (
 	"writ/examples"
 	"writ/internal/scrub"
 	"writ/storage"
+	"writ/storage/datadir"
 	"writ/storage/embedded"
 	"writ/storage/ledger"
 	"writ/storage/ledger/ledgertest"
@@ -28,9 +29,9 @@ import (
 
 // pastHistory writes decisions of two organizations, an hour old, into a new data
 // directory, then one settlement and two changes, under two heads.
-func pastHistory(t *testing.T, n int) dataDir {
+func pastHistory(t *testing.T, n int) datadir.Dir {
 	t.Helper()
-	data := dataDir(filepath.Join(t.TempDir(), "data"))
+	data := datadir.Dir(filepath.Join(t.TempDir(), "data"))
 	past := time.Now().Add(-time.Hour)
 	_, l, closeBoth := openLedger(t, data, func() time.Time { return past })
 	var last ledger.Outcome
@@ -64,11 +65,11 @@ func pastHistory(t *testing.T, n int) dataDir {
 }
 
 // openLedger opens a ledger on the store of a data directory.
-func openLedger(t *testing.T, data dataDir, now func() time.Time) (s *embedded.Store, l *ledger.Ledger, closeBoth func()) {
+func openLedger(t *testing.T, data datadir.Dir, now func() time.Time) (s *embedded.Store, l *ledger.Ledger, closeBoth func()) {
 	t.Helper()
-	signer, _, _, err := data.loadSigner("")
+	signer, _, _, err := data.Signer("")
 	must(t, err)
-	s, err = embedded.Open(data.store(), embedded.Options{})
+	s, err = embedded.Open(data.Store(), embedded.Options{})
 	must(t, err)
 	scrubber, err := scrub.New()
 	must(t, err)
@@ -107,7 +108,7 @@ func verifyURL(t *testing.T, base, token string, args ...string) (code int, said
 }
 
 // verifyData proves a directory.
-func verifyData(t *testing.T, data dataDir) (code int, said string) {
+func verifyData(t *testing.T, data datadir.Dir) (code int, said string) {
 	t.Helper()
 	return runVerb(t, "verify", "--chain", "--data", string(data))
 }
@@ -117,7 +118,7 @@ func TestVerifyChain_URL(t *testing.T) {
 	const n = 600 // heads are of both organizations: two pages and more
 	data := pastHistory(t, n)
 	keys := filepath.Join(t.TempDir(), "keys.jwks")
-	public, err := os.ReadFile(data.jwks())
+	public, err := os.ReadFile(data.JWKS())
 	must(t, err)
 	must(t, os.WriteFile(keys, public, 0o600))
 	p := start(t, data)

@@ -1,4 +1,4 @@
-package main
+package datadir
 
 import (
 	"bytes"
@@ -14,22 +14,22 @@ import (
 // token of the one must be good for the other.
 func TestLoadSecretRacesToOne(t *testing.T) {
 	for range 20 {
-		d := dataDir(filepath.Join(t.TempDir(), "data"))
+		d := Dir(filepath.Join(t.TempDir(), "data"))
 		var (
 			wg      sync.WaitGroup
 			secrets [8][]byte
 			errs    [8]error
 		)
 		for i := range secrets {
-			wg.Go(func() { secrets[i], errs[i] = d.loadSecret("") })
+			wg.Go(func() { secrets[i], errs[i] = d.Secret("") })
 		}
 		wg.Wait()
 		for i := range secrets {
 			if errs[i] != nil {
-				t.Fatalf("loadSecret: %v", errs[i])
+				t.Fatalf("Secret: %v", errs[i])
 			}
 			if !bytes.Equal(secrets[i], secrets[0]) {
-				t.Fatalf("loadSecret gave %x to one and %x to another", secrets[0], secrets[i])
+				t.Fatalf("Secret gave %x to one and %x to another", secrets[0], secrets[i])
 			}
 		}
 		left, err := filepath.Glob(filepath.Join(string(d), ".*"))
@@ -43,7 +43,7 @@ func TestLoadSecretRacesToOne(t *testing.T) {
 // must verify with the keys of any.
 func TestLoadSignerRacesToOne(t *testing.T) {
 	for range 20 {
-		d := dataDir(filepath.Join(t.TempDir(), "data"))
+		d := Dir(filepath.Join(t.TempDir(), "data"))
 		var (
 			wg   sync.WaitGroup
 			ids  [8]string
@@ -51,13 +51,13 @@ func TestLoadSignerRacesToOne(t *testing.T) {
 		)
 		for i := range ids {
 			wg.Go(func() {
-				s, trusted, first, err := d.loadSigner("")
+				s, trusted, first, err := d.Signer("")
 				if err != nil {
-					t.Errorf("loadSigner: %v", err)
+					t.Errorf("Signer: %v", err)
 					return
 				}
 				if !slices.Contains(trusted.IDs(), s.KeyID()) {
-					t.Errorf("loadSigner trusts %v, which lacks its own key %s", trusted.IDs(), s.KeyID())
+					t.Errorf("Signer trusts %v, which lacks its own key %s", trusted.IDs(), s.KeyID())
 				}
 				if first {
 					made.Add(1)
@@ -68,7 +68,7 @@ func TestLoadSignerRacesToOne(t *testing.T) {
 		wg.Wait()
 		for _, id := range ids {
 			if id != ids[0] {
-				t.Fatalf("loadSigner gave the key %s to one and %s to another", ids[0], id)
+				t.Fatalf("Signer gave the key %s to one and %s to another", ids[0], id)
 			}
 		}
 		if n := made.Load(); n != 1 {
@@ -77,19 +77,18 @@ func TestLoadSignerRacesToOne(t *testing.T) {
 	}
 }
 
-func TestDataDir_ExposedNamesTheSecretsThatOthersCanRead(t *testing.T) {
-	d := dataDir(filepath.Join(t.TempDir(), "data"))
-	if _, err := d.loadSecret(""); err != nil {
+func TestExposed_NamesTheSecretsThatOthersCanRead(t *testing.T) {
+	d := Dir(filepath.Join(t.TempDir(), "data"))
+	if _, err := d.Secret(""); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := d.loadSigner(""); err != nil {
+	if got := Exposed(d.OperatorSecret(), d.SigningKey()); len(got) > 0 {
+		t.Errorf("Exposed() of a fresh directory = %v, want none", got)
+	}
+	if err := os.Chmod(d.OperatorSecret(), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if got := (keyFiles{}).in(d).exposed(); len(got) > 0 {
-		t.Errorf("exposed() of a fresh directory = %v, want none", got)
-	}
-	must(t, os.Chmod(d.secret(), 0o640))
-	if got := (keyFiles{}).in(d).exposed(); len(got) != 1 || got[0] != d.secret() {
-		t.Errorf("exposed() = %v, want %s", got, d.secret())
+	if got := Exposed(d.OperatorSecret(), d.SigningKey()); len(got) != 1 || got[0] != d.OperatorSecret() {
+		t.Errorf("Exposed() = %v, want %s", got, d.OperatorSecret())
 	}
 }

@@ -1,0 +1,255 @@
+// Package datadir is the directory that a deployment keeps its keys in, and the
+// embedded store with them:
+//
+//	store/            the embedded store
+//	store.tip         how far the store has come, noted beside it
+//	signing-key.pem   the key that signs receipts
+//	keys.jwks         every public key that ever signed: what verifiers trust
+//	operator-secret   the HS256 secret of operator tokens
+//	scrub-key         the keys of the tags that hide identities
+//
+// A secret that is missing is made on first use, readable by its owner alone, and
+// written durably: a key outlives a power failure before anything is signed with it.
+// Processes that make the same secret at the same time all end up with one of them.
+package datadir
+
+import (
+	"cmp"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"writ/storage/receipt"
+)
+
+// Dir is the path of a data directory.
+type Dir string
+
+// Store is the path of the embedded store.
+func (d Dir) Store() string { return filepath.Join(string(d), "store") }
+
+// SigningKey is the path of the private key that signs receipts.
+func (d Dir) SigningKey() string { return filepath.Join(string(d), "signing-key.pem") }
+
+// JWKS is the path of the public keys.
+func (d Dir) JWKS() string { return filepath.Join(string(d), "keys.jwks") }
+
+// OperatorSecret is the path of the secret of operator tokens.
+func (d Dir) OperatorSecret() string { return filepath.Join(string(d), "operator-secret") }
+
+// ScrubKey is the path of the keys of tags.
+func (d Dir) ScrubKey() string { return filepath.Join(string(d), "scrub-key") }
+
+// Create makes the directory, readable by its owner alone.
+func (d Dir) Create() error {
+	if d == "" {
+		return errors.New("the data directory has no name: want --data DIR, such as ./data")
+	}
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return fmt.Errorf("making the data directory: %w", err)
+	}
+	return nil
+}
+
+// Exposed returns those of the files that others than their owner can read.
+func Exposed(files ...string) (exposed []string) {
+	for _, name := range files {
+		if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
+			exposed = append(exposed, name)
+		}
+	}
+	return exposed
+}
+
+// Signer returns the signing key of the named file, and every key that a receipt of
+// this deployment may have been signed with. Without a name it is the directory's own
+// key, and made says that this call has made it.
+func (d Dir) Signer(name string) (s *receipt.Signer, trusted receipt.Keys, made bool, err error) {
+	s, err = ReadSigner(cmp.Or(name, d.SigningKey()))
+	if name == "" && errors.Is(err, fs.ErrNotExist) {
+		if s, trusted, err = d.makeSigner(os.Link); !errors.Is(err, fs.ErrExist) {
+			return s, trusted, true, err
+		}
+		s, err = ReadSigner(d.SigningKey())
+	}
+	if err != nil {
+		return nil, receipt.Keys{}, false, err
+	}
+	trusted, err = d.trust(s.Public())
+	return s, trusted, false, err
+}
+
+// ReadSigner reads a signing key.
+func ReadSigner(name string) (*receipt.Signer, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the signing key: %w", err)
+	}
+	priv, err := receipt.ParsePrivateKey(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return receipt.NewSigner(priv), nil
+}
+
+// ReplaceSigner makes a signing key in the place of the directory's own. Receipts of
+// the old key keep verifying: its public half stays in keys.jwks.
+func (d Dir) ReplaceSigner() (*receipt.Signer, receipt.Keys, error) { return d.makeSigner(os.Rename) }
+
+// makeSigner makes a signing key, which place puts under its name.
+func (d Dir) makeSigner(place func(from, to string) error) (*receipt.Signer, receipt.Keys, error) {
+	if err := d.Create(); err != nil {
+		return nil, receipt.Keys{}, err
+	}
+	_, priv, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, receipt.Keys{}, fmt.Errorf("generating a signing key: %w", err)
+	}
+	pem, err := receipt.MarshalPrivateKey(priv)
+	if err != nil {
+		return nil, receipt.Keys{}, fmt.Errorf("encoding the signing key: %w", err)
+	}
+	s := receipt.NewSigner(priv)
+	// The public key is published before anything is signed with its private
+	// half: a crash between the two leaves an unused key, never an unknown one.
+	trusted, err := d.trust(s.Public())
+	if err != nil {
+		return nil, receipt.Keys{}, err
+	}
+	return s, trusted, writeFile(d.SigningKey(), pem, place)
+}
+
+func (d Dir) trust(pub ed25519.PublicKey) (receipt.Keys, error) {
+	own, err := receipt.NewKeys(pub)
+	if err != nil {
+		return receipt.Keys{}, err
+	}
+	return d.Trust(own)
+}
+
+// Trust adds keys to keys.jwks unless they are there, and returns the whole set.
+func (d Dir) Trust(keys receipt.Keys) (receipt.Keys, error) {
+	data, err := os.ReadFile(d.JWKS())
+	if errors.Is(err, fs.ErrNotExist) {
+		return keys, writeFile(d.JWKS(), keys.JWKS(), os.Rename)
+	}
+	if err != nil {
+		return receipt.Keys{}, fmt.Errorf("reading the trusted keys: %w", err)
+	}
+	known, err := receipt.ParseKeys(data)
+	if err != nil {
+		return receipt.Keys{}, fmt.Errorf("%s: %w", d.JWKS(), err)
+	}
+	all := known.With(keys)
+	if len(all.IDs()) == len(known.IDs()) {
+		return known, nil
+	}
+	return all, writeFile(d.JWKS(), all.JWKS(), os.Rename)
+}
+
+// Secret returns the secret of operator tokens in the named file, without a name the
+// directory's own.
+func (d Dir) Secret(name string) ([]byte, error) {
+	data, err := d.readOrMake("operator secret", name, d.OperatorSecret())
+	if err != nil {
+		return nil, err
+	}
+	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
+	if err != nil || len(secret) < sha256.Size {
+		return nil, fmt.Errorf(
+			"%s: want at least %d bytes in base64: restore it, or remove it to have a new one made, which "+
+				"invalidates every operator token", cmp.Or(name, d.OperatorSecret()), sha256.Size,
+		)
+	}
+	return secret, nil
+}
+
+// ScrubKeys returns the scrub keys in the named file, one a line in base64, without a
+// name the directory's own. A named file must exist: a key made in its place would give
+// every identity another tag.
+func (d Dir) ScrubKeys(name string) (keys [][]byte, err error) {
+	data, err := d.readOrMake("scrub keys", name, d.ScrubKey())
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range strings.Fields(string(data)) {
+		key, err := base64.StdEncoding.DecodeString(line)
+		if err != nil {
+			return nil, fmt.Errorf(
+				"%s: want one key a line, at least 32 bytes in base64 each: key %d is no base64",
+				cmp.Or(name, d.ScrubKey()), len(keys)+1,
+			)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// readOrMake reads the named file. Without a name it is own, which is made of 32 random
+// bytes in base64 if it does not exist.
+func (d Dir) readOrMake(what, name, own string) ([]byte, error) {
+	data, err := os.ReadFile(cmp.Or(name, own))
+	if name == "" && errors.Is(err, fs.ErrNotExist) {
+		if err := d.Create(); err != nil {
+			return nil, err
+		}
+		secret := make([]byte, 32)
+		rand.Read(secret) // never fails: it would crash the process
+		err := writeFile(own, []byte(base64.StdEncoding.EncodeToString(secret)+"\n"), os.Link)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		return d.readOrMake(what, own, own)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the %s: %w", what, err)
+	}
+	return data, nil
+}
+
+// writeFile writes a file that only its owner can read, whole or not at all, and
+// durably. place puts the written file under its name: os.Rename replaces what is
+// there, os.Link fails with fs.ErrExist.
+func writeFile(name string, data []byte, place func(from, to string) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = place(f.Name(), name)
+	}
+	// After a rename nothing is left to remove.
+	if rerr := os.Remove(f.Name()); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+		err = errors.Join(err, rerr)
+	}
+	if err == nil {
+		err = Sync(filepath.Dir(name))
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return nil
+}
+
+// Sync makes the names in a directory durable.
+func Sync(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
