@@ -60,13 +60,7 @@ func (s *Server) ready(ctx context.Context) error {
 	if closed {
 		return errors.New("shutting down")
 	}
-	if err := s.cfg.Store.Healthy(ctx); err != nil {
-		return fmt.Errorf("the store cannot commit: %w", err)
-	}
-	if err := s.cfg.Ledger.Healthy(ctx); err != nil {
-		return fmt.Errorf("the ledger cannot commit: %w", err)
-	}
-	return nil
+	return s.decisions.Healthy(ctx)
 }
 
 func plain(w http.ResponseWriter, status int, text string) {

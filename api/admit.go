@@ -4,7 +4,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"writ/decision/admission"
-	"writ/storage/ledger"
 )
 
 // admit sets the principal of a request and lets it through, or returns why not. A
@@ -66,19 +65,14 @@ func (s *Server) admitStranger(fc *fasthttp.RequestCtx, r *request) error {
 // awaitSlot waits for a slot for a request whose credential was accepted. Requests
 // without a credential need none: they are cheap and limited by address. Urgent ones,
 // such as the kill switch, do not wait.
-func (s *Server) awaitSlot(rt *route, r *request) error {
+func (s *Server) awaitSlot(rt *route, r *request) (err error) {
 	if rt.scope == public || rt.scope == service || rt.is(urgent) {
 		return nil
 	}
-	w := admission.Work{Org: r.who.org, Kind: admission.Managing}
+	kind := admission.Managing
 	if rt.is(deciding) {
-		w.Kind = admission.Deciding
-		w.Costly = !s.cfg.Sets.Plain(r.who.org)
+		kind = admission.Deciding
 	}
-	slot, verdict := s.gate.Enter(r.ctx, w)
-	if verdict != admission.Admitted {
-		return ledger.ErrOverloaded
-	}
-	r.slot = slot
-	return nil
+	r.slot, err = s.decisions.Enter(r.ctx, r.who.org, kind)
+	return err
 }

@@ -15,12 +15,6 @@ import (
 	"writ/storage/receipt"
 )
 
-// Approvals say how held decisions wait; zero fields have the defaults of package approval.
-type Approvals struct {
-	TTL    time.Duration
-	Detail approval.Detail
-}
-
 // retryPending is the Retry-After, in seconds, of an intent whose approval is pending.
 const retryPending = 5
 
@@ -66,7 +60,7 @@ type findingBody struct {
 func (s *Server) approvalAt(a *approval.Approval, at time.Time) *approvalBody {
 	r := a.Held
 	b := &approvalBody{
-		ApprovalID: r.DecisionID, Status: a.Status(at), HeldAt: r.DecidedAt, ExpiresAt: s.approvals.ExpiresAt(a),
+		ApprovalID: r.DecisionID, Status: a.Status(at), HeldAt: r.DecidedAt, ExpiresAt: s.decisions.Approvals.ExpiresAt(a),
 		IntentID: r.IntentID, IntentDigest: r.IntentDigest, PolicyID: r.PolicyID, AgentID: r.AgentID,
 		ActionType: r.ActionType, Resource: r.Resource, Cost: r.Cost, MetadataKeys: r.MetadataKeys,
 		Findings: findingsOf(a),
@@ -111,11 +105,11 @@ func (s *Server) listApprovals(r *request) error {
 	if err != nil {
 		return err
 	}
-	all, next, err := s.approvals.List(r.ctx, r.who.org, f, page)
+	all, next, err := s.decisions.Approvals.List(r.ctx, r.who.org, f, page)
 	if err != nil {
 		return fmt.Errorf("listing approvals: %w", err)
 	}
-	now := s.approvals.Now()
+	now := s.decisions.Approvals.Now()
 	items := make([]*approvalBody, len(all))
 	for i, a := range all {
 		items[i] = s.approvalAt(a, now)
@@ -143,7 +137,7 @@ func (s *Server) approval(r *request) error {
 		return err
 	}
 	id := strings.ToLower(r.param)
-	a, err := s.approvals.Find(r.ctx, r.who.org, id)
+	a, err := s.decisions.Approvals.Find(r.ctx, r.who.org, id)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("looking up an approval: %w", err)
 	}
@@ -155,7 +149,7 @@ func (s *Server) approval(r *request) error {
 	if err != nil {
 		return about("approval", err)
 	}
-	if wait > 0 && a.Status(s.approvals.Now()) == approval.Pending {
+	if wait > 0 && a.Status(s.decisions.Approvals.Now()) == approval.Pending {
 		end, ok := s.polls.begin(r.who.org)
 		if !ok {
 			return ledger.ErrOverloaded
@@ -164,11 +158,11 @@ func (s *Server) approval(r *request) error {
 		r.slot.Leave() // the rest is waiting
 		ctx, cancel := context.WithTimeout(s.awake, wait)
 		defer cancel()
-		if a, err = s.approvals.Await(ctx, r.who.org, id); err != nil {
+		if a, err = s.decisions.Approvals.Await(ctx, r.who.org, id); err != nil {
 			return about("approval", err)
 		}
 	}
-	return r.ok(s.approvalAt(a, s.approvals.Now()))
+	return r.ok(s.approvalAt(a, s.decisions.Approvals.Now()))
 }
 
 // rulingBody is the body of PATCH /v1/approvals/{id}.
@@ -207,9 +201,9 @@ func (s *Server) judgeApproval(r *request, in *rulingBody) error {
 	credential := r.who.credential()
 	by := approval.Approver{Credential: credential, Kept: ledger.KeptCredential(credential, s.cfg.Scrub.Identity)}
 	r.slot.Leave() // the rest is waiting
-	a, err := s.approvals.Judge(r.ctx, r.who.org, strings.ToLower(r.param), by, ruling)
+	a, err := s.decisions.Approvals.Judge(r.ctx, r.who.org, strings.ToLower(r.param), by, ruling)
 	if err != nil {
 		return about("approval", err)
 	}
-	return r.ok(s.approvalAt(a, s.approvals.Now()))
+	return r.ok(s.approvalAt(a, s.decisions.Approvals.Now()))
 }

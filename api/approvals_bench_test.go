@@ -17,8 +17,8 @@ const pendingApprovals = 100_000
 // and using an approval take over HTTP while 100,000 others are pending.
 func BenchmarkApprovals(b *testing.B) {
 	for _, pending := range []int{0, pendingApprovals} {
-		d := openDesk(b, func(c *Config) {
-			c.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 50, Policies: 10, Rules: 10}}
+		d := openDesk(b, func(c *setup) {
+			c.Service.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 50, Policies: 10, Rules: 10}}
 			c.Limits.Handle = time.Hour // the clock of the tests stands still
 		})
 		for range pending / maxBatch {

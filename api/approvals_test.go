@@ -34,7 +34,7 @@ type desk struct {
 	ruleID                  string
 }
 
-func openDesk(t testing.TB, mods ...func(*Config)) *desk {
+func openDesk(t testing.TB, mods ...func(*setup)) *desk {
 	d := &desk{harness: start(t, mods...)}
 	d.register(acme)
 	d.ruleID = d.rule(acme, costly, persons)
@@ -425,7 +425,7 @@ func TestApprovals_AreListedNewestFirst(t *testing.T) {
 		t.Errorf("expired: -want +got\n%s", diff)
 	}
 	d.clock.advance(storage.MaxSkew + time.Second)
-	must(t, d.server.approvals.Sweep(context.Background()))
+	must(t, d.server.decisions.Approvals.Sweep(context.Background()))
 	if left, err := d.docs.Lapsed(context.Background(), d.clock.Now().Add(time.Hour), 10); err != nil || len(left) != 0 {
 		t.Errorf("details after the sweep = %v, %v; want none", left, err)
 	}
@@ -532,7 +532,7 @@ func TestApprovals_TwoApproversRace(t *testing.T) {
 }
 
 func TestApprovals_AHundredRedemptionsAreOneAllow(t *testing.T) {
-	d := openDesk(t, func(c *Config) { c.Limits.Queue = 10 * time.Second })
+	d := openDesk(t, func(c *setup) { c.Service.Queue = 10 * time.Second })
 	body, id := d.hold()
 	d.approve(id)
 	answers := make([]*reply, 100)
@@ -630,7 +630,7 @@ func TestApprovals_InBatches(t *testing.T) {
 }
 
 func TestApprovals_KeepKeysAlone(t *testing.T) {
-	d := openDesk(t, func(c *Config) { c.Approvals.Detail = approval.Keys })
+	d := openDesk(t, func(c *setup) { c.Service.ApprovalDetail = approval.Keys })
 	body, id := d.hold(obj{"metadata": obj{"ticket": "4711"}})
 	if a := d.look(id); a.Metadata != nil || !slices.Equal(a.MetadataKeys, []string{"ticket"}) || len(a.Findings) != 1 {
 		t.Errorf("approval = %+v, want keys and no values", a)

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"writ/decision"
 	"writ/engine"
 	"writ/internal/apikey"
 	"writ/storage"
@@ -22,8 +23,8 @@ import (
 // auth authenticates requests. It caches accepted credentials: keys by id until the store
 // reports a change, verified operator tokens by their hash until they expire.
 type auth struct {
-	keys      *engine.Cache[apikey.ID, apiKey]
-	jwts      *engine.Cache[jwtKey, principal]
+	keys      *decision.Cache[apikey.ID, apiKey]
+	jwts      *decision.Cache[jwtKey, principal]
 	operators *operators         // nil: none are accepted
 	service   *[sha256.Size]byte // of the service bearer; nil: none is accepted
 	failures  failures
@@ -85,7 +86,7 @@ func newAuth(tokens *registry.Registry, operators *operators, serviceToken strin
 		hash := sha256.Sum256([]byte(serviceToken))
 		a.service = &hash
 	}
-	a.keys = engine.NewCache(keyCacheBytes, func(k apiKey) int64 {
+	a.keys = decision.NewCache(keyCacheBytes, func(k apiKey) int64 {
 		return k.who.bytes()
 	}, func(ctx context.Context, id apikey.ID) (apiKey, error) {
 		t, err := tokens.Token(ctx, string(id[:]))
@@ -107,7 +108,7 @@ func newAuth(tokens *registry.Registry, operators *operators, serviceToken strin
 		}
 		return apiKey{hash: t.Hash, revoked: !t.RevokedAt.IsZero(), who: who}, nil
 	})
-	a.jwts = engine.NewCache(jwtCacheBytes, func(p principal) int64 {
+	a.jwts = decision.NewCache(jwtCacheBytes, func(p principal) int64 {
 		return p.bytes()
 	}, func(ctx context.Context, _ jwtKey) (principal, error) {
 		token, _ := ctx.Value(jwtText{}).(string)

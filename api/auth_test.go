@@ -241,7 +241,7 @@ func TestAuth_ACachedCredentialCostsNoAllocation(t *testing.T) {
 }
 
 func TestAuth_WithoutAnAlgorithmNoOperatorIsAccepted(t *testing.T) {
-	h := start(t, func(c *Config) { c.Auth = AuthConfig{} })
+	h := start(t, func(c *setup) { c.Auth = AuthConfig{} })
 	h.do("GET", "/v1/rules", h.operator(acme), nil).wantProblem(http.StatusUnauthorized, codeUnauthorized)
 	none, err := SignOperatorToken([]byte(strings.Repeat("\x00", 32)), acme, "op", h.clock.Now(), time.Hour)
 	must(t, err)

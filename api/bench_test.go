@@ -46,9 +46,9 @@ func (bb *benchBody) next(n uint64) []byte {
 
 // benchHarness is a server without limits in its plan, on the wall clock.
 func benchHarness(b testing.TB) (h *harness, key string) {
-	h = start(b, func(c *Config) {
-		c.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 50, Policies: 10}}
-		c.Now = time.Now
+	h = start(b, func(c *setup) {
+		c.Service.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 50, Policies: 10}}
+		c.Service.Now = time.Now
 		c.RateLimits = RateLimits{Credential: ample, Address: ample} // as by default, off for evaluations
 	})
 	h.clock.advance(time.Since(h.clock.Now()))

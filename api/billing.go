@@ -53,7 +53,7 @@ func (s *Server) subscription(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err
 	}
-	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
+	plan, err := s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
 		return err
 	}

@@ -42,14 +42,14 @@ func (s *seller) Portal(_ context.Context, org string) (url string, err error) {
 // Webhook implements Billing.
 func (s *seller) Webhook(context.Context, []byte, string) error { return s.err }
 
-func selling(s Billing) func(*Config) { return func(c *Config) { c.Billing = s } }
+func selling(s Billing) func(*setup) { return func(c *setup) { c.Billing = s } }
 
 // stripe sells through Stripe, which cannot be reached.
-func stripe(t *testing.T) func(*Config) {
-	return func(c *Config) {
+func stripe(t *testing.T) func(*setup) {
+	return func(c *setup) {
 		b, err := billing.New(billing.Config{
-			Store: registry.New(c.Store), Key: stripeKey, WebhookSecret: webhookSecret, URL: "http://127.0.0.1:1", PortalURL: "https://portal.example",
-			Prices: map[string]string{"pro": "price_pro", "business": "price_business"}, Now: c.Now, Log: c.Log,
+			Store: registry.New(c.Service.Store), Key: stripeKey, WebhookSecret: webhookSecret, URL: "http://127.0.0.1:1", PortalURL: "https://portal.example",
+			Prices: map[string]string{"pro": "price_pro", "business": "price_business"}, Now: c.Service.Now, Log: c.Log,
 		})
 		must(t, err)
 		c.Billing = b
@@ -79,7 +79,7 @@ func (h *harness) subscription(org string) (body subscriptionBody) {
 }
 
 func TestSubscription_WithoutOneIsFreeAndActive(t *testing.T) {
-	for name, mod := range map[string]func(*Config){"not configured": selling(nil), "configured": selling(&seller{})} {
+	for name, mod := range map[string]func(*setup){"not configured": selling(nil), "configured": selling(&seller{})} {
 		h := start(t, mod)
 		want := `{"plan":"free","status":"active","cancel_at_period_end":false,` +
 			`"limits":{"evaluations_per_month":10000,"agents":5,"policies":10,"rules":100,"tokens":100,"retention_days":7,"csv_export":false},"billing_configured":` +
@@ -137,7 +137,7 @@ func TestCheckoutAndPortal(t *testing.T) {
 }
 
 func TestCheckout_InvalidPlan(t *testing.T) {
-	for _, mod := range []func(*Config){selling(nil), selling(&seller{})} {
+	for _, mod := range []func(*setup){selling(nil), selling(&seller{})} {
 		h := start(t, mod)
 		for _, body := range []obj{{"plan": "free"}, {"plan": "PRO"}, {"plan": ""}, {}} {
 			p := h.do("POST", "/v1/billing/checkout", h.operator(acme), body).wantProblem(http.StatusBadRequest, codeInvalidPlan)

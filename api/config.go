@@ -5,16 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/api/webhook"
 	"writ/decision"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
 )
 
 // Scrubber knows secrets when it sees them. It must be safe for concurrent use.
@@ -35,26 +31,14 @@ type Scrubber interface {
 	Search() func(name, value string) (kind string, found bool)
 }
 
-// Config is what a Server works with. Store, Sets, Ledger, Scrub, JWKS and
-// Registry are required; the Server closes none of them.
+// Config is what a Server works with. Decisions, Scrub, JWKS and Registry are required;
+// the Server closes none of them.
 type Config struct {
-	// Store keeps the documents and the history.
-	Store storage.Store
-	// Sets gives the compiled policies and rules to evaluate with. It must read
-	// from Store.
-	Sets *engine.Sets
-	// Ledger makes decisions final. It must write to Store.
-	Ledger *ledger.Ledger
-	// Scrub keeps secrets out of what is stored. It must be what Ledger scrubs
+	// Decisions decides, and has the documents and the history.
+	Decisions *decision.Service
+	// Scrub keeps secrets out of what is stored. It must be what Decisions scrubs
 	// with: the history is searched for what it would have stored.
 	Scrub Scrubber
-	// Plans are the plans by name, engine.DefaultPlans if nil. There must be one
-	// of the name engine.FreePlan, which is also that of an organization whose
-	// plan is unknown.
-	Plans map[string]engine.Plan
-	// RetentionGrace is how long after an organization leaves a plan its history is
-	// kept as that plan did; see Server.Retention. Zero gives none.
-	RetentionGrace time.Duration
 	// Auth says which operator tokens are accepted. API keys always are.
 	Auth AuthConfig
 	// JWKS returns the public keys of receipts as a JSON Web Key Set. It is
@@ -65,14 +49,6 @@ type Config struct {
 	Registry *prometheus.Registry
 	// Log hears of what operators must know. Nil discards.
 	Log *slog.Logger
-	// Now is the clock, time.Now if nil.
-	Now func() time.Time
-	// Conditions compile the conditions of rules when they are written. They must
-	// be the options that Sets compiles with.
-	Conditions engine.Options
-	// RequireRegisteredAgents denies the intents of agents that the organization
-	// has not registered.
-	RequireRegisteredAgents bool
 	// Hosted is what GET /v1/hosted/config tells.
 	Hosted Hosted
 	// ServiceToken is the bearer of GET /v1/ops/usage, which answers 401 to
@@ -80,15 +56,8 @@ type Config struct {
 	ServiceToken string
 	// Billing sells plans; nil if billing is not configured.
 	Billing Billing
-	// Core decides in place of the built-in engine; nil is the built-in one.
-	Core decision.Core
-	// Verifier verifies what the built-in engine decides; nil verifies nothing. It
-	// asks Sets, and its owner runs it.
-	Verifier *decision.Verifier
 	// Webhooks says where webhooks may be.
 	Webhooks webhook.Targets
-	// Approvals say how held decisions wait for approval.
-	Approvals Approvals
 	// Limits bound what one caller can take; zero fields have defaults.
 	Limits Limits
 	// RateLimits bound how often one caller can ask; zero fields are off.
@@ -126,13 +95,6 @@ type Limits struct {
 	Read, Write, Idle time.Duration
 	// Handle bounds the time to work on a request.
 	Handle time.Duration
-	// Slots is how many requests are worked on at once: the processors there are,
-	// but at least two, so that costly work leaves one.
-	Slots int
-	// Queue bounds the time that a decision waits to be worked on when the server
-	// has more to decide than it can bear. It is then refused with a 503, as is at
-	// once what finds too many waiting.
-	Queue time.Duration
 }
 
 // DefaultLimits are the limits of a Config that sets none.
@@ -146,21 +108,13 @@ func DefaultLimits() Limits {
 		Write:              10 * time.Second,
 		Idle:               120 * time.Second,
 		Handle:             10 * time.Second,
-		Slots:              runtime.GOMAXPROCS(0),
-		Queue:              250 * time.Millisecond,
 	}
 }
 
 // withDefaults returns c with its zero values filled in, or why it can't work.
 func (c Config) withDefaults() (Config, error) {
-	if c.Plans == nil {
-		c.Plans = engine.DefaultPlans()
-	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Now == nil {
-		c.Now = time.Now
 	}
 	if c.Auth.Client == nil {
 		c.Auth.Client = &http.Client{Timeout: jwksTimeout}
@@ -172,20 +126,14 @@ func (c Config) withDefaults() (Config, error) {
 
 func (c Config) check() error {
 	switch {
-	case c.Store == nil:
-		return errors.New("no store")
-	case c.Sets == nil:
-		return errors.New("no compiled sets")
-	case c.Ledger == nil:
-		return errors.New("no ledger")
+	case c.Decisions == nil:
+		return errors.New("no decision service")
 	case c.JWKS == nil:
 		return errors.New("no public keys of receipts")
 	case c.Scrub == nil:
 		return errors.New("no scrubber")
 	case c.Registry == nil:
 		return errors.New("no metrics registry")
-	case c.Plans[engine.FreePlan].Name == "":
-		return fmt.Errorf("no plan %q", engine.FreePlan)
 	}
 	return nil
 }
@@ -226,9 +174,6 @@ func (l Limits) withDefaults() Limits {
 	orDefault(&l.Write, d.Write)
 	orDefault(&l.Idle, d.Idle)
 	orDefault(&l.Handle, d.Handle)
-	orDefault(&l.Queue, d.Queue)
-	orDefault(&l.Slots, d.Slots)
-	l.Slots = max(2, l.Slots)
 	return l
 }
 

@@ -26,10 +26,10 @@ func (e *elsewhere) Evaluate(ctx context.Context, set engine.Set, in *engine.Inp
 	return e.decide(ctx, set, in)
 }
 
-func startElsewhere(t *testing.T, mods ...func(*Config)) (*harness, *elsewhere) {
+func startElsewhere(t *testing.T, mods ...func(*setup)) (*harness, *elsewhere) {
 	t.Helper()
 	core := &elsewhere{decide: allows}
-	h := start(t, append(mods, func(c *Config) { c.Core = core })...)
+	h := start(t, append(mods, func(c *setup) { c.Service.Core = core })...)
 	h.register(acme)
 	return h, core
 }
@@ -136,7 +136,7 @@ func TestDecision_ExternalEvaluationCore_NoDecisionIsNoneToo(t *testing.T) {
 func TestDecision_ExternalEvaluationCore_KillSwitchMeterAndRegistrationStayHere(t *testing.T) {
 	plans := engine.DefaultPlans()
 	plans["free"] = engine.Plan{Name: "free", Evaluations: 3, Agents: 5, Policies: 10}
-	h, core := startElsewhere(t, func(c *Config) { c.Plans, c.RequireRegisteredAgents = plans, true })
+	h, core := startElsewhere(t, func(c *setup) { c.Service.Plans, c.Service.RequireRegistered = plans, true })
 	wantReason := func(r *reply, code engine.Code) {
 		t.Helper()
 		wantDecision(t, r, "deny")
@@ -184,7 +184,7 @@ func TestDecision_ExternalEvaluationCore_WhatChangedMeanwhileIsRefused(t *testin
 	}
 	core.decide = func(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
 		h.store.fail("Policy", errors.New("disk on fire"))
-		h.server.cfg.Sets.InvalidatePolicy(acme, policyID)
+		h.server.decisions.Sets.InvalidatePolicy(acme, policyID)
 		return allows(ctx, set, in)
 	}
 	h.evaluate(acme, intent()).wantProblem(http.StatusInternalServerError, codeInternal)

@@ -53,7 +53,7 @@ func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 	}
 	s.begin(fc, b)
 	if fe.Code == http.StatusNotFound || fe.Code == http.StatusMethodNotAllowed {
-		b.req.now = s.cfg.Now()
+		b.req.now = s.decisions.Now()
 		if err := s.admit(fc, &unrouted, &b.req); err != nil {
 			p = problemOf(err)
 		}

@@ -305,7 +305,7 @@ func TestEvaluate_EveryFaultRefuses(t *testing.T) {
 			h := start(t)
 			h.register(acme)
 			token := h.operator(acme)
-			h.server.plans.forget(acme) // registering looked it up
+			h.tell(storage.Change{Kind: storage.SubscriptionKind, Org: acme}) // registering looked it up
 			h.store.fail(call, errors.New("disk on fire at /var/secret"))
 			body := intent()
 			for _, path := range []string{"/v1/policy/evaluate", "/v1/governance/authorize"} {
@@ -366,7 +366,7 @@ func TestEvaluate_ChangesAreInForceWhenTheyAnswer(t *testing.T) {
 }
 
 func TestDecision_Evaluation_UnregisteredAgentsAreDeniedWhereRegistrationIsRequired(t *testing.T) {
-	h := start(t, func(c *Config) { c.RequireRegisteredAgents = true })
+	h := start(t, func(c *setup) { c.Service.RequireRegistered = true })
 	h.register(acme)
 	wantDecision(t, h.evaluate(acme, intent()), "deny")
 	h.do("POST", "/v1/agents", h.operator(acme), obj{"name": "CI", "externalId": "ci"}).wantStatus(http.StatusCreated)
@@ -402,7 +402,7 @@ func TestDecision_Evaluation_OverThePlansMeterIsADeny(t *testing.T) {
 	plans := engine.DefaultPlans()
 	plans["free"] = engine.Plan{Name: "free", Evaluations: 3, Agents: 5, Policies: 10}
 	plans["pro"] = engine.Plan{Name: "pro", Evaluations: 5, Agents: 5, Policies: 10}
-	h := start(t, func(c *Config) { c.Plans = plans })
+	h := start(t, func(c *setup) { c.Service.Plans = plans })
 	h.register(acme)
 	body := intent()
 	for range 5 { // one intent is metered once
@@ -446,8 +446,8 @@ func TestEvaluate_NotFoundLeavesTheIntentFree(t *testing.T) {
 // Fiber reuses a request's memory. What the service keeps or answers must never
 // show another request's.
 func TestEvaluate_BodiesNeverBleed(t *testing.T) {
-	h := start(t, func(c *Config) {
-		c.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 40, Policies: 9}}
+	h := start(t, func(c *setup) {
+		c.Service.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 40, Policies: 9}}
 	})
 	h.register(acme)
 	token := h.operator(acme)

@@ -56,7 +56,7 @@ func TestContract_EverythingHasAnExample(t *testing.T) {
 // to a server where what it names is there.
 func TestContract_ExampleRequestsAreAccepted(t *testing.T) {
 	const org = "demo"
-	h := start(t, selling(&seller{}), func(c *Config) { c.Conditions.CompileRego = rego.CompileCondition })
+	h := start(t, selling(&seller{}), func(c *setup) { c.Service.CompileRego = rego.CompileCondition })
 	h.register(acme) // whose things the samples are
 	h.register(org, obj{
 		"policy_id": "0c0ffee0-0000-4000-8000-000000000003", "agent_id": "release-bot", "allowed_action_types": []string{"deploy.*"},

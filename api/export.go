@@ -22,7 +22,7 @@ const exportPage = 256
 // exportAuthorizations streams the history as CSV: see csvHeader. Decisions
 // made after it began are not in it.
 func (s *Server) exportAuthorizations(r *request) error {
-	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
+	plan, err := s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (e *export) flush() error {
 // not the organization's turn.
 func (e *export) nextPage() error {
 	ctx := e.s.deadlines.base
-	slot, verdict := e.s.gate.Enter(ctx, admission.Work{Org: e.org, Kind: admission.Managing, Patient: true})
+	slot, verdict := e.s.decisions.Gate.Enter(ctx, admission.Work{Org: e.org, Kind: admission.Managing, Patient: true})
 	if verdict != admission.Admitted {
 		return ctx.Err()
 	}
@@ -173,7 +173,7 @@ func (e *export) page(ctx context.Context) error {
 	if len(e.rows.buf) == 0 {
 		e.rows.buf = append(e.rows.buf, chunkStart...)
 	}
-	records, next, err := e.s.cfg.Store.ListRecords(ctx, e.org, e.filter,
+	records, next, err := e.s.store.ListRecords(ctx, e.org, e.filter,
 		storage.Page{Limit: exportPage, After: e.next})
 	if err != nil {
 		return fmt.Errorf("exporting authorizations: %w", err)

@@ -75,7 +75,7 @@ func historyHarness(b *testing.B, orgs int) *harness {
 		_, err := store.Append(context.Background(), storage.Batch{Records: batch}, storagetest.Unsigned())
 		must(b, err)
 	}
-	return start(b, func(c *Config) { c.Store = store })
+	return start(b, func(c *setup) { c.Service.Store = store })
 }
 
 // historyRow returns the n-th of rows like those of a service: one in ten is a

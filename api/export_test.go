@@ -174,12 +174,12 @@ func (p *pagedStore) ListRecords(ctx context.Context, org string, f storage.Filt
 
 // exporting starts a server whose organization acme has n rows to export, each
 // of some 10 KiB: a few hundred are more than the kernel buffers.
-func exporting(t *testing.T, n int, before func(int) error, mods ...func(*Config)) (*harness, *pagedStore) {
+func exporting(t *testing.T, n int, before func(int) error, mods ...func(*setup)) (*harness, *pagedStore) {
 	t.Helper()
 	store := &pagedStore{before: before}
-	h := start(t, append(mods, func(c *Config) {
-		store.Store = c.Store
-		c.Store = store
+	h := start(t, append(mods, func(c *setup) {
+		store.Store = c.Service.Store
+		c.Service.Store = store
 	})...)
 	h.subscribe(acme, "business")
 	w := storagetest.NewWriter()
@@ -316,7 +316,7 @@ func TestExport_AClientThatGoesStopsIt(t *testing.T) {
 
 func TestExport_TimeoutsAreForEachPage(t *testing.T) {
 	const write = 300 * time.Millisecond
-	limits := func(c *Config) { c.Limits.Write, c.Limits.Handle = write, write }
+	limits := func(c *setup) { c.Limits.Write, c.Limits.Handle = write, write }
 	t.Run("a long export is not cut off", func(t *testing.T) {
 		h, store := exporting(t, 8*exportPage, func(n int) error {
 			if n > 1 {
@@ -337,7 +337,7 @@ func TestExport_TimeoutsAreForEachPage(t *testing.T) {
 }
 
 func TestExport_ShutdownDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
-	h, _ := exporting(t, 8*exportPage, noFault, func(c *Config) { c.Limits.Write = time.Hour })
+	h, _ := exporting(t, 8*exportPage, noFault, func(c *setup) { c.Limits.Write = time.Hour })
 	h.open(acme)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -351,7 +351,7 @@ func TestExport_ShutdownDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 }
 
 func TestExport_TooManyAtOnce(t *testing.T) {
-	h, _ := exporting(t, 8*exportPage, noFault, func(c *Config) { c.Limits.Write = time.Hour })
+	h, _ := exporting(t, 8*exportPage, noFault, func(c *setup) { c.Limits.Write = time.Hour })
 	var open []*http.Response
 	for range maxExports / 16 {
 		open = append(open, h.open(acme))

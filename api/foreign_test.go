@@ -124,7 +124,7 @@ func comparable404(r *reply) http.Header {
 // id beside that for one that nobody has. The two are asked for by turns, so
 // that whatever else the machine does happens to both.
 func BenchmarkForeignIDs(b *testing.B) {
-	h := start(b, func(c *Config) { c.Now = time.Now })
+	h := start(b, func(c *setup) { c.Service.Now = time.Now })
 	h.clock.advance(time.Since(h.clock.Now()))
 	operator := h.operator(acme)
 	handler := h.server.app.Handler()

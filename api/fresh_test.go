@@ -14,6 +14,13 @@ import (
 	"writ/storage/registry/registrytest"
 )
 
+// tell has the server hear of a change.
+func (h *harness) tell(c storage.Change) {
+	for _, tell := range h.store.told {
+		tell(c)
+	}
+}
+
 // behind changes what the store has of agent, key and plan, as another replica
 // would.
 func (h *harness) behind(agent, keyID string, status engine.AgentStatus, plan string) {
@@ -62,9 +69,7 @@ func TestFresh_WhatMayBeOutOfDateIsReadThrough(t *testing.T) {
 	h.store.fail("Token", nil)
 
 	h.store.age.Store(0)
-	for _, tell := range h.store.told {
-		tell(storage.Change{Kind: storage.EverythingChanged})
-	}
+	h.tell(storage.Change{Kind: storage.EverythingChanged})
 	h.do("POST", "/v1/policy/evaluate", key, intent()).wantProblem(http.StatusUnauthorized, codeUnauthorized)
 	wantDecision(t, h.do("POST", "/v1/policy/evaluate", h.operator(acme), intent()), "deny")
 	if got := plan(); got != "pro" {

@@ -78,14 +78,14 @@ func (s *Server) serve(rt route) fiber.Handler {
 	observed := s.metrics.route(rt.path, rt.method)
 	return func(c *fiber.Ctx) error {
 		fc := c.Context()
-		start := s.cfg.Now()
+		start := s.decisions.Now()
 		b := s.scratch.Get().(*scratch)
 		s.begin(fc, b)
 		b.req = request{ctx: s.deadlines.context(start), now: start, id: b.id, param: c.Params(rt.param)}
 		if err := s.handle(fc, &rt, b); err != nil {
 			s.fail(fc, b.id, err)
 		}
-		observed.observe(fc.Response.StatusCode(), s.cfg.Now().Sub(start))
+		observed.observe(fc.Response.StatusCode(), s.decisions.Now().Sub(start))
 		b.release(s.scratch)
 		return nil
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"writ/decision"
 	"writ/engine"
 	"writ/internal/scrub"
 	"writ/storage"
@@ -68,8 +69,14 @@ var scrubber = sync.OnceValue(func() *scrub.Tagger {
 	return tagger
 })
 
+// setup is what a server and the service behind it are made of.
+type setup struct {
+	Config
+	Service decision.Config
+}
+
 // start serves with a configuration that mods change.
-func start(t testing.TB, mods ...func(*Config)) *harness {
+func start(t testing.TB, mods ...func(*setup)) *harness {
 	t.Helper()
 	h := &harness{
 		t: t, log: &logBuffer{}, served: make(chan error, 1),
@@ -85,16 +92,19 @@ func start(t testing.TB, mods ...func(*Config)) *harness {
 	registry := prometheus.NewRegistry()
 	h.ledger, err = ledger.Open(context.Background(), ledger.Config{Store: h.store, Signer: signer, Scrub: scrubber(), Now: h.clock.Now, Metrics: registry})
 	must(t, err)
-	cfg := Config{
-		Store: h.store, Ledger: h.ledger, Scrub: scrubber(),
-		Sets:     engine.NewSets(h.docs, engine.Options{}, 64<<20),
-		Auth:     AuthConfig{Alg: "HS256", Secret: []byte(testSecret)},
-		JWKS:     h.trusted.JWKS,
-		Registry: registry,
-		Log:      slog.New(slog.NewJSONHandler(h.log, nil)),
-		Now:      h.clock.Now,
-		// On, so that every exchange is held to what openapi.yaml says of them.
-		RateLimits: RateLimits{Credential: ample, Evaluate: ample, Address: ample},
+	cfg := setup{
+		Config: Config{
+			Scrub:    scrubber(),
+			Auth:     AuthConfig{Alg: "HS256", Secret: []byte(testSecret)},
+			JWKS:     h.trusted.JWKS,
+			Registry: registry,
+			Log:      slog.New(slog.NewJSONHandler(h.log, nil)),
+			// On, so that every exchange is held to what openapi.yaml says of them.
+			RateLimits: RateLimits{Credential: ample, Evaluate: ample, Address: ample},
+		},
+		Service: decision.Config{
+			Store: h.store, Ledger: h.ledger, Scrub: scrubber(), Metrics: registry, Now: h.clock.Now, CacheBytes: 64 << 20,
+		},
 	}
 	// Deadlines are reckoned by the clock, which stands still: all requests of ten seconds would
 	// share one, and those under way when it comes would be refused.
@@ -102,7 +112,10 @@ func start(t testing.TB, mods ...func(*Config)) *harness {
 	for _, mod := range mods {
 		mod(&cfg)
 	}
-	h.server, err = New(cfg)
+	cfg.Service.Log = cfg.Log
+	cfg.Decisions, err = decision.Open(cfg.Service)
+	must(t, err)
+	h.server, err = New(cfg.Config)
 	must(t, err)
 	h.serve()
 	return h
@@ -119,7 +132,9 @@ func (h *harness) serve() {
 		transport.CloseIdleConnections()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := errors.Join(h.server.Shutdown(ctx), <-h.served, h.ledger.Close(ctx), h.store.Close()); err != nil {
+		err := errors.Join(h.server.Shutdown(ctx), <-h.served)
+		h.server.cfg.Decisions.Close()
+		if err := errors.Join(err, h.ledger.Close(ctx), h.store.Close()); err != nil {
 			h.t.Errorf("closing: %v", err)
 		}
 	})

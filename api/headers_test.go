@@ -11,7 +11,7 @@ import (
 // TestSecurityHeaders holds every route and every kind of refusal to the headers
 // that all responses have.
 func TestSecurityHeaders(t *testing.T) {
-	h := start(t, func(c *Config) {
+	h := start(t, func(c *setup) {
 		c.Hosted.APIURL = "https://api.example.com"
 		c.ServiceToken = "service-token"
 		c.Limits.Read = 200 * time.Millisecond

@@ -63,7 +63,7 @@ func (s *Server) listHeads(r *request) error {
 
 // chains returns the ends of the chains from one on, in order of their ids.
 func (s *Server) chains(r *request, from [16]byte) (tips []receipt.Chain, err error) {
-	err = s.cfg.Store.Chains(r.ctx, func(tip receipt.Chain) error {
+	err = s.store.Chains(r.ctx, func(tip receipt.Chain) error {
 		if bytes.Compare(tip.ID[:], from[:]) >= 0 {
 			tips = append(tips, tip)
 		}
@@ -91,7 +91,7 @@ func (s *Server) chainHeads(
 	if n := uint64(limit); end > n {
 		from = end - n
 	}
-	err = s.cfg.Store.Heads(r.ctx, tip.ID, from, func(h receipt.SignedHead) error {
+	err = s.store.Heads(r.ctx, tip.ID, from, func(h receipt.SignedHead) error {
 		if h.Seq >= end {
 			return errEnough
 		}
@@ -137,7 +137,7 @@ func parseHeadCursor(cursor string) (c headCursor, err error) {
 // not set back.
 func (s *Server) firstYounger(r *request, tip receipt.Chain, until int64) (_ uint64, err error) {
 	n := sort.Search(int(tip.Seq), func(i int) (younger bool) {
-		walk := s.cfg.Store.Heads(r.ctx, tip.ID, uint64(i)+1, func(h receipt.SignedHead) error {
+		walk := s.store.Heads(r.ctx, tip.ID, uint64(i)+1, func(h receipt.SignedHead) error {
 			younger = h.UnixMilli > until
 			return errEnough
 		})

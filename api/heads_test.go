@@ -99,7 +99,7 @@ func TestHeads_OfEveryChain(t *testing.T) {
 	for _, others := range []int{3, 4, 6} { // with pages of three
 		other, w := storagetest.NewMemoryLog(), storagetest.NewWriter()
 		handle := other.OpenLog()
-		h := start(t, func(c *Config) { c.Store = twoChains{c.Store, other} })
+		h := start(t, func(c *setup) { c.Service.Store = twoChains{c.Service.Store, other} })
 		h.register(acme)
 		for range others {
 			if _, err := w.Commit(t.Context(), handle, w.Record(acme)); err != nil {

@@ -23,7 +23,7 @@ func (s *Server) listAuthorizations(r *request) error {
 	}
 	var all []*storage.Record
 	for range maxReads {
-		records, next, err := s.cfg.Store.ListRecords(r.ctx, r.who.org, f, page)
+		records, next, err := s.store.ListRecords(r.ctx, r.who.org, f, page)
 		if err != nil {
 			return fmt.Errorf("listing authorizations: %w", err)
 		}
@@ -45,7 +45,7 @@ func (s *Server) authorization(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err
 	}
-	record, err := s.cfg.Store.Record(r.ctx, r.who.org, strings.ToLower(r.param))
+	record, err := s.store.Record(r.ctx, r.who.org, strings.ToLower(r.param))
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("looking up a decision: %w", err)
 	}
@@ -172,7 +172,7 @@ func (s *Server) listChanges(r *request) error {
 	if err != nil {
 		return err
 	}
-	entries, next, err := s.cfg.Store.Entries(r.ctx, r.who.org, storage.ChangeEntry, page)
+	entries, next, err := s.store.Entries(r.ctx, r.who.org, storage.ChangeEntry, page)
 	if err != nil {
 		return fmt.Errorf("listing changes: %w", err)
 	}

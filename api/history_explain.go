@@ -51,7 +51,7 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 		row.Unexplained = partOfIntent
 		return r.ok(row)
 	}
-	set, err := s.cfg.Sets.Load(r.ctx, &r.slot, r.who.org, record.PolicyID, record.AgentID)
+	set, err := s.decisions.Sets.Load(r.ctx, &r.slot, r.who.org, record.PolicyID, record.AgentID)
 	then := engine.Revisions{Policy: record.PolicyRevision, Rules: record.RulesRevision, Agent: record.AgentRevision}
 	if found(record, engine.CodeAgentDisabled) { // whatever the agent is now
 		set.Agent, then.Agent = engine.AgentDisabled, set.Revisions.Agent
@@ -64,7 +64,7 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 		return fmt.Errorf("loading what explains a decision: %w", err)
 	}
 	input := &engine.Input{
-		Intent: in, Agent: set.Agent, RequireRegistered: s.cfg.RequireRegisteredAgents,
+		Intent: in, Agent: set.Agent, RequireRegistered: s.decisions.RequiresRegistered(),
 		Usage: engine.Usage{Exceeded: found(record, engine.CodeUsageLimit)}, Turn: &r.slot, Trace: &engine.Trace{},
 	}
 	result := engine.Evaluate(set.Policy, set.Rules, input)

@@ -68,7 +68,7 @@ func (s *Server) checkDecision(r *request, decisionID string) error {
 	if r.who.agents == nil {
 		return nil
 	}
-	record, err := s.cfg.Store.Record(r.ctx, r.who.org, decisionID)
+	record, err := s.store.Record(r.ctx, r.who.org, decisionID)
 	switch {
 	case err != nil:
 		return about("decision", err)

@@ -77,7 +77,7 @@ func TestLimitListener_CloseEndsTheWaitForASlot(t *testing.T) {
 }
 
 func TestLimitListener_OneAddressTakesNoMoreThanItsShare(t *testing.T) {
-	h := start(t, func(c *Config) { c.Limits.AddressConnections = 3 })
+	h := start(t, func(c *setup) { c.Limits.AddressConnections = 3 })
 	hold := make([]net.Conn, 3)
 	for i := range hold {
 		hold[i] = h.connected()
@@ -110,7 +110,7 @@ func (h *harness) connected() net.Conn {
 }
 
 func TestLimitListener_ATrustedProxyHasNoLimit(t *testing.T) {
-	o := start(t, func(c *Config) {
+	o := start(t, func(c *setup) {
 		c.Limits.AddressConnections = 1
 		c.RateLimits.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	}).server

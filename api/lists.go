@@ -82,7 +82,7 @@ func checkList(r *request, in *listBody) error {
 func (s *Server) deleteList(r *request) error {
 	err := s.docs.DeleteList(r.ctx, r.who.org, r.param, func(rule engine.Rule) bool {
 		rule.IsActive = true // a list is kept for those that are not, too
-		return slices.Contains(engine.CompileRules([]engine.Rule{rule}, s.cfg.Conditions).ListNames(), r.param)
+		return slices.Contains(engine.CompileRules([]engine.Rule{rule}, s.decisions.Conditions()).ListNames(), r.param)
 	}, r.mayChangeList)
 	if used := (*registry.ListInUseError)(nil); errors.As(err, &used) {
 		return refuse(codeListInUse,

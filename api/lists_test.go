@@ -13,7 +13,6 @@ import (
 	"writ/engine/condition"
 	"writ/internal/scrub/scrubtest"
 	"writ/rego"
-	"writ/storage/registry"
 )
 
 // paying is an intent whose metadata names a payee.
@@ -133,9 +132,8 @@ func TestLists_TakeTenThousandValues(t *testing.T) {
 
 // A list is in force before its change is answered, in each form of a condition.
 func TestLists_AreInForceAtOnce(t *testing.T) {
-	h := start(t, func(c *Config) {
-		c.Conditions.CompileRego = rego.CompileCondition
-		c.Sets = engine.NewSets(registry.New(c.Store), c.Conditions, 64<<20)
+	h := start(t, func(c *setup) {
+		c.Service.CompileRego = rego.CompileCondition
 	})
 	op := h.operator(acme)
 	h.register(acme)

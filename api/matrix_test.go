@@ -29,7 +29,7 @@ var matrixColumns = [...]string{
 // something of acme's that is there, and holds the answers to the table of
 // docs/authorization.md.
 func TestDecision_Credentials_AuthorizationMatrix(t *testing.T) {
-	h := start(t, selling(&seller{}), func(c *Config) { c.ServiceToken = serviceToken })
+	h := start(t, selling(&seller{}), func(c *setup) { c.ServiceToken = serviceToken })
 	h.register(acme)
 	h.subscribe(acme, "business") // which may export
 	h.subscribe(rival, "business")

@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/engine"
 	"writ/internal/telemetry"
 )
 
@@ -19,7 +18,6 @@ type metrics struct {
 	responses    [6]prometheus.Counter // by the first digit of the status
 	problems     *prometheus.CounterVec
 	authFailures *prometheus.CounterVec
-	compile      *prometheus.HistogramVec
 	panics       prometheus.Counter
 	turnedAway   prometheus.Counter
 	unapproved   prometheus.Counter
@@ -36,16 +34,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Answers that are a problem document, by its code.", "code"),
 		authFailures: telemetry.CounterVec("writ_auth_failures_total", "Requests refused for their credential.",
 			"reason"),
-		compile: telemetry.HistogramVec("writ_compile_duration_seconds",
-			"Time to compile a policy version or an organization's rules for evaluation.", []string{"kind"},
-			1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, .1, .5, 2.5),
 		panics: telemetry.Counter("writ_http_panics_total", "Requests whose handler panicked."),
 		turnedAway: telemetry.Counter("writ_http_connections_refused_total",
 			"Connections closed at once because their address had too many."),
 		unapproved: telemetry.Counter("writ_unapproved_actions_total",
 			"Actions recorded as executed though the decision had not allowed them."),
 	}
-	reg.MustRegister(m.duration, m.problems, m.authFailures, m.compile, m.panics, m.turnedAway, m.unapproved)
+	reg.MustRegister(m.duration, m.problems, m.authFailures, m.panics, m.turnedAway, m.unapproved)
 	responses := telemetry.CounterVec("writ_http_responses_total", "Requests answered, by the class of the status.",
 		"status")
 	reg.MustRegister(responses)
@@ -78,11 +73,11 @@ func (s *Server) gauges() []prometheus.Collector {
 		}),
 		telemetry.GaugeFunc("writ_freshness_seconds",
 			"Age of the last proof that no change by another replica was missed; 0 where there is none.",
-			func() float64 { return s.cfg.Store.FreshFor().Seconds() }),
+			func() float64 { return s.store.FreshFor().Seconds() }),
 		telemetry.GaugeFunc("writ_leads",
 			"1 while this replica does the work that all replicas share: retention, and signing of changes. "+
 				"Otherwise 0.",
-			func() float64 { return number(s.cfg.Store.Leads()) }),
+			func() float64 { return number(s.store.Leads()) }),
 	}
 }
 
@@ -118,61 +113,4 @@ func (r *routeMetrics) observe(status int, d time.Duration) {
 	}
 	r.all.responses[class].Inc()
 	r.duration(class).Observe(d.Seconds())
-}
-
-// cacheCollector shows the statistics of the caches as they are when asked.
-type cacheCollector struct {
-	caches                                                          map[string]func() engine.CacheStats
-	gets, loads, loadErrors, loadSeconds, evictions, bytes, entries *prometheus.Desc
-}
-
-func newCacheCollector(sets *engine.Sets, a *auth, p *plans) *cacheCollector {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(name, help, append([]string{"cache"}, labels...), nil)
-	}
-	return &cacheCollector{
-		caches: map[string]func() engine.CacheStats{
-			"policies":  func() engine.CacheStats { return sets.Stats().Policies },
-			"rules":     func() engine.CacheStats { return sets.Stats().Rules },
-			"sessions":  func() engine.CacheStats { return sets.Stats().Sessions },
-			"agents":    func() engine.CacheStats { return sets.Stats().Agents },
-			"queries":   func() engine.CacheStats { return sets.Stats().Queries },
-			"api_keys":  a.keys.Stats,
-			"operators": a.jwts.Stats,
-			"plans":     p.cache.Stats,
-		},
-		gets:        desc("writ_cache_gets_total", "Look-ups of a cache, by whether the value was there.", "result"),
-		loads:       desc("writ_cache_loads_total", "Values loaded or compiled."),
-		loadErrors:  desc("writ_cache_load_errors_total", "Loads that failed."),
-		loadSeconds: desc("writ_cache_load_seconds_total", "Time all loads took together."),
-		evictions:   desc("writ_cache_evictions_total", "Values dropped for want of room."),
-		bytes:       desc("writ_cache_bytes", "About what the values take."),
-		entries:     desc("writ_cache_entries", "Values kept."),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (c *cacheCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.gets, c.loads, c.loadErrors, c.loadSeconds, c.evictions, c.bytes,
-		c.entries} {
-		ch <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *cacheCollector) Collect(ch chan<- prometheus.Metric) {
-	counter := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
-	}
-	for name, stats := range c.caches {
-		s := stats()
-		counter(c.gets, float64(s.Hits), name, "hit")
-		counter(c.gets, float64(s.Misses), name, "miss")
-		counter(c.loads, float64(s.Loads), name)
-		counter(c.loadErrors, float64(s.LoadErrors), name)
-		counter(c.loadSeconds, s.LoadTime.Seconds(), name)
-		counter(c.evictions, float64(s.Evictions), name)
-		ch <- prometheus.MustNewConstMetric(c.bytes, prometheus.GaugeValue, float64(s.Bytes), name)
-		ch <- prometheus.MustNewConstMetric(c.entries, prometheus.GaugeValue, float64(s.Entries), name)
-	}
 }

@@ -190,7 +190,7 @@ func TestDecision_Credentials_AlgIsPinnedByConfiguration(t *testing.T) {
 	must(t, os.WriteFile(file, jwksOf(t, keys), 0o600))
 	for pinned := range pairs {
 		t.Run(pinned, func(t *testing.T) {
-			h := start(t, func(c *Config) { c.Auth = AuthConfig{Alg: pinned, JWKS: file} })
+			h := start(t, func(c *setup) { c.Auth = AuthConfig{Alg: pinned, JWKS: file} })
 			for alg, pair := range pairs {
 				want := http.StatusUnauthorized
 				if alg == pinned {
@@ -284,7 +284,7 @@ func TestDecision_Credentials_JWKSByURLRotates(t *testing.T) {
 		_, _ = w.Write(data) // a client that left needs no answer
 	}))
 	t.Cleanup(issuer.Close)
-	h := start(t, func(c *Config) { c.Auth = AuthConfig{Alg: algEdDSA, JWKS: issuer.URL} })
+	h := start(t, func(c *setup) { c.Auth = AuthConfig{Alg: algEdDSA, JWKS: issuer.URL} })
 	withOld := signJWT(t, oldKey.method, oldKey.private, "old", h.claims())
 	withNew := signJWT(t, newKey.method, newKey.private, "new", h.claims())
 	h.do("GET", "/v1/rules", withOld, nil).wantStatus(http.StatusOK)
@@ -322,7 +322,7 @@ func TestDecision_Credentials_JWKSByURLRotates(t *testing.T) {
 }
 
 func TestAuth_AnIssuerThatIsDownAtTheStartDelaysOperatorsOnly(t *testing.T) {
-	h := start(t, func(c *Config) { c.Auth = AuthConfig{Alg: algEdDSA, JWKS: "http://127.0.0.1:1/jwks"} })
+	h := start(t, func(c *setup) { c.Auth = AuthConfig{Alg: algEdDSA, JWKS: "http://127.0.0.1:1/jwks"} })
 	pair := keyPairs(t)[algEdDSA]
 	h.do("GET", "/v1/rules", signJWT(t, pair.method, pair.private, "k", h.claims()), nil).wantStatus(http.StatusUnauthorized)
 	if !strings.Contains(h.log.String(), "cannot be read yet") {
@@ -431,7 +431,7 @@ func TestAuth_ATokenWithoutKeyIdNeedsASetOfOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			must(t, os.WriteFile(file, jwksOf(t, tc.keys), 0o600))
-			h := start(t, func(c *Config) { c.Auth = AuthConfig{Alg: algEdDSA, JWKS: file} })
+			h := start(t, func(c *setup) { c.Auth = AuthConfig{Alg: algEdDSA, JWKS: file} })
 			h.do("GET", "/v1/rules", signJWT(t, a.method, a.private, "", h.claims()), nil).wantStatus(tc.want)
 		})
 	}

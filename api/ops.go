@@ -41,13 +41,13 @@ func (s *Server) opsUsage(r *request) error {
 	}
 	month := storage.MonthOf(r.now)
 	body := opsUsageBody{Period: periodOf(month), Paid: paidUsage{ByPlan: make(map[string]planUsage)}}
-	for name := range s.cfg.Plans {
+	for name := range s.decisions.Plans.ByName {
 		if name != engine.FreePlan {
 			body.Paid.ByPlan[name] = planUsage{}
 		}
 	}
-	err := s.cfg.Store.Meters(r.ctx, month, func(org string, decided int64) error {
-		plan, err := s.plans.load(r.ctx, org)
+	err := s.store.Meters(r.ctx, month, func(org string, decided int64) error {
+		plan, err := s.decisions.Plans.Read(r.ctx, org)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,6 @@ import (
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/ledger"
-	"writ/storage/registry"
 	"writ/storage/storagetest"
 )
 
@@ -27,7 +26,7 @@ import (
 const orgQueue = 512
 
 // patient has nothing that waits refused before the test is over.
-func patient(c *Config) { c.Limits.Queue = time.Hour }
+func patient(c *setup) { c.Service.Queue = time.Hour }
 
 // hold takes every slot, all that one organization can have in the name of org.
 // Each function that it returns gives one back, the first one of org's.
@@ -37,7 +36,7 @@ func (h *harness) hold(org string) (release []func()) {
 		if i > 0 && i == runtime.GOMAXPROCS(0)-1 {
 			org = "somebody else"
 		}
-		slot, v := h.server.gate.Enter(context.Background(), admission.Work{Org: org})
+		slot, v := h.server.decisions.Gate.Enter(context.Background(), admission.Work{Org: org})
 		if v != admission.Admitted {
 			h.t.Fatalf("taking a slot: verdict %d", v)
 		}
@@ -54,7 +53,7 @@ func (h *harness) fill(org string) (release func()) {
 	var wg sync.WaitGroup
 	for range orgQueue {
 		wg.Go(func() {
-			slot, v := h.server.gate.Enter(context.Background(), admission.Work{Org: org})
+			slot, v := h.server.decisions.Gate.Enter(context.Background(), admission.Work{Org: org})
 			if v != admission.Admitted {
 				h.t.Errorf("filling the queue: verdict %d", v)
 			}
@@ -142,7 +141,7 @@ func TestDecision_Bounds_AFullQueueIsItsOrganizationsOwn(t *testing.T) {
 	held := h.hold(acme)
 	for range orgQueue {
 		go func() {
-			slot, _ := h.server.gate.Enter(h.server.deadlines.base, admission.Work{Org: acme})
+			slot, _ := h.server.decisions.Gate.Enter(h.server.deadlines.base, admission.Work{Org: acme})
 			defer slot.Leave()
 			<-h.server.deadlines.base.Done() // holds what it gets
 		}()
@@ -201,7 +200,7 @@ func TestOverload_WhoWaitsIsAnsweredInTheEnd(t *testing.T) {
 
 // "Registering, creating rules, listing and exporting are charged alike."
 func TestDecision_Bounds_EverythingElseTakesASlotToo(t *testing.T) {
-	h := start(t, func(c *Config) { c.Limits.Queue = 2 * time.Millisecond })
+	h := start(t, func(c *setup) { c.Service.Queue = 2 * time.Millisecond })
 	h.register(acme)
 	held := h.hold(acme)
 	op := h.operator(acme)
@@ -237,16 +236,16 @@ func TestDecision_Bounds_EverythingElseTakesASlotToo(t *testing.T) {
 // "A slot (as many as processors; Rego at most one fewer …)."
 func TestDecision_Bounds_RegoLeavesASlot(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	h := start(t, patient, func(c *Config) {
-		c.Conditions.CompileRego = func(string) (engine.RegoCondition, error) { return heavy{}, nil }
-		c.Sets = engine.NewSets(registry.New(c.Store), c.Conditions, 256<<20)
+	h := start(t, patient, func(c *setup) {
+		c.Service.CompileRego = func(string) (engine.RegoCondition, error) { return heavy{}, nil }
+		c.Service.CacheBytes = 256 << 20
 	})
 	for _, org := range []string{acme, rival} {
 		h.register(org)
 		wantDecision(t, h.evaluate(org, intent()), "allow") // compiles its rules
 	}
 	h.rule(acme, `{"rego":"input.intent.action_type == \"x\""}`, `{"decision":"deny"}`)
-	slot, v := h.server.gate.Enter(t.Context(), admission.Work{Org: "somebody else", Costly: true})
+	slot, v := h.server.decisions.Gate.Enter(t.Context(), admission.Work{Org: "somebody else", Costly: true})
 	if v != admission.Admitted {
 		t.Fatalf("taking a slot: verdict %d", v)
 	}
@@ -354,9 +353,9 @@ func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {
 		}
 		return nil
 	}}
-	h = start(t, patient, func(c *Config) {
-		store.Store = c.Store
-		c.Store = store
+	h = start(t, patient, func(c *setup) {
+		store.Store = c.Service.Store
+		c.Service.Store = store
 	})
 	w := storagetest.NewWriter()
 	for range 3 {
@@ -376,7 +375,7 @@ func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {
 // TestOverload_EveryAnswerFreesItsPlace: answers, refusals, panics, timeouts and
 // clients that went away.
 func TestOverload_EveryAnswerFreesItsPlace(t *testing.T) {
-	h := start(t, func(c *Config) { c.Limits.Handle = time.Millisecond })
+	h := start(t, func(c *setup) { c.Limits.Handle = time.Millisecond })
 	h.register(acme)
 	h.evaluate(acme, "{").wantStatus(http.StatusBadRequest)
 	h.do("POST", "/v1/policy/evaluate", "", intent()).wantStatus(http.StatusUnauthorized)
@@ -398,7 +397,7 @@ func TestOverload_EveryAnswerFreesItsPlace(t *testing.T) {
 	close(release)
 
 	h.untilMetrics(0, 0)
-	h.server.decisions = nil // using it panics
+	h.server.decisions.Plans = nil // using it panics
 	h.evaluate(acme, intent()).wantProblem(http.StatusInternalServerError, codeInternal)
 	h.untilMetrics(0, 0)
 }

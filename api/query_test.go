@@ -7,7 +7,7 @@ import (
 )
 
 func TestDecision_Resources_UnknownQueryParametersAre400Everywhere(t *testing.T) {
-	h := start(t, selling(&seller{}), func(c *Config) { c.ServiceToken = serviceToken })
+	h := start(t, selling(&seller{}), func(c *setup) { c.ServiceToken = serviceToken })
 	h.subscribe(acme, "business")
 	static := map[string]bool{
 		"/": true, "/openapi": true, "/v1/docs": true, "/openapi.yaml": true, "/openapi.json": true,

@@ -34,7 +34,7 @@ func (s *Server) createRule(r *request, in *ruleBody) error {
 	if err != nil {
 		return err
 	}
-	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
+	plan, err := s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (s *Server) compileRule(r *engine.Rule) (compiled *engine.CompiledRule, err
 	var bad fieldErrors
 	bad.merge(r.Validate())
 	if r.Condition != "" && r.Action != "" {
-		compiled, err = engine.CompileRule(*r, s.cfg.Conditions)
+		compiled, err = engine.CompileRule(*r, s.decisions.Conditions())
 		bad.merge(err)
 	}
 	return compiled, bad.err()
@@ -270,7 +270,7 @@ const smallRule = 4 << 10
 
 // checkRulesSize refuses a rule with which the rules of its organization would have no room.
 func (s *Server) checkRulesSize(r *request, rule *engine.CompiledRule) error {
-	rules, err := s.cfg.Sets.Rules(r.ctx, &r.slot, r.who.org)
+	rules, err := s.decisions.Sets.Rules(r.ctx, &r.slot, r.who.org)
 	if err != nil {
 		return fmt.Errorf("adding up the rules: %w", err)
 	}
@@ -280,7 +280,7 @@ func (s *Server) checkRulesSize(r *request, rule *engine.CompiledRule) error {
 			size += other.Size()
 		}
 	}
-	if room := s.cfg.Sets.RulesRoom(); size > room {
+	if room := s.decisions.Sets.RulesRoom(); size > room {
 		return invalid("condition", "takes the active rules of the organization over %v MiB once they are compiled: "+
 			"write them shorter, or fewer of them in Rego", float64(room)/(1<<20))
 	}

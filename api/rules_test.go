@@ -14,7 +14,6 @@ import (
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/rego"
-	"writ/storage/registry"
 )
 
 const allowAction = `{"decision":"allow"}`
@@ -310,8 +309,8 @@ func TestRules_PlanLimit(t *testing.T) {
 func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 	var h *harness
 	var meanwhile []func() // what is done while a condition is compiled, one each time
-	h = start(t, func(c *Config) {
-		c.Conditions.CompileRego = func(source string) (engine.RegoCondition, error) {
+	h = start(t, func(c *setup) {
+		c.Service.CompileRego = func(source string) (engine.RegoCondition, error) {
 			if len(meanwhile) > 0 {
 				f := meanwhile[0]
 				meanwhile = meanwhile[1:]
@@ -366,9 +365,9 @@ func (heavy) Size() int                             { return 10 << 20 }
 // Compiled rules that are too large to be kept would be compiled for each
 // decision, and drive those of others out of the cache.
 func TestRules_TakeABoundedAmountOfMemory(t *testing.T) {
-	h := start(t, func(c *Config) {
-		c.Conditions.CompileRego = func(string) (engine.RegoCondition, error) { return heavy{}, nil }
-		c.Sets = engine.NewSets(registry.New(c.Store), c.Conditions, 256<<20)
+	h := start(t, func(c *setup) {
+		c.Service.CompileRego = func(string) (engine.RegoCondition, error) { return heavy{}, nil }
+		c.Service.CacheBytes = 256 << 20
 	})
 	op := h.operator(acme)
 	body := obj{"name": "n", "condition": `{"rego":"true"}`, "action": allowAction}

@@ -4,22 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
 	"writ/decision"
-	"writ/decision/admission"
-	"writ/decision/approval"
-	"writ/engine"
 	"writ/storage"
 	"writ/storage/registry"
 )
@@ -27,13 +22,12 @@ import (
 // Server answers writ's HTTP interface. It is made by [New].
 type Server struct {
 	cfg         Config
-	docs        *registry.Registry // of cfg.Store
+	decisions   *decision.Service
+	store       storage.Store      // of decisions
+	docs        *registry.Registry // of store
 	app         *fiber.App
 	admin       *http.Server
 	auth        *auth
-	plans       *plans
-	decisions   *decision.Pipeline
-	approvals   *approval.Desk
 	metrics     *metrics
 	throttle    *throttle
 	site        *site
@@ -41,13 +35,12 @@ type Server struct {
 	scratch     *sync.Pool
 	deadlines   deadlines
 	headers     []header // of every response
-	gate        *admission.Gate
 	connections *tally[address]
 	exports     *tally[string] // by organization
 	polls       *tally[string] // look-ups that wait, by organization
 
-	// giveUp ends the contexts of requests and the background work; background
-	// counts the goroutines New started; unwatch ends the store's calls.
+	// giveUp ends the contexts of requests and the refreshing of keys, which
+	// background waits for; unwatch ends the store's calls.
 	giveUp     context.CancelFunc
 	awake      context.Context // of look-ups that wait: it ends as soon as the server stops
 	endPolls   context.CancelFunc
@@ -61,8 +54,8 @@ type Server struct {
 
 // New returns a server for cfg, ready to serve. It reads the keys of operator
 // tokens, registers its metrics and follows the changes of the store from then
-// on: it invalidates cfg.Sets and its own caches before the write that made a
-// change returns. Shutdown must be called to release it.
+// on: it forgets a credential before the write that changed it returns.
+// Shutdown must be called to release it.
 func New(cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -75,7 +68,9 @@ func New(cfg Config) (*Server, error) {
 	life, giveUp := context.WithCancel(context.Background())
 	s := &Server{
 		cfg:       cfg,
-		docs:      registry.New(cfg.Store),
+		decisions: cfg.Decisions,
+		store:     cfg.Decisions.Store,
+		docs:      cfg.Decisions.Documents,
 		site:      site,
 		metrics:   newMetrics(cfg.Registry),
 		ids:       newRequestIDs(),
@@ -95,34 +90,10 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.auth = newAuth(s.docs, operators, cfg.ServiceToken, newFailures(s.metrics.authFailures))
 	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
-	s.plans = newPlans(s.docs, cfg.Plans)
-	if s.approvals, err = approval.New(approval.Config{
-		Ledger: cfg.Ledger, Store: cfg.Store, Scrub: cfg.Scrub, TTL: cfg.Approvals.TTL, Detail: cfg.Approvals.Detail,
-		Log: cfg.Log, Metrics: cfg.Registry,
-	}); err != nil {
-		giveUp()
-		return nil, fmt.Errorf("configuring the server: %w", err)
-	}
-	s.decisions = decision.New(decision.Config{
-		History: cfg.Store, Windows: cfg.Store.Windows(), Spellings: cfg.Scrub.Spellings,
-		Sets: cfg.Sets, Ledger: cfg.Ledger, Plan: s.plans.of, Plans: slices.Sorted(maps.Keys(cfg.Plans)),
-		Core: cfg.Core, Verifier: cfg.Verifier, Scrub: cfg.Scrub.Text, Approvals: s.approvals,
-		RequireRegistered: cfg.RequireRegisteredAgents,
-		Now:               cfg.Now, Metrics: cfg.Registry,
-	})
-	cfg.Registry.MustRegister(append(s.gauges(), newCacheCollector(cfg.Sets, s.auth, s.plans))...)
-	cfg.Sets.OnCompile(func(kind engine.CompiledKind, took time.Duration) {
-		s.metrics.compile.WithLabelValues(string(kind)).Observe(took.Seconds())
-	})
-	for _, c := range s.caches() {
-		c.OnlyWhile(s.docs.Fresh)
-	}
-	s.unwatch = cfg.Store.Watch(s.changed)
-	s.gate = admission.New(admission.Config{Slots: cfg.Limits.Slots, Deadline: cfg.Limits.Queue, Metrics: cfg.Registry})
+	cfg.Registry.MustRegister(slices.Concat(s.gauges(), s.auth.keys.Metrics("api_keys"), s.auth.jwts.Metrics("operators"))...)
+	s.auth.keys.OnlyWhile(s.docs.Fresh)
+	s.unwatch = s.store.Watch(s.changed)
 	s.awake, s.endPolls = context.WithCancel(life)
-	s.background.Go(func() { s.approvals.Run(life) })
-	decisions := s.decisions
-	s.background.Go(func() { decisions.Run(life) })
 	s.app = s.newApp()
 	s.admin = s.newAdmin()
 	return s, nil
@@ -136,48 +107,25 @@ func (s *Server) startOperators(life context.Context) (*operators, error) {
 	case "":
 		return nil, nil
 	case algHS256:
-		return newOperators(a.Alg, a.Secret, nil, s.cfg.Now), nil
+		return newOperators(a.Alg, a.Secret, nil, s.decisions.Now), nil
 	}
-	keys, err := newOperatorKeys(life, a.Alg, a.JWKS, a.Client, s.cfg.Now, s.cfg.Log)
+	keys, err := newOperatorKeys(life, a.Alg, a.JWKS, a.Client, s.decisions.Now, s.cfg.Log)
 	if err != nil {
 		return nil, err
 	}
 	s.background.Go(func() { keys.run(life) })
-	return newOperators(a.Alg, nil, keys, s.cfg.Now), nil
+	return newOperators(a.Alg, nil, keys, s.decisions.Now), nil
 }
 
-// changed forgets what a change of the store made stale.
+// changed forgets credentials that a change of the store made stale.
 func (s *Server) changed(c storage.Change) {
 	switch c.Kind {
-	case storage.PolicyKind:
-		s.cfg.Sets.InvalidatePolicy(c.Org, c.ID)
-	case storage.RuleKind, storage.ListKind:
-		s.cfg.Sets.InvalidateRules(c.Org)
-	case storage.AgentKind:
-		s.cfg.Sets.InvalidateAgent(c.Org, c.ID)
-		if c.Alias != "" {
-			s.cfg.Sets.InvalidateAgent(c.Org, c.Alias)
-		}
-	case storage.SessionKind:
-		s.cfg.Sets.InvalidateSession(c.Org, c.ID)
 	case storage.TokenKind:
 		s.auth.forget(c.ID)
-	case storage.SubscriptionKind:
-		s.plans.forget(c.Org)
 	case storage.EverythingChanged:
-		for _, c := range s.caches() {
-			c.InvalidateAll()
-		}
+		s.auth.keys.InvalidateAll()
 	}
 }
-
-// cache is what must not be believed for longer than the store vouches for it.
-type cache interface {
-	OnlyWhile(fresh func() bool)
-	InvalidateAll()
-}
-
-func (s *Server) caches() []cache { return []cache{s.cfg.Sets, s.auth.keys, s.plans.cache} }
 
 func (s *Server) newApp() *fiber.App {
 	l := s.cfg.Limits

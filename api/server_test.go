@@ -110,7 +110,7 @@ func readReply(t testing.TB, c io.Reader) *reply {
 }
 
 func TestDecision_Errors_MalformedHTTPIsAProblemWithAnId(t *testing.T) {
-	h := start(t, func(c *Config) { c.Limits.Read = 500 * time.Millisecond })
+	h := start(t, func(c *setup) { c.Limits.Read = 500 * time.Millisecond })
 	for name, tc := range map[string]struct {
 		request string
 		status  int
@@ -169,7 +169,7 @@ func TestBodyLimitIs256KiB(t *testing.T) {
 }
 
 func TestSlowLorisIsBounded(t *testing.T) {
-	h := start(t, func(c *Config) {
+	h := start(t, func(c *setup) {
 		c.Limits.Read, c.Limits.Connections = 200*time.Millisecond, 4
 	})
 	for range 4 { // every slot, and never a whole request
@@ -274,7 +274,7 @@ func TestShutdown_GivesUpWhenToldTo(t *testing.T) {
 }
 
 func TestARequestThatTakesTooLongIsRefused(t *testing.T) {
-	h := start(t, func(c *Config) { c.Limits.Handle = 50 * time.Millisecond })
+	h := start(t, func(c *setup) { c.Limits.Handle = 50 * time.Millisecond })
 	h.register(acme)
 	entered, release := make(chan struct{}), make(chan struct{})
 	h.store.block("Commit", entered, release)
@@ -361,7 +361,7 @@ func TestServe_AfterShutdownServesNothing(t *testing.T) {
 }
 
 func TestNew_SaysWhatIsMissing(t *testing.T) {
-	if _, err := New(Config{}); err == nil || !strings.Contains(err.Error(), "no store") {
-		t.Errorf("New = %v, want that there is no store", err)
+	if _, err := New(Config{}); err == nil || !strings.Contains(err.Error(), "no decision service") {
+		t.Errorf("New = %v, want that there is no decision service", err)
 	}
 }

@@ -78,24 +78,24 @@ func (s *Server) simulate(r *request, in *simulateBody) error {
 // simulatedInput loads what in leaves out.
 func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, error) {
 	input := &engine.Input{
-		Intent: in.Intent, RequireRegistered: s.cfg.RequireRegisteredAgents,
+		Intent: in.Intent, RequireRegistered: s.decisions.RequiresRegistered(),
 		Usage: engine.Usage{Exceeded: in.UsageExceeded},
 		Turn:  &r.slot, Trace: &engine.Trace{},
 	}
 	set(&input.RequireRegistered, in.RequireRegistered)
 	var err error
 	if in.Policy == nil {
-		if in.compiled, err = s.cfg.Sets.Policy(r.ctx, &r.slot, r.who.org, in.Intent.PolicyID); err != nil {
+		if in.compiled, err = s.decisions.Sets.Policy(r.ctx, &r.slot, r.who.org, in.Intent.PolicyID); err != nil {
 			return nil, about("policy", err)
 		}
 	}
 	if in.Rules == nil {
-		if in.ruled, err = s.cfg.Sets.Rules(r.ctx, &r.slot, r.who.org); err != nil {
+		if in.ruled, err = s.decisions.Sets.Rules(r.ctx, &r.slot, r.who.org); err != nil {
 			return nil, fmt.Errorf("loading the rules of a simulation: %w", err)
 		}
 	}
 	if id := in.Intent.SessionID; id != "" {
-		session, err := s.cfg.Sets.Session(r.ctx, &r.slot, r.who.org, id)
+		session, err := s.decisions.Sets.Session(r.ctx, &r.slot, r.who.org, id)
 		if err != nil {
 			return nil, about("session", err)
 		}
@@ -105,7 +105,7 @@ func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, er
 		input.Agent, _ = simulatedStatus(*in.Agent) // checked
 		return input, nil
 	}
-	if input.Agent, err = s.cfg.Sets.Agent(r.ctx, &r.slot, r.who.org, in.Intent.AgentID); err != nil {
+	if input.Agent, err = s.decisions.Sets.Agent(r.ctx, &r.slot, r.who.org, in.Intent.AgentID); err != nil {
 		return nil, fmt.Errorf("loading the agent of a simulation: %w", err)
 	}
 	return input, nil
@@ -170,7 +170,7 @@ func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors
 	}
 	var rules []*engine.CompiledRule
 	// some thousands by default, or a hundred in Rego: they are compiled for it alone
-	room := s.cfg.Sets.RulesRoom() / 4
+	room := s.decisions.Sets.RulesRoom() / 4
 	size, wrong := 0, 0
 	for i := range in.Rules {
 		if r.ctx.Err() != nil {

@@ -156,10 +156,10 @@ func TestSimulate_NamesAllMistakes(t *testing.T) {
 // What one request compiles and what its answer explains are bounded: a body of short
 // rules in Rego is large once it is compiled.
 func TestSimulate_IsBounded(t *testing.T) {
-	h := start(t, func(c *Config) {
-		c.Conditions.CompileRego = rego.CompileCondition
+	h := start(t, func(c *setup) {
+		c.Service.CompileRego = rego.CompileCondition
 		c.Limits = DefaultLimits()
-		c.Limits.Handle, c.Limits.Queue = time.Minute, time.Minute // a busy machine compiles for long under the race detector
+		c.Limits.Handle, c.Service.Queue = time.Minute, time.Minute // a busy machine compiles for long under the race detector
 	})
 	in, _ := intent()["intent"].(obj)
 	var large, trees []any

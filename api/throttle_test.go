@@ -20,8 +20,8 @@ import (
 )
 
 // limitedTo is a configuration with these limits alone.
-func limitedTo(l RateLimits) func(*Config) {
-	return func(c *Config) { c.RateLimits = l }
+func limitedTo(l RateLimits) func(*setup) {
+	return func(c *setup) { c.RateLimits = l }
 }
 
 // wantLimited checks for a whole 429 of the limit.
@@ -188,7 +188,7 @@ func TestThrottle_AMadeUpKeyIDLocksOutNoOperator(t *testing.T) {
 	keys := keyPairs(t)[algEdDSA]
 	file := filepath.Join(t.TempDir(), "jwks.json")
 	must(t, os.WriteFile(file, jwksOf(t, map[string]crypto.Signer{"good": keys.private}), 0o600))
-	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 0.001, Burst: 3}}), func(c *Config) {
+	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 0.001, Burst: 3}}), func(c *setup) {
 		c.Auth = AuthConfig{Alg: algEdDSA, JWKS: file}
 	})
 	operator := signJWT(t, keys.method, keys.private, "good", h.claims())
@@ -286,7 +286,7 @@ func TestThrottle_Metrics(t *testing.T) {
 	h := start(t, limitedTo(RateLimits{
 		Credential: RateLimit{Rate: 0.001, Burst: 1}, // no bucket is full again, and so none is dropped
 		Evaluate:   RateLimit{Rate: 1, Burst: 1}, Address: RateLimit{Rate: 1, Burst: 1},
-	}), func(c *Config) { reg = c.Registry })
+	}), func(c *setup) { reg = c.Registry })
 	key, _ := h.key(acme, "policy:evaluate", "rules:read")
 	for range 3 {
 		h.do("GET", "/v1/rules", "", nil)

@@ -73,7 +73,7 @@ func (s *Server) usageSummary(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err
 	}
-	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
+	plan, err := s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
 		return err
 	}
@@ -84,14 +84,14 @@ func (s *Server) usageSummary(r *request) error {
 	}
 	body := usageBody{Plan: plan.Name, Period: periodOf(month), Meters: meters, RetentionDays: plan.RetentionDays}
 	if plan.Name == engine.FreePlan {
-		body.Upgrade = recommend(meters, plan, s.cfg.Plans)
+		body.Upgrade = recommend(meters, plan, s.decisions.Plans.ByName)
 	}
 	return r.ok(body)
 }
 
 func (s *Server) planMeters(r *request, plan engine.Plan, month storage.Month) (planMeters, error) {
 	ctx, org := r.ctx, r.who.org
-	evaluations, err1 := s.cfg.Store.Metered(ctx, org, month)
+	evaluations, err1 := s.store.Metered(ctx, org, month)
 	agents, err2 := s.docs.CountAgents(ctx, org)
 	policies, err3 := s.docs.CountPolicies(ctx, org)
 	rules, err4 := s.docs.CountRules(ctx, org)

@@ -37,12 +37,12 @@ func small() map[string]engine.Plan {
 }
 
 // freePlan has f change the free plan.
-func freePlan(f func(*engine.Plan)) func(*Config) {
-	return func(c *Config) {
-		c.Plans = engine.DefaultPlans()
-		free := c.Plans[engine.FreePlan]
+func freePlan(f func(*engine.Plan)) func(*setup) {
+	return func(c *setup) {
+		c.Service.Plans = engine.DefaultPlans()
+		free := c.Service.Plans[engine.FreePlan]
 		f(&free)
-		c.Plans[engine.FreePlan] = free
+		c.Service.Plans[engine.FreePlan] = free
 	}
 }
 
@@ -52,7 +52,7 @@ func month(y int, m time.Month) period {
 }
 
 func TestDecision_Plans_UsageSummary(t *testing.T) {
-	h := start(t, func(c *Config) { c.Plans = small() })
+	h := start(t, func(c *setup) { c.Service.Plans = small() })
 	want := usageBody{
 		Plan: "free", Period: month(2026, 11), RetentionDays: 7,
 		Meters: planMeters{planMeter{0, 5, 5}, planMeter{0, 5, 5}, planMeter{0, 10, 10}, planMeter{}, planMeter{}},
@@ -143,7 +143,7 @@ func TestUsageSummary_AStoreThatCannotTellIs500(t *testing.T) {
 }
 
 func TestHostedConfig_IsPublicAndNeverFromTheHostHeader(t *testing.T) {
-	h := start(t, func(c *Config) {
+	h := start(t, func(c *setup) {
 		c.Hosted = Hosted{APIURL: "https://api.example.com/", PortalURL: "https://portal.example.com/writ/"}
 	})
 	for _, host := range []string{"", "evil.example.com", "localhost:1"} {
@@ -183,7 +183,7 @@ const serviceToken = "a-service-token-of-a-deployment"
 
 func TestDecision_Credentials_OpsUsageTakesTheServiceBearerAlone(t *testing.T) {
 	for _, configured := range []string{serviceToken, ""} {
-		h := start(t, func(c *Config) { c.ServiceToken = configured })
+		h := start(t, func(c *setup) { c.ServiceToken = configured })
 		key, _ := h.key(acme, Scopes()...)
 		tokens := map[string]string{
 			"none": "", "junk": "x", "operator": h.operator(acme), "key with every scope": key,
@@ -216,7 +216,7 @@ func (h *harness) ops() opsUsageBody {
 }
 
 func TestOpsUsage_SumsFreeAndPaid(t *testing.T) {
-	h := start(t, func(c *Config) { c.ServiceToken = serviceToken })
+	h := start(t, func(c *setup) { c.ServiceToken = serviceToken })
 	want := opsUsageBody{
 		Period: month(2026, 11), Paid: paidUsage{ByPlan: map[string]planUsage{"pro": {}, "business": {}}},
 	}
@@ -261,56 +261,6 @@ func TestOpsUsage_SumsFreeAndPaid(t *testing.T) {
 		h.store.fail(call, errors.New("unreachable"))
 		h.do("GET", "/v1/ops/usage", serviceToken, nil).wantProblem(http.StatusInternalServerError, codeInternal)
 		h.store.fail(call, nil)
-	}
-}
-
-func TestDecision_Plans_RetentionIsThePlansAndNeverGuessed(t *testing.T) {
-	h := start(t)
-	ctx := context.Background()
-	for plan, days := range map[string]int{"": 7, "pro": 90, "business": 400} {
-		if plan != "" {
-			h.subscribe(acme+plan, plan)
-		}
-		if got, err := h.server.Retention(ctx, acme+plan); err != nil || got != time.Duration(days)*24*time.Hour {
-			t.Errorf("Retention of plan %q = %v, %v, want %d days", plan, got, err, days)
-		}
-	}
-	h.subscribe(acme, "unheard-of")
-	if got, err := h.server.Retention(ctx, acme); err == nil {
-		t.Errorf("Retention of an unknown plan = %v, nil, want an error", got)
-	}
-	h.store.fail("Subscription", errors.New("unreachable"))
-	if got, err := h.server.Retention(ctx, acme+"pro"); err == nil {
-		t.Errorf("Retention of a store that can't tell = %v, nil, want an error", got)
-	}
-}
-
-func TestDecision_Plans_RetentionHasAGraceAfterADowngrade(t *testing.T) {
-	const day = 24 * time.Hour
-	h := start(t, func(c *Config) { c.RetentionGrace = 7 * day })
-	now := h.clock.Now()
-	past := func(plan string, ago time.Duration) storage.PastPlan {
-		return storage.PastPlan{Plan: plan, Until: now.Add(-ago)}
-	}
-	for name, tc := range map[string]struct {
-		plan string
-		past []storage.PastPlan
-		want int // days; -1 is an error
-	}{
-		"just downgraded":        {"free", []storage.PastPlan{past("business", 0)}, 400},
-		"almost a week ago":      {"free", []storage.PastPlan{past("business", 7*day-1)}, 400},
-		"a week ago":             {"free", []storage.PastPlan{past("business", 7*day)}, 7},
-		"twice":                  {"free", []storage.PastPlan{past("business", 2*day), past("pro", day)}, 400},
-		"twice, the first older": {"free", []storage.PastPlan{past("business", 8*day), past("pro", day)}, 90},
-		"upgraded":               {"business", []storage.PastPlan{past("free", 0)}, 400},
-		"a plan that is gone":    {"free", []storage.PastPlan{past("gold", 0)}, -1},
-		"a plan long gone":       {"free", []storage.PastPlan{past("gold", 8*day)}, 7},
-	} {
-		must(t, registrytest.PutSubscription(context.Background(), h.docs, &storage.Subscription{OrganizationID: acme, Plan: tc.plan, Past: tc.past}))
-		got, err := h.server.Retention(context.Background(), acme)
-		if tc.want < 0 && err == nil || tc.want >= 0 && (err != nil || got != time.Duration(tc.want)*day) {
-			t.Errorf("%s: Retention = %v, %v, want %d days", name, got, err, tc.want)
-		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -192,15 +191,4 @@ func checkReplay(_ *request, in *messageBody) error {
 	var bad fieldErrors
 	bad.name("message_id", in.MessageID)
 	return bad.err()
-}
-
-// Evaluations returns how many intents of an organization were decided in this month, and
-// how many its plan allows.
-func (s *Server) Evaluations(ctx context.Context, org string) (used, limit int64, err error) {
-	plan, err := s.plans.of(ctx, nil, org)
-	if err != nil {
-		return 0, 0, err
-	}
-	used, err = s.cfg.Store.Metered(ctx, org, storage.MonthOf(s.cfg.Now()))
-	return used, plan.Evaluations, err
 }

@@ -67,7 +67,7 @@ func TestWebhooks_SecretsAreShownOnce(t *testing.T) {
 }
 
 func TestWebhooks_WhatIsRefused(t *testing.T) {
-	h := start(t, func(c *Config) {
+	h := start(t, func(c *setup) {
 		c.Webhooks = webhook.Targets{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	})
 	op := h.operator(acme)

@@ -21,16 +21,16 @@ func (e *ItemError) Error() string { return fmt.Sprintf("intent %d: %v", e.Index
 // Unwrap returns what is wrong with the request.
 func (e *ItemError) Unwrap() error { return e.Err }
 
-// DecideAll is [Pipeline.Decide] of requests that are allowed all or none. Where
+// DecideAll is [Service.Decide] of requests that are allowed all or none. Where
 // one is not allowed, those that would be are denied with
 // [engine.CodeBatchRefused]. An intent that was decided before counts with its
 // first answer. No two requests may have one intent id.
 //
 // Nothing is stored where there is an error, which is an [*ItemError] where one
 // request is at fault.
-func (p *Pipeline) DecideAll(ctx context.Context, who Caller, requests []Request) ([]ledger.Outcome, error) {
+func (s *Service) DecideAll(ctx context.Context, who Caller, requests []Request) ([]ledger.Outcome, error) {
 	for {
-		outs, err := p.all(ctx, who, requests)
+		outs, err := s.all(ctx, who, requests)
 		if !errors.Is(err, ledger.ErrRaced) {
 			return outs, err
 		}
@@ -39,8 +39,8 @@ func (p *Pipeline) DecideAll(ctx context.Context, who Caller, requests []Request
 	}
 }
 
-func (p *Pipeline) all(ctx context.Context, who Caller, requests []Request) ([]ledger.Outcome, error) {
-	b, outs, err := p.begin(ctx, who, len(requests))
+func (s *Service) all(ctx context.Context, who Caller, requests []Request) ([]ledger.Outcome, error) {
+	b, outs, err := s.begin(ctx, who, len(requests))
 	defer b.end(ctx)
 	if err != nil {
 		return nil, err

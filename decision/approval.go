@@ -20,11 +20,8 @@ func (b *batch) under(ctx context.Context, it *item) (err error) {
 	if it.entry.ApprovalID == "" {
 		return nil
 	}
-	if b.cfg.Approvals == nil {
-		return ErrNoApproval
-	}
 	defer condition.Paused(b.who.Slot)()
-	it.approval, err = b.cfg.Approvals.Find(ctx, b.who.Organization, it.entry.ApprovalID)
+	it.approval, err = b.Approvals.Find(ctx, b.who.Organization, it.entry.ApprovalID)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return ErrNoApproval

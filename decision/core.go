@@ -40,7 +40,7 @@ func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engi
 	if err != nil {
 		return engine.Result{}, notDecided(ctx, err)
 	}
-	now, err := b.cfg.Sets.Load(ctx, nil, b.who.Organization, in.Intent.PolicyID, in.Intent.AgentID)
+	now, err := b.Sets.Load(ctx, nil, b.who.Organization, in.Intent.PolicyID, in.Intent.AgentID)
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -58,11 +58,11 @@ func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engi
 // withoutSecrets returns result with the secrets in its reasons replaced: the
 // built-in engine's repeat nothing of an intent, a core's may, and reasons are
 // stored and signed.
-func (p *Pipeline) withoutSecrets(result engine.Result) engine.Result {
+func (s *Service) withoutSecrets(result engine.Result) engine.Result {
 	result.Findings = slices.Clone(result.Findings)
 	for i := range result.Findings {
 		f := &result.Findings[i]
-		f.Reason = p.cfg.Scrub(f.Reason)
+		f.Reason = s.cfg.Scrub.Text(f.Reason)
 	}
 	return result
 }

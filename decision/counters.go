@@ -12,30 +12,26 @@ import (
 
 // Counts returns what the counters of rules come to with an intent that is decided as a
 // trial. It reserves nothing.
-func (p *Pipeline) Counts(
+func (s *Service) Counts(
 	ctx context.Context, org string, rules *engine.RuleSet, in *engine.Intent, turn condition.Turn,
 ) ([]condition.Count, error) {
-	return p.counters.Trial(ctx, org, rules.Counters(), in, p.cfg.Now(), turn)
+	return s.counters.Trial(ctx, org, rules.Counters(), in, s.cfg.Now(), turn)
 }
-
-// Run gives places in counters that replicas share back while they are idle, until ctx
-// ends, and then all.
-func (p *Pipeline) Run(ctx context.Context) { p.counters.Run(ctx) }
 
 // Settle is [ledger.Ledger.Settle]. The counters of the organization's rules take it into
 // account.
-func (p *Pipeline) Settle(
-	ctx context.Context, org, decisionID string, s storage.Settlement,
+func (s *Service) Settle(
+	ctx context.Context, org, decisionID string, settlement storage.Settlement,
 ) (settled *storage.Record, first bool, err error) {
-	rules, err := p.cfg.Sets.Rules(ctx, nil, org)
+	rules, err := s.Sets.Rules(ctx, nil, org)
 	if err != nil {
 		return nil, false, fmt.Errorf("loading the rules that count: %w", err)
 	}
-	settling, err := p.counters.Settling(ctx, rules.Counters(), org, decisionID, s, p.cfg.Now())
+	settling, err := s.counters.Settling(ctx, rules.Counters(), org, decisionID, settlement, s.cfg.Now())
 	if err != nil {
 		return nil, false, fmt.Errorf("counting a settlement: %w", err)
 	}
-	settled, first, err = p.cfg.Ledger.Settle(ctx, org, decisionID, s)
+	settled, first, err = s.cfg.Ledger.Settle(ctx, org, decisionID, settlement)
 	first = first && err == nil
 	if err == nil || ctx.Err() == nil && !errors.Is(err, storage.ErrUnknown) { // otherwise what was counted of it stays
 		settling.End(context.WithoutCancel(ctx), settled, first)

@@ -16,7 +16,7 @@ import (
 )
 
 // newCounting returns a pipeline whose agents may do what is allowed limit times an hour.
-func newCounting(t *testing.T, limit int) (*Pipeline, storage.Store) {
+func newCounting(t *testing.T, limit int) (*Service, storage.Store) {
 	t.Helper()
 	p, store := newPipeline(t, 1<<40)
 	must(t, registry.New(store).PutRule(t.Context(), corpus.Organization, limiting(limit), 0))

@@ -48,12 +48,12 @@ func (b *batch) settle(ctx context.Context, items []item) {
 			erase = append(erase, it.held.DecisionID)
 		}
 		if v := it.entry.Verdict; v != nil && it.outcome == stands {
-			b.cfg.Approvals.Ended(v)
+			b.Approvals.Ended(v)
 			erase = append(erase, v.ApprovalID)
 		}
 	}
 	if len(erase) > 0 {
-		b.cfg.Approvals.Drop(ctx, b.who.Organization, erase...)
+		b.Approvals.Drop(ctx, b.who.Organization, erase...)
 	}
 }
 
@@ -94,7 +94,7 @@ func (b *batch) fill(ctx context.Context, it *item, recall bool) (earlier ledger
 	if err := b.count(ctx, set, it); err != nil {
 		return earlier, err
 	}
-	if b.isHeld(it) && it.approval == nil && !recall {
+	if it.isHeld() && it.approval == nil && !recall {
 		if earlier, err = b.recall(ctx, it); err != nil || earlier.Record != nil {
 			return earlier, err
 		}
@@ -112,7 +112,7 @@ func (b *batch) load(ctx context.Context, it *item) (set engine.Set, err error) 
 		return set, err
 	}
 	it.exceeded = it.entry.Reservation.Exceeded()
-	if set, err = b.cfg.Sets.Load(ctx, b.who.Slot, b.who.Organization, in.PolicyID, in.AgentID); err != nil {
+	if set, err = b.Sets.Load(ctx, b.who.Slot, b.who.Organization, in.PolicyID, in.AgentID); err != nil {
 		return set, err
 	}
 	return set, b.under(ctx, it)
@@ -130,24 +130,22 @@ func (b *batch) evaluate(ctx context.Context, set engine.Set, it *item) (engine.
 		return b.ask(ctx, set, &b.input)
 	}
 	result := b.metrics.evaluate(set, &b.input, b.cfg.Now)
-	if b.cfg.Verifier != nil {
-		it.sample = b.cfg.Verifier.sample(b.who.Organization, set, &b.input, result)
+	if b.verifier != nil {
+		it.sample = b.verifier.sample(b.who.Organization, set, &b.input, result)
 	}
 	return result, nil
 }
 
-// isHeld reports whether an item waits for an approver.
-func (b *batch) isHeld(it *item) bool {
-	return b.cfg.Approvals != nil && it.entry.Result.Decision == engine.ApprovalRequired
-}
+// isHeld reports whether it waits for an approver.
+func (it *item) isHeld() bool { return it.entry.Result.Decision == engine.ApprovalRequired }
 
 // record completes the entry of an item.
 func (b *batch) record(set engine.Set, it *item) {
 	e := &it.entry
 	e.PolicyVersion = set.Policy.Document().Version
 	e.PolicyRevision, e.RulesRevision, e.AgentRevision = set.Revisions.Policy, set.Revisions.Rules, set.Revisions.Agent
-	if b.isHeld(it) {
-		it.held = b.cfg.Approvals.Details(e, set.Rules)
+	if it.isHeld() {
+		it.held = b.Approvals.Details(e, set.Rules)
 		e.DetailsDigest = it.held.Digest()
 	}
 }
@@ -166,7 +164,7 @@ func (b *batch) session(ctx context.Context, in *engine.Intent) (engine.InSessio
 	if in.SessionID == "" {
 		return engine.InSession{}, nil
 	}
-	s, err := b.cfg.Sets.Session(ctx, b.who.Slot, b.who.Organization, in.SessionID)
+	s, err := b.Sets.Session(ctx, b.who.Slot, b.who.Organization, in.SessionID)
 	if err != nil {
 		return engine.InSession{}, &SessionError{err}
 	}

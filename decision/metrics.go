@@ -12,7 +12,7 @@ import (
 	"writ/storage/ledger"
 )
 
-// metrics are what a pipeline tells of itself. No label names an organization or
+// metrics are what a Service tells of itself. No label names an organization or
 // an agent.
 type metrics struct {
 	evaluation  prometheus.Histogram
@@ -20,6 +20,7 @@ type metrics struct {
 	condErrors  [condition.Causes]prometheus.Counter
 	byCode      map[engine.Code]prometheus.Counter // one for each of engine.Codes
 	byPlan      map[string]planTicks
+	compile     *prometheus.HistogramVec
 }
 
 // planTicks count what the meters of one plan's organizations counted.
@@ -40,10 +41,13 @@ func newMetrics(reg prometheus.Registerer, plans []string) *metrics {
 		evaluation: telemetry.Histogram("writ_evaluation_duration_seconds",
 			"Time to evaluate an intent, without loading, compiling or committing; one evaluation in 16 is timed.",
 			1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 1e-4, 1e-3, 1e-2, .1),
+		compile: telemetry.HistogramVec("writ_compile_duration_seconds",
+			"Time to compile a policy version or an organization's rules for evaluation.", []string{"kind"},
+			1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, .1, .5, 2.5),
 		byCode: make(map[engine.Code]prometheus.Counter),
 		byPlan: make(map[string]planTicks),
 	}
-	reg.MustRegister(m.evaluation, condErrors, findings, ticks)
+	reg.MustRegister(m.evaluation, m.compile, condErrors, findings, ticks)
 	for cause := range m.condErrors {
 		m.condErrors[cause] = condErrors.WithLabelValues(condition.Cause(cause).String())
 	}
@@ -54,6 +58,11 @@ func newMetrics(reg prometheus.Registerer, plans []string) *metrics {
 		m.byPlan[plan] = planTicks{ticks.WithLabelValues(plan, "within"), ticks.WithLabelValues(plan, "beyond")}
 	}
 	return m
+}
+
+// compiled records how long a compilation took.
+func (m *metrics) compiled(kind compiledKind, took time.Duration) {
+	m.compile.WithLabelValues(string(kind)).Observe(took.Seconds())
 }
 
 // evaluate is engine.Evaluate, timed now and then.

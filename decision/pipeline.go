@@ -1,89 +1,14 @@
-// Package decision takes intents to the decisions that stand. Every way in
-// calls it; it knows nothing of HTTP.
-//
-//	plan ─▶ reserve ─▶ load ─▶ evaluate, or ask a core ─▶ commit
-//
-// The reservation is made before anything is looked up, because its time is the
-// decision's: an intent decided after a kill switch was thrown was evaluated
-// under it. The answer is what the commit returns, never this evaluation's
-// result. So a replay gives the first answer whatever has become of the policy,
-// the rules, the agent and the meter since, and is not metered again.
-//
-// The one thing that must still exist for a replay is the policy that the
-// intent names; no version is ever removed, so a policy that an intent was
-// decided under is always found. A policy that is not found is no decision, is
-// not recorded, and leaves the intent id free for when it is registered.
-//
-// Intents that are decided together are one commit: one write and one
-// signature. [Pipeline.DecideAll] allows all of them or none.
 package decision
 
 import (
 	"context"
 	"errors"
-	"sync"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/decision/admission"
-	"writ/decision/approval"
-	"writ/decision/budget"
 	"writ/engine"
-	"writ/engine/condition"
 	"writ/storage"
 	"writ/storage/ledger"
 )
-
-// Config is what a Pipeline works with. All but Core, Verifier, Windows and Spellings are
-// required.
-type Config struct {
-	// Sets gives the compiled policies and rules.
-	Sets *engine.Sets
-	// Ledger makes decisions final.
-	Ledger *ledger.Ledger
-	// Plan returns an organization's plan.
-	Plan func(ctx context.Context, turn condition.Turn, org string) (engine.Plan, error)
-	// Plans are the names of all plans.
-	Plans []string
-	// Core decides in place of the built-in engine; nil is the built-in one.
-	Core Core
-	// Verifier verifies what the built-in engine decides; nil verifies nothing.
-	Verifier *Verifier
-	// Approvals is where held decisions wait; nil keeps nothing for an approver, and
-	// every approval is one that is not there.
-	Approvals *approval.Desk
-	// Scrub returns a core's reason with its secrets replaced.
-	Scrub func(reason string) string
-	// History is what the counters of rules are read from, Windows where this process counts
-	// with others, nil if it decides alone, and Spellings returns how the history may name
-	// an agent.
-	History   storage.History
-	Windows   storage.Windows
-	Spellings func(agentID string) []string
-	// RequireRegistered denies agents that the organization has not registered.
-	RequireRegistered bool
-	// Now is the clock.
-	Now func() time.Time
-	// Metrics is where the pipeline registers its metrics.
-	Metrics prometheus.Registerer
-}
-
-// Pipeline decides intents. It is safe for concurrent use.
-type Pipeline struct {
-	cfg      Config
-	metrics  *metrics
-	counters *budget.Counters
-	batches  sync.Pool // of *batch
-}
-
-// New returns a pipeline for cfg.
-func New(cfg Config) *Pipeline {
-	return &Pipeline{
-		cfg: cfg, metrics: newMetrics(cfg.Metrics, cfg.Plans),
-		counters: budget.New(budget.Config{History: cfg.History, Windows: cfg.Windows, Spellings: cfg.Spellings}),
-	}
-}
 
 // Caller is whom intents are decided for.
 type Caller struct {
@@ -108,25 +33,25 @@ type Request struct {
 // are the ledger's, [*CoreError], and those of what was to be loaded:
 // [storage.ErrNotFound] where there is no such policy, and in a [*SessionError] where there
 // is no such session.
-func (p *Pipeline) Decide(ctx context.Context, who Caller, requests []Request) []ledger.Outcome {
-	outs := p.each(ctx, who, requests)
+func (s *Service) Decide(ctx context.Context, who Caller, requests []Request) []ledger.Outcome {
+	outs := s.each(ctx, who, requests)
 	for i := range outs {
 		// A verdict came between: the decision is made under that. It ends, because an
 		// approval has two verdicts at most.
 		if errors.Is(outs[i].Err, ledger.ErrRaced) {
-			outs[i] = p.Decide(ctx, who, requests[i:i+1])[0]
+			outs[i] = s.Decide(ctx, who, requests[i:i+1])[0]
 		}
 	}
 	return outs
 }
 
-func (p *Pipeline) each(ctx context.Context, who Caller, requests []Request) []ledger.Outcome {
-	b, outs, err := p.begin(ctx, who, len(requests))
+func (s *Service) each(ctx context.Context, who Caller, requests []Request) []ledger.Outcome {
+	b, outs, err := s.begin(ctx, who, len(requests))
 	defer b.end(ctx)
 	if err == nil {
 		for i, req := range requests {
 			if outs[i].Err = redeemedBefore(requests[:i], req); outs[i].Err == nil {
-				outs[i] = b.decide(ctx, i, req, p.cfg.Core != nil)
+				outs[i] = b.decide(ctx, i, req, s.cfg.Core != nil)
 			}
 		}
 		err = b.commit(ctx, outs, false)
@@ -143,7 +68,7 @@ func (p *Pipeline) each(ctx context.Context, who Caller, requests []Request) []l
 
 // batch is what is decided for a caller together.
 type batch struct {
-	*Pipeline
+	*Service
 	who   Caller
 	plan  engine.Plan
 	items []item       // what is to be committed
@@ -157,17 +82,17 @@ type batch struct {
 
 // begin returns a batch for n requests and where their outcomes go, which is there even with
 // an error. The batch ends with end.
-func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, []ledger.Outcome, error) {
-	b, _ := p.batches.Get().(*batch)
+func (s *Service) begin(ctx context.Context, who Caller, n int) (*batch, []ledger.Outcome, error) {
+	b, _ := s.batches.Get().(*batch)
 	if b == nil {
 		b = new(batch)
 	}
-	b.Pipeline, b.who = p, who
+	b.Service, b.who = s, who
 	if b.items = b.one.item[:0]; n > 1 {
 		b.items = make([]item, 0, n) // they do not move: the ledger is given their entries
 	}
 	var err error
-	b.plan, err = p.cfg.Plan(ctx, who.Slot, who.Organization)
+	b.plan, err = s.Plans.Of(ctx, who.Slot, who.Organization)
 	return b, make([]ledger.Outcome, n), err
 }
 
@@ -175,9 +100,9 @@ func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, []ledg
 // still read the input.
 func (b *batch) end(ctx context.Context) {
 	b.settle(ctx, b.items)
-	if p := b.Pipeline; p.cfg.Core == nil {
+	if s := b.Service; s.cfg.Core == nil {
 		*b = batch{}
-		p.batches.Put(b)
+		s.batches.Put(b)
 	}
 }
 
@@ -218,7 +143,7 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 		b.metrics.decided(b.plan.Name, it, out)
 		if it.sample != nil && it.outcome == stands {
 			it.sample.decisionID = out.Record.DecisionID
-			b.cfg.Verifier.put(it.sample)
+			b.verifier.put(it.sample)
 		}
 	}
 	return nil
@@ -236,7 +161,7 @@ func (b *batch) keep(ctx context.Context) error {
 		return nil
 	}
 	b.who.Slot.Leave() // writing them is waiting
-	return b.cfg.Approvals.Keep(ctx, b.who.Organization, held)
+	return b.Approvals.Keep(ctx, b.who.Organization, held)
 }
 
 // turnedOut says of all items what became of them.

@@ -17,7 +17,6 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
-	"writ/engine/condition"
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/ledger"
@@ -33,9 +32,24 @@ func (open) Identity(s string) string                          { return s }
 func (open) Resource(_, projection string) string              { return projection }
 func (open) Values(values map[string]string) map[string]string { return values }
 
-// newPipeline returns a pipeline for the reference policy over a store in memory,
-// of a plan with so many evaluations.
-func newPipeline(t testing.TB, evaluations int64) (*Pipeline, storage.Store) {
+// config is what decides over a store, with a plan of so many evaluations.
+func config(store storage.Store, l *ledger.Ledger, evaluations int64) Config {
+	return Config{
+		Store: store, Ledger: l, Scrub: shouting{}, Metrics: prometheus.NewRegistry(), CacheBytes: 16 << 20,
+		Plans: map[string]engine.Plan{"free": {Name: "free", Evaluations: evaluations}},
+	}
+}
+
+// shouting is a scrubber of what a core says.
+type shouting struct{ open }
+
+func (shouting) Text(s string) string { return strings.ToUpper(s) }
+
+func (shouting) Spellings(identity string) []string { return []string{identity} }
+
+// newPipeline returns a service for the reference policy over a store in memory,
+// with a plan of so many evaluations. It does nothing in the background.
+func newPipeline(t testing.TB, evaluations int64, changes ...func(*Config)) (*Service, storage.Store) {
 	t.Helper()
 	store, err := embedded.Open("db", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
@@ -47,14 +61,13 @@ func newPipeline(t testing.TB, evaluations int64) (*Pipeline, storage.Store) {
 	})
 	must(t, err)
 	t.Cleanup(func() { must(t, errors.Join(l.Close(context.Background()), store.Close())) })
-	return New(Config{
-		Sets: engine.NewSets(docs, engine.Options{}, 1<<20), Ledger: l,
-		Plan: func(context.Context, condition.Turn, string) (engine.Plan, error) {
-			return engine.Plan{Name: "free", Evaluations: evaluations}, nil
-		},
-		History: store,
-		Plans:   []string{"free"}, Scrub: strings.ToUpper, Now: time.Now, Metrics: prometheus.NewRegistry(),
-	}), store
+	cfg := config(store, l, evaluations)
+	for _, change := range changes {
+		change(&cfg)
+	}
+	s, err := newService(cfg)
+	must(t, err)
+	return s, store
 }
 
 func must(t testing.TB, err error) {

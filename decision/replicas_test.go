@@ -10,12 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"writ/bench/corpus"
 	"writ/decision/budget"
-	"writ/engine"
-	"writ/engine/condition"
 	"writ/storage"
 	"writ/storage/ledger"
 	"writ/storage/mongodb"
@@ -26,10 +22,10 @@ import (
 
 // newReplicas returns pipelines, each on a handle of its own on one database, whose agents may
 // do what is allowed limit times an hour.
-func newReplicas(t *testing.T, n, limit int) []*Pipeline {
+func newReplicas(t *testing.T, n, limit int) []*Service {
 	t.Helper()
 	set := mongotest.For(t, 1)
-	var all []*Pipeline
+	var all []*Service
 	for range n {
 		store, err := mongodb.Open(t.Context(), mongodb.Options{URI: set.URI() + "&timeoutMS=20000", Database: "writ", Log: slog.New(slog.DiscardHandler)})
 		must(t, err)
@@ -44,21 +40,16 @@ func newReplicas(t *testing.T, n, limit int) []*Pipeline {
 		})
 		must(t, err)
 		t.Cleanup(func() { must(t, errors.Join(l.Close(context.Background()), store.Close())) })
-		all = append(all, New(Config{
-			Sets: engine.NewSets(docs, engine.Options{}, 1<<20), Ledger: l,
-			Plan: func(context.Context, condition.Turn, string) (engine.Plan, error) {
-				return engine.Plan{Name: "free", Evaluations: 1 << 40}, nil
-			},
-			History: store, Windows: store.Windows(),
-			Plans: []string{"free"}, Now: time.Now, Metrics: prometheus.NewRegistry(),
-		}))
+		s, err := newService(config(store, l, 1<<40))
+		must(t, err)
+		all = append(all, s)
 	}
 	return all
 }
 
 // decideOn decides n intents at once, in turn by each of pipelines, and returns how many are
 // allowed, and one of these.
-func decideOn(t *testing.T, n int, pipelines ...*Pipeline) (count int, last *storage.Record) {
+func decideOn(t *testing.T, n int, pipelines ...*Service) (count int, last *storage.Record) {
 	t.Helper()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -111,7 +102,7 @@ func TestReplicas_LimitsOverTimeOutliveAReplica(t *testing.T) {
 	if count += more; count > limit || count < limit-limit/8 {
 		t.Errorf("%d were allowed, want %d, less what replicas held: a sixteenth each at most", count, limit)
 	}
-	restarted := budget.New(budget.Config{History: all[0].cfg.History, Windows: all[0].cfg.Windows})
+	restarted := budget.New(budget.Config{History: all[0].Store, Windows: all[0].Store.Windows()})
 	all[0].counters = restarted
 	more, _ = decideOn(t, limit, all...)
 	if count += more; count > limit {

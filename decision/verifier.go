@@ -15,15 +15,15 @@ import (
 	"writ/internal/telemetry"
 )
 
-// Verifier has decisions of the built-in engine made again by [engine.Sets.Query], off
+// verifier has decisions of the built-in engine made again by [Sets.Query], off
 // the path of requests, and reports where the two differ. It changes no decision.
-type Verifier struct {
-	sets    *engine.Sets
+type verifier struct {
+	sets    *Sets
 	log     *slog.Logger
 	every   uint64
 	decided atomic.Uint64
 	queue   chan *verification
-	results map[verified]prometheus.Counter
+	results verifications
 }
 
 // maxUnverified is how many decisions wait to be verified: a policy that has to be
@@ -50,22 +50,30 @@ const (
 	verifiedDropped verified = "dropped"
 )
 
-// NewVerifier returns a verifier of one decision in every, at least 1. Nothing is
-// verified before [Verifier.Run].
-func NewVerifier(sets *engine.Sets, every uint64, log *slog.Logger, metrics prometheus.Registerer) *Verifier {
+// verifications count what came of verifications.
+type verifications map[verified]prometheus.Counter
+
+// newVerifications returns counters that are shown where nothing is verified, too, because
+// an alert names them.
+func newVerifications(metrics prometheus.Registerer) verifications {
 	counts := telemetry.CounterVec("writ_engine_verifications_total",
 		"Decisions that were also to be made by the policy's Rego, by what came of it.", "result")
 	metrics.MustRegister(counts)
-	v := &Verifier{sets: sets, log: log, every: every, queue: make(chan *verification, maxUnverified),
-		results: make(map[verified]prometheus.Counter)}
+	results := make(verifications)
 	for _, r := range []verified{verifiedSame, verifiedDiffers, verifiedError, verifiedDropped} {
-		v.results[r] = counts.WithLabelValues(string(r))
+		results[r] = counts.WithLabelValues(string(r))
 	}
-	return v
+	return results
 }
 
-// Run verifies until ctx ends.
-func (v *Verifier) Run(ctx context.Context) {
+// newVerifier returns a verifier of one decision in every, at least 1. Nothing is
+// verified before run.
+func newVerifier(sets *Sets, every uint64, log *slog.Logger, results verifications) *verifier {
+	return &verifier{sets: sets, log: log, every: every, queue: make(chan *verification, maxUnverified), results: results}
+}
+
+// run verifies until ctx ends.
+func (v *verifier) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -78,7 +86,7 @@ func (v *Verifier) Run(ctx context.Context) {
 
 // sample returns a decision to verify if it is its turn, or nil. It is put once
 // it stands.
-func (v *Verifier) sample(org string, set engine.Set, in *engine.Input, result engine.Result) *verification {
+func (v *verifier) sample(org string, set engine.Set, in *engine.Input, result engine.Result) *verification {
 	if v.decided.Add(1)%v.every != 0 {
 		return nil
 	}
@@ -88,7 +96,7 @@ func (v *Verifier) sample(org string, set engine.Set, in *engine.Input, result e
 }
 
 // put has a decision that stands verified. It never blocks.
-func (v *Verifier) put(d *verification) {
+func (v *verifier) put(d *verification) {
 	select {
 	case v.queue <- d:
 	default:
@@ -97,9 +105,9 @@ func (v *Verifier) put(d *verification) {
 }
 
 // verify makes a decision again and says what came of it.
-func (v *Verifier) verify(ctx context.Context, d *verification) verified {
+func (v *verifier) verify(ctx context.Context, d *verification) verified {
 	query, err := v.sets.Query(ctx, d.organization, d.set)
-	var unprepared *engine.PrepareError
+	var unprepared *PrepareError
 	switch {
 	case errors.As(err, &unprepared):
 		if unprepared.First() {
@@ -138,7 +146,7 @@ func (d *verification) policy() slog.Attr {
 }
 
 // ask has a query decide. A panic of it ends no process that decides without it.
-func ask(q engine.Query, in *engine.Input) (_ engine.Decision, _ []engine.Code, err error) {
+func ask(q Query, in *engine.Input) (_ engine.Decision, _ []engine.Code, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the query panicked: %v", r)

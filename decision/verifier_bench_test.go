@@ -35,13 +35,13 @@ func BenchmarkVerifier(b *testing.B) {
 					must(b, v.docs.PutRule(b.Context(), corpus.Organization, &r, 1000))
 				}
 				if share.every == 0 {
-					v.cfg.Verifier = nil
+					v.Service.verifier = nil
 				}
 				done := make(chan struct{})
 				ctx, stop := context.WithCancel(b.Context())
 				go func() {
 					defer close(done)
-					v.verifier.Run(ctx)
+					v.verifier.run(ctx)
 				}()
 				for range 200 { // what is compiled and prepared once is not the cost of a request
 					v.Decide(b.Context(), caller(), []Request{request()})

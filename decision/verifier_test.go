@@ -33,40 +33,32 @@ func (f queryFunc) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, e
 func (queryFunc) Size() int { return 1 }
 
 // prepareRego prepares the product's queries.
-func prepareRego(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (engine.Query, error) {
+func prepareRego(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (Query, error) {
 	return rego.Prepare(p, rules, lists)
 }
 
 // prepareAs prepares f in place of every query.
-func prepareAs(f queryFunc) func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (engine.Query, error) {
-	return func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (engine.Query, error) { return f, nil }
+func prepareAs(f queryFunc) func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (Query, error) {
+	return func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (Query, error) { return f, nil }
 }
 
 // verified is a pipeline whose every decision is verified when the test says so.
 type verifiedPipeline struct {
-	*Pipeline
-	verifier *Verifier
+	*Service
+	verifier *verifier // of Service, which a benchmark turns off
 	docs     *registry.Registry
 	log      bytes.Buffer
 }
 
-func newVerified(t testing.TB, evaluations int64, every uint64, prepare func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (engine.Query, error)) *verifiedPipeline {
+func newVerified(t testing.TB, evaluations int64, every uint64, prepare func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (Query, error)) *verifiedPipeline {
 	t.Helper()
-	p, store := newPipeline(t, evaluations)
-	v := &verifiedPipeline{Pipeline: p, docs: registry.New(store)}
-	p.cfg.Sets = engine.NewSets(v.docs, engine.Options{CompileRego: rego.CompileCondition, PrepareQuery: prepare}, 16<<20)
-	t.Cleanup(store.Watch(func(c storage.Change) {
-		switch c.Kind {
-		case storage.PolicyKind:
-			p.cfg.Sets.InvalidatePolicy(c.Org, c.ID)
-		case storage.RuleKind:
-			p.cfg.Sets.InvalidateRules(c.Org)
-		case storage.AgentKind:
-			p.cfg.Sets.InvalidateAgent(c.Org, c.Alias)
-		}
-	}))
-	v.verifier = NewVerifier(p.cfg.Sets, every, slog.New(slog.NewTextHandler(&v.log, nil)), prometheus.NewRegistry())
-	p.cfg.Verifier = v.verifier
+	v := &verifiedPipeline{}
+	var store storage.Store
+	v.Service, store = newPipeline(t, evaluations, func(c *Config) {
+		c.VerifyEvery, c.PrepareQuery, c.Log = every, prepare, slog.New(slog.NewTextHandler(&v.log, nil))
+	})
+	v.docs, v.verifier = v.Documents, v.Service.verifier
+	t.Cleanup(store.Watch(v.changed))
 	return v
 }
 
@@ -129,7 +121,7 @@ func TestVerifier_DecidesByWhatTheDecisionDid(t *testing.T) {
 	if got, want := v.verifyAll(t), (map[verified]int{verifiedSame: 8}); !cmp.Equal(got, want) {
 		t.Errorf("verified %v, want %v\n%s", got, want, &v.log)
 	}
-	if stats := v.cfg.Sets.Stats().Queries; stats.Loads != 3 {
+	if stats := v.Sets.queries.Stats(); stats.Loads != 3 {
 		t.Errorf("%d queries were prepared, want 3: of one version, with rules, of another", stats.Loads)
 	}
 }
@@ -249,10 +241,10 @@ func TestVerifier_DropsWhatItHasNoRoomFor(t *testing.T) {
 
 func TestVerifier_RunsUntilItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sets := engine.NewSets(nil, engine.Options{PrepareQuery: prepareAs(func(*engine.Input) (engine.Decision, []engine.Code, error) {
+		sets := newSets(setsConfig{maxBytes: 1 << 20, prepare: prepareAs(func(*engine.Input) (engine.Decision, []engine.Code, error) {
 			return engine.Allow, []engine.Code{engine.CodePolicyAllowed}, nil
-		})}, 1<<20)
-		v := NewVerifier(sets, 1, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+		})})
+		v := newVerifier(sets, 1, slog.New(slog.DiscardHandler), newVerifications(prometheus.NewRegistry()))
 		policy, err := engine.CompilePolicy(corpus.ReferencePolicy())
 		must(t, err)
 		set := engine.Set{Policy: policy, Rules: engine.CompileRules(nil, engine.Options{})}
@@ -262,7 +254,7 @@ func TestVerifier_RunsUntilItsEnd(t *testing.T) {
 		go func() {
 			v.put(v.sample("", set, in, engine.Evaluate(policy, set.Rules, in)))
 		}()
-		v.Run(ctx)
+		v.run(ctx)
 		if ctx.Err() == nil || len(v.queue) > 0 {
 			t.Errorf("Run returned with %d that wait and %v, want at the end of its context with none", len(v.queue), ctx.Err())
 		}

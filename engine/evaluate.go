@@ -31,6 +31,19 @@ type Input struct {
 	Trace *Trace
 }
 
+// Set is what [Evaluate] needs to decide the intents of one agent under one policy.
+type Set struct {
+	Policy *Policy
+	Rules  *RuleSet
+	Agent  AgentStatus
+	// Revisions are those of the store that these are of.
+	Revisions Revisions
+}
+
+// Revisions are the writes of a store that left the newest version of a policy, the
+// rules and the agents of a name as they are; 0 where there is none.
+type Revisions struct{ Policy, Rules, Agent int64 }
+
 // Approval is the approval that an intent is decided under.
 type Approval struct {
 	ID     string // of the decision that was held

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -32,48 +31,4 @@ func foldCase(s string) string {
 		}
 		return r
 	}, cases.Fold().String(s))
-}
-
-// namesakes are the agents of an organization that one folded name means.
-type namesakes struct {
-	// disabled reports that one of them is: it denies for all.
-	disabled bool
-	// registered are the names of all of them as they were registered.
-	registered []string
-	// revision is the greatest of them.
-	revision int64
-}
-
-func newNamesakes(agents []*Agent) namesakes {
-	var n namesakes
-	for _, a := range agents {
-		n.revision = max(n.revision, a.Revision)
-		n.disabled = n.disabled || a.Status != AgentActive
-		n.registered = append(n.registered, a.ID)
-		if a.ExternalID != "" {
-			n.registered = append(n.registered, a.ExternalID)
-		}
-	}
-	return n
-}
-
-// status returns the status of the agent that an intent calls id. It is
-// registered only under that very name.
-func (n namesakes) status(id string) AgentStatus {
-	switch {
-	case n.disabled:
-		return AgentDisabled
-	case slices.Contains(n.registered, id):
-		return AgentActive
-	}
-	return AgentUnregistered
-}
-
-// size returns about how many bytes n takes in the cache.
-func (n namesakes) size() int64 {
-	total := int64(agentBytes)
-	for _, name := range n.registered {
-		total += int64(len(name)) + 16
-	}
-	return total
 }

@@ -77,6 +77,13 @@ func ListNames(rules ...*CompiledRule) (names []string) {
 // Lists returns the lists that the rules look in, by name. It must not be modified.
 func (rs *RuleSet) Lists() condition.Lists { return rs.lists }
 
+// WithLists returns the rules with those of lists that they name, in place of none.
+func (rs *RuleSet) WithLists(lists condition.Lists) *RuleSet {
+	with := *rs
+	with.look(lists)
+	return &with
+}
+
 // look has the rules look in those of lists that they name.
 func (rs *RuleSet) look(lists condition.Lists) {
 	for _, name := range rs.ListNames() {

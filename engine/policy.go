@@ -66,9 +66,9 @@ func (p *ActionPolicy) lists() [4]*[]string {
 		&p.BlockedResourcePatterns}
 }
 
-// compileStored compiles a version that was accepted once. One that no longer
+// CompileStored compiles a version that was accepted once. One that no longer
 // compiles denies, so that what an older writ accepted is never decided by half.
-func compileStored(p *ActionPolicy) (*Policy, error) {
+func CompileStored(p *ActionPolicy) (*Policy, error) {
 	c, err := CompilePolicy(p)
 	var refused *InvalidError
 	if !errors.As(err, &refused) {

@@ -24,11 +24,8 @@ type Options struct {
 	// rule, or a module whose match is asked. Its errors are shown to the rule's
 	// author. Where it is nil, such conditions are refused.
 	CompileRego func(source string) (RegoCondition, error)
-	// Lists are those that conditions look in. [Sets] loads those of an organization.
+	// Lists are those that conditions look in.
 	Lists condition.Lists
-	// PrepareQuery prepares a policy version and its active rules for [Sets.Query].
-	// Where it is nil, there are no queries.
-	PrepareQuery func(p *ActionPolicy, rules []Rule, lists condition.Lists) (Query, error)
 	// KeepJSON caches the rules' JSON in the set, where it counts in the set's size. Set it
 	// when an external core is configured.
 	KeepJSON bool

@@ -23,8 +23,6 @@ type RuleSet struct {
 	size     int
 	lists    condition.Lists
 	json     []byte // nil where it is not kept, or there is none
-	// revision is of the store that the rules are of.
-	revision int64
 }
 
 // CompileRules compiles the active ones of rules, in any order. It never fails:
@@ -147,6 +145,9 @@ func (rs *RuleSet) RevisionOf(ruleID string) int64 {
 	}
 	return 0
 }
+
+// HasRego reports whether the condition of a rule is in Rego.
+func (rs *RuleSet) HasRego() bool { return rs.hasRego }
 
 // Rules returns the rules in deciding order: the first that matches decides.
 // The slice must not be modified.

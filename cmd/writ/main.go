@@ -111,7 +111,7 @@ func run(ctx context.Context, args []string, s streams, options ...kong.Option) 
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(s),
-		kong.Bind(prepareQuery(prepareRego)),
+		kong.Bind(prepareQuery(nil)),
 	}, options...)...)
 	if err != nil {
 		fmt.Fprintf(s.err, "writ: %v\n", err)

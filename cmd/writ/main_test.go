@@ -20,6 +20,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"writ/decision"
 	"writ/engine"
 	"writ/engine/condition"
 )
@@ -72,7 +73,9 @@ func mainAt() {
 		}
 	}
 	if os.Getenv(wrongEngine) != "" {
-		mainWith(kong.Bind(prepareQuery(func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (engine.Query, error) { return denier{}, nil })))
+		mainWith(kong.Bind(prepareQuery(func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (decision.Query, error) {
+			return denier{}, nil
+		})))
 	}
 	main()
 }

@@ -13,14 +13,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/api"
+	"writ/decision"
 	"writ/engine"
 	"writ/internal/scrub"
-	"writ/rego"
 	"writ/storage"
 	"writ/storage/ledger"
 	"writ/storage/receipt"
 	"writ/storage/registry"
-	"writ/storage/retention"
 )
 
 // node is a running process of a deployment: its store, ledger and server.
@@ -32,13 +31,12 @@ type node struct {
 	docs     *registry.Registry // of store
 	registry *prometheus.Registry
 	ledger   *ledger.Ledger
+	service  *decision.Service
 	server   *api.Server
-	sweeper  *task // of history past its retention
 	signing  *task // of changes of documents
 	namer    *task // of imports that are not finished, and of stored policies that no longer compile
 	rotation *task // of the signing key
 	webhooks *task // delivers events
-	verifier *task // of decisions that the policy's Rego makes again; nil if none are
 	api      net.Listener
 	admin    net.Listener
 	secret   []byte       // of operator tokens
@@ -147,57 +145,47 @@ func (n *node) wire(
 	if err != nil {
 		return err
 	}
-	conditions := engine.Options{CompileRego: rego.CompileCondition, KeepJSON: decider != nil}
-	if c.VerifyEngine > 0 {
-		conditions.PrepareQuery = prepare
-	}
-	sets := engine.NewSets(n.docs, conditions, c.CacheMB<<20)
-	verifier := c.VerifyEngine.verifier(sets, n.log, n.registry)
 	if err := n.docs.PublishKeys(ctx, n.trusted); err != nil {
 		return fmt.Errorf("publishing the public keys of receipts: %w", err)
 	}
-	n.server, err = api.New(api.Config{
-		Store:                   n.store,
-		Sets:                    sets,
-		Conditions:              conditions,
-		Ledger:                  n.ledger,
-		Plans:                   plans,
-		Auth:                    c.auth(n.secret),
-		JWKS:                    n.jwks,
-		Registry:                n.registry,
-		Scrub:                   n.scrub,
-		Log:                     n.log,
-		RequireRegisteredAgents: c.RequireRegisteredAgents,
-		RetentionGrace:          c.RetentionGrace,
-		Hosted:                  n.hosted(c),
-		ServiceToken:            c.ServiceToken,
-		Billing:                 sales,
-		RateLimits:              c.CallerLimits.rateLimits(),
-		Core:                    decider,
-		Verifier:                verifier,
-		Webhooks:                c.Webhooks.targets(),
-		Approvals:               api.Approvals{TTL: c.ApprovalTTL, Detail: c.ApprovalDetail},
-		Limits: api.Limits{AddressConnections: c.CallerLimits.Connections, Queue: c.QueueDeadline,
-			Slots: processors()},
-	})
-	if err != nil {
+	if n.service, err = decision.Open(decision.Config{
+		Store:             n.store,
+		Ledger:            n.ledger,
+		Scrub:             n.scrub,
+		Metrics:           n.registry,
+		Log:               n.log,
+		Plans:             plans,
+		RetentionGrace:    c.RetentionGrace,
+		RequireRegistered: c.RequireRegisteredAgents,
+		ApprovalTTL:       c.ApprovalTTL,
+		ApprovalDetail:    c.ApprovalDetail,
+		CacheBytes:        c.CacheMB << 20,
+		Slots:             processors(),
+		Queue:             c.QueueDeadline,
+		Core:              decider,
+		VerifyEvery:       uint64(c.VerifyEngine),
+		PrepareQuery:      prepare,
+	}); err != nil {
 		return err
 	}
-	sweeper, err := retention.New(retention.Config{
-		Store: n.store, Announce: n.ledger.Retain, Keep: n.server.Retention, Log: n.log, Metrics: n.registry,
-		Sessions: func(ctx context.Context, org string, at time.Time) (int, error) {
-			return n.docs.SweepSessions(storage.WithActor(ctx, "sweeper"), org, at)
-		},
-	})
-	if err != nil {
+	if n.server, err = api.New(api.Config{
+		Decisions:    n.service,
+		Auth:         c.auth(n.secret),
+		JWKS:         n.jwks,
+		Registry:     n.registry,
+		Scrub:        n.scrub,
+		Log:          n.log,
+		Hosted:       n.hosted(c),
+		ServiceToken: c.ServiceToken,
+		Billing:      sales,
+		RateLimits:   c.CallerLimits.rateLimits(),
+		Webhooks:     c.Webhooks.targets(),
+		Limits:       api.Limits{AddressConnections: c.CallerLimits.Connections},
+	}); err != nil {
 		return err
 	}
 	if err := n.tellWebhooks(ctx, c.Webhooks, c.ApprovalTTL); err != nil {
 		return err
-	}
-	n.sweeper = inBackground(ctx, sweeper.Run)
-	if verifier != nil {
-		n.verifier = inBackground(ctx, verifier.Run)
 	}
 	n.signing = inBackground(ctx, n.signChanges)
 	n.namer = inBackground(ctx, func(ctx context.Context) {
@@ -278,7 +266,10 @@ func (n *node) close(ctx context.Context) error {
 	if n.server != nil {
 		errs = append(errs, n.server.Shutdown(ctx))
 	}
-	for _, background := range []*task{n.sweeper, n.signing, n.namer, n.rotation, n.webhooks, n.verifier} {
+	if n.service != nil {
+		n.service.Close()
+	}
+	for _, background := range []*task{n.signing, n.namer, n.rotation, n.webhooks} {
 		if background != nil {
 			background.close()
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"writ/api"
+	"writ/decision"
 	"writ/storage/ledger"
 )
 
@@ -18,8 +19,8 @@ func TestDefaultServe_IgnoresTheEnvironment(t *testing.T) {
 	if c.Audit != ledger.Minimal || c.Addr != ":3820" || c.ReceiptTTL != 300*time.Second || c.Core.URL != "" {
 		t.Errorf("defaultServe() = %+v, want the defaults of the flags", c)
 	}
-	if want := api.DefaultLimits(); c.QueueDeadline != want.Queue || c.CallerLimits.Connections != want.AddressConnections {
+	if want := api.DefaultLimits(); c.QueueDeadline != decision.DefaultQueue || c.CallerLimits.Connections != want.AddressConnections {
 		t.Errorf("defaultServe() = a queue deadline of %v and %d connections, want %v and %d, which package api has",
-			c.QueueDeadline, c.CallerLimits.Connections, want.Queue, want.AddressConnections)
+			c.QueueDeadline, c.CallerLimits.Connections, decision.DefaultQueue, want.AddressConnections)
 	}
 }

@@ -2,16 +2,12 @@ package main
 
 import (
 	"errors"
-	"log/slog"
 	"strconv"
 	"strings"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/decision"
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/rego"
 )
 
 // oneIn is a share such as 1/100; 0 is none.
@@ -32,20 +28,6 @@ func (n *oneIn) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// verifier returns what verifies that share of decisions, nil if it is none. Its
-// counters are shown in either case, as those of every alert are.
-func (n oneIn) verifier(sets *engine.Sets, log *slog.Logger, metrics prometheus.Registerer) *decision.Verifier {
-	v := decision.NewVerifier(sets, uint64(n), log, metrics)
-	if n == 0 {
-		return nil
-	}
-	return v
-}
-
-// prepareQuery prepares the queries that decisions are verified by. Tests run the
-// command with one that is wrong.
-type prepareQuery func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (engine.Query, error)
-
-func prepareRego(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (engine.Query, error) {
-	return rego.Prepare(p, rules, lists)
-}
+// prepareQuery prepares the queries that decisions are verified by; nil is what the product
+// prepares. Tests run the command with one that is wrong.
+type prepareQuery func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (decision.Query, error)

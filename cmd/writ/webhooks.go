@@ -27,7 +27,7 @@ func (n *node) tellWebhooks(ctx context.Context, f webhookFlags, approvalTTL tim
 	})
 	d, err := webhook.New(webhook.Config{
 		Outboxes: n.docs, Leads: n.store.Leads, Targets: f.targets(), Agent: "writ", Log: n.log, Metrics: n.registry,
-		Sources: []webhook.Source{approvals, webhook.NewUsage(n.server.Evaluations, nil)},
+		Sources: []webhook.Source{approvals, webhook.NewUsage(n.service.Evaluations, nil)},
 	})
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func TestApproval_OfAnIntentThatIsSentAgain(t *testing.T) {
 	d := open(t)
 	in, id := d.hold()
 	requests := []decision.Request{{Intent: payment(100)}, {Intent: in}}
-	outs := d.pipeline.Decide(t.Context(), decision.Caller{Organization: org, Credential: asker}, requests)
+	outs := d.service.Decide(t.Context(), decision.Caller{Organization: org, Credential: asker}, requests)
 	d.want(outs[0], engine.Allow, engine.CodePolicyAllowed)
 	d.want(outs[1], engine.ApprovalRequired, engine.CodeRuleApprovalRequired)
 	if !outs[1].Replayed || outs[1].Record.DecisionID != id {
@@ -215,7 +215,7 @@ func TestJudge_NobodyApprovesWhatTheyAskedFor(t *testing.T) {
 	} {
 		in := payment(82_000)
 		who := decision.Caller{Organization: org, Credential: tc.asks}
-		out := d.pipeline.Decide(t.Context(), who, []decision.Request{{Intent: in}})[0]
+		out := d.service.Decide(t.Context(), who, []decision.Request{{Intent: in}})[0]
 		d.want(out, engine.ApprovalRequired, engine.CodeRuleApprovalRequired)
 		for _, v := range []string{ledger.Rejected, ledger.Approved} {
 			if _, err := d.judgeBy(out.Record.DecisionID, v, tc.decides); errors.Is(err, approval.ErrSelf) != tc.self {
@@ -345,7 +345,6 @@ func TestRedeem_EvaluatesAfresh(t *testing.T) {
 			in, id := d.hold()
 			d.approve(id)
 			tc.change(d)
-			d.sets.InvalidateAll()
 			out := d.decide(in, id)
 			d.want(out, tc.decision, tc.codes...)
 			d.wantStatus(id, approval.Used, false)
@@ -425,7 +424,7 @@ func TestDetails_AreErasedAtTheEnd(t *testing.T) {
 	d.must(err)
 	d.wantStatus(id, approval.Rejected, false)
 
-	keys := open(t, func(c *approval.Config) { c.Detail = approval.Keys })
+	keys := open(t, func(c *decision.Config) { c.ApprovalDetail = approval.Keys })
 	_, id = keys.hold()
 	if got := keys.values(id); len(got) > 0 {
 		t.Errorf("kept %v, want keys alone", got)

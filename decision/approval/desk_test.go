@@ -89,19 +89,18 @@ func (m marking) Spellings(identity string) []string { return []string{m.Identit
 type desk struct {
 	*testing.T
 	*approval.Desk
-	pipeline *decision.Pipeline
-	sets     *engine.Sets
-	ledger   *ledger.Ledger
-	store    *embedded.Store
-	docs     *registry.Registry
-	fs       vfs.FS
-	signer   *receipt.Signer
-	clock    *clock
-	rule     engine.Rule
-	closed   bool
+	service *decision.Service
+	ledger  *ledger.Ledger
+	store   *embedded.Store
+	docs    *registry.Registry
+	fs      vfs.FS
+	signer  *receipt.Signer
+	clock   *clock
+	rule    engine.Rule
+	closed  bool
 }
 
-func open(t *testing.T, changes ...func(*approval.Config)) *desk {
+func open(t *testing.T, changes ...func(*decision.Config)) *desk {
 	t.Helper()
 	d := &desk{T: t, fs: vfs.NewMem(), clock: &clock{now: noon}}
 	d.signer = receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize)))
@@ -112,21 +111,19 @@ func open(t *testing.T, changes ...func(*approval.Config)) *desk {
 	d.ledger, err = ledger.Open(t.Context(), ledger.Config{Store: d.store, Scrub: marking{}, Signer: d.signer, Now: d.clock.Now})
 	d.must(err)
 	t.Cleanup(d.close)
-	cfg := approval.Config{Ledger: d.ledger, Store: d.store, Scrub: marking{}, TTL: ttl}
+	cfg := decision.Config{
+		Ledger: d.ledger, Store: d.store, Scrub: marking{}, ApprovalTTL: ttl, Now: d.clock.Now, Metrics: prometheus.NewRegistry(),
+		Plans:       map[string]engine.Plan{"free": {Name: "free", Evaluations: 1e6}},
+		VerifyEvery: 1, PrepareQuery: func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (decision.Query, error) {
+			return nil, errors.New("not verified here")
+		},
+	}
 	for _, change := range changes {
 		change(&cfg)
 	}
-	d.Desk, err = approval.New(cfg)
+	d.service, err = decision.Open(cfg)
 	d.must(err)
-	d.sets = engine.NewSets(d.docs, engine.Options{}, 1<<20)
-	d.pipeline = decision.New(decision.Config{
-		Sets: d.sets, Ledger: d.ledger, History: d.store, Approvals: d.Desk, Plans: []string{"free"}, Scrub: marking{}.Text,
-		Plan: func(context.Context, condition.Turn, string) (engine.Plan, error) {
-			return engine.Plan{Name: "free", Evaluations: 1e6}, nil
-		},
-		Verifier: decision.NewVerifier(d.sets, 1, slog.New(slog.DiscardHandler), prometheus.NewRegistry()),
-		Now:      d.clock.Now, Metrics: prometheus.NewRegistry(),
-	})
+	d.Desk = d.service.Approvals
 	d.policy(1, nil)
 	d.rule = engine.Rule{
 		ID: uuid.NewString(), Name: "Large payments wait", Condition: `{"cost.amount_minor":{"$gt":25000}}`,
@@ -139,6 +136,7 @@ func open(t *testing.T, changes ...func(*approval.Config)) *desk {
 func (d *desk) close() {
 	if !d.closed {
 		d.closed = true
+		d.service.Close()
 		d.must(errors.Join(d.ledger.Close(context.Background()), d.store.Close()))
 	}
 }
@@ -163,7 +161,6 @@ func (d *desk) policy(version int64, change func(*engine.ActionPolicy)) {
 	}
 	_, err := d.docs.PutPolicy(d.Context(), p, 0)
 	d.must(err)
-	d.sets.InvalidateAll()
 }
 
 // payment is an intent with an id of its own.
@@ -181,7 +178,7 @@ func (d *desk) decide(in *engine.Intent, approvalID string) ledger.Outcome {
 
 func (d *desk) decideIn(organization string, in *engine.Intent, approvalID string) ledger.Outcome {
 	who := decision.Caller{Organization: organization, Credential: asker}
-	return d.pipeline.Decide(d.Context(), who, []decision.Request{{Intent: in, ApprovalID: approvalID}})[0]
+	return d.service.Decide(d.Context(), who, []decision.Request{{Intent: in, ApprovalID: approvalID}})[0]
 }
 
 // hold has a payment of 820.00 held, and returns its approval's id.

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"runtime"
@@ -48,21 +47,17 @@ func TestQuestion_DoesNotCopyTheRules(t *testing.T) {
 
 // A change of the rules drops what was kept of them.
 func TestQuestion_HoldsTheRulesInForce(t *testing.T) {
-	src := &source{policy: testSet(t).Policy.Document(), rules: corpus.Rules(2, 1)}
-	sets := engine.NewSets(src, engine.Options{KeepJSON: true}, 1<<20)
+	set := testSet(t)
 	for n := 2; n <= 3; n++ {
-		src.rules = corpus.Rules(n, 1)
-		sets.InvalidateRules("acme")
-		in := testInput()
-		set, err := sets.Load(t.Context(), nil, "acme", in.Intent.PolicyID, in.Intent.AgentID)
-		must(t, err)
+		set.Rules = set.Rules.Update(corpus.Rules(n, 1), engine.Options{KeepJSON: true})
+		set.Revisions.Rules = int64(n)
 		var got struct {
 			Input struct {
 				Rules         []engine.Rule `json:"rules"`
 				RulesRevision int64         `json:"rules_revision"`
 			} `json:"input"`
 		}
-		q, err := newQuestion(set, in)
+		q, err := newQuestion(set, testInput())
 		must(t, err)
 		for range 2 { // the second time as net/http reads it for a retry
 			body, err := q.open()
@@ -79,30 +74,6 @@ func TestQuestion_HoldsTheRulesInForce(t *testing.T) {
 			}
 		}
 	}
-}
-
-// source is what a store holds.
-type source struct {
-	policy *engine.ActionPolicy
-	rules  []engine.Rule
-}
-
-func (s *source) Policy(context.Context, string, string) (*engine.ActionPolicy, error) {
-	return s.policy, nil
-}
-func (s *source) AllRules(context.Context, string) ([]engine.Rule, int64, error) {
-	return s.rules, int64(len(s.rules)), nil
-}
-func (s *source) Lists(context.Context, string, []string) ([]engine.List, int64, error) {
-	return nil, 0, nil
-}
-
-func (s *source) Session(context.Context, string, string) (*engine.Session, error) {
-	return nil, fmt.Errorf("no session")
-}
-
-func (s *source) AgentsNamed(_ context.Context, _, name string) ([]*engine.Agent, error) {
-	return []*engine.Agent{{ID: name, Status: engine.AgentActive}}, nil
 }
 
 func BenchmarkQuestion(b *testing.B) {

@@ -17,7 +17,6 @@ import (
 	"math"
 	"slices"
 
-	"writ/engine"
 	"writ/storage"
 )
 
@@ -25,8 +24,6 @@ import (
 type Registry struct {
 	docs storage.Documents
 }
-
-var _ engine.Source = (*Registry)(nil)
 
 // New returns the registry of a store.
 func New(docs storage.Documents) *Registry { return &Registry{docs} }

@@ -2,7 +2,6 @@ package transfer_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -19,7 +18,6 @@ import (
 	"writ/decision"
 	"writ/decision/approval"
 	"writ/engine"
-	"writ/engine/condition"
 	"writ/storage"
 	"writ/storage/ledger"
 	"writ/storage/registry"
@@ -32,7 +30,7 @@ const heldPolicy = "0c0ffee0-0000-4000-8000-0000000000d5"
 type approving struct {
 	*testing.T
 	*approval.Desk
-	pipeline *decision.Pipeline
+	service *decision.Service
 }
 
 // Spellings makes plain a scrubber of package approval.
@@ -41,18 +39,15 @@ func (plain) Spellings(identity string) []string { return []string{identity} }
 func (p place) approving(t *testing.T, at time.Time, f func(a approving, s storage.Store)) {
 	t.Helper()
 	p.with(t, at, func(s storage.Store, l *ledger.Ledger) {
-		desk, err := approval.New(approval.Config{Ledger: l, Store: s, Scrub: plain{}, TTL: 24 * time.Hour})
+		service, err := decision.Open(decision.Config{
+			Ledger: l, Store: s, Scrub: plain{}, ApprovalTTL: 24 * time.Hour, Now: func() time.Time { return at },
+			Metrics: prometheus.NewRegistry(), Plans: map[string]engine.Plan{"free": {Name: "free", Evaluations: 1e6}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		pipeline := decision.New(decision.Config{
-			Sets: engine.NewSets(registry.New(s), engine.Options{}, 1<<20), Ledger: l, History: s, Approvals: desk, Plans: []string{"free"},
-			Scrub: plain{}.Text, Now: func() time.Time { return at }, Metrics: prometheus.NewRegistry(),
-			Plan: func(context.Context, condition.Turn, string) (engine.Plan, error) {
-				return engine.Plan{Name: "free", Evaluations: 1e6}, nil
-			},
-		})
-		f(approving{t, desk, pipeline}, s)
+		defer service.Close()
+		f(approving{t, service.Approvals, service}, s)
 	})
 }
 
@@ -65,7 +60,7 @@ func held(n int) *engine.Intent {
 // decides decides an intent, under an approval or none.
 func (a approving) decides(n int, approvalID string) *storage.Record {
 	a.Helper()
-	out := a.pipeline.Decide(a.Context(), decision.Caller{Organization: "acme", Credential: "key-of-the-agent"},
+	out := a.service.Decide(a.Context(), decision.Caller{Organization: "acme", Credential: "key-of-the-agent"},
 		[]decision.Request{{Intent: held(n), ApprovalID: approvalID}})[0]
 	if out.Err != nil {
 		a.Fatal(out.Err)

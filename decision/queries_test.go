@@ -1,4 +1,4 @@
-package engine_test
+package decision
 
 import (
 	"errors"
@@ -27,20 +27,20 @@ func (p *prepared) Size() int { return p.size }
 
 // queries are sets whose queries are counted as they are prepared.
 type queries struct {
-	*source
-	*engine.Sets
+	store *memorySource
+	*Sets
 	preparations atomic.Int64
 	size         int
 	failing      error
 }
 
 func newQueriesOf(maxBytes int64) *queries {
-	q := &queries{source: newSource(), size: 1 << 10}
-	q.policies[corpus.PolicyID].Revision = 1
-	q.Sets = engine.NewSets(q.source, engine.Options{PrepareQuery: func(p *engine.ActionPolicy, rules []engine.Rule, _ condition.Lists) (engine.Query, error) {
+	q := &queries{store: newSource(), size: 1 << 10}
+	q.store.policies[corpus.PolicyID].Revision = 1
+	q.Sets = newSets(setsConfig{source: q.store, maxBytes: maxBytes, prepare: func(p *engine.ActionPolicy, rules []engine.Rule, _ condition.Lists) (Query, error) {
 		q.preparations.Add(1)
 		return &prepared{p.Version, len(rules), q.size}, q.failing
-	}}, maxBytes)
+	}})
 	return q
 }
 
@@ -71,15 +71,15 @@ func TestSets_QueriesFollowPolicyVersionsAndRules(t *testing.T) {
 		{"again", func() {}, 3, 0, 1},
 		{"a kill switch", func() { q.InvalidateAgent(corpus.Organization, corpus.Agent) }, 3, 0, 1},
 		{"a rule", func() {
-			q.change(func() {
-				q.rules, q.revision = []engine.Rule{{ID: "r", Name: "r", Condition: "{}", Action: `{"decision":"deny"}`, IsActive: true}, {ID: "off"}}, 2
+			q.store.change(func() {
+				q.store.rules, q.store.revision = []engine.Rule{{ID: "r", Name: "r", Condition: "{}", Action: `{"decision":"deny"}`, IsActive: true}, {ID: "off"}}, 2
 			})
 			q.InvalidateRules(corpus.Organization)
 		}, 3, 1, 2},
 		{"a version", func() {
 			next := corpus.ReferencePolicy()
 			next.Version, next.Revision = 4, 3
-			q.change(func() { q.policies[corpus.PolicyID] = next })
+			q.store.change(func() { q.store.policies[corpus.PolicyID] = next })
 			q.InvalidatePolicy(corpus.Organization, corpus.PolicyID)
 		}, 4, 1, 3},
 		{"everything forgotten", q.InvalidateAll, 4, 1, 4},
@@ -91,7 +91,7 @@ func TestSets_QueriesFollowPolicyVersionsAndRules(t *testing.T) {
 			t.Errorf("%s: query of %+v, %v after %d preparations, want version %d with %d rules after %d",
 				step.name, got, err, q.preparations.Load(), step.version, step.rules, step.preparations)
 		}
-		if stats := q.Stats().Queries; stats.Entries != 1 || stats.Loads != step.preparations {
+		if stats := q.queries.Stats(); stats.Entries != 1 || stats.Loads != step.preparations {
 			t.Errorf("%s: %d queries are kept, %d were loaded, want 1, %d: a query of an earlier version only takes room",
 				step.name, stats.Entries, stats.Loads, step.preparations)
 		}
@@ -143,7 +143,7 @@ func TestSets_QueriesThatCannotBePreparedAreKeptToo(t *testing.T) {
 			q.size, q.failing = tt.size, tt.failing
 			for i := range 3 {
 				_, err := q.current(t)
-				var unprepared *engine.PrepareError
+				var unprepared *PrepareError
 				if !errors.As(err, &unprepared) || !strings.Contains(err.Error(), tt.want) || unprepared.First() != (i == 0) {
 					t.Errorf("Query = %v, first %v, want a PrepareError with %q that is first once", err, unprepared.First(), tt.want)
 				}
@@ -158,20 +158,22 @@ func TestSets_QueriesThatCannotBePreparedAreKeptToo(t *testing.T) {
 func TestSets_QueriesAreBounded(t *testing.T) {
 	q := newQueriesOf(1 << 20)
 	q.size = 100 << 10
+	policy, err := engine.CompilePolicy(corpus.ReferencePolicy())
+	must(t, err)
 	rules := engine.CompileRules(nil, engine.Options{})
 	for revision := range int64(10) {
-		set := engine.Set{Policy: mustCompile(t, corpus.ReferencePolicy()), Rules: rules, Revisions: engine.Revisions{Policy: revision}}
+		set := engine.Set{Policy: policy, Rules: rules, Revisions: engine.Revisions{Policy: revision}}
 		if _, err := q.Query(t.Context(), corpus.Organization, set); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if stats := q.Stats().Queries; stats.Bytes > 1<<18 || stats.Entries != 2 || stats.Evictions != 8 {
+	if stats := q.queries.Stats(); stats.Bytes > 1<<18 || stats.Entries != 2 || stats.Evictions != 8 {
 		t.Errorf("of 10 queries of 100 KiB in 256 KiB: %+v, want 2 kept and 8 evicted", stats)
 	}
 }
 
 func TestSets_WithoutQueries(t *testing.T) {
-	sets := engine.NewSets(newSource(), engine.Options{}, 1<<20)
+	sets := newSets(setsConfig{source: newSource(), maxBytes: 1 << 20})
 	sets.InvalidatePolicy(corpus.Organization, corpus.PolicyID)
 	sets.InvalidateRules(corpus.Organization)
 	sets.InvalidateAll()

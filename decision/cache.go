@@ -1,4 +1,4 @@
-package engine
+package decision
 
 import (
 	"context"
@@ -7,6 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/engine/condition"
 )
 
 // Cache keeps loaded values by key, bounded by their size in bytes. It is safe
@@ -90,6 +94,27 @@ func (c *Cache[K, V]) get(ctx context.Context, key K, load loadFunc[K, V]) (V, e
 		return c.timedLoad(ctx, key, load)
 	}
 	return c.await(ctx, key, load)
+}
+
+// turnKey is the key of the [condition.Turn] of the work that a load is for.
+type turnKey struct{}
+
+// GetFor is [Cache.Get] for work that has a turn, or none. It pauses while it waits for the
+// source, or for what others load, and runs while it compiles.
+func (c *Cache[K, V]) GetFor(ctx context.Context, turn condition.Turn, key K) (V, error) {
+	if v, ok := c.Kept(key); ok {
+		return v, nil
+	}
+	defer condition.Paused(turn)()
+	return c.Get(context.WithValue(ctx, turnKey{}, turn), key)
+}
+
+// running has the work that a load is for run until done, if it has a turn.
+func running(ctx context.Context) (done func()) {
+	if turn, ok := ctx.Value(turnKey{}).(condition.Turn); ok && turn.Resume() {
+		return func() { turn.Pause() }
+	}
+	return func() {}
 }
 
 // Kept returns the value of key if it is kept. It never loads or waits, and
@@ -292,5 +317,37 @@ func (c *Cache[K, V]) Stats() CacheStats {
 		Loads: c.loads.Load(), LoadErrors: c.failures.Load(),
 		Evictions: c.evictions.Load(), LoadTime: time.Duration(c.loadNanos.Load()),
 		Bytes: bytes, Entries: entries,
+	}
+}
+
+// Metrics returns the metrics of the cache, which is called name there.
+func (c *Cache[K, V]) Metrics(name string) []prometheus.Collector {
+	counter := func(metric, help string, value func(CacheStats) float64, result ...string) prometheus.Collector {
+		labels := prometheus.Labels{"cache": name}
+		if len(result) > 0 {
+			labels["result"] = result[0]
+		}
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: metric, Help: help, ConstLabels: labels},
+			func() float64 { return value(c.Stats()) })
+	}
+	gauge := func(metric, help string, value func(CacheStats) float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{Name: metric, Help: help, ConstLabels: prometheus.Labels{"cache": name}},
+			func() float64 { return value(c.Stats()) })
+	}
+	const gets, getsHelp = "writ_cache_gets_total", "Look-ups of a cache, by whether the value was there."
+	return []prometheus.Collector{
+		counter(gets, getsHelp, func(s CacheStats) float64 { return float64(s.Hits) }, "hit"),
+		counter(gets, getsHelp, func(s CacheStats) float64 { return float64(s.Misses) }, "miss"),
+		counter("writ_cache_loads_total", "Values loaded or compiled.",
+			func(s CacheStats) float64 { return float64(s.Loads) }),
+		counter("writ_cache_load_errors_total", "Loads that failed.",
+			func(s CacheStats) float64 { return float64(s.LoadErrors) }),
+		counter("writ_cache_load_seconds_total", "Time all loads took together.",
+			func(s CacheStats) float64 { return s.LoadTime.Seconds() }),
+		counter("writ_cache_evictions_total", "Values dropped for want of room.",
+			func(s CacheStats) float64 { return float64(s.Evictions) }),
+		gauge("writ_cache_bytes", "About what the values take.", func(s CacheStats) float64 { return float64(s.Bytes) }),
+		gauge("writ_cache_entries", "Values kept.", func(s CacheStats) float64 { return float64(s.Entries) }),
 	}
 }

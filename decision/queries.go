@@ -1,4 +1,4 @@
-package engine
+package decision
 
 import (
 	"context"
@@ -6,17 +6,23 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"writ/engine"
+	"writ/engine/condition"
 )
 
 // Query decides by a policy version and rules in another rendering than
-// [Evaluate]. It is safe for concurrent use.
+// [engine.Evaluate]. It is safe for concurrent use.
 type Query interface {
 	// Evaluate returns the decision and the codes of all findings, sorted. An error
 	// means that there is no decision. in must not be modified or kept.
-	Evaluate(in *Input) (Decision, []Code, error)
+	Evaluate(in *engine.Input) (engine.Decision, []engine.Code, error)
 	// Size returns about how many bytes the query holds on to.
 	Size() int
 }
+
+// prepareFunc prepares the query of a policy version and its active rules.
+type prepareFunc = func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (Query, error)
 
 // PrepareError is why there is no [Query] of a policy version and rules. It is
 // kept as the query would be.
@@ -68,11 +74,11 @@ func newQueries(maxBytes int64) *Cache[queryKey, kept] {
 }
 
 // Query returns what decides by the policy and the rules of set, which is the
-// organization's, as [Options.PrepareQuery] prepares them: once for all who ask. The
+// organization's, as [Config.PrepareQuery] prepares them: once for all who ask. The
 // error is a [*PrepareError] where they cannot be prepared, or would take more than all
 // queries may together.
-func (s *Sets) Query(ctx context.Context, org string, set Set) (Query, error) {
-	if s.queries == nil {
+func (s *Sets) Query(ctx context.Context, org string, set engine.Set) (Query, error) {
+	if s.cfg.prepare == nil {
 		return nil, errors.New("no queries are prepared here")
 	}
 	doc := set.Policy.Document()
@@ -87,13 +93,13 @@ func (s *Sets) Query(ctx context.Context, org string, set Set) (Query, error) {
 	return k.query, nil
 }
 
-func (s *Sets) prepareQuery(set Set) kept {
+func (s *Sets) prepareQuery(set engine.Set) kept {
 	defer s.timed(compiledQuery, time.Now())
-	rules := make([]Rule, 0, len(set.Rules.Rules()))
+	rules := make([]engine.Rule, 0, len(set.Rules.Rules()))
 	for _, r := range set.Rules.Rules() {
 		rules = append(rules, r.Rule())
 	}
-	q, err := s.prepare(set.Policy.Document(), rules, set.Rules.Lists())
+	q, err := s.cfg.prepare(set.Policy.Document(), rules, set.Rules.Lists())
 	if err == nil {
 		if k := (kept{query: q}); k.size() > s.queries.max {
 			err = fmt.Errorf("it takes %d bytes, all queries may take %d", k.size(), s.queries.max)
@@ -103,10 +109,4 @@ func (s *Sets) prepareQuery(set Set) kept {
 		return kept{err: &PrepareError{err: err}}
 	}
 	return kept{query: q}
-}
-
-func (s *Sets) invalidateQueries(match func(queryKey) bool) {
-	if s.queries != nil {
-		s.queries.invalidateWhere(match)
-	}
 }

@@ -1,4 +1,4 @@
-package engine_test
+package decision
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 
 var errNotFound = errors.New("not found")
 
-// source is a store of one organization that counts what is loaded.
-type source struct {
+// memorySource is a store of one organization that counts what is loaded.
+type memorySource struct {
 	mu       sync.Mutex
 	policies map[string]*engine.ActionPolicy
 	rules    []engine.Rule
@@ -26,14 +26,14 @@ type source struct {
 	loads    int
 }
 
-func newSource() *source {
-	return &source{
+func newSource() *memorySource {
+	return &memorySource{
 		policies: map[string]*engine.ActionPolicy{corpus.PolicyID: corpus.ReferencePolicy()},
 		agents:   map[string]engine.AgentStatus{corpus.Agent: engine.AgentActive},
 	}
 }
 
-func (s *source) lookup(org string) error {
+func (s *memorySource) lookup(org string) error {
 	s.loads++
 	if org != corpus.Organization {
 		return errNotFound
@@ -41,7 +41,7 @@ func (s *source) lookup(org string) error {
 	return s.failing
 }
 
-func (s *source) Policy(_ context.Context, org, id string) (*engine.ActionPolicy, error) {
+func (s *memorySource) Policy(_ context.Context, org, id string) (*engine.ActionPolicy, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.lookup(org); err != nil {
@@ -53,21 +53,21 @@ func (s *source) Policy(_ context.Context, org, id string) (*engine.ActionPolicy
 	return nil, errNotFound
 }
 
-func (s *source) AllRules(_ context.Context, org string) ([]engine.Rule, int64, error) {
+func (s *memorySource) AllRules(_ context.Context, org string) ([]engine.Rule, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rules, s.revision, s.lookup(org)
 }
 
-func (s *source) Lists(context.Context, string, []string) ([]engine.List, int64, error) {
+func (s *memorySource) Lists(context.Context, string, []string) ([]engine.List, int64, error) {
 	return nil, 0, nil
 }
 
-func (s *source) Session(context.Context, string, string) (*engine.Session, error) {
+func (s *memorySource) Session(context.Context, string, string) (*engine.Session, error) {
 	return nil, errors.New("no session")
 }
 
-func (s *source) AgentsNamed(_ context.Context, org, name string) ([]*engine.Agent, error) {
+func (s *memorySource) AgentsNamed(_ context.Context, org, name string) ([]*engine.Agent, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var agents []*engine.Agent
@@ -80,13 +80,13 @@ func (s *source) AgentsNamed(_ context.Context, org, name string) ([]*engine.Age
 }
 
 // change edits the store as a handler would.
-func (s *source) change(f func()) {
+func (s *memorySource) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
 }
 
-func evaluate(t *testing.T, sets *engine.Sets, in *engine.Intent) engine.Decision {
+func evaluate(t *testing.T, sets *Sets, in *engine.Intent) engine.Decision {
 	t.Helper()
 	set, err := sets.Load(t.Context(), nil, corpus.Organization, in.PolicyID, in.AgentID)
 	if err != nil {
@@ -97,7 +97,7 @@ func evaluate(t *testing.T, sets *engine.Sets, in *engine.Intent) engine.Decisio
 
 func TestSets_ChangesAreSeenOnceInvalidated(t *testing.T) {
 	src := newSource()
-	sets := engine.NewSets(src, engine.Options{}, 1<<20)
+	sets := newSets(setsConfig{source: src, maxBytes: 1 << 20})
 	in := corpus.AllowedIntent()
 	steps := []struct {
 		name   string
@@ -144,7 +144,7 @@ func TestSets_ChangesAreSeenOnceInvalidated(t *testing.T) {
 func TestDecision_Agents_KillSwitchComparesFolded(t *testing.T) {
 	src := newSource()
 	src.agents = map[string]engine.AgentStatus{"Bot": engine.AgentActive, "bot": engine.AgentActive, "Stra\u00dfe": engine.AgentActive}
-	sets := engine.NewSets(src, engine.Options{}, 1<<20)
+	sets := newSets(setsConfig{source: src, maxBytes: 1 << 20})
 	status := func(agentID string) engine.AgentStatus {
 		t.Helper()
 		set, err := sets.Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, agentID)
@@ -178,21 +178,23 @@ func TestDecision_Agents_KillSwitchComparesFolded(t *testing.T) {
 
 func TestSets_LoadsEachOnce(t *testing.T) {
 	src := newSource()
-	sets := engine.NewSets(src, engine.Options{}, 1<<20)
+	sets := newSets(setsConfig{source: src, maxBytes: 1 << 20})
 	for range 10 {
 		evaluate(t, sets, corpus.AllowedIntent())
 	}
 	if src.loads != 3 {
 		t.Errorf("%d loads, want 3: the policy, the rules and the agent", src.loads)
 	}
-	if s := sets.Stats(); s.Policies.Hits != 9 || s.Rules.Hits != 9 || s.Agents.Hits != 9 || s.Policies.Bytes == 0 {
-		t.Errorf("Stats() = %+v, want 9 hits each", s)
+	for name, s := range map[string]CacheStats{"policies": sets.policies.Stats(), "rules": sets.rules.Stats(), "agents": sets.agents.Stats()} {
+		if s.Hits != 9 || name == "policies" && s.Bytes == 0 {
+			t.Errorf("Stats() of %s = %+v, want 9 hits", name, s)
+		}
 	}
 }
 
 func TestSets_NoDecisionWithoutItsParts(t *testing.T) {
 	src := newSource()
-	sets := engine.NewSets(src, engine.Options{}, 1<<20)
+	sets := newSets(setsConfig{source: src, maxBytes: 1 << 20})
 	if _, err := sets.Load(t.Context(), nil, corpus.Organization, "unknown", corpus.Agent); !errors.Is(err, errNotFound) {
 		t.Errorf("Load of an unknown policy = %v, want %v", err, errNotFound)
 	}
@@ -215,23 +217,22 @@ func TestSets_NoDecisionWithoutItsParts(t *testing.T) {
 
 func TestSets_UnknownAgentsStayWithinTheBound(t *testing.T) {
 	const limit = 64 << 10
-	sets := engine.NewSets(newSource(), engine.Options{}, limit)
+	sets := newSets(setsConfig{source: newSource(), maxBytes: limit})
 	for i := range 2000 {
 		if _, err := sets.Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, fmt.Sprint("nobody-", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := sets.Stats()
-	if s.Agents.Bytes > limit/8 || s.Agents.Evictions == 0 {
-		t.Errorf("agents take %d bytes after %d evictions, want at most %d", s.Agents.Bytes, s.Agents.Evictions, limit/8)
+	if s := sets.agents.Stats(); s.Bytes > limit/8 || s.Evictions == 0 {
+		t.Errorf("agents take %d bytes after %d evictions, want at most %d", s.Bytes, s.Evictions, limit/8)
 	}
-	if s.Policies.Loads != 1 {
-		t.Errorf("the policy was loaded %d times, want 1: agents must not evict it", s.Policies.Loads)
+	if n := sets.policies.Stats().Loads; n != 1 {
+		t.Errorf("the policy was loaded %d times, want 1: agents must not evict it", n)
 	}
 }
 
 func BenchmarkSetsLoad(b *testing.B) {
-	sets := engine.NewSets(newSource(), engine.Options{}, 1<<20)
+	sets := newSets(setsConfig{source: newSource(), maxBytes: 1 << 20})
 	ctx := b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -241,10 +242,18 @@ func BenchmarkSetsLoad(b *testing.B) {
 	}
 }
 
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
 // Agent ids are parts of bodies: keeping one must not keep its body.
 func TestSets_KeysHoldOnToNoBodies(t *testing.T) {
 	const n, body = 100, 256 << 10
-	sets := engine.NewSets(newSource(), engine.Options{}, 8<<20)
+	sets := newSets(setsConfig{source: newSource(), maxBytes: 8 << 20})
 	before := heap()
 	for i := range n {
 		id := (strings.Repeat("x", body) + fmt.Sprint("nobody-", i))[body:]
@@ -266,7 +275,7 @@ func TestDecision_Resources_StoredPoliciesThatNoLongerCompileDeny(t *testing.T) 
 	stored.BlockedResourcePatterns = []string{"a["}
 	src.policies[corpus.PolicyID] = stored
 	src.rules = []engine.Rule{{ID: "r", Name: "r", Condition: "{}", Action: `{"decision":"allow"}`, IsActive: true}}
-	set, err := engine.NewSets(src, engine.Options{}, 1<<20).Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, corpus.Agent)
+	set, err := newSets(setsConfig{source: src, maxBytes: 1 << 20}).Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, corpus.Agent)
 	if err != nil {
 		t.Fatalf("Load: %v", err)
 	}

@@ -1,4 +1,4 @@
-package engine_test
+package decision
 
 import (
 	"context"
@@ -9,13 +9,11 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-
-	"writ/engine"
 )
 
 func one(int) int64 { return 1 }
 
-func get(t *testing.T, c *engine.Cache[string, int], key string, want int) {
+func get(t *testing.T, c *Cache[string, int], key string, want int) {
 	t.Helper()
 	if got, err := c.Get(t.Context(), key); err != nil || got != want {
 		t.Errorf("Get(%q) = %d, %v, want %d", key, got, err, want)
@@ -24,7 +22,7 @@ func get(t *testing.T, c *engine.Cache[string, int], key string, want int) {
 
 func TestCache_LoadsOnceAndCounts(t *testing.T) {
 	loads := 0
-	c := engine.NewCache(10, one, func(context.Context, string) (int, error) {
+	c := NewCache(10, one, func(context.Context, string) (int, error) {
 		loads++
 		return loads, nil
 	})
@@ -33,7 +31,7 @@ func TestCache_LoadsOnceAndCounts(t *testing.T) {
 	get(t, c, "b", 2)
 	s := c.Stats()
 	s.LoadTime = 0
-	want := engine.CacheStats{Hits: 1, Misses: 2, Loads: 2, Bytes: 2, Entries: 2}
+	want := CacheStats{Hits: 1, Misses: 2, Loads: 2, Bytes: 2, Entries: 2}
 	if s != want {
 		t.Errorf("Stats() = %+v, want %+v", s, want)
 	}
@@ -42,7 +40,7 @@ func TestCache_LoadsOnceAndCounts(t *testing.T) {
 func TestCache_ErrorsAreNotKept(t *testing.T) {
 	failing := errors.New("down")
 	err := failing
-	c := engine.NewCache(10, one, func(context.Context, string) (int, error) { return 7, err })
+	c := NewCache(10, one, func(context.Context, string) (int, error) { return 7, err })
 	if _, got := c.Get(t.Context(), "a"); !errors.Is(got, failing) {
 		t.Fatalf("Get = %v, want %v", got, failing)
 	}
@@ -55,7 +53,7 @@ func TestCache_ErrorsAreNotKept(t *testing.T) {
 
 func TestCache_InvalidateForgets(t *testing.T) {
 	loads := 0
-	c := engine.NewCache(10, one, func(context.Context, string) (int, error) {
+	c := NewCache(10, one, func(context.Context, string) (int, error) {
 		loads++
 		return loads, nil
 	})
@@ -73,7 +71,7 @@ func TestCache_InvalidateForgets(t *testing.T) {
 }
 
 func TestCache_StaysWithinItsBytes(t *testing.T) {
-	c := engine.NewCache(100, func(n int) int64 { return int64(n) }, func(_ context.Context, k int) (int, error) { return k, nil })
+	c := NewCache(100, func(n int) int64 { return int64(n) }, func(_ context.Context, k int) (int, error) { return k, nil })
 	for k := range 60 {
 		if _, err := c.Get(t.Context(), k); err != nil {
 			t.Fatal(err)
@@ -95,7 +93,7 @@ func TestCache_StaysWithinItsBytes(t *testing.T) {
 
 func TestCache_EvictionSparesWhatIsUsed(t *testing.T) {
 	loads := map[string]int{}
-	c := engine.NewCache(4, one, func(_ context.Context, k string) (int, error) {
+	c := NewCache(4, one, func(_ context.Context, k string) (int, error) {
 		loads[k]++
 		return 0, nil
 	})
@@ -112,7 +110,7 @@ func TestCache_OneLoadHoweverManyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var loads atomic.Int32
 		release := make(chan struct{})
-		c := engine.NewCache(10, one, func(context.Context, string) (int, error) {
+		c := NewCache(10, one, func(context.Context, string) (int, error) {
 			loads.Add(1)
 			<-release
 			return 5, nil
@@ -133,7 +131,7 @@ func TestCache_OneLoadHoweverManyWait(t *testing.T) {
 func TestCache_WaiterHonoursItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		c := engine.NewCache(10, one, func(context.Context, string) (int, error) {
+		c := NewCache(10, one, func(context.Context, string) (int, error) {
 			<-release
 			return 5, nil
 		})
@@ -152,7 +150,7 @@ func TestCache_WaiterHonoursItsContext(t *testing.T) {
 
 func TestCache_WaiterOutlivesALoaderThatGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := engine.NewCache(10, one, func(ctx context.Context, _ string) (int, error) {
+		c := NewCache(10, one, func(ctx context.Context, _ string) (int, error) {
 			if ctx.Value(patience{}) == nil {
 				return 5, nil
 			}
@@ -179,7 +177,7 @@ type patience struct{}
 func TestCache_PanicIsAnErrorForEveryone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		c := engine.NewCache(10, one, func(context.Context, string) (int, error) {
+		c := NewCache(10, one, func(context.Context, string) (int, error) {
 			<-release
 			panic("boom")
 		})
@@ -204,7 +202,7 @@ func TestCache_InvalidationDuringALoad(t *testing.T) {
 		var stored atomic.Int64
 		stored.Store(1)
 		gate := make(chan struct{})
-		c := engine.NewCache(10, one, func(context.Context, string) (int, error) {
+		c := NewCache(10, one, func(context.Context, string) (int, error) {
 			v := int(stored.Load())
 			if v == 1 {
 				<-gate
@@ -225,7 +223,7 @@ func TestCache_InvalidationDuringALoad(t *testing.T) {
 
 func TestCache_NeverServesStale(t *testing.T) {
 	var stored atomic.Int64
-	c := engine.NewCache(10, func(int64) int64 { return 1 }, func(context.Context, string) (int64, error) { return stored.Load(), nil })
+	c := NewCache(10, func(int64) int64 { return 1 }, func(context.Context, string) (int64, error) { return stored.Load(), nil })
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -250,7 +248,7 @@ func TestCache_NeverServesStale(t *testing.T) {
 
 func BenchmarkCacheHit(b *testing.B) {
 	type key struct{ org, id string }
-	c := engine.NewCache(1<<20, one, func(context.Context, key) (int, error) { return 1, nil })
+	c := NewCache(1<<20, one, func(context.Context, key) (int, error) { return 1, nil })
 	k := key{"acme", "7b0c2f6e-3d1a-4c55-9a53-0c1f1a2b3c4d"}
 	ctx := b.Context()
 	b.ReportAllocs()
@@ -264,7 +262,7 @@ func BenchmarkCacheHit(b *testing.B) {
 func TestCache_InvalidateAllForgets(t *testing.T) {
 	var loads atomic.Int64
 	entered, release := make(chan struct{}), make(chan struct{})
-	c := engine.NewCache(10, one, func(_ context.Context, key string) (int, error) {
+	c := NewCache(10, one, func(_ context.Context, key string) (int, error) {
 		n := int(loads.Add(1))
 		if key == "slow" && n == 3 {
 			close(entered)
@@ -291,7 +289,7 @@ func TestCache_InvalidateAllForgets(t *testing.T) {
 func TestCache_OnlyWhileFresh(t *testing.T) {
 	loads, fresh := 0, true
 	var failing error
-	c := engine.NewCache(10, one, func(context.Context, string) (int, error) {
+	c := NewCache(10, one, func(context.Context, string) (int, error) {
 		loads++
 		return loads, failing
 	})

@@ -1,0 +1,55 @@
+package decision
+
+import (
+	"slices"
+
+	"writ/engine"
+)
+
+// agentBytes is what the agents of one name take in the cache at most, the key
+// included and their own names not.
+const agentBytes = 768
+
+// namesakes are the agents of an organization that one folded name means.
+type namesakes struct {
+	// disabled reports that one of them is: it denies for all.
+	disabled bool
+	// registered are the names of all of them as they were registered.
+	registered []string
+	// revision is the greatest of them.
+	revision int64
+}
+
+func newNamesakes(agents []*engine.Agent) namesakes {
+	var n namesakes
+	for _, a := range agents {
+		n.revision = max(n.revision, a.Revision)
+		n.disabled = n.disabled || a.Status != engine.AgentActive
+		n.registered = append(n.registered, a.ID)
+		if a.ExternalID != "" {
+			n.registered = append(n.registered, a.ExternalID)
+		}
+	}
+	return n
+}
+
+// status returns the status of the agent that an intent calls id. It is
+// registered only under that very name.
+func (n namesakes) status(id string) engine.AgentStatus {
+	switch {
+	case n.disabled:
+		return engine.AgentDisabled
+	case slices.Contains(n.registered, id):
+		return engine.AgentActive
+	}
+	return engine.AgentUnregistered
+}
+
+// size returns about how many bytes n takes in the cache.
+func (n namesakes) size() int64 {
+	total := int64(agentBytes)
+	for _, name := range n.registered {
+		total += int64(len(name)) + 16
+	}
+	return total
+}

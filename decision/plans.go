@@ -1,0 +1,94 @@
+package decision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/storage"
+	"writ/storage/registry"
+)
+
+// planBytes is the approximate size of a cached plan.
+const (
+	planBytes      = 256
+	planCacheBytes = 16 << 20
+)
+
+// Plans are the plans of organizations. They are safe for concurrent use.
+type Plans struct {
+	// ByName are all plans of the deployment. It must not be modified.
+	ByName map[string]engine.Plan
+
+	subs  *registry.Registry
+	cache *Cache[string, engine.Plan]
+}
+
+func newPlans(subs *registry.Registry, byName map[string]engine.Plan) *Plans {
+	p := &Plans{ByName: byName, subs: subs}
+	p.cache = NewCache(planCacheBytes, func(engine.Plan) int64 { return planBytes }, p.Read)
+	return p
+}
+
+// Of returns org's plan: the free one if it has no subscription, or one to a
+// plan that the deployment does not know.
+func (p *Plans) Of(ctx context.Context, turn condition.Turn, org string) (engine.Plan, error) {
+	plan, err := p.cache.GetFor(ctx, turn, org)
+	if err != nil {
+		return engine.Plan{}, fmt.Errorf("looking up the plan: %w", err)
+	}
+	return plan, nil
+}
+
+// Read is [Plans.Of] without the cache, for callers that ask for every organization
+// and would evict the plans in use.
+func (p *Plans) Read(ctx context.Context, org string) (engine.Plan, error) {
+	free := p.ByName[engine.FreePlan]
+	sub, err := p.subs.Subscription(ctx, org)
+	if errors.Is(err, storage.ErrNotFound) {
+		return free, nil
+	}
+	if err != nil {
+		return engine.Plan{}, err
+	}
+	if plan, ok := p.ByName[sub.Plan]; ok {
+		return plan, nil
+	}
+	return free, nil
+}
+
+// retention returns how long org's history is kept at a time, 0 forever: as long as its
+// plan says or, within grace of leaving a plan, as long as that plan said, whichever is
+// longer. Limits fall back to the free plan if the deployment does not know a plan;
+// retention returns an error instead, because removed rows cannot be restored.
+func (p *Plans) retention(ctx context.Context, org string, at time.Time, grace time.Duration) (time.Duration, error) {
+	names := []string{engine.FreePlan}
+	sub, err := p.subs.Subscription(ctx, org)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+	case err != nil:
+		return 0, fmt.Errorf("looking up the plan: %w", err)
+	default:
+		names[0] = sub.Plan
+		for _, past := range sub.Past {
+			if at.Sub(past.Until) < grace {
+				names = append(names, past.Plan)
+			}
+		}
+	}
+	var longest time.Duration
+	for _, name := range names {
+		plan, ok := p.ByName[name]
+		switch {
+		case !ok:
+			return 0, fmt.Errorf("looking up the plan: there is no plan %q", name)
+		case plan.RetentionDays <= 0:
+			return 0, nil
+		}
+		longest = max(longest, time.Duration(plan.RetentionDays)*24*time.Hour)
+	}
+	return longest, nil
+}

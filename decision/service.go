@@ -1,0 +1,318 @@
+// Package decision takes intents to the decisions that stand. Every way in, such as the
+// HTTP interface, calls its [Service], which knows nothing of HTTP:
+//
+//	service, err := decision.Open(decision.Config{Store: store, Ledger: ledger, Scrub: scrubber, Metrics: registry})
+//	…
+//	slot, err := service.Enter(ctx, organization, admission.Deciding)
+//	defer slot.Leave()
+//	…decode and validate the intent
+//	outs := service.Decide(ctx, decision.Caller{Organization: organization, Slot: &slot}, []decision.Request{{Intent: intent}})
+//
+// A decision is made in five steps:
+//
+//	plan ─▶ reserve ─▶ load ─▶ evaluate, or ask a core ─▶ commit
+//
+// The place in the meter is reserved before anything is loaded, because the reservation
+// has the time of the decision: an intent that is decided after a kill switch was thrown
+// is evaluated under it. The answer is what the commit returns, never this evaluation's
+// result. So a replay gives the first answer, whatever has become of the policy, the
+// rules, the agent and the meter since, and is not metered again.
+//
+// A replay needs the policy that the intent names. No version is ever removed, so that
+// policy is always found. An intent that names an unknown policy is not decided and not
+// recorded. Its id stays free until the policy is registered.
+//
+// Intents that are decided together are one commit: one write and one signature.
+// [Service.DecideAll] allows all of them or none.
+package decision
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/decision/admission"
+	"writ/decision/approval"
+	"writ/decision/budget"
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/rego"
+	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/registry"
+	"writ/storage/retention"
+)
+
+// Config is what a Service works with. Store, Ledger, Scrub and Metrics are required. The
+// Service closes none of them.
+type Config struct {
+	// Store keeps the documents and the history.
+	Store storage.Store
+	// Ledger makes decisions final. It must write to Store.
+	Ledger *ledger.Ledger
+	// Scrub keeps secrets out of what is stored. It must be what Ledger scrubs with.
+	Scrub approval.Scrubber
+	// Metrics is where the Service registers its metrics.
+	Metrics prometheus.Registerer
+	// Log hears of what operators must know. Nil discards.
+	Log *slog.Logger
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+
+	// Plans are the plans by name, engine.DefaultPlans if nil. One must be called
+	// engine.FreePlan, which is also the plan of an organization whose plan is unknown.
+	Plans map[string]engine.Plan
+	// RetentionGrace is how long after an organization leaves a plan its history is kept
+	// as that plan did. Zero gives none.
+	RetentionGrace time.Duration
+	// RequireRegistered denies agents that the organization has not registered.
+	RequireRegistered bool
+	// ApprovalTTL and ApprovalDetail are TTL and Detail of [approval.Config].
+	ApprovalTTL    time.Duration
+	ApprovalDetail approval.Detail
+
+	// CacheBytes bounds the compiled policies and rules that are kept, 256 MiB if zero.
+	CacheBytes int64
+	// Slots is how many requests are worked on at once, as many as there are processors
+	// if zero. There are at least two, so that costly work leaves one.
+	Slots int
+	// Queue bounds the time that a decision waits for a slot, 250 ms if zero. Work that
+	// waits longer, or finds too much waiting, is refused.
+	Queue time.Duration
+
+	// Core decides in place of the built-in engine; nil is the built-in one.
+	Core Core
+	// VerifyEvery has one in so many decisions of the built-in engine made again by the
+	// Rego of its policy. Zero verifies none.
+	VerifyEvery uint64
+	// CompileRego compiles conditions in Rego, rego.CompileCondition if nil.
+	CompileRego func(source string) (engine.RegoCondition, error)
+	// PrepareQuery prepares what decisions are verified by, rego.Prepare if nil.
+	PrepareQuery func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (Query, error)
+}
+
+// DefaultQueue is the Queue of a Config that has none.
+const DefaultQueue = 250 * time.Millisecond
+
+// defaultCache is the CacheBytes of a Config that has none.
+const defaultCache = 256 << 20
+
+// withDefaults returns c with its zero values filled in, or why it can't work.
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.Store == nil:
+		return c, errors.New("no store")
+	case c.Ledger == nil:
+		return c, errors.New("no ledger")
+	case c.Scrub == nil:
+		return c, errors.New("no scrubber")
+	case c.Metrics == nil:
+		return c, errors.New("no metrics registry")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Plans == nil {
+		c.Plans = engine.DefaultPlans()
+	}
+	if c.Plans[engine.FreePlan].Name == "" {
+		return c, fmt.Errorf("no plan %q", engine.FreePlan)
+	}
+	c.CacheBytes = cmp.Or(c.CacheBytes, defaultCache)
+	c.Slots = max(2, cmp.Or(c.Slots, runtime.GOMAXPROCS(0)))
+	c.Queue = cmp.Or(c.Queue, DefaultQueue)
+	if c.CompileRego == nil {
+		c.CompileRego = rego.CompileCondition
+	}
+	if c.PrepareQuery == nil {
+		c.PrepareQuery = func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (Query, error) {
+			return rego.Prepare(p, rules, lists)
+		}
+	}
+	return c, nil
+}
+
+// Service decides intents. It is safe for concurrent use. Its fields must not be changed.
+type Service struct {
+	// Store and Documents are those that it was opened with.
+	Store     storage.Store
+	Documents *registry.Registry
+	// Sets are the compiled policies and rules of all organizations.
+	Sets *Sets
+	// Plans are the plans of all organizations.
+	Plans *Plans
+	// Approvals is where held decisions wait.
+	Approvals *approval.Desk
+	// Gate hands out the slots in which requests are worked on.
+	Gate *admission.Gate
+
+	cfg      Config
+	metrics  *metrics
+	counters *budget.Counters
+	verifier *verifier // nil verifies nothing
+	sweeper  *retention.Sweeper
+	batches  sync.Pool // of *batch
+
+	stop       context.CancelFunc // of the background work
+	background sync.WaitGroup
+	unwatch    func()
+}
+
+// Open returns a Service that follows the changes of the store from then on: it forgets
+// what it has compiled before the write that made a change returns. It works in the
+// background until Close.
+func Open(cfg Config) (*Service, error) {
+	s, err := newService(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("opening the decision service: %w", err)
+	}
+	s.start()
+	return s, nil
+}
+
+// newService returns a Service that does not follow its store yet and does nothing in the
+// background.
+func newService(cfg Config) (*Service, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{
+		Store: cfg.Store, Documents: registry.New(cfg.Store), cfg: cfg,
+		metrics: newMetrics(cfg.Metrics, slices.Sorted(maps.Keys(cfg.Plans))),
+		counters: budget.New(budget.Config{
+			History: cfg.Store, Windows: cfg.Store.Windows(), Spellings: cfg.Scrub.Spellings,
+		}),
+		Gate: admission.New(admission.Config{Slots: cfg.Slots, Deadline: cfg.Queue, Metrics: cfg.Metrics}),
+	}
+	if s.Approvals, err = approval.New(approval.Config{
+		Ledger: cfg.Ledger, Store: cfg.Store, Scrub: cfg.Scrub, TTL: cfg.ApprovalTTL, Detail: cfg.ApprovalDetail,
+		Log: cfg.Log, Metrics: cfg.Metrics,
+	}); err != nil {
+		return nil, err
+	}
+	s.Plans = newPlans(s.Documents, cfg.Plans)
+	sets := setsConfig{source: s.Documents, options: s.Conditions(), compiled: s.metrics.compiled, maxBytes: cfg.CacheBytes}
+	results := newVerifications(cfg.Metrics)
+	if cfg.VerifyEvery > 0 {
+		sets.prepare = cfg.PrepareQuery
+	}
+	s.Sets = newSets(sets)
+	if cfg.VerifyEvery > 0 {
+		s.verifier = newVerifier(s.Sets, cfg.VerifyEvery, cfg.Log, results)
+	}
+	cfg.Metrics.MustRegister(append(s.Sets.metrics(), s.Plans.cache.Metrics("plans")...)...)
+	if s.sweeper, err = retention.New(retention.Config{
+		Store: cfg.Store, Announce: cfg.Ledger.Retain, Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics,
+		Keep: func(ctx context.Context, org string) (time.Duration, error) {
+			return s.Plans.retention(ctx, org, cfg.Now(), cfg.RetentionGrace)
+		},
+		Sessions: func(ctx context.Context, org string, at time.Time) (int, error) {
+			return s.Documents.SweepSessions(storage.WithActor(ctx, "sweeper"), org, at)
+		},
+	}); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// start follows the store and begins the background work.
+func (s *Service) start() {
+	s.Sets.OnlyWhile(s.Documents.Fresh)
+	s.Plans.cache.OnlyWhile(s.Documents.Fresh)
+	s.unwatch = s.Store.Watch(s.changed)
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.background.Go(func() { s.Approvals.Run(ctx) })
+	s.background.Go(func() { s.counters.Run(ctx) })
+	s.background.Go(func() { s.sweeper.Run(ctx) })
+	if s.verifier != nil {
+		s.background.Go(func() { s.verifier.run(ctx) })
+	}
+}
+
+// Close ends the background work and waits for it. It must be called after the last
+// request has ended and before the ledger is closed.
+func (s *Service) Close() {
+	s.unwatch()
+	s.stop()
+	s.background.Wait()
+}
+
+// changed forgets what a change of the store made stale.
+func (s *Service) changed(c storage.Change) {
+	switch c.Kind {
+	case storage.PolicyKind:
+		s.Sets.InvalidatePolicy(c.Org, c.ID)
+	case storage.RuleKind, storage.ListKind:
+		s.Sets.InvalidateRules(c.Org)
+	case storage.AgentKind:
+		s.Sets.InvalidateAgent(c.Org, c.ID)
+		if c.Alias != "" {
+			s.Sets.InvalidateAgent(c.Org, c.Alias)
+		}
+	case storage.SessionKind:
+		s.Sets.InvalidateSession(c.Org, c.ID)
+	case storage.SubscriptionKind:
+		s.Plans.cache.Invalidate(c.Org)
+	case storage.EverythingChanged:
+		s.Sets.InvalidateAll()
+		s.Plans.cache.InvalidateAll()
+	}
+}
+
+// Enter waits for a slot to work for an organization. The error is
+// [ledger.ErrOverloaded]; without one, the slot must be left.
+func (s *Service) Enter(ctx context.Context, org string, kind admission.Kind) (admission.Slot, error) {
+	work := admission.Work{Org: org, Kind: kind, Costly: kind == admission.Deciding && !s.Sets.Plain(org)}
+	slot, verdict := s.Gate.Enter(ctx, work)
+	if verdict != admission.Admitted {
+		return admission.Slot{}, ledger.ErrOverloaded
+	}
+	return slot, nil
+}
+
+// Conditions are the options that rules are compiled with.
+func (s *Service) Conditions() engine.Options {
+	return engine.Options{CompileRego: s.cfg.CompileRego, KeepJSON: s.cfg.Core != nil}
+}
+
+// RequiresRegistered reports whether agents that an organization has not registered are denied.
+func (s *Service) RequiresRegistered() bool { return s.cfg.RequireRegistered }
+
+// Now returns the time by the clock that it was opened with.
+func (s *Service) Now() time.Time { return s.cfg.Now() }
+
+// Healthy returns why nothing could be decided now.
+func (s *Service) Healthy(ctx context.Context) error {
+	if err := s.Store.Healthy(ctx); err != nil {
+		return fmt.Errorf("the store cannot commit: %w", err)
+	}
+	if err := s.cfg.Ledger.Healthy(ctx); err != nil {
+		return fmt.Errorf("the ledger cannot commit: %w", err)
+	}
+	return nil
+}
+
+// Evaluations returns how many intents of an organization were decided in this month, and
+// how many its plan allows.
+func (s *Service) Evaluations(ctx context.Context, org string) (used, limit int64, err error) {
+	plan, err := s.Plans.Of(ctx, nil, org)
+	if err != nil {
+		return 0, 0, err
+	}
+	used, err = s.Store.Metered(ctx, org, storage.MonthOf(s.Now()))
+	return used, plan.Evaluations, err
+}

@@ -1,0 +1,276 @@
+package decision
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/engine"
+	"writ/engine/condition"
+)
+
+// source is where [Sets] loads from. Its methods return what is stored when
+// they are called, never something older.
+type source interface {
+	// Policy returns the newest version of a policy.
+	Policy(ctx context.Context, org, policyID string) (*engine.ActionPolicy, error)
+	// AllRules returns every rule of the organization, in any order, and a revision
+	// of the store at which they were so.
+	AllRules(ctx context.Context, org string) (rules []engine.Rule, revision int64, err error)
+	// Lists returns those of the organization's lists that have one of names, and the
+	// revision of the last write to one of them.
+	Lists(ctx context.Context, org string, names []string) (lists []engine.List, revision int64, err error)
+	// AgentsNamed returns every agent of the organization whose ID or ExternalID
+	// equals name once both are folded: see [engine.FoldID].
+	AgentsNamed(ctx context.Context, org, name string) ([]*engine.Agent, error)
+	// Session returns a session.
+	Session(ctx context.Context, org, id string) (*engine.Session, error)
+}
+
+// Sets keeps compiled policies, compiled rules and agent statuses, bounded by
+// bytes. It is safe for concurrent use.
+//
+// Whoever changes a policy, the rules or an agent calls the matching Invalidate
+// method after the change is stored: a [Sets.Load] that starts later sees it. A
+// [Service] does so for each change that its store tells of.
+type Sets struct {
+	policies *Cache[setKey, *engine.Policy]
+	rules    *Cache[string, orgRules]
+	agents   *Cache[setKey, namesakes]
+	sessions *Cache[setKey, *engine.CompiledSession]
+	queries  *Cache[queryKey, kept]
+	retired  retired
+	cfg      setsConfig
+}
+
+// setsConfig is what Sets work with. Only the source is required.
+type setsConfig struct {
+	source  source
+	options engine.Options
+	// prepare prepares queries; nil prepares none.
+	prepare prepareFunc
+	// compiled is told of each compilation how long it took, whatever came of it.
+	compiled func(compiledKind, time.Duration)
+	maxBytes int64
+}
+
+// compiledKind is what was compiled. It is a metric's label.
+type compiledKind string
+
+const (
+	compiledPolicy compiledKind = "policy"
+	compiledRules  compiledKind = "rules"
+	compiledQuery  compiledKind = "query"
+)
+
+func (s *Sets) timed(kind compiledKind, start time.Time) {
+	if s.cfg.compiled != nil {
+		s.cfg.compiled(kind, time.Since(start))
+	}
+}
+
+// RulesRoom is how many bytes the compiled rules of one organization may take: half of
+// what is kept of rules. A set that is not kept would be compiled for each decision and
+// would evict others.
+func (s *Sets) RulesRoom() int { return int(s.rules.max / 2) }
+
+// setKey is a document of an organization.
+type setKey struct{ org, id string }
+
+// orgRules are the rules of an organization, and the revision of the store that they
+// and their lists are of.
+type orgRules struct {
+	*engine.RuleSet
+	revision int64
+}
+
+// newSets returns empty Sets that keep at most cfg.maxBytes: half of it policies, a
+// quarter rules, an eighth the rules that a change made stale, a sixteenth each agents
+// and sessions. Where queries are prepared, policies and queries share their half.
+func newSets(cfg setsConfig) *Sets {
+	s := &Sets{cfg: cfg, retired: retired{max: cfg.maxBytes / 8, sets: make(map[string]*engine.RuleSet)}}
+	policies, queries := cfg.maxBytes/2, int64(0)
+	if cfg.prepare != nil {
+		policies /= 2
+		queries = policies
+	}
+	s.queries = newQueries(queries)
+	s.policies = NewCache(policies, policyBytes, s.loadPolicy)
+	s.rules = NewCache(cfg.maxBytes/4, orgRules.size, s.loadRules)
+	s.agents = NewCache(cfg.maxBytes/16, namesakes.size, s.loadAgents)
+	s.sessions = NewCache(cfg.maxBytes/16, sessionBytes, s.loadSession)
+	s.policies.own, s.rules.own, s.agents.own, s.sessions.own = cloneKey, strings.Clone, cloneKey, cloneKey
+	return s
+}
+
+func (s *Sets) loadPolicy(ctx context.Context, k setKey) (*engine.Policy, error) {
+	doc, err := s.cfg.source.Policy(ctx, k.org, k.id)
+	if err != nil {
+		return nil, fmt.Errorf("loading policy %s: %w", k.id, err)
+	}
+	defer running(ctx)()
+	defer s.timed(compiledPolicy, time.Now())
+	p, err := engine.CompileStored(doc)
+	if err != nil {
+		return nil, fmt.Errorf("compiling policy %s: %w", k.id, err)
+	}
+	return p, nil
+}
+
+func (s *Sets) loadRules(ctx context.Context, org string) (orgRules, error) {
+	rules, revision, err := s.cfg.source.AllRules(ctx, org)
+	if err != nil {
+		return orgRules{}, fmt.Errorf("loading the rules: %w", err)
+	}
+	defer s.timed(compiledRules, time.Now())
+	done := running(ctx)
+	set := s.retired.take(org).Update(rules, s.cfg.options)
+	done()
+	names := set.ListNames()
+	if len(names) == 0 {
+		return orgRules{set, revision}, nil
+	}
+	lists, changed, err := s.cfg.source.Lists(ctx, org, names)
+	if err != nil {
+		return orgRules{}, fmt.Errorf("loading the lists of the rules: %w", err)
+	}
+	defer running(ctx)()
+	return orgRules{set.WithLists(engine.CompileLists(lists)), max(revision, changed)}, nil
+}
+
+func (s *Sets) loadAgents(ctx context.Context, k setKey) (namesakes, error) {
+	agents, err := s.cfg.source.AgentsNamed(ctx, k.org, k.id)
+	if err != nil {
+		return namesakes{}, fmt.Errorf("loading agent %s: %w", k.id, err)
+	}
+	return newNamesakes(agents), nil
+}
+
+func (s *Sets) loadSession(ctx context.Context, k setKey) (*engine.CompiledSession, error) {
+	doc, err := s.cfg.source.Session(ctx, k.org, k.id)
+	if err != nil {
+		return nil, fmt.Errorf("loading session %s: %w", k.id, err)
+	}
+	defer running(ctx)()
+	c, err := engine.CompileSession(doc)
+	if err != nil {
+		return nil, fmt.Errorf("compiling session %s: %w", k.id, err)
+	}
+	return c, nil
+}
+
+// cloneKey copies a key whose strings may be parts of a request's body. Those of the
+// copy are parts of one string: looking it up reads one piece of memory.
+func cloneKey(k setKey) setKey {
+	both := string(append([]byte(k.org), k.id...)) // a sum with an empty text would copy nothing
+	return setKey{both[:len(k.org)], both[len(k.org):]}
+}
+
+func policyBytes(p *engine.Policy) int64           { return int64(p.Size()) }
+func sessionBytes(c *engine.CompiledSession) int64 { return int64(c.Size()) }
+func (r orgRules) size() int64                     { return int64(r.Size()) }
+
+// Load returns the current policy, rules and agent status. An error means that
+// nothing can be decided. The turn is that of the work that it is for; nil if there is none.
+func (s *Sets) Load(ctx context.Context, turn condition.Turn, org, policyID, agentID string) (engine.Set, error) {
+	policy, err := s.policies.GetFor(ctx, turn, setKey{org, policyID})
+	if err != nil {
+		return engine.Set{}, err
+	}
+	rules, err := s.rules.GetFor(ctx, turn, org)
+	if err != nil {
+		return engine.Set{}, err
+	}
+	agents, err := s.agents.GetFor(ctx, turn, setKey{org, engine.FoldID(agentID)})
+	if err != nil {
+		return engine.Set{}, err
+	}
+	return engine.Set{
+		Policy: policy, Rules: rules.RuleSet, Agent: agents.status(agentID),
+		Revisions: engine.Revisions{Policy: policy.Document().Revision, Rules: rules.revision, Agent: agents.revision},
+	}, nil
+}
+
+// Rules returns the current rules of an organization, as [Sets.Load] does.
+func (s *Sets) Rules(ctx context.Context, turn condition.Turn, org string) (*engine.RuleSet, error) {
+	rules, err := s.rules.GetFor(ctx, turn, org)
+	return rules.RuleSet, err
+}
+
+// Policy returns the current version of a policy, as [Sets.Load] does.
+func (s *Sets) Policy(ctx context.Context, turn condition.Turn, org, policyID string) (*engine.Policy, error) {
+	return s.policies.GetFor(ctx, turn, setKey{org, policyID})
+}
+
+// Agent returns the current status of an agent under one of its names, as [Sets.Load] does.
+func (s *Sets) Agent(ctx context.Context, turn condition.Turn, org, agentID string) (engine.AgentStatus, error) {
+	agents, err := s.agents.GetFor(ctx, turn, setKey{org, engine.FoldID(agentID)})
+	if err != nil {
+		return engine.AgentDisabled, err
+	}
+	return agents.status(agentID), nil
+}
+
+// Session returns the current state of a session, as [Sets.Load] does.
+func (s *Sets) Session(ctx context.Context, turn condition.Turn, org, id string) (*engine.CompiledSession, error) {
+	return s.sessions.GetFor(ctx, turn, setKey{org, id})
+}
+
+// Plain reports whether the rules of an organization are compiled and kept, and
+// none of them is in Rego: what is decided under them is cheap.
+func (s *Sets) Plain(org string) bool {
+	e := s.rules.peek(org)
+	return e != nil && !e.value.HasRego()
+}
+
+// InvalidatePolicy forgets a policy.
+func (s *Sets) InvalidatePolicy(org, policyID string) {
+	s.policies.Invalidate(setKey{org, policyID})
+	s.queries.invalidateWhere(func(k queryKey) bool { return k.policy == setKey{org, policyID} })
+}
+
+// InvalidateRules forgets the rules of an organization, and the lists that they look in.
+func (s *Sets) InvalidateRules(org string) {
+	if stale, ok := s.rules.Invalidate(org); ok {
+		s.retired.put(org, stale.RuleSet)
+	}
+	s.queries.invalidateWhere(func(k queryKey) bool { return k.policy.org == org })
+}
+
+// InvalidateAgent forgets the status of an agent under one of the names that
+// intents call it by: its id and its external id are invalidated one by one.
+func (s *Sets) InvalidateAgent(org, agentID string) {
+	s.agents.Invalidate(setKey{org, engine.FoldID(agentID)})
+}
+
+// InvalidateSession forgets a session.
+func (s *Sets) InvalidateSession(org, id string) { s.sessions.Invalidate(setKey{org, id}) }
+
+// InvalidateAll forgets everything.
+func (s *Sets) InvalidateAll() {
+	s.policies.InvalidateAll()
+	s.rules.InvalidateAll()
+	s.agents.InvalidateAll()
+	s.sessions.InvalidateAll()
+	s.queries.InvalidateAll()
+}
+
+// OnlyWhile has what is kept used only while fresh returns true: while it does
+// not, everything is loaded for each [Sets.Load]. It must be called before the
+// Sets are used.
+func (s *Sets) OnlyWhile(fresh func() bool) {
+	s.policies.OnlyWhile(fresh)
+	s.rules.OnlyWhile(fresh)
+	s.agents.OnlyWhile(fresh)
+	s.sessions.OnlyWhile(fresh)
+}
+
+// metrics returns those of all caches.
+func (s *Sets) metrics() []prometheus.Collector {
+	return slices.Concat(s.policies.Metrics("policies"), s.rules.Metrics("rules"), s.agents.Metrics("agents"),
+		s.sessions.Metrics("sessions"), s.queries.Metrics("queries"))
+}
