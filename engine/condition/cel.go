@@ -48,8 +48,8 @@ func newLanguage(options ...cel.EnvOption) (*language, error) {
 		ext.Strings(ext.StringsVersion(4)),
 		cel.Macros(cel.GlobalMacro(operators.Has, 1, expandHas)),
 		cel.DefaultUTCTimeZone(true),
-		cel.Function(fnItems, cel.Overload(fnItems, []*cel.Type{cel.StringType}, cel.ListType(cel.StringType),
-			cel.UnaryBinding(func(ref.Val) ref.Val { return types.NewErr("%s was not planned", fnItems) }))),
+		cel.Function(fnItems,
+			cel.Overload(fnItems, []*cel.Type{cel.StringType}, cel.ListType(cel.StringType), unplanned)),
 		cel.Function(fnDecimalCompare,
 			cel.Overload(fnDecimalCompare, []*cel.Type{cel.StringType, cel.StringType}, cel.IntType,
 				cel.BinaryBinding(decimalCompare))),
@@ -83,11 +83,11 @@ func (s *language) init() error {
 func variables() cel.EnvOption {
 	return func(e *cel.Env) (*cel.Env, error) {
 		var options []cel.EnvOption
-		for id := range MetadataValue {
-			if row := &fields[id]; row.optional && row.owner == id {
-				options = append(options, cel.Variable(presenceOfField+row.path, cel.BoolType))
+		for f := range namedFields {
+			if f.Optional() && f.Owner() == f {
+				options = append(options, cel.Variable(presenceOfField+f.Path(), cel.BoolType))
 			}
-			if f := FieldOf(id); f.row().name != "" && f.celType() != nil {
+			if f.celType() != nil {
 				options = append(options, cel.Variable(f.Path(), f.celType()))
 			}
 		}
@@ -96,8 +96,8 @@ func variables() cel.EnvOption {
 }
 
 func variableNames() (names []string) {
-	for id := range MetadataValue {
-		if f := FieldOf(id); f.row().name != "" && f.celType() != nil {
+	for f := range namedFields {
+		if f.celType() != nil {
 			names = append(names, f.Path())
 		}
 	}
@@ -116,17 +116,16 @@ const (
 	fnSplit          = "split"
 )
 
-// patternFunction declares a function of (patterns, text). It has no binding
-// of its own: planning replaces every call by its compiled matcher.
+// patternFunction declares a function of (patterns, text).
 func patternFunction(name string) cel.EnvOption {
-	unplanned := cel.BinaryBinding(func(_, _ ref.Val) ref.Val {
-		return types.NewErr("%s was not planned", name)
-	})
 	return cel.Function(name,
 		cel.Overload(name+"_list", []*cel.Type{cel.ListType(cel.StringType), cel.StringType}, cel.BoolType, unplanned),
 		cel.Overload(name+"_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType, unplanned),
 	)
 }
+
+// unplanned is the binding of functions that are not called: planning replaces them.
+var unplanned = cel.FunctionBinding(func(...ref.Val) ref.Val { return types.NewErr("a function was not planned") })
 
 // expandHas is the has() macro over flat variables: it knows which members of
 // an intent are optional and leaves everything else to CEL's own macro.
@@ -245,11 +244,9 @@ func (f Field) celType() *cel.Type {
 	return cel.StringType
 }
 
-// listFunction declares list(name), and `in` for it. Neither has a binding that is called:
-// planning replaces each `in`.
+// listFunction declares list(name), and `in` for it.
 func listFunction() cel.EnvOption {
 	named := cel.OpaqueType("list by name")
-	unplanned := cel.UnaryBinding(func(ref.Val) ref.Val { return types.NewErr("%s was not planned", fnList) })
 	return func(e *cel.Env) (*cel.Env, error) {
 		return e.Extend(
 			cel.Function(fnList, cel.Overload(fnList+"_name", []*cel.Type{cel.StringType}, named, unplanned)),

@@ -42,23 +42,11 @@ func compileCEL(source string, o Options) (*Condition, error) {
 // meant as a number.
 func checkOrder(expr ast.Expr) (err error) {
 	ast.PostOrderVisit(expr, ast.NewExprVisitor(func(e ast.Expr) {
-		if err != nil || e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
-			return
-		}
-		switch mirrored(e.AsCall().FunctionName()) {
-		case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
-			f, s := e.AsCall().Args()[0], e.AsCall().Args()[1]
-			if f.Kind() == ast.LiteralKind {
-				f, s = s, f
-			}
-			metadata, ok := fieldOf(f)
-			text, constant := textLiteral(s)
-			if ok && constant && metadata.isMetadata() && LooksLikeNumber(text) {
-				err = fmt.Errorf(
-					`%[1]s orders as text, in which "10" comes before "9": write %[2]s(intent.%[1]s, %[3]s) and compare `+
-						`that with 0`,
-					metadata.Label(), fnDecimalCompare, Quote(text))
-			}
+		if text, key := textOrder(e); err == nil && key.isMetadata() {
+			err = fmt.Errorf(
+				`%[1]s orders as text, in which "10" comes before "9": write %[2]s(intent.%[1]s, %[3]s) and compare `+
+					`that with 0`,
+				key.Label(), fnDecimalCompare, Quote(text))
 		}
 	}))
 	return err

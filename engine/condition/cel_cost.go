@@ -110,11 +110,7 @@ func (p *parts) split(text checker.AstNode) *checker.CallEstimate {
 func (s *language) cost(checked *cel.Ast, patterns bool) (uint64, error) {
 	p := partsOf(checked)
 	once := func() (uint64, error) {
-		var estimator checker.CostEstimator = sizes{p}
-		if !patterns {
-			estimator = apartFromPatterns{sizes{p}}
-		}
-		cost, err := s.cel.EstimateCost(checked, estimator)
+		cost, err := s.cel.EstimateCost(checked, sizes{p, patterns})
 		return cost.Max, err
 	}
 	many, err := once()
@@ -185,8 +181,12 @@ func times(a, b uint64) uint64 {
 	return a * b
 }
 
-// sizes bounds the fields for the estimate of an expression's cost.
-type sizes struct{ parts *parts }
+// sizes bounds the fields for the estimate of an expression's cost. Without patterns, calls
+// that charge for themselves cost nothing.
+type sizes struct {
+	parts    *parts
+	patterns bool
+}
 
 // EstimateSize implements [checker.CostEstimator].
 func (s sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
@@ -221,6 +221,8 @@ func (s sizes) EstimateCallCost(
 	function, _ string, target *checker.AstNode, args []checker.AstNode,
 ) *checker.CallEstimate {
 	switch {
+	case !s.patterns && (function == overloads.Matches || takesPatterns(function)):
+		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: 1}}
 	case function == fnSplit && target != nil:
 		return s.parts.split(*target)
 	case function == fnItems && len(args) == 1:
@@ -237,20 +239,6 @@ func (s sizes) EstimateCallCost(
 		patterns = s.Max
 	}
 	return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: 1 + patterns*(1+subject/10)}}
-}
-
-// apartFromPatterns estimates what an expression costs without the calls that
-// charge for themselves.
-type apartFromPatterns struct{ sizes }
-
-// EstimateCallCost implements [checker.CostEstimator].
-func (a apartFromPatterns) EstimateCallCost(
-	function, overload string, target *checker.AstNode, args []checker.AstNode,
-) *checker.CallEstimate {
-	if function == overloads.Matches || takesPatterns(function) {
-		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: 1}}
-	}
-	return a.sizes.EstimateCallCost(function, overload, target, args)
 }
 
 // macroSteps is how many steps a cost unit takes that a macro repeats: CEL

@@ -8,8 +8,6 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
 	"writ/engine/condition/conditiontest"
@@ -28,7 +26,6 @@ var withChecks = sync.OnceValues(func() (*language, error) {
 		options = append(options, patternFunction(table[op].symbol))
 	}
 	for _, name := range fnResource[resource.ForBlock:] {
-		unplanned := cel.BinaryBinding(func(_, _ ref.Val) ref.Val { return types.NewErr("%s was not planned", name) })
 		options = append(options, cel.Function(name,
 			cel.Overload(name+"_list", []*cel.Type{cel.StringType, cel.ListType(cel.StringType)}, cel.BoolType, unplanned),
 			cel.Overload(name+"_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType, unplanned)))

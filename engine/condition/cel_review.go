@@ -41,7 +41,8 @@ func (r *celReviewer) keys(e ast.Expr) {
 }
 
 func (r *celReviewer) visit(e ast.Expr) {
-	r.ordered = cmp.Or(r.ordered, textOrder(e))
+	ordered, _ := textOrder(e)
+	r.ordered = cmp.Or(r.ordered, ordered)
 	f, ok := fieldOf(e)
 	if asked, isPresence := presenceIn(e); isPresence {
 		r.asked(asked)
@@ -66,20 +67,21 @@ func (r *celReviewer) read(f Field) {
 	}
 }
 
-// textOrder returns the text that looks like a number and that e orders by, or "".
-func textOrder(e ast.Expr) string {
-	if e.Kind() != ast.CallKind {
-		return ""
+// textOrder returns the text that looks like a number and that e orders by, or "", and the
+// metadata key that it orders so.
+func textOrder(e ast.Expr) (text string, key Field) {
+	name, args := operandsOf(e)
+	if mirrored(name) == "" || mirrored(name) == name {
+		return "", key
 	}
-	switch e.AsCall().FunctionName() {
-	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
-		for _, arg := range e.AsCall().Args() {
-			if text, ok := textLiteral(arg); ok && LooksLikeNumber(text) {
-				return text
-			}
+	for i, arg := range args {
+		if s, ok := textLiteral(arg); ok && LooksLikeNumber(s) {
+			text = s
+			key, _ = fieldOf(args[1-i])
+			break
 		}
 	}
-	return ""
+	return text, key
 }
 
 // exceptsResource reports whether e, or its opposite where it is negated, can be

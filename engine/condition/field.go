@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -260,13 +261,13 @@ func lookupField(name string) (Field, error) {
 	if key, ok := strings.CutPrefix(short, fields[Metadata].name+"."); ok && key != "" {
 		return MetadataKey(key), nil
 	}
-	for id := range fields {
-		if row := &fields[id]; row.name == short && short != "" &&
-			(short == name || strings.HasPrefix(row.path, "intent.")) {
-			return FieldOf(FieldID(id)), nil //nolint:gosec // fieldCount fits
+	var names []string
+	for f := range namedFields {
+		if slices.Contains(f.names(), name) {
+			return f, nil
 		}
+		names = append(names, f.row().name)
 	}
-	names := fieldNames()
 	want := strings.Join(names, ", ") + ", metadata.<key>"
 	if meant := Meant(name, names); meant != "" && name != fields[Metadata].name+"." {
 		return Field{}, fmt.Errorf("unknown field %q: %s%s?", name, didYouMean, meant)
@@ -274,13 +275,22 @@ func lookupField(name string) (Field, error) {
 	return Field{}, fmt.Errorf("unknown field %q: want one of %s", name, want)
 }
 
-func fieldNames() (names []string) {
-	for i := range fields {
-		if fields[i].name != "" {
-			names = append(names, fields[i].name)
+// namedFields yields the fields that match objects and trees can name, but metadata keys.
+func namedFields(yield func(f Field) bool) {
+	for id := range MetadataValue {
+		if fields[id].name != "" && !yield(FieldOf(id)) {
+			return
 		}
 	}
-	return names
+}
+
+// names are what match objects and trees call f.
+func (f Field) names() []string {
+	name := f.row().name
+	if strings.HasPrefix(f.row().path, "intent.") {
+		return []string{name, "intent." + name}
+	}
+	return []string{name}
 }
 
 func fieldByPath(path string) (Field, bool) {

@@ -83,39 +83,34 @@ func decodeNode(dec *jsontext.Decoder) (jsonNode, error) {
 	switch n.kind {
 	case '"', '0':
 		n.text = token.String()
-	case '{':
-		return n, n.decodeMembers(dec)
-	case '[':
-		return n, n.decodeItems(dec)
+	case '{', '[':
+		return n, n.decodeKids(dec)
 	case 'n':
 		return n, refuse(n.at, `null is not a value here; a missing field is {"$exists": false}`)
 	}
 	return n, nil
 }
 
-func (n *jsonNode) decodeMembers(dec *jsontext.Decoder) error {
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return badJSON(err)
+// decodeKids decodes what an object or an array has, up to its end.
+func (n *jsonNode) decodeKids(dec *jsontext.Decoder) error {
+	for dec.PeekKind() != '}' && dec.PeekKind() != ']' {
+		var member jsonMember
+		if n.kind == '{' {
+			name, err := dec.ReadToken()
+			if err != nil {
+				return badJSON(err)
+			}
+			member.name = name.String()
 		}
-		member := jsonMember{name: name.String()}
+		var err error
 		if member.value, err = decodeNode(dec); err != nil {
 			return err
 		}
-		n.members = append(n.members, member)
-	}
-	_, err := dec.ReadToken()
-	return badJSON(err)
-}
-
-func (n *jsonNode) decodeItems(dec *jsontext.Decoder) error {
-	for dec.PeekKind() != ']' {
-		item, err := decodeNode(dec)
-		if err != nil {
-			return err
+		if n.kind == '{' {
+			n.members = append(n.members, member)
+		} else {
+			n.items = append(n.items, member.value)
 		}
-		n.items = append(n.items, item)
 	}
 	_, err := dec.ReadToken()
 	return badJSON(err)

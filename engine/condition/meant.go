@@ -108,18 +108,20 @@ func flattened(sub jsonMember) string {
 }
 
 func unknownOperator(name string, ofTrees bool) string {
-	var spellings []string
-	for i := range table {
-		row := &table[i]
-		for j, list := range []string{row.match, row.notMatch, row.tree, row.notTree} {
-			first, _, _ := strings.Cut(list, " ")
-			if shown := (j >= 2) == ofTrees; first == "" || !shown {
-				continue
+	var all []string // each with its symbol and what it is called in the other form
+	for s := range spellings {
+		symbol := table[s.op].symbol
+		if s.negated {
+			symbol = "!" + strings.TrimPrefix(symbol, "=")
+		}
+		words := append(s.names, symbol)
+		for other := range spellings {
+			if other.op == s.op && other.negated == s.negated {
+				words = append(words, other.names...)
 			}
-			symbol := [4]string{row.symbol, "!" + strings.TrimPrefix(row.symbol, "="), row.symbol, "!" +
-				strings.TrimPrefix(row.symbol, "=")}[j]
-			other := [4]string{row.tree, row.notTree, row.match, row.notMatch}[j] // what it is called in the other form
-			spellings = append(spellings, strings.Join([]string{list, symbol, other}, " "))
+		}
+		if s.ofTrees == ofTrees {
+			all = append(all, strings.Join(words, " "))
 		}
 	}
 	names := operatorNames(ofTrees)
@@ -128,7 +130,7 @@ func unknownOperator(name string, ofTrees bool) string {
 	}
 	last := len(names) - 1
 	want := fmt.Sprintf("want one of %s or %s", strings.Join(names[:last], ", "), names[last])
-	if meant := Meant(name, spellings); meant != "" {
+	if meant := Meant(name, all); meant != "" {
 		return fmt.Sprintf("unknown operator %q: %s%s? %s", name, didYouMean, meant, want)
 	}
 	return fmt.Sprintf("unknown operator %q: %s", name, want)

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -131,44 +132,39 @@ type comparison struct {
 // IsGlob reports whether o takes patterns.
 func (o Operator) IsGlob() bool { return table[o].operand == patternList }
 
-// named returns the operator that match objects ("$eq") or trees ("eq") call name.
-func named(name string) (comparison, bool) {
-	for i := range table {
-		row := &table[i]
-		for _, list := range []string{row.match, row.tree} {
-			if hasWord(list, name) {
-				return comparison{name: name, op: Operator(i)}, true
+// spelling is how match objects or trees write an operator or its negation.
+type spelling struct {
+	op               Operator
+	ofTrees, negated bool
+	names            []string // the one to show first
+}
+
+func spellings(yield func(s spelling) bool) {
+	for op := range operatorCount {
+		row := &table[op]
+		for i, names := range [...]string{row.match, row.notMatch, row.tree, row.notTree} {
+			if names != "" && !yield(spelling{op, i >= 2, i%2 == 1, strings.Fields(names)}) {
+				return
 			}
 		}
-		for _, list := range []string{row.notMatch, row.notTree} {
-			if hasWord(list, name) {
-				return comparison{name: name, op: Operator(i), negated: true}, true
-			}
+	}
+}
+
+// named returns the operator that match objects ("$eq") or trees ("eq") call name.
+func named(name string) (comparison, bool) {
+	for s := range spellings {
+		if slices.Contains(s.names, name) {
+			return comparison{name, s.op, s.negated}, true
 		}
 	}
 	return comparison{}, false
 }
 
-func hasWord(list, word string) bool {
-	for w := range strings.FieldsSeq(list) {
-		if w == word {
-			return true
-		}
-	}
-	return false
-}
-
 // operatorNames returns the names to show of all operators of match objects or trees.
 func operatorNames(ofTrees bool) (names []string) {
-	for i := range table {
-		pair := [2]string{table[i].match, table[i].notMatch}
-		if ofTrees {
-			pair = [2]string{table[i].tree, table[i].notTree}
-		}
-		for _, list := range pair {
-			if first, _, _ := strings.Cut(list, " "); first != "" {
-				names = append(names, first)
-			}
+	for s := range spellings {
+		if s.ofTrees == ofTrees {
+			names = append(names, s.names[0])
 		}
 	}
 	return names

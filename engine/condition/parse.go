@@ -201,11 +201,14 @@ func describeTree(n jsonNode) string {
 	return "an object with the key \"" + n.members[0].name + "\""
 }
 
+// leafRoles are what the keys of a leaf say.
+var leafRoles = map[string]string{"field": "field", "fact": "field", "op": "op", "operator": "op", "value": "value"}
+
 // treeLeaf parses {"field": …, "op": …, "value": …}.
 func (p *parser) treeLeaf(obj jsonNode) *Node {
 	found := map[string]jsonNode{}
-	for _, m := range obj.members {
-		role := leafRole(m.name)
+	for i, m := range obj.members {
+		role := leafRoles[m.name]
 		if _, twice := found[role]; twice {
 			return p.wrong(m.value.at, "%q is there twice, under both its names", role)
 		}
@@ -213,10 +216,14 @@ func (p *parser) treeLeaf(obj jsonNode) *Node {
 			return p.misnamed(m.value.at, "unknown key %q: %s%q?", m.name, didYouMean, meant)
 		}
 		if role == "" {
+			beside := obj.members[0].name
+			if i == 0 {
+				beside = obj.members[1].name
+			}
 			return p.misnamed(m.value.at,
 				"%q does not go beside %q: a node is one of all, any, not or a leaf of field, op and value, and the "+
 					"forms cannot be mixed; %s",
-				m.name, otherKey(obj, m.name), forms)
+				m.name, beside, forms)
 		}
 		found[role] = m.value
 	}
@@ -225,53 +232,24 @@ func (p *parser) treeLeaf(obj jsonNode) *Node {
 			return p.wrong(obj.at, "the leaf has no %q: want {\"field\":...,\"op\":...,\"value\":...}", role)
 		}
 	}
-	f, c, ok := p.leafHead(found["field"], found["op"])
-	if !ok {
-		return opaque()
-	}
-	return p.leaf(f, c, found["value"])
-}
-
-// leafRole returns what the key of a leaf says, or "" where it is none.
-func leafRole(key string) string {
-	switch key {
-	case "field", "fact":
-		return "field"
-	case "op", "operator":
-		return "op"
-	case "value":
-		return "value"
-	}
-	return ""
-}
-
-// otherKey returns the first key of obj that is not name.
-func otherKey(obj jsonNode, name string) string {
-	if obj.members[0].name != name {
-		return obj.members[0].name
-	}
-	return obj.members[1].name
-}
-
-func (p *parser) leafHead(name, op jsonNode) (Field, comparison, bool) {
-	if name.kind != '"' || op.kind != '"' {
-		wrong := name
-		if name.kind == '"' {
-			wrong = op
+	name, op := found["field"], found["op"]
+	for _, v := range []jsonNode{name, op} {
+		if v.kind != '"' {
+			return p.wrong(v.at, "want a string, got %s", v.describe())
 		}
-		p.add(wrong.at, "want a string, got %s", wrong.describe())
-		return Field{}, comparison{}, false
 	}
 	f, err := lookupField(name.text)
 	if err != nil {
 		p.add(name.at, "%v", err)
 	}
 	c, ok := named(op.text)
-	if !ok || strings.HasPrefix(op.text, "$") {
-		p.add(op.at, "%s", unknownOperator(op.text, true))
-		ok = false
+	switch {
+	case !ok || strings.HasPrefix(op.text, "$"):
+		return p.wrong(op.at, "%s", unknownOperator(op.text, true))
+	case err != nil:
+		return opaque()
 	}
-	return f, c, ok && err == nil
+	return p.leaf(f, c, found["value"])
 }
 
 func (p *parser) hasOperators(obj jsonNode) bool {
