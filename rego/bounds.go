@@ -190,8 +190,8 @@ func saturate(a, b int) int { return min(a*b, maxGrowth+1) }
 func badPatterns(m *ast.Module) []condition.Mistake {
 	var found []condition.Mistake
 	var exprs regexps
-	check := func(operator ast.Ref, args []*ast.Term) {
-		name := operator.String()
+	calls(m, func(operator *ast.Term, args []*ast.Term) {
+		name := operator.Value.String()
 		if name == ast.GlobMatch.Name && len(args) >= 2 {
 			if problem := unfit(args[0], args[1]); problem != "" {
 				found = append(found, mistake(args[0].Location, "%s: %s", name, problem))
@@ -202,38 +202,30 @@ func badPatterns(m *ast.Module) []condition.Mistake {
 				found = append(found, mistake(args[i].Location, "%s: %s", name, problem))
 			}
 		}
-	}
+	})
+	// Built-in functions that stand in for others have arguments that are not seen.
+	ast.WalkWiths(m, func(w *ast.With) bool {
+		if _, builtin := ast.BuiltinMap[w.Value.Value.String()]; builtin {
+			found = append(found, mistake(w.Location, "%v cannot stand in for another function", w.Value))
+		}
+		return false
+	})
+	return found
+}
+
+// calls calls f with each call of a function in a module.
+func calls(m *ast.Module, f func(operator *ast.Term, args []*ast.Term)) {
 	ast.NewGenericVisitor(func(x any) bool {
 		switch x := x.(type) {
 		case *ast.Expr:
 			if x.IsCall() {
-				check(x.Operator(), x.Operands())
+				f(x.OperatorTerm(), x.Operands())
 			}
-			found = append(found, badSubstitutes(x.With)...)
 		case ast.Call:
-			if ref, ok := x[0].Value.(ast.Ref); ok {
-				check(ref, x[1:])
-			}
+			f(x[0], x[1:])
 		}
 		return false
 	}).Walk(m)
-	return found
-}
-
-// badSubstitutes finds built-in functions that stand in for others, where their
-// arguments are not seen.
-func badSubstitutes(modifiers []*ast.With) []condition.Mistake {
-	var found []condition.Mistake
-	for _, w := range modifiers {
-		ref, ok := w.Value.Value.(ast.Ref)
-		if !ok {
-			continue
-		}
-		if _, builtin := ast.BuiltinMap[ref.String()]; builtin {
-			found = append(found, mistake(w.Location, "%v cannot stand in for another function", ref))
-		}
-	}
-	return found
 }
 
 // unfit says why a pattern cannot be used. An asterisk that ends the

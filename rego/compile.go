@@ -18,18 +18,22 @@ func compile(modules map[string]*ast.Module, schema any) (*ast.Compiler, error) 
 	if err := checkData(modules); err != nil {
 		return nil, err
 	}
-	schemas := ast.NewSchemaSet()
-	schemas.Put(ast.SchemaRootRef, schema)
-	c := ast.NewCompiler().
-		WithCapabilities(sandbox()).
-		WithDefaultRegoVersion(ast.RegoV1).
-		WithSchemas(schemas).
-		WithUseTypeCheckAnnotations(false)
+	c := newCompiler(sandbox(), schema)
 	c.Compile(modules)
 	if c.Failed() {
 		return nil, explain(c.Errors)
 	}
 	return c, nil
+}
+
+func newCompiler(functions *ast.Capabilities, schema any) *ast.Compiler {
+	schemas := ast.NewSchemaSet()
+	schemas.Put(ast.SchemaRootRef, schema)
+	return ast.NewCompiler().
+		WithCapabilities(functions).
+		WithDefaultRegoVersion(ast.RegoV1).
+		WithSchemas(schemas).
+		WithUseTypeCheckAnnotations(false)
 }
 
 // checkData refuses references to data that no module defines and that is not

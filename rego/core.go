@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/open-policy-agent/opa/v1/format"
 
 	"writ/engine"
 	"writ/engine/condition"
@@ -62,11 +61,11 @@ func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule) ([]File, er
 		files = append(files, moduleFiles(p.PolicyID, modules)...)
 		main += fmt.Sprintf(coreResult, pkg, condition.Quote(p.PolicyID), engine.Semantics, held, set)
 	}
-	source, err := format.Source(coreFile, []byte(main))
+	file, err := formatted(coreFile, main)
 	if err != nil {
-		return nil, fmt.Errorf("formatting the main module: %w", err)
+		return nil, err
 	}
-	files = slices.Insert(files, 0, File{Name: coreFile, Source: string(source)})
+	files = slices.Insert(files, 0, file)
 	if _, _, err := compileFiles(files, coreSchema()); err != nil {
 		return nil, fmt.Errorf("compiling the modules: %w", err)
 	}

@@ -25,9 +25,9 @@ type LineCoverage struct {
 func Coverage(
 	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, inputs []*engine.Input,
 ) ([]LineCoverage, error) {
-	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition})
-	for _, broken := range set.Broken() {
-		return nil, fmt.Errorf("rule %s: %w", broken.RuleID, broken.Err)
+	set, err := compileRules(rules, lists)
+	if err != nil {
+		return nil, err
 	}
 	var all []LineCoverage
 	for _, r := range set.Rules() {

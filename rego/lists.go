@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/format"
 
 	"writ/engine"
 	"writ/engine/condition"
@@ -111,9 +110,6 @@ func writeLists(pkg string, set *engine.RuleSet) ([]File, error) {
 		fmt.Fprintf(&b, "\t%s: %s,\n", condition.Quote(name), items)
 	}
 	b.WriteString("}\n")
-	source, err := format.Source(listsFile, []byte(b.String()))
-	if err != nil {
-		return nil, fmt.Errorf("formatting the lists: %w", err)
-	}
-	return []File{{Name: listsFile, Source: string(source)}}, nil
+	file, err := formatted(listsFile, b.String())
+	return []File{file}, err
 }

@@ -80,9 +80,9 @@ func Lower(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (
 }
 
 func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) ([]File, error) {
-	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition, Lists: lists})
-	for _, broken := range set.Broken() {
-		return nil, fmt.Errorf("rule %s: %w", broken.RuleID, broken.Err)
+	set, err := compileRules(rules, lists)
+	if err != nil {
+		return nil, err
 	}
 	if err := unrendered(rules, set); err != nil {
 		return nil, err
@@ -104,11 +104,26 @@ func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule, lists condit
 	if err != nil {
 		return nil, err
 	}
-	source, err := format.Source(mainFile, []byte(module))
-	if err != nil {
-		return nil, fmt.Errorf("formatting the module: %w", err)
+	file, err := formatted(mainFile, module)
+	return append([]File{file}, l.files...), err
+}
+
+// compileRules compiles rules, all of which must be valid.
+func compileRules(rules []engine.Rule, lists condition.Lists) (*engine.RuleSet, error) {
+	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition, Lists: lists})
+	for _, broken := range set.Broken() {
+		return nil, fmt.Errorf("rule %s: %w", broken.RuleID, broken.Err)
 	}
-	return append([]File{{Name: mainFile, Source: string(source)}}, l.files...), nil
+	return set, nil
+}
+
+// formatted returns a file of Rego, clean under `opa fmt`.
+func formatted(name, source string) (File, error) {
+	out, err := format.Source(name, []byte(source))
+	if err != nil {
+		return File{}, fmt.Errorf("formatting %s: %w", name, err)
+	}
+	return File{Name: name, Source: string(out)}, nil
 }
 
 // lowering is a policy's module in the making.

@@ -124,17 +124,9 @@ func embed(pkg, name, source string) (File, error) {
 		return File{}, err
 	}
 	if !packageClause.MatchString(source) {
-		out, err := format.Source(name, []byte("package "+pkg+"\n\n"+entry+" if {\n"+source+"\n}\n"))
-		if err != nil {
-			return File{}, fmt.Errorf("formatting %s: %w", name, err)
-		}
-		return File{Name: name, Source: string(out)}, nil
+		return formatted(name, "package "+pkg+"\n\n"+entry+" if {\n"+source+"\n}\n")
 	}
-	to, err := ast.ParseRef("data." + pkg)
-	if err != nil {
-		return File{}, fmt.Errorf("naming the package of %s: %w", name, err)
-	}
-	out, err := move(m, to)
+	out, err := move(m, ast.MustParseRef("data."+pkg))
 	if err != nil {
 		return File{}, fmt.Errorf("moving %s: %w", name, err)
 	}

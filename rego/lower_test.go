@@ -149,6 +149,11 @@ func TestLower_WithAnIncompleteInput(t *testing.T) {
 	}
 }
 
+// document refers to a document of p's module.
+func document(p *engine.ActionPolicy, name string) ast.Ref {
+	return ast.MustParseRef("data." + PackageName(p.PolicyID) + "." + name)
+}
+
 // askFor returns a document of samplePolicy's module as JSON.
 func askFor(t *testing.T, c *ast.Compiler, name string, input ast.Value) any {
 	t.Helper()

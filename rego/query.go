@@ -1,8 +1,9 @@
 package rego
 
 import (
+	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -15,10 +16,8 @@ import (
 // is safe for concurrent use.
 type Query struct {
 	policy *engine.ActionPolicy
-	// document is the policy as it is in the input, outcomes what each code
-	// amounts to.
+	// document is the policy as it is in the input.
 	document *ast.Term
-	outcomes map[engine.Code]engine.Decision
 	codes    *prepared
 	timeout  time.Duration
 	now      func() time.Time
@@ -37,37 +36,14 @@ func Prepare(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists)
 	if err != nil {
 		return nil, fmt.Errorf("compiling the lowered policy: %w", err)
 	}
-	codes, err := prepare(c, document(p, "codes"), patternsKept(size))
+	codes, err := prepare(c, ast.MustParseRef("data."+PackageName(p.PolicyID)+".codes"), patternsKept(size))
 	if err != nil {
 		return nil, err
 	}
 	return &Query{
-		policy: p, document: policyTerm(p), outcomes: outcomes(p), codes: codes,
+		policy: p, document: policyTerm(p), codes: codes,
 		timeout: QueryTimeout, now: time.Now, size: compiledOverhead + compiledPerByte*size,
 	}, nil
-}
-
-// outcomes is what the module's decision makes of each code. It is looked up
-// here because asking the module for it as well takes half as long again.
-func outcomes(p *engine.ActionPolicy) map[engine.Code]engine.Decision {
-	m := map[engine.Code]engine.Decision{
-		engine.CodeResourceUnreadable: engine.Deny, engine.CodeCheckError: engine.Deny,
-		engine.CodePolicyAllowed: engine.Allow, engine.CodeRuleAllow: engine.Allow,
-		engine.CodeRuleApprovalRequired: engine.ApprovalRequired, engine.CodeRuleDeny: engine.Deny,
-	}
-	for _, c := range engine.Checks(p) {
-		m[c.Code] = c.Outcome
-	}
-	return m
-}
-
-// document refers to a document of p's module.
-func document(p *engine.ActionPolicy, name string) ast.Ref {
-	ref := ast.DefaultRootRef.Copy()
-	for part := range strings.SplitSeq(PackageName(p.PolicyID)+"."+name, ".") {
-		ref = ref.Append(ast.StringTerm(part))
-	}
-	return ref
 }
 
 func compileFiles(files []File, schema any) (*ast.Compiler, int, error) {
@@ -97,42 +73,49 @@ func (q *Query) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, erro
 	if err != nil {
 		return engine.Deny, nil, err
 	}
-	v, err := q.codes.ask(input, newBudget(nil, q.now, q.timeout))
+	codes, err := q.found(q.codes, input)
+	if err == nil && len(codes) == 0 {
+		err = errors.New("it has no codes")
+	}
+	if s := in.Session; err == nil && s.CompiledSession != nil {
+		var narrowed []engine.Code
+		if narrowed, err = q.inSession(s.Document(), input); len(narrowed) > 0 {
+			codes = slices.DeleteFunc(codes, func(c engine.Code) bool { return c == engine.CodePolicyAllowed })
+			codes = append(codes, narrowed...)
+			slices.Sort(codes)
+			codes = slices.Compact(codes)
+		}
+	}
 	if err != nil {
 		return engine.Deny, nil, fmt.Errorf("evaluating policy %s: %w", q.policy.PolicyID, err)
 	}
-	set, ok := v.(ast.Set)
-	if !ok || set.Len() == 0 {
-		return engine.Deny, nil, fmt.Errorf("evaluating policy %s: it has no codes: %v", q.policy.PolicyID, v)
-	}
-	decision, codes, err := q.decide(set.Slice())
-	if err != nil || in.Session.CompiledSession == nil {
-		return decision, codes, err
-	}
-	codes, err = q.inSession(in, input, codes)
-	if err != nil {
-		return engine.Deny, nil, err
-	}
+	decision := engine.Allow
 	for _, code := range codes {
-		if outcome, known := code.Outcome(); known {
-			decision = max(decision, outcome)
-		}
+		outcome, _ := code.Outcome()
+		decision = max(decision, outcome)
 	}
 	return decision, codes, nil
 }
 
-// decide returns the most restrictive outcome of codes.
-func (q *Query) decide(terms []*ast.Term) (engine.Decision, []engine.Code, error) {
-	decision := engine.Allow
-	codes := make([]engine.Code, len(terms))
-	for i, t := range terms {
-		s, ok := t.Value.(ast.String)
-		outcome, known := q.outcomes[engine.Code(s)]
-		if !ok || !known {
-			return engine.Deny, nil, fmt.Errorf("evaluating policy %s: %v is no code", q.policy.PolicyID, t)
-		}
-		codes[i] = engine.Code(s)
-		decision = max(decision, outcome)
+// found asks for a set of codes, and returns them sorted. What each amounts to is looked up
+// here: asking the module for its decision as well takes half as long again.
+func (q *Query) found(question *prepared, input ast.Value) ([]engine.Code, error) {
+	v, err := question.ask(input, newBudget(nil, q.now, q.timeout))
+	if err != nil {
+		return nil, err
 	}
-	return decision, codes, nil
+	set, ok := v.(ast.Set)
+	if !ok {
+		return nil, fmt.Errorf("it has no codes: %v", v)
+	}
+	var codes []engine.Code
+	for _, t := range set.Slice() {
+		s, _ := t.Value.(ast.String)
+		code := engine.Code(s)
+		if _, known := code.Outcome(); !known {
+			return nil, fmt.Errorf("%v is no code", t)
+		}
+		codes = append(codes, code)
+	}
+	return codes, nil
 }

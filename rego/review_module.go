@@ -66,20 +66,20 @@ func fieldName(path ast.Ref) string {
 func (r *reviewer) misordered() (text string, err error) {
 	var found condition.Error
 	orders := []string{ast.LessThan.Name, ast.LessThanEq.Name, ast.GreaterThan.Name, ast.GreaterThanEq.Name}
-	check := func(call []*ast.Term) {
-		if len(call) != 3 || !slices.Contains(orders, call[0].Value.String()) {
+	calls(r.module, func(operator *ast.Term, args []*ast.Term) {
+		if len(args) != 2 || !slices.Contains(orders, operator.Value.String()) {
 			return
 		}
-		for i, arg := range call[1:] {
+		for i, arg := range args {
 			key, ok := metadataKey(r.resolve(arg))
-			if s, isText := call[2-i].Value.(ast.String); !ok && isText && text == "" &&
+			if s, isText := args[1-i].Value.(ast.String); !ok && isText && text == "" &&
 				condition.LooksLikeNumber(string(s)) {
 				text = string(s)
 			}
 			if !ok {
 				continue
 			}
-			switch other := call[2-i].Value.(type) {
+			switch other := args[1-i].Value.(type) {
 			case ast.String:
 				if condition.LooksLikeNumber(string(other)) {
 					found.Add(mistake(arg.Location,
@@ -90,18 +90,7 @@ func (r *reviewer) misordered() (text string, err error) {
 					"metadata.%s is text, which Rego orders after every number: compare to_number of it", key))
 			}
 		}
-	}
-	ast.NewGenericVisitor(func(x any) bool {
-		switch x := x.(type) {
-		case *ast.Expr:
-			if x.IsCall() {
-				check(x.Terms.([]*ast.Term))
-			}
-		case ast.Call:
-			check(x)
-		}
-		return false
-	}).Walk(r.module)
+	})
 	r.unused(&found)
 	return text, found.Err()
 }

@@ -2,11 +2,9 @@ package rego
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/format"
 
 	"writ/engine"
 	"writ/engine/condition"
@@ -57,11 +55,7 @@ func LowerSession(s *engine.Session) (File, error) {
 		}
 		parts = append(parts, rules)
 	}
-	source, err := format.Source(sessionFile, []byte(strings.Join(parts, "\n\n")+"\n"))
-	if err != nil {
-		return File{}, fmt.Errorf("formatting the session's module: %w", err)
-	}
-	return File{Name: sessionFile, Source: string(source)}, nil
+	return formatted(sessionFile, strings.Join(parts, "\n\n")+"\n")
 }
 
 // coded defines a rule that adds code to the codes of the session where expr holds.
@@ -76,10 +70,10 @@ func sessionTerm(s *engine.InSession) *ast.Term {
 	)
 }
 
-// inSession returns codes with what the session of in finds, sorted, each once. Nothing of it
-// is kept: who asks verifies, and no two sessions are alike.
-func (q *Query) inSession(in *engine.Input, input ast.Value, codes []engine.Code) ([]engine.Code, error) {
-	file, err := LowerSession(in.Session.Document())
+// inSession returns the codes of what a session finds. The compiled session is not kept: only
+// verification asks, and no two sessions are alike.
+func (q *Query) inSession(s *engine.Session, input ast.Value) ([]engine.Code, error) {
+	file, err := LowerSession(s)
 	if err != nil {
 		return nil, err
 	}
@@ -91,21 +85,5 @@ func (q *Query) inSession(in *engine.Input, input ast.Value, codes []engine.Code
 	if err != nil {
 		return nil, err
 	}
-	v, err := p.ask(input, newBudget(nil, q.now, q.timeout))
-	if err != nil {
-		return nil, fmt.Errorf("evaluating the session: %w", err)
-	}
-	set, ok := v.(ast.Set)
-	if !ok {
-		return nil, fmt.Errorf("evaluating the session: it has no codes: %v", v)
-	}
-	for _, t := range set.Slice() {
-		s, _ := t.Value.(ast.String)
-		codes = append(codes, engine.Code(s))
-	}
-	if set.Len() > 0 {
-		codes = slices.DeleteFunc(codes, func(c engine.Code) bool { return c == engine.CodePolicyAllowed })
-	}
-	slices.Sort(codes)
-	return slices.Compact(codes), nil
+	return q.found(p, input)
 }

@@ -92,12 +92,7 @@ func TestLowerSession_WithoutItsStateDenies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := engine.CompileSession(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in.Session = engine.InSession{CompiledSession: c}
-	codes, err := q.inSession(in, input, nil)
+	codes, err := q.inSession(s, input)
 	if want := []engine.Code{engine.CodeSessionClosed, engine.CodeSessionExpired}; err != nil || !slices.Equal(codes, want) {
 		t.Errorf("codes = %v, %v, want %v of\n%s", codes, err, want, file.Source)
 	}

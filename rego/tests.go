@@ -50,7 +50,6 @@ type TestResult struct {
 	Message string
 	// Output is what the test printed.
 	Output string
-	Took   time.Duration
 }
 
 // TestPackage returns the package of the tests of a policy.
@@ -196,13 +195,7 @@ func testData(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*e
 func runTests(
 	ctx context.Context, tests ast.Ref, modules map[string]*ast.Module, store storage.Store, traced *progress,
 ) ([]TestResult, error) {
-	schemas := ast.NewSchemaSet()
-	schemas.Put(ast.SchemaRootRef, querySchema())
-	compiler := ast.NewCompiler().
-		WithCapabilities(testSandbox()).
-		WithDefaultRegoVersion(ast.RegoV1).
-		WithSchemas(schemas).
-		WithUseTypeCheckAnnotations(false).
+	compiler := newCompiler(testSandbox(), querySchema()).
 		WithEnablePrintStatements(true).
 		WithStageAfterID(ast.StageSetRuleTree,
 			ast.CompilerStageDefinition{Name: "CheckDocuments", MetricName: "check_documents", Stage: checkDocuments})

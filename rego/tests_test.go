@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"writ/engine"
 	"writ/engine/condition"
@@ -61,7 +60,7 @@ test_closed if policy.decision == "deny" with input as {}
 	for i := range want {
 		want[i].File = "deploys_test.rego"
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(TestResult{}, "Took")); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("RunTests differs (-want +got):\n%s", diff)
 	}
 }

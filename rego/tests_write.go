@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/format"
 
 	"writ/engine"
 	"writ/engine/condition"
@@ -76,11 +75,8 @@ func Tests(
 		tests[test] = true
 		writeTest(&b, test, name, engine.Evaluate(policy, set, intents[name]))
 	}
-	source, err := format.Source(testsFile, []byte(b.String()))
-	if err != nil {
-		return nil, fmt.Errorf("formatting the tests: %w", err)
-	}
-	return []File{{Name: dataFile, Source: string(text)}, {Name: testsFile, Source: string(source)}}, nil
+	file, err := formatted(testsFile, b.String())
+	return []File{{Name: dataFile, Source: string(text)}, file}, err
 }
 
 // writeTest writes the test of an intent that was decided so.
