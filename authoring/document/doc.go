@@ -124,17 +124,12 @@ func (d *Document) List() (*engine.List, error) {
 	return decode(d, List, func(data []byte) (*engine.List, error) {
 		l := new(engine.List)
 		check := func() error {
-			err := l.Validate()
-			if invalid := (*engine.InvalidError)(nil); d.root.member("values") == nil &&
-				(err == nil || errors.As(err, &invalid)) {
-				bad := engine.InvalidError{Fields: []engine.FieldError{{Field: "values",
-					Message: "is required: want a list of texts, which may be empty"}}}
-				if invalid != nil {
-					bad.Fields = append(invalid.Fields, bad.Fields...)
-				}
-				return &bad
+			bad := fieldsOf(l.Validate())
+			if d.root.member("values") == nil {
+				bad = append(bad, engine.FieldError{Field: "values",
+					Message: "is required: want a list of texts, which may be empty"})
 			}
-			return err
+			return invalid(bad)
 		}
 		if err := engine.Decode(data, "", l, check); err != nil {
 			return nil, err
@@ -177,28 +172,35 @@ func (d *Document) Rule(o engine.Options) (*engine.CompiledRule, error) {
 }
 
 func checkRule(r engine.Rule, o engine.Options) error {
-	var all, found *engine.InvalidError
-	if err := r.Validate(); errors.As(err, &found) {
-		all = found
-	}
-	var kept []engine.FieldError
-	if err := engine.ValidateRule(r, o); err != nil && !errors.As(err, &found) {
+	bad := fieldsOf(r.Validate())
+	err := engine.ValidateRule(r, o)
+	found := fieldsOf(err)
+	if err != nil && found == nil {
 		return err
-	} else if err != nil {
-		for _, f := range found.Fields {
-			// What is not there is named already.
-			if f.Field == "condition" && r.Condition != "" || f.Field == "action" && r.Action != "" {
-				kept = append(kept, f)
-			}
+	}
+	for _, f := range found {
+		// What is not there is named already.
+		if f.Field == "condition" && r.Condition != "" || f.Field == "action" && r.Action != "" {
+			bad = append(bad, f)
 		}
 	}
-	if all == nil && len(kept) == 0 {
+	return invalid(bad)
+}
+
+// fieldsOf returns the fields that err names, if it names any.
+func fieldsOf(err error) []engine.FieldError {
+	var found *engine.InvalidError
+	if errors.As(err, &found) {
+		return found.Fields
+	}
+	return nil
+}
+
+func invalid(fields []engine.FieldError) error {
+	if fields == nil {
 		return nil
 	}
-	if all != nil {
-		kept = append(all.Fields, kept...)
-	}
-	return &engine.InvalidError{Fields: kept}
+	return &engine.InvalidError{Fields: fields}
 }
 
 // Check returns what is wrong with a policy, a rule, a list or an intent, as their methods do, and
@@ -258,7 +260,12 @@ func (d *Document) JSON() jsontext.Value {
 // WithoutNull returns the document in JSON, with another value in the place of each null at
 // whose path, of members' names and indexes, at reports true.
 func (d *Document) WithoutNull(as jsontext.Value, at func(path []string) bool) jsontext.Value {
-	return d.root.withoutNull(as, nil, at).json()
+	return d.root.replaced(nil, func(n *node, path []string) *node {
+		if n.kind == 'n' && at(path) {
+			return &node{kind: '0', text: string(as)} // written as it is
+		}
+		return nil
+	}).json()
 }
 
 // Child returns the value at a path such as "policy" or "intents.refund" as a document of

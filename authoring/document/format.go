@@ -359,14 +359,10 @@ func (d *Document) Canonical() jsontext.Value {
 
 // natural is a rule with its condition and action as objects.
 func (n *node) natural(k Kind) *node {
-	c := *n
-	c.kids = slices.Clone(n.kids)
-	for i, name := range n.keys {
-		if object := n.kids[i].object(k, name.name); object != nil {
-			c.kids[i] = object
-		}
+	if n.kind != '{' {
+		return n
 	}
-	return &c
+	return n.withKids(func(i int, kid *node) *node { return cmp.Or(kid.object(k, n.keys[i].name), kid) })
 }
 
 // canonical returns the value in JSON with sorted members.

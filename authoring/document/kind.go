@@ -85,12 +85,10 @@ func (d *Document) wire(k Kind) (jsontext.Value, error) {
 
 // wireRule returns a rule whose condition and action are JSON in strings.
 func (n *node) wireRule() *node {
-	wire := *n
-	wire.kids = slices.Clone(n.kids)
-	for i, k := range n.keys {
-		if kid := n.kids[i]; (k.name == "condition" || k.name == "action") && kid.kind != '"' && kid.kind != 'n' {
-			wire.kids[i] = &node{kind: '"', text: string(kid.json()), at: kid.at}
+	return n.withKids(func(i int, kid *node) *node {
+		if name := n.keys[i].name; name != "condition" && name != "action" || kid.kind == '"' || kid.kind == 'n' {
+			return kid
 		}
-	}
-	return &wire
+		return &node{kind: '"', text: string(kid.json()), at: kid.at}
+	})
 }

@@ -81,18 +81,27 @@ func (n *node) write(b *bytes.Buffer) {
 	}
 }
 
-func (n *node) withoutNull(as jsontext.Value, path []string, at func([]string) bool) *node {
-	if n.kind == 'n' && at(path) {
-		return &node{kind: '0', text: string(as)} // written as it is
+// replaced returns the value with what by returns in the place of the values in it, where that
+// is not nil. path has the names of members and the indexes that lead to a value.
+func (n *node) replaced(path []string, by func(n *node, path []string) *node) *node {
+	if other := by(n, path); other != nil {
+		return other
 	}
-	c := *n
-	c.kids = make([]*node, len(n.kids))
-	for i, kid := range n.kids {
+	return n.withKids(func(i int, kid *node) *node {
 		name := strconv.Itoa(i)
 		if n.kind == '{' {
 			name = n.keys[i].name
 		}
-		c.kids[i] = kid.withoutNull(as, append(path, name), at)
+		return kid.replaced(append(path, name), by)
+	})
+}
+
+// withKids returns the value with other elements or values of its members.
+func (n *node) withKids(other func(i int, kid *node) *node) *node {
+	c := *n
+	c.kids = make([]*node, len(n.kids))
+	for i, kid := range n.kids {
+		c.kids[i] = other(i, kid)
 	}
 	return &c
 }

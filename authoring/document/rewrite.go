@@ -66,30 +66,23 @@ func Set(name string, data []byte, values map[Place]jsontext.Value) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	edits := make([]Edit, len(docs))
-	for i, d := range docs {
-		n, err := d.root.with(values)
-		if err != nil {
+	others := make(map[Place]*node)
+	for at, v := range values {
+		if others[at], err = readNode(v); err != nil {
 			return nil, err
 		}
+	}
+	edits := make([]Edit, len(docs))
+	for i, d := range docs {
+		n := d.root.replaced(nil, func(n *node, _ []string) *node {
+			if n.plain() {
+				return others[n.at]
+			}
+			return nil
+		})
 		edits[i] = Edit{Index: i, JSON: n.json()}
 	}
 	return Rewrite(name, data, edits...)
-}
-
-func (n *node) with(values map[Place]jsontext.Value) (*node, error) {
-	if v := values[n.at]; v != nil && n.plain() {
-		return readNode(v)
-	}
-	c := *n
-	c.kids = slices.Clone(n.kids)
-	for i, kid := range n.kids {
-		var err error
-		if c.kids[i], err = kid.with(values); err != nil {
-			return nil, err
-		}
-	}
-	return &c, nil
 }
 
 // says reports whether a file has exactly the wanted documents.

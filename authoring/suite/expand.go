@@ -47,12 +47,6 @@ type expected struct {
 	decisionAt, codesAt string
 }
 
-// fixture is an intent of a suite.
-type fixture struct {
-	members members
-	intent  *engine.Intent // nil where it is not whole by itself
-}
-
 func (r *reader) expand(s *Suite, f *File) {
 	e := &expander{reader: r, suite: s, file: f, resolved: map[string]members{}}
 	e.fixtures()
@@ -106,7 +100,7 @@ func (e *expander) fixtures() {
 	for i := range e.file.Tests {
 		used[e.file.Tests[i].Intent] = true
 	}
-	e.suite.fixtures = map[string]fixture{}
+	e.suite.fixtures = map[string]*engine.Intent{}
 	for _, name := range slices.Sorted(maps.Keys(e.file.Intents)) {
 		m := e.resolve(name, nil)
 		if m == nil {
@@ -117,7 +111,9 @@ func (e *expander) fixtures() {
 		if err != nil && !used[name] {
 			e.locate(err, whole, "intents."+name)
 		}
-		e.suite.fixtures[name] = fixture{members: m, intent: intent}
+		if intent != nil {
+			e.suite.fixtures[name] = intent
+		}
 	}
 }
 
@@ -167,7 +163,7 @@ func (e *expander) completed(m members) members {
 			if path == "issued_at" {
 				from = "now"
 			}
-			whole[path] = value{textValue(text), from}
+			whole[path] = value{encode(text), from}
 		}
 	}
 	return whole

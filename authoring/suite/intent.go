@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"bytes"
 	"maps"
 	"reflect"
 	"slices"
@@ -88,37 +87,30 @@ func membersOf(v jsontext.Value) (map[string]jsontext.Value, bool) {
 
 // json returns the intent.
 func (m members) json() []byte {
-	var b bytes.Buffer
-	enc := jsontext.NewEncoder(&b)
-	write := func(tokens ...jsontext.Token) {
-		for _, t := range tokens {
-			_ = enc.WriteToken(t) // a buffer takes it, and the tokens are an object's
+	intent := map[string]any{}
+	for path, v := range m {
+		name, of, nested := strings.Cut(path, ".")
+		if !nested {
+			intent[path] = v.json
+			continue
 		}
-	}
-	open := ""
-	write(jsontext.BeginObject)
-	for _, path := range slices.Sorted(maps.Keys(m)) {
-		object, name, nested := strings.Cut(path, ".")
-		if open != "" && (!nested || object != open) {
-			write(jsontext.EndObject)
-			open = ""
+		object, ok := intent[name].(map[string]jsontext.Value)
+		if !ok {
+			object = map[string]jsontext.Value{}
+			intent[name] = object
 		}
-		switch {
-		case nested && open == "":
-			write(jsontext.String(object), jsontext.BeginObject, jsontext.String(name))
-			open = object
-		case nested:
-			write(jsontext.String(name))
-		default:
-			write(jsontext.String(path))
-		}
-		_ = enc.WriteValue(m[path].json)
+		object[of] = v.json
 	}
-	if open != "" {
-		write(jsontext.EndObject)
+	return encode(intent)
+}
+
+// encode writes what was decoded from JSON.
+func encode(v any) jsontext.Value {
+	data, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		panic(err)
 	}
-	write(jsontext.EndObject)
-	return b.Bytes()
+	return data
 }
 
 // origin returns the field of the suite that says what the member at path is: its own, that

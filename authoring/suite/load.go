@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/authoring/document"
+	"writ/engine"
 	"writ/engine/condition"
 	"writ/rego"
 )
@@ -28,8 +29,8 @@ type Suite struct {
 	Cases []*Case
 
 	doc *document.Document
-	// fixtures are the intents that are whole, by name.
-	fixtures map[string]fixture
+	// fixtures are the intents that can be read, by name.
+	fixtures map[string]*engine.Intent
 	subject  *subject
 	rego     []rego.File // the tests in Rego beside the policy
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -90,11 +91,8 @@ func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) er
 // take has the tests see the intents of s, too.
 func (r *regoSuite) take(s *Suite) error {
 	for _, name := range slices.Sorted(maps.Keys(s.fixtures)) {
-		in := s.fixtures[name].intent
-		if in == nil {
-			continue
-		}
-		if have := r.suite.fixtures[name].intent; r.intents[name] != nil && !same(have, in) {
+		in := s.fixtures[name]
+		if have := r.intents[name]; have != nil && !reflect.DeepEqual(have.Intent, in) {
 			p := s.doc.Problem("suite.intents."+name,
 				fmt.Sprintf("%s has another intent %s, and tests in Rego of the policy see those of both: rename one",
 					r.suite.Path, name))
@@ -103,22 +101,6 @@ func (r *regoSuite) take(s *Suite) error {
 		r.intents[name] = &engine.Input{Intent: in}
 	}
 	return nil
-}
-
-// same reports whether two intents say the same.
-func same(a, b *engine.Intent) bool {
-	if a == nil || b == nil {
-		return false
-	}
-	cost := func(in *engine.Intent) engine.Cost {
-		if in.Cost == nil {
-			return engine.Cost{}
-		}
-		return *in.Cost
-	}
-	return a.AgentID == b.AgentID && a.ActionType == b.ActionType && a.Resource == b.Resource &&
-		a.IssuedAt == b.IssuedAt &&
-		(a.Cost == nil) == (b.Cost == nil) && cost(a) == cost(b) && maps.Equal(a.Metadata, b.Metadata)
 }
 
 // located gives the mistakes of tests in Rego their places.

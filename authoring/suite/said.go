@@ -34,11 +34,7 @@ func (t *Test) says(field string) (all []assignment) {
 		if !said {
 			return
 		}
-		data, err := json.Marshal(v)
-		if err != nil {
-			panic(err) // it was decoded from JSON
-		}
-		all = append(all, assignment{column, value{data, field + "." + column}})
+		all = append(all, assignment{column, value{encode(v), field + "." + column}})
 	}
 	add("session", t.Session, t.Session != nil)
 	add("agent", t.Agent, t.Agent != "")
@@ -242,12 +238,6 @@ func textOf(v jsontext.Value) (string, bool) {
 	var text string
 	ok := v.Kind() == '"' && json.Unmarshal(v, &text) == nil
 	return text, ok
-}
-
-// textValue is a string in JSON.
-func textValue(text string) jsontext.Value {
-	quoted, _ := jsontext.AppendQuote(nil, text) // an error leaves what is no UTF-8 replaced
-	return quoted
 }
 
 // sorted returns codes as a set.

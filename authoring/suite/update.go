@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/authoring/document"
@@ -152,22 +151,14 @@ func (u *updater) note(s *Suite, field string, was, is any, failed bool) {
 	at := s.doc.Problem("suite."+field, "").Place
 	w := u.wanted[at]
 	if w == nil {
-		w = &update{was: text(was)}
+		w = &update{was: string(encode(was))}
 		u.wanted[at] = w
 	}
-	w.failed = w.failed || failed && text(is) != w.was
-	if !slices.Contains(w.values, text(is)) {
-		w.values = append(w.values, text(is))
+	text := string(encode(is))
+	w.failed = w.failed || failed && text != w.was
+	if !slices.Contains(w.values, text) {
+		w.values = append(w.values, text)
 	}
-}
-
-// text writes a decision or codes in JSON.
-func text(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return string(data)
 }
 
 func (u *updater) keep(s *Suite, field, why string) {
