@@ -20,9 +20,9 @@ type committer struct {
 	quotas  *quotas
 	metrics *metrics
 
-	// unknown is a batch that may be stored or not, though its callers were refused.
-	// Its reservations are held until that is known.
-	unknown []*waiter
+	// unknown has what of a batch may be stored or not, though its callers were refused,
+	// nil if there is none. Its reservations are held until that is known.
+	unknown *waiter
 
 	refused int // intents refused for the failure that lasts; 0: commits succeed
 	leaves  [][32]byte
@@ -71,39 +71,39 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 		return
 	}
 	if err != nil {
-		c.quotas.settle(batch, nil)
+		c.quotas.settle(batch...)
 		c.refuse(ctx, batch, err)
 		return
 	}
-	existing, err := c.try(ctx, batch)
+	err = c.try(ctx, batch)
 	doubt := errors.Is(err, storage.ErrUnknown)
 	if doubt { // the same batch again: what is stored of it is found
-		if existing, err = c.try(ctx, batch); err == nil {
-			adopt(batch, existing)
+		if err = c.try(ctx, batch); err == nil {
+			adopt(batch)
 		} else if !errors.Is(err, storage.ErrUnknown) {
 			err = fmt.Errorf("%w: %w", storage.ErrUnknown, err) // of the first try
 		}
 	}
 	switch {
 	case err == nil:
-		c.quotas.settle(batch, &existing)
-		c.answer(ctx, batch, existing)
+		c.answer(ctx, batch)
 		return
 	case doubt:
 		c.unknown = remembered(batch)
 	default:
-		c.quotas.settle(batch, nil)
+		c.quotas.settle(batch...)
 	}
 	c.refuse(ctx, batch, err)
 }
 
-// remembered copies batch, whose waiters go back to their callers.
-func remembered(batch []*waiter) []*waiter {
-	kept := make([]*waiter, len(batch))
-	for i, w := range batch {
-		kept[i] = &waiter{places: slices.Clone(w.places), whole: w.whole, entries: w.entries}
+// remembered copies what batch commits: its waiters go back to their callers.
+func remembered(batch []*waiter) *waiter {
+	all := new(waiter)
+	for _, w := range batch {
+		all.places = append(all.places, w.places...)
+		all.entries = append(all.entries, w.entries...)
 	}
-	return kept
+	return all
 }
 
 // recoverUnknown finds out what is stored of a batch whose outcome is unknown, by
@@ -114,57 +114,40 @@ func (c *committer) recoverUnknown(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ErrClosed
 	}
-	if len(c.unknown) == 0 {
+	if c.unknown == nil {
 		return nil
 	}
-	existing, err := c.commit(ctx, c.unknown,
+	err := c.commit(ctx, []*waiter{c.unknown},
 		func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 			return storage.Batch{}, receipt.SignedHead{}, nil
 		})
 	if err != nil {
 		return fmt.Errorf("recovering from a failed commit: %w", err)
 	}
-	var stands storage.Batch
-	rest := existing
-	for _, w := range c.unknown {
-		stands, rest = w.cut(rest)
-		for i := range w.places {
-			if r := w.places[i].record; stands.Records[i] != nil && stands.Records[i].DecisionID == r.DecisionID {
-				stands.Records[i] = nil // it was the first
-			} else {
-				stands.Records[i] = r
-			}
-		}
-		for i, e := range w.entries {
-			if stands.Entries[i] != nil && bytes.Equal(stands.Entries[i].Body, e.Body) {
-				stands.Entries[i] = nil
-			} else {
-				stands.Entries[i] = e
-			}
-		}
+	for i, stored := range c.unknown.existing.Records {
+		p := &c.unknown.places[i]
+		p.used = stored != nil && stored.DecisionID == p.record.DecisionID && stored.Metered()
 	}
-	c.quotas.settle(c.unknown, &existing)
+	c.quotas.settle(c.unknown)
 	c.unknown = nil
 	return nil
 }
 
 // adopt makes batch's own what an earlier append of it has stored: a row of one's
 // own decision id is one's own, and so is the verdict with its body.
-func adopt(batch []*waiter, existing storage.Batch) {
-	var own storage.Batch
+func adopt(batch []*waiter) {
 	for _, w := range batch {
-		own, existing = w.cut(existing)
 		for i := range w.places {
 			p := &w.places[i]
-			if r := own.Records[i]; r != nil && r.DecisionID == p.record.DecisionID {
-				p.record, own.Records[i] = r, nil
+			if r := w.existing.Records[i]; r != nil && r.DecisionID == p.record.DecisionID {
+				p.record, w.existing.Records[i] = r, nil
 			}
 			if p.verdict == nil {
 				continue
 			}
 			n := slices.Index(w.entries, p.verdict)
-			if e := own.Entries[n]; e != nil && bytes.Equal(e.Body, p.verdict.Body) {
-				own.Entries[n] = nil
+			if e := w.existing.Entries[n]; e != nil && bytes.Equal(e.Body, p.verdict.Body) {
+				w.existing.Entries[n] = nil
 			}
 		}
 	}
@@ -187,31 +170,23 @@ func wakeFlushes(batch []*waiter, err error) []*waiter {
 
 // try has the store append batch and holds it to its contract: nothing unsigned is
 // answered.
-func (c *committer) try(ctx context.Context, batch []*waiter) (storage.Batch, error) {
-	all, err := c.commit(ctx, batch, c.sealer(batch))
-	if err != nil {
-		return all, err
+func (c *committer) try(ctx context.Context, batch []*waiter) error {
+	if err := c.commit(ctx, batch, c.sealer(batch)); err != nil {
+		return err
 	}
-	var own storage.Batch
-	rest := all
 	for _, w := range batch {
-		if own, rest = w.cut(rest); w.raced(own) {
-			continue
-		}
 		for i := range w.places {
-			p := &w.places[i]
-			if own.Records[i] == nil && p.record.Receipt.Sig == "" && !w.beaten(p, own.Entries) {
-				return all, fmt.Errorf("%w: the store took a record as new that it had not sealed", storage.ErrUnknown)
+			if w.places[i].record.Receipt.Sig == "" && !w.raced() && w.stored(i) {
+				return fmt.Errorf("%w: the store took a record as new that it had not sealed", storage.ErrUnknown)
 			}
 		}
 	}
-	return all, nil
+	return nil
 }
 
-// commit has the store append batch, with a panic of the store's as an error.
-func (c *committer) commit(
-	ctx context.Context, batch []*waiter, seal storage.Seal,
-) (existing storage.Batch, err error) {
+// commit has the store append batch, with a panic of the store's as an error, and gives
+// each waiter what exists.
+func (c *committer) commit(ctx context.Context, batch []*waiter, seal storage.Seal) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: panic: %v\n%s", storage.ErrUnknown, p, debug.Stack())
@@ -226,15 +201,19 @@ func (c *committer) commit(
 	}
 	c.metrics.batchSize.Observe(float64(len(all.Records) + len(all.Entries)))
 	start := time.Now()
-	existing, err = c.cfg.Store.Append(ctx, all, seal)
+	existing, err := c.cfg.Store.Append(ctx, all, seal)
 	c.metrics.commitSeconds.Observe(time.Since(start).Seconds())
 	if err != nil {
-		return storage.Batch{}, err
+		return err
 	}
 	if len(existing.Records) != len(all.Records) || len(existing.Entries) != len(all.Entries) {
-		return storage.Batch{},
-			fmt.Errorf("%w: the store answered %d of %d records and %d of %d entries", storage.ErrUnknown,
-				len(existing.Records), len(all.Records), len(existing.Entries), len(all.Entries))
+		return fmt.Errorf("%w: the store answered %d of %d records and %d of %d entries", storage.ErrUnknown,
+			len(existing.Records), len(all.Records), len(existing.Entries), len(all.Entries))
 	}
-	return existing, nil
+	for _, w := range batch {
+		n, m := len(w.places), len(w.entries)
+		w.existing = storage.Batch{Records: existing.Records[:n], Entries: existing.Entries[:m]}
+		existing = storage.Batch{Records: existing.Records[n:], Entries: existing.Entries[m:]}
+	}
+	return nil
 }

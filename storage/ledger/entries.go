@@ -128,20 +128,13 @@ func (c Change) Entry() *storage.Entry {
 	return entryOf(storage.ChangeEntry, c.OrganizationID, c.Kind+"/"+c.ID+"/"+strconv.FormatInt(c.Revision, 10), c)
 }
 
-// changeKinds are what kinds of documents are called in the chain.
-var changeKinds = map[storage.Kind]string{
-	storage.PolicyKind: "policy", storage.RuleKind: "rule", storage.AgentKind: "agent",
-	storage.TokenKind: "key", storage.SubscriptionKind: "plan", storage.ImportKind: "import", storage.ListKind: "list",
-	storage.SessionKind: "session",
-}
-
 // changeOf returns c as it is signed.
 func changeOf(c *storage.Change) (Change, error) {
-	kind, known := changeKinds[c.Kind]
-	if !known {
+	of := storage.CollectionOf(c.Kind)
+	if of == nil || of.Quiet {
 		return Change{}, fmt.Errorf("a change of a document of kind %q", c.Kind)
 	}
-	signed := Change{OrganizationID: c.Org, Kind: kind, ID: c.ID, Revision: int64(c.Revision), Actor: c.Actor}
+	signed := Change{OrganizationID: c.Org, Kind: of.Name, ID: c.ID, Revision: int64(c.Revision), Actor: c.Actor}
 	if c.Digest != [32]byte{} {
 		signed.Digest = fmt.Sprintf("sha256:%x", c.Digest)
 	}

@@ -131,16 +131,10 @@ func (v *Verifier) Verify(r *storage.Record) error {
 	if err := VerifyRow(r); err != nil {
 		return err
 	}
-	if err := v.leaf(r.Receipt.Inclusion(), r.Receipt.LeafHash()); err != nil || r.Settlement == nil {
+	if err := v.leaf(r.Receipt.Inclusion(), r.Receipt.LeafHash()); err != nil {
 		return err
 	}
-	if err := fits(r); err != nil {
-		return err
-	}
-	if err := v.leaf(*r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {
-		return fmt.Errorf("its settlement: %w", err)
-	}
-	return nil
+	return settlementLeaf(r, v.leaf)
 }
 
 // knownHeads bounds how many heads a Verifier remembers: some 3 MiB.

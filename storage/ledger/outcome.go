@@ -42,24 +42,24 @@ func (l *Ledger) Recall(ctx context.Context, org string, in *engine.Intent, appr
 }
 
 // answer gives the waiters of a committed batch their outcomes.
-func (c *committer) answer(ctx context.Context, batch []*waiter, all storage.Batch) {
+func (c *committer) answer(ctx context.Context, batch []*waiter) {
 	var t tally
-	var own storage.Batch
 	for _, w := range batch {
-		own, all = w.cut(all)
-		if w.stand = own.Entries; w.raced(own) {
+		if w.raced() {
 			w.err = ErrRaced
 			continue
 		}
 		for i := range w.places {
-			p := &w.places[i]
-			if own.Records[i] == nil && w.beaten(p, own.Entries) {
+			p, earlier := &w.places[i], w.existing.Records[i]
+			if earlier == nil && !w.stored(i) {
 				w.outs[i] = Outcome{Err: ErrRaced}
 				continue
 			}
-			w.outs[i] = t.outcome(p.record, own.Records[i])
+			w.outs[i] = t.outcome(p.record, earlier)
+			p.used = earlier == nil && p.record.Metered()
 		}
 	}
+	c.quotas.settle(batch...)
 	c.metrics.answered(t.fresh, t.replays, t.conflicts)
 	if c.refused > 0 {
 		c.cfg.Log.InfoContext(ctx, "decisions are committed again", "refused", c.refused)

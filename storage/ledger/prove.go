@@ -117,10 +117,16 @@ type Proof struct {
 // What a row from before there were audit digests shows beyond what [Payload]
 // returns is not signed.
 func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
-	p := prover{cfg: cfg, chains: make(map[[16]byte]*provenChain), verdicts: verdicts{
-		on: make(map[decisionName]*provenVerdicts), usedBy: make(map[decisionName]*atomic.Bool),
-	}}
-	p.imports.heads.keys = cfg.Keys
+	p := prover{
+		cfg: cfg, chains: make(map[[16]byte]*provenChain),
+		verdicts: verdicts{
+			on: make(map[decisionName]*provenVerdicts), usedBy: make(map[decisionName]*atomic.Bool),
+		},
+		gone:      partialTrees{trees: make(map[headName]*partialTree)},
+		documents: documents{last: make(map[string]*lastChange), removed: make(map[string]int64)},
+		imports:   imports{heads: Verifier{keys: cfg.Keys}, orgs: make(map[string]*imported)},
+		found:     found{rows: make(map[string]storage.RowSums), months: make(map[month]monthly)},
+	}
 	if cfg.Progress == nil {
 		p.cfg.Progress = func(string, int, int) {}
 	}

@@ -40,7 +40,7 @@ func (c *Change) document() string { return c.OrganizationID + "\x00" + c.Kind +
 // name names the document that c left.
 func (c *Change) name() string {
 	name := c.document()
-	if c.Kind == changeKinds[storage.PolicyKind] {
+	if c.Kind == storage.Policies.Name {
 		name += "\x00" + strconv.FormatInt(c.Revision, 10)
 	}
 	return name
@@ -53,10 +53,7 @@ func (c *Change) broken(format string, args ...any) error {
 
 // changed takes a change that is signed or waits to be.
 func (d *documents) changed(c Change) {
-	if d.last == nil {
-		d.last, d.removed = make(map[string]*lastChange), make(map[string]int64)
-	}
-	if c.Digest == "" && c.Kind == changeKinds[storage.PolicyKind] {
+	if c.Digest == "" && c.Kind == storage.Policies.Name {
 		d.removed[c.document()] = max(d.removed[c.document()], c.Revision)
 	}
 	if before := d.last[c.name()]; before == nil || before.Revision < c.Revision {

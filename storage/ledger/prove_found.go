@@ -45,7 +45,6 @@ const partLeaves = 64
 
 // readRows proves the rows, those of several organizations or several parts of one at a time.
 func (p *prover) readRows(ctx context.Context, h History) error {
-	p.found.rows = make(map[string]storage.RowSums)
 	var orgs []string
 	if err := h.Organizations(ctx, func(org string) error {
 		orgs = append(orgs, org)
@@ -111,9 +110,6 @@ func (f *found) removed(org string, id uuid.UUID) {
 }
 
 func (f *found) count(org string, m storage.Month, n monthly) {
-	if f.months == nil {
-		f.months = make(map[month]monthly)
-	}
 	of := month{org, m}
 	f.months[of] = monthly{f.months[of].certain + n.certain, f.months[of].possible + n.possible}
 }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,9 +54,6 @@ type foreign struct {
 }
 
 func (i *imports) orgLocked(org string) *imported {
-	if i.orgs == nil {
-		i.orgs = make(map[string]*imported)
-	}
 	if i.orgs[org] == nil {
 		i.orgs[org] = new(imported)
 	}
@@ -182,9 +178,8 @@ func (i *imports) prove(unfinished []string) (n Foreign, open []string, err erro
 }
 
 func (of *imported) prove(n *Foreign) error {
-	slices.SortFunc(of.leaves, func(a, b foreign) int {
-		return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmpBool(a.settlement, b.settlement))
-	})
+	// The leaf of a decision was added before that of its settlement.
+	slices.SortStableFunc(of.leaves, func(a, b foreign) int { return bytes.Compare(a.id[:], b.id[:]) })
 	var forest receipt.Forest
 	var rows, settled, removed int64
 	for _, f := range of.leaves {
@@ -212,14 +207,4 @@ func (of *imported) prove(n *Foreign) error {
 		return errors.New("it took in other rows than those that are there: one of them was swapped")
 	}
 	return nil
-}
-
-func cmpBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

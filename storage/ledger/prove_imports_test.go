@@ -147,7 +147,7 @@ func TestProve_Imports_Unfinished(t *testing.T) {
 		t.Errorf("Prove of an import that is signed = %+v, %v, want none unfinished", got, err)
 	}
 	i := slices.IndexFunc(log.Others, func(e *storage.Entry) bool { return e.Kind == storage.ImportEntry })
-	var two imports
+	two := imports{orgs: make(map[string]*imported)}
 	if err := two.entry(log.Others[i]); err != nil {
 		t.Errorf("an import entry = %v", err)
 	}

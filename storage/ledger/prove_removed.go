@@ -17,7 +17,6 @@ import (
 
 // entriesAndTombstones proves the entries and the tombstones, which no row leads to.
 func (p *prover) entriesAndTombstones(ctx context.Context, h History) error {
-	p.gone.trees = make(map[headName]*partialTree)
 	announced := make(map[string]*removals)
 	if err := h.EachEntry(ctx, func(e *storage.Entry) error {
 		return p.entry(e, announced)

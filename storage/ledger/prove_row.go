@@ -29,14 +29,19 @@ func VerifyRow(r *storage.Record) error {
 
 // VerifySettlement returns nil if r has no settlement, or one that keys have signed.
 func VerifySettlement(r *storage.Record, keys receipt.Keys) error {
+	return settlementLeaf(r, func(in receipt.Inclusion, leaf [32]byte) error { return in.Verify(leaf, keys) })
+}
+
+// settlementLeaf returns what prove returns for the leaf of r's settlement, nil if r has
+// none, or why it can't be one of its decision.
+func settlementLeaf(r *storage.Record, prove func(receipt.Inclusion, [32]byte) error) error {
 	if r.Settlement == nil {
 		return nil
 	}
 	if err := fits(r); err != nil {
 		return err
 	}
-	e := r.SettlementEntry()
-	if err := e.Verify(receipt.EntryLeaf(e.Body), keys); err != nil {
+	if err := prove(*r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {
 		return fmt.Errorf("its settlement: %w", err)
 	}
 	return nil
@@ -63,16 +68,19 @@ func fits(r *storage.Record) error {
 
 // row proves r and adds it to what was read.
 func (p *prover) row(r *storage.Record, of *read) error {
+	// The verdicts of rows under other chains than those of a whole history are elsewhere.
+	chain, err := r.Receipt.Inclusion().Chain()
+	own := err == nil && !p.cfg.Partial && p.chains[chain] != nil
 	id, err := p.placed(r)
 	if err == nil {
-		err = p.proveRow(r)
+		err = p.proveRow(r, own)
 	}
 	if err != nil {
 		return &storage.BreakError{OrganizationID: r.OrganizationID, DecisionID: r.DecisionID, Err: err}
 	}
 	of.n++
 	of.Add(id, r)
-	if r.Metered() && p.own(r) {
+	if r.Metered() && own {
 		of.months[storage.MonthOf(r.DecidedAt)]++
 	}
 	if n := int(p.rows.Add(1)); n%progressEvery == 0 {
@@ -97,15 +105,8 @@ func (p *prover) placed(r *storage.Record) (uuid.UUID, error) {
 
 const progressEvery = 1024
 
-// own reports whether a whole history has the chain that r is under. The verdicts of
-// other rows are elsewhere.
-func (p *prover) own(r *storage.Record) bool {
-	chain, err := r.Receipt.Inclusion().Chain()
-	return err == nil && !p.cfg.Partial && p.chains[chain] != nil
-}
-
-func (p *prover) proveRow(r *storage.Record) error {
-	if err := cmp.Or(VerifyRow(r), p.verdicts.row(r, p.own(r))); err != nil {
+func (p *prover) proveRow(r *storage.Record, own bool) error {
+	if err := cmp.Or(VerifyRow(r), p.verdicts.row(r, own)); err != nil {
 		return err
 	}
 	if r.AuditDigest == "" {
@@ -115,18 +116,17 @@ func (p *prover) proveRow(r *storage.Record) error {
 	if err != nil && r.Writer != "" {
 		return fmt.Errorf("%w (writer %q decided it)", err, r.Writer)
 	}
-	if err == nil && c == nil && p.cfg.Partial {
+	if err != nil {
+		return err
+	}
+	if c == nil && p.cfg.Partial {
 		p.unlisted.Add(1)
 	}
-	if err != nil || r.Settlement == nil {
+	if r.Settlement != nil {
+		p.settled.Add(1)
+	}
+	return settlementLeaf(r, func(in receipt.Inclusion, leaf [32]byte) error {
+		_, err := p.rowLeaf(r, in, leaf, true)
 		return err
-	}
-	p.settled.Add(1)
-	if err := fits(r); err != nil {
-		return err
-	}
-	if _, err := p.rowLeaf(r, *r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body), true); err != nil {
-		return fmt.Errorf("its settlement: %w", err)
-	}
-	return nil
+	})
 }

@@ -104,24 +104,13 @@ func (qs *quotas) endLocked(r *Reservation, used bool) {
 	qs.ended.Put(r)
 }
 
-// settle ends the reservations of a batch: the places of the records that were stored and are
-// metered are used. existing is what stands for each element, nil where nothing was
-// stored.
-func (qs *quotas) settle(batch []*waiter, existing *storage.Batch) {
-	var own, rest storage.Batch
-	if existing != nil {
-		rest = *existing
-	}
+// settle ends the reservations of waiters, whose places say whether they are used.
+func (qs *quotas) settle(waiters ...*waiter) {
 	qs.Lock()
 	defer qs.Unlock()
-	for _, w := range batch {
-		if existing != nil {
-			own, rest = w.cut(rest)
-		}
-		kept := existing != nil && !w.raced(own)
+	for _, w := range waiters {
 		for i := range w.places {
-			p := &w.places[i]
-			qs.endLocked(p.reserved, kept && own.Records[i] == nil && p.record.Metered())
+			qs.endLocked(w.places[i].reserved, w.places[i].used)
 		}
 	}
 }

@@ -21,9 +21,9 @@ type waiter struct {
 
 	done chan struct{} // holds one
 	outs []Outcome     // one for each place, unless err is set
-	// stand has the stored entry for each entry, nil if that is the entry itself.
-	stand []*storage.Entry
-	err   error
+	// existing is what the store has for each place and each entry, nil if that is w's own.
+	existing storage.Batch
+	err      error
 
 	one    [1]place // where places is of one record
 	oneOut [1]Outcome
@@ -34,6 +34,7 @@ type place struct {
 	record   *storage.Record
 	leaf     [32]byte // of record's receipt
 	reserved *Reservation
+	used     bool // the place in the meter, once reserved ends
 	// verdict is stored with record, both or none. It is one of the waiter's entries, nil
 	// if there is none.
 	verdict *storage.Entry
@@ -64,31 +65,22 @@ func (w *waiter) org() string {
 func (w *waiter) size() int { return max(1, len(w.places)+len(w.entries)) }
 
 // raced reports whether w was not stored because something else stands for one of its
-// intents or entries. existing begins with what is stored for each place and each entry,
-// nil if w's own.
-func (w *waiter) raced(existing storage.Batch) bool {
-	return w.whole && (slices.ContainsFunc(existing.Records[:len(w.places)], func(r *storage.Record) bool {
-		return r != nil
-	}) ||
-		slices.ContainsFunc(existing.Entries[:len(w.entries)], func(e *storage.Entry) bool { return e != nil }))
+// intents or entries.
+func (w *waiter) raced() bool {
+	return w.whole && (slices.ContainsFunc(w.existing.Records, func(r *storage.Record) bool { return r != nil }) ||
+		slices.ContainsFunc(w.existing.Entries, func(e *storage.Entry) bool { return e != nil }))
 }
 
-// beaten reports whether a place was not stored because another verdict stands in the
-// place of its own. existing begins with what is stored for each of w's entries.
-func (w *waiter) beaten(p *place, existing []*storage.Entry) bool {
-	return p.verdict != nil && existing[slices.Index(w.entries, p.verdict)] != nil
+// stored reports whether the record of a place was stored, unless w has raced: no other
+// stands in its place, nor another verdict in that of its own.
+func (w *waiter) stored(i int) bool {
+	v := w.places[i].verdict
+	return w.existing.Records[i] == nil && (v == nil || w.existing.Entries[slices.Index(w.entries, v)] == nil)
 }
 
 // tentative reports whether some of w may end up not stored though it is first.
 func (w *waiter) tentative() bool {
 	return w.whole || slices.ContainsFunc(w.places, func(p place) bool { return p.verdict != nil })
-}
-
-// cut returns what is of w in existing and what is of the waiters after it.
-func (w *waiter) cut(existing storage.Batch) (own, rest storage.Batch) {
-	n, m := len(w.places), len(w.entries)
-	return storage.Batch{Records: existing.Records[:n], Entries: existing.Entries[:m]},
-		storage.Batch{Records: existing.Records[n:], Entries: existing.Entries[m:]}
 }
 
 // wake hands w back to its caller.
@@ -121,7 +113,7 @@ func (ws *waiters) wait(ctx context.Context, w *waiter, outs []Outcome, stand []
 	}
 	err := w.err
 	copy(outs, w.outs)
-	copy(stand, w.stand)
+	copy(stand, w.existing.Entries)
 	*w = waiter{done: w.done}
 	ws.pool.Put(w)
 	return err
