@@ -123,21 +123,6 @@ func (p *prefilter) scan(text string) (h hits) {
 	return h
 }
 
-// suspect reports whether a rule could match text or a decoded reading of it.
-func (p *prefilter) suspect(text string) bool {
-	var ps pass
-	p.read(&ps, text, 0)
-	if ps.escaped || ps.longest.run >= base64Digits.least {
-		return true
-	}
-	if ps.keywords.empty() && ps.most < p.digits {
-		return false
-	}
-	var h hits
-	p.conclude(&ps, &h, len(text))
-	return h.any()
-}
-
 // scanPair is scan of `key = "value"`. It does not look for encoded parts: scans of key
 // and value alone find them.
 func (p *prefilter) scanPair(key, value string) (h hits) {

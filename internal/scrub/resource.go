@@ -29,7 +29,8 @@ func (t *Tagger) resource(raw, kept string) string {
 	if strings.Contains(kept, ";") || strings.Contains(kept, "%3B") {
 		kept = dropParameters(kept)
 	}
-	suspect := t.prefilter.suspect(raw)
+	hits := t.prefilter.scan(raw)
+	suspect := hits.any()
 	if !suspect && kept == raw {
 		return kept // nearly always: a second pass would find the same
 	}

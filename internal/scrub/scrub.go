@@ -52,9 +52,6 @@ func New() (*Scrubber, error) {
 // Text returns s with each secret replaced by its kind in brackets. It returns s
 // itself, allocating nothing, if nothing in s looks like a secret.
 func (s *Scrubber) Text(text string) string {
-	if !s.prefilter.suspect(text) {
-		return text
-	}
 	j := job{left: maxWork}
 	return replace(text, s.find(text, &j), redacted)
 }
@@ -115,10 +112,7 @@ func first(spans []span) (string, bool) {
 
 // inPair returns the secrets in value, read as the value of key.
 func (s *Scrubber) inPair(key, value string, j *job) []span {
-	var spans []span
-	if s.prefilter.suspect(value) {
-		spans = s.find(value, j)
-	}
+	spans := s.find(value, j)
 	if hits := s.prefilter.scanPair(key, value); hits.any() {
 		const assign = ` = "`
 		from := len(key) + len(assign)

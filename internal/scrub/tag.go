@@ -73,9 +73,6 @@ func (t *Tagger) Tagged(text string) bool {
 }
 
 func (t *Tagger) identity(text string, key tagKey) string {
-	if !t.prefilter.suspect(text) {
-		return text
-	}
 	return settle(text, key, func(text string) string {
 		j := job{left: maxWork}
 		return replace(text, t.find(text, &j), key.tag)

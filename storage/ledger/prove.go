@@ -49,9 +49,18 @@ type ProveConfig struct {
 	// Partial says that the history is what a server shows to one organization:
 	// rows may be missing, and the last heads.
 	Partial bool
-	// Progress is told, now and then and by several goroutines, how many heads or
-	// rows of how many are proved. Nil is told nothing.
-	Progress func(what string, done, total int)
+	// Progress is told by several goroutines how many heads or rows are proved.
+	Progress Progress
+}
+
+// Progress is told now and then how many of what are done. Nil is told nothing.
+type Progress func(what string, done, total int)
+
+// Tell tells p, unless it is nil.
+func (p Progress) Tell(what string, done, total int) {
+	if p != nil {
+		p(what, done, total)
+	}
 }
 
 // Proof says what was proved of a history.
@@ -119,16 +128,11 @@ type Proof struct {
 func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	p := prover{
 		cfg: cfg, chains: make(map[[16]byte]*provenChain),
-		verdicts: verdicts{
-			on: make(map[decisionName]*provenVerdicts), usedBy: make(map[decisionName]*atomic.Bool),
-		},
+		verdicts:  verdicts{named: make(map[decisionName]*namedDecision)},
 		gone:      partialTrees{trees: make(map[headName]*partialTree)},
 		documents: documents{last: make(map[string]*lastChange), removed: make(map[string]int64)},
 		imports:   imports{heads: Verifier{keys: cfg.Keys}, orgs: make(map[string]*imported)},
 		found:     found{rows: make(map[string]storage.RowSums), months: make(map[month]monthly)},
-	}
-	if cfg.Progress == nil {
-		p.cfg.Progress = func(string, int, int) {}
 	}
 	proof, err := p.prove(ctx, h)
 	if broken := (*storage.BreakError)(nil); errors.Is(err, storage.ErrCorrupt) && !errors.As(err, &broken) {
@@ -275,5 +279,12 @@ func (p *prover) whole() error {
 	}
 	return errors.New("counting leaves") // some head signs a leaf that is missing
 }
+
+// brokenRow is a break at the row of a decision, brokenOrg one of an organization.
+func brokenRow(org, id string, err error) error {
+	return &storage.BreakError{OrganizationID: org, DecisionID: id, Err: err}
+}
+
+func brokenOrg(org string, err error) error { return brokenRow(org, "", err) }
 
 func timeOf(id uuid.UUID) time.Time { return time.Unix(id.Time().UnixTime()) }

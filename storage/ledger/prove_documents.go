@@ -47,8 +47,7 @@ func (c *Change) name() string {
 }
 
 func (c *Change) broken(format string, args ...any) error {
-	return &storage.BreakError{OrganizationID: c.OrganizationID,
-		Err: fmt.Errorf("%s %q: "+format, append([]any{c.Kind, c.ID}, args...)...)}
+	return brokenOrg(c.OrganizationID, fmt.Errorf("%s %q: "+format, append([]any{c.Kind, c.ID}, args...)...))
 }
 
 // changed takes a change that is signed or waits to be.
@@ -70,8 +69,7 @@ func (d *documents) signLater(ctx context.Context, h History) error {
 		}
 		for _, c := range changes {
 			if c.Revision <= after {
-				return &storage.BreakError{OrganizationID: c.Org,
-					Err: fmt.Errorf("the change of revision %d is not in its place", c.Revision)}
+				return brokenOrg(c.Org, fmt.Errorf("the change of revision %d is not in its place", c.Revision))
 			}
 			d.waiting++
 			if d.newest, err = changeOf(&c); err != nil {

@@ -122,8 +122,7 @@ func (f *found) meter(org string, m storage.Month, n int64) error {
 	if n >= want.certain && n <= want.certain+want.possible {
 		return nil
 	}
-	return &storage.BreakError{OrganizationID: org,
-		Err: fmt.Errorf("its meter of %d says %d, and %d decisions are of that month", m, n, want.certain)}
+	return brokenOrg(org, fmt.Errorf("its meter of %d says %d, and %d decisions are of that month", m, n, want.certain))
 }
 
 // unmetered holds that nothing is left that no meter counts.

@@ -122,7 +122,7 @@ func (p *prover) verifyHeads(c *provenChain, run []receipt.SignedHead) error {
 	c.last = run[len(run)-1]
 	c.tip = c.tip.Next(c.last.Head)
 	p.heads += len(run)
-	p.cfg.Progress("heads", p.heads, p.heads)
+	p.cfg.Progress.Tell("heads", p.heads, p.heads)
 	return nil
 }
 

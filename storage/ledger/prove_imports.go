@@ -148,8 +148,7 @@ func (i *imports) checkUnlisted(ctx context.Context, h History) error {
 	}
 	for _, org := range orgs {
 		if of := i.orgs[org]; !open[org] {
-			return &storage.BreakError{OrganizationID: org, DecisionID: of.unlisted.String(),
-				Err: fmt.Errorf("%w; no import entry is of the organization", of.unlistedErr)}
+			return brokenRow(org, of.unlisted.String(), fmt.Errorf("%w; no import entry is of the organization", of.unlistedErr))
 		}
 	}
 	return nil
@@ -165,7 +164,7 @@ func (i *imports) prove(unfinished []string) (n Foreign, open []string, err erro
 		}
 		n.Organizations++
 		if err := of.prove(&n); err != nil {
-			return n, nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("import %q: %w", of.entry.ID, err)}
+			return n, nil, brokenOrg(org, fmt.Errorf("import %q: %w", of.entry.ID, err))
 		}
 	}
 	for _, org := range unfinished {

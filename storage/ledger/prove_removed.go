@@ -29,7 +29,7 @@ func (p *prover) entriesAndTombstones(ctx context.Context, h History) error {
 	}
 	if err := h.EachTombstone(ctx, "", func(t *storage.Tombstone) error {
 		if err := p.tombstone(t, announced[t.OrganizationID]); err != nil {
-			return &storage.BreakError{OrganizationID: t.OrganizationID, DecisionID: t.DecisionID, Err: err}
+			return brokenRow(t.OrganizationID, t.DecisionID, err)
 		}
 		return nil
 	}); err != nil {
@@ -37,7 +37,7 @@ func (p *prover) entriesAndTombstones(ctx context.Context, h History) error {
 	}
 	for _, org := range slices.Sorted(maps.Keys(announced)) {
 		if err := announced[org].check(); err != nil {
-			return &storage.BreakError{OrganizationID: org, Err: err}
+			return brokenOrg(org, err)
 		}
 	}
 	return p.placeEarlier()
@@ -50,7 +50,7 @@ func (p *prover) entry(e *storage.Entry, announced map[string]*removals) error {
 		err = p.body(e, announced)
 	}
 	if err != nil {
-		return &storage.BreakError{OrganizationID: e.OrganizationID, Err: fmt.Errorf("%s %q: %w", e.Kind, e.Key, err)}
+		return brokenOrg(e.OrganizationID, fmt.Errorf("%s %q: %w", e.Kind, e.Key, err))
 	}
 	return nil
 }

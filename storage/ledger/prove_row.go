@@ -76,7 +76,7 @@ func (p *prover) row(r *storage.Record, of *read) error {
 		err = p.proveRow(r, own)
 	}
 	if err != nil {
-		return &storage.BreakError{OrganizationID: r.OrganizationID, DecisionID: r.DecisionID, Err: err}
+		return brokenRow(r.OrganizationID, r.DecisionID, err)
 	}
 	of.n++
 	of.Add(id, r)
@@ -84,7 +84,7 @@ func (p *prover) row(r *storage.Record, of *read) error {
 		of.months[storage.MonthOf(r.DecidedAt)]++
 	}
 	if n := int(p.rows.Add(1)); n%progressEvery == 0 {
-		p.cfg.Progress("rows", n, p.leaves)
+		p.cfg.Progress.Tell("rows", n, p.leaves)
 	}
 	return nil
 }

@@ -12,17 +12,17 @@ import (
 	"writ/storage"
 )
 
-// verdicts are what was decided about held decisions. None is added once rows are read.
+// verdicts are the decisions that verdicts name. None is added once rows are read.
 type verdicts struct {
-	n      int
-	on     map[decisionName]*provenVerdicts
-	usedBy map[decisionName]*atomic.Bool // the decisions that used an approval, and whether each is there
+	n     int // verdicts
+	named map[decisionName]*namedDecision
 }
 
-// provenVerdicts are the verdicts on a decision, and whether that is there.
-type provenVerdicts struct {
-	Verdicts
-	found atomic.Bool
+// namedDecision is a decision that a verdict is on, or that used an approval.
+type namedDecision struct {
+	Verdicts             // on it
+	uses     bool        // an approval, says a verdict
+	found    atomic.Bool // the decision is there
 }
 
 type decisionName struct{ org, id string }
@@ -34,56 +34,54 @@ func (p *prover) verdict(e *storage.Entry) error {
 	if err != nil {
 		return err
 	}
-	name := decisionName{v.OrganizationID, v.ApprovalID}
-	on := p.verdicts.on[name]
-	if on == nil {
-		on = new(provenVerdicts)
-		p.verdicts.on[name] = on
-	}
+	on := p.verdicts.name(v.OrganizationID, v.ApprovalID)
 	p.verdicts.n++
 	if !v.ends() {
 		on.First = v
 		return nil
 	}
 	if on.End = v; v.Verdict == Used {
-		p.verdicts.usedBy[decisionName{v.OrganizationID, v.UsedBy}] = new(atomic.Bool)
+		p.verdicts.name(v.OrganizationID, v.UsedBy).uses = true
 	}
 	return nil
 }
 
+func (v *verdicts) name(org, id string) *namedDecision {
+	name := decisionName{org, id}
+	if v.named[name] == nil {
+		v.named[name] = new(namedDecision)
+	}
+	return v.named[name]
+}
+
 // removed takes a decision of which its tombstone is left.
 func (v *verdicts) removed(org, id string) {
-	if on := v.on[decisionName{org, id}]; on != nil {
-		on.found.Store(true)
-	}
-	if used := v.usedBy[decisionName{org, id}]; used != nil {
-		used.Store(true)
+	if d := v.named[decisionName{org, id}]; d != nil {
+		d.found.Store(true)
 	}
 }
 
 // row takes a decision that is there. Own says that it is under a head of the history:
 // an import brings rows without their verdicts.
 func (v *verdicts) row(r *storage.Record, own bool) error {
-	if on := v.on[decisionName{r.OrganizationID, r.DecisionID}]; on != nil {
-		if on.found.Store(true); !r.Held() {
-			return fmt.Errorf("a verdict is on it, and it is %s", r.Decision)
-		}
-		for _, w := range []*Verdict{on.First, on.End} {
-			if w != nil &&
-				(w.IntentDigest != "" && w.IntentDigest != r.IntentDigest || w.DetailsDigest != "" &&
-					w.DetailsDigest != r.DetailsDigest) {
+	d := v.named[decisionName{r.OrganizationID, r.DecisionID}]
+	if d != nil {
+		d.found.Store(true)
+		for _, w := range []*Verdict{d.First, d.End} {
+			switch {
+			case w == nil:
+			case !r.Held():
+				return fmt.Errorf("a verdict is on it, and it is %s", r.Decision)
+			case w.IntentDigest != "" && w.IntentDigest != r.IntentDigest,
+				w.DetailsDigest != "" && w.DetailsDigest != r.DetailsDigest:
 				return fmt.Errorf("it was %s as another intent or with other details", w.Verdict)
 			}
 		}
 	}
-	used := v.usedBy[decisionName{r.OrganizationID, r.DecisionID}]
-	if used != nil {
-		used.Store(true)
-	}
 	switch {
 	case r.ApprovalID != "" && own:
 		return v.redeemed(r)
-	case r.ApprovalID == "" && used != nil:
+	case r.ApprovalID == "" && d != nil && d.uses:
 		return errors.New("an approval was used by it, and it names none")
 	}
 	return nil
@@ -91,7 +89,7 @@ func (v *verdicts) row(r *storage.Record, own bool) error {
 
 // redeemed holds that a decision under an approval is one that its verdicts led to.
 func (v *verdicts) redeemed(r *storage.Record) error {
-	on := v.on[decisionName{r.OrganizationID, r.ApprovalID}]
+	on := v.named[decisionName{r.OrganizationID, r.ApprovalID}]
 	switch {
 	case on == nil || on.First == nil:
 		return fmt.Errorf("it was decided under the approval %s, on which there is no verdict", r.ApprovalID)
@@ -108,25 +106,19 @@ func (v *verdicts) redeemed(r *storage.Record) error {
 	return nil
 }
 
-// check holds that each decision that a verdict is on, and each that used an approval, is
-// there.
+// check holds that each decision that a verdict names is there.
 func (v *verdicts) check() error {
-	byName := func(a, b decisionName) int { return cmp.Or(cmp.Compare(a.org, b.org), cmp.Compare(a.id, b.id)) }
-	for _, d := range slices.SortedFunc(maps.Keys(v.on), byName) {
-		on := v.on[d]
-		if !on.found.Load() {
-			return &storage.BreakError{OrganizationID: d.org, DecisionID: d.id,
-				Err: errors.New("a verdict is on it, and it is not there")}
-		}
-		if on.End != nil && (on.First == nil || on.First.Verdict != Approved) {
-			return &storage.BreakError{OrganizationID: d.org, DecisionID: d.id,
-				Err: fmt.Errorf("its approval is %s, and it was not given", on.End.Verdict)}
-		}
-	}
-	for _, d := range slices.SortedFunc(maps.Keys(v.usedBy), byName) {
-		if !v.usedBy[d].Load() {
-			return &storage.BreakError{OrganizationID: d.org, DecisionID: d.id,
-				Err: errors.New("it used an approval, and it is not there")}
+	for _, name := range slices.SortedFunc(maps.Keys(v.named), func(a, b decisionName) int {
+		return cmp.Or(cmp.Compare(a.org, b.org), cmp.Compare(a.id, b.id))
+	}) {
+		d := v.named[name]
+		switch {
+		case !d.found.Load() && d.uses:
+			return brokenRow(name.org, name.id, errors.New("it used an approval, and it is not there"))
+		case !d.found.Load():
+			return brokenRow(name.org, name.id, errors.New("a verdict is on it, and it is not there"))
+		case d.End != nil && (d.First == nil || d.First.Verdict != Approved):
+			return brokenRow(name.org, name.id, fmt.Errorf("its approval is %s, and it was not given", d.End.Verdict))
 		}
 	}
 	return nil

@@ -37,9 +37,6 @@ type KeptDocument struct{ Kind, ID, Actor string }
 // an imported row, or what kept it from reading or storing.
 func Abandon(ctx context.Context, t Target, org string) (done Abandoned, err error) {
 	a := abandoning{ctx: storage.WithActor(ctx, Actor), Target: t, org: org, done: &done}
-	if a.Progress == nil {
-		a.Progress = func(string, int, int) {}
-	}
 	for _, f := range []func() error{a.find, a.makers, a.documents, a.rows, a.details, a.end} {
 		if err := f(); err != nil {
 			return done, err
@@ -192,8 +189,11 @@ func together(c *storage.Collection, all []storage.Document) (first string, n in
 
 // delete deletes documents of one name, and counts them no more.
 func (a *abandoning) delete(tx storage.Tx, same []storage.Document) error {
-	var gone storage.Counts
-	policy := ""
+	counts, uncounted := storage.AllCounts.Get(tx, a.org, "")
+	if uncounted != nil {
+		counts = new(storage.Counts)
+	}
+	before, policy := *counts, ""
 	for _, d := range same {
 		there, err := tx.Get(d.Kind, d.Org, d.ID)
 		if err == nil && there.Revision != d.Revision {
@@ -204,25 +204,18 @@ func (a *abandoning) delete(tx storage.Tx, same []storage.Document) error {
 			err = tx.Delete(d.Kind, d.Org, d.ID)
 		}
 		if err == nil {
-			policy, err = count(&gone, d, true, policy)
+			policy, err = count(counts, d, -1, policy)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if gone == (storage.Counts{}) {
+	switch {
+	case *counts == before:
 		return nil
-	}
-	counts, err := storage.AllCounts.Get(tx, a.org, "")
-	if err != nil {
-		return err
-	}
-	counts.Policies -= gone.Policies
-	counts.VersionBytes -= gone.VersionBytes
-	counts.Rules -= gone.Rules
-	counts.Agents -= gone.Agents
-	counts.Disabled -= gone.Disabled
-	if *counts == (storage.Counts{}) {
+	case uncounted != nil:
+		return uncounted
+	case *counts == storage.Counts{}:
 		return tx.Delete(storage.CountsKind, a.org, "")
 	}
 	return storage.AllCounts.Put(tx, a.org, counts)
@@ -241,7 +234,7 @@ func (a *abandoning) rows() error {
 		var some int
 		some, err = a.Store.RemoveImported(a.ctx, a.org, runRows)
 		removed += some
-		a.Progress("removed", removed, n.All())
+		a.Progress.Tell("removed", removed, n.All())
 		if some < runRows {
 			break
 		}

@@ -38,17 +38,14 @@ type CheckConfig struct {
 	Keys receipt.Keys
 	// Scopes and Plans are the names that the target knows.
 	Scopes, Plans []string
-	// Progress is told how many MB of the file are read. It may be nil.
-	Progress func(what string, done, total int)
+	// Progress is told how many MB of the file are read.
+	Progress ledger.Progress
 }
 
 // Check reads a whole file of a size in bytes and verifies each row and each settlement
 // with the keys of cfg, never with those that travel in the file. Its error is a
 // *LineError, ErrNotWhole, or what kept it from reading.
 func Check(ctx context.Context, in io.Reader, size int64, cfg CheckConfig) (Checked, error) {
-	if cfg.Progress == nil {
-		cfg.Progress = func(string, int, int) {}
-	}
 	c := checker{CheckConfig: cfg, verifier: ledger.NewVerifier(cfg.Keys), details: make(map[string]string)}
 	c.found.chains = make(map[[16]byte]bool)
 	r := newReader(in)
@@ -67,7 +64,7 @@ func Check(ctx context.Context, in io.Reader, size int64, cfg CheckConfig) (Chec
 			return Checked{}, err
 		}
 		if n%1024 == 0 {
-			cfg.Progress("check", int(r.offset>>20), int(size>>20))
+			cfg.Progress.Tell("check", int(r.offset>>20), int(size>>20))
 		}
 		if err := cmp.Or(ctx.Err(), c.line(r, l)); err != nil {
 			return Checked{}, err

@@ -70,8 +70,12 @@ func put(tx storage.Tx, org string, documents []storage.Document, policy string)
 				err = fmt.Errorf("storing the %s %q: %w", storage.CollectionOf(d.Kind).Name, d.ID, err)
 			}
 		}
+		by := int64(0)
+		if fresh {
+			by = 1
+		}
 		if err == nil {
-			policy, err = count(counts, d, fresh, policy)
+			policy, err = count(counts, d, by, policy)
 		}
 		if err != nil {
 			return "", err
@@ -119,45 +123,39 @@ func missing(tx storage.Tx, d *storage.Document) (bool, error) {
 	return false, fmt.Errorf("%w: the %s %q is there and is another", storage.ErrConflict, name, d.ID)
 }
 
-// count counts d where it is fresh. A policy counts with the first version of the file.
-func count(n *storage.Counts, d storage.Document, fresh bool, policy string) (string, error) {
+// count counts d as that many documents, which are none, one or one less. A policy counts
+// with the first of its versions.
+func count(n *storage.Counts, d storage.Document, by int64, policy string) (string, error) {
 	switch d.Kind {
 	case storage.RuleKind:
-		n.Rules += one(fresh)
+		n.Rules += by
 	case storage.ListKind:
 		list, err := storage.Lists.Parse(d)
 		if err != nil {
 			return "", err
 		}
-		if fresh {
-			n.ListBytes += int64(list.Size())
-		}
+		n.ListBytes += by * int64(list.Size())
 	case storage.AgentKind:
 		agent, err := storage.Agents.Parse(d)
 		if err != nil {
 			return "", err
 		}
-		n.Agents += one(fresh)
-		n.Disabled += one(fresh && agent.Status == engine.AgentDisabled)
+		n.Agents += by
+		if agent.Status == engine.AgentDisabled {
+			n.Disabled += by
+		}
 	case storage.PolicyKind:
 		version, err := storage.Policies.Parse(d)
 		if err != nil {
 			return "", err
 		}
-		if fresh {
-			n.VersionBytes += int64(len(d.Value))
+		n.VersionBytes += by * int64(len(d.Value))
+		if version.PolicyID != policy {
+			n.Policies += by
 		}
-		n.Policies += one(fresh && version.PolicyID != policy)
 		policy = version.PolicyID
 	}
 	return policy, nil
-}
-
-func one(is bool) int64 {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // eachDocument calls f for the documents of org that are carried, in the file's order.

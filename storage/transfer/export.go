@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"writ/storage"
+	"writ/storage/ledger"
 	"writ/storage/receipt"
 )
 
@@ -46,8 +47,8 @@ type ExportConfig struct {
 	Keys receipt.Keys
 	// Now is the clock.
 	Now func() time.Time
-	// Progress is told now and then how many rows of how many are written. It may be nil.
-	Progress func(what string, done, total int)
+	// Progress is told now and then how many rows of how many are written.
+	Progress ledger.Progress
 }
 
 // ErrNothing means that the source has nothing of an organization.
@@ -59,9 +60,6 @@ var ErrNothing = errors.New("the store has nothing of the organization")
 // removed ones, however many there are.
 func Export(ctx context.Context, src Source, f File, cfg ExportConfig) (Footer, error) {
 	e := exporter{ctx: ctx, src: src, cfg: cfg, file: f, tombstones: tombstones{most: tombstoneChunk}}
-	if e.cfg.Progress == nil {
-		e.cfg.Progress = func(string, int, int) {}
-	}
 	if err := e.resume(); err != nil {
 		return Footer{}, err
 	}
@@ -234,7 +232,7 @@ func (e *exporter) history() error {
 		s.last = r.DecisionID
 		s.tree.AddRow(r)
 		if e.state.tree.Rows%1024 == 0 {
-			e.cfg.Progress("rows", int(s.tree.Rows), e.total)
+			e.cfg.Progress.Tell("rows", int(s.tree.Rows), e.total)
 		}
 		return e.line(&line{Row: r})
 	})

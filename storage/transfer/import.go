@@ -27,8 +27,8 @@ type Target struct {
 	Publish func(ctx context.Context, keys receipt.Keys) error
 	// Now is the clock.
 	Now func() time.Time
-	// Progress reports now and then how many rows of how many are stored. It may be nil.
-	Progress func(what string, done, total int)
+	// Progress reports now and then how many rows of how many are stored.
+	Progress ledger.Progress
 }
 
 // ErrHere means that the target has the organization already.
@@ -45,9 +45,6 @@ var ErrHere = errors.New("the store has the organization already")
 // Its error is a *LineError, ErrHere, or what kept it from reading or storing.
 func Import(ctx context.Context, t Target, in io.ReadSeeker, checked *Checked) (ledger.Import, error) {
 	ctx = storage.WithActor(ctx, Actor)
-	if t.Progress == nil {
-		t.Progress = func(string, int, int) {}
-	}
 	i := importer{ctx: ctx, Target: t, checked: checked, org: checked.Header.OrganizationID}
 	done, err := i.begin()
 	if err != nil {

@@ -107,6 +107,6 @@ func (i *importer) flush() error {
 		return err
 	}
 	i.rows, i.removed, i.documents = nil, nil, nil
-	i.Progress("rows", int(i.state.tree.Rows), int(i.checked.Footer.Rows))
+	i.Progress.Tell("rows", int(i.state.tree.Rows), int(i.checked.Footer.Rows))
 	return nil
 }
