@@ -39,7 +39,7 @@ soak: ## Have other programs read 1,000,000 spellings of blocked resources, a se
 	$(GO) test ./internal/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000
 	WRIT_SOAK=1 $(GO) test ./rego -run '^(TestReference|TestDecision_Evaluation_CELAndRegoAgree)$$' -v -timeout 4h
 	WRIT_SOAK=1 $(GO) test ./internal/newcomer -v -timeout 1h
-	WRIT_SOAK=1 $(GO) test ./cmd/writ -run '^Test(Replicas|Outages)$$' -v -timeout 2h
+	WRIT_SOAK=1 $(GO) test ./internal/system -run '^Test(Replicas|Outages)$$' -v -timeout 2h
 	WRIT_SOAK=1 $(GO) test ./storage/mongodb -run '^TestWatch_OfATruncatedOplog$$' -v -timeout 30m
 	$(GO) test -vet=off -run '^$$' -bench . -skip '^BenchmarkFill$$' -benchtime 1x ./... -timeout 1h
 
@@ -65,7 +65,7 @@ vuln: ## govulncheck, where its database can be reached
 	else echo "SKIPPED govulncheck: its database at vuln.go.dev cannot be reached"; fi
 
 cluster: ## Run two replicas on a MongoDB replica set behind HAProxy, with Prometheus, until interrupted
-	WRIT_CLUSTER=1 $(GO) test ./cmd/writ -run '^TestCluster_Stays$$' -count=1 -v -timeout 0
+	WRIT_CLUSTER=1 $(GO) test ./internal/system -run '^TestCluster_Stays$$' -count=1 -v -timeout 0
 
 licenses: ## Write docs/licenses.md, the licences of all that the binary links
 	$(GO) tool -modfile=internal/tools/licenses/go.mod go-licenses report --ignore writ --template internal/tools/licenses/licenses.tmpl ./cmd/writ \

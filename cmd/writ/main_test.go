@@ -241,3 +241,11 @@ func parsesRego(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 	}
 }
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

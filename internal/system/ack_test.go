@@ -1,0 +1,91 @@
+package system
+
+import (
+	"testing"
+
+	"writ/storage"
+	"writ/storage/receipt"
+)
+
+// TestDecision_Audit_Queued_CrashAndStop kills the real binary under load, time
+// and again, while it answers before decisions are durable. What a life leaves
+// is what it answered but for the last heads, in an unbroken chain; what was
+// lost can be decided again, once; and a server that is asked to stop loses none.
+func TestDecision_Audit_Queued_CrashAndStop(t *testing.T) {
+	const kills, queued = 5, "--audit-ack=queued"
+	data, token := newData(t)
+	plans := manyEvaluations(t)
+	p := start(t, data, plans, queued)
+	register(t, p.url, token)
+	answers := make(map[string]string) // that stand
+	for range kills {
+		l := newLoad(t, token)
+		l.serve(p.url)
+		workers := l.start(crashWorkers)
+		l.awaitAnswers(t, crashAnswers)
+		p.kill(t)
+		l.stop()
+		workers.Wait()
+		p = start(t, data, plans, queued)
+		lost := lostAnswers(t, l.answers, history(t, p.url, token))
+		t.Logf("%d of %d answers were lost", len(lost), len(l.answers))
+		for id := range lost {
+			delete(l.answers, id)
+		}
+		l.serve(p.url)
+		l.resend(t, p.url) // what has no answer, or has lost it, twice
+		l.auditFaults(t)
+		for id, body := range l.answers {
+			answers[id] = body
+		}
+	}
+	p.stop(t)
+	p = start(t, data, plans, queued)
+	rows := history(t, p.url, token)
+	p.stop(t)
+	auditAnswers(t, data, answers, rows)
+	auditStore(t, data, rows)
+}
+
+// auditFaults reports answers other than a 200 and intents with two answers.
+func (l *load) auditFaults(t *testing.T) {
+	t.Helper()
+	for _, fault := range l.faults {
+		t.Error(fault)
+	}
+}
+
+// lostAnswers returns the answers that are not in rows, which must be those
+// under the last heads: what is lost is lost from the end.
+func lostAnswers(t *testing.T, answers map[string]string, rows map[string]*storage.Record) map[string]bool {
+	t.Helper()
+	var last uint64 // of the heads that are left
+	for _, r := range rows {
+		last = max(last, seq(t, r.Receipt))
+	}
+	lost := make(map[string]bool)
+	for id, body := range answers {
+		res, err := receipt.ParseResult([]byte(body))
+		if err != nil {
+			t.Fatalf("answer to %s = %s: %v", id, body, err)
+		}
+		n := seq(t, res.Receipt)
+		row, kept := rows[id]
+		switch {
+		case kept && row.Receipt != res.Receipt:
+			t.Errorf("the history of %s has another receipt than was answered", id)
+		case !kept && n <= last:
+			t.Errorf("the answer to %s under head %d is lost, and head %d is not", id, n, last)
+		case !kept:
+			lost[id] = true
+		}
+	}
+	return lost
+}
+
+func seq(t *testing.T, r receipt.Receipt) uint64 {
+	t.Helper()
+	head, err := r.SignedHead()
+	must(t, err)
+	return head.Seq
+}

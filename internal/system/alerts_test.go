@@ -1,0 +1,135 @@
+package system
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	prometheusDir = "../../deploy/prometheus"
+	alertsFile    = prometheusDir + "/alerts.yml"
+)
+
+// alertRule is a rule of alertsFile.
+type alertRule struct {
+	Alert, Expr, For    string
+	Labels, Annotations map[string]string
+}
+
+// readAlerts returns the rules of alertsFile.
+func readAlerts(t *testing.T) []alertRule {
+	t.Helper()
+	text, err := os.ReadFile(alertsFile)
+	must(t, err)
+	var file struct{ Groups []struct{ Rules []alertRule } }
+	must(t, yaml.Unmarshal(text, &file))
+	if len(file.Groups) != 1 || len(file.Groups[0].Rules) == 0 {
+		t.Fatalf("%s has %d groups, want one with rules", alertsFile, len(file.Groups))
+	}
+	return file.Groups[0].Rules
+}
+
+// TestAlerts_PrometheusReadsThem has Prometheus' own parser read the rules.
+func TestAlerts_PrometheusReadsThem(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: builds the parser of Prometheus' rules")
+	}
+	dir := filepath.Join("..", "..", "internal", "tools", "alerts")
+	if out, err := exec.Command("go", "-C", dir, "list", "-deps", ".").CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: the modules of Prometheus' parser cannot be had: %v: %.500s", err, out)
+	}
+	bin := filepath.Join(t.TempDir(), "alerts")
+	if out, err := exec.Command("go", "-C", dir, "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("building the parser: %v\n%s", err, out)
+	}
+	if out, err := exec.Command(bin, alertsFile).CombinedOutput(); err != nil {
+		t.Errorf("Prometheus refuses %s: %v\n%s", alertsFile, err, out)
+	}
+	broken := filepath.Join(t.TempDir(), "broken.yml")
+	text, err := os.ReadFile(alertsFile)
+	must(t, err)
+	must(t, os.WriteFile(broken, []byte(strings.Replace(string(text), "[1h])", "[1h]", 1)), 0o600))
+	if out, err := exec.Command(bin, broken).CombinedOutput(); err == nil {
+		t.Errorf("the parser takes a broken expression: %s", out)
+	}
+}
+
+// TestAlerts_FireUnderTheirFaults has a real promtool check what is scraped and
+// run alerts_test.yml, which must name every alert.
+func TestAlerts_FireUnderTheirFaults(t *testing.T) {
+	promtool := needDebian(t, "usr/bin/promtool", "prometheus")
+	for _, args := range [][]string{
+		{"check", "config", prometheusDir + "/prometheus.yml"},
+		{"test", "rules", prometheusDir + "/alerts_test.yml"},
+	} {
+		if out, err := promtool.command(t.Context(), args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %v: %v\n%s", args, err, out)
+		}
+	}
+	tests, err := os.ReadFile(prometheusDir + "/alerts_test.yml")
+	must(t, err)
+	for _, r := range readAlerts(t) {
+		if !strings.Contains(string(tests), `alertname="`+r.Alert+`"`) {
+			t.Errorf("alerts_test.yml does not fire %s", r.Alert)
+		}
+	}
+}
+
+// TestDecision_Audit_UnapprovedActionsAreAlertedOn: "executed for a decision that did
+// not allow is … counted by a metric and alerted on".
+func TestDecision_Audit_UnapprovedActionsAreAlertedOn(t *testing.T) {
+	if !slices.ContainsFunc(readAlerts(t), func(r alertRule) bool { return strings.Contains(r.Expr, "writ_unapproved_actions_total") }) {
+		t.Error("no rule alerts on writ_unapproved_actions_total")
+	}
+}
+
+// TestAlerts_SayWhatToDo: every rule says for how long, how severe and what it
+// means, and links to its own section of docs/operations.md.
+func TestAlerts_SayWhatToDo(t *testing.T) {
+	const page = "docs/operations.md"
+	sections := anchors(t, "../../"+page)
+	for _, r := range readAlerts(t) {
+		if r.For == "" || !slices.Contains([]string{"page", "ticket"}, r.Labels["severity"]) || !strings.HasSuffix(r.Annotations["summary"], ".") {
+			t.Errorf("%s has for %q, severity %q, summary %q: want all, the last a sentence", r.Alert, r.For, r.Labels["severity"], r.Annotations["summary"])
+		}
+		want := page + "#" + strings.ToLower(r.Alert)
+		if got := r.Annotations["runbook_url"]; got != want || !sections[strings.ToLower(r.Alert)] {
+			t.Errorf("%s has the runbook %q, want %q, which must be a section", r.Alert, got, want)
+		}
+	}
+}
+
+// TestDocs_LinksWithinOperationsExist: a runbook is read in a hurry.
+func TestDocs_LinksWithinOperationsExist(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
+	must(t, err)
+	for _, link := range regexp.MustCompile(`\]\(([a-z]*(?:\.md)?)#([^)]+)\)`).FindAllStringSubmatch(string(text), -1) {
+		page := link[1]
+		if page == "" {
+			page = "operations.md"
+		}
+		if !anchors(t, "../../docs/"+page)[link[2]] {
+			t.Errorf("docs/operations.md links to %s#%s, which does not exist", page, link[2])
+		}
+	}
+}
+
+// anchors returns the anchors of a page's headings, as GitHub makes them.
+func anchors(t *testing.T, name string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	must(t, err)
+	all := make(map[string]bool)
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(text), -1) {
+		words := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		all[strings.ReplaceAll(words, " ", "-")] = true
+	}
+	return all
+}

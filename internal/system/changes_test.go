@@ -1,0 +1,40 @@
+package system
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"writ/storage/embedded"
+	"writ/storage/ledger"
+)
+
+// TestChanges_AreSigned: what an operator changed is listed soon after, with who did
+// it, and what was changed just before a stop is signed by the stop.
+func TestChanges_AreSigned(t *testing.T) {
+	data, token := newData(t)
+	p := start(t, data)
+	register(t, p.url, token)
+	api := newClient(t, p.url, token)
+	waitFor(t, "the change to be listed", func() bool {
+		var page struct {
+			Data []ledger.Change `json:"data"`
+		}
+		api.do(t, http.MethodGet, "/v1/changes", nil, http.StatusOK, &page)
+		return slices.ContainsFunc(page.Data, func(c ledger.Change) bool {
+			return c.Kind == "policy" && c.ID == testPolicy && c.Actor != "" && c.Digest != ""
+		})
+	})
+	api.do(t, http.MethodPost, "/v1/agents", object{"name": "late"}, http.StatusCreated, nil)
+	p.stop(t)
+	s, err := embedded.Open(data.Store(), embedded.Options{})
+	must(t, err)
+	left, err := s.Changes(t.Context(), 0, 9)
+	if err != nil || len(left) > 0 {
+		t.Errorf("after a stop %d changes are not signed, %v, want none", len(left), err)
+	}
+	must(t, s.Close())
+	if code, said := verifyData(t, data); code != exitOK {
+		t.Errorf("writ verify = exit code %d, %s", code, said)
+	}
+}

@@ -1,0 +1,194 @@
+package system
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"writ/examples"
+)
+
+// object is a JSON object.
+type object map[string]any
+
+const testPolicy = "0c0ffee0-0000-4000-8000-00000000beef"
+
+// register stores a policy by which bot may deploy, others need approval, and
+// all else is denied.
+func register(t *testing.T, url, token string) {
+	t.Helper()
+	policy := object{
+		"policy_id": testPolicy, "version": 1, "organization_id": examples.Organization, "agent_id": "bot",
+		"allowed_action_types": []string{"deploy"}, "status": "active", "updated_at": "2026-11-01T09:00:00Z",
+	}
+	newClient(t, url, token).do(t, http.MethodPost, "/v1/policies/register", object{"policy": policy}, http.StatusCreated, nil)
+}
+
+// intent is an evaluation as it is sent.
+type intent struct {
+	id   string
+	body []byte
+}
+
+// newIntent makes an intent under the policy of register.
+func newIntent(agent, action, resource string) intent {
+	id := uuid.NewString()
+	body, err := json.Marshal(object{"policy_id": testPolicy, "intent": object{
+		"intent_id": id, "policy_id": testPolicy, "agent_id": agent, "action_type": action,
+		"resource": resource, "issued_at": "2026-11-02T10:00:00Z",
+	}})
+	if err != nil {
+		panic(fmt.Sprintf("encoding an intent of plain strings: %v", err))
+	}
+	return intent{id, body}
+}
+
+// answer is what came back, whatever the status.
+type answer struct {
+	status      int
+	contentType string
+	replayed    string // the header Idempotent-Replayed
+	retryAfter  string // the header Retry-After
+	body        string
+}
+
+// sender sends intents over connections of its own.
+type sender struct {
+	http  *http.Client
+	token string
+}
+
+func newSender(t *testing.T, token string, conns int) sender {
+	tr := &http.Transport{MaxIdleConns: conns, MaxIdleConnsPerHost: conns, MaxConnsPerHost: conns, DisableCompression: true}
+	t.Cleanup(tr.CloseIdleConnections)
+	return sender{http: &http.Client{Transport: tr, Timeout: patience}, token: token}
+}
+
+// evaluate sends one intent. An error means that no whole answer came back.
+func (s sender) evaluate(url string, in intent) (answer, error) {
+	return s.send(http.MethodPost, url+"/v1/policy/evaluate", in.body)
+}
+
+// send sends one request, with headers of its own over the usual ones. An error means
+// that no whole answer came back.
+func (s sender) send(method, url string, body []byte, headers ...http.Header) (answer, error) {
+	req, err := http.NewRequest(method, url, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	// net/http repeats requests that it takes for idempotent; a test counts its own.
+	req.GetBody = nil
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	req.Header.Set("Content-Type", "application/json")
+	for _, h := range headers {
+		maps.Copy(req.Header, h)
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	got, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return answer{}, err
+	}
+	h := resp.Header
+	return answer{resp.StatusCode, h.Get("Content-Type"), h.Get("Idempotent-Replayed"), h.Get("Retry-After"), string(got)}, nil
+}
+
+// get returns the status and the body of a plain GET.
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	must(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	must(t, err)
+	return resp.StatusCode, string(body)
+}
+
+// client calls the API of one server with one credential.
+type client struct {
+	sender
+	url string
+}
+
+// newClient returns a client with a connection of its own.
+func newClient(t *testing.T, url, token string) client { return client{newSender(t, token, 1), url} }
+
+// do sends a request, which must be answered with the wanted status, and decodes the
+// answer into v, unless that is nil. A body that is no string is sent as JSON.
+func (c client) do(t testing.TB, method, path string, body any, want int, v any) {
+	t.Helper()
+	must(t, c.call(method, path, body, want, v))
+}
+
+// call is do with an error.
+func (c client) call(method, path string, body any, want int, v any) error {
+	text, ok := body.(string)
+	if !ok && body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		text = string(data)
+	}
+	got, err := c.send(method, c.url+path, []byte(text))
+	if err == nil && got.status != want {
+		err = fmt.Errorf("%s %s = %d %s, want %d", method, path, got.status, got.body, want)
+	}
+	if err != nil || v == nil {
+		return err
+	}
+	return json.Unmarshal([]byte(got.body), v)
+}
+
+// encode returns v as JSON.
+func encode(t testing.TB, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	must(t, err)
+	return string(data)
+}
+
+// background has n senders do f again and again, until f returns false or
+// release is called, which waits for them.
+func background(t *testing.T, n int, token string, f func(sender) bool) (release func()) {
+	t.Helper()
+	var (
+		wg      sync.WaitGroup
+		stopped atomic.Bool
+	)
+	for range n {
+		wg.Go(func() {
+			for s := newSender(t, token, 1); !stopped.Load() && f(s); {
+			}
+		})
+	}
+	return func() {
+		stopped.Store(true)
+		wg.Wait()
+	}
+}
+
+// together calls f for 0 to n-1, all at the same time, and waits for them.
+func together(n int, f func(i int)) {
+	begin := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			<-begin
+			f(i)
+		})
+	}
+	close(begin)
+	wg.Wait()
+}

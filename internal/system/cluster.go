@@ -1,0 +1,137 @@
+package system
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"writ/storage/datadir"
+	"writ/storage/mongodb/mongotest"
+)
+
+// cluster is replicas on one database, with one data directory for the keys.
+type cluster struct {
+	set      *mongotest.Set
+	database string
+	data     datadir.Dir
+	token    string
+	flags    []string
+	replicas []*process
+	// mortal says that replicas are killed, so that a lost connection is no fault.
+	mortal bool
+}
+
+func newCluster(t *testing.T, set *mongotest.Set) *cluster {
+	t.Helper()
+	data, token := newData(t)
+	_, name, _ := strings.Cut(t.Name(), "/")
+	return &cluster{set: set, database: "writ" + name, data: data, token: token, flags: []string{manyEvaluations(t)}}
+}
+
+// start adds replicas, and has the first of all take the policy of register.
+func (c *cluster) start(t *testing.T, n int) {
+	t.Helper()
+	fresh := len(c.replicas) == 0
+	for range n {
+		c.replicas = append(c.replicas, c.launch(t))
+	}
+	if fresh {
+		register(t, c.replicas[0].url, c.token)
+	}
+}
+
+func (c *cluster) launch(t *testing.T) *process {
+	t.Helper()
+	return start(t, c.data, c.serveFlags()...)
+}
+
+// begin is launch without waiting for the replica to serve.
+func (c *cluster) begin(t *testing.T) (*process, <-chan bool) {
+	t.Helper()
+	return launch(t, c.data, c.serveFlags()...)
+}
+
+func (c *cluster) serveFlags() []string {
+	return append(c.flags, "--store=mongodb", "--mongodb-uri", c.set.URI(), "--mongodb-database", c.database)
+}
+
+// stop stops all replicas, each of which must end well.
+func (c *cluster) stop(t *testing.T) {
+	t.Helper()
+	for _, p := range c.replicas {
+		p.terminate(t)
+	}
+	for _, p := range c.replicas {
+		p.ended(t)
+	}
+}
+
+// proved has writ verify prove the whole history, and holds it to a number of decisions
+// and to at most so many chains.
+func (c *cluster) proved(t *testing.T, decisions, chains int) {
+	t.Helper()
+	code, said := run(t, "verify", "--chain", "--store=mongodb", "--mongodb-uri", c.set.URI(), "--mongodb-database", c.database, "--data", string(c.data))
+	first, _, _ := strings.Cut(said, "\n")
+	t.Log(first)
+	var gotChains, heads, got int
+	plural := strings.NewReplacer(" 1 chain,", " 1 chains,", " 1 head,", " 1 heads,", " 1 decision,", " 1 decisions,").Replace(first)
+	if _, err := fmt.Sscanf(plural, "MongoDB: whole: %d chains, %d heads, %d decisions,", &gotChains, &heads, &got); code != exitOK || err != nil {
+		t.Fatalf("writ verify = exit code %d, %s", code, said)
+	}
+	if got != decisions || gotChains > chains {
+		t.Errorf("writ verify = %s, want %d decisions in at most %d chains", first, decisions, chains)
+	}
+}
+
+// settle sends an intent to replicas in turn, from the i-th on, until one gives its
+// decision. What fails must be a 503 that says when to come again or, if replicas are
+// killed, a lost connection. Its error tells all tries.
+func (c *cluster) settle(s sender, i int, in intent, urls func() []string) (answer, error) {
+	var tries []string
+	for began := time.Now(); ; i++ {
+		all := urls()
+		url, sent := all[i%len(all)], time.Now()
+		got, err := s.evaluate(url, in)
+		switch {
+		case err == nil && got.status != 503:
+			return got, nil
+		case err == nil && got.retryAfter == "":
+			return got, fmt.Errorf("evaluate %s = 503 without Retry-After: %s", in.id, got.body)
+		case err != nil && !c.mortal:
+			return got, fmt.Errorf("evaluate %s: %w", in.id, err)
+		}
+		tries = append(tries, fmt.Sprintf("%v +%v %s = %d %s %v", sent.Sub(began).Round(time.Millisecond), time.Since(sent).Round(time.Millisecond), url, got.status, got.body, err))
+		if time.Since(began) > patience {
+			return got, fmt.Errorf("evaluate %s: no decision for %v:\n%s", in.id, patience, strings.Join(tries, "\n"))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// primary returns which member is the primary.
+func (c *cluster) primary(t *testing.T) int {
+	t.Helper()
+	primary, err := c.set.Primary(t.Context())
+	must(t, err)
+	return primary
+}
+
+// urls are those of the replicas.
+func (c *cluster) urls() (urls []string) {
+	for _, p := range c.replicas {
+		urls = append(urls, p.url)
+	}
+	return urls
+}
+
+// plan gives the organization a plan of so many evaluations.
+func (c *cluster) plan(t *testing.T, evaluations int) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "plans.json")
+	plans := fmt.Sprintf(`{"free": {"name": "free", "evaluations": %d, "policies": 10, "agents": 10, "retention_days": 7}}`, evaluations)
+	must(t, os.WriteFile(name, []byte(plans), 0o600))
+	c.flags = []string{"--plans=" + name}
+}

@@ -1,0 +1,178 @@
+//go:build linux
+
+package system
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"writ/storage/datadir"
+)
+
+// TestFullDisk fills the disk under the real binary while it decides. From then
+// on it refuses, says so once, and is not ready; with space again it decides,
+// and all that it ever acknowledged is there.
+func TestFullDisk(t *testing.T) {
+	mount := mountSmall(t, 384<<20) // the store keeps a reserve of 256 MiB
+	data := datadir.Dir(filepath.Join(mount, "data"))
+	must(t, data.Create())
+	token := tokenOf(t, data)
+	plans := manyEvaluations(t)
+	p := start(t, data, plans)
+	register(t, p.url, token)
+
+	var mu sync.Mutex
+	answers := make(map[string]string)
+	send := func(s sender) answer {
+		in := newIntent("bot", "deploy", "k8s/staging/web")
+		got, err := s.evaluate(p.url, in)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err != nil:
+			t.Errorf("evaluate: %v", err)
+		case got.status == http.StatusOK:
+			answers[in.id] = got.body
+		default:
+			checkRefusal(t, got)
+		}
+		return got
+	}
+	release := background(t, 4, token, func(s sender) bool {
+		send(s)
+		return true
+	})
+	s := newSender(t, token, 1)
+	waitFor(t, "an acknowledged decision", func() bool { return send(s).status == http.StatusOK })
+	ballast := filepath.Join(mount, "ballast")
+	fill(t, ballast)
+	waitFor(t, "a refusal", func() bool { return send(s).status != http.StatusOK })
+	for range 50 {
+		if got := send(s); got.status == http.StatusOK {
+			t.Fatalf("evaluate on a full disk = %d %s, want a refusal", got.status, got.body)
+		}
+	}
+	if status, body := get(t, p.admin+"/readyz"); status != http.StatusServiceUnavailable {
+		t.Errorf("/readyz on a full disk = %d %s, want 503", status, body)
+	}
+	if status, body := get(t, p.admin+"/livez"); status != http.StatusOK {
+		t.Errorf("/livez on a full disk = %d %s, want 200", status, body)
+	}
+	release()
+	// The tip of what was decided last may not be noted any more: that is a trouble
+	// of its own.
+	log := p.stderr.String()
+	refused, unnoted := strings.Count(log, "storage in trouble"), strings.Count(log, "how far the store has come cannot be noted")
+	if n := strings.Count(log, "\n"); refused != 1 || unnoted > 1 || n != refused+unnoted {
+		t.Errorf("%d log lines for one full disk, want one, and at most one about the tip:\n%.4000s", n, log)
+	}
+
+	must(t, os.Remove(ballast))
+	if strings.Contains(p.stderr.String(), "until a restart") {
+		t.Log("the store has stopped, as it said: restarting")
+		p.kill(t)
+		p = start(t, data, plans)
+	}
+	waitFor(t, "decisions after space was freed", func() bool { return send(s).status == http.StatusOK })
+	if status, body := get(t, p.admin+"/readyz"); status != http.StatusOK {
+		t.Errorf("/readyz with space again = %d %s, want 200", status, body)
+	}
+	rows := history(t, p.url, token)
+	p.stop(t)
+	auditAnswers(t, data, answers, rows)
+	auditStore(t, data, rows)
+	if len(rows) != len(answers) {
+		t.Errorf("history has %d rows, want the %d acknowledged: a refusal decides nothing", len(rows), len(answers))
+	}
+}
+
+// TestFullDisk_Start: on a full disk the real binary does not start, and says
+// why, with or without data of an earlier start.
+func TestFullDisk_Start(t *testing.T) {
+	mount := mountSmall(t, 384<<20)
+	old := datadir.Dir(filepath.Join(mount, "old"))
+	start(t, old).kill(t) // so that there is a log to recover
+	fill(t, filepath.Join(mount, "ballast"))
+	for _, data := range []datadir.Dir{old, datadir.Dir(filepath.Join(mount, "new"))} {
+		p, _ := launch(t, data)
+		select {
+		case <-p.done:
+		case <-time.After(patience):
+			t.Fatalf("writ serve on a full disk neither serves nor ends\n%s", p.stderr)
+		}
+		if code := p.cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(p.stderr.String(), "the disk is full: ") {
+			t.Errorf("writ serve on a full disk = %v, want exit code %d and that the disk is full\n%s", p.cmd.ProcessState, exitFailed, p.stderr)
+		}
+	}
+}
+
+// checkRefusal holds a refusal to being a problem that approves nothing.
+func checkRefusal(t *testing.T, got answer) {
+	t.Helper()
+	var problem struct {
+		OK       *bool `json:"ok"`
+		Approved *bool `json:"approved"`
+		Status   int   `json:"status"`
+	}
+	err := json.Unmarshal([]byte(got.body), &problem)
+	if err != nil || got.status < 500 || problem.Status != got.status || got.contentType != "application/problem+json" ||
+		problem.OK == nil || *problem.OK || problem.Approved != nil {
+		t.Errorf("refusal = %d %s %s (%v), want a 5xx problem", got.status, got.contentType, got.body, err)
+	}
+}
+
+// mountSmall mounts a file system of its own for the test, or skips it.
+func mountSmall(t *testing.T, size int) string {
+	t.Helper()
+	dir, err := tryMountSmall(t, size)
+	if err != nil {
+		t.Skipf("SKIPPED: a full disk needs root, to mount a small file system: %v", err)
+	}
+	return dir
+}
+
+// tryMountSmall mounts a file system of its own for the test.
+func tryMountSmall(t *testing.T, size int) (string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := mountTmpfs(dir, size); err != nil {
+		return "", err
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir, nil
+}
+
+// mountTmpfs mounts a file system of a size over a directory.
+func mountTmpfs(dir string, size int) error {
+	return syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size))
+}
+
+// fill writes a file until no byte is free.
+func fill(t *testing.T, name string) {
+	t.Helper()
+	f, err := os.Create(name)
+	must(t, err)
+	defer func() { _ = f.Close() }() // it holds nothing of value
+	for chunk := make([]byte, 1<<20); ; {
+		n, err := f.Write(chunk)
+		if errors.Is(err, syscall.ENOSPC) && n == 0 {
+			return
+		}
+		if err != nil && !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package system
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"writ/storage/datadir"
+)
+
+// block is a fenced block of commands: sh shows commands alone, console shows
+// them after "$ " with what they print.
+type block struct {
+	line     int
+	commands []shown
+	notRun   string // why not, from a comment "not run: …" above the fence
+}
+
+// shown is a command and the output that stands below it; "…" stands for any
+// text, ids and times for any id and time.
+type shown struct {
+	command string
+	output  []string
+	checked bool // the output is that of a console block
+}
+
+// maxNotRun bounds the blocks that no test runs: each needs a reason.
+const maxNotRun = 4
+
+// pages returns README.md and the pages of docs/.
+func pages(t *testing.T) []string {
+	t.Helper()
+	names, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(names) < 5 {
+		t.Fatalf("found the pages %v, %v", names, err)
+	}
+	return append(names, "../../README.md")
+}
+
+// TestDocs_EveryCommandRuns runs each block of commands of each page as it is
+// written, one shell a page, beside a server that was started as `make run`
+// starts it. Only the address differs.
+func TestDocs_EveryCommandRuns(t *testing.T) {
+	run, skipped := 0, 0
+	for _, name := range pages(t) {
+		var session []block
+		for _, b := range blocksOf(t, name) {
+			if b.notRun == "" {
+				session = append(session, b)
+				continue
+			}
+			skipped++
+			t.Logf("NOT RUN %s:%d: %s", filepath.Base(name), b.line, b.notRun)
+		}
+		if len(session) > 0 {
+			run += len(session)
+			t.Run(filepath.Base(name), func(t *testing.T) { runSession(t, session) })
+		}
+	}
+	t.Logf("%d blocks of commands run, %d not", run, skipped)
+	if skipped > maxNotRun {
+		t.Errorf("%d blocks are not run, want at most %d", skipped, maxNotRun)
+	}
+	if run < 6 {
+		t.Errorf("%d blocks were run, want those of README and docs", run)
+	}
+}
+
+var (
+	fence  = regexp.MustCompile("^```(sh|console)$")
+	reason = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
+	// closed is what may hold a quote that opens nothing.
+	closed = regexp.MustCompile(`\\"|'[^']*'`)
+	// loose is a command outside of a fence, where nothing would run it.
+	loose = regexp.MustCompile(`^(    |\t)(\$ |bin/writ |curl |make |writ )`)
+)
+
+func blocksOf(t *testing.T, name string) []block {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	must(t, err)
+	lines := strings.Split(string(text), "\n")
+	var all []block
+	for i := 0; i < len(lines); i++ {
+		m := fence.FindStringSubmatch(lines[i])
+		if m == nil {
+			if strings.HasPrefix(lines[i], "```") { // another language's
+				for i++; i < len(lines) && lines[i] != "```"; i++ {
+				}
+			} else if loose.MatchString(lines[i]) {
+				t.Errorf("%s:%d: a command outside of a fenced block, which no test runs: %s", name, i+1, lines[i])
+			}
+			continue
+		}
+		b := block{line: i + 1}
+		if i > 0 {
+			if why := reason.FindStringSubmatch(lines[i-1]); why != nil {
+				b.notRun = why[1]
+			}
+		}
+		var body []string
+		for i++; i < len(lines) && lines[i] != "```"; i++ {
+			body = append(body, lines[i])
+		}
+		b.commands = commandsOf(m[1], body)
+		all = append(all, b)
+	}
+	return all
+}
+
+// commandsOf splits a block. A line of a console block goes on with the command
+// above while that ends with a backslash or has an open quote.
+func commandsOf(kind string, body []string) []shown {
+	if kind == "sh" {
+		return []shown{{command: strings.Join(body, "\n")}}
+	}
+	var all []shown
+	for _, line := range body {
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			all = append(all, shown{command: command, checked: true})
+			continue
+		}
+		last := &all[len(all)-1]
+		open := strings.Count(closed.ReplaceAllString(last.command, ""), `"`)%2 == 1
+		if len(last.output) == 0 && (strings.HasSuffix(last.command, `\`) || open) {
+			last.command += "\n" + line
+			continue
+		}
+		last.output = append(last.output, line)
+	}
+	return all
+}
+
+// runSession runs the blocks of a page in one shell, in a directory that has
+// what a clone has after make: bin/writ and examples/.
+func runSession(t *testing.T, session []block) {
+	for _, program := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("SKIPPED: there is no %s to run what the page shows", program)
+		}
+	}
+	dir := t.TempDir()
+	writ, err := released()
+	must(t, err)
+	examples, err := filepath.Abs("../../examples")
+	must(t, err)
+	for link, to := range map[string]string{"bin/writ": writ, "examples": examples} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o755))
+		must(t, os.Symlink(to, filepath.Join(dir, link)))
+	}
+	p := start(t, datadir.Dir(filepath.Join(dir, "data")), "--demo")
+	script := new(bytes.Buffer)
+	var all []shown
+	for _, b := range session {
+		for _, c := range b.commands {
+			command := strings.ReplaceAll(c.command, "localhost:3820", strings.TrimPrefix(p.url, "http://"))
+			fmt.Fprintf(script, "{ %s\n} >out.%d 2>&1 || echo \"exit code $?\" >>out.%d\n", command, len(all), len(all))
+			all = append(all, c)
+		}
+	}
+	cmd := exec.Command("bash", "-s")
+	cmd.Dir, cmd.Stdin = dir, script
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("the shell = %v\n%s", err, out)
+	}
+	for i, c := range all {
+		out, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("out.%d", i)))
+		must(t, err)
+		c.compare(t, string(out))
+	}
+	p.stop(t)
+}
+
+// compare reports where the output is not as shown.
+func (c shown) compare(t *testing.T, out string) {
+	t.Helper()
+	if strings.Contains(out, "exit code ") {
+		t.Errorf("$ %s\n%s", c.command, out)
+		return
+	}
+	if !c.checked {
+		return
+	}
+	want := strings.Join(c.output, "\n")
+	if !likeShown(want).MatchString(masked(strings.TrimRight(out, "\n"))) {
+		t.Errorf("$ %s\nprints\n%s\nthe page shows\n%s", c.command, out, want)
+	}
+}
+
+// varies are the parts of an output that differ from run to run.
+var varies = []*regexp.Regexp{
+	regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`), // ids that writ makes
+	regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`),
+	regexp.MustCompile(`\b1[0-9]{9}\b`),      // Unix times
+	regexp.MustCompile(`[A-Za-z0-9_-]{43,}`), // ids of keys, which may begin and end with -
+}
+
+// masked puts one word in place of all that varies.
+func masked(text string) string {
+	for _, v := range varies {
+		text = v.ReplaceAllLiteralString(text, "<varies>")
+	}
+	return text
+}
+
+// likeShown matches the masked outputs that a page shows as text.
+func likeShown(text string) *regexp.Regexp {
+	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(masked(text)), "…", ".*") + "$")
+}
+
+// TestREADME_HasAtMost900Words: what goes further belongs to a page of docs/.
+func TestREADME_HasAtMost900Words(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	must(t, err)
+	if got := len(strings.Fields(string(text))); got > 900 {
+		t.Errorf("README.md has %d words, want at most 900", got)
+	}
+}

@@ -1,0 +1,141 @@
+package system
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/examples"
+)
+
+// lastChunk ends a whole response in chunks (RFC 9112, section 7.1).
+const lastChunk = "\r\n0\r\n\r\n"
+
+// TestExport_ShowsThatItIsCutShort holds the bytes on the wire: whatever ends
+// the server, who reads an export can tell a part of it from the whole.
+func TestExport_ShowsThatItIsCutShort(t *testing.T) {
+	const rows = 1000 // of 8 KiB: more than the kernel buffers
+	data, token := newData(t)
+	plans := filepath.Join(t.TempDir(), "plans.json")
+	must(t, os.WriteFile(plans, []byte(`{"free":{"name":"free","evaluations":100000,"agents":5,"policies":10,"retention_days":7,"csv_export":true}}`), 0o600))
+	flags := []string{"--plans=" + plans, "--rate-limit-credential=off"}
+	p := start(t, data, flags...)
+	register(t, p.url, token)
+	fillHistory(t, p.url, token, rows)
+
+	whole := rest(beginExport(t, p.url, token))
+	if n := bytes.Count(whole, []byte("\r\n01")); !bytes.HasSuffix(whole, []byte(lastChunk)) || n < rows {
+		t.Errorf("an export = %d bytes with about %d rows that end in %q, want %d rows and %q", len(whole), n, tail(whole), rows, lastChunk)
+	}
+
+	stopped := beginExport(t, p.url, token) // a client that reads on gets it all
+	p.terminate(t)
+	if got := rest(stopped); !bytes.HasSuffix(got, []byte(lastChunk)) {
+		t.Errorf("an export while the server stops = %d bytes that end in %q, want %q", len(got), tail(got), lastChunk)
+	}
+	p.ended(t)
+
+	for name, end := range map[string]func(p *process){
+		"kill -9":                             func(p *process) { p.kill(t) },
+		"SIGTERM while the client reads none": func(p *process) { p.terminate(t); <-p.done },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, data, append(flags, "--drain-timeout=200ms")...)
+			cut := beginExport(t, p.url, token)
+			end(p)
+			got := rest(cut)
+			if len(got) == 0 || len(got) >= len(whole) || bytes.HasSuffix(got, []byte(lastChunk)) {
+				t.Errorf("%d of %d bytes, which end in %q, want a part without a last chunk", len(got), len(whole), tail(got))
+			}
+			res, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(got)), nil)
+			must(t, err)
+			if _, err := io.Copy(io.Discard, res.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("reading the response = %v, want %v", err, io.ErrUnexpectedEOF)
+			}
+		})
+	}
+}
+
+// fillHistory decides n intents, each with as many long keys as it may have.
+func fillHistory(t *testing.T, url, token string, n int) {
+	t.Helper()
+	const senders = 8
+	metadata := make(map[string]string)
+	for i := range 64 {
+		metadata[fmt.Sprintf("%02d-%s", i, strings.Repeat("k", 120))] = ""
+	}
+	s := newSender(t, token, senders)
+	var all sync.WaitGroup
+	for range senders {
+		all.Go(func() {
+			for range n / senders {
+				in := newIntent("bot", "deploy", "k8s/staging/web")
+				var body map[string]any
+				err := json.Unmarshal(in.body, &body)
+				if err == nil {
+					body["intent"].(map[string]any)["metadata"] = metadata
+					in.body, err = json.Marshal(body)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got, err := s.evaluate(url, in); err != nil || got.status != http.StatusOK {
+					t.Errorf("evaluate = %d %s, %v", got.status, got.body, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// beginExport asks for an export over a connection that buffers little, and
+// returns when it has begun.
+func beginExport(t *testing.T, url, token string) unreadConn {
+	t.Helper()
+	small := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
+		var set error
+		err := raw.Control(func(fd uintptr) { set = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
+		return errors.Join(err, set)
+	}}
+	c, err := small.DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
+	must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	must(t, c.SetDeadline(time.Now().Add(patience)))
+	_, err = fmt.Fprintf(c, "GET /v1/authorizations/export HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n",
+		examples.Organization, token)
+	must(t, err)
+	begun := make([]byte, len("HTTP/1.1 200"))
+	if _, err := io.ReadFull(c, begun); err != nil || string(begun) != "HTTP/1.1 200" {
+		t.Fatalf("the export begins with %q, %v, want a 200", begun, err)
+	}
+	return unreadConn{c, begun}
+}
+
+// unreadConn is a connection of which begun was read.
+type unreadConn struct {
+	net.Conn
+	begun []byte
+}
+
+// rest returns all that comes until the connection ends, however it does.
+func rest(c unreadConn) []byte {
+	got, _ := io.ReadAll(c) // a reset is an end, too
+	return append(c.begun, got...)
+}
+
+func tail(b []byte) []byte { return b[max(0, len(b)-16):] }

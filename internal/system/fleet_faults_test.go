@@ -1,0 +1,240 @@
+//go:build linux
+
+package system
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+)
+
+// silence freezes the replica that leads until another gives it up, which a kill switch
+// waits for. The other leads then, and MongoDB keeps it from sweeping.
+func (f *fleet) silence(t *testing.T) {
+	t.Helper()
+	operator := newClient(t, f.shares.url, f.shares.token)
+	var agent engine.Agent
+	operator.do(t, http.MethodPost, "/v1/agents", `{"name": "Bot", "externalId": "mute"}`, http.StatusCreated, &agent)
+	f.mute.signal(t, syscall.SIGSTOP)
+	defer f.mute.signal(t, syscall.SIGCONT)
+	allow, err := f.set.RefuseCommand(t.Context(), "aggregate", "writ.records")
+	must(t, err)
+	operator.do(t, http.MethodPatch, "/v1/agents/"+agent.ID+"/status", `{"status": "disabled"}`, http.StatusOK, nil)
+	waitFor(t, "a sweep that fails", func() bool { return value(t, f.shares.process, "writ_retention_failures_total") > 0 })
+	must(t, allow())
+}
+
+// loseMongoDB ends the set and has a decision want it.
+func (f *fleet) loseMongoDB(t *testing.T) {
+	t.Helper()
+	must(t, f.set.Kill(0))
+	a, err := newSender(t, f.shares.token, 1).evaluate(f.shares.url, newIntent("bot", "deploy", "d"))
+	if err != nil || a.status != http.StatusServiceUnavailable {
+		t.Fatalf("evaluate without MongoDB = %+v, %v, want 503", a, err)
+	}
+}
+
+// refusePlaces has MongoDB refuse to change meters, and a decision want a place in one.
+func (f *fleet) refusePlaces(t *testing.T) {
+	t.Helper()
+	allow, err := f.set.RefuseCommand(t.Context(), "findAndModify", "writ.quotas")
+	must(t, err)
+	a, err := newSender(t, signed(t, f.shares.data, "newcomer"), 1).evaluate(f.shares.url, newIntent("bot", "deploy", "d"))
+	if err != nil || a.status != http.StatusServiceUnavailable {
+		t.Fatalf("evaluate without a place in the meter = %+v, %v, want 503", a, err)
+	}
+	must(t, allow())
+}
+
+// causeOutcomes has the first server answer in each way that a panel shows, and
+// the core decide.
+func (f *fleet) causeOutcomes(t *testing.T) {
+	t.Helper()
+	operator := newClient(t, f.first.url, f.first.token)
+	for condition, says := range map[string]string{
+		`{"resource":"a"}`: "deny", `{"resource":"b"}`: "approval_required", `{"resource":"c"}`: "allow",
+		`{"cel":"intent.metadata.env == 'prod'"}`: "allow", // an error without the key
+	} {
+		rule := fmt.Sprintf(`{"name":"r","condition":%q,"action":"{\"decision\":\"%s\"}"}`, condition, says)
+		operator.do(t, "POST", "/v1/rules", rule, http.StatusCreated, nil)
+	}
+	send := func(in intent, status int, want string) answer {
+		t.Helper()
+		a, err := operator.evaluate(f.first.url, in)
+		if err != nil || a.status != status || !strings.Contains(a.body, want) {
+			t.Fatalf("evaluate = %+v, %v, want %d %s", a, err, status, want)
+		}
+		return a
+	}
+	for _, resource := range []string{"a", "b", "c", "d"} {
+		send(newIntent("bot", "deploy", resource), http.StatusOK, "decision")
+	}
+	send(newIntent("other", "deploy", "d"), http.StatusOK, "decision")
+	in := newIntent("bot", "drop", "d")
+	send(in, http.StatusOK, "deny")
+	send(in, http.StatusOK, "deny") // a replay
+	changed := in
+	changed.body = []byte(strings.Replace(string(in.body), `"drop"`, `"deploy"`, 1))
+	send(changed, http.StatusConflict, "")
+	unreadable := newIntent("bot", "deploy", "d")
+	unreadable.body = []byte(strings.ReplaceAll(string(unreadable.body), testPolicy, unreadablePolicy))
+	send(unreadable, http.StatusOK, "policy.unreadable")
+
+	var row struct {
+		Data []struct {
+			DecisionID string `json:"decision_id"`
+		} `json:"data"`
+	}
+	operator.do(t, "GET", "/v1/authorizations?decision=deny&limit=1", "", http.StatusOK, &row)
+	operator.do(t, "POST", "/v1/actions/record", `{"decision_id":"`+row.Data[0].DecisionID+`","outcome":"executed"}`, http.StatusOK, nil)
+	operator.do(t, "GET", "/nope", "", http.StatusNotFound, nil)
+	for range 200 {
+		guess := client{sender{operator.http, "writ_" + uuid.NewString()}, f.first.url}
+		guess.do(t, "GET", "/v1/rules", "", http.StatusUnauthorized, nil)
+	}
+	others := newSender(t, f.first.token, 1)
+	defer others.http.CloseIdleConnections() // the odd one takes few
+	for _, r := range []*replica{f.core, f.shares, f.odd, f.odd, f.odd} {
+		if r == nil {
+			continue
+		}
+		if a, err := others.evaluate(r.url, newIntent("bot", "deploy", "d")); err != nil || a.status != http.StatusOK {
+			t.Fatalf("evaluate with an external core, MongoDB or a plan that is used up = %+v, %v", a, err)
+		}
+	}
+}
+
+// expire has the second server hold an intent that nobody decides about.
+func (f *fleet) expire(t *testing.T) {
+	t.Helper()
+	s, held := newSender(t, f.second.token, 1), newIntent("other", "deploy", "d")
+	ask := func() string {
+		a, err := s.evaluate(f.second.url, held)
+		if err != nil || a.status != http.StatusOK {
+			t.Fatalf("evaluate = %+v, %v, want 200", a, err)
+		}
+		return a.body
+	}
+	_, rest, _ := strings.Cut(ask(), `"decision_id":"`)
+	id, _, _ := strings.Cut(rest, `"`)
+	held.body = []byte(strings.TrimSuffix(string(held.body), "}") + `,"approval_id":"` + id + `"}`)
+	waitFor(t, "an approval that nobody decides to expire", func() bool { return strings.Contains(ask(), "approval.expired") })
+}
+
+// refuseEvents has an event that cannot be delivered: nobody has the name.
+func (f *fleet) refuseEvents(t *testing.T) {
+	t.Helper()
+	operator := newClient(t, f.first.url, f.first.token)
+	var hook struct {
+		ID string `json:"id"`
+	}
+	operator.do(t, "POST", "/v1/webhooks", `{"url":"https://hooks.invalid/","events":["agent.disabled"]}`, http.StatusCreated, &hook)
+	operator.do(t, "POST", "/v1/webhooks/"+hook.ID+"/test", "", http.StatusAccepted, nil)
+}
+
+// freeze stops a busy server for moments, as a host does that gives its
+// processors and its disk to others, until the alert of it fires: most of the waits
+// of a busy server are short, and only what waits while it is stopped waits long.
+func (f *fleet) freeze(t *testing.T, p *promServer) {
+	t.Helper()
+	release := background(t, 16, f.frozen.token, func(s sender) bool {
+		_, err := s.evaluate(f.frozen.url, newIntent("bot", "deploy", "k8s/staging/web"))
+		return err == nil
+	})
+	defer release()
+	for n := 0; n < 10 || n < 50 && !p.firing(t)["WritQueue"]; n++ {
+		time.Sleep(20 * time.Millisecond)
+		f.frozen.signal(t, syscall.SIGSTOP)
+		time.Sleep(350 * time.Millisecond)
+		f.frozen.signal(t, syscall.SIGCONT)
+	}
+}
+
+// overload gives the server that refuses soonest a rule that takes milliseconds,
+// and more intents than it can decide by it.
+func (f *fleet) overload(t *testing.T) {
+	t.Helper()
+	operator := newClient(t, f.frozen.url, f.frozen.token)
+	operator.do(t, "POST", "/v1/rules", `{"name":"dear","action":"{\"decision\":\"deny\"}","condition":`+
+		`"{\"rego\":\"some a in input.intent.metadata; some b in input.intent.metadata; some c in input.intent.metadata; a == b; b == c; a == \\\"none\\\"\"}"}`,
+		http.StatusCreated, nil)
+	var metadata strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&metadata, `"k%d":"v%d",`, i, i)
+	}
+	var refused atomic.Bool
+	release := background(t, 16, f.frozen.token, func(s sender) bool {
+		in := newIntent("bot", "deploy", "k8s/staging/web")
+		in.body = []byte(strings.Replace(string(in.body), `"resource":`, `"metadata":{`+strings.TrimSuffix(metadata.String(), ",")+`},"resource":`, 1))
+		a, err := s.evaluate(f.frozen.url, in)
+		if err == nil && a.status == http.StatusServiceUnavailable {
+			refused.Store(true)
+		}
+		return err == nil
+	})
+	defer release()
+	waitFor(t, "a refusal for overload", refused.Load)
+}
+
+func (r *replica) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	must(t, r.cmd.Process.Signal(sig))
+}
+
+// breakCore has the external core fail until its breaker opens.
+func (f *fleet) breakCore(t *testing.T) {
+	t.Helper()
+	f.coreFails.Store(true)
+	s := newSender(t, f.core.token, 1)
+	for range 8 {
+		if a, err := s.evaluate(f.core.url, newIntent("bot", "deploy", "d")); err != nil || a.status < 500 {
+			t.Fatalf("evaluate with a core that fails = %+v, %v", a, err)
+		}
+	}
+}
+
+// panic has the handler of a request panic.
+func (f *fleet) panic(t *testing.T) {
+	t.Helper()
+	operator := newClient(t, f.core.url, f.core.token)
+	operator.do(t, "POST", "/v1/billing/checkout", `{"plan":"pro"}`, http.StatusInternalServerError, nil)
+}
+
+// fillDisk fills the disk of the server that has its own.
+func (f *fleet) fillDisk(t *testing.T) {
+	t.Helper()
+	fill(t, filepath.Join(filepath.Dir(string(f.full.data)), "ballast"))
+	s := newSender(t, f.full.token, 1)
+	waitFor(t, "a refusal", func() bool {
+		a, err := s.evaluate(f.full.url, newIntent("bot", "deploy", "d"))
+		return err == nil && a.status >= 500
+	})
+}
+
+// refuseTip puts something in the way of the odd server's tip, has it decide, and
+// opens more connections than it takes.
+func (f *fleet) refuseTip(t *testing.T) {
+	t.Helper()
+	tip := string(f.odd.data) + "/store.tip"
+	must(t, os.Remove(tip))
+	must(t, os.MkdirAll(filepath.Join(tip, "in-the-way"), 0o700))
+	if a, err := newSender(t, f.odd.token, 1).evaluate(f.odd.url, newIntent("bot", "deploy", "d")); err != nil || a.status != http.StatusOK {
+		t.Fatalf("evaluate = %+v, %v", a, err)
+	}
+	for range 8 {
+		conn, err := net.Dial("tcp", hostOf(f.odd.url))
+		must(t, err)
+		t.Cleanup(func() { _ = conn.Close() }) // the server may have closed it
+	}
+}

@@ -1,0 +1,164 @@
+package system
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"writ/internal/scrub/scrubtest"
+	"writ/storage"
+	"writ/storage/datadir"
+)
+
+// identities are the servers and rows of a test of how the history tells agents
+// apart.
+type identities struct {
+	t    *testing.T
+	data datadir.Dir
+	p    *process
+	api  client
+	mode string
+	want map[string][]string // intents by agent, newest first
+}
+
+// "Equal values stay equal, different ones stay different, and a filter for the
+// value finds its rows": on the real server, in both audit modes, over the list
+// and the CSV, before and after a rotation.
+func TestIdentities_AFilterFindsItsRowsAndNoOthers(t *testing.T) {
+	for _, mode := range []string{"minimal", "full"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			data, operator := newData(t)
+			w := &identities{t: t, data: data, mode: mode, want: make(map[string][]string)}
+			w.start(operator)
+			register(t, w.p.url, operator)
+			agents := append([]string{"bot", "alice@acme.example", "bob@acme.example", "Bob@acme.example", "x/bob@acme.example",
+				"bob%40acme.example", "4111111111111111", "4111 1111 1111 1111", "[redacted:email-address]"}, someCanaries()...)
+			w.evaluate(agents)
+			w.check()
+			before := w.shown("bob@acme.example")
+			w.p.stop(t)
+
+			w.rotate()
+			w.start(operator)
+			w.check()
+			w.evaluate(agents)
+			w.check()
+			after := w.shown("bob@acme.example")
+			if len(before) != 1 || len(after) != 2 || !slices.Contains(after, before[0]) {
+				t.Fatalf("the tags of one agent = %q before, %q after the rotation, want a second one", before, after)
+			}
+			for _, tag := range after { // what a row shows finds the rows that show it
+				if got := w.list(tag); len(got) != 1 || got[0].AgentID != tag {
+					t.Errorf("the rows of %s = %d, want one", tag, len(got))
+				}
+			}
+			w.p.stop(t)
+		})
+	}
+}
+
+// someCanaries returns secrets that an agent id may hold.
+func someCanaries() (ids []string) {
+	for i, c := range scrubtest.Canaries(7) {
+		if i%3 == 0 && !c.Lines && len(c.Value) < 100 {
+			ids = append(ids, c.Value, "bot-"+c.Value)
+		}
+	}
+	return ids
+}
+
+func (w *identities) start(operator string) {
+	w.p = start(w.t, w.data, "--audit="+w.mode, exportingPlan(w.t))
+	w.api = newClient(w.t, w.p.url, operator)
+}
+
+// evaluate decides one intent of each agent.
+func (w *identities) evaluate(agents []string) {
+	w.t.Helper()
+	s := newSender(w.t, w.api.token, 1)
+	for _, agent := range agents {
+		resource := "prod/web"
+		if strings.Contains(agent, "@acme") {
+			resource = "https://crm.example/users/" + agent + "/mail"
+		}
+		in := newIntent(agent, "deploy", resource)
+		got, err := s.evaluate(w.p.url, in)
+		if err != nil || got.status != http.StatusOK {
+			w.t.Fatalf("evaluate of %q = %d %s, %v", agent, got.status, got.body, err)
+		}
+		w.want[agent] = append([]string{in.id}, w.want[agent]...)
+	}
+}
+
+// rotate puts a new scrub key in front of the others, as the docs say.
+func (w *identities) rotate() {
+	w.t.Helper()
+	old, err := os.ReadFile(w.data.ScrubKey())
+	must(w.t, err)
+	key := make([]byte, 32)
+	rand.Read(key)
+	fresh := base64.StdEncoding.AppendEncode(nil, key)
+	must(w.t, os.WriteFile(w.data.ScrubKey(), slices.Concat(fresh, []byte("\n"), old), 0o600))
+}
+
+// check filters by each agent.
+func (w *identities) check() {
+	w.t.Helper()
+	for agent, want := range w.want {
+		var got []string
+		for _, r := range w.list(agent) {
+			got = append(got, r.IntentID)
+			if strings.Contains(agent, "@acme") && strings.Contains(fmt.Sprint(r), "acme") {
+				w.t.Errorf("the row of %q = %v, want no address", agent, r)
+			}
+		}
+		if !slices.Equal(got, want) {
+			w.t.Errorf("the rows of %q are of the intents %q, want %q", agent, got, want)
+		}
+		if exported := w.export(agent); !slices.Equal(exported, want) {
+			w.t.Errorf("the CSV of %q has the intents %q, want %q", agent, exported, want)
+		}
+	}
+}
+
+// list returns the rows of an agent.
+func (w *identities) list(agent string) []*storage.Record {
+	w.t.Helper()
+	var page struct {
+		Data []*storage.Record `json:"data"`
+	}
+	w.api.do(w.t, http.MethodGet, "/v1/authorizations?limit=500&agent_id="+url.QueryEscape(agent), nil, http.StatusOK, &page)
+	return page.Data
+}
+
+// shown returns the agent ids that the rows of an agent show.
+func (w *identities) shown(agent string) (ids []string) {
+	for _, r := range w.list(agent) {
+		ids = append(ids, r.AgentID)
+	}
+	return ids
+}
+
+// export returns the intents in the CSV of an agent.
+func (w *identities) export(agent string) (intents []string) {
+	w.t.Helper()
+	got, err := w.api.send(http.MethodGet, w.p.url+"/v1/authorizations/export?agent_id="+url.QueryEscape(agent), nil)
+	must(w.t, err)
+	rows, err := csv.NewReader(strings.NewReader(got.body)).ReadAll()
+	if err != nil || got.status != http.StatusOK || len(rows) == 0 {
+		w.t.Fatalf("the CSV of %q = %d %q, %v", agent, got.status, got.body, err)
+	}
+	column := slices.Index(rows[0], "intent_id")
+	for _, row := range rows[1:] {
+		intents = append(intents, row[column])
+	}
+	return intents
+}

@@ -1,0 +1,61 @@
+package system
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"writ/engine"
+)
+
+// TestKillSwitch_InForceWhenItsResponseArrives throws and releases a kill
+// switch under load. Whatever was evaluated meanwhile, an intent that is sent
+// after the response to the PATCH is decided under it, on the same connection
+// and on others, whichever of its ids names the agent.
+func TestKillSwitch_InForceWhenItsResponseArrives(t *testing.T) {
+	const rounds, noise = 200, 4
+	data, token := newData(t)
+	p := start(t, data, manyEvaluations(t))
+	register(t, p.url, token)
+	one := newSender(t, token, 1)
+	operator := client{one, p.url}
+	var agent engine.Agent
+	operator.do(t, http.MethodPost, "/v1/agents", `{"name": "Bot", "externalId": "bot"}`, http.StatusCreated, &agent)
+	release := background(t, noise, token, func(s sender) bool {
+		_, err := s.evaluate(p.url, newIntent("bot", "deploy", "k8s/staging/noise"))
+		if err != nil {
+			t.Errorf("noise: %v", err)
+		}
+		return err == nil
+	})
+	defer release()
+	others := []sender{newSender(t, token, 1), newSender(t, token, 1)}
+	for i := range rounds {
+		status, want := "disabled", "agent.disabled:"
+		if i%2 == 1 {
+			status, want = "active", "policy.allowed:"
+		}
+		operator.do(t, http.MethodPatch, "/v1/agents/"+agent.ID+"/status", fmt.Sprintf(`{"status": %q}`, status), http.StatusOK, nil)
+		var wg sync.WaitGroup
+		for _, s := range append(others, one) {
+			wg.Go(func() {
+				got, err := s.evaluate(p.url, newIntent("bot", "deploy", "k8s/staging/web"))
+				if err != nil || got.status != http.StatusOK || !strings.Contains(got.body, `"reasons":["`+want) {
+					t.Errorf("round %d, agent %s: evaluate = %d %s, %v, want reason %s", i, status, got.status, got.body, err, want)
+				}
+			})
+		}
+		wg.Wait()
+		if status == "disabled" {
+			got, err := one.evaluate(p.url, newIntent(agent.ID, "deploy", "k8s/staging/web"))
+			if err != nil || !strings.Contains(got.body, want) {
+				t.Errorf("round %d, agent %s named by its id: evaluate = %s, %v, want reason %s", i, status, got.body, err, want)
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}

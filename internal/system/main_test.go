@@ -1,0 +1,5 @@
+package system
+
+import "testing"
+
+func TestMain(m *testing.M) { Main(m) }

@@ -1,0 +1,68 @@
+package system
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+
+	"writ/storage/mongodb/mongotest"
+)
+
+// mongodbMetrics begins the names of what the store mongodb shows.
+const mongodbMetrics = "writ_mongodb_"
+
+// storeMetrics begins the names of what the embedded store shows.
+const storeMetrics = "writ_store_"
+
+// TestMetrics_IdleReplica: a replica beats, listens and looks around, each with a
+// histogram of a command of 15 samples.
+func TestMetrics_IdleReplica(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a replica set")
+	}
+	data, _ := newData(t)
+	idle(t, start(t, data, "--store=mongodb", "--mongodb-uri", mongotest.For(t, 1).URI()), 480, storeMetrics)
+}
+
+// TestMetrics_MongoDB holds docs/metrics.md and GET /metrics with the store mongodb
+// to each other, and that no credential of the store is shown.
+func TestMetrics_MongoDB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a replica set")
+	}
+	set := mongotest.SecureFor(t)
+	data, _ := newData(t)
+	p := start(t, data, append(allFeatures(), "--store=mongodb", "--mongodb-uri", set.URI())...)
+	exercise(t, p, data)
+	shown, documented := families(t, p), readMetricsTable(t)
+	for name := range shown {
+		if _, ok := documented[name]; !ok {
+			t.Errorf("docs/metrics.md has no row for %s", name)
+		}
+	}
+	for name, row := range documented {
+		if !strings.HasPrefix(name, mongodbMetrics) {
+			continue
+		}
+		f, ok := shown[name]
+		if !ok {
+			t.Errorf("docs/metrics.md has a row for %s, which /metrics does not show", name)
+			continue
+		}
+		row.compare(t, f)
+	}
+	text, _ := scrape(t, p, acceptText)
+	command := regexp.MustCompile(`^(abortTransaction|aggregate|commitTransaction|delete|find|findAndModify|getMore|insert|update|other)$`)
+	for _, label := range regexp.MustCompile(`command="([^"]*)"`).FindAllSubmatch(text, -1) {
+		if !command.Match(label[1]) {
+			t.Errorf("the command %q has metrics, which docs/metrics.md does not name", label[1])
+		}
+	}
+	for _, secret := range []string{mongotest.Password, "127.0.0.1", "zq7canary"} {
+		if bytes.Contains(text, []byte(secret)) {
+			t.Errorf("the metrics show %q", secret)
+		}
+	}
+	lintMetrics(t, p)
+}

@@ -1,0 +1,120 @@
+package system
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/examples"
+)
+
+// TestRego_OPATestPasses has a real `opa test` run what `writ rego --input` writes of
+// every example.
+func TestRego_OPATestPasses(t *testing.T) {
+	opa := buildOPA(t)
+	set, err := examples.Load()
+	must(t, err)
+	const dir = "../../examples/"
+	for name := range set.Policies {
+		out, intents := t.TempDir(), writeIntents(t, set, name)
+		args := []string{"rego", "--policy", dir + "policies/" + name + ".yaml", "--rules", dir + "rules.yaml", "--out", out}
+		for _, intent := range intents {
+			args = append(args, "--input", intent)
+		}
+		if text, err := command(t, args...).CombinedOutput(); err != nil {
+			t.Fatalf("writ %v: %v\n%s", args, err, text)
+		}
+		text, err := exec.Command(opa, "test", out).CombinedOutput()
+		if want := fmt.Sprintf("PASS: %d/%d", len(intents), len(intents)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("opa test of %s: %v, want %s\n%s", name, err, want, text)
+		}
+	}
+}
+
+// writeIntents writes the intents of a policy's suite into files.
+func writeIntents(t *testing.T, set *examples.Set, policy string) (files []string) {
+	t.Helper()
+	dir := t.TempDir()
+	for i, c := range set.Cases {
+		if c.Policy != policy {
+			continue
+		}
+		text, err := json.Marshal(set.Intents[i])
+		must(t, err)
+		file := filepath.Join(dir, fmt.Sprintf("intent-%d.json", i))
+		must(t, os.WriteFile(file, text, 0o600))
+		files = append(files, file)
+	}
+	if len(files) == 0 {
+		t.Fatalf("%s has no intents", policy)
+	}
+	return files
+}
+
+// opaServer is an OPA that is started and killed.
+type opaServer struct {
+	bin, addr, dir string
+	cmd            *exec.Cmd
+}
+
+// buildOPA builds the OPA server of internal/tools/opa.
+func buildOPA(t *testing.T) string {
+	t.Helper()
+	const module = "github.com/open-policy-agent/opa"
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: builds an OPA server")
+	}
+	dir := filepath.Join("..", "..", "internal", "tools", "opa")
+	if out, err := exec.Command("go", "-C", dir, "list", "-deps", module).CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: the modules of OPA's server cannot be had: %v: %.500s", err, out)
+	}
+	bin := filepath.Join(t.TempDir(), "opa")
+	if out, err := exec.Command("go", "-C", dir, "build", "-ldflags=-s -w", "-tags=opa_no_oci", "-o", bin, module).CombinedOutput(); err != nil {
+		t.Fatalf("building OPA: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// export fills the directory with the example policies and with rules.
+func (o *opaServer) export(t *testing.T, set *examples.Set, rules string) {
+	t.Helper()
+	args := []string{"rego", "--core", "--rules", rules, "--out", o.dir}
+	for _, name := range slices.Sorted(maps.Keys(set.Policies)) {
+		args = append(args, "--policy", filepath.Join("..", "..", "examples", "policies", name+".yaml"))
+	}
+	if out, err := command(t, args...).CombinedOutput(); err != nil {
+		t.Fatalf("writ %v: %v\n%s", args, err, out)
+	}
+}
+
+// start starts OPA and waits until it serves.
+func (o *opaServer) start(t *testing.T) {
+	t.Helper()
+	o.cmd = exec.Command(o.bin, "run", "--server", "--addr", o.addr, "--log-level", "error", "--skip-version-check", o.dir)
+	o.cmd.Stdout, o.cmd.Stderr = t.Output(), t.Output()
+	must(t, o.cmd.Start())
+	t.Cleanup(func() { o.kill(t) })
+	waitFor(t, "OPA to serve", func() bool {
+		resp, err := http.Get("http://" + o.addr + "/health")
+		if err != nil {
+			return false
+		}
+		return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	})
+}
+
+// kill ends OPA as kill -9 does, unless it has ended.
+func (o *opaServer) kill(t *testing.T) {
+	t.Helper()
+	if err := o.cmd.Process.Kill(); err == nil {
+		_ = o.cmd.Wait() // it was killed
+	}
+}

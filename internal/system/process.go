@@ -1,0 +1,205 @@
+package system
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"writ/api"
+	"writ/examples"
+	"writ/storage/datadir"
+)
+
+// process is a running `writ serve`.
+type process struct {
+	url, admin string
+
+	cmd    *exec.Cmd
+	stderr *log
+	done   chan struct{} // closed when it has ended
+}
+
+// log collects what a process writes.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+var serving = regexp.MustCompile(`^writ serves on (\S+); metrics and readiness on (\S+)$`)
+
+// launch starts the real binary on free ports and returns without waiting for
+// it to serve. ready gets true when it does, false when it has ended before.
+func launch(t *testing.T, data datadir.Dir, flags ...string) (p *process, ready <-chan bool) {
+	t.Helper()
+	writ, err := released()
+	must(t, err)
+	return launchProgram(t, writ, nil, data, flags...)
+}
+
+// launchFaulty is launch of the program with faults, which variables set.
+func launchFaulty(t *testing.T, variables []string, data datadir.Dir, flags ...string) (p *process, ready <-chan bool) {
+	t.Helper()
+	writ, err := faulty()
+	must(t, err)
+	return launchProgram(t, writ, variables, data, flags...)
+}
+
+func launchProgram(t *testing.T, writ string, variables []string, data datadir.Dir, flags ...string) (*process, <-chan bool) {
+	t.Helper()
+	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data", string(data)}, flags...)
+	p := &process{cmd: exec.Command(writ, args...), stderr: new(log), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), variables...)
+	p.cmd.Stderr = p.stderr
+	out, err := p.cmd.StdoutPipe()
+	must(t, err)
+	must(t, p.cmd.Start())
+	t.Cleanup(func() { p.kill(t) })
+	served := make(chan bool, 1)
+	go func() {
+		defer close(p.done)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if m := serving.FindStringSubmatch(lines.Text()); m != nil {
+				p.url, p.admin = m[1], m[2]
+				served <- true
+			}
+		}
+		_ = p.cmd.Wait() // how it ended is in its ProcessState
+		served <- false
+	}()
+	return p, served
+}
+
+// start starts the real binary and waits until it serves.
+func start(t *testing.T, data datadir.Dir, flags ...string) *process {
+	t.Helper()
+	p, ready := launch(t, data, flags...)
+	return p.serves(t, ready)
+}
+
+// startFaulty starts the program with faults and waits until it serves.
+func startFaulty(t *testing.T, variables []string, data datadir.Dir, flags ...string) *process {
+	t.Helper()
+	p, ready := launchFaulty(t, variables, data, flags...)
+	return p.serves(t, ready)
+}
+
+// serves returns the process once it serves.
+func (p *process) serves(t *testing.T, ready <-chan bool) *process {
+	t.Helper()
+	select {
+	case ok := <-ready:
+		if !ok {
+			t.Fatalf("writ serve ended: %v\n%s", p.cmd.ProcessState, p.stderr)
+		}
+	case <-time.After(patience):
+		t.Fatalf("writ serve does not serve after %v\n%s", patience, p.stderr)
+	}
+	return p
+}
+
+// kill ends the process as kill -9 does, unless it has ended.
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGKILL); err == nil {
+		<-p.done
+	}
+}
+
+// terminate asks the process to stop.
+func (p *process) terminate(t *testing.T) {
+	t.Helper()
+	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
+}
+
+// ended waits for the process to end by itself, which must be with exit code 0.
+func (p *process) ended(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		t.Fatalf("writ serve has not stopped %v after SIGTERM\n%s", patience, p.stderr)
+	}
+	if code := p.cmd.ProcessState.ExitCode(); code != exitOK {
+		t.Fatalf("writ serve = %v, want exit code 0\n%s", p.cmd.ProcessState, p.stderr)
+	}
+}
+
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	p.terminate(t)
+	p.ended(t)
+}
+
+// newData returns an empty data directory and an operator token for it.
+func newData(t *testing.T) (data datadir.Dir, operator string) {
+	t.Helper()
+	data = datadir.Dir(filepath.Join(t.TempDir(), "data"))
+	return data, tokenOf(t, data)
+}
+
+func tokenOf(t *testing.T, data datadir.Dir) string {
+	t.Helper()
+	return signed(t, data, examples.Organization)
+}
+
+// signed returns an operator token of org.
+func signed(t *testing.T, data datadir.Dir, org string) string {
+	t.Helper()
+	secret, err := data.Secret("")
+	must(t, err)
+	token, err := api.SignOperatorToken(secret, org, "test", time.Now(), time.Hour)
+	must(t, err)
+	return token
+}
+
+// manyEvaluations returns the flag of a plan that no test exhausts.
+func manyEvaluations(t *testing.T) string {
+	t.Helper()
+	return plansOf(t, 1_000_000_000, 1)
+}
+
+// plansOf returns the flag of plans free and pro with so many evaluations.
+func plansOf(t *testing.T, free, pro int) string {
+	t.Helper()
+	plan := func(name string, evaluations int) object {
+		return object{"name": name, "evaluations": evaluations, "policies": 10, "agents": 10, "retention_days": 7}
+	}
+	return plansFlag(t, object{"free": plan("free", free), "pro": plan("pro", pro)})
+}
+
+// plansFlag returns the flag of plans in a file.
+func plansFlag(t *testing.T, plans object) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "plans.json")
+	must(t, os.WriteFile(file, []byte(encode(t, plans)), 0o600))
+	return "--plans=" + file
+}
+
+// waitFor asks until ok, within bounds.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for late := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+	}
+}

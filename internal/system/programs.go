@@ -1,0 +1,114 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// debian is a program of a Debian package, which need not be installed.
+type debian struct {
+	path string
+	libs string // a directory of shared libraries that the program needs, or empty
+}
+
+// command returns the program with arguments, ended with the context.
+func (d debian) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, d.path, args...)
+	if d.libs != "" {
+		cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+d.libs)
+	}
+	return cmd
+}
+
+// needDebian returns a program: the installed one, or else that of the packages,
+// the first of which has it, downloaded by apt-get and unpacked once into the
+// user's cache directory. Where apt-get is missing the test is skipped. In CI a
+// failing apt-get fails the test.
+func needDebian(t *testing.T, program string, packages ...string) debian {
+	t.Helper()
+	if path, err := exec.LookPath(filepath.Base(program)); err == nil {
+		return debian{path: path}
+	}
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		t.Skipf("SKIPPED: there is neither %s nor an apt-get to have it from", filepath.Base(program))
+	}
+	root, err := unpackDebian(packages)
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("Debian's %v cannot be had: %v", packages, err)
+		}
+		t.Skipf("SKIPPED: Debian's %v cannot be had: %v", packages, err)
+	}
+	d := debian{path: filepath.Join(root, program)}
+	if libs, err := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu")); err == nil && len(libs) == 1 {
+		d.libs = libs[0]
+	}
+	return d
+}
+
+// unpackDebian returns a directory that has the files of the packages. Several
+// processes may make it at once: each makes its own and renames it.
+func unpackDebian(packages []string) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	root := filepath.Join(cache, "writ-debian", strings.Join(packages, "+"))
+	if _, err := os.Stat(root); err == nil || !errors.Is(err, os.ErrNotExist) {
+		return root, err
+	}
+	if err := os.MkdirAll(filepath.Dir(root), 0o700); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(root), "unpack-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	if err := downloadDebian(dir, packages); err != nil {
+		return "", err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if err != nil {
+		return "", err
+	}
+	for _, file := range files {
+		if out, err := exec.Command("dpkg", "-x", file, filepath.Join(dir, "root")).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("dpkg -x %s: %w: %.300s", file, err, out)
+		}
+	}
+	if err := os.Rename(filepath.Join(dir, "root"), root); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	return root, nil
+}
+
+// downloadDebian puts the packages' files into a directory. A fresh image has no
+// lists of packages: they are updated before the second try.
+func downloadDebian(dir string, packages []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	download := func() error {
+		cmd := exec.CommandContext(ctx, "apt-get", append([]string{"download", "-qq"}, packages...)...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("apt-get download: %w: %.300s", err, out)
+		}
+		return nil
+	}
+	err := download()
+	if err == nil {
+		return nil
+	}
+	if out, updated := exec.CommandContext(ctx, "apt-get", "update", "-qq").CombinedOutput(); updated != nil {
+		return fmt.Errorf("%w; apt-get update: %w: %.300s", err, updated, out)
+	}
+	return download()
+}

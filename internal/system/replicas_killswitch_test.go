@@ -1,0 +1,224 @@
+package system
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"writ/engine"
+)
+
+// flip is a kill switch of an agent, set over replicas.
+type flip struct {
+	t     *testing.T
+	token string
+	id    string
+	took  []time.Duration
+	// thrown counts the answers to PATCHes: odd while the switch is thrown and for sure
+	// in force.
+	thrown atomic.Int64
+}
+
+// newFlip makes an agent, which is active.
+func newFlip(t *testing.T, c *cluster, name string) *flip {
+	t.Helper()
+	var agent engine.Agent
+	newClient(t, c.replicas[0].url, c.token).do(t, http.MethodPost, "/v1/agents",
+		fmt.Sprintf(`{"name": "Bot", "externalId": %q}`, name), http.StatusCreated, &agent)
+	return &flip{t: t, token: c.token, id: agent.ID}
+}
+
+// set sets the switch at a replica, to disabled or active in turn.
+func (f *flip) set(s sender, p *process) {
+	f.t.Helper()
+	status := "disabled"
+	if f.thrown.Load()%2 == 1 {
+		status = "active"
+		f.thrown.Add(1)
+	}
+	began := time.Now()
+	client{s, p.url}.do(f.t, http.MethodPatch, "/v1/agents/"+f.id+"/status", fmt.Sprintf(`{"status": %q}`, status), http.StatusOK, nil)
+	f.took = append(f.took, time.Since(began))
+	if status == "disabled" {
+		f.thrown.Add(1)
+	}
+}
+
+// insist is set at replicas in turn, from the i-th on, until one answers. What fails
+// must be a 503 that says when to come again.
+func (f *flip) insist(s sender, i int, urls func() []string) error {
+	status := "disabled"
+	if f.thrown.Load()%2 == 1 {
+		status = "active"
+		f.thrown.Add(1)
+	}
+	began := time.Now()
+	for ; ; i++ {
+		all := urls()
+		got, err := s.send(http.MethodPatch, all[i%len(all)]+"/v1/agents/"+f.id+"/status", fmt.Appendf(nil, `{"status": %q}`, status))
+		switch {
+		case err == nil && got.status == http.StatusOK:
+			if f.took = append(f.took, time.Since(began)); status == "disabled" {
+				f.thrown.Add(1)
+			}
+			return nil
+		case err != nil || got.status != http.StatusServiceUnavailable || got.retryAfter == "":
+			return fmt.Errorf("PATCH of the status = %d %s, Retry-After %q, %w", got.status, got.body, got.retryAfter, err)
+		case time.Since(began) > patience:
+			return fmt.Errorf("PATCH of the status = %d %s for %v", got.status, got.body, patience)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// report says how long the PATCHes took.
+func (f *flip) report() {
+	slices.Sort(f.took)
+	n := len(f.took)
+	f.t.Logf("%d PATCHes of the status: p50 %v, p99 %v, at most %v", n, f.took[n/2], f.took[n*99/100], f.took[n-1])
+}
+
+// watched sends an intent of bot and holds its answer to the switch: what was sent
+// when the switch was in force is not allowed, if it still is when the answer arrives.
+func (f *flip) watched(s sender, url string) (allowed bool, err error) {
+	before := f.thrown.Load()
+	got, err := s.evaluate(url, newIntent("bot", "deploy", "k8s/staging/web"))
+	if err != nil || got.status != http.StatusOK {
+		return false, fmt.Errorf("evaluate = %d %s, %w", got.status, got.body, err)
+	}
+	allowed = strings.Contains(got.body, `"decision":"allow"`)
+	if allowed && before%2 == 1 && f.thrown.Load() == before {
+		return true, fmt.Errorf("WRONG ALLOW after the kill switch was answered: %s", got.body)
+	}
+	return allowed, nil
+}
+
+// killSwitchOverReplicas throws and releases a kill switch at either of two replicas
+// in turn, under load on both: it is in force on both when the answer arrives.
+func killSwitchOverReplicas(t *testing.T, c *cluster) {
+	c.start(t, 2)
+	f := newFlip(t, c, "bot")
+	var sent, allows atomic.Int64
+	noise := func(p *process) func() {
+		return background(t, 2, c.token, func(s sender) bool {
+			allowed, err := f.watched(s, p.url)
+			if err != nil {
+				t.Errorf("noise: %v", err)
+			}
+			sent.Add(1)
+			if allowed {
+				allows.Add(1)
+			}
+			return err == nil
+		})
+	}
+	release := []func(){noise(c.replicas[0]), noise(c.replicas[1])}
+	operator := newSender(t, c.token, 1)
+	others := []sender{newSender(t, c.token, 1), newSender(t, c.token, 1)}
+	for i := range rounds(20, 200) {
+		f.set(operator, c.replicas[i/2%2])
+		together(2, func(n int) {
+			allowed, err := f.watched(others[n], c.replicas[n].url)
+			if err != nil || allowed != (i%2 == 1) {
+				t.Errorf("flip %d, replica %d: allowed %t, %v", i, n, allowed, err)
+			}
+		})
+		sent.Add(2)
+		if t.Failed() {
+			break
+		}
+	}
+	for _, f := range release {
+		f()
+	}
+	f.report()
+	t.Logf("%d intents meanwhile, of which the noise has %d allowed", sent.Load(), allows.Load())
+	c.proved(t, int(sent.Load()), 2)
+	c.stop(t)
+}
+
+// killSwitchBesideFrozen throws a kill switch while one of two replicas stands still
+// in the middle of its work. Nothing that the frozen one has taken, before or while it
+// stands still, is allowed when it goes on, but for what stood in the history when the
+// PATCH was answered.
+func killSwitchBesideFrozen(t *testing.T, c *cluster) {
+	const busy, waiting = 8, 16
+	c.start(t, 2)
+	f := newFlip(t, c, "bot")
+	operator := newSender(t, c.token, 1)
+	for i := range rounds(3, 20) {
+		live, frozen := c.replicas[i%2], c.replicas[1-i%2]
+		var mu sync.Mutex
+		answers := make(map[string]answer)
+		note := func(in intent, got answer, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				answers[in.id] = got
+			}
+		}
+		release := background(t, busy, c.token, func(s sender) bool { // in flight at the stop
+			in := newIntent("bot", "deploy", "k8s/staging/busy")
+			got, err := s.evaluate(frozen.url, in)
+			note(in, got, err)
+			return err == nil && got.status == http.StatusOK
+		})
+		waitFor(t, "answers of the replica to freeze", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(answers) > 4*busy
+		})
+		must(t, frozen.cmd.Process.Signal(syscall.SIGSTOP))
+		late := make([]intent, waiting)
+		lateAnswers, errs := make([]answer, waiting), make([]error, waiting)
+		var taken sync.WaitGroup
+		for n := range late { // the system takes them for the frozen process
+			late[n] = newIntent("bot", "deploy", "k8s/staging/late")
+			s := newSender(t, c.token, 1)
+			taken.Go(func() { lateAnswers[n], errs[n] = s.evaluate(frozen.url, late[n]) })
+		}
+		f.set(operator, live)
+		stood := history(t, live.url, c.token)
+		must(t, frozen.cmd.Process.Signal(syscall.SIGCONT))
+		taken.Wait()
+		release()
+		refused := 0
+		for n, got := range lateAnswers {
+			if strings.Contains(got.body, `"decision":"allow"`) {
+				t.Errorf("WRONG ALLOW of what a frozen replica took before it went on: %s", got.body)
+			}
+			if errs[n] == nil && got.status != http.StatusOK && (got.status != http.StatusServiceUnavailable || got.retryAfter == "") {
+				t.Errorf("a frozen replica answers %d %s, Retry-After %q", got.status, got.body, got.retryAfter)
+			}
+			if got.status != http.StatusOK {
+				refused++
+			}
+			again, err := c.settle(operator, 0, late[n], func() []string { return []string{live.url} })
+			if err != nil || !strings.Contains(again.body, "agent.disabled:") {
+				t.Errorf("the same intent at the live replica = %d %s, %v, want it denied", again.status, again.body, err)
+			}
+		}
+		inFlight := 0
+		for id, got := range answers {
+			if !strings.Contains(got.body, `"decision":"allow"`) {
+				continue
+			}
+			if stood[id] == nil {
+				t.Errorf("WRONG ALLOW of what was in flight at a frozen replica: %s", got.body)
+			}
+			inFlight++
+		}
+		t.Logf("freeze %d: the PATCH took %v; %d allowed before it, %d of %d taken by the frozen replica refused",
+			i, f.took[len(f.took)-1].Round(time.Millisecond), inFlight, refused, waiting)
+		frozen.kill(t)
+		c.replicas[1-i%2] = c.launch(t)
+		f.set(operator, c.replicas[1-i%2])
+	}
+	c.stop(t)
+}

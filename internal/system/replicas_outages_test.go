@@ -1,0 +1,164 @@
+//go:build linux
+
+package system
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"writ/storage/mongodb/mongotest"
+)
+
+// TestOutages takes members of a replica set from replicas that decide: each fault that
+// a network, a disk or a host has. Where it does not soak it takes the short ones.
+func TestOutages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a replica set and replicas")
+	}
+	set := mongotest.ProxiedFor(t, 3)
+	tests := map[string]func(*testing.T, *cluster){"SteppedDownPrimary": steppedDown, "RefusedPrimary": refusedPrimary}
+	if soaking() {
+		tests["SwallowedRequests"] = swallowed(false)
+		tests["SwallowedRequestsAndAnswers"] = swallowed(true)
+		tests["NobodyHearsAnybody"] = allSwallowed
+		tests["FrozenPrimary"] = frozenPrimary
+		tests["FullDisk"] = fullDiskOfThePrimary
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { test(t, newCluster(t, set)) })
+	}
+}
+
+// steppedDown has the primary step down, as it does when a host is maintained.
+func steppedDown(t *testing.T, c *cluster) {
+	underLoad(t, c, func(l *replicaLoad) {
+		for range rounds(1, 10) {
+			l.during(t, "the primary steps down", 0, func(primary int) error {
+				return c.set.AdminOf(t.Context(), primary, bson.D{{Key: "replSetStepDown", Value: 3}, {Key: "secondaryCatchUpPeriodSecs", Value: 2}})
+			}, ended, c.primary(t))
+		}
+	})
+}
+
+// ended ends a fault that has ended by itself.
+func ended(int) error { return nil }
+
+// refusedPrimary has the primary's address refuse connections, its members' among them.
+func refusedPrimary(t *testing.T, c *cluster) {
+	underLoad(t, c, func(l *replicaLoad) {
+		for range rounds(1, 5) {
+			l.during(t, "connections to the primary are refused", time.Duration(rounds(3, 15))*time.Second, func(primary int) error {
+				c.set.Refuse(primary)
+				return nil
+			}, c.mend(t), c.primary(t))
+		}
+	})
+}
+
+// swallowed has the network lose what is sent to the primary while connections stay
+// open, and what it answers if both. MongoDB elects another only where no answer comes
+// through.
+func swallowed(both bool) func(*testing.T, *cluster) {
+	what, lasts := "what is sent to the primary is lost", 10*time.Second
+	if both {
+		what, lasts = what+", and what it answers", 20*time.Second
+	}
+	return func(t *testing.T, c *cluster) {
+		underLoad(t, c, func(l *replicaLoad) {
+			for range 3 {
+				l.during(t, what, lasts, func(primary int) error { return c.set.Swallow(primary, both) }, c.mend(t), c.primary(t))
+			}
+		})
+	}
+}
+
+// allSwallowed has no member hear another, and no replica any.
+func allSwallowed(t *testing.T, c *cluster) {
+	const members = 3
+	mend := c.mend(t)
+	each := func(f func(int) error) func(int) error {
+		return func(int) error {
+			for i := range members {
+				if err := f(i); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	underLoad(t, c, func(l *replicaLoad) {
+		for range 3 {
+			l.during(t, "no member hears anybody", 10*time.Second, each(func(i int) error { return c.set.Swallow(i, true) }), each(mend), 0)
+		}
+	})
+}
+
+// mend returns what ends a fault of the network of a member.
+func (c *cluster) mend(t *testing.T) func(int) error {
+	return func(i int) error { return c.set.Mend(t.Context(), i) }
+}
+
+// frozenPrimary stops the primary where it is, as a host does that has no processor or
+// no disk for it, and lets it go on when others have a new one.
+func frozenPrimary(t *testing.T, c *cluster) {
+	underLoad(t, c, func(l *replicaLoad) {
+		for range 3 {
+			l.during(t, "the primary is frozen", 20*time.Second, c.set.Freeze, c.set.Thaw, c.primary(t))
+		}
+	})
+}
+
+// fullDiskOfThePrimary moves a member to a small disk, makes it the primary and fills
+// that disk: mongod ends.
+func fullDiskOfThePrimary(t *testing.T, c *cluster) {
+	const size = 1 << 30 // a journal takes 300 MB
+	member := c.primary(t)
+	dir := c.set.Dir(member)
+	do := func(f func(int) error) {
+		t.Helper()
+		must(t, f(member))
+	}
+	do(c.set.Kill)
+	if err := mountTmpfs(dir, size); err != nil {
+		t.Errorf("%v", c.set.Restart(member))
+		t.Skipf("SKIPPED: a full disk needs root, to mount a small file system: %v", err)
+	}
+	defer func() {
+		do(c.set.Kill)
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+		do(c.set.Restart) // with what it had before
+	}()
+	do(c.set.Restart) // it copies all that the others have
+	underLoad(t, c, func(l *replicaLoad) {
+		for range 2 {
+			waitFor(t, "the member to be the primary", func() bool {
+				err := c.set.AdminOf(t.Context(), member, bson.D{{Key: "replSetStepUp", Value: 1}})
+				time.Sleep(100 * time.Millisecond)
+				return err == nil && c.primary(t) == member
+			})
+			ballast := filepath.Join(dir, "ballast")
+			l.during(t, "the disk of the primary is full", 0, func(int) error {
+				fill(t, ballast)
+				select {
+				case <-c.set.Ended(member):
+				case <-time.After(patience):
+					t.Errorf("mongod still runs %v after its disk was full", patience)
+				}
+				return nil
+			}, func(int) error {
+				if err := os.Remove(ballast); err != nil {
+					return err
+				}
+				do(c.set.Kill)
+				return c.set.Restart(member)
+			}, member)
+		}
+	})
+}

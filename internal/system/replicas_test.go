@@ -1,0 +1,37 @@
+package system
+
+import (
+	"os"
+	"testing"
+
+	"writ/storage/mongodb/mongotest"
+)
+
+// soaking reports whether tests of many replicas run for as long as make soak has
+// them.
+func soaking() bool { return os.Getenv("WRIT_SOAK") != "" }
+
+// rounds is how often a test does something: many times where it soaks.
+func rounds(few, many int) int {
+	if soaking() {
+		return many
+	}
+	return few
+}
+
+// TestReplicas has real processes share a real replica set of three members.
+func TestReplicas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a replica set and replicas for minutes")
+	}
+	set := mongotest.For(t, 3)
+	for name, test := range map[string]func(*testing.T, *cluster){
+		"RaceOfOneIntent": raceOfOneIntent, "RaceOfOneApproval": raceOfOneApproval, "RaceOfPolicyVersions": raceOfPolicyVersions, "RaceToThePlansLimit": raceToThePlansLimit,
+		"RaceToALimitOverTime": raceToALimitOverTime,
+		"KillSwitch":           killSwitchOverReplicas, "KillSwitchBesideAFrozenReplica": killSwitchBesideFrozen,
+		"KilledReplicas": killedReplicas, "KilledPrimary": killedPrimary, "OneLeads": oneLeads,
+		"TwoForOneSlot": twoForOneSlot, "StartWithoutPrimary": startWithoutPrimary, "ClocksApart": clocksApart,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, newCluster(t, set)) })
+	}
+}

@@ -1,0 +1,142 @@
+package system
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"writ/storage/datadir"
+)
+
+// TestRollback holds "Damage does not open as an empty store" on the real binary:
+// it is killed, once what it has stored is noted, and what it left is damaged in
+// ways that Pebble opens without an error, as an empty store, or that cost the segments
+// their last frames. Each is refused; the refusal says how to go on, and that
+// works.
+func TestRollback(t *testing.T) {
+	data, token := newData(t)
+	p := start(t, data)
+	register(t, p.url, token)
+	evaluate(t, p.url, token, 150)
+	p.stop(t) // so that there are tables
+	want := notedHead(t, data) + 50
+	p = start(t, data)
+	evaluate(t, p.url, token, 50)
+	waitFor(t, "the last head to be noted", func() bool { return notedHead(t, data) == want })
+	p.kill(t)
+
+	for name, harm := range map[string]func(t *testing.T, store string){
+		"the log is cut":                func(t *testing.T, s string) { cut(t, s, "*.segment", 2) },
+		"the log is empty":              func(t *testing.T, s string) { cut(t, s, "*.segment", 0) },
+		"the log is gone":               func(t *testing.T, s string) { remove(t, one(t, s, "*.segment")) },
+		"the manifest has lost its end": func(t *testing.T, s string) { cut(t, s, "MANIFEST-*", 1) },
+		"the manifest has half":         func(t *testing.T, s string) { cut(t, s, "MANIFEST-*", 2) },
+		"the manifest is empty":         func(t *testing.T, s string) { cut(t, s, "MANIFEST-*", 0) },
+		"nothing names the manifest":    func(t *testing.T, s string) { remove(t, one(t, s, "marker.manifest.*")) },
+		"the store's directory is gone": remove,
+		"the note is gone":              func(t *testing.T, s string) { remove(t, s+".tip") },
+		"the note is damaged":           func(t *testing.T, s string) { cut(t, filepath.Dir(s), "store.tip", 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			damaged := datadir.Dir(filepath.Join(t.TempDir(), "data"))
+			must(t, os.CopyFS(string(damaged), os.DirFS(string(data))))
+			harm(t, damaged.Store())
+			said := refused(t, damaged)
+			if !strings.Contains(said, "restore the data directory from a backup") {
+				t.Fatalf("writ serve says %s, want what to do", said)
+			}
+			if seq := regexp.MustCompile(`--accept-rollback (\d+) to go on`).FindStringSubmatch(said); seq != nil {
+				refused(t, damaged, "--accept-rollback", "1"+seq[1])
+				start(t, damaged, "--accept-rollback", seq[1]).stop(t)
+				start(t, damaged).stop(t)
+			}
+		})
+	}
+	p = start(t, data) // as it was killed
+	if n := len(history(t, p.url, token)); n != 200 {
+		t.Errorf("the history has %d decisions, want 200", n)
+	}
+}
+
+// notedHead returns the last head that is noted beside the store.
+func notedHead(t *testing.T, data datadir.Dir) int {
+	t.Helper()
+	text, err := os.ReadFile(data.Store() + ".tip")
+	must(t, err)
+	seq := regexp.MustCompile(`\nhead (\d+) `).FindSubmatch(text)
+	if seq == nil {
+		t.Fatalf("store.tip notes no head: %s", text)
+	}
+	n, err := strconv.Atoi(string(seq[1]))
+	must(t, err)
+	return n
+}
+
+// evaluate has n intents decided, one after the other.
+func evaluate(t *testing.T, url, token string, n int) {
+	t.Helper()
+	s := newSender(t, token, 1)
+	for range n {
+		if got, err := s.evaluate(url, newIntent("bot", "deploy", "k8s/staging")); err != nil || got.status != http.StatusOK {
+			t.Fatalf("evaluate = %+v, %v", got, err)
+		}
+	}
+}
+
+// refused starts the real binary, which must not serve, and returns what it says.
+func refused(t *testing.T, data datadir.Dir, flags ...string) string {
+	t.Helper()
+	p, ready := launch(t, data, flags...)
+	select {
+	case ok := <-ready:
+		if ok {
+			t.Fatalf("writ serve %q serves, want a refusal\n%s", flags, p.stderr)
+		}
+	case <-time.After(patience):
+		t.Fatalf("writ serve neither serves nor ends after %v\n%s", patience, p.stderr)
+	}
+	<-p.done
+	if code := p.cmd.ProcessState.ExitCode(); code != exitFailed {
+		t.Errorf("writ serve ends with %d, want %d\n%s", code, exitFailed, p.stderr)
+	}
+	return p.stderr.String()
+}
+
+// one returns the last file of dir that matches and is not empty.
+func one(t *testing.T, dir, pattern string) (found string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, pattern))
+	must(t, err)
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && (info.Size() > 0 || strings.HasPrefix(pattern, "marker")) {
+			found = name
+		}
+	}
+	if found == "" {
+		t.Fatalf("no %s in %s", pattern, dir)
+	}
+	return found
+}
+
+// cut leaves a file a part of what it has before its last zeros: its half for 2, all
+// but its last byte for 1, nothing for 0.
+func cut(t *testing.T, dir, pattern string, part int) {
+	t.Helper()
+	name := one(t, dir, pattern)
+	text, err := os.ReadFile(name)
+	must(t, err)
+	text = bytes.TrimRight(text, "\x00") // a segment is prepared
+	size := map[int]int{0: 0, 1: len(text) - 1, 2: len(text) / 2}[part]
+	must(t, os.Truncate(name, int64(size)))
+}
+
+func remove(t *testing.T, name string) {
+	t.Helper()
+	must(t, os.RemoveAll(name))
+}

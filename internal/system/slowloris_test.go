@@ -1,0 +1,92 @@
+package system
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestSlowClients opens hundreds of connections that keep the server waiting in
+// each way there is, while an honest client goes on. Every one of them is
+// closed, though it still sends, and no honest request fails.
+func TestSlowClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: waits for the server's timeouts of 10 s")
+	}
+	data, operator := newData(t)
+	p := start(t, data, "--rate-limit-address", "off", manyEvaluations(t))
+	register(t, p.url, operator)
+
+	attack := attackers{t: t, addr: strings.TrimPrefix(p.url, "http://")}
+	attack.open(100, "POST /v1/policy/evaluate HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+	attack.open(100, "POST /v1/policy/evaluate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n{")
+	attack.open(50, "POST /v1/policy/evaluate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2000\r\n")
+	attack.open(50, "POST /v1/policy/evaluate HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\nExpect: 100-continue\r\n\r\n")
+	attack.open(50, strings.Repeat("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 300))
+	attack.open(50, "")
+	over := make(chan struct{})
+	go func() {
+		attack.running.Wait()
+		close(over)
+	}()
+
+	honest := newSender(t, operator, 4)
+	answered, deadline := 0, time.After(2*patience)
+	for done := false; !done; {
+		select {
+		case <-over:
+			done = true
+		case <-deadline:
+			t.Fatalf("%d slow connections are still open after %v", attack.left.Load(), 2*patience)
+		default:
+		}
+		a, err := honest.evaluate(p.url, newIntent("bot", "deploy", "prod/web"))
+		if err != nil || a.status != http.StatusOK {
+			t.Fatalf("an honest request = %d %s, %v, want 200", a.status, a.body, err)
+		}
+		answered++
+	}
+	t.Logf("%d honest requests were answered during the attack", answered)
+	if status, _ := get(t, p.url+"/health"); status != http.StatusOK {
+		t.Errorf("GET /health = %d, want 200", status)
+	}
+	p.stop(t)
+}
+
+// attackers are connections that send slowly and never read.
+type attackers struct {
+	t       *testing.T
+	addr    string
+	running sync.WaitGroup
+	left    atomic.Int64
+}
+
+// open opens n connections. Each sends opening, and then a byte every now and
+// then until the server has closed it.
+func (a *attackers) open(n int, opening string) {
+	for range n {
+		c, err := net.Dial("tcp", a.addr)
+		must(a.t, err)
+		a.t.Cleanup(func() { c.Close() })
+		must(a.t, c.(*net.TCPConn).SetReadBuffer(4<<10))
+		if _, err := io.WriteString(c, opening); err != nil {
+			a.t.Fatal(fmt.Errorf("opening an attack: %w", err))
+		}
+		a.left.Add(1)
+		a.running.Go(func() {
+			defer a.left.Add(-1)
+			for {
+				time.Sleep(100 * time.Millisecond)
+				if _, err := io.WriteString(c, "a"); err != nil {
+					return
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,131 @@
+// Package system tests the whole: real processes of the real binary, killed, frozen and
+// cut off, on real stores, behind a real balancer, under a real Prometheus.
+//
+// The files that are no tests are what the tests share:
+//
+//   - system.go builds the binary and runs its verbs: run, command, wantCode.
+//   - process.go starts writ serve on free ports: start, launch, newData, and a process
+//     that stops, is killed, or is asked whether it ended well.
+//   - client.go sends: a client calls the API, a sender sends intents over connections of
+//     its own, background and together send at the same time.
+//   - cluster.go has replicas share a MongoDB replica set.
+//   - load.go remembers what was sent and answered, and load_cluster.go retries it over replicas.
+//   - audit.go holds what was answered to the history, the receipts, the chain and the meter.
+//   - programs.go gets programs of Debian, and haproxy.go starts the balancer.
+//
+// Each test file has one subject.
+package system
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait for a process.
+const patience = 30 * time.Second
+
+// The exit codes of writ.
+const (
+	exitOK = iota
+	exitFailed
+	exitUsage
+	exitInvalid
+)
+
+// Variables that faulty reads, and the host that it panics at: see cmd/writ/main_test.go.
+const (
+	clockAhead    = "CLOCK_AHEAD"  // how much its clock is to be ahead
+	wrongEngine   = "WRONG_ENGINE" // set: decisions are verified by what denies everything
+	panickingHost = "panics.invalid"
+)
+
+// built is the directory of what tests have built. It is made on first use.
+var built = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "writ-system-") })
+
+// released builds the binary that is released, faulty the test binary of cmd/writ, which is
+// the same program with the faults of its main_test.go.
+var (
+	released = sync.OnceValues(func() (string, error) { return build("released", "build") })
+	faulty   = sync.OnceValues(func() (string, error) { return build("faulty", "test", "-c") })
+)
+
+// build builds cmd/writ in a directory, under the name by which its test binary is writ.
+// Where coverage is measured, that of the processes goes to GOCOVERDIR.
+func build(dir string, args ...string) (string, error) {
+	root, err := built()
+	if err != nil {
+		return "", err
+	}
+	writ := filepath.Join(root, dir, "writ")
+	args = append(args, "-buildvcs=false", "-o", writ)
+	if testing.CoverMode() != "" {
+		args = append(args, "-cover", "-coverpkg=writ/...")
+	}
+	if out, err := exec.Command("go", append(args, "writ/cmd/writ")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building writ: %w\n%s", err, out)
+	}
+	return writ, nil
+}
+
+// Main runs the tests, and removes what they have built.
+func Main(m *testing.M) {
+	code := m.Run()
+	if dir, err := built(); err == nil {
+		err = os.RemoveAll(dir)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	os.Exit(code)
+}
+
+// command returns a verb of the real binary, which ends with the test.
+func command(t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	writ, err := released()
+	must(t, err)
+	return exec.CommandContext(t.Context(), writ, args...)
+}
+
+// output runs a command and returns what it prints and its exit code.
+func output(t testing.TB, cmd *exec.Cmd) (out, stderr string, code int) {
+	t.Helper()
+	var stdout, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &errs
+	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Fatal(err)
+	}
+	return stdout.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// run runs a verb and returns its exit code and all that it prints.
+func run(t testing.TB, args ...string) (code int, said string) {
+	t.Helper()
+	out, stderr, code := output(t, command(t, args...))
+	return code, out + stderr
+}
+
+// wantCode runs a verb, which must end with an exit code, and returns what it prints.
+func wantCode(t testing.TB, want int, args ...string) string {
+	t.Helper()
+	code, said := run(t, args...)
+	if code != want {
+		t.Fatalf("writ %s = exit code %d, want %d\n%s", args, code, want, said)
+	}
+	return said
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,107 @@
+package system
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// watched is a process of writ test --watch.
+type watched struct {
+	lines chan string
+	cmd   *exec.Cmd
+}
+
+// watchSuites starts writ test --watch in a directory.
+func watchSuites(t *testing.T, dir string) *watched {
+	t.Helper()
+	w := &watched{lines: make(chan string, 1000), cmd: command(t, "test", "--watch")}
+	w.cmd.Dir = dir
+	r, out := io.Pipe()
+	w.cmd.Stdout, w.cmd.Stderr = out, out
+	must(t, w.cmd.Start())
+	go func() {
+		defer close(w.lines)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			w.lines <- s.Text()
+		}
+	}()
+	t.Cleanup(func() { out.Close() })
+	return w
+}
+
+// until waits for a line that matches, and returns it and those before.
+func (w *watched) until(t *testing.T, pattern string) string {
+	t.Helper()
+	var all []string
+	late := time.After(patience)
+	for {
+		select {
+		case line, ok := <-w.lines:
+			if all = append(all, line); ok && !regexp.MustCompile(pattern).MatchString(line) {
+				continue
+			}
+			return strings.Join(all, "\n")
+		case <-late:
+			t.Fatalf("no line matches %s:\n%s", pattern, strings.Join(all, "\n"))
+		}
+	}
+}
+
+// TestWatch_RunsWhatAChangeTouches changes files under a process.
+func TestWatch_RunsWhatAChangeTouches(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		next := filepath.Join(dir, name+"~")
+		must(t, os.WriteFile(next, []byte(text), 0o666))
+		if err := os.Rename(next, filepath.Join(dir, name)); err != nil { // as editors do
+			t.Fatal(err)
+		}
+	}
+	const policy = `{"policy_id": "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10", "version": 1, "organization_id": "o", "agent_id": "*",
+"allowed_action_types": ["a"], "status": "active", "updated_at": "2026-11-01T09:00:00Z"}`
+	const suite = `{policy: NAME.json, now: 2026-11-02T10:00:00Z, intents: {i: {agent_id: a, action_type: a, resource: r}}, tests: [{name: t, intent: i, want: allow}]}`
+	for _, name := range []string{"one", "two"} {
+		write(name+".json", policy)
+		write(name+"_test.yaml", strings.ReplaceAll(suite, "NAME", name))
+	}
+	w := watchSuites(t, dir)
+	waiting := `waiting for changes$`
+	if got := w.until(t, waiting); strings.Count(got, "1 of 1 hold") != 2 {
+		t.Fatalf("both suites should hold:\n%s", got)
+	}
+
+	write("two.json", strings.Replace(policy, `["a"]`, `["b"]`, 1))
+	got := w.until(t, waiting)
+	if !strings.Contains(got, "two_test.yaml: 0 of 1 hold") || strings.Contains(got, "one_test.yaml") {
+		t.Errorf("two.json was changed, so that two_test.yaml alone should run and fail:\n%s", got)
+	}
+	t.Logf("after a change: %s", got[strings.LastIndex(got, "\n")+1:])
+
+	write("two.json", strings.Replace(policy, `"version": 1`, `"version": "1"`, 1))
+	if got := w.until(t, `^ *\^$`); !strings.Contains(got, "two.json:1:") {
+		t.Errorf("two.json is invalid:\n%s", got)
+	}
+	write("two.json", policy)
+	w.until(t, `two_test.yaml: 1 of 1 hold`)
+	w.until(t, waiting)
+
+	write("one_test.yaml", strings.ReplaceAll(strings.Replace(suite, "allow", "deny", 1), "NAME", "one"))
+	w.until(t, `one_test.yaml: 0 of 1 hold`)
+	w.until(t, waiting)
+	write("new_test.yaml", strings.ReplaceAll(suite, "NAME", "one"))
+	w.until(t, `new_test.yaml: 1 of 1 hold`)
+	w.until(t, waiting)
+
+	must(t, w.cmd.Process.Signal(os.Interrupt))
+	if err := w.cmd.Wait(); err != nil {
+		t.Errorf("after an interrupt: %v, want exit code 0", err)
+	}
+}

@@ -1,0 +1,130 @@
+package system
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"writ/storage/datadir"
+	"writ/storage/mongodb/mongotest"
+)
+
+// topology is that of docker-compose.yml as processes of this machine, but
+// for Grafana.
+type topology struct {
+	set   *mongotest.Set
+	data  datadir.Dir // the keys, which replicas share
+	token string
+	flags []string
+	writs [2]*process
+	api   string // of the balancer
+	prom  *promServer
+}
+
+// startTopology starts a topology, which ends with the test.
+func startTopology(t *testing.T) *topology {
+	t.Helper()
+	balancer := needDebian(t, "usr/sbin/haproxy", haproxyPackages...)
+	prometheus := needDebian(t, "usr/bin/prometheus", "prometheus")
+	c := &topology{set: mongotest.For(t, 3)}
+	c.data, c.token = newData(t)
+	c.flags = []string{"--store=mongodb", "--mongodb-uri", c.set.URI(), "--trusted-proxies=127.0.0.0/8", manyEvaluations(t)}
+	for i := range c.writs {
+		c.writs[i] = start(t, c.data, c.flags...)
+	}
+	var metrics string
+	c.api, metrics, _ = startHAProxy(t, balancer, c.writs[0], c.writs[1])
+	c.prom = startPrometheus(t, prometheus, map[string][]string{
+		"haproxy": {metrics}, "writ": {hostOf(c.writs[0].admin), hostOf(c.writs[1].admin)},
+	})
+	register(t, c.api, c.token)
+	return c
+}
+
+// TestCluster_KillOfAReplicaLosesNothing kills one of two replicas under load. A
+// client that sends each intent again once, if it has to, loses none; nearly
+// every intent is decided without. What was answered is the history.
+func TestCluster_KillOfAReplicaLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a replica set and waits for Prometheus")
+	}
+	c := startTopology(t)
+	var (
+		mu             sync.Mutex
+		answers        = make(map[string]string)
+		sent, repeated atomic.Int64
+	)
+	release := background(t, 8, c.token, func(s sender) bool {
+		in := newIntent("bot", "deploy", "k8s/staging/web")
+		got, err := s.evaluate(c.api, in)
+		sent.Add(1)
+		if err != nil || got.status != http.StatusOK {
+			t.Logf("sent again after %d %.200s %v", got.status, got.body, err)
+			repeated.Add(1)
+			time.Sleep(time.Second) // as Retry-After says
+			got, err = s.evaluate(c.api, in)
+		}
+		if err != nil || got.status != http.StatusOK {
+			t.Errorf("lost: evaluate again = %d %s, %v", got.status, got.body, err)
+			return false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		answers[in.id] = got.body
+		return true
+	})
+	count := func(n int64) func() bool {
+		after := sent.Load() + n
+		return func() bool { return sent.Load() >= after || t.Failed() }
+	}
+	c.prom.waitUp(t, 3)
+	waitFor(t, "intents before the kill", count(500))
+	c.writs[0].kill(t)
+	waitFor(t, "intents after the kill", count(1500))
+	c.prom.fire(t, map[string]bool{"WritReplicaDown": true})
+	c.prom.becomes(t, `sum(haproxy_backend_active_servers{proxy="writ"})`, 1)
+	c.writs[0] = start(t, c.data, append(c.flags, "--addr", hostOf(c.writs[0].url), "--admin-addr", hostOf(c.writs[0].admin))...)
+	c.prom.becomes(t, `sum(haproxy_backend_active_servers{proxy="writ"})`, 2)
+	waitFor(t, "intents with both replicas again", count(500))
+	release()
+
+	t.Logf("%d intents, %d sent again", sent.Load(), repeated.Load())
+	if repeated.Load()*1000 > sent.Load() {
+		t.Errorf("%d of %d intents had to be sent again, want at most one in a thousand", repeated.Load(), sent.Load())
+	}
+	rows := history(t, c.api, c.token)
+	if len(rows) != len(answers) {
+		t.Errorf("the history has %d rows, want the %d answers", len(rows), len(answers))
+	}
+	auditAnswers(t, c.data, answers, rows)
+}
+
+// TestCluster_Stays is make cluster: the topology runs until it is interrupted.
+func TestCluster_Stays(t *testing.T) {
+	if os.Getenv("WRIT_CLUSTER") == "" {
+		t.Skip("no test: make cluster runs it")
+	}
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	c := startTopology(t)
+	fmt.Printf("API         %s\nPrometheus  %s\nreplicas    %s %s\nmongodb     %s\noperator    %s\n",
+		c.api, c.prom.url, c.writs[0].admin, c.writs[1].admin, c.set.URI(), c.token)
+	<-interrupted
+}
+
+// becomes waits until an expression has a value.
+func (p *promServer) becomes(t *testing.T, expr string, want float64) {
+	t.Helper()
+	waitFor(t, fmt.Sprintf("%s to be %v", expr, want), func() bool {
+		got, err := p.query(expr)
+		must(t, err)
+		time.Sleep(100 * time.Millisecond)
+		return len(got) == 1 && got[0].value == want
+	})
+}
