@@ -34,7 +34,7 @@ func (s *Service) Settle(
 	settled, first, err = s.cfg.Ledger.Settle(ctx, org, decisionID, settlement)
 	first = first && err == nil
 	if err == nil || ctx.Err() == nil && !errors.Is(err, storage.ErrUnknown) { // otherwise what was counted of it stays
-		settling.End(context.WithoutCancel(ctx), settled, first)
+		settling.End(context.WithoutCancel(ctx), first)
 	}
 	return settled, first, err
 }

@@ -225,20 +225,25 @@ func TestCounters_AreReadFromTheHistory(t *testing.T) {
 	}
 }
 
-func settling(t *testing.T, k *Counters, c *condition.Counter, s storage.Settlement) *Settling {
+// settling prepares to settle what a was allowed at noon, which no window has read.
+func settling(t *testing.T, h *history, k *Counters, c *condition.Counter, s storage.Settlement) *Settling {
 	t.Helper()
-	p, err := k.Settling(t.Context(), []*condition.Counter{c}, "acme", "", s, noon)
+	decided := row("a", noon, nil)
+	h.rows = []*storage.Record{decided}
+	p, err := k.Settling(t.Context(), []*condition.Counter{c}, "acme", decided.DecisionID, s, noon)
 	must(t, err)
+	h.rows = nil
 	return p
 }
 
 func TestCounters_CountWhatBecameOfActions(t *testing.T) {
-	less := int64(400)
+	less, more := int64(400), int64(2500)
 	for name, tt := range map[string]struct {
 		s    storage.Settlement
 		want int64
 	}{
 		"executed":             {storage.Settlement{Outcome: storage.Executed}, 2000},
+		"executed for more":    {storage.Settlement{Outcome: storage.Executed, AmountMinor: &more, Currency: "EUR"}, 3500},
 		"executed for less":    {storage.Settlement{Outcome: storage.Executed, AmountMinor: &less, Currency: "EUR"}, 1400},
 		"of another currency":  {storage.Settlement{Outcome: storage.Executed, AmountMinor: &less, Currency: "USD"}, 2000},
 		"failed":               {storage.Settlement{Outcome: "failed"}, 1000},
@@ -249,18 +254,21 @@ func TestCounters_CountWhatBecameOfActions(t *testing.T) {
 			k, c := New(Config{History: h}), counter(t, spent)
 			in := email("a")
 			in.Cost = &engine.Cost{AmountMinor: 1000, Currency: "EUR"}
-			early := settling(t, k, c, tt.s)
+			early := settling(t, h, k, c, tt.s)
 			allow(t, k, c, in, noon)
-			settled := row("a", noon, outcome(tt.s))
-			early.End(t.Context(), settled, true)
+			early.End(t.Context(), true)
 			if got := read(t, k, c, in, noon).Counts()[0].N; got != 2000 {
 				t.Errorf("a window that was read since the settlement: %d, want it as it was", got)
 			}
-			settling(t, k, c, tt.s).End(t.Context(), settled, true)
+			settling(t, h, k, c, tt.s).End(t.Context(), false)
+			if got := read(t, k, c, in, noon).Counts()[0].N; got != 2000 {
+				t.Errorf("with a settlement that was not the first: %d, want it as it was", got)
+			}
+			settling(t, h, k, c, tt.s).End(t.Context(), true)
 			if got := read(t, k, c, in, noon).Counts()[0].N; got != tt.want {
 				t.Errorf("with the next %d, want %d", got, tt.want)
 			}
-			h.rows = append(h.rows, settled)
+			h.rows = append(h.rows, row("a", noon, outcome(tt.s)))
 			if got := read(t, New(Config{History: h}), c, in, noon).Counts()[0].N; got != tt.want {
 				t.Errorf("after a restart %d, want %d", got, tt.want)
 			}

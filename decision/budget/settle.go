@@ -26,32 +26,31 @@ func settled(c *condition.Counter, s *storage.Settlement, amount int64) int64 {
 
 // Settling is a settlement that is about to be stored.
 type Settling struct {
-	k        *Counters
-	counters []*condition.Counter
-	before   uint64 // what Counters.reads was
-	changes  []change
+	k       *Counters
+	read    uint64 // what Counters.reads was
+	changes []change
 }
 
-// change is what a settlement changes in a window that several processes count in.
+// change is what a settlement changes in a window.
 type change struct {
 	key    key
 	window storage.Window
 	part   int64
 	n      int64
-	begun  string // which window it was; empty: none was kept
+	begun  string // of a shared window: which it was, empty if the store kept none
 }
 
 // Settling prepares to count what became of the action of a decision, before that is
-// stored at a time. Where others count too, what an action has cost beyond what was
-// allowed is counted now, so that no error lets it go uncounted. counters are those of the
-// organization's rules. An error means that the settlement cannot be counted.
+// stored at a time. What an action has cost beyond what was allowed is counted now, so
+// that no error lets it go uncounted. counters are those of the organization's rules. An
+// error means that the settlement cannot be counted.
 func (k *Counters) Settling(
 	ctx context.Context, counters []*condition.Counter, org, decisionID string, s storage.Settlement, at time.Time,
 ) (*Settling, error) {
 	k.leases.Lock()
-	p := &Settling{k: k, counters: counters, before: k.reads}
+	p := &Settling{k: k, read: k.reads}
 	k.leases.Unlock()
-	if k.cfg.Windows == nil || len(counters) == 0 || s.Outcome == storage.Executed && s.AmountMinor == nil {
+	if len(counters) == 0 || s.Outcome == storage.Executed && s.AmountMinor == nil {
 		return p, nil
 	}
 	row, err := k.cfg.History.Record(ctx, org, decisionID)
@@ -78,8 +77,13 @@ func (k *Counters) Settling(
 	return p, nil
 }
 
-// prepare finds out which window a change is of, and makes it where it adds.
+// prepare makes a change that adds. Of a shared window it finds out which it is.
 func (p *Settling) prepare(ctx context.Context, ch change) error {
+	if p.k.cfg.Windows == nil {
+		p.add(&ch, max(0, ch.n))
+		p.changes = append(p.changes, ch)
+		return nil
+	}
 	granted, err := p.k.cfg.Windows.Count(ctx, ch.window, ch.added())
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return err
@@ -97,25 +101,39 @@ func (ch *change) added() storage.Ask {
 	return storage.Ask{At: ch.part, Limit: math.MaxInt64 / 2, Need: n, Want: n}
 }
 
+// add counts n in a window of this process alone. One that was read meanwhile may have the
+// settlement already and stays as it is, and so does that of an agent whose name the
+// history does not show: both are too high until they are read again.
+func (p *Settling) add(ch *change, n int64) {
+	p.k.leases.Lock()
+	defer p.k.leases.Unlock()
+	if w := p.k.window(ch.key); w != nil && w.read <= p.read {
+		w.add(ch.part, n)
+	}
+}
+
 // End counts a settlement that was stored first, and takes back what was counted of one
 // that was not. It is not called for one of which nobody knows. Where the store fails,
 // what was counted stays until it leaves the window.
-func (p *Settling) End(ctx context.Context, row *storage.Record, first bool) {
-	if p.k.cfg.Windows == nil && first {
-		p.settled(row)
-	}
+func (p *Settling) End(ctx context.Context, first bool) {
 	for i := range p.changes {
 		p.end(ctx, &p.changes[i], first)
 	}
 }
 
-// end counts a change. A window that was begun meanwhile may have the settlement from the
-// history already, or not: what adds is added to it, what takes away is not.
+// end counts a change. A shared window that was begun meanwhile may have the settlement
+// from the history already, or not: what adds is added to it, what takes away is not.
 func (p *Settling) end(ctx context.Context, ch *change, first bool) {
+	takes, n := first == (ch.n < 0), max(ch.n, -ch.n)
 	var ask storage.Ask
 	switch {
-	case first == (ch.n < 0) && ch.begun != "":
-		ask = storage.Ask{At: ch.part, Begun: ch.begun, Back: []storage.WindowPart{{At: ch.part, N: max(ch.n, -ch.n)}}}
+	case p.k.cfg.Windows == nil:
+		if takes {
+			p.add(ch, -n)
+		}
+		return
+	case takes && ch.begun != "":
+		ask = storage.Ask{At: ch.part, Begun: ch.begun, Back: []storage.WindowPart{{At: ch.part, N: n}}}
 	case first && ch.n > 0 && ch.begun == "":
 		ask = ch.added()
 	default:
@@ -126,27 +144,5 @@ func (p *Settling) end(ctx context.Context, ch *change, first bool) {
 	defer p.k.leases.Unlock()
 	if w := p.k.window(ch.key); w != nil && w.shared != nil {
 		w.shared.Doubt()
-	}
-}
-
-// settled counts a settlement where this process counts alone. A window that was read
-// meanwhile may have it already and stays as it is, and so does that of an agent whose name
-// the history does not show: both are too high until they are read again.
-func (p *Settling) settled(row *storage.Record) {
-	if row.Decision != engine.Allow {
-		return
-	}
-	k := p.k
-	k.leases.Lock()
-	defer k.leases.Unlock()
-	for _, c := range p.counters {
-		amount, ok := intentOf(row).Counted(c)
-		if !ok {
-			continue
-		}
-		w := k.window(keyOf(row.OrganizationID, c, row.AgentID, row.SessionID))
-		if n := settled(c, row.Settlement, amount); w != nil && w.read <= p.before && n != 0 {
-			w.add(bucketAt(c, row.DecidedAt), n)
-		}
 	}
 }

@@ -355,7 +355,7 @@ func TestShared_SettledByAnother(t *testing.T) {
 			if got := trial(); got < 1000 {
 				t.Errorf("before it is stored: %d, want no less than 1000", got)
 			}
-			p.End(t.Context(), row("a", noon, outcome(tt.s)), tt.first)
+			p.End(t.Context(), tt.first)
 			r.want("settled", trial(), tt.want)
 			if !tt.first {
 				return
@@ -382,7 +382,7 @@ func TestShared_SettledWhileAWindowIsBegun(t *testing.T) {
 	r.store.ForgetWindows()
 	r.history.rows[0] = row("a", noon, outcome(failed))
 	r.want("with one that failed, and another", r.decide(r.another(), 20, email("a"), noon).Counts()[0].N, 2)
-	p.End(t.Context(), r.history.rows[0], true)
+	p.End(t.Context(), true)
 	r.want("with both", r.decide(r.another(), 20, email("a"), noon).Counts()[0].N, 3)
 }
 

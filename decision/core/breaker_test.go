@@ -50,7 +50,7 @@ func TestDecision_ExternalEvaluationCore_BreakerOpensAndRecoversByItself(t *test
 		var s switched
 		var logged bytes.Buffer
 		c := serveFake(t, s.answer, func(c *Config) {
-			c.Failures, c.OpenFor, c.Log = 3, 2*time.Second, slog.New(slog.NewTextHandler(&logged, nil))
+			c.failures, c.openFor, c.Log = 3, 2*time.Second, slog.New(slog.NewTextHandler(&logged, nil))
 		})
 		if _, err := c.decide(t); err != nil {
 			t.Fatalf("Evaluate = %v", err)
@@ -108,7 +108,7 @@ func TestBreaker_OneQuestionTriesTheCoreOut(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 			return response(http.StatusOK, allowed), nil
-		}, func(c *Config) { c.Failures, c.OpenFor = 1, time.Second })
+		}, func(c *Config) { c.failures, c.openFor = 1, time.Second })
 		got, err := c.decide(t)
 		wantReason(t, got, err, Unreachable)
 		down = false
@@ -143,7 +143,7 @@ func TestBreaker_CountsNeitherOtherOrganizationsNorCallers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := serveFake(t, f, func(c *Config) { c.Failures = 2 })
+				c := serveFake(t, f, func(c *Config) { c.failures = 2 })
 				for range 20 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 					if got, err := c.Evaluate(ctx, testSet(t), testInput()); err == nil {
@@ -161,7 +161,7 @@ func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		var s switched
-		c := serveFake(t, s.answer, func(c *Config) { c.Metrics, c.Failures = registry, 2 })
+		c := serveFake(t, s.answer, func(c *Config) { c.Metrics, c.failures = registry, 2 })
 		for i := range 5 {
 			s.down.Store(i > 0)
 			_, _ = c.decide(t) // what it gives is another test's

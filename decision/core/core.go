@@ -16,11 +16,13 @@ import (
 	"writ/engine"
 )
 
-// The defaults of Config.
 const (
-	DefaultTimeout  = time.Second
-	DefaultFailures = 5
-	DefaultOpenFor  = time.Second
+	// defaultTimeout is the Timeout of a Config that has none.
+	defaultTimeout = time.Second
+	// failuresToOpen is how many failures in a row open the breaker, and openFor how long
+	// it stays open before it lets one question through.
+	failuresToOpen = 5
+	openFor        = time.Second
 )
 
 // Config says which core is asked. URL is required.
@@ -32,10 +34,6 @@ type Config struct {
 	Token string
 	// Timeout bounds a question, from connecting to the last byte of its answer.
 	Timeout time.Duration
-	// Failures is how many in a row open the breaker, OpenFor how long it stays
-	// open before it lets one question through.
-	Failures int
-	OpenFor  time.Duration
 	// Transport carries the questions; nil is one with connections for many at
 	// once. Redirects are never followed.
 	Transport http.RoundTripper
@@ -44,14 +42,17 @@ type Config struct {
 	// Log hears when the breaker opens and closes and, at most every ten seconds
 	// for each reason, of a question that failed. Nil discards.
 	Log *slog.Logger
+
+	failures int // for tests: failuresToOpen if zero
+	openFor  time.Duration
 }
 
 // withDefaults returns c with its zero values filled in, or why it can't work.
 // No error quotes the URL or the token, which may be secret.
 func (c Config) withDefaults() (Config, error) {
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
-	c.Failures = cmp.Or(c.Failures, DefaultFailures)
-	c.OpenFor = cmp.Or(c.OpenFor, DefaultOpenFor)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.failures = cmp.Or(c.failures, failuresToOpen)
+	c.openFor = cmp.Or(c.openFor, openFor)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -61,8 +62,6 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Timeout < 0:
 		return c, errors.New("timeout: want a positive duration")
-	case c.Failures < 0 || c.OpenFor < 0:
-		return c, errors.New("breaker: want a positive number of failures and a positive duration")
 	case strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return c, errors.New("token: want printable ASCII without spaces")
 	}
@@ -122,7 +121,7 @@ func New(cfg Config) (*Core, error) {
 			Transport:     cfg.Transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		breaker: newBreaker(cfg.Failures, cfg.OpenFor, cfg.Log),
+		breaker: newBreaker(cfg.failures, cfg.openFor, cfg.Log),
 		log:     newFailureLog(cfg.Log),
 	}
 	if c.metrics, err = newMetrics(cfg.Metrics, c.breaker); err != nil {

@@ -131,7 +131,6 @@ func TestNew_RefusesWhatCannotWorkAndQuotesNothing(t *testing.T) {
 		"an empty query":   {URL: good + "?"},
 		"a fragment":       {URL: good + "#canary"},
 		"negative timeout": {URL: good, Timeout: -1},
-		"negative breaker": {URL: good, Failures: -1},
 		"token of lines":   {URL: good, Token: "canary\r\nX: y"},
 	} {
 		if _, err := New(cfg); err == nil || strings.Contains(err.Error(), "canary") {

@@ -57,8 +57,8 @@
 // # Failing
 //
 // Everything else is an [*Error], and nothing is ever approved for one. A core
-// that fails [Config.Failures] times in a row is left alone for
-// [Config.OpenFor]: meanwhile every decision fails at once. Then one question
+// that fails five times in a row is left alone for a second:
+// meanwhile every decision fails at once. Then one question
 // tries it out, and its answer decides for the others. Neither an undefined
 // document nor an error of a policy's or a rule's own counts as a failure: an
 // organization that brings them about must not stop the others' decisions.

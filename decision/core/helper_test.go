@@ -44,7 +44,7 @@ func serve(t testing.TB, f http.HandlerFunc, mods ...func(*Config)) *Core {
 	t.Helper()
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
-	cfg := Config{URL: server.URL + "/v1/data/writ/core/result", Failures: 1 << 20, Metrics: prometheus.NewRegistry()}
+	cfg := Config{URL: server.URL + "/v1/data/writ/core/result", failures: 1 << 20, Metrics: prometheus.NewRegistry()}
 	for _, mod := range mods {
 		mod(&cfg)
 	}

@@ -104,7 +104,7 @@ func TestDecision_ExternalEvaluationCore_AnswersUnderOtherVersionsAreErrors(t *t
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := serve(t, constant(200, `{"result":{"decision":"allow","reasons":["policy.allowed: yes"]`+tc.versions+`}}`),
-				func(c *Config) { c.Failures = 1 })
+				func(c *Config) { c.failures = 1 })
 			got, err := c.decide(t)
 			wantReason(t, got, err, tc.want)
 			if open := map[Reason]float64{Answer: 2}[tc.want]; c.breaker.state() != open {
