@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"writ/engine"
@@ -24,22 +23,6 @@ type Query interface {
 // prepareFunc prepares the query of a policy version and its active rules.
 type prepareFunc = func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (Query, error)
 
-// PrepareError is why there is no [Query] of a policy version and rules. It is
-// kept as the query would be.
-type PrepareError struct {
-	err  error
-	told atomic.Bool
-}
-
-// Error implements error.
-func (e *PrepareError) Error() string { return "preparing a query: " + e.err.Error() }
-
-// Unwrap returns what went wrong.
-func (e *PrepareError) Unwrap() error { return e.err }
-
-// First reports whether this is its first call. Callers use it to log each error once.
-func (e *PrepareError) First() bool { return !e.told.Swap(true) }
-
 // queryKey is a policy version with rules: the writes of the store that left them so.
 type queryKey struct {
 	policy                        setKey
@@ -49,8 +32,11 @@ type queryKey struct {
 // kept is a query, or why there is none.
 type kept struct {
 	query Query
-	err   *PrepareError
+	err   error
 }
+
+// errUnprepared is why there is no query of a policy version and rules. It was logged.
+var errUnprepared = errors.New("the policy's Rego cannot be prepared")
 
 // queryBytes is what a query takes in the cache beyond its own size.
 const queryBytes = 256
@@ -73,24 +59,18 @@ func newQueries(maxBytes int64) *Cache[queryKey, kept] {
 	return c
 }
 
-// Query returns what decides by the policy and the rules of set, which is the
-// organization's, as [Config.PrepareQuery] prepares them: once for all who ask. The
-// error is a [*PrepareError] where they cannot be prepared, or would take more than all
-// queries may together.
-func (s *Sets) Query(ctx context.Context, org string, set engine.Set) (Query, error) {
-	if s.cfg.prepare == nil {
-		return nil, errors.New("no queries are prepared here")
-	}
+// query returns what decides by the policy and the rules of set, which is the
+// organization's, as [Config.PrepareQuery] prepares them: once for all who ask. The error
+// is errUnprepared where they cannot be prepared, or would take more than all queries may
+// together.
+func (s *Sets) query(ctx context.Context, org string, set engine.Set) (Query, error) {
 	doc := set.Policy.Document()
 	key := queryKey{setKey{org, doc.PolicyID}, set.Revisions.Policy, set.Revisions.Rules}
 	k, err := s.queries.get(ctx, key, func(context.Context, queryKey) (kept, error) { return s.prepareQuery(set), nil })
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("preparing a query: %w", err)
-	case k.err != nil:
-		return nil, k.err
 	}
-	return k.query, nil
+	return k.query, k.err
 }
 
 func (s *Sets) prepareQuery(set engine.Set) kept {
@@ -101,12 +81,13 @@ func (s *Sets) prepareQuery(set engine.Set) kept {
 	}
 	q, err := s.cfg.prepare(set.Policy.Document(), rules, set.Rules.Lists())
 	if err == nil {
-		if k := (kept{query: q}); k.size() > s.queries.max {
-			err = fmt.Errorf("it takes %d bytes, all queries may take %d", k.size(), s.queries.max)
+		k := kept{query: q}
+		if k.size() <= s.queries.max {
+			return k
 		}
+		err = fmt.Errorf("it takes %d bytes, all queries may take %d", k.size(), s.queries.max)
 	}
-	if err != nil {
-		return kept{err: &PrepareError{err: err}}
-	}
-	return kept{query: q}
+	s.cfg.log.Warn("decisions under a policy cannot be verified: its Rego cannot be prepared", policyOf(set),
+		"problem", fmt.Errorf("preparing a query: %w", err))
+	return kept{err: errUnprepared}
 }

@@ -3,6 +3,7 @@ package decision
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -47,12 +48,14 @@ type Sets struct {
 	cfg      setsConfig
 }
 
-// setsConfig is what Sets work with. Only the source is required.
+// setsConfig is what Sets work with. What prepares queries needs a log.
 type setsConfig struct {
 	source  source
 	options engine.Options
 	// prepare prepares queries; nil prepares none.
 	prepare prepareFunc
+	// log hears of queries that cannot be prepared.
+	log *slog.Logger
 	// compiled is told of each compilation how long it took, whatever came of it.
 	compiled func(compiledKind, time.Duration)
 	maxBytes int64

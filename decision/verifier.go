@@ -15,7 +15,7 @@ import (
 	"writ/internal/telemetry"
 )
 
-// verifier has decisions of the built-in engine made again by [Sets.Query], off
+// verifier has decisions of the built-in engine made again by their policy's Rego, off
 // the path of requests, and reports where the two differ. It changes no decision.
 type verifier struct {
 	sets    *Sets
@@ -106,14 +106,9 @@ func (v *verifier) put(d *verification) {
 
 // verify makes a decision again and says what came of it.
 func (v *verifier) verify(ctx context.Context, d *verification) verified {
-	query, err := v.sets.Query(ctx, d.organization, d.set)
-	var unprepared *PrepareError
+	query, err := v.sets.query(ctx, d.organization, d.set)
 	switch {
-	case errors.As(err, &unprepared):
-		if unprepared.First() {
-			v.log.Warn("decisions under a policy cannot be verified: its Rego cannot be prepared", d.policy(),
-				"problem", err)
-		}
+	case errors.Is(err, errUnprepared):
 		return verifiedError
 	case err != nil:
 		v.log.Warn("a decision could not be verified", "decision", d.decisionID, "problem", err)
@@ -134,15 +129,15 @@ func (v *verifier) verify(ctx context.Context, d *verification) verified {
 		return verifiedError // the engine ended conditions that Rego did not
 	}
 	v.log.Error("the engine and the policy's Rego decide differently", "decision", d.decisionID, "organization",
-		d.organization, d.policy(),
+		d.organization, policyOf(d.set),
 		"engine", d.result.Decision, "engine_codes", want, "rego", decision, "rego_codes", codes)
 	return verifiedDiffers
 }
 
-// policy names what was decided under.
-func (d *verification) policy() slog.Attr {
-	doc := d.set.Policy.Document()
-	return slog.Group("policy", "id", doc.PolicyID, "version", doc.Version, "rules_revision", d.set.Revisions.Rules)
+// policyOf names what is decided under.
+func policyOf(set engine.Set) slog.Attr {
+	doc := set.Policy.Document()
+	return slog.Group("policy", "id", doc.PolicyID, "version", doc.Version, "rules_revision", set.Revisions.Rules)
 }
 
 // ask has a query decide. A panic of it ends no process that decides without it.

@@ -1,6 +1,10 @@
 package admission
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/internal/telemetry"
+)
 
 // metrics are what a gate tells of itself.
 type metrics struct {
@@ -10,22 +14,14 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer, g *Gate) *metrics {
-	rejected := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "writ_admission_rejected_total",
-		Help: "Requests refused for overload, after their credential was accepted and before anything else.",
-	}, []string{"reason"})
-	held := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "writ_admission_slot_seconds_total",
-		Help: "Time that slots were held, by kind of work: decide, or manage for documents and history.",
-	}, []string{"work"})
+	rejected := telemetry.CounterVec("writ_admission_rejected_total",
+		"Requests refused for overload, after their credential was accepted and before anything else.", "reason")
+	held := telemetry.CounterVec("writ_admission_slot_seconds_total",
+		"Time that slots were held, by kind of work: decide, or manage for documents and history.", "work")
 	m := &metrics{
-		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:                           "writ_admission_wait_seconds",
-			Help:                           "Time that requests waited for a slot, of those that had to wait.",
-			Buckets:                        []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1},
-			NativeHistogramBucketFactor:    1.1,
-			NativeHistogramMaxBucketNumber: 160,
-		}),
+		wait: telemetry.Histogram("writ_admission_wait_seconds",
+			"Time that requests waited for a slot, of those that had to wait.",
+			.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1),
 		held: [...]prometheus.Counter{Deciding: held.WithLabelValues("decide"),
 			Managing: held.WithLabelValues("manage")},
 	}
@@ -33,7 +29,7 @@ func newMetrics(reg prometheus.Registerer, g *Gate) *metrics {
 		m.rejected[v] = rejected.WithLabelValues(reason)
 	}
 	gauge := func(name, help string, value func() int) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+		return telemetry.GaugeFunc(name, help, func() float64 {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			return float64(value())
