@@ -82,7 +82,7 @@ func TestShape_IsTrueOfResources(t *testing.T) {
 			if !covers && !beats {
 				continue
 			}
-			of, by, allows := mustCompile(t, p, side), mustCompile(t, q, side), mustCompile(t, p, resource.ForAllow)
+			of, by, allows := mustList(t, side, p), mustList(t, side, q), mustList(t, resource.ForAllow, p)
 			for range 10 {
 				s := fill(p)
 				readings, err := resource.Read(s)
@@ -113,13 +113,4 @@ func TestShape_IsTrueOfResources(t *testing.T) {
 	if covered < n/4 || beaten < n/4 || met < n/10 {
 		t.Errorf("asked %d covered, %d beaten, of which %d were allowed: too few", covered, beaten, met)
 	}
-}
-
-func mustCompile(t *testing.T, pattern string, side resource.Side) *List {
-	t.Helper()
-	l, err := Compile([]string{pattern}, side)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
 }
