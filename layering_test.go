@@ -41,7 +41,7 @@ var sole = map[string][]string{
 	"github.com/gofiber/fiber":         {"writ/api", "writ/bench"},
 	"github.com/open-policy-agent/opa": {"writ/rego"},
 	"github.com/google/cel-go":         {"writ/engine/condition"},
-	"github.com/cockroachdb/pebble":    {"writ/storage/embedded", "writ/storage/embedded/segment"},
+	"github.com/cockroachdb/pebble":    {"writ/storage/embedded", "writ/storage/embedded/index", "writ/storage/embedded/segment"},
 	"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb", "writ/storage/mongodb/mongotest"},
 	"github.com/lestrrat-go/jwx":       {"writ/api"},
 	"github.com/alecthomas/kong":       {"writ/cmd/writ"},

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/uuid"
 
 	"writ/storage"
+	"writ/storage/embedded/index"
 	"writ/storage/receipt"
 )
 
@@ -59,7 +59,7 @@ func (s *Store) divide(batch storage.Batch) (existing, fresh storage.Batch, err 
 }
 
 func (s *Store) divideRecords(batch []*storage.Record) (existing, fresh []*storage.Record, err error) {
-	var stored *iterator
+	var stored *index.Iterator
 	defer func() {
 		if stored != nil {
 			err = errors.Join(err, stored.Close())
@@ -67,11 +67,12 @@ func (s *Store) divideRecords(batch []*storage.Record) (existing, fresh []*stora
 	}()
 	name := func(r *storage.Record) intent { return intent{r.OrganizationID, r.IntentKey()} }
 	return divide(batch, name, func(_ *storage.Record, name intent) (_ *storage.Record, err error) {
-		if !s.mayHave(name) {
+		s.keys = s.keys[:0].org(kindIntent, name.org).text(name.id)
+		if s.index.Lacks(s.keys) {
 			return nil, nil
 		}
 		if stored == nil {
-			if stored, err = s.intents(); err != nil {
+			if stored, err = s.index.Lookups(); err != nil {
 				return nil, err
 			}
 		}
@@ -105,17 +106,10 @@ func divide[E any, N comparable](
 	return existing, fresh, nil
 }
 
-// intents returns an iterator for looking intents up. Most intents are new, and Get would
-// search the last level, which holds nearly all rows, for each of them. Only an iterator
-// can use the filters of the last level. commits is held.
-func (s *Store) intents() (*iterator, error) {
-	return s.iterOf(s.db, &pebble.IterOptions{UseL6Filters: true}, s.tail.live())
-}
-
 // byIntent returns the record of an intent, or nil.
-func (s *Store) byIntent(stored *iterator, i intent) (*storage.Record, error) {
+func (s *Store) byIntent(stored *index.Iterator, i intent) (*storage.Record, error) {
 	s.keys = s.keys[:0].org(kindIntent, i.org).text(i.id)
-	id, found, err := s.lookUp(stored, s.keys)
+	id, found, err := stored.Find(s.keys)
 	if !found || err != nil {
 		return nil, err
 	}
@@ -145,7 +139,7 @@ func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (
 	s.commits.Lock()
 	defer s.commits.Unlock()
 	name := intent{org, storage.IntentKey(intentID, approvalID)}
-	v, err := s.get(orgKey(kindIntent, org).text(name.id))
+	v, err := s.index.Get(orgKey(kindIntent, org).text(name.id))
 	if err != nil {
 		return nil, err
 	}
@@ -178,16 +172,15 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 		s.entered.Add(1)
 	}
 	s.tip = s.tip.Next(head.Head)
-	s.flushLater()
 	return nil
 }
 
-// addKeys adds the keys of a frame to the tail.
+// addKeys adds the keys of a frame to the index.
 func (s *Store) addKeys(
 	number uint64, sealed storage.Batch, ids map[*storage.Record]uuid.UUID, seq uint64, ticks []tick,
 ) {
 	k := &s.buffers.keys
-	k.frame, k.buf, k.ends = number, k.buf[:0], k.ends[:0]
+	k.reset(number)
 	k.head(seq)
 	for i, r := range sealed.Records {
 		k.record(r.OrganizationID, r.IntentKey(), r.Decision, ids[r], uint32(i))
@@ -198,12 +191,12 @@ func (s *Store) addKeys(
 	for _, t := range ticks {
 		k.meter(t.meter, t.stored)
 	}
-	s.tail.add(k, &s.known)
+	s.index.Add(number, &k.Keys)
 }
 
 // Tip implements storage.Log.
 func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
-	if err := errors.Join(ctx.Err(), s.health.stopped()); err != nil {
+	if err := errors.Join(ctx.Err(), s.health.Stopped()); err != nil {
 		return receipt.Chain{}, err
 	}
 	s.commits.Lock()
@@ -213,7 +206,7 @@ func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
 
 // Heads implements storage.Log. The directory has one chain.
 func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
-	return s.scan(ctx, headKey(from), key{byte(kindHead) + 1}, func(k, v []byte) (bool, error) {
+	return s.index.Scan(ctx, headKey(from), key{byte(kindHead) + 1}, func(k, v []byte) (bool, error) {
 		h, err := s.headOf(v)
 		seq := headSeq(k)
 		if err == nil && h.Seq != seq {

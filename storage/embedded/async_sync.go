@@ -59,9 +59,7 @@ func (s *Store) syncWritten() {
 	if n == 0 {
 		return
 	}
-	if err := s.log.Sync(); err != nil {
-		s.health.stop("syncing the history behind commits", err)
-	}
+	s.syncLog() //nolint:errcheck // the store has stopped, and frees the places
 	for range n {
 		<-s.async.places
 	}

@@ -187,7 +187,7 @@ func TestDecision_Audit_Queued_AFailedSyncRefusesAllAfter(t *testing.T) {
 			until(t, func() bool { return s.unsynced() == 0 })
 		}
 	}
-	until(t, func() bool { return s.health.stopped() != nil && s.unsynced() == 0 })
+	until(t, func() bool { return s.health.Stopped() != nil && s.unsynced() == 0 })
 	wantStopped(t, s, w)
 	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
 	if kept := wantPrefix(t, crashed, batches); kept < 5 {

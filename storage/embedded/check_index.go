@@ -132,7 +132,7 @@ func (r *ReadOnly) misled(ctx context.Context, org string) error {
 // isFound returns nil if row is found by its intent and by its decision.
 func (r *ReadOnly) isFound(row *storage.Record) error {
 	org, id := row.OrganizationID, uuid.MustParse(row.DecisionID)
-	switch v, err := r.s.get(orgKey(kindIntent, org).text(row.IntentKey())); {
+	switch v, err := r.s.index.Get(orgKey(kindIntent, org).text(row.IntentKey())); {
 	case errors.Is(err, storage.ErrNotFound):
 		return broken(org, id, "its intent %q is not among the intents that are decided", row.IntentID)
 	case err != nil:
@@ -140,7 +140,7 @@ func (r *ReadOnly) isFound(row *storage.Record) error {
 	case !bytes.Equal(v, id[:]):
 		return broken(org, id, "its intent %q leads to another decision", row.IntentID)
 	}
-	_, err := r.s.get(byDecisionKey(org, row.Decision).id(id))
+	_, err := r.s.index.Get(byDecisionKey(org, row.Decision).id(id))
 	if errors.Is(err, storage.ErrNotFound) {
 		return broken(org, id, "it is not found as %s", row.Decision)
 	}
@@ -162,7 +162,7 @@ func (r *ReadOnly) checkDocuments(ctx context.Context, f func(storage.Document, 
 			return true, &storage.BreakError{OrganizationID: d.Org, Err: err}
 		}
 		for _, k := range keys {
-			id, err := r.s.get(append(indexOf(d.Kind, d.Org, k.Index), k.Value...).text(d.ID))
+			id, err := r.s.index.Get(append(indexOf(d.Kind, d.Org, k.Index), k.Value...).text(d.ID))
 			if errors.Is(err, storage.ErrNotFound) || err == nil && string(id) != d.ID {
 				err = brokenDocument(d, "it is not found as index %d has it", k.Index)
 			}

@@ -62,7 +62,7 @@ func TestDamage_AfterClose(t *testing.T) {
 	w := storagetest.NewWriter()
 	for range 3 {
 		commit(t, s, w, w.Record("a"))
-		must(t, errors.Join(putLarge(t, s, 1), s.flush(nil), s.db.Flush()))
+		must(t, errors.Join(putLarge(t, s, 1), s.index.Flush(), s.db.Flush()))
 	}
 	commit(t, s, w, w.Record("a"))
 	closeTest(t, s)

@@ -143,7 +143,7 @@ func TestDisk_FillsUp(t *testing.T) {
 	ballast := fillDisk(t, root, 24<<20)
 	w := storagetest.NewWriter()
 	acknowledged, refused := commitUntilRefused(t, s, w)
-	if len(acknowledged) == 0 || s.Healthy(t.Context()) == nil || s.health.stopped() != nil {
+	if len(acknowledged) == 0 || s.Healthy(t.Context()) == nil || s.health.Stopped() != nil {
 		t.Fatalf("filling the disk: %d acknowledged, then %v; want some, then a refusal that passes", len(acknowledged), refused)
 	}
 	must(t, os.Remove(ballast))

@@ -4,12 +4,11 @@
 //
 // # History
 //
-// A commit is one frame of the log, with its signed head, records and entries, and so is an
-// import, without a head: see package segment for the frames and item.go for what is in them. The keys of the
-// last frames are
-// in memory (tail.go) and move to Pebble together (flush.go); opening the directory reads
-// the frames whose keys are not there yet. A segment that is half removed rows is rewritten
-// (garbage.go).
+// A commit is one frame of the log, with its signed head, records and entries. An import is a
+// frame without a head. Package segment has the frames, item.go what is in them. Package
+// index finds it again: the keys of the last frames are in memory and move to Pebble
+// together. Opening the directory reads the frames whose keys are not in Pebble. A segment
+// that is half removed rows is rewritten (garbage.go).
 //
 // # Keys
 //

@@ -68,7 +68,7 @@ type documents struct {
 
 // View implements storage.Documents.
 func (s *Store) View(ctx context.Context, f func(storage.Reader) error) (err error) {
-	if err := errors.Join(ctx.Err(), s.health.stopped()); err != nil {
+	if err := errors.Join(ctx.Err(), s.health.Stopped()); err != nil {
 		return err
 	}
 	state := s.db.NewSnapshot()
@@ -82,7 +82,7 @@ func (r *documents) Get(kind storage.Kind, org, id string) (d storage.Document, 
 	if err != nil {
 		return d, err
 	}
-	v, err := r.s.stored(r.src, documentKey(c, org, id))
+	v, err := r.s.index.GetIn(r.src, documentKey(c, org, id))
 	if err != nil {
 		return d, err
 	}
@@ -113,8 +113,7 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 		prefix = indexOf(q.Kind, q.Org, q.Index)
 	}
 	lower, upper := bounds(prefix, q)
-	o := &pebble.IterOptions{LowerBound: lower, UpperBound: upper}
-	return r.s.each(r.ctx, r.src, o, nil, (*iterator).First, func(k, v []byte) (bool, error) {
+	return r.s.index.ScanIn(r.ctx, r.src, lower, upper, func(k, v []byte) (bool, error) {
 		position, d, err := r.document(c, q, k, v)
 		if err != nil {
 			return true, err

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"writ/storage"
+	"writ/storage/embedded/index"
 )
 
 // A settlement has its row's key followed by settlementMark, so that a scan of the rows
@@ -102,11 +102,11 @@ func (s *Store) standingEntry(e *storage.Entry) (*storage.Entry, error) {
 // entry returns the stored entry with the organization, kind and key of e, or
 // storage.ErrNotFound.
 func (s *Store) entry(e *storage.Entry) (*storage.Entry, error) {
-	at, err := s.get(entryKey(e))
+	at, err := s.index.Get(entryKey(e))
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.get(append(entriesKey(e.OrganizationID, e.Kind), at...))
+	v, err := s.index.Get(append(entriesKey(e.OrganizationID, e.Kind), at...))
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %s %q is missing", errCorruptEntry, e.Kind, e.Key)
 	}
@@ -145,7 +145,7 @@ func (s *Store) Entries(
 		upper = slices.Concat(prefix, before)
 	}
 	var last []byte
-	err = s.scanBack(ctx, prefix, upper, func(k, v []byte) (bool, error) {
+	err = s.index.ScanBack(ctx, prefix, upper, func(k, v []byte) (bool, error) {
 		if len(entries) == p.Limit {
 			next = cursor(kindEntry, last)
 			return true, nil
@@ -162,7 +162,7 @@ func (s *Store) Entries(
 
 // record returns the row of a decision with its settlement.
 func (s *Store) record(org string, id uuid.UUID) (_ *storage.Record, err error) {
-	it, err := s.newIter(nil)
+	it, err := s.index.Iter()
 	if err != nil {
 		return nil, err
 	}
@@ -172,9 +172,9 @@ func (s *Store) record(org string, id uuid.UUID) (_ *storage.Record, err error) 
 
 // recordAt is record, or nil if f does not select it. The settlement is the next
 // key: there is one search for both.
-func (s *Store) recordAt(it *iterator, org string, id uuid.UUID, f *storage.Filter) (*storage.Record, error) {
+func (s *Store) recordAt(it *index.Iterator, org string, id uuid.UUID, f *storage.Filter) (*storage.Record, error) {
 	k := recordKey(org, id)
-	v, found, err := s.valueOf(it, it.SeekGE(k), k)
+	v, found, err := it.Seek(k)
 	switch {
 	case err != nil:
 		return nil, err
@@ -185,18 +185,8 @@ func (s *Store) recordAt(it *iterator, org string, id uuid.UUID, f *storage.Filt
 	if r == nil || err != nil {
 		return nil, err
 	}
-	if v, found, err = s.valueOf(it, it.Next(), append(k, settlementMark)); found {
+	if v, found, err = it.Next(append(k, settlementMark)); found && err == nil {
 		err = s.settleRow(r, v)
 	}
 	return r, err
-}
-
-// valueOf returns the value at it if its key is k. it has moved; valid says whether it is
-// at a key.
-func (s *Store) valueOf(it *iterator, valid bool, k key) (v []byte, found bool, err error) {
-	err = it.Error()
-	if found = valid && bytes.Equal(it.Key(), k); found && err == nil {
-		v, err = it.ValueAndErr()
-	}
-	return v, found, s.read(err)
 }

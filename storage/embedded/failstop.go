@@ -21,7 +21,7 @@ var errStopped = errors.New("the store has stopped writing")
 // has freed.
 //
 // The first failure to write the log, a directory or a file that is part of neither
-// tables nor manifests calls health.stop, after which every read and write of the
+// tables nor manifests calls health.Stop, after which every read and write of the
 // store is an error. Pebble is told that the write succeeded, so that it finishes
 // opening and stays intact until it is closed. No commit is acknowledged because of
 // that: opening and commits check health after Pebble returns. Nothing more reaches
@@ -44,7 +44,7 @@ func (g *failStopFS) Unwrap() vfs.FS { return g.FS }
 
 // writable returns an error once the store has stopped.
 func (g *failStopFS) writable() error {
-	if g.health.stopped() == nil {
+	if g.health.Stopped() == nil {
 		return nil
 	}
 	return g.paused(errStopped)
@@ -67,11 +67,11 @@ func (g *failStopFS) paused(err error) error {
 // orStop runs a write whose failure Pebble would not survive, and stops the store if
 // it fails. A stopped store writes nothing.
 func (g *failStopFS) orStop(activity string, write func() error) {
-	if g.health.stopped() != nil {
+	if g.health.Stopped() != nil {
 		return
 	}
 	if err := write(); err != nil {
-		g.health.stop(activity, err)
+		g.health.Stop(activity, err)
 	}
 }
 
@@ -190,7 +190,7 @@ func (f *failStopFile) Write(p []byte) (n int, err error) {
 
 // Preallocate may fail: Pebble asks for speed only and ignores the error.
 func (f *failStopFile) Preallocate(offset, length int64) error {
-	if err := f.fs.health.stopped(); err != nil {
+	if err := f.fs.health.Stopped(); err != nil {
 		return err
 	}
 	return f.File.Preallocate(offset, length)
@@ -214,6 +214,6 @@ func (f *failStopFile) Close() error {
 	if !f.stops || err == nil {
 		return err
 	}
-	f.fs.health.stop("closing the log", err)
+	f.fs.health.Stop("closing the log", err)
 	return nil
 }

@@ -124,7 +124,7 @@ func runFault(t *testing.T, f *faults) (compactions int64) {
 			rotate(t, s)
 		}
 	}
-	if s.health.stopped() != nil {
+	if s.health.Stopped() != nil {
 		wantStopped(t, s, w)
 		until(t, func() bool { return log.errors() > 0 })
 		if n := log.errors(); n > 3 { // a flush and a compaction may fail before the log
@@ -151,7 +151,7 @@ func putLarge(t *testing.T, s *Store, n int) error {
 // unless the disk fails.
 func rotate(t *testing.T, s *Store) {
 	t.Helper()
-	if err := s.flush(nil); err != nil && s.health.writable() == nil && !errors.Is(err, errDisk) {
+	if err := s.index.Flush(); err != nil && s.health.writable() == nil && !errors.Is(err, errDisk) {
 		t.Fatalf("flush = %v", err)
 	}
 	flushed, err := s.db.AsyncFlush()

@@ -59,7 +59,7 @@ func BenchmarkFill(b *testing.B) {
 		for _, segment := range s.log.Segments() {
 			rows += segment.Bytes
 		}
-		must(b, s.flush(nil))
+		must(b, s.index.Flush())
 		b.ReportMetric(float64(rows)/records, "rows-B/rec")
 		b.ReportMetric(float64(s.db.Metrics().DiskSpaceUsage())/records, "keys-B/rec")
 		slices.Sort(commits)

@@ -22,7 +22,7 @@ func TestFlush_BesideCommits(t *testing.T) {
 				return
 			default:
 			}
-			if err := s.flush(nil); err != nil {
+			if err := s.index.Flush(); err != nil {
 				done <- err
 				return
 			}

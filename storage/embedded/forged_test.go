@@ -116,13 +116,13 @@ func loadFrame(t *testing.T, s *Store, head receipt.SignedHead, h *forged.Histor
 			t.Fatal(err)
 		}
 		at := place{leaf.Seq, leaf.Index}
-		k.end(append(k.buf, entriesKey(e.OrganizationID, e.Kind).place(at)...))
-		k.end(k.at(index))
-		k.end(append(k.buf, entryKey(e)...))
-		k.end(k.buf.place(at))
+		k.End(append(k.Buf, entriesKey(e.OrganizationID, e.Kind).place(at)...))
+		k.End(k.at(index))
+		k.End(append(k.Buf, entryKey(e)...))
+		k.End(k.key().place(at))
 	}
 	s.commits.Lock()
 	defer s.commits.Unlock()
-	s.tail.add(&k, &s.known)
+	s.index.Add(number, &k.Keys)
 	s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
 }

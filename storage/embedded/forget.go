@@ -19,7 +19,7 @@ func (s *Store) forget(b *batch, last uint64) error {
 		f    func(k, v []byte) error
 	}{{kindHead, f.head}, {kindEntry, f.location}, {kindRecord, f.row}, {kindEntryKey, f.entryKey},
 		{kindIntent, f.intent}} {
-		err := s.scan(context.Background(), key{byte(step.kind)}, key{byte(step.kind)}.end(),
+		err := s.index.Scan(context.Background(), key{byte(step.kind)}, key{byte(step.kind)}.end(),
 			func(k, v []byte) (bool, error) {
 				return false, step.f(k, v)
 			})

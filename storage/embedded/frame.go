@@ -102,7 +102,7 @@ func (s *Store) frame(number uint64) (*frame, error) {
 	}
 	stored, err := s.log.Frame(number)
 	if err != nil {
-		return nil, s.read(err)
+		return nil, s.health.Read(err)
 	}
 	f, err := decodeFrame(stored)
 	if err == nil {

@@ -32,7 +32,7 @@ func (g garbage) add(s *Store, v []byte) error {
 
 // addKey counts the row or settlement under k, if there is one.
 func (g garbage) addKey(s *Store, k key) error {
-	v, err := s.get(k)
+	v, err := s.index.Get(k)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}
@@ -70,15 +70,23 @@ func (s *Store) addGarbage(b *batch, g garbage) error {
 
 // rewriteLater rewrites segments in the background that are half garbage.
 func (s *Store) rewriteLater() {
-	s.later(&s.rewriting, "a segment of the history still has removed rows", func() error {
-		return s.rewriteGarbage(context.Background())
+	if !s.rewriting.CompareAndSwap(false, true) {
+		return
+	}
+	s.background.Go(func() {
+		defer s.rewriting.Store(false)
+		if err := s.rewriteGarbage(context.Background()); err != nil {
+			s.health.log.Warn("a segment of the history still has removed rows; it will be tried again", "err", err.Error())
+		}
 	})
 }
 
 func (s *Store) rewriteGarbage(ctx context.Context) error {
 	for _, seg := range s.log.Segments() {
-		if closed(s.stopping) {
+		select {
+		case <-s.stopping:
 			return nil
+		default:
 		}
 		if !seg.Sealed {
 			continue
@@ -100,7 +108,7 @@ func (s *Store) rewriteGarbage(ctx context.Context) error {
 // rewrite replaces the rows of a segment that no key leads to. Of the garbage there,
 // counted bytes were counted before.
 func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error {
-	if err := s.flush(nil); err != nil { // the keys of its rows are in Pebble then
+	if err := s.index.Flush(); err != nil { // the keys of its rows are in Pebble then
 		return err
 	}
 	err := s.log.Rewrite(ctx, number, func(stored segment.Frame) ([][]byte, error) {
@@ -139,7 +147,7 @@ func (s *Store) gone(it *item) (bool, error) {
 	if it.kind != recordItem && it.kind != settlementItem {
 		return false, nil
 	}
-	_, err := s.get(recordKey(it.org, it.id))
+	_, err := s.index.Get(recordKey(it.org, it.id))
 	if errors.Is(err, storage.ErrNotFound) {
 		return true, nil
 	}

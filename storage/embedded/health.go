@@ -52,16 +52,16 @@ func (t trouble) refuses() bool { return t != reading && t != tipTrouble }
 // unready reports whether t makes the process unready.
 func (t trouble) unready() bool { return t != tipTrouble }
 
-// stopped returns why the store has stopped for good, or nil.
-func (h *health) stopped() error {
+// Stopped returns why the store has stopped for good, or nil.
+func (h *health) Stopped() error {
 	if err := h.final.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-// stop ends all use of the store, because memory may differ from the disk.
-func (h *health) stop(activity string, err error) {
+// Stop ends all use of the store, because memory may differ from the disk.
+func (h *health) Stop(activity string, err error) {
 	err = fmt.Errorf("%w until it is restarted: %s: %w", storage.ErrUnavailable, activity, err)
 	if h.final.CompareAndSwap(nil, &err) {
 		h.log.Error("storage stopped: decisions are refused until a restart", "dir", h.dir, "err", err.Error())
@@ -77,7 +77,7 @@ func (h *health) report(t trouble, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, was := h.troubles[t]
-	if was == (err != nil) || h.stopped() != nil {
+	if was == (err != nil) || h.Stopped() != nil {
 		return
 	}
 	if err == nil {
@@ -98,9 +98,18 @@ func (h *health) report(t trouble, err error) {
 	h.log.Error("storage in trouble: decisions are refused", "dir", h.dir, "trouble", string(t), "err", err.Error())
 }
 
+// Read reports how a read went, and returns the error of one that failed.
+func (h *health) Read(err error) error {
+	h.report(reading, err)
+	if err != nil {
+		err = fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+	}
+	return err
+}
+
 // writable returns the reason to refuse writes, or nil.
 func (h *health) writable() error {
-	if err := h.stopped(); err != nil {
+	if err := h.Stopped(); err != nil {
 		return err
 	}
 	h.checkSpace()
@@ -187,7 +196,7 @@ func (h *health) events() *pebble.EventListener {
 
 // corrupted stops the store: a block of an existing table has a wrong checksum.
 func (h *health) corrupted(i pebble.DataCorruptionInfo) {
-	h.stop("reading "+i.Path,
+	h.Stop("reading "+i.Path,
 		fmt.Errorf("the file is damaged: restore the data directory from a backup: %w", i.Details))
 }
 
@@ -231,5 +240,5 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 }
 
 func (l pebbleLogger) Fatalf(format string, args ...any) {
-	l.health.stop("pebble", fmt.Errorf(format, args...))
+	l.health.Stop("pebble", fmt.Errorf(format, args...))
 }

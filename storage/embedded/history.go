@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"writ/storage"
+	"writ/storage/embedded/index"
 )
 
 func recordKey(org string, id uuid.UUID) key { return orgKey(kindRecord, org).id(id) }
@@ -43,7 +44,7 @@ func (s *Store) ListRecords(
 		return nil, "", nil
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	if err := s.scanBack(ctx, lower, upper, l.row); err != nil {
+	if err := s.index.ScanBack(ctx, lower, upper, l.row); err != nil {
 		return nil, "", err
 	}
 	return l.records, l.next, nil
@@ -58,7 +59,7 @@ type recordLister struct {
 
 	// rows looks up the rows of the index. It is made after the index's iterator, so that
 	// a missing row has been removed in between, not added.
-	rows *iterator
+	rows *index.Iterator
 
 	settled   []byte // the last settlement, of the row with the id settledOf
 	settledOf uuid.UUID
@@ -154,7 +155,7 @@ func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 		return l.s.parseRow(l.org, id, v, settlement, &l.filter)
 	}
 	if l.rows == nil {
-		rows, err := l.s.newIter(nil)
+		rows, err := l.s.index.Iter()
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +171,7 @@ func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 // gone returns nil if the row of an index entry was removed after the entry was read,
 // otherwise an error that the row is missing.
 func (l *recordLister) gone(id uuid.UUID) error {
-	_, err := l.s.get(byDecisionKey(l.org, l.filter.Decision).id(id))
+	_, err := l.s.index.Get(byDecisionKey(l.org, l.filter.Decision).id(id))
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/embedded/index"
 	"writ/storage/embedded/segment"
 )
 
@@ -34,11 +35,7 @@ func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, 
 	if err != nil {
 		return err
 	}
-	if err := s.replay(stored); err != nil {
-		return err
-	}
-	s.flushLater()
-	return nil
+	return s.replay(stored)
 }
 
 // writeImport writes a durable frame without a head of its own. commits is held.
@@ -61,7 +58,7 @@ func (s *Store) writeImport(items [][]byte) (stored segment.Frame, err error) {
 // importItems returns the items of the rows and tombstones that are not stored yet. commits
 // is held.
 func (s *Store) importItems(rows []*storage.Record, removed []*storage.Tombstone) (items [][]byte, err error) {
-	stored, err := s.intents()
+	stored, err := s.index.Lookups()
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +97,7 @@ func (s *Store) importItems(rows []*storage.Record, removed []*storage.Tombstone
 
 // noRow returns storage.ErrConflict if a decision has a row.
 func (s *Store) noRow(org string, id uuid.UUID) error {
-	_, err := s.get(recordKey(org, id))
+	_, err := s.index.Get(recordKey(org, id))
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil
@@ -111,10 +108,10 @@ func (s *Store) noRow(org string, id uuid.UUID) error {
 }
 
 // isFresh reports whether t is not stored yet.
-func (s *Store) isFresh(stored *iterator, t *storage.Tombstone) (bool, error) {
+func (s *Store) isFresh(stored *index.Iterator, t *storage.Tombstone) (bool, error) {
 	id := uuid.MustParse(t.DecisionID) // CheckImport has
 	s.keys = s.keys[:0].org(kindIntent, t.OrganizationID).text(t.IntentKey())
-	stands, found, err := s.lookUp(stored, s.keys)
+	stands, found, err := stored.Find(s.keys)
 	switch {
 	case err != nil:
 		return false, err

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"writ/storage"
+	"writ/storage/embedded/index"
 )
 
 // CountImported implements storage.Importer.
@@ -36,7 +37,7 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	if err := s.health.writable(); err != nil {
 		return 0, err
 	}
-	if err := s.flush(nil); err != nil { // what is removed is in Pebble then
+	if err := s.index.Flush(); err != nil { // what is removed is in Pebble then
 		return 0, err
 	}
 	var (
@@ -66,7 +67,7 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	if err := s.finish(b); err != nil {
 		return 0, err
 	}
-	s.tail.add(&frameKeys{frame: stored.Number}, nil)
+	s.index.Add(stored.Number, new(index.Keys))
 	s.rewriteLater()
 	return n.All(), nil
 }

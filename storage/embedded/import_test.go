@@ -46,7 +46,7 @@ func TestImport_CrashWhileAbandoning(t *testing.T) {
 	commit(t, s, w, w.Record("a"))
 	var items [][]byte
 	none := storage.Imported{}
-	if err := errors.Join(s.flush(nil), s.eachImported(t.Context(), "a", s.tip.ID, &none, func(intent string, id uuid.UUID) (bool, error) {
+	if err := errors.Join(s.index.Flush(), s.eachImported(t.Context(), "a", s.tip.ID, &none, func(intent string, id uuid.UUID) (bool, error) {
 		items = append(items, ofIntent(abandonedItem, "a", intent, id, nil))
 		return len(items) < 3, nil
 	})); err != nil {
@@ -83,7 +83,7 @@ func TestImport_Lost(t *testing.T) {
 			commit(t, s, w, row)
 			imported := importRows(t, s, w, "a")
 			if flushed {
-				must(t, s.flush(nil))
+				must(t, s.index.Flush())
 			}
 			s.recordTip()
 			crashed := disk.CrashClone(vfs.CrashCloneCfg{})

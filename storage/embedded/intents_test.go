@@ -1,28 +1,19 @@
 package embedded
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
 
 	"writ/storage"
 	"writ/storage/storagetest"
 )
 
-// waitKnown waits until the filter has the stored intents.
-func waitKnown(t *testing.T, s *Store) {
+// waitFilled waits until the index knows the stored intents.
+func waitFilled(t *testing.T, s *Store) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
-	for !s.known.ready.Load() {
-		select {
-		case <-ctx.Done():
-			t.Fatal("the filter of intents was not filled")
-		case <-time.After(time.Millisecond):
-		}
-	}
+	until(t, func() bool { return s.index.Lacks(orgKey(kindIntent, "none").text(uuid.NewString())) })
 }
 
 // TestIntentFilter_HasWhatIsStored: the filter lacks no stored intent, however it came to be
@@ -31,11 +22,11 @@ func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 	fs := vfs.NewMem()
 	w := storagetest.NewWriter()
 	s := openTest(t, fs, nil)
-	waitKnown(t, s)
+	waitFilled(t, s)
 	var all []*storage.Record
 	for range 50 {
 		r := w.Record("a")
-		if !s.known.lacks(hashIntent(orgKey(kindIntent, "a").text(r.IntentID))) {
+		if !s.index.Lacks(orgKey(kindIntent, "a").text(r.IntentID)) {
 			t.Errorf("the filter may have intent %s, which is not stored", r.IntentID)
 		}
 		commit(t, s, w, r, w.Record("b"))
@@ -47,9 +38,9 @@ func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 	}
 	for run := range 3 {
 		n := 0
-		err := s.scan(t.Context(), key{byte(kindIntent)}, key{byte(kindIntent) + 1}, func(k, _ []byte) (bool, error) {
+		err := s.index.Scan(t.Context(), key{byte(kindIntent)}, key{byte(kindIntent) + 1}, func(k, _ []byte) (bool, error) {
 			n++
-			if s.known.lacks(hashIntent(k)) {
+			if s.index.Lacks(k) {
 				t.Errorf("run %d: the filter lacks %q", run, k)
 			}
 			return false, nil
@@ -63,24 +54,24 @@ func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 		}
 		closeTest(t, s)
 		s = openTest(t, fs, nil)
-		if run == 0 {
-			s.known.ready.Store(false) // as before it is filled
-			continue
+		if run > 0 { // before, it is perhaps not filled
+			waitFilled(t, s)
 		}
-		waitKnown(t, s)
 	}
-	closeTest(t, s)
 }
 
 // TestIntentFilter_MayBeWrong: an intent that only looks stored is decided.
 func TestIntentFilter_MayBeWrong(t *testing.T) {
-	w := storagetest.NewWriter()
-	s := openTest(t, vfs.NewMem(), nil)
-	waitKnown(t, s)
-	r := w.Record("a")
-	s.known.add(hashIntent(orgKey(kindIntent, "a").text(r.IntentID)))
-	if existing, err := w.Commit(t.Context(), s, r); err != nil || existing[0] != nil {
+	s, w := openTest(t, vfs.NewMem(), nil), storagetest.NewWriter()
+	waitFilled(t, s)
+	gone := importRows(t, s, w, "a").rows[0]
+	if n, err := s.RemoveImported(t.Context(), "a", 10); n != 4 || err != nil {
+		t.Fatalf("RemoveImported = %d, %v, want 4", n, err)
+	}
+	if s.index.Lacks(orgKey(kindIntent, "a").text(gone.IntentID)) {
+		t.Error("the index knows that the intent is not stored: the test tests nothing")
+	}
+	if existing, err := w.Commit(t.Context(), s, w.Again(gone)); err != nil || existing[0] != nil {
 		t.Errorf("Commit = %v, %v, want it to be first", existing, err)
 	}
-	closeTest(t, s)
 }

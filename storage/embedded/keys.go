@@ -10,6 +10,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/embedded/index"
 )
 
 // kind is the first byte of a key: the kind of the row.
@@ -23,15 +24,18 @@ const (
 	kindTrimmed    kind = 'T'
 	kindByDecision kind = 'd'
 	kindRecord     kind = 'h'
-	kindIntent     kind = 'i'
+	kindIntent     kind = index.Intents
 	kindHead       kind = 'k'
 	kindEntry      kind = 'l'
-	kindMeter      kind = 'm'
+	kindMeter      kind = index.Meters
 	kindEntryKey   kind = 'n'
 	kindLink       kind = 'z'
 	kindIndexed    kind = 'I'
 	kindGarbage    kind = 'S'
 )
+
+// indexedKey has the number of the last frame whose keys Pebble has.
+var indexedKey = key{byte(kindIndexed)}
 
 // key is a key under construction. Its methods append to it, as append does: clone a
 // prefix that is continued more than once.

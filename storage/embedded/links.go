@@ -51,14 +51,14 @@ func (s *Store) links(of stream) (numbers []uint64, err error) {
 func (s *Store) mend() error {
 	last := s.end()
 	b := s.newBatch()
-	if end := s.log.Last(); end < s.indexed {
+	if end := s.log.Last(); end < s.index.Indexed() {
 		if err := s.forget(b, end); err != nil {
 			return err
 		}
-		s.indexed = end
+		s.index.SetIndexed(end)
 		b.number(indexedKey, int64(end))
 	}
-	for of, n := range map[stream]uint64{headStream: s.indexed, changeStream: last.Change} {
+	for of, n := range map[stream]uint64{headStream: s.index.Indexed(), changeStream: last.Change} {
 		if err := s.mendLinks(b, of, n); err != nil {
 			return err
 		}

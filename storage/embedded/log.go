@@ -10,6 +10,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/embedded/index"
 	"writ/storage/embedded/segment"
 	"writ/storage/receipt"
 )
@@ -21,27 +22,22 @@ const segmentSize = 64 << 20
 // openLog opens the segments of the history and adds the keys of those frames to the tail
 // that Pebble does not have. It rebuilds a stale index first.
 func (s *Store) openLog(fs vfs.FS, size int, stale bool) (err error) {
-	s.tail.trees = []*tree{newTree()}
 	s.log, err = segment.Open(s.health.dir, segment.Options{
 		FS: fs, Size: size, Prepare: fs == vfs.Default, ReadOnly: s.options.ReadOnly,
 	})
 	if err != nil {
 		return err
 	}
-	indexed, err := s.count(indexedKey)
-	if err != nil {
-		return err
-	}
-	s.indexed = uint64(indexed)
+	indexed := s.index.Indexed()
 	if stale {
 		s.health.log.Warn("the index of the history is not whole; it is rebuilt from the segments", "dir", s.health.dir,
-			"frames", s.indexed)
+			"frames", indexed)
 		if err := s.reindex(); err != nil {
 			return err
 		}
-		s.health.log.Info("the index of the history is whole again", "dir", s.health.dir, "frames", s.indexed)
+		s.health.log.Info("the index of the history is whole again", "dir", s.health.dir, "frames", indexed)
 	}
-	return s.log.Scan(context.Background(), s.indexed+1, s.replay)
+	return s.log.Scan(context.Background(), indexed+1, s.replay)
 }
 
 // replay adds the keys of a frame to the tail. Of what the frame says was abandoned, Pebble
@@ -71,7 +67,7 @@ func (s *Store) replay(stored segment.Frame) error {
 		}
 		k.meter(m, stored+n)
 	}
-	s.tail.add(&k, &s.known)
+	s.index.Add(f.number, &k.Keys)
 	return nil
 }
 
@@ -84,77 +80,68 @@ type frameBuffers struct {
 
 // frameKeys are the keys of a frame.
 type frameKeys struct {
+	index.Keys
 	frame uint64
-	buf   key // all keys and values, one after the other
-	ends  []int
 }
 
-// all yields the keys, which share their memory.
-func (k *frameKeys) all(yield func(textRow) bool) {
-	text, start := string(k.buf), 0
-	for i := 0; i < len(k.ends); i += 2 {
-		middle, end := k.ends[i], k.ends[i+1]
-		if !yield(textRow{text, start, middle, end}) {
-			return
-		}
-		start = end
-	}
+// reset begins the keys of a frame.
+func (k *frameKeys) reset(frame uint64) {
+	k.Reset()
+	k.frame = frame
 }
 
-// end ends a key, or the value after it, that was appended to buf.
-func (k *frameKeys) end(buf key) {
-	k.buf, k.ends = buf, append(k.ends, len(buf))
-}
+// key returns what the next key is appended to.
+func (k *frameKeys) key() key { return k.Buf }
 
 // at appends the location of an item.
 func (k *frameKeys) at(index uint32) key {
-	return location{k.frame, uint64(index)}.append(k.buf)
+	return location{k.frame, uint64(index)}.append(k.Buf)
 }
 
 // begin begins the keys of a frame, with that of its head.
 func (k *frameKeys) begin(f *frame) {
-	k.frame, k.buf, k.ends = f.number, k.buf[:0], k.ends[:0]
+	k.reset(f.number)
 	if !f.imported() {
 		k.head(f.head.Seq)
 	}
 }
 
 func (k *frameKeys) head(seq uint64) {
-	k.end(append(k.buf, headKey(seq)...))
-	k.end(k.at(0))
+	k.End(append(k.Buf, headKey(seq)...))
+	k.End(k.at(0))
 }
 
 func (k *frameKeys) record(org, intentKey string, d engine.Decision, id uuid.UUID, index uint32) {
-	k.end(k.buf.org(kindRecord, org).id(id))
-	k.end(k.at(index))
-	k.end(k.buf.org(kindIntent, org).text(intentKey))
-	k.end(k.buf.id(id))
-	k.end(k.buf.org(kindByDecision, org).decision(d).id(id))
-	k.end(k.buf)
+	k.End(k.key().org(kindRecord, org).id(id))
+	k.End(k.at(index))
+	k.End(k.key().org(kindIntent, org).text(intentKey))
+	k.End(k.key().id(id))
+	k.End(k.key().org(kindByDecision, org).decision(d).id(id))
+	k.End(k.Buf)
 }
 
 func (k *frameKeys) entry(e *storage.Entry, at place) {
 	if e.Kind == storage.SettlementEntry {
 		id, _ := storage.ParseID(e.Key) // Check has
-		k.end(append(k.buf.org(kindRecord, e.OrganizationID).id(id), settlementMark))
-		k.end(k.at(at.index))
+		k.End(append(k.key().org(kindRecord, e.OrganizationID).id(id), settlementMark))
+		k.End(k.at(at.index))
 		return
 	}
-	k.end(append(k.buf, entriesKey(e.OrganizationID, e.Kind).place(at)...))
-	k.end(k.at(at.index))
-	k.end(append(k.buf, entryKey(e)...))
-	k.end(k.buf.place(at))
+	k.End(append(k.Buf, entriesKey(e.OrganizationID, e.Kind).place(at)...))
+	k.End(k.at(at.index))
+	k.End(append(k.Buf, entryKey(e)...))
+	k.End(k.key().place(at))
 }
 
 func (k *frameKeys) meter(m meter, n int64) {
-	k.end(append(k.buf, meterKey(m.org, m.month)...))
-	k.end(binary.BigEndian.AppendUint64(k.buf, uint64(n)))
+	k.End(append(k.Buf, meterKey(m.org, m.month)...))
+	k.End(binary.BigEndian.AppendUint64(k.Buf, uint64(n)))
 }
 
 // tombstone adds the key of an imported tombstone.
 func (k *frameKeys) tombstone(org, intent string, id uuid.UUID, leaves string) {
-	k.end(k.buf.org(kindIntent, org).text(intent))
-	k.end(k.buf.id(id).text(leaves))
+	k.End(k.key().org(kindIntent, org).text(intent))
+	k.End(k.key().id(id).text(leaves))
 }
 
 // item adds the keys of item i of a frame, and counts a record that was not imported.
@@ -229,7 +216,7 @@ func (c *codec) entryItem(e *storage.Entry, bare bool) {
 // failure stops the store, because it is unknown how much of the frame is on the disk.
 // commits is held.
 func (s *Store) write(head []byte, items [][]byte) (number uint64, err error) {
-	if err := s.health.stopped(); err != nil {
+	if err := s.health.Stopped(); err != nil {
 		return 0, err
 	}
 	if s.async != nil {
@@ -241,12 +228,12 @@ func (s *Store) write(head []byte, items [][]byte) (number uint64, err error) {
 		err = s.log.Sync()
 	}
 	if err != nil {
-		s.health.stop("writing the history", err)
+		s.health.Stop("writing the history", err)
 	}
 	if s.async != nil {
 		s.async.wrote()
 	}
-	return number, s.health.stopped()
+	return number, s.health.Stopped()
 }
 
 // headed returns the last frame that has a head, up to one of a number, or

@@ -48,7 +48,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, t := range []trouble{lowSpace, flushing, compacting, reading, tipTrouble} {
 		show(t, h.trouble(func(other trouble) bool { return other == t }))
 	}
-	show("stopped", h.stopped())
+	show("stopped", h.Stopped())
 	if u, err := h.fs.GetDiskUsage(h.dir); err == nil {
 		gauge(c.free, float64(u.AvailBytes))
 	}

@@ -32,18 +32,18 @@ func openPebble(dir string, o *pebble.Options, h *health) (_ *pebble.DB, err err
 		select {
 		case r := <-done:
 			if r.err != nil {
-				return nil, cmp.Or(h.stopped(), r.err)
+				return nil, cmp.Or(h.Stopped(), r.err)
 			}
 			return r.db, nil
 		case <-look.C:
-			if err = errors.Join(h.stopped(), h.trouble(func(t trouble) bool { return t == flushing })); err == nil {
+			if err = errors.Join(h.Stopped(), h.trouble(func(t trouble) bool { return t == flushing })); err == nil {
 				failing = 0
 				continue
 			}
 			failing += openPatience / 10
 		}
 	}
-	h.stop("writing out the log", err)
+	h.Stop("writing out the log", err)
 	go func() {
 		r := <-done
 		if r.db == nil {

@@ -20,6 +20,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/embedded/index"
 	"writ/storage/ledger"
 	"writ/storage/ledger/ledgertest"
 	"writ/storage/receipt"
@@ -184,12 +185,12 @@ func (w *written) prove(t *testing.T, disk vfs.FS, anchor *receipt.SignedHead) (
 // put changes keys with the right checksums and encoding.
 func put(t *testing.T, s *Store, k key, v []byte) {
 	t.Helper()
-	must(t, errors.Join(s.flush(nil), s.db.Set(k, v, pebble.Sync)))
+	must(t, errors.Join(s.index.Flush(), s.db.Set(k, v, pebble.Sync)))
 }
 
 func del(t *testing.T, s *Store, k key) {
 	t.Helper()
-	must(t, errors.Join(s.flush(nil), s.db.Delete(k, pebble.Sync)))
+	must(t, errors.Join(s.index.Flush(), s.db.Delete(k, pebble.Sync)))
 }
 
 // putFrame puts the location of a frame that a forger has written: with a head, or of an
@@ -206,7 +207,7 @@ func putFrame(t *testing.T, s *Store, k key, head []byte, items ...[]byte) {
 	must(t, err)
 	end, err := s.log.Append(ofImport, nil) // it leads to the last head that is not forged
 	must(t, err)
-	s.tail.add(&frameKeys{frame: end}, nil)
+	s.index.Add(end, new(index.Keys))
 	put(t, s, k, location{frame: number}.append(nil))
 }
 
@@ -299,14 +300,14 @@ func TestCheckIndex(t *testing.T) {
 			putItem(t, s, recordKey("acme", idOf(row)), recordItem, "acme", idOf(row), []byte{recordVersion})
 		}, at + "a stored history row is corrupt: short"},
 		{"a row under another id", func(t *testing.T, s *Store) {
-			v, _ := s.get(recordKey("acme", idOf(row)))
+			v, _ := s.index.Get(recordKey("acme", idOf(row)))
 			id := idOf(row)
 			id[15] ^= 1
 			put(t, s, recordKey("acme", id), v)
 			put(t, s, byDecisionKey("acme", row.Decision).id(id), nil)
 		}, `organization "acme", decision `},
 		{"a row of another organization", func(t *testing.T, s *Store) {
-			v, _ := s.get(recordKey("acme", idOf(row)))
+			v, _ := s.index.Get(recordKey("acme", idOf(row)))
 			put(t, s, recordKey("zz", idOf(row)), v)
 			put(t, s, byDecisionKey("zz", row.Decision).id(idOf(row)), nil)
 			id := idOf(row)
@@ -314,8 +315,8 @@ func TestCheckIndex(t *testing.T) {
 		}, `organization "zz", decision ` + row.DecisionID + ": a stored history row is corrupt: the row of decision "},
 
 		{"two rows swapped", func(t *testing.T, s *Store) {
-			one, _ := s.get(recordKey("acme", idOf(row)))
-			other, _ := s.get(recordKey("acme", idOf(next)))
+			one, _ := s.index.Get(recordKey("acme", idOf(row)))
+			other, _ := s.index.Get(recordKey("acme", idOf(next)))
 			put(t, s, recordKey("acme", idOf(row)), other)
 			put(t, s, recordKey("acme", idOf(next)), one)
 		}, `organization "acme", decision `},
@@ -330,7 +331,7 @@ func TestCheckIndex(t *testing.T) {
 		}, `organization "rival", decision `},
 
 		{"a head in the place of another", func(t *testing.T, s *Store) {
-			v, _ := s.get(headKey(1))
+			v, _ := s.index.Get(headKey(1))
 			put(t, s, headKey(2), v)
 		}, "head 2: head 1 is in its place"},
 		{"a head cut", func(t *testing.T, s *Store) { putFrame(t, s, headKey(2), []byte("x")) },
@@ -354,7 +355,7 @@ func TestCheckIndex(t *testing.T) {
 		{"a settlement of no row", func(t *testing.T, s *Store) {
 			id := idOf(settled)
 			id[15] ^= 1
-			v, _ := s.get(settlementKey("acme", idOf(settled)))
+			v, _ := s.index.Get(settlementKey("acme", idOf(settled)))
 			put(t, s, settlementKey("acme", id), v)
 		}, "a settlement is there, and no such row"},
 		{"a settlement cut", func(t *testing.T, s *Store) {
@@ -362,7 +363,7 @@ func TestCheckIndex(t *testing.T) {
 		}, "a stored history row is corrupt"},
 
 		{"a tombstone of nothing", func(t *testing.T, s *Store) {
-			v, _ := s.get(w.grave)
+			v, _ := s.index.Get(w.grave)
 			put(t, s, w.grave, v[:idLen])
 		}, "is decided, and its row is not there"},
 		{"a tombstone of a row that is there", func(t *testing.T, s *Store) {
@@ -376,12 +377,12 @@ func TestCheckIndex(t *testing.T) {
 		}, `change "` + w.policy + `" is not in its place`},
 		{"a change that was never made", func(t *testing.T, s *Store) {
 			k, _ := firstEntry(t, s, "acme", storage.ChangeEntry)
-			v, _ := s.get(k)
+			v, _ := s.index.Get(k)
 			put(t, s, entriesKey("acme", storage.ChangeEntry).place(place{rowHead.Seq, 0}), v)
 		}, `change "` + w.policy + `" is not in its place`},
 		{"a change of another organization", func(t *testing.T, s *Store) {
 			k, e := firstEntry(t, s, "acme", storage.ChangeEntry)
-			v, _ := s.get(k)
+			v, _ := s.index.Get(k)
 			del(t, s, k)
 			del(t, s, entryKey(e))
 			e.OrganizationID = "ac"
@@ -396,7 +397,7 @@ func TestCheckIndex(t *testing.T) {
 			k, e := firstEntry(t, s, "acme", storage.ChangeEntry)
 			putEntry(t, s, k, e)
 		}, "a stored entry is corrupt"},
-		{"a link deleted", func(t *testing.T, s *Store) { del(t, s, linkKey(headStream, s.indexed)) }, "the store: its last frame is"},
+		{"a link deleted", func(t *testing.T, s *Store) { del(t, s, linkKey(headStream, s.index.Indexed())) }, "the store: its last frame is"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			forged := written{disk: w.disk.CrashClone(vfs.CrashCloneCfg{}), keys: w.keys}
@@ -488,9 +489,9 @@ func TestProve_TailCut(t *testing.T) {
 	w.change(t, func(s *Store) {
 		erase(t, s, row)
 		del(t, s, headKey(head.Seq))
-		del(t, s, linkKey(headStream, s.indexed))
-		put(t, s, linkKey(headStream, s.indexed-1), nil)
-		put(t, s, indexedKey, binary.BigEndian.AppendUint64(nil, s.indexed-1))
+		del(t, s, linkKey(headStream, s.index.Indexed()))
+		put(t, s, linkKey(headStream, s.index.Indexed()-1), nil)
+		put(t, s, indexedKey, binary.BigEndian.AppendUint64(nil, s.index.Indexed()-1))
 	})
 	damage(t, w.disk, filesOf(t, w.disk, ".segment")[0], func(b []byte) []byte {
 		clear(b[bytes.LastIndex(b, []byte("wfrm")):])

@@ -86,7 +86,7 @@ func (r *ReadOnly) open(dir string, filesystem vfs.FS) (err error) {
 func (r *ReadOnly) Close() error {
 	var err error
 	if r.s != nil {
-		err = errors.Join(r.s.health.stopped(), r.s.closeFiles())
+		err = errors.Join(r.s.health.Stopped(), r.s.closeFiles())
 	}
 	return errors.Join(err, r.lock.Close())
 }
@@ -137,7 +137,7 @@ func (r *ReadOnly) EachTombstone(ctx context.Context, org string, f func(*storag
 	if org != "" {
 		prefix = orgKey(kindIntent, org)
 	}
-	return r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+	return r.s.index.Scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
 		of, intent, err := position(k)
 		if err != nil {
 			return true, err
@@ -191,7 +191,7 @@ func (r *ReadOnly) entry(org string, rest, v []byte) (*storage.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := r.s.get(entryKey(e))
+	at, err := r.s.index.Get(entryKey(e))
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return nil, err
 	}

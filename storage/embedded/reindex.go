@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"writ/storage"
+	"writ/storage/embedded/index"
 	"writ/storage/embedded/segment"
 )
 
@@ -14,8 +15,8 @@ import (
 // links.go. What the segments don't have is kept: intents with the leaves of removed rows. A meter is not
 // lowered: the segments may lack removed rows.
 func (s *Store) reindex() error {
-	r := reindexer{s: s, t: newTree(), months: make(map[meter]int64),
-		progress: s.health.begin("rebuilding the index of the history", s.indexed)}
+	r := reindexer{s: s, rebuild: s.index.Rebuild(), indexed: s.index.Indexed(), months: make(map[meter]int64),
+		progress: s.health.begin("rebuilding the index of the history", s.index.Indexed())}
 	defer r.progress.end()
 	err := r.findRemoved()
 	if err == nil {
@@ -35,9 +36,10 @@ var errReindexed = errors.New("all frames are indexed")
 
 type reindexer struct {
 	s       *Store
-	t       *tree
+	rebuild *index.Rebuild
+	indexed uint64 // the last frame
 	keys    frameKeys
-	removed intentFilter // of the intents of removed rows
+	removed index.Filter // of the intents of removed rows
 	months  map[meter]int64
 	// abandoned deletes the keys of what a frame says was abandoned.
 	abandoned *batch
@@ -46,19 +48,17 @@ type reindexer struct {
 
 func (r *reindexer) findRemoved() error {
 	prefix := key{byte(kindIntent)}
-	err := r.s.scan(context.Background(), prefix, prefix.end(), func(k, v []byte) (bool, error) {
+	return r.s.index.Scan(context.Background(), prefix, prefix.end(), func(k, v []byte) (bool, error) {
 		if len(v) > idLen {
-			r.removed.add(hashIntent(k))
+			r.removed.Add(k)
 		}
 		return false, nil
 	})
-	r.removed.ready.Store(err == nil)
-	return err
 }
 
 // frame adds the keys of a frame.
 func (r *reindexer) frame(stored segment.Frame) error {
-	if stored.Number > r.s.indexed {
+	if stored.Number > r.indexed {
 		return errReindexed
 	}
 	f, err := decodeFrame(stored)
@@ -66,7 +66,9 @@ func (r *reindexer) frame(stored segment.Frame) error {
 		return err
 	}
 	r.keys.begin(f)
-	r.add()
+	if err := r.add(); err != nil {
+		return err
+	}
 	r.abandoned = r.s.newBatch()
 	if err := f.each(func(i int, it *item) error { return r.item(f, i, it) }); err != nil {
 		return err
@@ -75,16 +77,13 @@ func (r *reindexer) frame(stored segment.Frame) error {
 		return err
 	}
 	r.progress.tell(f.number)
-	if r.t.len() < flushedKeys {
-		return nil
-	}
-	return r.write()
+	return nil
 }
 
 // add adds keys, and begins others.
-func (r *reindexer) add() {
-	r.t.add(&r.keys, nil)
-	r.keys.buf, r.keys.ends = r.keys.buf[:0], r.keys.ends[:0]
+func (r *reindexer) add() error {
+	defer r.keys.Reset()
+	return r.rebuild.Add(&r.keys.Keys)
 }
 
 // item adds the keys of an item unless its row was removed.
@@ -101,8 +100,7 @@ func (r *reindexer) item(f *frame, i int, it *item) (err error) {
 			kept, err = r.stays(it.org, row.IntentKey())
 		}
 	case settlementItem: // its record came before
-		r.t.sort()
-		if _, kept = r.t.get(recordKey(it.org, it.id)); !kept {
+		if kept = r.rebuild.Has(recordKey(it.org, it.id)); !kept {
 			var gone bool
 			gone, err = r.s.gone(it)
 			kept = !gone
@@ -112,19 +110,19 @@ func (r *reindexer) item(f *frame, i int, it *item) (err error) {
 		err = r.keys.item(f, i, it, r.months)
 	}
 	if err == nil && kept {
-		r.add()
+		err = r.add()
 	}
-	r.keys.buf, r.keys.ends = r.keys.buf[:0], r.keys.ends[:0]
+	r.keys.Reset()
 	return err
 }
 
 // stays reports whether no row of an intent was removed.
 func (r *reindexer) stays(org, intent string) (bool, error) {
 	name := orgKey(kindIntent, org).text(intent)
-	if r.removed.lacks(hashIntent(name)) {
+	if r.removed.Lacks(name) {
 		return true, nil
 	}
-	v, err := r.s.get(name)
+	v, err := r.s.index.Get(name)
 	if errors.Is(err, storage.ErrNotFound) {
 		return true, nil
 	}
@@ -134,10 +132,10 @@ func (r *reindexer) stays(org, intent string) (bool, error) {
 // abandon deletes what was imported and then abandoned, unless retention has removed what was
 // imported again since.
 func (r *reindexer) abandon(it *item) error {
-	if err := r.write(); err != nil {
+	if err := r.rebuild.Write(); err != nil {
 		return err
 	}
-	v, err := r.s.get(orgKey(kindIntent, it.org).text(it.intent))
+	v, err := r.s.index.Get(orgKey(kindIntent, it.org).text(it.intent))
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}
@@ -152,20 +150,10 @@ func (r *reindexer) abandon(it *item) error {
 	return nil
 }
 
-// write moves the keys to Pebble.
-func (r *reindexer) write() error {
-	t := r.t
-	r.t = newTree()
-	if t.len() == 0 {
-		return nil
-	}
-	return r.s.ingest(t, nil, nil)
-}
-
 // finish writes what is left: the last keys, then the meters and the link that says that
 // the index is whole.
 func (r *reindexer) finish() error {
-	if err := r.write(); err != nil {
+	if err := r.rebuild.Write(); err != nil {
 		return err
 	}
 	b := r.s.newBatch()
@@ -176,7 +164,7 @@ func (r *reindexer) finish() error {
 		}
 		b.number(meterKey(m.org, m.month), max(stored, n))
 	}
-	if err := r.s.mendLinks(b, headStream, r.s.indexed); err != nil {
+	if err := r.s.mendLinks(b, headStream, r.indexed); err != nil {
 		return err
 	}
 	return r.s.apply(b)

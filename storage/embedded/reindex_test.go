@@ -19,7 +19,7 @@ import (
 func historyRows(t *testing.T, s *Store) map[string]string {
 	t.Helper()
 	rows := make(map[string]string)
-	err := errors.Join(s.flush(nil), s.scan(t.Context(), key{byte(kindTrimmed) + 1}, key{0xff}, func(k, v []byte) (bool, error) {
+	err := errors.Join(s.index.Flush(), s.index.Scan(t.Context(), key{byte(kindTrimmed) + 1}, key{0xff}, func(k, v []byte) (bool, error) {
 		rows[string(k)] = string(v)
 		return false, nil
 	}))
@@ -141,7 +141,7 @@ func TestReindex(t *testing.T) {
 					del(t, s, key(k))
 				}
 			}
-			del(t, s, linkKey(headStream, s.indexed))
+			del(t, s, linkKey(headStream, s.index.Indexed()))
 			closeTest(t, s)
 			asCrashed(t, disk)
 			if r, err := OpenReadOnly("data", Options{FS: disk}); err != nil {
@@ -191,7 +191,7 @@ func TestReindex_LostTables(t *testing.T) {
 			manifests[name] = len(content(t, disk, name))
 		}
 	}
-	for range 3 * batchedKeys / 12 {
+	for range 3 * 1024 / 12 {
 		commit(t, s, w, w.Record("a"), w.Record("a"), w.Record("b"), w.Record("b"))
 	}
 	want := historyRows(t, s)

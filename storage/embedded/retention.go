@@ -120,7 +120,7 @@ func (s *Store) eachRow(
 		stopped, err = f(id, row, settlement)
 		return stopped, err
 	}
-	err := s.scan(ctx, lower, upper, func(k, v []byte) (bool, error) {
+	err := s.index.Scan(ctx, lower, upper, func(k, v []byte) (bool, error) {
 		of, settlement, err := parsePosition(k[prefix:])
 		last := row
 		row = nil
@@ -160,7 +160,7 @@ func (s *Store) removeOrphans(ctx context.Context, org string, orphans map[uuid.
 	}
 	s.writes.Lock()
 	defer s.writes.Unlock()
-	if err := errors.Join(s.health.writable(), s.flush(nil)); err != nil {
+	if err := errors.Join(s.health.writable(), s.index.Flush()); err != nil {
 		return err
 	}
 	b, n := s.newBatch(), 0
@@ -189,7 +189,7 @@ func (s *Store) removeOrphans(ctx context.Context, org string, orphans map[uuid.
 
 // settlementLeaf returns the leaf of a settlement by its key, or storage.ErrNotFound.
 func (s *Store) settlementLeaf(org string, id uuid.UUID) (leaf receipt.Leaf, err error) {
-	v, err := s.get(settlementKey(org, id))
+	v, err := s.index.Get(settlementKey(org, id))
 	if err != nil {
 		return leaf, err
 	}
@@ -247,7 +247,7 @@ func (s *Store) RemoveRecords(
 	tip, err := s.Tip(ctx)
 	entered := s.entered.Load() // before the flush: a later settlement may not be in Pebble
 	if err == nil {
-		err = s.flush(nil) // what is removed is in Pebble then
+		err = s.index.Flush() // what is removed is in Pebble then
 	}
 	if err != nil {
 		return none, err
@@ -260,7 +260,7 @@ func (s *Store) RemoveRecords(
 	defer s.commits.Unlock()
 	if s.entered.Load() != entered { // perhaps settlements of these rows
 		b.b.Reset()
-		if err := s.flush(nil); err != nil {
+		if err := s.index.Flush(); err != nil {
 			return none, err
 		}
 		if removed, err = s.removeOldest(ctx, b, org, before, most); removed.Records == 0 || err != nil {
@@ -341,7 +341,7 @@ func (s *Store) Organizations(ctx context.Context, f func(org string) error) err
 	lower, upper := key{byte(kindRecord)}, key{byte(kindRecord) + 1}
 	for {
 		org, found := "", false
-		err := s.scan(ctx, lower, upper, func(k, _ []byte) (stop bool, err error) {
+		err := s.index.Scan(ctx, lower, upper, func(k, _ []byte) (stop bool, err error) {
 			of, _, err := splitOrg(k[1:])
 			org, found = string(of), true
 			return true, err

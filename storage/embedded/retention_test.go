@@ -35,7 +35,7 @@ func TestRemoveRecords_SettledMeanwhile(t *testing.T) {
 	if want := (storage.Expired{Records: 1, Settled: 1}); n != want || armed.Load() || err != nil {
 		t.Errorf("RemoveRecords = %+v, %v, want %+v", n, err, want)
 	}
-	if _, err := s.get(settlementKey("a", idOf(row))); err == nil {
+	if _, err := s.index.Get(settlementKey("a", idOf(row))); err == nil {
 		t.Error("the settlement stays without its row")
 	}
 }
@@ -53,7 +53,7 @@ func TestCountExpired_Orphans(t *testing.T) {
 			t.Fatalf("Settle = %v", err)
 		}
 		var err error
-		if places[i], err = s.get(settlementKey("a", idOf(row))); err != nil {
+		if places[i], err = s.index.Get(settlementKey("a", idOf(row))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestCountExpired_Orphans(t *testing.T) {
 	remove(storage.Expired{Records: 2, Settled: 2})
 	put(t, s, settlementKey("a", idOf(rows[0])), places[0])
 	count(storage.Expired{})
-	if _, err := s.get(settlementKey("a", idOf(rows[0]))); err == nil {
+	if _, err := s.index.Get(settlementKey("a", idOf(rows[0]))); err == nil {
 		t.Error("the settlement stays in an organization without rows")
 	}
 	put(t, s, settlementKey("a", idOf(rows[1])), places[2])

@@ -90,7 +90,7 @@ func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (
 	}
 	defer func() {
 		if err == nil {
-			err = s.health.stopped()
+			err = s.health.Stopped()
 		}
 		err = errors.Join(err, s.closeFiles())
 	}()
@@ -118,8 +118,11 @@ func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, err
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, health: h, fs: filesystem, options: options}
-	v, err := s.get(formatKey)
+	s := &Store{health: h, options: options}
+	if err := s.openIndex(db); err != nil {
+		return nil, errors.Join(err, s.closeFiles())
+	}
+	v, err := s.index.Get(formatKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		err = errNoStore
 	} else if err == nil {
@@ -158,8 +161,8 @@ func (i *inspection) compare(s *Store, noted tip) error {
 	if err == nil {
 		i.tip.Head, i.tip.Hash = head.Seq, head.Hash()
 	}
-	if i.tip.Frame = s.log.Last(); i.tip.Frame < s.indexed {
-		i.because("its segments end at frame %d, and frame %d is known", i.tip.Frame, s.indexed)
+	if i.tip.Frame = s.log.Last(); i.tip.Frame < s.index.Indexed() {
+		i.because("its segments end at frame %d, and frame %d is known", i.tip.Frame, s.index.Indexed())
 	}
 	for _, of := range []stream{headStream, changeStream} {
 		if err := i.unbroken(s, of); err != nil {
@@ -191,7 +194,7 @@ func (i *inspection) unbroken(s *Store, of stream) error {
 	if err != nil {
 		return err
 	}
-	name, last := "frame", s.indexed
+	name, last := "frame", s.index.Indexed()
 	if of == changeStream {
 		if len(numbers) > 0 {
 			i.tip.Change = numbers[len(numbers)-1]
@@ -207,7 +210,7 @@ func (i *inspection) unbroken(s *Store, of stream) error {
 	}
 	switch {
 	case broken == "":
-	case of == headStream && s.log.Last() >= s.indexed:
+	case of == headStream && s.log.Last() >= s.index.Indexed():
 		i.stale = broken
 	default:
 		i.because("%s", broken)

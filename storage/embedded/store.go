@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/storage"
+	"writ/storage/embedded/index"
 	"writ/storage/embedded/segment"
 	"writ/storage/receipt"
 )
@@ -54,19 +55,12 @@ const defaultMinFree = 256 << 20
 type Store struct {
 	db      *pebble.DB
 	options *pebble.Options
-	// fs is the directory's, for Pebble's files.
-	fs vfs.FS
-	// log has the history, tail the keys that lead there and are not in db yet.
+	// log has the history, index the keys that lead there.
 	log    *segment.Log
-	tail   tail
+	index  *index.Index
 	frames frames
-	known  intentFilter
-	// flushing is held while keys are moved to db, and guards indexed.
-	flushing sync.Mutex
-	indexed  uint64 // the last frame whose keys db has
-	// flushes is set while flushLater's goroutine, of background, runs.
-	flushes   atomic.Bool
-	rewriting atomic.Bool // the same for rewriteLater
+	// rewriting is set while the goroutine of rewriteLater runs.
+	rewriting atomic.Bool
 	// background has the goroutines of the store. They end after Close has closed stopping.
 	background sync.WaitGroup
 	stopping   chan struct{}
@@ -164,27 +158,49 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	s := &Store{health: h, closing: make(chan struct{}), stopping: make(chan struct{}), unregister: func() {},
 		tip: newChain()}
 	guard := &failStopFS{FS: o.FS, health: h, closing: s.closing}
-	s.fs, s.options = guard, pebbleOptions(guard, h, lock)
+	s.options = pebbleOptions(guard, h, lock)
 	db, err := openPebble(dir, s.options, h)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
-	s.db = db
-	if err := s.openLog(o.FS, cmp.Or(o.segmentSize, segmentSize), found.stale != ""); err != nil {
+	err = s.openIndex(db)
+	if err == nil {
+		err = s.openLog(o.FS, cmp.Or(o.segmentSize, segmentSize), found.stale != "")
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
 	if o.WriteBehind > 0 {
 		s.startAsyncSync(o.WriteBehind)
 	}
-	if err = h.stopped(); err == nil {
+	if err = h.Stopped(); err == nil {
 		err = errors.Join(s.load(found), s.register(o.Metrics))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
-	s.fillIntents()
+	s.index.Start()
 	s.startTipWriter()
 	return s, nil
+}
+
+// openIndex opens the index in db.
+func (s *Store) openIndex(db *pebble.DB) (err error) {
+	s.db = db
+	s.index, err = index.New(index.Config{
+		DB: db, Dir: s.health.dir, Options: s.options, Health: s.health, Log: s.health.log,
+		Sync:    s.syncLog,
+		Indexed: indexedKey, Link: func(frame uint64) []byte { return linkKey(headStream, frame) },
+	})
+	return err
+}
+
+// syncLog syncs the log. A failure stops the store.
+func (s *Store) syncLog() error {
+	if err := s.log.Sync(); err != nil {
+		s.health.Stop("syncing the history", err)
+	}
+	return s.health.Stopped()
 }
 
 // check inspects dir and returns an error if it must not be opened. Otherwise it removes
@@ -240,12 +256,12 @@ func (s *Store) Close() error {
 	close(s.stopping)
 	s.background.Wait()
 	var err error
-	if s.log != nil && s.health.stopped() == nil {
-		err = s.flush(nil)
+	if s.log != nil {
+		err = s.index.Close()
 	}
 	close(s.closing)
 	err = errors.Join(err, s.closeFiles())
-	if err == nil && s.health.stopped() == nil {
+	if err == nil && s.health.Stopped() == nil {
 		if err := writeShutdownManifest(s.health.dir, s.health.fs); err != nil {
 			s.health.log.Warn("the next start will not check the storage for damage", "dir", s.health.dir, "err",
 				err.Error())

@@ -240,10 +240,10 @@ func TestLinks_OneOfEach(t *testing.T) {
 		fill(t, s, w, 2*n+1)
 		rotate(t, s)
 		fill(t, s, w, 2*n+2)
-		must(t, errors.Join(s.flush(nil), s.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false)))
+		must(t, errors.Join(s.index.Flush(), s.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false)))
 		heads, err := s.links(headStream)
-		if err != nil || len(heads) != 1 || heads[0] != s.indexed {
-			t.Errorf("links of heads = %d, %v; want that of %d", heads, err, s.indexed)
+		if err != nil || len(heads) != 1 || heads[0] != s.index.Indexed() {
+			t.Errorf("links of heads = %d, %v; want that of %d", heads, err, s.index.Indexed())
 		}
 		changes, err := s.links(changeStream)
 		if err != nil || len(changes) != 1 || changes[0] != s.change || s.change < 10 {

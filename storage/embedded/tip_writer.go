@@ -55,11 +55,9 @@ func (s *Store) end() tip {
 // sync syncs the log, or returns why the store has stopped.
 func (s *Store) sync() error {
 	if s.async != nil {
-		if err := s.log.Sync(); err != nil {
-			s.health.stop("syncing the history behind commits", err)
-		}
+		return s.syncLog()
 	}
-	return s.health.stopped()
+	return s.health.Stopped()
 }
 
 func (s *Store) noteTip(t tip) error { return writeTip(s.health.dir, s.health.fs, t) }

@@ -29,7 +29,7 @@ func (s *Store) eachChange(ctx context.Context, after uint64, f func(storage.Cha
 	if after == math.MaxUint64 {
 		return nil
 	}
-	return s.scan(ctx, changeKey(after+1, 0), key{byte(kindChange) + 1}, func(_, v []byte) (bool, error) {
+	return s.index.Scan(ctx, changeKey(after+1, 0), key{byte(kindChange) + 1}, func(_, v []byte) (bool, error) {
 		var c storage.Change
 		if err := json.Unmarshal(v, &c); err != nil {
 			return true, fmt.Errorf("a stored change is %w: %w", storage.ErrCorrupt, err)

@@ -1,6 +1,7 @@
-package embedded
+package index
 
 import (
+	"bytes"
 	"cmp"
 
 	"github.com/RaduBerinde/btreemap"
@@ -15,9 +16,10 @@ const (
 	descending order = -1
 )
 
-// iterator iterates over the keys of Pebble and of the tail. After First, Last or a Seek
-// it moves in one direction. It must be closed.
-type iterator struct {
+// Iterator reads keys of one state. It must be closed.
+type Iterator struct {
+	health Health
+
 	p     *pebble.Iterator
 	cs    []*cursorOf // of the tail, the newest first
 	order order
@@ -87,8 +89,8 @@ func (c *cursorOf) take(k, v string) bool {
 }
 
 // newIterator returns an iterator over trees, the newest first, and p, which must be newer.
-func newIterator(trees []*tree, p *pebble.Iterator, o *pebble.IterOptions) *iterator {
-	it := &iterator{p: p}
+func newIterator(h Health, trees []*tree, p *pebble.Iterator, o *pebble.IterOptions) *Iterator {
+	it := &Iterator{health: h, p: p}
 	for _, t := range trees {
 		c := &cursorOf{tree: t}
 		if o != nil {
@@ -99,17 +101,17 @@ func newIterator(trees []*tree, p *pebble.Iterator, o *pebble.IterOptions) *iter
 	return it
 }
 
-// First moves to the first key and reports whether there is one.
-func (it *iterator) First() bool { return it.start(nil, ascending, it.p.First()) }
+// first moves to the first key and reports whether there is one.
+func (it *Iterator) first() bool { return it.start(nil, ascending, it.p.First()) }
 
-// Last moves to the last key.
-func (it *iterator) Last() bool { return it.start(nil, descending, it.p.Last()) }
+// last moves to the last key.
+func (it *Iterator) last() bool { return it.start(nil, descending, it.p.Last()) }
 
-// SeekGE moves to the first key that is not less than k.
-func (it *iterator) SeekGE(k []byte) bool { return it.start(k, ascending, it.p.SeekGE(k)) }
+// seekGE moves to the first key that is not less than k.
+func (it *Iterator) seekGE(k []byte) bool { return it.start(k, ascending, it.p.SeekGE(k)) }
 
-// SeekPrefixGE moves to k, using filters, and reports whether it exists.
-func (it *iterator) SeekPrefixGE(k []byte) bool {
+// seekPrefixGE moves to k, using filters, and reports whether it exists.
+func (it *Iterator) seekPrefixGE(k []byte) bool {
 	it.at = nil
 	for _, c := range it.cs {
 		if v, found := c.tree.get(k); found {
@@ -123,7 +125,7 @@ func (it *iterator) SeekPrefixGE(k []byte) bool {
 	return it.valid
 }
 
-func (it *iterator) start(from []byte, o order, atP bool) bool {
+func (it *Iterator) start(from []byte, o order, atP bool) bool {
 	it.order, it.atP = o, atP
 	for _, c := range it.cs {
 		c.seek(from, o)
@@ -132,7 +134,7 @@ func (it *iterator) start(from []byte, o order, atP bool) bool {
 }
 
 // settle finds the current key: the least, or the greatest, of the next keys.
-func (it *iterator) settle() bool {
+func (it *Iterator) settle() bool {
 	it.at, it.valid = nil, it.atP
 	for _, c := range it.cs {
 		if c.valid() && (!it.valid || it.before(c.buf[c.i].k)) {
@@ -143,13 +145,13 @@ func (it *iterator) settle() bool {
 }
 
 // before reports whether k comes before the current key, or is the same one in Pebble.
-func (it *iterator) before(k string) bool {
-	c := int(it.order) * cmp.Compare(k, string(it.Key()))
+func (it *Iterator) before(k string) bool {
+	c := int(it.order) * cmp.Compare(k, string(it.key()))
 	return c < 0 || c == 0 && it.at == nil
 }
 
-// Next moves to the next key, after Last to the one before.
-func (it *iterator) Next() bool {
+// next moves to the next key, after Last to the one before.
+func (it *Iterator) next() bool {
 	if !it.valid {
 		return false
 	}
@@ -158,7 +160,7 @@ func (it *iterator) Next() bool {
 		it.valid = it.atP
 		return it.valid
 	}
-	k := string(it.Key())
+	k := string(it.key())
 	for _, c := range it.cs {
 		if c.valid() && c.buf[c.i].k == k {
 			c.next()
@@ -170,31 +172,74 @@ func (it *iterator) Next() bool {
 	return it.settle()
 }
 
-func (it *iterator) step() bool {
+func (it *Iterator) step() bool {
 	if it.order == descending {
 		return it.p.Prev()
 	}
 	return it.p.Next()
 }
 
-// Key returns the current key, valid until the iterator moves.
-func (it *iterator) Key() []byte {
+// key returns the current key, valid until the iterator moves.
+func (it *Iterator) key() []byte {
 	if it.at != nil {
 		return []byte(it.at.buf[it.at.i].k)
 	}
 	return it.p.Key()
 }
 
-// ValueAndErr returns the current value, valid until the iterator moves.
-func (it *iterator) ValueAndErr() ([]byte, error) {
+// value returns the current value, valid until the iterator moves.
+func (it *Iterator) value() ([]byte, error) {
 	if it.at != nil {
 		return []byte(it.at.buf[it.at.i].v), nil
 	}
 	return it.p.ValueAndErr()
 }
 
-// Error returns what kept the iterator from reading.
-func (it *iterator) Error() error { return it.p.Error() }
-
 // Close releases the iterator.
-func (it *iterator) Close() error { return it.p.Close() }
+func (it *Iterator) Close() error { return it.p.Close() }
+
+// Find returns the value of a key, valid until the next call, and whether it exists. It uses
+// filters: after it, only Find may be called.
+func (it *Iterator) Find(k []byte) (v []byte, found bool, err error) {
+	return it.read(it.seekPrefixGE(k))
+}
+
+// Seek returns the value of a key as Find does.
+func (it *Iterator) Seek(k []byte) (v []byte, found bool, err error) {
+	return it.read(it.seekGE(k) && bytes.Equal(it.key(), k))
+}
+
+// Next returns the value of the key after the last one that was sought, if it is k.
+func (it *Iterator) Next(k []byte) (v []byte, found bool, err error) {
+	return it.read(it.next() && bytes.Equal(it.key(), k))
+}
+
+// read returns the current value if it was found.
+func (it *Iterator) read(found bool) (v []byte, _ bool, err error) {
+	if err = it.p.Error(); found && err == nil {
+		v, err = it.value()
+	}
+	return v, found, it.health.Read(err)
+}
+
+// Iter returns an iterator over all keys.
+func (x *Index) Iter() (*Iterator, error) { return x.iterator(x.c.DB, nil, x.tail.snapshot(nil)) }
+
+// Lookups returns an iterator for Find of keys that begin with Intents. Most of those are new,
+// and Get would search the last level, which holds nearly all keys, for each of them. Only
+// an iterator can use the filters of the last level.
+func (x *Index) Lookups() (*Iterator, error) {
+	return x.iterator(x.c.DB, &pebble.IterOptions{UseL6Filters: true}, x.tail.live())
+}
+
+// iterator returns an iterator over trees and a state, which must be read after them.
+func (x *Index) iterator(state pebble.Reader, o *pebble.IterOptions, trees []*tree) (*Iterator, error) {
+	if err := x.c.Health.Stopped(); err != nil {
+		return nil, err
+	}
+	p, err := state.NewIter(o)
+	if err != nil {
+		return nil, x.c.Health.Read(err)
+	}
+	return newIterator(x.c.Health, trees, p, o), nil
+}

@@ -1,4 +1,4 @@
-package embedded
+package index
 
 import "time"
 
@@ -35,15 +35,5 @@ func (p *pacer) step() {
 	if worked := now.Sub(p.began); worked >= workTime && !p.hurry() {
 		time.Sleep(restTimes * min(worked, 10*workTime))
 		p.began = time.Now()
-	}
-}
-
-// closed reports whether c was closed.
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }

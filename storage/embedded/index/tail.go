@@ -1,4 +1,4 @@
-package embedded
+package index
 
 import (
 	"cmp"
@@ -11,9 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// tail has the keys of the last frames of the history, which Pebble does not have yet. A
-// frame's keys are written to Pebble with those of many others, sorted, which costs a
-// fraction of writing each frame's: see flush.go.
+// tail has the keys of the last frames of the history, which Pebble does not have yet.
 type tail struct {
 	// mu guards the fields, the last tree and all trees' keys.
 	mu sync.RWMutex
@@ -26,7 +24,7 @@ type tail struct {
 type tree struct {
 	frame   uint64
 	intents intentTable
-	others  map[kind]*rowList // but the meters
+	others  map[byte]*rowList // but the meters
 	meters  map[string]string
 	// keys has others and meters in order. Sorting all at once, when they are written to
 	// Pebble, costs less, so that only those who read have it made.
@@ -37,29 +35,31 @@ type tree struct {
 
 func newTree() *tree {
 	return &tree{
-		intents: intentTable{place: make(map[uint64]uint32)}, others: make(map[kind]*rowList), meters: make(map[string]string),
+		intents: intentTable{place: make(map[uint64]uint32)}, others: make(map[byte]*rowList), meters: make(map[string]string),
 		keys: btreemap.New[string, string](16, cmp.Compare[string]),
 	}
 }
 
 // add adds the keys of a frame, and its intents to known.
-func (t *tail) add(keys *frameKeys, known *intentFilter) {
+func (t *tail) add(frame uint64, keys *Keys, known *Filter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.trees[len(t.trees)-1].add(keys, known)
+	last := t.trees[len(t.trees)-1]
+	last.add(keys, known)
+	last.frame = frame
 }
 
-// add adds the keys of a frame, and its intents to known unless that is nil.
-func (t *tree) add(keys *frameKeys, known *intentFilter) {
+// add adds keys, and the intents among them to known unless that is nil.
+func (t *tree) add(keys *Keys, known *Filter) {
 	for row := range keys.all {
-		switch k := kind(row.text[row.start]); k {
-		case kindIntent:
+		switch k := row.text[row.start]; k {
+		case Intents:
 			hash := maphash.String(intentSeed, row.key())
 			if known != nil {
 				known.add(hash)
 			}
 			t.intents.add(hash, row)
-		case kindMeter:
+		case Meters:
 			t.meters[row.key()] = row.value()
 		default:
 			l := t.others[k]
@@ -70,7 +70,6 @@ func (t *tree) add(keys *frameKeys, known *intentFilter) {
 			l.add(row)
 		}
 	}
-	t.frame = keys.frame
 	t.added++
 }
 
@@ -103,8 +102,8 @@ func (t *tree) sort() {
 }
 
 // get returns the value of a key. The tree is not behind, unless it is an intent's.
-func (t *tree) get(k key) (v string, found bool) {
-	if len(k) > 0 && kind(k[0]) == kindIntent && t.intents.place != nil {
+func (t *tree) get(k []byte) (v string, found bool) {
+	if len(k) > 0 && k[0] == Intents && t.intents.place != nil {
 		return t.intents.get(k)
 	}
 	_, v, found = t.keys.Get(string(k))
@@ -115,7 +114,7 @@ func (t *tree) get(k key) (v string, found bool) {
 // says.
 func (t *tree) each(p *pacer, f func(k, v string) bool) {
 	lists := maps.Clone(t.others)
-	lists[kindIntent] = &t.intents.rowList
+	lists[Intents] = &t.intents.rowList
 	for _, k := range slices.Sorted(maps.Keys(lists)) {
 		l := lists[k]
 		order := l.sorted(p)
@@ -133,11 +132,11 @@ func (t *tree) each(p *pacer, f func(k, v string) bool) {
 }
 
 // get returns the value of a key.
-func (t *tail) get(k key) (v string, found bool) {
+func (t *tail) get(k []byte) (v string, found bool) {
 	if len(k) == 0 || !t.has(k, k) {
 		return "", false
 	}
-	if kind(k[0]) != kindIntent {
+	if k[0] != Intents {
 		t.sort()
 	}
 	t.mu.RLock()
@@ -150,23 +149,23 @@ func (t *tail) get(k key) (v string, found bool) {
 
 // has reports whether there may be keys between two, whose first bytes are their kinds: who
 // reads documents, say, need not wait for keys of the history to be in order.
-func (t *tail) has(lower, upper key) bool {
+func (t *tail) has(lower, upper []byte) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return slices.ContainsFunc(t.trees, func(tr *tree) bool { return tr.has(lower, upper) })
 }
 
 // has is that of the tail. An empty key is no bound.
-func (t *tree) has(lower, upper key) bool {
-	between := func(k kind) bool {
-		return (len(lower) == 0 || k >= kind(lower[0])) && (len(upper) == 0 || k <= kind(upper[0]))
+func (t *tree) has(lower, upper []byte) bool {
+	between := func(k byte) bool {
+		return (len(lower) == 0 || k >= lower[0]) && (len(upper) == 0 || k <= upper[0])
 	}
 	for k := range t.others {
 		if between(k) {
 			return true
 		}
 	}
-	return len(t.intents.rows) > 0 && between(kindIntent) || len(t.meters) > 0 && between(kindMeter)
+	return len(t.intents.rows) > 0 && between(Intents) || len(t.meters) > 0 && between(Meters)
 }
 
 // sort has the keys of all trees in order.
@@ -187,7 +186,7 @@ func (t *tail) sort() {
 // snapshot returns trees that do not change, the newest first, without those that have
 // nothing within the bounds. They have intents only if the bounds begin among those.
 func (t *tail) snapshot(o *pebble.IterOptions) (trees []*tree) {
-	var lower, upper key
+	var lower, upper []byte
 	if o != nil {
 		lower, upper = o.LowerBound, o.UpperBound
 	}
@@ -201,7 +200,7 @@ func (t *tail) snapshot(o *pebble.IterOptions) (trees []*tree) {
 		from.sort()
 		tr := &tree{keys: from.keys}
 		var intents []kv
-		if len(lower) > 0 && kind(lower[0]) == kindIntent {
+		if len(lower) > 0 && lower[0] == Intents {
 			intents = from.intents.within(lower, upper)
 		}
 		if i == len(t.trees)-1 || len(intents) > 0 {
@@ -216,7 +215,7 @@ func (t *tail) snapshot(o *pebble.IterOptions) (trees []*tree) {
 }
 
 // live returns trees that have the intents alone, the newest first. The last one must not
-// change meanwhile, so commits is held.
+// change meanwhile.
 func (t *tail) live() []*tree {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

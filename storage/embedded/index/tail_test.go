@@ -1,4 +1,4 @@
-package embedded
+package index
 
 import (
 	"maps"
@@ -26,11 +26,11 @@ func textRows(rows ...kv) (all []textRow) {
 	return all
 }
 
-func framed(number uint64, rows ...kv) *frameKeys {
-	k := &frameKeys{frame: number}
+func framed(rows ...kv) *Keys {
+	k := new(Keys)
 	for _, r := range rows {
-		k.end(append(k.buf, r.k...))
-		k.end(append(k.buf, r.v...))
+		k.End(append(k.Buf, r.k...))
+		k.End(append(k.Buf, r.v...))
 	}
 	return k
 }
@@ -60,7 +60,7 @@ func TestIntentTable_SameHash(t *testing.T) {
 		v     string
 		found bool
 	}{{&tr.intents, "i first", "4", true}, {&second, "i second", "3", true}, {&tr.intents, "i third", "", false}} {
-		if v, found := tt.table.get(key(tt.k)); v != tt.v || found != tt.found {
+		if v, found := tt.table.get([]byte(tt.k)); v != tt.v || found != tt.found {
 			t.Errorf("get(%q) = %q, %v, want %q, %v", tt.k, v, found, tt.v, tt.found)
 		}
 	}
@@ -74,19 +74,19 @@ func TestIntentTable_SameHash(t *testing.T) {
 // without the meters.
 func TestTail(t *testing.T) {
 	tl := &tail{trees: []*tree{newTree()}}
-	tl.add(framed(1, kv{"k1", "a"}, kv{"hb", "1"}, kv{"ix", "2"}, kv{"m1", "3"}), nil)
+	tl.add(1, framed(kv{"k1", "a"}, kv{"hb", "1"}, kv{"ix", "2"}, kv{"m1", "3"}), new(Filter))
 	before := tl.snapshot(nil)
-	tl.add(framed(2, kv{"hb", "4"}, kv{"ha", "5"}, kv{"iw", "6"}, kv{"m1", "7"}), nil)
+	tl.add(2, framed(kv{"hb", "4"}, kv{"ha", "5"}, kv{"iw", "6"}, kv{"m1", "7"}), new(Filter))
 	tl.freeze()
 	frozen := tl.trees[0]
-	tl.add(framed(3, kv{"hc", "8"}, kv{"iv", "9"}), nil)
-	if trees := tl.snapshot(&pebble.IterOptions{LowerBound: key("C"), UpperBound: key("D")}); len(trees) > 0 || !tl.trees[1].behind() {
+	tl.add(3, framed(kv{"hc", "8"}, kv{"iv", "9"}), new(Filter))
+	if trees := tl.snapshot(&pebble.IterOptions{LowerBound: []byte("C"), UpperBound: []byte("D")}); len(trees) > 0 || !tl.trees[1].behind() {
 		t.Errorf("who reads documents has %d trees, and waited until they were in order", len(trees))
 	}
 	for k, want := range map[string]string{
 		"D1": "none", "k1": "a", "hb": "4", "ha": "5", "hc": "8", "ix": "2", "iw": "6", "iv": "9", "m1": "7", "hz": "none", "iz": "none",
 	} {
-		got, found := tl.get(key(k))
+		got, found := tl.get([]byte(k))
 		if !found {
 			got = "none"
 		}
@@ -94,7 +94,7 @@ func TestTail(t *testing.T) {
 			t.Errorf("get(%s) = %s, want %s", k, got, want)
 		}
 	}
-	if v, found := before[0].get(key("hb")); v != "1" || !found {
+	if v, found := before[0].get([]byte("hb")); v != "1" || !found {
 		t.Errorf("an iteration has %q, %v, want what was there when it began", v, found)
 	}
 	if got, want := each(frozen), []string{"ha=5", "hb=4", "iw=6", "ix=2", "k1=a"}; !slices.Equal(got, want) {
@@ -123,7 +123,7 @@ func TestRowList_Sorted(t *testing.T) {
 				}
 			}
 			want[string(k)+"="+v] = true
-			tr.add(framed(uint64(n+1), kv{string(k), v}), nil)
+			tr.add(framed(kv{string(k), v}), nil)
 		}
 		wanted := slices.SortedFunc(maps.Keys(want), func(a, b string) int {
 			return strings.Compare(a[:len(a)-2], b[:len(b)-2])

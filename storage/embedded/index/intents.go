@@ -1,13 +1,10 @@
-package embedded
+package index
 
 import (
-	"errors"
 	"hash/maphash"
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // intentSeed is random, so that no client can choose intents whose hashes collide.
@@ -16,22 +13,20 @@ var intentSeed = maphash.MakeSeed()
 // hashIntent returns the hash of an intent's key.
 func hashIntent(k []byte) uint64 { return maphash.Bytes(intentSeed, k) }
 
-// intentFilter tells that an intent is not stored, which nearly every intent that arrives
-// is. That costs a fiftieth of asking Pebble, whose filters are reached through an iterator
-// for each table. The filter is in memory only: 1.3 bytes an intent, in steps of 4 MiB. A
-// look-up costs a cache line for each 3,200,000 intents. Its methods are safe for concurrent
-// use.
-type intentFilter struct {
-	// ready is set once every stored intent was added. Until then nothing is known.
-	ready atomic.Bool
-
+// Filter tells that a key was not added, as nearly every intent that arrives was not. That
+// costs a fiftieth of asking Pebble, whose filters are reached through an iterator for each
+// table. A Filter is in memory only: 1.3 bytes a key, in steps of 4 MiB. A look-up costs a
+// cache line for each 3,200,000 keys. Its methods are safe for concurrent use.
+type Filter struct {
 	mu    sync.Mutex
 	room  int // for intents in the last part
 	parts atomic.Pointer[[]*filterPart]
 }
 
-// add adds an intent by its hash. Whoever stores an intent adds it before others can look.
-func (f *intentFilter) add(hash uint64) {
+// Add adds a key.
+func (f *Filter) Add(k []byte) { f.add(hashIntent(k)) }
+
+func (f *Filter) add(hash uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.room == 0 {
@@ -44,13 +39,14 @@ func (f *intentFilter) add(hash uint64) {
 	parts[len(parts)-1].add(hash)
 }
 
-// lacks reports that no intent with that hash is stored. In each part it misses one of a
-// hundred that are not.
-func (f *intentFilter) lacks(hash uint64) bool {
-	return f.ready.Load() && !slices.ContainsFunc(f.all(), func(p *filterPart) bool { return p.has(hash) })
+// Lacks reports that a key was not added. It misses one of a hundred that were not, in each
+// step of 4 MiB.
+func (f *Filter) Lacks(k []byte) bool {
+	hash := hashIntent(k)
+	return !slices.ContainsFunc(f.all(), func(p *filterPart) bool { return p.has(hash) })
 }
 
-func (f *intentFilter) all() []*filterPart {
+func (f *Filter) all() []*filterPart {
 	if parts := f.parts.Load(); parts != nil {
 		return *parts
 	}
@@ -91,41 +87,6 @@ func (p *filterPart) has(hash uint64) bool {
 	return true
 }
 
-// fillIntents begins to add the stored intents to the filter, in the background. Intents
-// that are stored from now on add themselves.
-func (s *Store) fillIntents() {
-	s.background.Go(func() {
-		all, err := s.addIntents()
-		s.known.ready.Store(all && err == nil)
-		if err != nil {
-			s.health.log.Warn("commits look each intent up on the disk, which takes longer", "err", err.Error())
-		}
-	})
-}
-
-// addIntents adds the stored intents to the filter. Close ends it before it has added all.
-func (s *Store) addIntents() (all bool, err error) {
-	prefix := key{byte(kindIntent)}
-	it, err := s.newIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefix.end()})
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	for ok := it.First(); ok; ok = it.Next() {
-		if closed(s.stopping) {
-			return false, nil
-		}
-		s.known.add(hashIntent(it.Key()))
-	}
-	return true, it.Error()
-}
-
-// mayHave reports whether an intent may be stored. commits is held.
-func (s *Store) mayHave(i intent) bool {
-	s.keys = s.keys[:0].org(kindIntent, i.org).text(i.id)
-	return !s.known.lacks(hashIntent(s.keys))
-}
-
 // intentTable has the intents of a tree, to be looked up one by one.
 type intentTable struct {
 	rowList
@@ -140,7 +101,7 @@ func (t *intentTable) add(hash uint64, row textRow) {
 
 // get returns the last value of a key. Where another key has its hash, which happens once in
 // 2⁶⁴, it looks at all rows.
-func (t *intentTable) get(k key) (v string, found bool) {
+func (t *intentTable) get(k []byte) (v string, found bool) {
 	at, taken := t.place[hashIntent(k)]
 	for i := int(at); taken && i >= 0; i-- {
 		if row := t.at(i); row.k == string(k) {

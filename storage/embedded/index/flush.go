@@ -1,0 +1,170 @@
+package index
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The keys of the tail are moved to Pebble in two writes. The first has all but the meters,
+// as sorted tables that Pebble takes in whole, and the link of the last frame. The second is
+// a batch of the meters, the number of that frame and the deletion of the link before. After
+// a crash between them the keys are added to the tail again and are in Pebble, too. Where
+// Pebble has lost tables, the link of the number is missing or the one before is still there.
+
+const (
+	// flushedKeys is how many keys of the tail are moved at once, some 50 MB.
+	flushedKeys = 1 << 18
+	// batchedKeys is how many keys are not worth a table.
+	batchedKeys = 1 << 10
+)
+
+// Flush moves the keys that were added before the call to Pebble.
+func (x *Index) Flush() error { return x.flush(nil) }
+
+// flush is Flush, which rests as p says.
+func (x *Index) flush(p *pacer) error {
+	x.flushing.Lock()
+	defer x.flushing.Unlock()
+	if err := x.c.Health.Stopped(); err != nil {
+		return err
+	}
+	for _, t := range x.tail.freeze() {
+		if t.frame > 0 {
+			if err := x.flushTree(t, p); err != nil {
+				return fmt.Errorf("writing the index of the history: %w", err)
+			}
+		}
+		x.tail.drop()
+	}
+	return nil
+}
+
+// freeze begins another tree and returns those before it, oldest first.
+func (t *tail) freeze() []*tree {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	frozen := slices.Clone(t.trees)
+	t.trees = append(t.trees, newTree())
+	return frozen
+}
+
+// drop removes the oldest tree.
+func (t *tail) drop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.trees = slices.Delete(slices.Clone(t.trees), 0, 1)
+}
+
+// size returns the number of keys in the last tree.
+func (t *tail) size() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.trees[len(t.trees)-1].len()
+}
+
+// flushTree moves the keys of a frozen tree. flushing is held.
+func (x *Index) flushTree(t *tree, p *pacer) (err error) {
+	if err := x.c.Sync(); err != nil {
+		return err
+	}
+	b, link := x.c.DB.NewBatch(), x.c.Link(t.frame)
+	set := func(k, v []byte) {
+		if err == nil {
+			err = b.Set(k, v, nil)
+		}
+	}
+	if t.len() <= batchedKeys {
+		t.each(p, func(k, v string) bool {
+			set([]byte(k), []byte(v))
+			return err == nil
+		})
+		set(link, nil)
+	} else if err := x.ingest(t, link, p); err != nil {
+		return err
+	}
+	for k, v := range t.meters {
+		set([]byte(k), []byte(v))
+	}
+	set(x.c.Indexed, binary.BigEndian.AppendUint64(nil, t.frame))
+	if err == nil {
+		err = b.Delete(x.c.Link(x.indexed), nil)
+	}
+	if err == nil {
+		err = x.Write(b)
+	}
+	if err == nil {
+		x.indexed = t.frame
+	}
+	return err
+}
+
+// ingest has Pebble take in the keys of t, but for the meters, and link unless it is nil.
+// There is a table for each kind of key, so that tables of keys that grow with time overlap
+// no others.
+func (x *Index) ingest(t *tree, link []byte, p *pacer) (err error) {
+	options := x.c.Options.Clone()
+	options.EnsureDefaults()
+	var (
+		paths []string
+		w     *sstable.Writer
+		last  byte
+		pair  []byte // a key with its value
+	)
+	set := func(k, v string) {
+		if w == nil || k[0] != last {
+			if w != nil {
+				err = errors.Join(err, w.Close())
+			}
+			last = k[0]
+			path := x.c.Options.FS.PathJoin(x.c.Dir, fmt.Sprintf("index-%02x.new", last))
+			var f vfs.File
+			if f, err = x.c.Options.FS.Create(path, vfs.WriteCategoryUnspecified); err != nil {
+				w = nil
+				return
+			}
+			paths = append(paths, path)
+			w = sstable.NewWriter(objstorageprovider.NewFileWritable(f),
+				options.MakeWriterOptions(0, x.c.DB.TableFormat()))
+		}
+		pair = append(append(pair[:0], k...), v...)
+		err = errors.Join(err, w.Set(pair[:len(k):len(k)], pair[len(k):]))
+	}
+	t.each(p, func(k, v string) bool {
+		set(k, v)
+		return err == nil
+	})
+	if err == nil && link != nil {
+		set(string(link), "") // which comes after all other keys
+	}
+	if w != nil {
+		err = errors.Join(err, w.Close())
+	}
+	if err == nil {
+		err = x.c.DB.Ingest(context.Background(), paths)
+	}
+	if stopped := x.c.Health.Stopped(); stopped != nil {
+		return stopped
+	}
+	return err
+}
+
+// flushLater moves the keys of the tail in the background once they are many.
+func (x *Index) flushLater() {
+	if !x.started || x.tail.size() < flushedKeys || !x.moving.CompareAndSwap(false, true) {
+		return
+	}
+	x.background.Go(func() {
+		defer x.moving.Store(false)
+		p := &pacer{hurry: func() bool { return x.tail.size() >= flushedKeys || x.closing() }}
+		if err := x.flush(p); err != nil {
+			x.c.Log.Warn("the index of the history was not written; it will be tried again", "err", err.Error())
+		}
+	})
+}

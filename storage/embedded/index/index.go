@@ -1,0 +1,249 @@
+// Package index holds keys in order: those of the last frames of the history in memory, and
+// all others in Pebble. Writing the keys of many frames to Pebble together, sorted, costs a
+// fraction of writing each frame's.
+//
+// # Promises
+//
+// A key is found by every read that begins after [Index.Add] has returned. A scan reads one
+// state.
+//
+// Add writes nothing. Once [Index.Flush] has returned, the keys that were added before it are
+// durable in Pebble, and [Index.Indexed] is the last of their frames. After a crash the caller
+// adds the keys of the later frames again.
+//
+// Only keys in Pebble can be deleted: flush, then delete them by a batch for [Index.Write].
+//
+// Keys that begin with [Intents] are looked up one by one and seldom scanned. [Index.Lacks]
+// tells of nearly every key that is not stored, without a read. Keys that begin with [Meters]
+// are counters: adding one again replaces its value.
+//
+// Every method returns an error once the store has stopped. A failed write stops it, because
+// it is unknown how much of the write is on the disk.
+package index
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"writ/storage"
+)
+
+// The first bytes of keys that are kept in their own way.
+const (
+	Intents = 'i'
+	Meters  = 'm'
+)
+
+// Config is what an Index needs.
+type Config struct {
+	// DB is the database in Dir. It was opened with Options.
+	DB      *pebble.DB
+	Dir     string
+	Options *pebble.Options
+	Health  Health
+	Log     *slog.Logger
+	// Sync makes all frames durable whose keys were added.
+	Sync func() error
+	// Indexed is the key of the number of the last frame whose keys are in DB. Link is the
+	// key that a flush up to a frame leaves there, in place of the one before.
+	Indexed []byte
+	Link    func(frame uint64) []byte
+}
+
+// Health is the state of the store.
+type Health interface {
+	// Stopped returns why the store has stopped for good, or nil.
+	Stopped() error
+	// Stop ends all use of the store.
+	Stop(activity string, err error)
+	// Read takes the result of a read, and returns its error as callers of the store get it.
+	Read(err error) error
+}
+
+// Index has the keys of a store. Its methods may be called concurrently.
+type Index struct {
+	c       Config
+	tail    tail
+	intents Filter
+	filled  atomic.Bool // intents has all
+	// flushing is held while keys are moved to DB, and guards indexed.
+	flushing sync.Mutex
+	indexed  uint64
+	// started is set by Start. moving is set while the goroutine of flushLater runs.
+	started bool
+	moving  atomic.Bool
+	// background has the goroutines. They end after Close has closed stopping.
+	background sync.WaitGroup
+	stopping   chan struct{}
+}
+
+// New returns the index of a database, without the keys that are not there yet.
+func New(c Config) (*Index, error) {
+	x := &Index{c: c, tail: tail{trees: []*tree{newTree()}}, stopping: make(chan struct{})}
+	v, err := x.Get(c.Indexed)
+	if errors.Is(err, storage.ErrNotFound) {
+		return x, nil
+	}
+	if err == nil && len(v) != 8 {
+		err = errors.New("the number of the last indexed frame is damaged")
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.indexed = binary.BigEndian.Uint64(v)
+	return x, nil
+}
+
+// Add adds the keys of a frame. Frames are added in their order, and none is while an
+// Iterator of Lookups is used.
+func (x *Index) Add(frame uint64, keys *Keys) {
+	x.tail.add(frame, keys, &x.intents)
+	x.flushLater()
+}
+
+// Get returns a copy of the value of a key, or storage.ErrNotFound.
+func (x *Index) Get(k []byte) ([]byte, error) {
+	if v, found := x.tail.get(k); found {
+		return []byte(v), x.c.Health.Stopped()
+	}
+	return x.GetIn(x.c.DB, k) // what was moved there in between is found
+}
+
+// GetIn is Get from another state of the database, without the keys in memory.
+func (x *Index) GetIn(state pebble.Reader, k []byte) ([]byte, error) {
+	if err := x.c.Health.Stopped(); err != nil {
+		return nil, err
+	}
+	v, closer, err := state.Get(k)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, cmp.Or(x.c.Health.Read(nil), storage.ErrNotFound)
+	}
+	if err == nil {
+		v = bytes.Clone(v)
+		err = closer.Close()
+	}
+	return v, x.c.Health.Read(err)
+}
+
+// Scan calls f for the keys from lower up to upper, without that, until f stops it. The
+// slices are valid only during the call.
+func (x *Index) Scan(ctx context.Context, lower, upper []byte, f func(k, v []byte) (stop bool, err error)) error {
+	return x.scan(ctx, x.c.DB, lower, upper, (*Iterator).first, f)
+}
+
+// ScanBack is Scan from the last key to the first.
+func (x *Index) ScanBack(ctx context.Context, lower, upper []byte, f func(k, v []byte) (stop bool, err error)) error {
+	return x.scan(ctx, x.c.DB, lower, upper, (*Iterator).last, f)
+}
+
+// ScanIn is Scan of another state of the database, without the keys in memory.
+func (x *Index) ScanIn(
+	ctx context.Context, state pebble.Reader, lower, upper []byte, f func(k, v []byte) (stop bool, err error),
+) error {
+	return x.scan(ctx, state, lower, upper, (*Iterator).first, f)
+}
+
+func (x *Index) scan(
+	ctx context.Context, state pebble.Reader, lower, upper []byte, first func(*Iterator) bool,
+	f func(k, v []byte) (stop bool, err error),
+) (err error) {
+	o := &pebble.IterOptions{LowerBound: lower, UpperBound: upper}
+	var trees []*tree
+	if state == x.c.DB {
+		trees = x.tail.snapshot(o)
+	}
+	it, err := x.iterator(state, o, trees)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := first(it); ok; ok = it.next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		v, err := it.value()
+		if err != nil {
+			return x.c.Health.Read(err)
+		}
+		if stop, err := f(it.key(), v); stop || err != nil {
+			return err
+		}
+	}
+	return x.c.Health.Read(it.p.Error())
+}
+
+// Lacks reports that a key that begins with Intents is not stored. It misses one in a
+// hundred, and all until the filter is filled: see Start.
+func (x *Index) Lacks(intent []byte) bool { return x.filled.Load() && x.intents.Lacks(intent) }
+
+// Start begins the work in the background: it fills the filter of Lacks, and from now on keys
+// are moved to Pebble once they are many.
+func (x *Index) Start() {
+	x.started = true
+	x.background.Go(func() {
+		all := true
+		err := x.Scan(context.Background(), []byte{Intents}, []byte{Intents + 1}, func(k, _ []byte) (bool, error) {
+			x.intents.Add(k)
+			all = !x.closing()
+			return !all, nil
+		})
+		x.filled.Store(all && err == nil)
+		if err != nil {
+			x.c.Log.Warn("commits look each intent up on the disk, which takes longer", "err", err.Error())
+		}
+	})
+}
+
+// Write makes a batch durable.
+func (x *Index) Write(b *pebble.Batch) error {
+	if err := b.Commit(pebble.Sync); err != nil {
+		x.c.Health.Stop("writing a batch", err)
+	}
+	// Pebble was told that the write succeeded even if it failed.
+	if err := x.c.Health.Stopped(); err != nil {
+		return err
+	}
+	return b.Close()
+}
+
+// Indexed returns the number of the last frame whose keys are in the database.
+func (x *Index) Indexed() uint64 {
+	x.flushing.Lock()
+	defer x.flushing.Unlock()
+	return x.indexed
+}
+
+// SetIndexed sets the number: frames after it were given up.
+func (x *Index) SetIndexed(frame uint64) {
+	x.flushing.Lock()
+	defer x.flushing.Unlock()
+	x.indexed = frame
+}
+
+func (x *Index) closing() bool {
+	select {
+	case <-x.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close ends the work in the background and flushes, unless the store has stopped. Nothing is
+// added afterwards.
+func (x *Index) Close() error {
+	close(x.stopping)
+	x.background.Wait()
+	if x.c.Health.Stopped() != nil {
+		return nil
+	}
+	return x.Flush()
+}
