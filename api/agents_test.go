@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -9,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"writ/engine"
 	"writ/storage"
 )
@@ -18,36 +17,26 @@ import (
 func TestAgents_LifeCycle(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
-	var made engine.Agent
-	h.do("POST", "/v1/agents", op, obj{"name": "Deploy bot", "externalId": "team-a/ci"}).wantStatus(http.StatusCreated).into(&made)
+	made := read[engine.Agent](h.do("POST", "/v1/agents", op, obj{"name": "Deploy bot", "externalId": "team-a/ci"}).wantStatus(http.StatusCreated))
 	want := engine.Agent{
 		ID: made.ID, Name: "Deploy bot", ExternalID: "team-a/ci", Status: engine.AgentActive,
 		CreatedAt: h.clock.Now(), UpdatedAt: h.clock.Now(),
 	}
-	if diff := cmp.Diff(want, made); diff != "" {
-		t.Errorf("created (-want +got):\n%s", diff)
-	}
+	same(t, "created", want, made)
 	h.clock.advance(time.Minute)
 	want.Status, want.UpdatedAt = engine.AgentDisabled, h.clock.Now()
 	for _, id := range []string{made.ID, url.PathEscape("team-a/ci")} {
-		var got engine.Agent
-		h.do("PATCH", "/v1/agents/"+id+"/status", op, obj{"status": "disabled"}).wantStatus(http.StatusOK).into(&got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("PATCH %s (-want +got):\n%s", id, diff)
-		}
+		got := read[engine.Agent](h.do("PATCH", "/v1/agents/"+id+"/status", op, obj{"status": "disabled"}).wantStatus(http.StatusOK))
+		same(t, fmt.Sprintf("PATCH %s", id), want, got)
 	}
-	var list page[engine.Agent]
-	h.do("GET", "/v1/agents", op, nil).wantStatus(http.StatusOK).into(&list)
-	if diff := cmp.Diff([]engine.Agent{want}, list.Data); diff != "" {
-		t.Errorf("GET (-want +got):\n%s", diff)
-	}
+	list := read[page[engine.Agent]](h.do("GET", "/v1/agents", op, nil).wantStatus(http.StatusOK))
+	same(t, "GET", []engine.Agent{want}, list.Data)
 }
 
 func TestAgents_Invalid(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
-	var made engine.Agent
-	h.do("POST", "/v1/agents", op, obj{"name": "a", "externalId": "ext"}).wantStatus(http.StatusCreated).into(&made)
+	made := read[engine.Agent](h.do("POST", "/v1/agents", op, obj{"name": "a", "externalId": "ext"}).wantStatus(http.StatusCreated))
 	for name, tc := range map[string]struct {
 		body  any
 		field string
@@ -87,8 +76,7 @@ func (r *reply) status404(t testing.TB, id string) {
 func TestDecision_Evaluation_ANewAgentWhoseIDEqualsAnothersAfterFoldingIs400(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
-	var first engine.Agent
-	h.do("POST", "/v1/agents", op, obj{"name": "a", "externalId": "Straße/ci"}).wantStatus(http.StatusCreated).into(&first)
+	first := read[engine.Agent](h.do("POST", "/v1/agents", op, obj{"name": "a", "externalId": "Straße/ci"}).wantStatus(http.StatusCreated))
 	for _, id := range []string{"Straße/ci", "STRASSE/CI", "strasse/ci", "ｓtraße/ci", "Straße／ci", strings.ToUpper(first.ID)} {
 		h.do("POST", "/v1/agents", op, obj{"name": "b", "externalId": id}).wantField("externalId")
 	}
@@ -126,8 +114,7 @@ func TestDecision_Evaluation_DisabledAgentsDoNotCountTowardsThePlansLimit(t *tes
 		return h.do("PATCH", "/v1/agents/"+a.ID+"/status", op, obj{"status": status})
 	}
 	used := func() int64 {
-		var usage usageBody
-		h.do("GET", "/v1/usage/summary", op, nil).wantStatus(http.StatusOK).into(&usage)
+		usage := read[usageBody](h.do("GET", "/v1/usage/summary", op, nil).wantStatus(http.StatusOK))
 		return usage.Meters.Agents.Used
 	}
 	var all []engine.Agent

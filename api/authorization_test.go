@@ -20,8 +20,7 @@ import (
 // decision evaluates a fresh intent with a credential of acme and returns its id.
 func (h *harness) decision(token string, changes ...obj) (decisionID string) {
 	h.t.Helper()
-	var decided result
-	h.do("POST", "/v1/policy/evaluate", token, intent(changes...)).wantStatus(http.StatusOK).into(&decided)
+	decided := read[result](h.do("POST", "/v1/policy/evaluate", token, intent(changes...)).wantStatus(http.StatusOK))
 	return decided.DecisionID
 }
 
@@ -32,8 +31,7 @@ func TestDecision_Receipts_OneRowCanBeLookedUpWithItsReceipt(t *testing.T) {
 	h.register(acme)
 	id := h.decision(h.operator(acme))
 	for _, spelled := range []string{id, strings.ToUpper(id)} {
-		var row storage.Record
-		h.do("GET", "/v1/authorizations/"+spelled, h.operator(acme), nil).wantStatus(http.StatusOK).into(&row)
+		row := read[storage.Record](h.do("GET", "/v1/authorizations/"+spelled, h.operator(acme), nil).wantStatus(http.StatusOK))
 		if diff := cmp.Diff(h.history(acme)[0], row); diff != "" {
 			t.Errorf("row (-listed +looked up):\n%s", diff)
 		}
@@ -42,8 +40,7 @@ func TestDecision_Receipts_OneRowCanBeLookedUpWithItsReceipt(t *testing.T) {
 	}
 	key, _ := h.key(acme, "actions:record")
 	h.do("POST", "/v1/actions/record", key, obj{"decision_id": id, "outcome": "executed"}).wantStatus(http.StatusOK)
-	var row storage.Record
-	h.do("GET", "/v1/authorizations/"+id, h.operator(acme), nil).wantStatus(http.StatusOK).into(&row)
+	row := read[storage.Record](h.do("GET", "/v1/authorizations/"+id, h.operator(acme), nil).wantStatus(http.StatusOK))
 	if row.Settlement == nil || row.Settlement.Outcome != "executed" {
 		t.Errorf("settlement = %+v, want what was recorded", row.Settlement)
 	}
@@ -117,9 +114,7 @@ func TestDecision_Audit_ARowNamesTheCredentialThatAsked(t *testing.T) {
 	for _, row := range h.history(acme) {
 		got[row.DecisionID] = row.Credential
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("credentials (-want +got):\n%s", diff)
-	}
+	same(t, "credentials", want, got)
 	again := intent()
 	h.do("POST", "/v1/policy/evaluate", key, again).wantStatus(http.StatusOK)
 	h.do("POST", "/v1/policy/evaluate", other, again).wantStatus(http.StatusOK)
@@ -135,8 +130,7 @@ func TestDecision_Credentials_AKeyLooksUpWhatItAskedForAndNothingElse(t *testing
 	h.register(acme)
 	h.register(rival)
 	maker, _ := h.key(acme, "policy:evaluate", "tokens:write")
-	var made tokenSecret
-	h.do("POST", "/v1/tokens", maker, obj{"name": "n", "scopes": []string{"policy:evaluate"}}).wantStatus(http.StatusCreated).into(&made)
+	made := read[tokenSecret](h.do("POST", "/v1/tokens", maker, obj{"name": "n", "scopes": []string{"policy:evaluate"}}).wantStatus(http.StatusCreated))
 	own := h.decision(made.Token)
 	reader, _ := h.key(acme, "history:read")
 	foreign := h.decisionOf(rival)
@@ -194,8 +188,7 @@ func TestDecision_Audit_TheRevisionsItDecidedUnder(t *testing.T) {
 	h.register(acme)
 	decide := func() (row storage.Record) {
 		t.Helper()
-		var res result
-		h.evaluate(acme, intent()).into(&res)
+		res := read[result](h.evaluate(acme, intent()))
 		h.do("GET", "/v1/authorizations/"+res.DecisionID, h.operator(acme), nil).wantStatus(http.StatusOK).into(&row)
 		if got := ledger.AuditDigest(&row); got != row.AuditDigest {
 			t.Errorf("the row's digest is %s, want %s", got, row.AuditDigest)

@@ -85,9 +85,7 @@ func TestSubscription_WithoutOneIsFreeAndActive(t *testing.T) {
 			`"limits":{"evaluations_per_month":10000,"agents":5,"policies":10,"rules":100,"tokens":100,"retention_days":7,"csv_export":false},"billing_configured":` +
 			fmt.Sprint(name == "configured") + `}`
 		r := h.do("GET", "/v1/billing/subscription", h.operator(acme), nil).wantStatus(http.StatusOK)
-		if diff := cmp.Diff(want, string(r.body)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		same(t, name, want, string(r.body))
 	}
 }
 
@@ -101,9 +99,7 @@ func TestSubscription_IsThePlanInForce(t *testing.T) {
 		Plan: "business", Status: "past_due", CurrentPeriodEnd: &end, CancelAtPeriodEnd: true,
 		Limits: entitlements{planLimits{50_000_000, 10_000, 50_000, 10_000, 10_000, 400}, true},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(entitlements{})); diff != "" {
-		t.Errorf("subscription (-want +got):\n%s", diff)
-	}
+	same(t, "subscription", want, got, cmp.AllowUnexported(entitlements{}))
 	if got := h.subscription(rival); got.Plan != "free" || got.CurrentPeriodEnd != nil {
 		t.Errorf("the rival's subscription = %+v, want free", got)
 	}

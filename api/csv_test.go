@@ -8,8 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"writ/engine"
 	"writ/storage"
 )
@@ -118,7 +116,5 @@ func TestCSV_EveryColumn(t *testing.T) {
 		},
 		{"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", ""},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	same(t, "rows", want, got)
 }

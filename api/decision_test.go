@@ -53,8 +53,7 @@ func TestDecision_Receipts_PublicKeysAreAtWellKnownJWKS(t *testing.T) {
 	h.register(acme)
 	keys, err := receipt.ParseKeys(h.do("GET", "/.well-known/jwks.json", "", nil).wantStatus(http.StatusOK).body)
 	must(t, err)
-	var res result
-	h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&res)
+	res := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
 	if err := receipt.Verify(res.Receipt, keys, h.clock.Now()); err != nil {
 		t.Errorf("Verify of a receipt against the published keys = %v, want nil", err)
 	}

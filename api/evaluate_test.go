@@ -72,9 +72,7 @@ func TestEvaluate_BodyIsTheContracts(t *testing.T) {
 	r.into(&got)
 	want, err := json.Marshal(got)
 	must(t, err)
-	if diff := cmp.Diff(string(want), string(r.body)); diff != "" {
-		t.Errorf("the body differs from what encoding by reflection gives (-want +got):\n%s", diff)
-	}
+	same(t, "the body differs from what encoding by reflection gives", string(want), string(r.body))
 	if got := r.header.Get("Content-Type"); got != typeJSON {
 		t.Errorf("Content-Type = %q, want %q", got, typeJSON)
 	}
@@ -163,8 +161,7 @@ func (h *harness) disable(org, externalID string) {
 
 func (h *harness) rule(org, condition, action string) (id string) {
 	h.t.Helper()
-	var r engine.Rule
-	h.do("POST", "/v1/rules", h.operator(org), obj{"name": "r", "condition": condition, "action": action}).wantStatus(http.StatusCreated).into(&r)
+	r := read[engine.Rule](h.do("POST", "/v1/rules", h.operator(org), obj{"name": "r", "condition": condition, "action": action}).wantStatus(http.StatusCreated))
 	return r.ID
 }
 
@@ -172,8 +169,7 @@ func TestDecision_Idempotency_ADifferentBodyIs409AndTellsNothing(t *testing.T) {
 	h := start(t)
 	h.register(acme)
 	body := intent(obj{"resource": "prod/first-secret"})
-	var first result
-	h.evaluate(acme, body).wantStatus(http.StatusOK).into(&first)
+	first := read[result](h.evaluate(acme, body).wantStatus(http.StatusOK))
 	body["intent"].(obj)["resource"] = "prod/other"
 	r := h.evaluate(acme, body)
 	r.wantProblem(http.StatusConflict, codeIntentConflict)
@@ -385,8 +381,7 @@ func TestAuthorize_DenyIs403WithTheWholeResult(t *testing.T) {
 	if err := receipt.Verify(*p.Receipt, h.trusted, h.clock.Now()); err != nil {
 		t.Errorf("receipt.Verify = %v, want nil", err)
 	}
-	var same result
-	h.evaluate(acme, body).wantStatus(http.StatusOK).into(&same)
+	same := read[result](h.evaluate(acme, body).wantStatus(http.StatusOK))
 	if same.DecisionID != p.DecisionID || same.Approved {
 		t.Errorf("evaluate of the same intent = %s, approved %v, want %s, false", same.DecisionID, same.Approved, p.DecisionID)
 	}

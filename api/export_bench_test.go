@@ -213,8 +213,7 @@ func BenchmarkHistoryPage(b *testing.B) {
 			b.Run(fmt.Sprintf("filter=%s/deep=%v", query, deep), func(b *testing.B) {
 				path := "/v1/authorizations?limit=50&" + query
 				if deep {
-					var list page[storage.Record]
-					h.do("GET", "/v1/authorizations?limit=50&"+query, h.operator("org-7"), nil).wantStatus(http.StatusOK).into(&list)
+					list := read[page[storage.Record]](h.do("GET", "/v1/authorizations?limit=50&"+query, h.operator("org-7"), nil).wantStatus(http.StatusOK))
 					path += "&cursor=" + *list.NextCursor
 				}
 				var r *reply

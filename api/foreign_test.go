@@ -32,10 +32,8 @@ func (h *harness) foreignIDs() []foreignID {
 	heldID := h.held(rival)
 	ruleID := h.rule(rival, `{}`, `{"decision":"deny"}`)
 	_, tokenID := h.key(rival)
-	var agent engine.Agent
-	h.do("POST", "/v1/agents", h.operator(rival), obj{"name": "a"}).wantStatus(http.StatusCreated).into(&agent)
-	var decided result
-	h.evaluate(rival, intent()).wantStatus(http.StatusOK).into(&decided)
+	agent := read[engine.Agent](h.do("POST", "/v1/agents", h.operator(rival), obj{"name": "a"}).wantStatus(http.StatusCreated))
+	decided := read[result](h.evaluate(rival, intent()).wantStatus(http.StatusOK))
 	hook := h.webhook(rival)
 	message := h.testWebhook(rival, hook)
 	h.do("PUT", "/v1/lists/theirs", h.operator(rival), obj{"values": []string{"a"}}).wantStatus(http.StatusCreated)

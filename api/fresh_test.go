@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/registry/registrytest"
@@ -41,8 +39,7 @@ func TestFresh_WhatMayBeOutOfDateIsReadThrough(t *testing.T) {
 	h.do("POST", "/v1/agents", h.operator(acme), obj{"name": "x", "externalId": "ci"}).wantStatus(http.StatusCreated)
 	key, keyID := h.key(acme, "policy:evaluate")
 	plan := func() string {
-		var body usageBody
-		h.do("GET", "/v1/usage/summary", h.operator(acme), nil).wantStatus(http.StatusOK).into(&body)
+		body := read[usageBody](h.do("GET", "/v1/usage/summary", h.operator(acme), nil).wantStatus(http.StatusOK))
 		return body.Plan
 	}
 	wantDecision(t, h.do("POST", "/v1/policy/evaluate", key, intent()), "allow")
@@ -94,7 +91,5 @@ func TestChanges_NameTheirActor(t *testing.T) {
 	}
 	operator := "operator:op@" + acme
 	want := []string{"policy " + operator, "key " + operator, "rule " + keyID, "agent " + keyID, "agent " + operator, "key " + operator}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	same(t, "changes", want, got)
 }

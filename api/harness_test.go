@@ -19,6 +19,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -158,8 +159,7 @@ func (h *harness) operator(org string) string {
 // key makes an API key of org with scopes, over HTTP.
 func (h *harness) key(org string, scopes ...string) (key, id string) {
 	h.t.Helper()
-	var out tokenSecret
-	h.do("POST", "/v1/tokens", h.operator(org), obj{"name": "test", "scopes": scopes}).wantStatus(http.StatusCreated).into(&out)
+	out := read[tokenSecret](h.do("POST", "/v1/tokens", h.operator(org), obj{"name": "test", "scopes": scopes}).wantStatus(http.StatusCreated))
 	return out.Token, out.ID
 }
 
@@ -278,6 +278,21 @@ func (r *reply) into(v any) {
 	}
 }
 
+// read returns what r says.
+func read[T any](r *reply) (v T) {
+	r.t.Helper()
+	r.into(&v)
+	return v
+}
+
+// same reports in what got is not want.
+func same(t testing.TB, what string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
 const policyID = "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20"
 
 // policy returns a policy document of org with changes.
@@ -332,8 +347,7 @@ func (h *harness) evaluate(org string, body any) *reply {
 // history returns all rows of org.
 func (h *harness) history(org string) []storage.Record {
 	h.t.Helper()
-	var list page[storage.Record]
-	h.do("GET", "/v1/authorizations?limit=500", h.operator(org), nil).wantStatus(http.StatusOK).into(&list)
+	list := read[page[storage.Record]](h.do("GET", "/v1/authorizations?limit=500", h.operator(org), nil).wantStatus(http.StatusOK))
 	return list.Data
 }
 

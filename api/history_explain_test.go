@@ -20,8 +20,7 @@ func TestAuthorization_Explained(t *testing.T) {
 	h := start(t)
 	h.register(acme)
 	rule := h.rule(acme, `{"cel":"intent.action_type == 'deploy' && !has(intent.cost)"}`, `{"decision":"approval_required"}`)
-	var got result
-	h.evaluate(acme, intent(obj{"resource": "k8s/prod/web"})).wantStatus(http.StatusOK).into(&got)
+	got := read[result](h.evaluate(acme, intent(obj{"resource": "k8s/prod/web"})).wantStatus(http.StatusOK))
 	row := h.explain(h.operator(acme), got.DecisionID)
 	x := row.Explanation
 	if x == nil || row.Unexplained != "" || row.DecisionID != got.DecisionID || x.Decision != engine.ApprovalRequired {
@@ -48,8 +47,7 @@ func TestAuthorization_NotExplainedByHalfAnIntent(t *testing.T) {
 		"metadata without values":  {"metadata": obj{"env": "prod"}},
 		"what looks like a secret": {"resource": "k8s/prod/ghp_" + strings.Repeat("a1B2", 9)},
 	} {
-		var got result
-		h.evaluate(acme, intent(change)).wantStatus(http.StatusOK).into(&got)
+		got := read[result](h.evaluate(acme, intent(change)).wantStatus(http.StatusOK))
 		if row := h.explain(h.operator(acme), got.DecisionID); row.Explanation != nil || row.Unexplained != partOfIntent {
 			t.Errorf("an intent with %s: %+v, want it unexplained", name, row)
 		}
@@ -61,8 +59,7 @@ func TestAuthorization_ExplainsTheKillSwitch(t *testing.T) {
 	h := start(t)
 	h.register(acme)
 	h.disable(acme, "ci")
-	var got result
-	h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&got)
+	got := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
 	if x := h.explain(h.operator(acme), got.DecisionID).Explanation; x == nil || x.Decision != engine.Deny {
 		t.Errorf("the explanation is %+v, want a deny", x)
 	}
@@ -72,8 +69,7 @@ func TestAuthorization_ExplainsTheKillSwitch(t *testing.T) {
 func TestAuthorization_ExplainedToThoseWhoMayRead(t *testing.T) {
 	h := start(t)
 	h.register(acme)
-	var got result
-	h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&got)
+	got := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
 	path := "/v1/authorizations/" + got.DecisionID + "?explain=true"
 	key, _ := h.key(acme, "history:read", "policy:read")
 	h.do("GET", path, key, nil).wantProblem(http.StatusForbidden, codeInsufficientScope)

@@ -36,8 +36,7 @@ func TestDecision_Resources_AuthorizationFilters(t *testing.T) {
 		"limit=500&agent_id=nobody":                  0,
 	} {
 		t.Run(query, func(t *testing.T) {
-			var list page[storage.Record]
-			h.do("GET", "/v1/authorizations?"+query, h.operator(acme), nil).wantStatus(http.StatusOK).into(&list)
+			list := read[page[storage.Record]](h.do("GET", "/v1/authorizations?"+query, h.operator(acme), nil).wantStatus(http.StatusOK))
 			if len(list.Data) != want {
 				t.Errorf("%d rows, want %d: %v", len(list.Data), want, list.Data)
 			}
@@ -57,8 +56,7 @@ func TestListAuthorizations_PagesNewestFirst(t *testing.T) {
 	h.register(acme)
 	var want []string
 	for range 7 {
-		var got result
-		h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&got)
+		got := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
 		want = append([]string{got.DecisionID}, want...)
 		h.clock.advance(time.Second)
 	}
@@ -80,12 +78,10 @@ func TestListAuthorizations_PagesNewestFirst(t *testing.T) {
 func TestDecision_Audit_RecordingAnAction(t *testing.T) {
 	h := start(t)
 	h.register(acme)
-	var decided result
-	h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&decided)
+	decided := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
 	key, _ := h.key(acme, "actions:record")
 	body := obj{"decision_id": decided.DecisionID, "outcome": "executed", "amount_minor": 120, "currency": "EUR", "external_ref": "ch_1"}
-	var row storage.Record
-	h.do("POST", "/v1/actions/record", key, body).wantStatus(http.StatusOK).into(&row)
+	row := read[storage.Record](h.do("POST", "/v1/actions/record", key, body).wantStatus(http.StatusOK))
 	if row.Settlement == nil || row.Settlement.Outcome != "executed" || *row.Settlement.AmountMinor != 120 || row.DecisionID != decided.DecisionID {
 		t.Errorf("row = %+v, want the settlement", row)
 	}

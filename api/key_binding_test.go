@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"writ/engine"
@@ -27,8 +26,7 @@ func (h *harness) mint(token string, body obj) *reply {
 // bound makes a key of acme that is bound to agents.
 func (h *harness) bound(agents string, scopes ...string) (key, id string) {
 	h.t.Helper()
-	var made tokenSecret
-	h.mint(h.operator(acme), obj{"agent_id": agents, "scopes": scopes}).wantStatus(http.StatusCreated).into(&made)
+	made := read[tokenSecret](h.mint(h.operator(acme), obj{"agent_id": agents, "scopes": scopes}).wantStatus(http.StatusCreated))
 	return made.Token, made.ID
 }
 
@@ -69,17 +67,13 @@ func TestDecision_Credentials_ABoundKeyEvaluatesForItsAgentsOnly(t *testing.T) {
 func TestTokens_ABindingIsShown(t *testing.T) {
 	h := start(t)
 	h.register(acme)
-	var made tokenSecret
-	h.mint(h.operator(acme), obj{"agent_id": "team-a/*", "policy_id": strings.ToUpper(policyID)}).wantStatus(http.StatusCreated).into(&made)
-	var rows []tokenSummary
-	h.do("GET", "/v1/tokens", h.operator(acme), nil).wantStatus(http.StatusOK).into(&rows)
+	made := read[tokenSecret](h.mint(h.operator(acme), obj{"agent_id": "team-a/*", "policy_id": strings.ToUpper(policyID)}).wantStatus(http.StatusCreated))
+	rows := read[[]tokenSummary](h.do("GET", "/v1/tokens", h.operator(acme), nil).wantStatus(http.StatusOK))
 	want := tokenSummary{
 		ID: made.ID, Name: "test", Token: apikey.Mask(made.ID, apikey.Hint(made.Token)), Scopes: []string{"policy:evaluate"},
 		CreatedAt: h.clock.Now(), AgentID: "team-a/*", PolicyID: policyID,
 	}
-	if diff := cmp.Diff([]tokenSummary{want}, rows); diff != "" {
-		t.Errorf("GET (-want +got):\n%s", diff)
-	}
+	same(t, "GET", []tokenSummary{want}, rows)
 }
 
 func TestTokens_InvalidBindings(t *testing.T) {
@@ -131,8 +125,7 @@ func TestDecision_Credentials_ABoundKeyMintsKeysBoundAsTightlyOnly(t *testing.T)
 	}
 	h.mint(maker.Token, obj{"policy_id": "3f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20"}).wantField("policy_id")
 	h.mint(maker.Token, obj{"name": "same policy", "policy_id": policyID}).wantStatus(http.StatusCreated)
-	var rows []tokenSummary
-	h.do("GET", "/v1/tokens", h.operator(acme), nil).wantStatus(http.StatusOK).into(&rows)
+	rows := read[[]tokenSummary](h.do("GET", "/v1/tokens", h.operator(acme), nil).wantStatus(http.StatusOK))
 	got := make(map[string]string)
 	for _, row := range rows {
 		got[row.Name] = row.AgentID + " " + row.PolicyID
@@ -141,9 +134,7 @@ func TestDecision_Credentials_ABoundKeyMintsKeysBoundAsTightlyOnly(t *testing.T)
 		"test": "team-a/** " + policyID, "<nil>": "team-a/** " + policyID, "team-a/**": "team-a/** " + policyID,
 		"team-a/*": "team-a/* " + policyID, "team-a/ci": "team-a/ci " + policyID, "same policy": "team-a/** " + policyID,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("bindings (-want +got):\n%s", diff)
-	}
+	same(t, "bindings", want, got)
 }
 
 // A child of a bound key is held to its binding, and ends with its maker.
@@ -151,8 +142,7 @@ func TestTokens_AChildOfABoundKeyIsBoundAndRevokedWithIt(t *testing.T) {
 	h := start(t)
 	h.register(acme)
 	maker, makerID := h.bound("ci", "tokens:write", "policy:evaluate")
-	var child tokenSecret
-	h.mint(maker, obj{}).wantStatus(http.StatusCreated).into(&child)
+	child := read[tokenSecret](h.mint(maker, obj{}).wantStatus(http.StatusCreated))
 	h.do("POST", "/v1/policy/evaluate", child.Token, intent(obj{"agent_id": "ci"})).wantStatus(http.StatusOK)
 	h.do("POST", "/v1/policy/evaluate", child.Token, intent(obj{"agent_id": "cd"})).wantProblem(http.StatusForbidden, codeAgentNotBound)
 	h.do("DELETE", "/v1/tokens/"+makerID, h.operator(acme), nil).wantStatus(http.StatusNoContent)
@@ -166,15 +156,12 @@ func TestTokens_ABoundKeySeesAndRevokesKeysBoundAsTightlyOnly(t *testing.T) {
 	_, mate := h.bound("team-a/ci")
 	_, wider := h.bound("team-*/**")
 	key, own := h.bound("team-a/**", "tokens:read", "tokens:write")
-	var rows []tokenSummary
-	h.do("GET", "/v1/tokens", key, nil).wantStatus(http.StatusOK).into(&rows)
+	rows := read[[]tokenSummary](h.do("GET", "/v1/tokens", key, nil).wantStatus(http.StatusOK))
 	got := make(map[string]bool)
 	for _, row := range rows {
 		got[row.ID] = true
 	}
-	if diff := cmp.Diff(map[string]bool{mate: true, own: true}, got); diff != "" {
-		t.Errorf("keys that are listed (-want +got):\n%s", diff)
-	}
+	same(t, "keys that are listed", map[string]bool{mate: true, own: true}, got)
 	for _, id := range []string{unbound, other, wider} {
 		h.do("DELETE", "/v1/tokens/"+id, key, nil).wantProblem(http.StatusForbidden, codeAgentNotBound)
 	}
@@ -202,8 +189,7 @@ func TestRecordAction_ABoundKeyRecordsForItsAgentsOnly(t *testing.T) {
 		record(key, of(tc.yes)).wantStatus(http.StatusOK)
 		id := of(tc.no)
 		record(key, id).wantProblem(http.StatusForbidden, codeAgentNotBound)
-		var row storage.Record
-		h.do("GET", "/v1/authorizations/"+id, h.operator(acme), nil).into(&row)
+		row := read[storage.Record](h.do("GET", "/v1/authorizations/"+id, h.operator(acme), nil))
 		if row.Settlement != nil {
 			t.Errorf("%s settled a decision of %s: %+v", tc.agents, tc.no, row.Settlement)
 		}

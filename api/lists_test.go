@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/internal/scrub/scrubtest"
@@ -23,29 +21,19 @@ func paying(payee string) obj {
 func TestLists_LifeCycle(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
-	var got engine.List
-	h.do("PUT", "/v1/lists/payees", op, obj{"values": []string{"b", "a", "b"}}).wantStatus(http.StatusCreated).into(&got)
+	got := read[engine.List](h.do("PUT", "/v1/lists/payees", op, obj{"values": []string{"b", "a", "b"}}).wantStatus(http.StatusCreated))
 	want := engine.List{Name: "payees", Values: []string{"a", "b"}, Version: 1, CreatedAt: h.clock.Now(), UpdatedAt: h.clock.Now()}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("created (-want +got):\n%s", diff)
-	}
+	same(t, "created", want, got)
 	h.clock.advance(time.Minute)
 	want.Values, want.Version, want.UpdatedAt = []string{}, 2, h.clock.Now()
 	got = engine.List{}
 	h.do("PUT", "/v1/lists/payees", op, obj{"values": []string{}}).wantStatus(http.StatusOK).into(&got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("changed (-want +got):\n%s", diff)
-	}
+	same(t, "changed", want, got)
 	got = engine.List{}
 	h.do("GET", "/v1/lists/payees", op, nil).wantStatus(http.StatusOK).into(&got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("GET (-want +got):\n%s", diff)
-	}
-	var all page[listSummary]
-	h.do("GET", "/v1/lists", op, nil).wantStatus(http.StatusOK).into(&all)
-	if diff := cmp.Diff([]listSummary{{"payees", 2, 0, want.CreatedAt, want.UpdatedAt}}, all.Data); diff != "" {
-		t.Errorf("GET /v1/lists (-want +got):\n%s", diff)
-	}
+	same(t, "GET", want, got)
+	all := read[page[listSummary]](h.do("GET", "/v1/lists", op, nil).wantStatus(http.StatusOK))
+	same(t, "GET /v1/lists", []listSummary{{"payees", 2, 0, want.CreatedAt, want.UpdatedAt}}, all.Data)
 	h.do("DELETE", "/v1/lists/payees", op, nil).wantStatus(http.StatusNoContent)
 	h.do("DELETE", "/v1/lists/payees", op, nil).wantProblem(http.StatusNotFound, "list_not_found")
 	h.do("GET", "/v1/lists/payees", op, nil).wantProblem(http.StatusNotFound, "list_not_found")
@@ -63,8 +51,7 @@ func TestLists_IfMatch(t *testing.T) {
 		h.do(method, path, op, body, header, value).wantProblem(http.StatusPreconditionFailed, codeListChanged)
 	}
 	refused("PUT", values("a"), "If-Match", "*")
-	var l engine.List
-	h.do("PUT", path, op, values("a"), "If-None-Match", "*").wantStatus(http.StatusCreated).into(&l)
+	l := read[engine.List](h.do("PUT", path, op, values("a"), "If-None-Match", "*").wantStatus(http.StatusCreated))
 	refused("PUT", values("b"), "If-None-Match", "*")
 	refused("PUT", values("a"), "If-None-Match", "*") // the same values, which are not its own
 	first := `"` + l.UpdatedAt.Format(time.RFC3339Nano) + `"`
@@ -74,11 +61,8 @@ func TestLists_IfMatch(t *testing.T) {
 		refused("PUT", values("c"), "If-Match", stale)
 		refused("DELETE", nil, "If-Match", stale)
 	}
-	var got engine.List
-	h.do("GET", path, op, nil).wantStatus(http.StatusOK).into(&got)
-	if diff := cmp.Diff(l, got); diff != "" {
-		t.Errorf("refused changes changed the list (-want +got):\n%s", diff)
-	}
+	got := read[engine.List](h.do("GET", path, op, nil).wantStatus(http.StatusOK))
+	same(t, "refused changes changed the list", l, got)
 	h.do("PUT", path, op, values("c"), "If-Match", "*").wantStatus(http.StatusOK)
 	h.do("DELETE", path, op, nil, "If-Match", "*").wantStatus(http.StatusNoContent)
 	h.do("DELETE", path, op, nil, "If-Match", "*").wantProblem(http.StatusNotFound, "list_not_found")

@@ -175,14 +175,12 @@ func (h *harness) sample(rt route) (path string, body any) {
 	case "PATCH /v1/agents/:agentId/status":
 		id, body = h.agent(acme), obj{"status": "active"}
 	case "POST /v1/actions/record":
-		var decided result
-		h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&decided)
+		decided := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
 		body = obj{"decision_id": decided.DecisionID, "outcome": "executed"}
 	case "GET /schemas/:kind.schema.json":
 		id = "rule"
 	case "GET /v1/authorizations/:decisionId":
-		var decided result
-		h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&decided)
+		decided := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
 		id = decided.DecisionID
 	case "POST /v1/webhooks":
 		body = obj{"url": "https://example.com", "events": []string{"agent.disabled"}}
@@ -214,8 +212,7 @@ func (h *harness) held(org string) (id string) {
 	h.t.Helper()
 	agent, _ := h.key(org, "policy:evaluate")
 	h.rule(org, `{"resource":"held"}`, persons)
-	var got result
-	h.do("POST", "/v1/policy/evaluate", agent, intent(obj{"resource": "held"})).wantStatus(http.StatusOK).into(&got)
+	got := read[result](h.do("POST", "/v1/policy/evaluate", agent, intent(obj{"resource": "held"})).wantStatus(http.StatusOK))
 	return got.DecisionID
 }
 

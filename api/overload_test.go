@@ -162,12 +162,9 @@ func TestOverload_TheKillSwitchAnswers(t *testing.T) {
 	h := start(t, patient)
 	h.register(acme)
 	op := h.operator(acme)
-	var agent engine.Agent
-	h.do("POST", "/v1/agents", op, obj{"name": "ci", "externalId": "ci"}).wantStatus(http.StatusCreated).into(&agent)
-	var rule engine.Rule
-	h.do("POST", "/v1/rules", op, obj{"name": "r", "condition": `{}`, "action": `{"decision":"allow"}`}).wantStatus(http.StatusCreated).into(&rule)
-	var key tokenSecret
-	h.do("POST", "/v1/tokens", op, obj{"name": "leaked"}).wantStatus(http.StatusCreated).into(&key)
+	agent := read[engine.Agent](h.do("POST", "/v1/agents", op, obj{"name": "ci", "externalId": "ci"}).wantStatus(http.StatusCreated))
+	rule := read[engine.Rule](h.do("POST", "/v1/rules", op, obj{"name": "r", "condition": `{}`, "action": `{"decision":"allow"}`}).wantStatus(http.StatusCreated))
+	key := read[tokenSecret](h.do("POST", "/v1/tokens", op, obj{"name": "leaked"}).wantStatus(http.StatusCreated))
 	wantDecision(t, h.evaluate(acme, intent()), "allow")
 	release := h.fill(acme)
 	h.do("PATCH", "/v1/agents/"+agent.ID+"/status", op, obj{"status": "disabled"}).wantStatus(http.StatusOK)
@@ -361,8 +358,7 @@ func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {
 	for range 3 {
 		h.seed(w, acme, exportPage, "prod")
 	}
-	var got page[storage.Record]
-	h.do("GET", "/v1/authorizations?agent_id=nobody", h.operator(acme), nil).wantStatus(http.StatusOK).into(&got)
+	got := read[page[storage.Record]](h.do("GET", "/v1/authorizations?agent_id=nobody", h.operator(acme), nil).wantStatus(http.StatusOK))
 	if len(got.Data) != 0 || got.NextCursor != nil {
 		t.Errorf("the search = %d rows, next %v, want none", len(got.Data), got.NextCursor)
 	}

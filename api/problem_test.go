@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/ledger"
@@ -63,9 +61,7 @@ func TestProblemOf(t *testing.T) {
 
 func TestDecision_Errors_A400NamesEveryField(t *testing.T) {
 	fields := []engine.FieldError{{Field: "a", Message: "x"}, {Field: "b", Message: "y"}}
-	if diff := cmp.Diff(fields, problemOf(&engine.InvalidError{Fields: fields}).Errors); diff != "" {
-		t.Errorf("errors (-want +got):\n%s", diff)
-	}
+	same(t, "errors", fields, problemOf(&engine.InvalidError{Fields: fields}).Errors)
 }
 
 // "A stored policy version that no longer compiles denies with `policy.unreadable`"
@@ -73,8 +69,7 @@ func TestDecision_Resources_AStoredPolicyThatNoLongerCompilesDenies(t *testing.T
 	h := start(t)
 	h.register(acme)
 	h.store.corrupt = func(p *engine.ActionPolicy) { p.BlockedResourcePatterns = []string{"a["} }
-	var got result
-	h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&got)
+	got := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
 	if got.Approved || len(got.Reasons) != 1 || !strings.HasPrefix(got.Reasons[0], string(engine.CodePolicyUnreadable)+": ") {
 		t.Errorf("evaluate = %+v, want a deny for %s", got, engine.CodePolicyUnreadable)
 	}
@@ -114,9 +109,7 @@ func TestDecision_Errors_Members(t *testing.T) {
 		r := h.do("GET", path, token, nil)
 		var got map[string]any
 		r.into(&got)
-		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-			t.Errorf("GET %s = %d: members (-want +got):\n%s", path, r.status, diff)
-		}
+		same(t, fmt.Sprintf("GET %s = %d: members", path, r.status), slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(got)))
 		if got["ok"] != false || got["type"] != "urn:writ:problem:"+got["code"].(string) {
 			t.Errorf("GET %s = %s, want ok false and a type of the code", path, r.body)
 		}

@@ -27,33 +27,24 @@ func TestRules_LifeCycle(t *testing.T) {
 		ID: made.ID, Name: "n", Condition: "{}", Action: allowAction, Priority: 100, IsActive: true,
 		CreatedAt: h.clock.Now(), UpdatedAt: h.clock.Now(),
 	}
-	if diff := cmp.Diff(want, made); diff != "" {
-		t.Errorf("created (-want +got):\n%s", diff)
-	}
+	same(t, "created", want, made)
 	h.clock.advance(time.Minute)
 	path := "/v1/rules/" + made.ID
 	t.Run("an empty PATCH changes nothing", func(t *testing.T) {
 		for _, body := range []any{nil, "", "{}", obj{}} {
 			h.do("PATCH", path, op, body).wantStatus(http.StatusOK).into(&got)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("PATCH with %q (-want +got):\n%s", body, diff)
-			}
+			same(t, fmt.Sprintf("PATCH with %q", body), want, got)
 		}
 	})
 	t.Run("omitted fields stay unchanged", func(t *testing.T) {
 		want.Priority, want.Description, want.UpdatedAt = -5, "why", h.clock.Now()
 		got = engine.Rule{}
 		h.do("PATCH", path, op, obj{"priority": -5, "description": "why"}).wantStatus(http.StatusOK).into(&got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("PATCH (-want +got):\n%s", diff)
-		}
+		same(t, "PATCH", want, got)
 	})
 	t.Run("a list holds it", func(t *testing.T) {
-		var rules []engine.Rule
-		h.do("GET", "/v1/rules", op, nil).wantStatus(http.StatusOK).into(&rules)
-		if diff := cmp.Diff([]engine.Rule{want}, rules); diff != "" {
-			t.Errorf("GET (-want +got):\n%s", diff)
-		}
+		rules := read[[]engine.Rule](h.do("GET", "/v1/rules", op, nil).wantStatus(http.StatusOK))
+		same(t, "GET", []engine.Rule{want}, rules)
 	})
 	t.Run("deleted it is gone", func(t *testing.T) {
 		if r := h.do("DELETE", path, op, nil).wantStatus(http.StatusNoContent); len(r.body) != 0 {
@@ -68,8 +59,7 @@ func TestRules_LifeCycle(t *testing.T) {
 func TestRules_IfMatch(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
-	var rule engine.Rule
-	h.do("POST", "/v1/rules", op, obj{"name": "n", "condition": "{}", "action": allowAction}).wantStatus(http.StatusCreated).into(&rule)
+	rule := read[engine.Rule](h.do("POST", "/v1/rules", op, obj{"name": "n", "condition": "{}", "action": allowAction}).wantStatus(http.StatusCreated))
 	path, tag := "/v1/rules/"+rule.ID, func() string { return `"` + rule.UpdatedAt.Format(time.RFC3339Nano) + `"` }
 	first := tag()
 	h.clock.advance(time.Millisecond)
@@ -79,11 +69,8 @@ func TestRules_IfMatch(t *testing.T) {
 		h.do("PATCH", path, op, nil, "If-Match", stale).wantProblem(http.StatusPreconditionFailed, codeRuleChanged)
 		h.do("DELETE", path, op, nil, "If-Match", stale).wantProblem(http.StatusPreconditionFailed, codeRuleChanged)
 	}
-	var rules []engine.Rule
-	h.do("GET", "/v1/rules", op, nil).wantStatus(http.StatusOK).into(&rules)
-	if diff := cmp.Diff([]engine.Rule{rule}, rules); diff != "" {
-		t.Errorf("refused changes changed the rule (-want +got):\n%s", diff)
-	}
+	rules := read[[]engine.Rule](h.do("GET", "/v1/rules", op, nil).wantStatus(http.StatusOK))
+	same(t, "refused changes changed the rule", []engine.Rule{rule}, rules)
 	h.do("PATCH", path, op, obj{"priority": 3}, "If-Match", "*").wantStatus(http.StatusOK).into(&rule)
 	h.do("DELETE", path, op, nil, "If-Match", tag()).wantStatus(http.StatusNoContent)
 	h.do("DELETE", path, op, nil, "If-Match", tag()).wantProblem(http.StatusNotFound, "rule_not_found")
@@ -236,9 +223,7 @@ func TestDecision_Rules_ListInEvaluationOrderWithPages(t *testing.T) {
 			}
 			path = nextPath(t, r)
 		}
-		if diff := cmp.Diff(want, names); diff != "" {
-			t.Errorf("limit %d (-want +got):\n%s", limit, diff)
-		}
+		same(t, fmt.Sprintf("limit %d", limit), want, names)
 	}
 }
 
@@ -251,8 +236,7 @@ func TestRules_ACursorSurvivesTheRuleItNames(t *testing.T) {
 	}
 	next := nextPath(t, h.do("GET", "/v1/rules?limit=2", h.operator(acme), nil))
 	h.do("DELETE", "/v1/rules/"+ids[1], h.operator(acme), nil).wantStatus(http.StatusNoContent)
-	var rules []engine.Rule
-	h.do("GET", next, h.operator(acme), nil).wantStatus(http.StatusOK).into(&rules)
+	rules := read[[]engine.Rule](h.do("GET", next, h.operator(acme), nil).wantStatus(http.StatusOK))
 	if len(rules) != 2 || rules[0].ID != ids[2] || rules[1].ID != ids[3] {
 		t.Errorf("page after the deleted rule = %v, want %v", rules, ids[2:])
 	}
@@ -294,8 +278,7 @@ func TestRules_PlanLimit(t *testing.T) {
 	create().wantProblem(http.StatusForbidden, codePlanLimit)
 	h.do("PATCH", "/v1/rules/"+first.ID, h.operator(acme), obj{"isActive": false}).wantStatus(http.StatusOK)
 	create().wantProblem(http.StatusForbidden, codePlanLimit)
-	var usage usageBody
-	h.do("GET", "/v1/usage/summary", h.operator(acme), nil).wantStatus(http.StatusOK).into(&usage)
+	usage := read[usageBody](h.do("GET", "/v1/usage/summary", h.operator(acme), nil).wantStatus(http.StatusOK))
 	if got, want := usage.Meters.Rules, (planMeter{Used: 2, Limit: 2}); got != want {
 		t.Errorf("rules of the usage summary = %+v, want %+v", got, want)
 	}

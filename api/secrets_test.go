@@ -176,12 +176,10 @@ func TestDecision_Audit_WhatLooksLikeATagIsRefused(t *testing.T) {
 func TestDecision_Record_SecretInAReferenceIsReplaced(t *testing.T) {
 	h := start(t)
 	h.register(acme)
-	var decided result
-	h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&decided)
+	decided := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
 	body := obj{"decision_id": decided.DecisionID, "outcome": "executed", "external_ref": "of " + madeUp}
 	for range 2 { // the same record again is the same answer
-		var row storage.Record
-		h.do("POST", "/v1/actions/record", h.operator(acme), body).wantStatus(http.StatusOK).into(&row)
+		row := read[storage.Record](h.do("POST", "/v1/actions/record", h.operator(acme), body).wantStatus(http.StatusOK))
 		if got, want := row.Settlement.ExternalRef, "of [redacted:github-pat]"; got != want {
 			t.Errorf("external_ref = %q, want %q", got, want)
 		}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"writ/engine"
@@ -20,8 +19,7 @@ func (h *harness) session(org string, changes obj) (id string) {
 	h.t.Helper()
 	body := obj{"policy_id": policyID, "agent_id": "ci", "ttl": 600}
 	maps.Copy(body, changes)
-	var made engine.Session
-	h.do("POST", "/v1/sessions", h.operator(org), body).wantStatus(http.StatusCreated).into(&made)
+	made := read[engine.Session](h.do("POST", "/v1/sessions", h.operator(org), body).wantStatus(http.StatusCreated))
 	return made.ID
 }
 
@@ -33,8 +31,7 @@ func in(session string, body obj) obj {
 
 func (h *harness) wantCodes(body obj, want ...string) {
 	h.t.Helper()
-	var got result
-	h.evaluate(acme, body).wantStatus(http.StatusOK).into(&got)
+	got := read[result](h.evaluate(acme, body).wantStatus(http.StatusOK))
 	var codes []string
 	for _, reason := range got.Reasons {
 		code, _, _ := strings.Cut(reason, ":")
@@ -59,29 +56,20 @@ func TestSessions_LifeCycle(t *testing.T) {
 		ID: made.ID, PolicyID: policyID, AgentID: "ci", AllowedActionTypes: []string{"deploy"}, AllowedResourcePatterns: []string{"prod/**"},
 		MaxCostMinor: &five, Status: engine.SessionActive, CreatedAt: h.clock.Now(), ExpiresAt: h.clock.Now().Add(90 * time.Second),
 	}
-	if diff := cmp.Diff(want, made); diff != "" {
-		t.Errorf("created (-want +got):\n%s", diff)
-	}
+	same(t, "created", want, made)
 	h.do("GET", "/v1/sessions/"+made.ID, op, nil).wantStatus(http.StatusOK).into(&got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("GET (-want +got):\n%s", diff)
-	}
+	same(t, "GET", want, got)
 	h.clock.advance(time.Second)
 	want.Status, want.ClosedAt = engine.SessionClosed, h.clock.Now()
 	for range 2 { // closed once, closed for good
 		got = engine.Session{}
 		h.do("PATCH", "/v1/sessions/"+made.ID, op, obj{"status": "closed"}).wantStatus(http.StatusOK).into(&got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("closed (-want +got):\n%s", diff)
-		}
+		same(t, "closed", want, got)
 		h.clock.advance(time.Second)
 	}
 	h.do("PATCH", "/v1/sessions/"+made.ID, op, obj{"status": "active"}).wantField("status")
-	var all page[engine.Session]
-	h.do("GET", "/v1/sessions", op, nil).wantStatus(http.StatusOK).into(&all)
-	if diff := cmp.Diff([]engine.Session{want}, all.Data); diff != "" {
-		t.Errorf("GET /v1/sessions (-want +got):\n%s", diff)
-	}
+	all := read[page[engine.Session]](h.do("GET", "/v1/sessions", op, nil).wantStatus(http.StatusOK))
+	same(t, "GET /v1/sessions", []engine.Session{want}, all.Data)
 }
 
 func TestSessions_Invalid(t *testing.T) {

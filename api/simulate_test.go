@@ -73,8 +73,7 @@ func TestSimulate_DecidesAndStoresNothing(t *testing.T) {
 		t.Errorf("simulations changed the meters (-before +after):\n%s", diff)
 	}
 	h.disable(acme, "ci")
-	var got simulated
-	h.simulate(h.operator(acme), trial(in)).wantStatus(http.StatusOK).into(&got)
+	got := read[simulated](h.simulate(h.operator(acme), trial(in)).wantStatus(http.StatusOK))
 	if got.Decision.String() != "deny" {
 		t.Errorf("with the agent's stored status: %s, want deny", got.Decision)
 	}
@@ -174,8 +173,7 @@ func TestSimulate_IsBounded(t *testing.T) {
 	for range rules {
 		h.rule(acme, condition, `{"decision":"deny"}`)
 	}
-	var got simulated
-	h.simulate(h.operator(acme), trial(in, obj{"rules": nil})).wantStatus(http.StatusOK).into(&got)
+	got := read[simulated](h.simulate(h.operator(acme), trial(in, obj{"rules": nil})).wantStatus(http.StatusOK))
 	x := got.Explanation
 	if shown := 256<<10/len(condition) + 1; len(x.Rules) != shown || x.RulesLeftOut != rules-shown {
 		t.Errorf("%d rules are explained and %d left out, want %d explained", len(x.Rules), x.RulesLeftOut, shown)

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/internal/apikey"
@@ -307,9 +306,7 @@ func TestThrottle_Metrics(t *testing.T) {
 			got[name] = m.Value
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("metrics (-want +got):\n%s", diff)
-	}
+	same(t, "metrics", want, got)
 }
 
 // TestThrottle_ChangesAreAnOrganizations: many credentials have one bucket for what

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"writ/engine"
 	"writ/internal/apikey"
 )
@@ -34,9 +32,7 @@ func TestDecision_Credentials_AKeyIsShownOnce(t *testing.T) {
 		ID: made.ID, Name: "ci", Token: "writ_" + made.ID + "_…" + made.Token[len(made.Token)-4:],
 		Scopes: []string{"policy:evaluate", "rules:read"}, CreatedAt: h.clock.Now(), ExpiresAt: &expires,
 	}}
-	if diff := cmp.Diff(want, rows); diff != "" {
-		t.Errorf("GET (-want +got):\n%s", diff)
-	}
+	same(t, "GET", want, rows)
 	if strings.Contains(string(list.body), made.Token[len(apikey.Prefix)+apikey.IDLen:len(apikey.Prefix)+apikey.IDLen+9]) {
 		t.Errorf("the list %s shows the secret", list.body)
 	}
@@ -60,8 +56,7 @@ func TestTokens_ATokenThatNeverExpiresShowsNull(t *testing.T) {
 func TestDecision_Credentials_NoScopesMeansEvaluateAlone(t *testing.T) {
 	h := start(t)
 	for _, body := range []obj{{"name": "a"}, {"name": "b", "scopes": []string{}}} {
-		var made tokenSecret
-		h.do("POST", "/v1/tokens", h.operator(acme), body).wantStatus(http.StatusCreated).into(&made)
+		made := read[tokenSecret](h.do("POST", "/v1/tokens", h.operator(acme), body).wantStatus(http.StatusCreated))
 		h.do("POST", "/v1/policy/evaluate", made.Token, intent()).wantProblem(http.StatusNotFound, "policy_not_found")
 		h.do("GET", "/v1/policies", made.Token, nil).wantProblem(http.StatusForbidden, codeInsufficientScope)
 	}
@@ -111,17 +106,14 @@ func TestDecision_Credentials_AKeyCannotMintAKeyThatOutlivesIt(t *testing.T) {
 	mint(child.Token, "grandchild", nil).wantStatus(http.StatusCreated)
 	mint(child.Token, "later grandchild", end.Add(time.Second).Format(time.RFC3339)).wantField("expiresAt")
 	got := make(map[string]time.Time)
-	var rows []tokenSummary
-	h.do("GET", "/v1/tokens", h.operator(acme), nil).wantStatus(http.StatusOK).into(&rows)
+	rows := read[[]tokenSummary](h.do("GET", "/v1/tokens", h.operator(acme), nil).wantStatus(http.StatusOK))
 	for _, r := range rows {
 		got[r.Name] = *r.ExpiresAt
 	}
 	want := map[string]time.Time{
 		"minter": end, "sooner": end.Add(-time.Second), "as late": end, "none given": end, "grandchild": end,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("expiries (-want +got):\n%s", diff)
-	}
+	same(t, "expiries", want, got)
 	h.clock.advance(time.Hour)
 	h.do("GET", "/v1/rules", child.Token, nil).wantProblem(http.StatusUnauthorized, codeUnauthorized)
 }
@@ -138,8 +130,7 @@ func TestDecision_Credentials_RevokingAKeyRevokesWhatItMinted(t *testing.T) {
 	parent, parentID := h.key(acme, "tokens:write", "rules:read")
 	bystander, _ := h.key(acme, "rules:read")
 	mint := func(token string) string {
-		var out tokenSecret
-		h.do("POST", "/v1/tokens", token, obj{"name": "n", "scopes": []string{"tokens:write", "rules:read"}}).wantStatus(http.StatusCreated).into(&out)
+		out := read[tokenSecret](h.do("POST", "/v1/tokens", token, obj{"name": "n", "scopes": []string{"tokens:write", "rules:read"}}).wantStatus(http.StatusCreated))
 		return out.Token
 	}
 	child := mint(parent)
@@ -152,8 +143,7 @@ func TestDecision_Credentials_RevokingAKeyRevokesWhatItMinted(t *testing.T) {
 		h.do("GET", "/v1/rules", key, nil).wantProblem(http.StatusUnauthorized, codeUnauthorized)
 	}
 	h.do("GET", "/v1/rules", bystander, nil).wantStatus(http.StatusOK)
-	var rows []tokenSummary
-	h.do("GET", "/v1/tokens", h.operator(acme), nil).wantStatus(http.StatusOK).into(&rows)
+	rows := read[[]tokenSummary](h.do("GET", "/v1/tokens", h.operator(acme), nil).wantStatus(http.StatusOK))
 	if len(rows) != 1 {
 		t.Errorf("keys that are left = %v, want the bystander", rows)
 	}
@@ -206,8 +196,7 @@ func TestTokens_PlanLimit(t *testing.T) {
 	if made.Load() != 3 || refused.Load() != 47 {
 		t.Fatalf("%d of 50 at once were made and %d refused, want 3 and 47: two of five were taken", made.Load(), refused.Load())
 	}
-	var usage usageBody
-	h.do("GET", "/v1/usage/summary", op, nil).wantStatus(http.StatusOK).into(&usage)
+	usage := read[usageBody](h.do("GET", "/v1/usage/summary", op, nil).wantStatus(http.StatusOK))
 	if got, want := usage.Meters.Tokens, (planMeter{Used: 5, Limit: 5}); got != want {
 		t.Errorf("tokens of the usage summary = %+v, want %+v", got, want)
 	}

@@ -59,9 +59,7 @@ func TestDecision_Plans_UsageSummary(t *testing.T) {
 	}
 	check := func(when string) {
 		t.Helper()
-		if diff := cmp.Diff(want, h.usage(acme)); diff != "" {
-			t.Errorf("%s: usage (-want +got):\n%s", when, diff)
-		}
+		same(t, fmt.Sprintf("%s: usage", when), want, h.usage(acme))
 	}
 	check("at first")
 
@@ -210,8 +208,7 @@ func TestDecision_Credentials_OpsUsageTakesTheServiceBearerAlone(t *testing.T) {
 
 func (h *harness) ops() opsUsageBody {
 	h.t.Helper()
-	var body opsUsageBody
-	h.do("GET", "/v1/ops/usage", serviceToken, nil).wantStatus(http.StatusOK).into(&body)
+	body := read[opsUsageBody](h.do("GET", "/v1/ops/usage", serviceToken, nil).wantStatus(http.StatusOK))
 	return body
 }
 
@@ -222,9 +219,7 @@ func TestOpsUsage_SumsFreeAndPaid(t *testing.T) {
 	}
 	check := func(when string) {
 		t.Helper()
-		if diff := cmp.Diff(want, h.ops(), cmp.AllowUnexported(paidUsage{})); diff != "" {
-			t.Errorf("%s: ops usage (-want +got):\n%s", when, diff)
-		}
+		same(t, fmt.Sprintf("%s: ops usage", when), want, h.ops(), cmp.AllowUnexported(paidUsage{}))
 	}
 	check("at first")
 	for i, plan := range []string{"", "", "pro", "business", "business", "unheard-of"} {

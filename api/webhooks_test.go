@@ -36,8 +36,7 @@ func (h *harness) deleteWebhooks(org string) {
 // testWebhook asks for a test event and returns its id.
 func (h *harness) testWebhook(org, id string) string {
 	h.t.Helper()
-	var out messageBody
-	h.do("POST", "/v1/webhooks/"+id+"/test", h.operator(org), nil).wantStatus(http.StatusAccepted).into(&out)
+	out := read[messageBody](h.do("POST", "/v1/webhooks/"+id+"/test", h.operator(org), nil).wantStatus(http.StatusAccepted))
 	return out.MessageID
 }
 
@@ -48,8 +47,7 @@ func TestWebhooks_SecretsAreShownOnce(t *testing.T) {
 	if !strings.HasPrefix(made.Secret, "whsec_") || len(made.Secret) != 50 || made.OldSecretUntil != nil {
 		t.Errorf("made %+v, want a secret of 32 bytes", made)
 	}
-	var rotated secretWebhook
-	h.do("POST", "/v1/webhooks/"+made.ID+"/rotate", op, nil).wantStatus(http.StatusOK).into(&rotated)
+	rotated := read[secretWebhook](h.do("POST", "/v1/webhooks/"+made.ID+"/rotate", op, nil).wantStatus(http.StatusOK))
 	if rotated.Secret == made.Secret || rotated.OldSecretUntil == nil || !rotated.OldSecretUntil.Equal(h.clock.Now().Add(24*time.Hour)) {
 		t.Errorf("rotated to %+v, want another secret and the old one for a day", rotated)
 	}
@@ -59,8 +57,7 @@ func TestWebhooks_SecretsAreShownOnce(t *testing.T) {
 		}
 	}
 	h.clock.advance(25 * time.Hour)
-	var shown webhookSummary
-	h.do("GET", "/v1/webhooks/"+made.ID, h.operator(acme), nil).wantStatus(http.StatusOK).into(&shown)
+	shown := read[webhookSummary](h.do("GET", "/v1/webhooks/"+made.ID, h.operator(acme), nil).wantStatus(http.StatusOK))
 	if shown.OldSecretUntil != nil || shown.URL != made.URL || len(shown.Events) != 2 {
 		t.Errorf("a day later it is %+v", shown)
 	}
@@ -101,12 +98,12 @@ func TestWebhooks_DeliveriesAreListedAndReplayed(t *testing.T) {
 	agent := h.agent(acme)
 	h.do("PATCH", "/v1/agents/"+agent+"/status", op, obj{"status": "disabled"}).wantStatus(http.StatusOK)
 	message := h.testWebhook(acme, id)
-	read := func(query string) (out page[delivery]) {
+	deliveries := func(query string) (out page[delivery]) {
 		t.Helper()
 		h.do("GET", "/v1/webhooks/"+id+"/deliveries"+query, op, nil).wantStatus(http.StatusOK).into(&out)
 		return out
 	}
-	all := read("").Data
+	all := deliveries("").Data
 	if len(all) != 2 || all[0].MessageID != message || all[1].Type != storage.AgentDisabled || all[1].Subject != "agent/"+agent || all[0].DueAt == nil {
 		t.Fatalf("deliveries = %+v", all)
 	}
@@ -117,14 +114,13 @@ func TestWebhooks_DeliveriesAreListedAndReplayed(t *testing.T) {
 		d.Attempts = 1
 	}
 	must(t, h.docs.EndAttempts(t.Context(), acme, h.clock.Now(), due))
-	if dead := read("?status=dead&limit=1"); len(dead.Data) != 1 || dead.Data[0].Problem != "status" || dead.NextCursor == nil {
+	if dead := deliveries("?status=dead&limit=1"); len(dead.Data) != 1 || dead.Data[0].Problem != "status" || dead.NextCursor == nil {
 		t.Errorf("dead letters = %+v", dead)
 	}
-	if pending := read("?status=pending"); len(pending.Data) != 0 {
+	if pending := deliveries("?status=pending"); len(pending.Data) != 0 {
 		t.Errorf("pending = %+v", pending)
 	}
-	var again delivery
-	h.do("POST", "/v1/webhooks/"+id+"/replay", op, obj{"message_id": message}).wantStatus(http.StatusAccepted).into(&again)
+	again := read[delivery](h.do("POST", "/v1/webhooks/"+id+"/replay", op, obj{"message_id": message}).wantStatus(http.StatusAccepted))
 	if again.Status != storage.DeliveryPending || again.MessageID != message {
 		t.Errorf("replayed: %+v", again)
 	}

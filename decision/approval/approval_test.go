@@ -336,6 +336,18 @@ func TestRedeem_EvaluatesAfresh(t *testing.T) {
 				d.must(err)
 			}, engine.ApprovalRequired, []engine.Code{engine.CodeRuleApprovalRequired, engine.CodeApprovalOutOfScope},
 		},
+		"what is blocked": {
+			func(d *desk) {
+				d.policy(2, func(p *engine.ActionPolicy) { p.BlockedResourcePatterns = []string{"**"} })
+			}, engine.Deny, []engine.Code{engine.CodeResourceBlocked, engine.CodeRuleApprovalRequired},
+		},
+		"a rule that denies": {
+			func(d *desk) {
+				denies := another
+				denies.Action = `{"decision":"deny"}`
+				d.must(d.docs.PutRule(d.Context(), org, &denies, 0))
+			}, engine.Deny, []engine.Code{engine.CodeRuleDeny},
+		},
 		"the rule is gone": {
 			func(d *desk) { d.must(d.docs.DeleteRule(d.Context(), org, d.rule.ID, nil)) }, engine.Allow, []engine.Code{engine.CodePolicyAllowed},
 		},
