@@ -33,7 +33,7 @@ var below = map[string][]string{
 var plain = []string{"writ/internal/apikey", "writ/internal/scrub", "writ/internal/telemetry"}
 
 // forTests are the packages of internal that tests alone import. They may import rooms.
-var forTests = []string{"writ/internal/metricstest", "writ/internal/newcomer", "writ/internal/oracles", "writ/internal/reference",
+var forTests = []string{"writ/internal/metricstest", "writ/internal/must", "writ/internal/newcomer", "writ/internal/oracles", "writ/internal/reference",
 	"writ/internal/scrub/scrubtest", "writ/internal/system"}
 
 // sole has a library and the only packages that may import it.

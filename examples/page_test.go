@@ -14,6 +14,7 @@ import (
 
 	"writ/authoring/suite"
 	"writ/engine"
+	"writ/internal/must"
 	"writ/rego"
 )
 
@@ -32,10 +33,7 @@ var code = regexp.MustCompile("`[^`]*`")
 // tables returns the tables of the page, by the header of the first column.
 func tables(t *testing.T) map[string]table {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
 	all := make(map[string]table)
 	var rows [][]string
 	for line := range strings.Lines(string(text) + "\n") {
@@ -126,14 +124,8 @@ func set(all map[string]any, path string, value any) {
 
 func evaluate(t *testing.T, doc *engine.ActionPolicy, rules []engine.Rule, members map[string]any) engine.Result {
 	t.Helper()
-	p, err := engine.CompilePolicy(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := json.Marshal(members)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(engine.CompilePolicy(doc))(t)
+	data := must.Get(json.Marshal(members))(t)
 	in, err := engine.DecodeIntent(data, "intent")
 	if err == nil {
 		err = in.Validate()
@@ -369,10 +361,7 @@ func quote(s string) string {
 
 // TestPage_ConditionsCompile: whatever stands in the page as a condition is one.
 func TestPage_ConditionsCompile(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
 	count := 0
 	for _, span := range code.FindAllString(string(text), -1) {
 		if condition := strings.Trim(span, "`"); condition == "{}" || strings.HasPrefix(condition, `{"`) {
@@ -404,10 +393,7 @@ func TestPage_Members(t *testing.T) {
 // memberTables returns the members that the tables of members name.
 func memberTables(t *testing.T) (all [][]string) {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
 	for _, part := range strings.Split(string(text), "\n| member | is |\n")[1:] {
 		var members []string
 		for line := range strings.Lines(part) {
@@ -426,10 +412,7 @@ func memberTables(t *testing.T) (all [][]string) {
 
 // TestPage_Module: the module that the page shows compiles, and decides as it says.
 func TestPage_Module(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
 	_, rule, ok := strings.Cut(string(text), "\n```yaml\nname: Nobody mails")
 	rule, _, closed := strings.Cut("name: Nobody mails"+rule, "```")
 	if !ok || !closed {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"writ/engine"
+	"writ/internal/must"
 	"writ/rego"
 )
 
@@ -18,10 +19,7 @@ var update = flag.Bool("update", false, "write the recipes into the page")
 // TestPage_Recipes: docs/policies.md shows each recipe as its files are, and how each case
 // of its suite is decided. With -update it writes them.
 func TestPage_Recipes(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
 	names, err := filepath.Glob("recipes/*/suite_test.yaml")
 	if err != nil || len(names) < 6 {
 		t.Fatalf("found the suites %v, %v", names, err)
@@ -55,16 +53,10 @@ func shownAs(t *testing.T, name string) string {
 	var b strings.Builder
 	s := loadSuite(t, name)
 	for _, file := range []string{"policy.yaml", "rules.yaml"} {
-		text, err := os.ReadFile(filepath.Join(filepath.Dir(name), file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(filepath.Dir(name), file)))(t)
 		fmt.Fprintf(&b, "```yaml\n# %s\n%s```\n\n", file, text)
 	}
-	p, err := engine.CompilePolicy(s.Policy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(engine.CompilePolicy(s.Policy()))(t)
 	rules := engine.CompileRules(s.Rules(), engine.Options{CompileRego: rego.CompileCondition})
 	b.WriteString("| intent | | decision | by |\n|---|---|---|---|\n")
 	for _, c := range s.Cases {

@@ -4,41 +4,40 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"writ/authoring/document"
+	"writ/internal/must"
 	"writ/internal/scrub"
 )
 
-// TestNoExampleLooksLikeASecret holds the rules for secrets to documents that
-// people write: the service would refuse those that look like one.
+// TestNoExampleLooksLikeASecret holds the policies, rules and lists to the rules for secrets:
+// the service would refuse one that looks like a secret.
 func TestNoExampleLooksLikeASecret(t *testing.T) {
-	s, err := scrub.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".json") || strings.HasPrefix(path, "intents") {
+	s, read := must.Get(scrub.New())(t), 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !slices.Contains([]string{".json", ".yaml"}, filepath.Ext(path)) {
 			return err
 		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		dec := jsontext.NewDecoder(strings.NewReader(string(data)))
-		for {
-			token, err := dec.ReadToken()
-			if err != nil {
-				return nil //nolint:nilerr // the end
+		for _, d := range must.Get(document.Parse(path, must.Get(os.ReadFile(path))(t)))(t) {
+			if d.Kind != document.Policy && d.Kind != document.Rule && d.Kind != document.List {
+				continue
 			}
-			if kind, found := s.Find(token.String()); token.Kind() == '"' && found {
-				t.Errorf("%s: %s looks like a secret (%s): %s", path, dec.StackPointer(), kind, token)
+			read++
+			dec := jsontext.NewDecoder(strings.NewReader(string(d.JSON())))
+			for token, err := dec.ReadToken(); err == nil; token, err = dec.ReadToken() {
+				if kind, found := s.Find(token.String()); token.Kind() == '"' && found {
+					t.Errorf("%s: %s looks like a secret (%s): %s", path, dec.StackPointer(), kind, token)
+				}
 			}
 		}
+		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || read < 20 {
+		t.Errorf("%d documents were read: %v", read, err)
 	}
 }

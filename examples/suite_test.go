@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"writ/authoring/suite"
+	"writ/internal/must"
 )
 
 // loadSuite reads the suite of a recipe or an agent.
@@ -18,15 +19,15 @@ func loadSuite(t *testing.T, name string) *suite.Suite {
 	return suites[0]
 }
 
-// TestSuites decides each case of each recipe and of each agent, by the engine and in
-// Rego.
+// TestSuites decides each case of each example, each recipe and each agent, by the engine and
+// in Rego.
 func TestSuites(t *testing.T) {
-	names, err := filepath.Glob("*/*/suite_test.yaml")
-	if err != nil || len(names) < 9 {
-		t.Fatalf("found the suites %v, %v", names, err)
+	names := append(must.Get(filepath.Glob("*_test.yaml"))(t), must.Get(filepath.Glob("*/*/suite_test.yaml"))(t)...)
+	if len(names) < 14 {
+		t.Fatalf("found the suites %v", names)
 	}
 	for _, name := range names {
-		t.Run(filepath.Dir(name), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			report, err := suite.Run(t.Context(), []*suite.Suite{loadSuite(t, name)}, suite.Options{Rego: true})
 			if err != nil || len(report.Results) == 0 {
 				t.Fatalf("Run = %d results, %v", len(report.Results), err)

@@ -9,6 +9,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/internal/must"
 )
 
 func sampleInput() *engine.RegoInput {
@@ -123,10 +124,7 @@ func TestDecision_Rules_RegoRunsWithALimit(t *testing.T) {
 		"one function":    `count(numbers.range(1, input.intent.cost.amount_minor * 100000)) > 5`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := CompileCondition(source)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(CompileCondition(source))(t)
 			start := time.Now()
 			got, err := c.Match(sampleInput())
 			if got || err == nil {
@@ -157,10 +155,7 @@ func TestDeadline_FollowsItsClock(t *testing.T) {
 }
 
 func TestCondition_AllOfOneEvaluationShareTheirTime(t *testing.T) {
-	c, err := CompileCondition(`input.intent.action_type == "deploy"`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(CompileCondition(`input.intent.action_type == "deploy"`))(t)
 	clock := time.Unix(0, 0)
 	c.(*sandboxed).now = func() time.Time {
 		clock = clock.Add(DefaultTimeout / 2)
@@ -168,10 +163,9 @@ func TestCondition_AllOfOneEvaluationShareTheirTime(t *testing.T) {
 	}
 	var spent time.Duration
 	in := &engine.RegoInput{Intent: &engine.Intent{ActionType: "deploy"}, Policy: &engine.ActionPolicy{}, Spent: &spent}
-	for range 3 {
-		if _, err = c.Match(in); err != nil {
-			break
-		}
+	var err error
+	for i := 0; i < 3 && err == nil; i++ {
+		_, err = c.Match(in)
 	}
 	if err == nil || spent < DefaultTimeout {
 		t.Errorf("Match after %v = %v, want an error after %v", spent, err, DefaultTimeout)
@@ -200,10 +194,7 @@ func TestCondition_TheTimeOfOthersIsNotItsOwn(t *testing.T) {
 		const long = `count([1 | some a in input.intent.metadata; some b in input.intent.metadata; a == b]) > 0`
 		rule := sampleRule("r", "r", `{"rego":"`+long+`"}`, `{"decision":"deny"}`)
 		rules := engine.CompileRules([]engine.Rule{rule}, engine.Options{CompileRego: CompileCondition})
-		policy, err := engine.CompilePolicy(samplePolicy())
-		if err != nil {
-			t.Fatal(err)
-		}
+		policy := must.Get(engine.CompilePolicy(samplePolicy()))(t)
 		var (
 			o  others
 			in = hostileInput(nil).Intent

@@ -7,6 +7,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/internal/must"
 )
 
 // The reference policy on the allow path, in Rego and, in the same run, in the
@@ -15,15 +16,9 @@ func BenchmarkPrepared(b *testing.B) {
 	for _, n := range []int{0, 1000} {
 		rules := corpus.Rules(n, 1)
 		in := &engine.Input{Intent: corpus.AllowedIntent(), Agent: engine.AgentActive}
-		query, err := Prepare(corpus.ReferencePolicy(), rules, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		query := must.Get(Prepare(corpus.ReferencePolicy(), rules, nil))(b)
 		query.timeout = time.Minute
-		policy, err := engine.CompilePolicy(corpus.ReferencePolicy())
-		if err != nil {
-			b.Fatal(err)
-		}
+		policy := must.Get(engine.CompilePolicy(corpus.ReferencePolicy()))(b)
 		set := engine.CompileRules(rules, engine.Options{})
 		want := engine.Evaluate(policy, set, in).Decision
 		b.Run(fmt.Sprintf("rego/rules=%d", n), func(b *testing.B) {
@@ -64,10 +59,7 @@ func BenchmarkCompileCondition(b *testing.B) {
 }
 
 func BenchmarkCondition(b *testing.B) {
-	c, err := CompileCondition(`input.intent.cost.amount_minor > 5000`)
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := must.Get(CompileCondition(`input.intent.cost.amount_minor > 5000`))(b)
 	c.(*sandboxed).timeout = time.Minute
 	in := sampleInput()
 	b.ReportAllocs()

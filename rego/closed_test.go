@@ -11,6 +11,7 @@ import (
 	opa "github.com/open-policy-agent/opa/v1/rego"
 
 	"writ/engine"
+	"writ/internal/must"
 )
 
 // closedRules each deny or ask for approval, by what an intent for which all is well
@@ -29,18 +30,12 @@ func closedRules() []engine.Rule {
 // handed: nil where it is undefined. It does not run in its strict mode.
 func asPlainOPA(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) func(input ast.Value) any {
 	t.Helper()
-	files, err := Lower(p, rules, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(Lower(p, rules, nil))(t)
 	options := []func(*opa.Rego){opa.Query("data." + PackageName(p.PolicyID) + ".decision")}
 	for _, f := range files {
 		options = append(options, opa.Module(f.Name, f.Source))
 	}
-	prepared, err := opa.New(options...).PrepareForEval(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	prepared := must.Get(opa.New(options...).PrepareForEval(t.Context()))(t)
 	return func(input ast.Value) any {
 		var with []opa.EvalOption
 		if input != nil {
@@ -85,10 +80,7 @@ func TestLower_FailsClosed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			decide := asPlainOPA(t, tt.policy, tt.rules)
-			whole, err := Input(tt.policy, in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			whole := must.Get(Input(tt.policy, in))(t)
 			if got := decide(whole); got != "allow" {
 				t.Fatalf("decision of what writ makes = %v, want allow", got)
 			}

@@ -9,14 +9,12 @@ import (
 
 	"writ/engine"
 	"writ/examples"
+	"writ/internal/must"
 	"writ/rego"
 )
 
 func TestLowerCore_DecidesTheExamplesAsTheEngineDoes(t *testing.T) {
-	set, err := examples.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(examples.Load())(t)
 	files, err := rego.LowerCore(slices.Collect(maps.Values(set.Policies)), set.Rules)
 	if err != nil {
 		t.Fatalf("LowerCore = %v", err)

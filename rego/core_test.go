@@ -11,6 +11,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"writ/engine"
+	"writ/internal/must"
 )
 
 // What tests from outside ask a core with: package examples imports this one.
@@ -22,29 +23,17 @@ var (
 // coreQuestion is the input of a core, as package core sends it.
 func coreQuestion(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule, in *engine.Input) ast.Object {
 	t.Helper()
-	v, err := Input(p, in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(Input(p, in))(t)
 	input, ok := v.(ast.Object)
 	if !ok {
 		t.Fatalf("Input = %v, want an object", v)
 	}
-	inForce, err := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition}).JSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	inForce := must.Get(engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition}).JSON())(t)
+	doc := must.Get(json.Marshal(p))(t)
 	for name, text := range map[string]string{
 		"policy": string(doc), "rules": string(inForce), "rules_revision": "57", "semantics": strconv.Itoa(engine.Semantics),
 	} {
-		value, err := ast.ValueFromReader(strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		value := must.Get(ast.ValueFromReader(strings.NewReader(text)))(t)
 		input.Insert(ast.StringTerm(name), ast.NewTerm(value))
 	}
 	return input
@@ -57,21 +46,12 @@ func askCore(t *testing.T, files []File, input ast.Value) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := prepare(c, ast.MustParseRef("data.writ.core.result"), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := q.ask(input, newBudget(nil, time.Now, time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(prepare(c, ast.MustParseRef("data.writ.core.result"), 100))(t)
+	v := must.Get(q.ask(input, newBudget(nil, time.Now, time.Minute)))(t)
 	if v == nil {
 		return nil
 	}
-	out, err := ast.JSON(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(ast.JSON(v))(t)
 	return out
 }
 
@@ -80,10 +60,7 @@ func askCore(t *testing.T, files []File, input ast.Value) any {
 func TestLowerCore_IsUndefinedOfWhatItWasNotMadeFor(t *testing.T) {
 	p, rules := samplePolicy(), sampleRules()
 	rules[0].Name = "a \ufeff byte order mark, and {\"quotes\"} \u2028"
-	files, err := LowerCore([]*engine.ActionPolicy{p}, rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(LowerCore([]*engine.ActionPolicy{p}, rules))(t)
 	in := coreInput(p)
 	limit := int64(7)
 	for name, change := range map[string]func(p *engine.ActionPolicy){
@@ -147,10 +124,7 @@ func TestLowerCore_IsUndefinedOfWhatItWasNotMadeFor(t *testing.T) {
 func TestLowerCore_DecidesWhereNothingThatDecidesDiffers(t *testing.T) {
 	p, rules := samplePolicy(), sampleRules()
 	p.BlockedResourcePatterns = nil
-	files, err := LowerCore([]*engine.ActionPolicy{p}, rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(LowerCore([]*engine.ActionPolicy{p}, rules))(t)
 	in := coreInput(p)
 	for name, change := range map[string]func(p *engine.ActionPolicy, l []engine.Rule){
 		"nothing":            func(*engine.ActionPolicy, []engine.Rule) {},
@@ -184,14 +158,8 @@ func TestLowerCore_EarlierExportsDoNotMix(t *testing.T) {
 	lax.AllowedActionTypes, lax.DeniedActionTypes, lax.BlockedResourcePatterns = []string{"*"}, nil, nil
 	strict.Version++
 	strict.AllowedActionTypes = []string{"sql.read"}
-	before, err := LowerCore([]*engine.ActionPolicy{lax}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now, err := LowerCore([]*engine.ActionPolicy{strict}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(LowerCore([]*engine.ActionPolicy{lax}, nil))(t)
+	now := must.Get(LowerCore([]*engine.ActionPolicy{strict}, nil))(t)
 	both := slices.Clone(now)
 	for _, f := range before {
 		both = append(both, File{Name: "old/" + f.Name, Source: f.Source})

@@ -8,6 +8,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/internal/must"
 )
 
 func countingRules() []engine.Rule {
@@ -54,20 +55,14 @@ func TestCounters_FailClosed(t *testing.T) {
 	for _, c := range engine.CompileRules(countingRules(), engine.Options{}).Counters() {
 		in.Counts = append(in.Counts, condition.Count{Counter: c, N: 1})
 	}
-	whole, err := Input(permissive(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(Input(permissive(), in))(t)
 	if got := decide(whole); got != "allow" {
 		t.Fatalf("decision of what writ makes = %v, want allow", got)
 	}
 	for i := range in.Counts {
 		less := *in
 		less.Counts = append(append([]condition.Count{}, in.Counts[:i]...), in.Counts[i+1:]...)
-		input, err := Input(permissive(), &less)
-		if err != nil {
-			t.Fatal(err)
-		}
+		input := must.Get(Input(permissive(), &less))(t)
 		if got := decide(input); got != "deny" {
 			t.Errorf("without %s: %v, want deny", in.Counts[i].Counter.Key, got)
 		}

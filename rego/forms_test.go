@@ -2,9 +2,9 @@ package rego
 
 import (
 	"testing"
-	"time"
 
 	"writ/engine"
+	"writ/internal/must"
 )
 
 // TestDecision_Rules_FourForms: a condition is a JSON document in one of four
@@ -17,17 +17,9 @@ func TestDecision_Rules_FourForms(t *testing.T) {
 		"4 rego":         `{"rego":"input.intent.action_type == \"deploy\"\ninput.intent.cost.amount_minor > 5000"}`,
 	} {
 		t.Run(form, func(t *testing.T) {
-			rules := engine.CompileRules([]engine.Rule{{
-				ID: "r", Name: "r", Condition: condition, Action: `{"decision":"deny"}`, IsActive: true, CreatedAt: time.Unix(1, 0),
-			}}, engine.Options{CompileRego: CompileCondition})
-			doc := &engine.ActionPolicy{
-				PolicyID: "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10", Version: 1, OrganizationID: "o", AgentID: "*",
-				AllowedActionTypes: []string{"*"}, Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
-			}
-			policy, err := engine.CompilePolicy(doc)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rule := sampleRule("r", "r", condition, `{"decision":"deny"}`)
+			rules := engine.CompileRules([]engine.Rule{rule}, engine.Options{CompileRego: CompileCondition})
+			policy := must.Get(engine.CompilePolicy(permissive()))(t)
 			for amount, want := range map[int64]engine.Decision{5000: engine.Allow, 5001: engine.Deny} {
 				in := sampleInput().Intent
 				in.Cost = &engine.Cost{AmountMinor: amount, Currency: "EUR"}

@@ -8,6 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"writ/engine/glob"
+	"writ/internal/must"
 )
 
 // matcher asks OPA's glob.match, with "/" as the delimiter.
@@ -16,14 +17,8 @@ type matcher struct{ question *prepared }
 func newMatcher(t testing.TB) matcher {
 	t.Helper()
 	m := ast.MustParseModule("package g\n\nmatch := glob.match(input.pattern, [\"/\"], input.s)")
-	c, err := compile(map[string]*ast.Module{"g": m}, map[string]any{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := prepare(c, ast.MustParseRef("data.g.match"), 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(compile(map[string]*ast.Module{"g": m}, map[string]any{}))(t)
+	p := must.Get(prepare(c, ast.MustParseRef("data.g.match"), 1000))(t)
 	return matcher{p}
 }
 

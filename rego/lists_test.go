@@ -8,6 +8,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/internal/must"
 )
 
 func listRule(doc, outcome string) engine.Rule {
@@ -55,10 +56,7 @@ func TestLists_ThatAreNotThereTighten(t *testing.T) {
 		in := listInput()
 		for outcome, want := range map[string]engine.Decision{"allow": engine.Allow, "deny": engine.Deny} {
 			rules := []engine.Rule{listRule(doc, outcome)}
-			policy, err := engine.CompilePolicy(samplePolicy())
-			if err != nil {
-				t.Fatal(err)
-			}
+			policy := must.Get(engine.CompilePolicy(samplePolicy()))(t)
 			got := engine.Evaluate(policy, engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition}), in)
 			if got.Decision != want || got.ConditionErrors[condition.CauseBroken] != 1 && !strings.Contains(doc, "rego") {
 				t.Errorf("%s that is to %s: %v, errors %v, want %v", doc, outcome, got.Decision, got.ConditionErrors, want)
@@ -82,10 +80,7 @@ func TestLists_AreNotReadThrough(t *testing.T) {
 	}
 	rule := listRule(`{"rego":"`+strings.Repeat("not input.intent.metadata.to in input.lists.payees; ", 100)+`true"}`, "deny")
 	in := listInput()
-	policy, err := engine.CompilePolicy(samplePolicy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy := must.Get(engine.CompilePolicy(samplePolicy()))(t)
 	rs := engine.CompileRules([]engine.Rule{rule}, engine.Options{CompileRego: CompileCondition, Lists: condition.Lists{"payees": condition.NewList(items)}})
 	if got := engine.Evaluate(policy, rs, in); got.ConditionErrors.Total() != 0 || got.Decision != engine.Deny {
 		t.Errorf("Evaluate = %v, errors %v, want a deny without errors", got.Reasons(), got.ConditionErrors)

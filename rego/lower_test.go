@@ -12,6 +12,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/format"
 
 	"writ/engine"
+	"writ/internal/must"
 )
 
 func samplePolicy() *engine.ActionPolicy {
@@ -40,42 +41,26 @@ func sampleRules() []engine.Rule {
 	}
 }
 
+// The module is clean under opa fmt.
 func TestLower_Golden(t *testing.T) {
-	files, err := Lower(samplePolicy(), sampleRules(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(Lower(samplePolicy(), sampleRules(), nil))(t)
 	var all string
 	for _, f := range files {
 		all += fmt.Sprintf("-- %s --\n%s", f.Name, f.Source)
-	}
-	golden(t, "lowered.txtar", all)
-}
-
-func TestLower_IsCleanUnderFmt(t *testing.T) {
-	files, err := Lower(samplePolicy(), sampleRules(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
 		out, err := format.Source(f.Name, []byte(f.Source))
 		if err != nil || string(out) != f.Source {
 			t.Errorf("opa fmt of %s = %v and\n%s\nwant\n%s", f.Name, err, out, f.Source)
 		}
 	}
+	golden(t, "lowered.txtar", all)
 }
 
 // The module is clean under the compiler's strict mode too, and is annotated.
 func TestLower_IsStrictAndAnnotated(t *testing.T) {
-	files, err := Lower(samplePolicy(), sampleRules(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(Lower(samplePolicy(), sampleRules(), nil))(t)
 	modules := map[string]*ast.Module{}
 	for _, f := range files {
-		if modules[f.Name], err = ast.ParseModuleWithOpts(f.Name, f.Source, parserOptions()); err != nil {
-			t.Fatal(err)
-		}
+		modules[f.Name] = must.Get(ast.ParseModuleWithOpts(f.Name, f.Source, parserOptions()))(t)
 	}
 	c := ast.NewCompiler().WithStrict(true).WithDefaultRegoVersion(ast.RegoV1)
 	if c.Compile(modules); c.Failed() {
@@ -98,10 +83,7 @@ func TestLower_IsStrictAndAnnotated(t *testing.T) {
 
 // What a plain OPA leaves out of the input denies.
 func TestLower_WithAnIncompleteInput(t *testing.T) {
-	files, err := Lower(samplePolicy(), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(Lower(samplePolicy(), nil, nil))(t)
 	c, _, err := compileFiles(files, querySchema())
 	if err != nil {
 		t.Fatal(err)
@@ -157,18 +139,9 @@ func document(p *engine.ActionPolicy, name string) ast.Ref {
 // askFor returns a document of samplePolicy's module as JSON.
 func askFor(t *testing.T, c *ast.Compiler, name string, input ast.Value) any {
 	t.Helper()
-	p, err := prepare(c, document(samplePolicy(), name), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := p.ask(input, newBudget(nil, time.Now, time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := ast.JSON(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(prepare(c, document(samplePolicy(), name), 100))(t)
+	v := must.Get(p.ask(input, newBudget(nil, time.Now, time.Minute)))(t)
+	out := must.Get(ast.JSON(v))(t)
 	return out
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/internal/must"
 )
 
 // exploding are conditions that make far more than they are given, out of the
@@ -54,10 +55,7 @@ func TestDecision_Bounds_RegoIsChargedByStepsAndBytes(t *testing.T) {
 			if strings.HasPrefix(source, "f_is_true") {
 				source = "package a\n\nf_is_true if input.intent.resource == \"x\"\n\nmatch if {\n" + source + "\n}"
 			}
-			c, err := CompileCondition(source)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(CompileCondition(source))(t)
 			c.(*sandboxed).timeout = forever
 			var (
 				work          condition.Work
@@ -78,10 +76,7 @@ func TestDecision_Bounds_RegoIsChargedByStepsAndBytes(t *testing.T) {
 
 // "All conditions of one evaluation share a step budget."
 func TestDecision_Bounds_ConditionsShareTheirSteps(t *testing.T) {
-	c, err := CompileCondition(`count([1 | some k, v in input.intent.metadata; startswith(v, "v")]) > 5`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(CompileCondition(`count([1 | some k, v in input.intent.metadata; startswith(v, "v")]) > 5`))(t)
 	c.(*sandboxed).timeout = forever
 	var work condition.Work
 	in, all := hostileInput(&work), work.Left()
@@ -94,6 +89,7 @@ func TestDecision_Bounds_ConditionsShareTheirSteps(t *testing.T) {
 			t.Fatalf("Match took %d steps, want %d as the first", before-work.Left(), each)
 		}
 	}
+	var err error
 	for range work.Left()/each + 1 {
 		_, err = c.Match(in)
 	}
@@ -107,10 +103,7 @@ func TestDecision_Bounds_ConditionsShareTheirSteps(t *testing.T) {
 
 func match(t *testing.T, c engine.RegoCondition, in *engine.RegoInput) bool {
 	t.Helper()
-	ok, err := c.Match(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok := must.Get(c.Match(in))(t)
 	return ok
 }
 
@@ -126,14 +119,8 @@ func TestMeters_AreCalledEverywhere(t *testing.T) {
 		"replaced":          "package a\n\nmock(x) := \"prod\"\n\nmatch if lower(input.intent.resource) == \"prod\" with lower as mock",
 	} {
 		t.Run(name, func(t *testing.T) {
-			module, err := parseCondition(source)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := compile(map[string]*ast.Module{entry: module}, conditionSchema())
-			if err != nil {
-				t.Fatal(err)
-			}
+			module := must.Get(parseCondition(source))(t)
+			c := must.Get(compile(map[string]*ast.Module{entry: module}, conditionSchema()))(t)
 			if m := newMeters(c); len(m.functions) == 0 {
 				t.Error("no function has a meter")
 			}
@@ -149,10 +136,7 @@ func TestMeters_AreCalledEverywhere(t *testing.T) {
 					return false
 				})
 			}
-			compiled, err := CompileCondition(source)
-			if err != nil {
-				t.Fatal(err)
-			}
+			compiled := must.Get(CompileCondition(source))(t)
 			var work condition.Work
 			in := sampleInput()
 			in.Work = &work
@@ -165,10 +149,7 @@ func TestMeters_AreCalledEverywhere(t *testing.T) {
 }
 
 func TestMeters_LeaveSubstitutesInForce(t *testing.T) {
-	c, err := CompileCondition("package a\n\nmock(_) := \"other\"\n\nmatch if lower(input.intent.resource) == \"other\" with lower as mock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(CompileCondition("package a\n\nmock(_) := \"other\"\n\nmatch if lower(input.intent.resource) == \"other\" with lower as mock"))(t)
 	if !match(t, c, sampleInput()) {
 		t.Error("Match = false, want true: a function of the module stands in for lower")
 	}

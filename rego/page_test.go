@@ -5,15 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"writ/internal/must"
 )
 
 // TestPage_Functions: docs/policies.md has each function that a condition can call by
 // its name.
 func TestPage_Functions(t *testing.T) {
-	text, err := os.ReadFile("../docs/policies.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../docs/policies.md"))(t)
 	_, after, ok := strings.Cut(string(text), "\n```text\nabs ")
 	if !ok {
 		t.Fatal("the page has no list of functions")

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
+	"writ/internal/must"
 )
 
 func evaluationInput() *engine.Input {
@@ -26,10 +27,7 @@ func codesOf(r engine.Result) []engine.Code {
 }
 
 func TestQuery_Evaluate(t *testing.T) {
-	q, err := Prepare(samplePolicy(), sampleRules(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(Prepare(samplePolicy(), sampleRules(), nil))(t)
 	q.timeout = time.Minute // the machine may be busy with other tests
 	tests := []struct {
 		name   string
@@ -74,10 +72,7 @@ func TestQuery_ErrorsDecideNothing(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			q, err := Prepare(samplePolicy(), []engine.Rule{tt.rule}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			q := must.Get(Prepare(samplePolicy(), []engine.Rule{tt.rule}, nil))(t)
 			q.timeout = DefaultTimeout
 			in := evaluationInput()
 			tt.in(in)
@@ -104,10 +99,7 @@ func TestPrepare_NamesTheRuleThatCannotBeLowered(t *testing.T) {
 }
 
 func TestQuery_ConcurrentUse(t *testing.T) {
-	q, err := Prepare(samplePolicy(), sampleRules(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(Prepare(samplePolicy(), sampleRules(), nil))(t)
 	q.timeout = time.Minute
 	var wg sync.WaitGroup
 	for range 8 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"writ/engine"
+	"writ/internal/must"
 	"writ/internal/reference"
 	"writ/rego"
 )
@@ -105,17 +106,10 @@ func written[C ~string](decision string, codes []C) string {
 // decide asks the engine and its lowering in Rego.
 func decide(t *testing.T, c *reference.Case) (inEngine, inRego string) {
 	t.Helper()
-	doc, err := engine.DecodePolicy(marshal(t, c.Policy), "policy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	intent, err := engine.DecodeIntent(marshal(t, c.Intent), "intent")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(engine.DecodePolicy(marshal(t, c.Policy), "policy"))(t)
+	intent := must.Get(engine.DecodeIntent(marshal(t, c.Intent), "intent"))(t)
 	var rules []engine.Rule
-	err = engine.Decode(marshal(t, append([]reference.Rule{}, c.Rules...)), "rules", &rules)
-	if err != nil {
+	if err := engine.Decode(marshal(t, append([]reference.Rule{}, c.Rules...)), "rules", &rules); err != nil {
 		t.Fatal(err)
 	}
 	options := engine.Options{CompileRego: rego.CompileCondition}
@@ -176,9 +170,6 @@ func status(c *reference.Case) engine.AgentStatus {
 
 func marshal(t *testing.T, v any) []byte {
 	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(v))(t)
 	return b
 }

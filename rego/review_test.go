@@ -7,6 +7,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/internal/must"
 )
 
 // review compiles source and reviews it.
@@ -152,10 +153,7 @@ func TestReview_IsLinearInNames(t *testing.T) {
 
 // "The error and its cause appear in explain output; never a metadata value."
 func TestExplain_CausesOfRego(t *testing.T) {
-	policy, err := engine.CompilePolicy(samplePolicy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy := must.Get(engine.CompilePolicy(samplePolicy()))(t)
 	for source, want := range map[string]condition.Cause{
 		`to_number(input.intent.metadata.env) > 5`: condition.CauseFunction,
 	} {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"writ/engine"
+	"writ/internal/must"
 )
 
 // session draws a session of the agents and policies that intents are drawn of.
@@ -80,18 +81,9 @@ func TestDecision_Sessions_CELAndRegoAgreeAndOnlyNarrow(t *testing.T) {
 func TestLowerSession_WithoutItsStateDenies(t *testing.T) {
 	in := listInput()
 	s := &engine.Session{ID: "s", PolicyID: in.Intent.PolicyID, AgentID: in.Intent.AgentID, Status: engine.SessionActive, ExpiresAt: time.Unix(1, 0)}
-	file, err := LowerSession(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := Prepare(samplePolicy(), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	input, err := Input(samplePolicy(), in) // in no session
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(LowerSession(s))(t)
+	q := must.Get(Prepare(samplePolicy(), nil, nil))(t)
+	input := must.Get(Input(samplePolicy(), in))(t)
 	codes, err := q.inSession(s, input)
 	if want := []engine.Code{engine.CodeSessionClosed, engine.CodeSessionExpired}; err != nil || !slices.Equal(codes, want) {
 		t.Errorf("codes = %v, %v, want %v of\n%s", codes, err, want, file.Source)

@@ -11,6 +11,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/format"
 
 	"writ/engine"
+	"writ/internal/must"
 )
 
 // testedIntents have names of which two are one name in Rego.
@@ -36,10 +37,7 @@ func testedIntents() map[string]*engine.Input {
 }
 
 func TestTests_PassInOPA(t *testing.T) {
-	files, err := Tests(samplePolicy(), sampleRules(), nil, testedIntents())
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(Tests(samplePolicy(), sampleRules(), nil, testedIntents()))(t)
 	if names := []string{files[0].Name, files[1].Name}; len(files) != 2 || !cmp.Equal(names, []string{"data.json", "policy_test.rego"}) {
 		t.Fatalf("Tests writes %d files, %v", len(files), names)
 	}
@@ -65,23 +63,14 @@ func TestTests_PassInOPA(t *testing.T) {
 // What data.json says of an intent is what the module is given.
 func TestTests_DataIsTheInput(t *testing.T) {
 	intents := testedIntents()
-	files, err := Tests(samplePolicy(), nil, nil, intents)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(Tests(samplePolicy(), nil, nil, intents))(t)
 	data := ast.MustParseTerm(files[0].Source)
 	for _, name := range slices.Sorted(maps.Keys(intents)) {
-		want, err := Input(samplePolicy(), intents[name])
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(Input(samplePolicy(), intents[name]))(t)
 		if got, err := data.Value.Find(ast.Ref{ast.StringTerm("intents"), ast.StringTerm(name)}); err != nil || got.Compare(want) != 0 {
 			t.Errorf("data.intents[%q] = %v, %v, want %v", name, got, err, want)
 		}
-		alone, err := InputJSON(samplePolicy(), intents[name])
-		if err != nil {
-			t.Fatal(err)
-		}
+		alone := must.Get(InputJSON(samplePolicy(), intents[name]))(t)
 		if got := ast.MustParseTerm(string(alone)).Value; got.Compare(want) != 0 {
 			t.Errorf("InputJSON of %s = %v, want %v", name, got, want)
 		}

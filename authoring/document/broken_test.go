@@ -1,13 +1,13 @@
 package document_test
 
 import (
-	"errors"
 	"flag"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -57,23 +57,19 @@ func TestBroken(t *testing.T) {
 }
 
 // check returns every problem of the documents in a file.
-func check(f txtar.File) (all []document.Problem) {
+func check(f txtar.File) []document.Problem {
 	docs, err := document.Parse(f.Name, f.Data)
-	var found *document.Error
-	if errors.As(err, &found) {
-		all = found.Problems
-	}
+	var found document.Error
+	_ = found.Add(err)
 	for _, d := range docs {
-		if errors.As(d.Check(engine.Options{CompileRego: rego.CompileCondition}), &found) {
-			all = append(all, found.Problems...)
-		}
+		_ = found.Add(d.Check(engine.Options{CompileRego: rego.CompileCondition}))
 	}
-	return all
+	return found.Problems
 }
 
 // beside are the policy and the rules of the broken suites.
-var beside = map[string]string{
-	"policy.yaml": `policy_id: 0c0ffee0-0000-4000-8000-000000000001
+var beside = fstest.MapFS{
+	"policy.yaml": {Data: []byte(`policy_id: 0c0ffee0-0000-4000-8000-000000000001
 version: 1
 organization_id: demo
 agent_id: billing-agent
@@ -81,31 +77,20 @@ allowed_action_types: ["payment.*"]
 max_cost_minor: 50000
 status: active
 updated_at: 2026-11-01T09:00:00Z
-`,
-	"rules.yaml": `name: Large payments need a person
+`)},
+	"rules.yaml": {Data: []byte(`name: Large payments need a person
 condition: {action_type: payment.payout, cost.amount_minor: {$gt: 25000}}
 action: {decision: approval_required}
-`,
+`)},
 }
 
 // load returns every problem of a suite.
 func load(f txtar.File) []document.Problem {
-	l := suite.Loader{
-		Glob: func(string) ([]string, error) { return nil, nil },
-		ReadFile: func(name string) ([]byte, error) {
-			if name == f.Name {
-				return f.Data, nil
-			}
-			if text, ok := beside[name]; ok {
-				return []byte(text), nil
-			}
-			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-		},
-	}
+	files := maps.Clone(beside)
+	files[f.Name] = &fstest.MapFile{Data: f.Data}
+	l := suite.Loader{ReadFile: files.ReadFile, Glob: files.Glob}
 	_, err := l.Load(f.Name)
-	var found *document.Error
-	if !errors.As(err, &found) {
-		return nil
-	}
+	var found document.Error
+	_ = found.Add(err) // whatever else it is, it is no problem of the suite
 	return found.Problems
 }

@@ -1,7 +1,6 @@
 package document
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -94,36 +93,18 @@ func randomFile(r *rand.Rand) string {
 // and however values are spelled. It loses no comment: it refuses the file.
 func TestFormat_OfAnyFile(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 1))
-	formatted, refused := 0, 0
+	read, refused := 0, 0
 	for range 2000 {
 		text := randomFile(r)
-		before, err := Parse("r.yaml", []byte(text))
-		if err != nil {
+		if _, err := Parse("r.yaml", []byte(text)); err != nil {
 			continue
 		}
-		formatted++
-		got, err := Format("r.yaml", []byte(text))
-		if err != nil {
+		read++
+		if _, err := formatted(t, "r.yaml", []byte(text)); err != nil {
 			refused++
-			continue
-		}
-		after, err := Parse("r.yaml", got)
-		if err != nil || len(after) != len(before) {
-			t.Fatalf("Format of\n%s=\n%s%v", text, got, err)
-		}
-		for i := range before {
-			if !before[i].Equal(after[i]) {
-				t.Fatalf("Format of\n%s=\n%s: another document", text, got)
-			}
-		}
-		if was, is := len(commentsOf([]byte(text))), len(commentsOf(got)); was != is {
-			t.Fatalf("Format of\n%s=\n%s: %d comments, want %d", text, got, is, was)
-		}
-		if again, err := Format("r.yaml", got); err != nil || !bytes.Equal(again, got) {
-			t.Fatalf("Format of\n%s=\n%s, and again\n%s", text, got, again)
 		}
 	}
-	if formatted < 500 || refused > formatted/3 {
-		t.Errorf("%d files could be read, and %d of them not formatted, want more and fewer", formatted, refused)
+	if read < 500 || refused > read/3 {
+		t.Errorf("%d files could be read, and %d of them not formatted, want more and fewer", read, refused)
 	}
 }

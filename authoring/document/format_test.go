@@ -11,7 +11,30 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"writ/internal/must"
 )
+
+// formatted is Format, held to what it promises of every file: the documents and the comments
+// stay, and formatting twice is formatting once.
+func formatted(t *testing.T, name string, data []byte) ([]byte, error) {
+	t.Helper()
+	got, err := Format(name, data)
+	if err != nil {
+		return nil, err // the file is not written
+	}
+	before := must.Get(Parse(name, data))(t)
+	if after, err := Parse(name, got); err != nil || !slices.EqualFunc(before, after, (*Document).Equal) {
+		t.Fatalf("Format(%q) = %q with other documents, %v", data, got, err)
+	}
+	if diff := cmp.Diff(sortedTexts(data), sortedTexts(got)); before[0].file.yaml && diff != "" {
+		t.Fatalf("Format(%q) = %q with other comments (-before +after):\n%s", data, got, diff)
+	}
+	if again, err := Format(name, got); err != nil || string(again) != string(got) {
+		t.Fatalf("Format(%q) = %q, %v, want itself", got, again, err)
+	}
+	return got, nil
+}
 
 // TestFormat_Golden: each testdata/format/NAME.in is written as NAME.want.
 func TestFormat_Golden(t *testing.T) {
@@ -20,29 +43,17 @@ func TestFormat_Golden(t *testing.T) {
 		t.Fatalf("found %v, %v", names, err)
 	}
 	for _, name := range names {
-		a, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(txtar.ParseFile(name))(t)
 		for i := 0; i+1 < len(a.Files); i += 2 {
 			in, want := a.Files[i], a.Files[i+1]
-			got, err := Format(in.Name, in.Data)
-			if err != nil {
-				t.Errorf("%s: Format(%s) = %v", name, in.Name, err)
-				continue
-			}
-			if diff := cmp.Diff(string(want.Data), string(got)); diff != "" {
-				t.Errorf("%s: Format(%s) (-want +got):\n%s", name, in.Name, diff)
-			}
-			if again, err := Format(in.Name, got); err != nil || string(again) != string(got) {
-				t.Errorf("%s: formatting %s again = %s, %v", name, in.Name, again, err)
+			got, err := formatted(t, in.Name, in.Data)
+			if diff := cmp.Diff(string(want.Data), string(got)); err != nil || diff != "" {
+				t.Errorf("%s: Format(%s) = %v (-want +got):\n%s", name, in.Name, err, diff)
 			}
 		}
 	}
 }
 
-// TestFormat_OfTheExamples: each has its documents and its comments afterwards, and formatting
-// twice is formatting once.
 func TestFormat_OfTheExamples(t *testing.T) {
 	read := 0
 	err := filepath.WalkDir("../../examples", func(name string, _ fs.DirEntry, err error) error {
@@ -50,28 +61,8 @@ func TestFormat_OfTheExamples(t *testing.T) {
 			return err
 		}
 		read++
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		before, err := Parse(name, data)
-		if err != nil {
-			return err
-		}
-		got, err := Format(name, data)
-		if err != nil {
-			return err
-		}
-		if after, err := Parse(name, got); err != nil || !slices.EqualFunc(before, after, (*Document).Equal) {
-			t.Errorf("Format(%s) = other documents, %v:\n%s", name, err, got)
-		}
-		if diff := cmp.Diff(sortedTexts(data), sortedTexts(got)); diff != "" {
-			t.Errorf("the comments of %s (-before +after):\n%s", name, diff)
-		}
-		if again, err := Format(name, got); err != nil || string(again) != string(got) {
-			t.Errorf("formatting %s again = %s, %v", name, again, err)
-		}
-		return nil
+		_, err = formatted(t, name, must.Get(os.ReadFile(name))(t))
+		return err
 	})
 	if err != nil || read < 20 {
 		t.Errorf("%d examples were read: %v", read, err)
@@ -80,8 +71,6 @@ func TestFormat_OfTheExamples(t *testing.T) {
 
 func sortedTexts(file []byte) []string { return slices.Sorted(slices.Values(texts(commentsOf(file)))) }
 
-// TestFormat_RefusesToLoseAComment: the YAML library does not read a comment within empty
-// brackets.
 func TestFormat_EmptyObjects(t *testing.T) {
 	for _, text := range []string{"{}\n", "- {}\n", "name: x\naction: {decision: deny}\n--- {}\n"} {
 		if got, err := Format("r.yaml", []byte(text)); err != nil || !bytes.Contains(got, []byte("{}")) {
@@ -90,6 +79,8 @@ func TestFormat_EmptyObjects(t *testing.T) {
 	}
 }
 
+// TestFormat_RefusesToLoseAComment: the YAML library does not read a comment within empty
+// brackets.
 func TestFormat_RefusesToLoseAComment(t *testing.T) {
 	const text = "name: x # kept\ncondition: { # lost\n  }\naction: {decision: deny}\n"
 	got, err := Format("r.yaml", []byte(text))
@@ -113,49 +104,16 @@ func TestFormat_RefusesToLoseAComment(t *testing.T) {
 
 // FuzzFormat: formatting changes no document, loses no comment, and once is enough.
 func FuzzFormat(f *testing.F) {
-	names, err := filepath.Glob("testdata/format/*.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
+	names := must.Get(filepath.Glob("testdata/format/*.txtar"))(f)
 	for _, name := range names {
-		a, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		a := must.Get(txtar.ParseFile(name))(f)
 		for _, file := range a.Files {
 			f.Add(file.Name, file.Data)
 		}
 	}
 	for _, name := range []string{"../../examples/rules.yaml", "../../examples/policies/payments.yaml"} {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(name))(f)
 		f.Add(name, data)
 	}
-	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		before, err := Parse(name, data)
-		if err != nil {
-			return
-		}
-		got, err := Format(name, data)
-		if err != nil {
-			return // it is not written
-		}
-		after, err := Parse(name, got)
-		if err != nil {
-			t.Fatalf("Format(%q) = %q: %v", data, got, err)
-		}
-		if len(before) != len(after) {
-			t.Fatalf("Format(%q) = %q with %d documents, want %d", data, got, len(after), len(before))
-		}
-		for i := range before {
-			if !before[i].Equal(after[i]) {
-				t.Errorf("Format(%q) = %q: document %d was %s", data, got, i, before[i].Canonical())
-			}
-		}
-		if again, err := Format(name, got); err != nil || string(again) != string(got) {
-			t.Errorf("Format(%q) = %q, %v, want itself", got, again, err)
-		}
-	})
+	f.Fuzz(func(t *testing.T, name string, data []byte) { _, _ = formatted(t, name, data) }) // or refused
 }

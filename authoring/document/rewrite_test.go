@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"writ/internal/must"
 )
 
 const twoRules = `# Two rules.
@@ -69,10 +71,7 @@ func TestRewrite_Golden(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Rewrite("r.yaml", []byte(twoRules), tt.edits...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(Rewrite("r.yaml", []byte(twoRules), tt.edits...))(t)
 			want := twoRules
 			for i := 0; i < len(tt.replace); i += 2 {
 				if !strings.Contains(want, tt.replace[i]) {

@@ -10,15 +10,13 @@ import (
 
 	"writ/authoring/lint"
 	"writ/engine"
+	"writ/internal/must"
 )
 
 // docs/lint.md has a section for each kind, in order. The first example of each earns
 // that warning and no other, the second earns none.
 func TestDocs_ExamplesEarnWhatTheySay(t *testing.T) {
-	page, err := os.ReadFile("../../docs/lint.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/lint.md"))(t)
 	sections := strings.Split(string(page), "\n## ")[1:]
 	if len(sections) != len(lint.Kinds()) {
 		t.Fatalf("docs/lint.md has %d sections, want one for each of %d kinds", len(sections), len(lint.Kinds()))
@@ -83,10 +81,7 @@ func documentsOf(t testing.TB, text string) (rules []*engine.CompiledRule, lists
 		}
 		others = append(others, d)
 	}
-	data, err := json.Marshal(others)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(others))(t)
 	return compile(t, rulesOf(t, string(data))), lists
 }
 

@@ -6,16 +6,14 @@ import (
 	"writ/authoring/lint"
 	"writ/engine"
 	"writ/examples"
+	"writ/internal/must"
 	"writ/rego"
 )
 
 const policyID = "0b9f7f2e-5a57-4a5e-8f27-6a3f3f0f9a01"
 
 func TestExamples_EarnNoWarning(t *testing.T) {
-	set, err := examples.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(examples.Load())(t)
 	for name, p := range set.Policies {
 		for _, w := range lint.Policy(p) {
 			t.Errorf("%s: %+v", name, w)

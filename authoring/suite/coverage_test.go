@@ -27,16 +27,8 @@ priority: 1
 	covered := func(tests string) string {
 		t.Helper()
 		l := loaderOf(map[string]string{"f.yaml": rules, "s.yaml": "rules: f.yaml\n" + head + tests})
-		suites, err := l.Load("s.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		report, err := Run(t.Context(), suites, Options{Coverage: true})
-		if err != nil {
-			t.Fatal(err)
-		}
 		var b strings.Builder
-		report.Coverage.WriteText(&b)
+		run(t, l, "s.yaml", Options{Coverage: true}).Coverage.WriteText(&b)
 		return b.String()
 	}
 	few := covered(`tests: [{name: a, intent: read, set: {metadata.window: none}, want: allow}]`)

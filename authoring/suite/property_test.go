@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"writ/engine"
+	"writ/internal/must"
 )
 
 // TestRun_RegoAgrees decides generated cases by both engines.
@@ -36,21 +37,12 @@ func TestRun_ADifferenceOfRegoFails(t *testing.T) {
 		"t.yaml": strings.Replace(head, "p.yaml", "q.yaml", 1) + "tests: [{name: a, intent: read, want: deny}]",
 		"q.yaml": strings.Replace(policyText, "db.read, ", "", 1),
 	})
-	suites, err := l.Load("s.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	others, err := l.Load("t.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	suites := must.Get(l.Load("s.yaml"))(t)
+	others := must.Get(l.Load("t.yaml"))(t)
 	if suites[0].subject.preparation = others[0].subject.prepared(); suites[0].subject.preparation.query == nil {
 		t.Fatal(suites[0].subject.preparation.problems.Error())
 	}
-	report, err := Run(t.Context(), suites, Options{Rego: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Get(Run(t.Context(), suites, Options{Rego: true}))(t)
 	const want = "the prepared Rego decides deny [action.not_allowed]"
 	if failed := report.Failed(); len(failed) != 1 || fmt.Sprint(failed[0].Problems) != "["+want+"]" {
 		t.Errorf("the report is %+v, want %s", report.Results, want)
@@ -60,15 +52,13 @@ func TestRun_ADifferenceOfRegoFails(t *testing.T) {
 // runText runs a suite by the policy and the rules of this package's tests.
 func runText(tb testing.TB, text string, o Options) *Report {
 	tb.Helper()
-	suites, err := loaderOf(map[string]string{"s.yaml": text}).Load("s.yaml")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	report, err := Run(tb.Context(), suites, o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return report
+	return run(tb, loaderOf(map[string]string{"s.yaml": text}), "s.yaml", o)
+}
+
+// run reads a suite and decides its cases.
+func run(tb testing.TB, l *Loader, name string, o Options) *Report {
+	tb.Helper()
+	return must.Get(Run(tb.Context(), must.Get(l.Load(name))(tb), o))(tb)
 }
 
 // generated is a suite of n cases.
@@ -109,10 +99,7 @@ func TestReport_JUnitIsXML(t *testing.T) {
 
 // FuzzLoad: whatever a suite is, it is read or refused, and what is read can run.
 func FuzzLoad(f *testing.F) {
-	text, err := os.ReadFile("testdata/payments_test.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/payments_test.yaml"))(f)
 	f.Add(string(text))
 	f.Add(head + "tests: [{name: a, intent: read, set: {cost: null, metadata: {a: b}, metadata.a: c}, each: {resource: [a, b]}, want: allow}]")
 	f.Add(`{"policy": "p.yaml", "rules": ["r.yaml"], "intents": {"a": {"extends": "b"}}, "tests": [{"table": {"columns": ["want"], "rows": [["deny"], [null]]}}]}`)
@@ -123,10 +110,7 @@ func FuzzLoad(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			report, err := Run(t.Context(), suites, Options{Coverage: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := must.Get(Run(t.Context(), suites, Options{Coverage: true}))(t)
 			if _, err := l.Update(t.Context(), suites, report); err != nil {
 				t.Fatal(err)
 			}

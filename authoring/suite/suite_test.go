@@ -1,59 +1,21 @@
 package suite
 
 import (
-	"io/fs"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-)
 
-// run reads a suite and decides its cases.
-func run(t *testing.T, path string, o Options) *Report {
-	t.Helper()
-	suites, err := new(Loader).Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := Run(t.Context(), suites, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report
-}
+	"writ/internal/must"
+)
 
 // TestRun_TheExample is the file of the documentation: 9 of 9 hold, in Rego too.
 func TestRun_TheExample(t *testing.T) {
-	report := run(t, "testdata/payments_test.yaml", Options{Rego: true})
+	report := run(t, new(Loader), "testdata/payments_test.yaml", Options{Rego: true})
 	if got := len(report.Results); got != 9 {
 		t.Errorf("there are %d cases, want 9", got)
 	}
 	for _, r := range report.Failed() {
 		t.Errorf("%s: %s\n%q", r.ID(), r, r.Explained)
 	}
-}
-
-// memory holds files by their names.
-type memory map[string]string
-
-func (m memory) read(name string) ([]byte, error) {
-	text, ok := m[name]
-	if !ok {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
-	return []byte(text), nil
-}
-
-func (m memory) glob(pattern string) (names []string, err error) {
-	for name := range m {
-		if ok, err := filepath.Match(pattern, name); err != nil {
-			return nil, err
-		} else if ok {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names, nil
 }
 
 // TestRun_EveryMember uses what a suite can say; every case holds.
@@ -116,10 +78,7 @@ func TestRun_Refused(t *testing.T) {
 			t.Errorf("a case with %s: Load = %v", wants, err)
 			continue
 		}
-		report, err := Run(t.Context(), suites, Options{Rego: true, Coverage: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := must.Get(Run(t.Context(), suites, Options{Rego: true, Coverage: true}))(t)
 		var got []string
 		for _, r := range report.Failed() {
 			got = append(got, r.Problems...)

@@ -3,6 +3,9 @@ package suite
 import (
 	"strings"
 	"testing"
+	"testing/fstest"
+
+	"writ/internal/must"
 )
 
 // policyText is a policy that allows reading, and rules of two outcomes.
@@ -39,11 +42,11 @@ intents: {read: {agent_id: bot, action_type: db.read, resource: "db://stage/a"}}
 
 // loaderOf reads files from a map, the policy and the rules among them.
 func loaderOf(files map[string]string) *Loader {
-	l := &memory{"p.yaml": policyText, "r.yaml": rulesText}
+	all := fstest.MapFS{"p.yaml": {Data: []byte(policyText)}, "r.yaml": {Data: []byte(rulesText)}}
 	for name, text := range files {
-		(*l)[name] = text
+		all[name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	return &Loader{ReadFile: l.read, Glob: l.glob}
+	return &Loader{ReadFile: all.ReadFile, Glob: all.Glob}
 }
 
 func TestUpdate_KeepsCommentsAndLayout(t *testing.T) {
@@ -104,18 +107,9 @@ func TestUpdate_KeepsCommentsAndLayout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := loaderOf(map[string]string{name: tc.before})
-			suites, err := l.Load(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			report, err := Run(t.Context(), suites, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := l.Update(t.Context(), suites, report)
-			if err != nil {
-				t.Fatal(err)
-			}
+			suites := must.Get(l.Load(name))(t)
+			report := must.Get(Run(t.Context(), suites, Options{}))(t)
+			got := must.Get(l.Update(t.Context(), suites, report))(t)
 			if len(got) != 1 || string(got[0].Data) != tc.want {
 				t.Errorf("Update = %q, want\n%s", got, tc.want)
 			}

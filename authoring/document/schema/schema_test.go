@@ -18,6 +18,7 @@ import (
 	"writ/authoring/document"
 	"writ/authoring/document/schema"
 	"writ/engine"
+	"writ/internal/must"
 	"writ/rego"
 )
 
@@ -51,24 +52,15 @@ func compile(t *testing.T, kind string) *jsonschema.Schema {
 
 func schemaOf(t *testing.T, kind string) object {
 	t.Helper()
-	text, err := schema.JSON(kind)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(schema.JSON(kind))(t)
+	v := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(text)))(t)
 	return v.(object)
 }
 
 // TestSchemas_AreThatOfOpenAPI holds types, limits and enums to openapi.yaml, member by
 // member.
 func TestSchemas_AreThatOfOpenAPI(t *testing.T) {
-	text, err := os.ReadFile("../../../api/openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../api/openapi.yaml"))(t)
 	var api struct {
 		Components struct{ Schemas object }
 	}
@@ -133,10 +125,7 @@ func resolved(all object, v any) any {
 // plain returns v as JSON has it, without descriptions.
 func plain(t *testing.T, v any) (out any) {
 	t.Helper()
-	text, err := json.Marshal(resolved(nil, v))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(resolved(nil, v)))(t)
 	if err := json.Unmarshal(text, &out); err != nil {
 		t.Fatal(err)
 	}
@@ -160,10 +149,7 @@ var options = engine.Options{CompileRego: rego.CompileCondition}
 // judge returns what the schema says of a document, and whether writ accepts it.
 func (s schemas) judge(t *testing.T, d *document.Document) (bySchema, byWrit error) {
 	t.Helper()
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(d.JSON()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(d.JSON())))(t)
 	if d.Kind == document.Rule {
 		asObjects(v.(object))
 	}
@@ -200,10 +186,7 @@ func TestSchemas_RefuseBrokenStructure(t *testing.T) {
 		if strings.HasPrefix(name, "suite-") {
 			continue // which package suite reads
 		}
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := must.Get(txtar.ParseFile(file))(t)
 		docs, err := document.Parse(archive.Files[0].Name, archive.Files[0].Data)
 		if err != nil {
 			continue // it is neither YAML nor JSON
@@ -226,27 +209,15 @@ func TestSchemas_AcceptWhatWritAccepts(t *testing.T) {
 	all := compileAll(t)
 	var files []txtar.File
 	for _, pattern := range []string{"../../../examples/*.json", "../../../examples/*/*.json", "../../../examples/*/*/*.json", "../../../examples/*.yaml", "../../../examples/*/*.yaml", "../../suite/testdata/*.yaml"} {
-		names, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		names := must.Get(filepath.Glob(pattern))(t)
 		for _, name := range names {
-			data, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(name))(t)
 			files = append(files, txtar.File{Name: name, Data: data})
 		}
 	}
-	goldens, err := filepath.Glob("../../../engine/testdata/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	goldens := must.Get(filepath.Glob("../../../engine/testdata/*.txtar"))(t)
 	for _, golden := range goldens {
-		archive, err := txtar.ParseFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := must.Get(txtar.ParseFile(golden))(t)
 		files = append(files, archive.Files...)
 	}
 	files = append(files, txtar.File{Name: "lists.yaml", Data: []byte(`name: payees
