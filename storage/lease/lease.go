@@ -58,18 +58,12 @@ type Pool struct {
 	// answer.
 	Asked, Failed atomic.Int64
 
-	store    Store
-	lent     map[*Lease]struct{} // with places to give back
-	asking   int                 // how many answers are awaited
-	answered sync.Cond
+	store Store
+	lent  map[*Lease]struct{} // with places to give back, or a question under way
 }
 
 // NewPool returns a pool of what a store grants.
-func NewPool(store Store) *Pool {
-	p := &Pool{store: store, lent: make(map[*Lease]struct{})}
-	p.answered.L = p
-	return p
-}
+func NewPool(store Store) *Pool { return &Pool{store: store, lent: make(map[*Lease]struct{})} }
 
 // Lease is what this process has of a window.
 type Lease struct {
@@ -208,7 +202,7 @@ func (p *Pool) ask(ctx context.Context, l *Lease, at time.Time, ask storage.Ask)
 		ask.Back = append(ask.Back, storage.WindowPart{At: l.part, N: l.free})
 	}
 	l.total, l.free, l.back = l.total-l.free, 0, nil
-	p.asking++
+	p.lent[l] = struct{}{}
 	go func() {
 		granted, err := p.store.Count(context.WithoutCancel(ctx), l.window, ask)
 		if ask.Want > 0 {
@@ -224,15 +218,12 @@ func (p *Pool) ask(ctx context.Context, l *Lease, at time.Time, ask storage.Ask)
 			l.Learn(granted.Total, at)
 			l.free, l.part, l.limit, l.asked = granted.N, granted.At, ask.Limit, ask.At
 		}
-		delete(p.lent, l)
-		if !l.isEmptyHanded() {
-			p.lent[l] = struct{}{}
+		if l.isEmptyHanded() {
+			delete(p.lent, l)
 		}
 		a.err = err
 		close(a.done)
 		l.asking = nil
-		p.asking--
-		p.answered.Broadcast()
 	}()
 }
 
@@ -277,37 +268,40 @@ func (p *Pool) Run(ctx context.Context, idle func()) {
 	}
 }
 
-// Stop gives everything back and waits for the store's answers.
+// Stop gives everything back and waits for the store's answers, for at most five seconds.
 func (p *Pool) Stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*idleAfter)
 	defer cancel()
 	p.Return(ctx, true)
-	p.Lock()
-	for p.asking > 0 {
-		p.answered.Wait()
+	p.Return(ctx, true) // places granted meanwhile
+	if err := ctx.Err(); err != nil && p.Lost != nil {
+		p.Lost(err)
 	}
-	p.Unlock()
-	p.Return(ctx, true) // what was granted meanwhile
 }
 
-// Return gives back the places that nobody has used since the time before, or all.
+// Return gives back the places that were not used since the last call, or all, until ctx
+// ends. If all, it also waits for the questions under way.
 func (p *Pool) Return(ctx context.Context, all bool) {
 	p.Lock()
 	defer p.Unlock()
 	idle := make([]*Lease, 0, len(p.lent))
 	for l := range p.lent {
-		if all || !l.used || len(l.back) > 0 {
+		if all || l.asking == nil && (!l.used || len(l.back) > 0) {
 			idle = append(idle, l)
 		}
 		l.used = false
 	}
 	for _, l := range idle {
-		if l.asking == nil && ctx.Err() == nil {
+		if l.asking == nil {
 			l.want = 0
 			p.ask(ctx, l, l.at, storage.Ask{At: l.asked})
-			if err := p.await(context.WithoutCancel(ctx), nil, l); err != nil && p.Lost != nil {
-				p.Lost(err)
-			}
+		}
+		err := p.await(ctx, nil, l)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && p.Lost != nil {
+			p.Lost(err)
 		}
 	}
 }
