@@ -35,7 +35,7 @@ func (s *Store) bury(ctx context.Context) error {
 // giveUp takes a slot from its holder if the slot is unchanged and more selects it.
 func (s *Store) giveUp(ctx context.Context, row *slotRow, more ...any) error {
 	held := append(doc("_id", row.ID, slotHolder, row.Holder), doc(more...)...)
-	r, err := s.slots().UpdateOne(ctx, held, doc("$set", doc(slotHolder, "", slotDead, row.Holder)))
+	r, err := s.slots().UpdateOne(ctx, held, set(slotHolder, "", slotDead, row.Holder))
 	if err == nil && r.MatchedCount > 0 {
 		row.Dead = row.Holder
 	}
@@ -66,7 +66,7 @@ func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 		return err
 	}
 	_, err := s.slots().UpdateOne(ctx, doc("_id", row.ID, slotDead, row.Dead),
-		doc("$set", doc(slotDead, "", slotSessions, bson.A{})))
+		set(slotDead, "", slotSessions, bson.A{}))
 	return err
 }
 
@@ -79,6 +79,6 @@ func (l *slot) release(ctx context.Context, s *Store) error {
 	if err := s.freePlaces(ctx, l.holder); err != nil {
 		return err
 	}
-	_, err := s.slots().UpdateOne(ctx, l.mine(), doc("$set", doc(slotHolder, "", slotSessions, bson.A{})))
+	_, err := s.slots().UpdateOne(ctx, l.mine(), set(slotHolder, "", slotSessions, bson.A{}))
 	return err
 }

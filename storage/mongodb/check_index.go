@@ -3,7 +3,6 @@ package mongodb
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -120,7 +119,7 @@ func (s *Store) checkDocuments(ctx context.Context, last uint64, f func(storage.
 			some = append(some, indexRow{Key: at, Document: row.Key})
 			keys++
 		}
-		if len(some) >= cursorRows {
+		if len(some) >= 500 {
 			err = s.checkIndexed(ctx, some)
 			some = some[:0]
 		}
@@ -132,7 +131,10 @@ func (s *Store) checkDocuments(ctx context.Context, last uint64, f func(storage.
 	if err != nil {
 		return err
 	}
-	if err := s.checkIndexed(ctx, some); err != nil {
+	if len(some) > 0 {
+		err = s.checkIndexed(ctx, some)
+	}
+	if err != nil {
 		return err
 	}
 	n, err := s.db.Collection(indexName).CountDocuments(ctx, doc())
@@ -147,27 +149,21 @@ func (s *Store) checkDocuments(ctx context.Context, last uint64, f func(storage.
 
 // checkIndexed returns nil if all of want is in the index.
 func (s *Store) checkIndexed(ctx context.Context, want []indexRow) error {
-	for some := range slices.Chunk(want, 500) {
-		leads := make(map[string]string, len(some))
-		var keys []string
-		for _, row := range some {
-			keys = append(keys, row.Key)
-		}
-		err := eachOf(ctx, s, indexName, anyOf("_id", keys), func(row *indexRow) error {
-			leads[row.Key] = row.Document
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		for _, row := range some {
-			if leads[row.Key] != row.Document {
-				return &storage.BreakError{Err: fmt.Errorf("the document %q is not found as the index has it",
-					row.Document)}
-			}
+	var keys []string
+	for _, row := range want {
+		keys = append(keys, row.Key)
+	}
+	leads := make(map[string]string, len(want))
+	err := eachOf(ctx, s, indexName, anyOf("_id", keys), func(row *indexRow) error {
+		leads[row.Key] = row.Document
+		return nil
+	})
+	for _, row := range want {
+		if err == nil && leads[row.Key] != row.Document {
+			err = &storage.BreakError{Err: fmt.Errorf("the document %q is not found as the index has it", row.Document)}
 		}
 	}
-	return nil
+	return err
 }
 
 // checkChanges holds that the revisions of the changes that are not trimmed, which are

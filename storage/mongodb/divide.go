@@ -1,6 +1,8 @@
 package mongodb
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"slices"
 
@@ -27,21 +29,28 @@ func (a *appending) divide(batch storage.Batch) (existing, fresh storage.Batch, 
 	return existing, fresh, err
 }
 
+// rowsOf returns the rows of intents by the keys of the intents.
+func (s *Store) rowsOf(ctx context.Context, intents [][]byte) (map[string]bson.Raw, error) {
+	stored := make(map[string]bson.Raw)
+	if len(intents) == 0 {
+		return stored, nil
+	}
+	rows, err := find[bson.Raw](ctx, s.records(), anyOf("_id", intents))
+	for _, row := range rows {
+		_, key, _ := row.Lookup("_id").BinaryOK()
+		stored[string(key)] = row
+	}
+	return stored, err
+}
+
 func (a *appending) divideRecords(batch []*storage.Record) (existing, fresh []*storage.Record, err error) {
 	keys := make([][]byte, len(batch))
 	for i, r := range batch {
 		keys[i] = intentKey(r.OrganizationID, r.IntentKey())
 	}
-	stored := make(map[string]bson.Raw)
-	if len(keys) > 0 {
-		rows, err := find[bson.Raw](a.ctx, a.s.records(), anyOf("_id", keys))
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, row := range rows {
-			_, key, _ := row.Lookup("_id").BinaryOK()
-			stored[string(key)] = row
-		}
+	stored, err := a.s.rowsOf(a.ctx, keys)
+	if err != nil {
+		return nil, nil, err
 	}
 	existing = make([]*storage.Record, len(batch))
 	first := make(map[string]*storage.Record, len(batch))
@@ -72,12 +81,13 @@ func entryKey(e *storage.Entry) []byte {
 }
 
 func (w *entryRow) entry() (*storage.Entry, error) {
-	prefix := entryPrefix(w.Org, storage.EntryKind(w.Kind))
-	if len(w.Key) < len(prefix) || string(w.Key[:len(prefix)]) != string(prefix) {
+	kind := storage.EntryKind(w.Kind)
+	key, ok := bytes.CutPrefix(w.Key, entryPrefix(w.Org, kind))
+	if !ok {
 		return nil, fmt.Errorf("%w: the entry %x of %q", errCorrupt, w.Key, w.Org)
 	}
 	return &storage.Entry{
-		Kind: storage.EntryKind(w.Kind), OrganizationID: w.Org, Key: string(w.Key[len(prefix):]), Body: w.Body,
+		Kind: kind, OrganizationID: w.Org, Key: string(key), Body: w.Body,
 		Inclusion: receipt.Inclusion{Sig: w.Sig, KeyID: w.KeyID},
 	}, nil
 }
@@ -112,6 +122,7 @@ func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.E
 		}
 		id := uuid.MustParse(e.Key) // Check has
 		decisions[e.OrganizationID] = append(decisions[e.OrganizationID], id[:])
+		stored[string(entryKey(e))] = &storage.Entry{Kind: e.Kind, OrganizationID: e.OrganizationID, Key: e.Key}
 	}
 	if len(keys) > 0 {
 		rows, err := find[entryRow](a.ctx, a.s.entries(), anyOf("_id", keys))
@@ -124,43 +135,28 @@ func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.E
 			}
 		}
 	}
-	rows := make(map[string]parsedRow) // of decisions, by the keys of their settlements
+	a.settled = make(map[string][]byte)
 	for org, ids := range decisions {
-		found, err := find[bson.Raw](a.ctx, a.s.records(), doc(recordOrg, org, recordID, doc("$in", ids)))
+		rows, err := find[bson.Raw](a.ctx, a.s.records(), doc(recordOrg, org, recordID, doc("$in", ids)))
 		if err != nil {
 			return nil, err
 		}
-		for _, row := range found {
+		for _, row := range rows {
 			w, err := parseRow(org, row)
 			if err != nil {
 				return nil, err
 			}
-			rows[string(
-				entryKey(&storage.Entry{Kind: storage.SettlementEntry, OrganizationID: org, Key: w.id.String()}),
-			)] = w
+			e := &storage.Entry{Kind: storage.SettlementEntry, OrganizationID: org, Key: w.record.DecisionID}
+			key := string(entryKey(e))
+			if w.record.Settlement == nil {
+				a.settled[key] = w.intent
+				delete(stored, key)
+			} else {
+				stored[key] = w.record.SettlementEntry()
+			}
 		}
 	}
-	a.settlements(batch, rows, stored)
 	return stored, nil
-}
-
-// settlements adds the stored settlements with the keys of batch to stored.
-func (a *appending) settlements(batch []*storage.Entry, rows map[string]parsedRow, stored map[string]*storage.Entry) {
-	a.settled = make(map[*storage.Entry][]byte)
-	for _, e := range batch {
-		if e.Kind != storage.SettlementEntry {
-			continue
-		}
-		w := rows[string(entryKey(e))]
-		switch {
-		case w.record == nil:
-			stored[string(entryKey(e))] = &storage.Entry{Kind: e.Kind, OrganizationID: e.OrganizationID, Key: e.Key}
-		case w.record.Settlement == nil:
-			a.settled[e] = w.intent
-		default:
-			stored[string(entryKey(e))] = w.record.SettlementEntry()
-		}
-	}
 }
 
 // enter writes entries. A settlement is part of its decision's row.
@@ -169,8 +165,8 @@ func (a *appending) enter(entries []*storage.Entry) error {
 	var settle []mongo.WriteModel
 	for _, e := range entries {
 		if e.Kind == storage.SettlementEntry {
-			settle = append(settle, mongo.NewUpdateOneModel().SetFilter(doc("_id", a.settled[e])).
-				SetUpdate(doc("$set", doc(recordSettlement, settlementRow(e)))))
+			settle = append(settle, mongo.NewUpdateOneModel().SetFilter(doc("_id", a.settled[string(entryKey(e))])).
+				SetUpdate(set(recordSettlement, settlementRow(e))))
 			continue
 		}
 		at, err := uuid.NewV7()

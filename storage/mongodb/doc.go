@@ -26,7 +26,7 @@
 //
 // The _id of a document of a global collection has no organization. The other fields
 // of a record are in row.go; a settlement is its field st. Records that were not removed
-// are indexed by (o, d), (o, a, d) and (o, k, d), newest first; entries by (o, k, at);
+// are indexed by (o, d), (o, a, d) and (o, k, d), newest first; removed ones by (_id, g); entries by (o, k, at);
 // quotas by (m, o) and by g.h; windows by until, at which the server removes them. Each collection has a
 // validator of its fields. Open
 // compares validators and indexes.

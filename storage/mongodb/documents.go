@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -72,12 +73,12 @@ func collection(kind storage.Kind, org string) (*storage.Collection, error) {
 
 func (row *documentRow) document(c *storage.Collection) (storage.Document, error) {
 	key, err := parseText(row.Key)
-	prefix := documentsOf(c, row.Org)
-	if err != nil || len(key) < len(prefix) || string(key[:len(prefix)]) != string(prefix) {
+	id, ok := bytes.CutPrefix(key, documentsOf(c, row.Org))
+	if err != nil || !ok {
 		return storage.Document{},
 			fmt.Errorf("the stored %s %q is in the place of another of %q: %w", c.Name, row.Key, row.Org, errCorrupt)
 	}
-	d := storage.Document{Kind: c.Kind, Org: row.Org, ID: string(key[len(prefix):]), Revision: uint64(row.Revision)}
+	d := storage.Document{Kind: c.Kind, Org: row.Org, ID: string(id), Revision: uint64(row.Revision)}
 	if row.Value != "" {
 		d.Value = []byte(row.Value)
 	}

@@ -73,11 +73,7 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 	}
 	for _, left := range h.Graves {
 		id := uuid.MustParse(left.DecisionID)
-		row := tombstone{Intent: intentKey(left.OrganizationID, left.IntentKey()), Removed: id[:], Imported: left.Imported}
-		for _, l := range left.Leaves {
-			row.add(l)
-		}
-		add(recordsName, row)
+		add(recordsName, newTombstone(intentKey(left.OrganizationID, left.IntentKey()), id, left.Leaves, left.Imported))
 	}
 	for _, d := range h.Documents {
 		c := storage.CollectionOf(d.Kind)

@@ -91,15 +91,17 @@ func (s *Store) ListRecords(
 		return nil, "", checkOrg(org)
 	}
 	err = s.do(ctx, org, "listing decisions", func(ctx context.Context) error {
-		indexed := indexedPart(org, &f)
-		last, err := s.lastScanned(ctx, indexed, &f, lower, upper)
-		if err != nil {
-			return err
+		indexed, rest := parts(org, &f)
+		var last []byte
+		if len(rest) > 0 {
+			if last, err = s.lastScanned(ctx, slices.Concat(indexed, within(lower, upper))); err != nil {
+				return err
+			}
 		}
 		if last != nil {
 			lower = last
 		}
-		selected := slices.Concat(indexed, within(lower, upper), residue(&f))
+		selected := slices.Concat(indexed, within(lower, upper), rest, times(&f))
 		cursor, err := s.records().Find(ctx, selected, options.Find().SetSort(newestFirst).SetLimit(int64(p.Limit)+1))
 		var end []byte
 		err = eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
@@ -142,33 +144,33 @@ func idRange(f *storage.Filter, before []byte) (lower, upper []byte) {
 
 func within(lower, upper []byte) bson.D { return doc(recordID, doc("$gte", lower, "$lt", upper)) }
 
-// indexedPart is the part of f that uses an index.
-func indexedPart(org string, f *storage.Filter) bson.D {
+// parts returns the part of f that an index serves and the rest, both without f's times.
+func parts(org string, f *storage.Filter) (indexed, rest bson.D) {
+	indexed = doc(recordOrg, org)
+	decision := &indexed
 	switch {
 	case len(f.AgentIDs) == 1:
-		return doc(recordOrg, org, recordAgent, f.AgentIDs[0])
-	case f.Decision != 0:
-		return doc(recordOrg, org, recordDecision, int32(f.Decision))
+		indexed = doc(recordOrg, org, recordAgent, f.AgentIDs[0])
+		decision = &rest
+	case len(f.AgentIDs) > 1:
+		rest = anyOf(recordAgent, f.AgentIDs)
 	}
-	return doc(recordOrg, org)
-}
-
-// residue is the rest of f without its times.
-func residue(f *storage.Filter) (part bson.D) {
-	if len(f.AgentIDs) > 1 {
-		part = append(part, anyOf(recordAgent, f.AgentIDs)...)
-	}
-	if f.Decision != 0 && len(f.AgentIDs) == 1 {
-		part = append(part, doc(recordDecision, int32(f.Decision))...)
+	if f.Decision != 0 {
+		*decision = append(*decision, doc(recordDecision, int32(f.Decision))...)
 	}
 	if f.PolicyID != "" {
-		part = append(part, doc(recordPolicy, f.PolicyID)...)
+		rest = append(rest, doc(recordPolicy, f.PolicyID)...)
 	}
 	if len(f.ActionTypes) > 0 {
-		part = append(part, anyOf(recordType, f.ActionTypes)...)
+		rest = append(rest, anyOf(recordType, f.ActionTypes)...)
 	}
+	return indexed, rest
+}
+
+// times is the part of f that its times are.
+func times(f *storage.Filter) (part bson.D) {
 	if !f.From.IsZero() {
-		part = append(part, doc("$nor", bson.A{before(f.From)})...)
+		part = doc("$nor", bson.A{before(f.From)})
 	}
 	if !f.To.IsZero() {
 		part = append(part, before(f.To)...)
@@ -185,23 +187,14 @@ func before(t time.Time) bson.D {
 	})
 }
 
-// lastScanned returns the id of the last row that a page may look at. It returns nil if f
-// has no residue or the list ends before that row. The rows of eight pages take some 10 ms
-// of the server.
-func (s *Store) lastScanned(
-	ctx context.Context, indexed bson.D, f *storage.Filter, lower, upper []byte,
-) ([]byte, error) {
-	exact := storage.Filter{Decision: f.Decision, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID,
-		ActionTypes: f.ActionTypes}
-	if len(residue(&exact)) == 0 {
-		return nil, nil
-	}
+// lastScanned returns the id of the last row of a selection that a page may look at, nil if
+// the selection ends before. The rows of eight pages take some 10 ms of the server.
+func (s *Store) lastScanned(ctx context.Context, selected bson.D) ([]byte, error) {
 	var w struct {
 		ID []byte `bson:"d"`
 	}
-	err := s.records().FindOne(ctx, slices.Concat(indexed, within(lower, upper)),
-		options.FindOne().SetSort(newestFirst).SetSkip(8*storage.MaxPage-1).SetProjection(doc("_id", 0, recordID,
-			1))).Decode(&w)
+	last := options.FindOne().SetSort(newestFirst).SetSkip(8*storage.MaxPage - 1)
+	err := s.records().FindOne(ctx, selected, last.SetProjection(doc("_id", 0, recordID, 1))).Decode(&w)
 	return w.ID, ifAny(err)
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
-	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"writ/storage"
 )
@@ -28,31 +27,48 @@ type importing struct {
 }
 
 func (i *importing) write(rows []*storage.Record, removed []*storage.Tombstone) error {
-	stored, err := i.stored(rows, removed)
+	keys := make([][]byte, 0, len(rows)+len(removed))
+	for _, r := range rows {
+		keys = append(keys, intentKey(i.org, r.IntentKey()))
+	}
+	for _, t := range removed {
+		keys = append(keys, intentKey(i.org, t.IntentKey()))
+	}
+	stored, err := i.s.rowsOf(i.ctx, keys)
 	if err != nil {
 		return err
 	}
 	var fresh []*storage.Record
-	for _, r := range rows {
-		if stands, ok := stored[r.IntentKey()]; !ok {
+	for n, r := range rows {
+		row, ok := stored[string(keys[n])]
+		if !ok {
 			fresh = append(fresh, r)
 			i.ids[r] = uuid.MustParse(r.DecisionID) // CheckImport has
-		} else if err := storage.SameRow(stands.record, r); err != nil {
+			continue
+		}
+		w, err := parseRow(i.org, row)
+		if err == nil {
+			err = storage.SameRow(w.record, r)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	var left []tombstone
-	for _, t := range removed {
-		id := uuid.MustParse(t.DecisionID)
-		if stands, ok := stored[t.IntentKey()]; !ok {
-			row := tombstone{Intent: intentKey(i.org, t.IntentKey()), Removed: id[:], Imported: true}
-			for _, l := range t.Leaves {
-				row.add(l)
-			}
-			left = append(left, row)
-		} else if !stands.record.Removed() || stands.id != id {
-			return fmt.Errorf("%w: another decision than %s, which was removed, stands for its intent",
+	for n, t := range removed {
+		id, key := uuid.MustParse(t.DecisionID), keys[len(rows)+n]
+		row, ok := stored[string(key)]
+		if !ok {
+			left = append(left, newTombstone(key, id, t.Leaves, true))
+			continue
+		}
+		w, err := parseRow(i.org, row)
+		if err == nil && (!w.record.Removed() || w.id != id) {
+			err = fmt.Errorf("%w: another decision than %s, which was removed, stands for its intent",
 				storage.ErrConflict, id)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if err := i.unknown(fresh, left); err != nil {
@@ -63,30 +79,6 @@ func (i *importing) write(rows []*storage.Record, removed []*storage.Tombstone) 
 	}
 	_, err = i.s.records().InsertMany(i.ctx, left)
 	return err
-}
-
-// stored returns the stored rows of the imported intents.
-func (i *importing) stored(rows []*storage.Record, removed []*storage.Tombstone) (map[string]parsedRow, error) {
-	keys := make([][]byte, 0, len(rows)+len(removed))
-	for _, r := range rows {
-		keys = append(keys, intentKey(i.org, r.IntentKey()))
-	}
-	for _, t := range removed {
-		keys = append(keys, intentKey(i.org, t.IntentKey()))
-	}
-	stored := make(map[string]parsedRow)
-	if len(keys) == 0 {
-		return stored, nil
-	}
-	found, err := find[bson.Raw](i.ctx, i.s.records(), anyOf("_id", keys))
-	for _, raw := range found {
-		w, err := parseRow(i.org, raw)
-		if err != nil {
-			return nil, err
-		}
-		stored[w.record.IntentKey()] = w
-	}
-	return stored, err
 }
 
 // unknown returns storage.ErrConflict if an imported decision already has a row of

@@ -64,14 +64,12 @@ func (s *Store) eachImported(ctx context.Context, org string, n *storage.Importe
 		more = f(w.intent)
 		return more, nil
 	})
-	// Only the index of intents has tombstones. It orders them by their length first.
-	for lower, last := range intentKeys(org) {
+	for selected := range tombstonesOf(org) {
 		if !more || err != nil {
 			break
 		}
 		var cursor *mongo.Cursor
-		cursor, err = s.records().Find(ctx,
-			doc("_id", doc("$gte", lower, "$lte", last), recordRemoved, doc("$exists", true)))
+		cursor, err = s.tombstones(ctx, selected)
 		err = eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 			w, t, err := readTombstone(raw)
 			if err != nil {

@@ -107,8 +107,9 @@ type appending struct {
 	lost  bool // the batch of unknown outcome is not stored
 	head  receipt.SignedHead
 	ticks []tick
-	// settled are the rows of the decisions that the batch settles.
-	settled map[*storage.Entry][]byte
+	// settled has the intents of the decisions that the batch settles, by the keys of their
+	// settlements.
+	settled map[string][]byte
 }
 
 // undo reverts what a failed try has done to the held places: those that it used are held

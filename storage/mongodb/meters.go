@@ -77,7 +77,7 @@ func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err 
 	writes := make([]mongo.WriteModel, 0, len(parts))
 	for p, n := range parts {
 		writes = append(writes, mongo.NewUpdateOneModel().SetFilter(doc("_id", p.key())).SetUpdate(mongo.Pipeline{
-			doc("$set", doc(quotaCounted, expr("$add", "$"+quotaCounted, n), quotaGiven, byHolder.less(p.holder, n))),
+			set(quotaCounted, expr("$add", "$"+quotaCounted, n), quotaGiven, byHolder.less(p.holder, n)),
 		}))
 	}
 	if len(writes) > 0 {
@@ -86,7 +86,7 @@ func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err 
 		}
 	}
 	_, err = s.db.Collection(countersName).UpdateOne(ctx, doc("_id", countedKey(chain)),
-		doc("$set", doc(counterN, heads[len(heads)-1].ID.Seq)), options.UpdateOne().SetUpsert(true))
+		set(counterN, heads[len(heads)-1].ID.Seq), options.UpdateOne().SetUpsert(true))
 	return len(heads) == countMost, err
 }
 

@@ -127,7 +127,7 @@ func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
 			continue
 		}
 		_, err := s.quotaRows().UpdateOne(ctx, doc("_id", t.key()),
-			mongo.Pipeline{t.made(), doc("$set", doc(quotaGiven, byHolder.more(s.slot.holder, t.n-t.used)))},
+			mongo.Pipeline{t.made(), set(quotaGiven, byHolder.more(s.slot.holder, t.n-t.used))},
 			options.UpdateOne().SetUpsert(true))
 		if err != nil {
 			return err
@@ -138,8 +138,8 @@ func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
 
 // made makes a meter's row, if there is none.
 func (m meter) made() bson.D {
-	return doc("$set", doc(quotaOrg, literal(m.org), quotaMonth, int32(m.month), //nolint:gosec // a year and a month
-		quotaCounted, orElse(quotaCounted, int64(0)), quotaGiven, orElse(quotaGiven, bson.A{})))
+	return set(quotaOrg, literal(m.org), quotaMonth, int32(m.month), //nolint:gosec // a year and a month
+		quotaCounted, orElse(quotaCounted, int64(0)), quotaGiven, orElse(quotaGiven, bson.A{}))
 }
 
 // Count implements storage.Quotas.
@@ -213,10 +213,10 @@ func (s *Store) exchange(ctx context.Context, m meter, back int64, ask *storage.
 	}
 	err = s.quotaRows().FindOneAndUpdate(ctx, doc("_id", m.key()), mongo.Pipeline{
 		m.made(),
-		doc("$set", doc(quotaGiven, byHolder.less(s.slot.holder, back))),
-		doc("$set", doc(quotaLast, last)),
-		doc("$set", doc(quotaGiven, byHolder.more(s.slot.holder, expr("$max", int64(0), "$"+quotaLast)))),
-	}, options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Decode(&row)
+		set(quotaGiven, byHolder.less(s.slot.holder, back)),
+		set(quotaLast, last),
+		set(quotaGiven, byHolder.more(s.slot.holder, expr("$max", int64(0), "$"+quotaLast))),
+	}, after().SetUpsert(true)).Decode(&row)
 	return row, err
 }
 

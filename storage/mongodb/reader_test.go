@@ -133,7 +133,6 @@ func (w *writtenHistory) prove(t *testing.T) (ledger.Proof, error) {
 			t.Errorf("Close = %v", err)
 		}
 	}()
-	r.most = 3 // so that organizations have several parts
 	return ledger.Prove(t.Context(), r, ledger.ProveConfig{Keys: keys})
 }
 

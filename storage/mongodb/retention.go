@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -95,24 +96,28 @@ func (s *Store) removeOldest(
 	return n, err
 }
 
-func (t *tombstone) add(l receipt.Leaf) {
-	//nolint:gosec // they count
-	t.Left = append(t.Left, leafRow{Chain: l.Chain[:], Seq: int64(l.Seq), Index: int64(l.Index), Hash: l.Hash[:]})
+func newTombstone(intent []byte, id uuid.UUID, leaves []receipt.Leaf, imported bool) tombstone {
+	t := tombstone{Intent: intent, Removed: id[:], Imported: imported}
+	for _, l := range leaves {
+		//nolint:gosec // they count
+		t.Left = append(t.Left, leafRow{Chain: l.Chain[:], Seq: int64(l.Seq), Index: int64(l.Index), Hash: l.Hash[:]})
+	}
+	return t
 }
 
 // removed returns the tombstone of a row.
 func (w *parsedRow) removed() (tombstone, error) {
-	left, r := tombstone{Intent: w.intent, Removed: w.id[:]}, w.record
+	r := w.record
 	leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
-	left.add(leaf)
+	leaves := []receipt.Leaf{leaf}
 	if s := r.Settlement; err == nil && s != nil {
 		leaf, err = s.Receipt.Leaf(receipt.EntryLeaf(r.SettlementEntry().Body))
-		left.add(leaf)
+		leaves = append(leaves, leaf)
 	}
 	if err != nil {
 		err = fmt.Errorf("%w: the receipts of decision %s: %w", errCorrupt, r.DecisionID, err)
 	}
-	return left, err
+	return newTombstone(w.intent, w.id, leaves, false), err
 }
 
 // Organizations implements storage.Retention. It seeks from one organization to the

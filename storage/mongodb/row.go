@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"writ/engine"
@@ -43,18 +45,25 @@ func appendIntentKey(dst []byte, org, key string) []byte {
 	return append(storage.AppendText(slices.Grow(dst, len(org)+2+len(key)), org), key...)
 }
 
-// intentKeys yields the bounds of org's keys of intents of each length: the server orders
-// keys by that first. The longest is of two UUIDs.
-func intentKeys(org string) iter.Seq2[[]byte, []byte] {
+// tombstonesOf yields the selections of org's tombstones, one for each length of an intent's
+// key: the server orders keys by their length first. The longest is of two UUIDs.
+func tombstonesOf(org string) iter.Seq[bson.D] {
 	id := uuid.Nil.String()
-	return func(yield func(lower, last []byte) bool) {
+	return func(yield func(bson.D) bool) {
 		for n := 1; n <= len(storage.IntentKey(id, id)); n++ {
-			if !yield(append(storage.Text(org), make([]byte, n)...),
-				append(storage.Text(org), bytes.Repeat([]byte{0xff}, n)...)) {
+			keys := doc("$gte", append(storage.Text(org), make([]byte, n)...),
+				"$lte", append(storage.Text(org), bytes.Repeat([]byte{0xff}, n)...))
+			if !yield(doc("_id", keys, recordRemoved, doc("$exists", true))) {
 				return
 			}
 		}
 	}
+}
+
+// tombstones reads a selection by the index of tombstones, where the server would take the
+// index of all intents.
+func (s *Store) tombstones(ctx context.Context, selected bson.D) (*mongo.Cursor, error) {
+	return s.records().Find(ctx, selected, options.Find().SetHint(doc("_id", 1, recordRemoved, 1)))
 }
 
 type parsedRow struct {

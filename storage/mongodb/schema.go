@@ -267,7 +267,7 @@ func shapes() []shape {
 				recordRemoved, "binData", recordLeaves, "array"),
 			indexes: []mongo.IndexModel{
 				rowsBy(recordOrg, 1, recordID, -1), rowsBy(recordOrg, 1, recordAgent, 1, recordID, -1),
-				rowsBy(recordOrg, 1, recordDecision, 1, recordID, -1),
+				rowsBy(recordOrg, 1, recordDecision, 1, recordID, -1), partly(recordRemoved, "_id", 1, recordRemoved, 1),
 			},
 		},
 		{
@@ -301,6 +301,9 @@ func doc(pairs ...any) bson.D {
 	return d
 }
 
+// set is a stage or an update that sets fields.
+func set(pairs ...any) bson.D { return doc("$set", doc(pairs...)) }
+
 func expr(name string, args ...any) bson.D { return doc(name, bson.A(args)) }
 
 func literal(v any) bson.D { return doc("$literal", v) }
@@ -316,11 +319,27 @@ func anyOf(field string, values any) bson.D { return doc(field, doc("$in", value
 
 func by(keys ...any) mongo.IndexModel { return mongo.IndexModel{Keys: doc(keys...)} }
 
-// rowsBy is an index of rows without removed ones.
-func rowsBy(keys ...any) mongo.IndexModel {
+// partly is an index of the documents that have a field.
+func partly(field string, keys ...any) mongo.IndexModel {
 	index := by(keys...)
-	index.Options = options.Index().SetPartialFilterExpression(doc(recordOrg, doc("$exists", true)))
+	index.Options = options.Index().SetPartialFilterExpression(doc(field, doc("$exists", true)))
 	return index
+}
+
+// rowsBy is an index of rows without removed ones.
+func rowsBy(keys ...any) mongo.IndexModel { return partly(recordOrg, keys...) }
+
+// after returns options of FindOneAndUpdate that return the changed document.
+func after() *options.FindOneAndUpdateOptionsBuilder {
+	return options.FindOneAndUpdate().SetReturnDocument(options.After)
+}
+
+// notNew returns err, unless another handle has inserted the same document first.
+func notNew(err error) error {
+	if mongo.IsDuplicateKeyError(err) {
+		return nil
+	}
+	return err
 }
 
 func (s *shape) validator() bson.D {
@@ -342,11 +361,8 @@ func (s *Store) makeCollections(ctx context.Context) error {
 		}
 	}
 	_, err := s.db.Collection(countersName).UpdateOne(ctx, doc("_id", revisionCounter),
-		doc("$setOnInsert", doc("n", int64(0))), options.UpdateOne().SetUpsert(true))
-	if mongo.IsDuplicateKeyError(err) {
-		err = nil // another handle was faster
-	}
-	return err
+		doc("$setOnInsert", doc(counterN, int64(0))), options.UpdateOne().SetUpsert(true))
+	return notNew(err)
 }
 
 const (

@@ -80,10 +80,10 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 	}
 	for {
 		var row slotRow
-		err := s.slots().FindOneAndUpdate(ctx, doc(slotHolder, "", slotDead, ""), mongo.Pipeline{doc("$set", doc(
+		err := s.slots().FindOneAndUpdate(ctx, doc(slotHolder, "", slotDead, ""), mongo.Pipeline{set(
 			slotHolder, holder, slotUntil, until, slotBeat, s.beatOf(holder), slotHeard, int64(0), slotSessions,
 			sessions,
-		))}, options.FindOneAndUpdate().SetSort(doc("_id", 1)).SetReturnDocument(options.After)).Decode(&row)
+		)}, after().SetSort(doc("_id", 1))).Decode(&row)
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			if err := s.addSlot(ctx); err != nil {
 				return err
@@ -110,10 +110,7 @@ func (s *Store) addSlot(ctx context.Context) error {
 	chain := uuid.New()
 	_, err = s.slots().InsertOne(ctx,
 		slotRow{ID: last.ID + 1, Chain: chain[:], Until: time.Unix(0, 0), Sessions: []bson.RawValue{}})
-	if mongo.IsDuplicateKeyError(err) {
-		err = nil // another handle has added it
-	}
-	return err
+	return notNew(err)
 }
 
 // errLost means that this handle was given up and another may write its chain. This
@@ -126,8 +123,8 @@ func (l *slot) renew(ctx context.Context, s *Store) error {
 	defer cancel()
 	var row slotRow
 	err := s.slots().FindOneAndUpdate(ctx, l.mine(),
-		mongo.Pipeline{doc("$set", doc(slotUntil, until, slotBeat, s.beatOf(l.holder)))},
-		options.FindOneAndUpdate().SetReturnDocument(options.After).SetProjection(doc(slotUntil, 1))).Decode(&row)
+		mongo.Pipeline{set(slotUntil, until, slotBeat, s.beatOf(l.holder))},
+		after().SetProjection(doc(slotUntil, 1))).Decode(&row)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return errLost
 	}

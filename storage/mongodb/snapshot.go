@@ -21,8 +21,7 @@ import (
 // default five minutes. Reading after that is an error.
 type Snapshot struct {
 	reading
-	s    *Store
-	most int // rows of a cursor
+	s *Store
 }
 
 // reading has the methods of a [Store] that a Snapshot has.
@@ -35,8 +34,6 @@ type reading interface {
 	CountExpired(ctx context.Context, org string, before time.Time, most int) (storage.Expired, error)
 	ListRecords(ctx context.Context, org string, f storage.Filter, p storage.Page) ([]*storage.Record, string, error)
 }
-
-const cursorRows = 4096
 
 // OpenSnapshot opens the database of o and makes nothing in it.
 func OpenSnapshot(ctx context.Context, o Options) (_ *Snapshot, err error) {
@@ -51,7 +48,7 @@ func OpenSnapshot(ctx context.Context, o Options) (_ *Snapshot, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Snapshot{reading: s, s: s, most: cursorRows}
+	r := &Snapshot{reading: s, s: s}
 	if err := r.open(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -95,49 +92,22 @@ func (r *Snapshot) EachEntry(ctx context.Context, f func(*storage.Entry) error) 
 }
 
 // EachRow calls f for each row of org with an id that is greater than after and not greater
-// than upTo, in the order of ids, those without an id first. An empty id is no bound. It
-// reads some rows with a cursor, which must not live longer than an operation.
+// than upTo, in the order of ids, those without an id first. An empty id is no bound.
 func (r *Snapshot) EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error {
-	for more := true; more; {
-		selected, err := rowsWithin(org, after, upTo)
-		if err != nil {
-			return err
-		}
-		n := 0
-		err = r.s.scan(ctx, org, "reading rows", func(ctx context.Context) error {
-			cursor, err := r.s.records().Find(ctx, selected,
-				options.Find().SetSort(oldestFirst).SetLimit(int64(r.most)))
-			err = eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
-				w, err := parseRow(org, raw)
-				if err != nil {
-					return false, &storage.BreakError{OrganizationID: org, DecisionID: w.id.String(), Err: err}
-				}
-				n++
-				after = w.record.DecisionID
-				return true, f(w.record)
-			})
-			if err != nil || n < r.most {
-				return err
+	selected, err := rowsWithin(org, after, upTo)
+	if err != nil {
+		return err
+	}
+	return r.s.scan(ctx, org, "reading rows", func(ctx context.Context) error {
+		cursor, err := r.s.records().Find(ctx, selected, options.Find().SetSort(oldestFirst))
+		return eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
+			w, err := parseRow(org, raw)
+			if err != nil {
+				return false, &storage.BreakError{OrganizationID: org, DecisionID: w.id.String(), Err: err}
 			}
-			return r.single(ctx, org, after)
+			return true, f(w.record)
 		})
-		if err != nil {
-			return err
-		}
-		more = n == r.most
-	}
-	return nil
-}
-
-// single returns a break if several rows of org have an id: what is read after it would
-// leave the others out.
-func (r *Snapshot) single(ctx context.Context, org, id string) error {
-	bytes, _ := storage.ParseID(id)
-	n, err := r.s.records().CountDocuments(ctx, doc(recordOrg, org, recordID, bytes[:]), options.Count().SetLimit(2))
-	if err == nil && n > 1 {
-		err = &storage.BreakError{OrganizationID: org, DecisionID: id, Err: errors.New("several rows have its id")}
-	}
-	return err
+	})
 }
 
 // rowsWithin selects org's rows within bounds.
@@ -165,56 +135,28 @@ func rowsWithin(org, after, upTo string) (bson.D, error) {
 
 // EachTombstone calls f for what is left of each removed row of org, of every organization
 // where org is empty. Then a document that is neither a row nor what is left of one is a
-// break. Only the index of intents has tombstones, so those of one organization are read
-// some intents at a time. The server orders these by their length first.
+// break.
 func (r *Snapshot) EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error {
-	const doing = "reading what is left of removed rows"
-	if org == "" {
-		noRow := doc("$nor", bson.A{doc(recordOrg, doc("$type", "string"))})
-		return r.s.scan(ctx, org, doing, func(ctx context.Context) error { return r.s.tombstones(ctx, noRow, f) })
-	}
-	for lower, last := range intentKeys(org) {
-		for lower != nil {
-			err := r.s.scan(ctx, org, doing, func(ctx context.Context) (err error) {
-				lower, err = r.tombstonesFrom(ctx, lower, last, f)
-				return err
+	return r.s.scan(ctx, org, "reading what is left of removed rows", func(ctx context.Context) error {
+		read := func(cursor *mongo.Cursor, err error) error {
+			return eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
+				_, t, err := readTombstone(raw)
+				if err != nil {
+					return false, err
+				}
+				return true, f(t)
 			})
-			if err != nil {
+		}
+		if org == "" {
+			return read(r.s.records().Find(ctx, doc("$nor", bson.A{doc(recordOrg, doc("$type", "string"))})))
+		}
+		for selected := range tombstonesOf(org) {
+			if err := read(r.s.tombstones(ctx, selected)); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-func (s *Store) tombstones(ctx context.Context, selected bson.D, f func(*storage.Tombstone) error) error {
-	return eachOf(ctx, s, recordsName, selected, func(raw *bson.Raw) error {
-		_, t, err := readTombstone(*raw)
-		if err != nil {
-			return err
-		}
-		return f(t)
+		return nil
 	})
-}
-
-// tombstonesFrom is EachTombstone for some intents up to last. It returns the key to
-// continue from, nil at the end.
-func (r *Snapshot) tombstonesFrom(
-	ctx context.Context, lower, last []byte, f func(*storage.Tombstone) error,
-) (next []byte, err error) {
-	var row struct {
-		Intent []byte `bson:"_id"`
-	}
-	keys := doc("$gte", lower, "$lte", last)
-	err = r.s.records().FindOne(ctx, doc("_id", keys), options.FindOne().SetSort(doc("_id", 1)).
-		SetSkip(int64(r.most)).SetProjection(doc("_id", 1))).Decode(&row)
-	if err := ifAny(err); err != nil {
-		return nil, err
-	}
-	if row.Intent != nil {
-		keys = doc("$gte", lower, "$lt", row.Intent)
-	}
-	return row.Intent, r.s.tombstones(ctx, doc("_id", keys, recordRemoved, doc("$exists", true)), f)
 }
 
 func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"writ/storage"
 )
@@ -75,8 +74,7 @@ type update struct {
 func (u *update) begin() error {
 	var counter counterRow
 	err := u.s.db.Collection(countersName).FindOneAndUpdate(u.ctx, doc("_id", revisionCounter),
-		doc("$inc", doc(counterN, int64(1))),
-		options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&counter)
+		doc("$inc", doc(counterN, int64(1))), after()).Decode(&counter)
 	u.edits.Revision = uint64(counter.N)
 	return err
 }

@@ -44,15 +44,12 @@ func (s *Store) Begin(ctx context.Context, w storage.Window, parts []storage.Win
 		rows[i] = partRow(p)
 	}
 	return s.do(ctx, w.Org, "keeping a window", func(ctx context.Context) error {
-		_, err := s.windowRows().UpdateOne(ctx, doc("_id", windowKey(&w)), mongo.Pipeline{doc("$set", doc(
+		_, err := s.windowRows().UpdateOne(ctx, doc("_id", windowKey(&w)), mongo.Pipeline{set(
 			windowBegun, orElse(windowBegun, uuid.NewString()), windowParts, orElse(windowParts, literal(rows)),
 			windowUntil, orElse(windowUntil, keptUntil(&w)),
 			windowLast, orElse(windowLast, int64(0)), windowAt, orElse(windowAt, int64(0)),
-		))}, options.UpdateOne().SetUpsert(true))
-		if mongo.IsDuplicateKeyError(err) {
-			err = nil // another handle was faster
-		}
-		return err
+		)}, options.UpdateOne().SetUpsert(true))
+		return notNew(err)
 	})
 }
 
@@ -71,8 +68,7 @@ func (s *Store) countWindow(ctx context.Context, w *storage.Window, ask *storage
 		if peek {
 			return found(s.windowRows().FindOne(ctx, filter).Decode(&row))
 		}
-		after := options.FindOneAndUpdate().SetReturnDocument(options.After)
-		return found(s.windowRows().FindOneAndUpdate(ctx, filter, counts(w, ask), after).Decode(&row))
+		return found(s.windowRows().FindOneAndUpdate(ctx, filter, counts(w, ask), after()).Decode(&row))
 	})
 	if err != nil {
 		return storage.Granted{}, err
@@ -94,15 +90,15 @@ func counts(w *storage.Window, ask *storage.Ask) mongo.Pipeline {
 	now := doc("$toLong", doc("$floor", expr("$divide", doc("$toLong", "$$NOW"), w.Part.Milliseconds())))
 	low := expr("$subtract", expr("$min", ask.At, now), w.Parts+1)
 	counted := doc("$filter", doc("input", "$"+windowParts, "cond", expr("$gte", "$$this."+partAt, low)))
-	stages := mongo.Pipeline{doc("$set", doc(windowParts, counted, windowAt, expr("$max", ask.At, now)))}
+	stages := mongo.Pipeline{set(windowParts, counted, windowAt, expr("$max", ask.At, now))}
 	for _, back := range ask.Back {
-		stages = append(stages, doc("$set", doc(windowParts, byPart.less(back.At, back.N))))
+		stages = append(stages, set(windowParts, byPart.less(back.At, back.N)))
 	}
 	last := any(int64(0))
 	if ask.Want > 0 {
 		last = granting(ask, doc("$sum", "$"+windowParts+"."+placesN))
 	}
 	until := expr("$cond", expr("$gt", "$"+windowLast, int64(0)), keptUntil(w), "$"+windowUntil)
-	return append(stages, doc("$set", doc(windowLast, last)),
-		doc("$set", doc(windowParts, byPart.more("$"+windowAt, "$"+windowLast), windowUntil, until)))
+	return append(stages, set(windowLast, last),
+		set(windowParts, byPart.more("$"+windowAt, "$"+windowLast), windowUntil, until))
 }
