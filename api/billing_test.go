@@ -17,7 +17,7 @@ import (
 	"writ/api/billing"
 	"writ/storage"
 	"writ/storage/registry"
-	"writ/storage/registry/registrytest"
+	"writ/storage/storagetest"
 )
 
 const (
@@ -93,7 +93,7 @@ func TestSubscription_IsThePlanInForce(t *testing.T) {
 	h := start(t)
 	end := h.clock.Now().AddDate(0, 1, 0)
 	sub := &storage.Subscription{OrganizationID: acme, Plan: "business", Status: "past_due", CurrentPeriodEnd: end, CancelAtPeriodEnd: true}
-	must(t, registrytest.PutSubscription(context.Background(), h.docs, sub))
+	must(t, storagetest.PutSubscription(context.Background(), h.docs, sub))
 	got := h.subscription(acme)
 	want := subscriptionBody{
 		Plan: "business", Status: "past_due", CurrentPeriodEnd: &end, CancelAtPeriodEnd: true,
@@ -104,7 +104,7 @@ func TestSubscription_IsThePlanInForce(t *testing.T) {
 		t.Errorf("the rival's subscription = %+v, want free", got)
 	}
 	sub.Plan = "unheard-of"
-	must(t, registrytest.PutSubscription(context.Background(), h.docs, sub))
+	must(t, storagetest.PutSubscription(context.Background(), h.docs, sub))
 	if got := h.subscription(acme); got.Plan != "free" {
 		t.Errorf("plan = %s, want the one that is enforced, free", got.Plan)
 	}

@@ -19,7 +19,7 @@ import (
 	"writ/storage"
 	"writ/storage/ledger"
 	"writ/storage/receipt"
-	"writ/storage/registry/registrytest"
+	"writ/storage/storagetest"
 )
 
 func TestEvaluate_Outcomes(t *testing.T) {
@@ -408,10 +408,10 @@ func TestDecision_Evaluation_OverThePlansMeterIsADeny(t *testing.T) {
 	over := intent()
 	wantDecision(t, h.evaluate(acme, over), "deny")
 	h.do("POST", "/v1/governance/authorize", h.operator(acme), over).wantProblem(http.StatusForbidden, codeUsageLimit)
-	must(t, registrytest.PutSubscription(context.Background(), h.docs, &storage.Subscription{OrganizationID: acme, Plan: "pro", Status: "active"}))
+	must(t, storagetest.PutSubscription(context.Background(), h.docs, &storage.Subscription{OrganizationID: acme, Plan: "pro", Status: "active"}))
 	wantDecision(t, h.evaluate(acme, intent()), "allow")
 	wantDecision(t, h.evaluate(acme, over), "deny") // decided once
-	must(t, registrytest.PutSubscription(context.Background(), h.docs, &storage.Subscription{OrganizationID: acme, Plan: "unheard-of"}))
+	must(t, storagetest.PutSubscription(context.Background(), h.docs, &storage.Subscription{OrganizationID: acme, Plan: "unheard-of"}))
 	wantDecision(t, h.evaluate(acme, intent()), "deny")
 	h.clock.advance(31 * 24 * time.Hour)
 	wantDecision(t, h.evaluate(acme, intent()), "allow")

@@ -27,7 +27,6 @@ import (
 	"writ/storage/mongodb/mongotest"
 	"writ/storage/receipt"
 	"writ/storage/registry"
-	"writ/storage/registry/registrytest"
 	"writ/storage/storagetest"
 )
 
@@ -65,7 +64,7 @@ func historyHarness(b *testing.B, orgs int) *harness {
 	b.Helper()
 	store := benchStore(b)
 	b.Cleanup(func() { must(b, store.Close()) }) // after the server's
-	must(b, registrytest.PutSubscription(context.Background(), registry.New(store), &storage.Subscription{OrganizationID: "org-0", Plan: "business"}))
+	must(b, storagetest.PutSubscription(context.Background(), registry.New(store), &storage.Subscription{OrganizationID: "org-0", Plan: "business"}))
 	for n, rows := 0, benchRows(b); n < rows; {
 		batch := make([]*storage.Record, min(1000, rows-n))
 		for i := range batch {

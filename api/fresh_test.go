@@ -9,7 +9,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
-	"writ/storage/registry/registrytest"
+	"writ/storage/storagetest"
 )
 
 // tell has the server hear of a change.
@@ -27,7 +27,7 @@ func (h *harness) behind(agent, keyID string, status engine.AgentStatus, plan st
 	_, err := h.docs.SetAgentStatus(ctx, acme, agent, status, h.clock.Now(), 0)
 	must(h.t, err)
 	must(h.t, h.docs.RevokeToken(ctx, acme, keyID, h.clock.Now()))
-	must(h.t, registrytest.PutSubscription(ctx, h.docs, &storage.Subscription{OrganizationID: acme, Plan: plan}))
+	must(h.t, storagetest.PutSubscription(ctx, h.docs, &storage.Subscription{OrganizationID: acme, Plan: plan}))
 }
 
 // TestFresh_WhatMayBeOutOfDateIsReadThrough: a replica that has not heard of its

@@ -12,7 +12,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
-	"writ/storage/registry/registrytest"
+	"writ/storage/storagetest"
 )
 
 func TestDecision_Resources_Registering(t *testing.T) {
@@ -116,7 +116,7 @@ func TestDecision_Plans_PoliciesAreLimited(t *testing.T) {
 	if p := r.wantProblem(http.StatusForbidden, codePlanLimit); !strings.Contains(p.Detail, "10") {
 		t.Errorf("detail = %q, want the limit", p.Detail)
 	}
-	must(t, registrytest.PutSubscription(context.Background(), h.docs, &storage.Subscription{OrganizationID: acme, Plan: "pro"}))
+	must(t, storagetest.PutSubscription(context.Background(), h.docs, &storage.Subscription{OrganizationID: acme, Plan: "pro"}))
 	h.register(acme)
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
-	"writ/storage/registry/registrytest"
+	"writ/storage/storagetest"
 )
 
 func (h *harness) usage(org string) usageBody {
@@ -26,7 +26,7 @@ func (h *harness) usage(org string) usageBody {
 
 func (h *harness) subscribe(org, plan string) {
 	h.t.Helper()
-	must(h.t, registrytest.PutSubscription(context.Background(), h.docs, &storage.Subscription{OrganizationID: org, Plan: plan, Status: "active"}))
+	must(h.t, storagetest.PutSubscription(context.Background(), h.docs, &storage.Subscription{OrganizationID: org, Plan: plan, Status: "active"}))
 }
 
 // small returns plans whose free one is quickly used up.

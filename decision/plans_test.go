@@ -9,7 +9,6 @@ import (
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/registry"
-	"writ/storage/registry/registrytest"
 	"writ/storage/storagetest"
 )
 
@@ -26,7 +25,7 @@ func TestDecision_Plans_RetentionIsThePlansAndNeverGuessed(t *testing.T) {
 	docs := storagetest.NewMemory().Open()
 	plans := newPlans(registry.New(docs), engine.DefaultPlans())
 	subscribe := func(org, plan string) {
-		must(t, registrytest.PutSubscription(t.Context(), plans.subs, &storage.Subscription{OrganizationID: org, Plan: plan}))
+		must(t, storagetest.PutSubscription(t.Context(), plans.subs, &storage.Subscription{OrganizationID: org, Plan: plan}))
 	}
 	for plan, days := range map[string]int{"": 7, "pro": 90, "business": 400} {
 		org := "acme" + plan
@@ -67,7 +66,7 @@ func TestDecision_Plans_RetentionHasAGraceAfterADowngrade(t *testing.T) {
 		"a plan that is gone":    {"free", []storage.PastPlan{past("gold", 0)}, -1},
 		"a plan long gone":       {"free", []storage.PastPlan{past("gold", 8*day)}, 7},
 	} {
-		must(t, registrytest.PutSubscription(t.Context(), plans.subs, &storage.Subscription{OrganizationID: "acme", Plan: tc.plan, Past: tc.past}))
+		must(t, storagetest.PutSubscription(t.Context(), plans.subs, &storage.Subscription{OrganizationID: "acme", Plan: tc.plan, Past: tc.past}))
 		got, err := plans.retention(t.Context(), "acme", now, 7*day)
 		if tc.want < 0 && err == nil || tc.want >= 0 && (err != nil || got != time.Duration(tc.want)*day) {
 			t.Errorf("%s: retention = %v, %v, want %d days", name, got, err, tc.want)

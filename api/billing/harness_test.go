@@ -23,7 +23,7 @@ import (
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/registry"
-	"writ/storage/registry/registrytest"
+	"writ/storage/storagetest"
 )
 
 const (
@@ -150,7 +150,7 @@ func (h *harness) wantPlan(org, plan, status string) {
 
 func (h *harness) put(s storage.Subscription) {
 	h.t.Helper()
-	must(h.t, registrytest.PutSubscription(context.Background(), h.store, &s))
+	must(h.t, storagetest.PutSubscription(context.Background(), h.store, &s))
 }
 
 // recorder keeps the requests that it passes on.

@@ -20,7 +20,7 @@ import (
 	"writ/storage/embedded"
 	"writ/storage/mongodb/mongotest"
 	"writ/storage/registry"
-	"writ/storage/registry/registrytest"
+	"writ/storage/storagetest"
 )
 
 // fleet are servers on which outcomes and faults are caused.
@@ -89,7 +89,7 @@ func startFleet(t *testing.T) *fleet {
 	f.frozen = run(shared(t.TempDir()), many, "--queue-deadline", "10ms")
 	paying := shared(t.TempDir())
 	storeIn(t, paying, func(r *registry.Registry) error {
-		return registrytest.PutSubscription(t.Context(), r, &storage.Subscription{OrganizationID: examples.Organization, Plan: "pro"})
+		return storagetest.PutSubscription(t.Context(), r, &storage.Subscription{OrganizationID: examples.Organization, Plan: "pro"})
 	})
 	f.odd = runFaulty([]string{wrongEngine + "=1"}, paying, few, "--connections-per-address", "4", "--verify-engine", "1/1")
 	if _, err := mongotest.Binary(t.Context()); err != nil {

@@ -14,7 +14,6 @@ import (
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/registry"
-	"writ/storage/registry/registrytest"
 	"writ/storage/storagetest"
 )
 
@@ -163,7 +162,7 @@ func fill(t *testing.T, s *Store, w *storagetest.Writer, n int64) {
 	must(docs.PutRule(ctx, "a", &engine.Rule{ID: id, Priority: n}, 0))
 	must(docs.PutAgent(ctx, "a", &engine.Agent{ID: id, ExternalID: "x" + id, CreatedAt: at}, int(n)))
 	must(docs.PutToken(ctx, &storage.Token{ID: id, OrganizationID: "a", CreatedAt: at}, 0))
-	must(registrytest.PutSubscription(ctx, docs, &storage.Subscription{OrganizationID: "a", Plan: id}))
+	must(storagetest.PutSubscription(ctx, docs, &storage.Subscription{OrganizationID: "a", Plan: id}))
 	_, err = w.Commit(ctx, s, w.Record("a"), w.Record("b"), w.Record("a"), w.Record("a"))
 	must(err)
 }

@@ -2,7 +2,6 @@ package registry_test
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"writ/engine"
@@ -26,22 +25,22 @@ func (w *world) agents(org string, limit int) []*engine.Agent {
 func (w *world) wantAgent(org, name string, want *engine.Agent) {
 	w.Helper()
 	got, err := w.Agent(w.ctx, org, name)
-	w.must("Agent("+name+")", err)
-	w.wantSame("Agent("+name+")", got, want)
+	w.Must("Agent("+name+")", err)
+	w.WantSame("Agent("+name+")", got, want)
 }
 
 func (w *world) wantNamed(name string, want ...*engine.Agent) {
 	w.Helper()
 	got, err := w.AgentsNamed(w.ctx, "org", name)
-	w.must("AgentsNamed("+name+")", err)
-	w.wantSame("AgentsNamed("+name+")", got, want)
+	w.Must("AgentsNamed("+name+")", err)
+	w.WantSame("AgentsNamed("+name+")", got, want)
 }
 
 // wantCounted checks how many agents of org count towards limit.
 func (w *world) wantCounted(org string, limit int, want int64) {
 	w.Helper()
 	n, err := w.CountAgents(w.ctx, org)
-	w.must("CountAgents", err)
+	w.Must("CountAgents", err)
 	if got := n.Counted(limit); got != want {
 		w.Errorf("%d agents of %q count towards %d, want %d: %+v", got, org, limit, want, n)
 	}
@@ -49,23 +48,20 @@ func (w *world) wantCounted(org string, limit int, want int64) {
 
 var agentTests = []test{
 	{"Agent returns the agent whose ID or ExternalID is agentID, or ErrNotFound", func(w *world) {
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "team/a"), 0))
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("b", ""), 0))
+		w.put("org", agent("a", "team/a"), agent("b", ""))
 		w.wantAgent("org", "a", agent("a", "team/a"))
 		w.wantAgent("org", "team/a", agent("a", "team/a"))
 		w.wantAgent("org", "b", agent("b", ""))
 		for _, name := range []string{"", "team/", "team/aa", "c"} {
 			_, err := w.Agent(w.ctx, "org", name)
-			w.wantErr("Agent("+name+")", err, storage.ErrNotFound)
+			w.WantErr("Agent("+name+")", err, storage.ErrNotFound)
 		}
 	}},
 	{"AgentsNamed returns every agent whose ID or ExternalID equals name once both are folded, by id", func(w *world) {
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "Team/Stra\u00dfe"), 0))
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("c", "C"), 0))
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("team/strassen", ""), 0))
-		w.must("PutAgent elsewhere", w.PutAgent(w.ctx, "other", agent("d", "Team/Strasse"), 0))
+		w.put("org", agent("a", "Team/Stra\u00dfe"), agent("c", "C"), agent("team/strassen", ""))
+		w.put("other", agent("d", "Team/Strasse"))
 		_, err := w.SetAgentStatus(w.ctx, "org", "a", engine.AgentDisabled, noon, 0)
-		w.must("SetAgentStatus", err)
+		w.Must("SetAgentStatus", err)
 		a := agent("a", "Team/Stra\u00dfe")
 		a.Status, a.UpdatedAt = engine.AgentDisabled, noon
 		for _, name := range []string{"team/strasse", "Team/Stra\u00dfe", "\uff34eam/strasse"} {
@@ -77,44 +73,33 @@ var agentTests = []test{
 		w.wantNamed("")
 	}},
 	{"PutAgent must return ErrConflict when its ID or ExternalID is another agent's ID or ExternalID", func(w *world) {
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 0))
+		w.put("org", agent("a", "x"))
 		for _, a := range []*engine.Agent{
 			agent("b", "x"), agent("b", "a"), agent("a", ""), agent("x", ""), agent("a", "y"), agent("x", "a"),
 		} {
-			w.wantErr(fmt.Sprintf("PutAgent(%s, %s)", a.ID, a.ExternalID), w.PutAgent(w.ctx, "org", a, 0), storage.ErrConflict)
+			w.WantErr(fmt.Sprintf("PutAgent(%s, %s)", a.ID, a.ExternalID), w.PutAgent(w.ctx, "org", a, 0), storage.ErrConflict)
 		}
-		w.wantSame("ListAgents", w.agents("org", 5), []*engine.Agent{agent("a", "x")})
-		w.must("PutAgent elsewhere", w.PutAgent(w.ctx, "other", agent("a", "x"), 0))
-		w.must("PutAgent of its own name", w.PutAgent(w.ctx, "org", agent("self", "self"), 0))
+		w.WantSame("ListAgents", w.agents("org", 5), []*engine.Agent{agent("a", "x")})
+		w.put("other", agent("a", "x"))
+		w.put("org", agent("self", "self"))
 	}},
 	{"PutAgent must return ErrConflict for ids that are equal once both are folded, whoever wins", func(w *world) {
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("Straße", "ＣＩ"), 0))
+		w.put("org", agent("Straße", "ＣＩ"))
 		for _, a := range []*engine.Agent{
 			agent("b", "ci"), agent("b", "Ci"), agent("ci", ""), agent("STRASSE", ""), agent("b", "straße"), agent("ＳＴＲＡＳＳＥ", "y"),
 		} {
-			w.wantErr(fmt.Sprintf("PutAgent(%s, %s)", a.ID, a.ExternalID), w.PutAgent(w.ctx, "org", a, 0), storage.ErrConflict)
+			w.WantErr(fmt.Sprintf("PutAgent(%s, %s)", a.ID, a.ExternalID), w.PutAgent(w.ctx, "org", a, 0), storage.ErrConflict)
 		}
-		w.must("PutAgent elsewhere", w.PutAgent(w.ctx, "other", agent("a", "ci"), 0))
-		w.must("PutAgent of its own folded name", w.PutAgent(w.ctx, "org", agent("self", "SELF"), 0))
+		w.put("other", agent("a", "ci"))
+		w.put("org", agent("self", "SELF"))
 		names := []string{"bot", "BOT", "Bot", "ｂｏｔ", "bOT", "ＢＯＴ", "boT", "BoT"}
-		results := make([]error, len(names))
-		var racers sync.WaitGroup
-		for i, name := range names {
-			racers.Go(func() { results[i] = w.PutAgent(w.ctx, "org", agent(fmt.Sprint("racer", i), name), 0) })
-		}
-		racers.Wait()
-		won := 0
-		for i, err := range results {
-			if err == nil {
-				won++
-			} else {
-				w.wantErr("PutAgent of "+names[i], err, storage.ErrConflict)
-			}
-		}
+		storagetest.OneWinner(w, "PutAgent of one folded id", storage.ErrConflict, func(i int) error {
+			return w.PutAgent(w.ctx, "org", agent(fmt.Sprint("racer", i), names[i%len(names)]), 0)
+		})
 		named, err := w.AgentsNamed(w.ctx, "org", "bot")
-		w.must("AgentsNamed", err)
-		if won != 1 || len(named) != 1 {
-			w.Errorf("%d of %d registrations of one folded id won and %d are stored, want 1", won, len(names), len(named))
+		w.Must("AgentsNamed", err)
+		if len(named) != 1 {
+			w.Errorf("%d agents of one folded id are stored, want 1", len(named))
 		}
 	}},
 	{"disabled agents do not count, up to ten times the limit, and disabling one never meets a limit", func(w *world) {
@@ -125,58 +110,58 @@ var agentTests = []test{
 			return err
 		}
 		for i := range 10*limit + 1 { // each registered, and switched off
-			w.must("PutAgent", put(fmt.Sprint("off", i)))
-			w.must("SetAgentStatus", set(fmt.Sprint("off", i), engine.AgentDisabled))
+			w.Must("PutAgent", put(fmt.Sprint("off", i)))
+			w.Must("SetAgentStatus", set(fmt.Sprint("off", i), engine.AgentDisabled))
 		}
 		w.wantCounted("org", limit, 1) // the one beyond ten times the limit
-		w.must("PutAgent", put("on"))
+		w.Must("PutAgent", put("on"))
 		w.wantLimit("PutAgent", put("more"), limit)
-		w.must("SetAgentStatus of one that counts", set("off0", engine.AgentActive))
+		w.Must("SetAgentStatus of one that counts", set("off0", engine.AgentActive))
 		w.wantLimit("SetAgentStatus", set("off1", engine.AgentActive), limit)
-		w.must("SetAgentStatus to what it is", set("off0", engine.AgentActive))
+		w.Must("SetAgentStatus to what it is", set("off0", engine.AgentActive))
 		for _, id := range []string{"on", "off0", "off0"} {
-			w.must("SetAgentStatus", set(id, engine.AgentDisabled))
+			w.Must("SetAgentStatus", set(id, engine.AgentDisabled))
 		}
 		w.wantCounted("org", limit, 2)
-		w.must("SetAgentStatus without a limit", func() error {
+		w.Must("SetAgentStatus without a limit", func() error {
 			_, err := w.SetAgentStatus(w.ctx, "org", "off1", engine.AgentActive, noon, 0)
 			return err
 		}())
 		_, err := w.SetAgentStatus(w.ctx, "org", "off2", engine.AgentActive, noon, 1)
 		w.wantLimit("SetAgentStatus after a downgrade", err, 1)
 		_, err = w.SetAgentStatus(w.ctx, "org", "off1", engine.AgentDisabled, noon, 1)
-		w.must("SetAgentStatus after a downgrade", err)
+		w.Must("SetAgentStatus after a downgrade", err)
 	}},
 	{"PutAgent must return a LimitError when org has maxAgents agents already", func(w *world) {
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 2))
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("b", ""), 2))
+		w.Must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 2))
+		w.Must("PutAgent", w.PutAgent(w.ctx, "org", agent("b", ""), 2))
 		w.wantLimit("PutAgent", w.PutAgent(w.ctx, "org", agent("c", "z"), 2), 2)
 		_, err := w.Agent(w.ctx, "org", "z")
-		w.wantErr("Agent", err, storage.ErrNotFound)
-		w.must("PutAgent elsewhere", w.PutAgent(w.ctx, "other", agent("a", ""), 1))
-		w.must("PutAgent without a limit", w.PutAgent(w.ctx, "org", agent("c", ""), 0))
+		w.WantErr("Agent", err, storage.ErrNotFound)
+		w.Must("PutAgent elsewhere", w.PutAgent(w.ctx, "other", agent("a", ""), 1))
+		w.put("org", agent("c", ""))
 	}},
 	{"SetAgentStatus works the kill switch and returns the agent as it then is", func(w *world) {
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 0))
+		w.put("org", agent("a", "x"))
 		want := agent("a", "x")
 		for i, name := range []string{"a", "x"} {
 			want.Status = []engine.AgentStatus{engine.AgentDisabled, engine.AgentActive}[i]
 			want.UpdatedAt = noon.Add(time.Duration(i+1) * time.Minute)
 			got, err := w.SetAgentStatus(w.ctx, "org", name, want.Status, want.UpdatedAt, 0)
-			w.must("SetAgentStatus", err)
-			w.wantSame("SetAgentStatus", got, want)
+			w.Must("SetAgentStatus", err)
+			w.WantSame("SetAgentStatus", got, want)
 			w.wantAgent("org", "x", want)
 		}
 		changes, err := w.docs.Changes(w.ctx, 0, 99)
-		w.must("Changes", err)
+		w.Must("Changes", err)
 		got, err := w.SetAgentStatus(w.ctx, "org", "a", want.Status, noon.Add(time.Hour), 0)
-		w.must("SetAgentStatus again", err)
-		w.wantSame("SetAgentStatus again", got, want)
+		w.Must("SetAgentStatus again", err)
+		w.WantSame("SetAgentStatus again", got, want)
 		after, err := w.docs.Changes(w.ctx, 0, 99)
-		w.must("Changes", err)
-		w.wantSame("changes once a status is set again", after, changes)
+		w.Must("Changes", err)
+		w.WantSame("changes once a status is set again", after, changes)
 		_, err = w.SetAgentStatus(w.ctx, "org", "b", engine.AgentDisabled, noon, 0)
-		w.wantErr("SetAgentStatus of no agent", err, storage.ErrNotFound)
+		w.WantErr("SetAgentStatus of no agent", err, storage.ErrNotFound)
 	}},
 	{"ListAgents returns org's agents by creation time, then id", func(w *world) {
 		var want []*engine.Agent
@@ -188,10 +173,10 @@ var agentTests = []test{
 			}
 		}
 		for i := range want {
-			w.must("PutAgent", w.PutAgent(w.ctx, "org", want[(i*7)%len(want)], 0))
+			w.put("org", want[(i*7)%len(want)])
 		}
 		for _, limit := range []int{1, 4, len(want), len(want) + 1} {
-			w.wantSame("ListAgents", w.agents("org", limit), want)
+			w.WantSame("ListAgents", w.agents("org", limit), want)
 		}
 	}},
 }

@@ -16,42 +16,41 @@ var countTests = []test{
 		w.putPolicy(policy("org", "q", 7))
 		w.putPolicy(policy("other", "p", 1))
 		_, err := w.PutPolicy(w.ctx, policy("org", "p", 1), 0)
-		w.must("PutPolicy of what is stored", err)
+		w.Must("PutPolicy of what is stored", err)
 		_, err = w.PutPolicy(w.ctx, policy("org", "r", 1), 2)
 		w.wantLimit("PutPolicy", err, 2)
 		w.wantCounts("org", 2, 0)
 		w.wantCounts("other", 1, 0)
 	}},
 	{"CountAgents returns how many agents org has", func(w *world) {
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 0))
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("b", ""), 0))
-		w.must("PutAgent", w.PutAgent(w.ctx, "other", agent("a", ""), 0))
-		w.wantErr("PutAgent", w.PutAgent(w.ctx, "org", agent("x", ""), 0), storage.ErrConflict)
+		w.put("org", agent("a", "x"), agent("b", ""))
+		w.put("other", agent("a", ""))
+		w.WantErr("PutAgent", w.PutAgent(w.ctx, "org", agent("x", ""), 0), storage.ErrConflict)
 		w.wantLimit("PutAgent", w.PutAgent(w.ctx, "org", agent("c", ""), 2), 2)
 		_, err := w.SetAgentStatus(w.ctx, "org", "a", "disabled", noon, 0)
-		w.must("SetAgentStatus", err)
+		w.Must("SetAgentStatus", err)
 		w.wantCounts("org", 0, 2)
 		w.wantCounts("other", 0, 1)
 		got, err := w.CountAgents(w.ctx, "org")
-		w.must("CountAgents", err)
-		w.wantSame("CountAgents", got, registry.AgentCount{Total: 2, Disabled: 1})
+		w.Must("CountAgents", err)
+		w.WantSame("CountAgents", got, registry.AgentCount{Total: 2, Disabled: 1})
 	}},
 	{"CountRules returns how many rules org has, and PutRule keeps to maxRules", func(w *world) {
 		w.wantRuleCount("org", 0)
 		for _, id := range []string{"a", "b"} {
-			w.must("PutRule", w.PutRule(w.ctx, "org", rule(id), 2))
+			w.Must("PutRule", w.PutRule(w.ctx, "org", rule(id), 2))
 		}
-		w.must("PutRule of another organization", w.PutRule(w.ctx, "other", rule("a"), 2))
+		w.Must("PutRule of another organization", w.PutRule(w.ctx, "other", rule("a"), 2))
 		w.wantLimit("PutRule(c)", w.PutRule(w.ctx, "org", rule("c"), 2), 2)
-		w.must("PutRule that replaces at the limit", w.PutRule(w.ctx, "org", rule("b"), 2))
+		w.Must("PutRule that replaces at the limit", w.PutRule(w.ctx, "org", rule("b"), 2))
 		_, err := w.UpdateRule(w.ctx, "org", "b", func(r engine.Rule) (engine.Rule, error) { r.Priority++; return r, nil })
-		w.must("UpdateRule at the limit", err)
+		w.Must("UpdateRule at the limit", err)
 		w.wantRuleCount("org", 2)
-		w.must("DeleteRule", w.DeleteRule(w.ctx, "org", "a", nil))
-		w.wantErr("DeleteRule again", w.DeleteRule(w.ctx, "org", "a", nil), storage.ErrNotFound)
+		w.Must("DeleteRule", w.DeleteRule(w.ctx, "org", "a", nil))
+		w.WantErr("DeleteRule again", w.DeleteRule(w.ctx, "org", "a", nil), storage.ErrNotFound)
 		w.wantRuleCount("org", 1)
-		w.must("PutRule in the place that is free", w.PutRule(w.ctx, "org", rule("c"), 2))
-		w.must("PutRule without a limit", w.PutRule(w.ctx, "org", rule("d"), 0))
+		w.Must("PutRule in the place that is free", w.PutRule(w.ctx, "org", rule("c"), 2))
+		w.put("org", rule("d"))
 		w.wantRuleCount("org", 3)
 		w.wantRuleCount("other", 1)
 	}},
@@ -63,25 +62,25 @@ var countTests = []test{
 		}
 		w.wantTokenCount("org", noon, 0)
 		hour := noon.Add(time.Hour)
-		w.must("PutToken(a)", put("a", "", time.Time{}, noon, 3))
-		w.must("PutToken(b)", put("b", "a", hour, noon, 3))
-		w.must("PutToken(c)", put("c", "b", hour.Add(1), noon, 3))
-		w.must("PutToken of another organization", w.PutToken(w.ctx, token("other", "d"), 3))
+		w.Must("PutToken(a)", put("a", "", time.Time{}, noon, 3))
+		w.Must("PutToken(b)", put("b", "a", hour, noon, 3))
+		w.Must("PutToken(c)", put("c", "b", hour.Add(1), noon, 3))
+		w.Must("PutToken of another organization", w.PutToken(w.ctx, token("other", "d"), 3))
 		w.wantLimit("PutToken(e)", put("e", "", time.Time{}, noon, 3), 3)
 		w.wantLimit("PutToken(e) just before one expires", put("e", "", time.Time{}, hour.Add(-1), 3), 3)
-		w.wantErr("PutToken(a) at the limit", put("a", "", time.Time{}, noon, 3), storage.ErrConflict)
+		w.WantErr("PutToken(a) at the limit", put("a", "", time.Time{}, noon, 3), storage.ErrConflict)
 		_, err := w.Token(w.ctx, "e")
-		w.wantErr("Token(e)", err, storage.ErrNotFound)
+		w.WantErr("Token(e)", err, storage.ErrNotFound)
 		w.wantTokenCount("org", noon, 3)
 		w.wantTokenCount("org", hour, 2)
-		w.must("PutToken(e) when one expires", put("e", "", time.Time{}, hour, 3))
-		w.must("PutToken(f) without a limit", put("f", "", time.Time{}, hour, 0))
+		w.Must("PutToken(e) when one expires", put("e", "", time.Time{}, hour, 3))
+		w.Must("PutToken(f) without a limit", put("f", "", time.Time{}, hour, 0))
 		w.wantTokenCount("org", hour.Add(1), 3)
 		for range 2 { // a, and with it c, which is usable, and b, which is not
-			w.must("RevokeToken(a)", w.RevokeToken(w.ctx, "org", "a", hour))
+			w.Must("RevokeToken(a)", w.RevokeToken(w.ctx, "org", "a", hour))
 			w.wantTokenCount("org", hour, 2)
 		}
-		w.must("PutToken(g) in the place that is free", put("g", "", time.Time{}, hour, 3))
+		w.Must("PutToken(g) in the place that is free", put("g", "", time.Time{}, hour, 3))
 		w.wantLimit("PutToken(h)", put("h", "", time.Time{}, hour, 3), 3)
 		w.wantTokenCount("other", noon, 1)
 	}},
@@ -90,7 +89,7 @@ var countTests = []test{
 func (w *world) wantRuleCount(org string, want int) {
 	w.Helper()
 	got, err := w.CountRules(w.ctx, org)
-	w.must("CountRules", err)
+	w.Must("CountRules", err)
 	if got != want {
 		w.Errorf("%q has %d rules, want %d", org, got, want)
 	}
@@ -99,7 +98,7 @@ func (w *world) wantRuleCount(org string, want int) {
 func (w *world) wantTokenCount(org string, at time.Time, want int) {
 	w.Helper()
 	got, err := w.CountTokens(w.ctx, org, at)
-	w.must("CountTokens", err)
+	w.Must("CountTokens", err)
 	if got != want {
 		w.Errorf("%q has %d usable tokens at %v, want %d", org, got, at, want)
 	}
@@ -108,9 +107,9 @@ func (w *world) wantTokenCount(org string, at time.Time, want int) {
 func (w *world) wantCounts(org string, policies, agents int) {
 	w.Helper()
 	p, err := w.CountPolicies(w.ctx, org)
-	w.must("CountPolicies", err)
+	w.Must("CountPolicies", err)
 	a, err := w.CountAgents(w.ctx, org)
-	w.must("CountAgents", err)
+	w.Must("CountAgents", err)
 	if p != policies || a.Total != int64(agents) {
 		w.Errorf("%q has %d policies and agents %+v, want %d and %d", org, p, a, policies, agents)
 	}

@@ -12,9 +12,7 @@ import (
 var detailsTests = []test{
 	{"Details are of one organization, and gone once they are erased", func(w *world) {
 		d := storage.NewDetails("decision", map[string]string{"to": "a", "": "b"})
-		if err := w.PutDetails(w.ctx, "org", d); err != nil {
-			w.Fatal(err)
-		}
+		w.Must("PutDetails", w.PutDetails(w.ctx, "org", d))
 		got, err := w.Details(w.ctx, "org", "decision")
 		if diff := cmp.Diff(d, got); diff != "" || err != nil || got.Digest() != d.Digest() {
 			w.Errorf("Details = %v, -want +got\n%s", err, diff)
@@ -26,16 +24,12 @@ var detailsTests = []test{
 			}
 		}
 		wantNone("other")
-		if err := w.EraseDetails(w.ctx, "other", "decision"); err != nil {
-			w.Error(err)
-		}
+		w.Must("EraseDetails", w.EraseDetails(w.ctx, "other", "decision"))
 		if _, err := w.Details(w.ctx, "org", "decision"); err != nil {
 			w.Errorf("Details after another organization erased its own = %v", err)
 		}
 		for range 2 {
-			if err := w.EraseDetails(w.ctx, "org", "decision"); err != nil {
-				w.Error(err)
-			}
+			w.Must("EraseDetails", w.EraseDetails(w.ctx, "org", "decision"))
 			wantNone("org")
 		}
 	}},

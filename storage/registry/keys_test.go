@@ -12,7 +12,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-func publicKeys(t *testing.T, seeds ...byte) (keys receipt.Keys) {
+func publicKeys(t testing.TB, seeds ...byte) (keys receipt.Keys) {
 	t.Helper()
 	for _, seed := range seeds {
 		one, err := receipt.NewKeys(receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, 32))).Public())
@@ -34,7 +34,7 @@ var keyTests = []test{
 			}
 		}
 		want(receipt.Keys{})
-		first, second := publicKeys(w.T, 1, 2), publicKeys(w.T, 3, 1)
+		first, second := publicKeys(w, 1, 2), publicKeys(w, 3, 1)
 		for _, keys := range []receipt.Keys{first, first, second} {
 			if err := w.PublishKeys(w.ctx, keys); err != nil {
 				w.Fatalf("PublishKeys = %v", err)
@@ -44,7 +44,7 @@ var keyTests = []test{
 
 		// Another key under an id that is taken.
 		id := first.IDs()[0]
-		forged := bytes.ReplaceAll(publicKeys(w.T, 9).JWKS(), []byte(publicKeys(w.T, 9).IDs()[0]), []byte(id))
+		forged := bytes.ReplaceAll(publicKeys(w, 9).JWKS(), []byte(publicKeys(w, 9).IDs()[0]), []byte(id))
 		keys, err := receipt.ParseKeys(forged)
 		if err != nil || !slices.Equal(keys.IDs(), []string{id}) {
 			w.Fatalf("ParseKeys = %v, %v", keys.IDs(), err)
@@ -58,9 +58,7 @@ var keyTests = []test{
 		_, err := w.docs.Update(w.ctx, "", func(tx storage.Tx) error {
 			return storage.PublicKeys.Put(tx, "", &storage.PublicKey{ID: "k", JWKS: "{}"})
 		})
-		if err != nil {
-			w.Fatal(err)
-		}
+		w.Must("Update", err)
 		if keys, err := w.PublicKeys(w.ctx); err == nil || len(keys.IDs()) > 0 {
 			w.Errorf("PublicKeys = %v, %v, want an error", keys.IDs(), err)
 		}

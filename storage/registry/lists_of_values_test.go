@@ -14,7 +14,7 @@ import (
 func (w *world) putList(org, name string, values ...string) *engine.List {
 	w.Helper()
 	l, _, err := w.PutList(w.ctx, org, name, values, noon, nil)
-	w.must("PutList", err)
+	w.Must("PutList", err)
 	return l
 }
 
@@ -25,7 +25,7 @@ func looksIn(name string) func(engine.Rule) bool {
 
 func (w *world) listBytes(org string) (n int64) {
 	w.Helper()
-	w.must("View", w.docs.View(w.ctx, func(r storage.Reader) error {
+	w.Must("View", w.docs.View(w.ctx, func(r storage.Reader) error {
 		c, err := storage.AllCounts.Get(r, org, "")
 		if err == nil {
 			n = c.ListBytes
@@ -38,22 +38,22 @@ func (w *world) listBytes(org string) (n int64) {
 var namedListTests = []test{
 	{"PutList stores the values sorted, each once, as the next version", func(w *world) {
 		l, created, err := w.PutList(w.ctx, "org", "payees", []string{"b", "a", "b"}, noon, nil)
-		w.must("PutList", err)
+		w.Must("PutList", err)
 		want := &engine.List{Name: "payees", Values: []string{"a", "b"}, Version: 1, CreatedAt: noon, UpdatedAt: noon}
-		w.wantSame("PutList", l, want)
+		w.WantSame("PutList", l, want)
 		if !created {
 			w.Error("PutList of a new list says that it was there")
 		}
 		l, created, err = w.PutList(w.ctx, "org", "payees", []string{"c"}, noon.Add(time.Second), nil)
-		w.must("PutList", err)
+		w.Must("PutList", err)
 		want.Values, want.Version, want.UpdatedAt = []string{"c"}, 2, noon.Add(time.Second)
-		w.wantSame("PutList", l, want)
+		w.WantSame("PutList", l, want)
 		if created {
 			w.Error("PutList of the next version says that it made the list")
 		}
 		got, err := w.List(w.ctx, "org", "payees")
-		w.must("List", err)
-		w.wantSame("List", got, want)
+		w.Must("List", err)
+		w.WantSame("List", got, want)
 	}},
 	{"the same values are no new version and no change", func(w *world) {
 		first := w.putList("org", "payees", "a", "b")
@@ -61,8 +61,8 @@ var namedListTests = []test{
 		stop := w.docs.Watch(func(storage.Change) { changes++ })
 		defer stop()
 		l, created, err := w.PutList(w.ctx, "org", "payees", []string{"b", "a"}, noon.Add(time.Hour), nil)
-		w.must("PutList", err)
-		w.wantSame("PutList", l, first)
+		w.Must("PutList", err)
+		w.WantSame("PutList", l, first)
 		if created || changes > 0 {
 			w.Errorf("created %v, %d changes; want false, 0", created, changes)
 		}
@@ -70,8 +70,8 @@ var namedListTests = []test{
 	{"a list is its organization's", func(w *world) {
 		w.putList("org", "payees", "a")
 		_, err := w.List(w.ctx, "other", "payees")
-		w.wantErr("List of another organization", err, storage.ErrNotFound)
-		w.wantErr("DeleteList of another organization", w.DeleteList(w.ctx, "other", "payees", looksIn("payees"), nil), storage.ErrNotFound)
+		w.WantErr("List of another organization", err, storage.ErrNotFound)
+		w.WantErr("DeleteList of another organization", w.DeleteList(w.ctx, "other", "payees", looksIn("payees"), nil), storage.ErrNotFound)
 		lists, revision, err := w.Lists(w.ctx, "other", []string{"payees"})
 		if len(lists) != 0 || revision != 0 || err != nil {
 			w.Errorf("Lists of another organization = %v, %d, %v; want none", lists, revision, err)
@@ -82,7 +82,7 @@ var namedListTests = []test{
 		w.putList("org", "b", "2")
 		w.putList("org", "c", "3")
 		lists, revision, err := w.Lists(w.ctx, "org", []string{"a", "b", "gone"})
-		w.must("Lists", err)
+		w.Must("Lists", err)
 		if len(lists) != 2 || lists[0].Name != "a" || lists[1].Name != "b" || revision != lists[1].Revision {
 			w.Errorf("Lists = %v, %d; want a, b and b's revision", lists, revision)
 		}
@@ -93,7 +93,7 @@ var namedListTests = []test{
 			w.Errorf("PutRule = %v, want a MissingListError of payees", err)
 		}
 		w.wantRules("org")
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
+		w.put("org", rule("r"))
 		keep := func(r engine.Rule) (engine.Rule, error) { r.Priority++; return r, nil }
 		if _, err := w.UpdateRule(w.ctx, "org", "r", keep, "payees"); !errors.As(err, &missing) {
 			w.Errorf("UpdateRule = %v, want a MissingListError", err)
@@ -101,22 +101,22 @@ var namedListTests = []test{
 		w.wantRules("org", *rule("r"))
 		w.putList("org", "payees")
 		_, err := w.UpdateRule(w.ctx, "org", "r", keep, "payees")
-		w.must("UpdateRule", err)
+		w.Must("UpdateRule", err)
 	}},
 	{"a list that rules look in is not deleted, and they are named", func(w *world) {
 		w.putList("org", "payees", "a")
 		used := rule("r")
 		used.Condition, used.IsActive = `{"metadata.to":{"$in":{"list":"payees"}}}`, false
-		w.must("PutRule", w.PutRule(w.ctx, "org", used, 0, "payees"))
+		w.Must("PutRule", w.PutRule(w.ctx, "org", used, 0, "payees"))
 		var inUse *registry.ListInUseError
 		err := w.DeleteList(w.ctx, "org", "payees", looksIn("payees"), nil)
 		if !errors.As(err, &inUse) || len(inUse.Rules) != 1 || !strings.Contains(err.Error(), `"no deploys on Friday" (r)`) {
 			w.Errorf("DeleteList = %v, want a ListInUseError that names the rule", err)
 		}
-		w.must("DeleteRule", w.DeleteRule(w.ctx, "org", "r", nil))
-		w.must("DeleteList", w.DeleteList(w.ctx, "org", "payees", looksIn("payees"), nil))
+		w.Must("DeleteRule", w.DeleteRule(w.ctx, "org", "r", nil))
+		w.Must("DeleteList", w.DeleteList(w.ctx, "org", "payees", looksIn("payees"), nil))
 		_, err = w.List(w.ctx, "org", "payees")
-		w.wantErr("List", err, storage.ErrNotFound)
+		w.WantErr("List", err, storage.ErrNotFound)
 		if n := w.listBytes("org"); n != 0 {
 			w.Errorf("%d bytes of lists are counted, want 0", n)
 		}

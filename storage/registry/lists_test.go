@@ -6,6 +6,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/storagetest"
 )
 
 // lists are the paged lists of a store, each with 3 items of org and their
@@ -14,22 +15,20 @@ func (w *world) lists(org string) map[string]func(storage.Page) (int, string, er
 	for i := range 3 {
 		id := fmt.Sprint(org, i)
 		w.putPolicy(policy(org, id, 1))
-		w.must("PutAgent", w.PutAgent(w.ctx, org, agent(id, ""), 0))
-		w.must("PutToken", w.PutToken(w.ctx, token(org, id), 0))
+		w.put(org, agent(id, ""), token(org, id))
 	}
 	return map[string]func(storage.Page) (int, string, error){
-		"ListPolicies": func(p storage.Page) (int, string, error) {
-			items, next, err := w.ListPolicies(w.ctx, org, p)
-			return len(items), next, err
-		},
-		"ListAgents": func(p storage.Page) (int, string, error) {
-			items, next, err := w.ListAgents(w.ctx, org, p)
-			return len(items), next, err
-		},
-		"ListTokens": func(p storage.Page) (int, string, error) {
-			items, next, err := w.ListTokens(w.ctx, org, p)
-			return len(items), next, err
-		},
+		"ListPolicies": counted(w, org, w.ListPolicies), "ListAgents": counted(w, org, w.ListAgents), "ListTokens": counted(w, org, w.ListTokens),
+	}
+}
+
+// counted is a list of org that returns how many items a page has.
+func counted[T any](
+	w *world, org string, list func(context.Context, string, storage.Page) ([]T, string, error),
+) func(storage.Page) (int, string, error) {
+	return func(p storage.Page) (int, string, error) {
+		items, next, err := list(w.ctx, org, p)
+		return len(items), next, err
 	}
 }
 
@@ -39,7 +38,7 @@ var listTests = []test{
 		cursors := map[string]string{"none": "", "made up": "x", "not base64": "***", "long": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}
 		for name, list := range lists {
 			_, next, err := list(storage.Page{Limit: 1})
-			w.must(name, err)
+			w.Must(name, err)
 			cursors[name] = next
 		}
 		for name, list := range lists {
@@ -51,17 +50,17 @@ var listTests = []test{
 				case from == name && (n != 2 || err != nil):
 					w.Errorf("%s after its own cursor = %d items, %v; want 2, nil", name, n, err)
 				case from != name && from != "none":
-					w.wantErr(name+" after a cursor of "+from, err, storage.ErrBadCursor)
+					w.WantErr(name+" after a cursor of "+from, err, storage.ErrBadCursor)
 				}
 			}
 			_, _, err := list(storage.Page{Limit: 10, After: cursors[name] + "="})
-			w.wantErr(name+" after a cursor with padding", err, storage.ErrBadCursor)
+			w.WantErr(name+" after a cursor with padding", err, storage.ErrBadCursor)
 		}
 	}},
 	{"a cursor is safe in a URL", func(w *world) {
 		for name, list := range w.lists("org \x00/?&#+%") {
 			_, next, err := list(storage.Page{Limit: 1})
-			w.must(name, err)
+			w.Must(name, err)
 			for _, c := range []byte(next) {
 				if c != '-' && c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
 					w.Errorf("%s = cursor %q, want only letters, digits, - and _", name, next)
@@ -88,9 +87,9 @@ var listTests = []test{
 			"PutRule":         w.PutRule(ctx, "org", rule("r"), 0),
 			"PutAgent":        w.PutAgent(ctx, "org", agent("a", ""), 0),
 			"PutToken":        w.PutToken(ctx, token("org", "t"), 0),
-			"PutSubscription": w.PutSubscription(ctx, subscription("org", "pro")),
+			"PutSubscription": storagetest.PutSubscription(ctx, w, subscription("org", "pro")),
 		} {
-			w.wantErr(what, err, context.Canceled)
+			w.WantErr(what, err, context.Canceled)
 		}
 		w.wantEmpty("org")
 	}},
@@ -118,7 +117,7 @@ func (w *world) wantEmpty(org string) {
 	add(w.DeleteRule(w.ctx, org, "r", nil))
 	add(w.RevokeToken(w.ctx, org, "t", noon))
 	for i, err := range errs {
-		w.wantErr(fmt.Sprintf("access %d to a document of another", i), err, storage.ErrNotFound)
+		w.WantErr(fmt.Sprintf("access %d to a document of another", i), err, storage.ErrNotFound)
 	}
 	w.wantRules(org)
 	n := len(w.policies(org, 10)) + len(w.agents(org, 10)) + len(w.tokens(org, 10))

@@ -55,29 +55,29 @@ var policyTests = []test{
 			want[p.OrganizationID+" "+p.PolicyID] = p
 		}
 		got := map[string]*engine.ActionPolicy{}
-		w.must("EachPolicy", w.EachPolicy(w.ctx, func(p *engine.ActionPolicy) error {
+		w.Must("EachPolicy", w.EachPolicy(w.ctx, func(p *engine.ActionPolicy) error {
 			if _, twice := got[p.OrganizationID+" "+p.PolicyID]; twice {
 				w.Errorf("EachPolicy calls f twice with %s of %s", p.PolicyID, p.OrganizationID)
 			}
 			got[p.OrganizationID+" "+p.PolicyID] = p
 			return nil
 		}))
-		w.wantSame("EachPolicy", got, want)
+		w.WantSame("EachPolicy", got, want)
 		enough := errors.New("enough")
-		w.wantErr("EachPolicy that is stopped", w.EachPolicy(w.ctx, func(*engine.ActionPolicy) error { return enough }), enough)
+		w.WantErr("EachPolicy that is stopped", w.EachPolicy(w.ctx, func(*engine.ActionPolicy) error { return enough }), enough)
 	}},
 	{"PutPolicy stores a version and Policy returns the newest", func(w *world) {
 		_, err := w.Policy(w.ctx, "org", "p")
-		w.wantErr("Policy before", err, storage.ErrNotFound)
+		w.WantErr("Policy before", err, storage.ErrNotFound)
 		for _, v := range []int64{1, 2, 300} {
 			p := policy("org", "p", v)
 			w.putPolicy(p)
 			got, err := w.Policy(w.ctx, "org", "p")
-			w.must("Policy", err)
-			w.wantSame("Policy", got, p)
+			w.Must("Policy", err)
+			w.WantSame("Policy", got, p)
 		}
 		_, err = w.Policy(w.ctx, "org", "p\x00")
-		w.wantErr("Policy of a longer id", err, storage.ErrNotFound)
+		w.WantErr("Policy of a longer id", err, storage.ErrNotFound)
 	}},
 	{"PutPolicy must return ErrConflict when a version that is equal or newer is stored", func(w *world) {
 		w.putPolicy(policy("org", "p", 5))
@@ -91,7 +91,7 @@ var policyTests = []test{
 			}
 		}
 		want := []*engine.ActionPolicy{policy("org", "p", 7), policy("org", "p", 5)}
-		w.wantSame("ListPolicies", w.policies("org", 10), want)
+		w.WantSame("ListPolicies", w.policies("org", 10), want)
 	}},
 	{"the same version with the same content (UpdatedAt aside) must succeed and change nothing", func(w *world) {
 		w.putPolicy(policy("org", "p", 1))
@@ -105,7 +105,7 @@ var policyTests = []test{
 			}
 		}
 		want := []*engine.ActionPolicy{policy("org", "p", 2), policy("org", "p", 1)}
-		w.wantSame("ListPolicies", w.policies("org", 10), want)
+		w.WantSame("ListPolicies", w.policies("org", 10), want)
 	}},
 	{"an empty list is the same content as none", func(w *world) {
 		p := policy("org", "p", 1)
@@ -128,15 +128,15 @@ var policyTests = []test{
 		_, err := w.PutPolicy(w.ctx, policy("org", "c", 1), 2)
 		w.wantLimit("PutPolicy(c)", err, 2)
 		_, err = w.Policy(w.ctx, "org", "c")
-		w.wantErr("Policy(c)", err, storage.ErrNotFound)
+		w.WantErr("Policy(c)", err, storage.ErrNotFound)
 		_, err = w.PutPolicy(w.ctx, policy("org", "a", 2), 2)
-		w.must("PutPolicy of another version at the limit", err)
+		w.Must("PutPolicy of another version at the limit", err)
 		_, err = w.PutPolicy(w.ctx, policy("org", "a", 2), 1)
-		w.must("PutPolicy of the same version beyond the limit", err)
+		w.Must("PutPolicy of the same version beyond the limit", err)
 		_, err = w.PutPolicy(w.ctx, policy("other", "a", 1), 1)
-		w.must("PutPolicy of another organization", err)
+		w.Must("PutPolicy of another organization", err)
 		_, err = w.PutPolicy(w.ctx, policy("org", "c", 1), 0)
-		w.must("PutPolicy without a limit", err)
+		w.Must("PutPolicy without a limit", err)
 	}},
 	{"PutPolicy must return a LimitError when the versions of all policies take more than maxPolicies times VersionBytes", func(w *world) {
 		large := func(org, id string, version int64) *engine.ActionPolicy {
@@ -148,16 +148,16 @@ var policyTests = []test{
 			_, err := w.PutPolicy(w.ctx, p, maxPolicies)
 			return err
 		}
-		w.must("PutPolicy of version 1", put(large("org", "a", 1), 1))
-		w.must("PutPolicy of version 2", put(large("org", "a", 2), 1))
+		w.Must("PutPolicy of version 1", put(large("org", "a", 1), 1))
+		w.Must("PutPolicy of version 2", put(large("org", "a", 2), 1))
 		w.wantLimit("PutPolicy of version 3", put(large("org", "a", 3), 1), registry.VersionBytes)
-		w.must("PutPolicy of a small version 3", put(policy("org", "a", 3), 1))
-		w.must("PutPolicy of a version that is stored", put(large("org", "a", 2), 1))
-		w.must("PutPolicy of another organization", put(large("other", "a", 3), 1))
-		w.must("PutPolicy with room for two policies", put(large("org", "b", 1), 2))
-		w.must("PutPolicy with room for two policies", put(large("org", "b", 2), 2))
+		w.Must("PutPolicy of a small version 3", put(policy("org", "a", 3), 1))
+		w.Must("PutPolicy of a version that is stored", put(large("org", "a", 2), 1))
+		w.Must("PutPolicy of another organization", put(large("other", "a", 3), 1))
+		w.Must("PutPolicy with room for two policies", put(large("org", "b", 1), 2))
+		w.Must("PutPolicy with room for two policies", put(large("org", "b", 2), 2))
 		w.wantLimit("PutPolicy of another policy", put(large("org", "b", 3), 2), 2*registry.VersionBytes)
-		w.must("PutPolicy without a limit", put(large("org", "b", 3), 0))
+		w.Must("PutPolicy without a limit", put(large("org", "b", 3), 0))
 	}},
 	{"ListPolicies returns all versions, newest first within a policy, policies by id", func(w *world) {
 		ids := []string{"", "\x00", "\x00\x01", "a", "a\x00", "a\x00b", "a\x01", "aa", "b", "ÿ"}
@@ -171,12 +171,12 @@ var policyTests = []test{
 			w.putPolicy(want[i])
 		}
 		for _, limit := range []int{1, 2, 3, len(want), len(want) + 1} {
-			w.wantSame("ListPolicies", w.policies("org", limit), want)
+			w.WantSame("ListPolicies", w.policies("org", limit), want)
 		}
 		for _, id := range ids {
 			got, err := w.Policy(w.ctx, "org", id)
-			w.must("Policy", err)
-			w.wantSame("Policy", got, policy("org", id, 9))
+			w.Must("Policy", err)
+			w.WantSame("Policy", got, policy("org", id, 9))
 		}
 	}},
 }

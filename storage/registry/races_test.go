@@ -66,14 +66,14 @@ var raceTests = []test{
 			}
 		})
 		rules, _, err := w.AllRules(w.ctx, "org")
-		w.must("AllRules", err)
+		w.Must("AllRules", err)
 		if len(rules) != 5 {
 			w.Errorf("AllRules = %d rules, want 5", len(rules))
 		}
 		storagetest.Race(func(i int) {
 			err := w.DeleteRule(w.ctx, "org", fmt.Sprint("r", i), nil)
 			if err != nil {
-				w.wantErr("DeleteRule", err, storage.ErrNotFound)
+				w.WantErr("DeleteRule", err, storage.ErrNotFound)
 			}
 		})
 		w.wantRuleCount("org", 0)
@@ -97,7 +97,7 @@ var raceTests = []test{
 	{"UpdateRule is atomic: no other update may fall between", func(w *world) {
 		r := rule("r")
 		r.Priority = 0
-		w.must("PutRule", w.PutRule(w.ctx, "org", r, 0))
+		w.put("org", r)
 		storagetest.Race(func(int) {
 			_, err := w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) {
 				r.Priority++

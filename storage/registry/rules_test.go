@@ -21,32 +21,32 @@ func rule(id string) *engine.Rule {
 func (w *world) wantRules(org string, want ...engine.Rule) {
 	w.Helper()
 	got, _, err := w.AllRules(w.ctx, org)
-	w.must("AllRules", err)
-	w.wantSame("AllRules", got, want)
+	w.Must("AllRules", err)
+	w.WantSame("AllRules", got, want)
 }
 
 var ruleTests = []test{
 	{"PutRule stores a new rule or replaces the one with its ID", func(w *world) {
 		w.wantRules("org")
 		r := rule("r")
-		w.must("PutRule", w.PutRule(w.ctx, "org", r, 0))
+		w.put("org", r)
 		w.wantRules("org", *r)
 		changed := rule("r")
 		changed.IsActive = false
-		w.must("PutRule", w.PutRule(w.ctx, "org", changed, 0))
+		w.put("org", changed)
 		w.wantRules("org", *changed)
 	}},
 	{"UpdateRule replaces the rule by what f makes of it", func(w *world) {
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
+		w.put("org", rule("r"))
 		got, err := w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) {
-			w.wantSame("f's rule", r, *rule("r"))
+			w.WantSame("f's rule", r, *rule("r"))
 			r.Priority = 7
 			return r, nil
 		})
-		w.must("UpdateRule", err)
+		w.Must("UpdateRule", err)
 		want := rule("r")
 		want.Priority = 7
-		w.wantSame("UpdateRule", got, want)
+		w.WantSame("UpdateRule", got, want)
 		w.wantRules("org", *want)
 	}},
 	{"UpdateRule returns ErrNotFound or f's error unchanged", func(w *world) {
@@ -55,8 +55,8 @@ var ruleTests = []test{
 			w.Error("f was called for no rule")
 			return r, nil
 		})
-		w.wantErr("UpdateRule of no rule", err, storage.ErrNotFound)
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
+		w.WantErr("UpdateRule of no rule", err, storage.ErrNotFound)
+		w.put("org", rule("r"))
 		_, err = w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) {
 			r.Priority = 7
 			return r, refused
@@ -74,17 +74,16 @@ var ruleTests = []test{
 		w.wantRules("org", *rule("r"))
 	}},
 	{"DeleteRule removes the rule, or returns ErrNotFound", func(w *world) {
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("rr"), 0))
-		w.must("DeleteRule", w.DeleteRule(w.ctx, "org", "r", nil))
-		w.wantErr("DeleteRule again", w.DeleteRule(w.ctx, "org", "r", nil), storage.ErrNotFound)
+		w.put("org", rule("r"), rule("rr"))
+		w.Must("DeleteRule", w.DeleteRule(w.ctx, "org", "r", nil))
+		w.WantErr("DeleteRule again", w.DeleteRule(w.ctx, "org", "r", nil), storage.ErrNotFound)
 		refused := errors.New("refused")
 		keep := func(r engine.Rule) error {
-			w.wantSame("the check's rule", r, *rule("rr"))
+			w.WantSame("the check's rule", r, *rule("rr"))
 			return refused
 		}
-		w.wantErr("DeleteRule that a check refuses", w.DeleteRule(w.ctx, "org", "rr", keep), refused)
-		w.wantErr("DeleteRule of no rule", w.DeleteRule(w.ctx, "org", "r", keep), storage.ErrNotFound)
+		w.WantErr("DeleteRule that a check refuses", w.DeleteRule(w.ctx, "org", "rr", keep), refused)
+		w.WantErr("DeleteRule of no rule", w.DeleteRule(w.ctx, "org", "r", keep), storage.ErrNotFound)
 		w.wantRules("org", *rule("rr"))
 	}},
 	{"AllRules returns every rule in evaluation order: priority descending, then CreatedAt, then ID", func(w *world) {
@@ -99,7 +98,7 @@ var ruleTests = []test{
 			}
 		}
 		for i := range want {
-			w.must("PutRule", w.PutRule(w.ctx, "org", &want[(i*7)%len(want)], 0))
+			w.put("org", &want[(i*7)%len(want)])
 		}
 		w.wantRules("org", want...)
 	}},

@@ -22,20 +22,20 @@ func subscription(org, plan string) *storage.Subscription {
 func (w *world) wantSubscription(want *storage.Subscription) {
 	w.Helper()
 	got, err := w.Subscription(w.ctx, want.OrganizationID)
-	w.must("Subscription", err)
-	w.wantSame("Subscription", got, want)
+	w.Must("Subscription", err)
+	w.WantSame("Subscription", got, want)
 }
 
 var subscriptionTests = []test{
 	{"PutSubscription stores or replaces", func(w *world) {
 		_, err := w.Subscription(w.ctx, "org")
-		w.wantErr("Subscription before", err, storage.ErrNotFound)
+		w.WantErr("Subscription before", err, storage.ErrNotFound)
 		for _, plan := range []string{"pro", "business"} {
-			w.must("PutSubscription", w.PutSubscription(w.ctx, subscription("org", plan)))
+			w.put("org", subscription("org", plan))
 			w.wantSubscription(subscription("org", plan))
 		}
 		_, err = w.Subscription(w.ctx, "or")
-		w.wantErr("Subscription elsewhere", err, storage.ErrNotFound)
+		w.WantErr("Subscription elsewhere", err, storage.ErrNotFound)
 	}},
 	{"UpdateSubscription replaces the subscription by what f makes of it", func(w *world) {
 		for _, plan := range []string{"pro", "business"} {
@@ -46,27 +46,27 @@ var subscriptionTests = []test{
 				*s = *subscription("org", plan)
 				return true
 			})
-			w.must("UpdateSubscription", err)
-			w.wantSame("UpdateSubscription", got, subscription("org", plan))
+			w.Must("UpdateSubscription", err)
+			w.WantSame("UpdateSubscription", got, subscription("org", plan))
 			w.wantSubscription(subscription("org", plan))
 		}
 	}},
 	{"UpdateSubscription that changes nothing writes nothing; ErrNotFound when there is none", func(w *world) {
-		var h heard
+		var h storagetest.Heard
 		unchanged := func(s *storage.Subscription) bool {
 			s.Plan = "thrown away"
 			return false
 		}
 		_, err := w.UpdateSubscription(w.ctx, "org", unchanged)
-		w.wantErr("UpdateSubscription of none", err, storage.ErrNotFound)
+		w.WantErr("UpdateSubscription of none", err, storage.ErrNotFound)
 		_, err = w.Subscription(w.ctx, "org")
-		w.wantErr("Subscription", err, storage.ErrNotFound)
-		w.must("PutSubscription", w.PutSubscription(w.ctx, subscription("org", "pro")))
-		defer w.docs.Watch(h.add)()
+		w.WantErr("Subscription", err, storage.ErrNotFound)
+		w.put("org", subscription("org", "pro"))
+		defer w.docs.Watch(h.Add)()
 		_, err = w.UpdateSubscription(w.ctx, "org", unchanged)
-		w.must("UpdateSubscription", err)
+		w.Must("UpdateSubscription", err)
 		w.wantSubscription(subscription("org", "pro"))
-		w.wantSame("changes", h.take(), []storage.Change(nil))
+		w.WantSame("changes", h.TakeNames(), []storage.Change(nil))
 	}},
 	{"UpdateSubscription refuses another organization's", func(w *world) {
 		_, err := w.UpdateSubscription(w.ctx, "org", func(s *storage.Subscription) bool {
@@ -77,7 +77,7 @@ var subscriptionTests = []test{
 			w.Error("UpdateSubscription to another organization = nil, want an error")
 		}
 		_, err = w.Subscription(w.ctx, "other")
-		w.wantErr("Subscription", err, storage.ErrNotFound)
+		w.WantErr("Subscription", err, storage.ErrNotFound)
 	}},
 	{"UpdateSubscription is atomic: no other write may fall between", func(w *world) {
 		storagetest.Race(func(racer int) {
@@ -91,7 +91,7 @@ var subscriptionTests = []test{
 			}
 		})
 		got, err := w.Subscription(w.ctx, "org")
-		w.must("Subscription", err)
+		w.Must("Subscription", err)
 		if got.Last.Rank != storagetest.Racers || len(got.Last.IDs) != storagetest.Racers {
 			w.Errorf("after %d updates the rank is %d with %d ids", storagetest.Racers, got.Last.Rank, len(got.Last.IDs))
 		}

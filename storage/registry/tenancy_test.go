@@ -1,31 +1,28 @@
 package registry_test
 
-import "fmt"
+import (
+	"fmt"
 
-// hostile are organization ids that would reach into one another's documents if
-// keys were made carelessly.
-var hostile = []string{
-	"a", "ab", "a\x00", "a\x00\x01", "a/", "a/b", "a:b", "a|b", "", "\x00", "\x00\x01a", "\x00\x00", "ÿ", "ÿÿ",
-	"\U0010ffff", "a\x01", "A", " a", "a ", "á", "a\u0301", "p", "t", "%", "*", "..", "$ne", "org.id",
-}
+	"writ/storage/storagetest"
+)
 
 var tenancyTests = []test{
 	{"another organization's document behaves exactly as one that does not exist", func(w *world) {
 		w.fill("org")
-		for _, other := range append([]string{"or", "orgg", "org\x00", "Org"}, hostile...) {
+		for _, other := range append([]string{"or", "orgg", "org\x00", "Org"}, storagetest.Hostile...) {
 			w.wantEmpty(other)
 		}
 	}},
 	{"no organization id reaches into another's range", func(w *world) {
-		for i, org := range hostile {
-			for _, later := range hostile[i:] {
+		for i, org := range storagetest.Hostile {
+			for _, later := range storagetest.Hostile[i:] {
 				if i%5 == 0 {
 					w.wantEmpty(later)
 				}
 			}
 			w.fill(org)
 		}
-		for _, org := range hostile {
+		for _, org := range storagetest.Hostile {
 			w.wantFilled(org)
 		}
 	}},
@@ -33,8 +30,8 @@ var tenancyTests = []test{
 		w.fill("a")
 		w.putPolicy(policy("b", "p", 9))
 		got, err := w.Policy(w.ctx, "a", "p")
-		w.must("Policy", err)
-		w.wantSame("Policy", got, policy("a", "p", 1))
+		w.Must("Policy", err)
+		w.WantSame("Policy", got, policy("a", "p", 1))
 	}},
 }
 
@@ -42,10 +39,9 @@ var tenancyTests = []test{
 func (w *world) fill(org string) {
 	w.Helper()
 	w.putPolicy(policy(org, "p", 1))
-	w.must("PutRule", w.PutRule(w.ctx, org, rule("r"), 0))
-	w.must("PutAgent", w.PutAgent(w.ctx, org, agent("a", "x"), 1))
-	w.must("PutToken", w.PutToken(w.ctx, token(org, tokenOf(org)), 0))
-	w.must("PutSubscription", w.PutSubscription(w.ctx, subscription(org, "pro")))
+	w.put(org, rule("r"))
+	w.Must("PutAgent", w.PutAgent(w.ctx, org, agent("a", "x"), 1))
+	w.put("org", token(org, tokenOf(org)), subscription(org, "pro"))
 }
 
 // tokenOf returns the id of org's token: t for most tests' org.
@@ -64,13 +60,13 @@ func (w *world) wantFilled(org string) {
 	if len(policies) != 1 || len(agents) != 1 || len(tokens) != 1 {
 		w.Fatalf("lists %s = %d policies, %d agents, %d tokens; want 1 each", what, len(policies), len(agents), len(tokens))
 	}
-	w.wantSame("ListPolicies "+what, policies[0], policy(org, "p", 1))
-	w.wantSame("ListAgents "+what, agents[0], agent("a", "x"))
-	w.wantSame("ListTokens "+what, tokens[0], token(org, tokenOf(org)))
+	w.WantSame("ListPolicies "+what, policies[0], policy(org, "p", 1))
+	w.WantSame("ListAgents "+what, agents[0], agent("a", "x"))
+	w.WantSame("ListTokens "+what, tokens[0], token(org, tokenOf(org)))
 	w.wantTokenCount(org, noon, 1)
 	w.wantRules(org, *rule("r"))
 	w.wantAgent(org, "x", agent("a", "x"))
 	got, err := w.Subscription(w.ctx, org)
-	w.must("Subscription", err)
-	w.wantSame("Subscription "+what, got, subscription(org, "pro"))
+	w.Must("Subscription", err)
+	w.WantSame("Subscription "+what, got, subscription(org, "pro"))
 }

@@ -29,67 +29,67 @@ func (w *world) tokens(org string, limit int) []*storage.Token {
 func (w *world) wantToken(id string, want *storage.Token) {
 	w.Helper()
 	got, err := w.Token(w.ctx, id)
-	w.must("Token("+id+")", err)
-	w.wantSame("Token("+id+")", got, want)
+	w.Must("Token("+id+")", err)
+	w.WantSame("Token("+id+")", got, want)
 }
 
 var tokenTests = []test{
 	{"PutToken stores a new token; ErrConflict when its ID exists", func(w *world) {
 		_, err := w.Token(w.ctx, "t")
-		w.wantErr("Token before", err, storage.ErrNotFound)
-		w.must("PutToken", w.PutToken(w.ctx, token("org", "t"), 0))
+		w.WantErr("Token before", err, storage.ErrNotFound)
+		w.put("org", token("org", "t"))
 		w.wantToken("t", token("org", "t"))
 		again := token("org", "t")
 		again.Scopes = []string{"tokens:write"}
-		w.wantErr("PutToken again", w.PutToken(w.ctx, again, 0), storage.ErrConflict)
-		w.wantErr("PutToken elsewhere", w.PutToken(w.ctx, token("other", "t"), 0), storage.ErrConflict)
+		w.WantErr("PutToken again", w.PutToken(w.ctx, again, 0), storage.ErrConflict)
+		w.WantErr("PutToken elsewhere", w.PutToken(w.ctx, token("other", "t"), 0), storage.ErrConflict)
 		w.wantToken("t", token("org", "t"))
 	}},
 	{"RevokeToken sets RevokedAt unless it is set", func(w *world) {
-		w.must("PutToken", w.PutToken(w.ctx, token("org", "t"), 0))
-		w.must("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Minute)))
-		w.must("RevokeToken again", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Hour)))
+		w.put("org", token("org", "t"))
+		w.Must("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Minute)))
+		w.Must("RevokeToken again", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Hour)))
 		want := token("org", "t")
 		want.RevokedAt = noon.Add(time.Minute)
 		w.wantToken("t", want)
 	}},
 	{"PutToken returns ErrNotFound when the parent is revoked or not a token of its organization", func(w *world) {
-		w.must("PutToken", w.PutToken(w.ctx, token("org", "t"), 0))
+		w.put("org", token("org", "t"))
 		for name, child := range map[string]*storage.Token{
 			"another organization": childOf("t", token("other", "c")), "no parent": childOf("u", token("org", "c")),
 		} {
-			w.wantErr("PutToken with "+name, w.PutToken(w.ctx, child, 0), storage.ErrNotFound)
+			w.WantErr("PutToken with "+name, w.PutToken(w.ctx, child, 0), storage.ErrNotFound)
 		}
-		w.must("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon))
-		w.wantErr("PutToken with a revoked parent", w.PutToken(w.ctx, childOf("t", token("org", "c")), 0), storage.ErrNotFound)
+		w.Must("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon))
+		w.WantErr("PutToken with a revoked parent", w.PutToken(w.ctx, childOf("t", token("org", "c")), 0), storage.ErrNotFound)
 		_, err := w.Token(w.ctx, "c")
-		w.wantErr("Token after", err, storage.ErrNotFound)
+		w.WantErr("Token after", err, storage.ErrNotFound)
 	}},
 	{"RevokeToken revokes all that descend from it, and tells of each", func(w *world) {
 		for _, t := range []*storage.Token{
 			token("org", "t"), childOf("t", token("org", "c1")), childOf("t", token("org", "c2")),
 			childOf("c1", token("org", "g")), token("org", "t2"), childOf("t2", token("org", "c3")),
 		} {
-			w.must("PutToken", w.PutToken(w.ctx, t, 0))
+			w.put("org", t)
 		}
-		w.must("RevokeToken of a child", w.RevokeToken(w.ctx, "org", "c2", noon))
+		w.Must("RevokeToken of a child", w.RevokeToken(w.ctx, "org", "c2", noon))
 		told := make(map[string]int)
 		stop := w.docs.Watch(func(c storage.Change) { told[c.ID]++ })
 		defer stop()
-		w.must("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Minute)))
+		w.Must("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Minute)))
 		for id, at := range map[string]time.Time{
 			"t": noon.Add(time.Minute), "c1": noon.Add(time.Minute), "g": noon.Add(time.Minute), "c2": noon, "t2": {}, "c3": {},
 		} {
 			got, err := w.Token(w.ctx, id)
-			w.must("Token("+id+")", err)
-			w.wantSame("RevokedAt of "+id, got.RevokedAt, at)
+			w.Must("Token("+id+")", err)
+			w.WantSame("RevokedAt of "+id, got.RevokedAt, at)
 		}
-		w.wantSame("changes told", told, map[string]int{"t": 1, "c1": 1, "g": 1})
+		w.WantSame("changes told", told, map[string]int{"t": 1, "c1": 1, "g": 1})
 	}},
 	{"RevokeToken returns ErrNotFound for a token that is not org's", func(w *world) {
-		w.must("PutToken", w.PutToken(w.ctx, token("org", "t"), 0))
-		w.wantErr("RevokeToken elsewhere", w.RevokeToken(w.ctx, "other", "t", noon), storage.ErrNotFound)
-		w.wantErr("RevokeToken of none", w.RevokeToken(w.ctx, "org", "u", noon), storage.ErrNotFound)
+		w.put("org", token("org", "t"))
+		w.WantErr("RevokeToken elsewhere", w.RevokeToken(w.ctx, "other", "t", noon), storage.ErrNotFound)
+		w.WantErr("RevokeToken of none", w.RevokeToken(w.ctx, "org", "u", noon), storage.ErrNotFound)
 		w.wantToken("t", token("org", "t"))
 	}},
 	{"ListTokens returns org's tokens that are not revoked, by creation time, then id", func(w *world) {
@@ -98,14 +98,14 @@ var tokenTests = []test{
 			tok := token("org", id)
 			tok.CreatedAt = noon.Add(time.Duration(len(want)/2) * time.Second)
 			want = append(want, tok)
-			w.must("PutToken", w.PutToken(w.ctx, tok, 0))
+			w.put("org", tok)
 			revoked := token("org", id+"r")
 			revoked.CreatedAt = tok.CreatedAt
-			w.must("PutToken", w.PutToken(w.ctx, revoked, 0))
-			w.must("RevokeToken", w.RevokeToken(w.ctx, "org", revoked.ID, noon))
+			w.put("org", revoked)
+			w.Must("RevokeToken", w.RevokeToken(w.ctx, "org", revoked.ID, noon))
 		}
 		for _, limit := range []int{1, 2, 4, 5} {
-			w.wantSame("ListTokens", w.tokens("org", limit), want)
+			w.WantSame("ListTokens", w.tokens("org", limit), want)
 		}
 	}},
 }

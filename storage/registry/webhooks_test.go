@@ -31,18 +31,14 @@ func (w *world) feed(org string, position string, facts ...string) {
 		subject, number, _ := strings.Cut(f, "/")
 		events = append(events, storage.Event{Type: storage.ApprovalPending, Subject: subject, Fact: number, At: noon, Data: map[string]any{"fact": f}})
 	}
-	if err := w.Feed(w.ctx, org, "source", position, noon, events); err != nil {
-		w.Fatal(err)
-	}
+	w.Must("Feed", w.Feed(w.ctx, org, "source", position, noon, events))
 }
 
 // due returns the facts of what is due to a webhook.
 func (w *world) due(org, id string, at time.Time) (facts []string, due []*storage.Delivery) {
 	w.Helper()
 	due, err := w.DueDeliveries(w.ctx, org, id, time.Time{}, at, 100)
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.Must("DueDeliveries", err)
 	for _, d := range due {
 		_, fact, _ := strings.Cut(string(d.Body), `"fact":"`)
 		fact, _, _ = strings.Cut(fact, `"`)
@@ -69,18 +65,14 @@ func (w *world) end(org string, status string, due ...*storage.Delivery) {
 		}
 		d.Status = status
 	}
-	if err := w.EndAttempts(w.ctx, org, noon, due); err != nil {
-		w.Fatal(err)
-	}
+	w.Must("EndAttempts", w.EndAttempts(w.ctx, org, noon, due))
 }
 
 // wantBox checks the outbox of org by counting its deliveries.
 func (w *world) wantBox(org string, pending, blocked, ended int64) {
 	w.Helper()
 	all, err := w.AllOutboxes(w.ctx)
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.Must("AllOutboxes", err)
 	for _, o := range all {
 		if o.OrganizationID == org {
 			if o.Pending != pending || o.Blocked != blocked || o.Ended != ended {
@@ -101,26 +93,19 @@ var webhookTests = []test{
 		if err := w.PutWebhook(w.ctx, "org", &storage.Webhook{ID: "one more"}); !errors.As(err, &limit) {
 			w.Errorf("PutWebhook = %v, want a LimitError", err)
 		}
-		if _, err := w.Webhook(w.ctx, "other", "w00"); !errors.Is(err, storage.ErrNotFound) {
-			w.Errorf("Webhook of another organization = %v, want %v", err, storage.ErrNotFound)
-		}
-		if err := w.DeleteWebhook(w.ctx, "other", "w00"); !errors.Is(err, storage.ErrNotFound) {
-			w.Errorf("DeleteWebhook of another organization = %v, want %v", err, storage.ErrNotFound)
-		}
-		if _, err := w.RotateWebhook(w.ctx, "other", "w00", "s", noon); !errors.Is(err, storage.ErrNotFound) {
-			w.Errorf("RotateWebhook of another organization = %v, want %v", err, storage.ErrNotFound)
-		}
-		if _, err := w.TellTest(w.ctx, "other", "w00", storage.Event{}); !errors.Is(err, storage.ErrNotFound) {
-			w.Errorf("TellTest of another organization = %v, want %v", err, storage.ErrNotFound)
-		}
+		_, err := w.Webhook(w.ctx, "other", "w00")
+		w.WantErr("Webhook of another organization", err, storage.ErrNotFound)
+		w.WantErr("DeleteWebhook of another organization", w.DeleteWebhook(w.ctx, "other", "w00"), storage.ErrNotFound)
+		_, err = w.RotateWebhook(w.ctx, "other", "w00", "s", noon)
+		w.WantErr("RotateWebhook of another organization", err, storage.ErrNotFound)
+		_, err = w.TellTest(w.ctx, "other", "w00", storage.Event{})
+		w.WantErr("TellTest of another organization", err, storage.ErrNotFound)
 	}},
 	{"The last two secrets are kept", func(w *world) {
 		w.hook("org", "a")
 		for _, secret := range []string{"2", "3"} {
 			got, err := w.RotateWebhook(w.ctx, "org", "a", secret, noon.Add(time.Hour))
-			if err != nil {
-				w.Fatal(err)
-			}
+			w.Must("RotateWebhook", err)
 			if secret == "3" && !cmp.Equal(got.Secrets, []storage.WebhookSecret{{Secret: "3"}, {Secret: "2", Until: noon.Add(time.Hour)}}) {
 				w.Errorf("secrets = %v", got.Secrets)
 			}
@@ -130,9 +115,7 @@ var webhookTests = []test{
 		w.hook("org", "a", storage.AgentDisabled, storage.PolicyRegistered)
 		w.hook("org", "b", storage.PolicyRegistered)
 		w.hook("other", "c", storage.AgentDisabled, storage.PolicyRegistered)
-		if err := w.PutAgent(w.ctx, "org", &engine.Agent{ID: "agent", Status: engine.AgentActive, CreatedAt: noon}, 0); err != nil {
-			w.Fatal(err)
-		}
+		w.Must("PutAgent", w.PutAgent(w.ctx, "org", &engine.Agent{ID: "agent", Status: engine.AgentActive, CreatedAt: noon}, 0))
 		for _, status := range []engine.AgentStatus{
 			engine.AgentDisabled, engine.AgentDisabled, engine.AgentActive, engine.AgentDisabled,
 		} {
@@ -181,9 +164,7 @@ var webhookTests = []test{
 	{"Nothing is told from before a webhook was there", func(w *world) {
 		w.hook("org", "a", storage.ApprovalPending)
 		early := storage.Event{Type: storage.ApprovalPending, Subject: "s", At: noon.Add(-time.Millisecond)}
-		if err := w.Feed(w.ctx, "org", "source", "", noon, []storage.Event{early}); err != nil {
-			w.Fatal(err)
-		}
+		w.Must("Feed", w.Feed(w.ctx, "org", "source", "", noon, []storage.Event{early}))
 		w.wantDue("org", "a", noon)
 	}},
 	{"Deliveries of one subject follow each other", func(w *world) {
@@ -252,9 +233,7 @@ var webhookTests = []test{
 			}
 		}
 		_, next, err := w.ListDeliveries(w.ctx, "org", "a", "", storage.Page{Limit: 1})
-		if err != nil {
-			w.Fatal(err)
-		}
+		w.Must("ListDeliveries", err)
 		if _, _, err := w.ListDeliveries(w.ctx, "org", "a1", "", storage.Page{Limit: 1, After: next}); !errors.Is(err, storage.ErrBadCursor) {
 			w.Errorf("a cursor of another webhook = %v, want %v", err, storage.ErrBadCursor)
 		}
@@ -275,9 +254,7 @@ var webhookTests = []test{
 		tidy(noon.Add(24*time.Hour), 1, 1)
 		tidy(noon.Add(24*time.Hour), 10, 1)
 		w.wantBox("org", 3, 1, 1)
-		if err := w.DeleteWebhook(w.ctx, "org", "b"); err != nil {
-			w.Fatal(err)
-		}
+		w.Must("DeleteWebhook", w.DeleteWebhook(w.ctx, "org", "b"))
 		tidy(noon, 2, 2)
 		tidy(noon, 2, 1)
 		w.wantBox("org", 0, 0, 1)

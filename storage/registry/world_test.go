@@ -2,19 +2,16 @@ package registry_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/registry"
-	"writ/storage/registry/registrytest"
 	"writ/storage/storagetest"
 )
 
@@ -23,7 +20,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // world is a registry over a new store.
 type world struct {
-	*testing.T
+	storagetest.Checks
 	*registry.Registry
 	docs storage.Documents
 	ctx  context.Context
@@ -56,7 +53,7 @@ func TestRegistry(t *testing.T) {
 				for _, test := range tests {
 					t.Run(test.rule, func(t *testing.T) {
 						docs := open(t)
-						test.run(&world{T: t, Registry: registry.New(docs), docs: docs, ctx: t.Context()})
+						test.run(&world{Checks: storagetest.Checks{T: t}, Registry: registry.New(docs), docs: docs, ctx: t.Context()})
 					})
 				}
 			})
@@ -77,32 +74,23 @@ func openEmbedded(t *testing.T) storage.Documents {
 	return s
 }
 
-// must fails the test at an error.
-func (w *world) must(what string, err error) {
+// put stores documents of org, of which policies and rules may be there.
+func (w *world) put(org string, docs ...any) {
 	w.Helper()
-	if err != nil {
-		w.Fatalf("%s = %v, want nil", what, err)
+	for _, d := range docs {
+		var err error
+		switch d := d.(type) {
+		case *engine.ActionPolicy:
+			_, err = w.PutPolicy(w.ctx, d, 0)
+		case *engine.Rule:
+			err = w.PutRule(w.ctx, org, d, 0)
+		case *engine.Agent:
+			err = w.PutAgent(w.ctx, org, d, 0)
+		case *storage.Token:
+			err = w.PutToken(w.ctx, d, 0)
+		case *storage.Subscription:
+			err = storagetest.PutSubscription(w.ctx, w, d)
+		}
+		w.Must(fmt.Sprintf("storing %+v", d), err)
 	}
-}
-
-// wantErr reports an error that is not want.
-func (w *world) wantErr(what string, err, want error) {
-	w.Helper()
-	if !errors.Is(err, want) {
-		w.Errorf("%s = %v, want %v", what, err, want)
-	}
-}
-
-// wantSame reports a difference between documents; times are compared as
-// instants and an empty list is the same as none.
-func (w *world) wantSame(what string, got, want any) {
-	w.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(engine.Stored{})); diff != "" {
-		w.Errorf("%s: -want +got\n%s", what, diff)
-	}
-}
-
-// PutSubscription stores or replaces s.
-func (w *world) PutSubscription(ctx context.Context, s *storage.Subscription) error {
-	return registrytest.PutSubscription(ctx, w.Registry, s)
 }

@@ -8,9 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/receipt"
@@ -28,9 +25,9 @@ import (
 //
 // The store must be able to commit, because a commit is the only way to ask
 // for an intent; nothing is written.
-func Check(t testing.TB, s storage.Store, keys receipt.Keys, orgs ...string) map[string][]*storage.Record {
+func Check(t *testing.T, s storage.Store, keys receipt.Keys, orgs ...string) map[string][]*storage.Record {
 	t.Helper()
-	c := checker{TB: t, store: s, keys: keys}
+	c := checker{Checks: Checks{t}, store: s, keys: keys}
 	c.checkHeads()
 	history := make(map[string][]*storage.Record)
 	for _, org := range orgs {
@@ -59,7 +56,7 @@ func Check(t testing.TB, s storage.Store, keys receipt.Keys, orgs ...string) map
 }
 
 type checker struct {
-	testing.TB
+	Checks
 	store storage.Store
 	keys  receipt.Keys
 	heads []receipt.SignedHead
@@ -72,26 +69,12 @@ func (c *checker) own(in receipt.Inclusion) bool {
 	return err != nil || chain == c.chain
 }
 
-func (c *checker) must(what string, err error) {
-	c.Helper()
-	if err != nil {
-		c.Fatalf("%s = %v, want nil", what, err)
-	}
-}
-
-func (c *checker) same(what string, got, want any) {
-	c.Helper()
-	if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		c.Errorf("%s: -want +got\n%s", what, diff)
-	}
-}
-
 func (c *checker) checkHeads() {
 	c.Helper()
 	tip, err := c.store.Tip(c.Context())
-	c.must("Tip", err)
+	c.Must("Tip", err)
 	c.chain = tip.ID
-	c.must("Heads(0)", c.store.Heads(c.Context(), tip.ID, 0, func(h receipt.SignedHead) error {
+	c.Must("Heads(0)", c.store.Heads(c.Context(), tip.ID, 0, func(h receipt.SignedHead) error {
 		c.heads = append(c.heads, h)
 		return nil
 	}))
@@ -100,7 +83,7 @@ func (c *checker) checkHeads() {
 		c.Errorf("VerifyChain(Heads) = head %d, %v; want the tip, head %d", reached.Seq, err, tip.Seq)
 	}
 	var chains []receipt.Chain
-	c.must("Chains", c.store.Chains(c.Context(), func(tip receipt.Chain) error {
+	c.Must("Chains", c.store.Chains(c.Context(), func(tip receipt.Chain) error {
 		chains = append(chains, tip)
 		return nil
 	}))
@@ -131,8 +114,8 @@ func (c *checker) checkOrganization(org string, records []*storage.Record) {
 			meters[storage.MonthOf(r.DecidedAt)]++
 		}
 		got, err := c.store.Record(c.Context(), org, r.DecisionID)
-		c.must("Record("+r.DecisionID+")", err)
-		c.same("Record("+r.DecisionID+")", got, r)
+		c.Must("Record("+r.DecisionID+")", err)
+		c.WantSame("Record("+r.DecisionID+")", got, r)
 		c.checkReceipt(r)
 	}
 	if len(intents) != len(records) || len(decisions) != len(records) {
@@ -140,11 +123,11 @@ func (c *checker) checkOrganization(org string, records []*storage.Record) {
 	}
 	for _, d := range []engine.Decision{engine.Allow, engine.ApprovalRequired, engine.Deny} {
 		f := storage.Filter{Decision: d}
-		c.same("ListRecords of "+d.String(), c.list(org, f, 3), selected(records, f))
+		c.WantSame("ListRecords of "+d.String(), c.list(org, f, 3), selected(records, f))
 	}
 	for _, month := range slices.Sorted(maps.Keys(meters)) {
 		n, err := c.store.Metered(c.Context(), org, month)
-		c.same(fmt.Sprintf("Metered(%q, %d), %v", org, month, err), n, meters[month])
+		c.WantSame(fmt.Sprintf("Metered(%q, %d), %v", org, month, err), n, meters[month])
 	}
 	c.checkIntents(records)
 }
@@ -162,8 +145,8 @@ func (c *checker) checkIntents(want []*storage.Record) {
 	existing, err := c.store.Append(c.Context(), storage.Batch{Records: batch}, func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 		return storage.Batch{}, receipt.SignedHead{}, errors.New("seal was called for known intents")
 	})
-	c.must("Append of known intents", err)
-	c.same("Append of known intents", existing.Records, want)
+	c.Must("Append of known intents", err)
+	c.WantSame("Append of known intents", existing.Records, want)
 }
 
 func (c *checker) checkReceipt(r *storage.Record) {
@@ -198,7 +181,7 @@ func (c *checker) checkLeaf(what string, in receipt.Inclusion, leaf [32]byte) {
 		return
 	}
 	h, err := in.SignedHead(leaf)
-	c.must("SignedHead", err)
+	c.Must("SignedHead", err)
 	if h.Seq == 0 || h.Seq > uint64(len(c.heads)) || c.heads[h.Seq-1] != h {
 		c.Errorf("%s stands under head %d, which Heads lacks", what, h.Seq)
 	}

@@ -23,7 +23,7 @@ func (r *replicas) count(h Replica, w storage.Window, ask storage.Ask) storage.G
 
 func (r *replicas) begin(h Replica, w storage.Window, parts ...storage.WindowPart) {
 	r.a.Helper()
-	r.a.wantErr("Begin", h.Windows().Begin(r.a.Context(), w, parts), nil)
+	r.a.WantErr("Begin", h.Windows().Begin(r.a.Context(), w, parts), nil)
 }
 
 // ask asks for one place within a limit, now.
@@ -42,7 +42,7 @@ var windowTests = []replicaTest{
 	{"a window is not found until it is begun, and is begun once", func(r *replicas) {
 		now := anHour.At(time.Now())
 		_, err := r.one.Windows().Count(r.a.Context(), anHour, ask(anHour, 20))
-		r.a.wantErr("Count before Begin", err, storage.ErrNotFound)
+		r.a.WantErr("Count before Begin", err, storage.ErrNotFound)
 		r.begin(r.one, anHour, storage.WindowPart{At: now - 61, N: 2}, storage.WindowPart{At: now - 62 - 1, N: 100}, storage.WindowPart{At: now, N: 3})
 		r.begin(r.other, anHour, storage.WindowPart{At: now, N: 50})
 		first := r.count(r.one, anHour, ask(anHour, 20))
@@ -59,12 +59,12 @@ var windowTests = []replicaTest{
 			{Org: anHour.Org, Counter: anHour.Counter + anHour.Of, Of: "", Part: anHour.Part, Parts: anHour.Parts},
 		} {
 			_, err := r.one.Windows().Count(r.a.Context(), other, ask(other, 20))
-			r.a.wantErr(fmt.Sprintf("Count of %+v", other), err, storage.ErrNotFound)
+			r.a.WantErr(fmt.Sprintf("Count of %+v", other), err, storage.ErrNotFound)
 		}
 		another := ask(anHour, 20)
 		another.Begun = "another"
 		_, err = r.one.Windows().Count(r.a.Context(), anHour, another)
-		r.a.wantErr("Count of another window of that name", err, storage.ErrNotFound)
+		r.a.WantErr("Count of another window of that name", err, storage.ErrNotFound)
 	}},
 	{"of racing Counts by several handles exactly Limit places are granted", func(r *replicas) {
 		var total atomic.Int64

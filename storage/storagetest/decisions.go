@@ -44,20 +44,20 @@ var decisionTests = []test{
 		w.commit(first)
 		second := w.record("org")
 		existing := w.commit(w.again(first), second, w.again(first))
-		w.wantSame("existing", existing, []*storage.Record{first, nil, first})
+		w.WantSame("existing", existing, []*storage.Record{first, nil, first})
 		w.check()
 	}},
 	{"Decided returns the record that stands for an intent, or ErrNotFound", func(w *world) {
 		first := w.record("org")
 		_, err := w.Decided(w.ctx, "org", first.IntentID, "")
-		w.wantErr("Decided before", err, storage.ErrNotFound)
+		w.WantErr("Decided before", err, storage.ErrNotFound)
 		w.commit(first)
 		w.commit(w.again(first))
 		got, err := w.Decided(w.ctx, "org", first.IntentID, "")
-		w.must("Decided", err)
-		w.wantSame("Decided", []*storage.Record{got}, []*storage.Record{first})
+		w.Must("Decided", err)
+		w.WantSame("Decided", []*storage.Record{got}, []*storage.Record{first})
 		_, err = w.Decided(w.ctx, "other", first.IntentID, "")
-		w.wantErr("Decided of another organization", err, storage.ErrNotFound)
+		w.WantErr("Decided of another organization", err, storage.ErrNotFound)
 		w.check()
 	}},
 	{"an intent is decided once more under an approval, once, and that counts in no meter", func(w *world) {
@@ -66,16 +66,16 @@ var decisionTests = []test{
 		approved := w.record("org", func(r *storage.Record) { r.IntentID, r.ApprovalID = held.IntentID, held.DecisionID })
 		next := w.record("org", func(r *storage.Record) { r.IntentID, r.ApprovalID = held.IntentID, other.DecisionID })
 		_, err := w.Decided(w.ctx, "org", held.IntentID, held.DecisionID)
-		w.wantErr("Decided before", err, storage.ErrNotFound)
-		w.wantSame("existing", w.commit(approved, w.again(approved), w.again(held)), []*storage.Record{nil, approved, held})
-		w.wantSame("existing", w.commit(w.again(approved), next), []*storage.Record{approved, nil})
+		w.WantErr("Decided before", err, storage.ErrNotFound)
+		w.WantSame("existing", w.commit(approved, w.again(approved), w.again(held)), []*storage.Record{nil, approved, held})
+		w.WantSame("existing", w.commit(w.again(approved), next), []*storage.Record{approved, nil})
 		for _, r := range []*storage.Record{held, approved, next} {
 			got, err := w.Decided(w.ctx, "org", r.IntentID, r.ApprovalID)
-			w.must("Decided", err)
-			w.wantSame("Decided", got, r)
+			w.Must("Decided", err)
+			w.WantSame("Decided", got, r)
 		}
 		_, err = w.Decided(w.ctx, "other", held.IntentID, held.DecisionID)
-		w.wantErr("Decided of another organization", err, storage.ErrNotFound)
+		w.WantErr("Decided of another organization", err, storage.ErrNotFound)
 		w.wantMeter("org", 202611, 2)
 		w.check()
 	}},
@@ -90,7 +90,7 @@ var decisionTests = []test{
 	{"existing is the record that an earlier element of batch stored", func(w *world) {
 		a, b := w.record("org"), w.record("org")
 		existing := w.commit(a, w.again(a), b, w.again(a), w.again(b))
-		w.wantSame("existing", existing, []*storage.Record{nil, a, nil, a, b})
+		w.WantSame("existing", existing, []*storage.Record{nil, a, nil, a, b})
 		w.check()
 	}},
 	{"seal must not be called when no record is first", func(w *world) {
@@ -101,8 +101,8 @@ var decisionTests = []test{
 		r := w.record("org")
 		w.commit(r)
 		existing, err = w.append(w.noSeal, w.again(r), w.again(r))
-		w.must("Append", err)
-		w.wantSame("existing", existing, []*storage.Record{r, r})
+		w.Must("Append", err)
+		w.WantSame("existing", existing, []*storage.Record{r, r})
 		w.check()
 	}},
 	{"seal gets the tip and exactly the first records, in order", func(w *world) {
@@ -114,7 +114,7 @@ var decisionTests = []test{
 			got, on = append(got[:0], fresh.Records...), tip
 			return w.writer.Seal(tip, fresh)
 		}, w.again(old), a, w.again(a), b)
-		w.must("Append", err)
+		w.Must("Append", err)
 		if on != want {
 			w.Errorf("seal got tip %v, want %v", on, want)
 		}
@@ -131,7 +131,7 @@ var decisionTests = []test{
 		existing, err := w.append(func(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 			return w.writer.Seal(tip, storage.Batch{Records: []*storage.Record{fresh.Records[0], fresh.Records[2]}})
 		}, a, b, c)
-		w.must("Append", err)
+		w.Must("Append", err)
 		if existing[0] != nil || existing[1] != nil || existing[2] != nil {
 			w.Errorf("Commit = %v, want nothing that stood before", existing)
 		}
@@ -142,7 +142,7 @@ var decisionTests = []test{
 		_, err = w.append(func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 			return storage.Batch{}, receipt.SignedHead{}, nil
 		}, b)
-		w.must("Append of nothing", err)
+		w.Must("Append of nothing", err)
 		if w.tip() != tip {
 			w.Error("Commit of nothing moved the chain")
 		}
@@ -157,7 +157,7 @@ var decisionTests = []test{
 		_, err := w.append(func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 			return storage.Batch{}, receipt.SignedHead{}, refused
 		}, r)
-		w.wantErr("Append", err, refused)
+		w.WantErr("Append", err, refused)
 		w.wantMissing(r)
 		w.commit(r)
 		w.check()
@@ -178,7 +178,7 @@ var decisionTests = []test{
 			_, err := w.append(func(_ receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 				return w.writer.Seal(tip, fresh)
 			}, r)
-			w.wantErr("Append on "+name, err, storage.ErrConflict)
+			w.WantErr("Append on "+name, err, storage.ErrConflict)
 			w.wantMissing(r)
 		}
 		w.check()
@@ -227,7 +227,7 @@ var decisionTests = []test{
 		}
 		for _, from := range []uint64{0, 1, 3, 5, 6, 1 << 63} {
 			next := max(from, 1)
-			w.must("Heads", w.Heads(w.ctx, w.tip().ID, from, func(h receipt.SignedHead) error {
+			w.Must("Heads", w.Heads(w.ctx, w.tip().ID, from, func(h receipt.SignedHead) error {
 				if h.Seq != next {
 					w.Errorf("Heads(%d) gave head %d, want %d", from, h.Seq, next)
 				}
@@ -239,8 +239,8 @@ var decisionTests = []test{
 			}
 		}
 		enough := errors.New("enough")
-		w.wantErr("Heads", w.Heads(w.ctx, w.tip().ID, 1, func(receipt.SignedHead) error { return enough }), enough)
-		w.must("Heads of another chain", w.Heads(w.ctx, [16]byte{1}, 0, func(h receipt.SignedHead) error { return enough }))
+		w.WantErr("Heads", w.Heads(w.ctx, w.tip().ID, 1, func(receipt.SignedHead) error { return enough }), enough)
+		w.Must("Heads of another chain", w.Heads(w.ctx, [16]byte{1}, 0, func(h receipt.SignedHead) error { return enough }))
 	}},
 }
 
@@ -248,5 +248,5 @@ var decisionTests = []test{
 func (w *world) wantMissing(r *storage.Record) {
 	w.Helper()
 	_, err := w.Record(w.ctx, r.OrganizationID, r.DecisionID)
-	w.wantErr("Record", err, storage.ErrNotFound)
+	w.WantErr("Record", err, storage.ErrNotFound)
 }

@@ -20,7 +20,7 @@ func RunDocuments(t *testing.T, open func(t *testing.T) storage.Documents) {
 	for name, tests := range map[string][]docTest{"Documents": documentTests, "Watch": watchTests} {
 		t.Run(name, func(t *testing.T) {
 			for _, test := range tests {
-				t.Run(test.rule, func(t *testing.T) { test.run(&docs{T: t, Documents: open(t)}) })
+				t.Run(test.rule, func(t *testing.T) { test.run(&docs{Checks: Checks{t}, Documents: open(t)}) })
 			}
 		})
 	}
@@ -32,7 +32,7 @@ type docTest struct {
 }
 
 type docs struct {
-	*testing.T
+	Checks
 	storage.Documents
 }
 
@@ -94,13 +94,6 @@ func (d *docs) wantIDs(q storage.Query, want ...string) {
 	})
 }
 
-func (d *docs) wantErr(what string, err, want error) {
-	d.Helper()
-	if !errors.Is(err, want) {
-		d.Errorf("%s = %v, want %v", what, err, want)
-	}
-}
-
 func rulesOf(org string) storage.Query { return storage.Query{Kind: storage.RuleKind, Org: org} }
 
 var errRefused = errors.New("refused")
@@ -110,7 +103,7 @@ var documentTests = []docTest{
 		_, err := d.Update(d.Context(), "org", func(tx storage.Tx) error {
 			return errors.Join(put("org", "a", "b")(tx), errRefused)
 		})
-		d.wantErr("Update", err, errRefused)
+		d.WantErr("Update", err, errRefused)
 		if _, err := d.Update(d.Context(), "org", func(storage.Tx) error { return errRefused }); err != errRefused { //nolint:errorlint // as it is
 			d.Errorf("Update = %v, want f's error", err)
 		}
@@ -120,7 +113,7 @@ var documentTests = []docTest{
 		ended, cancel := context.WithCancel(d.Context())
 		cancel()
 		_, err = d.Update(ended, "org", put("org", "c"))
-		d.wantErr("Update under a context that has ended", err, context.Canceled)
+		d.WantErr("Update under a context that has ended", err, context.Canceled)
 		d.wantIDs(rulesOf("org"), "a", "b")
 	}},
 	{"every commit has a greater revision, which is that of what it wrote", func(d *docs) {
@@ -152,8 +145,8 @@ var documentTests = []docTest{
 				d.Errorf("Scan = %q, want b and c", got)
 			}
 			_, getErr := tx.Get(storage.RuleKind, "org", "a")
-			d.wantErr("Get of what is deleted", getErr, storage.ErrNotFound)
-			d.wantErr("Delete of it", tx.Delete(storage.RuleKind, "org", "a"), storage.ErrNotFound)
+			d.WantErr("Get of what is deleted", getErr, storage.ErrNotFound)
+			d.WantErr("Delete of it", tx.Delete(storage.RuleKind, "org", "a"), storage.ErrNotFound)
 			return errors.Join(err, scanErr)
 		})
 		d.wantIDs(rulesOf("org"), "b", "c")
@@ -170,7 +163,7 @@ var documentTests = []docTest{
 					d.Errorf("Scan = %q, want a and b", got)
 				}
 				_, getErr := r.Get(storage.RuleKind, "org", "c1")
-				d.wantErr("Get of what was written since", getErr, storage.ErrNotFound)
+				d.WantErr("Get of what was written since", getErr, storage.ErrNotFound)
 				return true, err
 			})
 			if n != 2 {
@@ -201,8 +194,8 @@ var documentTests = []docTest{
 				return r.Scan(rulesOf("org"), func([]byte, storage.Document) (bool, error) { n++; return more, err })
 			})
 		}
-		d.wantErr("Scan that has enough", stop(false, nil), nil)
-		d.wantErr("Scan that fails", stop(true, errRefused), errRefused)
+		d.WantErr("Scan that has enough", stop(false, nil), nil)
+		d.WantErr("Scan that fails", stop(true, errRefused), errRefused)
 		if n != 2 {
 			d.Errorf("Scan called f %d times, want 2", n)
 		}
@@ -252,7 +245,7 @@ var documentTests = []docTest{
 			d.Error("Put of an id that another organization has = nil, want an error")
 		}
 		_, err := d.Update(d.Context(), "b", func(tx storage.Tx) error { return tx.Delete(storage.TokenKind, "b", "t") })
-		d.wantErr("Delete by another organization", err, storage.ErrNotFound)
+		d.WantErr("Delete by another organization", err, storage.ErrNotFound)
 		d.wantIDs(storage.Query{Kind: storage.TokenKind, Org: "b", Index: storage.ByAge})
 		d.wantIDs(storage.Query{Kind: storage.TokenKind, Org: "a", Index: storage.ByAge}, "t")
 	}},
@@ -271,11 +264,11 @@ var documentTests = []docTest{
 		d.wantIDs(rulesOf("other"))
 	}},
 	{"no organization id reaches into another's range", func(d *docs) {
-		for _, org := range hostile {
+		for _, org := range Hostile {
 			d.update(org, put(org, "r", org))
 			d.update(org, putToken(org, "t"+org))
 		}
-		for _, org := range hostile {
+		for _, org := range Hostile {
 			want := []string{"r", org}
 			slices.Sort(want)
 			d.wantIDs(rulesOf(org), want...)

@@ -17,7 +17,7 @@ func (w *world) entry(org string, kind storage.EntryKind, key string) *storage.E
 func (w *world) enter(entries ...*storage.Entry) []*storage.Entry {
 	w.Helper()
 	existing, err := w.Append(w.ctx, storage.Batch{Entries: entries}, w.writer.Seal)
-	w.must("Append of entries", err)
+	w.Must("Append of entries", err)
 	if len(existing.Entries) != len(entries) {
 		w.Fatalf("Append of %d entries = %d existing", len(entries), len(existing.Entries))
 	}
@@ -35,32 +35,32 @@ var entryTests = []test{
 			w.entry("other", storage.ChangeEntry, "k"), w.entry("org", storage.ChangeEntry, "k2"), nil,
 		}
 		others[4] = w.entry("org", storage.ChangeEntry, "k2")
-		w.wantSame("existing", w.enter(others...), []*storage.Entry{a, nil, nil, nil, others[3]})
+		w.WantSame("existing", w.enter(others...), []*storage.Entry{a, nil, nil, nil, others[3]})
 		_, err := w.Append(w.ctx, storage.Batch{Entries: []*storage.Entry{w.entry("org", storage.ChangeEntry, "k")}}, w.noSeal)
-		w.must("Append of a known entry", err)
+		w.Must("Append of a known entry", err)
 		w.records["org"], w.records["other"] = nil, nil // have entries to check
 		w.check()
 	}},
 	{"Entry returns org's entry of a kind and key, or ErrNotFound", func(w *world) {
 		e := w.entry("org", storage.VerdictEntry, "k")
 		_, err := w.Entry(w.ctx, "org", storage.VerdictEntry, "k")
-		w.wantErr("Entry before", err, storage.ErrNotFound)
+		w.WantErr("Entry before", err, storage.ErrNotFound)
 		w.enter(e, w.entry("org", storage.ChangeEntry, "other"), w.entry("org", storage.VerdictEntry, "k2"))
 		got, err := w.Entry(w.ctx, "org", storage.VerdictEntry, "k")
-		w.must("Entry", err)
-		w.wantSame("Entry", got, e)
+		w.Must("Entry", err)
+		w.WantSame("Entry", got, e)
 		for _, none := range []storage.Entry{
 			{OrganizationID: "other", Kind: storage.VerdictEntry, Key: "k"}, {OrganizationID: "org", Kind: storage.ChangeEntry, Key: "k"},
 			{OrganizationID: "org", Kind: storage.VerdictEntry}, {OrganizationID: "org", Kind: "x", Key: "k"},
 		} {
 			_, err = w.Entry(w.ctx, none.OrganizationID, none.Kind, none.Key)
-			w.wantErr(fmt.Sprintf("Entry of %v", none), err, storage.ErrNotFound)
+			w.WantErr(fmt.Sprintf("Entry of %v", none), err, storage.ErrNotFound)
 		}
 	}},
 	{"records and entries of a batch are under one head, the records first", func(w *world) {
 		r, e := w.record("org"), w.entry("org", storage.RetentionEntry, "k")
 		_, err := w.Append(w.ctx, storage.Batch{Records: []*storage.Record{r}, Entries: []*storage.Entry{e}}, w.writer.Seal)
-		w.must("Append", err)
+		w.Must("Append", err)
 		w.remember(r)
 		if tip := w.tip(); tip.Seq != 1 {
 			w.Errorf("Tip is head %d, want 1", tip.Seq)
@@ -76,15 +76,15 @@ var entryTests = []test{
 		}
 		slices.Reverse(want)
 		for _, limit := range []int{1, 3, 7, 8} {
-			w.wantSame("Entries", All(w, limit, func(p storage.Page) ([]*storage.Entry, string, error) {
+			w.WantSame("Entries", All(w, limit, func(p storage.Page) ([]*storage.Entry, string, error) {
 				return w.Entries(w.ctx, "org", storage.ChangeEntry, p)
 			}), want)
 		}
 		_, next, err := w.Entries(w.ctx, "org", storage.ChangeEntry, storage.Page{Limit: 1})
-		w.must("Entries", err)
+		w.Must("Entries", err)
 		for _, after := range []string{"x", next + "x", next[:len(next)-2]} {
 			_, _, err = w.Entries(w.ctx, "org", storage.ChangeEntry, storage.Page{Limit: 1, After: after})
-			w.wantErr("Entries after "+after, err, storage.ErrBadCursor)
+			w.WantErr("Entries after "+after, err, storage.ErrBadCursor)
 		}
 	}},
 	{"a settlement is the first of its decision; existing is the one that stands, Removed where there is no such decision", func(w *world) {
@@ -96,7 +96,7 @@ var entryTests = []test{
 		}
 		other := *r
 		stands := w.settle(&other, storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)})
-		w.wantSame("existing", stands, r.SettlementEntry())
+		w.WantSame("existing", stands, r.SettlementEntry())
 		none := w.record("org")
 		if stands := w.settle(none, storage.Settlement{Outcome: "failed", RecordedAt: noon}); stands == nil || !stands.Removed() {
 			w.Errorf("existing for no decision = %v, want one that is Removed", stands)

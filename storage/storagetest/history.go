@@ -26,7 +26,7 @@ var historyTests = []test{
 		for _, f := range filters(records) {
 			want := selected(records, f)
 			for _, limit := range []int{1, 4, 60} {
-				w.wantSame(fmt.Sprintf("ListRecords(%+v)", f), w.history("org", f, limit), want)
+				w.WantSame(fmt.Sprintf("ListRecords(%+v)", f), w.history("org", f, limit), want)
 			}
 		}
 	}},
@@ -80,18 +80,18 @@ var historyTests = []test{
 		}
 		slices.Reverse(want)
 		got, next, err := w.ListRecords(w.ctx, "org", storage.Filter{}, storage.Page{Limit: 3})
-		w.must("ListRecords", err)
+		w.Must("ListRecords", err)
 		w.commit(w.record("org"))
 		rest, _, err := w.ListRecords(w.ctx, "org", storage.Filter{}, storage.Page{Limit: 10, After: next})
-		w.must("ListRecords", err)
-		w.wantSame("both pages", append(got, rest...), want)
+		w.Must("ListRecords", err)
+		w.WantSame("both pages", append(got, rest...), want)
 	}},
 	{"Record returns the record of a decision, or ErrNotFound", func(w *world) {
 		r := w.record("org")
 		w.commit(r)
 		for _, id := range []string{"", "x", r.IntentID, decisionID(noon, 99), r.DecisionID + " ", "{" + r.DecisionID + "}"} {
 			_, err := w.Record(w.ctx, "org", id)
-			w.wantErr("Record("+id+")", err, storage.ErrNotFound)
+			w.WantErr("Record("+id+")", err, storage.ErrNotFound)
 		}
 		w.check()
 	}},

@@ -20,10 +20,10 @@ func (w *world) elsewhere(org string, n int) []*storage.Record {
 		rows[i] = w.record(org)
 	}
 	_, err := w.writer.Commit(w.ctx, log, rows...)
-	w.must("Commit elsewhere", err)
+	w.Must("Commit elsewhere", err)
 	for i := 0; i < n; i += 3 {
 		_, err := w.writer.Settle(w.ctx, log, rows[i], storage.Settlement{Outcome: storage.Executed, ExternalRef: "tx", RecordedAt: noon.Add(time.Hour)})
-		w.must("Settle elsewhere", err)
+		w.Must("Settle elsewhere", err)
 	}
 	return rows
 }
@@ -33,7 +33,7 @@ func (w *world) buried(records ...*storage.Record) (left []*storage.Tombstone) {
 	w.Helper()
 	for _, r := range records {
 		leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
-		w.must("Leaf", err)
+		w.Must("Leaf", err)
 		left = append(left, &storage.Tombstone{
 			OrganizationID: r.OrganizationID, IntentID: r.IntentID, DecisionID: r.DecisionID, Leaves: []receipt.Leaf{leaf}, Imported: true,
 		})
@@ -43,7 +43,7 @@ func (w *world) buried(records ...*storage.Record) (left []*storage.Tombstone) {
 
 func (w *world) imports(rows []*storage.Record, removed []*storage.Tombstone) {
 	w.Helper()
-	w.must("Import", w.Import(w.ctx, "org", rows, removed))
+	w.Must("Import", w.Import(w.ctx, "org", rows, removed))
 	for _, r := range rows {
 		w.remember(r)
 	}
@@ -63,8 +63,8 @@ var importTests = []test{
 		w.wantMeter("org", storage.MonthOf(noon), 1)
 		for _, r := range rows {
 			got, err := w.Decided(w.ctx, "org", r.IntentID, "")
-			w.must("Decided", err)
-			w.wantSame("Decided", got, r)
+			w.Must("Decided", err)
+			w.WantSame("Decided", got, r)
 		}
 		if got := w.organizations(); !slices.Equal(got, []string{"org"}) {
 			w.Errorf("Organizations = %q, want org", got)
@@ -76,19 +76,19 @@ var importTests = []test{
 		w.imports(rows[:3], left[:1])
 		later := *rows[1] // is settled since
 		w.settle(&later, storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)})
-		w.must("Import again", w.Import(w.ctx, "org", rows, left))
-		w.must("Import again", w.Import(w.ctx, "org", rows, left))
+		w.Must("Import again", w.Import(w.ctx, "org", rows, left))
+		w.Must("Import again", w.Import(w.ctx, "org", rows, left))
 		for _, r := range rows {
 			w.remember(r)
 		}
 		w.records["org"][rows[1].IntentID] = &later
 		w.check()
 		n, err := w.RemoveRecords(w.ctx, "org", noon.AddDate(1, 0, 0), storage.Expired{Records: 6, Settled: 6})
-		w.must("RemoveRecords", err)
+		w.Must("RemoveRecords", err)
 		if n.Records != 6 || n.Settled != 3 {
 			w.Errorf("RemoveRecords = %+v, want 6, 3 of them settled", n)
 		}
-		w.must("Import of what is removed since", w.Import(w.ctx, "org", rows, left))
+		w.Must("Import of what is removed since", w.Import(w.ctx, "org", rows, left))
 		w.wantLeft("org", rows, nil)
 	}},
 	{"another decision of an intent, or another intent of a decision, must give ErrConflict with nothing stored", func(w *world) {
@@ -108,14 +108,14 @@ var importTests = []test{
 			"an intent that was removed elsewhere": rows[0],
 		} {
 			if name == "an intent that was removed elsewhere" {
-				w.wantErr(name, w.Import(w.ctx, "org", rows[1:], w.buried(bad)), storage.ErrConflict)
+				w.WantErr(name, w.Import(w.ctx, "org", rows[1:], w.buried(bad)), storage.ErrConflict)
 			} else {
-				w.wantErr(name, w.Import(w.ctx, "org", []*storage.Record{rows[1], bad}, nil), storage.ErrConflict)
+				w.WantErr(name, w.Import(w.ctx, "org", []*storage.Record{rows[1], bad}, nil), storage.ErrConflict)
 			}
 			w.wantMissing(rows[1])
 		}
 		w.imports(rows[1:], nil)
-		w.wantErr("another settlement", w.Import(w.ctx, "org", []*storage.Record{&unsettled}, nil), storage.ErrConflict)
+		w.WantErr("another settlement", w.Import(w.ctx, "org", []*storage.Record{&unsettled}, nil), storage.ErrConflict)
 		w.check()
 	}},
 	{"the intent of a row that was removed before it was imported stays decided", func(w *world) {
@@ -124,21 +124,21 @@ var importTests = []test{
 		w.wantLeft("org", rows, nil)
 		for _, r := range rows {
 			existing, err := w.append(w.noSeal, w.again(r))
-			w.must("Append", err)
+			w.Must("Append", err)
 			if len(existing) != 1 || existing[0] == nil || !existing[0].Removed() || existing[0].DecisionID != r.DecisionID {
 				w.Errorf("existing = %+v, want what is left of %s", existing, r.DecisionID)
 			}
 			other := w.elsewhere("org", 1)[0]
 			other.IntentID = r.IntentID
-			w.wantErr("Import of another decision", w.Import(w.ctx, "org", []*storage.Record{other}, nil), storage.ErrConflict)
-			w.wantErr("Import of what is left of another", w.Import(w.ctx, "org", nil, w.buried(other)), storage.ErrConflict)
+			w.WantErr("Import of another decision", w.Import(w.ctx, "org", []*storage.Record{other}, nil), storage.ErrConflict)
+			w.WantErr("Import of what is left of another", w.Import(w.ctx, "org", nil, w.buried(other)), storage.ErrConflict)
 		}
 	}},
 	{"a settlement of an imported row is one of the store's own; one that was imported stands", func(w *world) {
 		rows := w.elsewhere("org", 2)
 		w.imports(rows, nil)
 		other := *rows[0]
-		w.wantSame("existing", w.settle(&other, storage.Settlement{Outcome: "failed", RecordedAt: noon}), rows[0].SettlementEntry())
+		w.WantSame("existing", w.settle(&other, storage.Settlement{Outcome: "failed", RecordedAt: noon}), rows[0].SettlementEntry())
 		if stands := w.settle(rows[1], storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)}); stands != nil {
 			w.Errorf("existing = %v, want nil", stands)
 		}
@@ -167,7 +167,7 @@ var importTests = []test{
 		}
 		ctx, cancel := context.WithCancel(w.ctx)
 		cancel()
-		w.wantErr("Import", w.Import(ctx, "org", good, nil), context.Canceled)
+		w.WantErr("Import", w.Import(ctx, "org", good, nil), context.Canceled)
 		for _, r := range good {
 			w.wantMissing(r)
 		}
@@ -178,16 +178,16 @@ var importTests = []test{
 	{"RemoveImported removes what was imported, in steps, and nothing else; it can be imported again", func(w *world) {
 		rows, left := w.elsewhere("org", 7), w.buried(w.elsewhere("org", 3)...)
 		other := w.elsewhere("other", 1)
-		w.must("Import", w.Import(w.ctx, "other", other, nil))
+		w.Must("Import", w.Import(w.ctx, "other", other, nil))
 		own := w.record("org")
 		w.commit(own)
-		w.must("Import", w.Import(w.ctx, "org", rows, left))
+		w.Must("Import", w.Import(w.ctx, "org", rows, left))
 		n, err := w.RemoveRecords(w.ctx, "org", rows[1].DecidedAt.Add(2*storage.MaxSkew), storage.Expired{Records: 1, Settled: 1})
-		w.must("RemoveRecords", err)
+		w.Must("RemoveRecords", err)
 		count := func(want storage.Imported) {
 			w.Helper()
 			got, err := w.CountImported(w.ctx, "org")
-			w.must("CountImported", err)
+			w.Must("CountImported", err)
 			if got != want {
 				w.Errorf("CountImported = %+v, want %+v", got, want)
 			}
@@ -195,7 +195,7 @@ var importTests = []test{
 		count(storage.Imported{Rows: 7 - n.Records, Removed: 3 + n.Records})
 		for _, want := range []int{4, 4, 2, 0} {
 			n, err := w.RemoveImported(w.ctx, "org", 4)
-			w.must("RemoveImported", err)
+			w.Must("RemoveImported", err)
 			if n != want {
 				w.Errorf("RemoveImported = %d, want %d", n, want)
 			}
@@ -204,10 +204,10 @@ var importTests = []test{
 		for _, r := range rows {
 			w.wantMissing(r)
 			_, err := w.Decided(w.ctx, "org", r.IntentID, "")
-			w.wantErr("Decided", err, storage.ErrNotFound)
+			w.WantErr("Decided", err, storage.ErrNotFound)
 		}
 		_, err = w.Decided(w.ctx, "other", other[0].IntentID, "")
-		w.must("Decided of another organization", err)
+		w.Must("Decided of another organization", err)
 		w.check()
 		w.imports(rows, left)
 		w.check()
@@ -219,12 +219,12 @@ var importTests = []test{
 		w.settle(&settled, storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)})
 		w.records["org"][settled.IntentID] = &settled
 		n, err := w.CountImported(w.ctx, "org")
-		w.must("CountImported", err)
+		w.Must("CountImported", err)
 		if want := (storage.Imported{Rows: 3, Settled: 1}); n != want {
 			w.Errorf("CountImported = %+v, want %+v", n, want)
 		}
 		_, err = w.RemoveImported(w.ctx, "org", 10)
-		w.wantErr("RemoveImported", err, storage.ErrConflict)
+		w.WantErr("RemoveImported", err, storage.ErrConflict)
 		w.check()
 	}},
 	{"imports and appends of the same intents that race leave one decision for each", func(w *world) {
@@ -235,7 +235,7 @@ var importTests = []test{
 					if err := w.Import(w.ctx, "org", rows[i:i+1], nil); err == nil {
 						w.remember(r)
 					} else {
-						w.wantErr(fmt.Sprint("Import ", i), err, storage.ErrConflict)
+						w.WantErr(fmt.Sprint("Import ", i), err, storage.ErrConflict)
 					}
 				} else {
 					w.commit(w.again(r))

@@ -92,7 +92,7 @@ var quotaTests = []test{
 		q.want("of one", q.all("org", 3), 3)
 		q.want("of another", q.all("or", 3), 3)
 		n, err := Grant(w.ctx, w, "org", november+1, 1, 1)
-		w.must("Grant", err)
+		w.Must("Grant", err)
 		q.want("in the month after", n, 1)
 	}},
 	{"a record that is appended uses one place up, one that is not none", func(w *world) {
@@ -124,7 +124,7 @@ var quotaTests = []test{
 		_, err := w.append(func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 			return storage.Batch{}, receipt.SignedHead{}, fault
 		}, w.record("org"))
-		w.wantErr("Append", err, fault)
+		w.WantErr("Append", err, fault)
 		q.want("after", q.all("org", 2), 0)
 		q.giveBack("org", 2)
 		q.want("after they came back", q.all("org", 2), 2)
@@ -135,7 +135,7 @@ var quotaTests = []test{
 			return func(r *storage.Record) { r.DecidedAt, r.DecisionID = t, decisionID(t, n) }
 		}
 		november := make(map[string]int64)
-		for i, org := range hostile {
+		for i, org := range Hostile {
 			for n := range i%3 + 1 {
 				w.commit(w.record(org))
 				november[org] = int64(n + 1)
@@ -150,21 +150,21 @@ var quotaTests = []test{
 		w.commit(w.record("a"), w.record("b"))
 		enough, calls := errors.New("enough"), 0
 		err := w.Meters(w.ctx, 202611, func(string, int64) error { calls++; return enough })
-		w.wantErr("Meters", err, enough)
+		w.WantErr("Meters", err, enough)
 		if calls != 1 {
 			w.Errorf("Meters called f %d times, want 1", calls)
 		}
 		ctx, cancel := context.WithCancel(w.ctx)
 		cancel()
 		err = w.Meters(ctx, 202611, func(string, int64) error { return nil })
-		w.wantErr("Meters", err, context.Canceled)
+		w.WantErr("Meters", err, context.Canceled)
 	}},
 }
 
 func (w *world) wantMeters(month storage.Month, want map[string]int64) {
 	w.Helper()
 	got := make(map[string]int64)
-	w.must("Meters", w.Meters(w.ctx, month, func(org string, n int64) error {
+	w.Must("Meters", w.Meters(w.ctx, month, func(org string, n int64) error {
 		if _, twice := got[org]; twice {
 			return fmt.Errorf("organization %q twice", org)
 		}
@@ -172,5 +172,5 @@ func (w *world) wantMeters(month storage.Month, want map[string]int64) {
 		w.wantMeter(org, month, n)
 		return nil
 	}))
-	w.wantSame(fmt.Sprintf("Meters(%d)", month), got, want)
+	w.WantSame(fmt.Sprintf("Meters(%d)", month), got, want)
 }

@@ -92,7 +92,7 @@ var raceTests = []test{
 			return err
 		})
 		got, err := w.Record(w.ctx, "org", r.DecisionID)
-		w.must("Record", err)
+		w.Must("Record", err)
 		r.Settlement = got.Settlement
 		w.check()
 	}},

@@ -39,7 +39,7 @@ func RunReplicas(t *testing.T, open func(t *testing.T) Cluster) {
 			one, other := c.OpenHandle(t), c.OpenHandle(t)
 			test.run(&replicas{
 				Cluster: c, one: one, other: other,
-				a: &docs{T: t, Documents: one}, b: &docs{T: t, Documents: other},
+				a: &docs{Checks: Checks{t}, Documents: one}, b: &docs{Checks: Checks{t}, Documents: other},
 			})
 		})
 	}
@@ -65,14 +65,14 @@ func (d *docs) wait(what string, done func() bool) {
 }
 
 // next waits for as many changes.
-func (h *heard) next(d *docs, n int) []storage.Change {
+func (h *Heard) next(d *docs, n int) []storage.Change {
 	d.Helper()
 	d.wait("changes", func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return len(h.changes) >= n
 	})
-	return h.take()
+	return h.Take()
 }
 
 // leader waits until one of handles leads and returns which. No two may.
@@ -115,7 +115,7 @@ var replicaTests = []replicaTest{
 				writer.Errorf("changes when Update has returned = %+v, want its own last", own.changes)
 			}
 			own.mu.Unlock()
-			r.a.wantErr("Barrier", writer.Barrier(r.a.Context()), nil)
+			r.a.WantErr("Barrier", writer.Barrier(r.a.Context()), nil)
 		}
 		for _, d := range []*docs{r.a, r.b} {
 			d.wantIDs(rulesOf("org"), "p", "q", "r", "s")
@@ -143,7 +143,7 @@ var replicaTests = []replicaTest{
 		r.Mend(r.other)
 		heardAll := false
 		r.b.wait("EverythingChanged", func() bool {
-			for _, c := range b.take() {
+			for _, c := range b.Take() {
 				heardAll = heardAll || c.Kind == storage.EverythingChanged
 			}
 			return heardAll
@@ -169,8 +169,8 @@ var replicaTests = []replicaTest{
 			r.a.Errorf("Barrier while another has not heard = %v, want %v", err, context.DeadlineExceeded)
 		}
 		r.Mend(r.other)
-		r.a.wantErr("Barrier", r.a.Barrier(r.a.Context()), nil)
-		if len(b.take()) == 0 {
+		r.a.WantErr("Barrier", r.a.Barrier(r.a.Context()), nil)
+		if len(b.Take()) == 0 {
 			r.a.Error("Barrier returned, and the other handle has heard nothing")
 		}
 	}},

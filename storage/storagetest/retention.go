@@ -33,7 +33,7 @@ func (w *world) remove(org string, before time.Time, max, want int) {
 		w.Errorf("CountExpired(%q, %v, %d) = %+v, %v, want %d", org, before, max, n, err, want)
 	}
 	got, err := w.RemoveRecords(w.ctx, org, before, storage.Expired{Records: max, Settled: n.Settled})
-	w.must("RemoveRecords", err)
+	w.Must("RemoveRecords", err)
 	if got != n {
 		w.Errorf("RemoveRecords(%q, %v, %d) = %+v, want %+v", org, before, max, got, n)
 	}
@@ -47,16 +47,16 @@ func (w *world) wantLeft(org string, all, left []*storage.Record) {
 	for _, f := range []storage.Filter{
 		{}, {Decision: engine.Allow}, {Decision: engine.ApprovalRequired}, {Decision: engine.Deny}, {AgentIDs: []string{"agent-1"}}, {From: noon},
 	} {
-		w.wantSame(fmt.Sprintf("ListRecords(%+v)", f), w.history(org, f, 4), selected(newest, f))
+		w.WantSame(fmt.Sprintf("ListRecords(%+v)", f), w.history(org, f, 4), selected(newest, f))
 	}
 	for _, r := range all {
 		got, err := w.Record(w.ctx, org, r.DecisionID)
 		if slices.Contains(left, r) {
-			w.must("Record", err)
-			w.wantSame("Record", got, r)
+			w.Must("Record", err)
+			w.WantSame("Record", got, r)
 			continue
 		}
-		w.wantErr("Record of what is removed", err, storage.ErrNotFound)
+		w.WantErr("Record of what is removed", err, storage.ErrNotFound)
 		gone := *r
 		if stands := w.settle(&gone, storage.Settlement{Outcome: "failed", RecordedAt: noon}); stands == nil || !stands.Removed() {
 			w.Errorf("Append of a settlement of what is removed = %v, want one that is Removed", stands)
@@ -66,7 +66,7 @@ func (w *world) wantLeft(org string, all, left []*storage.Record) {
 
 func (w *world) countHeads() (n int) {
 	w.Helper()
-	w.must("Heads", w.Heads(w.ctx, w.tip().ID, 0, func(receipt.SignedHead) error { n++; return nil }))
+	w.Must("Heads", w.Heads(w.ctx, w.tip().ID, 0, func(receipt.SignedHead) error { n++; return nil }))
 	return n
 }
 
@@ -95,7 +95,7 @@ var retentionTests = []test{
 		}
 		w.commit(all...)
 		n, err := w.RemoveRecords(w.ctx, "org", noon, storage.Expired{Records: 1000})
-		w.must("RemoveRecords", err)
+		w.Must("RemoveRecords", err)
 		left := w.history("org", storage.Filter{}, 100)
 		if len(left) != len(all)-n.Records || n.Records < 6 {
 			w.Errorf("RemoveRecords = %+v, of %d records %d are left", n, len(all), len(left))
@@ -131,17 +131,17 @@ var retentionTests = []test{
 		gone := func(r *storage.Record) *storage.Record {
 			return &storage.Record{OrganizationID: "org", IntentID: r.IntentID, ApprovalID: r.ApprovalID, DecisionID: r.DecisionID}
 		}
-		w.wantSame("existing", existing, []*storage.Record{gone(all[0]), nil, all[3], gone(all[1]), gone(all[0])})
+		w.WantSame("existing", existing, []*storage.Record{gone(all[0]), nil, all[3], gone(all[1]), gone(all[0])})
 		for i, r := range existing {
 			if r != nil && r.Removed() != (i != 2) {
 				w.Errorf("existing[%d].Removed() = %v, want %v", i, r.Removed(), i != 2)
 			}
 		}
 		_, err := w.append(w.noSeal, w.again(all[1]))
-		w.must("Append of a removed intent alone", err)
+		w.Must("Append of a removed intent alone", err)
 		stands, err := w.Decided(w.ctx, "org", all[1].IntentID, "")
-		w.must("Decided of a removed intent", err)
-		w.wantSame("Decided of a removed intent", []*storage.Record{stands}, []*storage.Record{gone(all[1])})
+		w.Must("Decided of a removed intent", err)
+		w.WantSame("Decided of a removed intent", []*storage.Record{stands}, []*storage.Record{gone(all[1])})
 		w.wantLeft("org", append(all, fresh), []*storage.Record{fresh, all[2], all[3]})
 		w.wantMeter("org", 202611, 5)
 		// In another organization the intent was never decided.
@@ -151,20 +151,20 @@ var retentionTests = []test{
 	}},
 	{"Organizations calls f for each organization that has records, once", func(w *world) {
 		_, err := w.Update(w.ctx, "idle", put("idle", "r"))
-		w.must("Update", err)
-		want := slices.Sorted(slices.Values(hostile))
-		for _, org := range hostile {
+		w.Must("Update", err)
+		want := slices.Sorted(slices.Values(Hostile))
+		for _, org := range Hostile {
 			w.hourly(org, 2)
 		}
-		w.wantSame("Organizations", w.organizations(), want)
-		for _, org := range hostile {
+		w.WantSame("Organizations", w.organizations(), want)
+		for _, org := range Hostile {
 			w.remove(org, noon.AddDate(1, 0, 0), 10, 2)
 			want = slices.DeleteFunc(want, func(s string) bool { return s == org })
-			w.wantSame("Organizations", w.organizations(), want)
+			w.WantSame("Organizations", w.organizations(), want)
 		}
 		w.hourly("a", 1)
 		enough := errors.New("enough")
-		w.wantErr("Organizations", w.Organizations(w.ctx, func(string) error { return enough }), enough)
+		w.WantErr("Organizations", w.Organizations(w.ctx, func(string) error { return enough }), enough)
 	}},
 	{"RemoveRecords must stop before a settled record that is one more than most.Settled; CountExpired counts them", func(w *world) {
 		all := w.hourly("org", 8)
@@ -196,8 +196,8 @@ var retentionTests = []test{
 		ctx, cancel := context.WithCancel(w.ctx)
 		cancel()
 		_, err := w.RemoveRecords(ctx, "org", noon.AddDate(1, 0, 0), storage.Expired{Records: 10})
-		w.wantErr("RemoveRecords", err, context.Canceled)
-		w.wantErr("Organizations", w.Organizations(ctx, func(string) error { return nil }), context.Canceled)
+		w.WantErr("RemoveRecords", err, context.Canceled)
+		w.WantErr("Organizations", w.Organizations(ctx, func(string) error { return nil }), context.Canceled)
 		for _, max := range []int{0, -1} {
 			if n, err := w.RemoveRecords(w.ctx, "org", noon.AddDate(1, 0, 0), storage.Expired{Records: max}); err == nil {
 				w.Errorf("RemoveRecords of %d = %+v, nil; want an error", max, n)
@@ -237,7 +237,7 @@ var retentionTests = []test{
 func (w *world) organizations() []string {
 	w.Helper()
 	var orgs []string
-	w.must("Organizations", w.Organizations(w.ctx, func(org string) error {
+	w.Must("Organizations", w.Organizations(w.ctx, func(org string) error {
 		orgs = append(orgs, org)
 		return nil
 	}))
@@ -247,7 +247,7 @@ func (w *world) organizations() []string {
 
 func (w *world) noErr(what string, err error) {
 	w.Helper()
-	w.wantErr(what, err, nil)
+	w.WantErr(what, err, nil)
 }
 
 // decidedIn returns how many records of org were committed in a month.

@@ -28,7 +28,7 @@ var storeTests = []test{
 		}
 		for _, bad := range []string{"x", "***", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", next + "="} {
 			_, _, err := list(bad, 10)
-			w.wantErr("ListRecords after "+bad, err, storage.ErrBadCursor)
+			w.WantErr("ListRecords after "+bad, err, storage.ErrBadCursor)
 		}
 		for _, limit := range []int{0, -1} {
 			if n, _, err := list("", limit); err == nil {
@@ -37,16 +37,16 @@ var storeTests = []test{
 		}
 	}},
 	{"Healthy returns nil while the store can commit", func(w *world) {
-		w.must("Healthy", w.Healthy(w.ctx))
+		w.Must("Healthy", w.Healthy(w.ctx))
 		w.commit(w.record("org"))
-		w.must("Healthy", w.Healthy(w.ctx))
+		w.Must("Healthy", w.Healthy(w.ctx))
 	}},
 	{"a write under a context that has ended must fail with nothing stored", func(w *world) {
 		ctx, cancel := context.WithCancel(w.ctx)
 		cancel()
 		r := w.record("org")
 		_, err := w.Append(ctx, storage.Batch{Records: []*storage.Record{r}}, w.writer.Seal)
-		w.wantErr("Append", err, context.Canceled)
+		w.WantErr("Append", err, context.Canceled)
 		w.wantEmpty("org", r)
 	}},
 }
@@ -64,7 +64,7 @@ func (w *world) wantEmpty(org string, r *storage.Record) {
 		w.Errorf("Append of a settlement in %q = %v, want one that is Removed", org, stands)
 	}
 	for i, err := range errs {
-		w.wantErr(fmt.Sprintf("access %d to a document of another", i), err, storage.ErrNotFound)
+		w.WantErr(fmt.Sprintf("access %d to a document of another", i), err, storage.ErrNotFound)
 	}
 	n := len(w.history(org, storage.Filter{}, 10)) + len(w.history(org, storage.Filter{Decision: r.Decision}, 10))
 	if n > 0 {

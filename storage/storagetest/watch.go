@@ -3,39 +3,17 @@ package storagetest
 import (
 	"cmp"
 	"math"
-	"sync"
 
 	"writ/engine"
 	"writ/storage"
 )
 
-// heard are the changes that a watcher was told of.
-type heard struct {
-	mu      sync.Mutex
-	changes []storage.Change
-}
-
-func (h *heard) add(c storage.Change) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.changes = append(h.changes, c)
-}
-
-// take returns the changes since the last call.
-func (h *heard) take() []storage.Change {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	c := h.changes
-	h.changes = nil
-	return c
-}
-
 // watch watches until the test ends, for the changes that the handle has not heard yet.
-func (d *docs) watch() *heard {
+func (d *docs) watch() *Heard {
 	d.Helper()
-	d.wantErr("Barrier", d.Barrier(d.Context()), nil)
-	var h heard
-	d.Cleanup(d.Watch(h.add))
+	d.WantErr("Barrier", d.Barrier(d.Context()), nil)
+	var h Heard
+	d.Cleanup(d.Watch(h.Add))
 	return &h
 }
 
@@ -47,15 +25,15 @@ var watchTests = []docTest{
 	{"Watch tells of every change before the Update that made it returns, each once, in order", func(d *docs) {
 		h := d.watch()
 		revision := d.update("org", put("org", "b", "a", "b"))
-		d.wantChanges("changes", h.take(), changeOf(revision, "b"), changeOf(revision, "a"))
+		d.wantChanges("changes", h.Take(), changeOf(revision, "b"), changeOf(revision, "a"))
 		revision = d.update("org", func(tx storage.Tx) error { return tx.Delete(storage.RuleKind, "org", "a") })
-		d.wantChanges("changes of a removal", h.take(), storage.Change{Revision: revision, Kind: storage.RuleKind, Org: "org", ID: "a"})
+		d.wantChanges("changes of a removal", h.Take(), storage.Change{Revision: revision, Kind: storage.RuleKind, Org: "org", ID: "a"})
 		d.update("org", func(storage.Tx) error { return nil })
 		d.update("org", countRule)
 		if _, err := d.Update(d.Context(), "org", func(tx storage.Tx) error { return cmp.Or(put("org", "c")(tx), errRefused) }); err == nil {
 			d.Error("Update = nil, want an error")
 		}
-		d.wantChanges("changes of nothing, of what is quiet, and of what failed", h.take())
+		d.wantChanges("changes of nothing, of what is quiet, and of what failed", h.Take())
 	}},
 	{"a change has the names of its document and its actor", func(d *docs) {
 		h := d.watch()
@@ -66,8 +44,8 @@ var watchTests = []docTest{
 			}
 			return err
 		})
-		d.wantErr("Update", err, nil)
-		got := h.take()
+		d.WantErr("Update", err, nil)
+		got := h.Take()
 		for i := range got {
 			got[i].Revision, got[i].Digest = 0, [32]byte{}
 		}
@@ -82,7 +60,7 @@ var watchTests = []docTest{
 		list := func(after uint64, max int, want ...storage.Change) {
 			d.Helper()
 			got, err := d.Changes(d.Context(), after, max)
-			d.wantErr("Changes", err, nil)
+			d.WantErr("Changes", err, nil)
 			d.wantChanges("Changes", got, want...)
 		}
 		list(0, 1, want[:2]...)
@@ -93,24 +71,24 @@ var watchTests = []docTest{
 		list(second, 1)
 		list(math.MaxUint64, 1)
 		for range 2 {
-			d.wantErr("Trim", d.Trim(d.Context(), first), nil)
+			d.WantErr("Trim", d.Trim(d.Context(), first), nil)
 			list(0, 9, want[2:]...)
 		}
-		d.wantErr("Trim of what is to come", d.Trim(d.Context(), math.MaxUint64), nil)
+		d.WantErr("Trim of what is to come", d.Trim(d.Context(), math.MaxUint64), nil)
 		list(0, 9)
 		third := d.update("org", put("org", "d"))
 		list(0, 9, changeOf(third, "d"))
 	}},
 	{"every watcher is called until its own stop", func(d *docs) {
-		var first, second heard
-		stopFirst, stopSecond := d.Watch(first.add), d.Watch(second.add)
+		var first, second Heard
+		stopFirst, stopSecond := d.Watch(first.Add), d.Watch(second.Add)
 		d.update("org", put("org", "a"))
 		stopFirst()
 		stopFirst()
 		d.update("org", put("org", "a"))
 		stopSecond()
 		d.update("org", put("org", "a"))
-		if a, b := len(first.take()), len(second.take()); a != 1 || b != 2 {
+		if a, b := len(first.Take()), len(second.Take()); a != 1 || b != 2 {
 			d.Errorf("the watchers heard %d and %d changes, want 1 and 2", a, b)
 		}
 	}},
@@ -135,11 +113,11 @@ var watchTests = []docTest{
 				return err
 			})
 			seen <- id
-			d.wantErr("Update", <-done, nil)
+			d.WantErr("Update", <-done, nil)
 		}
 	}},
 	{"Barrier returns where nobody else is to hear", func(d *docs) {
-		d.wantErr("Barrier", d.Barrier(d.Context()), nil)
+		d.WantErr("Barrier", d.Barrier(d.Context()), nil)
 		if age := d.FreshFor(); age < 0 || age > storage.MaxAge {
 			d.Errorf("FreshFor = %v, want less than 2 s", age)
 		}

@@ -10,9 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"writ/storage"
 	"writ/storage/receipt"
 )
@@ -20,7 +17,7 @@ import (
 // world is a store and what it must hold. Its methods may be called from
 // several goroutines.
 type world struct {
-	*testing.T
+	Checks
 	storage.Store
 	writer *Writer
 	ctx    context.Context
@@ -32,7 +29,7 @@ type world struct {
 
 func newWorld(t *testing.T, s storage.Store) *world {
 	return &world{
-		T: t, Store: s, writer: NewWriter(), ctx: t.Context(),
+		Checks: Checks{t}, Store: s, writer: NewWriter(), ctx: t.Context(),
 		records: make(map[string]map[string]*storage.Record),
 	}
 }
@@ -98,29 +95,6 @@ func (w *world) remember(r *storage.Record) {
 	w.records[r.OrganizationID][r.IntentKey()] = r
 }
 
-func (w *world) must(what string, err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatalf("%s = %v, want nil", what, err)
-	}
-}
-
-func (w *world) wantErr(what string, err, want error) {
-	w.Helper()
-	if !errors.Is(err, want) {
-		w.Errorf("%s = %v, want %v", what, err, want)
-	}
-}
-
-// wantSame reports a difference between documents; times are compared as
-// instants and an empty list is the same as none.
-func (w *world) wantSame(what string, got, want any) {
-	w.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		w.Errorf("%s: -want +got\n%s", what, diff)
-	}
-}
-
 // history returns all that a filter selects, limit at a time.
 func (w *world) history(org string, f storage.Filter, limit int) []*storage.Record {
 	w.Helper()
@@ -132,7 +106,7 @@ func (w *world) history(org string, f storage.Filter, limit int) []*storage.Reco
 func (w *world) wantMeter(org string, month storage.Month, want int64) {
 	w.Helper()
 	got, err := w.Metered(w.ctx, org, month)
-	w.must("Metered", err)
+	w.Must("Metered", err)
 	if got != want {
 		w.Errorf("Metered(%q, %d) = %d, want %d", org, month, got, want)
 	}
@@ -146,6 +120,6 @@ func (w *world) check() {
 		want := slices.SortedFunc(maps.Values(intents), func(a, b *storage.Record) int {
 			return strings.Compare(b.DecisionID, a.DecisionID)
 		})
-		w.wantSame(fmt.Sprintf("history of %q", org), history[org], want)
+		w.WantSame(fmt.Sprintf("history of %q", org), history[org], want)
 	}
 }

@@ -43,7 +43,7 @@ var writerTests = []replicaTest{
 				}
 				return err
 			})
-			r.a.wantErr("Chains", err, nil)
+			r.a.WantErr("Chains", err, nil)
 			r.wantSame("chains", got, want)
 		}
 	}},
@@ -52,7 +52,7 @@ var writerTests = []replicaTest{
 		first := w.Record("org")
 		r.commit(w, r.one, first)
 		got, err := r.other.Decided(r.a.Context(), "org", first.IntentID, "")
-		r.a.wantErr("Decided", err, nil)
+		r.a.WantErr("Decided", err, nil)
 		r.wantSame("Decided", got, first)
 		before := r.tip(r.other)
 		r.wantSame("what stands", r.commit(w, r.other, w.Again(first)), []*storage.Record{first})
@@ -86,13 +86,13 @@ var writerTests = []replicaTest{
 				return nil
 			})
 		})
-		r.a.wantErr("Chains", err, nil)
+		r.a.WantErr("Chains", err, nil)
 		if leaves != intents {
 			r.a.Errorf("the heads have %d leaves, want %d", leaves, intents)
 		}
 		for _, h := range []Replica{r.one, r.other} {
 			n, err := h.Metered(r.a.Context(), "org", november)
-			r.a.wantErr("Metered", err, nil)
+			r.a.WantErr("Metered", err, nil)
 			r.wantSame("Metered", n, int64(intents))
 		}
 	}},
@@ -104,9 +104,9 @@ var writerTests = []replicaTest{
 		r.commit(w, heir, w.Record("org"))
 		late := w.Record("org")
 		_, err := w.Commit(r.a.Context(), r.one, late)
-		r.a.wantErr("Append by who was given up", err, storage.ErrConflict)
+		r.a.WantErr("Append by who was given up", err, storage.ErrConflict)
 		_, err = heir.Decided(r.a.Context(), "org", late.IntentID, "")
-		r.a.wantErr("Decided", err, storage.ErrNotFound)
+		r.a.WantErr("Decided", err, storage.ErrNotFound)
 		r.commit(w, heir, late)
 	}},
 	{"places are given once, whichever handle asks, and those of a lost handle come back", func(r *replicas) {
@@ -134,7 +134,7 @@ var writerTests = []replicaTest{
 		one.want("of the lost handle", other.all("lost", 20), 16)
 		other.giveBack("lost", 10)
 		n, err := Grant(r.a.Context(), r.one, "lost", november, 20, 1)
-		r.a.wantErr("Grant to the lost handle", err, storage.ErrConflict)
+		r.a.WantErr("Grant to the lost handle", err, storage.ErrConflict)
 		one.want("that the lost handle got", n, 0)
 		one.want("that nobody holds", other.all("lost", 20), 10)
 	}},
