@@ -26,8 +26,8 @@ func executed(ref string) storage.Settlement {
 func TestSettle_ByAClockThatIsBehind(t *testing.T) {
 	log := storagetest.NewMemoryLog()
 	ahead, behind := &clock{now: noon.Add(storage.MaxSkew)}, &clock{now: noon.Add(-storage.MaxSkew)}
-	a := open(t, handle{log.OpenLog(), unmetered{newFake()}}, func(c *Config) { c.Now = ahead.Now })
-	b := open(t, handle{log.OpenLog(), unmetered{newFake()}}, func(c *Config) { c.Now = behind.Now })
+	a := open(t, fakeOn(log), func(c *Config) { c.Now = ahead.Now })
+	b := open(t, fakeOn(log), func(c *Config) { c.Now = behind.Now })
 	out, err := decide(t.Context(), a, "acme", entry(intent(1), engine.Allow))
 	must(t, err)
 	s := executed("a")

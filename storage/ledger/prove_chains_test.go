@@ -14,14 +14,6 @@ import (
 	"writ/storage/storagetest"
 )
 
-// handle is a handle on a log that several ledgers write.
-type handle struct {
-	*storagetest.LogHandle
-	unmetered
-}
-
-type unmetered struct{ *fake }
-
 // severalChains is a history that three ledgers have written: a, b and c, each under
 // its own chain. All have decided for acme, in turn; b has settled what a decided, a
 // row of a's and its settlement by b are removed, as c has announced.
@@ -32,11 +24,11 @@ func severalChains(t *testing.T) (log *storagetest.MemoryLog, chains map[string]
 	ledgers := make(map[string]*Ledger)
 	now := &clock{now: noon}
 	for _, name := range writers {
-		h := log.OpenLog()
-		tip, err := h.Tip(t.Context())
+		store := fakeOn(log)
+		tip, err := store.Tip(t.Context())
 		must(t, err)
 		chains[name] = tip.ID
-		ledgers[name] = open(t, handle{h, unmetered{newFake()}}, func(c *Config) { c.Writer, c.Now = name, now.Now })
+		ledgers[name] = open(t, store, func(c *Config) { c.Writer, c.Now = name, now.Now })
 	}
 	for i := range 9 {
 		now.set(noon.Add(time.Duration(i) * time.Minute))
@@ -77,7 +69,7 @@ func TestProve_SeveralChains(t *testing.T) {
 func TestProve_ChainDeletedWhole(t *testing.T) {
 	log := storagetest.NewMemoryLog()
 	for i, name := range []string{"a", "b"} {
-		l := open(t, handle{log.OpenLog(), unmetered{newFake()}}, func(c *Config) { c.Writer = name })
+		l := open(t, fakeOn(log), func(c *Config) { c.Writer = name })
 		mustDecide(t, l, "acme", intent(i))
 	}
 	whole, err := proveLog(t, log)

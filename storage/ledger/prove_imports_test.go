@@ -27,16 +27,14 @@ func movedHistory(t *testing.T) (log *storagetest.MemoryLog, own [16]byte, more 
 	source, _ := severalChains(t)
 	more, source.Records = source.Records[len(source.Records)-1], source.Records[:len(source.Records)-1]
 	log = storagetest.NewMemoryLog()
-	h := log.OpenLog()
+	h := fakeOn(log)
 	for range 6 { // whose chain is none of the source's
-		h = log.OpenLog()
+		h = fakeOn(log)
 	}
 	tip, err := h.Tip(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	now := &clock{now: noon.Add(2 * time.Hour)}
-	l := open(t, handle{h, unmetered{newFake()}}, func(c *Config) { c.Now = now.Now })
+	l := open(t, h, func(c *Config) { c.Now = now.Now })
 	rows := slices.SortedFunc(slices.Values(source.Records), byID)
 	var tree Tree
 	left := *source.Graves[0]
@@ -45,9 +43,7 @@ func movedHistory(t *testing.T) (log *storagetest.MemoryLog, own [16]byte, more 
 	for _, r := range rows {
 		tree.AddRow(r)
 	}
-	if err := h.Import(t.Context(), "acme", rows, source.Graves); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.Import(t.Context(), "acme", rows, source.Graves))
 	signed, err = l.SignImport(t.Context(), Import{
 		ID: "01a1fdfb-3060-7000-bdb6-3453771df8f2", OrganizationID: "acme", Rows: tree.Rows, Settled: tree.Settled, Removed: tree.Removed, Root: tree.Root(),
 	})
@@ -66,9 +62,7 @@ func movedHistory(t *testing.T) (log *storagetest.MemoryLog, own [16]byte, more 
 	if err == nil {
 		err = log.Bury("acme")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return log, tip.ID, more, signed
 }
 
@@ -132,9 +126,7 @@ func TestProve_Imports_Unfinished(t *testing.T) {
 	source, _ := severalChains(t)
 	log := storagetest.NewMemoryLog()
 	h := log.OpenLog()
-	if err := h.Import(t.Context(), "acme", source.Records[3:], source.Graves); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.Import(t.Context(), "acme", source.Records[3:], source.Graves))
 	got, err := Prove(t.Context(), unfinishedLog{log}, ProveConfig{Keys: testKeys(t, testSigner(1))})
 	if err != nil || !slices.Equal(got.Unfinished, []string{"acme"}) {
 		t.Errorf("Prove = %+v, %v, want acme's to be unfinished", got, err)

@@ -24,8 +24,8 @@ type approving struct {
 
 func openApproving(t *testing.T) *approving {
 	t.Helper()
-	a := &approving{T: t, log: storagetest.NewMemoryLog(), store: newFake()}
-	a.Ledger = open(t, handle{a.log.OpenLog(), unmetered{a.store}})
+	a := &approving{T: t, store: newFake()}
+	a.log, a.Ledger = a.store.log, open(t, a.store)
 	out, err := decide(t.Context(), a.Ledger, "acme", entry(intent(1), engine.ApprovalRequired))
 	must(t, err)
 	a.held = out.Record

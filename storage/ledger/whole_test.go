@@ -60,8 +60,8 @@ func TestEnqueue_AllOrNone(t *testing.T) {
 	if _, err := together(t.Context(), l, "acme", true, 1, 2, 3); !errors.Is(err, ErrRaced) {
 		t.Fatalf("Wait with an intent that was decided = %v, want ErrRaced", err)
 	}
-	if len(store.rows) != 1 || len(store.heads) != 1 {
-		t.Errorf("%d rows under %d heads, want those of the first alone", len(store.rows), len(store.heads))
+	if len(store.order) != 1 || len(store.heads) != 1 {
+		t.Errorf("%d rows under %d heads, want those of the first alone", len(store.order), len(store.heads))
 	}
 	if got := ordinal(t, l, "acme"); got != 2 {
 		t.Errorf("the next ordinal = %d, want 2: nothing else was decided", got)
@@ -105,8 +105,8 @@ func TestEnqueue_AllOrNoneUnderRace(t *testing.T) {
 	}
 	wg.Wait()
 	store.check(t, testKeys(t, testSigner(1)))
-	if got := ordinal(t, l, "acme"); got != int64(len(store.rows))+1 {
-		t.Errorf("the next ordinal = %d with %d rows", got, len(store.rows))
+	if got := ordinal(t, l, "acme"); got != int64(len(store.order))+1 {
+		t.Errorf("the next ordinal = %d with %d rows", got, len(store.order))
 	}
 }
 

@@ -30,9 +30,7 @@ func (p place) importSome(t *testing.T, file string, writes int) {
 	if _, err := p.importFile(t, s, file, keysOf(t, 1)); !errors.Is(err, errDead) {
 		t.Fatalf("Import with %d writes = %v, want that it is dead", writes, err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 }
 
 // wantNothing fails t unless acme has neither rows nor documents.
@@ -48,7 +46,7 @@ func wantNothing(t *testing.T, s storage.Store) {
 		if c.Kind == storage.PublicKeyKind {
 			continue
 		}
-		if err := s.View(t.Context(), func(r storage.Reader) error {
+		must(t, s.View(t.Context(), func(r storage.Reader) error {
 			q := storage.Query{Kind: c.Kind, Org: "acme"}
 			if c.Global {
 				q.Index = storage.ByOwnName
@@ -57,9 +55,7 @@ func wantNothing(t *testing.T, s storage.Store) {
 				t.Errorf("a %s is there", c.Name)
 				return true, nil
 			})
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 }
 
@@ -82,9 +78,7 @@ func TestAbandon_Interrupted(t *testing.T) {
 			if done = err == nil; !done && !errors.Is(err, errDead) {
 				t.Fatalf("Abandon after %d writes, with %d = %v, want that it is dead", imported, n, err)
 			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Close())
 			if _, err := to.prove(t, keysOf(t, 1, 2)); err != nil {
 				t.Fatalf("Prove after %d and %d writes = %v", imported, n, err)
 			}
@@ -93,9 +87,7 @@ func TestAbandon_Interrupted(t *testing.T) {
 				t.Fatalf("Abandon again = %v", err)
 			}
 			wantNothing(t, again)
-			if err := again.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, again.Close())
 			if proof := wantWhole(t, to, keysOf(t, 1, 2)); proof.Foreign.Organizations > 0 {
 				t.Errorf("Prove = %+v, want nothing that was imported", proof.Foreign)
 			}
@@ -194,9 +186,7 @@ func TestAbandon_Refused(t *testing.T) {
 			to.importSome(t, file, 4)
 			to.with(t, noon.Add(5*time.Hour), func(s storage.Store, l *ledger.Ledger) {
 				found, _, err := s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 10})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				i := slices.IndexFunc(found, func(r *storage.Record) bool { return r.Settlement == nil && r.Decision == engine.Allow })
 				if _, _, err := l.Settle(t.Context(), "acme", found[i].DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: found[i].DecidedAt.Add(time.Second)}); err != nil {
 					t.Fatal(err)
@@ -209,9 +199,7 @@ func TestAbandon_Refused(t *testing.T) {
 			test.before(t, to)
 			to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
 				before, err := s.CountImported(t.Context(), "acme")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if _, err := to.abandon(t, s); !errors.Is(err, test.want) {
 					t.Errorf("Abandon = %v, want %v", err, test.want)
 				}

@@ -43,9 +43,7 @@ func (p place) approving(t *testing.T, at time.Time, f func(a approving, s stora
 			Ledger: l, Store: s, Scrub: plain{}, ApprovalTTL: 24 * time.Hour, Now: func() time.Time { return at },
 			Metrics: prometheus.NewRegistry(), Plans: map[string]engine.Plan{"free": {Name: "free", Evaluations: 1e6}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer service.Close()
 		f(approving{t, service.Approvals, service}, s)
 	})
@@ -97,9 +95,7 @@ func TestImport_ApprovalsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		pending, approved, used = a.decides(1, "").DecisionID, a.decides(2, "").DecisionID, a.decides(3, "").DecisionID
-		if err := errors.Join(a.approve(approved), a.approve(used)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(a.approve(approved), a.approve(used)))
 		r := a.decides(3, used)
 		wantCode(t, r, engine.Allow, engine.CodeApprovalGranted)
 		allowed = r.DecisionID
@@ -152,9 +148,7 @@ func TestImport_ApprovalsEnd(t *testing.T) {
 func withDetails(t *testing.T, data []byte, d *storage.Details) string {
 	t.Helper()
 	value, err := storage.AllDetails.Encode(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n")
 	at := len(lines) - 1
 	for ; at > 0 && !strings.Contains(lines[at-1], `"kind":"counts"`); at-- { // what details stand behind
@@ -162,26 +156,18 @@ func withDetails(t *testing.T, data []byte, d *storage.Details) string {
 	var footer struct {
 		Footer transfer.Footer `json:"footer"`
 	}
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &footer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &footer))
 	line, err := json.Marshal(map[string]any{"document": map[string]any{
 		"kind": storage.AllDetails.Name, "id": base64.RawURLEncoding.EncodeToString([]byte(d.DecisionID)), "value": json.RawMessage(value),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	above := strings.Join(lines[:at], "") + string(line) + "\n" + strings.Join(lines[at:len(lines)-1], "")
 	sum := sha256.Sum256([]byte(above))
 	footer.Footer.Documents++
 	footer.Footer.Digest = "sha256:" + hex.EncodeToString(sum[:])
 	end, err := json.Marshal(footer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	name := t.TempDir() + "/" + uuid.NewString() + ".ndjson"
-	if err := os.WriteFile(name, []byte(above+string(end)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(above+string(end)+"\n"), 0o600))
 	return name
 }

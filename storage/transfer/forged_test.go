@@ -24,16 +24,12 @@ func TestCheck_Forged(t *testing.T) {
 	from.fill(t, rows)
 	file, _ := from.export(t)
 	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	elsewhere := inMemory(1)
 	elsewhere.fill(t, rows)
 	another, _ := elsewhere.export(t)
 	others, err := os.ReadFile(another)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := func(of []byte) []string {
 		all := strings.SplitAfter(string(of), "\n")
 		return all[:len(all)-1]
@@ -216,9 +212,7 @@ func TestImport_Refused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			to := inMemory(2)
 			to.with(t, noon, func(s storage.Store, l *ledger.Ledger) {
-				if err := test.before(s, l); err != nil {
-					t.Fatal(err)
-				}
+				must(t, test.before(s, l))
 			})
 			_, err := to.importInto(t, file, keysOf(t, 1))
 			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.said) {
@@ -288,13 +282,9 @@ func TestImport_Changed(t *testing.T) {
 	from.fill(t, rows)
 	file, _ := from.export(t)
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checked, err := transfer.Check(t.Context(), bytes.NewReader(data), int64(len(data)), checking(keysOf(t, 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	swapped := bytes.Replace(data, []byte(`"agent_id":"bot","action_type":"deploy"`), []byte(`"agent_id":"tob","action_type":"deploy"`), 1)
 	cut := data[:bytes.LastIndexByte(data[:len(data)-1], '\n')+1]
 	to.with(t, noon, func(s storage.Store, l *ledger.Ledger) {
@@ -338,7 +328,7 @@ func TestImport_Counts(t *testing.T) {
 		t.Fatal(err)
 	}
 	to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
-		if err := s.View(t.Context(), func(r storage.Reader) error {
+		must(t, s.View(t.Context(), func(r storage.Reader) error {
 			want := storage.Counts{Policies: 1, Rules: 1, Agents: 2, Disabled: 1}
 			err := storage.Policies.Scan(r, storage.Query{Org: "acme"}, func(_ []byte, p *engine.ActionPolicy) (bool, error) {
 				value, err := storage.Policies.Encode(p)
@@ -353,9 +343,7 @@ func TestImport_Counts(t *testing.T) {
 				t.Errorf("counts = %+v, want %+v", *got, want)
 			}
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	})
 }
 
@@ -372,9 +360,7 @@ func TestImport_DisabledAgent(t *testing.T) {
 			t.Fatal("the import is done before the agent is there alone")
 		}
 		_, agent := registry.New(s.Store).Agent(t.Context(), "acme", "bot")
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 		if agent == nil {
 			break
 		}

@@ -162,9 +162,7 @@ func retain(t *testing.T, s storage.Store, l *ledger.Ledger) {
 	if err == nil {
 		_, err = s.RemoveRecords(t.Context(), "acme", noon.Add(3*time.Hour), most)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // TestExport_Resumed cuts a file anywhere, has the source go on deciding, and exports
@@ -174,9 +172,7 @@ func TestExport_Resumed(t *testing.T) {
 	from.fill(t, rows)
 	file, footer := from.export(t)
 	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if again, err := from.exportTo(t, file); again != footer || err != nil {
 		t.Errorf("Export of a whole file = %+v, %v, want %+v", again, err, footer)
 	}
@@ -192,9 +188,7 @@ func TestExport_Resumed(t *testing.T) {
 			if i == 0 && cut < len(lines[0]) || cut < 0 || cut >= len(whole) {
 				continue // it would be another export
 			}
-			if err := os.WriteFile(file, whole[:cut], 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, whole[:cut], 0o600))
 			got, err := from.exportTo(t, file)
 			data, readErr := os.ReadFile(file)
 			if err != nil || readErr != nil || got != footer || string(data) != string(whole) {
@@ -203,15 +197,11 @@ func TestExport_Resumed(t *testing.T) {
 		}
 		end += len(line)
 	}
-	if err := os.WriteFile(file, whole[:10], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, whole[:10], 0o600))
 	if got, err := from.exportTo(t, file); err != nil || got.Rows != rows+1 {
 		t.Errorf("Export after half a header = %+v, %v, want one that begins anew", got, err)
 	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(whole), `"bot"`, `"tob"`, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(strings.Replace(string(whole), `"bot"`, `"tob"`, 1)), 0o600))
 	if got, err := from.exportTo(t, file); err == nil {
 		t.Errorf("Export of a changed file = %+v, want an error", got)
 	}
@@ -282,9 +272,7 @@ func TestImport_Interrupted(t *testing.T) {
 		if done = err == nil; !done && !errors.Is(err, errDead) {
 			t.Fatalf("Import with %d writes = %v, want that it is dead", n, err)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 		proof, err := to.prove(t, keysOf(t, 1, 2))
 		if err != nil {
 			t.Fatalf("Prove after %d writes = %v", n, err)

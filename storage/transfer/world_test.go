@@ -30,13 +30,16 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// plain is a scrubber that finds nothing to scrub.
-type plain struct{}
+// must ends the test with an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
-func (plain) Text(s string) string                                { return s }
-func (plain) Identity(s string) string                            { return s }
-func (plain) Resource(_, projection string) string                { return projection }
-func (plain) Values(metadata map[string]string) map[string]string { return metadata }
+// plain is a scrubber that finds nothing to scrub.
+type plain struct{ ledgertest.Plain }
 
 func signerOf(seed byte) *receipt.Signer {
 	return receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
@@ -46,9 +49,7 @@ func keysOf(t testing.TB, seeds ...byte) (keys receipt.Keys) {
 	t.Helper()
 	for _, seed := range seeds {
 		one, err := receipt.NewKeys(signerOf(seed).Public())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		keys = keys.With(one)
 	}
 	return keys
@@ -75,17 +76,13 @@ func inMemory(key byte) place {
 		open: func(t *testing.T) storage.Store {
 			t.Helper()
 			s, err := embedded.Open("data/store", embedded.Options{FS: disk})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return s
 		},
 		read: func(t *testing.T) reader {
 			t.Helper()
 			r, err := embedded.OpenReadOnly("data/store", embedded.Options{FS: disk})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return r
 		},
 	}
@@ -100,17 +97,13 @@ func inMongoDB(set *mongotest.Set, key byte) place {
 		open: func(t *testing.T) storage.Store {
 			t.Helper()
 			s, err := mongodb.Open(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return s
 		},
 		read: func(t *testing.T) reader {
 			t.Helper()
 			r, err := mongodb.OpenSnapshot(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return r
 		},
 	}
@@ -131,9 +124,7 @@ func (p place) with(t *testing.T, at time.Time, f func(storage.Store, *ledger.Le
 func (p place) ledger(t *testing.T, s storage.Store, at time.Time, f func(storage.Store, *ledger.Ledger)) {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(p.key), Scrub: plain{}, Now: func() time.Time { return at }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f(s, l)
 	if err := l.Close(t.Context()); err != nil {
 		t.Errorf("Close = %v", err)
@@ -175,9 +166,7 @@ func (p place) fill(t *testing.T, n int) (answers map[int]string) {
 	answers = make(map[int]string)
 	p.with(t, noon, func(s storage.Store, l *ledger.Ledger) {
 		p.documents(t, s)
-		if err := l.SignChanges(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.SignChanges(t.Context(), s))
 		p.decide(t, l, 0, 5, answers)
 	})
 	p.with(t, noon.Add(time.Hour), func(s storage.Store, l *ledger.Ledger) {
@@ -188,9 +177,7 @@ func (p place) fill(t *testing.T, n int) (answers map[int]string) {
 		if err == nil {
 			_, err = s.RemoveRecords(t.Context(), "acme", noon.Add(30*time.Minute), expired)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p.decide(t, l, 5, n+5, answers)
 	})
 	return answers
@@ -251,9 +238,7 @@ func (p place) documents(t *testing.T, s storage.Store) {
 		return err
 	})
 	add(err)
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(errs...))
 }
 
 // export exports acme into a new file.
@@ -261,18 +246,14 @@ func (p place) export(t *testing.T) (name string, footer transfer.Footer) {
 	t.Helper()
 	name = filepath.Join(t.TempDir(), "acme.ndjson")
 	footer, err := p.exportTo(t, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return name, footer
 }
 
 func (p place) exportTo(t *testing.T, name string) (transfer.Footer, error) {
 	t.Helper()
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	r := p.read(t)
 	defer r.Close()
@@ -288,9 +269,7 @@ func checking(keys receipt.Keys) transfer.CheckConfig {
 func (p place) importFile(t *testing.T, s storage.Store, name string, keys receipt.Keys) (i ledger.Import, err error) {
 	t.Helper()
 	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checked, err := transfer.Check(t.Context(), bytes.NewReader(data), int64(len(data)), checking(keys))
 	if err != nil {
 		return i, err

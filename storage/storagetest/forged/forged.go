@@ -125,9 +125,7 @@ func (f *forger) heads() (heads *[]receipt.SignedHead, set func()) {
 
 func (f *forger) headOf(r *storage.Record) receipt.SignedHead {
 	h, err := r.Receipt.SignedHead()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	return h
 }
 
@@ -347,18 +345,14 @@ func dug(name, want string, do func(f *forger, t *storage.Tombstone)) forgery {
 // bury has retention remove the oldest rows of an organization.
 func (f *forger) bury(org string, n int) {
 	for range n {
-		if err := f.Bury(org); err != nil {
-			f.Fatal(err)
-		}
+		must(f, f.Bury(org))
 	}
 }
 
 // hide deletes a row and leaves its leaf among those of a removed one.
 func (f *forger) hide(r *storage.Record, in *storage.Tombstone) {
 	leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.drop(r)
 	in.Leaves = append(in.Leaves, leaf)
 }
@@ -469,9 +463,7 @@ func document(name string, kind storage.Kind, id string, want string, do func(f 
 func newDocument[T any](name string, c storage.Of[T], id string, doc *T, want string) forgery {
 	return forgery{name, func(f *forger) string {
 		value, err := c.Encode(doc)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Documents = append(f.Documents, storage.Document{Kind: c.Kind, Org: "acme", ID: id, Value: value, Revision: 1})
 		return want + ": no change has left it as it is, at revision 1"
 	}}
@@ -505,9 +497,7 @@ var documentForgeries = []forgery{
 	document("a version of a policy in the revision of another", storage.PolicyKind, storage.VersionID("p", 2), `organization "acme": policy "p": it is not as the change of revision `,
 		func(f *forger, d *storage.Document) {
 			value, err := storage.Policies.Encode(&engine.ActionPolicy{OrganizationID: "acme", PolicyID: "p", Version: 99})
-			if err != nil {
-				f.Fatal(err)
-			}
+			must(f, err)
 			f.Documents = append(f.Documents, storage.Document{Kind: d.Kind, Org: d.Org, ID: storage.VersionID("p", 99), Value: value, Revision: d.Revision})
 		}),
 	{"a version of a policy that nobody registered", func(f *forger) string {

@@ -139,9 +139,7 @@ func signerOf(seed byte) *receipt.Signer {
 func Keys(t testing.TB) receipt.Keys {
 	t.Helper()
 	keys, err := receipt.NewKeys(signerOf(1).Public(), signerOf(2).Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return keys
 }
 
@@ -152,17 +150,18 @@ type author struct {
 	now time.Time
 }
 
-func (a *author) must(err error) {
-	a.t.Helper()
+// must ends the test with an error.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
-		a.t.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
 func (a *author) ledger(s ledger.Store, writer string) *ledger.Ledger {
 	a.t.Helper()
 	l, err := ledger.Open(a.ctx, ledger.Config{Store: s, Signer: signerOf(1), Scrub: ledgertest.Plain{}, Writer: writer, Now: func() time.Time { return a.now }})
-	a.must(err)
+	must(a.t, err)
 	a.t.Cleanup(func() {
 		if err := l.Close(context.Background()); err != nil {
 			a.t.Errorf("Close = %v", err)
@@ -187,7 +186,7 @@ func (a *author) decide(l *ledger.Ledger, org string, from, to int) []*storage.R
 		})
 	}
 	outs, err := ledgertest.Commit(a.ctx, l, org, entries...)
-	a.must(err)
+	must(a.t, err)
 	var rows []*storage.Record
 	for _, out := range outs {
 		rows = append(rows, out.Record)
@@ -200,7 +199,7 @@ func intentID(n int) string { return fmt.Sprintf("7d9f1c1e-3b5a-4f5e-8a67-%012d"
 func (a *author) settle(l *ledger.Ledger, r *storage.Record, outcome string) {
 	a.t.Helper()
 	_, _, err := l.Settle(a.ctx, r.OrganizationID, r.DecisionID, storage.Settlement{Outcome: outcome, RecordedAt: a.now})
-	a.must(err)
+	must(a.t, err)
 }
 
 // OneChain is a history that one ledger has written, with a change of the key: 16 rows of
@@ -233,7 +232,7 @@ func OneChain(t testing.TB) *History {
 	a.settle(l, acme[15], storage.Executed)
 	update := func(org string, f func(tx storage.Tx) error) {
 		_, err := h.Update(storage.WithActor(a.ctx, "operator:alice"), org, f)
-		a.must(err)
+		must(a.t, err)
 	}
 	policy := func(org string, version int64) func(tx storage.Tx) error {
 		return func(tx storage.Tx) error {
@@ -251,21 +250,21 @@ func OneChain(t testing.TB) *History {
 	update("acme", func(tx storage.Tx) error { return tx.Delete(storage.RuleKind, "acme", "r") })
 	update("acme", rule("q"))
 	update("rival", policy("rival", 1))
-	a.must(l.SignChanges(a.ctx, h))
+	must(a.t, l.SignChanges(a.ctx, h))
 	update("acme", rule("b"))
 	before := a.now.Add(-24 * time.Hour)
-	a.must(l.Retain(a.ctx, "acme", before, storage.Expired{Records: 4, Settled: 1}))
+	must(a.t, l.Retain(a.ctx, "acme", before, storage.Expired{Records: 4, Settled: 1}))
 	log := memory.Log()
 	for range 4 {
-		a.must(log.Bury("acme"))
+		must(a.t, log.Bury("acme"))
 	}
 	history := &History{MemoryLog: log}
 	var err error
 	history.Waiting, err = h.Changes(a.ctx, 0, 100)
-	a.must(err)
-	a.must(h.View(a.ctx, func(r storage.Reader) error {
+	must(a.t, err)
+	must(a.t, h.View(a.ctx, func(r storage.Reader) error {
 		for _, c := range storage.Collections() {
-			a.must(r.Scan(storage.Query{Kind: c.Kind, Every: true}, func(_ []byte, d storage.Document) (bool, error) {
+			must(a.t, r.Scan(storage.Query{Kind: c.Kind, Every: true}, func(_ []byte, d storage.Document) (bool, error) {
 				history.Documents = append(history.Documents, d)
 				return true, nil
 			}))
@@ -288,7 +287,7 @@ func severalChains(t testing.TB) (h *History, chains map[string][16]byte) {
 	for _, name := range writers {
 		s := memory.Open()
 		tip, err := s.Tip(a.ctx)
-		a.must(err)
+		must(a.t, err)
 		chains[name], ledgers[name] = tip.ID, a.ledger(s, name)
 	}
 	for n := range 9 {
@@ -298,9 +297,9 @@ func severalChains(t testing.TB) (h *History, chains map[string][16]byte) {
 			a.settle(ledgers["b"], row, storage.Executed)
 		}
 	}
-	a.must(ledgers["c"].Retain(a.ctx, "acme", noon.Add(time.Hour), storage.Expired{Records: 1, Settled: 1}))
+	must(a.t, ledgers["c"].Retain(a.ctx, "acme", noon.Add(time.Hour), storage.Expired{Records: 1, Settled: 1}))
 	log := memory.Log()
-	a.must(log.Bury("acme"))
+	must(a.t, log.Bury("acme"))
 	return &History{MemoryLog: log}, chains
 }
 
@@ -321,7 +320,7 @@ func moved(t testing.TB) (h *History, own [16]byte, more *storage.Record) {
 		s = memory.Open()
 	}
 	tip, err := s.Tip(a.ctx)
-	a.must(err)
+	must(a.t, err)
 	l := a.ledger(s, "")
 	rows := slices.SortedFunc(slices.Values(source.Records), func(a, b *storage.Record) int { return cmp.Compare(a.DecisionID, b.DecisionID) })
 	var tree ledger.Tree
@@ -331,15 +330,15 @@ func moved(t testing.TB) (h *History, own [16]byte, more *storage.Record) {
 	for _, r := range rows {
 		tree.AddRow(r)
 	}
-	a.must(s.Import(a.ctx, "acme", rows, source.Graves))
+	must(a.t, s.Import(a.ctx, "acme", rows, source.Graves))
 	_, err = l.SignImport(a.ctx, ledger.Import{
 		ID: importID, OrganizationID: "acme", Rows: tree.Rows, Settled: tree.Settled, Removed: tree.Removed, Root: tree.Root(),
 	})
-	a.must(err)
+	must(a.t, err)
 	a.settle(l, rows[3], "failed")
 	a.decide(l, "acme", 100, 101)
 	a.decide(l, "rival", 1, 2)
-	a.must(errors.Join(l.Retain(a.ctx, "acme", noon.Add(time.Hour), storage.Expired{Records: 1}), memory.Log().Bury("acme")))
+	must(a.t, errors.Join(l.Retain(a.ctx, "acme", noon.Add(time.Hour), storage.Expired{Records: 1}), memory.Log().Bury("acme")))
 	return &History{MemoryLog: memory.Log()}, tip.ID, more
 }
 
