@@ -54,7 +54,7 @@ func Run(t *testing.T, b Backend) {
 		})
 	})
 	t.Run("an import", func(t *testing.T) {
-		whole, own, more := moved(t)
+		whole, own, more := Moved(t)
 		b.run(t, importForgeries, func(t *testing.T) *forger {
 			return &forger{T: t, History: whole.clone(), own: own, more: more}
 		})
@@ -63,7 +63,7 @@ func Run(t *testing.T, b Backend) {
 		return
 	}
 	t.Run("several chains", func(t *testing.T) {
-		whole, chains := severalChains(t)
+		whole, chains := SeveralChains(t)
 		b.run(t, chainForgeries, func(t *testing.T) *forger { return &forger{T: t, History: whole.clone(), chains: chains} })
 	})
 }

@@ -274,10 +274,10 @@ func OneChain(t testing.TB) *History {
 	return history
 }
 
-// severalChains is a history that three ledgers have written: a, b and c, each under its own
+// SeveralChains is a history that three ledgers have written: a, b and c, each under its own
 // chain. All have decided for acme, in turn; b has settled what a decided, a row of a's and
 // its settlement by b are removed, as c has announced.
-func severalChains(t testing.TB) (h *History, chains map[string][16]byte) {
+func SeveralChains(t testing.TB) (h *History, chains map[string][16]byte) {
 	t.Helper()
 	a := author{t, t.Context(), noon}
 	memory := storagetest.NewMemory()
@@ -293,6 +293,7 @@ func severalChains(t testing.TB) (h *History, chains map[string][16]byte) {
 	for n := range 9 {
 		a.now = noon.Add(time.Duration(n) * time.Minute)
 		row := a.decide(ledgers[writers[n%3]], "acme", n, n+1)[0]
+		a.decide(ledgers["b"], "acme", n, n+1) // the first answer, whoever is asked
 		if n%3 == 0 {
 			a.settle(ledgers["b"], row, storage.Executed)
 		}
@@ -305,13 +306,13 @@ func severalChains(t testing.TB) (h *History, chains map[string][16]byte) {
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// moved is a history into which acme was imported from severalChains: 7 rows, 2 of them
+// Moved is a history into which acme was imported from SeveralChains: 7 rows, 2 of them
 // settled there, and what is left of one. Since then one more was settled, the oldest is
 // removed, and an intent is decided. With it come its chain and a row of the source's that
 // the export does not have.
-func moved(t testing.TB) (h *History, own [16]byte, more *storage.Record) {
+func Moved(t testing.TB) (h *History, own [16]byte, more *storage.Record) {
 	t.Helper()
-	source, _ := severalChains(t)
+	source, _ := SeveralChains(t)
 	more, source.Records = source.Records[len(source.Records)-1], source.Records[:len(source.Records)-1]
 	a := author{t, t.Context(), noon.Add(2 * time.Hour)}
 	memory := storagetest.NewMemory()

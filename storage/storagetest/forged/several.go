@@ -14,7 +14,7 @@ func (f *forger) dropWriter(name string) {
 	f.Records = slices.DeleteFunc(f.Records, func(r *storage.Record) bool { return r.Writer == name })
 }
 
-// chain is a forgery of severalChains. A, B and C in want stand for the ids of the chains.
+// chain is a forgery of SeveralChains. A, B and C in want stand for the ids of the chains.
 func chain(name, want string, do func(f *forger, a, b, c [16]byte)) forgery {
 	return forgery{name, func(f *forger) string {
 		do(f, f.chains["a"], f.chains["b"], f.chains["c"])
