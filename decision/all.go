@@ -18,7 +18,7 @@ type ItemError struct {
 // Error implements error.
 func (e *ItemError) Error() string { return fmt.Sprintf("intent %d: %v", e.Index, e.Err) }
 
-// Unwrap returns what is wrong with the request.
+// Unwrap returns the error of the request.
 func (e *ItemError) Unwrap() error { return e.Err }
 
 // DecideAll is [Service.Decide] of requests that are allowed all or none. Where
@@ -34,8 +34,8 @@ func (s *Service) DecideAll(ctx context.Context, who Caller, requests []Request)
 		if !errors.Is(err, ledger.ErrRaced) {
 			return outs, err
 		}
-		// An intent was decided meanwhile. It is found now, so that this ends after as
-		// many rounds as there are requests.
+		// An intent was decided meanwhile and is found now. So this ends after as many
+		// rounds as there are requests.
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *Service) all(ctx context.Context, who Caller, requests []Request) ([]le
 	return outs, b.commit(ctx, outs, true)
 }
 
-// refuse denies what would be allowed.
+// refuse denies the items that would be allowed.
 func (b *batch) refuse() {
 	for i := range b.items {
 		if r := &b.items[i].entry.Result; r.Decision == engine.Allow {

@@ -13,10 +13,10 @@ import (
 // approval.
 var ErrNoApproval = errors.New("there is no such approval")
 
-// under finds the approval that a request names and its status at the time of the decision.
-// It is read before the decision that it led to is looked for: an approval that was used by
-// then has led to one.
-func (b *batch) under(ctx context.Context, it *item) (err error) {
+// findApproval loads the approval that a request names, with its status at the time of the
+// decision. It comes before recall: if the approval is used by now, recall finds the
+// decision that used it.
+func (b *batch) findApproval(ctx context.Context, it *item) (err error) {
 	if it.entry.ApprovalID == "" {
 		return nil
 	}
@@ -34,8 +34,8 @@ func (b *batch) under(ctx context.Context, it *item) (err error) {
 	return nil
 }
 
-// redeemedBefore returns ledger.ErrRaced if one of earlier is for the same intent under the
-// same approval: what comes of that is what req is answered with.
+// redeemedBefore returns ledger.ErrRaced if one of earlier names the same approval. Its
+// decision is then the answer to req, too.
 func redeemedBefore(earlier []Request, req Request) error {
 	if req.ApprovalID == "" {
 		return nil

@@ -23,10 +23,10 @@ type Cache[K comparable, V any] struct {
 	load loadFunc[K, V]
 	size func(V) int64
 	max  int64
-	// own, where it is not nil, copies a key that is about to be kept, so that
-	// it holds on to nothing larger that its strings are part of.
+	// own, if it is not nil, copies a key before it is kept. Its strings may be parts of
+	// a larger text, which the key would keep in memory.
 	own func(K) K
-	// fresh, where it is not nil, says whether what is kept may be believed.
+	// fresh, if it is not nil, reports whether kept values may be used.
 	fresh func() bool
 
 	// mu guards entries, the ring and bytes. It is not held while loading: one
@@ -62,7 +62,7 @@ type entry[K comparable, V any] struct {
 type CacheStats struct {
 	// Hits and Misses count Gets; one that waited for another's load is a miss.
 	Hits, Misses int64
-	// Loads counts loads, LoadErrors those of them that failed.
+	// Loads counts all loads, LoadErrors the failed ones.
 	Loads, LoadErrors int64
 	Evictions         int64
 	// LoadTime is the time that all loads took together.
@@ -83,8 +83,7 @@ func NewCache[K comparable, V any](
 // ends stops waiting; it never ends the load that another caller waits for.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) { return c.get(ctx, key, c.load) }
 
-// get is Get with a load of the caller's: where several load one key, each must
-// load the same.
+// get is Get with the caller's load function. Callers of one key must load the same value.
 func (c *Cache[K, V]) get(ctx context.Context, key K, load loadFunc[K, V]) (V, error) {
 	if v, ok := c.Kept(key); ok {
 		return v, nil
@@ -99,8 +98,8 @@ func (c *Cache[K, V]) get(ctx context.Context, key K, load loadFunc[K, V]) (V, e
 // turnKey is the key of the [condition.Turn] of the work that a load is for.
 type turnKey struct{}
 
-// GetFor is [Cache.Get] for work that has a turn, or none. It pauses while it waits for the
-// source, or for what others load, and runs while it compiles.
+// GetFor is [Cache.Get] for work with a turn, which may be nil. The turn is paused while
+// the work waits for a load, and resumed while it compiles.
 func (c *Cache[K, V]) GetFor(ctx context.Context, turn condition.Turn, key K) (V, error) {
 	if v, ok := c.Kept(key); ok {
 		return v, nil
@@ -109,7 +108,7 @@ func (c *Cache[K, V]) GetFor(ctx context.Context, turn condition.Turn, key K) (V
 	return c.Get(context.WithValue(ctx, turnKey{}, turn), key)
 }
 
-// running has the work that a load is for run until done, if it has a turn.
+// running resumes the turn of the work that a load is for, if it has one, until done.
 func running(ctx context.Context) (done func()) {
 	if turn, ok := ctx.Value(turnKey{}).(condition.Turn); ok && turn.Resume() {
 		return func() { turn.Pause() }
@@ -145,8 +144,8 @@ func (c *Cache[K, V]) peek(key K) *entry[K, V] {
 	return e
 }
 
-// OnlyWhile has the cache used only while fresh returns true: while it does not,
-// every Get loads, and keeps nothing. It must be called before the cache is used.
+// OnlyWhile has the cache used only while fresh returns true. Otherwise every Get loads
+// and keeps nothing. It must be called before the cache is used.
 func (c *Cache[K, V]) OnlyWhile(fresh func() bool) { c.fresh = fresh }
 
 func (c *Cache[K, V]) stale() bool { return c.fresh != nil && !c.fresh() }
@@ -164,7 +163,7 @@ func (c *Cache[K, V]) await(ctx context.Context, key K, load loadFunc[K, V]) (V,
 			var none V
 			return none, context.Cause(ctx)
 		}
-		// The one who loaded may have given up; that says nothing about us.
+		// The caller that loaded may have given up. This one has not.
 		gaveUp := errors.Is(e.err, context.Canceled) || errors.Is(e.err, context.DeadlineExceeded)
 		if gaveUp && ctx.Err() == nil {
 			continue

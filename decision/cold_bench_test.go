@@ -50,8 +50,8 @@ func (crowdSource) Session(context.Context, string, string) (*engine.Session, er
 	return nil, errors.New("there is none")
 }
 
-// BenchmarkLoadCold is BenchmarkEvaluateCold of package engine with what is kept of each organization looked
-// up before.
+// BenchmarkLoadCold is BenchmarkEvaluateCold of package engine with the look-ups of each
+// organization's policy, rules and agent.
 func BenchmarkLoadCold(b *testing.B) {
 	sets := newSets(setsConfig{source: crowdSource{}, maxBytes: 1 << 30})
 	orgs := make([]string, 10_000)

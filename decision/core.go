@@ -9,16 +9,16 @@ import (
 	"writ/engine"
 )
 
-// Core decides intents in place of the built-in engine. What it decides can be
-// tightened here, never loosened: see [engine.Policy.Restrict]. An error of any
-// kind means that nothing was decided; where it has a method RetryAfter, that
-// tells callers when to try again. in must not be modified or kept.
+// Core decides intents in place of the built-in engine. Its decisions are only ever
+// tightened: see [engine.Policy.Restrict]. An error means that nothing was decided. If
+// the error has a method RetryAfter, callers are told when to try again. in must not be
+// modified or kept.
 type Core interface {
 	Evaluate(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error)
 }
 
-// CoreError is an error of the core's. What it is about chooses nothing that a
-// caller is told: it has no Unwrap.
+// CoreError is an error of the core. It has no Unwrap, so that its cause does not choose
+// the answer of the caller.
 type CoreError struct {
 	err   error
 	after time.Duration
@@ -27,13 +27,13 @@ type CoreError struct {
 // Error implements error.
 func (e *CoreError) Error() string { return "the evaluation core: " + e.err.Error() }
 
-// RetryAfter is when to try again, 0 where that is not known.
+// RetryAfter is when to try again, 0 if that is unknown.
 func (e *CoreError) RetryAfter() time.Duration { return e.after }
 
 // ask has the core decide.
 //
-// The core's answer takes a while, in which the kill switch can be thrown and the session be
-// closed: they are looked up again, and what was not asked for is not answered.
+// Meanwhile the kill switch can be thrown and the session closed, so both are loaded
+// again. An answer under another policy or other rules is an error.
 func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
 	b.who.Slot.Leave() // others need not wait for the core
 	result, err := b.cfg.Core.Evaluate(ctx, set, in)
@@ -55,9 +55,8 @@ func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engi
 	return b.withoutSecrets(set.Policy.Restrict(result, in)), nil
 }
 
-// withoutSecrets returns result with the secrets in its reasons replaced: the
-// built-in engine's repeat nothing of an intent, a core's may, and reasons are
-// stored and signed.
+// withoutSecrets returns result with the secrets in its reasons replaced. Reasons are
+// stored and signed, and a core may repeat text of the intent in them.
 func (s *Service) withoutSecrets(result engine.Result) engine.Result {
 	result.Findings = slices.Clone(result.Findings)
 	for i := range result.Findings {
@@ -67,7 +66,7 @@ func (s *Service) withoutSecrets(result engine.Result) engine.Result {
 	return result
 }
 
-// notDecided returns err as the core's, unless the request has ended.
+// notDecided returns err as a [*CoreError], or the context's error if the request has ended.
 func notDecided(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

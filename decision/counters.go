@@ -10,12 +10,12 @@ import (
 	"writ/storage"
 )
 
-// Counts returns what the counters of rules come to with an intent that is decided as a
-// trial. It reserves nothing.
+// Counts returns the counts of rules' counters for an intent that is only simulated. It
+// reserves nothing.
 func (s *Service) Counts(
 	ctx context.Context, org string, rules *engine.RuleSet, in *engine.Intent, turn condition.Turn,
 ) ([]condition.Count, error) {
-	return s.counters.Trial(ctx, org, rules.Counters(), in, s.cfg.Now(), turn)
+	return s.counters.Simulate(ctx, org, rules.Counters(), in, s.cfg.Now(), turn)
 }
 
 // Settle is [ledger.Ledger.Settle]. The counters of the organization's rules take it into
@@ -33,14 +33,14 @@ func (s *Service) Settle(
 	}
 	settled, first, err = s.cfg.Ledger.Settle(ctx, org, decisionID, settlement)
 	first = first && err == nil
-	if err == nil || ctx.Err() == nil && !errors.Is(err, storage.ErrUnknown) { // otherwise what was counted of it stays
+	if err == nil || ctx.Err() == nil && !errors.Is(err, storage.ErrUnknown) { // it is known whether it is stored
 		settling.End(context.WithoutCancel(ctx), first)
 	}
 	return settled, first, err
 }
 
-// count evaluates an item with what the counters of its rules have come to, and reserves
-// what it adds where it is allowed, by its approval where it has one.
+// count evaluates an item with the counts of its rules' counters and applies its approval.
+// If the item is allowed, count reserves the amounts that it adds to the counters.
 func (b *batch) count(ctx context.Context, set engine.Set, it *item) (err error) {
 	in, at := it.entry.Intent, it.entry.Reservation.Time()
 	b.input = engine.Input{

@@ -96,7 +96,7 @@ func TestCounters_ReplaysTakeNoPlace(t *testing.T) {
 	}
 }
 
-// What a batch is refused takes no place.
+// A refused batch takes no place.
 func TestCounters_RefusedBatchesTakeNoPlace(t *testing.T) {
 	p, _ := newCounting(t, 2)
 	decide := func(requests ...Request) string {

@@ -11,7 +11,7 @@ import (
 	"writ/storage/ledger"
 )
 
-// item is what is decided of a request, with what is taken for it until it is settled.
+// item is the decision of one request, with the reservations made for it until it is settled.
 type item struct {
 	index    int // of the request
 	entry    ledger.Entry
@@ -19,35 +19,36 @@ type item struct {
 	status   approval.Status    // of approval, when it was read
 	exceeded bool               // of the meter
 	counted  *budget.Reading
-	held     *storage.Details // what an approver needs of it; nil where it is not held
-	sample   *verification    // nil where it is not verified
+	held     *storage.Details // for its approver; nil if it is not held
+	sample   *verification    // nil if it is not verified
 	outcome  outcome
 }
 
-// outcome is what became of an item.
+// outcome says whether an item is stored.
 type outcome uint8
 
 const (
-	refused outcome = iota // it is not stored
-	inDoubt                // nobody knows whether it is stored
-	stands                 // it is stored
+	notStored outcome = iota
+	maybeStored
+	stored
 )
 
-// settle ends what was taken for items, as it turned out. What may be stored stays counted.
+// settle ends the reservations of items by their outcomes. An item that may be stored
+// stays counted.
 func (b *batch) settle(ctx context.Context, items []item) {
 	var erase []string
 	for i := range items {
 		it := &items[i]
 		it.entry.Reservation.Release()
-		if it.outcome != refused && it.entry.Result.Decision == engine.Allow {
+		if it.outcome != notStored && it.entry.Result.Decision == engine.Allow {
 			it.counted.Commit()
 		} else {
 			it.counted.Release()
 		}
-		if it.outcome == refused && it.held != nil {
+		if it.outcome == notStored && it.held != nil {
 			erase = append(erase, it.held.DecisionID)
 		}
-		if v := it.entry.Verdict; v != nil && it.outcome == stands {
+		if v := it.entry.Verdict; v != nil && it.outcome == stored {
 			b.Approvals.Ended(v)
 			erase = append(erase, v.ApprovalID)
 		}
@@ -57,9 +58,9 @@ func (b *batch) settle(ctx context.Context, items []item) {
 	}
 }
 
-// decide adds what is decided of a request to what is to be committed, or returns why it is
-// not: an error, or the decision that stands. Where recall is set an intent that was
-// decided before is not evaluated; it may be where it is not set.
+// decide decides a request and adds it to the items to commit. It adds nothing if it
+// returns an error or an earlier decision. With recall, an intent that was decided before
+// is not evaluated again. Without it, an earlier decision may be found by the commit only.
 func (b *batch) decide(ctx context.Context, index int, req Request, recall bool) ledger.Outcome {
 	if index > 0 { // the slot of the first is new
 		b.who.Slot.Yield()
@@ -77,7 +78,7 @@ func (b *batch) decide(ctx context.Context, index int, req Request, recall bool)
 	return earlier
 }
 
-// fill makes the entry of an item, unless there is an earlier decision.
+// fill completes the entry of an item, or returns an earlier decision.
 func (b *batch) fill(ctx context.Context, it *item, recall bool) (earlier ledger.Outcome, err error) {
 	set, err := b.load(ctx, it)
 	if err != nil {
@@ -103,8 +104,8 @@ func (b *batch) fill(ctx context.Context, it *item, recall bool) (earlier ledger
 	return earlier, nil
 }
 
-// load reserves an item's place in the meter, which is made first because its time is the
-// decision's, and loads what it is decided by.
+// load reserves an item's place in the meter and then loads its policy, rules and
+// approval. The reservation comes first because it has the time of the decision.
 func (b *batch) load(ctx context.Context, it *item) (set engine.Set, err error) {
 	in := it.entry.Intent
 	if it.entry.Reservation, err = b.cfg.Ledger.Reserve(ctx, b.who.Slot, b.who.Organization,
@@ -115,7 +116,7 @@ func (b *batch) load(ctx context.Context, it *item) (set engine.Set, err error) 
 	if set, err = b.Sets.Load(ctx, b.who.Slot, b.who.Organization, in.PolicyID, in.AgentID); err != nil {
 		return set, err
 	}
-	return set, b.under(ctx, it)
+	return set, b.findApproval(ctx, it)
 }
 
 // recall returns the earlier decision of an item's intent, if there is one.
@@ -124,7 +125,7 @@ func (b *batch) recall(ctx context.Context, it *item) (ledger.Outcome, error) {
 	return b.cfg.Ledger.Recall(ctx, b.who.Organization, it.entry.Intent, it.entry.ApprovalID)
 }
 
-// evaluate evaluates an item's intent, or has the core do so.
+// evaluate evaluates an item's intent, by the core if there is one.
 func (b *batch) evaluate(ctx context.Context, set engine.Set, it *item) (engine.Result, error) {
 	if b.cfg.Core != nil && !set.Policy.Unreadable() {
 		return b.ask(ctx, set, &b.input)
@@ -150,13 +151,13 @@ func (b *batch) record(set engine.Set, it *item) {
 	}
 }
 
-// SessionError is why the session of an intent could not be loaded.
+// SessionError says that the session of an intent could not be loaded.
 type SessionError struct{ Err error }
 
 // Error implements error.
 func (e *SessionError) Error() string { return "the session of an intent: " + e.Err.Error() }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the cause.
 func (e *SessionError) Unwrap() error { return e.Err }
 
 // session loads the session of an intent, if it names one.

@@ -76,8 +76,8 @@ func (m *metrics) evaluate(set engine.Set, in *engine.Input, now func() time.Tim
 	return res
 }
 
-// decided counts an evaluation by what was found, and the tick of its meter
-// unless it was decided before. The ledger counts decisions.
+// decided counts the condition errors of an evaluation and, unless the intent was decided
+// before, its findings and the tick of its meter. The ledger counts decisions.
 func (m *metrics) decided(plan string, it *item, out ledger.Outcome) {
 	if out.Err != nil {
 		return

@@ -6,17 +6,17 @@ import (
 	"writ/engine"
 )
 
-// agentBytes is what the agents of one name take in the cache at most, the key
-// included and their own names not.
+// agentBytes is about how many bytes the agents of one name take in the cache, with the
+// key and without their own names.
 const agentBytes = 768
 
-// namesakes are the agents of an organization that one folded name means.
+// namesakes are the agents of an organization that share one folded name.
 type namesakes struct {
-	// disabled reports that one of them is: it denies for all.
+	// disabled reports that one of them is disabled, which denies for all.
 	disabled bool
-	// registered are the names of all of them as they were registered.
+	// registered are all their names, as they were registered.
 	registered []string
-	// revision is the greatest of them.
+	// revision is the greatest of their revisions.
 	revision int64
 }
 
@@ -33,8 +33,8 @@ func newNamesakes(agents []*engine.Agent) namesakes {
 	return n
 }
 
-// status returns the status of the agent that an intent calls id. It is
-// registered only under that very name.
+// status returns the status of the agent that an intent calls id. Registration compares
+// names exactly.
 func (n namesakes) status(id string) engine.AgentStatus {
 	switch {
 	case n.disabled:

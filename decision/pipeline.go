@@ -10,34 +10,33 @@ import (
 	"writ/storage/ledger"
 )
 
-// Caller is whom intents are decided for.
+// Caller is the party that intents are decided for.
 type Caller struct {
 	Organization string
-	// Credential is what asked: see [ledger.Entry].
+	// Credential is the credential of the request: see [ledger.Entry].
 	Credential string
-	// Slot is the caller's right to a processor, if it holds one. It is paused while
-	// something is waited for, and given back where what is left is waiting.
+	// Slot is the slot that the request holds, nil for none. It is paused while Decide
+	// waits for loads, and given back before Decide waits for the commit.
 	Slot *admission.Slot
 }
 
 // Request is an intent to decide. It has passed [engine.Intent.Validate].
 type Request struct {
 	Intent *engine.Intent
-	// ApprovalID is the id of the decision that was held and that the intent is to be
-	// decided under; empty for none.
+	// ApprovalID is the id of the held decision whose approval the intent uses; empty for
+	// none.
 	ApprovalID string
 }
 
-// Decide decides each request by itself, in one commit, and returns what stands
-// for each, in order. An Outcome without an error survives a crash. The errors
-// are the ledger's, [*CoreError], and those of what was to be loaded:
-// [storage.ErrNotFound] where there is no such policy, and in a [*SessionError] where there
-// is no such session.
+// Decide decides each request by itself, in one commit, and returns the decision that
+// stands for each, in order. An Outcome without an error survives a crash. Errors are the
+// ledger's, [*CoreError] and errors of loading: [storage.ErrNotFound] if there is no such
+// policy, and the same in a [*SessionError] if there is no such session.
 func (s *Service) Decide(ctx context.Context, who Caller, requests []Request) []ledger.Outcome {
 	outs := s.each(ctx, who, requests)
 	for i := range outs {
-		// A verdict came between: the decision is made under that. It ends, because an
-		// approval has two verdicts at most.
+		// A verdict was committed meanwhile: the intent is decided again, under it. This
+		// ends, because an approval has two verdicts at most.
 		if errors.Is(outs[i].Err, ledger.ErrRaced) {
 			outs[i] = s.Decide(ctx, who, requests[i:i+1])[0]
 		}
@@ -66,22 +65,22 @@ func (s *Service) each(ctx context.Context, who Caller, requests []Request) []le
 	return outs
 }
 
-// batch is what is decided for a caller together.
+// batch decides the requests of one call.
 type batch struct {
 	*Service
 	who   Caller
 	plan  engine.Plan
-	items []item       // what is to be committed
-	input engine.Input // of the request that is decided
+	items []item       // to commit
+	input engine.Input // of the request that is being decided
 
-	one struct { // where they are of one request
+	one struct { // memory for a single request
 		item  [1]item
 		entry [1]*ledger.Entry
 	}
 }
 
-// begin returns a batch for n requests and where their outcomes go, which is there even with
-// an error. The batch ends with end.
+// begin returns a batch for n requests and room for their outcomes, also with an error.
+// The batch must be ended with end.
 func (s *Service) begin(ctx context.Context, who Caller, n int) (*batch, []ledger.Outcome, error) {
 	b, _ := s.batches.Get().(*batch)
 	if b == nil {
@@ -96,8 +95,8 @@ func (s *Service) begin(ctx context.Context, who Caller, n int) (*batch, []ledge
 	return b, make([]ledger.Outcome, n), err
 }
 
-// end settles what is decided and lets another batch have b's memory, of which a core may
-// still read the input.
+// end settles the items and gives b's memory to another batch, unless a core may still
+// read the input in it.
 func (b *batch) end(ctx context.Context) {
 	b.settle(ctx, b.items)
 	if s := b.Service; s.cfg.Core == nil {
@@ -106,12 +105,12 @@ func (b *batch) end(ctx context.Context) {
 	}
 }
 
-// commit makes what was decided final and puts what stands into outs.
+// commit commits the items and puts the decisions that stand into outs.
 func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) error {
 	if len(b.items) == 0 {
 		return nil
 	}
-	if err := b.keep(ctx); err != nil {
+	if err := b.keepDetails(ctx); err != nil {
 		return err
 	}
 	entries := b.one.entry[:0]
@@ -122,26 +121,26 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 	if err != nil {
 		return err
 	}
-	b.turnedOut(inDoubt)
-	b.who.Slot.Leave() // the rest is waiting
+	b.setOutcomes(maybeStored)
+	b.who.Slot.Leave() // the rest is waiting for the store
 	stand := outs
 	if len(b.items) < len(outs) {
 		stand = make([]ledger.Outcome, len(b.items))
 	}
 	if err := pending.Wait(ctx, stand); err != nil {
 		if ctx.Err() == nil && !errors.Is(err, storage.ErrUnknown) {
-			b.turnedOut(refused)
+			b.setOutcomes(notStored)
 		}
 		return err
 	}
 	for n, out := range stand {
 		it := &b.items[n]
 		outs[it.index] = out
-		if it.outcome = refused; out.Err == nil && !out.Replayed {
-			it.outcome = stands
+		if it.outcome = notStored; out.Err == nil && !out.Replayed {
+			it.outcome = stored
 		}
 		b.metrics.decided(b.plan.Name, it, out)
-		if it.sample != nil && it.outcome == stands {
+		if it.sample != nil && it.outcome == stored {
 			it.sample.decisionID = out.Record.DecisionID
 			b.verifier.put(it.sample)
 		}
@@ -149,8 +148,8 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 	return nil
 }
 
-// keep stores what approvers need of what is held.
-func (b *batch) keep(ctx context.Context) error {
+// keepDetails stores the details of held items for their approvers.
+func (b *batch) keepDetails(ctx context.Context) error {
 	var held []*storage.Details
 	for i := range b.items {
 		if details := b.items[i].held; details != nil {
@@ -160,12 +159,12 @@ func (b *batch) keep(ctx context.Context) error {
 	if len(held) == 0 {
 		return nil
 	}
-	b.who.Slot.Leave() // writing them is waiting
+	b.who.Slot.Leave() // writing waits for the store
 	return b.Approvals.Keep(ctx, b.who.Organization, held)
 }
 
-// turnedOut says of all items what became of them.
-func (b *batch) turnedOut(o outcome) {
+// setOutcomes sets the outcome of all items.
+func (b *batch) setOutcomes(o outcome) {
 	for i := range b.items {
 		b.items[i].outcome = o
 	}

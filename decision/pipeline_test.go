@@ -32,7 +32,7 @@ func (open) Identity(s string) string                          { return s }
 func (open) Resource(_, projection string) string              { return projection }
 func (open) Values(values map[string]string) map[string]string { return values }
 
-// config is what decides over a store, with a plan of so many evaluations.
+// config returns a configuration over a store, with a plan of so many evaluations.
 func config(store storage.Store, l *ledger.Ledger, evaluations int64) Config {
 	return Config{
 		Store: store, Ledger: l, Scrub: shouting{}, Metrics: prometheus.NewRegistry(), CacheBytes: 16 << 20,
@@ -40,7 +40,7 @@ func config(store storage.Store, l *ledger.Ledger, evaluations int64) Config {
 	}
 }
 
-// shouting is a scrubber of what a core says.
+// shouting is a scrubber that turns the reasons of a core to upper case.
 type shouting struct{ open }
 
 func (shouting) Text(s string) string { return strings.ToUpper(s) }

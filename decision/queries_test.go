@@ -102,7 +102,7 @@ func TestSets_QueriesFollowPolicyVersionsAndRules(t *testing.T) {
 	}
 }
 
-// What is not heard of is loaded each time, yet is of the version of a query.
+// A stale store is read each time. The query of an unchanged version is kept.
 func TestSets_QueriesOutliveStaleness(t *testing.T) {
 	q := newQueriesOf(1 << 20)
 	q.OnlyWhile(func() bool { return false })

@@ -76,7 +76,7 @@ func TestReplicas_LimitsOverTime(t *testing.T) {
 	if count != 20 {
 		t.Fatalf("%d of 200 were allowed, want 20", count)
 	}
-	// What fails gives its place back, whichever replica hears of it.
+	// A failed action gives its place back, whichever replica hears of it.
 	_, first, err := all[1].Settle(t.Context(), corpus.Organization, last.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: time.Now()})
 	if err != nil || !first {
 		t.Fatalf("Settle = %v, %v", first, err)
@@ -93,7 +93,7 @@ func TestReplicas_LimitsOverTime(t *testing.T) {
 	}
 }
 
-// What a lost replica has allowed counts, and so does what it holds.
+// The decisions of a lost replica count, and so do the places that it held.
 func TestReplicas_LimitsOverTimeOutliveAReplica(t *testing.T) {
 	const limit = 300
 	all := newReplicas(t, 3, limit)

@@ -6,10 +6,9 @@ import (
 	"writ/engine"
 )
 
-// retired holds the rule sets that a change made stale until their organization
-// is loaded again, which then compiles only the rules that changed. It is a
-// saving and nothing more: [engine.RuleSet.Update] compiles whatever is not the same to
-// the letter, so a set that is too old is never wrong.
+// retired keeps the rule sets that a change made stale. When their organization is loaded
+// again, only the rules that changed are compiled. A set that is too old is never wrong,
+// only slower: [engine.RuleSet.Update] compiles every rule whose text differs.
 type retired struct {
 	max int64 // bytes
 
@@ -18,7 +17,7 @@ type retired struct {
 	bytes int64
 }
 
-// put keeps rs for org, at the cost of all others if they do not fit together.
+// put keeps rs for org. If it does not fit beside the others, these are dropped.
 func (r *retired) put(org string, rs *engine.RuleSet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,7 +32,7 @@ func (r *retired) put(org string, rs *engine.RuleSet) {
 	}
 }
 
-// take returns what is kept for org, or nil, and keeps it no longer.
+// take removes the set of org and returns it, or nil.
 func (r *retired) take(org string) *engine.RuleSet {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -59,7 +59,7 @@ type Config struct {
 	Store storage.Store
 	// Ledger makes decisions final. It must write to Store.
 	Ledger *ledger.Ledger
-	// Scrub keeps secrets out of what is stored. It must be what Ledger scrubs with.
+	// Scrub replaces secrets before anything is stored. Ledger must have the same one.
 	Scrub approval.Scrubber
 	// Metrics is where the Service registers its metrics.
 	Metrics prometheus.Registerer

@@ -14,16 +14,16 @@ import (
 	"writ/engine/condition"
 )
 
-// source is where [Sets] loads from. Its methods return what is stored when
-// they are called, never something older.
+// source is the store that [Sets] loads from. Its methods return the documents stored at
+// the time of the call, never older ones.
 type source interface {
 	// Policy returns the newest version of a policy.
 	Policy(ctx context.Context, org, policyID string) (*engine.ActionPolicy, error)
 	// AllRules returns every rule of the organization, in any order, and a revision
 	// of the store at which they were so.
 	AllRules(ctx context.Context, org string) (rules []engine.Rule, revision int64, err error)
-	// Lists returns those of the organization's lists that have one of names, and the
-	// revision of the last write to one of them.
+	// Lists returns the organization's lists with these names, and the revision of the
+	// last write to one of them.
 	Lists(ctx context.Context, org string, names []string) (lists []engine.List, revision int64, err error)
 	// AgentsNamed returns every agent of the organization whose ID or ExternalID
 	// equals name once both are folded: see [engine.FoldID].
@@ -35,33 +35,31 @@ type source interface {
 // Sets keeps compiled policies, compiled rules and agent statuses, bounded by
 // bytes. It is safe for concurrent use.
 //
-// Whoever changes a policy, the rules or an agent calls the matching Invalidate
-// method after the change is stored: a [Sets.Load] that starts later sees it. A
-// [Service] does so for each change that its store tells of.
+// The matching Invalidate method must be called after a change is stored. A [Sets.Load]
+// that starts later sees the change. A [Service] calls it for each change of its store.
 type Sets struct {
 	policies *Cache[setKey, *engine.Policy]
 	rules    *Cache[string, orgRules]
 	agents   *Cache[setKey, namesakes]
 	sessions *Cache[setKey, *engine.CompiledSession]
-	queries  *Cache[queryKey, kept]
+	queries  *Cache[queryKey, cachedQuery]
 	retired  retired
 	cfg      setsConfig
 }
 
-// setsConfig is what Sets work with. What prepares queries needs a log.
+// setsConfig is what Sets work with.
 type setsConfig struct {
 	source  source
 	options engine.Options
-	// prepare prepares queries; nil prepares none.
+	// prepare prepares queries; nil prepares none. log hears of its errors.
 	prepare prepareFunc
-	// log hears of queries that cannot be prepared.
-	log *slog.Logger
-	// compiled is told of each compilation how long it took, whatever came of it.
+	log     *slog.Logger
+	// compiled is told how long each compilation took, failed ones too.
 	compiled func(compiledKind, time.Duration)
 	maxBytes int64
 }
 
-// compiledKind is what was compiled. It is a metric's label.
+// compiledKind is a kind of compilation. It is a metric's label.
 type compiledKind string
 
 const (
@@ -77,15 +75,15 @@ func (s *Sets) timed(kind compiledKind, start time.Time) {
 }
 
 // RulesRoom is how many bytes the compiled rules of one organization may take: half of
-// what is kept of rules. A set that is not kept would be compiled for each decision and
-// would evict others.
+// the cache of rules. A larger set would not be kept, would be compiled for each decision
+// and would evict others.
 func (s *Sets) RulesRoom() int { return int(s.rules.max / 2) }
 
 // setKey is a document of an organization.
 type setKey struct{ org, id string }
 
-// orgRules are the rules of an organization, and the revision of the store that they
-// and their lists are of.
+// orgRules are the rules of an organization, with the revision of the last write to them
+// or their lists.
 type orgRules struct {
 	*engine.RuleSet
 	revision int64
@@ -166,8 +164,8 @@ func (s *Sets) loadSession(ctx context.Context, k setKey) (*engine.CompiledSessi
 	return c, nil
 }
 
-// cloneKey copies a key whose strings may be parts of a request's body. Those of the
-// copy are parts of one string: looking it up reads one piece of memory.
+// cloneKey copies a key whose strings may be parts of a request's body. The copy's strings
+// are parts of one string, so that a look-up reads one piece of memory.
 func cloneKey(k setKey) setKey {
 	both := string(append([]byte(k.org), k.id...)) // a sum with an empty text would copy nothing
 	return setKey{both[:len(k.org)], both[len(k.org):]}
@@ -178,7 +176,7 @@ func sessionBytes(c *engine.CompiledSession) int64 { return int64(c.Size()) }
 func (r orgRules) size() int64                     { return int64(r.Size()) }
 
 // Load returns the current policy, rules and agent status. An error means that
-// nothing can be decided. The turn is that of the work that it is for; nil if there is none.
+// nothing can be decided. The turn is the caller's and may be nil.
 func (s *Sets) Load(ctx context.Context, turn condition.Turn, org, policyID, agentID string) (engine.Set, error) {
 	policy, err := s.policies.GetFor(ctx, turn, setKey{org, policyID})
 	if err != nil {
@@ -223,8 +221,8 @@ func (s *Sets) Session(ctx context.Context, turn condition.Turn, org, id string)
 	return s.sessions.GetFor(ctx, turn, setKey{org, id})
 }
 
-// Plain reports whether the rules of an organization are compiled and kept, and
-// none of them is in Rego: what is decided under them is cheap.
+// Plain reports whether a decision of an organization is cheap: its rules are compiled and
+// kept, and none of them is in Rego.
 func (s *Sets) Plain(org string) bool {
 	e := s.rules.peek(org)
 	return e != nil && !e.value.HasRego()
@@ -262,9 +260,8 @@ func (s *Sets) InvalidateAll() {
 	s.queries.InvalidateAll()
 }
 
-// OnlyWhile has what is kept used only while fresh returns true: while it does
-// not, everything is loaded for each [Sets.Load]. It must be called before the
-// Sets are used.
+// OnlyWhile has the caches used only while fresh returns true. Otherwise everything is
+// loaded for each [Sets.Load]. It must be called before the Sets are used.
 func (s *Sets) OnlyWhile(fresh func() bool) {
 	s.policies.OnlyWhile(fresh)
 	s.rules.OnlyWhile(fresh)
@@ -272,7 +269,7 @@ func (s *Sets) OnlyWhile(fresh func() bool) {
 	s.sessions.OnlyWhile(fresh)
 }
 
-// metrics returns those of all caches.
+// metrics returns the metrics of all caches.
 func (s *Sets) metrics() []prometheus.Collector {
 	return slices.Concat(s.policies.Metrics("policies"), s.rules.Metrics("rules"), s.agents.Metrics("agents"),
 		s.sessions.Metrics("sessions"), s.queries.Metrics("queries"))

@@ -30,7 +30,7 @@ type verifier struct {
 // prepared first takes tens of milliseconds.
 const maxUnverified = 256
 
-// verification is a decision to be made again. Nothing in it is modified any more.
+// verification is a decision to make again. Nothing in it is modified any more.
 type verification struct {
 	organization, decisionID string
 	set                      engine.Set
@@ -38,11 +38,11 @@ type verification struct {
 	result                   engine.Result
 }
 
-// verified is what came of a verification.
+// verified is the result of a verification.
 type verified string
 
-// What comes of verifications: the renderings agree or not, one of them could not be
-// asked, or there was no room to wait.
+// The results: the two renderings agree, they differ, one of them failed, or the queue was
+// full.
 const (
 	verifiedSame    verified = "same"
 	verifiedDiffers verified = "different"
@@ -50,11 +50,11 @@ const (
 	verifiedDropped verified = "dropped"
 )
 
-// verifications count what came of verifications.
+// verifications count verifications by their result.
 type verifications map[verified]prometheus.Counter
 
-// newVerifications returns counters that are shown where nothing is verified, too, because
-// an alert names them.
+// newVerifications registers the counters. They exist even if nothing is verified,
+// because an alert names them.
 func newVerifications(metrics prometheus.Registerer) verifications {
 	counts := telemetry.CounterVec("writ_engine_verifications_total",
 		"Decisions that were also to be made by the policy's Rego, by what came of it.", "result")
@@ -66,8 +66,8 @@ func newVerifications(metrics prometheus.Registerer) verifications {
 	return results
 }
 
-// newVerifier returns a verifier of one decision in every, at least 1. Nothing is
-// verified before run.
+// newVerifier returns a verifier of one decision in every, which is at least 1. It works
+// once run is called.
 func newVerifier(sets *Sets, every uint64, log *slog.Logger, results verifications) *verifier {
 	return &verifier{sets: sets, log: log, every: every, queue: make(chan *verification, maxUnverified), results: results}
 }
@@ -84,8 +84,8 @@ func (v *verifier) run(ctx context.Context) {
 	}
 }
 
-// sample returns a decision to verify if it is its turn, or nil. It is put once
-// it stands.
+// sample returns the verification of a decision, or nil if it is not its turn. It is put
+// into the queue once the decision stands.
 func (v *verifier) sample(org string, set engine.Set, in *engine.Input, result engine.Result) *verification {
 	if v.decided.Add(1)%v.every != 0 {
 		return nil
@@ -95,7 +95,7 @@ func (v *verifier) sample(org string, set engine.Set, in *engine.Input, result e
 	return d
 }
 
-// put has a decision that stands verified. It never blocks.
+// put queues a verification, or drops it if the queue is full.
 func (v *verifier) put(d *verification) {
 	select {
 	case v.queue <- d:
@@ -104,7 +104,7 @@ func (v *verifier) put(d *verification) {
 	}
 }
 
-// verify makes a decision again and says what came of it.
+// verify makes a decision again and compares the two.
 func (v *verifier) verify(ctx context.Context, d *verification) verified {
 	query, err := v.sets.query(ctx, d.organization, d.set)
 	switch {
@@ -134,13 +134,13 @@ func (v *verifier) verify(ctx context.Context, d *verification) verified {
 	return verifiedDiffers
 }
 
-// policyOf names what is decided under.
+// policyOf names the policy and rules of a set in a log line.
 func policyOf(set engine.Set) slog.Attr {
 	doc := set.Policy.Document()
 	return slog.Group("policy", "id", doc.PolicyID, "version", doc.Version, "rules_revision", set.Revisions.Rules)
 }
 
-// ask has a query decide. A panic of it ends no process that decides without it.
+// ask has a query decide. A panic of the query is an error: the service decides without it.
 func ask(q Query, in *engine.Input) (_ engine.Decision, _ []engine.Code, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -42,7 +42,7 @@ func prepareAs(f queryFunc) func(*engine.ActionPolicy, []engine.Rule, condition.
 	return func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (Query, error) { return f, nil }
 }
 
-// verified is a pipeline whose every decision is verified when the test says so.
+// verifiedPipeline is a service whose decisions are verified when the test says so.
 type verifiedPipeline struct {
 	*Service
 	verifier *verifier // of Service, which a benchmark turns off
@@ -62,7 +62,7 @@ func newVerified(t testing.TB, evaluations int64, every uint64, prepare func(*en
 	return v
 }
 
-// verifyAll verifies what waits, and returns what came of all so far.
+// verifyAll verifies all that wait and returns the results so far.
 func (v *verifiedPipeline) verifyAll(t *testing.T) map[verified]int {
 	t.Helper()
 	for len(v.verifier.queue) > 0 {
@@ -71,7 +71,7 @@ func (v *verifiedPipeline) verifyAll(t *testing.T) map[verified]int {
 	return v.count(t)
 }
 
-// count returns what came of all verifications so far.
+// count returns the results so far.
 func (v *verifiedPipeline) count(t testing.TB) map[verified]int {
 	t.Helper()
 	got := make(map[verified]int)
@@ -169,7 +169,7 @@ func TestVerifier_CountsAndLogsWhatDiffers(t *testing.T) {
 	}
 }
 
-// What Rego cannot say is an error each time, and is logged once a version.
+// A policy that Rego cannot express is an error each time, and is logged once a version.
 func TestVerifier_LogsOnceWhatCannotBePrepared(t *testing.T) {
 	v := newVerified(t, 100, 1, prepareRego)
 	v.rule(t, `{"cel":"size(intent.resource) > 500"}`, "deny")
@@ -214,7 +214,7 @@ func TestVerifier_SamplesWhatWasDecided(t *testing.T) {
 	v.Decide(t.Context(), caller(), []Request{again, request(unknown)})
 	v.Decide(t.Context(), caller(), []Request{again})
 	count(4, "one decision, an unknown policy and a replay")
-	// Those that all are refused for one are verified as they were decided by themselves.
+	// A batch that is refused for one intent is verified as each intent was decided by itself.
 	if _, err := v.DecideAll(t.Context(), caller(), []Request{request(), request(forbidden)}); err != nil {
 		t.Fatal(err)
 	}

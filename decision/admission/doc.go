@@ -10,31 +10,30 @@
 //	                              └──── charged for the time in the slot
 //
 // There are as many slots as processors: a request with a slot runs, one without
-// waits. A [Gate] charges each organization for the time that it holds slots and
-// gives a free slot to the one that was charged least, so an organization whose
-// requests take a hundred times longer is served a hundred times less often. An
-// organization that comes back after a pause starts level with those that wait: idle
-// time is no credit. This is
-// start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996), with the mean of
-// the organization's last requests charged in advance and corrected at the end.
+// waits. A [Gate] charges each organization for the time that it holds slots. A free slot
+// goes to the least charged organization, so one whose requests take a hundred times longer
+// is served a hundred times less often. An organization that comes back after a pause
+// starts level with the waiting ones: idle time is no credit. This is start-time fair
+// queueing (Goyal, Vin and Cheng, SIGCOMM 1996). The mean of the organization's last
+// requests is charged in advance and corrected at the end.
 //
 // Long work calls [Slot.Yield] between its parts: conditions count steps, and a search
 // of the history reads some hundreds of rows at a time. Other organizations go first
 // then, and yielded work continues before the organization's next request. A request
 // therefore waits for slices of the others' work, not for all of it.
 //
-// A slot is for what needs a processor. Work leaves it before it waits for the store, by
-// [Slot.Pause], and asks for another one afterwards, by [Slot.Resume]. So a store that is slow or
-// does not answer stops the decisions that need it, and no others. Paused work has the place of a
-// request that waits, and keeps its order of arrival: what came later may wait for it.
+// A slot is for work that needs a processor. Work gives it back before it waits for the
+// store, by [Slot.Pause], and asks for another one afterwards, by [Slot.Resume]. So a slow
+// store stops only the decisions that need it. Paused work counts as waiting and keeps its
+// order of arrival, because later work may wait for it.
 //
-// Otherwise a slot cannot be taken away, and compiling a document does not yield. Where there
+// Otherwise a slot cannot be taken away, and compiling a document does not yield. If there
 // are several slots, neither one organization nor costly work may hold all of them. A
-// decision takes some 10 µs of a slot; the rest of its time it reads, writes or waits
-// outside. One slot is far more than an organization with cheap requests can use.
+// decision takes some 10 µs of a slot, and reads, writes or waits outside of it for the
+// rest of its time. So one slot is more than an organization with cheap requests can use.
 //
-// Waiting is bounded in each queue, in all queues, and by time. A request that would wait too long
-// is refused at once: by its queue's length and mean, and if the first of the queue has in fact
-// waited for half of its deadline. One request that took seconds, on a machine that was busy with
-// other things, says nothing about a queue that moves, nor does a pause about one that is short.
+// Waiting is bounded in each queue, in all queues, and by time. A request is refused at once
+// if two things hold: by the length and mean of its queue it would wait too long, and a
+// request of the queue has already waited for half of its deadline. The second keeps one
+// slow request, or a pause of the machine, from refusing requests of a queue that moves.
 package admission

@@ -20,7 +20,7 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-// Verdict is what became of a request at the gate.
+// Verdict is the gate's answer to a request.
 type Verdict uint8
 
 // The verdicts. All but Admitted are refusals; their names are metric labels.
@@ -29,7 +29,7 @@ const (
 	Admitted Verdict = iota
 	// QueueFull refuses at once: too many wait.
 	QueueFull
-	// QueueDeadline refuses what has waited, or would have to wait, for too long.
+	// QueueDeadline refuses a request that has waited, or would wait, for too long.
 	QueueDeadline
 )
 
@@ -48,10 +48,10 @@ const (
 type Work struct {
 	Org  string
 	Kind Kind
-	// Costly is set where the work is known to take long.
+	// Costly is set for work that is known to take long.
 	Costly bool
-	// Patient work continues what was begun: it is never refused and waits until its
-	// context ends. The caller bounds how much of it there is.
+	// Patient work is never refused and waits until its context ends. The caller bounds
+	// how much of it there is.
 	Patient bool
 }
 
@@ -65,13 +65,13 @@ type Gate struct {
 
 	mu            sync.Mutex
 	organizations map[string]*organization
-	queued        []*orgQueue   // those with somebody waiting
+	queued        []*orgQueue   // with a request waiting
 	waiting       int           // in all queues
 	paused        int           // of all queues
 	free          int           // slots
 	costlyWorking int           // slots that costly work holds
 	costlyBegun   int           // costly work in all queues that was begun
-	now           time.Duration // what the queue served last had been charged
+	now           time.Duration // the charge of the queue that was served last
 	order         uint64        // of arrival
 }
 
@@ -116,9 +116,9 @@ func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 	return g.wait(ctx, q, waiter, w.Patient, patience)
 }
 
-// judgeLocked refuses what finds too much before it. A queue may have as much without a slot
-// as it leaves to others, so that those who come later find room, however many take all they
-// can.
+// judgeLocked refuses a request if too many are waiting. A queue may have as many without a
+// slot as it leaves to others, so that later organizations find room, however many take all
+// they can.
 func (g *Gate) judgeLocked(q *orgQueue, patience time.Duration) Verdict {
 	switch {
 	case len(q.waiting)+q.paused >= min(maxWaiting/4, maxWaiting-g.waiting-g.paused):
@@ -129,7 +129,7 @@ func (g *Gate) judgeLocked(q *orgQueue, patience time.Duration) Verdict {
 	return Admitted
 }
 
-// wait returns what becomes of w, which waits in q.
+// wait waits for the slot of w, which is in q.
 func (g *Gate) wait(ctx context.Context, q *orgQueue, w *waiter, patient bool, patience time.Duration) (Slot, Verdict) {
 	since := w.since
 	defer func() { g.metrics.wait.Observe(time.Since(since).Seconds()) }()
@@ -165,7 +165,7 @@ func (g *Gate) giveUp(q *orgQueue, w *waiter) bool {
 		return false
 	}
 	g.removeLocked(q, i)
-	g.serveLocked() // what was behind it may be less costly
+	g.serveLocked() // the work behind it may be less costly
 	return true
 }
 
@@ -191,7 +191,7 @@ func (g *Gate) serveLocked() {
 	}
 }
 
-// nextLocked returns the queue to serve, or nil where nobody may start.
+// nextLocked returns the queue to serve, or nil if no request may start.
 func (g *Gate) nextLocked() *orgQueue {
 	var next *orgQueue
 	for _, q := range g.queued {
@@ -202,7 +202,7 @@ func (g *Gate) nextLocked() *orgQueue {
 	return next
 }
 
-// startLocked takes a slot for w and charges what is expected.
+// startLocked takes a slot for w and charges the expected time.
 func (g *Gate) startLocked(w work) Slot {
 	q, expected := w.queue, w.queue.mean
 	if w.begun {

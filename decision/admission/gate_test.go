@@ -55,7 +55,7 @@ func wantIdle(t testing.TB, g *Gate) {
 	}
 }
 
-// line is what waits at a gate, and what has been decided about it.
+// line is the requests at a gate, and the order in which they were served or refused.
 type line struct {
 	g      *Gate
 	t      *testing.T
@@ -85,7 +85,7 @@ func (l *line) wait(name string, w Work) {
 	synctest.Wait()
 }
 
-// outcome returns who was served, in order, and who was refused, so far.
+// outcome returns the served requests, in order, and the refused ones, so far.
 func (l *line) outcome() ([]string, map[string]Verdict) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +151,7 @@ func TestDecision_Bounds_QueuesAreServedInTurn(t *testing.T) {
 		time.Sleep(time.Microsecond)
 		first.Leave()
 		l.drain(constant(time.Microsecond))
-		// a is charged for what it had first.
+		// a is charged for its first slot.
 		if got, want := strings.Join(l.order(), " "), "b0 c0 a0 b1 a1 a2 a3"; got != want {
 			t.Errorf("served %s, want %s", got, want)
 		}
@@ -335,7 +335,7 @@ func TestGate_RefusesAtOnceWhatFindsTooManyWaiting(t *testing.T) {
 	})
 }
 
-// What would wait for too long is refused at once, and what has is, too.
+// A request that would wait for too long is refused at once, and so is one that has.
 func TestGate_RefusesByTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -436,8 +436,8 @@ func (l *line) work(name string, w Work, units int, unit time.Duration) {
 	synctest.Wait()
 }
 
-// Long work of several organizations takes turns, and what comes meanwhile waits
-// for a slice, not for its end.
+// Long work of several organizations takes turns. A request that arrives meanwhile waits
+// for a slice, not for the end of that work.
 func TestDecision_Bounds_LongWorkTakesTurns(t *testing.T) {
 	for name, kind := range map[string]Work{"decisions": {}, "rego": {Costly: true}, "scans": {Kind: Managing}} {
 		t.Run(name, func(t *testing.T) {
@@ -500,8 +500,7 @@ func TestSlot_YieldTellsWhatItTook(t *testing.T) {
 	})
 }
 
-// What is begun keeps its memory, so only so much of it is, however many
-// organizations ask.
+// Begun work keeps its memory, so it is bounded, however many organizations ask.
 func TestGate_BeginsSoMuchCostlyWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, newTestGate(2))

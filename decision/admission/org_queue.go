@@ -17,9 +17,11 @@ type orgQueue struct {
 	kind    Kind
 	waiting []*waiter
 	paused  int // work that waits for something else than a slot
-	// charged is the slot time that the queue was charged for, at least what the others
-	// had been charged when it last became busy. mean is that of its last requests.
-	charged, mean time.Duration
+	// charged is the slot time that the queue was charged. When the queue becomes busy, it
+	// is raised to the charge of the queue that was served last.
+	charged time.Duration
+	// mean is the mean slot time of the queue's last requests.
+	mean time.Duration
 }
 
 // work is what holds a slot or waits for one.
@@ -30,7 +32,7 @@ type work struct {
 	begun  bool // it has yielded, and goes before what has not
 }
 
-// waiter is a request in a queue. Whoever removes it sends its slot.
+// waiter is a request in a queue. It is sent its slot when it is removed to be served.
 type waiter struct {
 	work
 	verdict chan Slot // holds one
@@ -38,8 +40,8 @@ type waiter struct {
 	since   time.Time
 }
 
-// before reports whether q is served before other: it was charged less, or the same and
-// its request arrived first.
+// before reports whether q is served before other: q was charged less, or as much and its
+// request arrived first.
 func (q *orgQueue) before(other *orgQueue) bool {
 	if q.charged != other.charged {
 		return q.charged < other.charged
@@ -47,7 +49,7 @@ func (q *orgQueue) before(other *orgQueue) bool {
 	return q.waiting[0].order < other.waiting[0].order
 }
 
-// age is the longest time that one of the queue has waited.
+// age is how long the oldest request of the queue has waited.
 func (q *orgQueue) age() (age time.Duration) {
 	for _, w := range q.waiting {
 		age = max(age, time.Since(w.since))
@@ -81,7 +83,8 @@ func (g *Gate) forgetLocked() {
 	}
 }
 
-// queueLocked adds work to its queue: what was begun first, in order of arrival each.
+// queueLocked adds work to its queue: begun work before other work, each in order of
+// arrival.
 func (g *Gate) queueLocked(work work) *waiter {
 	w, q := g.waiters.Get().(*waiter), work.queue
 	w.work, w.since = work, time.Now()

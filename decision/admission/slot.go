@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Slot is the right to run. Leave must be called once the work has ended, or what is left of
-// it is waiting, however it ends. A Slot belongs to one goroutine.
+// Slot is the right to run. Leave must be called when the work ends, whatever its result,
+// or when the rest of it is waiting. A Slot belongs to one goroutine.
 //
-// Nil Slots, zero Slots and those that were given back may be used: their methods do nothing.
+// The methods of a nil Slot, a zero Slot and a Slot that was given back do nothing.
 type Slot struct {
 	gate *Gate // nil: none, or given back
 	work
@@ -36,9 +36,8 @@ func (s *Slot) Leave() {
 	g.serveLocked()
 }
 
-// Pause gives the slot back while the work waits for something else than a processor, such
-// as the store, or other work that may need a slot. It reports whether Resume has anything
-// to end.
+// Pause gives the slot back while the work waits for the store, or for other work that may
+// need a slot. It reports whether there was a slot, which Resume then asks for again.
 func (s *Slot) Pause() bool {
 	if s == nil || s.gate == nil || s.paused {
 		return false
@@ -53,8 +52,8 @@ func (s *Slot) Pause() bool {
 	return true
 }
 
-// Resume waits for a slot after Pause, and reports whether there was anything to end. It
-// never fails.
+// Resume waits for a slot after Pause, and reports whether the Slot was paused. It never
+// fails.
 func (s *Slot) Resume() bool {
 	if s == nil || s.gate == nil || !s.paused {
 		return false
@@ -66,10 +65,9 @@ func (s *Slot) Resume() bool {
 	return true
 }
 
-// Yield lets others go first once the slot has been held for a slice, and returns
-// how long that took. Long work calls it between its parts, which should take
-// less than a slice each. It never fails: of an organization's work, what was
-// begun is served first.
+// Yield lets others go first once the slot has been held for a slice, and returns how long
+// that took. Long work calls it between parts that take less than a slice each. It never
+// fails. Begun work is served before the organization's other work.
 func (s *Slot) Yield() time.Duration {
 	if s == nil || s.gate == nil || s.paused || time.Since(s.start) < slice {
 		return 0
@@ -88,7 +86,7 @@ func (s *Slot) endPauseLocked() {
 	s.gate.paused--
 }
 
-// awaitUnlock waits for another slot in place of one that was given back. It unlocks the gate.
+// awaitUnlock waits for another slot and unlocks the gate.
 func (s *Slot) awaitUnlock() {
 	g, before := s.gate, s.before
 	w := g.queueLocked(s.work)

@@ -52,7 +52,7 @@ func TestSlot_IsNotHeldByWhoWaits(t *testing.T) {
 	})
 }
 
-// Who does not pause keeps the slot, however long.
+// Work that does not pause keeps the slot, however long.
 func TestSlot_IsKeptByWhoRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -74,7 +74,7 @@ func TestSlot_IsKeptByWhoRuns(t *testing.T) {
 	})
 }
 
-// What pauses and ends without another slot has no place any more.
+// Paused work that ends gives its place back.
 func TestSlot_LeavesWithoutOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -143,7 +143,7 @@ func TestSlot_GoesToWhatTheOthersWaitFor(t *testing.T) {
 	}
 }
 
-// What comes back goes before what came later, and after what was begun.
+// Resumed work goes before later arrivals and after begun work.
 func TestSlot_ComesBackInTheOrderOfArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)

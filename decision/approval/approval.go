@@ -8,13 +8,13 @@
 //	   ├─────▶ rejected
 //	   └─────▶ expired              nobody decided in time
 //
-// What was decided is an entry of the ledger: see [ledger.Verdict]. Until an approval has
-// ended, what the approver must know of the intent is kept beside the history, as
-// [storage.Details], written before the decision is committed and erased at the end.
-// Details without a decision, which a crash leaves, are swept.
+// A verdict is an entry of the ledger: see [ledger.Verdict]. The details of the intent, for
+// the approver, are kept beside the history until the approval has ended:
+// [storage.Details] is written before the decision is committed and erased at the end. A
+// crash may leave details without a decision, which are swept.
 //
-// An approval leads to one decision, of the same intent, and allows what was found then
-// and nothing else: see [Approval.Redeem].
+// An approval leads to one decision, of the same intent. It allows the findings that the
+// intent was held for and no others: see [Approval.Redeem].
 package approval
 
 import (
@@ -43,7 +43,7 @@ const (
 // Statuses returns every status.
 func Statuses() []Status { return []Status{Pending, Approved, Rejected, Expired, Revoked, Used} }
 
-// Approval is a decision that was held, with what became of it.
+// Approval is a held decision with its verdicts.
 type Approval struct {
 	Held *storage.Record
 	ledger.Verdicts
@@ -66,8 +66,8 @@ func (a *Approval) Status(at time.Time) Status {
 	return Pending
 }
 
-// heldFindings returns the findings of a decision as its details keep them. The code of a finding
-// that a core made up is the one that its reason starts with.
+// heldFindings returns the findings of a decision as its details keep them. A finding of
+// [engine.CodeCoreFinding] gets the core's own code, with which its reason starts.
 func heldFindings(result engine.Result, rules *engine.RuleSet) []storage.HeldFinding {
 	held := make([]storage.HeldFinding, len(result.Findings))
 	for i, f := range result.Findings {
@@ -82,8 +82,8 @@ func heldFindings(result engine.Result, rules *engine.RuleSet) []storage.HeldFin
 	return held
 }
 
-// covers reports whether each finding of a result is one that was approved: the same code,
-// rule and revision of the rule.
+// covers reports whether each finding of a result was approved, with the same code, rule
+// and revision of the rule.
 func (a *Approval) covers(result engine.Result, rules *engine.RuleSet) bool {
 	if a.Details == nil {
 		return false
@@ -99,13 +99,13 @@ func (a *Approval) covers(result engine.Result, rules *engine.RuleSet) bool {
 	return true
 }
 
-// Redeem returns what an intent is decided to be under an approval with a status, which is
-// not [Pending], and the verdict to commit with the decision, nil if there is none. Result
-// is what was found now, under rules. At is the time of the decision.
+// Redeem applies the approval to a result and returns the result to commit, with the
+// verdict to commit beside it, nil for none. status is the approval's at the time of the
+// decision, and not [Pending]. result is an evaluation at that time, under rules.
 //
-// A deny stays one. What is held for what was approved is allowed; what is held for
-// anything else stays held, and the approval is used up. Without an approval that holds
-// it is a deny.
+// If the approval is approved, a result that is held for findings that were approved is
+// allowed. A result that is held for others stays held, and the approval is used up. A
+// deny stays a deny. Under any other status the result is a deny.
 func (a *Approval) Redeem(
 	status Status, at time.Time, result engine.Result, rules *engine.RuleSet,
 ) (engine.Result, *ledger.Verdict) {
@@ -113,35 +113,34 @@ func (a *Approval) Redeem(
 	case Approved:
 		return a.redeem(result, rules), a.verdict(ledger.Used, at)
 	case Rejected:
-		return with(result, engine.CodeApprovalRejected, "the approval was refused"), nil
+		return withFinding(result, engine.CodeApprovalRejected, "the approval was refused"), nil
 	case Revoked:
-		return with(result, engine.CodeApprovalRevoked, "the approval was revoked"), nil
+		return withFinding(result, engine.CodeApprovalRevoked, "the approval was revoked"), nil
 	case Used: // by a decision that another intent id led to, which there is not
-		return with(result, engine.CodeApprovalExpired, "the approval was used before"), nil
+		return withFinding(result, engine.CodeApprovalExpired, "the approval was used before"), nil
 	}
-	result = with(result, engine.CodeApprovalExpired, "the approval has expired")
+	result = withFinding(result, engine.CodeApprovalExpired, "the approval has expired")
 	if a.First != nil {
 		return result, nil
 	}
 	return result, a.verdict(ledger.Expired, at)
 }
 
-// redeem is Redeem of an approval that holds.
+// redeem is Redeem of an approval that is approved.
 func (a *Approval) redeem(result engine.Result, rules *engine.RuleSet) engine.Result {
 	switch {
 	case result.Decision != engine.ApprovalRequired:
 		return result
 	case !a.covers(result, rules):
-		return with(result, engine.CodeApprovalOutOfScope, "the approval does not cover all of this: it needs another")
+		return withFinding(result, engine.CodeApprovalOutOfScope, "the approval does not cover all of this: it needs another")
 	}
 	result.Decision = engine.Allow
 	result.Findings = []engine.Finding{finding(engine.CodeApprovalGranted, "what it was held for was approved")}
 	return result
 }
 
-// with returns result with another finding, whose outcome is its code's and not less than
-// result's.
-func with(result engine.Result, code engine.Code, text string) engine.Result {
+// withFinding returns result with one more finding and at least that finding's outcome.
+func withFinding(result engine.Result, code engine.Code, text string) engine.Result {
 	f := finding(code, text)
 	result.Findings = append(slices.DeleteFunc(slices.Clone(result.Findings), func(f engine.Finding) bool {
 		return f.Outcome == engine.Allow

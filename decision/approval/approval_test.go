@@ -275,7 +275,7 @@ func TestRedeem_TheSameIntentOnce(t *testing.T) {
 	}
 }
 
-// An approval of one organization is none of another.
+// An approval does not exist for another organization.
 func TestRedeem_AnotherOrganizations(t *testing.T) {
 	d := open(t)
 	in, id := d.hold()
@@ -443,8 +443,8 @@ func TestDetails_AreErasedAtTheEnd(t *testing.T) {
 	}
 }
 
-// What has expired, and what a crash left before its decision was committed, is swept, and
-// what is pending stays.
+// Expired details are swept, and details that a crash left without a decision. Pending ones
+// stay.
 func TestSweep(t *testing.T) {
 	d := open(t)
 	_, lapsed := d.hold()

@@ -21,14 +21,14 @@ import (
 // was right a day ago may not be today.
 const MaxTTL = 72 * time.Hour
 
-// Detail says how much of what a held intent says is kept for the approver.
+// Detail says how much of a held intent is kept for the approver.
 type Detail string
 
 const (
-	// Scrubbed keeps the values of metadata, scrubbed, until the approval has ended. It is
+	// Scrubbed keeps the scrubbed values of metadata until the approval has ended. It is
 	// the default.
 	Scrubbed Detail = "scrubbed"
-	// Keys keeps the keys alone, which the row has.
+	// Keys keeps no values. The row has the keys.
 	Keys Detail = "keys"
 )
 
@@ -37,12 +37,12 @@ type Config struct {
 	Ledger *ledger.Ledger
 	Store  Store
 	Scrub  Scrubber
-	// TTL is how long a decision can be approved or rejected once it is held, and how long
-	// an approval holds that does not say it; DefaultTTL if zero.
+	// TTL is how long a held decision can be approved or rejected. It is also how long an
+	// approval holds if the approver does not say. Zero is DefaultTTL.
 	TTL time.Duration
 	// Detail is how much is kept for the approver, Scrubbed if empty.
 	Detail Detail
-	// Log hears of what could not be erased. Nil discards.
+	// Log hears of details that could not be erased. Nil discards.
 	Log *slog.Logger
 	// Metrics is where the desk registers its metrics. Nil registers nowhere.
 	Metrics prometheus.Registerer
@@ -54,13 +54,13 @@ type Store interface {
 	storage.History
 }
 
-// Scrubber takes secrets out of what is kept.
+// Scrubber replaces secrets in texts before they are stored.
 type Scrubber interface {
-	// Text returns what may be kept of a text that identifies nobody.
+	// Text scrubs a text that identifies nobody.
 	Text(text string) string
-	// Identity returns what may be kept of a text that identifies somebody.
+	// Identity scrubs a text that identifies somebody.
 	Identity(text string) string
-	// Values returns what may be kept of the values of metadata, under their keys.
+	// Values scrubs the values of metadata, under their keys.
 	Values(metadata map[string]string) map[string]string
 	// Spellings returns every text that the history may hold for an identity.
 	Spellings(identity string) []string
@@ -76,11 +76,10 @@ type Desk struct {
 	metrics *metrics
 
 	mu      sync.Mutex
-	waiting map[name]*wait // those that somebody awaits
+	waiting map[name]*wait // approvals that somebody awaits
 }
 
-// wait is what those who await an approval wait for. Decided is closed when a verdict of
-// this process stands.
+// wait wakes the callers of Await. decided is closed when a verdict of this process stands.
 type wait struct {
 	decided chan struct{}
 	waiters int
@@ -130,8 +129,8 @@ func (d *Desk) find(ctx context.Context, held *storage.Record) (*Approval, error
 	return d.of(ctx, held, details)
 }
 
-// of returns the approval of a held decision whose details are those, nil if they are
-// erased. Details are read before verdicts, because they are erased after these.
+// of returns the approval of a held decision and its details, which are nil if they are
+// erased. Details are erased after the verdict, so they are read before it.
 func (d *Desk) of(ctx context.Context, held *storage.Record, details *storage.Details) (_ *Approval, err error) {
 	if details != nil && details.Digest() != held.DetailsDigest {
 		return nil, fmt.Errorf("the details of decision %s are not those of its row", held.DecisionID)
@@ -141,7 +140,7 @@ func (d *Desk) of(ctx context.Context, held *storage.Record, details *storage.De
 	return a, err
 }
 
-// Details returns what is to be kept of a decision that is held.
+// Details returns the details to keep of a held decision.
 func (d *Desk) Details(e *ledger.Entry, rules *engine.RuleSet) *storage.Details {
 	in, t := e.Intent, e.Reservation
 	var values map[string]string
@@ -158,7 +157,7 @@ func (d *Desk) Details(e *ledger.Entry, rules *engine.RuleSet) *storage.Details 
 	return kept
 }
 
-// Keep stores details. Their decisions must be committed after it, or [Desk.Drop] called.
+// Keep stores details. Then their decisions must be committed, or [Desk.Drop] called.
 func (d *Desk) Keep(ctx context.Context, org string, all []*storage.Details) error {
 	if err := d.docs.PutDetails(ctx, org, all...); err != nil {
 		return fmt.Errorf("keeping what an approver needs: %w", err)
@@ -166,7 +165,7 @@ func (d *Desk) Keep(ctx context.Context, org string, all []*storage.Details) err
 	return nil
 }
 
-// Ended does what follows from a verdict that was committed with a decision.
+// Ended counts a verdict that was committed with a decision, and wakes those who await it.
 func (d *Desk) Ended(v *ledger.Verdict) {
 	if v.Verdict == ledger.Expired {
 		d.metrics.judged(ledger.Expired)
@@ -174,8 +173,8 @@ func (d *Desk) Ended(v *ledger.Verdict) {
 	d.tell(name{v.OrganizationID, v.ApprovalID})
 }
 
-// Drop erases the details of decisions whose approvals have ended or which were not
-// committed. What can't be erased now is erased when it is swept.
+// Drop erases the details of decisions whose approvals have ended, or which were not
+// committed. If it fails, a sweep erases them later.
 func (d *Desk) Drop(ctx context.Context, org string, ids ...string) {
 	if len(ids) == 0 {
 		return
@@ -186,8 +185,8 @@ func (d *Desk) Drop(ctx context.Context, org string, ids ...string) {
 	}
 }
 
-// ExpiresAt returns when a can be approved or rejected no longer. Of an approval that has
-// ended it is known from the time at which it was held.
+// ExpiresAt returns when a can be approved or rejected no longer. If its details are
+// erased, the time is computed from the time at which it was held.
 func (d *Desk) ExpiresAt(a *Approval) time.Time {
 	if a.Details != nil {
 		return a.Details.ExpiresAt
@@ -201,7 +200,7 @@ func (d *Desk) Now() time.Time { return d.cfg.Ledger.Now() }
 // poll is how often Await looks for verdicts of other processes.
 const poll = time.Second
 
-// Await returns the approval once it is pending no longer, or as it is when ctx ends.
+// Await returns the approval when it is no longer pending, or when ctx ends.
 func (d *Desk) Await(ctx context.Context, org, id string) (*Approval, error) {
 	lookup := context.WithoutCancel(ctx)
 	tick := time.NewTicker(poll)

@@ -243,7 +243,7 @@ func (d *desk) wantStatus(id string, want approval.Status, kept bool) {
 	}
 }
 
-// values returns what is kept of metadata.
+// values returns the values of metadata that are kept.
 func (d *desk) values(id string) map[string]string {
 	d.Helper()
 	kept, err := d.docs.Details(d.Context(), org, id)

@@ -14,17 +14,17 @@ import (
 
 // The refusals of [Desk.Judge].
 var (
-	// ErrDecided means that another verdict stands, or that what was approved is used.
+	// ErrDecided means that another verdict stands, or that the approval was used.
 	ErrDecided = errors.New("the approval was decided otherwise")
 	// ErrExpired means that the approval was not decided, or not revoked, in time.
 	ErrExpired = errors.New("the approval has expired")
-	// ErrPending means that what is to be revoked was not approved.
+	// ErrPending means that an approval to revoke was not approved.
 	ErrPending = errors.New("the approval is pending: there is nothing to revoke")
-	// ErrSelf means that the credential is the one that asked or of its family.
+	// ErrSelf means that the credential asked for the decision, or is of the same family.
 	ErrSelf = errors.New("whoever asked can't approve it")
 )
 
-// Ruling is what an approver says.
+// Ruling is a decision of an approver.
 type Ruling struct {
 	// Verdict is ledger.Approved, ledger.Rejected or ledger.Revoked.
 	Verdict string
@@ -35,13 +35,13 @@ type Ruling struct {
 
 // Approver is the credential that decides.
 type Approver struct {
-	// Credential is what [ledger.Entry] would have of it, unscrubbed; Kept is that scrubbed.
+	// Credential is in the form of [ledger.Entry], unscrubbed. Kept is the same, scrubbed.
 	Credential, Kept string
 }
 
-// Judge decides about an approval and returns it as it is then. The same verdict again
-// changes nothing and returns the first. Its errors are storage.ErrNotFound, those above
-// and those of the ledger.
+// Judge decides about an approval and returns its new state. The same verdict again changes
+// nothing and returns the first. Errors are the refusals above, storage.ErrNotFound and the
+// ledger's.
 func (d *Desk) Judge(ctx context.Context, org, id string, by Approver, r Ruling) (*Approval, error) {
 	a, err := d.Find(ctx, org, id)
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *Desk) Judge(ctx context.Context, org, id string, by Approver, r Ruling)
 		return nil, ErrSelf
 	}
 	now := d.Now()
-	if again, err := a.stands(r.Verdict, now); again || err != nil {
+	if again, err := a.permits(r.Verdict, now); again || err != nil {
 		return a, err
 	}
 	at := now
@@ -69,7 +69,7 @@ func (d *Desk) Judge(ctx context.Context, org, id string, by Approver, r Ruling)
 	if err != nil {
 		return nil, err
 	}
-	d.settled(ctx, stands)
+	d.afterVerdict(ctx, stands)
 	if stands.Verdict != ledger.Approved {
 		a.Details = nil
 	}
@@ -85,7 +85,8 @@ func (d *Desk) Judge(ctx context.Context, org, id string, by Approver, r Ruling)
 	return a, nil
 }
 
-func (a *Approval) stands(verdict string, now time.Time) (again bool, err error) {
+// permits returns why a verdict cannot be given now, or whether the same was given before.
+func (a *Approval) permits(verdict string, now time.Time) (again bool, err error) {
 	status := a.Status(now)
 	switch {
 	case verdict == ledger.Revoked && a.End != nil, verdict != ledger.Revoked && a.First != nil &&
@@ -104,9 +105,9 @@ func (a *Approval) stands(verdict string, now time.Time) (again bool, err error)
 	return false, nil
 }
 
-// settled does what follows from a verdict that stands. A crash before it loses nothing:
-// lists and sweeps go by the verdicts.
-func (d *Desk) settled(ctx context.Context, v *ledger.Verdict) {
+// afterVerdict updates the details after a verdict that stands, and wakes those who await
+// it. A crash before it loses nothing: lists and sweeps read the verdicts.
+func (d *Desk) afterVerdict(ctx context.Context, v *ledger.Verdict) {
 	if v.Verdict == ledger.Approved {
 		if err := d.docs.MarkApproved(context.WithoutCancel(ctx), v.OrganizationID, v.ApprovalID,
 			v.ApprovedUntil); err != nil {
@@ -119,9 +120,9 @@ func (d *Desk) settled(ctx context.Context, v *ledger.Verdict) {
 	d.tell(name{v.OrganizationID, v.ApprovalID})
 }
 
-// self reports whether a credential is the one that asked for a decision or of its family:
-// the keys with the same first maker. What an operator asked for is for another operator: a
-// key can be one that the operator made, which a key does not say.
+// self reports whether a credential asked for a decision itself or is of the same family:
+// the keys with the same first maker. A decision that an operator asked for is for another
+// operator. No key may decide about it, because a key does not say which operator made it.
 func (d *Desk) self(ctx context.Context, held *storage.Record, credential string) (bool, error) {
 	subject, operator := strings.CutPrefix(credential, ledger.OperatorPrefix)
 	asked, byOperator := strings.CutPrefix(held.Credential, ledger.OperatorPrefix)
@@ -142,7 +143,7 @@ func (d *Desk) self(ctx context.Context, held *storage.Record, credential string
 	return a == b, err
 }
 
-// root returns the first maker of a key. A key that is not there is its own.
+// root returns the first maker of a key. A key that is unknown is its own maker.
 func (d *Desk) root(ctx context.Context, org, key string) (string, error) {
 	for {
 		t, err := d.docs.Token(ctx, key)

@@ -23,9 +23,9 @@ func (d *Desk) List(
 	ctx context.Context, org string, f Filter, p storage.Page,
 ) (all []*Approval, next string, err error) {
 	if f.Status == Pending || f.Status == Approved {
-		all, next, err = d.waitingOnes(ctx, org, f, p)
+		all, next, err = d.withDetails(ctx, org, f, p)
 	} else {
-		all, next, err = d.everyOne(ctx, org, f, p)
+		all, next, err = d.ofHistory(ctx, org, f, p)
 	}
 	if err != nil {
 		return nil, "", err
@@ -36,8 +36,8 @@ func (d *Desk) List(
 	}), next, nil
 }
 
-// everyOne returns the approvals of held decisions of the history.
-func (d *Desk) everyOne(
+// ofHistory returns the approvals of the held decisions in the history.
+func (d *Desk) ofHistory(
 	ctx context.Context, org string, f Filter, p storage.Page,
 ) (all []*Approval, next string, err error) {
 	held, next, err := d.cfg.Store.ListRecords(ctx, org,
@@ -52,9 +52,9 @@ func (d *Desk) everyOne(
 	return all, next, err
 }
 
-// waitingOnes returns the approvals that have details. Those whose verdict is not
-// in their details yet, after a crash, are found among the pending ones.
-func (d *Desk) waitingOnes(
+// withDetails returns the approvals that have details. After a crash the details of an
+// approved one may still say that it is pending.
+func (d *Desk) withDetails(
 	ctx context.Context, org string, f Filter, p storage.Page,
 ) (all []*Approval, next string, err error) {
 	waiting := registry.WaitingFilter{Approved: f.Status == Approved, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID}

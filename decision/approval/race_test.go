@@ -68,7 +68,7 @@ func TestRace_AHundredRedemptions(t *testing.T) {
 	}
 }
 
-// What is revoked allows nothing, and what allowed cannot be revoked.
+// A revoked approval allows nothing, and a used one cannot be revoked.
 func TestRace_RedeemAgainstRevoke(t *testing.T) {
 	d := open(t)
 	for range rounds {

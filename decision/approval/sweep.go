@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// sweepEvery is how long what has expired is kept at most, beyond settle.
+	// sweepEvery is how long expired details are kept at most, beyond settle.
 	sweepEvery = 10 * time.Second
 	// sweepMost is how many details one write erases.
 	sweepMost = 250
-	// settle is how long after its deadline something is swept: longer than clocks of
+	// settle is how long after their deadline details are swept: longer than clocks of
 	// replicas differ.
 	settle = storage.MaxSkew
 )
 
-// Run erases what is kept of approvals that have ended, until ctx ends.
+// Run erases the details of approvals that have ended, until ctx ends.
 func (d *Desk) Run(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -38,8 +38,8 @@ func (d *Desk) Run(ctx context.Context) {
 	}
 }
 
-// Sweep erases what is kept of approvals that have ended, and of decisions that were
-// never committed, if this process leads.
+// Sweep erases the details of approvals that have ended, and of decisions that were never
+// committed. It does so only if this process leads.
 func (d *Desk) Sweep(ctx context.Context) error {
 	for d.cfg.Store.Leads() {
 		lapsed, err := d.docs.Lapsed(ctx, d.Now().Add(-settle), sweepMost)
@@ -68,8 +68,8 @@ func (d *Desk) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// ended reports whether an approval past its deadline has ended. If it was approved and
-// its details do not say so, they do then.
+// ended reports whether an approval past its deadline has ended. If it was approved, ended
+// marks its details so.
 func (d *Desk) ended(ctx context.Context, org string, kept *storage.Details) (bool, error) {
 	a, err := d.Find(ctx, org, kept.DecisionID)
 	if errors.Is(err, storage.ErrNotFound) {

@@ -25,10 +25,9 @@ func rules(b *testing.B, condition string) *engine.RuleSet {
 	return engine.SetOf([]*engine.CompiledRule{r}, nil)
 }
 
-// BenchmarkEvaluate_Budget shows what a rule that counts costs an evaluation that it allows,
-// with all that reading, reserving and committing take, beside a rule that does not count:
-// where one process counts alone, and where replicas count together, far from the limit,
-// without what the store takes.
+// BenchmarkEvaluate_Budget compares an evaluation under a rule that counts with one under a
+// rule that does not. It includes reading, reserving and committing, and not the store's
+// time. Counts are far from the limit, in one process and in replicas.
 func BenchmarkEvaluate_Budget(b *testing.B) {
 	policy, err := engine.CompilePolicy(corpus.ReferencePolicy())
 	must(b, err)

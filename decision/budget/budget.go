@@ -12,47 +12,46 @@ import (
 	"writ/storage/lease"
 )
 
-// Config is what counters are read with. Only the history is required.
+// Config is what Counters work with. Only the history is required.
 type Config struct {
 	History storage.History
-	// Windows is where this process counts with others; nil if no other decides.
+	// Windows is where this process counts together with others; nil if it decides alone.
 	Windows storage.Windows
 	// Spellings returns how the history may name an agent.
 	Spellings func(agentID string) []string
 }
 
-// Counters keeps what counters have come to. It is safe for concurrent use.
+// Counters keeps the counts of the counters of rules. It is safe for concurrent use.
 type Counters struct {
 	cfg Config
 
-	// leases are what this process has of windows that others count in. Its lock guards
-	// what follows.
+	// leases are this process's places in shared windows. Its lock guards the fields below.
 	leases *lease.Pool
 	series map[seriesKey]*series
 	kept   int // windows of all series
-	// reading are the windows that are being read, closed once they are there.
-	reading map[key]chan struct{}
-	holds   map[intentKey]*hold
-	swept   int // how many windows the last sweep left
+	// reading has a channel for each window that is being read, closed at the end.
+	reading  map[key]chan struct{}
+	reserved map[intentKey]*reservation
+	swept    int // how many windows the last sweep left
 	// reads counts the windows that were read.
 	reads uint64
 }
 
-// series are the windows of a counter of an organization, by whose they are: the session
-// and the agent, if it is of those, separated by a line feed, which no id has.
+// series are the windows of one counter of an organization. Their keys are the session and
+// the agent, if the counter is by these, separated by a line feed, which no id has.
 type series struct {
 	counter *condition.Counter
 	windows map[string]*window
 }
 
-// seriesKey is which counter it is, and the revision of the oldest rule that has it: what
-// was allowed before that is known from the history alone.
+// seriesKey names a counter, with the revision of the oldest rule that has it. Allowances
+// before that revision are in the history only.
 type seriesKey struct {
 	org, counter string
 	revision     int64
 }
 
-// key is which counter it is, and whose.
+// key names a window.
 type key struct {
 	seriesKey
 	of string
@@ -62,11 +61,11 @@ type key struct {
 func New(cfg Config) *Counters {
 	return &Counters{
 		cfg: cfg, series: make(map[seriesKey]*series), reading: make(map[key]chan struct{}),
-		holds: make(map[intentKey]*hold), leases: lease.NewPool(cfg.Windows),
+		reserved: make(map[intentKey]*reservation), leases: lease.NewPool(cfg.Windows),
 	}
 }
 
-// Reading is what counters have come to for an intent. One goroutine at a time uses it.
+// Reading is the counts of counters for one intent. One goroutine at a time uses it.
 type Reading struct {
 	counters *Counters
 	counts   []condition.Count
@@ -75,8 +74,8 @@ type Reading struct {
 	at       time.Time
 	turn     condition.Turn
 	reserved bool
-	// hold is what the intent held when it was read, and then holds; nil: nothing.
-	hold *hold
+	// own is the reservation of the intent, nil for none.
+	own *reservation
 }
 
 // nothing is the reading of no counters.
@@ -105,9 +104,9 @@ func keyOf(org string, c *condition.Counter, agent, session string) key {
 	return k
 }
 
-// Read returns what counters have come to for an intent that is decided at a time. An
-// error means that they are not known: refuse. turn is offered to others while the history
-// is read; it may be nil.
+// Read returns the counts of counters for an intent that is decided at a time. After an
+// error the intent must be refused. turn is offered to others while the history is read; it
+// may be nil.
 func (k *Counters) Read(
 	ctx context.Context, org string, counters []*condition.Counter, in *engine.Intent, at time.Time,
 	turn condition.Turn,
@@ -123,7 +122,7 @@ func (k *Counters) Read(
 				return nil, err
 			}
 		}
-		if r.look() {
+		if r.snapshot() {
 			break
 		}
 	}
@@ -145,7 +144,7 @@ func (k *Counters) cells(org string, counters []*condition.Counter, in *engine.I
 	return r
 }
 
-// before is what a counter had come to.
+// before is the count of a counter without the intent.
 func (r *Reading) before(c *condition.Counter) int64 {
 	for i := range r.cells {
 		if r.cells[i].counter == c {
@@ -155,10 +154,10 @@ func (r *Reading) before(c *condition.Counter) int64 {
 	return 0
 }
 
-// Counts are what all the counters have come to with the intent.
+// Counts are the counts of all counters with the intent.
 func (r *Reading) Counts() []condition.Count { return r.counts }
 
-// find finds the window of a cell, and reads it if it must.
+// find sets the window of a cell, and reads it if it is not kept.
 func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
 	for {
 		k.leases.Lock()
@@ -209,7 +208,7 @@ func (k *Counters) window(of key) *window {
 	return nil
 }
 
-// keep keeps a window that was read.
+// keep adds a window that was read.
 func (k *Counters) keep(c *cell, w *window) {
 	s := k.series[c.key.seriesKey]
 	if s == nil {
@@ -220,7 +219,7 @@ func (k *Counters) keep(c *cell, w *window) {
 	k.kept++
 }
 
-// get gets a window from the history, or the store if others count in it.
+// get reads a window from the history, or begins a shared one.
 func (k *Counters) get(ctx context.Context, c *cell, at time.Time, turn condition.Turn) (*window, error) {
 	if k.cfg.Windows != nil {
 		return k.begin(ctx, c, at, turn)
@@ -266,7 +265,7 @@ func (k *Counters) read(ctx context.Context, c *cell, at time.Time, turn conditi
 	}
 }
 
-// counted returns what a row adds to a counter, after what became of its action.
+// counted returns the amount that a row adds to a counter, with its settlement.
 func counted(c *condition.Counter, row *storage.Record) (amount int64, ok bool) {
 	amount, ok = intentOf(row).Counted(c)
 	if !ok || row.Decision != engine.Allow {
@@ -275,7 +274,7 @@ func counted(c *condition.Counter, row *storage.Record) (amount int64, ok bool) 
 	return amount + settled(c, row.Settlement, amount), true
 }
 
-// intentOf is what counters ask of the intent of a row.
+// intentOf returns the members of a row's intent that counters ask.
 func intentOf(row *storage.Record) *engine.Intent {
 	return &engine.Intent{ActionType: row.ActionType, Cost: row.Cost, SessionID: row.SessionID}
 }

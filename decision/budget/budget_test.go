@@ -153,8 +153,8 @@ func TestCounters_ForgetWhatHasLeftTheWindow(t *testing.T) {
 	}
 }
 
-// Any sequence of allowances counts in any window as many as lie in it, or those of a
-// sixtieth more.
+// The count of a window is at least the number of its allowances, and at most the number in
+// a window that is a sixtieth longer.
 func TestCounters_NeverCountTooFew(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	c := counter(t, byAgent)
@@ -288,7 +288,7 @@ func TestCounters_AreNotKnownWithoutTheHistory(t *testing.T) {
 	}
 }
 
-// What is forgotten is read again, and what is reserved is not forgotten.
+// A forgotten window is read again, and one with a reservation is not forgotten.
 func TestCounters_ForgetAndReadAgain(t *testing.T) {
 	h := &history{}
 	k, c := New(Config{History: h}), counter(t, byAgent)

@@ -11,7 +11,7 @@ import (
 	"writ/storage"
 )
 
-// settled returns by how much what became of an action changes what it adds.
+// settled returns by how much a settlement changes the amount that its action adds.
 func settled(c *condition.Counter, s *storage.Settlement, amount int64) int64 {
 	switch {
 	case s == nil:
@@ -40,10 +40,10 @@ type change struct {
 	begun  string // of a shared window: which it was, empty if the store kept none
 }
 
-// Settling prepares to count what became of the action of a decision, before that is
-// stored at a time. What an action has cost beyond what was allowed is counted now, so
-// that no error lets it go uncounted. counters are those of the organization's rules. An
-// error means that the settlement cannot be counted.
+// Settling prepares to count the settlement of a decision, before it is stored at a time.
+// If the action has cost more than was allowed, the difference is counted now, so that no
+// error leaves it uncounted. counters are all counters of the organization. After an error
+// the settlement must not be stored.
 func (k *Counters) Settling(
 	ctx context.Context, counters []*condition.Counter, org, decisionID string, s storage.Settlement, at time.Time,
 ) (*Settling, error) {
@@ -77,7 +77,7 @@ func (k *Counters) Settling(
 	return p, nil
 }
 
-// prepare makes a change that adds. Of a shared window it finds out which it is.
+// prepare makes a change that adds, and notes which shared window it is of.
 func (p *Settling) prepare(ctx context.Context, ch change) error {
 	if p.k.cfg.Windows == nil {
 		p.add(&ch, max(0, ch.n))
@@ -95,15 +95,15 @@ func (p *Settling) prepare(ctx context.Context, ch change) error {
 	return nil
 }
 
-// added asks for what a change adds, if it does.
+// added asks for the places that a change adds, if it adds any.
 func (ch *change) added() storage.Ask {
 	n := max(0, ch.n)
 	return storage.Ask{At: ch.part, Limit: math.MaxInt64 / 2, Need: n, Want: n}
 }
 
-// add counts n in a window of this process alone. One that was read meanwhile may have the
-// settlement already and stays as it is, and so does that of an agent whose name the
-// history does not show: both are too high until they are read again.
+// add counts n in a window of this process alone. A window that was read meanwhile may
+// have the settlement already, and is left as it is. So is the window of an agent whose
+// name the history does not show. Both may be too high until they are read again.
 func (p *Settling) add(ch *change, n int64) {
 	p.k.leases.Lock()
 	defer p.k.leases.Unlock()
@@ -112,27 +112,27 @@ func (p *Settling) add(ch *change, n int64) {
 	}
 }
 
-// End counts a settlement that was stored first, and takes back what was counted of one
-// that was not. It is not called for one of which nobody knows. Where the store fails,
-// what was counted stays until it leaves the window.
+// End counts the settlement if it was stored first, and otherwise takes back what Settling
+// counted. It must not be called if nobody knows whether it is stored. If the store fails,
+// what Settling counted stays until it leaves the window.
 func (p *Settling) End(ctx context.Context, first bool) {
 	for i := range p.changes {
 		p.end(ctx, &p.changes[i], first)
 	}
 }
 
-// end counts a change. A shared window that was begun meanwhile may have the settlement
-// from the history already, or not: what adds is added to it, what takes away is not.
+// end counts a change. A shared window that was begun meanwhile may have read the
+// settlement from the history. So an addition is made to it, a subtraction is not.
 func (p *Settling) end(ctx context.Context, ch *change, first bool) {
-	takes, n := first == (ch.n < 0), max(ch.n, -ch.n)
+	subtracts, n := first == (ch.n < 0), max(ch.n, -ch.n)
 	var ask storage.Ask
 	switch {
 	case p.k.cfg.Windows == nil:
-		if takes {
+		if subtracts {
 			p.add(ch, -n)
 		}
 		return
-	case takes && ch.begun != "":
+	case subtracts && ch.begun != "":
 		ask = storage.Ask{At: ch.part, Begun: ch.begun, Back: []storage.WindowPart{{At: ch.part, N: n}}}
 	case first && ch.n > 0 && ch.begun == "":
 		ask = ch.added()

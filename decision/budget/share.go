@@ -18,8 +18,8 @@ func windowOf(k key, c *condition.Counter) storage.Window {
 	}
 }
 
-// begin returns the window of a cell that several processes count in. It has the store
-// keep it, as the history has it, if it does not yet.
+// begin returns the shared window of a cell. If the store does not keep it yet, begin
+// reads it from the history and stores it.
 func (k *Counters) begin(ctx context.Context, c *cell, at time.Time, turn condition.Turn) (*window, error) {
 	name := windowOf(c.key, c.counter)
 	resume := condition.Paused(turn)
@@ -40,7 +40,8 @@ func (k *Counters) begin(ctx context.Context, c *cell, at time.Time, turn condit
 	return &window{shared: shared}, err
 }
 
-// forgetLocked forgets a window that the store does not keep, if that is what err says.
+// forgetLocked drops a window if err says that the store does not keep it. Otherwise it
+// returns err.
 func (k *Counters) forgetLocked(of key, w *window, err error) error {
 	if !errors.Is(err, storage.ErrNotFound) {
 		return err
@@ -52,9 +53,9 @@ func (k *Counters) forgetLocked(of key, w *window, err error) error {
 	return nil
 }
 
-// refreshLocked asks what a shared window has come to where that decides and is not known.
-// It reports whether it was known; otherwise look for the window again. The lock is not held
-// while it waits.
+// refreshLocked asks the store for the count of a shared window, unless it is known or does
+// not matter. It reports whether it was known. Otherwise the caller must find the window
+// again, because the lock is not held while refreshLocked waits.
 func (k *Counters) refreshLocked(
 	ctx context.Context, w *window, c *cell, at time.Time, turn condition.Turn,
 ) (known bool, err error) {
@@ -64,16 +65,16 @@ func (k *Counters) refreshLocked(
 	return false, k.forgetLocked(c.key, w, k.leases.Refresh(ctx, turn, w.shared, at, c.bucket))
 }
 
-// claim takes the places for the cells of windows that several processes count in, as long
-// as these come to no more than what the intent was evaluated with is taken for. Otherwise
-// it takes none.
+// claim takes places for the cells of shared windows. Each window may come to the upper
+// bound of the count that the intent was evaluated with: see [condition.Counter.UpTo]. If
+// one would come to more, claim takes none.
 func (r *Reading) claim(ctx context.Context) (ok bool, err error) {
 	k := r.counters
 	k.leases.Lock()
 	defer k.leases.Unlock()
 	for i := range r.cells {
 		c := &r.cells[i]
-		if c.window.shared == nil || r.hold.holds(c) {
+		if c.window.shared == nil || r.own.has(c) {
 			continue
 		}
 		limit := c.counter.UpTo(condition.Saturated(c.before, c.amount))
@@ -89,22 +90,22 @@ func (r *Reading) claim(ctx context.Context) (ok bool, err error) {
 	return true, nil
 }
 
-// unclaimLocked gives back what claim took for the first n cells.
+// unclaimLocked gives back the places of the first n cells.
 func (r *Reading) unclaimLocked(n int) {
 	for i := range r.cells[:n] {
-		if c := &r.cells[i]; c.window.shared != nil && !r.hold.holds(c) {
+		if c := &r.cells[i]; c.window.shared != nil && !r.own.has(c) {
 			r.counters.unclaimLocked(c)
 		}
 	}
 }
 
-// unclaimLocked ends the claim of a cell whose places are not used.
+// unclaimLocked gives back the places of a cell.
 func (k *Counters) unclaimLocked(c *cell) {
 	c.window.held--
 	k.leases.GiveBack(c.window.shared, c.claim, c.amount)
 }
 
-// Run gives back to the store what is idle until ctx ends, and then everything.
+// Run gives idle places back to the store until ctx ends, and then all.
 func (k *Counters) Run(ctx context.Context) {
 	if k.cfg.Windows != nil {
 		k.leases.Run(ctx, func() {})

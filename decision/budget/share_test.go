@@ -17,7 +17,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// replicas are processes that decide together, and what they have allowed. The store's
+// replicas are processes that decide together, with their allowances. The store's
 // clock is the one that they decide by.
 type replicas struct {
 	t       *testing.T
@@ -195,7 +195,7 @@ func TestShared_IdlePlacesAreGivenBack(t *testing.T) {
 	}
 }
 
-// What a lost replica held stays taken until it has left the window, and no longer.
+// The places of a lost replica stay taken until they have left the window, and no longer.
 func TestShared_LostReplica(t *testing.T) {
 	r := newReplicas(t, 2, `{"count":{"by":["agent_id"],"window":"1h"},"gt":1000}`)
 	var n int64
@@ -242,7 +242,7 @@ func TestShared_ClocksThatAreWrong(t *testing.T) {
 	r.want("within an hour", n, 20)
 }
 
-// What a rule asks below its limit holds too: of those that count 10 at most there are 10.
+// Each bound of a rule holds: at most 10 intents are evaluated with a count of 10 or less.
 func TestShared_EachBoundHolds(t *testing.T) {
 	r := newReplicas(t, 3, `{"count":{"by":["agent_id"],"window":"1h"},"gt":20}`)
 	r.counter = condition.JoinCounter([]*condition.Counter{r.counter}, counter(t, `{"count":{"by":["agent_id"],"window":"1h"},"gte":11}`))[0]
@@ -268,7 +268,7 @@ func TestShared_EachBoundHolds(t *testing.T) {
 	}
 }
 
-// A sum takes what an intent costs, and an intent without cost takes nothing.
+// A sum counts the cost of an intent. An intent without cost adds nothing.
 func TestShared_Sums(t *testing.T) {
 	r := newReplicas(t, 2, spent)
 	random := rand.New(rand.NewPCG(3, 4))
@@ -321,7 +321,7 @@ func TestShared_PlacesBeyondABound(t *testing.T) {
 	}
 }
 
-// What becomes of an action counts whichever replica hears of it.
+// A settlement counts whichever replica hears of it.
 func TestShared_SettledByAnother(t *testing.T) {
 	more, less := int64(2500), int64(400)
 	for name, tt := range map[string]struct {
@@ -345,7 +345,7 @@ func TestShared_SettledByAnother(t *testing.T) {
 			decided := row("a", noon, nil)
 			r.history.rows = []*storage.Record{decided}
 			trial := func() int64 {
-				counts, err := r.all[1].Trial(t.Context(), "acme", []*condition.Counter{r.counter}, in, noon, nil)
+				counts, err := r.all[1].Simulate(t.Context(), "acme", []*condition.Counter{r.counter}, in, noon, nil)
 				must(t, err)
 				return counts[0].N - 1000
 			}
@@ -442,8 +442,8 @@ func TestShared_NothingIsAllowedWithoutTheStore(t *testing.T) {
 	}
 }
 
-// Whatever replicas do, no window of the store's clock has more than a limit, however many
-// of them are lost, and no more than a lower one of those that were told that they are below.
+// However replicas decide, and however many are lost, no window of the store's clock has
+// more than the limit. Nor has it more than a lower bound of intents told to be below that.
 func TestShared_NeverMoreThanTheLimit(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -9,18 +9,18 @@ import (
 	"writ/storage/lease"
 )
 
-// window is what a counter has come to for one key. It grows with the parts in which
-// something was counted.
+// window is the count of a counter for one key. It keeps the parts in which something was
+// counted.
 type window struct {
 	parts []storage.WindowPart // by time
 	// read is when the window was read: see Counters.reads.
 	read uint64
-	// held is what is reserved and not yet committed: the history does not have it.
+	// held counts reservations that are not committed yet: the history lacks them.
 	held int32
-	// changes counts what was added, so that who reserves notices it.
+	// changes counts additions: a reservation fails if there was one since the reading.
 	changes uint32
-	// shared is what this process has of a window that several count in, which has no
-	// parts here. It is nil where this process counts alone.
+	// shared is the lease of a window that several processes count in, which has no parts
+	// here. It is nil if this process counts alone.
 	shared *lease.Lease
 }
 
@@ -29,7 +29,7 @@ func bucketAt(c *condition.Counter, at time.Time) int64 {
 	return at.UnixMilli() / max(1, c.Bucket().Milliseconds())
 }
 
-// isEmpty reports whether nothing in the window is counted by the part now.
+// isEmpty reports whether all that was counted has left the window by the part now.
 func (w *window) isEmpty(now int64) bool {
 	if w.shared != nil {
 		return w.shared.IsIdle()
@@ -37,7 +37,7 @@ func (w *window) isEmpty(now int64) bool {
 	return len(w.parts) == 0 || w.parts[len(w.parts)-1].At < now-condition.Buckets
 }
 
-// expire forgets what has left the window by the part now.
+// expire drops the parts that have left the window by the part now.
 func (w *window) expire(now int64) {
 	first := 0
 	for first < len(w.parts) && w.parts[first].At < now-condition.Buckets {
@@ -48,7 +48,7 @@ func (w *window) expire(now int64) {
 	}
 }
 
-// total is what the window has come to.
+// total is the count of the window.
 func (w *window) total() (n int64) {
 	if w.shared != nil {
 		return w.shared.Total()

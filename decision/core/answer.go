@@ -25,13 +25,12 @@ type verdict struct {
 	RulesRevision *int64   `json:"rules_revision"`
 }
 
-// decision reads a 200. Whatever is not exactly a decision under the versions that
-// were asked about is an error.
+// decision reads a 200. Anything but a decision under the versions of the question is an
+// error.
 func decision(answer []byte, asked versions) (engine.Result, error) {
 	var b body
-	// What differs from the documented answer by a name, a type, a repeated
-	// member, or text that is not UTF-8 is an error of the decoder's, whose text
-	// may quote the answer.
+	// Unknown or repeated members, wrong types and text that is not UTF-8 are errors of
+	// the decoder. Its text may quote the answer, and is dropped.
 	if err := json.Unmarshal(answer, &b, json.RejectUnknownMembers(true)); err != nil {
 		return engine.Result{}, failure(Answer, "it is not the documented JSON")
 	}

@@ -131,7 +131,7 @@ func TestBreaker_OneQuestionTriesTheCoreOut(t *testing.T) {
 	})
 }
 
-// What one organization's policies bring about, and callers that leave, must not
+// Errors of one organization's policies, and callers that leave, must not
 // stop the others.
 func TestBreaker_CountsNeitherOtherOrganizationsNorCallers(t *testing.T) {
 	for name, f := range map[string]transport{

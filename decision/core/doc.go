@@ -43,10 +43,10 @@
 //
 // These two numbers do not identify what a core holds. They repeat with other
 // content where a store was restored from a backup and in another store, and the
-// rules' revision grows without a change of the rules. A core that does not decide
-// by the policy and the rules of the input must therefore compare what it holds
-// with them before it answers, and semantics with that of the writ which it was
-// made by. The modules of `writ rego --core` do, member by member.
+// rules' revision grows without a change of the rules. So a core that has its own
+// policy and rules must compare them with the input's before it answers, and
+// semantics with the number of the writ that exported them. The modules of
+// `writ rego --core` do, member by member.
 //
 // # Reasons
 //

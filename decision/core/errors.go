@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Reason says what kept the core from deciding. Reasons are stable: they label
-// the metrics.
+// Reason says why the core did not decide. Reasons are stable: they label the metrics.
 type Reason string
 
 const (
@@ -24,8 +23,8 @@ const (
 	Answer Reason = "answer"
 	// Evaluation is an error of a policy or a rule as the core evaluates it.
 	Evaluation Reason = "evaluation"
-	// Undefined is a core that has no decision for this policy with these rules:
-	// it holds none, or others than are in force.
+	// Undefined is a core that has no decision for this policy with these rules: it has
+	// another version of them, or none.
 	Undefined Reason = "undefined"
 	// Open is the breaker: the core was not asked.
 	Open Reason = "breaker_open"
@@ -53,8 +52,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Reason, e.err) }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
 
-// RetryAfter returns when it is worth asking again, or 0 where only a change of
-// what the core holds can help.
+// RetryAfter returns when to ask again, or 0 if the core needs another export first.
 func (e *Error) RetryAfter() time.Duration { return e.after }
 
 // failure returns an [*Error].
@@ -66,8 +64,7 @@ func failure(reason Reason, format string, args ...any) *Error {
 	return e
 }
 
-// broken returns the error of a question that got no whole answer. ctx is the
-// caller's.
+// broken returns the error of a question without a whole answer. ctx is the caller's.
 func broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the caller left: the core may be well

@@ -80,8 +80,8 @@ func TestDecision_ExternalEvaluationCore_WhateverIsNoDecisionIsAnError(t *testin
 	}
 }
 
-// What a core decides by anything but what it was asked about is no decision,
-// and none of the core's failures: it needs another export.
+// An answer under other versions than the question's is no decision. It is not a failure
+// for the breaker: the core needs another export.
 func TestDecision_ExternalEvaluationCore_AnswersUnderOtherVersionsAreErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		versions string

@@ -9,8 +9,8 @@ import (
 	"writ/internal/telemetry"
 )
 
-// outcomeError is the outcome of a question without a decision; the others are
-// those of [engine.Decision].
+// outcomeError labels a question without a decision. Others are labelled by the
+// [engine.Decision].
 const outcomeError = "error"
 
 // metrics are what a Core tells of itself. No label names an organization, an

@@ -126,8 +126,7 @@ func (q question) open() (io.ReadCloser, error) {
 	)), nil
 }
 
-// counters are what the counters of the rules have come to, by their keys; nil where there
-// are none.
+// counters returns the counts by the keys of their counters, nil if there are no counters.
 func counters(counts []condition.Count) map[string]*int64 {
 	if len(counts) == 0 {
 		return nil

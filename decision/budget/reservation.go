@@ -5,45 +5,45 @@ import (
 	"slices"
 )
 
-// hold is what an intent has reserved while it is being decided, however many times it was
-// sent: it takes one place.
-type hold struct {
+// reservation is what an intent has reserved while it is being decided. However many times
+// the intent was sent, it takes one place.
+type reservation struct {
 	cells []cell
-	by    int // readings
-	// stands is set once the decision that it was reserved for stands, or may stand.
-	stands bool
+	by    int // readings that have it
+	// committed is set once the allowance that it was made for is stored, or may be.
+	committed bool
 }
 
 type intentKey struct{ org, intent string }
 
-// holds reports whether h is of what c adds.
-func (h *hold) holds(c *cell) bool {
+// has reports whether h contains what c adds.
+func (h *reservation) has(c *cell) bool {
 	return h != nil && slices.ContainsFunc(h.cells, func(o cell) bool { return o.key == c.key && o.amount == c.amount })
 }
 
-// look takes what the windows have come to without what the intent itself holds. It is
-// false where a window was forgotten meanwhile.
-func (r *Reading) look() bool {
+// snapshot sets the counts of the cells, without the intent's own reservation. It is false
+// if a window was forgotten meanwhile.
+func (r *Reading) snapshot() bool {
 	k := r.counters
 	k.leases.Lock()
 	defer k.leases.Unlock()
-	r.hold = k.holds[r.intent]
+	r.own = k.reserved[r.intent]
 	for i := range r.cells {
 		c := &r.cells[i]
 		if k.window(c.key) != c.window {
 			return false
 		}
 		c.before, c.changes = c.window.total(), c.window.changes
-		if r.hold.holds(c) {
+		if r.own.has(c) {
 			c.before -= c.amount
 		}
 	}
 	return true
 }
 
-// Reserve counts the intent as allowed, unless one of the counters has changed since it
-// was read: then nothing is counted and the intent must be evaluated again. An error means
-// that it is not known, and that nothing may be allowed.
+// Reserve counts the intent as allowed. It is false if a counter has changed since it was
+// read: then nothing is counted and the intent must be evaluated again. After an error
+// nothing may be allowed.
 func (r *Reading) Reserve(ctx context.Context) (bool, error) {
 	if len(r.cells) == 0 {
 		return true, nil
@@ -61,10 +61,10 @@ func (r *Reading) Reserve(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// reserveLocked is Reserve where what has to be claimed is.
+// reserveLocked is Reserve once the places of shared windows are claimed.
 func (r *Reading) reserveLocked() bool {
 	k := r.counters
-	if k.holds[r.intent] != r.hold {
+	if k.reserved[r.intent] != r.own {
 		return false
 	}
 	for i := range r.cells {
@@ -73,13 +73,13 @@ func (r *Reading) reserveLocked() bool {
 			return false
 		}
 	}
-	h := r.hold
+	h := r.own
 	if h == nil {
-		h = &hold{cells: make([]cell, 0, len(r.cells))}
-		k.holds[r.intent], r.hold = h, h
+		h = &reservation{cells: make([]cell, 0, len(r.cells))}
+		k.reserved[r.intent], r.own = h, h
 	}
 	for i := range r.cells {
-		if c := &r.cells[i]; !h.holds(c) { // otherwise it is taken; another body is a conflict
+		if c := &r.cells[i]; !h.has(c) { // otherwise the same intent has taken it
 			if c.window.shared == nil {
 				c.window.add(c.bucket, c.amount)
 				c.window.held++
@@ -92,35 +92,35 @@ func (r *Reading) reserveLocked() bool {
 	return true
 }
 
-// Commit says that the decision which was reserved for stands, or may stand. A nil Reading,
-// and one that reserves nothing, is left as it is.
+// Commit ends the reservation of an allowance that is stored, or may be. A nil Reading, and
+// one that reserves nothing, is left as it is.
 func (r *Reading) Commit() { r.end(true) }
 
-// Release gives back what was reserved, if anything is: no such decision stands.
+// Release gives the reservation back, if there is one: the allowance is not stored.
 func (r *Reading) Release() { r.end(false) }
 
-func (r *Reading) end(stands bool) {
+func (r *Reading) end(committed bool) {
 	if r == nil || !r.reserved {
 		return
 	}
 	r.reserved = false
-	k, h := r.counters, r.hold
+	k, h := r.counters, r.own
 	k.leases.Lock()
 	defer k.leases.Unlock()
 	h.by--
-	h.stands = h.stands || stands
+	h.committed = h.committed || committed
 	if h.by > 0 {
 		return
 	}
-	delete(k.holds, r.intent)
+	delete(k.reserved, r.intent)
 	for i := range h.cells {
 		c := &h.cells[i]
-		if c.window.shared != nil && !h.stands {
+		if c.window.shared != nil && !h.committed {
 			k.unclaimLocked(c)
 			continue
 		}
 		c.window.held--
-		if !h.stands {
+		if !h.committed {
 			c.window.add(c.bucket, -c.amount)
 		}
 	}
