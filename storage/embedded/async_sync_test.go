@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"sync/atomic"
@@ -168,12 +167,9 @@ func TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing(t *testing.T) {
 func TestDecision_Audit_Queued_AFailedSyncRefusesAllAfter(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	var broken atomic.Bool
-	s := openAsync(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken.Load() && isLogSync(op) {
-			return errDisk
-		}
-		return nil
-	})))
+	s := openAsync(t, failing(disk, func(op errorfs.Op) bool {
+		return broken.Load() && isLogSync(op)
+	}))
 	w := storagetest.NewWriter()
 	var batches [][]*storage.Record
 	for i := range 10 {
@@ -192,25 +188,5 @@ func TestDecision_Audit_Queued_AFailedSyncRefusesAllAfter(t *testing.T) {
 	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
 	if kept := wantPrefix(t, crashed, batches); kept < 5 {
 		t.Errorf("%d batches are left, want the 5 that were durable", kept)
-	}
-}
-
-func BenchmarkWriteBehind(b *testing.B) {
-	for _, most := range []int{0, 4, 16, 64} {
-		for _, size := range []int{1, 32} {
-			b.Run(fmt.Sprintf("commits=%d/batch=%d", most, size), func(b *testing.B) {
-				s, err := Open(b.TempDir(), Options{WriteBehind: most, Log: (*logged)(nil).logger()})
-				must(b, err)
-				defer closeTest(b, s)
-				w := storagetest.NewWriter()
-				for b.Loop() {
-					batch := make([]*storage.Record, size)
-					for i := range batch {
-						batch[i] = w.Record("a")
-					}
-					commit(b, s, w, batch...)
-				}
-			})
-		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
@@ -57,22 +56,13 @@ func benchStore(b *testing.B, fs vfs.FS) *Store {
 	return s
 }
 
-// BenchmarkCommit measures durable commits of batches of fresh records, beside
-// the floor: the same bytes in one bare Pebble batch. Both on real files, so
-// with the fsync of the machine; rec/s is records a second, ns/rec the time of
-// one.
+// BenchmarkCommit measures durable commits of batches of fresh records, on real files, so
+// with the fsync of the machine, and in memory: what the processor does. rec/s is records a
+// second, ns/rec the time of one.
 func BenchmarkCommit(b *testing.B) {
 	for _, size := range []int{1, 8, 64} {
-		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) { benchCommit(b, vfs.Default, size) })
-		b.Run(fmt.Sprintf("batch=%d/floor", size), func(b *testing.B) { benchFloor(b, vfs.Default, size) })
-	}
-}
-
-// BenchmarkCommitMemory is BenchmarkCommit in memory: what the processor does.
-func BenchmarkCommitMemory(b *testing.B) {
-	for _, size := range []int{1, 64} {
-		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) { benchCommit(b, vfs.NewMem(), size) })
-		b.Run(fmt.Sprintf("batch=%d/floor", size), func(b *testing.B) { benchFloor(b, vfs.NewMem(), size) })
+		b.Run(fmt.Sprintf("disk/batch=%d", size), func(b *testing.B) { benchCommit(b, vfs.Default, size) })
+		b.Run(fmt.Sprintf("memory/batch=%d", size), func(b *testing.B) { benchCommit(b, vfs.NewMem(), size) })
 	}
 }
 
@@ -100,41 +90,6 @@ func benchCommit(b *testing.B, fs vfs.FS, size int) {
 		}
 	}
 	reportRecords(b, int(n))
-}
-
-func benchFloor(b *testing.B, fs vfs.FS, size int) {
-	s := benchStore(b, fs)
-	n := uint64(0)
-	b.ReportAllocs()
-	for b.Loop() {
-		b.StopTimer()
-		rows := floorRows(size, &n)
-		b.StartTimer()
-		batch := s.db.NewBatchWithSize(1024 * size)
-		for _, row := range rows {
-			must(b, batch.Set(row[0], row[1], nil))
-		}
-		must(b, batch.Commit(pebble.Sync))
-		must(b, batch.Close())
-	}
-	reportRecords(b, int(n))
-}
-
-// floorRows are the rows that Commit writes for the next size records.
-func floorRows(size int, n *uint64) [][2][]byte {
-	var rows [][2][]byte
-	for range size {
-		*n++
-		r := benchRecord(*n)
-		id := uuid.MustParse(r.DecisionID)
-		r.Receipt.Sig = strings.Repeat("s", 400)
-		rows = append(rows,
-			[2][]byte{recordKey(r.OrganizationID, id), appendRecord(nil, r)},
-			[2][]byte{orgKey(kindIntent, r.OrganizationID).text(r.IntentID), id[:]},
-			[2][]byte{byDecisionKey(r.OrganizationID, r.Decision).id(id), nil},
-		)
-	}
-	return rows
 }
 
 // BenchmarkRemoveRecords measures removals of 1000 rows by retention, which hold

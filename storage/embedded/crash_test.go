@@ -115,10 +115,7 @@ func TestCrash_DuringRetention(t *testing.T) {
 			if removed == 16 {
 				rotate(t, s)
 			}
-			n, err := s.RemoveRecords(t.Context(), "a", all[0].DecidedAt.AddDate(1, 0, 0), storage.Expired{Records: 8})
-			if n.Records != 8 || err != nil {
-				t.Fatalf("RemoveRecords = %+v, %v, want 8", n, err)
-			}
+			removeRows(t, s, "a", all[0].DecidedAt.AddDate(1, 0, 0), 8)
 			crashed := openTest(t, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}), nil)
 			for _, f := range []storage.Filter{{}, {Decision: all[39].Decision}} {
 				want := 0

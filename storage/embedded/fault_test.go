@@ -284,12 +284,9 @@ func TestFault_OpeningToCompact(t *testing.T) {
 // and recover; commits are refused meanwhile.
 func TestFault_FlushThatRecovers(t *testing.T) {
 	var broken atomic.Bool
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken.Load() && op.Kind == errorfs.OpCreate && filepath.Ext(op.Path) == ".sst" {
-			return errDisk
-		}
-		return nil
-	}))
+	fs := failing(vfs.NewMem(), func(op errorfs.Op) bool {
+		return broken.Load() && op.Kind == errorfs.OpCreate && filepath.Ext(op.Path) == ".sst"
+	})
 	log := new(logged)
 	s := openTest(t, fs, log)
 	w := storagetest.NewWriter()
@@ -334,12 +331,9 @@ func until(t *testing.T, done func() bool) {
 // absence, and Healthy tells it until a read succeeds.
 func TestFault_ReadError(t *testing.T) {
 	var broken atomic.Bool
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken.Load() && op.Kind == errorfs.OpFileReadAt {
-			return errDisk
-		}
-		return nil
-	}))
+	fs := failing(vfs.NewMem(), func(op errorfs.Op) bool {
+		return broken.Load() && op.Kind == errorfs.OpFileReadAt
+	})
 	w := storagetest.NewWriter()
 	var records []*storage.Record
 	for range 500 { // many blocks: opening reads some

@@ -5,7 +5,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"writ/storage"
 	"writ/storage/storagetest"
 )
 
@@ -35,8 +34,8 @@ func TestFlush_BesideCommits(t *testing.T) {
 		if err != nil || existing[0] == nil || existing[0].DecisionID != r.DecisionID {
 			t.Fatalf("Commit of a decided intent = %v, %v, want its record", existing, err)
 		}
-		if got, _, err := s.ListRecords(t.Context(), "a", storage.Filter{}, storage.Page{Limit: 500}); err != nil || len(got) != n+1 {
-			t.Fatalf("ListRecords = %d records, %v, want %d", len(got), err, n+1)
+		if got := listed(t, s, "a"); len(got) != n+1 {
+			t.Fatalf("ListRecords = %d records, want %d", len(got), n+1)
 		}
 	}
 	close(stop)

@@ -21,29 +21,22 @@ func TestRewrite_KeepsWhatIsNotRemoved(t *testing.T) {
 	for range 60 {
 		batch := []*storage.Record{w.Record("a"), w.Record("b"), w.Record("a"), w.Record("a"), w.Record("a"), w.Record("a")}
 		commit(t, s, w, batch...)
-		if _, err := w.Settle(t.Context(), s, batch[0], storage.Settlement{Outcome: storage.Executed, RecordedAt: batch[0].DecidedAt}); err != nil {
-			t.Fatalf("Settle = %v", err)
-		}
+		execute(t, s, w, batch[0])
 		all = append(all, batch...)
 	}
 	before := s.log.Segments()
 	if len(before) < 4 {
 		t.Fatalf("there are %d segments", len(before))
 	}
-	kept, _, err := s.ListRecords(t.Context(), "b", storage.Filter{}, storage.Page{Limit: 100})
-	must(t, err)
-	removed, err := s.RemoveRecords(t.Context(), "a", all[0].DecidedAt.AddDate(1, 0, 0), storage.Expired{Records: 80, Settled: 80})
-	if err != nil || removed.Records != 80 {
-		t.Fatalf("RemoveRecords = %+v, %v, want 80", removed, err)
-	}
+	kept := listed(t, s, "b")
+	removeRows(t, s, "a", all[0].DecidedAt.AddDate(1, 0, 0), 80)
 	until(t, func() bool { return !s.rewriting.Load() })
 	if first := s.log.Segments()[0]; first.Bytes*3 > before[0].Bytes*2 {
 		t.Errorf("the first segment takes %d bytes, and %d before", first.Bytes, before[0].Bytes)
 	}
 	for range 2 {
-		got, _, err := s.ListRecords(t.Context(), "b", storage.Filter{}, storage.Page{Limit: 100})
-		if diff := cmp.Diff(kept, got); err != nil || diff != "" {
-			t.Errorf("ListRecords = %v, -before +after\n%s", err, diff)
+		if diff := cmp.Diff(kept, listed(t, s, "b")); diff != "" {
+			t.Errorf("ListRecords: -before +after\n%s", diff)
 		}
 		existing, err := w.Commit(t.Context(), s, w.Again(all[0]))
 		if err != nil || existing[0] == nil || !existing[0].Removed() {

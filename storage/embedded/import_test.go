@@ -57,17 +57,15 @@ func TestImport_CrashWhileAbandoning(t *testing.T) {
 	}
 	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
 	before := contents(t, crashed)
-	r, err := OpenReadOnly("data", Options{FS: crashed})
-	must(t, err)
-	if err := r.Close(); err != nil || !maps.Equal(before, contents(t, crashed)) {
-		t.Errorf("reading changed the directory: %v", err)
+	if readClosed(t, crashed, func(*ReadOnly) {}); !maps.Equal(before, contents(t, crashed)) {
+		t.Error("reading changed the directory")
 	}
 	again := openTest(t, crashed, nil)
 	if n, err := again.RemoveImported(t.Context(), "a", 10); n != 1 || err != nil {
 		t.Errorf("RemoveImported = %d, %v, want 1", n, err)
 	}
-	if got, _, err := again.ListRecords(t.Context(), "a", storage.Filter{}, storage.Page{Limit: 10}); len(got) != 1 || err != nil {
-		t.Errorf("ListRecords = %d rows, %v, want the one that was decided here", len(got), err)
+	if got := listed(t, again, "a"); len(got) != 1 {
+		t.Errorf("ListRecords = %d rows, want the one that was decided here", len(got))
 	}
 	storagetest.Check(t, again, w.Keys(t), "a")
 }
@@ -92,21 +90,20 @@ func TestImport_Lost(t *testing.T) {
 				return b
 			})
 			const lost = "it ends at frame 1, and data.tip notes frame 2"
-			r, err := OpenReadOnly("data", Options{FS: crashed})
-			must(t, err)
-			if err := r.checkEnds(t.Context()); err == nil || !strings.Contains(err.Error(), lost) {
-				t.Errorf("checkEnds = %v, want that a frame is lost", err)
-			}
-			must(t, r.Close())
-			_, err = openQuietly(Options{FS: crashed})
+			readClosed(t, crashed, func(r *ReadOnly) {
+				if err := r.checkEnds(t.Context()); err == nil || !strings.Contains(err.Error(), lost) {
+					t.Errorf("checkEnds = %v, want that a frame is lost", err)
+				}
+			})
+			_, err := openQuietly(Options{FS: crashed})
 			if !errors.Is(err, errRolledBack) || !strings.Contains(err.Error(), lost) {
 				t.Fatalf("Open = %v, want that a frame is lost", err)
 			}
 			again, err := openQuietly(Options{FS: crashed, AcceptRollback: new(uint64(1))})
 			must(t, err)
 			defer closeTest(t, again)
-			if got, _, err := again.ListRecords(t.Context(), "a", storage.Filter{}, storage.Page{Limit: 10}); len(got) != 1 || got[0].DecisionID != row.DecisionID || err != nil {
-				t.Errorf("ListRecords = %+v, %v, want the row that was decided", got, err)
+			if got := listed(t, again, "a"); len(got) != 1 || got[0].DecisionID != row.DecisionID {
+				t.Errorf("ListRecords = %+v, want the row that was decided", got)
 			}
 			if n, err := again.Metered(t.Context(), "a", storage.MonthOf(row.DecidedAt)); n != 1 || err != nil {
 				t.Errorf("Metered = %d, %v, want 1", n, err)

@@ -32,10 +32,7 @@ func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 		commit(t, s, w, r, w.Record("b"))
 		all = append(all, r)
 	}
-	removed, err := s.RemoveRecords(t.Context(), "b", all[0].DecidedAt.AddDate(1, 0, 0), storage.Expired{Records: 20})
-	if removed.Records != 20 || err != nil {
-		t.Fatalf("RemoveRecords = %+v, %v, want 20", removed, err)
-	}
+	removeRows(t, s, "b", all[0].DecidedAt.AddDate(1, 0, 0), 20)
 	for run := range 3 {
 		n := 0
 		err := s.index.Scan(t.Context(), key{byte(kindIntent)}, key{byte(kindIntent) + 1}, func(k, _ []byte) (bool, error) {

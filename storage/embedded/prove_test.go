@@ -86,7 +86,7 @@ func writeHistory(t *testing.T) written {
 	now = now.Add(time.Hour)
 	decide(2, 10, 16)
 	write(2, func(s *Store, l *ledger.Ledger) {
-		w.acme, _, _ = s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 100})
+		w.acme = listed(t, s, "acme")
 		slices.Reverse(w.acme)
 		for i, outcome := range map[int]string{0: "failed", 11: storage.Executed, 14: "failed", 15: storage.Executed} {
 			var err error
@@ -103,9 +103,8 @@ func writeHistory(t *testing.T) written {
 		}
 		w.grave, w.acme = orgKey(kindIntent, "acme").text(w.acme[0].IntentID), w.acme[4:]
 		var err error
-		if w.anchor, err = s.lastHead(); err != nil {
-			t.Fatal(err)
-		}
+		w.anchor, err = s.lastHead()
+		must(t, err)
 	})
 	keys, err := receipt.NewKeys(signerOf(1).Public(), signerOf(2).Public())
 	must(t, err)
@@ -426,18 +425,10 @@ func (w *written) decideLater(t *testing.T) (row *storage.Record) {
 	w.change(t, func(s *Store) {
 		later := w.acme[len(w.acme)-1].DecidedAt.Add(time.Hour)
 		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}, Now: func() time.Time { return later }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		decideOne(t, l, "acme", 16)
-		if err := l.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		rows, _, err := s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		row = rows[0]
+		must(t, l.Close(t.Context()))
+		row = listed(t, s, "acme")[0]
 	})
 	return row
 }
@@ -551,12 +542,11 @@ func TestOpenReadOnly_Unreadable(t *testing.T) {
 // TestReadOnly_Canceled holds that who gives up is not told that all is well.
 func TestReadOnly_Canceled(t *testing.T) {
 	w := writeHistory(t)
-	r, err := OpenReadOnly("data", Options{FS: w.disk})
-	must(t, err)
-	defer r.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := ledger.Prove(ctx, r, ledger.ProveConfig{Keys: w.keys}); !errors.Is(err, context.Canceled) {
-		t.Errorf("Prove = %v, want %v", err, context.Canceled)
-	}
+	readClosed(t, w.disk, func(r *ReadOnly) {
+		if _, err := ledger.Prove(ctx, r, ledger.ProveConfig{Keys: w.keys}); !errors.Is(err, context.Canceled) {
+			t.Errorf("Prove = %v, want %v", err, context.Canceled)
+		}
+	})
 }

@@ -130,22 +130,16 @@ func entryName(k storage.EntryKind, org, key string) string {
 
 func readStored(t *testing.T, disk vfs.FS) stored {
 	t.Helper()
-	r, err := OpenReadOnly("data", Options{FS: disk})
-	must(t, err)
-	defer func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
 	w, ctx := stored{rows: make(map[string]*storage.Record), entries: make(map[string]*storage.Entry), removed: make(map[string][]receipt.Leaf), abandoned: make(map[string]bool)}, t.Context()
-	err = errors.Join(
-		r.Heads(ctx, r.s.tip.ID, 1, func(h receipt.SignedHead) error { w.heads = append(w.heads, h); return nil }),
-		r.EachEntry(ctx, func(e *storage.Entry) error { w.entries[entryName(e.Kind, e.OrganizationID, e.Key)] = e; return nil }),
-		r.EachTombstone(ctx, "", func(s *storage.Tombstone) error { w.removed[s.DecisionID] = s.Leaves; return nil }),
-		r.Organizations(ctx, func(org string) error {
-			return r.EachRow(ctx, org, "", "", func(row *storage.Record) error { w.rows[row.DecisionID] = row; return nil })
-		}))
-	must(t, err)
+	readClosed(t, disk, func(r *ReadOnly) {
+		must(t, errors.Join(
+			r.Heads(ctx, r.s.tip.ID, 1, func(h receipt.SignedHead) error { w.heads = append(w.heads, h); return nil }),
+			r.EachEntry(ctx, func(e *storage.Entry) error { w.entries[entryName(e.Kind, e.OrganizationID, e.Key)] = e; return nil }),
+			r.EachTombstone(ctx, "", func(s *storage.Tombstone) error { w.removed[s.DecisionID] = s.Leaves; return nil }),
+			r.Organizations(ctx, func(org string) error {
+				return r.EachRow(ctx, org, "", "", func(row *storage.Record) error { w.rows[row.DecisionID] = row; return nil })
+			})))
+	})
 	return w
 }
 
@@ -298,9 +292,8 @@ func TestReadHistory(t *testing.T) {
 			{Outcome: "failed", AmountMinor: &amount, Currency: "EUR", ExternalRef: "<ä>&", RecordedAt: batch[0].DecidedAt.Truncate(1e9)},
 			{Outcome: storage.Executed, AmountMinor: &batch[2].Cost.AmountMinor, RecordedAt: batch[0].DecidedAt.Truncate(1e6)},
 		} {
-			if _, err := w.Settle(t.Context(), s, batch[i], settlement); err != nil {
-				t.Fatal(err)
-			}
+			_, err := w.Settle(t.Context(), s, batch[i], settlement)
+			must(t, err)
 		}
 		closeTest(t, s)
 		if counts := wantRead(t, disk); counts["r"] != 12 || counts["s"] != 3 {
@@ -340,13 +333,9 @@ func writeRewritten(t *testing.T) *vfs.MemFS {
 	for range 60 {
 		last = w.Record("a")
 		commit(t, s, w, last, w.Record("b"), w.Record("a"), w.Record("a"), w.Record("a"))
-		if _, err := w.Settle(t.Context(), s, last, storage.Settlement{Outcome: storage.Executed, RecordedAt: last.DecidedAt}); err != nil {
-			t.Fatal(err)
-		}
+		execute(t, s, w, last)
 	}
-	if _, err := s.RemoveRecords(t.Context(), "a", last.DecidedAt.AddDate(1, 0, 0), storage.Expired{Records: 80, Settled: 80}); err != nil {
-		t.Fatal(err)
-	}
+	removeRows(t, s, "a", last.DecidedAt.AddDate(1, 0, 0), 80)
 	until(t, func() bool { return !s.rewriting.Load() })
 	return disk
 }

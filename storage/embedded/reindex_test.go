@@ -35,25 +35,18 @@ func writeIndexed(t *testing.T, s *Store, w *storagetest.Writer, batches int) {
 	for range batches {
 		batch := []*storage.Record{w.Record("a"), w.Record("b"), w.Record("a"), w.Record("a")}
 		commit(t, s, w, batch...)
-		if _, err := w.Settle(t.Context(), s, batch[0], storage.Settlement{Outcome: storage.Executed, RecordedAt: batch[0].DecidedAt}); err != nil {
-			t.Fatalf("Settle = %v", err)
-		}
+		execute(t, s, w, batch[0])
 		if first == nil {
 			first = batch[0]
 		}
 	}
-	removed, err := s.RemoveRecords(t.Context(), "a", first.DecidedAt.AddDate(1, 0, 0), storage.Expired{Records: 20, Settled: 20})
-	if err != nil || removed.Records != 20 {
-		t.Fatalf("RemoveRecords = %+v, %v, want 20", removed, err)
-	}
+	removeRows(t, s, "a", first.DecidedAt.AddDate(1, 0, 0), 20)
 	imported := importRows(t, s, w, "c")
 	if n, err := s.RemoveImported(t.Context(), "c", 4); n != 4 || err != nil {
 		t.Fatalf("RemoveImported = %d, %v, want 4", n, err)
 	}
 	imported.into(t, s)
-	if removed, err = s.RemoveRecords(t.Context(), "c", imported.rows[0].DecidedAt.Add(2*storage.MaxSkew), storage.Expired{Records: 1, Settled: 1}); removed.Records != 1 || err != nil {
-		t.Fatalf("RemoveRecords of an imported row = %+v, %v, want 1", removed, err)
-	}
+	removeRows(t, s, "c", imported.rows[0].DecidedAt.Add(2*storage.MaxSkew), 1)
 	importRows(t, s, storagetest.NewWriterFrom(w), "d").wantIn(t, s)
 }
 
@@ -71,9 +64,7 @@ func importRows(t *testing.T, s *Store, w *storagetest.Writer, org string) *anIm
 	i := &anImport{org: org, rows: []*storage.Record{w.Record(org), w.Record(org), w.Record(org), w.Record(org)}}
 	commit(t, foreign, w, i.rows...)
 	for _, r := range i.rows[:2] {
-		if _, err := w.Settle(t.Context(), foreign, r, storage.Settlement{Outcome: storage.Executed, RecordedAt: r.DecidedAt}); err != nil {
-			t.Fatalf("Settle = %v", err)
-		}
+		execute(t, foreign, w, r)
 	}
 	gone := i.rows[3]
 	leaf, err := gone.Receipt.Inclusion().Leaf(gone.Receipt.LeafHash())
@@ -98,10 +89,10 @@ func (i *anImport) into(t *testing.T, s *Store) {
 // wantIn holds a store to what was imported.
 func (i *anImport) wantIn(t *testing.T, s *Store) {
 	t.Helper()
-	got, _, err := s.ListRecords(t.Context(), i.org, storage.Filter{}, storage.Page{Limit: 10})
+	got := listed(t, s, i.org)
 	slices.Reverse(got)
-	if diff := cmp.Diff(i.rows, got); err != nil || diff != "" {
-		t.Errorf("ListRecords = %v, -imported +got\n%s", err, diff)
+	if diff := cmp.Diff(i.rows, got); diff != "" {
+		t.Errorf("ListRecords: -imported +got\n%s", diff)
 	}
 	for _, gone := range i.removed {
 		if r, err := s.Decided(t.Context(), i.org, gone.IntentID, ""); err != nil || !r.Removed() || r.DecisionID != gone.DecisionID {
@@ -144,11 +135,7 @@ func TestReindex(t *testing.T) {
 			del(t, s, linkKey(headStream, s.index.Indexed()))
 			closeTest(t, s)
 			asCrashed(t, disk)
-			if r, err := OpenReadOnly("data", Options{FS: disk}); err != nil {
-				t.Fatalf("OpenReadOnly = %v", err)
-			} else if err := r.Close(); err != nil {
-				t.Fatal(err)
-			}
+			readClosed(t, disk, func(*ReadOnly) {})
 			log, shown := new(logged), []string(nil)
 			s, err := Open("data", Options{FS: disk, Log: log.logger(), Progress: func(step string, done, of uint64) {
 				if done > of {

@@ -49,9 +49,7 @@ func TestCountExpired_Orphans(t *testing.T) {
 	commit(t, s, w, rows...)
 	places := make([][]byte, len(rows))
 	for i, row := range rows {
-		if _, err := w.Settle(t.Context(), s, row, storage.Settlement{Outcome: storage.Executed, RecordedAt: row.DecidedAt}); err != nil {
-			t.Fatalf("Settle = %v", err)
-		}
+		execute(t, s, w, row)
 		var err error
 		if places[i], err = s.index.Get(settlementKey("a", idOf(row))); err != nil {
 			t.Fatal(err)

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/google/go-cmp/cmp"
 
 	"writ/storage"
@@ -58,6 +60,48 @@ func commit(t testing.TB, s *Store, w *storagetest.Writer, records ...*storage.R
 	t.Helper()
 	_, err := w.Commit(t.Context(), s, records...)
 	must(t, err)
+}
+
+// execute records that what row decided was executed.
+func execute(t *testing.T, s *Store, w *storagetest.Writer, row *storage.Record) {
+	t.Helper()
+	_, err := w.Settle(t.Context(), s, row, storage.Settlement{Outcome: storage.Executed, RecordedAt: row.DecidedAt})
+	must(t, err)
+}
+
+// listed returns the rows of an organization, the newest first.
+func listed(t *testing.T, s *Store, org string) []*storage.Record {
+	t.Helper()
+	rows, _, err := s.ListRecords(t.Context(), org, storage.Filter{}, storage.Page{Limit: 500})
+	must(t, err)
+	return rows
+}
+
+// removeRows removes the n oldest rows of an organization, with their settlements.
+func removeRows(t *testing.T, s *Store, org string, before time.Time, n int) {
+	t.Helper()
+	if got, err := s.RemoveRecords(t.Context(), org, before, storage.Expired{Records: n, Settled: n}); got.Records != n || err != nil {
+		t.Fatalf("RemoveRecords = %+v, %v, want %d", got, err, n)
+	}
+}
+
+// readClosed calls f with the closed store on disk, which is only read meanwhile.
+func readClosed(t *testing.T, disk vfs.FS, f func(r *ReadOnly)) {
+	t.Helper()
+	r, err := OpenReadOnly("data", Options{FS: disk})
+	must(t, err)
+	f(r)
+	must(t, r.Close())
+}
+
+// failing returns fs with the operations failing for which fails is true.
+func failing(fs vfs.FS, fails func(errorfs.Op) bool) vfs.FS {
+	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if fails(op) {
+			return errDisk
+		}
+		return nil
+	}))
 }
 
 // closeTest closes s unless it has been closed.

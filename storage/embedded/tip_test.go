@@ -149,12 +149,9 @@ func TestTip_CannotBeNoted(t *testing.T) {
 	var full atomic.Bool
 	disk := vfs.NewCrashableMem()
 	log := new(logged)
-	s := openTest(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if full.Load() && strings.HasPrefix(filepath.Base(op.Path), "data.tip") && op.Kind != errorfs.OpFileClose {
-			return errDisk
-		}
-		return nil
-	})), log)
+	s := openTest(t, failing(disk, func(op errorfs.Op) bool {
+		return full.Load() && strings.HasPrefix(filepath.Base(op.Path), "data.tip") && op.Kind != errorfs.OpFileClose
+	}), log)
 	w := storagetest.NewWriter()
 	commit := func() {
 		t.Helper()
