@@ -6,8 +6,7 @@ import (
 	"writ/engine/resource"
 )
 
-// budget adds up what the patterns of one condition compile to, and refuses
-// more than a condition may have.
+// budget adds up the compiled sizes of one condition's patterns, and refuses too large ones.
 type budget struct {
 	instructions int
 	spellings    int
@@ -31,8 +30,8 @@ func (b *budget) regexp(expr string, times int) error {
 	return nil
 }
 
-// glob adds a pattern of an operator that takes patterns. Once there are too many it
-// compiles no more: compiling is what takes long.
+// glob adds a pattern of an operator that takes patterns. Compiling takes long, so it stops
+// once there are too many.
 func (b *budget) glob(op Operator, pattern string) error {
 	if b.spellings <= MaxEntries {
 		m, err := compileMatcher(op, []string{pattern}, resource.ForBlock)

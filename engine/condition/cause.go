@@ -7,11 +7,11 @@ type Cause uint8
 
 // The causes.
 const (
-	// CauseFunction: a function or a conversion has no result for what it was given.
+	// CauseFunction: a function or a conversion has no result for its arguments.
 	CauseFunction Cause = iota
 	// CauseMissing: the intent lacks a metadata key or a cost.
 	CauseMissing
-	// CauseNotDecimal: a metadata value that is compared with a number is none.
+	// CauseNotDecimal: a metadata value that is compared with a number is not a decimal.
 	CauseNotDecimal
 	// CauseWork: the conditions of the intent have done or taken too much together.
 	CauseWork
@@ -61,16 +61,16 @@ var (
 	noCount    = missing("nothing was counted")
 	notDecimal = &EvalError{CauseNotDecimal, "a metadata value that is compared with a number is not a decimal"}
 	noList     = &EvalError{CauseBroken, "there is no such list"}
-	// noSide is of what would ask the resource without knowing what for.
+	// noSide is the error of a comparison with the resource that has no side.
 	noSide = &EvalError{CauseFunction, "the condition is neither for a block nor for an allowance"}
 )
 
-// missing is of what the intent lacks and the condition names.
+// missing says that the intent lacks a field or a key that the condition names.
 func missing(what string) *EvalError {
 	return &EvalError{CauseMissing, noSuchKey.message + ": " + what}
 }
 
-// missing is why a condition in CEL has no value where the intent lacks f.
+// missing says that the intent lacks f.
 func (f Field) missing() *EvalError {
 	switch f.row().owner {
 	case Cost:
@@ -81,7 +81,7 @@ func (f Field) missing() *EvalError {
 	return missing(f.Path())
 }
 
-// Diagnose returns err, of a condition, without what it may hold of the intent.
+// Diagnose returns the error of a condition without any value of the intent.
 func Diagnose(err error) *EvalError {
 	if e, ok := errors.AsType[*EvalError](err); ok {
 		return e

@@ -16,16 +16,16 @@ import (
 	celparser "github.com/google/cel-go/parser"
 )
 
-// presenceOfField begins the names, which only macros can write, of the variables that
-// say whether an intent has a field. Behind it is the field's path.
+// presenceOfField begins the names of variables that say whether an intent has a field. The
+// field's path follows. Only macros can write such a name.
 const presenceOfField = "@has "
 
 // language is CEL as authors of conditions write it, over intent.*, agent.* and
 // policy.*. It is immutable.
 type language struct {
 	cel *cel.Env
-	// planner is shared by every program: the one that [cel.Env.Program] makes
-	// for each program is a kilobyte of closures.
+	// planner is shared by every program: [cel.Env.Program] would make a kilobyte of closures
+	// for each.
 	planner interpreter.Interpreter
 }
 
@@ -108,8 +108,8 @@ func variableNames() (names []string) {
 var roots = map[string]bool{"intent": true, "agent": true, "policy": true, "usage": true, "deployment": true,
 	"session": true}
 
-// Names of the functions that read metadata values as what they stand for, and
-// of the one of CEL's that makes a list of a text.
+// Names of functions: items and decimal_compare read metadata values, and split, which is
+// CEL's own, makes a list of a text.
 const (
 	fnItems          = "items"
 	fnDecimalCompare = "decimal_compare"
@@ -124,11 +124,11 @@ func patternFunction(name string) cel.EnvOption {
 	)
 }
 
-// unplanned is the binding of functions that are not called: planning replaces them.
+// unplanned is the binding of functions that planning replaces. It is never called.
 var unplanned = cel.FunctionBinding(func(...ref.Val) ref.Val { return types.NewErr("a function was not planned") })
 
-// expandHas is the has() macro over flat variables: it knows which members of
-// an intent are optional and leaves everything else to CEL's own macro.
+// expandHas is the has() macro over flat variables. It knows which members of an intent are
+// optional, and leaves the rest to CEL's own macro.
 func expandHas(eh celparser.ExprHelper, target ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
 	name, ok := dottedName(args[0])
 	if !ok {
@@ -202,7 +202,7 @@ func shadowed(checked *cel.Ast) (name string) {
 	return name
 }
 
-// load returns what an expression does at most for itself, in steps: see maxWork.
+// load returns the most steps that an expression itself takes: see maxWork.
 func (s *language) load(checked *cel.Ast) (int, error) {
 	cost, err := s.cost(checked, false)
 	if err != nil {

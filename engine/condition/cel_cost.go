@@ -12,14 +12,13 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// parts bounds the elements of texts that an expression splits. Together they
-// are as long as the text, which CEL's estimate of one element cannot say: it is
-// made twice, for as many elements as the text has characters and for one that is
-// the whole text. What an expression does with elements of any other lengths
-// costs at most the sum of both.
+// parts bounds the elements of texts that an expression splits. Together they are as long as
+// the text, but CEL only bounds one element. So the cost is estimated twice: for as many
+// elements as the text has characters, and for one element that is the whole text. Elements of
+// other lengths cost at most the sum of both.
 type parts struct {
-	// of maps expressions that are one element to the text, both by id; size is
-	// the greatest length of each text, known once it has been estimated.
+	// of maps expressions that are one element to the text, both by id. size is the greatest
+	// length of each text, known once it has been estimated.
 	of    map[int64]int64
 	size  map[int64]uint64
 	whole bool // assumes one element
@@ -59,7 +58,7 @@ func splitText(e ast.Expr) (int64, bool) {
 	return 0, false
 }
 
-// variable notes where e reads the variable called name.
+// variable records where e reads the variable called name.
 func (p *parts) variable(e ast.Expr, name string, text int64) {
 	shadowed := false
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
@@ -105,8 +104,8 @@ func (p *parts) split(text checker.AstNode) *checker.CallEstimate {
 	}
 }
 
-// cost estimates what an expression costs at most, with or without the calls
-// that charge for themselves.
+// cost estimates the greatest cost of an expression. Calls that charge for themselves count
+// where patterns is set.
 func (s *language) cost(checked *cel.Ast, patterns bool) (uint64, error) {
 	p := partsOf(checked)
 	once := func() (uint64, error) {
@@ -125,12 +124,10 @@ func (s *language) cost(checked *cel.Ast, patterns bool) (uint64, error) {
 	return many + one, err
 }
 
-// textCall estimates what a function of CEL's strings extension costs and makes,
-// nil for any other. CEL itself takes each of them for one unit, but
-// replace writes a text into another as often as it finds a third, which squares
-// its length, and indexOf compares two of them at every place. The functions whose result cannot be bounded
-// cost more than any
-// condition may.
+// textCall estimates the cost and the result of a function of CEL's strings extension. It is
+// nil for any other function. CEL itself takes each of them for one unit. But replace can
+// square the length of a text, and indexOf compares two texts at every place. A function whose
+// result cannot be bounded costs more than any condition may.
 func textCall(function string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	var size uint64
 	switch {
@@ -155,8 +152,7 @@ func textCall(function string, target *checker.AstNode, args []checker.AstNode) 
 	}
 }
 
-// textSize returns the greatest length of a text, which is unbounded where it is
-// not known.
+// textSize returns the greatest length of a text. It is unbounded where it is unknown.
 func textSize(n checker.AstNode) uint64 {
 	if s := n.ComputedSize(); s != nil && n.Type().Kind() == types.StringKind {
 		return s.Max

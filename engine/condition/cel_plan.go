@@ -14,8 +14,7 @@ import (
 	"writ/engine/resource"
 )
 
-// plan turns a checked expression into a program. side is what its calls of
-// resource_glob are for.
+// plan turns a checked expression into a program. Its calls of resource_glob are for side.
 func (s *language) plan(checked *cel.Ast, side resource.Side) (*Program, error) {
 	load, err := s.load(checked)
 	if err != nil {
@@ -39,9 +38,9 @@ func (s *language) plan(checked *cel.Ast, side resource.Side) (*Program, error) 
 	return p, nil
 }
 
-// fusions are what writ plans in the place of parts of an expression, by their ids:
-// comparisons of a field with constants become predicates, and what is asked of a
-// computed text its compiled test. The rest is left to CEL.
+// fusions are the parts of an expression that writ plans itself, by their ids. A comparison of
+// a field with constants becomes a predicate. A call on a computed text becomes a compiled
+// test. CEL plans the rest.
 type fusions struct {
 	predicates map[int64]*fused
 	computed   map[int64]computed
@@ -60,8 +59,8 @@ func (x fusions) decorate(i interpreter.InterpretableV2) (interpreter.Interpreta
 	return i, nil
 }
 
-// fuse returns the fusions of an expression. Calls with patterns must be among them: a
-// pattern that is computed cannot be checked before it is used.
+// fuse returns the fusions of an expression. Every call with patterns must be among them: a
+// computed pattern cannot be checked before it is used.
 func (p *Program) fuse(checked *ast.AST) (fusions, error) {
 	x := fusions{make(map[int64]*fused), make(map[int64]computed)}
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.AllMatcher()) {
@@ -91,7 +90,7 @@ type fused struct {
 	missing ref.Val // is its failure where the intent lacks a metadata key
 }
 
-// fused returns the predicate that e is, nil where it is none.
+// fused returns the predicate that e is, or nil.
 func (p *Program) fused(e ast.Expr) (*fused, error) {
 	f, n, negated, ok := comparisonOf(e)
 	if present, isPresence := presenceIn(e); isPresence {
@@ -127,7 +126,7 @@ func (n *fused) Eval(a interpreter.Activation) ref.Val {
 // Exec implements [interpreter.InterpretableV2].
 func (n *fused) Exec(ef *interpreter.ExecutionFrame) ref.Val { return n.Eval(ef.Activation) }
 
-// celResult is r in CEL, without allocating. missing is any failure that is no
+// celResult is r in CEL. It does not allocate. missing is the failure that is not among
 // [celFailures].
 func celResult(r result, missing ref.Val) ref.Val {
 	if r.failed == nil {
@@ -153,13 +152,13 @@ func frameOf(a interpreter.Activation) *Frame {
 	}
 }
 
-// computed is what a call asks of an operand, a text that CEL computes.
+// computed is the test of a call, and the operand that it tests, which CEL computes.
 type computed struct {
 	operand int
 	ask     func(f *Frame, s string) ref.Val
 }
 
-// computed returns what e asks of a computed text, nothing where it is no such call.
+// computed returns the test of a call on a computed text. It is zero for any other expression.
 func (p *Program) computed(e ast.Expr) (computed, error) {
 	name, args := operandsOf(e)
 	text := 0
@@ -192,8 +191,8 @@ func (p *Program) computed(e ast.Expr) (computed, error) {
 	return computed{text, func(f *Frame, s string) ref.Val { return celResult(asked(f, s), nil) }}, nil
 }
 
-// celItems is items(text). What a macro does with each element is charged here, where it
-// is known how many there are.
+// celItems is items(text). It charges for the macro that reads the elements, because their
+// number is known here.
 func celItems(f *Frame, text string) ref.Val {
 	items, ok := f.items(text)
 	if !ok {
@@ -202,7 +201,7 @@ func celItems(f *Frame, text string) ref.Val {
 	return types.NewStringList(types.DefaultTypeAdapter, items)
 }
 
-// ofComputed asks something of a computed text.
+// ofComputed tests a text that CEL computes.
 type ofComputed struct {
 	id  int64
 	arg interpreter.InterpretableV2
@@ -227,8 +226,7 @@ func (n *ofComputed) Exec(ef *interpreter.ExecutionFrame) ref.Val {
 	}
 }
 
-// keepLeaves returns the planning step that keeps the leaves of e, an expression in CEL.
-// It has to be the last step.
+// keepLeaves returns the planning step that records the leaves of e. It must be the last step.
 func (n *expression) keepLeaves(e ast.Expr) interpreter.InterpretableDecoratorV2 {
 	places := map[int64]int{} // of the leaves, by the id of their expression
 	var number func(e ast.Expr)

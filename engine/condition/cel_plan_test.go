@@ -14,8 +14,7 @@ import (
 	"writ/engine/resource"
 )
 
-// withChecks is CEL with what only the checks of policies and the renderings of trees
-// ask, which the decorator below gives a meaning.
+// withChecks is CEL with the fields and functions of policies' checks and of rendered trees.
 var withChecks = sync.OnceValues(func() (*language, error) {
 	options := []cel.EnvOption{
 		cel.ParserExpressionSizeLimit(4 << 20),
@@ -138,7 +137,7 @@ func TestDecorator_ChangesNoMeaning(t *testing.T) {
 	}
 }
 
-// What the checks of policies ask means in CEL what it means as it runs.
+// The trees of the policies' checks mean the same in CEL as they run.
 func TestNode_ChecksMeanTheSameInCEL(t *testing.T) {
 	g := conditiontest.New(5)
 	text := func(id FieldID, op Operator, side resource.Side, values ...string) *Node {

@@ -20,12 +20,12 @@ func reviewCEL(expr ast.Expr) Review {
 
 type celReviewer struct {
 	all, reads, asks names
-	// keyed are the mentions of the metadata of which the key is known.
+	// keyed are the mentions of the metadata whose key is known.
 	keyed   map[int64]bool
 	ordered string
 }
 
-// keys finds the mentions of the metadata of which the key is known.
+// keys records the mentions of the metadata whose key is known.
 func (r *celReviewer) keys(e ast.Expr) {
 	f, ok := fieldOf(e)
 	_, args := operandsOf(e)
@@ -67,8 +67,8 @@ func (r *celReviewer) read(f Field) {
 	}
 }
 
-// textOrder returns the text that looks like a number and that e orders by, or "", and the
-// metadata key that it orders so.
+// textOrder returns the text that looks like a number and that e orders by, and the metadata
+// key that it orders. The text is empty where e orders by no such text.
 func textOrder(e ast.Expr) (text string, key Field) {
 	name, args := operandsOf(e)
 	if mirrored(name) == "" || mirrored(name) == name {
@@ -84,9 +84,8 @@ func textOrder(e ast.Expr) (text string, key Field) {
 	return text, key
 }
 
-// exceptsResource reports whether e, or its opposite where it is negated, can be
-// true because a comparison with the resource is false. What a macro makes of the
-// resource is not followed.
+// exceptsResource reports whether e, or its opposite where it is negated, can be true because
+// a comparison with the resource is false. It does not follow the resource into macros.
 func exceptsResource(e ast.Expr, negated bool) bool {
 	if e.Kind() == ast.ComprehensionKind {
 		c := e.AsComprehension()

@@ -139,7 +139,7 @@ func TestScope_CompileRefuses(t *testing.T) {
 	}
 }
 
-// What conditions usually say runs without allocating.
+// Common conditions run without allocating.
 func TestProgram_EvalAllocatesNothing(t *testing.T) {
 	f := testFrame(t, celIntent())
 	for _, expr := range []string{

@@ -9,7 +9,7 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// over is a comparison with f, which is an error where the intent lacks f.
+// over is a comparison with f. It is an error where the intent lacks f.
 func over(f Field, n *Node) Outcomes { return Outcomes{n, Both(Has(f), Negate(n))} }
 
 // choose is t ? u : v. An error of t is an error, whatever u and v are.
@@ -21,8 +21,8 @@ func (t Outcomes) choose(u, v Outcomes) Outcomes {
 	return Outcomes{either(u.Holds, v.Holds), either(u.Fails, v.Fails)}
 }
 
-// translate translates a boolean expression. What it does not know becomes
-// opaque, so that the rest can still be indexed.
+// translate translates a boolean expression. Unknown parts become opaque, so that the rest can
+// still be indexed.
 func translate(e ast.Expr) Outcomes {
 	if e.Kind() == ast.LiteralKind {
 		if b, ok := e.AsLiteral().(types.Bool); ok {
@@ -67,8 +67,7 @@ func takesPatterns(name string) bool {
 	return ok && op.IsGlob()
 }
 
-// mirrored returns the operator that means the same with its operands swapped,
-// or "" where there is none.
+// mirrored returns the operator that means the same with its operands swapped, or "".
 func mirrored(op string) string {
 	switch op {
 	case operators.Equals, operators.NotEquals:
@@ -85,8 +84,8 @@ func mirrored(op string) string {
 	return ""
 }
 
-// operandsOf returns the function that e calls, and what it is called with: of a method
-// the receiver first.
+// operandsOf returns the function that e calls, and its operands. The receiver of a method is
+// the first.
 func operandsOf(e ast.Expr) (function string, args []ast.Expr) {
 	if e.Kind() != ast.CallKind {
 		return "", nil
@@ -114,8 +113,8 @@ func presenceIn(e ast.Expr) (f Field, ok bool) {
 	return MetadataKey(key), ok
 }
 
-// comparisonOf returns the comparison of f with constants that e is, or whose negation it
-// is.
+// comparisonOf returns the comparison of f with constants that e is. Where negated is set, e
+// is its negation.
 func comparisonOf(e ast.Expr) (f Field, n *Node, negated, ok bool) {
 	function, args := operandsOf(e)
 	if len(args) != 2 {
@@ -200,8 +199,8 @@ func textLiteral(e ast.Expr) (string, bool) {
 	return string(s), ok
 }
 
-// constantsOf returns the constant, or the list of them, that e is, if f can be
-// compared with it.
+// constantsOf returns the constant or the list of constants that e is, if f can be compared
+// with it.
 func constantsOf(f Field, e ast.Expr) ([]Constant, bool) {
 	if e.Kind() != ast.ListKind {
 		c, ok := constantOf(f, e)

@@ -7,9 +7,9 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// Unrendered returns the parts of a condition in CEL that have no rendering in Rego, each
-// a mistake of the member cel with its place and the reason. It is nil where all parts
-// have one, and for a condition that is not in CEL. It compiles the CEL once more.
+// Unrendered returns the parts of a condition in CEL that Rego cannot express, each as a
+// mistake of the member cel with its place and the reason. It is nil for other conditions. It
+// compiles the CEL again.
 func (c *Condition) Unrendered() []Mistake {
 	if c.cel == "" || c.Holds.IsRendered() && c.Fails.IsRendered() {
 		return nil
@@ -54,8 +54,8 @@ func (u *unrendered) visit(e ast.Expr) {
 	u.found = append(u.found, m)
 }
 
-// start returns where the text of e begins: the place of an operator is behind its first
-// operand, that of a path is its last dot, and that of a call its parenthesis.
+// start returns the place where the text of e begins. CEL places an operator behind its first
+// operand, a path at its last dot, and a call at its parenthesis.
 func (u *unrendered) start(e ast.Expr) (line, column int) {
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
 		at := u.info.GetStartLocation(e.ID())

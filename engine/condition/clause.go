@@ -1,9 +1,9 @@
 package condition
 
-// Clause is a condition as its author joined it: leaves, joined by conjunctions (All),
-// disjunctions (Any) and negations (Not). A leaf is a comparison of a match object or a
-// tree, an operand in CEL that is no &&, || or ! itself, or all of a condition in Rego.
-// A constant is an All or an Any without Kids, and no leaf.
+// Clause is a condition as its author joined it: leaves in conjunctions (All), disjunctions
+// (Any) and negations (Not). A leaf is a comparison of a match object or a tree, an operand in
+// CEL that is not &&, || or ! itself, or a whole condition in Rego. A constant is an All or an
+// Any without Kids, not a leaf.
 type Clause struct {
 	Kind NodeKind
 	Kids []*Clause
@@ -14,8 +14,8 @@ type Clause struct {
 	Index int
 }
 
-// Clause returns the condition's clause, nil where it does not compile. It parses a
-// condition in CEL again, so that the condition itself stays small.
+// Clause returns the condition's clause, or nil where it does not compile. It parses CEL
+// again, so that the condition itself stays small.
 func (c *Condition) Clause() *Clause {
 	leaves := 0
 	switch {
@@ -57,29 +57,29 @@ func (c *Clause) Leaves() []string {
 	return texts
 }
 
-// Value combines what leaves are: said returns whether the leaf at an index is true, Unknown
-// where it is an error. An operand that decides wins over one that is an error.
-func (c *Clause) Value(said func(leaf int) Truth) Truth {
+// Value combines the truths of leaves, which leaf returns by their index. An operand that
+// decides wins over one that is Unknown.
+func (c *Clause) Value(leaf func(i int) Truth) Truth {
 	switch c.Kind {
 	case Leaf:
-		return said(c.Index)
+		return leaf(c.Index)
 	case Not:
-		return c.Kids[0].Value(said).Opposite()
+		return c.Kids[0].Value(leaf).Opposite()
 	}
-	return Joined(c.Kind, c.Kids, func(k *Clause) Truth { return k.Value(said) })
+	return Joined(c.Kind, c.Kids, func(k *Clause) Truth { return k.Value(leaf) })
 }
 
-// Because returns the index of the first leaf that makes the clause what it is, with
-// what leaves said: of a conjunction that is false the first operand that is false, of
-// one that is an error the first that is an error. It is -1 where the clause has no leaf.
-func (c *Clause) Because(said func(leaf int) Truth) int {
+// Because returns the index of the first leaf that decides the clause's value, or -1 where it
+// has no leaf. A false conjunction is decided by its first false operand, and a failed one by
+// its first failed operand.
+func (c *Clause) Because(leaf func(i int) Truth) int {
 	if c.Kind == Leaf {
 		return c.Index
 	}
-	value := c.Value(said)
+	value := c.Value(leaf)
 	for _, k := range c.Kids {
-		if c.Kind == Not || k.Value(said) == value {
-			if i := k.Because(said); i >= 0 {
+		if c.Kind == Not || k.Value(leaf) == value {
+			if i := k.Because(leaf); i >= 0 {
 				return i
 			}
 		}
@@ -87,8 +87,7 @@ func (c *Clause) Because(said func(leaf int) Truth) int {
 	return -1
 }
 
-// Truth is what is known of a condition: that it is true, that it is false, or neither,
-// such as where it is an error.
+// Truth is the value of a condition as far as it is known. An error is Unknown.
 type Truth int8
 
 // The truths.
@@ -106,7 +105,7 @@ func TruthOf(b bool) Truth {
 	return False
 }
 
-// Opposite is what a negation of t is.
+// Opposite is the truth of a negation.
 func (t Truth) Opposite() Truth {
 	switch t {
 	case True:
@@ -117,7 +116,7 @@ func (t Truth) Opposite() Truth {
 	return Unknown
 }
 
-// Joined is what a conjunction (All) or a disjunction (Any) is. An operand that decides
+// Joined is the truth of a conjunction (All) or a disjunction (Any). An operand that decides
 // wins over one that is Unknown.
 func Joined[T any](kind NodeKind, kids []T, of func(kid T) Truth) Truth {
 	decides, result := TruthOf(kind == Any), TruthOf(kind == All)

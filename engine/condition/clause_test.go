@@ -32,8 +32,8 @@ func celDocument(source string) string {
 	return string(text)
 }
 
-// TestClause_LeavesMakeTheCondition: what leaves are makes what the condition is, each
-// text means what its leaf is asked, and the leaf that is named does make it.
+// TestClause_LeavesMakeTheCondition holds that the leaves' values give the condition's, that
+// each leaf's text means the same as the leaf, and that the leaf that Because names decides.
 func TestClause_LeavesMakeTheCondition(t *testing.T) {
 	g := conditiontest.New(12)
 	joined := 0

@@ -8,24 +8,24 @@ import (
 	"writ/engine/resource"
 )
 
-// forms is what an author who wrote something else is shown.
+// forms shows the four forms to an author who wrote something else.
 const forms = `a condition is one of four forms: {"action_type":"deploy"}, ` +
 	`{"all":[{"field":"action_type","op":"eq","value":"deploy"}]}, ` +
 	`{"cel":"intent.cost.amount_minor > 5000"} or {"rego":"input.intent.cost.amount_minor > 5000"}`
 
 // Condition is a compiled condition. It is immutable and safe for concurrent use.
 type Condition struct {
-	// Outcomes are exact but for what CEL says more than a tree can. Both trees are
-	// opaque where the condition is in Rego.
+	// Outcomes are exact, except of CEL that a tree cannot express. Both trees are opaque
+	// where the condition is in Rego.
 	Outcomes
-	// Demands are what every intent has of which the condition is not false.
+	// Demands hold of every intent for which the condition is not false.
 	Demands []Demand
-	// ReadsResource says whether the condition has to be asked for every reading.
+	// ReadsResource is set where the condition must be asked for each reading.
 	ReadsResource bool
 	// Program runs the condition; nil where it is in Rego.
 	Program *Program
-	// Lists are the names of the lists that the condition looks in, sorted. Those of a
-	// condition in Rego are known to what compiles it.
+	// Lists are the names of the lists that the condition uses, sorted. They are empty for a
+	// condition in Rego, whose lists package rego knows.
 	Lists []string
 	// Rego is the source of a condition in Rego, which this package does not run.
 	Rego string
@@ -33,20 +33,20 @@ type Condition struct {
 	tree         *Node  // of a match object or a tree
 	cel          string // of a condition in CEL
 	patternBytes int
-	// Counters are what the condition asks of earlier intents, each once.
+	// Counters are the counters that the condition compares, each once.
 	Counters []*Counter
 }
 
 // Options say how a condition is compiled.
 type Options struct {
-	// Side is what a match is for: for a block where the rule denies or asks for approval.
+	// Side is the side of a match: block where the rule denies or asks for approval.
 	Side resource.Side
-	// Stored compiles what was accepted once: what is only refused because its author
-	// likely meant something else keeps running.
+	// Stored compiles a condition that was accepted before. Checks for likely mistakes do not
+	// apply to it.
 	Stored bool
 }
 
-// Compile returns the condition that doc is. What is wrong with it is an [*Error].
+// Compile returns the condition that doc is. Its error is an [*Error].
 func Compile(doc string, o Options) (*Condition, error) {
 	if o.Side != resource.ForBlock && o.Side != resource.ForAllow {
 		return nil, noSide
@@ -99,8 +99,8 @@ func compile(root jsonNode, o Options) (*Condition, error) {
 // Never is a condition that is false of every intent, and runs nothing.
 func Never() *Condition { return &Condition{Outcomes: Outcomes{Always(false), Always(false)}} }
 
-// CEL returns the condition in CEL, or false where it is in Rego. What it renders of a
-// match object or a tree is never an error but for a decimal.
+// CEL returns the condition in CEL, or false where it is in Rego. The CEL of a match object or
+// a tree only fails where it compares decimals.
 func (c *Condition) CEL() (string, bool) {
 	if c.tree != nil {
 		return c.tree.CEL(), true
@@ -116,21 +116,20 @@ func (c *Condition) Bytes() int {
 	return 3*len(c.cel) + len(c.Rego) + c.patternBytes + nodeBytes*(c.Holds.Count()+c.Fails.Count())
 }
 
-// Mistake is one thing that is wrong with a condition.
+// Mistake is one mistake in a condition.
 type Mistake struct {
-	// At is the JSON pointer of the value in the condition, empty for all of it. With Key
-	// the mistake is the name of that value, not the value.
+	// At is the JSON pointer of the value in the condition. It is empty for the whole
+	// condition. With Key the mistake is in the value's name.
 	At  string
 	Key bool
-	// Line and Column count from 1 in the source in CEL or Rego that the value is, columns
-	// in characters; both are 0 where the mistake is of all of it. File names a source that
-	// is a file.
+	// Line and Column count from 1 in the source that the value is. Columns are in characters.
+	// Both are 0 where the mistake is in the whole source. File names a source that is a file.
 	Line, Column int
 	File         string
 	Message      string
 }
 
-// Error is what is wrong with a condition.
+// Error holds the mistakes in a condition.
 type Error struct{ Mistakes []Mistake }
 
 // Error implements error.
@@ -157,7 +156,7 @@ func (m Mistake) String() string {
 	return "at " + m.At + ": " + m.Message
 }
 
-// In returns the mistakes as those of the value at the JSON pointer at.
+// In returns the mistakes of a value whose JSON pointer is at.
 func (e *Error) In(at string) *Error {
 	moved := &Error{Mistakes: slices.Clone(e.Mistakes)}
 	for i := range moved.Mistakes {
@@ -203,9 +202,9 @@ func (n *Node) counters(all []*Counter) []*Counter {
 	return all
 }
 
-// checkCounters refuses a counter that would loosen what it is to hold: what is counted
-// too much makes gt and gte true too early, which must make the outcome stricter, and lt
-// and lte false too early, which must not.
+// checkCounters refuses a counter that would be too loose. A counter may be too high for a
+// moment. So gt and gte must make the outcome stricter when true, and lt and lte must make it
+// stricter when false.
 func (n *Node) checkCounters(side resource.Side) error {
 	if n.Kind == Not {
 		return n.Kids[0].checkCounters(side.Opposite())

@@ -113,8 +113,8 @@ func wantInvalid(t *testing.T, err error, texts ...string) {
 	}
 }
 
-// What does not say what it is for is refused as it is compiled, and an error as it is
-// asked: it can neither allow nor fail to block.
+// A condition without a side is refused when it is compiled and fails when it is asked: it can
+// neither allow nor fail to block.
 func TestSide_ZeroIsRefused(t *testing.T) {
 	if _, err := Compile(`{"resource":"prod/**"}`, Options{}); err == nil {
 		t.Error("Compile without a side succeeded")
@@ -133,7 +133,7 @@ func TestSide_ZeroIsRefused(t *testing.T) {
 	}
 }
 
-// What no tree of this package is, is refused as it is planned.
+// Plan refuses nodes that no tree of this package has.
 func TestPlan_Refuses(t *testing.T) {
 	for _, n := range []*Node{
 		opaque(),

@@ -10,31 +10,30 @@ import (
 	"writ/engine/glob"
 )
 
-// Counter is what a condition counts, or adds up, of the intents that were allowed in a
-// sliding window. An intent that it does not count has no value of it, so that every
-// comparison with it is false.
+// Counter counts, or adds up, the intents that were allowed in a sliding window. An intent
+// that it does not count has no value of it, so that every comparison with it is false.
 type Counter struct {
 	// Sum adds up the cost in Currency; otherwise intents are counted.
 	Sum      bool
 	Currency string
-	// ByAgent and BySession say whose intents are counted: those of the intent's agent, of
-	// its session or, without either, of the organization.
+	// ByAgent and BySession select whose intents are counted: the agent's, the session's or,
+	// without either, the organization's.
 	ByAgent, BySession bool
 	// ActionType is a glob of action types, "*" for all.
 	ActionType string
 	Window     time.Duration
-	// Key is all of that as text. Equal counters have equal keys.
+	// Key is the counter as text. Equal counters have equal keys.
 	Key string
-	// Revision is that of the oldest of the rules that compare the counter, and Bounds are
-	// the numbers up to which each comparison comes out like that with 0, in order. Both are
-	// no part of what is counted.
+	// Revision is the lowest revision of the rules that compare the counter. Bounds are
+	// sorted: each is the greatest number for which one comparison comes out as for 0. Neither
+	// is part of the counter's identity.
 	Revision int64
 	Bounds   []int64
 
 	actions *glob.Actions
 }
 
-// UpTo returns the greatest number that every comparison takes for n.
+// UpTo returns the greatest number with which every comparison comes out as with n.
 func (c *Counter) UpTo(n int64) int64 {
 	if i, _ := slices.BinarySearch(c.Bounds, n); i < len(c.Bounds) {
 		return c.Bounds[i]
@@ -42,8 +41,8 @@ func (c *Counter) UpTo(n int64) int64 {
 	return MaxInteger
 }
 
-// JoinCounter adds c to counters. Where one has its key, that gets c's bounds, and the lower of
-// both revisions, in a copy.
+// JoinCounter adds c to counters. A counter with c's key is replaced by a copy that has both
+// bounds and the lower revision.
 func JoinCounter(counters []*Counter, c *Counter) []*Counter {
 	i := slices.IndexFunc(counters, func(d *Counter) bool { return d.Key == c.Key })
 	if i < 0 {
@@ -58,18 +57,17 @@ func JoinCounter(counters []*Counter, c *Counter) []*Counter {
 	return counters
 }
 
-// Count is what a counter has come to, with the intent that is decided.
+// Count is the value of a counter, with the current intent.
 type Count struct {
 	Counter *Counter
 	N       int64 // Uncounted where the counter does not count the intent
 }
 
-// Uncounted stands for what a counter is of an intent that it does not count.
+// Uncounted is the value of a counter that does not count the intent.
 const Uncounted = -1
 
-// Buckets is how many parts a window has. What was counted leaves the window with its
-// whole part, so that a counter never looks back less than the window, and at most a
-// sixtieth more.
+// Buckets is the number of parts of a window. An intent leaves the window with its whole part,
+// so that a counter looks back at least the window and at most a sixtieth more.
 const Buckets = 60
 
 // Bucket is how long a part of the window is, in whole milliseconds.
@@ -77,13 +75,12 @@ func (c *Counter) Bucket() time.Duration {
 	return (c.Window/Buckets + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// Counts reports whether c counts intents of an action type with a cost, which has the
-// currency "" where there is none.
+// Counts reports whether c counts an intent. Without a cost, currency is "".
 func (c *Counter) Counts(actionType, currency, session string) bool {
 	return c.actions.Match(actionType) >= 0 && (!c.Sum || currency == c.Currency) && (!c.BySession || session != "")
 }
 
-// counterKey says what the counter is.
+// counterKey is the counter as text.
 func (c *Counter) counterKey() string {
 	var b strings.Builder
 	if c.Sum {
@@ -103,7 +100,7 @@ func (c *Counter) counterKey() string {
 	return b.String() + " in " + strconv.FormatInt(int64(c.Window/time.Second), 10) + "s"
 }
 
-// counterForm is what an author is shown.
+// counterForm shows counters to an author.
 const counterForm = `want {"count": {"by": ["agent_id"], "action_type": "email.send", "window": "1h"}, "gt": 20} or ` +
 	`{"sum": {"field": "cost.amount_minor", "currency": "EUR", "by": ["agent_id"], "window": "24h"}, "gt": 20000}`
 
@@ -145,7 +142,7 @@ func (p *parser) counterLeaf(obj jsonNode) *Node {
 	return leaf
 }
 
-// counter parses what is counted, nil where it is wrong.
+// counter parses a counter. It is nil where there is a mistake.
 func (p *parser) counter(sum bool, obj jsonNode) *Counter {
 	c := &Counter{Sum: sum, ActionType: "*"}
 	if obj.kind != '{' {
@@ -245,5 +242,5 @@ func parseWindow(s string) (time.Duration, error) {
 	)
 }
 
-// Saturated adds what counters have come to. More than [MaxInteger] is that.
+// Saturated adds two counts, up to [MaxInteger].
 func Saturated(a, b int64) int64 { return min(a+b, MaxInteger) }

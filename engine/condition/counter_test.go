@@ -65,8 +65,8 @@ func TestCounter_IsRefused(t *testing.T) {
 	}
 }
 
-// What is counted decides; an intent that the counter does not count is none of its
-// business; a counter that nobody has read is an error.
+// The count decides. Comparisons are false for an intent that the counter does not count, and
+// an error for a counter without a value.
 func TestCounter_IsCompared(t *testing.T) {
 	c, err := Compile(emails, Options{Side: resource.ForBlock})
 	if err != nil {

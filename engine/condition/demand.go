@@ -16,8 +16,8 @@ type Demand struct {
 	Absent bool
 }
 
-// demandsOf returns demands that hold of every intent for which n is truth. They need not
-// be all that n says.
+// demandsOf returns demands of the intents for which n is truth. It may find fewer than n
+// makes.
 func demandsOf(n *Node, truth bool) []Demand {
 	switch {
 	case n.Kind == Not:
@@ -44,7 +44,7 @@ func demandsOf(n *Node, truth bool) []Demand {
 	return common
 }
 
-// eitherDemand returns what is demanded where a or b is.
+// eitherDemand returns the demands of the intents that meet a or b.
 func eitherDemand(a, b []Demand) []Demand {
 	var both []Demand
 	for _, d := range a {
@@ -62,7 +62,7 @@ func eitherDemand(a, b []Demand) []Demand {
 	return both
 }
 
-// leafDemand returns what a true comparison demands.
+// leafDemand returns the demands of a true comparison.
 func leafDemand(n *Node) []Demand {
 	if n.Field.Kind != Text {
 		return nil
@@ -95,7 +95,7 @@ func leafDemand(n *Node) []Demand {
 	return []Demand{d}
 }
 
-// literals adds what the patterns of list start with, as each reader has them.
+// literals adds the literal beginnings of the patterns of list.
 func (d *Demand) literals(list *glob.List) {
 	for literal, whole := range list.Literals {
 		if whole {
@@ -106,8 +106,8 @@ func (d *Demand) literals(list *glob.List) {
 	}
 }
 
-// absenceDemand returns what a false comparison demands: that the field whose
-// existence was asked is absent. The cost and its currency are absent together.
+// absenceDemand returns the demands of a false comparison: after a false exists, the field is
+// absent. The cost and its currency are absent together.
 func absenceDemand(n *Node) []Demand {
 	switch {
 	case n.Op != Exists || n.Field.Kind == Digits:
@@ -120,12 +120,12 @@ func absenceDemand(n *Node) []Demand {
 	return nil
 }
 
-// MaxDirectories is how many slashes of a resource an index looks at: what a resource
-// is within ends at one of them.
+// MaxDirectories is how many slashes of a resource an index looks at. A Within ends at one of
+// them.
 const MaxDirectories = 6
 
-// directory returns the part of prefix up to the last slash that the index
-// looks at, empty where there is none.
+// directory returns the part of prefix up to the last slash that the index looks at. It may be
+// empty.
 func directory(prefix string) string {
 	end, slashes := 0, 0
 	for i := 0; i < len(prefix) && slashes < MaxDirectories; i++ {

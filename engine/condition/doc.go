@@ -1,12 +1,11 @@
-// Package condition is what a rule's condition says, and how it is asked.
+// Package condition compiles the conditions of rules and asks them about intents.
 //
-// A condition is a JSON object in one of four forms. Match objects and trees parse
-// into one tree ([Node]), of which a [Program] is planned; an expression in CEL is
-// planned by CEL, with comparisons of a field and a constant as the same predicates; a
-// condition in Rego is for package rego. The tree is also what both renderings, in CEL
-// ([Node.CEL]) and in Rego (package rego), and the index of rules ([Demand]) are made
-// of. What there is to know of a field is in one table (field.go), and of an operator
-// in another (operator.go).
+// A condition is a JSON object in one of four forms. Match objects and trees parse into one
+// tree ([Node]), from which [Plan] makes a [Program]. CEL plans an expression in CEL, with the
+// same predicates where a field is compared with a constant. Package rego runs a condition in
+// Rego. Both renderings, in CEL ([Node.CEL]) and in Rego (package rego), and the index of
+// rules ([Demand]) are made from the tree. All facts about a field are in one table
+// (field.go), and about an operator in another (operator.go).
 //
 //	c, err := condition.Compile(doc, condition.Options{Side: resource.ForBlock}) // *Error: where, what
 //	f := condition.NewFrame()                                           // one for each evaluation
@@ -57,18 +56,18 @@
 // active, disabled or unregistered. Everything after "metadata." is one key.
 // Strings are ordered by their bytes.
 //
-// A metadata value that is compared with a number is read as a decimal: an
-// optional sign, digits, and behind a point digits, at most 40 on each side. Where
-// it is none the comparison is an error. To order a metadata value by a string that
-// is a number is refused, because it must have been meant as one.
+// A metadata value that is compared with a number is read as a decimal: an optional sign,
+// digits, and behind a point digits, at most 40 on each side. Any other value makes the
+// comparison an error. To order a metadata value by a string that looks like a number is
+// refused: its author meant a number.
 //
 // {"list": name} is a list that the organization keeps by that name: see [CheckListName].
 // Its texts are compared byte by byte. A list that is not there is an error.
 //
-// $every, $some and $size look at a metadata value as a list: a JSON array of
-// strings or, if it is none, the parts between commas. Items are trimmed, and empty ones
-// dropped. $every holds where there is an item and each is in the operand, or
-// satisfies its operators; $some where one does.
+// $every, $some and $size look at a metadata value as a list: the members of a JSON array of
+// strings, or the parts between commas. Items are trimmed, and empty ones dropped. $every
+// holds where there is an item and each is in the operand, or satisfies its operators; $some
+// where one does.
 //
 // A comparison with a field that the intent lacks is false, so that its
 // negation ($ne, $nin, $not, $nor and their like) is true, as in MongoDB.
@@ -89,9 +88,9 @@
 // was asked before. items(s) and decimal_compare(s, t) read metadata values as
 // lists and decimals.
 //
-// A condition that ends in an error is taken both ways, and the stricter outcome
-// holds: it matches where its rule denies, does not where it allows, and where it
-// asks for approval it does so without lifting the deny of a lower rule.
+// A condition that ends in an error is taken both ways, and the stricter outcome holds. A rule
+// that denies matches, and a rule that allows does not. A rule that asks for approval does so
+// without lifting the deny of a lower rule.
 //
 // A Rego source is the body of a rule, or a module whose match is asked, over
 // input.intent, input.agent and input.policy. A list that it names is the set input.lists.name.
@@ -109,18 +108,16 @@
 //
 // # Functions in CEL
 //
-// glob(patterns, s) is a plain glob with "/" as the delimiter;
-// resource_glob(patterns, s) reads each pattern as the readers of a resource do, so
-// use it on intent.resource; action_matches(patterns, s) is the taxonomy's
-// wildcard and, for the checks, action_denied(patterns, s) is that of denied types.
-// patterns is a constant string or list of strings, otherwise the
-// expression does not compile. resource_any(op, values) is true where the
-// comparison op holds of one reading of the resource that a block looks at,
-// resource_every(op, values) where it does of all that an allowance has to cover.
-// x in list(name) looks for the string x in the list of a constant name.
-// items(s) is s as a list of strings: a JSON array of strings or, if it is none, the
-// parts between commas, trimmed and without empty ones. decimal_compare(s, t) is -1, 0
-// or 1, and an error where either is not a decimal.
+// glob(patterns, s) is a plain glob with "/" as the delimiter. resource_glob(patterns, s)
+// reads each pattern as the readers of a resource do: use it on intent.resource.
+// action_matches(patterns, s) is the taxonomy's wildcard. action_denied(patterns, s), which
+// only the checks have, is the wildcard of denied types. patterns is a constant string or list
+// of strings; otherwise the expression does not compile. resource_any(op, values) is true
+// where the comparison op holds of one reading of the resource that a block looks at,
+// resource_every(op, values) where it holds of all readings that an allowance has to cover. x
+// in list(name) looks for the string x in the list of a constant name. items(s) is s as a list
+// of strings, as $every reads it. decimal_compare(s, t) is -1, 0 or 1, and an error where s or
+// t is not a decimal.
 //
 // intent.resource is one reading at a time: see [Frame.SetReading].
 //

@@ -45,7 +45,7 @@ const (
 	fieldCount
 )
 
-// Kind is what a field holds, or is read as.
+// Kind is how a field is read.
 type Kind uint8
 
 // The kinds.
@@ -56,11 +56,11 @@ const (
 	Time
 	// Bool is true or false.
 	Bool
-	// Digits is a text that is a decimal integer of 64 bits, as CEL's int() reads
-	// it; it is compared as a number, and exists where it can be read.
+	// Digits is a text that CEL's int() reads: a decimal integer of 64 bits. It is compared as
+	// a number, and exists where it can be read.
 	Digits
-	// Decimal is a text that is a decimal; it is compared as a number, and is an
-	// error where it is none.
+	// Decimal is a text that is a decimal. It is compared as a number. A comparison with any
+	// other text is an error.
 	Decimal
 	// Size is how many items a text holds.
 	Size
@@ -68,9 +68,9 @@ const (
 	Object
 )
 
-// fieldRow is what there is to know of a field.
+// fieldRow holds the facts about a field.
 type fieldRow struct {
-	// name is what match objects and trees call it, empty where they cannot.
+	// name is the field's name in match objects and trees, empty where they have none.
 	name string
 	// path is the field's path in CEL and, below input, in Rego.
 	path string
@@ -87,15 +87,16 @@ type fieldRow struct {
 	literal bool
 	// glob is the kind of glob that match objects and trees mean of the field.
 	glob Operator
-	// form is that of a text in an intent.
+	// form is the form of the field's texts in an intent.
 	form Form
-	// enum are the only texts that the field has; nil: it can have any.
+	// enum are the field's only texts. It is nil where any text is possible.
 	enum []string
-	// admits returns why the field can never equal a text; nil: it can equal any.
+	// admits returns why the field never equals a text. It is nil where the field can equal
+	// any text.
 	admits func(string) error
 }
 
-// Form is what a text of an intent has to look like.
+// Form is the form that a text of an intent must have.
 type Form uint8
 
 // The forms of texts.
@@ -144,8 +145,8 @@ func MemberNamed(name string) (*Member, bool) {
 	return nil, false
 }
 
-// fields is the one table of fields: all that an evaluation can ask of an intent, its
-// agent and its policy.
+// fields is the table of fields: all that an evaluation can ask about an intent, its agent and
+// its policy.
 var fields = [fieldCount]fieldRow{
 	IntentID: {name: "intent_id", path: "intent.intent_id", size: 36, glob: Glob, form: UUIDForm,
 		admits: admitsUUID},
@@ -187,13 +188,13 @@ var fields = [fieldCount]fieldRow{
 type Field struct {
 	ID   FieldID
 	Kind Kind
-	// Key is the metadata key of a MetadataValue, and that of the counter of a CounterValue.
+	// Key is the metadata key of a MetadataValue, or the key of a CounterValue's counter.
 	Key string
-	// Counter is that of a CounterValue.
+	// Counter is the counter of a CounterValue.
 	Counter *Counter
 }
 
-// FieldOf returns a field as it is.
+// FieldOf returns a field with its own kind.
 func FieldOf(id FieldID) Field { return Field{ID: id, Kind: fields[id].kind} }
 
 // MetadataKey returns the value of a metadata key.
@@ -207,8 +208,7 @@ func (f Field) Path() string { return f.row().path }
 // Optional reports whether some intents lack the field.
 func (f Field) Optional() bool { return f.row().optional }
 
-// Owner is the field with which f is absent: the cost of its members, and f itself where
-// it is absent alone.
+// Owner is the field with which f is absent: the cost for its members, otherwise f.
 func (f Field) Owner() Field {
 	if f.isKeyed() {
 		return f
@@ -226,10 +226,10 @@ func (f Field) isKeyed() bool { return f.ID == MetadataValue || f.ID == CounterV
 
 func (f Field) isMetadata() bool { return f.ID == MetadataValue }
 
-// isFree reports whether f holds text that the caller writes as they like.
+// isFree reports whether callers write any text into f.
 func (f Field) isFree() bool { return f.ID == MetadataValue || f.ID == Item }
 
-// Label is f as its author writes it.
+// Label is f's name for authors.
 func (f Field) Label() string {
 	switch f.ID {
 	case MetadataValue:

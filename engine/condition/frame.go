@@ -47,16 +47,16 @@ func (f *Frame) SetText(id FieldID, s string) {
 // SetInt sets a field that holds an integer, or one of which 0 is false and 1 true.
 func (f *Frame) SetInt(id FieldID, n int64) { f.numbers[id] = n }
 
-// SetMetadata sets the metadata; nil is none.
+// SetMetadata sets the metadata. A nil map is absent metadata.
 func (f *Frame) SetMetadata(m map[string]string) { f.metadata, f.absent[Metadata] = m, m == nil }
 
-// SetLists sets the lists that conditions look in.
+// SetLists sets the organization's lists.
 func (f *Frame) SetLists(l Lists) { f.lists = l }
 
-// SetCounts sets what the counters have come to.
+// SetCounts sets the values of the counters.
 func (f *Frame) SetCounts(counts []Count) { f.counts = counts }
 
-// count returns what the counter of a key has come to, which may be [Uncounted].
+// count returns the value of the counter of a key. It may be [Uncounted].
 func (f *Frame) count(key string) (int64, *EvalError) {
 	for i := range f.counts {
 		if f.counts[i].Counter.Key == key {
@@ -66,14 +66,14 @@ func (f *Frame) count(key string) (int64, *EvalError) {
 	return 0, noCount
 }
 
-// SetAbsent says that the intent has none of an optional field.
+// SetAbsent marks optional fields as absent.
 func (f *Frame) SetAbsent(ids ...FieldID) {
 	for _, id := range ids {
 		f.absent[id] = true
 	}
 }
 
-// SetResource sets the resource as it was written.
+// SetResource sets the resource as the caller wrote it.
 func (f *Frame) SetResource(s string) {
 	f.texts[Resource], f.reading = s, resource.Reading{Text: s, Readers: resource.All}
 }
@@ -81,10 +81,10 @@ func (f *Frame) SetResource(s string) {
 // SetReadings sets the readings of the resource.
 func (f *Frame) SetReadings(r resource.Readings) { f.readings = r }
 
-// Readings are those of the resource.
+// Readings returns the readings of the resource.
 func (f *Frame) Readings() *resource.Readings { return &f.readings }
 
-// Reading returns the reading that a condition is asked for.
+// Reading returns the reading for which a condition is asked.
 func (f *Frame) Reading() resource.Reading { return f.reading }
 
 // SetReading makes r the value of Resource until it is set again.
@@ -103,7 +103,7 @@ func (f *Frame) Metadata() map[string]string { return f.metadata }
 
 func (f *Frame) has(id FieldID) bool { return !f.absent[id] }
 
-// issued returns the time of IssuedAt, or false where it is none.
+// issued returns IssuedAt as a time, or false where it is not a time.
 func (f *Frame) issued() (time.Time, bool) {
 	if f.issuedAt.IsZero() {
 		at, err := ParseTime(f.texts[IssuedAt])
@@ -115,23 +115,22 @@ func (f *Frame) issued() (time.Time, bool) {
 	return f.issuedAt, true
 }
 
-// items returns the items of a text, or false where the work for them is too much.
+// items returns the items of a text, or false where that is too much work.
 func (f *Frame) items(text string) ([]string, bool) {
 	items := itemsOf(text)
 	return items, f.Work.Charge(len(text) + itemSteps*len(items))
 }
 
-// yieldEvery is how many steps conditions do between two offers to yield: some
-// 130 µs.
+// yieldEvery is the number of steps between two offers to yield: some 130 µs.
 const yieldEvery = 1 << 14
 
-// Turn is the right to run, which an evaluation shares with others.
+// Turn is the right to run, which evaluations share.
 type Turn interface {
 	// Yield lets others run where it is their turn, and returns how long that took.
 	Yield() time.Duration
-	// Pause gives the right back while something else than a processor is waited for, or
-	// the work of others. Resume waits for it again. Each reports whether it changed
-	// anything: what calls one undoes it where it did.
+	// Pause gives the right back while the caller waits for something other than a processor.
+	// Resume waits for it again. Each reports whether it changed anything; a caller undoes
+	// only its own change.
 	Pause() bool
 	Resume() bool
 }
@@ -144,7 +143,7 @@ func Paused(t Turn) (resume func()) {
 	return func() { t.Resume() }
 }
 
-// Work is what the conditions of one evaluation did together, in steps.
+// Work counts the steps of the conditions of one evaluation.
 type Work struct {
 	done    int
 	turn    Turn // nil: not shared
@@ -155,8 +154,8 @@ type Work struct {
 // NewWork returns the work of an evaluation that begins.
 func NewWork(t Turn) Work { return Work{turn: t, yields: yieldEvery} }
 
-// Charge adds steps, of which there are at least 0, and reports whether they may
-// be done. Others may run before it returns.
+// Charge adds steps, at least 0, and reports whether the budget allows them. Others may run
+// before it returns.
 func (w *Work) Charge(steps int) bool {
 	w.done += min(steps, maxWork+1)
 	if w.turn != nil && w.done >= w.yields {
@@ -166,11 +165,11 @@ func (w *Work) Charge(steps int) bool {
 	return w.done <= maxWork
 }
 
-// offer lets others run where it is their turn. The turn is not nil.
+// offer lets others run if it is their turn. The turn is not nil.
 func (w *Work) offer() { w.yielded += w.turn.Yield() }
 
-// Left is how many steps may still be done.
+// Left is the number of steps left.
 func (w *Work) Left() int { return max(0, maxWork-w.done) }
 
-// Yielded is how long others ran, which is none of the evaluation's time.
+// Yielded is how long others ran. It is not part of the evaluation's time.
 func (w *Work) Yielded() time.Duration { return w.yielded }

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// itemsOf returns the elements of a text as a list: those of a JSON array of strings, or
-// the parts between commas if it is no such array. They are trimmed, and empty ones
-// dropped.
+// itemsOf returns the items of a text: the members of a JSON array of strings. Any other text
+// is cut at commas. Items are trimmed, and empty ones dropped.
 func itemsOf(text string) []string {
 	parts, ok := stringArray(text)
 	if !ok {
@@ -41,6 +40,6 @@ func stringArray(text string) ([]string, bool) {
 	return parts, true
 }
 
-// itemSteps is what a macro takes for each element, in steps: see maxWork. The
-// patterns in it charge for themselves.
+// itemSteps is the steps that a macro takes for each element: see maxWork. Its patterns charge
+// for themselves.
 const itemSteps = 128

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonNode is a JSON value that knows where it stands, for messages.
+// jsonNode is a JSON value with its place, for messages.
 type jsonNode struct {
 	kind jsontext.Kind
 	// at is the value's JSON pointer, empty for the root.
@@ -128,8 +128,8 @@ func badJSON(err error) error {
 	return refuse(string(syntax.JSONPointer), "is not JSON at byte %d: %v; %s", syntax.ByteOffset, syntax.Err, forms)
 }
 
-// Quote writes s as a string literal of JSON, CEL and Rego alike. What cannot
-// be seen is escaped, so that a rendering reads as what it says.
+// Quote writes s as a string literal that JSON, CEL and Rego read alike. It escapes invisible
+// characters.
 func Quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

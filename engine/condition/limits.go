@@ -20,13 +20,12 @@ const (
 	// maxDepth is how deep its JSON, and the lists and maps of its CEL, are nested. CEL's
 	// type check takes time cubic in it.
 	maxDepth = 32
-	// MaxEntries is how many entries of one kind it has: comparisons and combinations;
-	// instructions that its regular expressions compile to; globs that its globs expand
-	// to. A regular expression counts once for every metadata key that it is run for,
-	// because RE2 takes time linear in its instructions and in the text. A glob is
-	// compiled in each of its spellings. A list of a policy has as many entries at most.
-	// The condition of a choice in CEL has an eighth of them: the tree of a choice has it
-	// twice, so that nested choices would grow exponentially.
+	// MaxEntries is the limit of each kind of entry in a condition: comparisons and
+	// combinations, instructions of its regular expressions, and spellings of its globs. RE2
+	// takes time linear in instructions and text, so a regular expression counts once for each
+	// metadata key for which it runs. A glob is compiled in each spelling. A policy's list has
+	// the same limit. The condition of a choice in CEL has an eighth of it: the tree of a
+	// choice has it twice, so that nested choices would grow exponentially.
 	MaxEntries = 1000
 	// MaxMistakes is how many mistakes of one kind in a document, a condition or a body
 	// are named, so that the answer does not outgrow it.

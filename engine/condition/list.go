@@ -37,7 +37,7 @@ func (l *List) Has(s string) bool { _, ok := l.has[s]; return ok }
 // Items returns the list, sorted. It must not be modified.
 func (l *List) Items() []string { return l.items }
 
-// Rendered returns what render makes of the list for another language. It is made once.
+// Rendered returns render's value of the list in another language. It calls render once.
 func (l *List) Rendered(render func(items []string) any) any {
 	l.once.Do(func() { l.rendered = render(l.items) })
 	return l.rendered
@@ -58,8 +58,8 @@ func ListSize(items []string) int {
 	return size
 }
 
-// CheckListName returns nil if name can be a list's: 1 to [MaxName] characters of a-z, 0-9,
-// "_", "-" and ".", of which the first is a letter or a digit.
+// CheckListName returns nil if name can name a list: 1 to [MaxName] characters of a-z, 0-9,
+// "_", "-" and ".". The first is a letter or a digit.
 func CheckListName(name string) error {
 	const first = "abcdefghijklmnopqrstuvwxyz0123456789"
 	if name == "" || len(name) > MaxName || !strings.ContainsRune(first, rune(name[0])) ||

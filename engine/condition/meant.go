@@ -9,7 +9,7 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// words are what people write for a name of ours that is spelt otherwise.
+// words are common words for names of ours.
 var words = map[string]string{
 	"denied": "deny", "forbid": "deny", "forbidden": "deny", "reject": "deny", "refuse": "deny", "disallow": "deny",
 	"allowed": "allow", "permit": "allow", "permitted": "allow", "accept": "allow",
@@ -27,10 +27,9 @@ var words = map[string]string{
 	"exist": "has", "isset": "has",
 }
 
-// Meant returns the name among names that an author who wrote word is likely to have
-// meant, or "": one that differs in case or punctuation, by a slip of the hand, or that
-// word is a part or another word of. A name may be followed by other spellings of it,
-// separated by spaces.
+// Meant returns the name that an author most likely meant by word, or "". Such a name differs
+// in case or punctuation, by a typing error, or has word as a part or as a synonym. Other
+// spellings of a name may follow it, separated by spaces.
 func Meant(word string, names []string) string {
 	if len(word) > MaxName {
 		return ""
@@ -69,7 +68,7 @@ func letters(name string) string {
 
 const didYouMean = "did you mean "
 
-// unknownKey refuses the member of a match object that no field is called like.
+// unknownKey refuses a member of a match object that names no field.
 func (p *parser) unknownKey(m jsonMember, err error) *Node {
 	if meant := combinationMeant(m); meant != "" {
 		return p.misnamed(m.value.at, "unknown key %q: %s%q?", m.name, didYouMean, meant)

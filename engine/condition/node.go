@@ -7,23 +7,22 @@ import (
 	"writ/engine/resource"
 )
 
-// Node is a condition as a tree whose every node is true or false of any intent: a
-// comparison with a field that is missing is false. Match objects and trees parse into
-// one Node, in which a comparison of Decimal can also fail; that and a CEL expression
-// become two (see outcomes). Both renderings are written from it. Nodes are never
-// modified.
+// Node is a condition as a tree. Every node is true or false of any intent: a comparison with
+// a missing field is false. Match objects and trees parse into one Node, in which a comparison
+// of Decimal can also fail. That Node and a CEL expression each become two (see outcomes),
+// from which both renderings are written. Nodes are never modified.
 type Node struct {
 	Kind NodeKind
-	// Kids are the operands of All, Any (none make All true and Any false) and Not
-	// (exactly one), and what Every and Some ask of an item.
+	// Kids are the operands of All, Any (none make All true and Any false) and Not (exactly
+	// one), and the test of Every's and Some's items.
 	Kids []*Node
 	// Field, Op and Values are a Leaf's. Only In and the globs, which ask whether any of
 	// them fits, have several values, and Exists and IsTrue have none.
 	Field  Field
 	Op     Operator
 	Values []Constant
-	// Side is what a comparison with the resource is for. The zero Side has the condition
-	// asked as a whole, for one reading at a time.
+	// Side is the side of a comparison with the resource. With the zero Side the whole
+	// condition is asked for one reading at a time.
 	Side resource.Side
 }
 
@@ -36,22 +35,21 @@ const (
 	Any
 	Not
 	Leaf
-	// Opaque stands for a part of a CEL expression of which nothing is known. It can be
-	// indexed around and cannot be rendered.
+	// Opaque stands for an unknown part of a CEL expression. An index can pass over it; it has
+	// no rendering.
 	Opaque
 )
 
-// Constant is what a field is compared with: Num for a field of Int, Digits or Size,
-// Str for any other.
+// Constant is an operand: Num for a field of Int, Digits or Size, Str for any other.
 type Constant struct {
 	Str string
 	Num int64
 }
 
-// Both returns what is true where all of kids are.
+// Both returns the conjunction of kids.
 func Both(kids ...*Node) *Node { return combine(All, kids) }
 
-// Either returns what is true where one of kids is.
+// Either returns the disjunction of kids.
 func Either(kids ...*Node) *Node { return combine(Any, kids) }
 
 // combine flattens nested operands of the same kind and drops the neutral ones,
@@ -74,7 +72,7 @@ func combine(kind NodeKind, kids []*Node) *Node {
 	return &Node{Kind: kind, Kids: flat}
 }
 
-// Negate returns what is true where n is false.
+// Negate returns the negation of n.
 func Negate(n *Node) *Node {
 	switch {
 	case n.Kind == Not:
@@ -87,7 +85,7 @@ func Negate(n *Node) *Node {
 	return &Node{Kind: Not, Kids: []*Node{n}}
 }
 
-// Always returns what is true, or false, of every intent.
+// Always returns the constant that is truth.
 func Always(truth bool) *Node {
 	if truth {
 		return &Node{Kind: All}
@@ -111,7 +109,7 @@ func Texts(texts ...string) []Constant {
 	return values
 }
 
-// Has is true of an intent that has f, as f is read.
+// Has returns a tree that is true of an intent that has f, as f is read.
 func Has(f Field) *Node {
 	switch {
 	case f.Kind == Digits || f.Kind == Decimal:
@@ -140,7 +138,7 @@ func (n *Node) IsRendered() bool { return !n.some(func(n *Node) bool { return n.
 
 func (n *Node) isResource() bool { return n.Kind == Leaf && n.Field.ID == Resource }
 
-// ReadsOneReading reports whether n needs one reading of the resource to be chosen.
+// ReadsOneReading reports whether n is asked for one reading of the resource at a time.
 func (n *Node) ReadsOneReading() bool { return n.isResource() && n.Side == 0 }
 
 // Texts returns the values of a leaf over a text.
@@ -154,8 +152,8 @@ func textsOf(values []Constant) []string {
 	return texts
 }
 
-// sided returns n with each comparison with the resource for the side that it is for,
-// where n as a whole is for side.
+// sided returns n with the side of each comparison with the resource, where n as a whole is
+// for side.
 func (n *Node) sided(side resource.Side) *Node {
 	switch {
 	case n.Kind == Not:
@@ -178,9 +176,8 @@ func each(kids []*Node, f func(*Node) *Node) []*Node {
 	return out
 }
 
-// Affirm returns n with every negation at a leaf. What has to hold is then said as
-// such where it can be: OPA's index finds rules by the equalities they ask for, but
-// not under a negation.
+// Affirm returns n with every negation at a leaf. OPA's index finds rules by the equalities
+// they demand, but not by those under a negation.
 func (n *Node) Affirm() *Node {
 	switch {
 	case n.Kind == All || n.Kind == Any:
@@ -198,18 +195,18 @@ func (n *Node) Affirm() *Node {
 	return n
 }
 
-// quantified is true where n is of each (Every) or some (Some) item of f.
+// quantified returns a leaf that is true where n is true of each item of f (Every), or of one
+// (Some).
 func quantified(f Field, op Operator, n *Node) *Node {
 	return &Node{Kind: Leaf, Field: f, Op: op, Kids: []*Node{n}}
 }
 
-// Outcomes are a condition as two trees: of the intents of which it is true and of
-// those of which it is false. It is an error of all others. CEL's && and || let an
-// operand that decides win over one that fails, in either order, which makes both
-// trees exact.
+// Outcomes are a condition as two trees: one is true where the condition is true, the other
+// where it is false. The condition is an error of all other intents. CEL's && and || let an
+// operand that decides win over one that fails, in either order, which makes both trees exact.
 type Outcomes struct{ Holds, Fails *Node }
 
-// total is an expression that is never an error.
+// total returns the outcomes of an expression that never fails.
 func total(n *Node) Outcomes { return Outcomes{n, Negate(n)} }
 
 func unknown() Outcomes { return Outcomes{opaque(), opaque()} }
@@ -222,8 +219,7 @@ func (o Outcomes) and(u Outcomes) Outcomes {
 
 func (o Outcomes) or(u Outcomes) Outcomes { return o.not().and(u.not()).not() }
 
-// outcomes returns of which intents the tree n of a match object or a tree is true and
-// of which it is false.
+// outcomes returns when the tree of a match object or a tree is true and when it is false.
 func (n *Node) outcomes() Outcomes {
 	switch n.Kind {
 	case All:

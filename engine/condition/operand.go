@@ -52,8 +52,8 @@ func (p *parser) operand(f Field, c comparison, v jsonNode) *Node {
 	return Compare(f, c.op, value)
 }
 
-// comparedWith returns f as it is compared with v: a metadata value is read as a
-// number where the operand is one.
+// comparedWith returns f as it is compared with v: a number compares a metadata value as a
+// number.
 func (f Field) comparedWith(v jsonNode) Field {
 	if v.kind == '0' && f.Kind == Text && f.isFree() {
 		return f.as(Decimal)
@@ -96,7 +96,7 @@ func (p *parser) membership(f Field, c comparison, v jsonNode) *Node {
 	return Either(append(kids, among(f, values))...)
 }
 
-// among is true where f equals one of values.
+// among returns a tree that is true where f equals one of values.
 func among(f Field, values []Constant) *Node {
 	if f.Kind == Text && len(values) > 1 {
 		return Compare(f, In, values...)
@@ -143,7 +143,7 @@ func (p *parser) regex(f Field, c comparison, v jsonNode) *Node {
 	return Compare(f, Regex, Constant{Str: v.text})
 }
 
-// constant parses what f is compared with.
+// constant parses an operand of f.
 func (p *parser) constant(f Field, c comparison, v jsonNode) (Constant, bool) {
 	var value Constant
 	var err error
@@ -165,8 +165,8 @@ func (p *parser) constant(f Field, c comparison, v jsonNode) (Constant, bool) {
 	return value, err == nil
 }
 
-// ordered refuses to order a metadata value by a text that must have been meant
-// as a number. Stored rules keep what they were accepted with.
+// ordered refuses to order a metadata value by a text that looks like a number. Stored rules
+// keep such comparisons.
 func (p *parser) ordered(f Field, c comparison, s string) error {
 	if p.stored || !f.isFree() || c.op < Gt || c.op > Lte || !LooksLikeNumber(s) {
 		return nil
@@ -175,7 +175,7 @@ func (p *parser) ordered(f Field, c comparison, s string) error {
 		strings.TrimSpace(s))
 }
 
-// decimalOperand returns the number that a metadata value is compared with.
+// decimalOperand checks a number that is compared with a metadata value.
 func decimalOperand(literal string) (string, error) {
 	if _, ok := parseDecimal(literal); !ok {
 		return "", fmt.Errorf(
@@ -196,8 +196,8 @@ func integer(literal string) (int64, error) {
 	return n, nil
 }
 
-// admits refuses constants that f can never equal, because a rule that never
-// matches weakens what its author meant.
+// admits refuses constants that f never equals: a rule that never matches is weaker than its
+// author meant.
 func (f Field) admits(c comparison, s string) error {
 	row := f.row()
 	switch {
@@ -218,8 +218,7 @@ func (f Field) admits(c comparison, s string) error {
 	return nil
 }
 
-// quantifier parses what $every and $some ask of the items of a metadata value:
-// to be one of a list, or to satisfy operators.
+// quantifier parses the operand of $every and $some: a list of constants, or operators.
 func (p *parser) quantifier(f Field, c comparison, v jsonNode) *Node {
 	if !p.isList(f, c, v) {
 		return opaque()
@@ -240,7 +239,7 @@ func (p *parser) quantifier(f Field, c comparison, v jsonNode) *Node {
 	return Both(Compare(f.as(Size), Gt, Constant{}), quantified(f, Every, of))
 }
 
-// size parses what $size asks of the number of items: an integer, or operators.
+// size parses the operand of $size: an integer, or operators.
 func (p *parser) size(f Field, c comparison, v jsonNode) *Node {
 	switch {
 	case !p.isList(f, c, v):
@@ -253,7 +252,7 @@ func (p *parser) size(f Field, c comparison, v jsonNode) *Node {
 	return p.wrong(v.at, `%s wants an integer, or operators such as {"$lte": 3}, got %s`, c.name, v.describe())
 }
 
-// isList reports whether f can be looked at as a list: a metadata value can.
+// isList reports whether f can be read as a list, as a metadata value can.
 func (p *parser) isList(f Field, c comparison, v jsonNode) bool {
 	if !f.isMetadata() || f.Kind != Text {
 		p.add(v.at, "%s looks at a metadata value as a list, %s is none", c.name, f.Label())

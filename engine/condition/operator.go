@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Operator is a comparison of a field. There are no negated ones: a negation is a node
-// of its own, so that it is true of a missing field.
+// Operator is a comparison of a field. A negated comparison is a Not node, so that it is true
+// of a missing field.
 type Operator uint8
 
 // The operators.
@@ -28,12 +28,12 @@ const (
 	// spellings of one. It is for the checks of policies alone.
 	ActionDenied
 	Regex
-	// Every and Some are true where the field is there and their operand is of each or
-	// of one item of the list that its text is.
+	// Every and Some are true where the field is there and each item, or one item, of its list
+	// satisfies the operand.
 	Every
 	Some
-	// CountIs is an operator of match objects and trees alone: it becomes a comparison
-	// of Size.
+	// CountIs is an operator of match objects and trees alone. It is parsed as a comparison of
+	// Size.
 	CountIs
 	// Contains, StartsWith and EndsWith are operators of trees, as json-rules-engine has
 	// them: match objects have globs.
@@ -46,7 +46,7 @@ const (
 	operatorCount
 )
 
-// operandForm is what stands behind an operator.
+// operandForm is the form of an operator's operand.
 type operandForm uint8
 
 const (
@@ -60,18 +60,19 @@ const (
 	sizeTest
 )
 
-// operatorRow is what there is to know of an operator.
+// operatorRow holds the facts about an operator.
 type operatorRow struct {
-	// match and tree are its names in match objects and in trees, separated by spaces,
-	// the one to show first; notMatch and notTree those of its negation.
+	// match and tree are the operator's names in match objects and in trees, separated by
+	// spaces. The first is shown. notMatch and notTree are the names of its negation.
 	match, notMatch, tree, notTree string
 	operand                        operandForm
-	// symbol is the operator, the method or the function that it is in CEL.
+	// symbol is the operator, method or function in CEL.
 	symbol string
-	// cel and rego write a comparison of %[1]s, the field, with %[2]s, the constant or
-	// the list of them.
+	// cel and rego are formats of a comparison of %[1]s, the field, with %[2]s, the constant
+	// or list.
 	cel, rego string
-	// order says which order of field and constant makes it true, text which texts.
+	// order reports for which order of field and constant the comparison is true, text for
+	// which texts.
 	order func(c int) bool
 	text  func(field, constant string) bool
 }
@@ -122,7 +123,7 @@ const (
 	function = "%[3]s(%[2]s, %[1]s)"
 )
 
-// comparison is an operator as an author has spelt it.
+// comparison is an operator as its author spelled it.
 type comparison struct {
 	name    string
 	op      Operator
@@ -150,7 +151,7 @@ func spellings(yield func(s spelling) bool) {
 	}
 }
 
-// named returns the operator that match objects ("$eq") or trees ("eq") call name.
+// named returns the operator that match objects ("$eq") or trees ("eq") know by name.
 func named(name string) (comparison, bool) {
 	for s := range spellings {
 		if slices.Contains(s.names, name) {
@@ -160,7 +161,7 @@ func named(name string) (comparison, bool) {
 	return comparison{}, false
 }
 
-// operatorNames returns the names to show of all operators of match objects or trees.
+// operatorNames returns the first name of each operator of match objects or trees.
 func operatorNames(ofTrees bool) (names []string) {
 	for s := range spellings {
 		if s.ofTrees == ofTrees {
@@ -170,7 +171,7 @@ func operatorNames(ofTrees bool) (names []string) {
 	return names
 }
 
-// Rego writes a comparison of field with constants, as Rego has them.
+// Rego writes a comparison of field with constants, both in Rego.
 func (o Operator) Rego(field, constants string) string {
 	return fmt.Sprintf(table[o].rego, field, constants, table[o].symbol)
 }

@@ -10,8 +10,8 @@ import (
 
 var code = regexp.MustCompile("`[^`]*`")
 
-// rowsOfPage returns the rows of the table of docs/policies.md with that header, each
-// cell as what stands in backquotes in it.
+// rowsOfPage returns the rows of the table of docs/policies.md with that header. A cell is the
+// list of its texts in backquotes.
 func rowsOfPage(t *testing.T, header string) (rows [][][]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/policies.md")

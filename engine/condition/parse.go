@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// parser parses match objects and trees. It reports every mistake that it finds and
-// stands opaque nodes in for what it could not parse.
+// parser parses match objects and trees. It reports every mistake, and puts an opaque node in
+// the place of each.
 type parser struct {
 	Error
 	nodes    int
@@ -16,7 +16,7 @@ type parser struct {
 	stored bool
 }
 
-// parse returns the tree of a match object or a tree, and what its patterns come to.
+// parse returns the tree of a match object or a tree, and the cost of its patterns.
 func parse(root jsonNode, stored bool) (*Node, budget, error) {
 	p := parser{stored: stored}
 	form := p.match
@@ -34,13 +34,13 @@ func parse(root jsonNode, stored bool) (*Node, budget, error) {
 	return tree, p.patterns, nil
 }
 
-// wrong reports a mistake and returns what stands in for what is wrong.
+// wrong reports a mistake and returns an opaque node.
 func (p *parser) wrong(at, format string, args ...any) *Node {
 	p.add(at, format, args...)
 	return opaque()
 }
 
-// misnamed reports that the name of the value at a place is wrong.
+// misnamed reports a wrong name of the value at a place.
 func (p *parser) misnamed(at, format string, args ...any) *Node {
 	p.Add(Mistake{At: at, Key: true, Message: fmt.Sprintf(format, args...)})
 	return opaque()
@@ -102,7 +102,7 @@ func (p *parser) list(v jsonNode, parse func(jsonNode) *Node) []*Node {
 	return kids
 }
 
-// expect parses what a match object says about one field.
+// expect parses the value of a field in a match object.
 func (p *parser) expect(f Field, v jsonNode) *Node {
 	switch v.kind {
 	case '{':
@@ -151,7 +151,7 @@ func isTreeKey(name string) bool {
 	return slices.Contains(treeKeys(), name)
 }
 
-// isTree reports whether the document's author meant form 2.
+// isTree reports whether the document's author meant a tree.
 func isTree(root jsonNode) bool {
 	return slices.ContainsFunc(root.members, func(m jsonMember) bool { return isTreeKey(m.name) })
 }
@@ -201,7 +201,7 @@ func describeTree(n jsonNode) string {
 	return "an object with the key \"" + n.members[0].name + "\""
 }
 
-// leafRoles are what the keys of a leaf say.
+// leafRoles are the roles of a leaf's keys.
 var leafRoles = map[string]string{"field": "field", "fact": "field", "op": "op", "operator": "op", "value": "value"}
 
 // treeLeaf parses {"field": …, "op": …, "value": …}.

@@ -14,7 +14,7 @@ type predicate interface {
 	ask(f *Frame) result
 }
 
-// result is what a predicate says of a frame: false, true, or that it has no value.
+// result is the value of a predicate: false, true, or a failure.
 type result struct {
 	holds  bool
 	failed *EvalError // why it has no value
@@ -24,8 +24,8 @@ func is(holds bool) result { return result{holds: holds} }
 
 func failing(why *EvalError) result { return result{failed: why} }
 
-// tally combines the results of operands. As in CEL, one that decides wins over one that
-// failed, in either order.
+// tally combines the results of operands. As in CEL, an operand that decides wins over one
+// that failed, in either order.
 type tally struct {
 	decides, decided bool
 	failed           *EvalError
@@ -147,7 +147,7 @@ func (n *timeOrder) ask(f *Frame) result {
 	return is(n.holds(got.Compare(n.want)))
 }
 
-// membership is whether a text is one, or one of several.
+// membership asks whether a text is one of a set.
 type membership struct {
 	src  source
 	one  string
@@ -183,7 +183,7 @@ func (n *ofText) ask(f *Frame) result {
 	return n.test(f, s)
 }
 
-// readings asks something of the readings of the resource that its side asks.
+// readings asks about the readings of the resource that its side has.
 type readings struct {
 	side resource.Side
 	// list is set for globs and equality. Otherwise each text is tested.
@@ -219,7 +219,7 @@ type reading struct{ list *glob.List }
 
 func (n *reading) ask(f *Frame) result { return f.match(n.list, f.reading) }
 
-// match matches a reading, at the charge of that.
+// match matches a reading and charges for it.
 func (f *Frame) match(list *glob.List, r resource.Reading) result {
 	if !f.Work.Charge(list.Steps(r.Text)) {
 		return failing(ErrTooMuchWork)
@@ -227,7 +227,7 @@ func (f *Frame) match(list *glob.List, r resource.Reading) result {
 	return is(list.HoldsOf(r, f.readings.Stops()))
 }
 
-// Eval asks the program about f. An error means that the condition has no value.
+// Eval asks the program about f. With an error the condition has no value.
 func (p *Program) Eval(f *Frame) (ok bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {

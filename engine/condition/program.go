@@ -9,19 +9,19 @@ import (
 	"writ/engine/resource"
 )
 
-// Program is a condition that can be asked. It is immutable and safe for concurrent use.
+// Program is a compiled condition. It is immutable and safe for concurrent use.
 type Program struct {
 	root predicate
-	// side is what the lists of patterns in a condition in CEL are for.
+	// side is the side of the lists of patterns in a condition in CEL.
 	side resource.Side
 	load int // is charged whenever the program runs
 }
 
-// nodeSteps is how many steps a node of a tree takes beside its patterns.
+// nodeSteps is the steps of a node of a tree, without its patterns.
 const nodeSteps = 4
 
-// Plan returns the program that asks n, in which nothing is opaque. It says of every
-// intent what the CEL of n does: CEL's own evaluation of that is several times slower.
+// Plan returns the program of n, which has no opaque node. The program agrees with the CEL of
+// n, which CEL itself evaluates several times slower.
 func Plan(n *Node) (*Program, error) {
 	p := &Program{load: nodeSteps * n.Count()}
 	var err error
@@ -51,7 +51,8 @@ func (p *Program) plan(n *Node) (predicate, error) {
 	return nil, fmt.Errorf("a condition that is not known cannot be run")
 }
 
-// leaf returns what asks a leaf, which is missing where the intent lacks its field.
+// leaf returns the predicate of a leaf. Its result is missing where the intent lacks the
+// field.
 func (p *Program) leaf(n *Node, missing result) (predicate, error) {
 	src := source{field: n.Field.ID, key: n.Field.Key, missing: missing}
 	order := table[n.Op].order
@@ -83,7 +84,7 @@ func (p *Program) leaf(n *Node, missing result) (predicate, error) {
 	return &ofText{src, asked}, err
 }
 
-// test returns what a leaf asks of a text that its field has.
+// test returns the test of a leaf's text.
 func (p *Program) test(n *Node) (test, error) {
 	switch row := &table[n.Op]; {
 	case row.operand == patternList || n.Op == Regex:
@@ -145,7 +146,7 @@ func sized(want int64, holds func(c int) bool) test {
 	}
 }
 
-// ofItems asks every item of a text, or some. As in CEL's macros, an item that decides
+// ofItems tests every item of a text, or some item. As in CEL's macros, an item that decides
 // wins over one that failed.
 func ofItems(every bool, of predicate) test {
 	return func(f *Frame, s string) result {
@@ -185,7 +186,7 @@ func compileMatcher(op Operator, patterns []string, side resource.Side) (matcher
 	}
 }
 
-// matching asks whether one of patterns matches a text.
+// matching tests whether one of patterns matches a text.
 func (p *Program) matching(op Operator, patterns []string) (test, error) {
 	m, err := compileMatcher(op, patterns, p.side)
 	if err != nil {
@@ -202,7 +203,7 @@ func (p *Program) matching(op Operator, patterns []string) (test, error) {
 	}, nil
 }
 
-// readings returns what asks a comparison with the resource for its side.
+// readings returns the predicate of a comparison with the resource that has a side.
 func (p *Program) readings(n *Node) (predicate, error) {
 	var list *glob.List
 	var err error

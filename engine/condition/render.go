@@ -8,8 +8,7 @@ import (
 	"writ/engine/resource"
 )
 
-// CEL returns the CEL expression that is true of exactly the intents that n is true
-// of. n has no opaque node.
+// CEL returns a CEL expression that is true of the same intents as n. n has no opaque node.
 func (n *Node) CEL() string {
 	var b strings.Builder
 	writeCEL(&b, n)
@@ -29,8 +28,8 @@ func writeCEL(b *strings.Builder, n *Node) {
 	}
 }
 
-// writeOperands writes the operands of a conjunction or a disjunction. An operand that
-// asks whether a field is there guards the others.
+// writeOperands writes the operands of a conjunction or a disjunction. An operand that asks
+// whether a field exists guards the others.
 func writeOperands(b *strings.Builder, n *Node, sep, empty string) {
 	if len(n.Kids) == 0 {
 		b.WriteString(empty)
@@ -68,7 +67,7 @@ func writeOperands(b *strings.Builder, n *Node, sep, empty string) {
 	}
 }
 
-// writeOperand writes n so that it binds tighter than any operator before it.
+// writeOperand writes n so that it binds tighter than the operator before it.
 func writeOperand(b *strings.Builder, n *Node) {
 	if n.Kind == Not || n.Kind != Leaf && len(n.Kids) == 0 || isCall(n) {
 		writeCEL(b, n)
@@ -102,8 +101,7 @@ func isCall(n *Node) bool {
 	}
 }
 
-// writeLeaf writes a leaf behind the guard that keeps a missing field from
-// being an error.
+// writeLeaf writes a leaf behind the guard that keeps a missing field from being an error.
 func writeLeaf(b *strings.Builder, n *Node, guard string) {
 	f := n.Field
 	if n.isResource() && n.Side != 0 {
@@ -140,8 +138,8 @@ func writeLeaf(b *strings.Builder, n *Node, guard string) {
 	fmt.Fprintf(b, row.cel, ref, constants, row.symbol)
 }
 
-// fnResource are the functions that ask the readings of the resource, in what is rendered
-// of match objects and trees.
+// fnResource are the functions for the readings of the resource, by side. Only rendered match
+// objects and trees use them.
 var fnResource = [...]string{resource.ForBlock: "resource_any", resource.ForAllow: "resource_every"}
 
 // writeReadings writes a comparison with the readings of the resource.
@@ -165,7 +163,7 @@ func fieldRef(f Field) string {
 	return f.Path()
 }
 
-// celGuard is what has to be asked before a leaf, empty where its field is always there.
+// celGuard is the presence that a leaf needs, empty where its field always exists.
 func celGuard(n *Node) string {
 	if n.Op == Exists || n.isResource() {
 		return ""
@@ -173,7 +171,8 @@ func celGuard(n *Node) string {
 	return presenceOf(n.Field)
 }
 
-// presenceOf asks whether a field is there, as it is read; empty where it always is.
+// presenceOf asks whether a field exists, as it is read. It is empty where the field always
+// exists.
 func presenceOf(f Field) string {
 	switch {
 	case f.Kind == Digits:
@@ -212,8 +211,8 @@ func celConstant(f Field, v Constant) string {
 	return Quote(v.Str)
 }
 
-// DigitsExpression is the regular expression of what CEL's int() reads of a string: a
-// decimal integer of 64 bits.
+// DigitsExpression is the regular expression of the strings that CEL's int() reads: decimal
+// integers of 64 bits.
 func DigitsExpression() string {
 	const most = "9223372036854775807"
 	forms := []string{"[0-9]{1,18}"}

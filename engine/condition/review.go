@@ -4,28 +4,26 @@ import (
 	"slices"
 )
 
-// Review is what a condition says that its author may not mean. Fields are named as
-// match objects name them: "action_type", "metadata.env", or "metadata" where it is not
-// known which key is read.
+// Review lists what a condition's author may not mean. Fields are named as in match objects:
+// "action_type", "metadata.env", or "metadata" where the key is unknown.
 type Review struct {
-	// Fields are all that the condition reads or asks the existence of, sorted. What
-	// may be absent as a part of the cost is "cost" in Unguarded and Dodges.
+	// Fields are all fields that the condition reads or whose existence it asks, sorted. In
+	// Unguarded and Dodges, "cost" stands for its members.
 	Fields []string
 	// ExceptsResource is set where a condition in CEL or Rego holds because a comparison
 	// with the resource does not.
 	ExceptsResource bool
-	// Unguarded are the metadata keys, and the cost, that a condition in CEL reads without
-	// ever asking whether they are there, sorted.
+	// Unguarded are the metadata keys, and the cost, that a condition in CEL reads but whose
+	// existence it never asks, sorted.
 	Unguarded []string
-	// Dodges are the metadata keys, and the cost, without which the condition does not
-	// hold, whatever is behind them, unless it asks for their existence itself, sorted:
-	// of a match object, a tree and Rego.
+	// Dodges are the metadata keys, and the cost, without which a condition in another form
+	// never holds, and whose existence it does not ask, sorted.
 	Dodges []string
-	// TextOrder is what in a condition in CEL or Rego is ordered as text and looks like
-	// a number, "" where nothing is.
+	// TextOrder is a text that looks like a number and by which a condition in CEL or Rego
+	// orders, or "".
 	TextOrder string
-	// Misordered says where a condition in Rego orders a metadata value as text that must
-	// have been meant as a number. It is nil where none is.
+	// Misordered is the error of a condition in Rego that orders a metadata value by such a
+	// text, or nil.
 	Misordered error
 }
 

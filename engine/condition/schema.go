@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// Schema returns the definitions of a JSON Schema (2020-12) that describe a condition
-// written as an object: "condition", which is one of the four forms, and what it is made
-// of, each to be found at "#/$defs/<name>". They know fields, operators and the types of
-// operands; what patterns, CEL and Rego say is for [Compile].
+// Schema returns the definitions of a JSON Schema (2020-12) of a condition as an object:
+// "condition", which is one of the four forms, and its parts, each at "#/$defs/<name>". They
+// check fields, operators and the types of operands. [Compile] checks patterns, CEL and Rego.
 func Schema() map[string]any {
 	defs := object{
 		"condition": anyOf(def("match"), def("tree"), def("cel"), def("rego")),
@@ -38,7 +37,7 @@ func def(name string) object { return object{"$ref": "#/$defs/" + name} }
 
 func anyOf(schemas ...any) object { return object{"anyOf": schemas} }
 
-// closed is the schema of an object with these members.
+// closed is the schema of an object without other members.
 func closed(properties object, required ...string) object {
 	s := object{"type": "object", "additionalProperties": false, "properties": properties}
 	if len(required) > 0 {
@@ -67,7 +66,7 @@ func matchSchema() object {
 	return s
 }
 
-// schema is that of what a match object says of f.
+// schema is the schema of f's value in a match object.
 func (f Field) schema() object {
 	switch {
 	case f.row().enum != nil:
@@ -83,7 +82,7 @@ func (f Field) schema() object {
 	return def("text")
 }
 
-// expectSchema is that of what a match object says of a kind of field.
+// expectSchema is the schema of the value of a kind of field in a match object.
 func expectSchema(name string, f Field) object {
 	if f.Kind == Object {
 		return def(name + "Operators")
@@ -101,7 +100,7 @@ func (f Field) constantSchema() object {
 	return object{"type": "string"}
 }
 
-// operatorsSchema is that of the operators of a kind of field in match objects.
+// operatorsSchema is the schema of a field's operators in match objects.
 func operatorsSchema(name string, f Field) object {
 	members := object{"$not": def(name + "Operators")}
 	for s := range spellings {
@@ -114,7 +113,7 @@ func operatorsSchema(name string, f Field) object {
 	return s
 }
 
-// operandSchema is that of the operand of op, nil where op is none of f.
+// operandSchema is the schema of op's operand, or nil where op is not for f.
 func (f Field) operandSchema(op Operator) object {
 	text := object{"type": "string"}
 	list := func(items object) object {

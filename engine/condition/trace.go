@@ -1,9 +1,9 @@
 package condition
 
-// What follows is asked for a trace alone.
+// This file serves traces.
 
-// AskLeaves asks each leaf of the program by itself, those too that [Program.Eval] need
-// not ask, and yields what it is, in the order of [Clause.Index].
+// AskLeaves asks each leaf of the program by itself, also those that [Program.Eval] skips, and
+// yields its value, in the order of [Clause.Index].
 func (p *Program) AskLeaves(f *Frame, yield func(ok bool, err error)) {
 	f.Work.Charge(p.load) // a budget that is used up is an error of each leaf
 	for _, leaf := range leavesOf(p.root) {
@@ -12,7 +12,7 @@ func (p *Program) AskLeaves(f *Frame, yield func(ok bool, err error)) {
 	}
 }
 
-// leavesOf returns the leaves of what [Plan] or CEL has planned.
+// leavesOf returns the leaves of a planned condition.
 func leavesOf(n predicate) []predicate {
 	var leaves []predicate
 	switch n := n.(type) {

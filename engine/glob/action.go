@@ -25,13 +25,13 @@ import (
 //
 // It is immutable and safe for concurrent use.
 type Actions struct {
-	// list has each entry as each of the ways of reading an action has it.
+	// list has each entry in each reading of action types.
 	list   List
 	denied bool
 	folds  bool // folding changes an entry
 }
 
-// The ways in which an action type is read, as readers of a [List].
+// The readings of an action type, as readers of a [List].
 const (
 	asWritten resource.Reader = 1 << iota
 	asWords                   // folded, for entries without *
@@ -122,8 +122,8 @@ func FoldAction(b []byte, s string, words bool) []byte {
 	return b
 }
 
-// Match returns the index of an entry that matches action: of those that match it as it is
-// written the first. It is -1 when none does. It does not allocate.
+// Match returns the index of an entry that matches action, or -1. It prefers entries that
+// match action as written, and of those the first. It does not allocate.
 func (a *Actions) Match(action string) int {
 	i := a.match(action, asWritten, nil)
 	if i >= 0 || !a.denied {
@@ -165,7 +165,7 @@ func (a *Actions) match(s string, way resource.Reader, each func(index int)) int
 // List returns the list for [Pack].
 func (a *Actions) List() *List { return &a.list }
 
-// Steps is nothing: action types are short, and so are their patterns.
+// Steps is 0: action types are short, and so are their patterns.
 func (a *Actions) Steps(string) int { return 0 }
 
 // Size returns about how many bytes a keeps on the heap.

@@ -19,8 +19,8 @@ func wordsOf(compounds []compound) int {
 
 func words(places int) int { return (places + 63) / 64 }
 
-// newAutomaton returns the [automaton] of compounds, which have one prefix and are in
-// the order of their indices.
+// newAutomaton returns the [automaton] of compounds with one prefix, in the order of their
+// indices.
 func newAutomaton(compounds []compound) automaton {
 	a := automaton{meeting: compounds[0].meeting, words: wordsOf(compounds)}
 	bounds := boundsOf(compounds)
@@ -59,8 +59,8 @@ func newAutomaton(compounds []compound) automaton {
 	return a
 }
 
-// boundsOf returns the first character of each run of characters that no unit of
-// compounds tells apart, ascending.
+// boundsOf returns, ascending, the first character of each run of characters that no unit of
+// compounds distinguishes.
 func boundsOf(compounds []compound) []rune {
 	bounds := []rune{0}
 	for _, c := range compounds {
@@ -74,8 +74,8 @@ func boundsOf(compounds []compound) []rune {
 	return slices.Compact(bounds)
 }
 
-// setKinds sets which column is that of each character, and returns the columns without
-// equal ones. Bounds are those of the columns.
+// setKinds sets the column of each character, and returns the columns, each once. bounds are
+// the first characters of the columns.
 func (a *automaton) setKinds(bounds []rune, columns [][]uint64) (kinds [][]uint64) {
 	for i, column := range columns {
 		kind := slices.IndexFunc(kinds, func(known []uint64) bool { return slices.Equal(known, column) })

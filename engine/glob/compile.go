@@ -18,27 +18,26 @@ const (
 	// maxSpellings bounds what one pattern expands to: its alternatives, each
 	// as all readers have it.
 	maxSpellings = 256
-	// maxSpelled bounds the characters that all alternatives of a list have in all of
-	// their readings: compiling takes about a microsecond for each. To expand the
-	// alternatives of one pattern, half as many are copied at most.
+	// maxSpelled bounds the characters of all alternatives of a list in all readings:
+	// compiling takes about a microsecond for each. Expanding the alternatives of one pattern
+	// copies half as many at most.
 	maxSpelled = 128 << 10
-	// maxWildcards bounds wildcards, classes and groups together, and so how deep groups
-	// are within each other: the glob library takes time quadratic in their number to
-	// compile a pattern.
+	// maxWildcards bounds wildcards, classes and groups together, and so the depth of groups:
+	// the glob library takes time quadratic in their number to compile a pattern.
 	maxWildcards = 128
-	// maxChain bounds what one text can meet of a list: the places of the compounds
-	// whose literal prefixes it can have at once.
+	// maxChain bounds the work for one text: the places of all compounds whose literal
+	// prefixes the text can have at once.
 	maxChain = 4096
 )
 
-// Compile compiles patterns for resources, for the side that their match is for. Those of
-// a block also match without regard to compatibility characters and, for Windows and
-// addresses, case. Its error is a *[PatternError].
+// Compile compiles patterns of resources for a side. Patterns of a block also match without
+// regard to compatibility characters and, for Windows and addresses, case. Its error is a
+// *[PatternError].
 func Compile(patterns []string, side resource.Side) (*List, error) {
 	return compileFor(patterns, side, spellingsOf)
 }
 
-// Exactly compiles a list of resources that match no others.
+// Exactly compiles resources that match themselves alone.
 func Exactly(resources []string, side resource.Side) (*List, error) {
 	return compileFor(resources, side, quoted)
 }
@@ -65,7 +64,7 @@ func compile(patterns []string, side resource.Side, spell speller, left int) (*L
 	return l, nil
 }
 
-// Check returns what is wrong with the patterns, at most limit mistakes.
+// Check returns the mistakes in patterns, at most limit.
 func Check(patterns []string, side resource.Side, limit int) []*PatternError {
 	_, mistakes := build(patterns, side, spellingsOf, maxSpelled, limit)
 	return mistakes
@@ -74,8 +73,8 @@ func Check(patterns []string, side resource.Side, limit int) []*PatternError {
 const tooMuchText = "stands, with those before it, for more than 131072 characters in all their alternatives and " +
 	"readings"
 
-// build compiles a list without the patterns that are mistakes, which has left characters
-// at most.
+// build compiles the patterns without mistakes. All spellings together have at most left
+// characters.
 func build(patterns []string, side resource.Side, spell speller, left, limit int) (*List, []*PatternError) {
 	b := builder{list: List{side: side}}
 	var mistakes []*PatternError
@@ -110,12 +109,12 @@ type builder struct {
 	list      List
 	texts     []byte
 	compounds []compound
-	// actions is set where texts are action types, in which a suffix may begin within an
-	// escape: see [actionUnits].
+	// actions is set for action types, in which a suffix may begin within an escape: see
+	// [actionUnits].
 	actions bool
 }
 
-// compound is one spelling of a pattern whose wildcards need an automaton.
+// compound is one spelling of a pattern that needs an automaton.
 type compound struct {
 	meeting
 
@@ -123,8 +122,8 @@ type compound struct {
 	units []unit // after the prefix
 }
 
-// meeting is what compounds of one automaton share: each text that they all can match
-// begins with the prefix.
+// meeting is the readers and the prefix of an automaton's compounds. All texts that they match
+// begin with the prefix.
 type meeting struct {
 	readers resource.Reader
 	prefix  string
@@ -176,8 +175,8 @@ func (b *builder) finish() *List {
 	return &l
 }
 
-// Pack moves what lists compare next to each other. What is asked together and is in no cache
-// costs what fetching its lines from memory does, and far less where they follow each other.
+// Pack moves the memory of lists next to each other. A match of lists that are not in a cache
+// costs the fetching of their lines, which is far cheaper for adjacent lines.
 func Pack(lists ...*List) {
 	var all List
 	var sets []uint64
@@ -201,8 +200,8 @@ func Pack(lists ...*List) {
 
 func cut[T any](s []T, n int) (first, rest []T) { return s[:n:n], s[n:] }
 
-// batches yields compounds in parts, each of which has room in one state. Lists of resources
-// have one part: see maxChain.
+// batches yields compounds in parts that each fit into one state. maxChain leaves one part for
+// a list of resources.
 func batches(compounds []compound) iter.Seq[[]compound] {
 	return func(yield func([]compound) bool) {
 		first, places := 0, 0
@@ -218,8 +217,8 @@ func batches(compounds []compound) iter.Seq[[]compound] {
 	}
 }
 
-// cost is what c takes of [maxChain], in places: its own, and more for each unit beyond
-// ASCII, which adds columns.
+// cost is c's part of [maxChain]: its places, and more for each unit beyond ASCII, which adds
+// columns.
 func (c *compound) cost() int {
 	cost := c.places()
 	for _, u := range c.units {
@@ -233,8 +232,8 @@ func (c *compound) cost() int {
 	return cost
 }
 
-// chain returns the greatest cost of compounds that one reading can meet, in whole words
-// of the state: the prefix of each is then a prefix of the next one's.
+// chain returns the greatest cost of compounds that one reading can meet, in whole words of
+// the state. The prefix of each is then a prefix of the next one's.
 func chain(compounds []compound) int {
 	costs := make(map[meeting]int)
 	for i := range compounds {

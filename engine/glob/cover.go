@@ -8,7 +8,7 @@ import (
 	"writ/engine/resource"
 )
 
-// Shape is a pattern as a list of one side has it, to be compared with others.
+// Shape is a pattern of a list of one side, to be compared with other shapes.
 type Shape struct {
 	spellings []spelling
 	side      resource.Side
@@ -20,8 +20,8 @@ func ShapeOf(pattern string, side resource.Side) Shape { return shapeOf(pattern,
 // ExactShape is [ShapeOf] for a resource of [Exactly].
 func ExactShape(text string, side resource.Side) Shape { return shapeOf(text, side, quoted) }
 
-// PlainShape is [ShapeOf] for a pattern of [CompileSet]. That of one with a % is empty: in
-// a text that is no reading, what a % begins may be one character or several.
+// PlainShape is [ShapeOf] for a pattern of [CompileSet]. The shape of a pattern with a % is
+// empty: in a text that is not a reading, a % may begin one character or several.
 func PlainShape(pattern string) Shape {
 	if strings.Contains(pattern, "%") {
 		return Shape{}
@@ -37,8 +37,8 @@ func shapeOf(text string, side resource.Side, spell speller) Shape {
 	return Shape{spellings, side}
 }
 
-// Prefixes yields what each spelling of s starts with. A shape that covers s has, for
-// each of them, a spelling that starts with the same text or less of it.
+// Prefixes yields the literal beginning of each spelling of s. A shape that covers s has, for
+// each of them, a spelling that begins with it or with a part of it.
 func (s Shape) Prefixes(yield func(prefix string) bool) {
 	for _, p := range s.spellings {
 		if prefix, _ := literalPrefix(p.units); !yield(prefix) {
@@ -47,15 +47,15 @@ func (s Shape) Prefixes(yield func(prefix string) bool) {
 	}
 }
 
-// Covers reports whether s matches, to each reader, all that t does. It may say no of
-// a shape that is covered, never yes of one that is not. Both are of the same side.
+// Covers reports whether s matches, to each reader, everything that t matches. A true answer
+// is certain; a false one is not. Both shapes are of the same side.
 func (s Shape) Covers(t Shape) bool {
 	return s.covers(t, resource.All)
 }
 
-// Beats reports whether s, of a list that blocks, matches every resource that has a
-// reading that t matches, of a list that allows. It errs as [Shape.Covers] does. A
-// block looks at all that an allowance does, and at the text as it was written.
+// Beats reports whether s, of a list that blocks, matches every resource with a reading that
+// t, of a list that allows, matches. Its answers are as certain as those by [Shape.Covers]. A
+// block looks at all readings of an allowance, and at the text as written.
 func (s Shape) Beats(t Shape) bool { return s.covers(t, resource.All&^resource.Raw) }
 
 func (s Shape) covers(t Shape, readers resource.Reader) bool {
@@ -79,8 +79,8 @@ func (s Shape) covers(t Shape, readers resource.Reader) bool {
 	return len(s.spellings) > 0 && len(t.spellings) > 0
 }
 
-// includes reports whether q matches all that p does. It asks q of p as a text in which
-// each wildcard of p is one letter that wildcards alone match.
+// includes reports whether q matches everything that p matches. It matches q with p as a text,
+// in which each wildcard of p is one letter that wildcards alone match.
 func includes(q, p []unit, stops resource.Stops) bool {
 	if slices.EqualFunc(q, p, sameUnit) {
 		return true
@@ -113,8 +113,8 @@ func sameUnit(u, v unit) bool {
 		(u.class == v.class || u.class != nil && v.class != nil && u.class.expr == v.class.expr)
 }
 
-// splitsEscapes reports whether p can match a text by cutting one of its escapes in
-// two: a program ends its only star wherever the text behind it begins.
+// splitsEscapes reports whether p can match a text by cutting one of its escapes in two: a
+// program ends its only star wherever its suffix begins.
 func splitsEscapes(p []unit) bool {
 	_, n := literalPrefix(p)
 	if n == len(p) || p[n].star == noStar || n+1 == len(p) {
@@ -124,7 +124,7 @@ func splitsEscapes(p []unit) bool {
 	return m == len(p)-n-1 && strings.IndexByte("0123456789ABCDEFabcdef", suffix[0]) >= 0
 }
 
-// absorbs reports whether the star u matches whatever v does.
+// absorbs reports whether the star u matches everything that v matches.
 func (u unit) absorbs(v unit, stops resource.Stops) bool {
 	if u.star == superStar || v.star != noStar {
 		return u.star >= v.star
@@ -142,8 +142,8 @@ func (u unit) absorbs(v unit, stops resource.Stops) bool {
 	return true
 }
 
-// holds reports whether the literal or class u matches whatever v does, which is no star
-// if it is to.
+// holds reports whether the literal or class u matches everything that v matches. v is not a
+// star if so.
 func (u unit) holds(v unit) bool {
 	for lo, hi := range v.ranges {
 		spans := false

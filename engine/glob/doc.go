@@ -9,17 +9,16 @@
 //	{a,b}    either pattern
 //	\c       the character c, which must not be a letter or digit
 //
-// A [List] matches resources. Its patterns are read by the same readers as the
-// resource (package resource), with letters for the wildcards, and each reading of
-// the resource is compared with what the same reader makes of the pattern: so
-// https://EXAMPLE.com:443/%7Ea/* matches https://example.com/~a/b. Brackets right
-// after // hold an address. With a drive or two backslashes at the start of a
-// pattern, or a backslash before a letter or digit, every backslash of it is a
-// letter, as in C:\Users\**.
+// A [List] matches resources. The readers of resources (package resource) also read its
+// patterns, in which letters stand for the wildcards. A reading of the resource is compared
+// with the same reader's readings of the pattern: so https://EXAMPLE.com:443/%7Ea/* matches
+// https://example.com/~a/b. Brackets right after // hold an address. With a drive or two
+// backslashes at the start of a pattern, or a backslash before a letter or digit, every
+// backslash of it is a letter, as in C:\Users\**.
 //
-// The whole text of a pattern also counts as one without wildcards, so that it
-// always matches the very text that it quotes: private[0], /v1/users/{id}.
+// The whole text of a pattern is a pattern without wildcards, too. So it always matches the
+// text that it quotes: private[0], /v1/users/{id}.
 //
-// Strings that are no resources are matched as they are: see [CompileSet]. Action types
-// have * alone: see [Actions].
+// Strings that are not resources are matched as written: see [CompileSet]. Action types have *
+// alone: see [Actions].
 package glob

@@ -11,18 +11,17 @@ import (
 	"writ/engine/resource"
 )
 
-// Expression is a list as some readers have it, as one regular expression (RE2)
-// without anchors.
+// Expression is a list as some readers read it, as one regular expression (RE2) without
+// anchors.
 type Expression struct {
 	Readers resource.Reader
 	Text    string
-	// Stopped is the expression for each [resource.Stops] but the first, empty
-	// where that makes no difference.
+	// Stopped is the expression for each [resource.Stops] but the first. It is empty where all
+	// are equal.
 	Stopped map[resource.Stops]string
 }
 
-// Expressions returns what the list of patterns matches, by readers. The patterns
-// compile.
+// Expressions returns the expressions of a list of patterns, by readers. The patterns compile.
 func Expressions(patterns []string, side resource.Side) []Expression {
 	return expressions(patterns, side, spellingsOf)
 }
@@ -89,8 +88,8 @@ func expression(units []unit, star string) string {
 	return b.String()
 }
 
-// PlainExpressions returns what a pattern of [CompileSet] matches, as alternatives
-// without anchors. The pattern compiles.
+// PlainExpressions returns a pattern of [CompileSet] as alternative expressions without
+// anchors. The pattern compiles.
 func PlainExpressions(pattern string) []string {
 	alternatives, _ := parsePattern(pattern)
 	var all []string
@@ -100,12 +99,12 @@ func PlainExpressions(pattern string) []string {
 	return all
 }
 
-// HasMeta reports whether a pattern means something else than itself.
+// HasMeta reports whether a pattern has wildcards or escapes.
 func HasMeta(pattern string) bool { return strings.ContainsAny(pattern, `*?[]{}\`) }
 
-// IsSimple reports whether the glob library, which OPA has, matches a pattern
-// without searching among the places where its wildcards can end, and whether the
-// pattern has no escape, which OPA's index of rules takes for two characters.
+// IsSimple reports whether OPA's glob library matches a pattern without searching for the ends
+// of its wildcards, and whether the pattern has no escape, which OPA's index of rules takes
+// for two characters.
 func IsSimple(pattern string) bool {
 	if strings.Contains(pattern, `\`) {
 		return false
@@ -119,14 +118,14 @@ func IsSimple(pattern string) bool {
 	return true
 }
 
-// needsEscape reports whether a pattern has u with a backslash before it.
+// needsEscape reports whether u stands behind a backslash in a pattern.
 func (u unit) needsEscape() bool {
 	return u.isLiteral() && u.lit < utf8.RuneSelf && syntax.IsSpecial(byte(u.lit))
 }
 
-// backtracks reports whether more than one wildcard of a form can end in several
-// places. One that nothing but a literal follows, or whose next literal is the
-// slash that ends it, has only one.
+// backtracks reports whether several wildcards of a form can end in several places. A wildcard
+// has one possible end if only literals follow it, or if the slash that ends it is the next
+// literal.
 func backtracks(units []unit) bool {
 	choices := 0
 	for i, u := range units {
@@ -138,7 +137,7 @@ func backtracks(units []unit) bool {
 	return choices > 1
 }
 
-// Join returns the expression of what exprs match to some reader.
+// Join returns the expression that matches where one of exprs does.
 func Join(exprs []Expression) string {
 	texts := make([]string, len(exprs))
 	for i, e := range exprs {

@@ -20,20 +20,20 @@ func (e *PatternError) Error() string { return fmt.Sprintf("pattern %d %s", e.In
 // List is a compiled list of patterns. It is immutable and safe for concurrent use.
 //
 // Matching takes time linear in the text, however many wildcards the patterns have: see
-// [automaton]. A list that could take long all the same is refused.
+// [automaton]. Compiling refuses a list whose matching could still take long.
 type List struct {
 	side resource.Side
-	// programs are in the order of their indices. texts has what they compare, one after
-	// another: a list of pointers would be spread over many more lines of the caches.
+	// programs are in the order of their indices. texts holds their literals and suffixes, one
+	// after another: pointers would spread the list over many more cache lines.
 	programs []program
 	texts    string
 	automata []automaton
-	// words are those of the states of all automata.
+	// words is the size of the states of all automata.
 	words int
 }
 
-// program is one spelling of a pattern with one wildcard * or ** at most: a literal before
-// the wildcard and a suffix behind it. Without a wildcard the literal is the whole pattern.
+// program is one spelling of a pattern with at most one wildcard * or **: a literal before it
+// and a suffix behind it. Without a wildcard the literal is the whole pattern.
 type program struct {
 	at, literal, suffix uint32 // where its texts begin, and their lengths
 	index               int32
@@ -53,8 +53,8 @@ func (l *List) FirstMatch(r *resource.Readings) (int, resource.Reader) {
 	return -1, 0
 }
 
-// Holds reports whether a reading of r that a block looks at matches, or all that an
-// allowance has to cover do: what the list was compiled for. A set is for neither.
+// Holds reports whether one reading of a block matches, or all readings of an allowance do, as
+// the list's side asks. It is false for a set.
 func (l *List) Holds(r *resource.Readings) bool {
 	decides, stops := l.side == resource.ForBlock, r.Stops()
 	for i := range r.Len(l.side) {
@@ -65,7 +65,8 @@ func (l *List) Holds(r *resource.Readings) bool {
 	return !decides && r.Len(l.side) > 0
 }
 
-// HoldsOf is [List.Holds] of one reading: it matches to one of its readers, or to each.
+// HoldsOf is [List.Holds] of one reading: for a block it matches to one of its readers, for an
+// allowance to each.
 func (l *List) HoldsOf(reading resource.Reading, stops resource.Stops) bool {
 	if l.side == resource.ForBlock {
 		i, _ := l.MatchAny(reading)
@@ -74,8 +75,8 @@ func (l *List) HoldsOf(reading resource.Reading, stops resource.Stops) bool {
 	return l.side == resource.ForAllow && l.matchEvery(reading, stops)
 }
 
-// Match returns the index of the first pattern that matches s to some reader, or
-// -1: for strings that are no resource of an intent. It does not allocate.
+// Match returns the index of the first pattern that matches s to some reader, or -1. It is for
+// strings that are not an intent's resource. It does not allocate.
 func (l *List) Match(s string) int {
 	i, _ := l.search(s, resource.All, resource.StopsAtSlash, nil)
 	return i
@@ -99,10 +100,9 @@ func (l *List) matchEvery(reading resource.Reading, stops resource.Stops) bool {
 	return true
 }
 
-// Settled yields the index of every pattern that matches a reading of r to one of its
-// readers, in no order and some more than once. It returns the reading that settles what
-// [List.Holds] says: the first that is blocked, or that no pattern allows. It is the zero
-// Reading where there is none.
+// Settled yields the index of every pattern that matches a reading of r to one of its readers,
+// in no order and some more than once. It returns the reading that decides [List.Holds]: the
+// first that is blocked, or that no pattern allows. Without such a reading it is zero.
 func (l *List) Settled(r *resource.Readings, yield func(index int)) (settles resource.Reading) {
 	stops := resource.StopsAtSlash
 	if l.side == resource.ForAllow {
@@ -148,8 +148,8 @@ func (l *List) search(
 	return first, by
 }
 
-// Literals yields what each pattern starts with, as each reader has it, and
-// whether that is the whole pattern.
+// Literals yields the literal beginning of each pattern in each reading, and whether it is the
+// whole pattern.
 func (l *List) Literals(yield func(literal string, whole bool) bool) {
 	for i := range l.programs {
 		p := &l.programs[i]
@@ -164,8 +164,8 @@ func (l *List) Literals(yield func(literal string, whole bool) bool) {
 	}
 }
 
-// Steps bounds what matching s takes: the words of all automata for each character, and
-// a look at each program.
+// Steps bounds the work of matching s: the words of all automata for each character, and a
+// look at each program.
 func (l *List) Steps(s string) int { return l.words*len(s) + len(l.programs) }
 
 // Size returns about how many bytes l keeps on the heap.
@@ -180,7 +180,7 @@ func (l *List) Size() int {
 // Len returns the number of spellings of the patterns.
 func (l *List) Len() int { return len(l.programs) + len(l.automata) }
 
-// mayMatch is false of most texts that do not match. It looks at no text of the list.
+// mayMatch is false for most texts that do not match. It reads no text of the list.
 func (p *program) mayMatch(s string) bool {
 	return len(s) >= int(p.literal)+int(p.suffix) && (p.literal == 0 || s[p.literal-1] == p.last)
 }

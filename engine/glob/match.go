@@ -24,16 +24,16 @@ type automaton struct {
 	// another: see startSet.
 	words int
 	sets  []uint64
-	// ascii has the column of each character of ASCII, wide each first character of a run
-	// beyond that has another one than those before. The first run may begin in ASCII.
+	// ascii has the column of each character of ASCII. wide has the runs of characters beyond
+	// it, each with its column. The first run may begin in ASCII.
 	ascii [utf8.RuneSelf]uint8
 	wide  []run
 	ends  []end
 }
 
-// The sets of places of an automaton: those before any character, those before * and **
-// and those before ** alone. The others are columns: for each kind of character, the places
-// whose unit it matches.
+// The sets of places of an automaton: the start, the places before * and **, and the places
+// before ** alone. The others are columns: for each kind of character, the places whose unit
+// it matches.
 const (
 	startSet = iota
 	starSet
@@ -56,9 +56,8 @@ func (a *automaton) size() int {
 	return int(unsafe.Sizeof(*a)) + len(a.prefix) + 8*len(a.sets) + int(unsafe.Sizeof(run{}))*(len(a.wide)+len(a.ends))
 }
 
-// match returns the least index of the patterns that match all of s after the prefix, or
-// -1. Where each is not nil, it is called for the indices instead, ascending, and match
-// returns -1.
+// match returns the least index of the patterns that match all of s after the prefix, or -1.
+// With each it is called for all such indices instead, ascending, and match returns -1.
 func (a *automaton) match(s string, stops resource.Stops, each func(index int)) int {
 	if a.words == 1 {
 		state := [1]uint64{a.runWord(s, stops)}
@@ -72,7 +71,7 @@ func (a *automaton) match(s string, stops resource.Stops, each func(index int)) 
 	return a.ended(state, each)
 }
 
-// ended is what [automaton.match] returns of the state after the last character.
+// ended returns the result of [automaton.match] for the state after the last character.
 func (a *automaton) ended(state []uint64, each func(index int)) int {
 	for _, e := range a.ends {
 		switch {
@@ -137,7 +136,7 @@ func (a *automaton) step(state, column, stay []uint64) (left uint64) {
 	return left
 }
 
-// column returns which column is that of r.
+// column returns the column of r.
 func (a *automaton) column(r rune) int {
 	if r < utf8.RuneSelf {
 		return int(a.ascii[r])

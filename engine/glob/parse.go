@@ -44,8 +44,8 @@ const escaped = 0x200000
 // anyOne is the unit of ?.
 var anyOne = oneOf("[^/]")
 
-// oneOf returns the unit that matches one character of expr, a class that regular
-// expressions have, too. One of all that is not ASCII has the escapes.
+// oneOf returns the unit that matches one character of expr, a class in the syntax of regular
+// expressions. A class of everything beyond ASCII includes escapes.
 func oneOf(expr string) unit {
 	re, err := classes.Parse(expr, classes.Perl)
 	if err != nil {
@@ -66,7 +66,7 @@ func oneOf(expr string) unit {
 	return unit{class: &class{expr, bounds}}
 }
 
-// ranges yields the first and last characters of what u matches one of: a star of none.
+// ranges yields the first and last characters of u's ranges, which a star has not.
 func (u unit) ranges(yield func(lo, hi rune) bool) {
 	if u.isLiteral() {
 		yield(u.lit, u.lit)
@@ -75,8 +75,8 @@ func (u unit) ranges(yield func(lo, hi rune) bool) {
 	}
 }
 
-// coalesce returns units with every run of * and ** as one of them. Without it
-// two alternatives that meet, as in {*,a}*, would be written as **.
+// coalesce returns units with one star for every run of * and **. Otherwise two alternatives
+// that meet, as in {*,a}*, would be written as **.
 func coalesce(units []unit) []unit {
 	var merged []unit
 	for _, u := range units {
@@ -89,8 +89,7 @@ func coalesce(units []unit) []unit {
 	return merged
 }
 
-// literalPrefix returns the literal that units start with, and how many of them
-// that is.
+// literalPrefix returns the literal at the start of units, and its number of units.
 func literalPrefix(units []unit) (string, int) {
 	var b strings.Builder
 	for i, u := range units {
@@ -110,8 +109,7 @@ func (u unit) write(b *strings.Builder) {
 	b.WriteRune(u.lit)
 }
 
-// parsePattern returns the alternatives that pattern stands for, none of which
-// has a brace any more, or what is wrong with it.
+// parsePattern returns the alternatives of pattern, without braces, or its problem.
 func parsePattern(pattern string) ([][]unit, string) {
 	if problem := checkPattern(pattern); problem != "" {
 		return nil, problem
@@ -127,8 +125,8 @@ func parsePattern(pattern string) ([][]unit, string) {
 	return alternatives, p.problem
 }
 
-// checkPattern refuses what is not a mistake to the glob library but hardly
-// means what it says.
+// checkPattern refuses patterns that the glob library accepts but that hardly mean what they
+// say.
 func checkPattern(pattern string) string {
 	switch {
 	case pattern == "":
@@ -166,8 +164,7 @@ type patternParser struct {
 	copied  int // characters, for alternatives
 }
 
-// sequence parses up to the end of the pattern or, within braces, of the
-// group, whose alternatives it returns together.
+// sequence parses up to the end of the pattern or of a group, and returns its alternatives.
 func (p *patternParser) sequence() [][]unit {
 	var done [][]unit
 	current := [][]unit{nil}

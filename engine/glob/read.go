@@ -10,17 +10,17 @@ import (
 // addressBrackets are the brackets that hold an address.
 var addressBrackets = regexp.MustCompile(`^(.*?//)\[([^\]]*)\]`)
 
-// spelling is one alternative of a pattern as some readers have it.
+// spelling is one alternative of a pattern as some readers read it.
 type spelling struct {
 	readers resource.Reader
 	units   []unit
 }
 
-// speller returns the spellings of what stands in a list, with at most limit
-// characters, or what is wrong with it.
+// speller returns the spellings of an entry of a list, with at most limit characters, or its
+// problem.
 type speller func(text string, side resource.Side, limit int) ([]spelling, string)
 
-// plain returns the spellings of a pattern that is matched as it is written.
+// plain returns the spellings of a pattern that is matched as written.
 func plain(pattern string, _ resource.Side, _ int) ([]spelling, string) {
 	alternatives, problem := parsePattern(pattern)
 	var all []spelling
@@ -30,8 +30,8 @@ func plain(pattern string, _ resource.Side, _ int) ([]spelling, string) {
 	return all, problem
 }
 
-// spellingsOf returns all spellings of a pattern, or what is wrong with it. They
-// have at most limit characters.
+// spellingsOf returns all spellings of a pattern, with at most limit characters, or its
+// problem.
 func spellingsOf(pattern string, side resource.Side, limit int) ([]spelling, string) {
 	// The backslashes of a pattern for Windows and the brackets around an address are letters.
 	alternatives, problem := parsePattern(addressBrackets.ReplaceAllString(resource.Separators(pattern), `$1\[$2\]`))
@@ -64,7 +64,7 @@ func quoted(text string, side resource.Side, _ int) ([]spelling, string) {
 	return spell(readings, err, nil, side)
 }
 
-// read returns an alternative of a pattern as each reader has it.
+// read returns an alternative of a pattern as each reader reads it.
 func read(alternative []unit, side resource.Side) ([]spelling, string) {
 	text, wildcards, ok := lettered(alternative)
 	if !ok {
@@ -77,7 +77,7 @@ func read(alternative []unit, side resource.Side) ([]spelling, string) {
 	return spell(readings, err, wildcards, side)
 }
 
-// spell returns readings of a pattern as units, or why there are none.
+// spell returns readings of a pattern as units. The problem is err, if there is one.
 func spell(readings []resource.Reading, err error, wildcards []unit, side resource.Side) ([]spelling, string) {
 	if err != nil {
 		return nil, "never matches: " + strings.TrimPrefix(err.Error(), "resource: ")
@@ -89,10 +89,9 @@ func spell(readings []resource.Reading, err error, wildcards []unit, side resour
 	return all, ""
 }
 
-// widened returns the readers of r and those that make no difference, so that lists
-// have fewer groups: where all that read URLs agree on one, all others, none of
-// which ever reads a URL; of a list that allows, the text as it was written, which
-// only a block looks at.
+// widened returns the readers of r and those for which it makes no difference, so that lists
+// have fewer groups. Where all readers of URLs agree on a URL, it adds all others, which read
+// no URL. For a list that allows it adds Raw, which only a block looks at.
 func widened(r resource.Reading, side resource.Side) resource.Reader {
 	const urls = resource.Client | resource.Browser | resource.Server | resource.Literal
 	if r.Readers&urls == urls && strings.Contains(r.Text, "://") {
@@ -143,8 +142,7 @@ func units(text string, wildcards []unit) []unit {
 // plainDots writes a path with slashes and with dots that are no escapes.
 var plainDots = strings.NewReplacer(`\`, "/", "%2e", ".", "%2E", ".")
 
-// climbs reports whether text has a segment .. elsewhere than at the start of a
-// relative path.
+// climbs reports whether text has a segment .. behind the start of a relative path.
 func climbs(text string) bool {
 	text = plainDots.Replace(text) + "/"
 	for strings.HasPrefix(text, "../") {

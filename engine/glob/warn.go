@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Warning says why a pattern that compiles can match next to nothing, and what to
-// write instead, or "".
+// Warning says why a pattern that compiles can match next to nothing, and suggests another.
+// Both are empty for other patterns.
 func Warning(pattern string) (problem, instead string) {
 	scheme, rest, isURL := strings.Cut(pattern, "://")
 	authority, path, hasPath := strings.Cut(rest, "/")

@@ -9,21 +9,21 @@ import (
 	"writ/engine/resource"
 )
 
-// shapeKey is a pattern, or a text that stands for itself, as a list has it.
+// shapeKey is a pattern, or an exact text, of a list.
 type shapeKey struct {
 	op   condition.Operator
 	side resource.Side
 	text string
 }
 
-// shape is a pattern with what its spellings start with.
+// shape is a pattern with the literal beginnings of its spellings.
 type shape struct {
 	glob.Shape
 	prefixes []string
 }
 
-// implies reports whether b is true of every intent of which a is. They are leaves about
-// one field.
+// implies reports whether b is true of every intent of which a is true. Both are leaves of one
+// field.
 func (p *Prover) implies(a, b *condition.Node) bool {
 	switch {
 	case a.Field.Kind != b.Field.Kind:
@@ -52,19 +52,19 @@ func (p *Prover) implies(a, b *condition.Node) bool {
 
 func isEquality(op condition.Operator) bool { return op == condition.Eq || op == condition.In }
 
-// readsAlike reports whether what a says of a reading b can say of it: what every
-// reading of an allowance is, one of a block is.
+// readsAlike reports whether a's statement about readings carries over to b. All readings of
+// an allowance are among the readings of a block.
 func readsAlike(a, b *condition.Node) bool {
 	return a.Side == b.Side || a.Side == resource.ForAllow && b.Side == resource.ForBlock
 }
 
-// isMatch reports whether a leaf is true of what one of its patterns matches; a constant
-// is one of the resource, which is equal to all that is read as it.
+// isMatch reports whether a leaf matches by patterns. A constant of the resource is a pattern
+// too: it equals every text that is read like it.
 func isMatch(n *condition.Node) bool {
 	return n.Op.IsGlob() && n.Op != condition.ActionDenied || n.Field.ID == condition.Resource && n.Side != 0 && isEquality(n.Op)
 }
 
-// covered reports whether b matches all that a matches by the pattern s.
+// covered reports whether b matches every text that a matches by the pattern s.
 func (p *Prover) covered(a *condition.Node, s string, b *condition.Node) bool {
 	return slices.ContainsFunc(b.Texts(), func(by string) bool {
 		switch {
@@ -85,7 +85,7 @@ func (p *Prover) covered(a *condition.Node, s string, b *condition.Node) bool {
 	})
 }
 
-// sides returns what the list of a leaf may be for.
+// sides returns the possible sides of a leaf's list.
 func sides(n *condition.Node) []resource.Side {
 	if n.Side != 0 {
 		return []resource.Side{n.Side}
@@ -117,7 +117,8 @@ func (p *Prover) shape(op condition.Operator, text string, side resource.Side) s
 
 func (s shape) covers(t shape) bool { return s.mayCover(t) && s.Covers(t.Shape) }
 
-// mayCover reports whether s starts with a part of what t does, as it has to.
+// mayCover reports whether s starts with a part of t's beginning, without which it cannot
+// cover t.
 func (s shape) mayCover(t shape) bool {
 	return len(t.prefixes) > 0 &&
 		slices.ContainsFunc(s.prefixes, func(prefix string) bool { return strings.HasPrefix(t.prefixes[0], prefix) })

@@ -7,22 +7,21 @@ import (
 	"writ/engine/condition"
 )
 
-// Index finds, of items with cases, those that may cover a case, without deciding each.
-// The zero value is empty.
+// Index finds the items that may cover a case, without deciding each. The zero value is empty.
 type Index[T comparable] struct {
-	// always are found for every case, values for cases in which a field has one value, and
-	// starts for those in which a pattern of a field starts so.
+	// always are found for every case, values for cases in which a field has that value, and
+	// starts for cases in which a pattern of a field starts with that text.
 	always         []T
 	values, starts map[entry][]T
 }
 
-// entry is a text that a field has, or that a pattern of it starts with.
+// entry is a value of a field, or the literal beginning of a pattern of it.
 type entry struct {
 	subject
 	text string
 }
 
-// Add files an item that is true in cases and nowhere else.
+// Add files an item that is true in cases alone.
 func (x *Index[T]) Add(cases []*Case, item T) {
 	if texts := common(cases, (*Case).textsOf); texts != nil {
 		x.values = file(x.values, texts, item)
@@ -45,7 +44,7 @@ func file[T comparable](under map[entry][]T, entries []entry, item T) map[entry]
 	return under
 }
 
-// common returns what all cases say of a subject, of which each says something.
+// common returns the entries of a subject about which each of the cases says something.
 func common(cases []*Case, says func(*Case, subject) []entry) []entry {
 	if len(cases) == 0 {
 		return nil
@@ -85,7 +84,7 @@ func (x *Index[T]) Candidates(c *Case) iter.Seq[T] {
 	}
 }
 
-// textsOf returns the texts of which s has one, nil where any is possible.
+// textsOf returns the possible values of s, or nil where any value is possible.
 func (c *Case) textsOf(s subject) (texts []entry) {
 	for _, text := range c.about(s).values {
 		texts = append(texts, entry{s, text})
@@ -93,8 +92,8 @@ func (c *Case) textsOf(s subject) (texts []entry) {
 	return texts
 }
 
-// startsOf returns what patterns start with of which one matches s in all intents of the
-// case, nil where there is no such list.
+// startsOf returns the literal beginnings of a list of patterns of which one matches s in all
+// intents of the case, or nil.
 func (c *Case) startsOf(s subject) (starts []entry) {
 	for list := range c.matching(s) {
 		for _, text := range list.Texts() {
@@ -109,8 +108,8 @@ func (c *Case) startsOf(s subject) (starts []entry) {
 	return starts
 }
 
-// covered returns texts. A list of patterns that is proved to match s in all intents of
-// the case has a pattern that starts with a part, or all, of one of them.
+// covered returns texts. Any list of patterns that provably matches s in all intents of the
+// case has a pattern that starts with one of these texts or with a part of it.
 func (c *Case) covered(s subject) (texts []string) {
 	if values := c.about(s).values; len(values) > 0 {
 		texts = append(texts, values[0])
@@ -132,7 +131,7 @@ func (c *Case) matching(s subject) iter.Seq[*condition.Node] {
 	}
 }
 
-// prefixes returns what a pattern of a list starts with, in all its spellings.
+// prefixes returns the literal beginnings of a pattern in all its spellings.
 func (p *Prover) prefixes(list *condition.Node, text string) (all []string) {
 	for _, side := range sides(list) {
 		all = append(all, p.shape(list.Op, text, side).prefixes...)

@@ -7,15 +7,15 @@ import (
 	"writ/engine/condition"
 )
 
-// known is what is known of a subject that is there.
+// known is the knowledge about a subject, if that is there.
 type known struct {
 	literals []literal
-	// values are the only ones that it can have, if finite is set: it is there then.
+	// values are the subject's only possible values if finite is set. It is there then.
 	values []string
 	finite bool
 }
 
-// settle finds the values, and reports whether the literals leave any intent.
+// settle finds the values. It returns false if the literals leave no intent.
 func (k *known) settle(c *Case) bool {
 	for _, l := range k.literals {
 		f := l.leaf.Field
@@ -45,7 +45,7 @@ func (k *known) settle(c *Case) bool {
 	return true
 }
 
-// decideEach decides a leaf where it is the same of all values.
+// decideEach decides a leaf that has the same truth for all values.
 func (k *known) decideEach(c *Case, n *condition.Node) condition.Truth {
 	if !k.finite {
 		return condition.Unknown
@@ -59,7 +59,8 @@ func (k *known) decideEach(c *Case, n *condition.Node) condition.Truth {
 	return all
 }
 
-// holdsOf asks a leaf of a text that its field has. What is no decimal compares with none.
+// holdsOf asks a leaf about a text of its field. Comparisons with a text that is not a decimal
+// count as false.
 func (p *Prover) holdsOf(n *condition.Node, s string) condition.Truth {
 	f, exists := n.Field, n.Op == condition.Exists
 	if f.ID == condition.Resource || f.Kind != condition.Decimal && (f.Kind != condition.Text || exists) {
@@ -87,23 +88,24 @@ func (p *Prover) holdsOf(n *condition.Node, s string) condition.Truth {
 	return condition.TruthOf(holds || exists)
 }
 
-// interval is the numbers that a field can be, read as one kind.
+// interval is the range of a field, read as one kind.
 type interval struct {
-	// isNumber is set where it is known to be one.
+	// isNumber is set where the field is known to be a number.
 	isNumber  bool
 	low, high end
 }
 
-// end is an end of an interval, nil where there is none. It is open where excluded is set.
+// end is an end of an interval. at is nil where the interval has no such end. excluded is set
+// where at itself is outside.
 type end struct {
 	at       *big.Rat
 	excluded bool
 }
 
-// isOrdered reports whether op compares with a number: it is one of the first five.
+// isOrdered reports whether op compares with a number: it is one of the first five operators.
 func isOrdered(op condition.Operator) bool { return op <= condition.Lte }
 
-// numberOf returns the number that a leaf compares with, nil where it compares with none.
+// numberOf returns the number that a leaf compares with, or nil.
 func numberOf(n *condition.Node) *big.Rat {
 	if !isOrdered(n.Op) || len(n.Values) != 1 {
 		return nil
@@ -123,8 +125,8 @@ func numberOf(n *condition.Node) *big.Rat {
 	return nil
 }
 
-// interval returns what the literals but the one at without leave of f. What is no
-// number compares with none, as what the literals leave out does.
+// interval returns the range of f that the literals leave, without the one at without. Neither
+// the literals nor a comparison hold of a text that is not a number.
 func (k *known) interval(c *Case, f condition.Field, without int) (in interval) {
 	in.isNumber = c.isThere(f) == condition.True &&
 		(f.Kind == condition.Int || f.Kind == condition.Size || f.Kind == condition.Time)
@@ -152,11 +154,12 @@ func (k *known) interval(c *Case, f condition.Field, without int) (in interval) 
 	return in
 }
 
-// opposites are the operators of what an operator is not true of; Eq has none.
+// opposites are the negations of operators. Eq has no operator as its negation.
 var opposites = map[condition.Operator]condition.Operator{condition.Gt: condition.Lte, condition.Gte: condition.Lt,
 	condition.Lt: condition.Gte, condition.Lte: condition.Gt}
 
-// cut leaves of the interval what compares as op with at, and reports whether that is less.
+// cut narrows the interval to the numbers that compare as op with at. It reports whether the
+// interval was wider.
 func (in *interval) cut(op condition.Operator, at *big.Rat) (less bool) {
 	switch op {
 	case condition.Gt, condition.Gte:
@@ -168,7 +171,7 @@ func (in *interval) cut(op condition.Operator, at *big.Rat) (less bool) {
 	return low || high
 }
 
-// raise moves an end inwards, which is up where sign is 1, and reports whether it moved.
+// raise moves an end inwards, which is up where sign is 1. It reports whether the end moved.
 func (e *end) raise(at *big.Rat, excluded bool, sign int) bool {
 	if e.at != nil {
 		if c := sign * at.Cmp(e.at); c < 0 || c == 0 && (e.excluded || !excluded) {
@@ -187,7 +190,7 @@ func (in interval) isEmpty() bool {
 	return c > 0 || c == 0 && (in.low.excluded || in.high.excluded)
 }
 
-// decide says how all numbers of the interval compare.
+// decide returns the truth of n for all numbers of the interval.
 func (in interval) decide(n *condition.Node) condition.Truth {
 	at, less := numberOf(n), false
 	switch {

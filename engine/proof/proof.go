@@ -1,6 +1,6 @@
-// Package proof proves what follows from conditions, without asking an intent. What it
-// knows is less than what is so: it answers [condition.Unknown] rather than guess. It is
-// of valid intents, and of comparisons that have work left.
+// Package proof proves what follows from conditions, without asking an intent. It answers
+// [condition.Unknown] rather than guess, so that it proves less than is true. It assumes valid
+// intents, and comparisons that have work left.
 //
 //	p := proof.New()
 //	for _, c := range p.Cases(n) {               // one holds of each intent that n is true of
@@ -26,16 +26,16 @@ func New() *Prover {
 	return &Prover{make(map[*condition.Node]*condition.Program), condition.NewFrame(), make(map[shapeKey]shape)}
 }
 
-// Case is what is so of some intents: comparisons, each of which is true or false of
-// all of them.
+// Case is a set of comparisons, each with its truth. It stands for the intents of which they
+// are so.
 type Case struct {
 	prover *Prover
 	known  map[subject]*known
-	// present says of what may be absent whether it is there.
+	// present has, for each optional subject, whether it is there.
 	present map[subject]condition.Truth
 }
 
-// subject is what comparisons are about, whatever they take it for.
+// subject is a field, however comparisons read it.
 type subject struct {
 	id  condition.FieldID
 	key string
@@ -51,14 +51,14 @@ func subjectOf(f condition.Field) subject {
 // ownerOf is the subject with which f is absent.
 func ownerOf(f condition.Field) subject { return subject{f.Owner().ID, f.Key} }
 
-// literal is a leaf, and whether it is true.
+// literal is a leaf with its truth.
 type literal struct {
 	leaf  *condition.Node
 	truth bool
 }
 
-// Cases returns cases of which each intent that n is true of has one. There is none
-// where n is false of every intent.
+// Cases returns cases. Each intent of which n is true is in one of them. Without a case, n is
+// false of every intent.
 //
 // Where n is asked once for each reading of the resource, so is each case.
 func (p *Prover) Cases(n *condition.Node) []*Case {
@@ -71,12 +71,12 @@ func (p *Prover) Cases(n *condition.Node) []*Case {
 	return cases
 }
 
-// maxCases bounds in how many cases a condition is looked at. Each is of 64 comparisons
-// on average at most.
+// maxCases is the greatest number of cases of a condition. Each has 64 comparisons on average
+// at most.
 const maxCases = 32
 
-// alternatives returns lists of literals, of which one holds where n is truth. It leaves
-// out what would make too many.
+// alternatives returns lists of literals. Where n is truth, one of the lists holds. It leaves
+// out literals rather than make too many lists.
 func alternatives(n *condition.Node, truth bool) [][]literal {
 	switch {
 	case n.Kind == condition.Not:
@@ -123,7 +123,7 @@ func together(kids []*condition.Node, truth bool) [][]literal {
 	return all
 }
 
-// newCase returns the case of which literals are so, nil where there is no such intent.
+// newCase returns the case of literals, or nil where they contradict each other.
 func (p *Prover) newCase(literals []literal) *Case {
 	c := &Case{prover: p, known: make(map[subject]*known), present: make(map[subject]condition.Truth)}
 	for _, l := range literals {
@@ -145,8 +145,8 @@ func (p *Prover) newCase(literals []literal) *Case {
 	return c
 }
 
-// learn adds a literal, and reports whether it contradicts none of the others about
-// what is there.
+// learn adds a literal. It returns false if the literal contradicts another about whether a
+// field is there.
 func (c *Case) learn(l literal) bool {
 	f := l.leaf.Field
 	if l.leaf.Op != condition.Exists || f.Kind == condition.Digits || f.Kind == condition.Decimal {
@@ -183,7 +183,7 @@ func (c *Case) isThere(f condition.Field) condition.Truth {
 	return c.present[ownerOf(f)]
 }
 
-// Decide says what n is of all intents of the case.
+// Decide returns the truth of n for all intents of the case.
 func (c *Case) Decide(n *condition.Node) condition.Truth {
 	switch n.Kind {
 	case condition.Not:
@@ -196,8 +196,7 @@ func (c *Case) Decide(n *condition.Node) condition.Truth {
 	return condition.Joined(n.Kind, n.Kids, c.Decide)
 }
 
-// decideLeaf decides a leaf from all that is known of its field but the literal at
-// without.
+// decideLeaf decides a leaf from the literals about its field, without the one at without.
 func (c *Case) decideLeaf(n *condition.Node, without int) condition.Truth {
 	f := n.Field
 	there := c.isThere(f)
@@ -226,8 +225,8 @@ func (c *Case) decideLeaf(n *condition.Node, without int) condition.Truth {
 	return condition.Unknown
 }
 
-// Forget returns a tree that is true where n is for some value of f, which the intent
-// has.
+// Forget returns a tree that is true where n is true for some value of f. It assumes that the
+// intent has f.
 func Forget(n *condition.Node, f condition.Field) *condition.Node { return forget(n, ownerOf(f), true) }
 
 func forget(n *condition.Node, owner subject, positive bool) *condition.Node {

@@ -75,7 +75,7 @@ func TestCovers_IsTrueOfActionTypes(t *testing.T) {
 	}
 }
 
-// What a prover says of a text that a field has is what runs.
+// A prover agrees with the program about the texts of a field.
 func TestProver_AsksWhatRuns(t *testing.T) {
 	p, n := New(), condition.MetadataKey("n")
 	decimal := condition.Field{ID: n.ID, Kind: condition.Decimal, Key: n.Key}

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// blockReadings returns what a block looks at: the text as it was written, every
-// reading of it and of its other spellings, and what is left of each without its
-// query, without parameters, with every escape decoded, with compatibility characters
-// replaced (NFKC), and with all of these together.
+// blockReadings returns the readings of a block: the text as written, and every reading of it
+// and of its other spellings. Each of these also appears without its query, without
+// parameters, with every escape decoded, with compatibility characters replaced (NFKC), and
+// with all of that together.
 func blockReadings(t *text) ([]Reading, *Error) {
 	var all collection
 	all.add(Raw, t.raw)
@@ -31,10 +31,10 @@ func blockReadings(t *text) ([]Reading, *Error) {
 	return all.list, nil
 }
 
-// otherSpellings returns what t is to those that first cut off its query, decode
-// every escape, replace compatibility characters or take a backslash for a slash: dot
-// segments are resolved after that. Addresses are also those in a name, behind
-// mailto:// and with white space within them.
+// otherSpellings returns t as programs see it that first cut off its query, decode every
+// escape, replace compatibility characters or take a backslash for a slash. They resolve dot
+// segments only after that. It also returns addresses in a name, behind mailto:// and with
+// white space within them.
 func (t *text) otherSpellings() []text {
 	same, bare := t.raw, t.raw
 	if i := strings.IndexAny(bare, "?#"); i > 0 && t.form != formService {
@@ -73,8 +73,8 @@ func (t *text) otherSpellings() []text {
 	return others
 }
 
-// addressesWithin returns the mail addresses in a text that is no list of them, with
-// and without white space in it.
+// addressesWithin returns the mail addresses in a text that is not a list of addresses, with
+// and without its white space.
 func addressesWithin(s string) []text {
 	var all []text
 	s = decodeAll(s)
@@ -100,7 +100,7 @@ func withoutSpace(s string) string {
 	}, s)
 }
 
-// addVariants adds what t has read and the variants of it.
+// addVariants adds the readings of t and their variants.
 func (c *collection) addVariants(t *text) {
 	for _, r := range slices.Concat(t.readings.list, t.blocks.list) {
 		variants := t.form.variants(r.Text)
@@ -130,8 +130,8 @@ func (c *collection) addVariants(t *text) {
 	}
 }
 
-// isPath reports whether s, which had a slash at its end, still has a path and the
-// slash was not in its query.
+// isPath reports whether s, without the slash at its end, still has a path. It is false for a
+// slash at the end of a query.
 func (f form) isPath(s string) bool {
 	if f == formWeb && strings.Count(s, "/") <= len("//") {
 		return false
@@ -139,8 +139,8 @@ func (f form) isPath(s string) bool {
 	return s != "" && !strings.HasSuffix(s, ":") && strings.IndexByte(s, '?') < 0
 }
 
-// addFolded adds a reading with its scheme in lower case, too, which is the same to a
-// URN, and its case-folded form where case does not count.
+// addFolded adds a reading, the reading with its scheme in lower case, which URNs do not
+// distinguish, and its case-folded form for readers that ignore case.
 func (c *collection) addFolded(readers Reader, s string) {
 	c.add(readers, s)
 	if colon := strings.IndexAny(s, ":/"); colon > 0 && s[colon] == ':' {
@@ -151,7 +151,7 @@ func (c *collection) addFolded(readers Reader, s string) {
 	}
 }
 
-// variants returns a canonical reading and what is left of it, each with its dot
+// variants returns the variants of a canonical reading, itself among them, each with its dot
 // segments resolved again.
 func (f form) variants(s string) []string {
 	base, path, query := f.split(s)
@@ -197,7 +197,7 @@ func (f form) split(s string) (base, path, query string) {
 	return s[:start], path, s[start+len(path):]
 }
 
-// letterQuery returns where a path has a ? or # that is a letter to its reader.
+// letterQuery returns the place of a ? or # that the reader takes for a letter.
 func letterQuery(path string) int {
 	for i := range len(path) {
 		if c, ok := escapeAt(path, i); ok && (c == '?' || c == '#') {
@@ -215,7 +215,7 @@ func decodedLetters(path string) string {
 	return letters(resolve(decodeAll(path), literalDots))
 }
 
-// composed replaces compatibility characters by the ordinary ones.
+// composed replaces compatibility characters.
 func composed(path string) string {
 	if isASCII(path) {
 		return path

@@ -1,8 +1,8 @@
-// Package resource reads the resource of an intent as each program that may act
-// on it reads it. A block holds when any of those programs would reach what the
-// block names, an allowance only when all of them stay within it.
+// Package resource reads the resource of an intent as each program that may act on it reads
+// it. A block holds when any of those programs would reach what the block names. An allowance
+// holds only when all of them stay within it.
 //
-// The form of a resource says who reads it; the first that fits:
+// The form of a resource determines its readers. The first form that fits is:
 //
 //	web        http: https: ws: wss: ftp:           client, browser, server, literal
 //	file       file:                                browser, client, POSIX, Windows
@@ -13,7 +13,7 @@
 //	                                                slashes also Windows; with an escape
 //	                                                also server
 //
-// Each reader is a file of its own, but that of literal URLs, which is in web.go:
+// Each reader has its own file. The reader of literal URLs is in web.go:
 //
 //	client.go     RFC 3986, as curl, requests and Go send a URL
 //	browser.go    the WHATWG URL standard
@@ -22,10 +22,9 @@
 //	windows.go    Win32
 //	addresses.go  RFC 6068 (mailto), RFC 5724 (sms), RFC 3966 (tel)
 //
-// Readings are compared in one form, the canonical form. An escape stands for
-// its character, except of ! $ & ' ( ) * + , ; = : @ / ? # % and controls, and of
-// bytes that are no UTF-8. A % that begins no escape is %25. In decoded readings,
-// and where % ? # are letters, these three are escapes. For example, the client
-// reads https://EXAMPLE.com:443/a/../%7Eb%2fc as https://example.com/~b%2Fc, the
-// server as https://example.com/~b/c.
+// Readings are compared in canonical form. An escape stands for its character, except of ! $ &
+// ' ( ) * + , ; = : @ / ? # % and controls, and of bytes that are not UTF-8. A % that begins
+// no escape is %25. In decoded readings, and where % ? # are letters, these three are escapes.
+// For example, the client reads https://EXAMPLE.com:443/a/../%7Eb%2fc as
+// https://example.com/~b%2Fc, the server as https://example.com/~b/c.
 package resource

@@ -54,7 +54,7 @@ func (t *text) readFilePath(base string, u url) {
 	}
 }
 
-// fileDots is [encodedDots] with a drive, which .. cannot leave where it comes first.
+// fileDots is [encodedDots] with a drive, which a .. behind it cannot leave if it comes first.
 func fileDots(segment string) int {
 	if len(segment) == 2 && isAlpha(segment[0]) && (segment[1] == ':' || segment[1] == '|') {
 		return rootDots
@@ -62,8 +62,7 @@ func fileDots(segment string) int {
 	return encodedDots(segment)
 }
 
-// withDrive returns path with the bar of a drive as the colon that browsers take
-// it for.
+// withDrive returns path with the bar of a drive as a colon, as browsers read it.
 func withDrive(path string) string {
 	if len(path) >= 3 && isAlpha(path[1]) && path[2] == '|' && (len(path) == 3 || path[3] == '/') {
 		return path[:2] + ":" + path[3:]
@@ -71,8 +70,8 @@ func withDrive(path string) string {
 	return path
 }
 
-// fileHosts returns the host of a file URL in all readings. localhost is none;
-// 127.0.0.1 is none to some.
+// fileHosts returns the host of a file URL in all readings. localhost counts as no host, and
+// to some programs so does 127.0.0.1.
 func (t *text) fileHosts(authority string) ([]string, *Error) {
 	if authority == "" {
 		return []string{""}, nil
@@ -89,8 +88,7 @@ func (t *text) fileHosts(authority string) ([]string, *Error) {
 	return hosts[:1], nil
 }
 
-// fileWindowsPath is [windowsPath] of the path of a URL, where a slash stands
-// before a drive.
+// fileWindowsPath is [windowsPath] of a URL's path, where a slash stands before a drive.
 func fileWindowsPath(path string) string {
 	if drive := strings.TrimLeft(slashed(path), "/"); isDrive(drive) {
 		return "/" + windowsPath(drive, windowsSegment)

@@ -17,14 +17,14 @@ const (
 	formAddresses
 )
 
-// schemes are those that say what form a resource has. It never changes.
+// schemes are the schemes that determine the form of a resource. The map never changes.
 var schemes = map[string]form{
 	"http": formWeb, "https": formWeb, "ws": formWeb, "wss": formWeb, "ftp": formWeb, "file": formFile,
 	"mailto": formAddresses, "sms": formAddresses, "tel": formAddresses,
 }
 
-// classify returns the form of s, and its scheme in lower case and what follows
-// the colon for the forms that have one. [Wild] characters may stand in a scheme.
+// classify returns the form of s. For forms with a scheme it also returns the scheme in lower
+// case, and the text behind its colon. [Wild] characters may stand in a scheme.
 func classify(s string) (f form, scheme, rest string) {
 	scheme, rest, ok := cutScheme(s)
 	switch f := schemes[scheme]; {

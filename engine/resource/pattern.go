@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// Wild is the first of the characters that stand for the wildcards of a pattern while it
-// is read; those from Super on stand for a **. They are private use characters, which no
-// reader touches, and many more of either than a pattern may have wildcards.
+// Wild is the first character that stands for a wildcard while a pattern is read. From Super
+// on they stand for a **. They are private use characters, which no reader changes, and
+// outnumber the wildcards of any pattern.
 const (
 	Wild  = '\U000F0000'
 	Super = Wild + 2048
 )
 
-// IsWild reports whether r is one of them.
+// IsWild reports whether r is such a character.
 func IsWild(r rune) bool { return r >= Wild && r < Super+(Super-Wild) }
 
 // endsInSuper reports whether s ends in a **, which may match more segments.
@@ -23,10 +23,10 @@ func endsInSuper(s string) bool {
 	return IsWild(r) && r >= Super
 }
 
-// ReadPattern returns a pattern as each reader has it, with a [Wild] character
-// for each of its wildcards. A pattern without a scheme may match resources of
-// every form, so that every reader reads it; with a wildcard in its scheme it
-// may match a web URL and a service. One that blocks is read so in other forms, too.
+// ReadPattern returns a pattern as each reader reads it, with a [Wild] character for each of
+// its wildcards. Every reader reads a pattern without a scheme, because it may match resources
+// of every form. A pattern with a wildcard in its scheme may match a web URL and a service. A
+// pattern that blocks is also read in other forms.
 func ReadPattern(s string, side Side) ([]Reading, error) {
 	if side != ForBlock && side != ForAllow {
 		return nil, errNoSide
@@ -76,7 +76,7 @@ func (t *text) readSchemeless() {
 	t.add(Literal, canonical(path))
 }
 
-// ReadQuoted returns the readings of a text that stands for itself, as a pattern.
+// ReadQuoted returns the readings, as a pattern, of a text that stands for itself.
 func ReadQuoted(s string, side Side) ([]Reading, error) {
 	if side != ForBlock && side != ForAllow {
 		return nil, errNoSide
@@ -88,8 +88,8 @@ func ReadQuoted(s string, side Side) ([]Reading, error) {
 	return patternReadings(append(r.allow, Reading{s, Raw}), side), nil
 }
 
-// patternReadings returns readings of a pattern. Those of a block are also in the NFKC
-// and case-folded forms, which the readings of a block have to meet.
+// patternReadings returns readings of a pattern. For a block it adds their NFKC and
+// case-folded forms, because the readings of a blocked resource have these forms.
 func patternReadings(readings []Reading, side Side) []Reading {
 	var all collection
 	for _, r := range readings {
@@ -102,8 +102,8 @@ func patternReadings(readings []Reading, side Side) []Reading {
 	return all.list
 }
 
-// Separators returns pattern with every backslash as a letter, written \\, where
-// it is written for Windows. In other patterns a backslash escapes.
+// Separators returns pattern with every backslash as the letter \\ if it is a pattern for
+// Windows. In other patterns a backslash escapes.
 func Separators(pattern string) string {
 	if !forWindows.MatchString(pattern) {
 		return pattern

@@ -20,9 +20,9 @@ func isPlainByte(c byte) bool {
 	return c < 128 && plainUpper>>(c-64)&1 != 0
 }
 
-// readPlain returns the readings of a resource that every reader of its form
-// takes for itself: a web URL with a plain host and port, or a name. It
-// recognises most resources and takes no others; those take the long way.
+// readPlain returns the readings of a resource that all readers of its form read alike: a web
+// URL with a plain host and port, or a name. It recognises most such resources. It is false
+// for all others, which [readAny] reads.
 func readPlain(raw string) (Readings, bool) {
 	if raw == "" || len(raw) > MaxLength || raw[0] == ' ' || raw[len(raw)-1] == ' ' {
 		return Readings{}, false
@@ -60,9 +60,9 @@ func isPlainName(s string) bool {
 	return plainPath(s) == len(s)
 }
 
-// plainHost returns the length of the host and port that s starts with, 0 unless
-// the host is lower-case letters, digits and hyphens, its last label starting
-// with a letter, none Punycode, up to a slash, and the port no default one.
+// plainHost returns the length of the host and port that s starts with, or 0. A plain host has
+// lower-case letters, digits and hyphens. Its last label starts with a letter, and none is
+// Punycode. A slash follows it. A plain port is not a default port.
 func plainHost(s string) int {
 	label := 0
 	for i := range len(s) {
@@ -90,8 +90,8 @@ func plainHost(s string) int {
 	return 0
 }
 
-// plainPath returns the length of the path that s starts with, or -1 where that
-// or the query behind it is not plain.
+// plainPath returns the length of the path that s starts with, or -1 where the path or its
+// query is not plain.
 func plainPath(s string) int {
 	var prev byte
 	for i := range len(s) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Error says why a resource has no single meaning and so cannot be evaluated.
-// Its message never repeats any of the resource.
+// Error says why a resource has no single meaning, so that it cannot be evaluated. The message
+// repeats nothing of the resource.
 type Error struct {
 	Problem string
 }
@@ -57,14 +57,14 @@ type Reading struct {
 // Readings are all readings of one resource. The zero value has none.
 type Readings struct {
 	raw string
-	// normal is the normal form, of which the projection is stored: the browser's reading of
-	// a web URL, the client's of a service, that of POSIX or Windows of everything else,
-	// without user info.
+	// normal is the normal form, whose projection is stored: the browser's reading of a web
+	// URL, the client's of a service, and POSIX's or Windows' of everything else, without user
+	// info.
 	normal       string
 	form         form
 	block, allow []Reading
-	// plain are the readers of a resource that all take for itself, in the place of block
-	// and allow; a block also looks at it without its query, which has that many bytes.
+	// plain are the readers of a plain resource, which has no block and allow. A block also
+	// looks at the resource without its query, whose length is query.
 	plain Reader
 	query int
 }
@@ -72,8 +72,7 @@ type Readings struct {
 // Raw returns the resource as it was written.
 func (r *Readings) Raw() string { return r.raw }
 
-// Len returns the number of readings that a side asks: those that a block looks at, or
-// those that an allowance has to cover.
+// Len returns the number of a side's readings: those of a block, or those of an allowance.
 func (r *Readings) Len(side Side) int {
 	switch {
 	case r.plain == 0:
@@ -86,7 +85,7 @@ func (r *Readings) Len(side Side) int {
 	return 0
 }
 
-// At returns a reading that a side asks. At(ForBlock, 0) is the text as it was written.
+// At returns a reading of a side. At(ForBlock, 0) is the text as written.
 func (r *Readings) At(side Side, i int) Reading {
 	switch {
 	case r.plain == 0:
@@ -109,7 +108,7 @@ func (r *Readings) of(side Side) []Reading {
 	return nil
 }
 
-// Stops says where a * of an allowed pattern ends besides at a slash.
+// Stops says where a * of an allowed pattern ends, apart from a slash.
 type Stops uint8
 
 // The places where a * of an allowed pattern ends.
@@ -195,8 +194,8 @@ type text struct {
 	// scheme is in lower case, without its last colon; rest is what follows it.
 	scheme, rest string
 	readings     collection
-	// blocks are further readings, which a block alone looks at. All that is read while
-	// blocking is set is one of them.
+	// blocks are further readings of a block. While blocking is set, readings are added to
+	// blocks.
 	blocks   collection
 	blocking bool
 }
@@ -212,7 +211,7 @@ type collection struct {
 	index map[string]int
 }
 
-// add adds a reading; one that other readers share is kept once.
+// add adds a reading. Readers with the same text share one reading.
 func (c *collection) add(readers Reader, s string) {
 	i, ok := c.index[s]
 	if c.index == nil {
@@ -244,7 +243,7 @@ func (t *text) add(readers Reader, s string) {
 	}
 }
 
-// forBlocks calls read, which adds readings that a block alone looks at.
+// forBlocks calls read, which adds readings of a block alone.
 func (t *text) forBlocks(read func()) {
 	before := t.blocking
 	t.blocking = true

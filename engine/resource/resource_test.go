@@ -300,8 +300,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// What agents name every day has a meaning: none of it may be refused for looking
-// like an attempt to hide something.
+// Ordinary names are read: none may be refused for looking like an attempt to hide something.
 func TestRead_OrdinaryNamesAreRead(t *testing.T) {
 	for _, raw := range []string{
 		"https://web.archive.org/web/2020/https://x.example/y",

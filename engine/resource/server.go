@@ -2,10 +2,10 @@ package resource
 
 import "strings"
 
-// addServed adds what a server may make of each of the sent paths: each is decoded
-// once and, but in web URLs, twice and until no escape is left; %2F is a slash, and a
-// backslash both a letter and a slash; ;… of each segment is dropped or not, but in names
-// it stays; runs of slashes are one; dot segments are resolved again.
+// addServed adds a server's readings of each of the sent paths. A server decodes a path once;
+// outside web URLs also twice, and until no escape is left. %2F is a slash, and a backslash is
+// a letter or a slash. A URL is read with and without ;… of each segment. Runs of slashes are
+// one, and dot segments are resolved again.
 func (t *text) addServed(base, query string, sent ...string) {
 	for _, path := range sent {
 		decoded := []string{Decode(path)}
@@ -31,8 +31,8 @@ func bothSlashes(path string) []string {
 	return []string{path, slashed(path)}
 }
 
-// withoutParameters drops ;… of each segment, which servlets take for parameters:
-// /a/..;x/b is /a/../b to them.
+// withoutParameters drops ;… of each segment, which servlets take for parameters: to them
+// /a/..;x/b is /a/../b.
 func withoutParameters(path string) string {
 	if strings.IndexByte(path, ';') < 0 {
 		return path

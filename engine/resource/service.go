@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// readService reads what follows the colon of a URL of another scheme. Its authority is
-// a name or a list of them; nothing of it is refused.
+// readService reads a URL of another scheme, from behind the colon. Its authority is a name or
+// a list of names; nothing of it is refused.
 func (t *text) readService(rest string) (err *Error) {
 	u := splitURL(rest)
 	authority := withoutUserInfo(u.authority)
@@ -34,10 +34,10 @@ func (t *text) readService(rest string) (err *Error) {
 	return err
 }
 
-// oddHosts returns the hosts that some parser may find in an authority's entries
-// that are none: what stands between the characters that no host has, without a
-// port and with each number that a colon comes before. Of several @ the first ends
-// the user info to some, or one in each entry.
+// oddHosts returns the hosts that some parser may find in entries of an authority that are not
+// host:port. Such a host stands between characters that no host has. It is returned without a
+// port, and with each number that a colon precedes. User info ends at the first of several @
+// or, in some programs, once in each entry.
 func (t *text) oddHosts(authority string) []string {
 	if i := strings.IndexAny(authority, "@,;"); i >= 0 && authority[i] == '@' {
 		authority = authority[i+1:]
@@ -101,9 +101,9 @@ func (t *text) readEach(hosts []string, u url) {
 	}
 }
 
-// cutAuthority has a block also look at a URL whose authority ends where no host or
-// port goes on, or no list of them, as some parsers end it: with or without a port, and
-// with the rest as the start of the path or dropped.
+// cutAuthority adds readings for a block, for parsers that end an authority where neither a
+// host, a port nor a list of them goes on. The host is read with and without its port. The
+// rest is read as the start of the path, or dropped.
 func (t *text) cutAuthority(authority string, u url) {
 	host := 0
 	if authority != "" {
@@ -136,10 +136,9 @@ func hostLength(s, marks string) int {
 	}))
 }
 
-// serviceAuthority returns the authority with each entry of the list, which
-// commas and semicolons cut, in its normal form, and the entries that are a host
-// with or without a port; of the names that clients look up for a host it takes the
-// one that is asked for, or the last.
+// serviceAuthority returns the authority with each entry in its normal form, and the entries
+// that are a host with or without a port. Commas and semicolons separate entries. A host may
+// have several names to clients: name is the index of the name to take, or of the last one.
 func (t *text) serviceAuthority(authority string, name int) (joined string, hosts []string) {
 	joined = listed.ReplaceAllStringFunc(authority, func(entry string) string {
 		entry, isHost := t.hostPort(entry, name)
@@ -154,8 +153,8 @@ func (t *text) serviceAuthority(authority string, name int) (joined string, host
 // listed is an entry of a list.
 var listed = regexp.MustCompile(`[^,;]+`)
 
-// hostPort returns the normal form of one entry and whether it is a host with
-// or without a port; what is none stays as it is.
+// hostPort returns the normal form of an entry, and whether it is a host with or without a
+// port. Any other entry stays as it is.
 func (t *text) hostPort(entry string, name int) (string, bool) {
 	entry = strings.TrimSpace(canonical(asciiLower(canonical(entry))))
 	names, _ := t.hosts(entry)

@@ -1,9 +1,8 @@
 package resource
 
-// Side is what a match of a resource is for. A block holds where one of the readings that
-// it looks at matches, an allowance where all that it has to cover match to each of their
-// readers. The zero Side is neither: nothing is compiled for it, and what is asked for it
-// is an error.
+// Side is the side of a match of a resource: a block or an allowance. A block holds if one of
+// its readings matches. An allowance holds if all of its readings match, to each of their
+// readers. The zero Side is invalid: compiling for it, and asking for it, is an error.
 type Side uint8
 
 // The two sides.
@@ -12,7 +11,7 @@ const (
 	ForAllow
 )
 
-// Opposite returns the side of what is negated.
+// Opposite returns the side of a negated comparison.
 func (s Side) Opposite() Side {
 	switch s {
 	case ForBlock:
@@ -23,5 +22,5 @@ func (s Side) Opposite() Side {
 	return 0
 }
 
-// errNoSide refuses a pattern that is for neither side.
+// errNoSide refuses a pattern without a side.
 var errNoSide = &Error{"it is neither for a block nor for an allowance"}

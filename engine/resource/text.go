@@ -15,8 +15,8 @@ const (
 	maxHosts = 64
 )
 
-// checkText refuses what no form may hold: control and invisible characters,
-// surrounding white space, and bytes that are no UTF-8.
+// checkText refuses text that is invalid in every form: control and invisible characters,
+// surrounding white space, and bytes that are not UTF-8.
 func checkText(s string) *Error {
 	switch {
 	case s == "":
@@ -67,8 +67,8 @@ func hasEscape(s string) bool { return len(Decode(s)) < len(s) }
 // Decode decodes every escape of s once. The result may be no UTF-8.
 func Decode(s string) string { return decoded(s, false) }
 
-// decodeAll decodes s until no escape is left: what an escape stands for may end
-// another one.
+// decodeAll decodes s until no escape is left: a decoded character may complete another
+// escape.
 func decodeAll(s string) string { return decoded(s, true) }
 
 func decoded(s string, again bool) string {
@@ -155,9 +155,9 @@ func nextRune(s string, escapes bool) (r rune, size int, escaped bool) {
 	return r, 3 * size, true
 }
 
-// resolve removes the dot segments of path; dots says how many dots a segment
-// stands for, 0 where it is none, rootDots where .. cannot leave it if it comes first.
-// A relative path keeps the ".." that climb out of it.
+// resolve removes the dot segments of path. dots returns the number of dots that a segment
+// stands for. It is 0 for any other segment, and rootDots for a first segment that .. cannot
+// leave. A relative path keeps the ".." that climb out of it.
 func resolve(path string, dots func(segment string) int) string {
 	if !hasDots(path, dots) {
 		return path
@@ -208,7 +208,7 @@ func hasDots(path string, dots func(string) int) bool {
 	return false
 }
 
-// literalDots knows the dot segments that are written as dots.
+// literalDots counts the dots of a dot segment without escapes.
 func literalDots(segment string) int {
 	if segment == "." || segment == ".." {
 		return len(segment)
@@ -216,7 +216,7 @@ func literalDots(segment string) int {
 	return 0
 }
 
-// encodedDots also knows those with escapes.
+// encodedDots also counts escaped dots.
 func encodedDots(segment string) int {
 	if len(segment) > len("%2e%2e") || segment == "" {
 		return 0

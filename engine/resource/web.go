@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// url is what follows the scheme of a URL, taken apart. The fragment is dropped.
+// url is a URL without its scheme, taken apart. The fragment is dropped.
 type url struct {
 	authority, path string
 	query           string // with its question mark
@@ -58,7 +58,7 @@ func (t *text) readWeb() *Error {
 	return nil
 }
 
-// readPath adds the readings of what follows a host or another authority.
+// readPath adds the readings of a path behind a host or another authority.
 func (t *text) readPath(host string, u url) {
 	t.readBehind(t.scheme+"://"+host, u)
 	if zone.MatchString(host) { // which leaves the address what it is
@@ -69,8 +69,8 @@ func (t *text) readPath(host string, u url) {
 // zone is an IPv6 address with a zone.
 var zone = regexp.MustCompile(`(\[[0-9a-f:.]+)%25[^\]]*\]`)
 
-// readBehind adds the readings of a path behind base, which is a scheme and an
-// authority. The literal reader is an object store, whose keys hold dot segments.
+// readBehind adds the readings of a path behind base, which is a scheme and an authority. The
+// literal reader is an object store, whose keys keep dot segments.
 func (t *text) readBehind(base string, u url) {
 	if t.form == formFile {
 		t.readFilePath(base, u)

@@ -1,9 +1,9 @@
 // Package newcomer measures what a newcomer has to hold in their head.
 //
-// Two patches show what a change costs: operator.patch adds an operator of rules, and
-// field.patch a member of the intent, from the body of a request to rules in all four
-// forms, the history, the export and the description of the interface. Neither is part
-// of writ. The coverage of one thing done shows through how many files it goes.
+// Two patches show the cost of a change. Neither is part of writ. operator.patch adds an
+// operator of rules. field.patch adds a member of the intent: in requests, in rules in all
+// four forms, in the history, the export and the description of the interface. The coverage of
+// one task shows the number of files it goes through.
 package newcomer
 
 import (
@@ -98,7 +98,7 @@ func TestWalk(t *testing.T) {
 		}
 		return blocks
 	}
-	// What is read here has go test run this again when it changes.
+	// Reading the sources here makes go test run this again when they change.
 	if err := filepath.WalkDir("../../engine", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(name, ".go") {
 			_, err = os.ReadFile(name)

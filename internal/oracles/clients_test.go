@@ -14,12 +14,12 @@ import (
 	"testing"
 )
 
-// seen is a wrong allow that was seen once: a policy, a resource that it must
-// not allow, and where a real client ends up that is given the resource.
+// seen is a wrong allow that was seen once: a policy, a resource that it must not allow, and
+// the place that a real client reaches with it.
 type seen struct {
 	name, allow, block, resource string
-	// path is what curl or another client sends of a web URL to HOST, or what the
-	// kernel opens, with /etc/passwd as the target below a temporary directory.
+	// path is the path of a web URL that curl or another client sends to HOST. It is empty on
+	// disk.
 	path string
 }
 
@@ -62,8 +62,7 @@ func TestSeenOverHTTP(t *testing.T) {
 	}
 }
 
-// checkNotAllowed holds that a policy does not allow a resource. An empty
-// pattern is none.
+// checkNotAllowed holds that a policy does not allow a resource. An empty pattern is left out.
 func checkNotAllowed(t *testing.T, allow, block, resource string) {
 	t.Helper()
 	if got := decide(mustPolicy(t, patterns(allow), patterns(block)), resource); got == allowed {

@@ -1,10 +1,10 @@
-// Package oracles holds what writ makes of a resource to the programs that act
-// on resources: the test data of the WHATWG URL standard, node's new URL and
-// url.parse, Python's urllib, posixpath and ntpath, urllib3, requests, libcurl,
-// Go's net/url, net/mail and path, and the kernel. It has tests alone.
+// Package oracles compares writ's readings of resources with the programs that act on
+// resources: the WHATWG URL test data, node's new URL and url.parse, Python's urllib,
+// posixpath and ntpath, urllib3, requests, libcurl, Go's net/url, net/mail and path, and the
+// kernel. It has tests alone.
 //
-// Everything is tested at the level of a verdict: a policy is compiled, an
-// intent evaluated, and the resource is allowed, blocked, not allowed or refused.
+// Tests compare verdicts: a policy is compiled, an intent evaluated, and the resource is
+// allowed, blocked, not allowed or refused.
 //
 //   - spellings_test.go: no spelling that a program reads as blocked is allowed.
 //   - webplatform_test.go: what a browser reads as blocked is blocked.

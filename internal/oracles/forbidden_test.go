@@ -21,8 +21,8 @@ const (
 	address form = "address"
 )
 
-// forbidden is a resource that an agent is kept from in three ways: a policy
-// blocks it, one blocks what is around it, and one allows only something else.
+// forbidden is a resource that three policies keep from an agent: one blocks it, one blocks
+// its surroundings, and one allows only something else.
 type forbidden struct {
 	form     form
 	resource string
@@ -89,8 +89,7 @@ var forbiddenResources = []forbidden{
 		"tel:+1555*99", "tel:+15550100"},
 }
 
-// guard is a forbidden resource with its compiled policies and what the programs
-// make of it.
+// guard is a forbidden resource with its compiled policies and the programs' readings of it.
 type guard struct {
 	forbidden
 	policies map[string]*engine.Policy
@@ -138,9 +137,8 @@ func newGuards(t *testing.T, a *asked) []*guard {
 // notAddress matches the readers that take an address for a path.
 var notAddress = regexp.MustCompile("nfkc|posixpath|twice")
 
-// breaks returns the policies that a reading with this target breaks. What
-// normalises by NFKC or decodes a file's URL twice is read for blocks alone, and
-// a path is no address.
+// breaks returns the policies that a reading with this target breaks. A reader that normalises
+// by NFKC, or decodes a file's URL twice, counts for blocks alone. A path is not an address.
 func (g *guard) breaks(target, reader string) []string {
 	if g.form == address && notAddress.MatchString(reader) {
 		return nil

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// mutator writes a resource in other ways. Many of its spellings mean the same
-// to some program, some mean something else to each: the programs say which.
+// mutator writes a resource in other ways. Many of its spellings mean the same to some
+// program, and some mean something else to each: the programs decide.
 type mutator struct{ *rand.Rand }
 
-// parts are a resource cut where a mutation may set in. What is no URL is a path.
+// parts are a resource cut for mutation. A resource that is not a URL is a path.
 type parts struct{ scheme, sep, authority, path string }
 
 func cut(resource string) parts {
@@ -128,7 +128,7 @@ func separator(m *mutator, p *parts) {
 	p.sep = m.pick(":", ":/", ":///", ":////", `:\\`, `:/\`, `:\/`, `:\`, "://", ":%2f/", " ://", ": //", ":\t//", "：//")
 }
 
-// intrude puts a character that some programs pass over anywhere.
+// intrude inserts a character that some programs ignore.
 func intrude(m *mutator, p *parts) {
 	s := p.String()
 	at := m.IntN(len(s) + 1)

@@ -51,7 +51,7 @@ func newAsked(t *testing.T) *asked {
 	return a
 }
 
-// ask returns what the programs read in each text.
+// ask returns the programs' readings of each text.
 func (a *asked) ask(t *testing.T, texts []string) [][]reading {
 	t.Helper()
 	var wg sync.WaitGroup

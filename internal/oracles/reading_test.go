@@ -13,9 +13,8 @@ import (
 	"strings"
 )
 
-// reading is what one program acts on when it is given a resource. What is no
-// URL has an empty scheme and host, a path on Windows has the scheme "windows",
-// and an address is the path after mailto, sms or tel.
+// reading is one program's reading of a resource. Without a URL, scheme and host are empty. A
+// path on Windows has the scheme "windows". An address is the path after mailto, sms or tel.
 type reading struct{ reader, scheme, host, port, path string }
 
 // UnmarshalJSON reads [reader, scheme, host, port, path].
@@ -65,8 +64,7 @@ func (r reading) target() string {
 // decoded matches the readers whose path is decoded already.
 var decoded = regexp.MustCompile("unquote|nfkc|url2pathname|fileURLToPath")
 
-// targets returns the targets of readings, each with what its path is to Go's
-// own server.
+// targets returns the targets of readings, and of their paths as Go's own server reads them.
 func targets(all []reading) map[string]string {
 	out := make(map[string]string, 2*len(all))
 	add := func(r reading, by string) {
@@ -87,7 +85,7 @@ func targets(all []reading) map[string]string {
 	return out
 }
 
-// goReadings are those of Go's own libraries.
+// goReadings are the readings of Go's own libraries.
 func goReadings(text string) []reading {
 	var out []reading
 	if u, err := url.Parse(text); err == nil && u.Scheme != "" && u.Host != "" {

@@ -15,9 +15,9 @@ var (
 	count = flag.Int("spellings", 20_000, "how many spellings to make")
 )
 
-// TestNoSpellingOfABlockedResourceMayPass holds decisions.md: "No spelling of a
-// blocked resource may pass". What any program reads as a forbidden resource
-// must be blocked, not allowed or refused.
+// TestNoSpellingOfABlockedResourceMayPass holds decisions.md: "No spelling of a blocked
+// resource may pass". A text that any program reads as a forbidden resource must be blocked,
+// not allowed or refused.
 func TestNoSpellingOfABlockedResourceMayPass(t *testing.T) {
 	n := *count
 	if testing.Short() {
@@ -67,7 +67,7 @@ func (m *mutator) spellings(guards []*guard, n int) []spelling {
 	return out
 }
 
-// tally counts what came of the spellings.
+// tally counts the verdicts on the spellings.
 type tally struct {
 	read    int // by a program as forbidden
 	refused int

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// urlTest is one case of urltestdata.json: an input and what a browser reads.
+// urlTest is one case of urltestdata.json: an input and a browser's reading of it.
 type urlTest struct {
 	Input    string
 	Base     string
@@ -20,12 +20,12 @@ type urlTest struct {
 	Failure  bool
 }
 
-// absolute matches what has a scheme of a web or file URL. What has none is
-// read against a base, which a resource does not have.
+// absolute matches URLs with a scheme of the web or of a file. Other inputs are read against a
+// base, which a resource does not have.
 var absolute = regexp.MustCompile(`(?i)^[\x00-\x20]*(https?|wss?|ftp|file):`)
 
-// TestBrowserReading holds the WHATWG URL test data: a block of what a browser
-// reads, host and path, blocks the input, unless the input is refused.
+// TestBrowserReading holds the WHATWG URL test data: a block of the host and path that a
+// browser reads blocks the input, unless the input is refused.
 func TestBrowserReading(t *testing.T) {
 	ran := 0
 	for _, u := range urlTests(t) {

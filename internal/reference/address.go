@@ -163,8 +163,8 @@ func number(t text) (text, bool) {
 	return out, digits
 }
 
-// addressesWithin returns the addresses in a text with @, and in what follows
-// mailto://, for blocks. Every character that may end one ends it.
+// addressesWithin returns the addresses in a text with @, and in the text behind mailto://,
+// for blocks. Every character that may end an address ends it.
 func addressesWithin(t text) []text {
 	if hasPrefix(eachRun(t[:min(len(t), 9)], strings.ToLower), "mailto://") {
 		t = t[9:]

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/text/cases"
 )
 
-// blockReadings are the readings for a block: those for an allowance, and each
-// of them without its query, without ;…, decoded, normalised, each alone and
-// all together, without a trailing slash, with two leading slashes as one, and
-// case-folded where case does not count.
+// blockReadings are the readings of a block: the readings of an allowance, and each of them
+// without its query, without ;…, decoded and normalised, each change alone and all together.
+// Further ones are without a trailing slash, with two leading slashes as one, and case-folded
+// where case does not count.
 func blockReadings(t text, f form, readings []reading) []reading {
 	base := slices.Clone(readings)
 	switch f { // in which a backslash is also a slash
@@ -62,8 +62,7 @@ func others(t text) []reading {
 	return readings
 }
 
-// foldScheme returns a name with what is before its first colon in lower case: node
-// reads URN:a:b as urn:a:b.
+// foldScheme returns a name with its scheme in lower case: node reads URN:a:b as urn:a:b.
 func foldScheme(t text) text {
 	colon, slash := slices.Index(t, ':'), slices.Index(t, '/')
 	if colon < 0 || slash >= 0 && slash < colon {
@@ -125,7 +124,7 @@ func withoutParameters(r reading) reading {
 // decoded decodes every escape until none is left.
 func decoded(t text) text { return letters(decodeAll(plain(t))) }
 
-// undone applies f to what a reading says.
+// undone applies f to the text of a reading.
 func undone(r reading, f func(text) text) reading {
 	r.head, r.path = f(r.head), f(r.path)
 	if len(r.query) > 0 {

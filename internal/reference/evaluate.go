@@ -233,7 +233,7 @@ func starMatch(pattern, s string) bool {
 	}
 }
 
-// foldedType compares a denied type with what is another spelling of it.
+// foldedType compares a denied type with other spellings of it.
 func foldedType(denied, action string) bool {
 	separators := "_-"
 	if strings.Contains(denied, "*") {

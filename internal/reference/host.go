@@ -17,8 +17,7 @@ var defaultPorts = map[string]int{
 	"mqtts": 8883, "kafka": 9092, "smb": 445, "nfs": 2049, "ftps": 990, "git": 9418, "rsync": 873,
 }
 
-// idn maps host names by UTS 46, transitionally or not. What it may not hold
-// is for hostNames to say.
+// idn maps host names by UTS 46, transitionally or not. hostNames checks the result.
 var idn = map[bool]*idna.Profile{
 	true:  idna.New(idna.MapForLookup(), idna.Transitional(true), idna.StrictDomainName(false), idna.CheckHyphens(false), idna.CheckJoiners(false)),
 	false: idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.CheckHyphens(false), idna.CheckJoiners(false)),

@@ -1,8 +1,7 @@
-// Package reference decides a second time. It is written from the text of
-// decisions.md and resources.md alone, by somebody who had not read package
-// engine, and only tests import it: where the two disagree, one of them has
-// misread a rule, or the rule can be read in two ways. It is simple rather
-// than fast and imports nothing of writ's.
+// Package reference decides a second time. Its author had read decisions.md and resources.md
+// but not package engine. Where the two disagree, one of them has misread a rule, or the rule
+// can be read in two ways. The package is simple rather than fast, imports nothing of writ's,
+// and only tests import it.
 //
 // Read and ReadPattern read resources and patterns, Blocked and Allowed hold
 // one against the other, Evaluate decides a Case, and a Generator makes cases

@@ -116,8 +116,8 @@ func (c Cond) tree(alt func(int) int) any {
 	return object{"field": c.Field, "op": c.Op, "value": c.operand()}
 }
 
-// Sayable reports whether a form can say the condition with what the text
-// promises of it.
+// Sayable reports whether a form can express the condition with the meaning that the text
+// promises.
 func (c Cond) Sayable(f Form) bool {
 	for _, k := range c.Kids {
 		if !k.Sayable(f) {
@@ -259,8 +259,8 @@ func (c Cond) rego(alt func(int) int) string {
 	}
 	if c.conjunction() && (c.calls() || alt(3) > 0) {
 		for _, k := range conjuncts {
-			// A negated call of what is missing is undefined, so that only an
-			// equality is negated here.
+			// A negated call about a missing field is undefined, so that only an equality is
+			// negated here.
 			if k.Op == "not" {
 				body = append(body, "not "+k.Kids[0].regoLeaf())
 			} else {

@@ -10,9 +10,9 @@ import (
 	"writ/internal/oracles/verdicts"
 )
 
-// stricter are resources with which the engine is stricter than the text says, because a
-// program is: numbers that are no address, a host that no client looks up, what is no
-// host:port, a dot behind a domain, a zone in a file, a backslash in user info.
+// stricter are resources with which the engine is stricter than the text, because some program
+// is. They have numbers that are not an address, a host that no client looks up, an entry that
+// is not host:port, a dot behind a domain, a zone in a file, or a backslash in user info.
 var stricter = []string{
 	"https://4294967296.0.0.1/x", "https://127.0.0.0.1/x", "https://xn--example-.example/x",
 	"postgres://db2|db.example.com:5432/prod", "postgres://address=(host=db.example.com)(port=5432)/prod",
@@ -20,7 +20,8 @@ var stricter = []string{
 	`https://a.example\@b.example/x`,
 }
 
-// TestVerdicts holds what a careful author writes, and what was seen to pass once.
+// TestVerdicts holds the reference to the verdicts on policies and on resources that passed
+// once.
 func TestVerdicts(t *testing.T) {
 	verdicts.Run(t, func(t *testing.T, c verdicts.Case) {
 		for want, all := range map[string][]string{"passes": c.Passes, "does not": c.Not, "refused": c.IsRefused} {

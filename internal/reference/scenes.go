@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A scene is a resource with patterns around it: wide ones that it is within,
-// narrow ones that name a part of what it may reach.
+// A scene is a resource with patterns around it. Wide ones contain it, and narrow ones name a
+// part of what it may reach.
 type scene struct {
 	base   string
 	wide   []string

@@ -168,9 +168,9 @@ func hostsOf(authority text, scheme string) []text {
 	return out
 }
 
-// otherHosts are the readings for a block of a URL whose host others read in
-// another way: without the zone of its address and, in a service, each host of
-// a list and what comes before where no host or port goes on.
+// otherHosts are further readings of a block: a URL without the zone of its address and, in a
+// service, with each host of a list and with the host cut where neither a host nor a port goes
+// on.
 func otherHosts(r reading, f form) []reading {
 	i := slices.Index(r.head, '/')
 	if f != webForm && f != serviceForm || i < 0 {
@@ -226,7 +226,7 @@ func portScheme(scheme string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(scheme, "jdbc:"), "git+")
 }
 
-// serviceAuthority reads each host:port of an authority; what is none stays.
+// serviceAuthority reads each host:port of an authority. Any other entry stays.
 func serviceAuthority(authority text, scheme string, transitional bool) text {
 	var out, piece text
 	flush := func() {

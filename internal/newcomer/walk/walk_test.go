@@ -26,8 +26,8 @@ func TestCompileRule(t *testing.T) {
 	}
 }
 
-// What is compiled, and the intent, which has passed Validate, are there before what is
-// counted begins: what runs while the package is initialised is counted by TestNothing.
+// The compiled set and the intent, which has passed Validate, exist before the count begins.
+// TestNothing counts the code that runs while the package is initialised.
 var (
 	set         = engine.CompileRules([]engine.Rule{rule}, engine.Options{})
 	compiled, _ = engine.CompilePolicy(&policy)

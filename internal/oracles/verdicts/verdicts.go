@@ -1,5 +1,5 @@
-// Package verdicts has policies of resources, each with what passes it and what does not,
-// for the tests of every implementation that decides about resources.
+// Package verdicts has policies of resources, each with resources that pass and resources that
+// do not, for the tests of every implementation that decides about resources.
 //
 // A case is a reason, patterns that allow and block, and resources:
 //
@@ -23,7 +23,7 @@ import (
 //go:embed triples.txt spellings.txt
 var files embed.FS
 
-// Case is a policy and what it says. Without an Allow, everything is allowed.
+// Case is a policy with its verdicts. Without an Allow, everything is allowed.
 type Case struct {
 	Why                    string
 	Allow, Block           []string
