@@ -46,7 +46,7 @@ var sole = map[string][]string{
 	"github.com/lestrrat-go/jwx":       {"writ/api"},
 	"github.com/alecthomas/kong":       {"writ/cmd/writ"},
 	"go.yaml.in/yaml/v3":               {"writ/authoring/document"},
-	"github.com/fsnotify/":             {"writ/cmd/writ"},
+	"github.com/fsnotify/":             {"writ/authoring/suite"},
 	"github.com/stripe/":               {"writ/api/billing"},
 	"github.com/standard-webhooks/":    {"writ/api/webhook"},
 	"github.com/sony/gobreaker":        {"writ/decision/core"},

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
+	"writ/authoring/workspace"
 	"writ/bench/corpus"
 	"writ/bench/load"
 	"writ/engine"
@@ -98,8 +99,8 @@ func (h *Hostile) attack(
 	ctx context.Context, a *attack, base *url.URL, bearer Bearer, in io.Reader, out io.Writer,
 ) error {
 	t, err := h.prepare(ctx, a, base, bearer)
-	if refused := (*refusedError)(nil); a.refused && errors.As(err, &refused) &&
-		refused.status == http.StatusBadRequest {
+	if refused := (*workspace.AnswerError)(nil); a.refused && errors.As(err, &refused) &&
+		refused.Status == http.StatusBadRequest {
 		_, err = fmt.Fprintln(out, err)
 		return err
 	}
@@ -130,25 +131,25 @@ func (h *Hostile) prepare(ctx context.Context, a *attack, base *url.URL, bearer 
 	if err != nil {
 		return nil, err
 	}
-	c := client{base, token}
+	c := clientAt(base, token)
 	p := corpus.ReferencePolicy()
 	p.OrganizationID = a.org
 	if a.policy != nil {
 		a.policy(p)
 	}
-	if err := c.call(ctx, http.MethodPost, "/v1/policies/register", map[string]any{"policy": p}, nil); err != nil {
+	if err := c.Do(ctx, http.MethodPost, "/v1/policies/register", map[string]any{"policy": p}, nil); err != nil {
 		return nil, err
 	}
 	for i, condition := range a.rules {
 		body := rule(fmt.Sprintf("rule %d", i), condition, `{"decision":"deny","reason":"hostile"}`)
-		if err := c.call(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
+		if err := c.Do(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
 			return nil, err
 		}
 	}
 	callers := make([]load.Caller, h.Conns)
 	for i := range callers {
 		callers[i].PolicyID = p.PolicyID
-		callers[i].Key, err = c.mint(ctx, "policy:evaluate", "policy:read", "policy:write", "rules:read", "rules:write",
+		callers[i].Key, err = mint(ctx, c, "policy:evaluate", "policy:read", "policy:write", "rules:read", "rules:write",
 			"history:read")
 		if err != nil {
 			return nil, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,7 +120,7 @@ func (m *Move) fill(ctx context.Context, dir string, rows int) (err error) {
 	if err != nil {
 		return err
 	}
-	c := client{&url.URL{Scheme: "http", Host: s.target.URL.Host}, token}
+	c := clientAt(s.target.URL, token)
 	in := corpus.AllowedIntent()
 	for range settled {
 		var decided struct {
@@ -129,11 +128,11 @@ func (m *Move) fill(ctx context.Context, dir string, rows int) (err error) {
 		}
 		in.IntentID = uuid.NewString()
 		body := map[string]any{"policy_id": in.PolicyID, "intent": in}
-		if err := c.call(ctx, http.MethodPost, "/v1/policy/evaluate", body, &decided); err != nil {
+		if err := c.Do(ctx, http.MethodPost, "/v1/policy/evaluate", body, &decided); err != nil {
 			return err
 		}
 		body = map[string]any{"decision_id": decided.ID, "outcome": "executed"}
-		if err := c.call(ctx, http.MethodPost, "/v1/actions/record", body, nil); err != nil {
+		if err := c.Do(ctx, http.MethodPost, "/v1/actions/record", body, nil); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"writ/authoring/workspace"
 	"writ/bench/load"
 	"writ/storage"
 	"writ/storage/mongodb"
@@ -132,7 +132,7 @@ func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 func killSwitch(t *testing.T, set *mongotest.Set) {
 	dir := t.TempDir() // they share its keys
 	var subjects []*Subject
-	var clients []client
+	var clients []workspace.Client
 	for _, name := range []string{"first replica", "second replica"} {
 		s, stop := serve(t, name, dir, set)
 		defer stop()
@@ -140,12 +140,12 @@ func killSwitch(t *testing.T, set *mongotest.Set) {
 		must(t, err)
 		token, err := bearer("bench")
 		must(t, err)
-		subjects, clients = append(subjects, s), append(clients, client{&url.URL{Scheme: "http", Host: s.target.URL.Host}, token})
+		subjects, clients = append(subjects, s), append(clients, clientAt(s.target.URL, token))
 	}
 	var agent struct {
 		ID string `json:"id"`
 	}
-	must(t, clients[0].call(t.Context(), http.MethodPost, "/v1/agents", map[string]any{"name": "Bot", "externalId": uuid.NewString()}, &agent))
+	must(t, clients[0].Do(t.Context(), http.MethodPost, "/v1/agents", map[string]any{"name": "Bot", "externalId": uuid.NewString()}, &agent))
 	patches(t, clients, agent.ID, "idle")
 	var loads sync.WaitGroup
 	for _, s := range subjects {
@@ -166,13 +166,13 @@ func killSwitch(t *testing.T, set *mongotest.Set) {
 
 // patches disables an agent and makes it active again, spaced so that no PATCH waits for
 // the one before.
-func patches(t *testing.T, clients []client, agent, name string) {
+func patches(t *testing.T, clients []workspace.Client, agent, name string) {
 	t.Helper()
 	var took []time.Duration
 	for i := range replicas.patches {
 		body := map[string]any{"status": []string{"disabled", "active"}[i%2]}
 		began := time.Now()
-		must(t, clients[i/2%2].call(t.Context(), http.MethodPatch, "/v1/agents/"+agent+"/status", body, nil))
+		must(t, clients[i/2%2].Do(t.Context(), http.MethodPatch, "/v1/agents/"+agent+"/status", body, nil))
 		took = append(took, time.Since(began))
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -1,11 +1,9 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/errgroup"
 
+	"writ/authoring/workspace"
 	"writ/bench/corpus"
 	"writ/bench/load"
 	"writ/engine"
@@ -83,7 +82,7 @@ func (w Work) target(ctx context.Context, base *url.URL, bearer Bearer) (*load.T
 		g.Go(func() error {
 			token, err := bearer(w.name(i))
 			if err == nil {
-				callers[i], err = w.register(inner, client{base, token}, i)
+				callers[i], err = w.register(inner, clientAt(base, token), i)
 			}
 			return err
 		})
@@ -137,20 +136,20 @@ func (w Work) fill(ctx context.Context, base *url.URL, callers []load.Caller) er
 
 // register registers policies and the missing rules of the i-th organization, and
 // returns who evaluates by them.
-func (w Work) register(ctx context.Context, c client, i int) ([]load.Caller, error) {
+func (w Work) register(ctx context.Context, c workspace.Client, i int) ([]load.Caller, error) {
 	ids := make([]string, w.Policies)
 	for n := range ids {
 		p := corpus.Policy(i*w.Policies + n)
 		p.OrganizationID = w.name(i)
 		ids[n] = p.PolicyID
-		if err := c.call(ctx, http.MethodPost, "/v1/policies/register", map[string]any{"policy": p}, nil); err != nil {
+		if err := c.Do(ctx, http.MethodPost, "/v1/policies/register", map[string]any{"policy": p}, nil); err != nil {
 			return nil, err
 		}
 	}
 	if err := w.addRules(ctx, c); err != nil {
 		return nil, err
 	}
-	key, err := c.mint(ctx, "policy:evaluate")
+	key, err := mint(ctx, c, "policy:evaluate")
 	callers := make([]load.Caller, len(ids))
 	for n, id := range ids {
 		callers[n] = load.Caller{Key: key, PolicyID: id}
@@ -158,17 +157,17 @@ func (w Work) register(ctx context.Context, c client, i int) ([]load.Caller, err
 	return callers, err
 }
 
-func (w Work) addRules(ctx context.Context, c client) error {
+func (w Work) addRules(ctx context.Context, c workspace.Client) error {
 	if w.Rules+w.Rego == 0 {
 		return nil
 	}
 	var have []jsontext.Value
-	if err := c.call(ctx, http.MethodGet, "/v1/rules?limit=500", nil, &have); err != nil || len(have) > 0 {
+	if err := c.Do(ctx, http.MethodGet, "/v1/rules?limit=500", nil, &have); err != nil || len(have) > 0 {
 		return err // those of an earlier run
 	}
 	for _, r := range corpus.Rules(w.Rules, rulesSeed) {
 		body := map[string]any{"name": r.Name, "condition": r.Condition, "action": r.Action, "priority": r.Priority}
-		if err := c.call(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
+		if err := c.Do(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
 			return err
 		}
 	}
@@ -177,69 +176,26 @@ func (w Work) addRules(ctx context.Context, c client) error {
 			"name": fmt.Sprintf("Rego %d", i), "action": `{"decision":"deny","reason":"frozen"}`,
 			"condition": fmt.Sprintf(`{"rego":"input.intent.metadata.window == \"freeze-%d\""}`, i),
 		}
-		if err := c.call(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
+		if err := c.Do(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// client calls the API of a writ server.
-type client struct {
-	base  *url.URL
-	token string
+// clientAt returns a client of the server at base.
+func clientAt(base *url.URL, token string) workspace.Client {
+	return workspace.Client{Base: base.Scheme + "://" + base.Host, Token: token}
 }
 
 // mint returns a key with scopes or, where the credential may make none, the credential.
-func (c client) mint(ctx context.Context, scopes ...string) (string, error) {
+func mint(ctx context.Context, c workspace.Client, scopes ...string) (string, error) {
 	var key struct {
 		Token string `json:"token"`
 	}
-	err := c.call(ctx, http.MethodPost, "/v1/tokens", map[string]any{"name": "writ bench", "scopes": scopes}, &key)
-	if refused := (*refusedError)(nil); errors.As(err, &refused) && refused.status == http.StatusForbidden {
-		return c.token, nil
+	err := c.Do(ctx, http.MethodPost, "/v1/tokens", map[string]any{"name": "writ bench", "scopes": scopes}, &key)
+	if refused := (*workspace.AnswerError)(nil); errors.As(err, &refused) && refused.Status == http.StatusForbidden {
+		return c.Token, nil
 	}
 	return key.Token, err
-}
-
-// refusedError is an answer that is no success.
-type refusedError struct {
-	status int
-	text   string
-}
-
-func (e *refusedError) Error() string { return e.text }
-
-// call sends one request and decodes the answer, unless that is nil.
-func (c client) call(ctx context.Context, method, path string, body, answer any) error {
-	var sent io.Reader
-	if body != nil {
-		data, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		sent = bytes.NewReader(data)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base.Scheme+"://"+c.base.Host+path, sent)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+c.token)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	got, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode/100 != 2 {
-		return &refusedError{resp.StatusCode, fmt.Sprintf("%s %s: %s: %.500s", method, path, resp.Status, got)}
-	}
-	if answer == nil {
-		return nil
-	}
-	return json.Unmarshal(got, answer)
 }

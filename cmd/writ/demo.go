@@ -11,9 +11,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
 	"writ/api"
+	"writ/authoring/workspace"
 	"writ/engine"
 	"writ/examples"
 	"writ/storage/datadir"
@@ -61,7 +63,7 @@ func (n *node) demo(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d := &demo{out: out, colors: colorsFor(out), operator: client{base: n.url(), token: operator}, trusted: n.trusted,
+	d := &demo{out: out, colors: colorsFor(out), operator: newClient(n.url(), operator), trusted: n.trusted,
 		set: set}
 	return d.run(ctx)
 }
@@ -69,8 +71,8 @@ func (n *node) demo(ctx context.Context, out io.Writer) error {
 type demo struct {
 	out      io.Writer
 	colors   colors
-	operator client
-	agent    client // what an agent's gateway holds: a key that can only evaluate
+	operator workspace.Client
+	agent    workspace.Client // what an agent's gateway holds: a key that can only evaluate
 	trusted  receipt.Keys
 	set      *examples.Set
 	failed   int
@@ -110,13 +112,12 @@ func (d *demo) run(ctx context.Context) error {
 // register stores the example policies, and the rules that are not there yet.
 func (d *demo) register(ctx context.Context) error {
 	for _, p := range d.set.Policies {
-		if _, err := d.operator.call(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p},
-			http.StatusCreated); err != nil {
+		if err := d.operator.Do(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p}, nil); err != nil {
 			return err
 		}
 	}
 	var rules []engine.Rule
-	if err := d.operator.fetch(ctx, http.MethodGet, "/v1/rules?limit=500", nil, http.StatusOK, &rules); err != nil {
+	if err := d.operator.Do(ctx, http.MethodGet, "/v1/rules?limit=500", nil, &rules); err != nil {
 		return err
 	}
 	for _, r := range d.set.Rules {
@@ -125,7 +126,7 @@ func (d *demo) register(ctx context.Context) error {
 		}
 		body := object{"name": r.Name, "description": r.Description, "condition": r.Condition, "action": r.Action,
 			"priority": r.Priority}
-		if _, err := d.operator.call(ctx, http.MethodPost, "/v1/rules", body, http.StatusCreated); err != nil {
+		if err := d.operator.Do(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
 			return err
 		}
 	}
@@ -139,14 +140,12 @@ func (d *demo) mintKey(ctx context.Context) (revoke func() error, err error) {
 	}
 	body := object{"name": "writ demo", "scopes": []string{"policy:evaluate"},
 		"expiresAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}
-	if err := d.operator.fetch(ctx, http.MethodPost, "/v1/tokens", body, http.StatusCreated, &key); err != nil {
+	if err := d.operator.Do(ctx, http.MethodPost, "/v1/tokens", body, &key); err != nil {
 		return nil, err
 	}
-	d.agent = client{base: d.operator.base, token: key.Token}
+	d.agent = newClient(d.operator.Base, key.Token)
 	return func() error {
-		_, err := d.operator.call(context.WithoutCancel(ctx), http.MethodDelete, "/v1/tokens/"+key.ID, nil,
-			http.StatusNoContent)
-		return err
+		return d.operator.Do(context.WithoutCancel(ctx), http.MethodDelete, "/v1/tokens/"+key.ID, nil, nil)
 	}, nil
 }
 
@@ -200,8 +199,7 @@ func (d *demo) killSwitch(ctx context.Context) error {
 		status engine.AgentStatus
 		want   engine.Decision
 	}{{engine.AgentDisabled, engine.Deny}, {engine.AgentActive, engine.Allow}} {
-		if _, err := d.operator.call(ctx, http.MethodPatch, path, object{"status": step.status},
-			http.StatusOK); err != nil {
+		if err := d.operator.Do(ctx, http.MethodPatch, path, object{"status": step.status}, nil); err != nil {
 			return err
 		}
 		in.IntentID = uuid.NewString()
@@ -220,7 +218,7 @@ func (d *demo) agentID(ctx context.Context, externalID string) (string, error) {
 	var list struct {
 		Data []engine.Agent `json:"data"`
 	}
-	if err := d.operator.fetch(ctx, http.MethodGet, "/v1/agents?limit=500", nil, http.StatusOK, &list); err != nil {
+	if err := d.operator.Do(ctx, http.MethodGet, "/v1/agents?limit=500", nil, &list); err != nil {
 		return "", err
 	}
 	for _, a := range list.Data {
@@ -230,7 +228,7 @@ func (d *demo) agentID(ctx context.Context, externalID string) (string, error) {
 	}
 	var a engine.Agent
 	body := object{"name": "Release bot", "externalId": externalID}
-	err := d.operator.fetch(ctx, http.MethodPost, "/v1/agents", body, http.StatusCreated, &a)
+	err := d.operator.Do(ctx, http.MethodPost, "/v1/agents", body, &a)
 	return a.ID, err
 }
 
@@ -241,8 +239,8 @@ func (d *demo) evaluate(ctx context.Context, in *engine.Intent, approvalID strin
 	if approvalID != "" {
 		body["approval_id"] = approvalID
 	}
-	got, err := d.agent.call(ctx, http.MethodPost, "/v1/policy/evaluate", body, http.StatusOK)
-	if err != nil {
+	var got jsontext.Value
+	if err := d.agent.Do(ctx, http.MethodPost, "/v1/policy/evaluate", body, &got); err != nil {
 		return receipt.Result{}, err
 	}
 	return receipt.ParseResult(got)

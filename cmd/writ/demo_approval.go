@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"writ/authoring/workspace"
 	"writ/engine"
 	"writ/examples"
 	"writ/storage/receipt"
@@ -29,8 +30,8 @@ func (d *demo) approval(ctx context.Context) error {
 	fmt.Fprintf(d.out, "\nA %s held, approved, released, and its approval tried on another:\n", in.ActionType)
 	d.step("held", held, engine.ApprovalRequired)
 	path := "/v1/approvals/" + held.Receipt.DecisionID
-	if _, err := d.operator.call(ctx, http.MethodPatch, path, object{"status": "approved", "comment": "writ demo"},
-		http.StatusOK); err != nil {
+	if err := d.operator.Do(ctx, http.MethodPatch, path, object{"status": "approved", "comment": "writ demo"},
+		nil); err != nil {
 		return err
 	}
 	for _, name := range []string{"approved", "again"} {
@@ -44,7 +45,8 @@ func (d *demo) approval(ctx context.Context) error {
 	other.IntentID, other.Cost = uuid.NewString(),
 		&engine.Cost{AmountMinor: in.Cost.AmountMinor + 1, Currency: in.Cost.Currency}
 	body := object{"policy_id": other.PolicyID, "intent": other, "approval_id": held.Receipt.DecisionID}
-	if _, err := d.agent.call(ctx, http.MethodPost, "/v1/policy/evaluate", body, http.StatusConflict); err != nil {
+	if _, err := d.agent.Call(ctx, workspace.Request{Method: http.MethodPost, Path: "/v1/policy/evaluate", Body: body,
+		Want: http.StatusConflict}, nil); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, "  %-8s  %s  409 intent_conflict: the approval is for another amount\n", "another",

@@ -2,17 +2,21 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"strings"
+	"time"
 
 	"writ/authoring/document"
 	"writ/authoring/workspace"
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/rego"
+	"writ/storage/receipt"
 )
 
 // readDocuments reads the documents in the named file, or in standard input where it is
@@ -45,6 +49,31 @@ func readPolicy(s streams, name string) (*engine.ActionPolicy, error) {
 		return nil, &inputError{name: name, err: fmt.Errorf("has %d policies: want one", len(docs))}
 	}
 	return docs[0].Policy()
+}
+
+// compiledPolicy reads and compiles the one policy in a file.
+func compiledPolicy(s streams, name string) (*engine.Policy, error) {
+	doc, err := readPolicy(s, name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := engine.CompilePolicy(doc)
+	if err != nil {
+		return nil, &inputError{name: name, err: err}
+	}
+	return p, nil
+}
+
+// readIntent reads the one intent in a file.
+func readIntent(s streams, name string) (*engine.Intent, error) {
+	intents, err := readIntents(s, name)
+	if err == nil && len(intents) > 1 {
+		err = &inputError{name: name, err: fmt.Errorf("has %d intents: want one", len(intents))}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return intents[0], nil
 }
 
 // readIntents reads the intents in a file: one, an array of them, or several documents.
@@ -188,4 +217,44 @@ func printProblem(w io.Writer, p document.Problem) {
 	for line := range strings.SplitSeq(p.Caret(), "\n") {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
+}
+
+// readKeys reads the key set of a file or an address.
+func readKeys(ctx context.Context, s streams, name string) (receipt.Keys, error) {
+	var (
+		data []byte
+		err  error
+	)
+	if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
+		data, err = download(ctx, name)
+	} else {
+		data, err = readInput(s, name)
+	}
+	if err != nil {
+		return receipt.Keys{}, err
+	}
+	keys, err := receipt.ParseKeys(data)
+	if err != nil {
+		return receipt.Keys{}, &inputError{name: name, err: err}
+	}
+	return keys, nil
+}
+
+// download gets a small document.
+func download(ctx context.Context, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("getting %s: %w", url, err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("getting %s: %s", url, resp.Status)
+	}
+	return io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 }

@@ -113,14 +113,11 @@ func (c *evalCmd) print(w io.Writer, got *evaluated, many bool) error {
 }
 
 func (c *evalCmd) load(s streams) (*engines, error) {
-	doc, err := readPolicy(s, c.Policy)
+	policy, err := compiledPolicy(s, c.Policy)
 	if err != nil {
 		return nil, err
 	}
-	e := &engines{which: c.Engine}
-	if e.policy, err = engine.CompilePolicy(doc); err != nil {
-		return nil, &inputError{name: c.Policy, err: err}
-	}
+	e := &engines{which: c.Engine, policy: policy}
 	lists, err := readLists(s, c.Lists)
 	if err != nil {
 		return nil, err
@@ -141,7 +138,7 @@ func (c *evalCmd) load(s streams) (*engines, error) {
 	if c.Engine == "cel" {
 		return e, nil
 	}
-	if e.query, err = rego.Prepare(doc, rules.rules, lists); err != nil {
+	if e.query, err = rego.Prepare(policy.Document(), rules.rules, lists); err != nil {
 		return nil, rules.notRendered(c.Policy, err)
 	}
 	return e, nil

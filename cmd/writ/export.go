@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"writ/storage/datadir"
+	"writ/storage/evidence"
 	"writ/storage/receipt"
 	"writ/storage/transfer"
 )
@@ -113,6 +114,6 @@ func (c *exportCmd) file() (*os.File, error) {
 
 // carriedCounts says what a file holds.
 func carriedCounts(f transfer.Footer) string {
-	return fmt.Sprintf("%s, %d settled, %s, %s", count(int(f.Rows), "row"), f.Settled,
-		count(int(f.Removed), "removed row"), count(int(f.Documents), "document"))
+	return fmt.Sprintf("%s, %d settled, %s, %s", evidence.Count(int(f.Rows), "row"), f.Settled,
+		evidence.Count(int(f.Removed), "removed row"), evidence.Count(int(f.Documents), "document"))
 }

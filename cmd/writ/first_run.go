@@ -70,9 +70,8 @@ func (n *node) registerFirst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	operator := client{base: n.url(), token: token}
-	if _, err := operator.call(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p},
-		http.StatusCreated); err != nil {
+	err = newClient(n.url(), token).Do(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p}, nil)
+	if err != nil {
 		return fmt.Errorf("registering the first policy: %w", err)
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"writ/storage"
 	"writ/storage/datadir"
 	"writ/storage/embedded"
+	"writ/storage/evidence"
 	"writ/storage/ledger"
 	"writ/storage/mongodb"
 	"writ/storage/receipt"
@@ -153,8 +154,8 @@ func (c *importCmd) abandon(ctx context.Context, s streams) error {
 	fmt.Fprintf(s.out,
 		"organization %q: the import of the export %s is abandoned: %s, what was left of %s, and %s are removed\n",
 		c.Org, done.Signed.ExportID,
-		count(int(done.Signed.Rows), "row"), count(int(done.Signed.Removed), "removed row"),
-		count(done.Documents, "document"))
+		evidence.Count(int(done.Signed.Rows), "row"), evidence.Count(int(done.Signed.Removed), "removed row"),
+		evidence.Count(done.Documents, "document"))
 	fmt.Fprintf(s.out, "organization %q: entry %s of %s\n", c.Org, done.Signed.ID,
 		done.Signed.AbandonedAt.Format(time.RFC3339))
 	for _, k := range done.Kept {
@@ -221,11 +222,11 @@ func (c *importCmd) report(w io.Writer, found *transfer.Checked, entry ledger.Im
 	if found.Older > 0 {
 		fmt.Fprintf(w,
 			"%s: not verified: agent, action, resource, cost, metadata and times of %s from before there were audit "+
-				"digests\n", c.File, count(found.Older, "row"))
+				"digests\n", c.File, evidence.Count(found.Older, "row"))
 	}
 	if found.Footer.Removed > 0 {
 		fmt.Fprintf(w, "%s: not verified: what is left of %s, whose intents stay decided\n", c.File,
-			count(int(found.Footer.Removed), "removed row"))
+			evidence.Count(int(found.Footer.Removed), "removed row"))
 	}
 	if len(found.Untrusted) > 0 {
 		fmt.Fprintf(w, "%s: not published: keys that the file names and --keys does not have: %s\n", c.File,

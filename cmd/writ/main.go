@@ -34,12 +34,14 @@ const (
 
 // cli is the command line. Every flag can also be set as a WRIT_… variable.
 type cli struct {
-	Serve  serveCmd  `cmd:"" help:"Serve the API until interrupted."`
-	Demo   demoCmd   `cmd:"" help:"Decide the example intents over HTTP, verify each receipt offline, and exit."`
-	Eval   evalCmd   `cmd:"" help:"Evaluate an intent offline with the engine that the service runs."`
-	Check  checkCmd  `cmd:"" help:"Validate files of policies, rules, intents and suites, and warn of what they may not mean."`
-	Schema schemaCmd `cmd:"" help:"Print the JSON Schema of policies, rules, intents or suites."`
-	Test   testCmd   `cmd:"" help:"Run suites of tests of policies and rules."`
+	Serve            serveCmd            `cmd:"" help:"Serve the API until interrupted."`
+	Demo             demoCmd             `cmd:"" help:"Decide the example intents over HTTP, verify each receipt offline, and exit."`
+	Eval             evalCmd             `cmd:"" help:"Evaluate an intent offline with the engine that the service runs."`
+	Check            checkCmd            `cmd:"" help:"Validate files of policies, rules, intents and suites, and warn of what they may not mean."`
+	Schema           schemaCmd           `cmd:"" help:"Print the JSON Schema of policies, rules, intents or suites."`
+	Test             testCmd             `cmd:"" help:"Run suites of tests of policies and rules."`
+	SuiteFromHistory suiteFromHistoryCmd `cmd:"" help:"Print suites of an organization's last decisions."`
+
 	Fmt    fmtCmd    `cmd:"" help:"Write policy, rule and intent files in canonical form, keeping comments."`
 	Pull   pullCmd   `cmd:"" help:"Write an organization's policies and rules from a server into files."`
 	Diff   diffCmd   `cmd:"" help:"Show how policies and rules in files differ from a server's."`

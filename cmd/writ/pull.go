@@ -47,7 +47,7 @@ func (c *pullCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	done, err := plan.Pull(workspace.PullOptions{Prune: c.Prune, Force: c.Force, Schemas: o.client.base + "/schemas/"})
+	done, err := plan.Pull(workspace.PullOptions{Prune: c.Prune, Force: c.Force, Schemas: o.Base + "/schemas/"})
 	for _, name := range done.Written {
 		fmt.Fprintln(s.out, name)
 	}
@@ -59,7 +59,7 @@ func (c *pullCmd) Run(ctx context.Context, s streams) error {
 		if change.State == workspace.Added {
 			why = "not on the server"
 		}
-		o.say("%s: kept: %s", change.Title(), why)
+		o.Say("%s: kept: %s", change.Title(), why)
 	}
 	if len(done.Refused) == 0 {
 		return nil

@@ -73,7 +73,7 @@ func (c *pushCmd) Run(ctx context.Context, s streams) error {
 		}
 	}
 	count, did := 0, map[workspace.State]string{workspace.Added: "added", workspace.Missing: "deleted"}
-	written, err := plan.Push(ctx, o.call, steps, options, func(change workspace.Change) {
+	written, err := plan.Push(ctx, o.Call, steps, options, func(change workspace.Change) {
 		count++
 		word := did[change.State]
 		if word == "" {

@@ -7,27 +7,22 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
-	"strings"
+	"time"
 
 	"writ/authoring/document"
 	"writ/authoring/suite"
 )
 
 type testCmd struct {
-	Paths       []string `arg:"" optional:"" name:"paths" help:"Suites, or directories that are searched for *_test.yaml, *_test.yml and *_test.json; this directory where none is given."`
-	Select      string   `name:"run" placeholder:"REGEX" help:"Run only the cases whose suite/test/case matches."`
-	Coverage    bool     `help:"Also show which checks, patterns, rules and conditions the cases came past."`
-	Threshold   float64  `placeholder:"PERCENT" help:"Fail where the lowest of the three numbers of --coverage, which this implies, is below."`
-	Format      string   `default:"text" enum:"text,json,junit" help:"How the report is written: text, json or junit."`
-	Watch       bool     `help:"Run again what a change of a file touches, until interrupted."`
-	Update      bool     `help:"Rewrite what failing cases want, decision and codes, as they were decided; comments stay."`
-	History     bool     `name:"from-history" help:"Print suites of an organization's last decisions, and run nothing."`
-	N           int      `default:"50" help:"How many decisions --from-history takes, of those that differ in action, resource or codes."`
-	serverFlags `embed:""`
-	Rego        bool `help:"Decide every case by the prepared Rego of the policy, too; a difference fails, and so does a rule that Rego cannot say, unless it silences no-rego."`
+	Paths     []string `arg:"" optional:"" name:"paths" help:"Suites, or directories that are searched for *_test.yaml, *_test.yml and *_test.json; this directory where none is given."`
+	Select    string   `name:"run" placeholder:"REGEX" help:"Run only the cases whose suite/test/case matches."`
+	Coverage  bool     `help:"Also show which checks, patterns, rules and conditions the cases came past."`
+	Threshold float64  `placeholder:"PERCENT" help:"Fail where the lowest of the three numbers of --coverage, which this implies, is below."`
+	Format    string   `default:"text" enum:"text,json,junit" help:"How the report is written: text, json or junit."`
+	Watch     bool     `help:"Run again what a change of a file touches, until interrupted."`
+	Update    bool     `help:"Rewrite what failing cases want, decision and codes, as they were decided; comments stay."`
+	Rego      bool     `help:"Decide every case by the prepared Rego of the policy, too; a difference fails, and so does a rule that Rego cannot say, unless it silences no-rego."`
 }
 
 func (c *testCmd) Help() string {
@@ -39,19 +34,12 @@ Exits 0 when every case holds, 1 when one fails or coverage is under the thresho
 2 on a usage error and 3 when a file is invalid or there is no test.
 
   writ test examples
-  writ test examples/payments_test.yaml --run cap --rego --coverage
-
-With --from-history, prints suites of the last decisions of an organization:
-
-  writ test --from-history --n 100 --url http://localhost:3820 > history_test.yaml`
+  writ test examples/payments_test.yaml --run cap --rego --coverage`
 }
 
 func (c *testCmd) Validate() error {
 	if c.Threshold < 0 || c.Threshold > 100 {
 		return fmt.Errorf("--threshold: got %v, want 0 to 100", c.Threshold)
-	}
-	if c.N < 1 {
-		return fmt.Errorf("--n: got %d, want 1 or more", c.N)
 	}
 	if c.Watch && (c.Update || c.Format != "text") {
 		return errors.New("--watch: goes with neither --update nor another --format than text")
@@ -63,15 +51,12 @@ func (c *testCmd) Validate() error {
 }
 
 func (c *testCmd) Run(ctx context.Context, s streams) error {
-	if c.History {
-		return c.seed(ctx, s)
-	}
 	if c.Watch {
 		return c.watch(ctx, s)
 	}
-	paths, err := suitePaths(c.Paths)
+	paths, err := suite.Paths(c.Paths)
 	if err != nil {
-		return err
+		return reportProblems(s, err)
 	}
 	return c.once(ctx, s, new(suite.Loader), paths)
 }
@@ -108,6 +93,30 @@ func (c *testCmd) once(ctx context.Context, s streams, l *suite.Loader, paths []
 	return cmp.Or(invalid, c.verdict(s, report))
 }
 
+// watch runs the suites again whenever a file changes. What is wrong with a file is shown,
+// and mended later.
+func (c *testCmd) watch(ctx context.Context, s streams) error {
+	shown := func(err error) error {
+		if err = reportProblems(s, err); errors.Is(err, errReportedInvalid) {
+			return nil
+		}
+		return err
+	}
+	w := suite.Watch{Roots: c.Paths, Every: c.options().Coverage, Problem: shown}
+	w.Run = func(ctx context.Context, suites []*suite.Suite) error {
+		started := time.Now()
+		report, err := suite.Run(ctx, suites, c.options())
+		if err != nil {
+			return shown(err)
+		}
+		report.WriteText(s.out)
+		s.say("%d cases in %v; waiting for changes", len(report.Results), time.Since(started).Round(time.Millisecond))
+		return nil
+	}
+	return reportProblems(s, w.Until(ctx))
+}
+
+// reportProblems shows what is wrong with files.
 func reportProblems(s streams, err error) error {
 	var placed *document.Error
 	var unreadable *fs.PathError
@@ -182,41 +191,3 @@ func (c *testCmd) verdict(s streams, r *suite.Report) error {
 	}
 	return nil
 }
-
-// suiteNames are how the files of suites end.
-var suiteNames = []string{"_test.yaml", "_test.yml", "_test.json"}
-
-func isSuite(name string) bool {
-	return slices.ContainsFunc(suiteNames, func(end string) bool { return strings.HasSuffix(name, end) })
-}
-
-// suitePaths returns the files of suites that paths are or have.
-func suitePaths(paths []string) (files []string, err error) {
-	if len(paths) == 0 {
-		paths = []string{"."}
-	}
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, &inputError{name: path, err: errors.Unwrap(err)}
-		}
-		if !info.IsDir() {
-			files = append(files, path)
-			continue
-		}
-		err = filepath.WalkDir(throughLink(path), func(name string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && isSuite(name) {
-				files = append(files, name)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, &inputError{name: path, err: err}
-		}
-	}
-	slices.Sort(files)
-	return slices.Compact(files), nil
-}
-
-// throughLink names a directory so that a walk enters it, also where it is a symbolic link.
-func throughLink(dir string) string { return filepath.Clean(dir) + string(filepath.Separator) }

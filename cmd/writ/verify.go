@@ -3,15 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
 	"time"
 
 	"writ/storage/datadir"
-	"writ/storage/ledger"
+	"writ/storage/evidence"
 	"writ/storage/receipt"
 )
 
@@ -74,117 +70,52 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 	case c.Keys == "":
 		return &usageError{"missing flags: --keys=FILE|URL"}
 	}
-	keys, err := c.trusted(ctx, s)
-	if err != nil {
-		return err
-	}
-	g, err := c.evidence(s)
+	check, err := c.check(ctx, s)
 	if err != nil {
 		return err
 	}
 	var worst error
 	for _, name := range c.Receipts {
-		d, err := c.read(s, name)
+		data, err := readInput(s, name)
+		var held evidence.Held
+		if err == nil {
+			held, err = evidence.Parse(data)
+		}
 		if err != nil {
 			fmt.Fprintf(s.out, "%s: INVALID: %v\n", name, problem(err))
 			worst = errReportedInvalid
 			continue
 		}
-		if err := c.verify(s.out, name, d, keys, g); err != nil {
-			fmt.Fprintf(s.out, "%s: NOT VERIFIED: %v\n", name, err)
-			if worst == nil {
-				worst = errReported
-			}
+		said, err := check.Verify(held, time.Now())
+		if err != nil {
+			said = []string{fmt.Sprintf("NOT VERIFIED: %v", err)}
+			worst = cmp.Or(worst, errReported)
+		}
+		for _, line := range said {
+			fmt.Fprintf(s.out, "%s: %s\n", name, line)
 		}
 	}
 	return worst
 }
 
-// verify says what was verified of d, or returns why it does not verify.
-func (c *verifyCmd) verify(w io.Writer, name string, d held, keys receipt.Keys, g evidence) error {
-	now := time.Now()
-	err := receipt.Verify(d.receipt, keys, now)
-	if c.AllowExpired && errors.Is(err, receipt.ErrExpired) {
-		err = nil
+// check reads the keys, the intent and the policy.
+func (c *verifyCmd) check(ctx context.Context, s streams) (check evidence.Check, err error) {
+	check.AllowExpired = c.AllowExpired
+	if check.Keys, err = c.trusted(ctx, s); err != nil {
+		return check, err
 	}
-	if err != nil {
-		return err
-	}
-	if d.row != nil {
-		if err := ledger.VerifySettlement(d.row, keys); err != nil {
-			return err
+	if c.Intent != "" {
+		if check.Intent, err = readIntent(s, c.Intent); err != nil {
+			return check, err
 		}
+		check.Intent.SessionID = c.SessionID
 	}
-	said, err := g.check(d)
-	if err != nil {
-		return err
+	if c.Policy != "" {
+		check.Policy, err = compiledPolicy(s, c.Policy)
 	}
-	r := d.receipt
-	fmt.Fprintf(w, "%s: verified: %s, decision %s, %s, key %s\n", name, r.Decision, r.DecisionID, expiry(r, now),
-		r.KeyID)
-	for _, line := range said {
-		fmt.Fprintf(w, "%s: %s\n", name, line)
-	}
-	return nil
-}
-
-// expiry says when r expires or expired.
-func expiry(r receipt.Receipt, now time.Time) string {
-	at := time.Unix(r.Exp, 0).UTC().Format(time.RFC3339)
-	if now.Unix() >= r.Exp {
-		return "expired: at " + at
-	}
-	return "expires " + at
-}
-
-func (c *verifyCmd) read(s streams, name string) (held, error) {
-	data, err := readInput(s, name)
-	if err != nil {
-		return held{}, err
-	}
-	return parseHeld(data)
+	return check, err
 }
 
 func (c *verifyCmd) trusted(ctx context.Context, s streams) (receipt.Keys, error) {
 	return readKeys(ctx, s, cmp.Or(c.Keys, c.Data.JWKS()))
-}
-
-// readKeys reads the key set of a file or an address.
-func readKeys(ctx context.Context, s streams, name string) (receipt.Keys, error) {
-	var (
-		data []byte
-		err  error
-	)
-	if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
-		data, err = download(ctx, name)
-	} else {
-		data, err = readInput(s, name)
-	}
-	if err != nil {
-		return receipt.Keys{}, err
-	}
-	keys, err := receipt.ParseKeys(data)
-	if err != nil {
-		return receipt.Keys{}, &inputError{name: name, err: err}
-	}
-	return keys, nil
-}
-
-// download gets a small document.
-func download(ctx context.Context, url string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, fmt.Errorf("getting %s: %w", url, err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("getting %s: %s", url, resp.Status)
-	}
-	return io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 }

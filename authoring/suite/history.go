@@ -1,9 +1,7 @@
-package main
+package suite
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -17,52 +15,33 @@ import (
 	"writ/storage"
 )
 
-// seed writes suites of what an organization was decided: one for each policy, with the
-// last decisions that differ in action, resource or codes.
-func (c *testCmd) seed(ctx context.Context, s streams) error {
-	o, err := c.organization(s)
-	if err != nil {
-		return err
-	}
-	h := &seeding{remote: remote{client: o.client}, policies: map[string]*seeded{}, seen: map[string]bool{}}
-	if err := h.documents(ctx, o); err != nil {
-		return err
-	}
-	if err := h.read(ctx, c.N); err != nil {
-		return err
-	}
-	if len(h.seen) == 0 {
-		fmt.Fprintln(s.err, "writ: the history has no decision by a current policy")
-		return errReportedInvalid
-	}
-	return h.write(s)
-}
+// History makes suites of what an organization was decided: one for each policy, with the
+// decisions that differ in action, resource or codes.
+type History struct {
+	// Taken is how many decisions the suites have. Left is how many were left out: another
+	// version of the policy made them, or no case can repeat them.
+	Taken, Left int
 
-type seeding struct {
-	remote
 	rules    []jsontext.Value
-	policies map[string]*seeded // by their ids
-	order    []*seeded
+	policies map[string]*decided // by their ids
+	order    []*decided
 	seen     map[string]bool
-	left     int // decisions that no case can repeat
 }
 
-// seeded is a policy, and decisions by it.
-type seeded struct {
-	doc     *engine.ActionPolicy
+// decided is a policy, and decisions by it.
+type decided struct {
+	policy  *engine.ActionPolicy
 	records []*storage.Record
 }
 
-// documents reads the policies and the rules as they are now.
-func (h *seeding) documents(ctx context.Context, o *organization) error {
-	server, err := o.fetch(ctx)
-	if err != nil {
-		return err
+// NewHistory returns a history without decisions. The policies and the rules are those of
+// now.
+func NewHistory(policies []*engine.ActionPolicy, rules []engine.Rule) (*History, error) {
+	h := &History{policies: make(map[string]*decided), seen: make(map[string]bool)}
+	for _, p := range policies {
+		h.policies[p.PolicyID] = &decided{policy: p}
 	}
-	for _, p := range server.Newest() {
-		h.policies[p.PolicyID] = &seeded{doc: p}
-	}
-	for _, r := range server.Rules() {
+	for _, r := range rules {
 		rule, err := edited(r, func(members map[string]jsontext.Value) { // condition and action become objects
 			for name, text := range map[string]string{"condition": r.Condition, "action": r.Action} {
 				if v := jsontext.Value(text); v.IsValid() {
@@ -71,11 +50,11 @@ func (h *seeding) documents(ctx context.Context, o *organization) error {
 			}
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		h.rules = append(h.rules, rule)
 	}
-	return nil
+	return h, nil
 }
 
 // edited is the JSON of v, an object, after f has changed its members.
@@ -92,38 +71,19 @@ func edited(v any, f func(members map[string]jsontext.Value)) (jsontext.Value, e
 	return json.Marshal(members, json.Deterministic(true))
 }
 
-var errEnough = errors.New("there are enough")
-
-// read takes the last n decisions that differ.
-func (h *seeding) read(ctx context.Context, n int) error {
-	err := h.each(ctx, "/v1/authorizations", func(item jsontext.Value) error {
-		r := new(storage.Record)
-		if err := json.Unmarshal(item, r); err != nil {
-			return fmt.Errorf("reading the history: %w", err)
-		}
-		if h.take(r); len(h.seen) == n {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
-// take adds a decision that is new, unless no case can repeat it.
-func (h *seeding) take(r *storage.Record) {
-	p := h.policies[r.PolicyID]
-	if p == nil || p.doc.Version != r.PolicyVersion || !repeatable(r) {
-		h.left++
+// Take adds a decision that is new, unless no case can repeat it.
+func (h *History) Take(r *storage.Record) {
+	p, codes := h.policies[r.PolicyID], codesIn(r.Reasons)
+	if p == nil || p.policy.Version != r.PolicyVersion || !repeatable(r, codes) {
+		h.Left++
 		return
 	}
-	key := strings.Join(append([]string{r.PolicyID, r.ActionType, r.Resource}, codeTexts(r)...), "\n")
+	key := strings.Join(append([]string{r.PolicyID, r.ActionType, r.Resource}, codes...), "\n")
 	if h.seen[key] {
 		return
 	}
 	h.seen[key] = true
+	h.Taken++
 	if len(p.records) == 0 {
 		h.order = append(h.order, p)
 	}
@@ -140,60 +100,53 @@ var unrepeatable = []engine.Code{
 // repeatable reports whether an intent of the history can be decided again: the history
 // hides what looks like a secret, names the codes of an external core as it gives them, and
 // has no session's or approval's documents.
-func repeatable(r *storage.Record) bool {
-	if r.SessionID != "" || r.ApprovalID != "" {
-		return false
-	}
-	for _, code := range codesOf(r.Reasons) {
-		if slices.Contains(unrepeatable, code) || !slices.Contains(engine.Codes(), code) {
+func repeatable(r *storage.Record, codes []string) bool {
+	for _, code := range codes {
+		if c := engine.Code(code); slices.Contains(unrepeatable, c) || !slices.Contains(engine.Codes(), c) {
 			return false
 		}
 	}
-	return r.Intent().Validate() == nil && !replaced.MatchString(r.Resource+" "+r.ActionType+" "+r.AgentID)
+	return r.SessionID == "" && r.ApprovalID == "" && r.Intent().Validate() == nil &&
+		!replaced.MatchString(r.Resource+" "+r.ActionType+" "+r.AgentID)
 }
 
 // replaced is what the history has in the place of a secret: see package scrub.
 var replaced = regexp.MustCompile(`\[[a-z0-9-]+:[A-Za-z0-9-]+\]`)
 
-// codeTexts are the codes of a decision, each once, sorted.
-func codeTexts(r *storage.Record) (texts []string) {
-	for _, code := range codesOf(r.Reasons) {
-		texts = append(texts, string(code))
+// codesIn returns the codes that reasons begin with, each once, sorted.
+func codesIn(reasons []string) (codes []string) {
+	for _, reason := range reasons {
+		code, _, _ := strings.Cut(reason, ":")
+		codes = append(codes, code)
 	}
-	slices.Sort(texts)
-	return slices.Compact(texts)
+	slices.Sort(codes)
+	return slices.Compact(codes)
 }
 
-// write writes the suites as YAML, whose values are JSON.
-func (h *seeding) write(s streams) error {
+// Format returns the suites as YAML, whose values are JSON.
+func (h *History) Format() ([]byte, error) {
 	var b bytes.Buffer
 	for i, p := range h.order {
 		if i > 0 {
 			b.WriteString("---\n")
 		}
 		if err := h.suite(&b, p); err != nil {
-			return err
+			return nil, err
 		}
-	}
-	if h.left > 0 {
-		fmt.Fprintf(s.err,
-			"writ: %d decisions are left out: other versions of their policies made them, or a case cannot repeat "+
-				"them\n", h.left)
 	}
 	text, err := document.Format("history_test.yaml", b.Bytes())
 	if err != nil {
-		return fmt.Errorf("writing the suites: %w", err)
+		return nil, fmt.Errorf("writing the suites: %w", err)
 	}
-	_, err = s.out.Write(text)
-	return err
+	return text, nil
 }
 
-func (h *seeding) suite(b *bytes.Buffer, p *seeded) error {
-	policy, err := json.Marshal(p.doc)
+func (h *History) suite(b *bytes.Buffer, p *decided) error {
+	policy, err := json.Marshal(p.policy)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "suite: history of %s\npolicy: %s\n", p.doc.PolicyID, policy)
+	fmt.Fprintf(b, "suite: history of %s\npolicy: %s\n", p.policy.PolicyID, policy)
 	if len(h.rules) > 0 {
 		b.WriteString("rules:\n")
 	}
@@ -217,16 +170,16 @@ func (h *seeding) suite(b *bytes.Buffer, p *seeded) error {
 	}
 	b.WriteString("tests:\n")
 	for i, r := range p.records {
-		if err := seedTest(b, i+1, r); err != nil {
+		if err := testOf(b, i+1, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// seedTest writes the test of a decision, in the state that its codes tell.
-func seedTest(b *bytes.Buffer, n int, r *storage.Record) error {
-	codes := codeTexts(r)
+// testOf writes the test of a decision, in the state that its codes tell.
+func testOf(b *bytes.Buffer, n int, r *storage.Record) error {
+	codes := codesIn(r.Reasons)
 	test := map[string]any{
 		"name":   strings.Join([]string{r.ActionType, r.Resource, strings.Join(codes, " ")}, " "),
 		"intent": fmt.Sprintf("decision-%d", n),

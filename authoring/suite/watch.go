@@ -1,4 +1,4 @@
-package main
+package suite
 
 import (
 	"context"
@@ -9,52 +9,99 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
 	"writ/authoring/document"
-	"writ/authoring/suite"
 )
+
+// names are how the files of suites end.
+var names = []string{"_test.yaml", "_test.yml", "_test.json"}
+
+func isSuite(name string) bool {
+	return slices.ContainsFunc(names, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// Paths returns the files of suites that roots are or have, without roots those of this
+// directory.
+func Paths(roots []string) (files []string, err error) {
+	for _, root := range orHere(roots) {
+		info, err := os.Stat(root)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			files = append(files, root)
+			continue
+		}
+		err = filepath.WalkDir(throughLink(root), func(name string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && isSuite(name) {
+				files = append(files, name)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+func orHere(roots []string) []string {
+	if len(roots) == 0 {
+		return []string{"."}
+	}
+	return roots
+}
+
+// throughLink names a directory so that a walk enters it, also where it is a symbolic link.
+func throughLink(dir string) string { return filepath.Clean(dir) + string(filepath.Separator) }
 
 // settles is how long files have to stay as they are before suites run again: editors
 // write a file in several steps.
 const settles = 25 * time.Millisecond
 
-// watch runs suites again whenever a file changes that they are read from.
-type watch struct {
-	*testCmd
-	s       streams
-	loader  *suite.Loader
+// Watch has suites run again whenever a file changes that they are read from.
+type Watch struct {
+	Roots []string // as for [Paths]
+	// Run runs suites. Problem is told why a file cannot be read as suites, which may be
+	// mended later. An error of either ends the watch.
+	Run     func(context.Context, []*Suite) error
+	Problem func(error) error
+	// Every has every suite run again, not only those that a change touches.
+	Every bool
+
+	loader  Loader
 	watcher *fsnotify.Watcher
 	// files are those that the suites in a file were read from, and suites what was read.
 	files  map[string][]string
-	suites map[string][]*suite.Suite
+	suites map[string][]*Suite
 }
 
-// watch runs the suites, and then those that a change touches, until ctx ends.
-func (c *testCmd) watch(ctx context.Context, s streams) (err error) {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
+// Until runs the suites, and then those that a change touches, until ctx ends.
+func (w *Watch) Until(ctx context.Context) (err error) {
+	if w.watcher, err = fsnotify.NewWatcher(); err != nil {
 		return fmt.Errorf("watching files: %w", err)
 	}
-	defer func() { err = errors.Join(err, watcher.Close()) }()
-	w := &watch{testCmd: c, s: s, loader: new(suite.Loader), watcher: watcher, files: map[string][]string{},
-		suites: map[string][]*suite.Suite{}}
+	defer func() { err = errors.Join(err, w.watcher.Close()) }()
+	w.files, w.suites = make(map[string][]string), make(map[string][]*Suite)
 	if err := w.watchRoots(); err != nil {
 		return err
 	}
-	paths, err := suitePaths(c.Paths)
+	paths, err := Paths(w.Roots)
 	if err != nil {
 		return err
 	}
-	if err := w.run(ctx, paths); err != nil {
+	if err := w.again(ctx, paths); err != nil {
 		return err
 	}
 	return w.loop(ctx)
 }
 
-func (w *watch) loop(ctx context.Context) error {
+func (w *Watch) loop(ctx context.Context) error {
 	changed := map[string]bool{}
 	settled := time.NewTimer(0)
 	settled.Stop()
@@ -72,7 +119,7 @@ func (w *watch) loop(ctx context.Context) error {
 			changed[filepath.Clean(event.Name)] = true
 			settled.Reset(settles)
 		case <-settled.C:
-			if err := w.run(ctx, w.touched(changed)); err != nil {
+			if err := w.again(ctx, w.touched(changed)); err != nil {
 				return err
 			}
 			clear(changed)
@@ -81,7 +128,7 @@ func (w *watch) loop(ctx context.Context) error {
 }
 
 // entered watches a directory that was made.
-func (w *watch) entered(event fsnotify.Event) {
+func (w *Watch) entered(event fsnotify.Event) {
 	if info, err := os.Stat(event.Name); err == nil && info.IsDir() && event.Has(fsnotify.Create) &&
 		w.below(event.Name) {
 		_ = w.watcher.Add(event.Name) // it may be gone
@@ -89,22 +136,15 @@ func (w *watch) entered(event fsnotify.Event) {
 }
 
 // below reports whether a name is in a directory that is searched for suites.
-func (w *watch) below(name string) bool {
-	return slices.ContainsFunc(w.roots(), func(root string) bool {
+func (w *Watch) below(name string) bool {
+	return slices.ContainsFunc(orHere(w.Roots), func(root string) bool {
 		rel, err := filepath.Rel(root, name)
 		return err == nil && filepath.IsLocal(rel)
 	})
 }
 
-func (w *watch) roots() []string {
-	if len(w.Paths) == 0 {
-		return []string{"."}
-	}
-	return w.Paths
-}
-
 // touched returns the files of the suites that have to run again.
-func (w *watch) touched(changed map[string]bool) []string {
+func (w *Watch) touched(changed map[string]bool) []string {
 	again := map[string]bool{}
 	for path, files := range w.files {
 		for _, f := range slices.Concat(files, []string{path}) {
@@ -129,41 +169,31 @@ func (w *watch) touched(changed map[string]bool) []string {
 	return slices.Sorted(maps.Keys(again))
 }
 
-// run runs the suites in files. What is wrong with them is shown, and mended later.
-func (w *watch) run(ctx context.Context, paths []string) error {
+// again runs the suites in files.
+func (w *Watch) again(ctx context.Context, paths []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	started := time.Now()
 	for _, path := range paths {
 		if err := w.load(path); err != nil {
 			return err
 		}
 	}
-	if w.options().Coverage {
+	if w.Every {
 		paths = slices.Sorted(maps.Keys(w.suites))
 	}
-	var suites []*suite.Suite
+	var suites []*Suite
 	for _, path := range paths {
 		suites = append(suites, w.suites[path]...)
 	}
-	report, err := suite.Run(ctx, suites, w.options())
-	switch err := reportProblems(w.s, err); {
-	case ctx.Err() != nil:
-		return nil //nolint:nilerr // it was interrupted
-	case errors.Is(err, errReportedInvalid):
-		return nil
-	case err != nil:
+	if err := w.Run(ctx, suites); err != nil && ctx.Err() == nil {
 		return err
 	}
-	report.WriteText(w.s.out)
-	fmt.Fprintf(w.s.out, "%d cases in %v; waiting for changes\n", len(report.Results),
-		time.Since(started).Round(time.Millisecond))
 	return nil
 }
 
 // load reads the suites in a file, and watches what they are read from.
-func (w *watch) load(path string) error {
+func (w *Watch) load(path string) error {
 	suites, err := w.loader.Load(path)
 	files := slices.Concat(w.files[path], []string{path})
 	var placed *document.Error
@@ -186,26 +216,30 @@ func (w *watch) load(path string) error {
 	for _, f := range w.files[path] {
 		_ = w.watcher.Add(filepath.Dir(f)) // what does not exist is said by the loader
 	}
-	if err := reportProblems(w.s, err); err != nil && !errors.Is(err, errReportedInvalid) {
-		return err
+	if err != nil {
+		return w.Problem(err)
 	}
 	return nil
 }
 
 // watchRoots watches the directories that are searched for suites.
-func (w *watch) watchRoots() error {
-	for _, root := range w.roots() {
-		if info, err := os.Stat(root); err == nil && !info.IsDir() {
+func (w *Watch) watchRoots() error {
+	for _, root := range orHere(w.Roots) {
+		info, err := os.Stat(root)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
 			continue // its directory is watched with it
 		}
-		err := filepath.WalkDir(throughLink(root), func(name string, d fs.DirEntry, err error) error {
+		err = filepath.WalkDir(throughLink(root), func(name string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
 				err = w.watcher.Add(name)
 			}
 			return err
 		})
 		if err != nil {
-			return &inputError{name: root, err: err}
+			return fmt.Errorf("watching %s: %w", root, err)
 		}
 	}
 	return nil

@@ -19,9 +19,9 @@ func TestFromHistory_SeedsASuite(t *testing.T) {
 		cmd.Env, cmd.Dir = append(os.Environ(), "WRIT_URL="+p.url, "WRIT_API_KEY="+token), dir
 		return output(t, cmd)
 	}
-	text, notes, code := writ("test", "--from-history", "--n", "1000")
+	text, notes, code := writ("suite-from-history", "--n", "1000")
 	if code != exitOK || !strings.Contains(notes, "decisions are left out") {
-		t.Fatalf("writ test --from-history = exit code %d, %s", code, notes)
+		t.Fatalf("writ suite-from-history = exit code %d, %s", code, notes)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "history_test.yaml"), []byte(text), 0o666))
 	out, notes, code := writ("test", "history_test.yaml", "--rego")
@@ -29,10 +29,10 @@ func TestFromHistory_SeedsASuite(t *testing.T) {
 	if code != exitFailed || strings.Count(out, ": FAIL ") != 1 || !strings.Contains(out, rests) || strings.Count(out, " hold\n") != 4 {
 		t.Errorf("the suite should hold but for %s: exit code %d\n%s%s", rests, code, out, notes)
 	}
-	if few, _, _ := writ("test", "--from-history", "--n", "3"); strings.Count(few, `"want"`) != 3 {
+	if few, _, _ := writ("suite-from-history", "--n", "3"); strings.Count(few, `"want"`) != 3 {
 		t.Errorf("--n 3 writes\n%s", few)
 	}
-	if _, notes, code := writ("test", "--from-history", "--url", "nowhere"); code != exitUsage || !strings.Contains(notes, "--url") {
+	if _, notes, code := writ("suite-from-history", "--url", "nowhere"); code != exitUsage || !strings.Contains(notes, "--url") {
 		t.Errorf("without a server: exit code %d, %s", code, notes)
 	}
 }

@@ -1,0 +1,148 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Client calls the API of a writ server with one credential.
+type Client struct {
+	Base  string // such as http://127.0.0.1:3820
+	Token string
+}
+
+// AnswerError is an answer with another status than the wanted one.
+type AnswerError struct {
+	Status int
+	Header http.Header
+	Body   []byte
+	text   string
+}
+
+func (e *AnswerError) Error() string { return e.text }
+
+// Call implements [Call]. Where no status is wanted any success is one.
+func (c Client) Call(ctx context.Context, r Request, v any) (http.Header, error) {
+	var sent io.Reader
+	if r.Body != nil {
+		data, err := json.Marshal(r.Body)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the request: %w", err)
+		}
+		sent = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, c.Base+r.Path, sent)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.Token)
+	req.Header.Set("Content-Type", "application/json")
+	if r.IfMatch != "" {
+		req.Header.Set("If-Match", r.IfMatch)
+	}
+	if r.IfNoneMatch != "" {
+		req.Header.Set("If-None-Match", r.IfNoneMatch)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
+	}
+	if resp.StatusCode != r.Want && (r.Want != 0 || resp.StatusCode/100 != 2) {
+		return nil, &AnswerError{resp.StatusCode, resp.Header, got,
+			fmt.Sprintf("%s %s: %s: %s", r.Method, r.Path, resp.Status, got)}
+	}
+	if v == nil {
+		return resp.Header, nil
+	}
+	if err := json.Unmarshal(got, v); err != nil {
+		return nil, fmt.Errorf("%s %s: decoding the answer: %w", r.Method, r.Path, err)
+	}
+	return resp.Header, nil
+}
+
+// Do sends a request, which must succeed, and decodes the answer into v, unless that is nil.
+func (c Client) Do(ctx context.Context, method, path string, body, v any) error {
+	_, err := c.Call(ctx, Request{Method: method, Path: path, Body: body}, v)
+	return err
+}
+
+// Each calls f with each item of a list, until f returns an error.
+func (c Client) Each(ctx context.Context, path string, f func(item jsontext.Value) error) error {
+	return Pages(ctx, c.Call, path, func(page Page[jsontext.Value]) error {
+		for _, item := range page.Data {
+			if err := f(item); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// maxWait is the longest that a server may ask a client to wait.
+const maxWait = 5 * time.Minute
+
+// Patient is a client that waits as long as a limit of the server asks, and says so, and
+// whose errors are for people.
+type Patient struct {
+	Client
+	Say func(format string, args ...any)
+}
+
+// Call implements [Call].
+func (p Patient) Call(ctx context.Context, r Request, v any) (http.Header, error) {
+	for {
+		header, err := p.Client.Call(ctx, r, v)
+		var answer *AnswerError
+		if !errors.As(err, &answer) {
+			return header, err
+		}
+		seconds, bad := strconv.Atoi(answer.Header.Get("Retry-After"))
+		wait := time.Duration(seconds) * time.Second
+		if answer.Status != http.StatusTooManyRequests || bad != nil || wait < 0 || wait > maxWait {
+			return nil, p.explain(answer)
+		}
+		p.Say("the server asks to wait %v", wait)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (p Patient) explain(a *AnswerError) error {
+	var problem struct {
+		Code   string `json:"code"`
+		Detail string `json:"detail"`
+		Errors []struct {
+			Field   string `json:"field"`
+			Message string `json:"message"`
+		} `json:"errors"`
+	}
+	if err := json.Unmarshal(a.Body, &problem); err != nil || problem.Code == "" {
+		return fmt.Errorf("%s does not answer as a writ server does: status %d to a request of writ", p.Base, a.Status)
+	}
+	text := problem.Detail
+	for _, e := range problem.Errors {
+		text += "\n  " + e.Field + ": " + e.Message
+	}
+	if a.Status == http.StatusUnauthorized {
+		return fmt.Errorf("%s does not accept the credential in WRIT_API_KEY", p.Base)
+	}
+	return fmt.Errorf("%s: %s", problem.Code, strings.TrimSpace(text))
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mattn/go-isatty"
+)
+
+// progress is a bar on a terminal, and nothing elsewhere.
+type progress struct {
+	w     io.Writer
+	shown bool // on a terminal
+
+	mu   sync.Mutex
+	next time.Time // when to draw again
+}
+
+func newProgress(w io.Writer) *progress {
+	f, ok := w.(*os.File)
+	return &progress{w: w, shown: ok && isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"}
+}
+
+const (
+	barWidth   = 30
+	eraseLine  = "\r\x1b[K"
+	drawnEvery = 100 * time.Millisecond
+)
+
+// show draws the bar, at most ten times a second.
+func (p *progress) show(what string, done, total int) {
+	if !p.shown {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.Before(p.next) {
+		return
+	}
+	p.next = now.Add(drawnEvery)
+	if total <= done {
+		fmt.Fprintf(p.w, "%s%-5s %d", eraseLine, what, done)
+		return
+	}
+	full := done * barWidth / total
+	fmt.Fprintf(p.w, "%s%-5s %s%s %d of %d", eraseLine, what, strings.Repeat("█", full),
+		strings.Repeat("░", barWidth-full), done, total)
+}
+
+func (p *progress) end() {
+	if p.shown {
+		fmt.Fprint(p.w, eraseLine)
+	}
+}

@@ -1,0 +1,105 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
+)
+
+// Remote is the history that a server shows to one organization. It implements
+// [ledger.History] as far as a partial history is asked.
+type Remote struct {
+	// Each calls f with each item of a list of the server, the newest first.
+	Each func(ctx context.Context, path string, f func(jsontext.Value) error) error
+
+	ledger.History // nil: the rest is not asked of a partial history
+
+	chains map[[16]byte][]receipt.SignedHead // as Chains was told, the newest first
+}
+
+// Chains implements ledger.History.
+func (r *Remote) Chains(ctx context.Context, f func(receipt.Chain) error) error {
+	r.chains = make(map[[16]byte][]receipt.SignedHead)
+	err := r.Each(ctx, "/v1/ledger/heads", func(item jsontext.Value) error {
+		h, err := receipt.ParseHead(item)
+		if err != nil {
+			return err
+		}
+		heads := r.chains[h.Chain]
+		if n := len(heads); n > 0 && h.Seq >= heads[n-1].Seq {
+			return fmt.Errorf("the server lists head %d after head %d", h.Seq, heads[n-1].Seq)
+		}
+		r.chains[h.Chain] = append(heads, h)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for id, heads := range r.chains {
+		if err := f(receipt.Chain{ID: id}.Next(heads[0].Head)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Heads implements ledger.History.
+func (r *Remote) Heads(_ context.Context, chain [16]byte, _ uint64, f func(receipt.SignedHead) error) error {
+	for _, h := range slices.Backward(r.chains[chain]) {
+		if err := f(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EachEntry implements ledger.History. A server shows the changes.
+func (r *Remote) EachEntry(ctx context.Context, f func(*storage.Entry) error) error {
+	listed := make(map[string]bool)
+	return r.Each(ctx, "/v1/changes", func(item jsontext.Value) error {
+		var c struct {
+			ledger.Change
+			Receipt receipt.Inclusion `json:"receipt"`
+		}
+		if err := json.Unmarshal(item, &c); err != nil {
+			return fmt.Errorf("decoding a change: %w", err)
+		}
+		e := c.Entry()
+		if e.Inclusion = c.Receipt; listed[e.Key] {
+			return fmt.Errorf("the server lists change %s twice", e.Key)
+		}
+		listed[e.Key] = true
+		return f(e)
+	})
+}
+
+// EachTombstone implements ledger.History. A server shows none.
+func (r *Remote) EachTombstone(context.Context, string, func(*storage.Tombstone) error) error {
+	return nil
+}
+
+// Organizations implements ledger.History: the credential is of one.
+func (r *Remote) Organizations(_ context.Context, f func(string) error) error { return f("") }
+
+// EachRow implements ledger.History.
+func (r *Remote) EachRow(ctx context.Context, _, _, _ string, f func(*storage.Record) error) error {
+	last := ""
+	return r.Each(ctx, "/v1/authorizations", func(item jsontext.Value) error {
+		row := new(storage.Record)
+		if err := json.Unmarshal(item, row); err != nil {
+			return fmt.Errorf("decoding a row: %w", err)
+		}
+		if last != "" && row.DecisionID >= last {
+			return fmt.Errorf("the server lists decision %.36q after %s", row.DecisionID, last)
+		}
+		last = row.DecisionID
+		return f(row)
+	})
+}

@@ -1,0 +1,131 @@
+package evidence
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"writ/storage/ledger"
+	"writ/storage/receipt"
+)
+
+// ParseAnchors reads heads, one a line, or the head that a receipt stands under.
+func ParseAnchors(data []byte) (heads []receipt.SignedHead, err error) {
+	for line := range bytes.Lines(data) {
+		var h receipt.SignedHead
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if h, err = receipt.ParseHead(line); err != nil {
+			break
+		}
+		heads = append(heads, h)
+	}
+	if err == nil && len(heads) > 0 {
+		return heads, nil
+	}
+	held, heldErr := Parse(data)
+	if heldErr == nil {
+		var h receipt.SignedHead
+		if h, heldErr = held.Receipt.SignedHead(); heldErr == nil {
+			return []receipt.SignedHead{h}, nil
+		}
+	}
+	return nil, fmt.Errorf("want heads, one a line, a receipt or what holds one: %w", cmp.Or(err, heldErr))
+}
+
+// Given is what a proof was made of, beside the history.
+type Given struct {
+	Remote  bool // the history is what a server shows
+	Anchors bool
+	Keys    bool // the keys are not the data directory's own
+}
+
+// Report says what was proved of a history called name, and what was not. Its last lines
+// are the last head of each chain, to be kept as anchors.
+func Report(w io.Writer, name string, p ledger.Proof, given Given) error {
+	note := func(is bool, format string, args ...any) {
+		if is {
+			fmt.Fprintf(w, "%s: %s\n", name, fmt.Sprintf(format, args...))
+		}
+	}
+	note(true, "whole: %s", counts(p))
+	note(!given.Remote, "of %s", Count(p.Organizations, "organization"))
+	note(!given.Anchors, "not proved: that this is not an older copy, or one that was signed anew: give --anchor")
+	note(given.Anchors && p.Unanchored > 0,
+		"not proved: that %d of %s are no older copies: --anchor takes a head of each, one a line",
+		p.Unanchored, Count(len(p.Ends), "chain"))
+	note(!given.Keys, "not proved: that the keys are the right ones: they are the directory's own; give --keys")
+	note(p.Waiting > 0,
+		"not proved: %s of documents that the server had not signed yet, the newest of %s %q of organization %q",
+		Count(p.Waiting, "change"), p.NewestWaiting.Kind, p.NewestWaiting.ID, p.NewestWaiting.OrganizationID)
+	note(p.Older > 0,
+		"not proved: agent, action, resource, cost, metadata and times of %s from before there were audit digests",
+		Count(p.Older, "row"))
+	say := "say"
+	if p.Verdicts == 1 {
+		say = "says"
+	}
+	note(p.Verdicts > 0, "not proved: what %s %s, but for the decisions that they are on", Count(p.Verdicts, "verdict"),
+		say)
+	note(given.Remote, "not proved: that no row is missing: a server shows the rows of one organization")
+	note(p.Unlisted > 0, "%s under heads that are not listed, young ones or other stores': each verified by itself",
+		Count(p.Unlisted, "row"))
+	f := p.Foreign
+	note(f.Organizations > 0,
+		"%s that %s imported, with %s, under heads of other stores, and what was left of %s: all that their import "+
+			"entries sign",
+		Count(f.Rows, "row"), Count(f.Organizations, "organization"), Count(f.Settled, "settlement"),
+		Count(f.Removed, "removed row"))
+	for _, org := range p.Unfinished {
+		note(
+			true, "not proved: that no imported row of organization %q is missing or one too many: its import is "+
+				"not finished: run writ import again", org,
+		)
+	}
+	note(p.Removed > 0, "%s that retention removed, as it had announced, the newest decided at %s",
+		Count(p.Removed, "row"), decidedAt(p.NewestRemoved))
+	for _, end := range p.Ends {
+		head, err := json.Marshal(end)
+		if err != nil {
+			return fmt.Errorf("encoding the last head: %w", err)
+		}
+		fmt.Fprintf(w, "%s\n", head)
+	}
+	return nil
+}
+
+// decidedAt returns the time in a decision id.
+func decidedAt(decisionID string) string {
+	id, err := uuid.Parse(decisionID)
+	if err != nil {
+		return "an unknown time"
+	}
+	return time.Unix(id.Time().UnixTime()).UTC().Format(time.RFC3339)
+}
+
+// counts says what was proved, in few words: a line of 100 columns has room for the
+// name and a history of 1,000,000 decisions. A removal is a retention entry and what it
+// is of are the rows that left a tombstone.
+func counts(p ledger.Proof) string {
+	said := fmt.Sprintf("%s, %s, %s, %d settled, %s, %s of %d", Count(len(p.Ends), "chain"), Count(p.Heads, "head"),
+		Count(p.Rows, "decision"),
+		p.Settled, Count(p.Changes, "change"), Count(p.Removals, "removal"), p.Removed)
+	if p.Verdicts > 0 {
+		said += ", " + Count(p.Verdicts, "verdict")
+	}
+	return said
+}
+
+// Count writes a number of things, which take an s unless there is one.
+func Count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
