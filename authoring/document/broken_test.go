@@ -18,11 +18,11 @@ import (
 	"writ/rego"
 )
 
-var update = flag.Bool("update", false, "rewrite what is said of the broken documents")
+var update = flag.Bool("update", false, "rewrite the messages for the broken documents")
 
-// TestBroken holds what is said of broken documents, which were written before anybody
-// looked at what is said of them. A message is good if it has the line and the word that
-// leads to the mend. Suites are read by package suite.
+// TestBroken pins the messages for broken documents. The documents were written before anybody
+// saw their messages. A message is good if it has the line and the word that leads to the mend.
+// Suites are read by package suite.
 func TestBroken(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*.txtar")
 	if err != nil || len(files) < 150 {
@@ -50,7 +50,7 @@ func TestBroken(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(string(archive.Files[1].Data), got); diff != "" || got == "" {
-				t.Errorf("said of %s (-want +got):\n%s", archive.Files[0].Name, diff)
+				t.Errorf("messages for %s (-want +got):\n%s", archive.Files[0].Name, diff)
 			}
 		})
 	}

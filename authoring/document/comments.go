@@ -8,15 +8,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// comment is a comment of a YAML file, from its # on.
+// comment is a comment of a YAML file. Its text begins with the #.
 type comment struct {
 	at   Place
 	text string
 }
 
-// layout is what a YAML file has besides its values. The YAML library loses some comments,
-// so they are looked for in the text: outside of quoted strings and blocks a # after white
-// space begins one.
+// layout is the text of a YAML file with its comments and empty lines. The YAML library loses
+// some comments, so layout finds them in the text: outside of quoted strings and blocks a # after
+// white space begins one.
 type layout struct {
 	lines    [][]rune
 	comments []comment
@@ -25,7 +25,7 @@ type layout struct {
 	nodes map[Place]*yaml.Node // those that may hide a #
 }
 
-// lineBreaks makes one of all that YAML 1.1 takes for the end of a line.
+// lineBreaks writes every line break of YAML 1.1 as \n.
 var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
 const (
@@ -33,7 +33,7 @@ const (
 	inBlock  = yaml.LiteralStyle | yaml.FoldedStyle
 )
 
-// layoutOf reads the layout of a text, whose documents are given.
+// layoutOf reads the layout of a text. docs are its documents.
 func layoutOf(text []byte, docs []*yaml.Node) *layout {
 	l := &layout{nodes: map[Place]*yaml.Node{}}
 	for line := range strings.SplitSeq(lineBreaks.Replace(string(text)), "\n") {
@@ -50,7 +50,7 @@ func layoutOf(text []byte, docs []*yaml.Node) *layout {
 	return l
 }
 
-// walk calls f with a node and all in it, in the order of the file.
+// walk calls f with a node and every node below it, in the order of the file.
 func walk(y *yaml.Node, f func(*yaml.Node)) {
 	f(y)
 	for _, c := range y.Content {
@@ -91,8 +91,8 @@ func (l *layout) scan() {
 
 func isBlank(line []rune) bool { return strings.TrimSpace(string(line)) == "" }
 
-// comment adds the comment that begins at a place, if one does. Within braces and brackets
-// the library also takes a # right behind their marks for one.
+// comment adds the comment that begins at a place, and reports whether one does. Within braces
+// and brackets a # right behind a brace, a bracket or a comma begins one, too.
 func (l *layout) comment(at Place, inFlow bool) bool {
 	line, i := l.lines[at.Line-1], at.Column-1
 	before := " \t"
@@ -106,7 +106,7 @@ func (l *layout) comment(at Place, inFlow bool) bool {
 	return true
 }
 
-// afterQuotes returns the place after a quoted string, which an anchor or a tag may precede.
+// afterQuotes returns the place after a quoted string. An anchor or a tag may precede the quote.
 func (l *layout) afterQuotes(at Place, y *yaml.Node) Place {
 	quote, opened := '\'', false
 	if y.Style&yaml.DoubleQuotedStyle != 0 {
@@ -190,16 +190,16 @@ func texts(all []comment) []string {
 	return texts
 }
 
-// mark is the comment that stands for an empty line while the YAML library has the file,
-// which loses empty lines.
+// mark is a comment in the place of an empty line: the YAML library keeps comments and loses
+// empty lines.
 const mark = "#\ue000"
 
-// withMarks puts a mark in the place of the empty lines in a row of a file.
+// withMarks replaces each run of empty lines by a mark.
 func withMarks(text []byte) []byte {
 	return replaceBlanks(text, func(next []rune) string { return strings.Repeat(" ", leading(next)) + mark + "\n" })
 }
 
-// withoutMarks puts empty lines in the place of marks, one for several.
+// withoutMarks replaces each run of marks by an empty line.
 func withoutMarks(text []byte) []byte {
 	var b strings.Builder
 	for line := range strings.Lines(string(text)) {
@@ -211,9 +211,9 @@ func withoutMarks(text []byte) []byte {
 	return replaceBlanks([]byte(b.String()), func([]rune) string { return "\n" })
 }
 
-// replaceBlanks puts what by returns in the place of empty lines in a row, less those at the
-// start and at the end of a document. by gets the line below them. A text with line breaks of
-// other kinds, which may be in a value, stays as it is.
+// replaceBlanks replaces each run of empty lines by the result of by, which gets the line below.
+// Runs at the start and at the end of a document go. A text with line breaks of other kinds stays
+// unchanged: they may be part of a value.
 func replaceBlanks(text []byte, by func(next []rune) string) []byte {
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	docs, err := yamlNodes(text)

@@ -8,15 +8,15 @@
 //	priority: 200
 //	isActive: true
 //
-// A file holds objects with the members of the API's documents. Several are written one
-// after another: as YAML documents with --- between them, as JSON values, or as the
-// elements of an array. What a document is follows from its members. In a rule,
-// condition and action are objects here and JSON in a string on the wire; [Document.JSON]
-// is the wire form, and the wire form is read as well.
+// A file holds objects with the members of the API's documents. Several are written one after
+// another: as YAML documents with --- between them, as JSON values, or as the elements of an
+// array. The members of a document tell its kind. In a rule of a file, condition and action are
+// objects; on the wire they are JSON in a string. [Document.JSON] returns the wire form, and
+// files may have the wire form, too.
 //
-// Reading is strict. A duplicate key, an unknown member, null, a number that JSON does
-// not have, a YAML tag or a merge key is an error. Whatever is wrong with a document is
-// an [Error] that names each place as file:line:column.
+// Reading is strict. A duplicate key, an unknown member, null, a number that JSON does not have,
+// a YAML tag or a merge key is an error. Every mistake is a [Problem] of an [Error], with its
+// place as file:line:column.
 package document
 
 import (
@@ -43,14 +43,14 @@ const (
 )
 
 const (
-	// MaxValues is how many values a file has: what its aliases can multiply to.
+	// MaxValues is how many values a file may have. Aliases count each time.
 	MaxValues = 1_000_000
-	// MaxLine is how long a line may be that holds a whole object or array, and how many
-	// characters of a longer one are shown. An object or array that is put on one line
-	// has at most four fifths of it.
+	// MaxLine is the greatest length of a line with a whole object or array, and the number of
+	// characters shown of a longer line. An object that writ puts on one line itself has at most
+	// four fifths of it.
 	MaxLine = 100
-	// MaxPasses is how often something is done over until two results are equal: a file is
-	// formatted, or what a server has is read while others change it.
+	// MaxPasses is how often writ repeats an operation until two results are equal: formatting a
+	// file, or reading a server that others change.
 	MaxPasses = 5
 )
 
@@ -61,12 +61,12 @@ type Document struct {
 	root *node
 }
 
-// file is what a document was read from.
+// file is the source of a document.
 type file struct {
 	name string
 	text []byte
 	yaml bool
-	// lines are those of text, split once they are asked for.
+	// lines splits text at the first call.
 	lines func() [][]byte
 }
 
@@ -79,10 +79,10 @@ func newFile(name string, data []byte) *file {
 	return f
 }
 
-// Parse reads the documents in data. The name is the file's: it stands in errors, and one
-// that ends in .json holds JSON, any other YAML. What is called "-", which is standard
-// input, is JSON where it begins as an object or an array. Every error is an *[Error]. A document
-// whose kind cannot be told has none.
+// Parse reads the documents in data. Errors have the name of the file. A name that ends in .json
+// means JSON, "-" is standard input and means JSON if the text begins as an object or an array,
+// and any other name means YAML. Every error is an *[Error]. Kind is empty if the members fit no
+// kind.
 func Parse(name string, data []byte) ([]*Document, error) {
 	f := newFile(name, data)
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -149,8 +149,8 @@ func (d *Document) Intent() (*engine.Intent, error) {
 	})
 }
 
-// Rule decodes, validates and compiles a rule. As where one is created, priority is
-// [engine.DefaultPriority] and isActive true where they are left out.
+// Rule decodes, validates and compiles a rule. As in the API, the default of priority is
+// [engine.DefaultPriority], and isActive is true.
 func (d *Document) Rule(o engine.Options) (*engine.CompiledRule, error) {
 	return decode(d, Rule, func(data []byte) (*engine.CompiledRule, error) {
 		var r engine.Rule
@@ -179,7 +179,7 @@ func checkRule(r engine.Rule, o engine.Options) error {
 		return err
 	}
 	for _, f := range found {
-		// What is not there is named already.
+		// A missing member is named already.
 		if f.Field == "condition" && r.Condition != "" || f.Field == "action" && r.Action != "" {
 			bad = append(bad, f)
 		}
@@ -203,8 +203,8 @@ func invalid(fields []engine.FieldError) error {
 	return &engine.InvalidError{Fields: fields}
 }
 
-// Check returns what is wrong with a policy, a rule, a list or an intent, as their methods do, and
-// with a document that is nothing of it. Suites are for package suite.
+// Check returns the mistakes of a policy, a rule, a list or an intent, and refuses a document of
+// no kind. Package suite checks suites.
 func (d *Document) Check(o engine.Options) (err error) {
 	switch d.Kind {
 	case Policy:
@@ -227,7 +227,7 @@ func (d *Document) Check(o engine.Options) (err error) {
 	return err
 }
 
-// Want returns an error unless d is of a kind; any is fine where it is "".
+// Want returns an error unless d is of kind k. An empty k admits every kind.
 func (d *Document) Want(k Kind) error {
 	if k == "" {
 		return nil
@@ -236,7 +236,7 @@ func (d *Document) Want(k Kind) error {
 	return err
 }
 
-// decode reads d as a document of a kind; its errors have places.
+// decode reads d as a document of kind k. Its errors have places.
 func decode[T any](d *Document, k Kind, read func([]byte) (T, error)) (v T, err error) {
 	data, err := d.wire(k)
 	if err != nil {
@@ -257,8 +257,8 @@ func (d *Document) JSON() jsontext.Value {
 	return data
 }
 
-// WithoutNull returns the document in JSON, with another value in the place of each null at
-// whose path, of members' names and indexes, at reports true.
+// WithoutNull returns the document in JSON, with as in the place of each null for which at
+// reports true. A path has the names of members and the indexes that lead to the null.
 func (d *Document) WithoutNull(as jsontext.Value, at func(path []string) bool) jsontext.Value {
 	return d.root.replaced(nil, func(n *node, path []string) *node {
 		if n.kind == 'n' && at(path) {
@@ -268,8 +268,8 @@ func (d *Document) WithoutNull(as jsontext.Value, at func(path []string) bool) j
 	}).json()
 }
 
-// Child returns the value at a path such as "policy" or "intents.refund" as a document of
-// its own, whose errors have places in the same file.
+// Child returns the value at a path such as "policy" or "intents.refund" as a document. Its
+// errors have places in the same file.
 func (d *Document) Child(path string) (*Document, bool) {
 	n, rest := d.root.find(path)
 	if rest != "" {

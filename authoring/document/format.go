@@ -16,11 +16,11 @@ import (
 // Format returns the documents in data in canonical form, with their comments. As for
 // [Parse] the name tells JSON from YAML, and every error is an *[Error].
 //
-// The members of a policy, a rule and an intent are in the order of the Go types, conditions
-// and actions are objects, and indentation is two spaces. What the author wrote in YAML on one
-// line in braces or brackets stays so where it fits on a line of 100 characters and holds no
-// comment. Single empty lines stay. Format changes no document, and formatting twice is
-// formatting once. It refuses a file of which it would lose a comment.
+// The members of a policy, a rule and an intent are in the order of the Go types, conditions and
+// actions are objects, and indentation is two spaces. A YAML object or list on one line stays
+// there if the line has at most 100 characters and no comment. Single empty lines stay. Format
+// changes no document, and formatting twice is formatting once. It refuses a file of which it
+// would lose a comment.
 func Format(name string, data []byte) ([]byte, error) {
 	docs, err := Parse(name, data)
 	if err != nil {
@@ -48,8 +48,8 @@ func Format(name string, data []byte) ([]byte, error) {
 	return nil, f.refuse(Place{1, 1}, "cannot be formatted: its comments would move each time")
 }
 
-// unchanged refuses a form of f that says something else or lacks a comment: nothing an
-// author wrote may get lost by formatting.
+// unchanged refuses out unless it has the documents and the comments of f: formatting must lose
+// nothing that an author wrote.
 func (f *file) unchanged(docs []*Document, out []byte) error {
 	after, err := Parse(f.name, out)
 	if err != nil {
@@ -58,11 +58,12 @@ func (f *file) unchanged(docs []*Document, out []byte) error {
 	if !slices.EqualFunc(docs, after, (*Document).Equal) {
 		return f.refuse(Place{1, 1}, "cannot be formatted: a document would change")
 	}
-	return f.keeps(texts(commentsOf(f.text)), texts(commentsOf(out)))
+	return f.checkComments(texts(commentsOf(f.text)), texts(commentsOf(out)))
 }
 
-// keeps refuses a change of f by which one of some comments is lost.
-func (f *file) keeps(comments, kept []string) error {
+// checkComments refuses a change of f that loses one of its comments. kept are the comments of
+// the result.
+func (f *file) checkComments(comments, kept []string) error {
 	left := map[string]int{}
 	for _, c := range kept {
 		left[c]++
@@ -70,8 +71,9 @@ func (f *file) keeps(comments, kept []string) error {
 	for _, text := range comments {
 		if left[text]--; left[text] < 0 {
 			at := Place{1, 1}
-			if all := commentsOf(f.text); slices.Contains(texts(all), text) {
-				at = all[slices.Index(texts(all), text)].at
+			all := commentsOf(f.text)
+			if i := slices.IndexFunc(all, func(c comment) bool { return c.text == text }); i >= 0 {
+				at = all[i].at
 			}
 			return f.refuse(at, "this comment would be lost: write it on a line of its own, above a member")
 		}
@@ -113,7 +115,7 @@ func (f *file) write(pages []*yaml.Node) ([]byte, error) {
 				return nil, err
 			}
 		}
-		open(root, 0, 0)
+		layOut(root, 0, 0)
 		if err := enc.Encode(page); err != nil {
 			return nil, f.refuse(Place{1, 1}, "cannot be formatted: %v", err)
 		}
@@ -122,9 +124,8 @@ func (f *file) write(pages []*yaml.Node) ([]byte, error) {
 	return withoutMarks(b.Bytes()), err
 }
 
-// arrange puts the members of a document of a page in order, and writes a rule's condition
-// and action as objects. Comments above the first member and below the last are those of the
-// document.
+// arrange puts the members of a document of a page in order, and writes a rule's condition and
+// action as objects. Comments above the first member and below the last belong to the document.
 func (f *file) arrange(page, y *yaml.Node) error {
 	n, err := (&yamlReader{file: f}).value(y)
 	if err != nil || y.Kind != yaml.MappingNode {
@@ -132,12 +133,12 @@ func (f *file) arrange(page, y *yaml.Node) error {
 	}
 	k := kindOf(n)
 	for i, name := range n.keys {
-		if object := n.kids[i].object(k, name.name); object != nil && y.Content[2*i+1].Kind == yaml.ScalarNode &&
+		if object := n.kids[i].conditionObject(k, name.name); object != nil && y.Content[2*i+1].Kind == yaml.ScalarNode &&
 			y.Content[2*i+1].Anchor == "" {
-			y.Content[2*i+1] = keepComments(made(object, depthOf(name.name)), y.Content[2*i+1])
+			y.Content[2*i+1] = keepComments(yamlOf(object, depthOf(name.name)), y.Content[2*i+1])
 		}
 	}
-	if k == Suite || len(n.kids) == 0 || shared(page) {
+	if k == Suite || len(n.kids) == 0 || hasAlias(page) {
 		return nil
 	}
 	var members []*yaml.Node
@@ -157,16 +158,16 @@ func (f *file) arrange(page, y *yaml.Node) error {
 
 func join(above, below string) string { return strings.Trim(above+"\n"+below, "\n") }
 
-// shared reports whether a node in y has a second name: it stands before its aliases.
-func shared(y *yaml.Node) (found bool) {
+// hasAlias reports whether y has an alias. Its anchor must stay above it.
+func hasAlias(y *yaml.Node) (found bool) {
 	walk(y, func(y *yaml.Node) { found = found || y.Kind == yaml.AliasNode })
 	return found
 }
 
-// open writes what is too long for one line on several, and puts text that the YAML library
-// would write as another in quotes, and comments where it writes them as it reads them. y begins
-// at a column, and its lines have an indentation.
-func open(y *yaml.Node, indent, column int) {
+// layOut prepares a node for the encoder. It breaks lines that are too long, quotes texts that
+// the YAML library would change, and moves comments to where the library writes them as it reads
+// them. y begins at column, its lines at indent.
+func layOut(y *yaml.Node, indent, column int) {
 	switch {
 	case y.Tag == "!!null":
 		y.Value = "null"
@@ -179,9 +180,9 @@ func open(y *yaml.Node, indent, column int) {
 	for i, kid := range y.Content {
 		switch {
 		case y.Style&yaml.FlowStyle != 0:
-			open(kid, 0, -MaxLine)
+			layOut(kid, 0, -MaxLine)
 		case y.Kind == yaml.SequenceNode:
-			open(kid, indent+2, indent+2)
+			layOut(kid, indent+2, indent+2)
 			if len(kid.Content) > 0 && kid.Style&yaml.FlowStyle == 0 { // on the line of the dash
 				kid.HeadComment, kid.Content[0].HeadComment = join(kid.HeadComment, kid.Content[0].HeadComment), ""
 			}
@@ -191,13 +192,13 @@ func open(y *yaml.Node, indent, column int) {
 			}
 			*below, kid.FootComment = join(kid.FootComment, *below), ""
 		case i%2 == 1:
-			open(kid, indent+2, indent+len([]rune(y.Content[i-1].Value))+2)
+			layOut(kid, indent+2, indent+len([]rune(y.Content[i-1].Value))+2)
 			y.Content[i-1].FootComment, kid.FootComment = join(kid.FootComment, y.Content[i-1].FootComment), ""
 		}
 	}
 }
 
-// width is about how long a value is on one line.
+// width estimates the length of a value on one line.
 func width(y *yaml.Node) (n int) {
 	walk(y, func(y *yaml.Node) {
 		if n += len([]rune(y.Value)) + 2; y.Style&inQuotes != 0 {
@@ -207,7 +208,7 @@ func width(y *yaml.Node) (n int) {
 	return n
 }
 
-// writable reports whether the YAML library writes and reads the text as it is spelled.
+// writable reports whether the YAML library reads a plain text back as it was written.
 func writable(text string) bool {
 	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }) {
 		return false
@@ -227,8 +228,8 @@ func (f *file) formatJSON() ([]byte, error) {
 		each := root.documents()
 		for i, n := range each {
 			k := kindOf(n)
-			if each[i] = n.natural(k); k != Suite {
-				each[i] = each[i].arranged(each[i].order(k))
+			if each[i] = n.withObjects(k); k != Suite {
+				each[i] = each[i].reordered(each[i].order(k))
 			}
 		}
 		if root.kind != '[' {
@@ -243,8 +244,8 @@ func (f *file) formatJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// order returns the places of an object's members in the order of their kind. Those that it
-// does not know are last.
+// order returns the indexes of an object's members in the canonical order of a kind. Unknown
+// members are last.
 func (n *node) order(k Kind) []int {
 	names := members()[k]
 	rank := func(i int) int {
@@ -261,8 +262,8 @@ func (n *node) order(k Kind) []int {
 	return places
 }
 
-// arranged is an object with its members in another order.
-func (n *node) arranged(order []int) *node {
+// reordered returns an object with its members in another order.
+func (n *node) reordered(order []int) *node {
 	if n.kind != '{' {
 		return n
 	}
@@ -274,9 +275,9 @@ func (n *node) arranged(order []int) *node {
 	return &c
 }
 
-// made makes YAML of a value. Lists of a document are written an item a line, what is short
-// inside of conditions and actions on one.
-func made(n *node, depth int) *yaml.Node {
+// yamlOf makes YAML of a value. A list of a document has an item a line. Short values inside of
+// conditions and actions are on one line.
+func yamlOf(n *node, depth int) *yaml.Node {
 	y := &yaml.Node{Kind: yaml.ScalarNode, Value: n.text}
 	switch n.kind {
 	case '{', '[':
@@ -287,25 +288,25 @@ func made(n *node, depth int) *yaml.Node {
 		for i, kid := range n.kids {
 			deeper := depth + 1
 			if n.kind == '{' {
-				y.Content = append(y.Content, text(n.keys[i].name))
+				y.Content = append(y.Content, yamlText(n.keys[i].name))
 				if depth == 0 {
 					deeper = depthOf(n.keys[i].name)
 				}
 			}
-			y.Content = append(y.Content, made(kid, deeper))
+			y.Content = append(y.Content, yamlOf(kid, deeper))
 		}
 		if depth > 1 && width(y) <= MaxLine*4/5 || len(n.kids) == 0 {
 			y.Style = yaml.FlowStyle
 		}
 	case '"':
-		return text(n.text)
+		return yamlText(n.text)
 	}
 	return y
 }
 
-// text makes YAML of a text, which needs quotes where YAML would read it as something else.
-// Times need none.
-func text(s string) *yaml.Node {
+// yamlText makes YAML of a text. It is quoted if YAML would read it as another type. Times stay
+// plain.
+func yamlText(s string) *yaml.Node {
 	y := new(yaml.Node)
 	if err := yaml.Unmarshal([]byte(s), y); err == nil && len(y.Content) == 1 && y.Content[0].Tag == "!!timestamp" &&
 		y.Content[0].Value == s {
@@ -318,14 +319,14 @@ func text(s string) *yaml.Node {
 	return y
 }
 
-// keepComments gives y the comments and the name of what it replaces.
+// keepComments gives y the comments and the anchor of the node that it replaces.
 func keepComments(y, old *yaml.Node) *yaml.Node {
 	y.HeadComment, y.LineComment, y.FootComment, y.Anchor = old.HeadComment, old.LineComment, old.FootComment,
 		old.Anchor
 	return y
 }
 
-// depthOf returns how deep a member of a document counts for [made]: an action is short.
+// depthOf returns the depth of a member of a document for [yamlOf]: an action is short.
 func depthOf(member string) int {
 	if member == "action" {
 		return 2
@@ -333,8 +334,8 @@ func depthOf(member string) int {
 	return 1
 }
 
-// object returns what a rule has as its condition or action in a string, nil where n is none.
-func (n *node) object(k Kind, member string) *node {
+// conditionObject returns the object in the string of a condition or an action, or nil.
+func (n *node) conditionObject(k Kind, member string) *node {
 	if k != Rule || member != "condition" && member != "action" || n.kind != '"' {
 		return nil
 	}
@@ -345,8 +346,8 @@ func (n *node) object(k Kind, member string) *node {
 	return roots[0]
 }
 
-// Equal reports whether two documents say the same: the order of members does not count,
-// and conditions and actions are compared as the JSON that they are.
+// Equal reports whether two documents have the same values. The order of members does not count,
+// and conditions and actions are compared as JSON.
 func (d *Document) Equal(e *Document) bool {
 	return d.Kind == e.Kind && string(d.Canonical()) == string(e.Canonical())
 }
@@ -354,15 +355,15 @@ func (d *Document) Equal(e *Document) bool {
 // Canonical returns the document in JSON with sorted members, conditions and actions as
 // objects.
 func (d *Document) Canonical() jsontext.Value {
-	return d.root.natural(d.Kind).canonical()
+	return d.root.withObjects(d.Kind).canonical()
 }
 
-// natural is a rule with its condition and action as objects.
-func (n *node) natural(k Kind) *node {
+// withObjects returns a rule with its condition and action as objects.
+func (n *node) withObjects(k Kind) *node {
 	if n.kind != '{' {
 		return n
 	}
-	return n.withKids(func(i int, kid *node) *node { return cmp.Or(kid.object(k, n.keys[i].name), kid) })
+	return n.withKids(func(i int, kid *node) *node { return cmp.Or(kid.conditionObject(k, n.keys[i].name), kid) })
 }
 
 // canonical returns the value in JSON with sorted members.

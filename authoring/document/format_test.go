@@ -15,8 +15,8 @@ import (
 	"writ/internal/must"
 )
 
-// formatted is Format, held to what it promises of every file: the documents and the comments
-// stay, and formatting twice is formatting once.
+// formatted calls Format and checks its promises: the documents and the comments stay, and
+// formatting twice is formatting once.
 func formatted(t *testing.T, name string, data []byte) ([]byte, error) {
 	t.Helper()
 	got, err := Format(name, data)

@@ -10,9 +10,9 @@ import (
 // ignores is the comment that silences a warning: # writ:ignore RULE reason.
 var ignores = regexp.MustCompile(`(?:^|\s)#\s*writ:ignore\b[ \t]*(\S*)[ \t]*(.*)$`)
 
-// Ignores reports whether a comment silences the rule of package lint for a field of d: in
-// YAML, "# writ:ignore RULE reason" at the end of the line of the field or of its value, or
-// in the comments right above either.
+// Ignores reports whether a comment of a YAML file silences a rule of package lint for a field of
+// d. The comment is "# writ:ignore RULE reason", at the end of the line of the field or of its
+// value, or right above.
 func (d *Document) Ignores(field, rule string) bool {
 	if !d.file.yaml {
 		return false
@@ -39,8 +39,8 @@ func (f *file) ignoresAt(line int, rule string) bool {
 	return false
 }
 
-// BadIgnores returns the comments in a file that are meant to silence a warning and silence
-// none, because they lack the reason or the rule is none of known.
+// BadIgnores returns a problem for each writ:ignore comment that has no effect, because its
+// reason is missing or its rule is not in known.
 func BadIgnores(name string, data []byte, known []string) (bad []Problem) {
 	f := newFile(name, data)
 	for i, line := range strings.Split(string(data), "\n") {

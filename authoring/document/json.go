@@ -27,7 +27,7 @@ func (f *file) readJSON() (roots []*node, err error) {
 type jsonReader struct {
 	*file
 	dec *jsontext.Decoder
-	// seen is how far the places were counted, and counted is the place there.
+	// counted is the place of the offset seen.
 	seen    int
 	counted Place
 }

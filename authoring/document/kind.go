@@ -10,8 +10,8 @@ import (
 	"writ/engine"
 )
 
-// suiteMembers are the members by which a suite is known: those of suite.File, which this
-// package is below. A test of package suite holds them equal.
+// suiteMembers are the members of suite.File, which this package cannot import. A test of package
+// suite holds them equal.
 var suiteMembers = []string{"suite", "tests", "intents", "policy", "policies", "rules", "lists", "now"}
 
 // members returns the members that a document of each kind can have.
@@ -25,9 +25,9 @@ var members = sync.OnceValue(func() map[Kind][]string {
 	}
 })
 
-// kindOf returns the kind that has most of an object's members, empty where two have as
-// many. A list shares all but its values with the others, so it is one only where none has
-// as many, but for its name alone: a rule has no array.
+// kindOf returns the kind with most of an object's members, or "" on a tie. A list shares all
+// members but values with other kinds, so it loses a tie, except against a rule if the object has
+// an array: a rule has none.
 func kindOf(n *node) Kind {
 	best, most := Kind(""), 0
 	for kind := range members() {
@@ -47,7 +47,7 @@ func kindOf(n *node) Kind {
 	return best
 }
 
-// has returns how many members of an object are those of a kind.
+// has counts the members of an object that a kind has.
 func (n *node) has(kind Kind) (count int) {
 	for _, k := range n.keys {
 		if slices.Contains(members()[kind], k.name) {
@@ -57,7 +57,7 @@ func (n *node) has(kind Kind) (count int) {
 	return count
 }
 
-// a is the kind with its article.
+// a returns the kind with its article.
 func (k Kind) a() string {
 	if k == Intent {
 		return "an intent"

@@ -14,17 +14,16 @@ import (
 type node struct {
 	// kind is the first byte of the value in JSON: one of { [ " 0 t f n.
 	kind jsontext.Kind
-	// text is a string's text, or what a number, true, false or null is in JSON.
+	// text is the text of a string, or the JSON of a number, true, false or null.
 	text string
 	at   Place
-	// keyAt is where the name stands under which the value is a member; zero where it is
-	// none.
+	// keyAt is the place of the member's name. It is zero for an element of an array.
 	keyAt Place
 	// textAt is where a string's text begins: behind the quote, or the line below a
 	// block's header.
 	textAt Place
-	// split is a text that may have been meant as one: what stands before a comma between
-	// braces, and the key behind it that has no value. It is empty for any other value.
+	// split is a text that YAML may have split at a comma: the value before the comma, and the
+	// key without a value behind it. It is empty for any other value.
 	split string
 	keys  []key   // of an object; kids are the values
 	kids  []*node // the elements of an array, the values of an object
@@ -35,7 +34,7 @@ type key struct {
 	at   Place
 }
 
-// documents returns the documents of a value of a file: the elements of an array, or the value.
+// documents returns the elements of an array, or the value itself.
 func (n *node) documents() []*node {
 	if n.kind == '[' {
 		return n.kids
@@ -43,7 +42,7 @@ func (n *node) documents() []*node {
 	return []*node{n}
 }
 
-// member returns the value of a member, nil where there is none.
+// member returns the value of a member, or nil.
 func (n *node) member(name string) *node {
 	for i := range n.keys {
 		if n.keys[i].name == name {
@@ -81,8 +80,8 @@ func (n *node) write(b *bytes.Buffer) {
 	}
 }
 
-// replaced returns the value with what by returns in the place of the values in it, where that
-// is not nil. path has the names of members and the indexes that lead to a value.
+// replaced returns the value with other values in it: each for which by returns one. path has the
+// names of members and the indexes that lead to a value.
 func (n *node) replaced(path []string, by func(n *node, path []string) *node) *node {
 	if other := by(n, path); other != nil {
 		return other
@@ -106,9 +105,9 @@ func (n *node) withKids(other func(i int, kid *node) *node) *node {
 	return &c
 }
 
-// find follows a path as errors name it, such as policy.denied_action_types[2] or
-// intent.metadata.fact.env, as far as it leads, and returns what is left of it. A key may
-// have dots: the longest that fits is taken.
+// find follows a path such as policy.denied_action_types[2] or intent.metadata.fact.env as far as
+// it leads, and returns the rest of the path. A key may have dots: the longest key that fits is
+// taken.
 func (n *node) find(path string) (found *node, rest string) {
 	for path != "" {
 		next, left := n.step(path)

@@ -16,18 +16,18 @@ import (
 	"writ/engine/condition"
 )
 
-// Place is a place in a file. Line and Column count from 1, columns in characters.
+// Place is a place in a file. Line and Column count from 1. Columns are characters.
 type Place struct{ Line, Column int }
 
 // Problem is one thing that is wrong in a file.
 type Problem struct {
 	File string
 	Place
-	// Document names the document where its file may hold many: `rule "Large payments"`;
-	// else it is empty.
+	// Document names a rule or a list, such as `rule "Large payments"`. It is empty for other
+	// kinds.
 	Document string
-	// Field is the path of what is wrong, such as "policy.status"; empty where the file as
-	// such is.
+	// Field is the path of the field, such as "policy.status". It is empty for a mistake of the
+	// whole file.
 	Field   string
 	Message string
 	// Source is the line of the file.
@@ -46,8 +46,8 @@ func (p Problem) String() string {
 	return s + p.Message
 }
 
-// Caret returns the line of the file and, below it, a caret under the place. Of a long
-// line it returns what is around the place.
+// Caret returns the line of the file and, below it, a caret under the place. A long line is cut
+// around the place.
 func (p Problem) Caret() string {
 	line, at := []rune(p.Source), p.Column-1
 	if len(line) > MaxLine {
@@ -66,7 +66,7 @@ func (p Problem) Caret() string {
 	return string(line) + "\n" + indent + "^"
 }
 
-// Error is everything that is wrong with a document.
+// Error is all problems of a document.
 type Error struct{ Problems []Problem }
 
 // Error implements error: a line a problem.
@@ -100,8 +100,8 @@ func (e *Error) Err() error {
 	return e
 }
 
-// Locate gives the fields that err names their places in the file, in the order of the
-// file. Any other error it returns as it is.
+// Locate returns the fields of an *[engine.InvalidError] as an *[Error], in the order of the
+// file. It returns any other error unchanged.
 func (d *Document) Locate(err error) error {
 	var invalid *engine.InvalidError
 	if !errors.As(err, &invalid) {
@@ -117,8 +117,8 @@ func (d *Document) Locate(err error) error {
 	return e
 }
 
-// Problem says something of a field of d, such as "policy.status" or "status". Where the
-// field is not there, the place is that of the value that lacks it.
+// Problem returns a problem of a field of d, such as "policy.status" or "status". A missing field
+// has the place of the value that lacks it.
 func (d *Document) Problem(field, message string) Problem {
 	return d.locate(engine.FieldError{Field: field, Message: message})
 }
@@ -144,8 +144,8 @@ func (d *Document) locate(f engine.FieldError) Problem {
 	return p
 }
 
-// find returns the value of a field, such as "policy.status" or "status", or what is nearest
-// to it.
+// find returns the value of a field, such as "policy.status" or "status", or the nearest value
+// around it.
 func (d *Document) find(field string) *node {
 	n, _ := d.root.find(strings.TrimPrefix(strings.TrimPrefix(field, string(d.Kind)), "."))
 	return n
@@ -163,7 +163,7 @@ func joined(field, pointer string) string {
 	return field
 }
 
-// title names a rule or a list, of which files hold many.
+// title names a rule or a list. Other kinds have no title.
 func (d *Document) title() string {
 	if name := d.root.member("name"); (d.Kind == Rule || d.Kind == List) && name != nil && name.kind == '"' {
 		return string(d.Kind) + " " + condition.Quote(name.text)
@@ -171,8 +171,8 @@ func (d *Document) title() string {
 	return ""
 }
 
-// inText returns the place of a line and a column, which count from 1, in the text of a
-// string, or that of the string where the file writes it in another way.
+// inText returns the place of a line and a column of a string's text. If the file spells the text
+// in another way, it returns the place of the string.
 func (f *file) inText(n *node, line, column int) Place {
 	lines := strings.SplitAfterN(n.text, "\n", line)
 	if len(lines) < line {
@@ -195,8 +195,8 @@ func (f *file) inText(n *node, line, column int) Place {
 	return at
 }
 
-// skip passes what the file has before the character r of a text: the indentation of a
-// block's lines, and the backslash before a quote.
+// skip passes the indentation of a block's lines and the backslash before a quote, which the file
+// has before the character r of a text.
 func skip(written []rune, r rune, at *Place) []rune {
 	for !unicode.IsSpace(r) && len(written) > 0 && unicode.IsSpace(written[0]) {
 		written = step(written, at)
@@ -217,7 +217,7 @@ func step(written []rune, at *Place) []rune {
 // prefix returns the first n characters of s.
 func prefix(s string, n int) string { return string([]rune(s)[:min(max(n, 0), len([]rune(s)))]) }
 
-// from returns what stands in the file from a place on, at most as much as a condition.
+// from returns the text of the file after a place, as long as a condition at most.
 func (f *file) from(at Place) string {
 	rest := f.text
 	for line := 1; line < at.Line; line++ {

@@ -11,18 +11,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Edit is what one document of a file becomes.
+// Edit changes one document of a file.
 type Edit struct {
-	// Index is that of the document in what [Parse] returns. One that is not there is added
-	// at the end.
+	// Index is the document's index in the result of [Parse]. A greater one adds a document at
+	// the end.
 	Index int
-	// JSON is the document, in the wire form or that of files; nil: it is removed.
+	// JSON is the new document, in the form of the wire or of files. If it is nil, the document
+	// is removed.
 	JSON jsontext.Value
 }
 
-// Rewrite returns data with documents changed, added and removed. What stays equal keeps its
-// comments and its place. Where only scalars change, nothing but those is written; else the
-// file is, in canonical form. Data may be empty. The errors are [Parse]'s and [Format]'s.
+// Rewrite returns data with documents changed, added and removed. Equal values keep their
+// comments and their places. If only scalars change, Rewrite changes their text alone. Otherwise
+// it writes the file in canonical form. Data may be empty. The errors are [Parse]'s and
+// [Format]'s.
 func Rewrite(name string, data []byte, edits ...Edit) ([]byte, error) {
 	f := newFile(name, data)
 	var docs []*Document
@@ -59,8 +61,8 @@ func Rewrite(name string, data []byte, edits ...Edit) ([]byte, error) {
 	return out, nil
 }
 
-// Set returns data with other values, in JSON, at places, as [Rewrite] does. What has several
-// aliases is one place.
+// Set returns data with other values, in JSON, at places, as [Rewrite] does. All aliases of a
+// value are one place.
 func Set(name string, data []byte, values map[Place]jsontext.Value) ([]byte, error) {
 	docs, err := Parse(name, data)
 	if err != nil {
@@ -93,10 +95,10 @@ func says(name string, data []byte, wanted []*node) bool {
 }
 
 func (n *node) same(m *node) bool {
-	return n.natural(kindOf(n)).equal(m.natural(kindOf(m)))
+	return n.withObjects(kindOf(n)).equal(m.withObjects(kindOf(m)))
 }
 
-// readNode reads a JSON value; nil is none.
+// readNode reads a JSON value. It returns nil for nil.
 func readNode(data jsontext.Value) (*node, error) {
 	if data == nil {
 		return nil, nil
@@ -109,7 +111,7 @@ func readNode(data jsontext.Value) (*node, error) {
 	return roots[0], nil
 }
 
-// splice replaces the scalars that differ, if nothing else does.
+// splice replaces the scalars that differ. It reports false if anything else differs.
 func (f *file) splice(docs []*Document, wanted []*node) ([]byte, bool) {
 	if len(docs) != len(wanted) {
 		return nil, false
@@ -120,7 +122,7 @@ func (f *file) splice(docs []*Document, wanted []*node) ([]byte, bool) {
 			return nil, false
 		}
 		k := kindOf(d.root)
-		changes, ok := d.root.natural(k).changes(wanted[i].natural(k))
+		changes, ok := d.root.withObjects(k).changes(wanted[i].withObjects(k))
 		if !ok {
 			return nil, false
 		}
@@ -153,7 +155,8 @@ type change struct {
 	become *node
 }
 
-// changes returns the scalars and the lists of scalars that differ, or false where more does.
+// changes returns the scalars and the lists of scalars that differ. It reports false if anything
+// else differs.
 func (n *node) changes(to *node) (all []change, ok bool) {
 	switch {
 	case n.equal(to):
@@ -193,8 +196,8 @@ var (
 	flowList   = regexp.MustCompile(`^\[(?:[^\[\]{}"'#]|"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')*\]`)
 )
 
-// length is how many bytes of a line the value takes that begins it; 0 where it cannot be
-// told.
+// length returns how many bytes the value at the start of a line takes, or 0 if it may go on in
+// the next line.
 func (c change) length(line string) int {
 	switch {
 	case line == "" || c.was.kind == '[' && line[0] != '[':
@@ -209,13 +212,12 @@ func (c change) length(line string) int {
 	return 0
 }
 
-// spelled writes the value as it was written: in quotes, where the one was whose first
-// character is given.
+// spelled writes the new value in the style of the old one, whose first character is given.
 func (c change) spelled(asYAML bool, first byte) string {
 	if !asYAML || c.become.kind == '"' && (first == '"' || first == '\'' || strings.Contains(c.become.text, "\n")) {
 		return string(c.become.json())
 	}
-	y := made(c.become, 2)
+	y := yamlOf(c.become, 2)
 	y.Style |= yaml.FlowStyle
 	if strings.ContainsAny(y.Value, ",[]{}") { // which end it within braces or brackets
 		return string(c.become.json())
@@ -227,8 +229,8 @@ func (c change) spelled(asYAML bool, first byte) string {
 	return strings.TrimSuffix(string(text), "\n")
 }
 
-// merge writes the file with the wanted documents in the place of docs. Comments of what stays
-// are kept.
+// merge writes the file with the wanted documents in the place of docs. Values that stay keep
+// their comments.
 func (f *file) merge(docs []*Document, wanted []*node) ([]byte, error) {
 	if !f.yaml {
 		return f.mergeJSON(wanted)
@@ -237,7 +239,7 @@ func (f *file) merge(docs []*Document, wanted []*node) ([]byte, error) {
 	if err != nil {
 		return nil, f.refuse(Place{1, 1}, "cannot be changed: %v", err)
 	}
-	if err := f.keeps(texts(commentsOf(f.text)), held(pages)); err != nil {
+	if err := f.checkComments(texts(commentsOf(f.text)), nodeComments(pages)); err != nil {
 		return nil, err
 	}
 	i := 0
@@ -246,7 +248,7 @@ func (f *file) merge(docs []*Document, wanted []*node) ([]byte, error) {
 		if i++; n == nil {
 			return nil
 		}
-		return f.mergeNode(y, k, n.natural(k), 0)
+		return f.mergeNode(y, k, n.withObjects(k), 0)
 	}
 	for _, page := range pages {
 		root := page.Content[0]
@@ -264,7 +266,7 @@ func (f *file) merge(docs []*Document, wanted []*node) ([]byte, error) {
 		return root == nil || root.Kind == yaml.SequenceNode && len(root.Content) == 0
 	})
 	for _, n := range wanted[i:] {
-		y := made(n.natural(kindOf(n)), 0)
+		y := yamlOf(n.withObjects(kindOf(n)), 0)
 		if last := len(pages) - 1; last >= 0 && pages[last].Content[0].Kind == yaml.SequenceNode {
 			pages[last].Content[0].Content = append(pages[last].Content[0].Content, y)
 			continue
@@ -274,7 +276,7 @@ func (f *file) merge(docs []*Document, wanted []*node) ([]byte, error) {
 	if len(pages) == 0 {
 		return nil, nil
 	}
-	comments := held(pages)
+	comments := nodeComments(pages)
 	out, err := f.write(pages)
 	if err == nil {
 		out, err = Format(f.name, out)
@@ -282,11 +284,11 @@ func (f *file) merge(docs []*Document, wanted []*node) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return out, f.keeps(comments, texts(commentsOf(out)))
+	return out, f.checkComments(comments, texts(commentsOf(out)))
 }
 
-// held returns the comments that the YAML library has of documents.
-func held(pages []*yaml.Node) (all []string) {
+// nodeComments returns the comments that the YAML library has read.
+func nodeComments(pages []*yaml.Node) (all []string) {
 	for _, page := range pages {
 		walk(page, func(y *yaml.Node) {
 			for line := range strings.SplitSeq(y.HeadComment+"\n"+y.LineComment+"\n"+y.FootComment, "\n") {
@@ -315,14 +317,14 @@ func (f *file) mergeJSON(wanted []*node) ([]byte, error) {
 	return Format(f.name, all)
 }
 
-// mergeNode returns y with the value n, which has the kind k if it is a document. What is
-// equal stays as it is written.
+// mergeNode returns y with the value n. k is the kind of n if it is a document. Equal values keep
+// their spelling.
 func (f *file) mergeNode(y *yaml.Node, k Kind, n *node, depth int) *yaml.Node {
 	was, err := (&yamlReader{file: f}).value(y)
-	if err == nil && was.natural(k).equal(n) {
+	if err == nil && was.withObjects(k).equal(n) {
 		return y
 	}
-	z := keepComments(made(n, depth), y)
+	z := keepComments(yamlOf(n, depth), y)
 	if err != nil || was.kind != n.kind || n.kind != '{' && n.kind != '[' || y.Kind == yaml.AliasNode {
 		return z
 	}
@@ -338,7 +340,7 @@ func (f *file) mergeNode(y *yaml.Node, k Kind, n *node, depth int) *yaml.Node {
 			j = i
 		}
 		if j < 0 || used[j] {
-			z.Content = append(z.Content, made(kid, depth+1))
+			z.Content = append(z.Content, yamlOf(kid, depth+1))
 			continue
 		}
 		used[j] = true
@@ -347,9 +349,9 @@ func (f *file) mergeNode(y *yaml.Node, k Kind, n *node, depth int) *yaml.Node {
 	return z
 }
 
-// mergeMembers gives z the members of n, first those that y has.
+// mergeMembers gives z the members of n. Members of y come first.
 func (f *file) mergeMembers(z, y *yaml.Node, n *node, depth int) {
-	fresh := made(n, depth).Content
+	fresh := yamlOf(n, depth).Content
 	for i := 0; i < len(y.Content); i += 2 {
 		name := y.Content[i]
 		if at := slices.IndexFunc(n.keys, func(k key) bool { return k.name == name.Value }); at >= 0 {

@@ -86,12 +86,13 @@ func (r *yamlReader) members(n *node, y *yaml.Node) error {
 	return nil
 }
 
-// isEmpty reports whether there is no value, of a key or in a document.
+// isEmpty reports whether a key or a document has no value.
 func isEmpty(y *yaml.Node) bool {
 	return y.Kind == yaml.ScalarNode && y.Tag == "!!null" && y.Value == ""
 }
 
-// splitBefore returns the text that n and a key without a value behind it may be.
+// splitBefore returns the text that n and the following key without a value may have been meant
+// as.
 func (n *node) splitBefore(key string) string {
 	switch {
 	case n.split != "":
@@ -102,7 +103,7 @@ func (n *node) splitBefore(key string) string {
 	return ""
 }
 
-// number is how JSON writes numbers.
+// number matches the numbers of JSON.
 var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
 func (r *yamlReader) scalar(n *node, y *yaml.Node) error {

@@ -9,7 +9,7 @@ import (
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// yamlSyntax says where the file stops being YAML, and why.
+// yamlSyntax returns the error for a file that is not YAML.
 func (f *file) yamlSyntax(err error) error {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -36,14 +36,13 @@ func (f *file) yamlSyntax(err error) error {
 	return f.refuse(Place{line, column}, "is not valid YAML: %s", m[2])
 }
 
-// slip is a mistake in YAML that the library describes in its own words, or in the next
-// line.
+// slip is a common mistake in YAML that the library explains badly or places in the next line.
 type slip struct {
 	pattern *regexp.Regexp
 	message string
 }
 
-// slips are looked for in this order around the line that the library names.
+// slips are tried in this order around the line that the library names.
 var slips = []slip{
 	{regexp.MustCompile(`^ *(\t)`), "lines are indented by spaces, not by tabs"},
 	{regexp.MustCompile(`^[^"#]*("(?:[^"\\]|\\.)*)$`), "the text that begins here has no closing quote"},
@@ -54,7 +53,7 @@ var slips = []slip{
 		"a text with a colon and a space stands in quotes"},
 }
 
-// find returns the column at which a line has the slip, which counts from 1; 0: it has not.
+// find returns the column of the slip in a line, from 1, or 0.
 func (s slip) find(line string) int {
 	m := s.pattern.FindStringSubmatchIndex(line)
 	if m == nil {

@@ -10,7 +10,7 @@ import (
 	"writ/engine/proof"
 )
 
-// unguarded warns of what a deny or an approval rests on and the caller may leave out.
+// unguarded warns of a deny or an approval that rests on a value which the caller may leave out.
 func (l *linter) unguarded(i int, r *engine.CompiledRule, review condition.Review) {
 	then := "the rule does not match then"
 	missing, language := review.Dodges, inTree
@@ -59,8 +59,8 @@ func inRego(name string) string {
 	return fmt.Sprintf("say what absence means: %[1]s in a line of its own, or a second match with not %[1]s", path)
 }
 
-// decidesAbsence reports whether other active rules, at least as strict as r, match all
-// that r matches but for a field that is absent, and no allow comes between.
+// decidesAbsence reports whether other active rules, at least as strict as r, match every intent
+// that r would match if it had the field, and no allow comes between.
 func (l *linter) decidesAbsence(r *engine.CompiledRule, name string) bool {
 	f := condition.FieldOf(condition.Cost)
 	if key, ok := strings.CutPrefix(name, "metadata."); ok {
@@ -83,8 +83,7 @@ func (l *linter) decidesAbsence(r *engine.CompiledRule, name string) bool {
 	return true
 }
 
-// lifted reports whether an allow above a, which decides the case c, may decide first
-// and would not do so above r.
+// lifted reports whether an allow may decide the case c before a, and does not come before r.
 func (l *linter) lifted(r *engine.CompiledRule, a *active, c *proof.Case) bool {
 	return slices.ContainsFunc(l.deciding[:a.place], func(b *active) bool {
 		return b.Outcome() == engine.Allow && engine.CompareDeciding(r, b.CompiledRule) < 0 &&
@@ -92,7 +91,7 @@ func (l *linter) lifted(r *engine.CompiledRule, a *active, c *proof.Case) bool {
 	})
 }
 
-// lifts warns of an allow that can win over an approval that is about something else.
+// lifts warns of an allow that can win over an approval with which it shares no field.
 func (l *linter) lifts(a *active) {
 	if a.Outcome() != engine.Allow || a.shadowed {
 		return
@@ -100,7 +99,7 @@ func (l *linter) lifts(a *active) {
 	var over []int
 	for _, r := range l.deciding[a.place+1:] {
 		if r.Outcome() == engine.ApprovalRequired && r.Rule().Priority < a.Rule().Priority && len(r.cases) > 0 &&
-			!share(l.reviews[a.at].Fields, l.reviews[r.at].Fields) {
+			!shareField(l.reviews[a.at].Fields, l.reviews[r.at].Fields) {
 			over = append(over, r.at)
 		}
 	}
@@ -116,8 +115,8 @@ func (l *linter) lifts(a *active) {
 		"narrow it by what the approval asks for, or give it a lower priority")
 }
 
-// share reports whether two conditions read a field together.
-func share(a, b []string) bool {
+// shareField reports whether two conditions read the same field.
+func shareField(a, b []string) bool {
 	return slices.ContainsFunc(a, func(f string) bool {
 		return slices.ContainsFunc(b, func(g string) bool {
 			return f == g || strings.HasPrefix(f, g+".") || strings.HasPrefix(g, f+".")

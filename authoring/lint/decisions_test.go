@@ -92,7 +92,7 @@ func TestDecision_Resources_WarnsOfWhatCELExcepts(t *testing.T) {
 	}
 }
 
-// What the warning says is so, and what it advises is not.
+// The warning is true of the rule, and not of the advice.
 func TestExceptsResource_IsTrue(t *testing.T) {
 	const excepted = "https://x.example/y?z=1"
 	policy := compilePolicy(t, &engine.ActionPolicy{

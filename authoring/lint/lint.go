@@ -1,13 +1,13 @@
-// Package lint finds what is valid in a policy or in rules and may do other than its
-// author means. docs/lint.md has each kind of warning with an example that earns it.
+// Package lint warns of valid policies and rules that may not do what their author means.
+// docs/lint.md has each kind of warning with an example that earns it.
 //
-// shadowed and unreachable are certain: they are warned of only where it is proved of
-// every valid intent, so that their absence says little. The others are advice. What
-// is proved holds as long as the conditions of one intent do not use up their budget of
-// work; a condition for which none is left is an error, which tightens.
+// shadowed and unreachable are certain: each such warning is proved for every valid intent. Not
+// every case can be proved, so their absence says little. The other warnings are advice. The
+// proofs hold while the conditions of an intent stay within their budget of work. Beyond it a
+// condition is an error, which tightens.
 package lint
 
-// Warning is one thing that a document may not mean.
+// Warning is one warning of a document.
 type Warning struct {
 	// Field is the field's path, such as "policy.blocked_resource_patterns[2]" or
 	// "rules[3].condition".
@@ -28,8 +28,7 @@ type Kind struct {
 	Warns string `json:"warns"`
 }
 
-// NoRego is the name of the warning of a rule that Rego cannot say: who silences it
-// knows.
+// NoRego is the name of the warning of a rule that has no rendering in Rego.
 const NoRego = "no-rego"
 
 // The names of the other kinds.

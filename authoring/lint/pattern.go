@@ -11,15 +11,15 @@ import (
 	"writ/engine/resource"
 )
 
-// regexSigns are what stands in regular expressions and hardly in names.
+// regexSigns match texts that are common in regular expressions and rare in names.
 var regexSigns = regexp.MustCompile(
 	`^\^|^\.[*+]|\.\+|\]\+|\(\?|\([^()]*\|[^()]*\)|\\[dwsDWSb](?:[+*?{\])$.]|$)|[\w)*+}\]]\$$`,
 )
 
-// shareName is the end of a hidden share of Windows, such as \\host\C$.
+// shareName matches a hidden share of Windows, such as \\host\C$.
 var shareName = regexp.MustCompile(`^(?:\\\\|//|[a-z]+://).*\$$`)
 
-// regexSign returns what makes a glob look like a regular expression, or "".
+// regexSign returns the part of a glob that looks like a regular expression, or "".
 func regexSign(pattern string) string {
 	sign := regexSigns.FindString(pattern)
 	if strings.HasSuffix(sign, "$") && len(sign) == 2 && shareName.MatchString(pattern) {
@@ -35,13 +35,12 @@ func looksLikeRegex(pattern, sign string) string {
 		sign)
 }
 
-// foldedForms are the patterns whose case does not count where they block: addresses,
-// and what is written for Windows. Those with :// are URLs.
+// foldedForms match the patterns that block in any case: addresses, paths of Windows and URLs.
 var foldedForms = regexp.MustCompile(`^(?i:mailto|sms|tel):|^[^/\\]*@[^/\\]*$|://|^[A-Za-z]:[/\\]|^\\\\`)
 
-// oneCase returns the letters of a blocked pattern that it has in one case only, as
-// text, and what to write instead; "" where there is none. A letter does not count
-// where no allowed pattern allows the other case.
+// oneCase returns the letters of a blocked pattern that it has in one case only, in quotes, and a
+// pattern with both cases. It returns "" if there are none. A letter does not count if no allowed
+// pattern allows its other case.
 func oneCase(pattern string, allowed literals) (letters, instead string) {
 	if foldedForms.MatchString(pattern) {
 		return "", ""
@@ -70,7 +69,7 @@ type caser struct {
 	pattern string
 	allowed literals
 	at      int
-	// token is one character, class or escape, and both is that in both cases.
+	// token is one character, class or escape. both is the same in both cases.
 	token, both string
 	// literal is set until the first wildcard.
 	literal bool
@@ -111,10 +110,10 @@ func (c *caser) counts() bool {
 	return !c.literal || c.allowed.mayMatch(c.pattern[:c.at]+toggle(c.token))
 }
 
-// literals are what patterns of a list start with before their wildcards.
+// literals are the texts of a list's patterns before their first wildcards.
 type literals struct {
 	sorted []string
-	// open are those of patterns with wildcards.
+	// open has the texts that a wildcard follows.
 	open map[string]bool
 }
 
@@ -132,8 +131,8 @@ func literalsOf(patterns []string) literals {
 	return l
 }
 
-// mayMatch reports whether a pattern may match what starts with start. Without patterns
-// all is allowed.
+// mayMatch reports whether a pattern may match a text that starts with start. Without patterns
+// everything is allowed.
 func (l literals) mayMatch(start string) bool {
 	i, _ := slices.BinarySearch(l.sorted, start)
 	if len(l.sorted) == 0 || i < len(l.sorted) && strings.HasPrefix(l.sorted[i], start) {

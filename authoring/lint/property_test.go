@@ -86,7 +86,7 @@ func (g generator) rule(i int, before []engine.Rule) engine.Rule {
 	if len(before) == 0 || g.IntN(2) == 0 || strings.Contains(r.Condition, `"cel"`) || strings.Contains(r.Condition, `"all"`) {
 		return r
 	}
-	// What another rule asks, and more.
+	// A condition of another rule, narrowed.
 	other := before[g.IntN(len(before))]
 	if strings.Contains(other.Condition, `"cel"`) {
 		var doc map[string]string
@@ -108,8 +108,8 @@ func (g generator) rules() []engine.Rule {
 	return rules
 }
 
-// A rule that is reported as shadowed never decides, and what is decided stays the same
-// without all of them.
+// A rule that is reported as shadowed never decides. Without all such rules the decisions stay
+// the same.
 func TestShadowed_NeverDecides(t *testing.T) {
 	const perSet = 100
 	policy, err := engine.CompilePolicy(&engine.ActionPolicy{

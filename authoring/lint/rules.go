@@ -14,9 +14,9 @@ import (
 	"writ/engine/proof"
 )
 
-// Rules returns the warnings of rules, in their order. The rule at i is "rules[i]"; nil
-// stands for one that does not compile. Rules that are not active decide nothing: they
-// are warned of by themselves alone.
+// Rules returns the warnings of rules, in their order. Their fields begin with "rules[i]". A nil
+// entry is a rule that does not compile. An inactive rule decides nothing, so it is not compared
+// with others.
 func Rules(rules []*engine.CompiledRule) []Warning {
 	l := newLinter(rules)
 	for i, r := range rules {
@@ -33,8 +33,8 @@ func Rules(rules []*engine.CompiledRule) []Warning {
 	return slices.Concat(l.found...)
 }
 
-// Lists returns the warnings of rules that look in a list whose name is not among names, as
-// [Rules] has them. The service refuses such a rule where the organization has no such list.
+// Lists returns a warning for each rule that looks in a list whose name is not in names. The
+// service refuses such a rule if the organization has no such list.
 func Lists(rules []*engine.CompiledRule, names []string) (found []Warning) {
 	for i, r := range rules {
 		if r == nil {
@@ -54,14 +54,14 @@ func Lists(rules []*engine.CompiledRule, names []string) (found []Warning) {
 	return found
 }
 
-// linter is a set of rules while it is read.
+// linter collects the warnings of a set of rules.
 type linter struct {
 	rules   []*engine.CompiledRule
 	reviews []condition.Review
 	// found are the warnings of each rule.
 	found  [][]Warning
 	prover *proof.Prover
-	// deciding are the active rules, the first that matches decides.
+	// deciding are the active rules in deciding order.
 	deciding []*active
 	index    proof.Index[*active]
 	seen     seen
@@ -69,15 +69,15 @@ type linter struct {
 
 type active struct {
 	*engine.CompiledRule
-	// at is its place in the document, and place that in the deciding order.
+	// at is its index in the document, place its index in the deciding order.
 	at, place int
-	// matches is what it matches, and ends those of which it ends the deciding.
+	// matches is true of the intents that the rule matches, ends of those after which no rule is
+	// asked.
 	matches, ends *condition.Node
 	cases         []*proof.Case // of matches
-	// oneReading is set where it is asked as a whole, once for each reading of the
-	// resource.
+	// oneReading is set if the whole condition is asked once for each reading of the resource.
 	oneReading bool
-	// shadowed is set once it is known never to decide.
+	// shadowed is set once the rule is proved never to decide.
 	shadowed bool
 }
 
@@ -120,8 +120,7 @@ func (l *linter) add(i int, member, rule, message, instead string) {
 	l.found[i] = append(l.found[i], Warning{Field: field, Rule: rule, Message: message, Instead: instead})
 }
 
-// name is how messages call a rule: where it stands in the document says little of rules
-// that come from several files.
+// name names a rule in messages. Its index would say little: rules come from several files.
 func (l *linter) name(i int) string {
 	r := l.rules[i].Rule()
 	if r.ID == "" {
@@ -130,7 +129,7 @@ func (l *linter) name(i int) string {
 	return fmt.Sprintf("%s (%s)", condition.Quote(r.Name), r.ID)
 }
 
-// itself adds what a rule says by itself, and what it leaves to others.
+// itself adds the warnings that a rule earns by its own condition.
 func (l *linter) itself(i int, r *engine.CompiledRule) {
 	review := l.reviews[i]
 	if r.Outcome() == engine.Allow {
@@ -164,7 +163,7 @@ func (l *linter) itself(i int, r *engine.CompiledRule) {
 	}
 }
 
-// callerLifts warns of an allow that rests on what the agent says of itself.
+// callerLifts warns of an allow that rests on metadata which the agent sends.
 func (l *linter) callerLifts(i int, review condition.Review) {
 	var keys []string
 	for _, name := range review.Fields {
@@ -181,10 +180,10 @@ func (l *linter) callerLifts(i int, review condition.Review) {
 	}
 }
 
-// seen is where what must not stand twice stands first.
+// seen has the index of the first rule with an id, a name or a content.
 type seen struct{ ids, names, rules map[string]int }
 
-// twice warns of a rule that stands twice, and of ids and names that do.
+// twice warns of a second rule with the same content, id or name.
 func (l *linter) twice(i int) {
 	r := l.rules[i].Rule()
 	if first, ok := place(l.seen.ids, r.ID, i); ok && r.ID != "" {
@@ -203,7 +202,7 @@ func (l *linter) twice(i int) {
 	}
 }
 
-// place returns where key stood first, and sets it where it has not.
+// place returns the index of the first rule with key. If there is none, it records i.
 func place(seen map[string]int, key string, i int) (first int, ok bool) {
 	if first, ok = seen[key]; !ok {
 		seen[key] = i
@@ -211,7 +210,7 @@ func place(seen map[string]int, key string, i int) (first int, ok bool) {
 	return first, ok
 }
 
-// content is what a rule says, but for its name and its reason.
+// content returns the parts of a rule that decide: all but its name and its reason.
 func (l *linter) content(i int) string {
 	r := l.rules[i]
 	doc := jsontext.Value(r.Rule().Condition)

@@ -10,8 +10,8 @@ import (
 	"writ/engine/proof"
 )
 
-// shadow warns of a rule that can never decide: its condition is never true, or of all
-// that it matches a rule that is asked before it ends the deciding.
+// shadow warns of a rule that can never decide: its condition is never true, or for each intent
+// that it matches an earlier rule ends the deciding.
 func (l *linter) shadow(r *active) {
 	if len(r.cases) == 0 {
 		r.shadowed = true
@@ -37,8 +37,8 @@ func (l *linter) shadow(r *active) {
 	l.add(r.at, "condition", shadowed, message, "give it a higher priority, narrow the other rule, or remove it")
 }
 
-// endedBy returns rules that are asked before r and of which one ends the deciding of
-// each intent that r matches, nil where that is not proved.
+// endedBy returns earlier rules of which one ends the deciding for each intent that r matches. It
+// returns nil if that is not proved.
 func (l *linter) endedBy(r *active) []*active {
 	var by []*active
 	for _, c := range r.cases {
@@ -74,8 +74,8 @@ func (l *linter) ending(r *active, c *proof.Case) *active {
 	return first
 }
 
-// isBefore reports whether a is asked before b wherever the rules are stored. What
-// orders rules of one priority and outcome is known of stored ones alone.
+// isBefore reports whether a is asked before b in every store. Among rules of one priority and
+// outcome the order follows from createdAt and id, which only stored rules have.
 func isBefore(a, b *active) bool {
 	r, s := a.Rule(), b.Rule()
 	if r.Priority != s.Priority || a.Outcome() != b.Outcome() {

@@ -97,9 +97,9 @@ func without(p *engine.ActionPolicy, entries ...entry) *engine.ActionPolicy {
 	return &q
 }
 
-// What an entry that is covered says, the other says: without it, and without all of
-// those, the same is decided, with the same codes. One that a block beats allows nothing:
-// without it the same is decided, and of what it matched one more code may say why.
+// Without a covered entry, and without all covered entries, the decisions and their codes stay
+// the same. Without an entry that a block beats the decisions stay the same, and one more code
+// may say why.
 func TestUnreachable_ChangesNothing(t *testing.T) {
 	const perPolicy = 60
 	reported, beaten, asked, allowed := 0, 0, 0, 0

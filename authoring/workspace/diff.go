@@ -14,20 +14,20 @@ import (
 	"writ/authoring/document"
 )
 
-// Difference is how one member differs. From is what the server has and To what the file
-// has; nil: nothing.
+// Difference is a member that differs. From is the server's value and To the file's. A missing
+// value is nil.
 type Difference struct {
 	// Field is the member's path, such as "condition.all[1].value".
 	Field string         `json:"field"`
 	From  jsontext.Value `json:"from,omitzero"`
 	To    jsontext.Value `json:"to,omitzero"`
-	// Of a list, Added and Removed are the items that only the one or the other has. Both are
-	// empty where the order alone differs.
+	// If both values are lists, Added has the items that only the file has, Removed those that
+	// only the server has. Both are empty if the order alone differs.
 	Added   []jsontext.Value `json:"added,omitzero"`
 	Removed []jsontext.Value `json:"removed,omitzero"`
 }
 
-// diffOf returns how two values differ, whose objects are without white space and sorted.
+// diffOf returns the differences of two values. Their JSON has sorted members and no white space.
 func diffOf(from, to jsontext.Value) []Difference { return diffAt("", from, to) }
 
 func diffAt(field string, from, to jsontext.Value) []Difference {
@@ -42,7 +42,8 @@ func diffAt(field string, from, to jsontext.Value) []Difference {
 	return []Difference{{Field: field, From: from, To: to}}
 }
 
-// diffObjects compares members. Of a condition whose form changed nothing is in common.
+// diffObjects compares members. If a nested object shares no member with the other, as a
+// condition of another form, the whole value differs.
 func diffObjects(field string, from, to jsontext.Value) (all []Difference) {
 	was, is := decode[map[string]jsontext.Value](from), decode[map[string]jsontext.Value](to)
 	names := maps.Clone(was)
@@ -60,8 +61,8 @@ func diffObjects(field string, from, to jsontext.Value) (all []Difference) {
 	return all
 }
 
-// diffLists says what a list gained and lost. An object that took another's place is
-// compared with it.
+// diffLists returns the items that a list gained and lost. If one object replaced another at its
+// index, the two are compared.
 func diffLists(field string, from, to jsontext.Value) []Difference {
 	was, is := decode[[]jsontext.Value](from), decode[[]jsontext.Value](to)
 	removed, added := lacking(was, is), lacking(is, was)
@@ -79,7 +80,8 @@ func diffLists(field string, from, to jsontext.Value) []Difference {
 	return []Difference{d}
 }
 
-// lacking returns which items of all are not in others, each as often as it is there.
+// lacking returns the indexes of the items of all that others lacks. An item counts as often as
+// it occurs.
 func lacking(all, others []jsontext.Value) (places []int) {
 	left := make(map[string]int)
 	for _, v := range others {
@@ -93,7 +95,7 @@ func lacking(all, others []jsontext.Value) (places []int) {
 	return places
 }
 
-// String shows the difference, a line or several.
+// String shows the difference in one line or several.
 func (d Difference) String() string {
 	var b strings.Builder
 	b.WriteString(d.Field + ":")
@@ -122,7 +124,7 @@ func (d Difference) String() string {
 	return b.String()
 }
 
-// items shows a value that is new or gone: a list, or text of several lines, as these.
+// items shows a value that is new or gone. A list or a text has a line for each item or line.
 func items(v jsontext.Value, sign string) string {
 	all := []string{v.String()}
 	switch {
@@ -144,13 +146,13 @@ func lines(v jsontext.Value) int {
 	return strings.Count(strings.TrimSuffix(decode[string](v), "\n"), "\n") + 1
 }
 
-// diffTexts shows which lines of a text changed, with those around.
+// diffTexts shows the changed lines of a text, with their context.
 func diffTexts(from, to string) string {
 	end := func(s string) []byte { return []byte(strings.TrimSuffix(s, "\n") + "\n") }
 	if strings.TrimSuffix(from, "\n") == strings.TrimSuffix(to, "\n") {
 		return " the last line ends with a line break or not"
 	}
-	// the first name the files
+	// the first three name the files
 	hunks := strings.Split(strings.TrimSuffix(string(diff.Diff("", end(from), "", end(to))), "\n"), "\n")[3:]
 	if strings.Count("\n"+strings.Join(hunks, "\n"), "\n@@ ") == 1 {
 		hunks = hunks[1:]
@@ -158,7 +160,7 @@ func diffTexts(from, to string) string {
 	return "\n  " + strings.Join(hunks, "\n  ")
 }
 
-// without returns an object less some members.
+// without returns an object without some members.
 func without(v jsontext.Value, names ...string) jsontext.Value {
 	members := decode[map[string]jsontext.Value](v)
 	for _, name := range names {

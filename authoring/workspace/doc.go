@@ -5,13 +5,13 @@
 //	rules.yaml               every rule, in the order in which they are asked
 //	lists/payees.yaml        a list
 //
-// is what [Workspace.Pull] writes into an empty directory: a policy and a list a file, since one is
-// reviewed and owned by itself, and the rules in one, since what a rule does depends on
-// those above it. An author may arrange documents otherwise: every .yaml, .yml and .json
-// file below the directory is read, and a document that changes is changed where it stands.
+// is the layout that [Plan.Pull] writes into an empty directory. A policy or a list has a file of
+// its own, because it is reviewed by itself. The rules share a file, because the effect of a rule
+// depends on the rules above it. Authors may use any other layout: every .yaml, .yml and .json
+// file below the directory is read, and a document is changed in its file.
 //
-// What the server adds stays in the files: a policy's version, a rule's id and times. A
-// policy is found by its policy_id, a rule by its id, else by its name, a list by its name. By
-// updatedAt a rule or a list that somebody else changed on the server since it was pulled is told from one that was
-// edited here, and by the server's versions a policy is.
+// The files keep the members that the server adds: a policy's version, a rule's id and times. A
+// policy is found by its policy_id, a rule by its id or else by its name, a list by its name.
+// updatedAt distinguishes a rule or a list that was changed on the server from one edited here;
+// for policies the version does.
 package workspace

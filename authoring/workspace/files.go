@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// Files returns the files with documents that path names: itself, or those below a
-// directory that end in .yaml, .yml or .json, in the order of their names. What begins with
-// a dot is passed over.
+// Files returns path itself if it is a file, or else the .yaml, .yml and .json files below it,
+// sorted by name. It skips names that begin with a dot.
 func Files(path string) ([]string, error) {
 	var names []string
 	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
@@ -32,8 +31,8 @@ func Files(path string) ([]string, error) {
 	return names, err
 }
 
-// WriteFile replaces a file, or makes one, so that a crash leaves the old or the new
-// content. It keeps the permissions.
+// WriteFile writes a file atomically: after a crash it has the old content or the new. It keeps
+// the permissions.
 func WriteFile(name string, data []byte) (err error) {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target

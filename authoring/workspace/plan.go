@@ -12,12 +12,12 @@ import (
 	"writ/engine"
 )
 
-// State says how a document in the files relates to the server's.
+// State relates a document in the files to the server's.
 type State string
 
 // The states.
 const (
-	// Same documents say the same.
+	// Same documents have the same values.
 	Same State = "same"
 	// Added is in the files only.
 	Added State = "added"
@@ -35,13 +35,13 @@ const (
 type Change struct {
 	Kind  document.Kind `json:"kind"`
 	State State         `json:"state"`
-	// ID is the policy_id or the rule's id on the server; empty: it gets one, or is a list,
-	// which has its name alone.
+	// ID is the policy_id or the rule's id on the server. It is empty for a new rule and for a
+	// list.
 	ID    string `json:"id,omitzero"`
 	Name  string `json:"name,omitzero"`
 	Place string `json:"place,omitzero"` // file:line
-	// Version is the newest of the policy on the server, NextVersion that of the file or, where
-	// the file's is stored already, the one after.
+	// Version is the policy's newest version on the server. NextVersion is the version in the
+	// file, or the next one if the server has that already.
 	Version     int64        `json:"version,omitzero"`
 	NextVersion int64        `json:"next_version,omitzero"`
 	Differences []Difference `json:"differences,omitzero"`
@@ -50,25 +50,24 @@ type Change struct {
 	policy *engine.ActionPolicy // the server's newest
 	rule   *engine.Rule         // the server's
 	list   *engine.List         // the server's
-	// byName is set where a rule was found by its name, or a list is another than the one that
-	// was pulled.
+	// byName is set if a rule was found by its name, or if the list was not the one pulled.
 	byName bool
 }
 
-// Plan is how the documents of a workspace differ from a server's.
+// Plan is the differences between the documents of a workspace and a server's.
 type Plan struct {
-	// Changes are those that differ: policies, then rules, then lists, as the files have them, then what
-	// the server alone has.
+	// Changes are the documents that differ: policies, then rules, then lists, in the order of
+	// the files, then the documents that only the server has.
 	Changes []Change
-	// same are the others, which the server may have added something to.
+	// same are the other documents. The server may have added members to them.
 	same   []Change
 	w      *Workspace
 	server *Server
 }
 
-// Compare finds the server's document of each in the files. A rule that could be several of
-// the server's, or of which several in the files could be one, is an error, as is a policy
-// of another organization.
+// Compare compares each document in the files with the server's. It is an error if a rule's name
+// fits several rules of the server or of the files, or if a policy belongs to another
+// organization.
 func (w *Workspace) Compare(s *Server) (*Plan, error) {
 	p := &Plan{w: w, server: s}
 	var bad document.Error
@@ -150,7 +149,7 @@ func comparePolicy(l *Local, s *Server) Change {
 	return c
 }
 
-// compareRule compares a rule with the server's, nil where it has none.
+// compareRule compares a rule with the server's, which may be nil.
 func compareRule(l *Local, found *engine.Rule) Change {
 	is := l.rule
 	c := Change{Kind: document.Rule, Name: is.Name, Place: l.place(), State: Added, local: l, rule: found}
@@ -162,8 +161,8 @@ func compareRule(l *Local, found *engine.Rule) Change {
 	return c
 }
 
-// compare compares what the server has of a rule or a list with what the file has; moved is
-// set where the server's was changed since it was pulled.
+// compare compares the server's rule or list, from, with the file's. moved is set if the server's
+// changed since it was pulled.
 func (c *Change) compare(from, to jsontext.Value, moved bool) {
 	c.Differences = diffOf(from, to)
 	switch {
@@ -176,9 +175,8 @@ func (c *Change) compare(from, to jsontext.Value, moved bool) {
 	}
 }
 
-// compareList compares a list with the server's of its name, nil where it has none. By
-// createdAt one that was deleted and made anew, or is another server's, is told from the one
-// that was pulled.
+// compareList compares a list with the server's of the same name, which may be nil. Another
+// createdAt means another list: of another server, or created again after it was deleted.
 func compareList(l *Local, found *engine.List) Change {
 	is := l.list
 	c := Change{Kind: document.List, Name: is.Name, Place: l.place(), State: Added, local: l, list: found}
@@ -194,8 +192,8 @@ func (w *Workspace) hasList(name string) bool {
 	return slices.ContainsFunc(w.lists, func(l *Local) bool { return l.list.Name == name })
 }
 
-// unknownLists returns an error that names the rules which look in a list that no file has and
-// the server will not have after a push.
+// unknownLists returns an error with each rule that looks in a list which neither the files have
+// nor, after a push, the server.
 func (p *Plan) unknownLists(o PushOptions) error {
 	var bad document.Error
 	for _, l := range p.w.rules {
@@ -218,7 +216,7 @@ func (p *Plan) unknownLists(o PushOptions) error {
 	return bad.Err()
 }
 
-// findRules returns the server's rule of each in the files: that of its id, else of its name.
+// findRules finds the server's rule for each rule in the files, by its id or else by its name.
 func (w *Workspace) findRules(s *Server) (found map[*Local]*engine.Rule, problems []document.Problem) {
 	found = make(map[*Local]*engine.Rule)
 	byID := make(map[string]*engine.Rule)
@@ -261,5 +259,5 @@ func (w *Workspace) findRules(s *Server) (found map[*Local]*engine.Rule, problem
 	return found, problems
 }
 
-// Empty reports whether the files have neither a policy nor a rule nor a list.
+// Empty reports whether the files have no policy, rule or list.
 func (p *Plan) Empty() bool { return len(p.w.policies)+len(p.w.rules)+len(p.w.lists) == 0 }

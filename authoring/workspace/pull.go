@@ -7,32 +7,31 @@ import (
 	"writ/authoring/document"
 )
 
-// PullOptions say what a pull may take from the files.
+// PullOptions say what a pull may overwrite or remove.
 type PullOptions struct {
-	// Prune removes rules that have an id, and lists that have a createdAt, which the server
-	// does not have.
+	// Prune removes rules with an id and lists with a createdAt if the server does not have them.
 	Prune bool
 	// Force overwrites what was edited in the files.
 	Force bool
-	// Schemas is where the server has the JSON Schemas of documents, such as
-	// http://localhost:3820/schemas/: the first line of a file that is made names its own, so
-	// that editors complete and check it. Where it is empty, no file names one.
+	// Schemas is the URL of the server's JSON Schemas, such as http://localhost:3820/schemas/.
+	// The first line of a new file names its schema, so that editors complete and check it. If
+	// Schemas is empty, new files have no such line.
 	Schemas string
 }
 
-// Pulled is what a pull did.
+// Pulled is the result of a pull.
 type Pulled struct {
 	Written []string // the names of files
-	// Kept are the documents that were left as they are, since they were edited here and not
-	// pushed, or are not on the server.
+	// Kept are the documents left unchanged: they were edited here and not pushed, or are not on
+	// the server.
 	Kept []Change
-	// Refused are those that were changed on the server and perhaps here. Where there is one,
-	// nothing is written.
+	// Refused are the documents that were changed on the server and perhaps here. If there is
+	// one, nothing is written.
 	Refused []Change
 }
 
-// Pull puts what the server has into the files. A document that says the same stays as it is
-// written, and one of which only scalars differ is changed in those alone.
+// Pull writes the server's documents into the files. Equal documents keep their text. If only
+// scalars differ, only their text changes.
 func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
 	edits, schemas := facts(p.same), map[string]string{}
 	for _, c := range p.Changes {
@@ -76,8 +75,8 @@ func (l *Local) pulled() bool {
 	return l.rule != nil && l.rule.ID != "" || l.list != nil && !l.list.CreatedAt.IsZero()
 }
 
-// fileFor returns the file that a document which is on the server only is put into: a policy
-// and a list have their own, a rule that of the last one here.
+// fileFor returns the file for a new document: a policy or a list gets its own, a rule the file
+// of the last rule.
 func (w *Workspace) fileFor(c Change) string {
 	if c.Kind == document.Policy {
 		return filepath.Join(w.dir, "policies", c.ID+".yaml")

@@ -18,17 +18,18 @@ import (
 
 // PushOptions say what a push may do beyond adding and changing.
 type PushOptions struct {
-	// Prune deletes rules and lists that are on the server only. Policies stay: the server deletes none.
+	// Prune deletes rules and lists that only the server has. Policies stay: the server deletes
+	// none.
 	Prune bool
-	// Force overwrites what was changed on the server since it was pulled.
+	// Force overwrites documents that were changed on the server since they were pulled.
 	Force bool
 	Now   func() time.Time
 }
 
-// Steps returns the changes that a push makes on the server, in its order: lists, rules,
-// policies, then what it deletes, so that a rule that forbids stays until all else is done.
-// An error names what was changed on the server since it was pulled; a *[document.Error] has
-// the rules that look in a list which would not be there.
+// Steps returns the changes that a push makes on the server, in order: lists, rules, policies,
+// then deletions, so that a rule that forbids goes last. The error names the documents that were
+// changed on the server since they were pulled, or is a *[document.Error] with the rules that
+// look in a missing list.
 func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
 	if err := p.unknownLists(o); err != nil {
 		return nil, err
@@ -59,9 +60,9 @@ func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
 	return slices.Concat(lists, steps, policies, deleted), errors.Join(behind...)
 }
 
-// Push makes the steps and then writes what the server added to documents into the files,
-// whose names it returns. Each step is made wholly or not at all. After a failure the steps
-// before it stand, and a plan made anew has the others. done is called after each.
+// Push makes the steps, calls done after each, and writes the members that the server added into
+// the files. It returns the names of these files. A step is made wholly or not at all. After a
+// failure the earlier steps stay made, and a new plan has the others.
 func (p *Plan) Push(
 	ctx context.Context, call Call, steps []Change, o PushOptions, done func(Change),
 ) (written []string, err error) {
@@ -80,7 +81,7 @@ func (p *Plan) Push(
 	return written, errors.Join(err, failed)
 }
 
-// push makes a step, after which the change holds what the server has.
+// push makes a step and puts the server's document into the change.
 func (c *Change) push(ctx context.Context, call Call, now func() time.Time) error {
 	switch {
 	case c.Kind == document.List:
@@ -105,7 +106,7 @@ func (c *Change) push(ctx context.Context, call Call, now func() time.Time) erro
 	return c.change(ctx, call)
 }
 
-// pushList makes the server's list that of the file, or deletes it where no file has it.
+// pushList stores the file's list on the server, or deletes the list if no file has it.
 func (c *Change) pushList(ctx context.Context, call Call) error {
 	r := Request{Method: http.MethodPut, Path: listPath(c.Name), Want: http.StatusOK}
 	if c.list == nil {
@@ -124,7 +125,8 @@ func (c *Change) pushList(ctx context.Context, call Call) error {
 	return err
 }
 
-// request is a request about the server's rule, if it is as it was read.
+// request returns a request about the server's rule that fails if the rule changed since it was
+// read.
 func (c *Change) request(method string, body any, want int) Request {
 	return Request{
 		Method: method, Path: "/v1/rules/" + url.PathEscape(c.rule.ID), Body: body,
@@ -132,7 +134,7 @@ func (c *Change) request(method string, body any, want int) Request {
 	}
 }
 
-// change makes the server's rule that of the file.
+// change stores the file's rule in the place of the server's.
 func (c *Change) change(ctx context.Context, call Call) error {
 	changed := new(engine.Rule)
 	_, err := call(ctx, c.request(http.MethodPatch, ruleBody(c.local.rule), http.StatusOK), changed)
@@ -140,8 +142,8 @@ func (c *Change) change(ctx context.Context, call Call) error {
 	return err
 }
 
-// create makes a rule. A new rule is active, so one that shall not be is made with a
-// condition that never holds, which the change that stops it replaces.
+// create creates a rule. The server creates rules active, so an inactive one is created with a
+// condition that never holds, and then changed.
 func (c *Change) create(ctx context.Context, call Call) error {
 	body := ruleBody(c.local.rule)
 	delete(body, "isActive")
@@ -160,7 +162,7 @@ func (c *Change) create(ctx context.Context, call Call) error {
 // neverHolds is a condition that no intent meets.
 const neverHolds = `{"$nor":[{}]}`
 
-// ruleBody is what an author writes of a rule.
+// ruleBody returns the members of a rule that an author writes.
 func ruleBody(r *engine.Rule) map[string]any {
 	return map[string]any{
 		"name": r.Name, "description": r.Description, "condition": r.Condition, "action": r.Action,
@@ -168,8 +170,8 @@ func ruleBody(r *engine.Rule) map[string]any {
 	}
 }
 
-// facts are the edits that put into files what the server has added to documents. A rule
-// that has the id of another server keeps it, and a list the times.
+// facts returns the edits that write the members added by the server into the files. A rule keeps
+// the id of another server, and a list its times.
 func facts(all []Change) map[string][]document.Edit {
 	edits := make(map[string][]document.Edit)
 	for _, c := range all {

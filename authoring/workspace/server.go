@@ -38,10 +38,10 @@ type Server struct {
 	lists    []engine.List          // by their names
 }
 
-// pageSize is the greatest that lists give.
+// pageSize is the greatest page of the API.
 const pageSize = 500
 
-// Fetch reads what the organization of a credential has.
+// Fetch reads the policies, rules and lists of the credential's organization.
 func Fetch(ctx context.Context, call Call) (*Server, error) {
 	var last *Server
 	for range document.MaxPasses {
@@ -91,7 +91,7 @@ const listsPath = "/v1/lists"
 
 func listPath(name string) string { return listsPath + "/" + url.PathEscape(name) }
 
-// list returns the list called name, nil where there is none.
+// list returns the list called name, or nil.
 func (s *Server) list(name string) *engine.List {
 	i := slices.IndexFunc(s.lists, func(l engine.List) bool { return l.Name == name })
 	if i < 0 {
@@ -149,7 +149,7 @@ func (s *Server) Newest() (all []*engine.ActionPolicy) {
 	return all
 }
 
-// policy returns a version of a policy, nil if it is not stored.
+// policy returns a version of a policy, or nil.
 func (s *Server) policy(id string, version int64) *engine.ActionPolicy {
 	i := slices.IndexFunc(s.policies, func(p *engine.ActionPolicy) bool {
 		return p.PolicyID == id && p.Version == version
@@ -160,10 +160,10 @@ func (s *Server) policy(id string, version int64) *engine.ActionPolicy {
 	return s.policies[i]
 }
 
-// Equal reports whether nothing has changed between two readings.
+// Equal reports whether two readings are the same.
 func (s *Server) Equal(t *Server) bool { return reflect.DeepEqual(s, t) }
 
-// policyValue is what is compared of a policy. An empty list is the same as none.
+// policyValue returns the compared members of a policy. An empty list is the same as none.
 func policyValue(p *engine.ActionPolicy) jsontext.Value {
 	c := *p
 	c.Version, c.PolicyID = 0, ""
@@ -175,8 +175,7 @@ func policyValue(p *engine.ActionPolicy) jsontext.Value {
 	return without(encode(&c), "version", "policy_id", "updated_at")
 }
 
-// ruleValue is what is compared of a rule: its condition and action as the JSON that they
-// are.
+// ruleValue returns the compared members of a rule, with its condition and action as JSON.
 func ruleValue(r *engine.Rule) jsontext.Value {
 	c := *r
 	c.ID = ""
@@ -187,14 +186,14 @@ func ruleValue(r *engine.Rule) jsontext.Value {
 	return without(docs[0].Canonical(), "id", "createdAt", "updatedAt")
 }
 
-// listValue is what is compared of a list: its values as the server has them.
+// listValue returns the compared members of a list: its values, in the form of the server.
 func listValue(l *engine.List) jsontext.Value {
 	c := engine.List{Values: slices.Clone(l.Values)}
 	c.Normalize()
 	return encode(map[string][]string{"values": c.Values})
 }
 
-// encode writes a document, which can always be.
+// encode writes a value in JSON. It panics if that fails: every document can be written.
 func encode(v any) jsontext.Value {
 	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"writ/authoring/document"
 )
 
-// String shows the change as a review does: what the server has, then what the file has.
+// String shows the change for a review: the server's values, then the file's.
 func (c Change) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s%s", c.sign(), c.Title(), c.about())
@@ -31,7 +31,7 @@ func (c Change) sign() string {
 	return "~"
 }
 
-// Title says which document it is.
+// Title names the document.
 func (c Change) Title() string {
 	title := "policy " + c.ID
 	if c.Kind != document.Policy {
@@ -43,7 +43,7 @@ func (c Change) Title() string {
 	return title
 }
 
-// about says what of the document as a whole is to be known.
+// about returns a note on the whole document.
 func (c Change) about() string {
 	policy := c.Kind == document.Policy
 	switch {
@@ -71,7 +71,7 @@ func (c Change) about() string {
 	return ""
 }
 
-// changed is when the server's rule or list was changed last.
+// changed returns the time of the server's last change of a rule or a list.
 func (c Change) changed() time.Time {
 	if c.list != nil {
 		return c.list.UpdatedAt
@@ -79,7 +79,7 @@ func (c Change) changed() time.Time {
 	return c.rule.UpdatedAt
 }
 
-// shownDifferences are the members of a new document, and what differs of any other.
+// shownDifferences returns the members of a new document, or the differences of another.
 func (c Change) shownDifferences() []Difference {
 	switch {
 	case c.State != Added:

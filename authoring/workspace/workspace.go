@@ -11,7 +11,7 @@ import (
 	"writ/engine"
 )
 
-// Workspace is what the files of a directory hold.
+// Workspace is the documents in the files of a directory.
 type Workspace struct {
 	dir      string
 	texts    map[string][]byte // the files' contents by their names
@@ -31,8 +31,8 @@ type Local struct {
 	looks  []string // the names of the lists that the rule looks in
 }
 
-// Open reads the documents of a directory. Intents and suites are passed over. What is wrong
-// with any document is one *[document.Error], with the place of each problem.
+// Open reads the documents of a directory, except intents and suites. The problems of all
+// documents are one *[document.Error].
 func Open(dir string, o engine.Options) (*Workspace, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, err
@@ -88,13 +88,13 @@ func (w *Workspace) add(l *Local, o engine.Options) (err error) {
 		if l.list, err = l.doc.List(); err == nil {
 			w.lists = append(w.lists, l)
 		}
-	default: // neither: a policy whose members are all misspelt must not be passed over
+	default: // of no kind: a policy with only misspelt members must not be skipped
 		_, err = l.doc.Policy()
 	}
 	return err
 }
 
-// refuseTwice reports documents that stand twice.
+// refuseTwice adds a problem for each second document of an id or a name.
 func (w *Workspace) refuseTwice(all *document.Error) {
 	seen := make(map[string]*Local)
 	for _, l := range slices.Concat(w.policies, w.rules, w.lists) {
@@ -118,14 +118,14 @@ func (w *Workspace) refuseTwice(all *document.Error) {
 	}
 }
 
-// place is where a document begins, as file:line.
+// place returns the start of a document as file:line.
 func (l *Local) place() string {
 	p := l.doc.Problem("", "")
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// rewrite changes documents of files, and returns the names of those that differ now. A
-// file in YAML that is made begins with what heads has for it.
+// rewrite changes documents of files and returns the names of the changed files. heads has the
+// first line of new YAML files.
 func (w *Workspace) rewrite(edits map[string][]document.Edit, heads map[string]string) (changed []string, err error) {
 	texts := make(map[string][]byte)
 	for name, all := range edits {

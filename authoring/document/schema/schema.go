@@ -1,10 +1,9 @@
-// Package schema describes policies, rules, intents and suites as files hold them, in JSON
-// Schema (2020-12): for editors, which complete and check what is written, and for whoever
-// generates documents. It is made of the documents' Go types, of their limits, and of the
-// tables of fields and operators of package condition.
+// Package schema makes JSON Schemas (2020-12) of the documents in files: policies, rules, lists,
+// intents and suites. Editors complete and check documents by them. The schemas are made of the
+// Go types, their limits, and package condition's tables of fields and operators.
 //
-// A schema knows the structure. What patterns, CEL and Rego say, and lengths in bytes, are
-// for package document: whatever that accepts is valid by the schema.
+// A schema checks the structure. Package document also checks patterns, CEL, Rego and lengths in
+// bytes. Every document that it accepts is valid by the schema.
 package schema
 
 import (
@@ -22,7 +21,7 @@ import (
 	"writ/engine/condition"
 )
 
-// Kinds are the kinds of schemas: of one document each, and "rules" of an array of them.
+// Kinds are the kinds of schemas. "rules" is an array of rules, each other kind one document.
 var Kinds = []string{"policy", "rule", "rules", "list", "intent", "suite"}
 
 type object = map[string]any
@@ -69,8 +68,8 @@ func describe(s object, text string) object {
 	return s
 }
 
-// structure is the schema of a Go type whose members have these schemas besides what
-// their types say. Members that cannot be left out of the type are required.
+// structure returns the schema of a Go type. members adds to the schemas that follow from the
+// types of its fields. A field whose JSON tag has no option is required.
 func structure(t reflect.Type, members map[string]object) object {
 	properties := object{}
 	s := object{"type": "object", "additionalProperties": false, "properties": properties}
@@ -130,7 +129,7 @@ var (
 	listValue  = object{"type": "string", "minLength": 1, "maxLength": condition.MaxLabel}
 )
 
-// actionTypes matches action types; extra are characters that are allowed besides.
+// actionTypes returns a pattern for action types. It also admits the characters of extra.
 func actionTypes(extra string) string {
 	return fmt.Sprintf("^[A-Za-z0-9._:/+@%s-]{1,%d}$", extra, condition.MaxName)
 }
@@ -159,8 +158,7 @@ func policy() object {
 	})
 }
 
-// list is the schema of a list as a file holds it: what the server says of it may stand
-// there.
+// list is the schema of a list in a file. The members that the server adds are optional.
 func list() object {
 	s := structure(reflect.TypeFor[engine.List](), map[string]object{
 		"name":    listName,

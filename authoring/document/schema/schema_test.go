@@ -24,7 +24,7 @@ import (
 
 type object = map[string]any
 
-// schemas are those of documents.
+// schemas are the compiled schemas by kind.
 type schemas map[document.Kind]*jsonschema.Schema
 
 func compileAll(t *testing.T) schemas {
@@ -71,8 +71,8 @@ func TestSchemas_AreThatOfOpenAPI(t *testing.T) {
 	for kind, name := range map[string]string{"policy": "PolicyFields", "intent": "ActionIntent", "rule": "CreateRule", "list": "NamedList"} {
 		want, got := resolved(all, all[name]).(object), plain(t, schemaOf(t, kind)).(object)
 		if kind == "rule" {
-			// In a file condition and action may be objects as well, and what the server says
-			// of a rule may stand there.
+			// In a file condition and action may be objects as well, and the members that the
+			// server adds may stand there.
 			properties := got["properties"].(object)
 			for _, name := range []string{"condition", "action"} {
 				properties[name] = properties[name].(object)["anyOf"].([]any)[1]
@@ -146,7 +146,7 @@ func sorted(s object) {
 
 var options = engine.Options{CompileRego: rego.CompileCondition}
 
-// judge returns what the schema says of a document, and whether writ accepts it.
+// judge returns the errors of a document by the schema and by writ.
 func (s schemas) judge(t *testing.T, d *document.Document) (bySchema, byWrit error) {
 	t.Helper()
 	v := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(d.JSON())))(t)
@@ -156,8 +156,8 @@ func (s schemas) judge(t *testing.T, d *document.Document) (bySchema, byWrit err
 	return s[d.Kind].Validate(v), d.Check(options)
 }
 
-// asObjects writes the condition and the action of a rule as objects, so that they are held
-// to more than being texts.
+// asObjects writes the condition and the action of a rule as objects, so that the schema checks
+// their structure.
 func asObjects(rule object) {
 	for _, name := range []string{"condition", "action"} {
 		text, ok := rule[name].(string)
@@ -167,8 +167,7 @@ func asObjects(rule object) {
 	}
 }
 
-// onlyWrit are the broken documents in which the structure is fine, and what stands in the
-// texts is not.
+// onlyWrit are the broken documents of valid structure: the mistake is within a text.
 var onlyWrit = strings.Fields(`
 	policy-pattern-bracket rule-regex rule-regex-lookahead rule-metadata-order rule-time rule-wire-broken
 	policy-cost-decimal rule-condition-text rule-action-text rule-amount-decimal intent-resource-space

@@ -32,8 +32,8 @@ func suiteFile() object {
 	return s
 }
 
-// fixture is an intent whose members can all be left out: they are those of extends, and
-// null removes.
+// fixture is an intent with only optional members. A missing member comes from the intent that
+// extends names, and null removes it.
 func fixture() object {
 	s := intent()
 	delete(s, "required")
