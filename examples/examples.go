@@ -17,10 +17,10 @@ var files embed.FS
 // Organization owns every policy and rule of the examples.
 const Organization = "demo"
 
-// names are those of the suites and their policies, in the order in which they are shown.
+// names are the names of the suites and their policies, in the order of the demo.
 var names = []string{"payments", "warehouse", "deploys", "outbound-http", "email"}
 
-// Case is one intent under one policy and what must be decided.
+// Case is one intent under one policy, with the decision that it must get.
 type Case struct {
 	Policy string // a name in policies/, and of a suite
 	Name   string // of the test and the case
@@ -28,7 +28,7 @@ type Case struct {
 	Codes  []engine.Code // of the findings, sorted
 }
 
-// Set is everything in the directory.
+// Set is the policies, rules and cases of the examples.
 type Set struct {
 	Policies map[string]*engine.ActionPolicy // by name
 	Rules    []engine.Rule
@@ -36,8 +36,8 @@ type Set struct {
 	Intents  []*engine.Intent // Intents[i] is Cases[i]'s
 }
 
-// Load reads the examples as writ test does. The set has the cases of an agent that is not
-// registered and of a plan that is not used up: a fresh server decides them so.
+// Load reads the examples as writ test does. It leaves out cases that a fresh server would decide
+// otherwise: with a registered agent or a plan that is used up.
 func Load() (*Set, error) {
 	s := &Set{Policies: make(map[string]*engine.ActionPolicy)}
 	loader := suite.Loader{ReadFile: files.ReadFile, Glob: func(string) ([]string, error) { return nil, nil }}

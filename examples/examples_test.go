@@ -24,9 +24,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestRules_LiftNothingOnTheAgentsOwnWord: metadata is what the caller says of
-// itself, except keys that begin with fact. Whatever it says, an example gets no
-// milder decision than the one it gets without a word.
+// TestRules_LiftNothingOnTheAgentsOwnWord: metadata is the caller's own word, except keys that
+// begin with fact. No metadata gives an example a milder decision than it gets without metadata.
 func TestRules_LiftNothingOnTheAgentsOwnWord(t *testing.T) {
 	set := must.Get(examples.Load())(t)
 	keys, values := map[string]bool{}, map[string]bool{"": true, "0": true, "-1": true, "999999": true, "true": true}
@@ -35,7 +34,7 @@ func TestRules_LiftNothingOnTheAgentsOwnWord(t *testing.T) {
 			keys[key], values[value] = true, true
 		}
 	}
-	for _, r := range set.Rules { // every word of a condition may be what it asks for
+	for _, r := range set.Rules { // every word of a condition may be a value that it compares with
 		for _, word := range regexp.MustCompile(`[\w-]+`).FindAllString(r.Condition, -1) {
 			values[word] = true
 		}

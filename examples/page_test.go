@@ -18,7 +18,7 @@ import (
 	"writ/rego"
 )
 
-// page is what these tests hold to what is decided.
+// page is the page whose tables these tests check.
 const page = "../docs/policies.md"
 
 // table is a table of the page: cells by the header of their column.
@@ -27,7 +27,7 @@ type table struct {
 	rows   [][]string
 }
 
-// code finds what stands in backquotes.
+// code matches a text in backquotes.
 var code = regexp.MustCompile("`[^`]*`")
 
 // tables returns the tables of the page, by the header of the first column.
@@ -73,7 +73,7 @@ func named(t *testing.T, name string, rows int) table {
 	return found
 }
 
-// codes returns what stands in backquotes in a cell.
+// codes returns the texts in backquotes in a cell.
 func codes(cell string) (all []string) {
 	for _, s := range code.FindAllString(cell, -1) {
 		all = append(all, strings.Trim(s, "`"))
@@ -102,7 +102,8 @@ func with(path string, value any) map[string]any {
 	return all
 }
 
-// set sets the member of an intent at a path; nil removes it. What follows "metadata." is one key.
+// set sets the member of an intent at a path. Nil removes it. The rest of a path behind
+// "metadata." is one key.
 func set(all map[string]any, path string, value any) {
 	member, key, nested := strings.Cut(path, ".")
 	switch {
@@ -148,7 +149,7 @@ func rule(condition string, decision engine.Decision, priority int64) engine.Rul
 	}
 }
 
-// says returns what a condition is of an intent: match, no match or error. Rules that
+// says returns the verdict of a condition on an intent: match, no match or error. Rules that
 // deny, ask and allow have to agree.
 func says(t *testing.T, condition string, members map[string]any) string {
 	t.Helper()
@@ -221,8 +222,8 @@ func TestPage_Globs(t *testing.T) {
 	}
 }
 
-// TestDecision_Rules_MissingKeys: what each form makes of a key that is not there and of a
-// value that is no number.
+// TestDecision_Rules_MissingKeys: the verdict of each form on a missing key and on a value that
+// is no number.
 func TestDecision_Rules_MissingKeys(t *testing.T) {
 	many := anyIntent()
 	many["metadata"] = map[string]any{"env": "many", "n": "many"}
@@ -243,7 +244,7 @@ func TestDecision_Rules_MissingKeys(t *testing.T) {
 	}
 }
 
-// TestPage_ErrorsTighten: what a match, no match and an error amount to.
+// TestPage_ErrorsTighten: the effect of a match, no match and an error.
 func TestPage_ErrorsTighten(t *testing.T) {
 	conditions := []string{`{}`, `{"action_type":"none"}`, `{"cel":"intent.metadata.env == 'prod'"}`}
 	decisions := map[string]engine.Decision{"denies": engine.Deny, "asks for approval": engine.ApprovalRequired, "allows": engine.Allow}
@@ -268,7 +269,7 @@ func TestPage_ErrorsTighten(t *testing.T) {
 	}
 }
 
-// TestPage_FourForms: each form says the same.
+// TestPage_FourForms: the four forms have the same verdicts.
 func TestPage_FourForms(t *testing.T) {
 	deploy := anyIntent()
 	deploy["action_type"], deploy["resource"] = "deploy.apply", "k8s/prod/api"
@@ -324,7 +325,7 @@ func TestPage_Values(t *testing.T) {
 	}
 }
 
-// TestPage_Absence: how to say what an intent without the key is.
+// TestPage_Absence: conditions that say the verdict on an intent without the key.
 func TestPage_Absence(t *testing.T) {
 	for _, r := range named(t, "so that an intent without `env` | match object", 2).rows {
 		want := map[string]string{"matches": "match", "does not": "no match"}[r[0]]
@@ -359,7 +360,7 @@ func quote(s string) string {
 	return string(data)
 }
 
-// TestPage_ConditionsCompile: whatever stands in the page as a condition is one.
+// TestPage_ConditionsCompile: every condition on the page is valid.
 func TestPage_ConditionsCompile(t *testing.T) {
 	text := must.Get(os.ReadFile(page))(t)
 	count := 0

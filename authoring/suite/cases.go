@@ -9,14 +9,15 @@ import (
 	"writ/authoring/document"
 )
 
-// assignment is what a case says of one column: a path of the intent, or one of columns.
+// assignment is the value of one column in a case. The column is a path of the intent or one of
+// columns.
 type assignment struct {
 	column string
 	value
 }
 
-// columns are what a table can say beside the members of the intent. Those of state can be
-// those of each, too.
+// columns are the columns of a table beside the members of the intent. The stateColumns may be in
+// each, too.
 var (
 	stateColumns = []string{"session", "agent", "usage_exceeded", "require_registered_agents", "counted"}
 	columns      = append([]string{"intent", "want", "message", "codes", "rule", "error"}, stateColumns...)
@@ -29,15 +30,15 @@ func (e *expander) test(t *Test, field string) {
 	if !e.fits(len(e.suite.Cases)+len(rows)*len(combinations), field) {
 		return
 	}
-	says := t.says(field)
+	own := t.cells(field)
 	for _, row := range rows {
 		for _, values := range combinations {
-			e.oneCase(t, field, says, row, values)
+			e.oneCase(t, field, own, row, values)
 		}
 	}
 }
 
-// fits refuses more cases than a file could spell out, of some ten values each.
+// fits refuses more cases than a file without aliases could have, at ten values a case.
 func (e *expander) fits(cases int, field string) bool {
 	const most = document.MaxValues / 10
 	if cases > most {
@@ -87,8 +88,8 @@ func (e *expander) rows(t *Test, field string) []row {
 // paths are the members of an intent that can be set.
 var paths = append(slices.Clone(intentMembers), "cost.amount_minor", "cost.currency", "metadata.…")
 
-// combinations returns every combination of the values of each, one that is empty where
-// there are none.
+// combinations returns every combination of the values of each. Without each it is a single empty
+// one.
 func (e *expander) combinations(t *Test, field string) [][]assignment {
 	all := [][]assignment{nil}
 	for _, path := range slices.Sorted(maps.Keys(t.Each)) {
@@ -120,8 +121,8 @@ func (e *expander) combinations(t *Test, field string) [][]assignment {
 	return all
 }
 
-func (e *expander) oneCase(t *Test, field string, says []assignment, r row, values []assignment) {
-	s := &said{expander: e, test: field, row: r.field, intent: t.Intent, intentAt: field + ".intent",
+func (e *expander) oneCase(t *Test, field string, own []assignment, r row, values []assignment) {
+	s := &caseBuilder{expander: e, test: field, row: r.field, intent: t.Intent, intentAt: field + ".intent",
 		members: map[string]value{}}
 	for _, path := range slices.Sorted(maps.Keys(t.Set)) {
 		at := field + ".set." + path
@@ -131,7 +132,7 @@ func (e *expander) oneCase(t *Test, field string, says []assignment, r row, valu
 		}
 		s.set(assignment{path, value{t.Set[path], at}})
 	}
-	for _, a := range slices.Concat(says, r.values, values) {
+	for _, a := range slices.Concat(own, r.values, values) {
 		s.set(a)
 	}
 	c := &Case{Suite: e.suite, Test: t.Name, Name: strings.Join(s.labels, ", "), Fixture: s.intent, Input: s.input,
@@ -139,7 +140,7 @@ func (e *expander) oneCase(t *Test, field string, says []assignment, r row, valu
 	if c.want.decisionAt == "" {
 		e.refuse(r.field, "want is required: %s", strings.Join(wants, ", "))
 	}
-	s.agree(r.field)
+	s.checkTogether(r.field)
 	c.Input.Intent, c.refusal = s.build()
 	if c.Input.Intent != nil {
 		c.Input.Counts = s.counts(c.Input.Intent)

@@ -9,8 +9,8 @@ import (
 	"writ/rego"
 )
 
-// coverage gathers what cases came past. A policy or a rule that several suites test is
-// covered by all of them.
+// coverage records which parts of policies and rules the cases reached. A policy or a rule of
+// several suites is covered by all of them.
 type coverage struct {
 	subjects map[*subject]*coveredSubject
 	policies map[string]*coveredPolicy
@@ -18,7 +18,7 @@ type coverage struct {
 	order    []lister
 }
 
-// coveredSubject is a policy and its rules, these in deciding order.
+// coveredSubject is a policy with its rules in deciding order.
 type coveredSubject struct {
 	policy *coveredPolicy
 	rules  []*coveredRule
@@ -26,7 +26,7 @@ type coveredSubject struct {
 	inputs []*engine.Input   // of the cases
 }
 
-// coveredPolicy is what was seen of the checks of a policy.
+// coveredPolicy is the coverage of the checks of a policy.
 type coveredPolicy struct {
 	source source
 	checks []coveredCheck
@@ -35,13 +35,13 @@ type coveredPolicy struct {
 type coveredCheck struct {
 	code          engine.Code
 	field         string
-	entries       []string // of the list that it is of, nil where it is of none
+	entries       []string // of its list, if it has one
 	failed, holds bool
 	matched       []bool // of each entry
 }
 
-// coveredRule is what was seen of a rule. Shadows are the rules that decided where it
-// matched, by their names.
+// coveredRule is the coverage of a rule. shadows are the names of the rules that decided when it
+// matched.
 type coveredRule struct {
 	source                       source
 	active                       bool
@@ -98,7 +98,7 @@ func (c *coverage) subject(s *subject) *coveredSubject {
 	return covered
 }
 
-// newCoveredPolicy has the checks that the policy sets: not those that every policy has.
+// newCoveredPolicy returns the checks of a policy, not yet seen.
 func newCoveredPolicy(s *subject) *coveredPolicy {
 	p := &coveredPolicy{source: s.policySource}
 	lists := map[string][]string{
@@ -123,7 +123,7 @@ func newCoveredPolicy(s *subject) *coveredPolicy {
 	return p
 }
 
-// add notes what a case comes past.
+// add records the checks and rules that a case reaches.
 func (c *coverage) add(k *Case) {
 	if c == nil {
 		return
@@ -179,7 +179,7 @@ func (r *coveredRule) see(a *engine.Asked, decided string) {
 	}
 }
 
-// summary counts what was seen; it is nil where nothing was gathered.
+// summary counts the coverage. It is nil if coverage was not asked for.
 func (c *coverage) summary() (*Coverage, error) {
 	if c == nil {
 		return nil, nil
@@ -206,7 +206,7 @@ func (c *coverage) summary() (*Coverage, error) {
 	return sum, nil
 }
 
-// seeLines notes which lines of conditions in Rego the cases evaluate.
+// seeLines records the lines of conditions in Rego that the cases evaluate.
 func (c *coverage) seeLines(s *subject, covered *coveredSubject) error {
 	lines, err := rego.Coverage(s.doc, s.rules, s.lists, covered.inputs)
 	if err != nil {

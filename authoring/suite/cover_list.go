@@ -9,7 +9,7 @@ import (
 	"writ/engine"
 )
 
-// lister adds what was seen of a policy or a rule to the coverage.
+// lister adds the coverage of a policy or a rule to the sum.
 type lister interface{ list(c *Coverage) }
 
 func (p *coveredPolicy) list(sum *Coverage) {
@@ -66,7 +66,7 @@ func (r *coveredRule) list(sum *Coverage) {
 	for _, l := range r.leaves {
 		sum.Conditions.see(l.isTrue)
 		sum.Conditions.see(l.isNot)
-		line("condition", "  "+flat(l.text), append(never("true", l.isTrue), never("false", l.isNot)...))
+		line("condition", "  "+oneLine(l.text), append(never("true", l.isTrue), never("false", l.isNot)...))
 	}
 	r.listLines(sum)
 }
@@ -95,7 +95,7 @@ func quoted(names []string) (all []string) {
 	return all
 }
 
-// never says that something was not seen.
+// never returns a note if something was not seen.
 func never(what string, seen bool) []string {
 	if seen {
 		return nil

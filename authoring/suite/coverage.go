@@ -5,14 +5,14 @@ import (
 	"io"
 )
 
-// Coverage says how much of the policies and the rules the cases came past.
+// Coverage is how much of the policies and the rules the cases reached.
 type Coverage struct {
 	// Checks counts each check that a policy sets, seen failing and seen holding, and each
 	// pattern of its lists, seen matching. Rules counts each active rule, seen matching,
 	// deciding and not matching. Conditions counts each leaf of a condition, seen true and
 	// seen false, and each line of several in Rego, seen evaluated.
 	Checks, Rules, Conditions Covered
-	// Listing has a line for each of them, in the order of the files.
+	// Listing has a line for each check, pattern, rule, leaf and line, in the order of the files.
 	Listing []Listed
 }
 
@@ -20,15 +20,15 @@ type Coverage struct {
 type Listed struct {
 	File string
 	Line int
-	// Text names what stands there. Missing says what of it was not seen, empty where all
+	// Text is the listed part. Missing says what was not seen of it. It is empty if everything
 	// was.
 	Text, Missing string
 }
 
-// Covered counts what there is to see, and what of it was seen.
+// Covered counts the parts, and the parts that were seen.
 type Covered struct{ Seen, Of int }
 
-// Fraction is the part that was seen, from 0 to 1; 1 where there is nothing to see.
+// Fraction is Seen/Of. It is 1 if Of is 0.
 func (c Covered) Fraction() float64 {
 	if c.Of == 0 {
 		return 1
@@ -36,13 +36,14 @@ func (c Covered) Fraction() float64 {
 	return float64(c.Seen) / float64(c.Of)
 }
 
-// String is the fraction in percent, and what it is of. Less than all is never 100 %.
+// String is the fraction in percent, with both counts. It is rounded down, so that 100 % means
+// all.
 func (c Covered) String() string {
 	tenths := int(1000 * c.Fraction())
 	return fmt.Sprintf("%d.%d %% (%d of %d)", tenths/10, tenths%10, c.Seen, c.Of)
 }
 
-// see counts one more thing to see.
+// see counts one more part.
 func (c *Covered) see(seen bool) {
 	c.Of++
 	if seen {
@@ -50,13 +51,13 @@ func (c *Covered) see(seen bool) {
 	}
 }
 
-// Lowest is the least of the three fractions.
+// Lowest is the lowest of the three fractions.
 func (c *Coverage) Lowest() float64 {
 	return min(c.Checks.Fraction(), c.Rules.Fraction(), c.Conditions.Fraction())
 }
 
-// WriteText writes the listing, where an exclamation mark is before what was not seen, and
-// the three numbers.
+// WriteText writes the listing and the three numbers. An exclamation mark marks a line with
+// something not seen.
 func (c *Coverage) WriteText(w io.Writer) {
 	file := ""
 	for _, l := range c.Listing {

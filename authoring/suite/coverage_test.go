@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCoverage_OfRegoHasLines: a line that no case evaluates is listed where it stands.
+// TestCoverage_OfRegoHasLines: a line that no case evaluates is listed with its place.
 func TestCoverage_OfRegoHasLines(t *testing.T) {
 	const rules = `name: Frozen
 condition:

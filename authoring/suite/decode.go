@@ -12,11 +12,10 @@ import (
 	"writ/engine"
 )
 
-// absent stands for null where a suite may have one, which [engine.Decode] refuses.
+// absent stands for null in a suite: [engine.Decode] refuses null.
 var absent = jsontext.Value(`{"$absent":true}`)
 
-// decode reads the document of a suite. Null is read where it removes a member of an
-// intent.
+// decode reads the document of a suite. It accepts null where null removes a member of an intent.
 func decode(d *document.Document) (*File, error) {
 	if d.Kind != document.Suite {
 		p := d.Problem("", "want a suite, which has tests")
@@ -36,7 +35,7 @@ func decode(d *document.Document) (*File, error) {
 	return f, err
 }
 
-// shapes are what members of another type than was found look like.
+// shapes are examples of members, for errors of their type.
 var shapes = map[string]string{
 	"tests":    "a list: - {name: …, intent: …, want: …}",
 	"intent":   "the name of one of the intents",
@@ -49,8 +48,8 @@ var shapes = map[string]string{
 	"policies": "a list of paths and policies",
 }
 
-// explainShape names the member as every other problem of a suite does, and says what it
-// looks like where it is of another type.
+// explainShape names the member as other problems of a suite do, and adds an example to an error
+// of its type.
 func explainShape(p *document.Problem) {
 	p.Field = strings.TrimPrefix(p.Field, string(document.Suite)+".")
 	member := p.Field[strings.LastIndexByte(p.Field, '.')+1:]

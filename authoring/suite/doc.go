@@ -1,5 +1,5 @@
-// Package suite reads and runs tests of policies and rules: fixtures of intents and what
-// each is decided, in YAML or JSON.
+// Package suite reads and runs tests of policies and rules: intents and the decision that each
+// must get, in YAML or JSON.
 //
 //	suite: payments
 //	policy: policies/payments.yaml
@@ -18,68 +18,67 @@
 //	        - [50001, deny, [cost.exceeded, rule.approval_required]]
 //	  - {name: a payment states its cost, intent: payout, set: {cost: null}, want: deny, rule: Every payment states its cost}
 //
-// A test is one case, one for each row of its table, one for each value of its each, or one
-// for each combination. [File] has every member. Reading is as strict as [document.Parse]:
-// what is wrong has a place.
+// A test is one case, one for each row of its table, one for each value of its each, or one for
+// each combination. [File] documents every member. Reading is as strict as [document.Parse], and
+// every mistake has a place.
 //
-// A [Loader] reads suites, and compiles each policy version and its rules once. [Run]
-// decides their cases with the engine of the service, and with the prepared Rego of the
-// policy besides. A [Report] can be written as text, as JSON and as JUnit's XML.
+// A [Loader] reads suites, and compiles each policy version and its rules once. [Run] decides
+// their cases with the engine of the service and, if asked, also with the policy's prepared Rego.
+// A [Report] is written as text, as JSON or as JUnit's XML.
 package suite
 
 import "github.com/go-json-experiment/json/jsontext"
 
 // File is the document that describes a suite.
 type File struct {
-	// Suite is the name of the suite; the file's name where it is left out.
+	// Suite is the name of the suite. The default is the file's name.
 	Suite string `json:"suite,omitzero"`
-	// Policy is a path or a policy, Policies several: every test runs by each. Paths are
+	// Policy is a path or a policy. With Policies every test runs by each of them. Paths are
 	// relative to the file.
 	Policy   jsontext.Value   `json:"policy,omitzero"`
 	Policies []jsontext.Value `json:"policies,omitzero"`
 	// Rules is a path, or an array of paths and rules.
 	Rules jsontext.Value `json:"rules,omitzero"`
-	// Lists are the values of those that the rules look in, by name.
+	// Lists are the values of the lists that the rules look in, by name.
 	Lists map[string][]string `json:"lists,omitzero"`
 	// Now is the issued_at of intents that have none.
 	Now string `json:"now,omitzero"`
-	// Intents are the fixtures by name: the members of an intent, and extends, which names
-	// the fixture to start from. Members of cost and metadata are merged; null removes.
+	// Intents are the fixtures by name: the members of an intent, and extends, which names the
+	// fixture to start from. Members of cost and metadata are merged. Null removes a member.
 	Intents map[string]map[string]jsontext.Value `json:"intents,omitzero"`
 	Tests   []Test                               `json:"tests,omitzero"`
 }
 
-// Test is one intent, or several that are alike, and what they are decided.
+// Test is one intent, or several similar ones, with the decision that they must get.
 type Test struct {
 	// Name is required, and no two tests of a suite have the same.
 	Name string `json:"name"`
 	// Intent names a fixture.
 	Intent string `json:"intent,omitzero"`
-	// Set gives members of the intent other values, by their paths, such as
-	// cost.amount_minor or metadata.env; null removes.
+	// Set sets members of the intent by their paths, such as cost.amount_minor or metadata.env.
+	// Null removes a member.
 	Set map[string]jsontext.Value `json:"set,omitzero"`
-	// Table has a case for each row, Each one for each value of a path, and one for each
-	// combination where there are several.
+	// Table has a case for each row. Each has a case for each value of a path, and for each
+	// combination of several paths.
 	Table *Table                      `json:"table,omitzero"`
 	Each  map[string][]jsontext.Value `json:"each,omitzero"`
 
 	// Session narrows the policy to a task of the intent's agent: an object with any of the
 	// members of [Session].
 	Session jsontext.Value `json:"session,omitzero"`
-	// Agent is the kill switch of the agent: active, disabled or unregistered, which it is
-	// where nothing is said.
+	// Agent is the status of the agent: active, disabled or unregistered, which is the default.
 	Agent             string `json:"agent,omitzero"`
 	UsageExceeded     bool   `json:"usage_exceeded,omitzero"`
 	RequireRegistered bool   `json:"require_registered_agents,omitzero"`
-	// Counted is what each counter of the rules that counts the intent had come to before.
+	// Counted is the value, before the intent, of each counter that counts the intent.
 	Counted int64 `json:"counted,omitzero"`
 
-	// Want is the decision: allow, approval_required or deny, or refused where the intent is
-	// not valid, which the service answers with 400 and decides nothing. It is required.
+	// Want is the decision: allow, approval_required or deny. It is refused for an intent that is
+	// not valid: the service answers 400 and decides nothing. Want is required.
 	Want string `json:"want,omitzero"`
-	// Message is a part of what is said of an intent that is refused.
+	// Message is a part of the error of a refused intent.
 	Message string `json:"message,omitzero"`
-	// Codes are those of all findings, in any order.
+	// Codes are the codes of all findings, in any order.
 	Codes *[]string `json:"codes,omitzero"`
 	// Rule is the name or the id of the rule that decides.
 	Rule string `json:"rule,omitzero"`
@@ -87,16 +86,16 @@ type Test struct {
 	Error *bool `json:"error,omitzero"`
 }
 
-// Session is what a session of a case allows: the members of POST /v1/sessions that narrow.
+// Session is the session of a case: the members of POST /v1/sessions that narrow the policy.
 type Session struct {
 	AllowedActionTypes      []string `json:"allowed_action_types,omitzero"`
 	AllowedResourcePatterns []string `json:"allowed_resource_patterns,omitzero"`
 	MaxCostMinor            *int64   `json:"max_cost_minor,omitzero"`
 }
 
-// Table has a case a row. A column is the path of a member of the intent, or one of
-// intent, session, agent, usage_exceeded, require_registered_agents, counted, want, message, codes, rule and
-// error, which then stand for the test's; null leaves the test's.
+// Table has a case a row. A column is the path of a member of the intent, or one of intent,
+// session, agent, usage_exceeded, require_registered_agents, counted, want, message, codes, rule
+// and error, which replace the test's. Null keeps the test's.
 type Table struct {
 	Columns []string           `json:"columns"`
 	Rows    [][]jsontext.Value `json:"rows"`

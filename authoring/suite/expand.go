@@ -15,35 +15,35 @@ import (
 // madeUpID is the intent_id of intents that have none.
 const madeUpID = "5eed0000-0000-4000-8000-000000000000"
 
-// Case is one intent and what it is decided.
+// Case is one intent and the decision that it must get.
 type Case struct {
 	Suite *Suite
-	// Test is the name of the test. Name tells its cases apart: what the test, the row and
-	// the values of each say, such as cost.amount_minor=50001.
+	// Test is the name of the test. Name distinguishes its cases: the values that the test, the
+	// row and each set, such as cost.amount_minor=50001.
 	Test, Name string
 	// Fixture is the name of the intent that the case starts from.
 	Fixture string
-	// Input has no Intent where the intent is not valid.
+	// Input has no Intent if the intent is not valid.
 	Input engine.Input
 
 	want expected
-	// refusal is what is wrong with an intent that is to be refused, nil for any other.
+	// refusal is the error of an intent that must be refused, or nil.
 	refusal *engine.InvalidError
-	// field is the test or the row.
+	// field is the path of the test or the row.
 	field string
 }
 
-// expected is what a case is to be decided. Codes are sorted; nil where nothing is said.
+// expected is the result that a case must have. Codes are sorted, or nil if the case has none.
 type expected struct {
 	decision engine.Decision
-	// refused is set where the intent is to be no valid one, of which message is said; the
+	// refused is set if the intent must not be valid, with an error that contains message.
 	// decision is [engine.Deny] then.
 	refused bool
 	message string
 	codes   []engine.Code
 	rule    string
 	err     *bool
-	// decisionAt and codesAt are the fields that say so.
+	// decisionAt and codesAt are the paths of the fields that want them.
 	decisionAt, codesAt string
 }
 
@@ -69,7 +69,7 @@ func (r *reader) expand(s *Suite, f *File) {
 	number(s.Cases)
 }
 
-// number tells cases of one name apart.
+// number numbers cases of one name.
 func number(cases []*Case) {
 	type name struct{ test, name string }
 	seen := map[name]int{}
@@ -88,8 +88,8 @@ type expander struct {
 	resolved map[string]members // the fixtures, with what they extend
 }
 
-// fixtures resolves the intents. One that no other extends and no test names has to be
-// whole.
+// fixtures resolves the intents. An intent that no other extends and no test uses must be
+// complete.
 func (e *expander) fixtures() {
 	used := map[string]bool{}
 	for _, members := range e.file.Intents {
@@ -117,8 +117,8 @@ func (e *expander) fixtures() {
 	}
 }
 
-// resolve returns the members of a fixture; within are those that extend it. It is nil
-// where something is wrong.
+// resolve returns the members of a fixture, or nil after a mistake. within are the fixtures that
+// extend it.
 func (e *expander) resolve(name string, within []string) members {
 	if m, ok := e.resolved[name]; ok {
 		return m
@@ -152,7 +152,7 @@ func (e *expander) resolve(name string, within []string) members {
 	return m
 }
 
-// completed returns m with the members that are made up.
+// completed returns m with an intent_id, a policy_id and the time now, if m has none.
 func (e *expander) completed(m members) members {
 	whole := maps.Clone(m)
 	for path, text := range map[string]string{
@@ -178,7 +178,7 @@ func decodeIntent(m members) (*engine.Intent, error) {
 	return in, in.Validate()
 }
 
-// locate says what is wrong with an intent at the fields that it is from, or else at field.
+// locate adds the mistakes of an intent, each at the field of the suite that set it, or at field.
 func (e *expander) locate(err error, m members, field string) {
 	var invalid *engine.InvalidError
 	if !errors.As(err, &invalid) {
@@ -198,7 +198,8 @@ func (e *expander) locate(err error, m members, field string) {
 	}
 }
 
-// meant asks whether one of names was meant by name, or says what they are.
+// meant returns the end of an error of an unknown name: the name that was likely meant, or all
+// names.
 func meant(name string, names []string) string {
 	best, edits := "", 1+len(name)/3
 	for _, n := range names {

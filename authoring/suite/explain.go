@@ -9,11 +9,10 @@ import (
 	"writ/engine"
 )
 
-// maxExplained is how many rules are explained that could have decided as wanted.
+// maxExplained bounds the explained rules that could have decided as wanted.
 const maxExplained = 5
 
-// explain says of what is not as wanted how it came about: + is before what was found, - is
-// before what was not.
+// explain explains a result that is not as wanted: + marks an unwanted finding, - a missing one.
 func (r *Result) explain(s *subject) {
 	in := r.Case.Input
 	in.Trace = &engine.Trace{}
@@ -33,7 +32,7 @@ func (r *Result) explain(s *subject) {
 	for i := range x.Rules {
 		rule := &x.Rules[i]
 		if named := rule.ID == want.rule || rule.Name == want.rule; named && !rule.Decides || rule.Error != "" {
-			r.explained("- %s", ruled(rule))
+			r.explained("- %s", ruleText(rule))
 		}
 	}
 	r.Explained = slices.Compact(r.Explained)
@@ -43,10 +42,10 @@ func (r *Result) explained(format string, args ...any) {
 	r.Explained = append(r.Explained, fmt.Sprintf(format, args...))
 }
 
-// explainMissing says why there is no finding of a code.
+// explainMissing explains why there is no finding of a code.
 func (r *Result) explainMissing(x *engine.Explanation, code engine.Code) {
 	if i := slices.IndexFunc(x.Checks, func(c engine.ExplainedCheck) bool { return c.Code == code }); i >= 0 {
-		r.explained("- %s: the check holds%s", code, about(&x.Checks[i]))
+		r.explained("- %s: the check holds%s", code, checkText(&x.Checks[i]))
 		return
 	}
 	if !slices.Contains([]engine.Code{engine.CodeRuleAllow, engine.CodeRuleApprovalRequired, engine.CodeRuleDeny},
@@ -60,7 +59,7 @@ func (r *Result) explainMissing(x *engine.Explanation, code engine.Code) {
 	shown := 0
 	for i := range x.Rules {
 		if rule := &x.Rules[i]; rule.Outcome == outcome && shown < maxExplained {
-			r.explained("- %s", ruled(rule))
+			r.explained("- %s", ruleText(rule))
 			shown++
 		}
 	}
@@ -69,16 +68,16 @@ func (r *Result) explainMissing(x *engine.Explanation, code engine.Code) {
 	}
 }
 
-// about says what a check is about, and what of the policy decided it.
-func about(c *engine.ExplainedCheck) string {
+// checkText returns the field of a check, the value in the policy and the value of the intent.
+func checkText(c *engine.ExplainedCheck) string {
 	if c.Value == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (%s: %s; got %s)", strings.TrimPrefix(c.Field, "policy."), c.Value, cmp.Or(c.Got, "none"))
 }
 
-// ruled says what a rule said, and because of which part of its condition.
-func ruled(x *engine.ExplainedRule) string {
+// ruleText returns the verdict of a rule, with the part of its condition that decided.
+func ruleText(x *engine.ExplainedRule) string {
 	said := map[string]string{
 		"match": "matches, and another decides", "no_match": "does not match", "error": "is an error",
 		"not_asked": "is not asked: one above it decides",
@@ -86,14 +85,14 @@ func ruled(x *engine.ExplainedRule) string {
 	text := fmt.Sprintf("the rule %q %s", x.Name, said[x.Result])
 	switch {
 	case x.Because != nil && x.Leaves[*x.Because].Error != "":
-		text += fmt.Sprintf(": %s: %s", flat(x.Leaves[*x.Because].Text), x.Leaves[*x.Because].Error)
+		text += fmt.Sprintf(": %s: %s", oneLine(x.Leaves[*x.Because].Text), x.Leaves[*x.Because].Error)
 	case x.Because != nil:
-		text += fmt.Sprintf(": %s is %s", flat(x.Leaves[*x.Because].Text), x.Leaves[*x.Because].Result)
+		text += fmt.Sprintf(": %s is %s", oneLine(x.Leaves[*x.Because].Text), x.Leaves[*x.Because].Result)
 	case x.Error != "":
 		text += ": " + x.Error
 	}
 	return text
 }
 
-// flat is a text on one line.
-func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
+// oneLine returns a text on one line.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -12,14 +12,14 @@ import (
 	"writ/engine"
 )
 
-// value is the value of a member of an intent, and the field of the suite that it is from.
+// value is the value of a member of an intent, and the field of the suite that set it.
 type value struct {
 	json jsontext.Value
 	from string
 }
 
-// members are the members of an intent by their paths: action_type, cost.currency,
-// metadata.env. An object is there as its members, but for an empty one.
+// members are the members of an intent by their paths: action_type, cost.currency, metadata.env.
+// An object is stored as its members, an empty one as itself.
 type members map[string]value
 
 // objects are the members of an intent that have members. Keys of metadata may have dots.
@@ -44,7 +44,7 @@ func isPath(path string) bool {
 func (m members) set(path string, v value) {
 	m.remove(path)
 	if name, _, nested := strings.Cut(path, "."); nested {
-		delete(m, name) // an empty object, or what is none
+		delete(m, name) // an empty object, or another value
 	}
 	switch nested, ok := membersOf(v.json); {
 	case isAbsent(v.json):
@@ -57,7 +57,7 @@ func (m members) set(path string, v value) {
 	}
 }
 
-// merge is set, but for the members of an object, of which it sets each.
+// merge is set, but it sets the members of an object one by one.
 func (m members) merge(path string, v value) {
 	nested, ok := membersOf(v.json)
 	if !ok || isAbsent(v.json) || len(nested) == 0 || !slices.Contains(objects, path) {
@@ -104,7 +104,7 @@ func (m members) json() []byte {
 	return encode(intent)
 }
 
-// encode writes what was decoded from JSON.
+// encode writes a value that was decoded from JSON.
 func encode(v any) jsontext.Value {
 	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
@@ -113,8 +113,8 @@ func encode(v any) jsontext.Value {
 	return data
 }
 
-// origin returns the field of the suite that says what the member at path is: its own, that
-// of what it is a member of, or that of a sibling.
+// origin returns the field of the suite that set the member at path. If there is none, it returns
+// the field of a member of path, or of an object around it.
 func (m members) origin(path string) (field string, ok bool) {
 	for {
 		if v, ok := m[path]; ok {

@@ -19,36 +19,36 @@ import (
 	"writ/rego"
 )
 
-// Suite is a suite that was read.
+// Suite is a suite with one policy.
 type Suite struct {
-	// Name is what the file calls the suite, with the policy's path where there are several.
+	// Name is the name in the file, with the policy's path if the suite has several policies.
 	Name string
-	// Path is the file's, and Files are all that were read for it.
+	// Path is the suite's file, and Files are all files that were read for it.
 	Path  string
 	Files []string
 	Cases []*Case
 
 	doc *document.Document
-	// fixtures are the intents that can be read, by name.
+	// fixtures are the decoded intents by name.
 	fixtures map[string]*engine.Intent
 	subject  *subject
 	rego     []rego.File // the tests in Rego beside the policy
 }
 
-// Loader reads suites. It keeps what it has read and compiled, so that suites share it.
-// Not safe for concurrent use.
+// Loader reads suites. Suites share the files it has read and the policies it has compiled. It is
+// not safe for concurrent use.
 type Loader struct {
-	// ReadFile reads a file; [os.ReadFile] where it is nil.
+	// ReadFile reads a file. Nil means [os.ReadFile].
 	ReadFile func(name string) ([]byte, error)
-	// Glob lists files; [filepath.Glob] where it is nil.
+	// Glob lists files. Nil means [filepath.Glob].
 	Glob func(pattern string) ([]string, error)
 
 	files    map[string]*file
 	subjects map[[sha256.Size]byte]*subject
 }
 
-// Load reads the suites in a file, one for each policy. The error is a *[document.Error]
-// where a file is at fault, with every problem that was found.
+// Load reads the suites in a file, one for each policy. The error is a *[document.Error] with
+// every problem if a file is at fault.
 func (l *Loader) Load(path string) ([]*Suite, error) {
 	data, err := l.read(path)
 	if err != nil {
@@ -128,11 +128,11 @@ type reader struct {
 	doc      *document.Document
 	files    []string
 	problems document.Error
-	refused  int   // problems of fields, some of which are the same
+	refused  int   // problems of fields, repeated ones too
 	err      error // what ends reading
 }
 
-// refuse says something of a field of the suite.
+// refuse adds a problem of a field of the suite.
 func (r *reader) refuse(field, format string, args ...any) {
 	if r.refused++; r.refused > condition.MaxMistakes {
 		return
@@ -142,7 +142,7 @@ func (r *reader) refuse(field, format string, args ...any) {
 	r.add(&document.Error{Problems: []document.Problem{p}})
 }
 
-// add gathers the problems of err, if it is one.
+// add adds the problems of err, which may be nil.
 func (r *reader) add(err error) {
 	if err := r.problems.Add(err); err != nil && r.err == nil {
 		r.err = err
@@ -179,7 +179,7 @@ func (r *reader) rules(f *File) []source {
 	return all
 }
 
-// sources reads the documents of a kind that v names or is.
+// sources reads documents of a kind. v is a path or a document.
 func (r *reader) sources(field string, v jsontext.Value, kind document.Kind) []source {
 	var path string
 	switch {

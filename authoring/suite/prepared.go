@@ -8,11 +8,11 @@ import (
 	"writ/rego"
 )
 
-// preparation is a policy and its rules as a prepared query in Rego, or why there is none.
+// preparation is the prepared Rego of a policy with its rules, or the problems that prevent it.
 type preparation struct {
 	query *rego.Query
-	// problems are why there is no query, and unsaid those of them that no comment silences.
-	problems, unsaid document.Error
+	// problems say why there is no query. unsilenced are the problems that no comment silences.
+	problems, unsilenced document.Error
 }
 
 func (s *subject) prepared() *preparation {
@@ -22,15 +22,15 @@ func (s *subject) prepared() *preparation {
 	s.preparation = new(preparation)
 	query, err := rego.Prepare(s.doc, s.rules, s.lists)
 	if err != nil {
-		s.preparation.problems, s.preparation.unsaid = s.refused(err)
+		s.preparation.problems, s.preparation.unsilenced = s.refused(err)
 	}
 	s.preparation.query = query
 	return s.preparation
 }
 
-// refused gives an error of package rego about the policy and its rules its places. unsaid
-// are those that no comment silences.
-func (s *subject) refused(err error) (all, unsaid document.Error) {
+// refused returns the problems of an error of package rego about the policy and its rules.
+// unsilenced are the problems that no comment silences.
+func (s *subject) refused(err error) (all, unsilenced document.Error) {
 	var unrendered *rego.UnrenderedError
 	if !errors.As(err, &unrendered) {
 		all.Problems = []document.Problem{s.policySource.doc.Problem("", "has no rendering in Rego: "+err.Error())}
@@ -41,8 +41,8 @@ func (s *subject) refused(err error) (all, unsaid document.Error) {
 		placed := doc.Locate(r.Err) // which names fields
 		_ = all.Add(placed)
 		if !doc.Ignores("condition", lint.NoRego) {
-			_ = unsaid.Add(placed)
+			_ = unsilenced.Add(placed)
 		}
 	}
-	return all, unsaid
+	return all, unsilenced
 }

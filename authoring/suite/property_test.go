@@ -30,7 +30,7 @@ func TestRun_RegoAgrees(t *testing.T) {
 	}
 }
 
-// TestRun_ADifferenceOfRegoFails has the prepared query be another policy's.
+// TestRun_ADifferenceOfRegoFails swaps the prepared query for another policy's.
 func TestRun_ADifferenceOfRegoFails(t *testing.T) {
 	l := loaderOf(map[string]string{
 		"s.yaml": head + "tests: [{name: a, intent: read, want: allow, codes: [policy.allowed]}]",
@@ -78,7 +78,7 @@ func generated(n int) string {
 	return b.String()
 }
 
-// TestReport_JUnitIsXML reads back what is written, with texts that XML must escape.
+// TestReport_JUnitIsXML reads a report back, with texts that XML must escape.
 func TestReport_JUnitIsXML(t *testing.T) {
 	report := runText(t, head+`tests: [{name: "<&\" ]]> é\u0001", intent: read, set: {metadata.env: "<"}, want: deny}, {name: b, intent: read, want: allow}]`, Options{})
 	var b bytes.Buffer
@@ -97,7 +97,7 @@ func TestReport_JUnitIsXML(t *testing.T) {
 	}
 }
 
-// FuzzLoad: whatever a suite is, it is read or refused, and what is read can run.
+// FuzzLoad: every suite is read or refused, and a suite that was read can run.
 func FuzzLoad(f *testing.F) {
 	text := must.Get(os.ReadFile("testdata/payments_test.yaml"))(f)
 	f.Add(string(text))

@@ -10,7 +10,7 @@ import (
 	"writ/engine"
 )
 
-// TestLoad_RefusesWithEveryPlace: what is wrong with a suite is named where it stands.
+// TestLoad_RefusesWithEveryPlace: each mistake of a suite has its place.
 func TestLoad_RefusesWithEveryPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string

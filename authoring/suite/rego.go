@@ -20,7 +20,7 @@ import (
 
 var regoPackage = regexp.MustCompile(`(?m)^package[ \t]+([^\s#]+)`)
 
-// regoTests reads the files of tests in Rego beside a policy, but for those of other
+// regoTests reads the files of tests in Rego beside a policy. It skips the tests of other
 // policies.
 func (l *Loader) regoTests(p source) (files []rego.File, err error) {
 	list := l.Glob
@@ -50,9 +50,10 @@ func (l *Loader) regoTests(p source) (files []rego.File, err error) {
 // belongs reports whether a package is pkg or below it.
 func belongs(name, pkg string) bool { return name == pkg || strings.HasPrefix(name, pkg+".") }
 
-// regoSuite is the suites of one subject with tests in Rego: these see the intents of all.
+// regoSuite is the suites of one subject with tests in Rego. The tests see the intents of all
+// these suites.
 type regoSuite struct {
-	suite   *Suite // that the results stand under
+	suite   *Suite // of the results
 	intents map[string]*engine.Input
 }
 
@@ -69,7 +70,7 @@ func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) er
 			by[s.subject] = &regoSuite{s, map[string]*engine.Input{}}
 			all = append(all, by[s.subject])
 		}
-		if err := by[s.subject].take(s); err != nil {
+		if err := by[s.subject].addIntents(s); err != nil {
 			return err
 		}
 	}
@@ -88,8 +89,8 @@ func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) er
 	return ctx.Err()
 }
 
-// take has the tests see the intents of s, too.
-func (r *regoSuite) take(s *Suite) error {
+// addIntents adds the intents of s.
+func (r *regoSuite) addIntents(s *Suite) error {
 	for _, name := range slices.Sorted(maps.Keys(s.fixtures)) {
 		in := s.fixtures[name]
 		if have := r.intents[name]; have != nil && !reflect.DeepEqual(have.Intent, in) {
@@ -103,7 +104,7 @@ func (r *regoSuite) take(s *Suite) error {
 	return nil
 }
 
-// located gives the mistakes of tests in Rego their places.
+// located returns the mistakes of tests in Rego with their places.
 func (r *regoSuite) located(err error) error {
 	var mistakes *condition.Error
 	var unrendered *rego.UnrenderedError
@@ -134,7 +135,7 @@ func (r *regoSuite) line(file string, n int) string {
 	return ""
 }
 
-// result is what became of a test in Rego.
+// result returns the result of a test in Rego.
 func (r *regoSuite) result(t *rego.TestResult) Result {
 	result := Result{
 		Suite: r.suite, Test: t.Name, Want: string(rego.TestPassed), Got: string(t.Outcome), Codes: []engine.Code{},

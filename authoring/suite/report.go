@@ -11,7 +11,7 @@ import (
 	"writ/engine"
 )
 
-// WriteText writes each case that fails, and a line a suite.
+// WriteText writes each failing case and a line for each suite.
 func (r *Report) WriteText(w io.Writer) {
 	for _, f := range r.Failed() {
 		file, at := f.Place()
@@ -40,8 +40,8 @@ type tally struct {
 	results     []*Result
 }
 
-// verdict is the first word of the suite's line; refused is set where cases that are not
-// compared fail the run.
+// verdict is the first word of the suite's line. refused is set if cases that are not compared
+// fail the run.
 func (t *tally) verdict(refused bool) string {
 	if t.failed > 0 || refused && t.notCompared > 0 {
 		return "FAIL"
@@ -111,9 +111,8 @@ type jsonCoverage struct {
 //	{"tests": [{"suite", "name", "case", "ok", "want", "got", "codes"}],
 //	 "coverage": {"checks", "rules", "conditions"}}
 //
-// A test that fails has a message besides, one that the prepared Rego was to decide and
-// did not has not_compared. Coverage is there where it was asked for, each
-// number a fraction.
+// A failing test also has a message. A test that the prepared Rego could not decide has
+// not_compared. Coverage is there if it was asked for. Its numbers are fractions.
 func (r *Report) WriteJSON(w io.Writer) error {
 	out := jsonReport{Tests: []jsonTest{}}
 	for i := range r.Results {
@@ -138,7 +137,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// junitSuites is the report in the XML that JUnit's readers take.
+// junitSuites is the report in JUnit's XML.
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Tests    int          `xml:"tests,attr"`
@@ -165,7 +164,7 @@ type junitCase struct {
 	Skipped *junitSkipped `xml:"skipped"`
 }
 
-// junitSkipped is of a case that holds and was not compared with Rego.
+// junitSkipped marks a case that holds and was not compared with Rego.
 type junitSkipped struct {
 	Message string `xml:"message,attr"`
 }

@@ -13,49 +13,48 @@ import (
 
 // Options say how suites are run.
 type Options struct {
-	// Run selects the cases whose suite, test and name, with a slash between, it matches;
-	// nil selects all.
+	// Run selects cases by their [Result.ID]. Nil selects all.
 	Run *regexp.Regexp
-	// Rego has the prepared Rego of the policy decide every case, too.
+	// Rego also decides every case with the policy's prepared Rego.
 	Rego bool
-	// Coverage gathers what the cases came past.
+	// Coverage records which parts of policies and rules the cases reach.
 	Coverage bool
 }
 
-// Report is what became of the cases of suites.
+// Report is the results of the cases of suites.
 type Report struct {
 	Results []Result
-	// NotCompared is why cases were not decided by the prepared Rego although that was asked
-	// for, each rule that Rego cannot say once. Rules that silence [lint.NoRego] are left out:
-	// their authors know.
+	// NotCompared are the problems that kept the prepared Rego from deciding cases, each rule
+	// without a rendering once. Rules that silence [lint.NoRego] are left out.
 	NotCompared []document.Problem
-	// Coverage is nil where it was not asked for.
+	// Coverage is nil unless it was asked for.
 	Coverage *Coverage
 }
 
-// Result is what became of a case, or of a test in Rego.
+// Result is the result of a case, or of a test in Rego.
 type Result struct {
 	Suite *Suite
-	// Test and Name are those of the case: see [Case]. A test in Rego has no Name.
+	// Test and Name are explained at [Case]. A test in Rego has no Name.
 	Test, Name string
 	Case       *Case // nil for a test in Rego
-	// Want and Got are decisions, or "refused". A test in Rego is to pass, and may fail, error or skip.
+	// Want and Got are decisions or "refused". For a test in Rego Want is "pass", and Got is a
+	// [rego.TestOutcome].
 	Want, Got string
-	// Codes are those of the findings, each once, sorted.
+	// Codes are the codes of the findings, each once, sorted.
 	Codes []engine.Code
-	// Problems says in a sentence each why the case fails; nil where it holds. Explained is
-	// what the evaluation came past that is not as wanted.
+	// Problems says why the case fails, in a sentence each. It is nil if the case holds.
+	// Explained lists the findings and rules that are not as wanted.
 	Problems  []string
 	Explained []string
-	// NotCompared says why the prepared Rego, which was asked for, did not decide the case;
-	// empty where it did.
+	// NotCompared says why the prepared Rego could not decide the case. It is empty if it did, or
+	// was not asked.
 	NotCompared string
 
-	file string // of a test in Rego, as is at
+	file string // file and at are set for a test in Rego
 	at   document.Place
 }
 
-// Holds reports whether the case was decided as it is wanted.
+// Holds reports whether the result is as wanted.
 func (r *Result) Holds() bool { return len(r.Problems) == 0 }
 
 // Failed returns the results that do not hold.
@@ -68,7 +67,7 @@ func (r *Report) Failed() (failed []*Result) {
 	return failed
 }
 
-// Place is where the case is written: the file, and the place of its test or its row.
+// Place returns the file of the case and the place of its test or its row.
 func (r *Result) Place() (file string, at document.Place) {
 	if r.Case == nil {
 		return r.file, r.at
@@ -77,15 +76,14 @@ func (r *Result) Place() (file string, at document.Place) {
 	return p.File, p.Place
 }
 
-// ID is what [Options].Run is held to: the suite, the test and the name of the case, with a
-// slash between.
+// ID is the suite, the test and the name of the case, with a slash between.
 func (r *Result) ID() string {
 	return strings.TrimSuffix(r.Suite.Name+"/"+r.Test+"/"+r.Name, "/")
 }
 
 func (o *Options) selects(r *Result) bool { return o.Run == nil || o.Run.MatchString(r.ID()) }
 
-// Subject is the case as the failure names it: the fixture and what is set of it.
+// Subject names the case in a failure: the fixture and the values that are set.
 func (c *Case) Subject() string {
 	if c.Name == "" {
 		return c.Fixture
@@ -93,22 +91,21 @@ func (c *Case) Subject() string {
 	return c.Fixture + ", " + c.Name
 }
 
-// Wanted returns the decision that is wanted, which is deny of an intent that is to be
-// refused, and the codes, sorted; nil where the case says
-// nothing of them.
+// Wanted returns the wanted decision and the wanted codes, sorted. The decision is deny for an
+// intent that must be refused. The codes are nil if the case has none.
 func (c *Case) Wanted() (engine.Decision, []engine.Code) { return c.want.decision, c.want.codes }
 
 // Policy returns the policy that the suite tests.
 func (s *Suite) Policy() *engine.ActionPolicy { return s.subject.doc }
 
-// Rules returns the rules that the suite tests, those too that are not active.
+// Rules returns the rules that the suite tests, inactive ones too.
 func (s *Suite) Rules() []engine.Rule { return s.subject.rules }
 
-// Run decides the cases of suites, and runs the tests in Rego beside their policies. The
-// error is a *[document.Error] where one of these is at fault, or that of ctx.
+// Run decides the cases of suites, and runs the tests in Rego beside their policies. The error is
+// a *[document.Error] if a test in Rego is at fault, or the error of ctx.
 func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
 	report := new(Report)
-	var unsaid document.Error
+	var unsilenced document.Error
 	var cover *coverage
 	if o.Coverage {
 		cover = newCoverage(suites)
@@ -128,11 +125,11 @@ func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
 				cover.add(c)
 			}
 			if result.NotCompared != "" {
-				_ = unsaid.Add(&s.subject.prepared().unsaid)
+				_ = unsilenced.Add(&s.subject.prepared().unsilenced)
 			}
 		}
 	}
-	report.NotCompared = unsaid.Problems
+	report.NotCompared = unsilenced.Problems
 	if err := runRego(ctx, suites, o, report); err != nil {
 		return nil, err
 	}
@@ -158,7 +155,7 @@ func (r *Result) run(o Options) {
 	}
 }
 
-// refused compares what is wrong with the intent, which no engine is asked about.
+// refused compares the error of the intent with the wanted message. No engine is asked.
 func (r *Result) refused(err *engine.InvalidError, want expected) {
 	r.Want, r.Got, r.Codes = refused, refused, []engine.Code{}
 	if said := err.Error(); !strings.Contains(said, want.message) {
@@ -175,7 +172,7 @@ func codesOf(r engine.Result) []engine.Code {
 	return sorted(codes)
 }
 
-// compare says what of the result is not as wanted.
+// compare adds a problem for each part of the result that is not as wanted.
 func (r *Result) compare(want expected, got engine.Result, s *subject) {
 	if want.refused || got.Decision != want.decision || want.codes != nil && !slices.Equal(want.codes, r.Codes) {
 		r.problem("want %s", want)
@@ -199,8 +196,8 @@ func (r *Result) compare(want expected, got engine.Result, s *subject) {
 	}
 }
 
-// compareRego says where the prepared Rego decides otherwise. It has no decision where the
-// Rego of a rule fails: the engine then counts an error, and must not have allowed.
+// compareRego adds a problem if the prepared Rego decides otherwise. If a rule's own Rego fails,
+// it has no decision. The engine then counts an error, and must not have allowed.
 func (r *Result) compareRego(got engine.Result, in *engine.Input, s *subject) {
 	p := s.prepared()
 	if p.query == nil {
@@ -221,7 +218,7 @@ func (r *Result) problem(format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 }
 
-// deciding returns the id of the rule that decides, empty where none does.
+// deciding returns the id of the rule that decides, or "".
 func deciding(r engine.Result) (id string) {
 	most := engine.Decision(0)
 	for _, f := range r.Findings {
@@ -258,7 +255,7 @@ func (w expected) String() string {
 	return outcome(w.text(), w.codes)
 }
 
-// outcome is a decision with its codes.
+// outcome returns a decision with its codes.
 func outcome(decision string, codes []engine.Code) string {
 	var texts []string
 	for _, c := range codes {

@@ -7,9 +7,9 @@ import (
 	"writ/engine"
 )
 
-// inSession compiles the session of the case, which is of the agent that proposes the intent
-// and active; nil where the case has none, or is told what is wrong with it.
-func (s *said) inSession(in *engine.Intent) *engine.CompiledSession {
+// inSession compiles the session of the case: an active session of the agent that proposes the
+// intent. It returns nil if the case has no session or a wrong one.
+func (s *caseBuilder) inSession(in *engine.Intent) *engine.CompiledSession {
 	if s.session.json == nil {
 		return nil
 	}

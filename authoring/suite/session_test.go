@@ -18,7 +18,7 @@ intents:
 tests:
 `
 
-// A case in a session is decided so by both engines, and counts for the coverage.
+// Both engines decide a case within its session, and it counts for the coverage.
 func TestRun_Session(t *testing.T) {
 	report := runText(t, sessionHead+`
   - {name: within, intent: read, session: {allowed_action_types: ["db.*"], allowed_resource_patterns: ["db://stage/**"], max_cost_minor: 5}, want: allow, codes: [policy.allowed]}
@@ -46,7 +46,7 @@ func TestRun_Session(t *testing.T) {
 	}
 }
 
-// A case that a session decides otherwise than wanted says by what.
+// A case that fails because of its session names the finding.
 func TestRun_SessionExplained(t *testing.T) {
 	report := runText(t, sessionHead+"  - {name: a, intent: read, session: {max_cost_minor: 4}, want: allow}\n", Options{})
 	want := []string{"+ session.not_allowed: the cost is above the session's cap of 4 minor units"}

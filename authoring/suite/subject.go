@@ -15,10 +15,10 @@ import (
 	"writ/rego"
 )
 
-// conditions are the languages that rules can be written in.
+// conditions compiles rules in every language.
 var conditions = engine.Options{CompileRego: rego.CompileCondition}
 
-// conditionsOver are conditions that look in lists.
+// conditionsOver is conditions with lists.
 func conditionsOver(lists condition.Lists) engine.Options {
 	o := conditions
 	o.Lists = lists
@@ -41,7 +41,7 @@ func (r *reader) lists(f *File) []engine.List {
 	return all
 }
 
-// checkLists refuses rules that look in a list which the suite does not have.
+// checkLists refuses rules that look in a list which is not in the suite.
 func (r *reader) checkLists(s *subject) {
 	for _, rule := range s.ruleSources {
 		for _, name := range rule.lists {
@@ -56,7 +56,7 @@ func (r *reader) checkLists(s *subject) {
 	}
 }
 
-// source is a policy or a rule, and where it was read.
+// source is a policy or a rule with its file.
 type source struct {
 	name   string // the path that the suite gives, or its own
 	file   string
@@ -69,7 +69,7 @@ type source struct {
 
 func (s *source) place(field string) document.Place { return s.doc.Problem(field, "").Place }
 
-// lineOf returns the line of the file where a line of a text of the condition stands.
+// lineOf returns the line of the file that holds a line of a text in the condition.
 func (s *source) lineOf(at string, line int) int {
 	in := condition.Mistake{At: at, Line: line, Column: 1, Message: "here"}
 	err := s.doc.Locate(&engine.InvalidError{Fields: []engine.FieldError{{Field: "condition", In: in}}})
@@ -101,8 +101,8 @@ type file struct {
 	sources map[document.Kind][]source
 }
 
-// file reads the documents of a kind in a file. One that has not changed since is not
-// parsed again.
+// file reads the documents of a kind in a file. It parses a file again only if its content
+// changed.
 func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 	data, err := l.read(path)
 	if err != nil {
@@ -143,20 +143,20 @@ func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 	return slices.Clone(found), nil
 }
 
-// subject is a policy version and its rules: what is tested.
+// subject is a tested policy version with its rules.
 type subject struct {
 	policySource source
-	ruleSources  []source // as they were given, and Rules alike
+	ruleSources  []source // in the order of the suite, as rules
 	doc          *engine.ActionPolicy
 	rules        []engine.Rule
 	policy       *engine.Policy
 	set          *engine.RuleSet
 	lists        condition.Lists
-	// preparation is made when it is first asked for.
+	// preparation is set at the first call of prepared.
 	preparation *preparation
 }
 
-// subject compiles a policy and its rules, or returns what it has compiled of the same.
+// subject compiles a policy with its rules and lists, each combination once.
 func (l *Loader) subject(p source, rules []source, lists []engine.List) (*subject, error) {
 	key := subjectKey(p, rules, lists)
 	if s := l.subjects[key]; s != nil {

@@ -18,7 +18,7 @@ func TestRun_TheExample(t *testing.T) {
 	}
 }
 
-// TestRun_EveryMember uses what a suite can say; every case holds.
+// TestRun_EveryMember uses every member of a suite. Every case holds.
 func TestRun_EveryMember(t *testing.T) {
 	const text = `suite: everything
 policies: [p.yaml, {policy_id: 0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a11, version: 7, organization_id: o, agent_id: "*", allowed_action_types: ["*"], denied_action_types: [db.drop], blocked_resource_patterns: ["db://prod/**"], max_cost_minor: 100, status: active, updated_at: 2026-11-01T09:00:00Z}]
@@ -62,7 +62,7 @@ tests:
 	}
 }
 
-// TestRun_Refused: an intent that is not valid is refused, by whichever engine.
+// TestRun_Refused: an intent that is not valid is refused, by either engine.
 func TestRun_Refused(t *testing.T) {
 	for wants, problem := range map[string]string{
 		`set: {cost: {amount_minor: -1, currency: EUR}}, want: refused`:             "",
@@ -89,7 +89,7 @@ func TestRun_Refused(t *testing.T) {
 	}
 }
 
-// TestRun_SaysWhatFails: each thing that a case wants can fail it.
+// TestRun_SaysWhatFails: each wish of a case can fail it.
 func TestRun_SaysWhatFails(t *testing.T) {
 	for wants, problem := range map[string]string{
 		`want: deny`:                       `want deny`,

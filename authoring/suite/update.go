@@ -14,20 +14,20 @@ import (
 	"writ/engine"
 )
 
-// Rewrite is a file of suites with what its cases were decided in the place of what was
-// wanted. Comments stay, and so does the layout unless a list of several lines gets longer or
-// shorter: then the file is in canonical form.
+// Rewrite is a file of suites whose wants are the decisions of the last run. Comments stay. The
+// layout stays unless a list over several lines changes its length: then the file is in canonical
+// form.
 type Rewrite struct {
 	Path string
 	Data []byte
-	// Changes are what differs, a line each, and Kept says of failing cases why they could
-	// not be rewritten.
+	// Changes has a line for each changed want. Kept has a line for each failing case that could
+	// not be rewritten, with the reason.
 	Changes, Kept []string
 }
 
-// Update rewrites what the failing cases of a report want. Data is nil where nothing could
-// be: cases that share their want and are not decided alike are kept, as is what fails for
-// another reason.
+// Update rewrites the wants of failing cases. It keeps the want of cases that share it and get
+// different results, and of cases that fail for another reason. Data is nil if nothing was
+// rewritten.
 func (l *Loader) Update(ctx context.Context, suites []*Suite, report *Report) ([]Rewrite, error) {
 	var all []Rewrite
 	for _, path := range pathsOf(report.Failed()) {
@@ -61,7 +61,7 @@ func pathsOf(results []*Result) (paths []string) {
 	return paths
 }
 
-// verify drops what was rewritten unless fewer cases fail by it, and none that held.
+// verify drops the rewritten file if a case that held before fails by it.
 func (l *Loader) verify(ctx context.Context, w *Rewrite, before *Report) error {
 	after := Loader{Glob: l.Glob, ReadFile: func(name string) ([]byte, error) {
 		if name == w.Path {
@@ -95,11 +95,11 @@ func (l *Loader) verify(ctx context.Context, w *Rewrite, before *Report) error {
 	return nil
 }
 
-// update is what a field of a suite is to say, in JSON.
+// update is the new value of a field of a suite, in JSON.
 type update struct {
 	was    string
-	values []string // of the cases that the field is about, each once
-	failed bool     // one of them was asked for and fails by this field
+	values []string // of the cases that use the field, each once
+	failed bool     // a case that ran fails by this field
 }
 
 type updater struct {
@@ -109,7 +109,7 @@ type updater struct {
 	kept   []string
 }
 
-// gather notes what every case of the file was decided.
+// gather records the result of every case of the file.
 func (u *updater) gather(suites []*Suite, report *Report) {
 	failed := map[*Case]bool{}
 	for _, r := range report.Failed() {
@@ -146,7 +146,7 @@ func (c *Case) rewritable(r *Result) bool {
 	return r.Got != r.Want || c.want.codes != nil && !slices.Equal(r.Codes, c.want.codes)
 }
 
-// note notes what a field says, what it is to say of one case, and whether that case fails.
+// note records the value of a field, its result in one case, and whether that case fails.
 func (u *updater) note(s *Suite, field string, was, is any, failed bool) {
 	at := s.doc.Problem("suite."+field, "").Place
 	w := u.wanted[at]
@@ -166,7 +166,7 @@ func (u *updater) keep(s *Suite, field, why string) {
 	u.kept = append(u.kept, fmt.Sprintf("%s:%d:%d: not rewritten: %s", u.path, at.Line, at.Column, why))
 }
 
-// rewrite returns the file with every want that can be rewritten.
+// rewrite returns the file with every want rewritten that can be.
 func (u *updater) rewrite() (w Rewrite, err error) {
 	w.Path = u.path
 	values := map[document.Place]jsontext.Value{}

@@ -3,7 +3,7 @@ package must
 
 import "testing"
 
-// Get returns what a call returns, and ends the test where that is an error:
+// Get returns the value of a call. The test ends if the call fails:
 //
 //	policy := must.Get(engine.CompilePolicy(doc))(t)
 func Get[T any](v T, err error) func(testing.TB) T {

@@ -14,8 +14,8 @@ import (
 	"writ/engine/condition"
 )
 
-// said is what a test and a row say of a case.
-type said struct {
+// caseBuilder builds a case from the values of a test and a row.
+type caseBuilder struct {
 	*expander
 	test, row        string // fields
 	intent, intentAt string
@@ -28,8 +28,8 @@ type said struct {
 	want             expected
 }
 
-// says returns what a test says in the columns of a table, where a row can say otherwise.
-func (t *Test) says(field string) (all []assignment) {
+// cells returns the values of a test by column. A row may replace them.
+func (t *Test) cells(field string) (all []assignment) {
 	add := func(column string, v any, said bool) {
 		if !said {
 			return
@@ -49,12 +49,12 @@ func (t *Test) says(field string) (all []assignment) {
 	return all
 }
 
-// set takes what a cell of a table or a value of each says.
-func (s *said) set(a assignment) {
+// set takes the value of a cell or of each.
+func (s *caseBuilder) set(a assignment) {
 	ok := true
 	text := ""
 	if isAbsent(a.json) && slices.Contains(columns, a.column) {
-		return // the row says nothing of it
+		return // the row keeps the value of the test
 	}
 	switch a.column {
 	case "want", "message", "agent", "rule", "intent":
@@ -102,7 +102,7 @@ func (s *said) set(a assignment) {
 	}
 }
 
-// wantOf is what a column is to have.
+// wantOf describes the values of a column.
 func wantOf(column string) string {
 	switch column {
 	case "codes":
@@ -113,11 +113,11 @@ func wantOf(column string) string {
 	return "true or false"
 }
 
-func (s *said) counts(in *engine.Intent) []condition.Count {
+func (s *caseBuilder) counts(in *engine.Intent) []condition.Count {
 	return engine.Counts(s.suite.subject.set.Counters(), in, func(*condition.Counter) int64 { return s.counted })
 }
 
-// shown is a value in the name of a case.
+// shown returns a value for the name of a case.
 func shown(v jsontext.Value) string {
 	if isAbsent(v) {
 		return "null"
@@ -128,13 +128,13 @@ func shown(v jsontext.Value) string {
 	return string(v)
 }
 
-// refused is wanted of an intent that is not valid.
+// refused is the wanted result of an intent that is not valid.
 const refused = "refused"
 
-// wants are what can be wanted.
+// wants are the values of want.
 var wants = []string{engine.Allow.String(), engine.ApprovalRequired.String(), engine.Deny.String(), refused}
 
-func (s *said) decision(text, at string) {
+func (s *caseBuilder) decision(text, at string) {
 	s.want.decisionAt, s.want.refused = at, text == refused
 	s.want.decision = engine.Deny
 	if s.want.refused {
@@ -148,8 +148,8 @@ func (s *said) decision(text, at string) {
 	s.want.decision = d
 }
 
-// agree refuses what a case cannot want together.
-func (s *said) agree(field string) {
+// checkTogether refuses wishes that exclude each other.
+func (s *caseBuilder) checkTogether(field string) {
 	w := &s.want
 	switch {
 	case w.refused && (w.codes != nil || w.rule != "" || w.err != nil):
@@ -159,7 +159,7 @@ func (s *said) agree(field string) {
 	}
 }
 
-func (s *said) codes(codes []string, at string) {
+func (s *caseBuilder) codes(codes []string, at string) {
 	s.want.codes, s.want.codesAt = []engine.Code{}, at
 	for i, c := range codes {
 		if !slices.Contains(engine.Codes(), engine.Code(c)) {
@@ -174,7 +174,7 @@ func (s *said) codes(codes []string, at string) {
 	s.want.codes = sorted(s.want.codes)
 }
 
-func (s *said) agent(text, at string) {
+func (s *caseBuilder) agent(text, at string) {
 	switch a := engine.AgentStatus(text); a {
 	case engine.AgentActive, engine.AgentDisabled:
 		s.input.Agent = a
@@ -186,7 +186,7 @@ func (s *said) agent(text, at string) {
 	}
 }
 
-func (s *said) rule(name, at string) {
+func (s *caseBuilder) rule(name, at string) {
 	s.want.rule = name
 	if len(s.suite.subject.ruleCalled(name)) == 0 {
 		var names []string
@@ -197,13 +197,13 @@ func (s *said) rule(name, at string) {
 	}
 }
 
-// build returns the intent of the case or, where it is to be refused, what is wrong with
-// it; neither where something else is wrong.
-func (s *said) build() (*engine.Intent, *engine.InvalidError) {
+// build returns the intent of the case, or the error of an intent that must be refused. It
+// returns neither after another mistake.
+func (s *caseBuilder) build() (*engine.Intent, *engine.InvalidError) {
 	from, ok := s.resolved[s.intent]
 	if !ok {
 		switch {
-		case s.file.Intents[s.intent] != nil: // which is said already
+		case s.file.Intents[s.intent] != nil: // which is refused already
 		case s.intent == "":
 			s.refuse(s.test, "intent is required: the name of one of the intents")
 		default:
@@ -233,7 +233,7 @@ func (s *said) build() (*engine.Intent, *engine.InvalidError) {
 	return in, nil
 }
 
-// textOf returns the text of a string.
+// textOf returns the text of a JSON string.
 func textOf(v jsontext.Value) (string, bool) {
 	var text string
 	ok := v.Kind() == '"' && json.Unmarshal(v, &text) == nil
