@@ -18,8 +18,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// benchRecord returns the n-th of records like those of a service, of 100
-// organizations.
+// benchRecord returns the n-th record of a service with 100 organizations.
 func benchRecord(n uint64) *storage.Record {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(n) * 20 * time.Microsecond) //nolint:gosec // small
 	var id uuid.UUID

@@ -11,19 +11,14 @@ import (
 	"time"
 
 	"writ/storage"
-	"writ/storage/mongodb/mongotest"
 	"writ/storage/receipt"
 	"writ/storage/storagetest"
 )
 
-// TestStore_SurvivesItsPrimary kills or freezes the primary of three members while two
-// handles append and update, and then holds the whole history to what was
-// acknowledged.
+// TestStore_SurvivesItsPrimary kills or freezes the primary of three members while two handles
+// append and update. Every acknowledged write must then be in the history.
 func TestStore_SurvivesItsPrimary(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED in short mode: takes the primary from a set of three")
-	}
-	set := mongotest.For(t, 3)
+	set := sharedThree(t)
 	for name, fault := range map[string]struct{ begin, end func(int) error }{
 		"killed": {set.Kill, set.Restart},
 		"frozen": {set.Freeze, set.Thaw},
@@ -44,22 +39,16 @@ func TestStore_SurvivesItsPrimary(t *testing.T) {
 			if err == nil {
 				err = fault.begin(primary)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			began, before := time.Now(), l.acks.Load()
 			l.wait(before + 20) // some were acknowledged before it was felt
 			t.Logf("20 batches took %v", time.Since(began).Round(10*time.Millisecond))
 			l.wait(before + 100)
-			if err := fault.end(primary); err != nil {
-				t.Fatal(err)
-			}
+			must(t, fault.end(primary))
 			l.wait(before + 200)
 			stop()
 			for i, s := range handles {
-				if err := s.Barrier(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Barrier(t.Context()))
 				if got := heard[i].list(); !slices.IsSorted(got) || len(got) == 0 {
 					t.Errorf("handle %d has heard of the revisions %v, want increasing ones", i, got)
 				}
@@ -139,9 +128,9 @@ func (l *load) wait(acks int64) {
 	}
 }
 
-// append appends batches until ctx ends, each again until it is acknowledged, the last
-// one, too: no batch can be stored while the history is read. Some of the intents are
-// those of another handle, too.
+// append appends batches until ctx ends. It repeats each, also the last one, until it is
+// acknowledged: no batch may become stored while the history is read. Both handles decide some
+// of the same intents.
 func (l *load) append(ctx context.Context, s *recorded) {
 	for n := 0; ctx.Err() == nil; n++ {
 		batch := make([]*storage.Record, 4)
@@ -173,7 +162,7 @@ func (l *load) append(ctx context.Context, s *recorded) {
 	}
 }
 
-// update updates documents until ctx ends. One that fails may have been made.
+// update updates documents until ctx ends. A failed update may be committed.
 func (l *load) update(ctx context.Context, s *Store) {
 	for ctx.Err() == nil {
 		_, err := s.Update(ctx, "org", putRule)
@@ -184,7 +173,7 @@ func (l *load) update(ctx context.Context, s *Store) {
 	}
 }
 
-// check holds the history to what was acknowledged, and the heads to the history.
+// check compares the history with the acknowledged records and with the heads.
 func (l *load) check(s *Store) {
 	l.Helper()
 	heads, leaves := make(map[receipt.SignedHead]bool), 0

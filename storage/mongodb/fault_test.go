@@ -1,7 +1,6 @@
 package mongodb
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -14,23 +13,10 @@ import (
 	"writ/storage/storagetest/protocol"
 )
 
-// failCommits has the server fail the commits of an application until the function
-// that is returned is called.
+// failCommits has the server fail the commits of an application until mend is called.
 func failCommits(t *testing.T, app string, how bson.E) (mend func()) {
-	t.Helper()
-	set := sharedSet(t)
-	point := func(mode string) {
-		data := bson.D{{Key: "failCommands", Value: bson.A{"commitTransaction"}}, {Key: "appName", Value: app}, how}
-		err := set.Admin(context.Background(), doc(
-			"configureFailPoint", "failCommand", "mode", mode, "data", data,
-		))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	point("alwaysOn")
-	t.Cleanup(func() { point("off") })
-	return func() { point("off") }
+	mode := failing(t, sharedSet(t), app, bson.A{"commitTransaction"}, how.Key, how.Value)
+	return func() { mode("off") }
 }
 
 func sealNothing(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
@@ -54,9 +40,7 @@ func TestAppend_OfUnknownOutcome(t *testing.T) {
 			o.URI += "&timeoutMS=1000"
 			s, w := trace(t).of(openTest(t, o)), storagetest.NewWriter()
 			first := w.Record("org")
-			if _, err := w.Commit(t.Context(), s, first); err != nil {
-				t.Fatal(err)
-			}
+			mustCommit(t, w, s, first)
 			if n, err := storagetest.Grant(t.Context(), s, "org", 202611, 2, 10); n != 1 || err != nil {
 				t.Fatalf("Grant = %d, %v, want the one place that is left", n, err)
 			}
@@ -67,9 +51,7 @@ func TestAppend_OfUnknownOutcome(t *testing.T) {
 			}
 			mend()
 			existing, err := s.Append(t.Context(), storage.Batch{Records: []*storage.Record{doubtful}}, sealNothing)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if stands := existing.Records[0]; (stands != nil) != test.stored || stands != nil && stands.Receipt.Sig != doubtful.Receipt.Sig {
 				t.Errorf("what stands = %v, want it %t", stands, test.stored)
 			}
@@ -84,9 +66,7 @@ func TestAppend_OfUnknownOutcome(t *testing.T) {
 				t.Errorf("Return of the place = %v", err)
 			}
 			if !test.stored {
-				if _, err := w.Commit(t.Context(), s, doubtful); err != nil {
-					t.Fatal(err)
-				}
+				mustCommit(t, w, s, doubtful)
 			}
 			storagetest.Check(t, s, w.Keys(t), "org")
 		})
@@ -103,9 +83,7 @@ func TestMeters_CountBehindTheHeads(t *testing.T) {
 	const batches = 2*countEvery + 7
 	for range batches {
 		for _, s := range []*recorded{a, b} {
-			if _, err := w.Commit(t.Context(), s, w.Record("org"), w.Record("other")); err != nil {
-				t.Fatal(err)
-			}
+			mustCommit(t, w, s, w.Record("org"), w.Record("other"))
 		}
 	}
 	want := func(s *recorded) {
@@ -118,9 +96,7 @@ func TestMeters_CountBehindTheHeads(t *testing.T) {
 	}
 	want(a)
 	a.silence(t)
-	if err := b.bury(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.bury(t.Context()))
 	want(b)
 	if n, err := b.counted(t.Context(), a.slot.chain); n != batches || err != nil {
 		t.Errorf("%d heads of the dead handle are counted, %v, want %d", n, err, batches)
@@ -157,8 +133,8 @@ func TestAppend_OfADeadHandleIsInNobodysWay(t *testing.T) {
 	}
 }
 
-// TestBarrier_GivesUpWhoIsSilent: a handle that may only be frozen, with a decision
-// that it made by what it knew, commits nothing once Barrier has returned.
+// TestBarrier_GivesUpWhoIsSilent holds that a silent handle, which may only be frozen, commits no
+// decision based on stale caches once Barrier has returned.
 func TestBarrier_GivesUpWhoIsSilent(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	tr := trace(t)
@@ -168,9 +144,7 @@ func TestBarrier_GivesUpWhoIsSilent(t *testing.T) {
 	}
 	frozen.silence(t)
 	_, err := s.Update(t.Context(), "org", putRule)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := s.Barrier(t.Context()); err != nil {
 		t.Fatalf("Barrier = %v", err)
 	}

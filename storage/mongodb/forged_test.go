@@ -15,12 +15,8 @@ import (
 func TestForged(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	s, err := connect(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.makeCollections(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, s.makeCollections(t.Context()))
 	t.Cleanup(func() {
 		if err := s.client.Disconnect(context.WithoutCancel(t.Context())); err != nil {
 			t.Errorf("Disconnect = %v", err)
@@ -29,9 +25,7 @@ func TestForged(t *testing.T) {
 	forged.Run(t, forged.Backend{Unique: true, Load: func(t *testing.T, h *forged.History) ledger.History {
 		loadHistory(t, s, h)
 		r, err := OpenSnapshot(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() {
 			if err := r.Close(); err != nil {
 				t.Errorf("Close = %v", err)
@@ -51,9 +45,7 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 		add(replicasName, slotRow{ID: int64(len(rows[replicasName]) + 1), Chain: id[:], Sessions: []bson.RawValue{}})
 		for i, head := range heads {
 			signed, err := head.MarshalBinary()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			add(headsName, headRow{ID: headKey(id, int64(head.Seq)), Head: signed, Meters: []meterTick{}})
 			if i == len(heads)-1 {
 				add(countersName, doc("_id", countedKey(id), "n", int64(head.Seq)))
@@ -66,9 +58,7 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 	}
 	for _, e := range h.Others {
 		at, err := uuid.NewV7()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		add(entriesName, entryRow{Key: entryKey(e), Org: e.OrganizationID, Kind: string(e.Kind), At: at[:], Body: e.Body, Sig: e.Sig, KeyID: e.KeyID})
 	}
 	for _, left := range h.Graves {
@@ -78,9 +68,7 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 	for _, d := range h.Documents {
 		c := storage.CollectionOf(d.Kind)
 		foundBy, _, _, err := c.Describe(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		key := documentKey(c, d.Org, d.ID)
 		add(documentsName, documentRow{Key: key, Org: d.Org, Revision: number(d.Revision), Value: string(d.Value)})
 		for _, at := range positions(d, foundBy) {
@@ -106,7 +94,5 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.insertRows(ctx, h.Records, ids); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.insertRows(ctx, h.Records, ids))
 }

@@ -8,17 +8,13 @@ import (
 	"time"
 
 	"writ/storage"
-	"writ/storage/mongodb/mongotest"
 	"writ/storage/storagetest"
 )
 
 // TestStore_RefusesAtOnceWithoutAMajority kills two of three members: once a deadline
 // has passed everything is refused without another, and all goes on when they are back.
 func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED in short mode: takes the majority from a set of three")
-	}
-	set := mongotest.For(t, 3)
+	set := sharedThree(t)
 	o := newDatabase(t, set)
 	o.URI += "&timeoutMS=5000"
 	s, w := openTest(t, o), storagetest.NewWriter()
@@ -59,9 +55,7 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 		t.Fatalf("Grant = %d, %v, want %d", n, err, held)
 	}
 	for _, member := range []int{0, 1} {
-		if err := set.Kill(member); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.Kill(member))
 	}
 	began := time.Now()
 	for s.available() == nil { // the first of these waits for as long as it may
@@ -87,9 +81,7 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 		}
 	}
 	for _, member := range []int{0, 1} {
-		if err := set.Restart(member); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.Restart(member))
 	}
 	began = time.Now()
 	again := func(name string, do func(context.Context) error) {

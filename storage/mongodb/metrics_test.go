@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,13 +14,9 @@ func TestMetrics_OfTheDriverUntilClose(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	o.Metrics = reg
 	s, err := Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := storagetest.NewWriter()
-	if _, err := w.Commit(t.Context(), s, w.Record("org")); err != nil {
-		t.Fatal(err)
-	}
+	mustCommit(t, w, s, w.Record("org"))
 	got := metricstest.Read(t, reg)
 	for _, name := range []string{
 		"writ_mongodb_command_duration_seconds commitTransaction succeeded",
@@ -36,9 +31,7 @@ func TestMetrics_OfTheDriverUntilClose(t *testing.T) {
 	if open := got["writ_mongodb_connections idle"].Value + got["writ_mongodb_connections in_use"].Value; open <= 0 {
 		t.Errorf("%v connections are open", open)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	if got := metricstest.Read(t, reg); len(got) != 0 {
 		t.Errorf("metrics after Close = %v, want none", got)
 	}
@@ -48,9 +41,7 @@ func TestMetrics_OfTheDriverUntilClose(t *testing.T) {
 }
 
 func TestMetrics_StreamsAndReplicas(t *testing.T) {
-	set := sharedSet(t)
-	o := newDatabase(t, set)
-	c := &cluster{set: set, options: o, trace: trace(t), names: make(map[storagetest.Replica]string)}
+	c := newCluster(t)
 	dead := c.OpenHandle(t).(*recorded)
 	reg := prometheus.NewRegistry()
 	c.options.Metrics = reg
@@ -60,17 +51,13 @@ func TestMetrics_StreamsAndReplicas(t *testing.T) {
 		t.Errorf("%v streams were replaced, want none", n)
 	}
 	c.Cut(s)
-	c.failing(s, "off")
+	c.cuts[s]("off")
 	if n := count("writ_mongodb_streams_replaced_total"); n == 0 {
 		t.Error("a stream that was cut is not counted")
 	}
 	dead.silence(t)
 	const name = "writ_mongodb_replicas_given_up_total"
-	for end := time.Now().Add(20 * time.Second); count(name) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("a replica that is silent is not given up")
-		}
-	}
+	await(t, "giving up a silent replica", func() bool { return count(name) > 0 })
 	if n := count(name); n != 1 {
 		t.Errorf("%v replicas were given up, want 1", n)
 	}

@@ -84,9 +84,7 @@ func unwrapAll(err error) []error {
 func TestOpen_RefusesAForeignCollection(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	s := openTest(t, o)
-	if err := s.db.RunCommand(t.Context(), doc("collMod", documentsName, "validator", doc())).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.db.RunCommand(t.Context(), doc("collMod", documentsName, "validator", doc())).Err())
 	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "collMod") {
 		t.Errorf("Open with another validator = %v, want what to do", err)
 	}
@@ -99,14 +97,8 @@ func TestSlot_LostIsFinal(t *testing.T) {
 		t.Errorf("two handles have the slots %d and %d, chains %x and %x", a.slot.id, b.slot.id, a.slot.chain, b.slot.chain)
 	}
 	row := slotRow{ID: a.slot.id, Chain: a.slot.chain[:], Holder: a.slot.holder}
-	if err := errors.Join(b.giveUp(t.Context(), &row), b.settleDead(t.Context(), &row)); err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(20 * time.Second); a.Healthy(t.Context()) == nil; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("a handle that was given up is healthy")
-		}
-	}
+	must(t, errors.Join(b.giveUp(t.Context(), &row), b.settleDead(t.Context(), &row)))
+	await(t, "trouble of a handle that was given up", func() bool { return a.Healthy(t.Context()) != nil })
 	w := storagetest.NewWriter()
 	if _, err := w.Commit(t.Context(), a, w.Record("org")); !errors.Is(err, storage.ErrConflict) {
 		t.Errorf("Append of a handle that was given up = %v, want %v", err, storage.ErrConflict)
@@ -125,13 +117,9 @@ func TestSlot_OfTwoAtOnce(t *testing.T) {
 	l := &load{T: t, writer: w, acknowledged: make(map[string]*storage.Record)}
 	for round := range 20 {
 		dead := openTest(t, o)
-		if _, err := w.Commit(t.Context(), dead, w.Record("org-0")); err != nil {
-			t.Fatal(err)
-		}
+		mustCommit(t, w, dead, w.Record("org-0"))
 		dead.silence(t)
-		if err := keeper.bury(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, keeper.bury(t.Context()))
 		var two [2]*Store
 		var errs [2]error
 		first := make(chan *storage.Record, len(two))
@@ -152,9 +140,7 @@ func TestSlot_OfTwoAtOnce(t *testing.T) {
 		}
 		close(begin)
 		all.Wait()
-		if err := errors.Join(errs[:]...); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(errs[:]...))
 		if len(first) != 1 {
 			t.Fatalf("round %d: %d of two decisions of one intent are first", round, len(first))
 		}
@@ -164,9 +150,7 @@ func TestSlot_OfTwoAtOnce(t *testing.T) {
 			t.Errorf("round %d: slots %d and %d with chains %x and %x, of which %d are that of slot %d, want two and one",
 				round, a.id, b.id, a.chain, b.chain, heirs, dead.slot.id)
 		}
-		if err := errors.Join(two[0].Close(), two[1].Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(two[0].Close(), two[1].Close()))
 	}
 	l.check(keeper)
 }
@@ -239,24 +223,19 @@ func TestOpen_RefusesAnotherIndex(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	s := openTest(t, o)
 	const name = "o_1_d_-1"
-	if err := s.records().Indexes().DropOne(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.records().Indexes().DropOne(t.Context(), name))
 	if _, err := s.records().Indexes().CreateOne(t.Context(), by("o", 1, "d", -1)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "drop that index") {
 		t.Errorf("Open with another index = %v, want what to do", err)
 	}
-	if err := s.records().Indexes().DropOne(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.records().Indexes().DropOne(t.Context(), name))
 	openTest(t, o)
 }
 
-// TestOpen_WithTLSAndAUser opens a set that demands both, as a user who can read and
-// write its database and no more, and fails to open it with less, without a word of
-// what it was given.
+// TestOpen_WithTLSAndAUser opens a set that requires both, as a user who can only read and write
+// its database. With less it fails, and its error tells no password.
 func TestOpen_WithTLSAndAUser(t *testing.T) {
 	set := mongotest.SecureFor(t)
 	o := newDatabase(t, set)
@@ -264,19 +243,13 @@ func TestOpen_WithTLSAndAUser(t *testing.T) {
 	err := set.Admin(t.Context(), doc("createUser", user, "pwd", mongotest.Password, "roles", bson.A{
 		doc("role", "readWrite", "db", o.Database),
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	encoded := url.UserPassword(user, mongotest.Password).String()
 	o.URI = strings.Replace(o.URI, url.UserPassword(mongotest.User, mongotest.Password).String(), encoded, 1)
 	dead, s, w := openTest(t, o), openTest(t, o), storagetest.NewWriter()
 	dead.silence(t)
-	if err := s.bury(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Commit(t.Context(), s, w.Record("org")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.bury(t.Context()))
+	mustCommit(t, w, s, w.Record("org"))
 	storagetest.Check(t, s, w.Keys(t), "org")
 	plain, _, _ := strings.Cut(o.URI, "&tls=true")
 	unknown, _, _ := strings.Cut(o.URI, "&tlsCAFile")

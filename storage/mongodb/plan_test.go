@@ -18,9 +18,7 @@ import (
 func TestPlans_UseAnIndex(t *testing.T) {
 	s, w := openTest(t, newDatabase(t, sharedSet(t))), storagetest.NewWriter()
 	for range 8 {
-		if _, err := w.Commit(t.Context(), s, w.Record("a"), w.Record("b"), w.Record("c")); err != nil {
-			t.Fatal(err)
-		}
+		mustCommit(t, w, s, w.Record("a"), w.Record("b"), w.Record("c"))
 	}
 	if _, err := s.RemoveRecords(t.Context(), "a", time.Now().AddDate(10, 0, 0), storage.Expired{Records: 5}); err != nil {
 		t.Fatal(err)
@@ -48,9 +46,7 @@ func TestPlans_UseAnIndex(t *testing.T) {
 	} {
 		find := doc("find", q.collection, "filter", q.filter, "sort", q.sort, "limit", 51)
 		plan, err := s.db.RunCommand(t.Context(), doc("explain", find, "verbosity", "queryPlanner")).Raw()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		won := plan.Lookup("queryPlanner", "winningPlan").String()
 		if !strings.Contains(won, `"IXSCAN"`) && !strings.Contains(won, `"IDHACK"`) || strings.Contains(won, `"SORT"`) || strings.Contains(won, `"COLLSCAN"`) ||
 			!strings.Contains(won, `"indexName": "`+q.index+`"`) && !strings.Contains(won, `"indexName":"`+q.index+`"`) {

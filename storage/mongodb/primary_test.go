@@ -5,27 +5,18 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"writ/storage/mongodb/mongotest"
 )
 
 // TestOpen_WaitsForAPrimary opens a set without a primary, in vain where it gets
 // none, then while it loses one, and again while it elects one.
 func TestOpen_WaitsForAPrimary(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED in short mode: waits for elections")
-	}
-	set := mongotest.For(t, 3)
+	set := sharedThree(t)
 	o := newDatabase(t, set)
 	primary, err := set.Primary(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	others := []int{(primary + 1) % 3, (primary + 2) % 3}
 	for _, i := range others {
-		if err := set.Kill(i); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.Kill(i))
 	}
 	refused := func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -37,9 +28,7 @@ func TestOpen_WaitsForAPrimary(t *testing.T) {
 		}
 	}
 	t.Run("the primary steps down meanwhile", refused)
-	if err := set.Kill(primary); err != nil {
-		t.Fatal(err)
-	}
+	must(t, set.Kill(primary))
 	t.Run("all members are stopped", refused)
 	opened := make(chan error, 1)
 	go func() {
@@ -50,11 +39,10 @@ func TestOpen_WaitsForAPrimary(t *testing.T) {
 		opened <- err
 	}()
 	for _, i := range others {
-		if err := set.Restart(i); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.Restart(i))
 	}
 	if err := <-opened; err != nil {
 		t.Errorf("Open while the set starts = %v", err)
 	}
+	must(t, set.Restart(primary))
 }

@@ -12,14 +12,10 @@ import (
 func TestSnapshot_OneOrganization(t *testing.T) {
 	w := writeHistory(t)
 	want, _, err := w.s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slices.Reverse(want)
 	r, err := OpenSnapshot(t.Context(), w.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	storagetest.OneOrganization(t, r, "acme", want, 4, "ri\x00val")
 }

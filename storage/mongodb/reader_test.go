@@ -46,9 +46,7 @@ func writeHistory(t *testing.T) *writtenHistory {
 	var ledgers []*ledger.Ledger
 	for _, s := range stores {
 		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: readerSigner, Scrub: plain{}, Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ledgers = append(ledgers, l)
 	}
 	decide := func(from, to int) {
@@ -63,9 +61,7 @@ func writeHistory(t *testing.T) *writtenHistory {
 	decide(4, 12)
 	w := &writtenHistory{Options: o, s: openTest(t, o)}
 	rows, _, err := w.s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.rows = rows[:8]
 	for _, r := range []*storage.Record{rows[2], rows[10]} {
 		if _, _, err := ledgers[0].Settle(t.Context(), "acme", r.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: now}); err != nil {
@@ -79,14 +75,10 @@ func writeHistory(t *testing.T) *writtenHistory {
 			t.Fatal(err)
 		}
 	}
-	if err := ledgers[1].SignChanges(t.Context(), stores[1]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ledgers[1].SignChanges(t.Context(), stores[1]))
 	before := now.Add(-24 * time.Hour)
 	most := storage.Expired{Records: 4, Settled: 1}
-	if err := ledgers[1].Retain(t.Context(), "acme", before, most); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ledgers[1].Retain(t.Context(), "acme", before, most))
 	if n, err := stores[1].RemoveRecords(t.Context(), "acme", before, most); n != most || err != nil {
 		t.Fatalf("RemoveRecords = %+v, %v, want %+v", n, err, most)
 	}
@@ -96,9 +88,7 @@ func writeHistory(t *testing.T) *writtenHistory {
 		t.Fatal(err)
 	}
 	for _, l := range ledgers {
-		if err := l.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close(t.Context()))
 	}
 	return w
 }
@@ -113,21 +103,15 @@ func decideOne(t *testing.T, l *ledger.Ledger, org string, n int) {
 		PolicyVersion: 3,
 		Result:        engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func (w *writtenHistory) prove(t *testing.T) (ledger.Proof, error) {
 	t.Helper()
 	keys, err := receipt.NewKeys(readerSigner.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := OpenSnapshot(t.Context(), w.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := r.Close(); err != nil {
 			t.Errorf("Close = %v", err)
@@ -139,9 +123,7 @@ func (w *writtenHistory) prove(t *testing.T) (ledger.Proof, error) {
 func (w *writtenHistory) chains(t *testing.T) [][16]byte {
 	t.Helper()
 	chains, err := w.s.chains(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return chains
 }
 
@@ -149,9 +131,7 @@ func (w *writtenHistory) chains(t *testing.T) [][16]byte {
 func (w *writtenHistory) count(t *testing.T, chains ...[16]byte) {
 	t.Helper()
 	for _, chain := range chains {
-		if err := w.s.countChain(t.Context(), chain); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.s.countChain(t.Context(), chain))
 	}
 }
 
@@ -175,18 +155,12 @@ func TestSnapshot_WholeHistory(t *testing.T) {
 func TestSnapshot_ReadsOneState(t *testing.T) {
 	w := writeHistory(t)
 	r, err := OpenSnapshot(t.Context(), w.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := ledger.Open(t.Context(), ledger.Config{Store: w.s, Signer: readerSigner, Scrub: plain{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	decideOne(t, l, "acme", 100)
 	keys, err := receipt.NewKeys(readerSigner.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := ledger.Prove(t.Context(), r, ledger.ProveConfig{Keys: keys})
 	if err := errors.Join(err, l.Close(t.Context()), r.Close()); err != nil || got.Rows != 20 {
 		t.Errorf("Prove = %+v, %v, want the 20 rows that were there", got, err)
@@ -243,9 +217,7 @@ func TestCheckIndex(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := w.s.db.Collection(test.collection)
 			var before bson.Raw
-			if err := c.FindOne(t.Context(), test.which).Decode(&before); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.FindOne(t.Context(), test.which).Decode(&before))
 			id := bson.D{{Key: "_id", Value: before.Lookup("_id")}}
 			var err error
 			if test.update == nil {
@@ -253,9 +225,7 @@ func TestCheckIndex(t *testing.T) {
 			} else {
 				_, err = c.UpdateOne(t.Context(), id, test.update)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = w.prove(t)
 			if broken := (*storage.BreakError)(nil); !errors.As(err, &broken) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("Prove = %v, want a break with %q", err, test.want)
@@ -281,9 +251,7 @@ func TestSnapshot_TwoRowsOfAnID(t *testing.T) {
 	for n, row := range w.rows {
 		which := doc("_id", intentKey("acme", row.IntentID))
 		var stored bson.D
-		if err := c.FindOne(t.Context(), which).Decode(&stored); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.FindOne(t.Context(), which).Decode(&stored))
 		forged := slices.Clone(stored)
 		forged[0].Value = intentKey("acme", fmt.Sprintf("8d9f1c1e-3b5a-4f5e-8a67-%012d", n))
 		// The forged row stands before the real one in the index of ids, and behind it.

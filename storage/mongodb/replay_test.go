@@ -42,6 +42,7 @@ func (tr *traced) replay() {
 // recorded is a handle whose appends are in a trace.
 type recorded struct {
 	*Store
+	t      testing.TB
 	handle *protocol.Handle
 }
 
@@ -58,5 +59,5 @@ func (tr *traced) of(s *Store) *recorded {
 		tr.t.Fatal(err)
 	}
 	tr.n++
-	return &recorded{s, h}
+	return &recorded{s, tr.t, h}
 }

@@ -11,26 +11,18 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestAppend_OfABatchThatIsRolledBack: a batch is committed while the secondaries lag,
-// which nobody is told; it is found when it is appended again, and then the primary
-// dies with it. What is appended next must not follow its head. However long the steps
-// take, the history must be whole.
+// TestAppend_OfABatchThatIsRolledBack: a batch is committed while the secondaries lag, so that its
+// outcome is unknown. The next Append finds it on the primary, which then dies with it. The next
+// batch must not follow its head. However long the steps take, the history must be whole.
 func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED in short mode: kills the primary of a set of three")
-	}
-	set := mongotest.For(t, 3)
+	set := sharedThree(t)
 	s, w := trace(t).of(openTest(t, newDatabase(t, set))), storagetest.NewWriter()
-	if _, err := w.Commit(t.Context(), s, w.Record("org")); err != nil {
-		t.Fatal(err)
-	}
+	mustCommit(t, w, s, w.Record("org"))
 	if n, err := storagetest.Grant(t.Context(), s, "org", 202611, 2, 10); n != 1 || err != nil {
 		t.Fatalf("Grant = %d, %v, want the one place that is left", n, err)
 	}
 	primary, err := set.Primary(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lag := lagging(t, set)
 	lag("alwaysOn")
 	time.Sleep(200 * time.Millisecond) // what they have asked for arrives
@@ -45,16 +37,12 @@ func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 		done <- err
 	}()
 	time.Sleep(400 * time.Millisecond) // it waits for a majority
-	if err := set.Kill(primary); err != nil {
-		t.Fatal(err)
-	}
+	must(t, set.Kill(primary))
 	lag("off")
 	if err := <-done; err != nil {
 		t.Errorf("Append of the same batch = %v", err)
 	}
-	if err := set.Restart(primary); err != nil {
-		t.Fatal(err)
-	}
+	must(t, set.Restart(primary))
 	if _, err := w.Commit(t.Context(), s, w.Record("org")); err != nil {
 		t.Errorf("Append after it = %v", err)
 	}
@@ -70,10 +58,7 @@ func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 // TestWatch_OfAChangeThatAMajorityHasLate: a stream is opened while the primary has a
 // change that a majority does not have yet. It is heard, though nothing else changes.
 func TestWatch_OfAChangeThatAMajorityHasLate(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED in short mode: starts a set of three")
-	}
-	set := mongotest.For(t, 3)
+	set := sharedThree(t)
 	o := newDatabase(t, set)
 	deaf := o
 	deaf.URI += "&appName=deaf"
@@ -87,41 +72,24 @@ func TestWatch_OfAChangeThatAMajorityHasLate(t *testing.T) {
 		defer b.watchers.mu.Unlock()
 		return b.watchers.heard
 	}
-	if err := update(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, update())
 	lag := lagging(t, set)
 	lag("alwaysOn")
 	time.Sleep(200 * time.Millisecond) // what they have asked for arrives
 	done := make(chan error, 1)
 	go func() { done <- update() }()
 	time.Sleep(100 * time.Millisecond) // the primary has it
-	err := set.Admin(t.Context(), doc(
-		"configureFailPoint", "failCommand", "mode", doc("times", 1),
-		"data", doc("failCommands", bson.A{"getMore"}, "appName", "deaf", "errorCode", 286),
-	))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failing(t, set, "deaf", bson.A{"getMore"}, "errorCode", historyLost)(doc("times", 1))
 	time.Sleep(400 * time.Millisecond) // another stream is open
 	lag("off")
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(30 * time.Second); heard() < 2; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("heard of revision %d in 30 s, fresh for %v, want 2", heard(), b.FreshFor())
-		}
-	}
+	must(t, <-done)
+	await(t, "revision 2", func() bool { return heard() == 2 })
 }
 
 // TestSlot_OutlivesAMajorityThatIsLate: no write comes through to a majority for longer
 // than a lease. The handle whose next beat does so first gives up nobody for that.
 func TestSlot_OutlivesAMajorityThatIsLate(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED in short mode: starts a set of three")
-	}
-	set := mongotest.For(t, 3)
+	set := sharedThree(t)
 	o := newDatabase(t, set)
 	slow := o
 	slow.URI += "&appName=slow"
@@ -133,16 +101,7 @@ func TestSlot_OutlivesAMajorityThatIsLate(t *testing.T) {
 	for !first.maySettle() || !second.maySettle() {
 		time.Sleep(beatEvery)
 	}
-	err := set.Admin(t.Context(), bson.D{ // so that its beats come second
-		{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
-		{Key: "data", Value: doc(
-			"failCommands", bson.A{"update"}, "appName", "slow",
-			"blockConnection", true, "blockTimeMS", 300,
-		)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failing(t, set, "slow", bson.A{"update"}, "blockConnection", true, "blockTimeMS", 300) // its beats come second
 	lag := lagging(t, set)
 	lag("alwaysOn")
 	time.Sleep(lease + beatEvery)
@@ -162,23 +121,18 @@ func TestSlot_OutlivesAMajorityThatIsLate(t *testing.T) {
 	}
 }
 
-// lagging returns what has the secondaries of a set ask for no more writes, or ask
-// again.
+// lagging returns a function that stops or resumes the replication of a set's secondaries.
 func lagging(t *testing.T, set *mongotest.Set) (mode func(string)) {
 	t.Helper()
 	primary, err := set.Primary(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func(mode string) {
 		for i := range 3 {
 			if i == primary {
 				continue
 			}
 			stop := doc("configureFailPoint", "stopReplProducer", "mode", mode)
-			if err := set.AdminOf(t.Context(), i, stop); err != nil {
-				t.Fatal(err)
-			}
+			must(t, set.AdminOf(t.Context(), i, stop))
 		}
 	}
 }

@@ -44,9 +44,7 @@ func TestRow_KeepsEveryText(t *testing.T) {
 		unsettled := *want
 		unsettled.Settlement = nil
 		raw, err := bson.Marshal(append(fieldsOf(t, storedRow(&unsettled, id)), doc("st", settlementRow(want.SettlementEntry()))...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !bytes.Equal(raw, imported) {
 			t.Errorf("the row that is settled later differs from the imported one\n%s\n%s", bson.Raw(raw), imported)
 		}
@@ -77,9 +75,7 @@ func storedRow(r *storage.Record, id uuid.UUID) bson.Raw {
 
 func fieldsOf(t *testing.T, raw bson.Raw) (d bson.D) {
 	t.Helper()
-	if err := bson.Unmarshal(raw, &d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, bson.Unmarshal(raw, &d))
 	return d
 }
 
@@ -89,8 +85,6 @@ func TestAppend_OfMoreThanACommandTakes(t *testing.T) {
 	for i := range batch {
 		batch[i] = w.Record("org", func(r *storage.Record) { r.Resource = strings.Repeat("x", 1<<20) })
 	}
-	if _, err := w.Commit(t.Context(), s, batch...); err != nil {
-		t.Fatal(err)
-	}
+	mustCommit(t, w, s, batch...)
 	storagetest.Check(t, s, w.Keys(t), "org")
 }

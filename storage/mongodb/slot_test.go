@@ -21,24 +21,20 @@ func TestLeads_OnlyTheFirstSlot(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	for _, s := range []*Store{first, second} {
-		if err := s.beatOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.beatOnce(t.Context()))
 	}
 	if !first.Leads() || second.Leads() {
 		t.Errorf("Leads of the first slot = %t, of the second %t", first.Leads(), second.Leads())
 	}
 	first.silence(t)
-	if err := second.beatOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second.beatOnce(t.Context()))
 	if !second.Leads() {
 		t.Error("nobody leads after the first is silent")
 	}
 }
 
-// TestGrant_ByASlotThatMayHaveExpired: who is late only renews its slot first, and who
-// was given up gets nothing.
+// TestGrant_ByASlotThatMayHaveExpired: a late handle first renews its slot. A handle that was
+// given up gets nothing.
 func TestGrant_ByASlotThatMayHaveExpired(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	late, other := openTest(t, o), openTest(t, o)
@@ -47,9 +43,7 @@ func TestGrant_ByASlotThatMayHaveExpired(t *testing.T) {
 		t.Errorf("Grant by a handle that is late = %d, %v, want 1", n, err)
 	}
 	late.silence(t)
-	if err := other.bury(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.bury(t.Context()))
 	if n, err := storagetest.Grant(t.Context(), late, "org", 202611, 10, 1); n != 0 || !errors.Is(err, errLost) {
 		t.Errorf("Grant by a handle that was given up = %d, %v, want %v", n, err, errLost)
 	}

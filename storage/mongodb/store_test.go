@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,36 +20,60 @@ import (
 	"writ/storage/storagetest/protocol"
 )
 
-// shared is the set of one member that most tests use, each with a database of its
-// own.
-var shared struct {
-	sync.Once
-	set *mongotest.Set
-	err error
-	dbs atomic.Int64
-}
+// databases counts the databases of tests.
+var databases atomic.Int64
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if shared.set != nil {
-		if err := shared.set.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { mongotest.Main(m) }
 
 func sharedSet(t testing.TB) *mongotest.Set {
 	t.Helper()
-	if _, err := mongotest.Binary(t.Context()); err != nil {
-		t.Skipf("SKIPPED: there is no real mongod: %.300q", err)
+	return mongotest.Shared(t, 1)
+}
+
+// sharedThree returns the set of three members that tests share.
+func sharedThree(t testing.TB) *mongotest.Set {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: takes members from a set of three")
 	}
-	shared.Do(func() { shared.set, shared.err = mongotest.Start(context.Background(), 1) })
-	if shared.err != nil {
-		t.Fatalf("starting a replica set: %v", shared.err)
+	return mongotest.Shared(t, 3)
+}
+
+// must fails the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return shared.set
+}
+
+// mustCommit appends records, which must succeed.
+func mustCommit(t testing.TB, w *storagetest.Writer, s storage.Log, records ...*storage.Record) {
+	t.Helper()
+	_, err := w.Commit(t.Context(), s, records...)
+	must(t, err)
+}
+
+// await waits for at most a minute.
+func await(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no sign of %s within a minute", what)
+		}
+	}
+}
+
+// failing has commands of an application fail, and returns what sets the mode of that.
+func failing(t testing.TB, set *mongotest.Set, app string, commands bson.A, how ...any) (mode func(any)) {
+	data := append(doc("failCommands", commands, "appName", app), doc(how...)...)
+	mode = func(mode any) {
+		t.Helper()
+		must(t, set.Admin(context.Background(), doc("configureFailPoint", "failCommand", "mode", mode, "data", data)))
+	}
+	mode("alwaysOn")
+	t.Cleanup(func() { mode("off") })
+	return mode
 }
 
 // logged is a log that goes to a test's, until it ends.
@@ -85,7 +108,7 @@ func newDatabase(t testing.TB, set *mongotest.Set) Options {
 		}
 	})
 	return Options{
-		URI: set.URI() + "&timeoutMS=20000", Database: fmt.Sprint("writ", shared.dbs.Add(1)),
+		URI: set.URI() + "&timeoutMS=20000", Database: fmt.Sprint("writ", databases.Add(1)),
 		Log: log.logger(),
 	}
 }
@@ -116,6 +139,14 @@ type cluster struct {
 	options Options
 	trace   *traced
 	names   map[storagetest.Replica]string
+	cuts    map[storagetest.Replica]func(mode any)
+}
+
+func newCluster(t *testing.T) *cluster {
+	return &cluster{
+		set: sharedSet(t), options: newDatabase(t, sharedSet(t)), trace: trace(t),
+		names: make(map[storagetest.Replica]string), cuts: make(map[storagetest.Replica]func(any)),
+	}
 }
 
 func (c *cluster) OpenHandle(t *testing.T) storagetest.Replica {
@@ -124,41 +155,23 @@ func (c *cluster) OpenHandle(t *testing.T) storagetest.Replica {
 	o.URI += "&appName=" + name
 	r := c.trace.of(openTest(t, o))
 	c.names[r] = name
-	t.Cleanup(func() { c.failing(r, "off") })
 	return r
 }
 
 // interrupted is the error that the streams of a handle that is cut end with.
 const interrupted = 11601
 
-// failing has the server end the streams of a handle.
-func (c *cluster) failing(h storagetest.Replica, mode any) {
-	err := c.set.Admin(context.Background(), doc(
-		"configureFailPoint", "failCommand", "mode", mode,
-		"data", doc(
-			"failCommands", bson.A{"aggregate", "getMore"}, "errorCode", interrupted,
-			"appName", c.names[h],
-		),
-	))
-	if err != nil {
-		panic(err)
-	}
-}
-
 func (c *cluster) Cut(h storagetest.Replica) {
-	c.failing(h, "alwaysOn")
-	for h.(*recorded).health.trouble(streaming) == nil {
-		time.Sleep(time.Millisecond)
-	}
+	r := h.(*recorded)
+	c.cuts[h] = failing(r.t, c.set, c.names[h], bson.A{"aggregate", "getMore"}, "errorCode", interrupted)
+	await(r.t, "the stream's end", func() bool { return r.health.trouble(streaming) != nil })
 }
 
-// Mend ends a Cut. What the handle has missed is trimmed first, as it is when it was
-// signed: without that the handle would read it, and there would be no gap.
+// Mend ends a Cut. It first trims the changes that the handle has missed: otherwise the handle
+// would read them, and there would be no gap.
 func (c *cluster) Mend(h storagetest.Replica) {
-	if err := h.Trim(context.Background(), math.MaxUint64); err != nil {
-		panic(err)
-	}
-	c.failing(h, "off")
+	must(h.(*recorded).t, h.Trim(context.Background(), math.MaxUint64))
+	c.cuts[h]("off")
 }
 
 // TakeOver buries a handle that says nothing any more and opens another, which takes
@@ -166,9 +179,7 @@ func (c *cluster) Mend(h storagetest.Replica) {
 func (c *cluster) TakeOver(t *testing.T, h storagetest.Replica) storagetest.Replica {
 	dead := h.(*recorded)
 	dead.silence(t)
-	if err := dead.bury(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, dead.bury(t.Context()))
 	dead.handle.Note(protocol.Buried)
 	return c.OpenHandle(t)
 }
@@ -180,14 +191,9 @@ func (s *Store) silence(t *testing.T) {
 	s.done.Wait()
 	s.slot.until.Store(0)
 	_, err := s.slots().UpdateOne(t.Context(), s.slot.mine(), doc("$set", doc("until", time.Unix(0, 0))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func TestStore_Replicas(t *testing.T) {
-	set := sharedSet(t)
-	storagetest.RunReplicas(t, func(t *testing.T) storagetest.Cluster {
-		return &cluster{set: set, options: newDatabase(t, set), trace: trace(t), names: make(map[storagetest.Replica]string)}
-	})
+	storagetest.RunReplicas(t, func(t *testing.T) storagetest.Cluster { return newCluster(t) })
 }

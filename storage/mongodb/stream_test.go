@@ -1,25 +1,22 @@
 package mongodb
 
 import (
-	"context"
 	"slices"
 	"testing"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/mongodb/mongotest"
 )
 
 // historyLost is ChangeStreamHistoryLost: the oplog no longer has the point of a stream.
 const historyLost = 286
 
 // TestWatch_OfAStreamWhoseHistoryIsLost: the oplog has lost the point of a handle's
-// stream, and for a while no other begins. The handle hears of each change once and in
-// order where none was trimmed meanwhile, otherwise of EverythingChanged, and then of
-// what follows. Labels are what the server says of the error: the driver resumes a
-// stream by itself after a resumable one.
+// stream, and for a while no other begins. Labels are what the server says of the error: the
+// driver resumes a stream by itself after a resumable one.
 func TestWatch_OfAStreamWhoseHistoryIsLost(t *testing.T) {
 	for name, test := range map[string]struct {
 		labels bson.A
@@ -31,71 +28,78 @@ func TestWatch_OfAStreamWhoseHistoryIsLost(t *testing.T) {
 		"when it is resumed, and changes were trimmed": {bson.A{"ResumableChangeStreamError"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, o := sharedSet(t), newDatabase(t, sharedSet(t))
-			late := o
-			late.URI += "&appName=" + o.Database + "-late"
-			a, b := openTest(t, o), openTest(t, late)
-			heard := watchRevisions(t, b)
-			lose := func(mode string) {
-				t.Helper()
-				err := set.Admin(context.Background(), doc(
-					"configureFailPoint", "failCommand", "mode", mode,
-					"data", doc(
-						"failCommands", bson.A{"getMore", "aggregate"}, "errorCode", historyLost,
-						"errorLabels", test.labels, "appName", o.Database+"-late",
-					),
-				))
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			lose("alwaysOn")
-			t.Cleanup(func() { lose("off") })
-			for end := time.Now().Add(time.Minute); b.health.trouble(streaming) == nil; time.Sleep(time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatal("the stream goes on")
-				}
-			}
-			var want []uint64
-			for range 150 { // more than one batch of a cursor
-				want = append(want, updateRule(t, a))
-			}
-			if test.trim {
-				if err := a.Trim(t.Context(), want[100]); err != nil {
-					t.Fatal(err)
-				}
-				want = []uint64{0}
-			}
-			lose("off")
-			wait := func() {
-				t.Helper()
-				for end := time.Now().Add(time.Minute); len(heard.list()) < len(want); time.Sleep(time.Millisecond) {
-					if time.Now().After(end) {
-						break
-					}
-				}
-				if got := heard.list(); !slices.Equal(got, want) {
-					t.Fatalf("heard of the revisions %v, want %v", got, want)
-				}
-			}
-			wait()
-			want = append(want, updateRule(t, a))
-			wait()
+			w := newDeaf(t, sharedSet(t), test.trim)
+			w.deafen("errorCode", historyLost, "errorLabels", test.labels)
+			w.change()
+			w.hearAgain()
 		})
 	}
 }
 
-// updateRule writes a rule and returns the revision.
+// deaf is a handle that can't read its stream, beside one that makes changes.
+type deaf struct {
+	*testing.T
+	set   *mongotest.Set
+	app   string
+	a, b  *Store // b is the deaf one
+	trim  bool   // whether some changes are trimmed before b hears again
+	heard *revisions
+	mode  func(any)
+	want  []uint64
+}
+
+func newDeaf(t *testing.T, set *mongotest.Set, trim bool) *deaf {
+	t.Helper()
+	o := newDatabase(t, set)
+	late := o
+	late.URI += "&appName=" + o.Database + "-late"
+	w := &deaf{T: t, set: set, app: o.Database + "-late", a: openTest(t, o), b: openTest(t, late), trim: trim}
+	w.heard = watchRevisions(t, w.b)
+	return w
+}
+
+// deafen has the reads of b's streams fail, and waits until b has met that.
+func (w *deaf) deafen(how ...any) {
+	w.Helper()
+	w.mode = failing(w, w.set, w.app, bson.A{"getMore", "aggregate"}, how...)
+	await(w, "the stream's failure", func() bool { return w.b.health.trouble(streaming) != nil })
+}
+
+// change makes more changes than one batch of a cursor has.
+func (w *deaf) change() {
+	w.Helper()
+	for range 150 {
+		w.want = append(w.want, updateRule(w.T, w.a))
+	}
+	if w.trim {
+		must(w, w.a.Trim(w.Context(), w.want[100]))
+		w.want = []uint64{0}
+	}
+}
+
+// hearAgain mends b's streams. If nothing was trimmed, b must hear of each change once and in
+// order, otherwise of EverythingChanged. It must then hear of later changes.
+func (w *deaf) hearAgain() {
+	w.Helper()
+	w.mode("off")
+	for range 2 {
+		await(w, "the changes", func() bool { return len(w.heard.list()) >= len(w.want) })
+		if got := w.heard.list(); !slices.Equal(got, w.want) {
+			w.Fatalf("heard of the revisions %v, want %v", got, w.want)
+		}
+		w.want = append(w.want, updateRule(w.T, w.a))
+	}
+}
+
 // putRule is an update of a rule of the organization org.
 func putRule(tx storage.Tx) error {
 	return storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
 }
 
+// updateRule writes a rule and returns the revision.
 func updateRule(t *testing.T, s *Store) uint64 {
 	t.Helper()
 	revision, err := s.Update(t.Context(), "org", putRule)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return revision
 }

@@ -18,9 +18,7 @@ import (
 func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 	s := openTest(t, newDatabase(t, sharedSet(t)))
 	ctx := t.Context()
-	if err := s.db.RunCommand(ctx, doc("profile", 2)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.db.RunCommand(ctx, doc("profile", 2)).Err())
 	w := storagetest.NewWriter()
 	if _, err := w.Commit(ctx, s, w.Record("org")); err != nil {
 		t.Fatal(err)
@@ -28,18 +26,14 @@ func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 	if _, err := s.Update(ctx, "org", func(storage.Tx) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.countChain(ctx, s.slot.chain); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.countChain(ctx, s.slot.chain))
 	if _, err := s.RemoveImported(ctx, "org", 1); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.RemoveRecords(ctx, "org", time.Now().AddDate(100, 0, 0), storage.Expired{Records: 1, Settled: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.db.RunCommand(ctx, doc("profile", 0)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.db.RunCommand(ctx, doc("profile", 0)).Err())
 
 	type operation struct {
 		Command struct {
@@ -49,9 +43,7 @@ func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 		} `bson:"command"`
 	}
 	begun, err := find[operation](ctx, s.db.Collection("system.profile"), doc("command.startTransaction", true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	named, err := find[slotRow](ctx, s.slots(), s.slot.mine())
 	if err != nil || len(named) != 1 {
 		t.Fatalf("%d slots, %v", len(named), err)
@@ -75,9 +67,7 @@ func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 func TestTransactions_OfTheDeadBlockNobody(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	keeper, dead, w := openTest(t, o), openTest(t, o), storagetest.NewWriter()
-	if _, err := w.Commit(t.Context(), dead, w.Record("org")); err != nil {
-		t.Fatal(err)
-	}
+	mustCommit(t, w, dead, w.Record("org"))
 	begun, ended := make(chan error, 1), make(chan struct{})
 	t.Cleanup(func() { close(ended) })
 	go dead.transaction(context.WithoutCancel(t.Context()), &dead.counts, func(ctx context.Context) error {
@@ -86,14 +76,10 @@ func TestTransactions_OfTheDeadBlockNobody(t *testing.T) {
 		<-ended
 		return context.Canceled
 	})
-	if err := <-begun; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-begun)
 	dead.silence(t)
 	began := time.Now()
-	if err := keeper.bury(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, keeper.bury(t.Context()))
 	record := w.Record("org")
 	n, err := storagetest.Grant(t.Context(), keeper, "org", storage.MonthOf(record.DecidedAt), 100, 10)
 	if err != nil || n == 0 {

@@ -16,12 +16,11 @@ import (
 // Check holds the whole history of a store to its invariants and returns it,
 // by organization, newest first. orgs must be all organizations that have any.
 //
-// Every record is found by time, by decision, by id and by intent, and is the
-// same each time; no intent and no decision id has two records; each receipt
-// verifies under a head of the chain; the heads are unbroken, signed by keys,
-// and cover exactly the records; each meter is the number of its intents. Records
-// under heads of other chains were imported: no head covers them, no meter counts
-// them.
+// Every record is found by time, by decision, by id and by intent, and is the same each time. No
+// intent and no decision id has two records. Each receipt verifies under a head of the chain. The
+// heads are unbroken, signed by keys, and cover exactly the records. Each meter is the number of
+// its intents. Records under heads of other chains were imported: no head covers them and no meter
+// counts them.
 //
 // The store must be able to commit, because a commit is the only way to ask
 // for an intent; nothing is written.

@@ -255,7 +255,7 @@ func (t *memoryTx) Scan(q storage.Query, f func([]byte, storage.Document) (bool,
 	return nil
 }
 
-// positions are those of d in an index.
+// positions are d's positions in an index.
 func positions(d storage.Document, index storage.Index) (p [][]byte, err error) {
 	if index == storage.ByID {
 		return [][]byte{[]byte(d.ID)}, nil

@@ -123,7 +123,7 @@ func (m *MemoryLog) intent(org, key string) *storage.Record {
 	return find(m.Records, ofIntent(org, key))
 }
 
-// entry returns what stands in place of e, or nil.
+// entry returns the stored entry with e's key, or nil.
 func (m *MemoryLog) entry(e *storage.Entry) *storage.Entry {
 	if e.Kind != storage.SettlementEntry {
 		return find(m.Others, sameEntry(e))
@@ -296,15 +296,15 @@ func (m *MemoryLog) EachRow(_ context.Context, org, after, upTo string, f func(*
 	return nil
 }
 
-// View shows documents, of which there are none.
+// View shows no documents.
 func (m *MemoryLog) View(ctx context.Context, f func(storage.Reader) error) error {
 	return f(&memoryTx{ctx: ctx})
 }
 
-// Changes tells nothing: there are none.
+// Changes returns no changes.
 func (m *MemoryLog) Changes(context.Context, uint64, int) ([]storage.Change, error) { return nil, nil }
 
-// CheckIndex gives the meters of what is there: there is no index.
+// CheckIndex calls read.Meter with the meters. m has no index.
 func (m *MemoryLog) CheckIndex(_ context.Context, read storage.IndexCheck) error {
 	meters := make(map[memoryMeter]int64)
 	for _, r := range m.Records {

@@ -43,7 +43,7 @@ func (q quotas) grant(org string, limit, want int64) int64 {
 	return n
 }
 
-// all asks for places until there are none.
+// all asks for places until it gets no more.
 func (q quotas) all(org string, limit int64) (total int64) {
 	q.Helper()
 	for {

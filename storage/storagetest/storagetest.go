@@ -1,6 +1,5 @@
-// Package storagetest holds every backend to the contract of package storage.
-// Each subtest is named for what it holds the backend to, and has a store of
-// its own.
+// Package storagetest tests every backend against the contract of package storage. Each subtest is
+// named for a rule of the contract and has a store of its own.
 package storagetest
 
 import (
@@ -36,7 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 	RunDocuments(t, func(t *testing.T) storage.Documents { return open(t) })
 }
 
-// test holds a store to one rule.
+// test is the test of one rule.
 type test struct {
 	rule string
 	run  func(*world)

@@ -14,8 +14,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// world is a store and what it must hold. Its methods may be called from
-// several goroutines.
+// world is a store and its expected records. Its methods may be called from several goroutines.
 type world struct {
 	Checks
 	storage.Store
@@ -67,7 +66,7 @@ func (w *world) noSeal(receipt.Chain, storage.Batch) (storage.Batch, receipt.Sig
 	return storage.Batch{}, receipt.SignedHead{}, errors.New("seal must not be called")
 }
 
-// commit commits batch and remembers what became of it.
+// commit commits batch and remembers the records that were first.
 func (w *world) commit(batch ...*storage.Record) []*storage.Record {
 	w.Helper()
 	existing, err := w.writer.Commit(w.ctx, w.Store, batch...)
@@ -112,7 +111,7 @@ func (w *world) wantMeter(org string, month storage.Month, want int64) {
 	}
 }
 
-// check is [Check], and holds the history to what was committed.
+// check is [Check]. It also compares the history with the committed records.
 func (w *world) check() {
 	w.Helper()
 	history := Check(w.T, w.Store, w.writer.Keys(w.T), slices.Collect(maps.Keys(w.records))...)

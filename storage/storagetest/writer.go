@@ -110,7 +110,7 @@ func (w *Writer) Again(r *storage.Record) *storage.Record {
 	return w.Record(r.OrganizationID, func(c *storage.Record) { c.IntentID, c.ApprovalID = r.IntentID, r.ApprovalID })
 }
 
-// Commit appends records and returns what stands in place of each.
+// Commit appends records and returns the existing record for each, nil for a first one.
 func (w *Writer) Commit(ctx context.Context, s storage.Log, records ...*storage.Record) ([]*storage.Record, error) {
 	existing, err := s.Append(ctx, storage.Batch{Records: records}, w.Seal)
 	return existing.Records, err

@@ -78,7 +78,7 @@ var found struct {
 }
 
 // Binary returns the path of a mongod that runs here. It fetches one into the user's
-// cache directory once. Its error says why there is none. A process tries only once.
+// cache directory once. The error says why no server can be had. A process tries only once.
 func Binary(ctx context.Context) (string, error) {
 	found.Do(func() {
 		cache, err := os.UserCacheDir()

@@ -101,11 +101,17 @@ func ProxiedFor(t testing.TB, members int) *Set {
 	return of(t, members, (*Set).proxy)
 }
 
-func of(t testing.TB, members int, prepare ...func(*Set) error) *Set {
+// skipWithout skips t if no server is available.
+func skipWithout(t testing.TB) {
 	t.Helper()
 	if _, err := Binary(t.Context()); err != nil {
 		t.Skipf("SKIPPED: there is no real mongod: %.300q", err)
 	}
+}
+
+func of(t testing.TB, members int, prepare ...func(*Set) error) *Set {
+	t.Helper()
+	skipWithout(t)
 	s, err := start(context.Background(), members, prepare...)
 	if err != nil {
 		t.Fatalf("starting a replica set: %v", err)

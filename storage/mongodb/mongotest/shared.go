@@ -1,0 +1,66 @@
+package mongotest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// shared are the sets of [Shared], by the number of their members.
+var shared struct {
+	sync.Mutex
+	sets map[int]*Set
+}
+
+// Shared returns the set of so many members that the tests of a package share, each with a
+// database of its own. Members that a test stops must run again at its end. It skips t if no
+// server is available. The package's TestMain must be [Main].
+func Shared(t testing.TB, members int) *Set {
+	t.Helper()
+	skipWithout(t)
+	shared.Lock()
+	defer shared.Unlock()
+	s := shared.sets[members]
+	if s == nil {
+		var err error
+		if s, err = Start(context.Background(), members); err != nil {
+			t.Fatalf("starting a replica set: %v", err)
+		}
+		if shared.sets == nil {
+			shared.sets = make(map[int]*Set)
+		}
+		shared.sets[members] = s
+	}
+	if members > 1 {
+		t.Cleanup(func() {
+			if t.Failed() { // some members may not run
+				drop(members)
+			}
+		})
+	}
+	return s
+}
+
+func drop(members int) error {
+	shared.Lock()
+	defer shared.Unlock()
+	s := shared.sets[members]
+	delete(shared.sets, members)
+	if s == nil {
+		return nil
+	}
+	return s.Stop()
+}
+
+// Main runs the tests of a package and stops the shared sets.
+func Main(m *testing.M) {
+	code := m.Run()
+	if err := errors.Join(drop(1), drop(3)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
