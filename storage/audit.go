@@ -10,17 +10,16 @@ import (
 	"writ/storage/receipt"
 )
 
-// BreakError says where a history does not hold together: something was changed,
-// taken away or put there since it was written. It names no secret.
+// BreakError says where a history was changed after it was written. It names no secret.
 type BreakError struct {
-	// Head is the sequence of the head that it is about, 0 for none. Chain is that of
-	// the head; zeros where the history has one chain.
+	// Head is the sequence of the affected head, 0 for none. Chain is the chain of that
+	// head, zeros in a history with one chain.
 	Head  uint64
 	Chain [16]byte
-	// OrganizationID and DecisionID name the row that it is about; empty where
-	// there is none.
+	// OrganizationID and DecisionID name the affected row. Both are empty if the break
+	// affects no row.
 	OrganizationID, DecisionID string
-	// Err is what is wrong there.
+	// Err describes the break.
 	Err error
 }
 
@@ -47,27 +46,27 @@ func (e *BreakError) Error() string {
 // Unwrap returns Err.
 func (e *BreakError) Unwrap() error { return e.Err }
 
-// Tombstone is what is left of a record that [Retention] has removed.
+// Tombstone is the remainder of a record that [Retention] has removed.
 type Tombstone struct {
 	OrganizationID, IntentID, DecisionID string
-	ApprovalID                           string // empty: it was decided under none
-	// Leaves are the decision's and, where it had one that was signed, its
-	// settlement's.
+	ApprovalID                           string // empty: it was decided under no approval
+	// Leaves are the leaf of the decision and, after it, the leaf of its settlement if the
+	// settlement was signed.
 	Leaves []receipt.Leaf
-	// Imported says that it was removed before [Importer] stored what is left of it.
+	// Imported says that the record was removed before [Importer] stored its tombstone.
 	Imported bool
 }
 
-// IntentKey is [Record.IntentKey] of what was removed.
+// IntentKey is [Record.IntentKey] of the removed record.
 func (t *Tombstone) IntentKey() string { return IntentKey(t.IntentID, t.ApprovalID) }
 
-// IndexCheck is what a proof has read of a store, which the store's CheckIndex compares with
-// how it finds that.
+// IndexCheck is the input of a store's CheckIndex: it compares the rows that a proof has
+// read with the store's index.
 type IndexCheck struct {
 	// Rows has the sums of the rows that were read, by organization.
 	Rows map[string]RowSums
-	// Document takes each document with the id that its organization knows, Meter each
-	// meter.
+	// CheckIndex calls Document with each document and the id that its organization knows,
+	// and Meter with each meter.
 	Document func(d Document, id string) error
 	Meter    func(org string, m Month, decided int64) error
 }
@@ -81,7 +80,7 @@ func (s *RowSums) Add(id uuid.UUID, r *Record) {
 	s.ByDecision.Add(id, string(rune(r.Decision)))
 }
 
-// Sum is the sum of the hashes of pairs of a decision id and what the decision is found by.
+// Sum is the sum of the hashes of pairs, each a decision id and a key of the decision.
 // Comparing the sums of rows and of an index takes one pass over each, where looking every
 // row up takes a random read. Two sets of pairs have the same sum with a probability of 2^-64.
 type Sum struct {

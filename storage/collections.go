@@ -22,8 +22,8 @@ const (
 	ByName               // agents: what an id and an external id fold to; pending deliveries: webhook and subject
 	ByAlias              // agents: external id
 	ByMaker              // tokens: id of the one it was made with
-	// sessions, tokens that are not revoked: time of expiry, after every time if there is none; ended
-	// deliveries: time of removal; details: the deadline
+	// sessions and unrevoked tokens: time of expiry, a token without one last; ended deliveries: time of removal;
+	// details: deadline
 	ByExpiry
 	ByOwnName // tokens: its own id, for who may know those of its organization alone
 	ByDue     // pending deliveries: webhook and time of the next attempt
@@ -32,15 +32,15 @@ const (
 	ByPolicy  // details: policy, then as ByWaiting
 )
 
-// Key is what a document is found by in an index. The keys of an index must be
-// such that none begins another: see [Text].
+// Key is a key of a document in an index. No key of an index may be a prefix of another: see
+// [Text].
 type Key struct {
 	Index Index
 	Value []byte
 }
 
-// Collection declares the documents of a kind. All that finds a document follows
-// from it, so that a backend can check and rebuild it.
+// Collection declares the documents of a kind. A backend can check and rebuild its index from
+// the collection alone.
 type Collection struct {
 	Kind Kind
 	// Name is the kind's in the history of changes.
@@ -49,9 +49,9 @@ type Collection struct {
 	Global bool
 	// Quiet documents are bookkeeping: writing one makes no Change.
 	Quiet bool
-	// Describe returns what a document is found by, and its id and alias as its
-	// organization knows it. It must be an error where the document is not the one
-	// of its organization and id.
+	// Describe returns the keys of a document, and the id and the alias by which its
+	// organization knows the document. It must return an error if the document's value is of
+	// another organization or id.
 	Describe func(d Document) (keys []Key, id, alias string, err error)
 }
 
@@ -225,7 +225,7 @@ func (c Of[T]) PutSized(tx Tx, org string, doc *T) (size int, err error) {
 	return len(value), tx.Put(Document{Kind: c.Kind, Org: org, ID: id, Value: value})
 }
 
-// Counts are how many documents an organization has of those that plans limit.
+// Counts are the numbers of an organization's documents that plans limit.
 type Counts struct {
 	Policies     int64 `json:"policies"`
 	VersionBytes int64 `json:"version_bytes"`
@@ -269,8 +269,8 @@ func tokenKeys(t *Token) []Key {
 	return keys
 }
 
-// Text returns the key of s: 00 is written as 00 FF, and 00 01 ends it. The order
-// of keys is that of the texts, and none begins another.
+// Text returns the key of s: 00 is written as 00 FF, and 00 01 ends it. Keys are in the order
+// of their texts, and no key is a prefix of another.
 func Text(s string) []byte { return AppendText(make([]byte, 0, len(s)+2), s) }
 
 // AppendText appends [Text] of s.

@@ -41,8 +41,8 @@ func TestTime_KeepsOrder(t *testing.T) {
 	}
 }
 
-// TestEndOfVersions: it lies after every version of a policy and before those of
-// the next.
+// TestEndOfVersions holds that it lies after every version of a policy and before the next
+// policy's versions.
 func TestEndOfVersions(t *testing.T) {
 	for _, a := range hostile {
 		end := EndOfVersions(a)

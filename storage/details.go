@@ -12,9 +12,9 @@ import (
 	"writ/storage/receipt"
 )
 
-// Details are what is kept of a held decision beside its row, until nobody can decide
-// about it any more. The row has their digest alone, of which nothing can be guessed once
-// they and their salt are deleted.
+// Details are values of a held decision that are kept beside its row until the decision can no
+// longer be approved, rejected or used. The row has only their digest. Once the details and
+// their salt are deleted, nothing can be guessed from the digest.
 type Details struct {
 	DecisionID string            `json:"decision_id"`
 	Salt       string            `json:"salt"`
@@ -26,18 +26,18 @@ type Details struct {
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	// Findings are why the decision is held.
 	Findings []HeldFinding `json:"findings,omitzero"`
-	// ApprovedUntil is zero until the decision is approved. It is a copy of what the
-	// verdict says, for lists, and not in the digest.
+	// ApprovedUntil is zero until the decision is approved. It is copied from the verdict
+	// for lists, and the digest does not cover it.
 	ApprovedUntil time.Time `json:"approved_until,omitzero"`
 }
 
-// HeldFinding is a finding that an approval covers where it is found once more: all but
-// Reason are the same.
+// HeldFinding is a finding of a held decision. An approval covers a later finding that differs
+// from it in Reason at most.
 type HeldFinding struct {
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
 	RuleID string `json:"rule_id,omitzero"`
-	// RuleRevision is that of the rule's document; 0 if no rule decided.
+	// RuleRevision is the revision of the rule's document, 0 if no rule decided.
 	RuleRevision int64 `json:"rule_revision,omitzero"`
 }
 
@@ -47,8 +47,8 @@ func NewDetails(decisionID string, values map[string]string) *Details {
 }
 
 // Digest returns the digest of the canonical JSON of {decision_id, expires_at, findings,
-// salt, values}. expires_at is RFC 3339 in UTC. It is left out where there is none, as
-// findings are. A finding is {code, reason, rule_id, rule_revision}.
+// salt, values}. expires_at is RFC 3339 in UTC. An absent expires_at and empty findings are left
+// out. A finding is {code, reason, rule_id, rule_revision}.
 func (d *Details) Digest() string {
 	type finding struct {
 		Code         string `json:"code"`
@@ -88,7 +88,7 @@ func rfc3339(t time.Time) string {
 // Approved reports whether the decision was approved.
 func (d *Details) Approved() bool { return !d.ApprovedUntil.IsZero() }
 
-// Deadline is when nothing can be decided about d any more and nothing can use it.
+// Deadline is when the decision can no longer be approved, rejected or used.
 func (d *Details) Deadline() time.Time {
 	if d.Approved() {
 		return d.ApprovedUntil

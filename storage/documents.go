@@ -27,39 +27,37 @@ const (
 	SessionKind      Kind = 'S'
 )
 
-// Document is what is stored of one thing of an organization. Its id is unique
-// in its collection and organization.
+// Document is a stored document of an organization. Its id is unique in its collection and
+// organization.
 type Document struct {
 	Kind  Kind
 	Org   string
 	ID    string
 	Value []byte
-	// Revision is that of the commit that wrote the document; Put sets it.
+	// Revision is the revision of the commit that wrote the document. Put sets it.
 	Revision uint64
 }
 
-// Query selects documents of a collection, in the order of their positions. A
-// position is the id or, in an index, the key followed by the id; its order is
-// that of its bytes.
+// Query selects documents of a collection, in the order of their positions. A position is the
+// id or, in an index, the key followed by the id. Positions are in the order of their bytes.
 type Query struct {
 	Kind Kind
-	// Org is the organization. With Every the query goes on with the organizations
-	// after it, in the backend's order, and From is of Org alone.
+	// Org is the organization. With Every the query goes on with the organizations after it,
+	// in the backend's order, and From applies to Org alone.
 	Org   string
 	Every bool
 	// Index is one of the collection's, 0 the order of ids.
 	Index Index
 	// Prefix begins the positions. From, if not nil, is where to start.
 	Prefix, From []byte
-	// Bare asks for no values, which costs less.
+	// Bare leaves out the values, which costs less.
 	Bare bool
 }
 
-// Reader reads one state of the documents. It is of use until the function
-// that got it returns, and by one goroutine at a time.
+// Reader reads one state of the documents. It may be used until the function that got it
+// returns, by one goroutine at a time.
 type Reader interface {
-	// Get returns the document, or ErrNotFound. In a Global collection org counts
-	// for nothing.
+	// Get returns the document, or ErrNotFound. In a Global collection org is ignored.
 	Get(kind Kind, org, id string) (Document, error)
 	// Scan calls f for the documents that q selects until it returns false or an
 	// error, which is returned. f may call Get and Scan, and must not write. The
@@ -67,8 +65,7 @@ type Reader interface {
 	Scan(q Query, f func(position []byte, d Document) (more bool, err error)) error
 }
 
-// Tx is a Reader that sees what was written through it. Nobody else does before
-// it is committed.
+// Tx is a Reader that sees its own writes. Nobody else sees them before the commit.
 type Tx interface {
 	Reader
 	// Put stores or replaces a document, whose organization must be the update's,
@@ -81,39 +78,37 @@ type Tx interface {
 
 // Documents keeps the documents of [Collections].
 type Documents interface {
-	// View calls f with one state, which holds all that was committed before.
+	// View calls f with one state, which includes every earlier commit.
 	View(ctx context.Context, f func(Reader) error) error
-	// Update calls f and commits what it wrote: all of it, or nothing when f or the
-	// commit fails. f's error must be returned as it is. Updates of one organization
-	// must be as if one ran after the other. f may be called more than once, and
-	// must not call the store but through its Tx. The revision is the commit's,
-	// greater than every earlier one of the store; where f wrote nothing nothing is
-	// committed and it is 0.
+	// Update calls f and commits its writes: all of them, or none if f or the commit
+	// fails. f's error must be returned unchanged. Updates of one organization must be
+	// serializable. f may be called more than once, and must call the store only through
+	// its Tx. The revision is the commit's and greater than every earlier revision of the
+	// store. If f wrote nothing, nothing is committed and the revision is 0.
 	Update(ctx context.Context, org string, f func(Tx) error) (revision uint64, err error)
 
-	// Watch calls f for every [Change] from now on, in order, each once: for those of
-	// this handle before the Update that made them returns, and for those of others as
-	// they are heard. A change must be visible to reads by then. Where some may be
-	// missing f gets one of the kind EverythingChanged in their place. A document that an
+	// Watch calls f for every [Change] from now on, in order, each once: for an own change
+	// before the Update that made it returns, and for a change of another handle when it
+	// is heard. The change must be visible to reads by then. If changes may be missing, f
+	// gets one of the kind EverythingChanged in their place. A document that an
 	// Update writes more than once is one change. An Update that fails or writes nothing
 	// makes none. f must not block and must not call the store or stop. No call is under
 	// way when stop returns.
 	Watch(f func(Change)) (stop func())
-	// FreshFor returns the age of the last proof that Watch has missed nothing: 0
-	// where nobody else writes.
+	// FreshFor returns the age of the last proof that Watch has missed nothing. It is 0 if
+	// nobody else writes.
 	FreshFor() time.Duration
-	// Barrier returns nil once every live handle has heard what was written before
-	// the call. One that is not live any more must not append from then on.
+	// Barrier returns nil once every live handle has heard every change that was committed
+	// before the call. A handle that has ceased to be live must not append from then on.
 	Barrier(ctx context.Context) error
-	// Leads reports whether this handle is the one that does the work which all
-	// handles share, such as retention. For some seconds after a handle is opened or
-	// lost it may be none of them; where clocks run at different speeds it may be two:
-	// the work must be harmless when it is done twice.
+	// Leads reports whether this handle does the work that is done once for all handles,
+	// such as retention. For some seconds after a handle is opened or lost, no handle may
+	// lead. If clocks run at different speeds, two may lead, so doing the work twice must
+	// be harmless.
 	Leads() bool
 
-	// Changes returns the first changes after a revision, at least max of them if
-	// there are so many, and all or none of a revision. Those that were trimmed are
-	// not there.
+	// Changes returns the first changes after a revision, at least max of them if there
+	// are so many, and all or none of a revision. Trimmed changes are left out.
 	Changes(ctx context.Context, after uint64, max int) ([]Change, error)
 	// Trim forgets the changes up to a revision.
 	Trim(ctx context.Context, upTo uint64) error

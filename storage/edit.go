@@ -8,21 +8,22 @@ import (
 	"slices"
 )
 
-// Edits hold to the contract of [Tx] for the writes of an update. A backend stores each
+// Edits implement the contract of [Tx] for the writes of an update. A backend stores each
 // [Edit] that they return.
 type Edits struct {
 	Org      string
 	Revision uint64 // of the update
-	// Changes are those to tell, one of each document.
+	// Changes are the changes to tell watchers, one for each document.
 	Changes []Change
 }
 
-// Edit is a document that an update has written, or removed: then it is as it was.
+// Edit is a document that an update has written or removed. A removed document is as it was
+// before.
 type Edit struct {
 	Collection *Collection
 	Document   Document
 	Removed    bool
-	// Before and After are what it was found by, and what it is found by.
+	// Before and After are the document's keys before and after the update.
 	Before, After []Key
 }
 
@@ -77,7 +78,7 @@ func (e *Edits) Delete(ctx context.Context, r Reader, kind Kind, org, id string)
 	return edit, nil
 }
 
-// changed takes the place of an earlier change of the same document.
+// changed adds a change, in place of an earlier change of the same document.
 func (e *Edits) changed(c *Collection, change Change) {
 	if c.Quiet {
 		return

@@ -6,42 +6,40 @@ import (
 	"writ/storage/receipt"
 )
 
-// EntryKind says what an [Entry] tells.
+// EntryKind is the kind of an [Entry].
 type EntryKind string
 
-// The kinds of entries. Their keys are the decision's id, what was decided on, a
-// UUIDv7, kind/id/revision of what was changed, the id of what was imported, and a
-// UUIDv7.
+// The kinds of entries, each with its keys.
 const (
-	SettlementEntry EntryKind = "settlement"
-	VerdictEntry    EntryKind = "verdict"
-	RetentionEntry  EntryKind = "retention"
-	ChangeEntry     EntryKind = "change"
-	ImportEntry     EntryKind = "import"
-	AbandonEntry    EntryKind = "abandoned"
+	SettlementEntry EntryKind = "settlement" // id of the decision
+	VerdictEntry    EntryKind = "verdict"    // id of the held decision
+	RetentionEntry  EntryKind = "retention"  // UUIDv7
+	ChangeEntry     EntryKind = "change"     // kind/id/revision of the document
+	ImportEntry     EntryKind = "import"     // id of the export
+	AbandonEntry    EntryKind = "abandoned"  // id of the export
 )
 
-// Entry is a leaf of the chain that is no decision. It never changes.
+// Entry is a leaf of the chain that is not a decision. It never changes.
 type Entry struct {
 	Kind           EntryKind
 	OrganizationID string
 	Key            string // unique in its organization and kind
-	// Body is the leaf: see package receipt. A backend need not keep that of a
+	// Body is the leaf: see package receipt. A backend need not keep the body of a
 	// settlement, which follows from Settlement.
 	Body []byte
-	// Settlement is what a settlement says. Whoever reads the record of decision Key
-	// gets it, with its receipt.
+	// Settlement is the content of a settlement entry. The record of decision Key is read
+	// with it and with its receipt.
 	Settlement *Settlement
 	// Inclusion is set by [Seal].
 	receipt.Inclusion
 }
 
-// Removed reports that e is of a decision that has no row: [Retention] has removed
-// it, or there was none.
+// Removed reports that e is of a decision without a row: the decision never existed, or
+// [Retention] has removed it.
 func (e *Entry) Removed() bool { return e.Body == nil && e.Settlement == nil }
 
-// SettlementEntry returns r's settlement, which it must have, as it is signed:
-// the canonical JSON of
+// SettlementEntry returns the signed form of r's settlement, which r must have: the canonical
+// JSON of
 //
 //	{amount_minor, currency, decision_id, entry, external_ref, organization_id,
 //	 outcome, recorded_at, unapproved}

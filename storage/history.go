@@ -10,9 +10,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// Record is the audit projection of one decision together with the answer that
-// was given: a row of the authorization history. It never changes: its Settlement
-// is an [Entry] of its own.
+// Record is a row of the authorization history: the audit projection of one decision with its
+// answer. It never changes, because its Settlement is an [Entry] of its own.
 //
 // DecisionID is a UUIDv7 in its canonical, lower-case form; history is ordered
 // by it. The time it carries must be within [MaxSkew] of DecidedAt, so that a
@@ -35,13 +34,13 @@ type Record struct {
 	Receipt        receipt.Receipt   `json:"receipt"`
 	IssuedAt       string            `json:"issued_at"`
 	DecidedAt      time.Time         `json:"decided_at"`
-	// that asked: a key's id or "operator:" and its subject; empty: not known
+	// of the caller: a key's id, or "operator:" and a subject; empty: not known
 	Credential string `json:"credential,omitzero"`
-	// of the row, see ledger.AuditDigest; empty: it was written before there was one
+	// of the row, see ledger.AuditDigest; empty: the row is older than audit digests
 	AuditDigest string `json:"audit_digest,omitzero"`
-	// What it was decided under, each absent where it was not kept: the writer that
-	// decided, the revisions of the documents, the session and the approval that the
-	// intent named, the digest of its [Details].
+	// The rest is the context of the decision: its writer, the revisions of the documents,
+	// the session and the approval that the intent named, and the digest of its [Details].
+	// Each is absent if it was not kept.
 	Writer         string      `json:"writer,omitzero"`
 	PolicyRevision int64       `json:"policy_revision,omitzero"`
 	RulesRevision  int64       `json:"rules_revision,omitzero"`
@@ -52,7 +51,7 @@ type Record struct {
 	Settlement     *Settlement `json:"settlement,omitzero"`
 }
 
-// Intent returns the intent that was decided, as far as the row keeps it, without a session.
+// Intent returns the decided intent as far as the row keeps it, without its session.
 func (r *Record) Intent() *engine.Intent {
 	return &engine.Intent{
 		IntentID: r.IntentID, PolicyID: r.PolicyID, AgentID: r.AgentID, ActionType: r.ActionType, Resource: r.Resource,
@@ -60,15 +59,15 @@ func (r *Record) Intent() *engine.Intent {
 	}
 }
 
-// RecordText is a text of a record that is absent where it is empty.
+// RecordText is an optional text of a record.
 type RecordText struct {
 	Name  string // in JSON, and of the column in the export
-	Short string // in stored rows: two letters that no other has, and which never change
+	Short string // in stored rows: two letters, unique and never changed
 	Of    func(*Record) *string
 }
 
-// RecordTexts are the texts of a record that it may lack. Stores write them, audit
-// digests cover them and the export has a column for each, in this order.
+// RecordTexts are the optional texts of a record. Stores write them, audit digests cover them
+// and the export has a column for each, in this order.
 var RecordTexts = []RecordText{
 	{"credential", "by", func(r *Record) *string { return &r.Credential }},
 	{"writer", "wr", func(r *Record) *string { return &r.Writer }},
@@ -76,8 +75,7 @@ var RecordTexts = []RecordText{
 	{"approval_id", "ap", func(r *Record) *string { return &r.ApprovalID }},
 }
 
-// TextCalled returns where r keeps the text of [RecordTexts] with that short name, nil
-// where there is none.
+// TextCalled returns a pointer to r's text with that short name, or nil for an unknown name.
 func (r *Record) TextCalled(short string) *string {
 	for i := range RecordTexts {
 		if RecordTexts[i].Short == short {
@@ -87,8 +85,8 @@ func (r *Record) TextCalled(short string) *string {
 	return nil
 }
 
-// IntentKey is what an organization decides once: the id of an intent or, where the
-// intent is decided under an approval, that id, 00 and the approval's.
+// IntentKey is the key that an organization decides once: the id of an intent, followed by 00
+// and the id of an approval if the intent is decided under one.
 func (r *Record) IntentKey() string { return IntentKey(r.IntentID, r.ApprovalID) }
 
 // IntentKey is [Record.IntentKey] of an intent and an approval, which may be empty.
@@ -99,37 +97,37 @@ func IntentKey(intentID, approvalID string) string {
 	return intentID + "\x00" + approvalID
 }
 
-// CutIntentKey returns what [IntentKey] was made of.
+// CutIntentKey returns the two ids in an [IntentKey].
 func CutIntentKey(key string) (intentID, approvalID string) {
 	intentID, approvalID, _ = strings.Cut(key, "\x00")
 	return intentID, approvalID
 }
 
-// Held reports whether r waits for an approval, or did.
+// Held reports whether r was held for an approval.
 func (r *Record) Held() bool { return r.Decision == engine.ApprovalRequired }
 
-// Metered reports whether r counts in a meter. A decision under an approval does not:
-// its intent was counted when it was held.
+// Metered reports whether r counts in a meter. A decision under an approval does not count,
+// because its intent was counted when it was held.
 func (r *Record) Metered() bool { return r.ApprovalID == "" }
 
-// Removed reports that [Retention] has removed r: of what it was only
-// OrganizationID, IntentID, ApprovalID and DecisionID are left.
+// Removed reports that [Retention] has removed r. A removed record has only OrganizationID,
+// IntentID, ApprovalID and DecisionID.
 func (r *Record) Removed() bool { return r.Decision == 0 }
 
 // MaxSkew is how far a decision id's time may be from the record's DecidedAt.
 const MaxSkew = time.Minute
 
-// Settlement is what became of an action.
+// Settlement is the outcome of an action.
 type Settlement struct {
 	Outcome     string    `json:"outcome"` // executed, failed or skipped
 	AmountMinor *int64    `json:"amount_minor,omitzero"`
 	Currency    string    `json:"currency,omitzero"`
 	ExternalRef string    `json:"external_ref,omitzero"`
 	RecordedAt  time.Time `json:"recorded_at"`
-	// Unapproved is the one sign of an integration that does not enforce. It
-	// follows from the rest: see [Record.Settle].
+	// Unapproved says that the action was executed although the decision did not allow it:
+	// the integration does not enforce decisions. See [Record.Settle].
 	Unapproved bool `json:"unapproved,omitzero"`
-	// Receipt proves the settlement. It is nil until that is stored.
+	// Receipt proves the settlement. It is nil until the settlement is stored.
 	Receipt *receipt.Inclusion `json:"receipt,omitzero"`
 }
 
@@ -139,8 +137,7 @@ const Executed = "executed"
 // IsOutcome reports whether s is an outcome that a settlement can have.
 func IsOutcome(s string) bool { return s == Executed || s == "failed" || s == "skipped" }
 
-// Settle sets r's settlement, which is made Unapproved where the action was executed
-// though the decision did not allow it.
+// Settle sets r's settlement and its Unapproved.
 func (r *Record) Settle(s Settlement) {
 	s.Unapproved = s.Outcome == Executed && r.Decision != engine.Allow
 	r.Settlement = &s
@@ -155,11 +152,11 @@ type Filter struct {
 	From, To    time.Time // DecidedAt in [From, To)
 }
 
-// History reads what a [Log] has appended.
+// History reads the records that a [Log] has appended.
 type History interface {
-	// ListRecords returns org's records that f selects, newest first. A page of
-	// a filter that selects little may hold less than Limit, even nothing, though
-	// more follows: only an empty next ends the list.
+	// ListRecords returns org's records that f selects, newest first. If f selects few
+	// records, a page may be short or empty although more follows: only an empty next ends
+	// the list.
 	ListRecords(ctx context.Context, org string, f Filter, p Page) (records []*Record, next string, err error)
 	// Record returns the record of a decision, or ErrNotFound.
 	Record(ctx context.Context, org, decisionID string) (*Record, error)

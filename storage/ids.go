@@ -33,8 +33,8 @@ func IDAt(t time.Time) uuid.UUID {
 	return id
 }
 
-// Check returns the decision ids of b, by record, or why no backend stores b. org
-// says why one does not store what is of an organization.
+// Check returns the decision ids of b, by record, or why no backend stores b. org returns why a
+// backend refuses an organization.
 func (b Batch) Check(org func(string) error) (map[*Record]uuid.UUID, error) {
 	for _, e := range b.Entries {
 		if err := org(e.OrganizationID); err != nil {
@@ -73,7 +73,7 @@ func decisionID(s string) (uuid.UUID, error) {
 	return id, nil
 }
 
-// checkID returns r's decision id, or what is wrong with it.
+// checkID returns r's decision id, or an error if no backend stores it.
 func (r *Record) checkID() (uuid.UUID, error) {
 	id, err := decisionID(r.DecisionID)
 	if skew := r.DecidedAt.Sub(IDTime(id)).Abs(); err == nil && skew > MaxSkew {

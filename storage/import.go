@@ -9,43 +9,42 @@ import (
 	"time"
 )
 
-// Importer takes in history that another store has decided.
+// Importer takes in history from another store.
 type Importer interface {
-	// Import stores rows of org with their settlements, and what is left of rows that
-	// the other store had removed, in one write. They are under heads of chains that
-	// this store does not have: no head is written, and no meter counts them. In all
-	// else they must be as rows that were appended.
+	// Import stores rows of org with their settlements, and the tombstones of rows that the
+	// other store had removed, in one write. They are under heads of chains that this store
+	// does not have: no head is written, and no meter counts them. Otherwise they must
+	// behave like appended rows.
 	//
-	// What is stored already stays as it is. Import must return ErrConflict with
-	// nothing stored where another decision stands for one of the intents, or a
-	// decision id is of another intent; a row that [Retention] has removed since is the
-	// same one. It must refuse, with nothing stored, what [CheckImport] refuses.
+	// Rows that are already stored stay unchanged. A row that [Retention] has removed since
+	// counts as stored. Import must return ErrConflict with nothing stored if one of the
+	// intents has another decision, or a decision id is of another intent. It must refuse,
+	// with nothing stored, everything that [CheckImport] refuses.
 	Import(ctx context.Context, org string, rows []*Record, removed []*Tombstone) error
-	// CountImported counts what Import has stored of org: rows, and what is left of
-	// rows, that are under heads of chains which this store does not have.
+	// CountImported counts the imported rows and tombstones of org: all those under heads
+	// of chains that this store does not have.
 	CountImported(ctx context.Context, org string) (Imported, error)
-	// RemoveImported removes that, in one write, most rows at most, and returns how
-	// many. Fewer than most means that none is left. It must return ErrConflict with
-	// nothing removed where one of them is Settled. Nothing is left of them: their
-	// intents are undecided.
+	// RemoveImported removes imported rows and tombstones, at most most in one write, and
+	// returns how many. A number below most means that no others remain. It must return
+	// ErrConflict with nothing removed if one of them is Settled. It leaves no tombstones:
+	// the intents are undecided afterwards.
 	RemoveImported(ctx context.Context, org string, most int) (int, error)
 }
 
-// Imported counts what [Importer] has stored of an organization.
+// Imported counts the imported rows and tombstones of an organization.
 type Imported struct {
-	Rows int
-	// Removed is how many rows there were of which some leaves are left.
-	Removed int
-	// Settled is how many of both have a settlement under a head of this store, which
-	// nothing can take back.
+	Rows    int
+	Removed int // tombstones
+	// Settled is how many of both have a settlement under a head of this store. Such a
+	// settlement can't be taken back.
 	Settled int
 }
 
 // All returns how many there are.
 func (n *Imported) All() int { return n.Rows + n.Removed }
 
-// AddRow adds a row, if it was imported into a store that has chains of its own, and
-// reports whether it was.
+// AddRow counts a row if it was imported, and reports whether it was. own reports whether a
+// chain is one of the store's.
 func (n *Imported) AddRow(r *Record, own func(chain [16]byte) bool) (bool, error) {
 	chain, err := r.Receipt.Inclusion().Chain()
 	if err != nil || own(chain) {
@@ -60,7 +59,7 @@ func (n *Imported) AddRow(r *Record, own func(chain [16]byte) bool) (bool, error
 	return true, err
 }
 
-// AddRemoved adds what is left of a row in the same way.
+// AddRemoved is AddRow for a tombstone.
 func (n *Imported) AddRemoved(t *Tombstone, own func(chain [16]byte) bool) bool {
 	if len(t.Leaves) == 0 || !t.Imported && own(t.Leaves[0].Chain) {
 		return false
@@ -72,7 +71,7 @@ func (n *Imported) AddRemoved(t *Tombstone, own func(chain [16]byte) bool) bool 
 	return true
 }
 
-// Removable returns why what was counted can't be removed.
+// Removable returns an error if the counted rows can't be removed.
 func (n *Imported) Removable() error {
 	if n.Settled == 0 {
 		return nil
@@ -80,13 +79,12 @@ func (n *Imported) Removable() error {
 	return fmt.Errorf("%w: %d of the imported rows have settlements that this store has signed", ErrConflict, n.Settled)
 }
 
-// ErrImporting means that an import of the organization is not finished. A policy that is
-// registered meanwhile would have intents decided whose decisions are still to be
-// imported.
+// ErrImporting means that an import of the organization is not finished. With a policy, intents
+// could be decided now whose decisions are imported later.
 var ErrImporting = errors.New("an import of the organization is not finished")
 
-// Import is an import that is not finished: until it is, some of the
-// organization's history may be missing.
+// Import is an unfinished import. Until it is finished, history of the organization may be
+// missing.
 type Import struct {
 	ID      string    `json:"id"` // of the export
 	BeganAt time.Time `json:"began_at"`
@@ -127,8 +125,8 @@ func CheckImport(org string, rows []*Record, removed []*Tombstone) error {
 	return nil
 }
 
-// SameRow returns nil where r is what is stored already, and otherwise an
-// ErrConflict. A settlement that only the stored row has was posted since.
+// SameRow returns nil if the stored row is r, and ErrConflict otherwise. The stored row may have
+// a settlement that r lacks: it was posted after the export.
 func SameRow(stored, r *Record) error {
 	same := stored.DecisionID == r.DecisionID
 	if same && !stored.Removed() {
@@ -145,10 +143,10 @@ func SameRow(stored, r *Record) error {
 		stored.DecisionID, r.DecisionID)
 }
 
-// Entry returns what an import signs of t, which must be Imported: the canonical
-// JSON of {approval_id, decision_id, entry, intent_id, leaves, organization_id}, entry
-// being "removed" and a leaf {chain, hash, index, seq}, chain and hash in hex, without
-// an approval_id that is empty.
+// Entry returns the body that an import signs for t, which must be Imported. It is the canonical
+// JSON of {approval_id, decision_id, entry, intent_id, leaves, organization_id}. entry is
+// "removed". A leaf is {chain, hash, index, seq}, with chain and hash in hex. An empty
+// approval_id is left out.
 func (t *Tombstone) Entry() []byte {
 	type leaf struct {
 		Chain string `json:"chain"`

@@ -7,49 +7,49 @@ import (
 	"writ/storage/receipt"
 )
 
-// Batch is what one [Log.Append] writes, or what is stored in place of each element.
+// Batch is the input of one [Log.Append], or the stored elements that it returns.
 type Batch struct {
 	Records []*Record
 	Entries []*Entry
 }
 
-// Seal signs the new elements of a batch, or those of them that are to be stored. It sets
-// their signatures and returns them in order, with the head that follows tip and whose
-// leaves are exactly those, records before entries: a backend may keep no signature that
-// follows from the head. Elements that it leaves out are not stored. A backend calls it
-// within Append after uniqueness is decided, and may call it again with fewer elements.
+// Seal signs the new elements of a batch, or some of them. It sets their signatures and returns
+// them in order, with the head that follows tip. The leaves of the head are exactly the returned
+// elements, records before entries: a backend may leave out signatures that follow from the
+// head. Elements that Seal does not return are not stored. A backend calls it within Append after uniqueness is
+// decided, and may call it again with fewer elements.
 type Seal func(tip receipt.Chain, fresh Batch) (sealed Batch, head receipt.SignedHead, err error)
 
 // Log makes decisions and entries final. It has a chain of signed heads for each handle
 // that writes, and the rows under them.
 type Log interface {
-	// Append writes a batch. It decides which records are the first of their
-	// (OrganizationID, IntentID, ApprovalID) and which entries the first of their
-	// (OrganizationID, Kind, Key), has seal sign these on the tip of the handle's chain,
-	// and makes what seal returns durable in one atomic write.
+	// Append writes a batch in one atomic write. It decides which records are the first of
+	// their (OrganizationID, IntentID, ApprovalID) and which entries are the first of their
+	// (OrganizationID, Kind, Key). seal signs these on the tip of the handle's chain. Append
+	// makes the elements that seal returns durable.
 	//
-	// existing has nil for each element that was first. For others it has what an earlier
-	// Append or an earlier element of batch stored, or a Record or Entry that is Removed
-	// if that is past its retention.
+	// existing has nil for each element that was first. For others it has the record or the
+	// entry that an earlier Append or an earlier element of batch stored. That is Removed if
+	// it is past its retention.
 	//
-	// seal must not be called if no element is first. If seal fails its error must be
-	// returned and nothing stored; if it seals nothing, nothing must be stored. A head
-	// that does not extend Tip by one, in sequence and by hash, must give ErrConflict with
-	// nothing stored; a record whose DecisionID is not as [Record] says, an error with
-	// nothing stored. A record counts for the month of its DecidedAt, unless it has an
-	// ApprovalID: then its intent was counted when it was held.
+	// seal must not be called if no element is first. If seal fails, its error must be
+	// returned and nothing stored. If it seals nothing, nothing must be stored. A head that
+	// does not extend Tip by one, in sequence and by hash, must give ErrConflict with
+	// nothing stored. A DecisionID that violates [Record] must give an error with nothing
+	// stored. A record counts for the month of its DecidedAt, unless it has an ApprovalID:
+	// then its intent was counted when it was held.
 	//
 	// A backend may be configured to return before a batch is durable. The batch must be
 	// visible then, and a crash must lose only the last batches, up to a bound.
 	//
-	// After ErrUnknown the batch may or may not be stored: Append the same batch again.
-	// What that call does not find must not become stored by the earlier call. After any
-	// other error nothing is stored, or the store has stopped for good.
+	// After ErrUnknown the batch may or may not be stored: Append the same batch again. An
+	// element that the second call does not find must not become stored by the first call.
+	// After any other error nothing is stored, or the store has stopped for good.
 	Append(ctx context.Context, batch Batch, seal Seal) (existing Batch, err error)
-	// Decided returns the record of an intent under an approval, which is empty for none,
-	// one that is Removed if it is past its retention, or ErrNotFound if none was appended
-	// before the call. What it returns must be durable. Only Append decides which record
-	// is first.
+	// Decided returns the record of an intent under an approval, or under none if approvalID
+	// is empty. The record is Removed if it is past its retention. It is ErrNotFound if no
+	// record was appended before the call. A returned record must be durable. Only Append
+	// decides which record is first.
 	Decided(ctx context.Context, org, intentID, approvalID string) (*Record, error)
 	// Entry returns org's entry of a kind, which is no settlement, by its key, or
 	// ErrNotFound if none was appended before the call.

@@ -1,18 +1,15 @@
-// Package storage is the contract between writ and what keeps its documents
-// and history. What holds for policies, rules, agents, keys and subscriptions is
-// in package registry, above every backend. Backends are in the packages below it; every "must" here has a
-// subtest of its name in storagetest, which runs on each of them.
+// Package storage is the contract between writ and the backends that keep its documents and
+// history. The rules for policies, rules, agents, keys and subscriptions are in package registry,
+// above every backend. Backends are in the packages below. Every "must" here has a subtest of its
+// name in storagetest, which runs on each backend.
 //
-// Every method is safe for concurrent use. Every document belongs to one
-// organization; a method that takes an organization must behave for another
-// organization's document exactly as for one that does not exist. Values that
-// are passed in or returned must not be modified afterwards by either side.
+// Every method is safe for concurrent use. Every document belongs to one organization. A method
+// that takes an organization must treat another organization's document exactly like a missing
+// one. Values that are passed in or returned must not be modified afterwards by either side.
 //
-// A write must be durable when its method returns nil, but see
-// [Log.Append] for decisions, and must be visible to
-// every read that starts after that. A write that fails must leave the store
-// as it was, or, where the failure came after the point of no return, as if it
-// had succeeded: never in between.
+// A write must be durable when its method returns nil (but see [Log.Append] for decisions) and
+// must be visible to every read that starts after that. A write that fails must be done
+// completely or not at all.
 package storage
 
 import (
@@ -37,9 +34,8 @@ var (
 	ErrUnknown = errors.New("it is not known whether it was stored")
 	// ErrCorrupt marks an error of reading what is not as it was written.
 	ErrCorrupt = errors.New("corrupt")
-	// ErrUnavailable marks a fault that the store itself has reported to
-	// operators, once for as long as it lasts: a full disk, say. Who gets it need
-	// not log it.
+	// ErrUnavailable marks a fault that the store itself has logged once for as long as it
+	// lasts, such as a full disk. Callers need not log it.
 	ErrUnavailable = errors.New("the store is unavailable")
 )
 

@@ -12,23 +12,23 @@ type Subscription struct {
 	Status            string    `json:"status"`
 	CustomerID        string    `json:"customer_id,omitzero"`
 	SubscriptionID    string    `json:"subscription_id,omitzero"`
-	ItemID            string    `json:"item_id,omitzero"` // of the subscription, what the plan is charged by
+	ItemID            string    `json:"item_id,omitzero"` // the item of the subscription that charges for the plan
 	CurrentPeriodEnd  time.Time `json:"current_period_end,omitzero"`
 	CancelAtPeriodEnd bool      `json:"cancel_at_period_end,omitzero"`
 	UpdatedAt         time.Time `json:"updated_at"`
-	// Past are the plans that were in force before, each once, the last one last.
+	// Past are the earlier plans, each once, the last one last.
 	Past []PastPlan `json:"past,omitzero"`
 
-	// Began is when the subscription was made at billing, and Last the newest
-	// event of it that was taken in: they tell what came late from what is news.
+	// Began is when billing created the subscription, and Last is its newest event so far.
+	// Older events are late.
 	Began time.Time         `json:"began,omitzero"`
 	Last  SubscriptionEvent `json:"last,omitzero"`
-	// Ended are other subscriptions that are known to have ended, the last ones:
-	// what is heard of them late gives no plan.
+	// Ended are the last other subscriptions that have ended. Late events of an ended
+	// subscription are ignored.
 	Ended []string `json:"ended,omitzero"`
 }
 
-// PastPlan is a plan that was in force until another was.
+// PastPlan is an earlier plan and when it ended.
 type PastPlan struct {
 	Plan  string    `json:"plan"`
 	Until time.Time `json:"until"`
@@ -40,6 +40,6 @@ type SubscriptionEvent struct {
 	// of event within it.
 	At   time.Time `json:"at,omitzero"`
 	Rank int       `json:"rank,omitzero"`
-	// IDs are the events of this very place that were taken in.
+	// IDs are the handled events at this place.
 	IDs []string `json:"ids,omitzero"`
 }

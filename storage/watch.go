@@ -14,8 +14,8 @@ type Change struct {
 	Revision uint64 `json:"revision"`
 	Kind     Kind   `json:"kind"`
 	Org      string `json:"org"`
-	// ID is the id of the document in its organization; that of a policy version is the
-	// policy's. Alias is another name by which the document is looked up.
+	// ID is the id of the document in its organization. A policy version has the id of its
+	// policy. Alias is another name by which the document is looked up.
 	ID    string `json:"id"`
 	Alias string `json:"alias,omitzero"`
 	// Digest is the SHA-256 of the document's value, zeros where it was removed.
@@ -26,8 +26,8 @@ type Change struct {
 
 type actorKey struct{}
 
-// WithActor returns a context whose updates are recorded as made by actor: a credential as
-// the history names it, or a part of writ.
+// WithActor returns a context whose updates are recorded as made by actor: a credential in the
+// form of [Record.Credential], or a part of writ.
 func WithActor(ctx context.Context, actor string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
@@ -38,7 +38,7 @@ func Actor(ctx context.Context) string {
 	return actor
 }
 
-// Watchers holds the functions that a handle calls for each change.
+// Watchers are the functions that a handle calls for each change.
 type Watchers struct {
 	mu sync.RWMutex
 	by map[*func(Change)]struct{}

@@ -23,7 +23,7 @@ const (
 	WebhookTest = "webhook.test"
 )
 
-// EventTypes are the types that a webhook can be told of.
+// EventTypes are the types of events that a webhook can receive.
 func EventTypes() []string {
 	return []string{
 		ApprovalPending, ApprovalApproved, ApprovalRejected, ApprovalExpired, AgentDisabled, UsageLimitNear,
@@ -31,13 +31,13 @@ func EventTypes() []string {
 	}
 }
 
-// Event is a fact that an organization is told of.
+// Event is a fact that webhooks of an organization receive.
 type Event struct {
 	Type string
-	// Subject is what the fact is about, such as "agent/" and its id: a webhook is told
-	// of one subject's facts in their order.
+	// Subject is the subject of the fact, such as "agent/" and an id. A webhook receives the
+	// facts of one subject in their order.
 	Subject string
-	// Fact tells the fact from all others of its type and subject.
+	// Fact identifies the fact among those of its type and subject.
 	Fact string
 	At   time.Time
 	Data any // a JSON object
@@ -53,12 +53,12 @@ func (e *Event) ID(org string) string {
 	return "msg_" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Webhook is a URL that an organization is told of events at.
+// Webhook is a URL that receives events of an organization.
 type Webhook struct {
 	ID     string   `json:"id"`
 	URL    string   `json:"url"`
-	Events []string `json:"events"` // the types that it is told of
-	// Secrets sign what is sent, all of them at once; the newest is first.
+	Events []string `json:"events"` // their types
+	// Secrets each sign every message. The newest is first.
 	Secrets   []WebhookSecret `json:"secrets"`
 	CreatedAt time.Time       `json:"created_at"`
 }
@@ -67,10 +67,10 @@ type Webhook struct {
 // It is kept as it is, because HMAC needs it.
 type WebhookSecret struct {
 	Secret string    `json:"secret"`
-	Until  time.Time `json:"until,omitzero"` // it signs nothing from then on; zero: it is the newest
+	Until  time.Time `json:"until,omitzero"` // when it ceases to sign; zero: it is the newest
 }
 
-// Wants reports whether w is told of e: of its type, and not from before w was there.
+// Wants reports whether w receives e: it wants the type, and is not newer than e.
 func (w *Webhook) Wants(e *Event) bool {
 	return slices.Contains(w.Events, e.Type) && !e.At.Before(w.CreatedAt)
 }
@@ -99,13 +99,13 @@ type Delivery struct {
 	DueAt time.Time `json:"due_at,omitzero"`
 	// Since is when it became pending: when it was created, or replayed last.
 	Since time.Time `json:"since"`
-	// Attempts and the rest say how the last attempt went: the status of the answer, if
-	// there was one, and what was wrong in a word.
+	// Attempts counts the attempts. The next fields describe the last one: its time, the HTTP
+	// status of its answer and, in a word, its failure.
 	Attempts    int       `json:"attempts,omitzero"`
 	AttemptedAt time.Time `json:"attempted_at,omitzero"`
 	Answer      int       `json:"answer,omitzero"`
 	Problem     string    `json:"problem,omitzero"`
-	// RemoveAt is when a delivery that ended is forgotten.
+	// RemoveAt is when a delivery that ended is removed.
 	RemoveAt time.Time `json:"remove_at,omitzero"`
 }
 
@@ -131,15 +131,15 @@ func (d *Delivery) keys() []Key {
 	return keys
 }
 
-// Outbox is what is kept of an organization's deliveries as a whole.
+// Outbox is the state of all deliveries of an organization.
 type Outbox struct {
 	OrganizationID string `json:"organization_id"`
 	Seq            int64  `json:"seq"`              // of the newest delivery
 	Pending        int64  `json:"pending,omitzero"` // how many are pending
 	Blocked        int64  `json:"blocked,omitzero"` // of those, how many wait for another of their subject
 	Ended          int64  `json:"ended,omitzero"`   // how many are kept that ended
-	// Positions say how far facts outside of documents have become events, by source.
+	// Positions are how far the facts of each source have become events.
 	Positions map[string]string `json:"positions,omitzero"`
-	// Gone are webhooks that were deleted and still have deliveries.
+	// Gone are deleted webhooks that still have deliveries.
 	Gone []string `json:"gone,omitzero"`
 }

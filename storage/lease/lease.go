@@ -1,21 +1,19 @@
 // Package lease keeps the places that a store has granted this process in its windows: the
-// meters of months, and what rules count where several processes decide. See
-// [storage.Quotas].
+// meters of months and, if several processes decide, the windows of rules. See [storage.Quotas].
 //
-// An intent takes its places within a limit, which may be another one each time:
+// An intent takes its places within a limit, which may differ each time:
 //
 //	claim, ok, err := pool.Take(ctx, turn, lease, at, part, limit, n)
 //
-// It gets places that the store has granted within that limit or a lower one. So what all
-// processes take comes to no more than each was told, though what they know of each other is
-// old. Otherwise the store is asked, by one request for all who wait: for what an intent
-// needs, and for twice as much each time. That a limit is reached is believed for a quarter
-// of a second.
+// It gets places that the store has granted within that limit or a lower one. So all processes
+// together stay within the limit, although they know each other's counts only with a delay.
+// Without such places the store is asked, by one request for all waiting intents: for the places
+// that an intent needs, and for twice as many each time. The answer that a limit is reached is
+// trusted for a quarter of a second.
 //
-// Places that are not used are given back with [Pool.GiveBack] and, once they are idle for
-// a second or two, to the store by [Pool.Run]. What the store does not take back, or an
-// answer that is lost, stays taken: in a meter until the store gives this process up, in
-// another window until it has left it.
+// Unused places are given back with [Pool.GiveBack]. [Pool.Run] gives them back to the store once
+// they are idle for a second or two. The places of a failed or lost request stay taken: in a meter
+// until the store gives this process up, in another window until they have left it.
 package lease
 
 import (
@@ -30,17 +28,17 @@ import (
 )
 
 const (
-	// answerFor is how long the store's answer that a limit is reached is believed, by the
-	// clock that intents are decided by: who is at a limit costs few requests.
+	// answerFor is how long the store's answer that a limit is reached is trusted, by the clock
+	// of decisions. An organization at its limit therefore costs few requests.
 	answerFor = 250 * time.Millisecond
-	// idleAfter is how often places are given back that were not used since the last time.
+	// idleAfter is how often unused places are given back.
 	idleAfter = time.Second
-	// portion is how many times what an intent needs a process asks for, at most, unless
-	// it asks for more at first.
+	// portion bounds a request to so many times the need of an intent, unless the least request
+	// of the lease is larger.
 	portion = 256
 )
 
-// NoLimit is a limit that nothing reaches.
+// NoLimit is an unreachable limit.
 const NoLimit = math.MaxInt64 / 2
 
 // Store grants places.
@@ -48,97 +46,94 @@ type Store interface {
 	Count(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error)
 }
 
-// Pool are the leases of a process. Its lock guards them, and what their owner keeps beside
-// them. Methods of leases are called, and those of a pool that say so, while it is held.
+// Pool are the leases of a process. Its lock guards them and their owner's own data about them.
+// Callers hold the lock when they call a method of a lease, or of the pool if its comment says so.
 type Pool struct {
 	sync.Mutex
-	// Lost, if it is not nil, hears why idle places could not be given back.
+	// Lost, if it is not nil, is called with the error if places could not be given back.
 	Lost func(error)
-	// Asked counts how often the store was asked for places, and Failed what it could not
-	// answer.
+	// Asked counts the requests for places, and Failed all requests that failed.
 	Asked, Failed atomic.Int64
 
 	store Store
-	lent  map[*Lease]struct{} // with places to give back, or a question under way
+	lent  map[*Lease]struct{} // those with places to give back, or a request under way
 }
 
-// NewPool returns a pool of what a store grants.
+// NewPool returns an empty pool of places of a store.
 func NewPool(store Store) *Pool { return &Pool{store: store, lent: make(map[*Lease]struct{})} }
 
-// Lease is what this process has of a window.
+// Lease are the places of this process in a window.
 type Lease struct {
 	window storage.Window
-	least  int64 // how many places to ask for at least
-	// total is what the window had come to over all processes, with free, when the store
-	// last answered, which was at a time; the zero time if that is not to be believed.
+	least  int64 // the smallest request
+	// total is the total of the window over all processes, including free, in the store's
+	// last answer. at is the time of that answer, zero if total is out of date.
 	total int64
 	at    time.Time
 	// free places count in part, lie within limit, and may be used in the part asked.
 	free, part, limit, asked int64
-	// answers numbers the store's answers: places of another one are not free again.
+	// answers numbers the store's answers. A claim of an earlier answer does not become free
+	// again.
 	answers uint32
-	want    int64                // how many places to ask for
+	want    int64                // the size of the next request
 	back    []storage.WindowPart // to be given back
-	used    bool                 // since places were last looked for that are not
-	asking  *asking              // nil: nothing is asked
+	used    bool                 // since the last Return
+	request *request             // under way, or nil
 }
 
-// asking is what the store is asked of a window, for all who wait for the answer. done is
-// closed when it is there.
-type asking struct {
-	done chan struct{}
-	err  error // set before
+// request is a request to the store, for all intents that wait for its answer.
+type request struct {
+	done chan struct{} // closed after the answer
+	err  error         // set before
 }
 
-// Claim are places that were taken. The zero Claim is of none.
+// Claim are taken places. The zero Claim has none.
 type Claim struct {
 	part   int64
 	answer uint32
 }
 
-// New returns a lease of a window, of which at least so many places are asked for at once.
+// New returns a lease of a window. Its requests are for at least least places.
 func New(w storage.Window, least int64) *Lease { return &Lease{window: w, least: least} }
 
-// Learn says what the window had come to at a time.
+// Learn sets the total of the window at a time.
 func (l *Lease) Learn(total int64, at time.Time) { l.total, l.at = total, at }
 
-// Doubt says that what is known of the window is old.
+// Doubt makes the known total out of date.
 func (l *Lease) Doubt() { l.at = time.Time{} }
 
-// Total is what the window had come to when the store last answered, with what was taken
-// here since.
+// Total is the total of the window in the store's last answer, plus the places taken here since.
 func (l *Lease) Total() int64 { return l.total - l.free }
 
-// IsIdle reports whether nothing is to be given back, and nothing is asked.
-func (l *Lease) IsIdle() bool { return l.isEmptyHanded() && l.asking == nil }
+// IsIdle reports whether l has no places to give back and no request under way.
+func (l *Lease) IsIdle() bool { return l.isEmptyHanded() && l.request == nil }
 
 func (l *Lease) isEmptyHanded() bool { return l.free == 0 && len(l.back) == 0 }
 
-// IsKnown reports whether Total is known well enough at a time.
-func (l *Lease) IsKnown(at time.Time) bool { return l.asking == nil && l.isBelieved(at) }
+// IsKnown reports whether Total is recent enough at a time.
+func (l *Lease) IsKnown(at time.Time) bool { return l.request == nil && l.isBelieved(at) }
 
 func (l *Lease) isBelieved(at time.Time) bool {
 	age := at.Sub(l.at)
 	return len(l.back) == 0 && age < answerFor && age > -answerFor
 }
 
-// Refresh asks what a window has come to by a part. The lock is held when it is called and
-// when it returns, not while it waits, and so it is with Take. turn is paused meanwhile; it
-// may be nil.
+// Refresh asks for the total of a window in a part. Callers of Refresh and Take hold the lock,
+// which is released during the wait. turn is paused meanwhile; it may be nil.
 func (p *Pool) Refresh(ctx context.Context, turn condition.Turn, l *Lease, at time.Time, part int64) error {
-	if l.asking == nil {
+	if l.request == nil {
 		p.ask(ctx, l, at, storage.Ask{At: part})
 	}
 	return p.await(ctx, turn, l)
 }
 
-// Take takes n places of a window for an intent that is decided at a time, in a part,
-// unless the window comes to more than limit with them.
+// Take takes n places of a window for an intent that is decided at a time, in a part, unless they
+// would raise the window's total above limit.
 func (p *Pool) Take(
 	ctx context.Context, turn condition.Turn, l *Lease, at time.Time, part, limit, n int64,
 ) (Claim, bool, error) {
 	for {
-		if l.asking == nil {
+		if l.request == nil {
 			switch known := l.isBelieved(at); {
 			case known && limit-l.Total() < n:
 				return Claim{}, false, nil
@@ -155,14 +150,14 @@ func (p *Pool) Take(
 	}
 }
 
-// serves reports whether n places are here, within a limit. They are those of the part
-// that the intent is decided in or, for one that was begun before, of the next.
+// serves reports whether n places are free within a limit. They must be of the intent's part, or
+// of the next part if the intent began earlier.
 func (l *Lease) serves(part, limit, n int64) bool {
 	return l.free >= n && l.limit <= limit && (l.asked == part || l.asked == part+1)
 }
 
-// question asks for n places and more: for twice as many as the time before, unless that
-// was long ago, so that a busy process asks seldom, and a quiet one holds little.
+// question asks for n places and more: for twice as many as the last time, unless that was long
+// ago. A busy process therefore asks seldom, and a quiet one holds few places.
 func (l *Lease) question(at time.Time, part, limit, n int64) storage.Ask {
 	if n == 0 {
 		return storage.Ask{At: part}
@@ -176,13 +171,13 @@ func (l *Lease) question(at time.Time, part, limit, n int64) storage.Ask {
 	return ask
 }
 
-// GiveBack ends a claim of n places that are not used. The lock is held.
+// GiveBack ends a claim of n unused places. Callers hold the lock.
 func (p *Pool) GiveBack(l *Lease, c Claim, n int64) {
 	last := len(l.back) - 1
 	switch {
 	case n == 0:
 		return
-	case l.answers == c.answer && l.asking == nil:
+	case l.answers == c.answer && l.request == nil:
 		l.free += n
 	case last >= 0 && l.back[last].At == c.part:
 		l.back[last].N += n
@@ -192,11 +187,11 @@ func (p *Pool) GiveBack(l *Lease, c Claim, n int64) {
 	p.lent[l] = struct{}{}
 }
 
-// ask has the store take back what is free and answer what is asked. It does not end with
-// its caller: the answer would be lost, and its places with it. Nothing is being asked of l.
+// ask begins a request, which also gives back the free places. It does not end with ctx: the
+// answer would be lost with its places. l must have no request under way.
 func (p *Pool) ask(ctx context.Context, l *Lease, at time.Time, ask storage.Ask) {
-	a := &asking{done: make(chan struct{})}
-	l.asking = a
+	r := &request{done: make(chan struct{})}
+	l.request = r
 	ask.Back = l.back
 	if l.free > 0 {
 		ask.Back = append(ask.Back, storage.WindowPart{At: l.part, N: l.free})
@@ -221,21 +216,21 @@ func (p *Pool) ask(ctx context.Context, l *Lease, at time.Time, ask storage.Ask)
 		if l.isEmptyHanded() {
 			delete(p.lent, l)
 		}
-		a.err = err
-		close(a.done)
-		l.asking = nil
+		r.err = err
+		close(r.done)
+		l.request = nil
 	}()
 }
 
-// await waits for what is asked of a window, or until ctx ends.
+// await waits for the answer to l's request, or until ctx ends.
 func (p *Pool) await(ctx context.Context, turn condition.Turn, l *Lease) error {
-	a := l.asking
+	r := l.request
 	p.Unlock()
 	defer p.Lock()
-	if err := Await(ctx, turn, a.done); err != nil {
+	if err := Await(ctx, turn, r.done); err != nil {
 		return err
 	}
-	return a.err
+	return r.err
 }
 
 // Await waits until done is closed or ctx ends. turn is paused meanwhile; it may be nil.
@@ -249,8 +244,8 @@ func Await(ctx context.Context, turn condition.Turn, done <-chan struct{}) error
 	}
 }
 
-// Run gives back to the store what is idle until ctx ends, and then everything. Each time
-// it calls idle, with the lock held.
+// Run gives idle places back to the store until ctx ends, and then all places. Each time it calls
+// idle, with the lock held.
 func (p *Pool) Run(ctx context.Context, idle func()) {
 	tick := time.NewTicker(idleAfter)
 	defer tick.Stop()
@@ -279,20 +274,20 @@ func (p *Pool) Stop(ctx context.Context) {
 	}
 }
 
-// Return gives back the places that were not used since the last call, or all, until ctx
-// ends. If all, it also waits for the questions under way.
+// Return gives back the places that were not used since the last call, or all, until ctx ends. If
+// all, it also waits for requests under way.
 func (p *Pool) Return(ctx context.Context, all bool) {
 	p.Lock()
 	defer p.Unlock()
 	idle := make([]*Lease, 0, len(p.lent))
 	for l := range p.lent {
-		if all || l.asking == nil && (!l.used || len(l.back) > 0) {
+		if all || l.request == nil && (!l.used || len(l.back) > 0) {
 			idle = append(idle, l)
 		}
 		l.used = false
 	}
 	for _, l := range idle {
-		if l.asking == nil {
+		if l.request == nil {
 			l.want = 0
 			p.ask(ctx, l, l.at, storage.Ask{At: l.asked})
 		}

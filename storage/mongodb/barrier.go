@@ -72,8 +72,8 @@ func (s *Store) Barrier(ctx context.Context) error {
 	if err := s.check(ctx, ""); err != nil {
 		return err
 	}
-	// After an own update the revision that is known is the last one. Who is behind it is
-	// therefore read beside the last that was committed.
+	// After an own update the last committed revision is known already. The late slots are
+	// therefore read while that revision is read.
 	known := s.slot.heard.Load()
 	first := make(chan answer, 1)
 	go func() { first <- s.behind(ctx, known) }()

@@ -9,9 +9,8 @@ import (
 	"writ/storage"
 )
 
-// CheckIndex compares the heads with the chains and with those that the meters count, the
-// documents with their index, and the changes with the last revision. The server keeps the
-// indexes of rows.
+// CheckIndex compares the heads with the chains and with the counted heads, the documents with
+// their index, and the changes with the last revision. The server keeps the indexes of rows.
 func (r *Snapshot) CheckIndex(ctx context.Context, read storage.IndexCheck) error {
 	return r.s.scan(ctx, "", "checking the index", func(ctx context.Context) error {
 		if err := r.s.checkMeters(ctx, read.Meter); err != nil {
@@ -28,8 +27,8 @@ func (r *Snapshot) CheckIndex(ctx context.Context, read storage.IndexCheck) erro
 	})
 }
 
-// checkMeters gives the values of the meters to f: the counted decisions and those of later
-// heads.
+// checkMeters calls f with the value of each meter: its counted decisions and the decisions of
+// later heads.
 func (s *Store) checkMeters(ctx context.Context, f func(org string, m storage.Month, n int64) error) error {
 	chains, err := s.chains(ctx)
 	if err != nil {
@@ -87,8 +86,8 @@ func (s *Store) checkMeters(ctx context.Context, f func(org string, m storage.Mo
 	return err
 }
 
-// checkDocuments compares the documents with their index and with the last revision, and
-// gives each to f.
+// checkDocuments compares the documents with their index and with the last revision, and calls f
+// with each.
 func (s *Store) checkDocuments(ctx context.Context, last uint64, f func(storage.Document, string) error) error {
 	keys := int64(0)
 	var some []indexRow
@@ -166,8 +165,8 @@ func (s *Store) checkIndexed(ctx context.Context, want []indexRow) error {
 	return err
 }
 
-// checkChanges holds that the revisions of the changes that are not trimmed, which are
-// unsigned or were signed a moment ago, are the last ones without a gap.
+// checkChanges checks that the changes that were not trimmed are the last revisions without a
+// gap.
 func (s *Store) checkChanges(ctx context.Context, last uint64) error {
 	next := int64(0)
 	err := eachOf(ctx, s, changesName, doc(), func(row *changeRow) error {

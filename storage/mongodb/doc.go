@@ -24,12 +24,14 @@
 //	quotas     {_id: text(org) month, o: org, m: month, n: decisions, g: [{h: holder, n: places}]}
 //	windows    {_id: text(org) text(counter) text(of), u: UUID, p: [{a: part, n: places}], until, last, at}
 //
-// The _id of a document of a global collection has no organization. The other fields
-// of a record are in row.go; a settlement is its field st. Records that were not removed
-// are indexed by (o, d), (o, a, d) and (o, k, d), newest first; removed ones by (_id, g); entries by (o, k, at);
-// quotas by (m, o) and by g.h; windows by until, at which the server removes them. Each collection has a
-// validator of its fields. Open
-// compares validators and indexes.
+// The _id of a document of a global collection has no organization. The other fields of a record
+// are in row.go. A settlement is the field st of its record. Each collection has a validator of
+// its fields. Open compares validators and indexes. The indexes are
+//
+//	records  (o, d), (o, a, d) and (o, k, d), newest first; of removed ones (_id, g)
+//	entries  (o, k, at)
+//	quotas   (m, o) and g.h
+//	windows  until, at which the server removes them
 //
 // # Appends
 //
@@ -41,9 +43,9 @@
 //
 // # Imports
 //
-// An import inserts rows, and the leaves of removed ones, in a transaction without a
-// head. Their receipts name chains without a slot, so no meter counts them. An abandoned
-// import is found by these chains and deleted.
+// An import inserts rows and tombstones in a transaction without a head. Their receipts name
+// chains without a slot, so no meter counts them. An abandoned import is found by these chains
+// and deleted.
 //
 // # Meters
 //
@@ -55,10 +57,10 @@
 //
 // # Windows
 //
-// A row of windows is what a counter of rules has come to. One update moves it on by the
-// server's clock, gives back places and grants others. Granted places leave it with the
-// window, whatever became of the handle that got them, so a row names no handles. Nothing
-// is proved by it: it is made out of the history when there is none.
+// A row of windows is the state of a rule's counter. One update moves it on by the server's
+// clock, gives back places and grants others. Granted places leave the row with the window, even
+// if their handle was lost, so a row names no handles. Rows prove nothing: a missing one is made
+// from the history.
 //
 // # Updates
 //

@@ -15,7 +15,7 @@ import (
 	"writ/storage"
 )
 
-// documents reads one state of the documents, that of the session in its context.
+// documents reads the state of the documents in its context's session.
 type documents struct {
 	ctx context.Context
 	s   *Store

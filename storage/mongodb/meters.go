@@ -10,13 +10,13 @@ import (
 	"writ/storage"
 )
 
-// A head lists its decisions by meter. Heads are counted in the meters later, each once,
-// in the order of their chain. counted is the last head that was counted. The number of
-// decisions is the counted ones plus those of later heads.
+// A head lists its decisions by meter. Heads are counted in the meters later, each once, in the
+// order of their chain. counted is the last counted head. The number of decisions is the counted
+// decisions plus the decisions of later heads.
 
 const (
-	// countEvery is after how many heads a handle counts those of its chain. Reading a
-	// meter reads that many heads of each chain.
+	// countEvery is the number of uncounted heads at which a handle counts its chain. Reading
+	// a meter reads that many heads of each chain.
 	countEvery = 64
 	// countMost is how many heads are counted in one transaction.
 	countMost = 256

@@ -56,9 +56,9 @@ type Store struct {
 	at bson.Timestamp
 
 	slot slot
-	// sessions are those in which this handle has transactions. The slot names them: what a
-	// transaction has written blocks others until it ends, which is a minute where nobody
-	// ends it, so who gives this handle up ends those of all sessions.
+	// sessions are the sessions of this handle's transactions. The slot names them: another
+	// handle that gives this one up ends its transactions. The server would let them block
+	// others for a minute.
 	sessions []*mongo.Session
 
 	writes  sync.Mutex     // held while this handle updates documents

@@ -94,8 +94,8 @@ func (s *Store) available() error {
 	return nil
 }
 
-// refusal is an error that is not the server's: of what was read, or of a function of the
-// store's caller.
+// refusal is an error that is not the server's: stored data is invalid, or a function of the
+// caller failed.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
@@ -126,7 +126,7 @@ func failed(ctx context.Context, doing string, err error) error {
 
 var errCorrupt = fmt.Errorf("the store is %w", storage.ErrCorrupt)
 
-// ifAny returns err, the error of reading one document, unless there is none.
+// ifAny returns err, the error of reading one document, unless the document is missing.
 func ifAny(err error) error {
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return nil
@@ -134,7 +134,7 @@ func ifAny(err error) error {
 	return err
 }
 
-// found returns err, the error of reading one document, which must be there.
+// found returns err, the error of reading one document, and ErrNotFound if it is missing.
 func found(err error) error {
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return refusal{storage.ErrNotFound}

@@ -136,7 +136,7 @@ func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
 	return nil
 }
 
-// made makes a meter's row, if there is none.
+// made makes a meter's row, if it is missing.
 func (m meter) made() bson.D {
 	return set(quotaOrg, literal(m.org), quotaMonth, int32(m.month), //nolint:gosec // a year and a month
 		quotaCounted, orElse(quotaCounted, int64(0)), quotaGiven, orElse(quotaGiven, bson.A{}))
@@ -220,17 +220,19 @@ func (s *Store) exchange(ctx context.Context, m meter, back int64, ask *storage.
 	return row, err
 }
 
-// share is the divisor of what is left for one grant, so that other handles get some.
-const share = 16
+// freeParts is the divisor of the free places: a grant gets one part, so that other handles get
+// some.
+const freeParts = 16
 
-// granting is how many places are granted of a row that has come to taken.
+// granting is the number of granted places of a row with so many taken places.
 func granting(ask *storage.Ask, taken bson.D) bson.D {
 	left := expr("$subtract", ask.Limit, taken)
-	part := doc("$toLong", doc("$floor", expr("$divide", left, int64(share))))
+	part := doc("$toLong", doc("$floor", expr("$divide", left, int64(freeParts))))
 	return expr("$cond", expr("$gte", left, ask.Need), expr("$max", ask.Need, expr("$min", ask.Want, part)), int64(0))
 }
 
-// tally is a list in a row of who has places of it: handles, or the parts of a window.
+// tally is a list in a row that divides its places between handles, or between the parts of a
+// window.
 type tally struct{ list, who string }
 
 var byHolder, byPart = tally{quotaGiven, placesHolder}, tally{windowParts, partAt}
@@ -241,14 +243,14 @@ func (t tally) of(who any) bson.D {
 	return doc("$sum", doc("$map", doc("input", "$"+t.list, "in", n)))
 }
 
-// more is the list in which somebody has n more, without who then has none.
+// more is the list after somebody got n places. Entries without places are left out.
 func (t tally) more(who, n any) bson.D {
 	others := doc("$filter", doc("input", "$"+t.list, "cond", expr("$ne", "$$this."+t.who, who)))
 	all := expr("$concatArrays", others, bson.A{doc(t.who, who, placesN, expr("$add", t.of(who), n))})
 	return doc("$filter", doc("input", all, "cond", expr("$ne", "$$this."+placesN, int64(0))))
 }
 
-// less is the list in which somebody has n fewer, or none.
+// less is the list after somebody gave back n places, or all if there are fewer.
 func (t tally) less(who any, n int64) bson.D {
 	return t.more(who, expr("$subtract", int64(0), expr("$min", t.of(who), n)))
 }

@@ -16,9 +16,9 @@ import (
 	"writ/storage/receipt"
 )
 
-// Snapshot reads the database as it was when the Snapshot was opened and changes nothing, so
+// Snapshot reads the database as it was when the Snapshot was opened. It changes nothing, so
 // replicas may run. The server keeps that state for minSnapshotHistoryWindowInSeconds, by
-// default five minutes. Reading after that is an error.
+// default five minutes. Reading later is an error.
 type Snapshot struct {
 	reading
 	s *Store
@@ -133,11 +133,10 @@ func rowsWithin(org, after, upTo string) (bson.D, error) {
 	return doc(recordOrg, org, recordID, doc(ids...)), nil
 }
 
-// EachTombstone calls f for what is left of each removed row of org, of every organization
-// where org is empty. Then a document that is neither a row nor what is left of one is a
-// break.
+// EachTombstone calls f for each tombstone of org, or of every organization if org is empty. With
+// an empty org a document that is neither a row nor a tombstone is a break.
 func (r *Snapshot) EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error {
-	return r.s.scan(ctx, org, "reading what is left of removed rows", func(ctx context.Context) error {
+	return r.s.scan(ctx, org, "reading tombstones", func(ctx context.Context) error {
 		read := func(cursor *mongo.Cursor, err error) error {
 			return eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 				_, t, err := readTombstone(raw)
@@ -170,7 +169,7 @@ func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) 
 	}
 	w, err = parseRow(org, raw)
 	if err == nil && len(left.Removed) == 0 {
-		err = errors.New("it is neither a row nor what is left of one")
+		err = errors.New("it is neither a row nor a tombstone")
 	}
 	if err != nil {
 		return w, nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q: %w", intent, err)}
@@ -181,7 +180,7 @@ func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) 
 		if len(l.Chain) != 16 || len(l.Hash) != 32 || l.Index < 0 || l.Index > math.MaxUint32 {
 			return w, nil,
 				&storage.BreakError{OrganizationID: org, DecisionID: t.DecisionID,
-					Err: errors.New("what is left of it is no leaf")}
+					Err: errors.New("its tombstone has an invalid leaf")}
 		}
 		t.Leaves = append(t.Leaves,
 			receipt.Leaf{Chain: [16]byte(l.Chain), Seq: uint64(l.Seq), Index: uint32(l.Index), Hash: [32]byte(l.Hash)})

@@ -30,7 +30,7 @@ func checkWindow(w *storage.Window) error {
 	return nil
 }
 
-// keptUntil is when a window is removed that nothing is counted in after now: after twice its
+// keptUntil is when a window is removed if nothing is counted in it from now on: after twice its
 // length, for handles whose clocks are behind.
 func keptUntil(w *storage.Window) bson.D { return later(2 * (w.Parts + 1) * w.Part.Milliseconds()) }
 
@@ -53,7 +53,7 @@ func (s *Store) Begin(ctx context.Context, w storage.Window, parts []storage.Win
 	})
 }
 
-// countWindow is Count of what a rule counts.
+// countWindow is Count of a rule's window.
 func (s *Store) countWindow(ctx context.Context, w *storage.Window, ask *storage.Ask) (storage.Granted, error) {
 	if err := checkWindow(w); err != nil {
 		return storage.Granted{}, err
@@ -85,7 +85,7 @@ func (s *Store) countWindow(ctx context.Context, w *storage.Window, ask *storage
 	return granted, nil
 }
 
-// counts gives back and grants what ask says. The clock is the server's.
+// counts is the update that gives back and grants places, by the server's clock.
 func counts(w *storage.Window, ask *storage.Ask) mongo.Pipeline {
 	now := doc("$toLong", doc("$floor", expr("$divide", doc("$toLong", "$$NOW"), w.Part.Milliseconds())))
 	low := expr("$subtract", expr("$min", ask.At, now), w.Parts+1)

@@ -12,11 +12,10 @@ import (
 	"writ/storage"
 )
 
-// PutAgent stores a new agent. It returns storage.ErrConflict when its ID or its
-// ExternalID equals another agent's ID or ExternalID in org once both are folded
-// (engine.FoldID), and a *storage.LimitError when more agents of org would count
-// than maxAgents (0: no limit): see [AgentCount]. Agents that were stored before
-// names were folded may be equal; they stay and work.
+// PutAgent stores a new agent. It returns storage.ErrConflict if its ID or its ExternalID equals an
+// ID or ExternalID of another agent of org once both are folded (engine.FoldID). It returns a
+// *storage.LimitError if more than maxAgents agents of org would count (0: no limit): see
+// [AgentCount].
 func (r *Registry) PutAgent(ctx context.Context, org string, a *engine.Agent, maxAgents int) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		names := []string{a.ID, a.ExternalID}
@@ -35,12 +34,11 @@ func (r *Registry) PutAgent(ctx context.Context, org string, a *engine.Agent, ma
 	})
 }
 
-// SetAgentStatus works the kill switch of the agent whose ID or ExternalID is
-// agentID and returns the agent as it then is, or storage.ErrNotFound. It returns
-// a *storage.LimitError when an agent is enabled and more agents of org would
-// count than maxAgents (0: no limit); disabling one never meets a limit. When it
-// returns nil the switch is in force wherever the store is used. An agent that has
-// the status already is left as it is.
+// SetAgentStatus sets the kill switch of the agent whose ID or ExternalID is agentID and returns
+// the agent, or storage.ErrNotFound. It returns a *storage.LimitError if it would enable an agent
+// and more than maxAgents agents of org would count (0: no limit). Disabling an agent never meets
+// a limit. When it returns nil, the switch is in force on every replica. An agent that already has
+// the status stays unchanged.
 func (r *Registry) SetAgentStatus(
 	ctx context.Context, org, agentID string, status engine.AgentStatus, at time.Time, maxAgents int,
 ) (a *engine.Agent, err error) {
@@ -70,8 +68,7 @@ func (r *Registry) SetAgentStatus(
 	return a, nil
 }
 
-// agentDisabled returns the event that a was disabled, as the next write of it after a
-// revision.
+// agentDisabled returns the event that a was disabled. The revision of a before identifies it.
 func agentDisabled(a *engine.Agent, after int64) storage.Event {
 	data := map[string]any{"agent_id": a.ID, "name": a.Name}
 	if a.ExternalID != "" {

@@ -9,10 +9,9 @@ import (
 	"writ/storage"
 )
 
-// VersionBytes is how much room the versions of an organization's policies may
-// take for each policy that its plan allows: some five hundred versions of a
-// policy of 2 KB. Versions are kept for good, so without a bound one
-// organization could fill the disk of all.
+// VersionBytes is the size that the versions of an organization's policies may have for each
+// policy that its plan allows: some five hundred versions of a policy of 2 KB. Versions are never
+// deleted, so without a bound one organization could fill the disk of all.
 const VersionBytes = 1 << 20
 
 // AgentCount is how many agents an organization has.
@@ -21,8 +20,8 @@ type AgentCount struct {
 	Disabled int64 // of Total
 }
 
-// disabledFree is how many disabled agents a plan has room for, for each agent
-// that it allows: room for a switch, not for a store of anything.
+// disabledFree is how many disabled agents do not count, for each agent that a plan allows. The
+// bound keeps disabled agents from being used as free storage.
 const disabledFree = 10
 
 // Counted returns how many agents count towards a plan's limit: those that are
@@ -31,7 +30,8 @@ func (c AgentCount) Counted(maxAgents int) int64 {
 	return c.Total - min(c.Disabled, disabledFree*int64(maxAgents))
 }
 
-// counts are kept in one document, which a write changes with what it counts.
+// counts returns org's counts. They are one document, which every write of a counted document
+// changes, too.
 func counts(tx storage.Reader, org string) (storage.Counts, error) {
 	c, err := storage.AllCounts.Get(tx, org, "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -86,15 +86,14 @@ func (r *Registry) CountAgents(ctx context.Context, org string) (AgentCount, err
 	return AgentCount{Total: c.Agents, Disabled: c.Disabled}, err
 }
 
-// CountTokens returns how many tokens of org are usable at a time: neither
-// revoked nor expired. They are counted when they are asked for, which costs more
-// the more there are.
+// CountTokens returns how many tokens of org are usable at a time: neither revoked nor expired. It
+// reads the index of all usable tokens.
 func (r *Registry) CountTokens(ctx context.Context, org string, at time.Time) (int, error) {
 	return read(ctx, r, func(tx storage.Reader) (int, error) { return usableTokens(tx, org, at, math.MaxInt) })
 }
 
-// usableTokens counts org's tokens that are usable at a time, up to most. It
-// reads none that expired, of which there may be very many.
+// usableTokens counts org's tokens that are usable at a time, up to most. It skips the expired
+// ones, which may be very many.
 func usableTokens(tx storage.Reader, org string, at time.Time, most int) (n int, err error) {
 	q := storage.Query{Kind: storage.TokenKind, Org: org, Index: storage.ByExpiry, From: storage.Time(at.Add(1)),
 		Bare: true}

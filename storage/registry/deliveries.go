@@ -15,9 +15,10 @@ const (
 	deadFor      = 7 * 24 * time.Hour
 )
 
-// EndAttempts stores how attempts went at a time: each as [Registry.DueDeliveries] gave it,
-// with Attempts, Answer and Problem of what followed, and Status, or DueAt of the next
-// attempt. What has changed meanwhile is left as it is: another handle has attempted it, too.
+// EndAttempts stores the results of attempts at a time. Each delivery is as
+// [Registry.DueDeliveries] returned it, with the new Attempts, Answer, Problem, and Status or
+// DueAt. A delivery that has changed since is left unchanged: another handle has attempted it,
+// too.
 func (r *Registry) EndAttempts(ctx context.Context, org string, at time.Time, attempts []*storage.Delivery) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		return changeOutbox(tx, org, func(o *storage.Outbox) error {
@@ -62,9 +63,9 @@ func (s *sorter) end(d *storage.Delivery) error {
 	return storage.Deliveries.Put(s.tx, s.org, next)
 }
 
-// ReplayDelivery makes a delivery of org that ended pending again, as if it were new. One
-// that is pending is attempted as it would have been. It returns storage.ErrNotFound where
-// there is no such delivery or no such webhook any more.
+// ReplayDelivery makes an ended delivery of org pending again, as if it were new. A pending
+// delivery stays unchanged. It returns storage.ErrNotFound if the delivery or its webhook is
+// missing.
 func (r *Registry) ReplayDelivery(
 	ctx context.Context, org, webhookID, messageID string, at time.Time,
 ) (*storage.Delivery, error) {
@@ -84,9 +85,9 @@ func (r *Registry) ReplayDelivery(
 	})
 }
 
-// DueDeliveries returns deliveries to org's webhook of an id that became due from one time
-// to another, the first first, at most max. No two are of one subject. To begin where the
-// last call found something spares a store the keys that were removed since.
+// DueDeliveries returns deliveries to a webhook of org that became due from one time to another,
+// the earliest first, at most max. No two are of one subject. A call should begin where the last
+// one found something, which spares the store the keys that were removed since.
 func (r *Registry) DueDeliveries(
 	ctx context.Context, org, webhookID string, from, at time.Time, max int,
 ) ([]*storage.Delivery, error) {
@@ -106,9 +107,9 @@ func (r *Registry) DueDeliveries(
 	})
 }
 
-// ListDeliveries returns the deliveries to org's webhook of an id that have a status, or
-// any if it is empty, the newest first. A page may be short though more follows: it looks
-// past as many of another status as two of the longest pages have.
+// ListDeliveries returns the deliveries to a webhook of org that have a status, or all if it is
+// empty, the newest first. A page may be short although more follows: it skips at most
+// 2*[storage.MaxPage] deliveries of another status.
 func (r *Registry) ListDeliveries(
 	ctx context.Context, org, webhookID, status string, p storage.Page,
 ) (deliveries []*storage.Delivery, next string, err error) {

@@ -10,8 +10,8 @@ import (
 	"writ/storage"
 )
 
-// PutDetails stores the details of decisions. It must return before the decisions are
-// committed: a row never has the digest of what was not kept.
+// PutDetails stores the details of decisions. It must return before the decisions are committed:
+// a row must not have the digest of details that were not stored.
 func (r *Registry) PutDetails(ctx context.Context, org string, all ...*storage.Details) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		for _, d := range all {
@@ -23,13 +23,12 @@ func (r *Registry) PutDetails(ctx context.Context, org string, all ...*storage.D
 	})
 }
 
-// Details returns the details of a decision, or storage.ErrNotFound where it has
-// none or they were erased.
+// Details returns the details of a decision, or storage.ErrNotFound if they are missing or erased.
 func (r *Registry) Details(ctx context.Context, org, decisionID string) (*storage.Details, error) {
 	return get(ctx, r, storage.AllDetails, org, decisionID)
 }
 
-// EraseDetails removes the details of decisions with their salts, where there are any.
+// EraseDetails removes the details of decisions with their salts. Missing details are no error.
 func (r *Registry) EraseDetails(ctx context.Context, org string, decisionIDs ...string) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		for _, id := range decisionIDs {
@@ -41,8 +40,7 @@ func (r *Registry) EraseDetails(ctx context.Context, org string, decisionIDs ...
 	})
 }
 
-// MarkApproved has the details of a decision say until when it is approved, if there are
-// any.
+// MarkApproved sets ApprovedUntil of a decision's details. Missing details are no error.
 func (r *Registry) MarkApproved(ctx context.Context, org, decisionID string, until time.Time) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		d, err := storage.AllDetails.Get(tx, org, decisionID)
@@ -57,18 +55,18 @@ func (r *Registry) MarkApproved(ctx context.Context, org, decisionID string, unt
 	})
 }
 
-// WaitingFilter selects details of decisions that can still be decided about or used.
+// WaitingFilter selects details of decisions that wait for a verdict or, approved, for their use.
 type WaitingFilter struct {
-	Approved bool     // those that are approved rather than those that are pending
-	AgentIDs []string // any of these, if there are any
-	PolicyID string   // of this policy, unless it is empty
+	Approved bool     // the approved ones; false: the pending ones
+	AgentIDs []string // any of these; empty: all
+	PolicyID string   // empty: all
 }
 
-// waitingList tells cursors of ListWaiting from others.
+// waitingList identifies cursors of ListWaiting.
 const waitingList = 'w'
 
-// ListWaiting returns the details of org's decisions that f selects, newest first. Those
-// past their deadline are among them until they are erased.
+// ListWaiting returns the details of org's decisions that f selects, newest first. Details past
+// their deadline are listed until they are erased.
 func (r *Registry) ListWaiting(
 	ctx context.Context, org string, f WaitingFilter, p storage.Page,
 ) (items []*storage.Details, next string, err error) {
@@ -94,8 +92,8 @@ type Lapsed struct {
 	*storage.Details
 }
 
-// Lapsed returns details whose deadline is before a time, at most max of an organization,
-// soonest first. It looks at one key of each other organization.
+// Lapsed returns details whose deadline is before a time, the earliest first, at most max for each
+// organization. It reads one key of each organization without such details.
 func (r *Registry) Lapsed(ctx context.Context, before time.Time, max int) (all []Lapsed, err error) {
 	return read(ctx, r, func(tx storage.Reader) (all []Lapsed, err error) {
 		from := storage.Query{Kind: storage.DetailsKind, Every: true, Bare: true}

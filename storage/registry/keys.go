@@ -9,8 +9,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// PublishKeys adds public keys to those that receipts of this store verify with.
-// Whoever signs publishes its key first. A key is never removed or replaced.
+// PublishKeys adds public keys that receipts of this store may be verified with. A signer
+// publishes its key before it signs. A key is never removed or replaced.
 func (r *Registry) PublishKeys(ctx context.Context, keys receipt.Keys) error {
 	return r.update(ctx, "", func(tx storage.Tx) error {
 		for _, id := range keys.IDs() {

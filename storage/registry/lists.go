@@ -12,24 +12,24 @@ import (
 	"writ/storage"
 )
 
-// MissingListError says which list a rule looks in that is not there.
+// MissingListError names a missing list that a rule uses.
 type MissingListError struct{ Name string }
 
 // Error implements error.
 func (e *MissingListError) Error() string { return "there is no list " + e.Name }
 
-// ListInUseError names the rules that look in a list.
+// ListInUseError names rules that use a list.
 type ListInUseError struct{ Rules []string }
 
 // Error implements error.
 func (e *ListInUseError) Error() string { return "the list is used by " + strings.Join(e.Rules, ", ") }
 
-// PutList stores the values of the list called name, which are valid, as its next version,
-// and returns it as it then is. The same values are no new version. It returns a
-// *storage.LimitError when all lists of org would take more than twice the longest body, as
-// engine.List.Size counts: they are kept with its rules. An error of a check, which gets the
-// list that is there (nil: none), keeps that, and is returned unchanged. Checks may be called
-// more than once and must not call the store.
+// PutList stores the values, which must be valid, as the next version of a list and returns the
+// list. The same values are no new version. It returns a *storage.LimitError if all lists of org
+// would take more than 2*[storage.MaxBody], as engine.List.Size counts: they are kept in memory
+// with its rules. check, which may be nil, gets the stored list or nil. Its error keeps the list
+// unchanged and is returned unchanged. check may be called more than once and must not call the
+// store.
 func (r *Registry) PutList(
 	ctx context.Context, org, name string, values []string, at time.Time, check func(*engine.List) error,
 ) (list *engine.List, created bool, err error) {
@@ -69,8 +69,8 @@ func (r *Registry) List(ctx context.Context, org, name string) (*engine.List, er
 	return get(ctx, r, storage.Lists, org, name)
 }
 
-// Lists returns those of org's lists that have one of names, and the revision of the last
-// write to one of them.
+// Lists returns org's lists with these names, without missing ones, and the highest revision of
+// them.
 func (r *Registry) Lists(
 	ctx context.Context, org string, names []string,
 ) (lists []engine.List, revision int64, err error) {
@@ -98,10 +98,10 @@ func (r *Registry) ListLists(
 	return list(ctx, r, storage.Lists, org, storage.ByID, p, all)
 }
 
-// DeleteList removes the list called name, or returns storage.ErrNotFound, or a
-// [*ListInUseError] where rules of org look in it. looks returns whether a rule does, and is
-// asked of those rules alone that could. Checks are those of [Registry.PutList]. looks and
-// they may be called more than once and must not call the store.
+// DeleteList removes a list. It returns storage.ErrNotFound for a missing list and a
+// [*ListInUseError] if rules of org use it. looks reports whether a rule does; it is called for
+// the rules that could. check is like check of [Registry.PutList]. Both may be called more than
+// once and must not call the store.
 func (r *Registry) DeleteList(
 	ctx context.Context, org, name string, looks func(engine.Rule) bool, check func(*engine.List) error,
 ) error {
@@ -137,10 +137,10 @@ func (r *Registry) DeleteList(
 	})
 }
 
-// usersNamed is how many rules are named that keep a list.
+// usersNamed is how many rules a ListInUseError names at most.
 const usersNamed = 10
 
-// haveLists returns a [*MissingListError] where org lacks one of the lists.
+// haveLists returns a [*MissingListError] if org lacks one of the lists.
 func haveLists(tx storage.Reader, org string, names []string) error {
 	for _, name := range names {
 		if _, err := tx.Get(storage.ListKind, org, name); errors.Is(err, storage.ErrNotFound) {

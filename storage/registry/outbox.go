@@ -32,7 +32,7 @@ func changeOutbox(tx storage.Tx, org string, f func(*storage.Outbox) error) erro
 	return storage.Outboxes.Put(tx, org, o)
 }
 
-// sorter puts events into the outbox of an organization.
+// sorter adds events to the outbox of an organization.
 type sorter struct {
 	tx  storage.Tx
 	org string
@@ -54,7 +54,7 @@ func (s *sorter) sort(hooks []*storage.Webhook, events []storage.Event) error {
 	return nil
 }
 
-// add stores the delivery of e to a webhook, unless it is there: a fact can be found twice.
+// add stores the delivery of e to a webhook, unless it is stored: a fact can be found twice.
 func (s *sorter) add(webhookID string, e *storage.Event) error {
 	id := e.ID(s.org)
 	_, err := s.tx.Get(storage.DeliveryKind, s.org, storage.DeliveryID(webhookID, id))
@@ -76,7 +76,7 @@ func (s *sorter) add(webhookID string, e *storage.Event) error {
 	})
 }
 
-// await makes d pending: due, or behind another of its subject.
+// await makes d pending: due, or behind another delivery of its subject.
 func (s *sorter) await(d *storage.Delivery) error {
 	d.Status, d.Since, d.DueAt, d.RemoveAt = storage.DeliveryPending, s.at, s.at, time.Time{}
 	if s.box.Pending > 0 {
@@ -93,8 +93,7 @@ func (s *sorter) await(d *storage.Delivery) error {
 	return storage.Deliveries.Put(s.tx, s.org, d)
 }
 
-// inLane returns the first pending delivery of d's subject to its webhook, nil if there is
-// none.
+// inLane returns the first pending delivery of d's subject to its webhook, or nil.
 func (s *sorter) inLane(d *storage.Delivery) (*storage.Delivery, error) {
 	first, err := first(s.tx, storage.Deliveries, storage.Query{
 		Org: s.org, Index: storage.ByName, Prefix: storage.LaneOf(d.WebhookID, d.Subject),
@@ -105,13 +104,13 @@ func (s *sorter) inLane(d *storage.Delivery) (*storage.Delivery, error) {
 	return first, err
 }
 
-// Told is what an organization has to be told, and where.
+// Told is an organization's outbox with its webhooks.
 type Told struct {
 	*storage.Outbox
 	Webhooks []*storage.Webhook
 }
 
-// AllOutboxes returns the outbox of each organization that has or had webhooks.
+// AllOutboxes returns the outbox of every organization that has or had webhooks.
 func (r *Registry) AllOutboxes(ctx context.Context) ([]Told, error) {
 	return read(ctx, r, func(tx storage.Reader) (told []Told, err error) {
 		outboxes, err := every(tx, storage.Outboxes, storage.Query{Every: true})
@@ -134,9 +133,9 @@ func (r *Registry) AllOutboxes(ctx context.Context) ([]Told, error) {
 	})
 }
 
-// Tidy removes, in one write, at most max of org's deliveries: those that ended and were
-// kept long enough at a time, or are too many, and those of webhooks that were deleted. It
-// returns how many.
+// Tidy removes, in one write, at most max of org's deliveries and returns how many. It removes
+// deliveries of deleted webhooks, ended deliveries whose time is over, and the oldest ended ones
+// if they are too many.
 func (r *Registry) Tidy(ctx context.Context, org string, at time.Time, max int) (removed int, err error) {
 	err = r.update(ctx, org, func(tx storage.Tx) error {
 		removed = 0
@@ -161,7 +160,7 @@ func (r *Registry) Tidy(ctx context.Context, org string, at time.Time, max int) 
 	return removed, err
 }
 
-// removeAll removes the first documents that q selects and ended accepts, at most max.
+// removeAll removes the first deliveries that q selects, at most max, until accept refuses one.
 func removeAll(
 	tx storage.Tx, org string, o *storage.Outbox, q storage.Query, max int, accept func(*storage.Delivery) bool,
 ) (removed int, err error) {

@@ -12,14 +12,14 @@ import (
 	"writ/storage"
 )
 
-// PutPolicy stores a version. It returns storage.ErrConflict when a version that
-// is equal or newer is stored, unless that same version is stored with the same
-// content (UpdatedAt aside), which succeeds and changes nothing. created tells the
-// two successes apart. It returns a *storage.LimitError when the version is a new
-// policy's first and the organization has maxPolicies policies already, and when
-// the versions of all its policies would take more than maxPolicies times
-// VersionBytes (0: no limit of either kind). It returns storage.ErrImporting, and
-// stores nothing, until an import of the organization is finished.
+// PutPolicy stores a version of a policy. It returns storage.ErrConflict if a newer version is
+// stored, or this version with other content. If this version is stored with the same content
+// (except UpdatedAt), PutPolicy succeeds, changes nothing and returns created = false.
+//
+// It returns a *storage.LimitError if the policy is new and the organization has maxPolicies
+// policies, and if the versions of all its policies would take more than maxPolicies times
+// VersionBytes (0: neither limit). It returns storage.ErrImporting, and stores nothing, until an
+// import of the organization is finished.
 func (r *Registry) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPolicies int) (created bool, err error) {
 	org := p.OrganizationID
 	err = r.update(ctx, org, func(tx storage.Tx) error {
@@ -62,8 +62,7 @@ func policyRegistered(p *engine.ActionPolicy, at time.Time) storage.Event {
 	}
 }
 
-// same returns nil when p's version is stored with p's content, else
-// storage.ErrConflict.
+// same returns nil if p's version is stored with p's content, and storage.ErrConflict otherwise.
 func same(tx storage.Reader, p *engine.ActionPolicy) error {
 	stored, err := storage.Policies.Get(tx, p.OrganizationID, storage.VersionID(p.PolicyID, p.Version))
 	if errors.Is(err, storage.ErrNotFound) || err == nil && !reflect.DeepEqual(content(stored), content(p)) {
@@ -72,7 +71,7 @@ func same(tx storage.Reader, p *engine.ActionPolicy) error {
 	return err
 }
 
-// content returns p less UpdatedAt and its revision, an empty list being the same as none.
+// content returns p without UpdatedAt and its revision. Empty lists become nil.
 func content(p *engine.ActionPolicy) engine.ActionPolicy {
 	c := *p
 	c.Stored, c.UpdatedAt = engine.Stored{}, time.Time{}
@@ -95,9 +94,8 @@ func newest(tx storage.Reader, org, policyID string) (*engine.ActionPolicy, erro
 	return first(tx, storage.Policies, storage.Query{Org: org, Prefix: storage.Text(policyID)})
 }
 
-// EachPolicy calls f with the newest version of every policy of every
-// organization, until f returns an error. It looks each up by itself, so that
-// nothing is held open while f works.
+// EachPolicy calls f with the newest version of every policy of every organization, until f
+// returns an error. It reads each policy by itself, so that no transaction is open while f runs.
 func (r *Registry) EachPolicy(ctx context.Context, f func(*engine.ActionPolicy) error) error {
 	q := storage.Query{Every: true}
 	for {

@@ -1,12 +1,11 @@
-// Package registry keeps an organization's policies, rules, agents, API keys and
-// subscription as documents of any store. What holds for them is here, once:
-// versions only grow, names of agents are unique, plans limit what there is, and
-// a key ends with the one it was made with.
+// Package registry keeps an organization's policies, rules, agents, API keys and subscription as
+// documents of any store, and holds their rules: versions only grow, names of agents are unique,
+// plans limit the numbers of documents, and a key is revoked with the key that made it.
 //
-// A method that takes an organization behaves for another organization's document
-// as for one that does not exist. A write is durable and in force when its method
-// returns nil; it was made by the [storage.Actor] of its context. Values that are
-// passed in or returned must not be modified afterwards by either side.
+// A method that takes an organization treats another organization's document like a missing one.
+// A write is durable and in force when its method returns nil. It is recorded as made by the
+// [storage.Actor] of its context. Values that are passed in or returned must not be modified
+// afterwards by either side.
 package registry
 
 import (
@@ -28,16 +27,15 @@ type Registry struct {
 // New returns the registry of a store.
 func New(docs storage.Documents) *Registry { return &Registry{docs} }
 
-// ErrStale means that nothing is known for sure: the store may have changed
-// unheard, and can't be read either.
+// ErrStale means that the store may have changed without this process hearing of it, and that the
+// store can't be read either.
 var ErrStale = errors.New("the store cannot confirm that what is known of it is current")
 
-// Fresh reports whether caches of what the registry returned may be believed,
-// given that they follow the store's changes. Where it is false they must be read
-// through, and the registry returns ErrStale for what it can't read.
+// Fresh reports whether caches that follow the store's changes may be trusted. If it is false,
+// callers must bypass their caches, and reads that fail return ErrStale.
 func (r *Registry) Fresh() bool { return r.docs.FreshFor() <= storage.MaxAge }
 
-// read returns what f finds in one state.
+// read returns f's result in one state.
 func read[T any](ctx context.Context, r *Registry, f func(storage.Reader) (T, error)) (found T, err error) {
 	err = r.docs.View(ctx, func(tx storage.Reader) (err error) {
 		found, err = f(tx)
@@ -58,7 +56,7 @@ func get[T any](ctx context.Context, r *Registry, c storage.Of[T], org, id strin
 	return read(ctx, r, func(tx storage.Reader) (*T, error) { return c.Get(tx, org, id) })
 }
 
-// change commits what f writes and returns what f returns.
+// change commits f's writes and returns f's result.
 func change[T any](
 	ctx context.Context, r *Registry, org string, f func(storage.Tx) (*T, error),
 ) (changed *T, err error) {
@@ -97,8 +95,7 @@ func first[T any](tx storage.Reader, c storage.Of[T], q storage.Query) (doc *T, 
 	return doc, err
 }
 
-// list returns a page of org's documents in the order of an index, less those
-// that keep refuses.
+// list returns a page of the documents of org that keep accepts, in the order of an index.
 func list[T any](
 	ctx context.Context, r *Registry, c storage.Of[T], org string, index storage.Index, p storage.Page,
 	keep func(*T) bool,
@@ -106,8 +103,8 @@ func list[T any](
 	return page(ctx, r, c, byte(c.Kind), storage.Query{Org: org, Index: index}, p, math.MaxInt, keep)
 }
 
-// page returns a page of what q selects and keep accepts. Its cursors are told from others
-// by kind, and by q's prefix. It looks past so many that keep refuses.
+// page returns a page of the documents that q selects and keep accepts. kind and q's prefix
+// identify its cursors. The page ends after past refused documents.
 func page[T any](
 	ctx context.Context, r *Registry, c storage.Of[T], kind byte, q storage.Query, p storage.Page, past int,
 	keep func(*T) bool,

@@ -11,9 +11,9 @@ import (
 	"writ/storage"
 )
 
-// PutRule stores a new rule or replaces the one with its ID. It returns a
-// *storage.LimitError when the rule is new and org has maxRules rules already (0:
-// no limit), and a [*MissingListError] when one of lists, which it looks in, is not there.
+// PutRule stores a new rule or replaces the rule with its ID. It returns a *storage.LimitError if
+// the rule is new and org has maxRules rules (0: no limit), and a [*MissingListError] if one of
+// lists, which the rule uses, is missing.
 func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, maxRules int, lists ...string) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		if err := haveLists(tx, org, lists); err != nil {
@@ -30,11 +30,10 @@ func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, m
 	})
 }
 
-// UpdateRule replaces the rule by what f makes of it, atomically: no other update
-// falls between. f may be called more than once, must not change the rule's ID
-// and must not call the store. It returns storage.ErrNotFound or f's error
-// unchanged, and a [*MissingListError] when one of lists, which what f makes looks in, is
-// not there.
+// UpdateRule replaces a rule by f's result, atomically. f may be called more than once, must not
+// change the rule's ID and must not call the store. UpdateRule returns storage.ErrNotFound for a
+// missing rule, f's error unchanged, and a [*MissingListError] if one of lists, which the new
+// rule uses, is missing.
 func (r *Registry) UpdateRule(
 	ctx context.Context, org, ruleID string, f func(engine.Rule) (engine.Rule, error), lists ...string,
 ) (*engine.Rule, error) {
@@ -76,8 +75,8 @@ func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string, check fun
 	})
 }
 
-// AllRules returns every rule of org in evaluation order, see [CompareRules], and a
-// revision at which they were so: the last write of one, or of how many there are.
+// AllRules returns every rule of org in evaluation order, see [CompareRules], and a revision that
+// grows with each change of a rule.
 func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rule, revision int64, err error) {
 	rules, err = read(ctx, r, func(tx storage.Reader) (rules []engine.Rule, err error) {
 		revision = 0

@@ -10,12 +10,12 @@ import (
 	"writ/storage"
 )
 
-// sessionGrace is how long a session is kept once it has expired: intents that name it are
-// denied because it has, and not because there is none.
+// sessionGrace is how long an expired session is kept, so that intents that name it are denied
+// because it has expired.
 const sessionGrace = 24 * time.Hour
 
-// PutSession stores a new session. It returns storage.ErrNotFound when org has no policy of
-// its PolicyID, and a *storage.LimitError when org has maxPending sessions.
+// PutSession stores a new session. It returns storage.ErrNotFound if org has no policy of its
+// PolicyID, and a *storage.LimitError if org has maxPending sessions.
 func (r *Registry) PutSession(ctx context.Context, org string, s *engine.Session) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		if _, err := newest(tx, org, s.PolicyID); err != nil {
@@ -35,17 +35,16 @@ func (r *Registry) Session(ctx context.Context, org, id string) (*engine.Session
 	return get(ctx, r, storage.Sessions, org, id)
 }
 
-// ListSessions returns org's sessions by id, which is by creation, those too that are closed
-// or have expired and are not swept yet.
+// ListSessions returns org's sessions by id, which is by creation time. Closed sessions and expired
+// ones that were not swept yet are listed, too.
 func (r *Registry) ListSessions(
 	ctx context.Context, org string, p storage.Page,
 ) (sessions []*engine.Session, next string, err error) {
 	return list(ctx, r, storage.Sessions, org, storage.ByID, p, all)
 }
 
-// CloseSession closes the session and returns it as it then is, or storage.ErrNotFound. When
-// it returns nil the session is closed wherever the store is used. One that is closed stays
-// as it is.
+// CloseSession closes a session and returns it, or storage.ErrNotFound. When it returns nil, the
+// session is closed on every replica. A closed session stays unchanged.
 func (r *Registry) CloseSession(ctx context.Context, org, id string, at time.Time) (*engine.Session, error) {
 	s, err := change(ctx, r, org, func(tx storage.Tx) (*engine.Session, error) {
 		s, err := storage.Sessions.Get(tx, org, id)
@@ -67,11 +66,10 @@ func (r *Registry) CloseSession(ctx context.Context, org, id string, at time.Tim
 // sweptAtOnce is how many sessions one write removes.
 const sweptAtOnce = 1000
 
-// errSwept ends a sweep of which nothing is left.
+// errSwept ends a sweep that found nothing.
 var errSwept = errors.New("nothing is left to sweep")
 
-// SweepSessions removes org's sessions that expired a day before a time, and returns how many
-// it has.
+// SweepSessions removes org's sessions that expired a day before a time and returns how many.
 func (r *Registry) SweepSessions(ctx context.Context, org string, at time.Time) (removed int, err error) {
 	end := storage.Time(at.Add(-sessionGrace))
 	for {

@@ -8,12 +8,10 @@ import (
 	"writ/storage"
 )
 
-// UpdateSubscription replaces org's subscription by what f makes of it,
-// atomically: no other write falls between. f gets a copy, or one that has only
-// its OrganizationID where there is none, and returns whether it changed it; if
-// not, nothing is written. f must not change the OrganizationID, must not call
-// the store, and may be called more than once. It returns what is stored then, or
-// storage.ErrNotFound.
+// UpdateSubscription lets f change org's subscription, atomically. f gets a copy, or a
+// subscription with only an OrganizationID if org has none. If f returns false, nothing is
+// written. f must not change the OrganizationID, must not call the store, and may be called more
+// than once. UpdateSubscription returns the stored subscription, or storage.ErrNotFound.
 func (r *Registry) UpdateSubscription(
 	ctx context.Context, org string, f func(*storage.Subscription) (changed bool),
 ) (*storage.Subscription, error) {

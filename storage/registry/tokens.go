@@ -10,10 +10,10 @@ import (
 	"writ/storage"
 )
 
-// PutToken stores a new token; storage.ErrConflict when its ID exists in any
-// organization, storage.ErrNotFound when its parent is revoked or not a token of
-// its organization. It returns a *storage.LimitError when maxTokens tokens of its
-// organization are usable at its CreatedAt already (0: no limit).
+// PutToken stores a new token. It returns storage.ErrConflict if its ID exists in any organization,
+// storage.ErrNotFound if its parent is revoked or not a token of its organization, and a
+// *storage.LimitError if maxTokens tokens of its organization are usable at its CreatedAt (0: no
+// limit).
 func (r *Registry) PutToken(ctx context.Context, t *storage.Token, maxTokens int) error {
 	return r.update(ctx, t.OrganizationID, func(tx storage.Tx) error {
 		if _, err := tx.Get(storage.TokenKind, "", t.ID); !errors.Is(err, storage.ErrNotFound) {
@@ -41,21 +41,20 @@ func (r *Registry) PutToken(ctx context.Context, t *storage.Token, maxTokens int
 	})
 }
 
-// Token returns the token, revoked ones included, or storage.ErrNotFound. It is
-// found by its id alone: a key is known before its organization.
+// Token returns a token, which may be revoked, or storage.ErrNotFound. The id is enough, because a
+// key is known before its organization.
 func (r *Registry) Token(ctx context.Context, tokenID string) (*storage.Token, error) {
 	return get(ctx, r, storage.Tokens, "", tokenID)
 }
 
-// ownToken returns org's token of an id, or storage.ErrNotFound. It reads no token
-// of another organization: what takes longer would tell that there is one.
+// ownToken returns org's token of an id, or storage.ErrNotFound. It reads no token of another
+// organization: the time that takes would reveal that the token exists.
 func ownToken(tx storage.Reader, org, id string) (*storage.Token, error) {
 	return first(tx, storage.Tokens, storage.Query{Org: org, Index: storage.ByOwnName, Prefix: storage.Text(id)})
 }
 
-// RevokeToken sets RevokedAt unless it is set, of the token and of all that
-// descend from it, in one write. It returns storage.ErrNotFound for a token that
-// is not org's.
+// RevokeToken revokes a token and all its descendants in one write. A revoked token stays
+// unchanged. It returns storage.ErrNotFound for a token that is not org's.
 func (r *Registry) RevokeToken(ctx context.Context, org, tokenID string, at time.Time) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		t, err := ownToken(tx, org, tokenID)
@@ -76,7 +75,7 @@ func (r *Registry) RevokeToken(ctx context.Context, org, tokenID string, at time
 	})
 }
 
-// family returns t and all that descend from it and are not revoked.
+// family returns t and its descendants that are not revoked.
 func family(tx storage.Reader, t *storage.Token) ([]*storage.Token, error) {
 	all := []*storage.Token{t}
 	for i := 0; i < len(all); i++ {

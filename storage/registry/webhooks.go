@@ -11,15 +11,13 @@ const (
 	// maxWebhooks is how many webhooks an organization may have: an event is stored once
 	// for each that wants it.
 	maxWebhooks = 20
-	// maxPending is how much of one kind an organization may have that time will remove:
-	// sessions that are not swept yet, and deliveries that are pending, some 100 MB, from
-	// which on its facts wait in the history. It keeps a fifth of it of deliveries that
-	// ended, whatever their age.
+	// maxPending bounds an organization's sessions and, separately, its pending deliveries,
+	// some 100 MB. Beyond that its facts wait in the history. At most a fifth as many ended
+	// deliveries are kept.
 	maxPending = 100_000
 )
 
-// PutWebhook stores a new webhook. It returns a *storage.LimitError when org has as many
-// as it may.
+// PutWebhook stores a new webhook. It returns a *storage.LimitError if org has maxWebhooks webhooks.
 func (r *Registry) PutWebhook(ctx context.Context, org string, w *storage.Webhook) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		err := recount(tx, org, func(c *storage.Counts) error { return raise(&c.Webhooks, 1, "webhooks", maxWebhooks) })
@@ -49,9 +47,9 @@ func webhooks(tx storage.Reader, org string) ([]*storage.Webhook, error) {
 	return every(tx, storage.Webhooks, storage.Query{Org: org})
 }
 
-// RotateWebhook gives org's webhook of an id a new secret at a time, and returns it as it
-// then is. The secret that was the newest signs beside the new one until a time, and older
-// ones no longer. It returns storage.ErrNotFound where there is no such webhook.
+// RotateWebhook gives a webhook of org a new secret and returns the webhook, or
+// storage.ErrNotFound. The previous secret signs beside the new one until a time. Older secrets
+// are dropped.
 func (r *Registry) RotateWebhook(
 	ctx context.Context, org, id, secret string, until time.Time,
 ) (*storage.Webhook, error) {
@@ -67,8 +65,8 @@ func (r *Registry) RotateWebhook(
 	})
 }
 
-// DeleteWebhook removes org's webhook of an id, or returns storage.ErrNotFound. Nothing
-// more is sent to it but what is on its way, and its deliveries are removed by [Registry.Tidy].
+// DeleteWebhook removes a webhook of org, or returns storage.ErrNotFound. Attempts under way are
+// finished and no others begin. [Registry.Tidy] removes its deliveries.
 func (r *Registry) DeleteWebhook(ctx context.Context, org, id string) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		if err := tx.Delete(storage.WebhookKind, org, id); err != nil {
@@ -85,9 +83,8 @@ func (r *Registry) DeleteWebhook(ctx context.Context, org, id string) error {
 	})
 }
 
-// Tell stores the deliveries of events that happened in an update of org, to each of its
-// webhooks that wants them. It belongs into the same update: what is committed is told,
-// whatever fails afterwards, and nothing else is.
+// Tell stores the deliveries of events of an update to each webhook of org that wants them. It must
+// be called in that update, so that exactly the committed events are delivered.
 func Tell(tx storage.Tx, org string, at time.Time, events ...storage.Event) error {
 	c, err := counts(tx, org)
 	if err != nil || c.Webhooks == 0 {
@@ -102,8 +99,8 @@ func Tell(tx storage.Tx, org string, at time.Time, events ...storage.Event) erro
 	})
 }
 
-// TellTest stores the delivery of a test to org's webhook of an id, whatever it wants, and
-// returns the event's id; storage.ErrNotFound where there is no such webhook.
+// TellTest stores the delivery of a test to a webhook of org and returns the event's id, or
+// storage.ErrNotFound.
 func (r *Registry) TellTest(ctx context.Context, org, id string, e storage.Event) (messageID string, err error) {
 	return e.ID(org), r.update(ctx, org, func(tx storage.Tx) error {
 		if _, err := storage.Webhooks.Get(tx, org, id); err != nil {
@@ -115,9 +112,9 @@ func (r *Registry) TellTest(ctx context.Context, org, id string, e storage.Event
 	})
 }
 
-// Feed stores the deliveries of facts of a source, as [Tell] does, and that org's facts of
-// the source have become events up to a position. It returns a *storage.LimitError, and
-// stores nothing, while org has too many deliveries that are pending.
+// Feed stores the deliveries of events from a source, like [Tell], and the position in the source
+// up to which its facts have become events. It returns a *storage.LimitError, and stores nothing,
+// while org has too many pending deliveries.
 func (r *Registry) Feed(ctx context.Context, org, source, position string, at time.Time, events []storage.Event) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		hooks, err := webhooks(tx, org)

@@ -34,7 +34,7 @@ func (w *world) feed(org string, position string, facts ...string) {
 	w.Must("Feed", w.Feed(w.ctx, org, "source", position, noon, events))
 }
 
-// due returns the facts of what is due to a webhook.
+// due returns the due deliveries to a webhook and their facts.
 func (w *world) due(org, id string, at time.Time) (facts []string, due []*storage.Delivery) {
 	w.Helper()
 	due, err := w.DueDeliveries(w.ctx, org, id, time.Time{}, at, 100)

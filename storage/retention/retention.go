@@ -24,7 +24,7 @@ import (
 // Store is the part of a store that a Sweeper uses.
 type Store interface {
 	storage.Retention
-	// Leads is that of [storage.Documents].
+	// Leads is a method of [storage.Documents].
 	Leads() bool
 }
 
@@ -42,11 +42,11 @@ type Config struct {
 	Sessions func(ctx context.Context, org string, at time.Time) (int, error)
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
-	// Log hears of what was removed. Nil discards.
+	// Log gets a line for each pass that removed records. Nil discards.
 	Log *slog.Logger
 	// Metrics is where the sweeper registers its metrics. Nil registers nowhere.
 	Metrics prometheus.Registerer
-	// Every is how long the pauses between passes are, an hour if zero.
+	// Every is the pause between passes, an hour if zero.
 	Every time.Duration
 	// Wait waits for d, or returns ctx's error; nil uses a timer.
 	Wait func(ctx context.Context, d time.Duration) error
@@ -54,7 +54,7 @@ type Config struct {
 
 const (
 	every = time.Hour
-	// look is how often a handle that does not lead looks whether it does now.
+	// look is how often a handle that does not lead asks again.
 	look = time.Second
 	// batch is how many records one write removes, which takes a few
 	// milliseconds, and pause what follows it: at most 10,000 a second.
@@ -130,11 +130,10 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// errFollows ends a pass of a handle that leads no more: another begins one.
+// errFollows ends the pass of a handle that no longer leads. Its successor begins another.
 var errFollows = errors.New("another replica leads")
 
-// pass sweeps every organization. One that fails doesn't keep it from the
-// others.
+// pass sweeps every organization. An organization that fails does not end the pass.
 func (s *Sweeper) pass(ctx context.Context) {
 	start := s.cfg.Now()
 	removed, orgs, failed := 0, 0, 0
@@ -174,7 +173,7 @@ func (s *Sweeper) pass(ctx context.Context) {
 	}
 }
 
-// sweep removes what org keeps no longer and returns how much of the history that was.
+// sweep removes org's expired sessions and records, and returns how many records.
 func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error) {
 	if s.cfg.Sessions != nil {
 		if _, err := s.cfg.Sessions(ctx, org, s.cfg.Now()); err != nil {
@@ -208,7 +207,7 @@ func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error
 	}
 }
 
-// remove removes the records that were announced, and returns how many it has.
+// remove removes the announced records and returns how many.
 func (s *Sweeper) remove(
 	ctx context.Context, org string, before time.Time, left storage.Expired,
 ) (removed int, err error) {
