@@ -7,9 +7,9 @@ import (
 	"writ/engine/glob"
 )
 
-// AgentPattern says which agents something is about, as the agent_id of a policy
-// does: one id, a glob over ids, or "*" alone for every agent. Ids are compared
-// exactly. It is safe for concurrent use.
+// AgentPattern names agents, as the agent_id of a policy does: by one id, by a glob over
+// ids, or by "*" alone for every agent. Ids are compared exactly. It is safe for
+// concurrent use.
 type AgentPattern struct {
 	text string
 	set  *glob.List // nil where text is an id or "*"
@@ -50,7 +50,7 @@ func (a *AgentPattern) Size() int {
 // IsID reports whether a is one agent's id.
 func (a *AgentPattern) IsID() bool { return a.text != anyAgent && a.set == nil }
 
-// Matches reports whether a is about the agent. No agent has the empty id.
+// Matches reports whether a names the agent. No agent has the empty id.
 func (a *AgentPattern) Matches(agentID string) bool {
 	if agentID == "" {
 		return false
@@ -61,11 +61,10 @@ func (a *AgentPattern) Matches(agentID string) bool {
 	return a.set != nil && a.set.Match(agentID) >= 0
 }
 
-// Covers reports whether all that text is about as a pattern, a is about too. It
-// may say no of a glob that is covered, never yes of one that is not: one
-// pattern in another is certain where they are the same, where text is an id
-// that a matches, and where a is some literal text before ** with which text
-// begins, because ** matches whatever follows.
+// Covers reports whether a matches every agent that the pattern text matches. It may
+// answer no for a glob that is covered, and never yes for one that is not. The answer is
+// yes in three cases: the patterns are the same, text is an id that a matches, or a is a
+// literal text before ** and text begins with that literal.
 func (a *AgentPattern) Covers(text string) bool {
 	if a.text == anyAgent || a.text == text {
 		return true

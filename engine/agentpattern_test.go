@@ -66,8 +66,8 @@ func TestAgentPattern_Covers(t *testing.T) {
 	}
 }
 
-// What a covered pattern matches the covering one matches, for patterns and ids
-// of few characters, so that they often meet.
+// A covering pattern matches every id that the covered one matches. Patterns and ids are of
+// few characters, so that they often meet.
 func TestAgentPattern_WhatIsCoveredIsMatched(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	text := func(alphabet []string) (s string) {

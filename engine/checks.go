@@ -20,37 +20,36 @@ const (
 	fieldCurrency        = "policy.currency"
 )
 
-// Check is one row of the table that an [ActionPolicy] is evaluated by. A check fails if
-// Holds is false or an error, and then contributes a finding with Code and Outcome.
-// Package rego renders each check by its code.
+// Check is one check of an [ActionPolicy]. It fails if Holds is false or an error, and then
+// contributes a finding with Code and Outcome. Package rego renders each check by its code.
 type Check struct {
 	Code    Code
 	Outcome Decision
 	// Reason starts with the code and says what is wrong. If a pattern or an action type
 	// objected, the engine's finding also names it.
 	Reason string
-	// Holds is what the check asks of the fields of an evaluation, to be shown.
+	// Holds is the check as a condition on the fields of an evaluation, for display.
 	Holds *condition.Node
 
 	row *checkRow
 }
 
-// checkRow is a row of [checkTable]: what a [Check] is of any policy.
+// checkRow is a row of [checkTable]: a [Check] of any policy.
 type checkRow struct {
 	code    Code
 	outcome Decision
-	// set says whether p has the check; nil: each policy has it.
+	// set reports whether p has the check; nil if each policy has it.
 	set func(p *ActionPolicy) bool
-	// reason is the same for every policy, or reasonOf is asked for it.
+	// reason is the same for every policy. If reasonOf is set, it is used instead.
 	reason   string
 	reasonOf func(p *ActionPolicy) string
-	// holds is what runs, and tree says the same.
+	// holds runs, and tree says the same as a condition.
 	holds func(s *scope, e evaluation) bool
 	tree  func(p *ActionPolicy) *condition.Node
-	// field is the policy's member that the check is of, as [FieldError] names it; empty
-	// where the check is not of one. entries returns that member where it is a list of
-	// patterns, which actions or patterns returns compiled. Where a match of one makes the
-	// check fail, named is the reason then, with %s for the pattern.
+	// field is the policy's member that the check reads, as [FieldError] names it; empty if
+	// it reads none. If the member is a list of patterns, entries returns it, and actions or
+	// patterns returns it compiled. If a match makes the check fail, named is the reason,
+	// with %s for the pattern.
 	field    string
 	entries  func(p *ActionPolicy) []string
 	actions  func(s *scope) *glob.Actions
@@ -58,8 +57,7 @@ type checkRow struct {
 	named    string
 }
 
-// checkTable are the checks that a policy can have, in the order in which their findings
-// are reported.
+// checkTable has the checks that a policy can have, in the order of their findings.
 var checkTable = [...]checkRow{
 	{
 		code: CodePolicyInactive, outcome: Deny, field: fieldStatus, reasonOf: inactive,
@@ -161,7 +159,7 @@ var checkTable = [...]checkRow{
 
 func isUnregistered(e evaluation) bool { return e.in.Agent.String() == AgentUnregistered.String() }
 
-// finding returns what the check finds where it fails. It names no pattern.
+// finding returns the finding of a check that fails. It names no pattern.
 func (r *checkRow) finding(p *ActionPolicy) Finding {
 	f := Finding{Code: r.code, Outcome: r.outcome, Reason: r.reason}
 	if r.reasonOf != nil {
@@ -170,9 +168,8 @@ func (r *checkRow) finding(p *ActionPolicy) Finding {
 	return f
 }
 
-// Checks returns the checks of a policy, in the order in which their findings
-// are reported. A check that p gives no reason for (no cap, an empty block
-// list) is left out.
+// Checks returns the checks of a policy, in the order of their findings. A check without
+// anything to compare (no cap, an empty block list) is left out.
 //
 //	policy.inactive       deny               the policy's status is not active
 //	agent.disabled        deny               the kill switch of the agent
@@ -205,7 +202,7 @@ func isSet(id condition.FieldID) *condition.Node {
 	return condition.Compare(condition.FieldOf(id), condition.IsTrue)
 }
 
-// reads returns the comparison of the resource with a list of patterns, which is for side.
+// reads returns the comparison of the resource with a list of patterns for a side.
 func reads(side resource.Side, patterns []string) *condition.Node {
 	n := asks(condition.Resource, condition.ResourceGlob, patterns...)
 	n.Side = side
@@ -226,8 +223,8 @@ func agentRegistered(*ActionPolicy) *condition.Node {
 		condition.Negate(asks(condition.GovernedAgentStatus, condition.Eq, AgentUnregistered.String())))
 }
 
-// anyAgent alone governs every agent, whatever segments its id has, as "*" alone
-// matches every action type. In a longer pattern it matches within a segment.
+// anyAgent alone governs every agent, whatever segments its id has. In a longer pattern a
+// "*" matches within a segment.
 const anyAgent = "*"
 
 func mismatch(p *ActionPolicy) string {
@@ -243,7 +240,7 @@ func agentMatches(p *ActionPolicy) *condition.Node {
 	return id
 }
 
-// ofCost returns what holds where there is no cost, or holds of it.
+// ofCost returns the condition that there is no cost, or that holds is true of it.
 func ofCost(holds *condition.Node) *condition.Node {
 	return condition.Either(condition.Negate(condition.Has(condition.FieldOf(condition.Cost))), holds)
 }

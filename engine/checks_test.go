@@ -8,7 +8,7 @@ import (
 	"writ/engine/condition/conditiontest"
 )
 
-// What a check shows of itself is what runs.
+// The condition that a check shows means the same as the Go code that runs.
 func TestCheck_TreesMeanWhatRuns(t *testing.T) {
 	g := newGenerator(1)
 	one := func(list ...string) string { return conditiontest.Pick(g.Generator, list...) }
@@ -74,7 +74,7 @@ func TestCheck_TreesMeanWhatRuns(t *testing.T) {
 		for _, c := range Checks(p) {
 			ask(c, compiled.scope)
 		}
-		for _, c := range SessionChecks(s) {
+		for _, c := range s.checks() {
 			ask(c, session.scope)
 		}
 		e.Free()

@@ -2,8 +2,8 @@ package engine
 
 import "slices"
 
-// The codes of findings, in check order; the words of their reasons are in checks.go. Only [CodePolicyAllowed],
-// [CodeRuleAllow] and [CodeApprovalGranted] come with an allow.
+// The codes of findings, in check order. The words of their reasons are in checks.go. Only
+// [CodePolicyAllowed], [CodeRuleAllow] and [CodeApprovalGranted] come with an allow.
 const (
 	CodePolicyInactive     Code = "policy.inactive"
 	CodeAgentDisabled      Code = "agent.disabled"
@@ -17,19 +17,19 @@ const (
 	CodeCostCurrency       Code = "cost.currency"
 	CodeUsageLimit         Code = "usage.limit"
 
-	// What a session of the intent objects to: see [SessionChecks].
+	// The objections of the intent's session: see [Session].
 	CodeSessionClosed     Code = "session.closed"
 	CodeSessionExpired    Code = "session.expired"
 	CodeSessionNotAllowed Code = "session.not_allowed"
 
-	// CodeBatchRefused denies what would be allowed alone and is asked for with
-	// what is not: see package decision.
+	// CodeBatchRefused denies an intent that would be allowed alone, in a batch with one
+	// that is not: see package decision.
 	CodeBatchRefused Code = "batch.refused"
 
-	// CodeApprovalGranted allows what was held, with everything that is found in its way,
-	// and was approved. CodeApprovalOutOfScope holds once more what was approved, because
-	// something else is in its way. The others deny what is asked for under an approval
-	// that was not given or holds no longer. See package approval.
+	// CodeApprovalGranted allows an intent whose findings were all approved.
+	// CodeApprovalOutOfScope holds it again, because there are findings that were not. The
+	// others deny an intent under an approval that was not given or is no longer valid. See
+	// package approval.
 	CodeApprovalGranted    Code = "approval.granted"
 	CodeApprovalOutOfScope Code = "approval.out_of_scope"
 	CodeApprovalRejected   Code = "approval.rejected"
@@ -40,17 +40,15 @@ const (
 	// and no rule matched.
 	CodePolicyAllowed Code = "policy.allowed"
 
-	// CodePolicyMissing denies where there is no policy or no intent to
-	// evaluate, CodePolicyUnreadable where the stored policy no longer compiles,
-	// CodeResourceUnreadable where the resource has no single
-	// meaning, CodeCheckError where a check could not be evaluated.
+	// These deny: there is no policy or no intent to evaluate, the stored policy no longer
+	// compiles, the resource has no single meaning, or a check could not be evaluated.
 	CodePolicyMissing      Code = "policy.missing"
 	CodePolicyUnreadable   Code = "policy.unreadable"
 	CodeResourceUnreadable Code = "resource.unreadable"
 	CodeCheckError         Code = "check.error"
 
-	// CodeCoreFinding stands for the codes that an external evaluation core made
-	// up itself. Such a finding's reason starts with the core's code, not with it.
+	// CodeCoreFinding stands for an external core's own codes. The reason of such a finding
+	// starts with the core's code.
 	CodeCoreFinding Code = "core.finding"
 )
 
@@ -68,8 +66,8 @@ func Codes() []Code {
 	}
 }
 
-// Outcome returns what a finding of code c amounts to, or false where c is none
-// of writ's own codes, or [CodeCoreFinding], which comes with any outcome.
+// Outcome returns the outcome of a finding with code c. It returns false for
+// [CodeCoreFinding], which comes with any outcome, and for codes that are not writ's.
 func (c Code) Outcome() (Decision, bool) {
 	switch c {
 	case CodePolicyAllowed, CodeRuleAllow, CodeApprovalGranted:

@@ -26,10 +26,10 @@ var crowd = sync.OnceValues(func() ([]*engine.Policy, error) {
 	return policies, nil
 })
 
-// BenchmarkEvaluateCold evaluates one intent under policies of which no two are alike, in a
-// random order: what it takes more than with one policy are the reads of memory that no
-// cache has. The intent is the same and stays in the caches, as one that was just decoded
-// is. cpu-ns/op is processor time, which other load on the machine moves less.
+// BenchmarkEvaluateCold evaluates one intent under policies that all differ, in a random
+// order. Beyond the time with one policy it shows reads of memory that no cache has. The
+// intent stays in the caches, like an intent that was just decoded. cpu-ns/op is processor
+// time, which other load on the machine changes less.
 func BenchmarkEvaluateCold(b *testing.B) {
 	policies, err := crowd()
 	if err != nil {

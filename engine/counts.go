@@ -2,8 +2,8 @@ package engine
 
 import "writ/engine/condition"
 
-// Counts returns what counters come to with an intent, where before says what those that
-// count it have come to without it.
+// Counts returns the counts of counters with an intent. before returns the count without
+// it, of a counter that counts the intent.
 func Counts(counters []*condition.Counter, in *Intent, before func(*condition.Counter) int64) []condition.Count {
 	if len(counters) == 0 {
 		return nil
@@ -18,12 +18,12 @@ func Counts(counters []*condition.Counter, in *Intent, before func(*condition.Co
 	return counts
 }
 
-// Alone returns what counters come to where nothing was allowed before.
+// Alone returns the counts of counters if nothing was allowed before.
 func Alone(counters []*condition.Counter, in *Intent) []condition.Count {
 	return Counts(counters, in, func(*condition.Counter) int64 { return 0 })
 }
 
-// Counted returns what the intent adds to c, and whether c counts it.
+// Counted returns the amount that the intent adds to c, and whether c counts it.
 func (in *Intent) Counted(c *condition.Counter) (amount int64, counted bool) {
 	var cost Cost
 	if in.Cost != nil {

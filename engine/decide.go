@@ -8,17 +8,16 @@ import (
 	"writ/engine/resource"
 )
 
-// decide returns what the rules find about the intent, nil where none matches,
-// and how many conditions were an error. The rules are asked in deciding order
-// until one matches; those after it are not, so that their errors do not count.
+// decide returns the findings of the rules, nil if none matches, and counts the conditions
+// that were an error. Rules are asked in deciding order until one matches. Later rules are
+// not asked, so that their errors do not count.
 //
-// A rule that asks for approval because its condition is an error is taken both
-// ways: the rules below it are asked on, and their deny wins. Otherwise the
-// caller could lift that deny by leaving out what the condition asks for. Both
-// findings are reported then.
+// If a rule asks for approval because its condition is an error, the rules below it are
+// asked too, and their deny wins. Otherwise the caller could lift that deny by leaving out
+// a field that the condition reads. Both findings are reported then.
 //
-// The resource is the raw one before and after. The slice is shared and must not
-// be modified. A nil set has no rules.
+// The resource is the raw one before and after. The slice is shared and must not be
+// modified. A nil set has no rules.
 func (rs *RuleSet) decide(e *evaluation) (_ []Finding, failed condition.CauseCounts) {
 	if rs == nil || len(rs.rules) == 0 {
 		return nil, failed
@@ -56,7 +55,7 @@ func (rs *RuleSet) decide(e *evaluation) (_ []Finding, failed condition.CauseCou
 	return unsure, failed
 }
 
-// decide returns what the rule finds, or nil where it does not match.
+// decide returns the rule's finding, or nil if it does not match.
 func (c *CompiledRule) decide(e *evaluation) ([]Finding, error) {
 	ok, err := c.matches(e)
 	switch {
@@ -68,11 +67,11 @@ func (c *CompiledRule) decide(e *evaluation) ([]Finding, error) {
 	return nil, err
 }
 
-// matches asks the condition. One in CEL or Rego that reads the resource is asked
-// as a whole, once for each reading: a rule that allows has to match all that an
-// allowance has to cover, any other matches where it does for one that a block
-// looks at. It stops at the first reading that settles it or is an error. Match
-// objects and trees read each comparison with the resource by itself.
+// matches asks the condition. A condition in CEL or Rego that reads the resource is asked
+// as a whole, once for each reading. A rule that allows must match every reading of an
+// allowance. Any other rule must match one reading of a block. matches stops at the first
+// reading that settles it or is an error. In match objects and trees each comparison reads
+// the resource by itself.
 func (c *CompiledRule) matches(e *evaluation) (bool, error) {
 	if !c.cond.ReadsResource {
 		return c.ask(e)
@@ -115,8 +114,7 @@ func (c *CompiledRule) ask(e *evaluation) (bool, error) {
 	return false, condition.ErrBroken
 }
 
-// candidates adds to set, which is empty, every rule that can match the intent
-// or be an error of it.
+// candidates adds to the empty set every rule that can match the intent or be an error.
 func (x *ruleIndex) candidates(f *condition.Frame, set bitset) bitset {
 	copy(set, x.always)
 	for i := range x.fields {

@@ -31,7 +31,7 @@ func (d Decision) String() string {
 	}
 }
 
-// Side returns what a match of a rule with this outcome is for.
+// Side returns the side that a match of a rule with this outcome is for.
 func (d Decision) Side() resource.Side {
 	if d == Allow {
 		return resource.ForAllow
@@ -61,26 +61,24 @@ func (d *Decision) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Code names what a finding is about. Codes are stable: they start every
-// reason, label the metrics and are the same in the CEL and the Rego rendering
-// of a check.
+// Code is the kind of a finding. Codes are stable: they start every reason, label the
+// metrics and are the same in the CEL and the Rego rendering of a check.
 type Code string
 
-// Finding is one thing an evaluation found: a check that failed, the rule that
-// decided or, where nothing objected, what allowed the intent.
+// Finding is one result of an evaluation: a check that failed, the rule that decided or, if
+// there was no objection, the policy that allowed the intent.
 type Finding struct {
 	Code    Code
 	Outcome Decision
-	// Reason is one plain sentence that starts with Code and a colon. It is
-	// written by the policy's or the rule's author and by writ, never by the
-	// caller: nothing of the intent is echoed in it.
+	// Reason is one sentence that starts with Code and a colon. Its words are the policy's
+	// or the rule's author's, and writ's. It repeats nothing of the intent.
 	Reason string
 	// RuleID is the deciding rule of a rule finding, otherwise empty.
 	RuleID string
 }
 
-// Result is what [Evaluate] found. Findings is never empty, is in check order
-// and must not be modified: it may be shared between results.
+// Result is the result of [Evaluate]. Findings are in check order, and there is at least
+// one. They must not be modified: results share them.
 type Result struct {
 	Decision Decision
 	Findings []Finding

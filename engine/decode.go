@@ -16,17 +16,17 @@ import (
 	"writ/engine/condition"
 )
 
-// Decode reads the one JSON document that data is into v. It refuses what
-// could be read in two ways or be overlooked: unknown members (also those that
-// differ in case only), duplicate names, invalid UTF-8, anything after the
-// document, and null, which JSON decoders take for an absent or a zero value.
+// Decode reads data, which is one JSON document, into v. It refuses whatever two readers
+// could read differently, or a reader could overlook: unknown members (also if only their
+// case differs), duplicate names, invalid UTF-8, text after the document, and null. JSON
+// decoders take a null for an absent or a zero value.
 //
 // Every error is an [*InvalidError] that names each field below root, such as
-// "intent.cost.amount_minor" for the root "intent"; where root is empty, paths
-// start at the document's members. Nothing of data is kept: v's strings are copies.
+// "intent.cost.amount_minor" for the root "intent". If root is empty, paths start at the
+// document's members. v's strings are copies: nothing of data is kept.
 //
-// If members are refused, v holds the others, and the error also names what checks find
-// in v. If none is refused, checks are not run: the caller runs them.
+// If members are refused, v holds the others, and the error also names the mistakes that
+// checks find in v. If none is refused, checks are not run: the caller runs them.
 func Decode[T any](data []byte, root string, v *T, checks ...func() error) error {
 	all := func(first error) error {
 		return allMistakes(data, root, reflect.ValueOf(v).Elem(), first, checks)
@@ -45,7 +45,7 @@ func Decode[T any](data []byte, root string, v *T, checks ...func() error) error
 	return nil
 }
 
-// What is said of a value that can be no member's, and of a member given again.
+// The messages about a null, and about a member that is given again.
 const (
 	noNull     = "must not be null: give a value, or leave it out if it is optional"
 	givenTwice = "is given more than once"
@@ -192,7 +192,7 @@ func syntaxMessage(e *jsontext.SyntacticError) string {
 		strings.TrimPrefix(e.Err.Error(), "jsontext: "))
 }
 
-// wanted says what belongs in the place of what was found.
+// wanted says which value belongs there instead.
 func wanted(e *json.SemanticError) string {
 	if e.GoType == nil {
 		return "has the wrong type"

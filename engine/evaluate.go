@@ -8,7 +8,7 @@ import (
 	"writ/engine/resource"
 )
 
-// Input is what an evaluation looks at, apart from the policy and the rules.
+// Input is the input of an evaluation, apart from the policy and the rules.
 type Input struct {
 	// Intent is what is decided; it has passed [Intent.Validate].
 	Intent *Intent
@@ -17,11 +17,11 @@ type Input struct {
 	// RequireRegistered denies agents that the organization has not registered.
 	RequireRegistered bool
 	Usage             Usage
-	// Counts are what all counters of the rules have come to: see [RuleSet.Counters]. A
-	// condition that asks for one that is missing is an error.
+	// Counts are the counts of all [RuleSet.Counters]. A condition that reads a missing one
+	// is an error.
 	Counts []condition.Count
-	// Approval is what the intent is decided under, nil for nothing. No check asks: an
-	// external core may.
+	// Approval is the approval that the intent is decided under, nil for none. No check
+	// reads it: an external core may.
 	Approval *Approval
 	// Session is the one that the intent is proposed in.
 	Session InSession
@@ -33,15 +33,14 @@ type Input struct {
 
 // Set is what [Evaluate] needs to decide the intents of one agent under one policy.
 type Set struct {
-	Policy *Policy
-	Rules  *RuleSet
-	Agent  AgentStatus
-	// Revisions are those of the store that these are of.
+	Policy    *Policy
+	Rules     *RuleSet
+	Agent     AgentStatus
 	Revisions Revisions
 }
 
-// Revisions are the writes of a store that left the newest version of a policy, the
-// rules and the agents of a name as they are; 0 where there is none.
+// Revisions are a store's revisions of the last write to a policy, to the rules and to the
+// agents of a name; 0 if there was no write.
 type Revisions struct{ Policy, Rules, Agent int64 }
 
 // Approval is the approval that an intent is decided under.
@@ -50,14 +49,13 @@ type Approval struct {
 	Status string // approved, rejected, expired, revoked or used
 }
 
-// Evaluate decides an intent. Every check of p and of the session runs and every one that
-// fails is reported, then the rule that decides, if one matches; where neither is the
-// case the finding is [CodePolicyAllowed]. The most restrictive finding decides.
+// Evaluate decides an intent. Every check of p and of the session runs. The findings are
+// the checks that fail and then the rule that decides, if one matches. Without these the
+// finding is [CodePolicyAllowed]. The most restrictive finding decides.
 //
-// It is deterministic and has no side effects. It never allows what it could
-// not evaluate: no policy, no intent, a resource that cannot be read and a
-// check that ends in an error each deny with a finding of their own. A nil rs
-// has no rules. Allowing allocates nothing.
+// Evaluate is deterministic and has no side effects. Errors deny, each with a finding of its
+// own: no policy, no intent, a resource that cannot be read, a check that ends in an error.
+// A nil rs has no rules. Allowing allocates nothing.
 func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 	if p == nil || in == nil || in.Intent == nil {
 		return in.traced(result([]Finding{{
@@ -124,7 +122,7 @@ func newEvaluation(p *ActionPolicy, in *Input) evaluation {
 	return evaluation{Frame: f, in: in, policy: p}
 }
 
-// check returns the findings of the checks that fail, nil where none does.
+// check returns the findings of the checks that fail, nil if none does.
 func (p *Policy) check(e *evaluation) []Finding {
 	findings := slices.Clone(p.unreadable)
 	readings, err := e.in.Intent.Readings()
@@ -151,8 +149,7 @@ func unreadable(err error) Finding {
 	}
 }
 
-// evaluate adds what the check finds, which is nothing where it holds. It is the check at i
-// of the trace.
+// evaluate adds the finding of the check, unless it holds. i is its index in the trace.
 func (r *checkRow) evaluate(s *scope, e *evaluation, i int, findings []Finding) []Finding {
 	holds, err := r.ask(s, e)
 	if err == nil && holds && e.in.Trace == nil {
@@ -177,7 +174,7 @@ func (r *checkRow) evaluate(s *scope, e *evaluation, i int, findings []Finding) 
 	return findings
 }
 
-// ask reports whether the check holds. An error means that nobody knows.
+// ask reports whether the check holds. A panic is an error.
 func (r *checkRow) ask(s *scope, e *evaluation) (holds bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -187,7 +184,7 @@ func (r *checkRow) ask(s *scope, e *evaluation) (holds bool, err error) {
 	return r.holds(s, *e), nil
 }
 
-// failure returns the finding of a check that fails, naming what objected.
+// failure returns the finding of a check that fails. It names the pattern that matched.
 func (r *checkRow) failure(s *scope, e *evaluation) *Finding {
 	finding := r.finding(e.policy)
 	if r.named == "" {
@@ -199,8 +196,8 @@ func (r *checkRow) failure(s *scope, e *evaluation) *Finding {
 	return &finding
 }
 
-// objected returns the index of the entry of the check's list that matches, and the readers
-// of the resource to which it does; -1 where none does.
+// objected returns the index of the first entry of the check's list that matches, -1 if
+// none does, and the readers of the resource that see the match.
 func (r *checkRow) objected(s *scope, e *evaluation) (int, resource.Reader) {
 	if r.patterns != nil {
 		return r.patterns(s).FirstMatch(e.Readings())
@@ -208,7 +205,7 @@ func (r *checkRow) objected(s *scope, e *evaluation) (int, resource.Reader) {
 	return r.actions(s).Match(e.in.Intent.ActionType), resource.Raw
 }
 
-// asRead names the readers that objected, unless the text as it was written does.
+// asRead names the readers that see a match, unless the resource matches as written.
 func asRead(by resource.Reader) string {
 	if by&resource.Raw != 0 {
 		return ""

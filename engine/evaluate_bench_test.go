@@ -60,7 +60,7 @@ func BenchmarkEvaluateMixed(b *testing.B) {
 	}
 }
 
-// BenchmarkTrace is BenchmarkEvaluateMixed for who asks for a trace, and explains it.
+// BenchmarkTrace is BenchmarkEvaluateMixed with a trace, which is explained.
 func BenchmarkTrace(b *testing.B) {
 	p := mustCompile(b, corpus.ReferencePolicy())
 	intents := corpustest.Intents(256, 1)

@@ -10,10 +10,9 @@ import (
 	"writ/engine/resource"
 )
 
-// Explanation says why an intent was decided as it was. It is one shape for `writ eval`,
-// `writ test` and the API. It holds the intent's resource, agent, action type and cost,
-// and no value of its metadata: where a text of it has one, the policy's or the rule's
-// author has written it.
+// Explanation says why an intent was decided as it was. It has one shape for `writ eval`,
+// `writ test` and the API. It holds the intent's resource, agent, action type and cost, and
+// no value of its metadata, unless the policy's or the rule's author wrote the same text.
 type Explanation struct {
 	Decision Decision           `json:"decision"`
 	Findings []ExplainedFinding `json:"findings"`
@@ -24,8 +23,8 @@ type Explanation struct {
 	RulesLeftOut int             `json:"rules_left_out,omitzero"`
 }
 
-// ExplainedFinding is a [Finding]. Decides marks those whose outcome is the decision:
-// each alone would have decided so.
+// ExplainedFinding is a [Finding]. Decides is set if its outcome is the decision: alone it
+// would have decided the same.
 type ExplainedFinding struct {
 	Code    Code     `json:"code"`
 	Outcome Decision `json:"outcome"`
@@ -34,8 +33,8 @@ type ExplainedFinding struct {
 	Decides bool     `json:"decides"`
 }
 
-// ExplainedResource is how the intent's resource is read. Allow are the readings that an
-// allowance has to cover, Block those that a block looks at; Error is why there are none.
+// ExplainedResource has the readings of the intent's resource. An allowance must cover all
+// of Allow, and a block looks at all of Block. Error says why there are no readings.
 type ExplainedResource struct {
 	Written string             `json:"written"`
 	Allow   []ExplainedReading `json:"allow,omitzero"`
@@ -49,22 +48,22 @@ type ExplainedReading struct {
 	Readers []string `json:"readers"`
 }
 
-// ExplainedCheck is a [Checked]. Result is "pass", "fail" or "not_asked", Holds what has
-// to hold, in CEL.
+// ExplainedCheck is a [Checked]. Result is "pass", "fail" or "not_asked". Holds is the
+// check in CEL.
 type ExplainedCheck struct {
 	Code   Code   `json:"code"`
 	Result string `json:"result"`
 	Holds  string `json:"holds"`
-	// Field is what decided: the path of the policy's member, or of an entry of it such
-	// as "policy.blocked_resource_patterns[2]", and Value what stands there. Value is
-	// empty where Field is a list of which no entry matches.
+	// Field is the path of the policy's member that decided, or of an entry of it such as
+	// "policy.blocked_resource_patterns[2]". Value is the value there. It is empty if Field
+	// is a list of which no entry matches.
 	Field string `json:"field,omitzero"`
 	Value string `json:"value,omitzero"`
 	// Entries are the indices of all entries that match, the one that decided first.
 	Entries []int `json:"entries,omitzero"`
-	// Got is what the check is about: the agent or its status, the action type, the
-	// amount in minor units or the currency, or the reading of the resource that it
-	// failed by, as Readers read it.
+	// Got is the intent's value that the check compares: the agent or its status, the
+	// action type, the amount in minor units, the currency, or the reading of the resource
+	// by which it failed, with its Readers.
 	Got     string   `json:"got,omitzero"`
 	Readers []string `json:"readers,omitzero"`
 }
@@ -78,8 +77,8 @@ type ExplainedRule struct {
 	Result   string   `json:"result"`
 	// Decides says that, of the rules, this one decided.
 	Decides bool `json:"decides"`
-	// Condition is what the rule runs: CEL, or Rego where Rego is written; empty where
-	// the stored condition does not compile.
+	// Condition is the condition in CEL, or in Rego if it is written so. It is empty if the
+	// stored condition does not compile.
 	Condition string `json:"condition"`
 	// Error is why the condition could not be evaluated, and Cause its kind.
 	Error string `json:"error,omitzero"`
@@ -87,8 +86,8 @@ type ExplainedRule struct {
 	// Reading is the reading of the resource that Leaves are of: see [Asked].
 	Reading *ExplainedReading `json:"reading,omitzero"`
 	// Leaves are the parts of the condition that are asked by themselves: see
-	// [condition.Clause]. Because is the index of the first because of which the rule
-	// does not match or is an error.
+	// [condition.Clause]. Because is the index of the first leaf that makes the rule not
+	// match, or an error.
 	Leaves  []ExplainedLeaf `json:"leaves,omitzero"`
 	Because *int            `json:"because,omitzero"`
 }
@@ -103,11 +102,11 @@ type ExplainedLeaf struct {
 }
 
 // Explain returns the trace in words. It renders every check and rule, which takes far
-// longer than the evaluation did.
+// longer than the evaluation.
 func (t *Trace) Explain() *Explanation { return t.ExplainUpTo(math.MaxInt) }
 
-// ExplainUpTo is [Trace.Explain] that leaves out rules once the conditions of those
-// before them have limit bytes. Rules that are reported stay.
+// ExplainUpTo is [Trace.Explain] up to a size: once the conditions of the explained rules
+// have limit bytes, further rules are left out, unless they decided.
 func (t *Trace) ExplainUpTo(limit int) *Explanation {
 	x := &Explanation{
 		Decision: t.Result.Decision, Findings: []ExplainedFinding{}, Checks: []ExplainedCheck{},
@@ -126,7 +125,7 @@ func (t *Trace) ExplainUpTo(limit int) *Explanation {
 		checks = nil
 	}
 	if s := t.in.Session.CompiledSession; s != nil {
-		checks = append(checks, SessionChecks(s.doc)...)
+		checks = append(checks, s.doc.checks()...)
 	}
 	for i, c := range checks {
 		x.Checks = append(x.Checks, t.explainCheck(&t.Checks[i], &c))
@@ -198,7 +197,7 @@ func (t *Trace) explainCheck(found *Checked, c *Check) ExplainedCheck {
 
 func (c *Checked) session() bool { return strings.HasPrefix(c.Field, "session.") }
 
-// valueOf returns a member of a policy that is no list.
+// valueOf returns the value of a policy's member, unless it is a list.
 func valueOf(p *ActionPolicy, field string) string {
 	switch field {
 	case fieldStatus:
@@ -213,7 +212,7 @@ func valueOf(p *ActionPolicy, field string) string {
 	return ""
 }
 
-// got returns what a check is about, but for the reading of a resource.
+// got returns the intent's value that a check compares, except a reading of the resource.
 func got(in *Input, check Code) string {
 	switch check {
 	case CodeAgentDisabled, CodeAgentUnregistered:
@@ -260,8 +259,8 @@ func (a *Asked) explain() ExplainedRule {
 	return x
 }
 
-// because returns the index of the leaf because of which the rule does not match or is an
-// error, nil where it matches or the leaves do not say.
+// because returns the index of the leaf that makes the rule not match, or an error. It is
+// nil if the rule matches or the leaves do not say.
 func (a *Asked) because(clause *condition.Clause) *int {
 	said := func(i int) condition.Truth { return a.Leaves[i].Verdict.truth() }
 	value := clause.Value(said)
@@ -274,7 +273,7 @@ func (a *Asked) because(clause *condition.Clause) *int {
 	return nil
 }
 
-// condition returns what the rule runs.
+// condition returns the condition in CEL, or in Rego if it is written so.
 func (c *CompiledRule) condition() string {
 	if cel, ok := c.CEL(); ok {
 		return cel

@@ -89,7 +89,7 @@ func TestDecision_Explain_SaysWhatWasDecided(t *testing.T) {
 	}
 }
 
-// checkExplanation returns what is wrong with what a trace says.
+// checkExplanation returns the mistakes of an explanation.
 func checkExplanation(trace *Trace, p *ActionPolicy, in *Input, want Result, seen map[string]int) string {
 	x := trace.Explain()
 	text, err := json.Marshal(x)
@@ -232,7 +232,7 @@ func constant(c *condition.Clause) bool {
 	return c.Kind != condition.Leaf && len(c.Kids) == 0 || slices.ContainsFunc(c.Kids, constant)
 }
 
-// Of one intent, all of an explanation as people see it.
+// The whole text of an explanation of one intent.
 func TestExplanation_Text(t *testing.T) {
 	doc := explainedPolicy()
 	limit := int64(4999)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// WriteText writes the explanation for people: what decided, the readings of the
-// resource, the checks, and the rules. The reasons are not repeated in it.
+// WriteText writes the explanation for people: the codes that decided, the readings of the
+// resource, the checks, and the rules. It does not repeat the reasons.
 func (x *Explanation) WriteText(w io.Writer) error {
 	var b bytes.Buffer
 	var codes []string
@@ -68,7 +68,7 @@ func (x *ExplainedCheck) write(w io.Writer) {
 	}
 }
 
-// detail says what decided, in a line.
+// detail says in a line which value decided.
 func (x *ExplainedCheck) detail() string {
 	got := x.Got
 	if len(x.Readers) > 0 {
@@ -113,7 +113,7 @@ func (x *ExplainedRule) write(w io.Writer) {
 	}
 }
 
-// writeLeaf writes a leaf, and marks the one because of which the rule does not match.
+// writeLeaf writes a leaf, and marks the one that makes the rule not match.
 func (x *ExplainedRule) writeLeaf(w io.Writer, i int) {
 	leaf, mark := &x.Leaves[i], " "
 	if x.Because != nil && *x.Because == i {

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// FoldID returns the form in which the kill switch compares ids of agents: two
-// ids are the same agent's when their forms are equal. It is Unicode's
-// compatibility caseless matching (D146): NFKC and case folding, until neither
-// changes anything. An id in ASCII without upper-case letters is its own form.
+// FoldID returns the form in which the kill switch compares ids of agents: ids with equal
+// forms are the same agent's. It is Unicode's compatibility caseless matching (D146): NFKC
+// and case folding, until neither changes anything. An id in ASCII without upper-case
+// letters is its own form.
 func FoldID(id string) string {
 	for i := range len(id) {
 		if c := id[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {

@@ -8,20 +8,19 @@ import (
 	"writ/engine/condition"
 )
 
-// ruleIndex finds the rules that an intent can concern without asking the
-// others. A rule is filed under one equality that its condition demands: where
-// the intent does not have the value, the condition is false, so that neither
-// its match nor its error is overlooked. A rule whose condition demands none is
-// asked always.
+// ruleIndex finds the rules that can match an intent without asking the others. A rule is
+// filed under one equality that its condition demands. If the intent does not have the
+// value, the condition is false, and neither a match nor an error is overlooked. A rule
+// whose condition demands no equality is always asked.
 //
-// In CEL a comparison with a missing field is an error, so such a rule is filed under
-// the value and under "absent".
+// In CEL a comparison with a missing field is an error, so such a rule is filed under the
+// value and under "absent".
 type ruleIndex struct {
 	// always holds the rules to ask always.
 	always bitset
 	fields []fieldIndex
-	// keys are the metadata keys that rules are filed under; absent are those
-	// of them with rules for an intent without the key.
+	// keys are the metadata keys that rules are filed under. absent are the keys with rules
+	// for an intent without the key.
 	keys      map[string]*valueIndex
 	absent    []string
 	resources resourceIndex
@@ -137,9 +136,8 @@ func (s distinctValues) add(d condition.Demand) {
 	}
 }
 
-// likelihood guesses how likely an intent meets d: its values, and any other,
-// are taken to be equally frequent, and an optional field to be absent from
-// half of the intents.
+// likelihood guesses how likely an intent meets d. All values are taken to be equally
+// frequent, and an optional field to be absent from half of the intents.
 func (s distinctValues) likelihood(d condition.Demand) float64 {
 	p := float64(len(d.Values)+len(d.Within)) / float64(len(s[d.Field])+1)
 	if d.Absent {

@@ -9,8 +9,8 @@ import (
 	"writ/engine/condition"
 )
 
-// List is a list of texts that the conditions of rules look in by its name: see
-// [condition.CheckListName]. Its values are sorted, each is there once.
+// List is a list of texts that conditions look in by its name: see
+// [condition.CheckListName]. Its values are sorted and distinct.
 type List struct {
 	Stored
 	Name   string   `json:"name"`
@@ -53,7 +53,7 @@ func (l *List) Validate() error {
 // Size returns about how many bytes the list takes once it is compiled.
 func (l *List) Size() int { return condition.ListSize(l.Values) }
 
-// Lists returns the names of the lists that the rule looks in, sorted. It is nil where the
+// Lists returns the names of the lists that the rule looks in, sorted. It is nil if the
 // stored rule does not compile.
 func (c *CompiledRule) Lists() []string {
 	if c.rego != nil {
@@ -77,19 +77,20 @@ func ListNames(rules ...*CompiledRule) (names []string) {
 // Lists returns the lists that the rules look in, by name. It must not be modified.
 func (rs *RuleSet) Lists() condition.Lists { return rs.lists }
 
-// WithLists returns the rules with those of lists that they name, in place of none.
+// WithLists returns the rules with the lists that they name. rs must have none yet.
 func (rs *RuleSet) WithLists(lists condition.Lists) *RuleSet {
 	with := *rs
-	with.look(lists)
+	with.addLists(lists)
 	return &with
 }
 
-// look has the rules look in those of lists that they name.
-func (rs *RuleSet) look(lists condition.Lists) {
+// addLists adds the lists that the rules name. If one is missing, the conditions that name
+// it are errors.
+func (rs *RuleSet) addLists(lists condition.Lists) {
 	for _, name := range rs.ListNames() {
 		l := lists[name]
 		if l == nil {
-			continue // the conditions that name it are errors
+			continue
 		}
 		if rs.lists == nil {
 			rs.lists = make(condition.Lists)

@@ -11,8 +11,8 @@ import (
 	"writ/engine/condition"
 )
 
-// The members of an intent that are texts are those of the table of fields, and each is
-// where the table says.
+// The text members of an intent are the ones in the table of fields, each where the table
+// says.
 func TestIntent_MembersAreThoseOfTheTable(t *testing.T) {
 	var in Intent
 	var want, got []string

@@ -14,17 +14,16 @@ import (
 	"writ/engine/condition"
 )
 
-// mistakes walks a document that the decoder has refused, beside the value that it
-// is read into, fills in what fits and names every member that does not. The decoder
-// itself stops at the first.
+// mistakes walks a document that the decoder has refused. It fills the members that fit
+// into the value and names every other one. The decoder itself stops at the first mistake.
 type mistakes struct {
 	dec  *jsontext.Decoder
 	root string
 	problems
 }
 
-// allMistakes returns first, what the decoder said of data, with every other
-// mistake that v's type shows and what checks find in v, which then holds what fits.
+// allMistakes returns first, the decoder's error, with every other mistake: those that v's
+// type shows and those that checks find in v. v then holds the members that fit.
 func allMistakes(data []byte, root string, v reflect.Value, first error, checks []func() error) error {
 	var refused *InvalidError
 	if !errors.As(first, &refused) {
@@ -33,7 +32,7 @@ func allMistakes(data []byte, root string, v reflect.Value, first error, checks 
 	v.SetZero()
 	m := &mistakes{dec: jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true)), root: root}
 	if err := m.value(v); err != nil || len(m.fields) == 0 {
-		return first // the decoder proper says better where a document stops being JSON
+		return first // it says better where the document stops being JSON
 	}
 	for _, f := range refused.Fields {
 		if !slices.ContainsFunc(m.fields, func(g FieldError) bool { return g.Field == f.Field }) {
@@ -43,15 +42,15 @@ func allMistakes(data []byte, root string, v reflect.Value, first error, checks 
 	for _, check := range checks {
 		var found *InvalidError
 		if errors.As(check(), &found) {
-			m.besides(found.Fields)
+			m.addUnrelated(found.Fields)
 		}
 	}
 	return m.err()
 }
 
-// besides adds the mistakes of found whose member, and every member around it, is not
-// refused already.
-func (m *mistakes) besides(found []FieldError) {
+// addUnrelated adds the mistakes of found, except about members that are refused already,
+// and members in or around these.
+func (m *mistakes) addUnrelated(found []FieldError) {
 	refused := m.fields
 	for _, f := range found {
 		told := slices.ContainsFunc(refused, func(g FieldError) bool {
@@ -69,14 +68,14 @@ func within(field, outer string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// found names a mistake at the decoder's place.
+// found adds a mistake at the decoder's place.
 func (m *mistakes) found(message string) {
 	if len(m.fields) < condition.MaxMistakes {
 		m.add(fieldPath(m.root, m.dec.StackPointer()), "%s", message)
 	}
 }
 
-// unknown names the member at the decoder's place as one that is not known.
+// unknown adds the member at the decoder's place as an unknown one.
 func (m *mistakes) unknown(name string, known []string) {
 	if len(m.fields) < condition.MaxMistakes {
 		p := fieldPath(m.root, m.dec.StackPointer())
@@ -143,7 +142,7 @@ func (m *mistakes) value(v reflect.Value) error {
 	return nil
 }
 
-// required names the members that the object just read lacks.
+// required adds the members that the object just read lacks.
 func (m *mistakes) required(seen map[string]bool, names ...string) {
 	for _, name := range names {
 		if !seen[name] {

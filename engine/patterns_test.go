@@ -47,8 +47,8 @@ func TestDecision_Globs_NoListIsSlow(t *testing.T) {
 	}
 }
 
-// BenchmarkWorstPatterns evaluates the dearest resource known against two of the
-// dearest lists that are valid, and compiles them.
+// BenchmarkWorstPatterns evaluates the most expensive resource known against two of the most
+// expensive valid lists, and compiles them.
 func BenchmarkWorstPatterns(b *testing.B) {
 	for name, patterns := range map[string][]string{
 		"supers": slicesOf(4, func(i int) string { return strings.Repeat("**a", 20) + fmt.Sprint("b", i) }),

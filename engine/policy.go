@@ -9,9 +9,9 @@ import (
 	"writ/engine/glob"
 )
 
-// Semantics numbers what policies and rules mean. It grows with every release that
-// decides otherwise by an unchanged document, so that an external core which holds
-// what an earlier release exported decides nothing for this one.
+// Semantics is the version of what policies and rules mean. It grows with every release that
+// decides differently by an unchanged document. An external core with an export of another
+// version decides nothing.
 const Semantics = 3
 
 // Policy is one compiled version of an [ActionPolicy]. It is immutable and safe
@@ -19,10 +19,10 @@ const Semantics = 3
 type Policy struct {
 	doc ActionPolicy
 	*scope
-	// allowed is the finding of an intent that nothing objects to.
+	// allowed is the finding if there is no objection.
 	allowed [1]Finding
-	// unreadable is the finding of a stored version that does not compile, which
-	// has no checks; it is nil otherwise.
+	// unreadable is the finding of a stored version that does not compile and so has no
+	// checks. It is nil otherwise.
 	unreadable []Finding
 }
 
@@ -66,8 +66,8 @@ func (p *ActionPolicy) lists() [4]*[]string {
 		&p.BlockedResourcePatterns}
 }
 
-// CompileStored compiles a version that was accepted once. One that no longer
-// compiles denies, so that what an older writ accepted is never decided by half.
+// CompileStored compiles a version that was accepted once. If it no longer compiles, the
+// result denies everything: no part of it is decided by.
 func CompileStored(p *ActionPolicy) (*Policy, error) {
 	c, err := CompilePolicy(p)
 	var refused *InvalidError
@@ -85,8 +85,7 @@ func CompileStored(p *ActionPolicy) (*Policy, error) {
 // compiles. It denies everything.
 func (p *Policy) Unreadable() bool { return p.unreadable != nil }
 
-// Warnings names the patterns of p that can match next to nothing. Nothing of it
-// makes p invalid.
+// Warnings names the patterns of p that can match next to nothing. They are valid.
 func (p *ActionPolicy) Warnings() []FieldError {
 	var w problems
 	for _, list := range []struct {

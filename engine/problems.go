@@ -29,8 +29,8 @@ func (p *problems) err() error {
 	return &InvalidError{Fields: p.fields}
 }
 
-// text checks a required string of one line, which names something: two that
-// look the same must be the same.
+// text checks a required string of one line, which is a name: two names that look the same
+// must be the same.
 func (p *problems) text(field, s string, limit int) {
 	if s == "" {
 		p.add(field, "is required")
@@ -60,7 +60,7 @@ func (p *problems) optionalText(field, s string, limit int) bool {
 	return problem == ""
 }
 
-// textProblem returns what is wrong with a text, "" where nothing is.
+// textProblem returns the mistake of a text, or "".
 func textProblem(s string, limit int) string {
 	switch {
 	case len(s) > limit:
@@ -85,8 +85,8 @@ func (p *problems) document(field, s, example string, limit int) {
 	}
 }
 
-// isPrintable reports whether s is printable ASCII, which nearly every text is and in which
-// there is nothing to refuse.
+// isPrintable reports whether s is printable ASCII. Nearly every text is, and none of it is
+// refused.
 func isPrintable(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -242,7 +242,7 @@ func (p *problems) patterns(field string, patterns []string, side resource.Side)
 	}
 }
 
-// problemOf returns what is wrong with a pattern, without its index.
+// problemOf returns the mistake of a pattern, without its index.
 func problemOf(err error) string {
 	var e *glob.PatternError
 	switch {

@@ -2,18 +2,17 @@ package engine
 
 import "slices"
 
-// Restrict returns res, a result that was not made by [Evaluate], with the
-// objections of the checks that nobody else can be trusted to make, most
-// restrictive wins:
+// Restrict returns res, the result of an external core, with the objections of the checks
+// that only writ can make. The most restrictive finding wins:
 //
 //	policy.inactive      the policy is suspended or revoked
 //	agent.disabled       the kill switch
 //	agent.unregistered   where the deployment requires registration
 //	usage.limit          the organization's meter is used up
-//	session.*            the session, which nobody else knows
+//	session.*            the session, which the core does not know
 //
-// Findings are in check order where any was added. Like [Evaluate], Restrict
-// denies where there is no policy or no intent.
+// If a finding was added, the findings are in check order. Like [Evaluate], Restrict denies
+// if there is no policy or no intent.
 func (p *Policy) Restrict(res Result, in *Input) Result {
 	if p == nil || in == nil || in.Intent == nil {
 		return Evaluate(p, nil, in)

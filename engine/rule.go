@@ -18,29 +18,28 @@ const (
 	CodeRuleAllow            Code = "rule.allow"
 )
 
-// Options are what compiling needs from outside the engine.
+// Options are the parts of compiling that are outside the engine.
 type Options struct {
-	// CompileRego compiles the source of a condition in Rego: the body of a
-	// rule, or a module whose match is asked. Its errors are shown to the rule's
-	// author. Where it is nil, such conditions are refused.
+	// CompileRego compiles the source of a condition in Rego: the body of a rule, or a
+	// module with a rule called match. Its errors are shown to the rule's author. If it is
+	// nil, such conditions are refused.
 	CompileRego func(source string) (RegoCondition, error)
 	// Lists are those that conditions look in.
 	Lists condition.Lists
 	// KeepJSON caches the rules' JSON in the set, where it counts in the set's size. Set it
 	// when an external core is configured.
 	KeepJSON bool
-	// stored is set for rules that were accepted once. A rule that is refused today only
-	// because it says something else than its author likely meant keeps running.
+	// stored is set for rules that were accepted once. They keep running if today they would
+	// be refused only because they likely do not say what their author meant.
 	stored bool
 }
 
 // RegoCondition is a compiled condition in Rego. It is safe for concurrent use.
 type RegoCondition interface {
-	// Match reports whether the condition holds. An error means that it has no
-	// value, which tightens. Match must not keep in, and of it modify Work and Spent
-	// alone.
+	// Match reports whether the condition holds. An error means that it has no value,
+	// which tightens. Match must not keep in, and may modify only its Work and Spent.
 	Match(in *RegoInput) (bool, error)
-	// Review says where the source may do other than its author means.
+	// Review says where the source may not do what its author means.
 	Review() condition.Review
 	// Lists returns the names of the lists that the condition looks in, sorted.
 	Lists() []string
@@ -48,21 +47,21 @@ type RegoCondition interface {
 	Size() int
 }
 
-// RegoInput is what a condition in Rego is asked about: its input document.
+// RegoInput is the input document of a condition in Rego.
 type RegoInput struct {
 	Intent *Intent
 	// AgentID is the intent's agent and Agent the state of its kill switch.
 	AgentID string
 	Agent   AgentStatus
 	Policy  *ActionPolicy
-	// Resource is the reading of the intent's resource to evaluate, in the place
-	// of the resource in Intent.
+	// Resource is the reading of the intent's resource to evaluate, in place of the
+	// resource in Intent.
 	Resource string
 	// Lists are those that the condition can name.
 	Lists condition.Lists
-	// Work is what the conditions of this evaluation did together so far, and Spent
-	// how long those in Rego took. Match adds to them, and ends with an error once
-	// they are too much. They may be nil.
+	// Work is the steps of all conditions of this evaluation so far, and Spent the time of
+	// those in Rego. Match adds to them and ends with an error once they are too much. They
+	// may be nil.
 	Work  *condition.Work
 	Spent *time.Duration
 }
@@ -74,24 +73,22 @@ type CompiledRule struct {
 	outcome Decision
 	cond    *condition.Condition
 	rego    RegoCondition // nil unless the condition is in Rego
-	// finding is reported where the rule decides, and errored in its place
-	// where its condition could not be evaluated. Both are one finding, as a
-	// slice that every result can share.
+	// finding is reported if the rule decides, errored if it decides because its condition
+	// could not be evaluated. Each is a slice of one finding, which all results share.
 	finding, errored []Finding
 	// err is why the stored rule does not compile, usually nil.
 	err error
 }
 
-// ValidateRule reports what is wrong with r's condition and action as an
-// *[InvalidError].
+// ValidateRule reports the mistakes of r's condition and action as an *[InvalidError].
 func ValidateRule(r Rule, o Options) error {
 	_, err := CompileRule(r, o)
 	return err
 }
 
-// CompileRule compiles r. What is wrong with its condition or its action is
-// reported as an *[InvalidError] whose fields are "condition" and "action". The
-// forms of a condition are in package condition; an action is
+// CompileRule compiles r. Mistakes of its condition and its action are an *[InvalidError]
+// whose fields are "condition" and "action". The forms of a condition are in package
+// condition. An action is
 //
 //	{"decision": "allow" | "deny" | "approval_required", "reason": string}
 //
@@ -139,7 +136,7 @@ func regoError(err error) error {
 	return bad.In("/rego")
 }
 
-// badCondition reports what package condition found under the field "condition".
+// badCondition reports the mistakes of package condition under the field "condition".
 func badCondition(err error) error {
 	var bad *condition.Error
 	if !errors.As(err, &bad) {
@@ -152,8 +149,8 @@ func badCondition(err error) error {
 	return p.err()
 }
 
-// joinInvalid returns one *InvalidError for those that errs are, or the first
-// error that is none, which is not the author's fault.
+// joinInvalid joins errs into one *InvalidError. If one is of another type, which is not
+// the author's fault, it returns that.
 func joinInvalid(errs ...error) error {
 	var joined InvalidError
 	for _, err := range errs {
@@ -191,8 +188,8 @@ func newCompiledRule(r Rule, act action, cond *condition.Condition) *CompiledRul
 	}
 }
 
-// brokenRule stands for a stored rule that does not compile: its condition is
-// always an error. Where even the action is unreadable, it denies.
+// brokenRule returns a stored rule that does not compile: its condition is always an error.
+// If the action is unreadable too, it denies.
 func brokenRule(r Rule, err error) *CompiledRule {
 	act, actErr := parseAction(r.Action)
 	if actErr != nil {
@@ -206,25 +203,25 @@ func brokenRule(r Rule, err error) *CompiledRule {
 // Rule returns the rule as it is stored.
 func (c *CompiledRule) Rule() Rule { return c.rule }
 
-// Outcome returns what the rule's action says.
+// Outcome returns the decision of the rule's action.
 func (c *CompiledRule) Outcome() Decision { return c.outcome }
 
-// Finding returns what is found where the rule decides.
+// Finding returns the finding if the rule decides.
 func (c *CompiledRule) Finding() Finding { return c.finding[0] }
 
-// CEL returns the condition in CEL, or false where it is in Rego or does not compile.
+// CEL returns the condition in CEL, or false if it is in Rego or does not compile.
 func (c *CompiledRule) CEL() (string, bool) { return c.cond.CEL() }
 
 // RegoSource returns the source of a condition that was written in Rego.
 func (c *CompiledRule) RegoSource() (string, bool) { return c.cond.Rego, c.cond.Rego != "" }
 
-// Leaves returns the texts of the leaves of the condition, by the index that they have in
-// a [Trace]: see [condition.Clause]. It is nil where the condition does not compile, and
-// has one text, the source, where it is in Rego. It parses a condition in CEL each time.
+// Leaves returns the texts of the leaves of the condition, in the order of a [Trace]: see
+// [condition.Clause]. It is nil if the condition does not compile. A condition in Rego has
+// one leaf, its source. A condition in CEL is parsed each time.
 func (c *CompiledRule) Leaves() []string { return c.cond.Clause().Leaves() }
 
-// Matches returns the tree of the intents that the rule matches: those of which its
-// condition is true and, unless the rule allows, those of which it is an error.
+// Matches returns the tree of the intents that the rule matches: its condition is true or,
+// unless the rule allows, an error.
 func (c *CompiledRule) Matches() *condition.Node {
 	if c.outcome == Allow {
 		return c.cond.Holds
@@ -232,13 +229,12 @@ func (c *CompiledRule) Matches() *condition.Node {
 	return condition.Negate(c.cond.Fails)
 }
 
-// Certain returns the tree of the intents of which the condition is true.
+// Certain returns the tree of the intents for which the condition is true.
 func (c *CompiledRule) Certain() *condition.Node { return c.cond.Holds }
 
-// Unrendered says why a condition in CEL has no rendering in Rego, as an *[InvalidError]
-// with the field "condition" for each of its parts that has none; it is nil where there is
-// a rendering. What the rule needs is [CompiledRule.Matches] and, where it asks for
-// approval, [CompiledRule.Certain].
+// Unrendered says why a condition in CEL has no rendering in Rego: an *[InvalidError] with
+// the field "condition" for each part that has none, or nil. Renderings are of
+// [CompiledRule.Matches] and, if the rule asks for approval, [CompiledRule.Certain].
 func (c *CompiledRule) Unrendered() error {
 	if c.Matches().IsRendered() && (c.outcome != ApprovalRequired || c.Certain().IsRendered()) {
 		return nil
@@ -250,12 +246,12 @@ func (c *CompiledRule) Unrendered() error {
 	return badCondition(&condition.Error{Mistakes: found})
 }
 
-// AsksEachReading reports whether the condition is asked as a whole, once for each
-// reading of the resource: one of a block where the rule denies or asks for approval,
-// every one of an allowance where it allows.
+// AsksEachReading reports whether the condition is asked as a whole, once for each reading
+// of the resource. A rule that allows must match every reading of an allowance, another
+// rule one reading of a block.
 func (c *CompiledRule) AsksEachReading() bool { return c.cond.ReadsResource }
 
-// Review returns what the condition says that its author may not mean.
+// Review says where the condition may not do what its author means.
 func (c *CompiledRule) Review() condition.Review {
 	switch {
 	case c.err != nil:
@@ -266,7 +262,7 @@ func (c *CompiledRule) Review() condition.Review {
 	return condition.ReviewOf(c.rule.Condition)
 }
 
-// action is what a rule's action document says.
+// action is a rule's action.
 type action struct {
 	decision Decision
 	reason   string
@@ -291,7 +287,7 @@ func parseAction(doc string) (action, error) {
 	if err := Decode([]byte(doc), "", &d); err != nil {
 		return action{}, badAction(err)
 	}
-	member, name, err := d.said()
+	member, name, err := d.member()
 	if err != nil {
 		return action{}, err
 	}
@@ -318,8 +314,8 @@ var actionDecisions = map[string]Decision{
 	"approval_required": ApprovalRequired, "wait": ApprovalRequired, "require_approval": ApprovalRequired,
 }
 
-// said returns the member that says what to do, and what it says.
-func (d *actionDocument) said() (member, name string, err error) {
+// member returns the name and the value of the member with the decision.
+func (d *actionDocument) member() (member, name string, err error) {
 	keys := map[string]*string{"decision": d.Decision, "effect": d.Effect, "type": d.Type, "outcome": d.Outcome}
 	for key, value := range keys {
 		switch {
@@ -336,15 +332,15 @@ func (d *actionDocument) said() (member, name string, err error) {
 	return member, name, nil
 }
 
-// inAction says what is wrong with a value of an action. The place is not in the
-// message: actions are short.
+// inAction returns the mistake of a value of an action. The message does not name the
+// place, because actions are short.
 func inAction(at, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
 	return &InvalidError{Fields: []FieldError{{Field: "action", Message: message,
 		In: condition.Mistake{At: at, Message: message}}}}
 }
 
-// badAction reports what [Decode] found under the field "action".
+// badAction reports the mistakes of [Decode] under the field "action".
 func badAction(err error) error {
 	var inv *InvalidError
 	if !errors.As(err, &inv) {

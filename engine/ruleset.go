@@ -15,27 +15,27 @@ import (
 type RuleSet struct {
 	// rules are in deciding order: the first that matches decides.
 	rules []*CompiledRule
-	// hasRego is set where a condition is in Rego.
+	// hasRego is set if a condition is in Rego.
 	hasRego bool
-	// counters are what the conditions ask of earlier intents, each once.
+	// counters are the distinct counters of the conditions.
 	counters []*condition.Counter
 	index    ruleIndex
 	size     int
 	lists    condition.Lists
-	json     []byte // nil where it is not kept, or there is none
+	json     []byte // nil if it is not kept
 }
 
-// CompileRules compiles the active ones of rules, in any order. It never fails:
-// a stored rule that does not compile is kept with a condition that is always
-// an error, so that it tightens, and is reported by [RuleSet.Broken].
+// CompileRules compiles the active rules, in any order. It never fails: a stored rule that
+// does not compile gets a condition that is always an error, so that it tightens, and is
+// reported by [RuleSet.Broken].
 func CompileRules(rules []Rule, o Options) *RuleSet {
 	var none *RuleSet
 	return none.Update(rules, o)
 }
 
-// Update returns what [CompileRules] does, and leaves rs as it is. Rules whose
-// texts rs has compiled already are taken over, which makes a change of one
-// among many cheap. The options have to be those of rs.
+// Update is [CompileRules] that reuses the rules of rs whose texts have not changed, so that
+// a change of one rule among many is cheap. rs, which was compiled with the same options, is
+// left as it is.
 func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 	known := rs.byID()
 	next := &RuleSet{}
@@ -44,7 +44,7 @@ func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 		if !r.IsActive {
 			continue
 		}
-		compiled := known[r.ID].with(r)
+		compiled := known[r.ID].reuse(r)
 		if compiled == nil {
 			var err error
 			if compiled, err = CompileRule(r, o); err != nil {
@@ -58,8 +58,7 @@ func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 	return next
 }
 
-// SetOf returns the set of those of rules that are active, in any order. They look in
-// lists.
+// SetOf returns the set of the active rules, in any order, with the lists that they look in.
 func SetOf(rules []*CompiledRule, lists condition.Lists) *RuleSet {
 	rs := &RuleSet{}
 	for _, r := range rules {
@@ -87,7 +86,7 @@ func (rs *RuleSet) finish(o Options) {
 		rs.json, _ = rs.encode() // its error is JSON's, each time
 	}
 	rs.size = rs.measure() + len(rs.json)
-	rs.look(o.Lists)
+	rs.addLists(o.Lists)
 }
 
 func (rs *RuleSet) byID() map[string]*CompiledRule {
@@ -101,8 +100,8 @@ func (rs *RuleSet) byID() map[string]*CompiledRule {
 	return known
 }
 
-// with returns c as the compiled form of r, nil if their texts differ.
-func (c *CompiledRule) with(r Rule) *CompiledRule {
+// reuse returns c as the compiled form of r, nil if their texts differ.
+func (c *CompiledRule) reuse(r Rule) *CompiledRule {
 	if c == nil || c.err != nil || c.rule.Condition != r.Condition || c.rule.Action != r.Action ||
 		c.rule.Name != r.Name {
 		return nil
@@ -123,8 +122,8 @@ func CompareDeciding(a, b *CompiledRule) int {
 	)
 }
 
-// Counters returns what the conditions ask of earlier intents, each once. The slice
-// must not be modified. A nil set has none.
+// Counters returns the distinct counters of the conditions. The slice must not be modified.
+// A nil set has none.
 func (rs *RuleSet) Counters() []*condition.Counter {
 	if rs == nil {
 		return nil
@@ -132,8 +131,7 @@ func (rs *RuleSet) Counters() []*condition.Counter {
 	return rs.counters
 }
 
-// RevisionOf returns the revision of an active rule's document, 0 where there is no such
-// rule.
+// RevisionOf returns the revision of an active rule's document, 0 if there is no such rule.
 func (rs *RuleSet) RevisionOf(ruleID string) int64 {
 	if rs == nil {
 		return 0
@@ -159,8 +157,7 @@ type BrokenRule struct {
 	Err    error
 }
 
-// Broken returns the rules whose condition is always an error, because they do
-// not compile.
+// Broken returns the rules that do not compile: their condition is always an error.
 func (rs *RuleSet) Broken() []BrokenRule {
 	var broken []BrokenRule
 	for _, r := range rs.rules {

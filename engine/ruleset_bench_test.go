@@ -92,7 +92,7 @@ func TestRuleSet_Size(t *testing.T) {
 	}
 }
 
-// What is kept of a set is what is encoded of it, and counts in its size.
+// The JSON that a set keeps is its encoding, and counts in its size.
 func TestRuleSet_JSON(t *testing.T) {
 	inactive := stored("off", "deny", `{}`, 1)
 	inactive.IsActive = false

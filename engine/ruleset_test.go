@@ -227,9 +227,8 @@ func TestRuleSet_NilHasNoRules(t *testing.T) {
 	}
 }
 
-// What is done with each item is charged while it is done: a list costs as much
-// work as it has items, and conditions that ask about lists do not use up the work
-// of all others.
+// Work on each item of a list is charged as it is done: a list costs as much work as it has
+// items. Conditions on lists do not use up the work of all others.
 func TestRuleSet_ListsAreCharged(t *testing.T) {
 	rules := make([]Rule, 0, 200)
 	for i := range cap(rules) {

@@ -20,14 +20,14 @@ const (
 	SessionClosed SessionStatus = "closed"
 )
 
-// Session narrows a policy to one task of one agent until it expires. What it leaves out it
-// does not narrow, and nothing in it allows what the policy does not.
+// Session narrows a policy to one task of one agent until it expires. A member that is left
+// out does not narrow, and no member allows more than the policy does.
 type Session struct {
 	Stored
 	ID       string `json:"session_id"`
 	PolicyID string `json:"policy_id"`
 	AgentID  string `json:"agent_id"`
-	// The lists mean what those of an [ActionPolicy] do; nil narrows nothing.
+	// The lists have the meaning that they have in an [ActionPolicy]. Nil narrows nothing.
 	AllowedActionTypes      []string `json:"allowed_action_types,omitzero"`
 	AllowedResourcePatterns []string `json:"allowed_resource_patterns,omitzero"`
 	// MaxCostMinor bounds the cost of each action, inclusive, in minor units.
@@ -38,7 +38,7 @@ type Session struct {
 	ClosedAt     time.Time     `json:"closed_at,omitzero"`
 }
 
-// The members of a session that checks are of, as [Checked] names them.
+// The members of a session that checks read, as [Checked] names them.
 const (
 	fieldSessionPolicy    = "session.policy_id"
 	fieldSessionAgent     = "session.agent_id"
@@ -49,8 +49,8 @@ const (
 	fieldSessionExpiresAt = "session.expires_at"
 )
 
-// Validate returns an [*InvalidError] that names every invalid member of what narrows, or
-// nil. The policy's UUID must be in lower case.
+// Validate returns an [*InvalidError] that names every invalid member that narrows, or nil.
+// The policy's UUID must be in lower case.
 func (s *Session) Validate() error {
 	var p problems
 	p.uuid("policy_id", s.PolicyID)
@@ -72,14 +72,13 @@ func (s *Session) Validate() error {
 	return p.err()
 }
 
-// SessionChecks returns the checks of a session, in the order in which their findings are
-// reported. They deny:
+// checks returns the checks of a session, in the order of their findings. They deny:
 //
 //	session.closed        the session is closed
 //	session.expired       its time is over
-//	session.not_allowed   it is another agent's or another policy's, or what the intent asks
-//	                      for is none of what the session allows
-func SessionChecks(s *Session) []Check {
+//	session.not_allowed   it is another agent's or another policy's, or it does not allow the
+//	                      action type, the resource or the cost
+func (s *Session) checks() []Check {
 	check := func(code Code, field, reason string, tree *condition.Node, holds func(*scope, evaluation) bool) Check {
 		r := &checkRow{code: code, outcome: Deny, field: field, reason: string(code) + ": " + reason, holds: holds}
 		return Check{Code: code, Outcome: Deny, Reason: r.reason, Holds: tree, row: r}
@@ -121,7 +120,7 @@ func SessionChecks(s *Session) []Check {
 	return checks
 }
 
-// narrows returns what the session narrows, as a policy says it.
+// narrows returns the narrowing members of the session as a policy.
 func (s *Session) narrows() *ActionPolicy {
 	return &ActionPolicy{
 		AgentID: anyAgent, AllowedActionTypes: s.AllowedActionTypes, AllowedResourcePatterns: s.AllowedResourcePatterns,
@@ -148,7 +147,7 @@ func CompileSession(s *Session) (*CompiledSession, error) {
 		return nil, err
 	}
 	c := &CompiledSession{doc: s, scope: narrow}
-	for _, check := range SessionChecks(s) {
+	for _, check := range s.checks() {
 		c.rows = append(c.rows, check.row)
 	}
 	return c, nil
@@ -175,14 +174,14 @@ func (c *CompiledSession) Size() int {
 	return size
 }
 
-// InSession is the session that an intent is proposed in. Its zero value is none.
+// InSession is the session that an intent is proposed in. The zero value is no session.
 type InSession struct {
 	*CompiledSession
 	// Expired says that the session's time is over.
 	Expired bool
 }
 
-// check returns the findings of the session's checks that fail, nil where none does.
+// check returns the findings of the session's checks that fail, nil if none does.
 func (s *InSession) check(e *evaluation) (findings []Finding) {
 	_, err := e.in.Intent.Readings()
 	first := 0 // where the trace has them
@@ -197,7 +196,7 @@ func (s *InSession) check(e *evaluation) (findings []Finding) {
 	return findings
 }
 
-// valueOf returns a member that is no list.
+// valueOf returns the value of a member, unless it is a list.
 func (s *Session) valueOf(field string) string {
 	switch field {
 	case fieldSessionAgent:
@@ -214,7 +213,7 @@ func (s *Session) valueOf(field string) string {
 	return ""
 }
 
-// gotInSession returns what the check of a member of a session is about.
+// gotInSession returns the intent's value that the check of a session's member compares.
 func gotInSession(in *Intent, field string) string {
 	switch field {
 	case fieldSessionAgent:

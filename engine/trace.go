@@ -7,47 +7,45 @@ import (
 	"writ/engine/resource"
 )
 
-// Trace is what an evaluation came past: every check of the policy and of the session, in order, and every
-// rule of the set, in deciding order. [Trace.Explain] makes it readable. It can be used
-// for one evaluation after another.
-//
-// It holds what is of the intent, yet no value of its metadata.
+// Trace records an evaluation: every check of the policy and of the session, in order, and
+// every rule of the set, in deciding order. [Trace.Explain] makes it readable. It can be
+// used for one evaluation after another. It holds no value of the intent's metadata.
 type Trace struct {
 	Checks []Checked
 	Rules  []Asked
-	// Result is what was found.
 	Result Result
 
 	in      Input
 	policy  *Policy
-	reading resource.Reading // that the rule which is asked was last asked for
+	reading resource.Reading // that settled the rule that is being asked
 }
 
-// Checked is a check of a policy and what it found.
+// Checked is a check of a policy with its result.
 type Checked struct {
 	Code Code
-	// Asked is not set where the check is about a resource that cannot be read.
+	// Asked is false if the check needs a resource that cannot be read.
 	Asked bool
-	// Finding is what the check found; nil where it holds or was not asked.
+	// Finding is the check's finding; nil if it holds or was not asked.
 	Finding *Finding
-	// Field is the policy's member that the check is of, as [FieldError] names it; empty
-	// where it is of the agent or of the meter.
+	// Field is the policy's member that the check reads, as [FieldError] names it; empty if
+	// it reads the agent or the meter.
 	Field string
-	// Entries are, where that is a list, the indices of its entries that match: the one
-	// that decided, then the others, ascending. Of a resource they match one reading at
-	// least. A list that blocks fails by an entry, one that allows holds by them.
+	// Entries are the indices of the entries that match, if Field is a list: first the entry
+	// that decided, then the others, ascending. An entry for resources matches at least one
+	// reading. In a list that blocks an entry makes the check fail, in a list that allows it
+	// makes it hold.
 	Entries []int
-	// Reading is the reading of the resource that the check failed by: one that an entry
-	// blocks, or that none allows. It has no Readers where there is none.
+	// Reading is the reading of the resource that made the check fail: an entry blocks it,
+	// or none allows it. Without such a reading it has no Readers.
 	Reading resource.Reading
 }
 
-// Verdict is what a rule, or a leaf of its condition, said of an intent.
+// Verdict is the answer of a rule, or of a leaf of its condition, for an intent.
 type Verdict uint8
 
-// The verdicts. Rules below the one that decided are not asked. A leaf is not asked
-// where the conditions do too much together, or where its rule is asked for each
-// reading of a resource that has none.
+// The verdicts. Rules below the one that decided are not asked. A leaf is not asked if the
+// conditions do too much together, or if its rule is asked for each reading of a resource
+// without readings.
 const (
 	NotAsked Verdict = iota
 	NotMatched
@@ -70,33 +68,33 @@ func (v Verdict) truth() condition.Truth {
 	return condition.False
 }
 
-// Leaf is what a leaf of a condition was: Matched is true, NotMatched false. Err is set
-// where the verdict is Failed.
+// Leaf is the result of a leaf of a condition: Matched is true, NotMatched false. Err is set
+// if the verdict is Failed.
 type Leaf struct {
 	Verdict Verdict
 	Err     *condition.EvalError
 }
 
-// Asked is a rule and what it said of an intent. Err is set where the verdict is
-// Failed: that counts as a match unless the rule allows.
+// Asked is a rule with its answer for an intent. Err is set if the verdict is Failed, which
+// counts as a match unless the rule allows.
 type Asked struct {
 	Rule    *CompiledRule
 	Verdict Verdict
 	Err     *condition.EvalError
-	// Decides says that the rule's finding is one of the result: of the rules, it decided.
+	// Decides is set if the rule's finding is in the result.
 	Decides bool
-	// Leaves are what the leaves of the condition were, in the order of
-	// [CompiledRule.Leaves]: those too that the rule itself need not ask, and those of
-	// rules that the index ruled out. It is nil where the rule was not asked or does not
-	// compile.
+	// Leaves are the results of the leaves of the condition, in the order of
+	// [CompiledRule.Leaves]. They include leaves that the evaluation did not need, and
+	// leaves of rules that the index ruled out. It is nil if the rule was not asked or does
+	// not compile.
 	Leaves []Leaf
-	// Reading is the reading of the resource that Leaves are of, where the condition is
-	// asked as a whole for each: the one that settled what the rule said. It has no
-	// Readers elsewhere.
+	// Reading is the reading of the resource for which Leaves were asked, if the condition
+	// is asked as a whole for each reading: the reading that settled the rule's answer.
+	// Otherwise it has no Readers.
 	Reading resource.Reading
 }
 
-// traced has the trace of in, if there is one, hold the result of nothing.
+// traced resets the trace of in, if there is one, to a result without steps.
 func (in *Input) traced(r Result) Result {
 	if in != nil && in.Trace != nil {
 		*in.Trace = Trace{Result: r}
@@ -104,7 +102,7 @@ func (in *Input) traced(r Result) Result {
 	return r
 }
 
-// begin makes room for what p and rs are going to say.
+// begin makes room for the checks of p and the rules of rs.
 func (t *Trace) begin(p *Policy, rs *RuleSet, in *Input) {
 	*t = Trace{policy: p, in: *in}
 	for r := range p.rows {
@@ -124,7 +122,7 @@ func (t *Trace) begin(p *Policy, rs *RuleSet, in *Input) {
 	}
 }
 
-// checked records what the check at i found, which is nothing where it holds.
+// checked records the check at i. found is nil if it holds.
 func (t *Trace) checked(i int, r *checkRow, s *scope, e *evaluation, found *Finding) {
 	c := &t.Checks[i]
 	c.Asked, c.Finding = true, found
@@ -148,12 +146,12 @@ func (t *Trace) checked(i int, r *checkRow, s *scope, e *evaluation, found *Find
 	}
 }
 
-// read records that a rule is settled by the reading that it was asked for.
+// read records that the current reading settles the rule.
 func (t *Trace) read(e *evaluation) {
 	t.reading = e.Reading()
 }
 
-// ruled records what the rule at i said.
+// ruled records the answer of the rule at i.
 func (t *Trace) ruled(i int, matched bool, err error) {
 	t.ruledOut(i)
 	a := &t.Rules[i]
@@ -168,16 +166,16 @@ func (t *Trace) ruled(i int, matched bool, err error) {
 	}
 }
 
-// ruledOut records that those of the rules before i of which nothing is recorded
-// do not match: the index has ruled them out.
+// ruledOut records that the rules before i without a record do not match: the index has
+// ruled them out.
 func (t *Trace) ruledOut(i int) {
 	for ; i > 0 && t.Rules[i-1].Verdict == NotAsked; i-- {
 		t.Rules[i-1].Verdict = NotMatched
 	}
 }
 
-// end records the result, and asks the leaves of every rule that was asked. They have a
-// budget of their own: that of the evaluation is used up as without a trace.
+// end records the result, and asks the leaves of every rule that was asked. Leaves have a
+// budget of their own, so that a trace does not change the budget of the evaluation.
 func (t *Trace) end(e *evaluation, r Result) {
 	t.Result = r
 	e.Work = condition.NewWork(e.in.Turn)
@@ -198,13 +196,13 @@ func (a *Asked) askLeaves(e *evaluation) {
 		a.Leaves = []Leaf{{a.Verdict, a.Err}}
 	case c.Program == nil: // it does not compile
 	case !c.ReadsResource:
-		c.Program.AskLeaves(e.Frame, a.said)
+		c.Program.AskLeaves(e.Frame, a.recordLeaf)
 	default:
 		a.askLeavesOf(e)
 	}
 }
 
-// askLeavesOf asks the leaves for the reading that settled what the rule said.
+// askLeavesOf asks the leaves for the reading that settled the rule's answer.
 func (a *Asked) askLeavesOf(e *evaluation) {
 	side := a.Rule.outcome.Side()
 	if a.Reading.Readers == 0 && e.Readings().Len(side) > 0 {
@@ -216,11 +214,11 @@ func (a *Asked) askLeavesOf(e *evaluation) {
 	}
 	defer e.SetReading(e.Reading())
 	e.SetReading(a.Reading)
-	a.Rule.cond.Program.AskLeaves(e.Frame, a.said)
+	a.Rule.cond.Program.AskLeaves(e.Frame, a.recordLeaf)
 }
 
-// said records what the next leaf was.
-func (a *Asked) said(ok bool, err error) {
+// recordLeaf records the result of the next leaf.
+func (a *Asked) recordLeaf(ok bool, err error) {
 	leaf := Leaf{Verdict: NotMatched}
 	switch {
 	case err != nil && condition.CauseOf(err) == condition.CauseWork:

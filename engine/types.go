@@ -14,8 +14,8 @@ type Cost struct {
 	Currency    string `json:"currency"`
 }
 
-// FactPrefix begins the metadata keys that are statements of the integration,
-// not of the agent. Rules read keys exactly, so nothing else is a fact.
+// FactPrefix begins the metadata keys that the integration states, and not the agent. Rules
+// read keys exactly, so no other key is a fact.
 const FactPrefix = "fact."
 
 // Intent is an action an agent proposes: the contract's ActionIntent.
@@ -31,11 +31,11 @@ type Intent struct {
 	// IssuedAt is kept as the caller wrote it (RFC 3339), because the intent's
 	// digest covers its spelling.
 	IssuedAt string `json:"issued_at"`
-	// SessionID is the session that the intent is proposed in, which stands beside it in a
-	// request; empty: none.
+	// SessionID is the session that the intent is proposed in, empty for none. In a request
+	// it stands beside the intent.
 	SessionID string `json:"-"`
 
-	// readings are those of the Resource that Validate has seen.
+	// readings are the readings of Resource at the time of Validate.
 	readings resource.Readings
 }
 
@@ -58,8 +58,8 @@ func (in *Intent) Text(id condition.FieldID) *string {
 	return nil
 }
 
-// Readings returns the readings of the intent's resource, or a *[resource.Error].
-// What Validate has read is not read again, unless Resource has changed since.
+// Readings returns the readings of the intent's resource, or a *[resource.Error]. Validate
+// keeps them, so that the resource is read again only if it has changed since.
 func (in *Intent) Readings() (resource.Readings, error) {
 	if in.readings.Raw() != "" && in.readings.Raw() == in.Resource {
 		return in.readings, nil
@@ -113,9 +113,9 @@ type Rule struct {
 // DefaultPriority is a rule's priority when its author chose none.
 const DefaultPriority = 100
 
-// Stored holds what a store adds to a document that it returns.
+// Stored is the part of a document that a store adds.
 type Stored struct {
-	Revision int64 `json:"-"` // of the write that left it so; 0: it comes from no store
+	Revision int64 `json:"-"` // of the last write; 0 if it comes from no store
 }
 
 // SetRevision sets the revision. Readers of a store call it.
@@ -166,8 +166,8 @@ type FieldError struct {
 	// "policy.blocked_resource_patterns[2]".
 	Field   string `json:"field"`
 	Message string `json:"message"`
-	// In says where in the field the mistake is, and without its place what it is. It is
-	// zero where Field and Message say all.
+	// In is the mistake with its place in the field, if the field holds a document.
+	// Otherwise it is zero.
 	In condition.Mistake `json:"-"`
 }
 

@@ -7,9 +7,8 @@ import (
 	"writ/engine/resource"
 )
 
-// The size limits of what writ accepts beside those of an intent, which are package
-// condition's: in bytes and counts. [ActionPolicy.Validate] and [Rule.Validate] hold
-// them.
+// The size limits of documents, in bytes and counts. Limits of intents are in package
+// condition.
 const (
 	// MaxSetting is the greatest number that people set: the priority of a rule, a rate,
 	// megabytes, the N of a share 1/N.
@@ -23,15 +22,14 @@ const (
 	MaxSessionSeconds = 7 * 24 * 60 * 60
 )
 
-// Normalize writes the intent's UUIDs in lower case, as RFC 9562 has them: the
-// same intent sent with either spelling is one intent.
+// Normalize writes the intent's UUIDs in lower case, as in RFC 9562. An intent that is sent
+// with either spelling is one intent.
 func (in *Intent) Normalize() {
 	in.IntentID = LowerUUID(in.IntentID)
 	in.PolicyID = LowerUUID(in.PolicyID)
 }
 
-// LowerUUID returns a UUID in lower case, as nearly all come, and other text in lower case,
-// too.
+// LowerUUID returns a UUID, or any other text, in lower case.
 func LowerUUID(s string) string {
 	if condition.IsUUID(s) {
 		return s
@@ -87,8 +85,8 @@ func (p *ActionPolicy) Validate() error {
 	return e.err()
 }
 
-// validateFields validates everything but the resource patterns, which
-// compiling the policy judges too.
+// validateFields validates all but the resource patterns, which are also checked when the
+// policy is compiled.
 func (p *ActionPolicy) validateFields(e *problems) {
 	e.uuid("policy.policy_id", p.PolicyID)
 	switch {

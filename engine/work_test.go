@@ -12,9 +12,9 @@ import (
 	"writ/engine/resource"
 )
 
-// dearest is a regular expression of nearly as many instructions as a condition
-// may have, which matches nothing without a z.
-const dearest = `(.*.*[ab]){1,110}z$`
+// costliest is a regular expression of nearly as many instructions as a condition may have.
+// It matches nothing without a z.
+const costliest = `(.*.*[ab]){1,110}z$`
 
 // Conditions are bounded when their rules are created, their number by the plan
 // alone: together they must not take a core for seconds.
@@ -27,8 +27,8 @@ func TestDecision_Rules_WorkTogetherIsBounded(t *testing.T) {
 		}
 	})
 	const (
-		regex    = `{"resource":{"$regex":"` + dearest + `"}}`
-		computed = `{"cel":"(intent.resource + 'x').matches('` + dearest + `')"}`
+		regex    = `{"resource":{"$regex":"` + costliest + `"}}`
+		computed = `{"cel":"(intent.resource + 'x').matches('` + costliest + `')"}`
 		macro    = `{"cel":"intent.metadata.exists(k, intent.metadata.exists(j, j == 'x'))"}`
 		globs    = `{"resource":{"$glob":["**a*x*1*","**a*x*2*","**a*x*3*","**a*x*4*","**a*x*5*","**a*x*6*","**a*x*7*","**a*x*8*"]}}`
 	)
@@ -56,7 +56,7 @@ func TestDecision_Rules_WorkTogetherIsBounded(t *testing.T) {
 	}
 }
 
-// The dearest condition is evaluated for the longest resource, with five readings.
+// The most expensive condition is evaluated for the longest resource, with five readings.
 func TestWork_IsEnoughForOneCondition(t *testing.T) {
 	raw := "https://h.example/" + strings.Repeat("a", 1000) + "/./#"
 	raw += strings.Repeat("b", condition.MaxText-len(raw))
@@ -65,7 +65,7 @@ func TestWork_IsEnoughForOneCondition(t *testing.T) {
 	if n := f.Readings().Len(resource.ForBlock); n != 5 {
 		t.Fatalf("Read = %d readings, want 5", n)
 	}
-	rs := CompileRules([]Rule{stored("a", "deny", `{"resource":{"$regex":"`+dearest+`"}}`, 1)}, Options{})
+	rs := CompileRules([]Rule{stored("a", "deny", `{"resource":{"$regex":"`+costliest+`"}}`, 1)}, Options{})
 	for range 2 { // each evaluation has all of it
 		if findings, failed := rs.decide(f); len(findings) > 0 || failed.Total() > 0 {
 			t.Errorf("decide = %v, errors %v, want neither", findings, failed)
