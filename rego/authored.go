@@ -13,27 +13,24 @@ import (
 	"writ/engine/condition"
 )
 
-// entry is the rule of a condition that is asked.
+// entry is the name of the rule that decides a condition.
 const entry = "match"
 
-// conditionPackage is the package of a condition that is no module of its own.
+// conditionPackage is the package of a condition without a package clause.
 const conditionPackage = "writ.condition"
 
-// CompileCondition compiles a rule's condition. It is what
-// [engine.Options.CompileRego] is set to.
+// CompileCondition compiles a rule's condition, as [engine.Options].CompileRego.
 //
-// source is the body of a rule, or a Rego v1 module of any package that defines
-// match. Over input.intent, input.agent and input.policy, and the sets input.lists.name of
-// the lists that it names, it matches where match
-// is true; where match is false or undefined it does not. A run-time error of
-// any expression is an error of the condition, as is doing more than is left to
-// the conditions of one evaluation, or taking longer than [DefaultTimeout] with
-// them together.
+// source is the body of a rule, or a Rego v1 module of any package that defines match. Its input
+// is intent, agent, policy, and lists with the sets that it names. The condition matches if match
+// is true, and does not match if match is false or undefined. A run-time error of any expression
+// is an error of the condition. So is using up the steps or the [DefaultTimeout] that all
+// conditions of one evaluation share.
 //
-// As everywhere in Rego, a negated call of what the intent lacks, such as
-// `not startswith(input.intent.metadata.env, "x")`, is undefined, not true.
+// As everywhere in Rego, a negated call with a missing member, such as `not
+// startswith(input.intent.metadata.env, "x")`, is undefined, not true.
 //
-// The error of a source that is refused is a *[condition.Error] and says where.
+// The error is a *[condition.Error] with the place of each mistake.
 func CompileCondition(source string) (engine.RegoCondition, error) {
 	module, err := parseCondition(source)
 	if err != nil {
@@ -63,11 +60,10 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 		timeout: DefaultTimeout, now: time.Now}, nil
 }
 
-// packageClause finds the clause that makes a source a module. No rule's body
-// can start with it.
+// packageClause matches the start of a module. The body of a rule cannot start so.
 var packageClause = regexp.MustCompile(`^(\s|#[^\n]*\n)*package\s`)
 
-// parseCondition returns source as a module. Locations are those of the source.
+// parseCondition returns source as a module, with the locations of the source.
 func parseCondition(source string) (*ast.Module, error) {
 	if len(source) > condition.MaxCondition {
 		return nil, refuse(
@@ -99,8 +95,7 @@ func parseCondition(source string) (*ast.Module, error) {
 	return m, nil
 }
 
-// checkEntry refuses a module whose match is missing or can be anything but a
-// boolean.
+// checkEntry refuses a module without a match, or with one that may not be a boolean.
 func checkEntry(c *ast.Compiler, m *ast.Module, ref ast.Ref) error {
 	rules := c.GetRulesExact(ref)
 	if len(rules) == 0 {
@@ -124,15 +119,15 @@ func describe(head *ast.Head, tpe types.Type) string {
 	return types.Sprint(tpe)
 }
 
-// What compiled Rego keeps, in bytes: so much, and so much for each byte of its
-// source. Measured; TestSize holds both.
+// The bytes that compiled Rego keeps: a constant, and some for each byte of its source. Both were
+// measured, and TestSize checks them.
 const (
 	compiledOverhead = 64 << 10
 	compiledPerByte  = 48
 )
 
-// patternsKept is how many compiled patterns are kept for a source of that many
-// bytes: as many as can be written in it, and a few that its input holds.
+// patternsKept returns how many compiled patterns to keep for a source of that length: as many as
+// it can contain, and a few of its input.
 func patternsKept(bytes int) int { return 16 + bytes/32 }
 
 // sandboxed is an [engine.RegoCondition] that runs in the sandbox.
@@ -151,7 +146,7 @@ func (c *sandboxed) Match(in *engine.RegoInput) (bool, error) {
 	if work == nil {
 		work = new(condition.Work)
 	}
-	// While others run, the condition's time stands still.
+	// The time of a condition excludes the time that it yielded to others.
 	now := func() time.Time { return c.now().Add(-work.Yielded()) }
 	limit := c.timeout
 	if in.Spent != nil {

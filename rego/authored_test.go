@@ -115,7 +115,7 @@ func TestDecision_Rules_RegoIsCheckedAtCreation(t *testing.T) {
 	}
 }
 
-// slow takes minutes: it multiplies out a set that no function bounds.
+// slow takes minutes: it loops over three ranges of the input.
 const slow = `n := input.intent.cost.amount_minor; count([1 | some a in numbers.range(1, n); some b in numbers.range(1, n); some c in numbers.range(1, n); a + b == c]) > 0`
 
 func TestDecision_Rules_RegoRunsWithALimit(t *testing.T) {
@@ -176,7 +176,7 @@ func TestCondition_AllOfOneEvaluationShareTheirTime(t *testing.T) {
 	}
 }
 
-// others take an hour each time that they are let go first.
+// others take an hour at each yield.
 type others struct{ times int }
 
 func (o *others) Yield() time.Duration {
@@ -206,11 +206,11 @@ func TestCondition_TheTimeOfOthersIsNotItsOwn(t *testing.T) {
 	})
 }
 
-// forever is a limit that no test reaches, however busy the machine is.
+// forever is a limit that no test reaches, even on a busy machine.
 const forever = time.Hour
 
-// A reference to a built-in, or into the input, is none to a rule that ends in the
-// same name: following it did not end.
+// A reference to a built-in or into the input must not be taken for a rule of the same name: the
+// compiler once followed such a name without end.
 func TestCompileCondition_NamesOfBuiltinsAreNoRules(t *testing.T) {
 	for _, source := range []string{
 		"package p\n\nhelper if regex.match(\"^US\", input.intent.agent_id)\n\nmatch if helper\n",

@@ -10,12 +10,11 @@ import (
 	"writ/engine/condition"
 )
 
-// A budget cannot interrupt OPA while it copies or compares one value, while one
-// glob backtracks or while a regular expression is matched. So what could make
-// either large is refused beforehand.
+// A budget cannot interrupt OPA while it copies or compares one value, matches one glob or one
+// regular expression. So conditions that could make these large are refused when they are
+// compiled.
 
-// checkBounds refuses a module, which has been compiled, that could take
-// memory or time without bound.
+// checkBounds refuses a compiled module that could take memory or time without bound.
 func checkBounds(m *ast.Module) error {
 	found := condition.Error{Mistakes: badPatterns(m)}
 	g := growth{module: m, known: map[ast.Var]int{}}
@@ -29,16 +28,14 @@ func checkBounds(m *ast.Module) error {
 	return found.Err()
 }
 
-// growth bounds how much larger than the input the values of rules can become.
-// A literal or a call of n variable parts is at most n times as large as the
-// largest of them, a chain of them at most the product.
+// growth bounds how much larger than the input the values of rules can become. A literal or a
+// call with n variable parts is at most n times as large as the largest part. A chain multiplies.
 type growth struct {
 	module *ast.Module
 	known  map[ast.Var]int
 }
 
-// rule bounds the rules called name. Rules are not recursive: OPA has refused
-// that.
+// rule bounds the rules called name. OPA has refused recursion.
 func (g *growth) rule(name ast.Value) int {
 	v, ok := name.(ast.Var)
 	if !ok {
@@ -47,8 +44,8 @@ func (g *growth) rule(name ast.Value) int {
 	if n, ok := g.known[v]; ok {
 		return n
 	}
-	// Rules are not recursive, yet a name in a reference may only look like one of
-	// a rule that is being bounded: that is refused rather than followed for ever.
+	// A string in a reference may equal the name of the rule being bounded. It counts as
+	// unbounded, or this would not end.
 	g.known[v] = maxGrowth + 1
 	total := 1
 	for _, r := range g.module.Rules {
@@ -62,8 +59,8 @@ func (g *growth) rule(name ast.Value) int {
 	return total
 }
 
-// body bounds one rule: the product of its literals and calls, of the functions
-// that it calls, and of the largest rule that it refers to.
+// body bounds one rule: the product of its literals, its calls and the largest rule that it
+// refers to.
 func (g *growth) body(r *ast.Rule) int {
 	total, largest := 1, 1
 	visit := func(x any) bool {
@@ -83,7 +80,7 @@ func (g *growth) body(r *ast.Rule) int {
 			total = saturate(total, variables(x))
 		case ast.Ref:
 			if _, ok := ast.BuiltinMap[x.String()]; ok {
-				return true // regex.match is no reference to a rule called match
+				return true // regex.match does not refer to a rule called match
 			}
 			largest = max(largest, g.refersTo(r, x))
 		case ast.Var:
@@ -95,7 +92,7 @@ func (g *growth) body(r *ast.Rule) int {
 	return saturate(total, largest)
 }
 
-// refersTo bounds the rule of the module that ref could mean, other than r.
+// refersTo bounds the rules other than r that ref could mean.
 func (g *growth) refersTo(r *ast.Rule, ref ast.Ref) int {
 	largest := 1
 	if ref.HasPrefix(ast.InputRootRef) {
@@ -117,8 +114,8 @@ func (g *growth) refersTo(r *ast.Rule, ref ast.Ref) int {
 	return largest
 }
 
-// call bounds what a call makes of its arguments. A function that answers true
-// or false makes nothing of them.
+// call bounds the growth by a call. A function that returns a boolean makes nothing of its
+// arguments.
 func (g *growth) call(operator ast.Ref, args []*ast.Term) int {
 	if b, ok := ast.BuiltinMap[operator.String()]; ok {
 		if b.Decl.Result() == nil || types.Compare(b.Decl.Result(), types.B) == 0 {
@@ -138,9 +135,8 @@ func (g *growth) call(operator ast.Ref, args []*ast.Term) int {
 	return total
 }
 
-// repetition bounds what a call makes of constants: the numbers of a range,
-// which loops over it multiply, and the characters of a text. What it makes of
-// the input is charged when it runs.
+// repetition bounds the values that a call makes of constants: the numbers of a range, which
+// loops multiply, and the characters of a text. Values made of the input are charged at run time.
 func repetition(function string, args []*ast.Term) int {
 	switch function {
 	case ast.NumbersRange.Name, ast.NumbersRangeStep.Name:
@@ -153,8 +149,8 @@ func repetition(function string, args []*ast.Term) int {
 	return 1
 }
 
-// variables counts the parts of x that are not constants, at least 1. The input
-// is bounded, so that what is read from it counts as a constant.
+// variables counts the parts of x that are not constants, at least 1. The input is bounded, so a
+// reference to it counts as a constant.
 func variables(x any) int {
 	n := 0
 	count := func(x any) bool {
@@ -182,23 +178,22 @@ func variables(x any) int {
 
 func saturate(a, b int) int { return min(a*b, maxGrowth+1) }
 
-// badPatterns finds calls of glob.match whose pattern could backtrack, which
-// takes time that is a power of the length of what it is matched with, or has an
-// escape, which OPA's index of rules takes for two characters, so that it leaves
-// out rules that match; and regular expressions that are too large or whose
-// author would be the caller.
+// badPatterns finds patterns that conditions must not have. A glob that backtracks takes time
+// polynomial in the length of the text. A glob with an escape is misread by OPA's index of rules,
+// which then leaves out rules that match. A regular expression must be small, and neither may
+// come from the caller.
 func badPatterns(m *ast.Module) []condition.Mistake {
 	var found []condition.Mistake
 	var exprs regexps
 	calls(m, func(operator *ast.Term, args []*ast.Term) {
 		name := operator.Value.String()
 		if name == ast.GlobMatch.Name && len(args) >= 2 {
-			if problem := unfit(args[0], args[1]); problem != "" {
+			if problem := globProblem(args[0], args[1]); problem != "" {
 				found = append(found, mistake(args[0].Location, "%s: %s", name, problem))
 			}
 		}
 		if i, ok := patternArgument(name); ok && len(args) > i {
-			if problem := exprs.unfit(args[i]); problem != "" {
+			if problem := exprs.problem(args[i]); problem != "" {
 				found = append(found, mistake(args[i].Location, "%s: %s", name, problem))
 			}
 		}
@@ -228,9 +223,9 @@ func calls(m *ast.Module, f func(operator *ast.Term, args []*ast.Term)) {
 	}).Walk(m)
 }
 
-// unfit says why a pattern cannot be used. An asterisk that ends the
-// pattern, or that the slash which it stops at follows, has one place to end.
-func unfit(pattern, delimiters *ast.Term) string {
+// globProblem returns why a glob cannot be used, or "". An asterisk at the end of the pattern or
+// before a slash, at which it stops, needs no search.
+func globProblem(pattern, delimiters *ast.Term) string {
 	s, ok := pattern.Value.(ast.String)
 	if !ok {
 		return "the pattern must be a constant"

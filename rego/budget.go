@@ -6,9 +6,9 @@ import (
 	"writ/engine/condition"
 )
 
-// DefaultTimeout bounds the conditions of one evaluation together. Steps bound them first;
-// the timeout ends what steps do not count. A condition takes some 20 µs, so that a busy
-// machine does not reach it.
+// DefaultTimeout bounds the conditions of one evaluation together. Steps bound them first. The
+// timeout ends work that steps do not count. A condition takes some 20 µs, so a busy machine does
+// not reach the timeout.
 const DefaultTimeout = 250 * time.Millisecond
 
 // QueryTimeout bounds a [Query] for one intent. It is longer than [DefaultTimeout], because
@@ -16,26 +16,25 @@ const DefaultTimeout = 250 * time.Millisecond
 const QueryTimeout = 2 * time.Second
 
 const (
-	// maxGrowth is how many times larger than what it is given a value that a
-	// condition builds may become: a0 := [x, x], a1 := [a0, a0], … doubles with
-	// every line, and so does x*x. Loops over constant ranges multiply likewise.
+	// maxGrowth is how many times larger than its inputs a value may become: a0 := [x, x], a1 :=
+	// [a0, a0], … doubles with every line, and so does x*x. Loops over constant ranges multiply
+	// likewise.
 	maxGrowth = 1 << 12
 	// splitGrowth is how many times more memory a text takes when each character is a
 	// value of its own.
 	splitGrowth = 16
-	// stepsPerExpr is what evaluating an expression takes, in the engine's steps:
-	// one to two microseconds with what OPA allocates for it.
+	// stepsPerExpr is the price of evaluating an expression, in the engine's steps: one to two
+	// microseconds, with OPA's allocations.
 	stepsPerExpr = 256
-	// termBytes is what a value takes beyond its text: its term and its place.
+	// termBytes is the size of a value without its text: its term and its location.
 	termBytes = 96
 	// maxNames bounds how many names are followed one after another.
 	maxNames = 8
 )
 
-// budget ends one evaluation. It implements OPA's Cancel by counting steps, and
-// looking at the clock, whenever OPA asks, which it does before each expression
-// and within some loops of built-in functions: that needs neither the goroutine
-// that OPA would start for a context nor a timer.
+// budget ends one evaluation. It implements OPA's Cancel. OPA asks it before each expression and
+// within some loops of built-in functions; it then counts steps and looks at the clock. So it
+// needs no timer, and not the goroutine that OPA starts for a context.
 //
 // It belongs to one evaluation, on one goroutine.
 type budget struct {
@@ -46,7 +45,7 @@ type budget struct {
 	spent bool
 }
 
-// askedPerLook is how many times OPA asks for each look at the clock.
+// askedPerLook is the number of OPA's questions for each look at the clock.
 const askedPerLook = 16
 
 func newBudget(work *condition.Work, now func() time.Time, d time.Duration) *budget {

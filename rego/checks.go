@@ -11,7 +11,7 @@ import (
 	"writ/engine/resource"
 )
 
-// checks defines what the policy's own checks find, and what each code means.
+// checks defines the findings of the policy's own checks, and the sentence of each code.
 func (l *lowering) checks() ([]string, error) {
 	parts := []string{membersOfInput(l.counters), readingsOfResource()}
 	var sentences strings.Builder
@@ -42,9 +42,9 @@ func sentence(code engine.Code, text string) string {
 	return fmt.Sprintf("\t[%s, %s],\n", condition.Quote(string(code)), condition.Quote(text))
 }
 
-// membersOfInput defines that the input has what [Input] writes, of these types. A rule
-// that denies would otherwise not match what its condition cannot be asked of, and a
-// null is greater than no cap.
+// membersOfInput checks that the input has the members of [Input], with their types. Otherwise a
+// rule that denies would not match an input without its field, and an amount of null would exceed
+// no cap.
 func membersOfInput(counters []*condition.Counter) string {
 	var lines []string
 	for _, m := range condition.Members {
@@ -85,7 +85,7 @@ cost_read if {
 }` + counted
 }
 
-// countersOfInput defines that the input has what each counter has come to.
+// countersOfInput checks that the input has the value of each counter.
 func countersOfInput(counters []*condition.Counter) string {
 	keys := make([]string, len(counters))
 	for i, c := range counters {
@@ -102,8 +102,8 @@ counter_read(null)
 counter_read(n) if is_number(n)`
 }
 
-// readingsOfResource defines the readings of the resource that the checks are tried on.
-// A caller that cannot compute them, such as a plain OPA, is denied.
+// readingsOfResource defines the readings of the resource for the checks. Without readings, as
+// from a plain OPA, the decision is deny.
 func readingsOfResource() string {
 	return `findings contains "resource.unreadable" if not resource_read
 
@@ -125,13 +125,13 @@ blocked_readings := input.readings.blocked
 allowed_readings := input.readings.allowed`
 }
 
-// check writes the rules, separated by empty lines, that add a check's code to the set
-// findings where the check fails, over input = {intent, agent: {status}, usage:
-// {exceeded}, require_registered_agents} and what [readingsOfResource] defines. What is
-// missing from the input fails the check. It is empty where the check cannot fail.
+// check writes the rules, separated by empty lines, that add a check's code to the set findings
+// where the check fails, over input = {intent, agent: {status}, usage: {exceeded},
+// require_registered_agents} and the readings of [readingsOfResource]. A missing member fails the
+// check. The result is empty if the check cannot fail.
 //
-// A negated comparison other than `==` is undefined in Rego, not true, where its operand
-// is: it stands in a rule of its own.
+// In Rego a negated comparison other than `==` is undefined, not true, if its operand is
+// undefined. So it stands in a rule of its own.
 func check(p *engine.ActionPolicy, code engine.Code) (string, error) {
 	switch code {
 	case engine.CodePolicyInactive:
@@ -179,8 +179,8 @@ func agentMismatch(p *engine.ActionPolicy, code engine.Code) string {
 		"agent_matches if regex.match(" + union([]string{p.AgentID}, agentExpressions) + ", input.intent.agent_id)"
 }
 
-// finding defines a rule that adds code to the findings where all of exprs
-// hold: always, if there are none.
+// finding defines a rule that adds code to the findings if all exprs hold. Without exprs it
+// always adds it.
 func finding(code engine.Code, exprs ...string) string {
 	head := "findings contains " + condition.Quote(string(code))
 	switch len(exprs) {
@@ -192,7 +192,7 @@ func finding(code engine.Code, exprs ...string) string {
 	return head + " if {\n\t" + strings.Join(exprs, "\n\t") + "\n}"
 }
 
-// comments lists patterns as comments.
+// comments returns patterns as comments.
 func comments(patterns ...string) string {
 	var b strings.Builder
 	for _, pattern := range patterns {
@@ -201,8 +201,8 @@ func comments(patterns ...string) string {
 	return b.String()
 }
 
-// union returns the one regular expression that patterns amount to: one
-// match is several times faster than a glob.match for each.
+// union returns one regular expression for all patterns: one match is several times faster than a
+// glob.match for each.
 func union(patterns []string, expressions func(string) []string) string {
 	var all []string
 	for _, pattern := range patterns {
@@ -211,17 +211,17 @@ func union(patterns []string, expressions func(string) []string) string {
 	return anchored(strings.Join(all, "|"))
 }
 
-// anchored quotes an expression that has to match a whole text.
+// anchored quotes an expression and has it match whole texts.
 func anchored(expression string) string { return condition.Quote("^(?:" + expression + ")$") }
 
-// agentExpressions are the plain expressions of an agent's pattern and the
-// pattern itself, which an agent's id can be too.
+// agentExpressions returns the expressions of an agent's pattern, and the pattern itself: an
+// agent's id may equal it.
 func agentExpressions(pattern string) []string {
 	return append(glob.PlainExpressions(pattern), regexp.QuoteMeta(pattern))
 }
 
-// denied is actions for denied types, which also match what equals them
-// after folding: see [glob.FoldAction].
+// denied is actions for denied types. These also match action types that are equal after folding:
+// see [glob.FoldAction].
 func denied(head string, types []string) string {
 	var words, patterns []string
 	for _, t := range types {
@@ -245,8 +245,7 @@ func denied(head string, types []string) string {
 	return rules
 }
 
-// actions defines rules with the given head, which hold where action matches
-// one of types.
+// actions defines rules with the given head. They hold if action matches one of types.
 func actions(head, action string, types []string) string {
 	var exact, patterns, rules []string
 	for _, t := range types {

@@ -14,8 +14,7 @@ import (
 	"writ/internal/must"
 )
 
-// closedRules each deny or ask for approval, by what an intent for which all is well
-// does not have.
+// closedRules each deny or ask for approval. None matches the intent of the test.
 func closedRules() []engine.Rule {
 	return []engine.Rule{
 		sampleRule("1", "1", `{"metadata.env":{"$ne":"prod"}}`, `{"decision":"deny"}`),
@@ -26,8 +25,8 @@ func closedRules() []engine.Rule {
 	}
 }
 
-// asPlainOPA returns what an OPA makes of the decision of a policy that it was
-// handed: nil where it is undefined. It does not run in its strict mode.
+// asPlainOPA returns the decision of an OPA that does not run in its strict mode. It is nil if
+// undefined.
 func asPlainOPA(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) func(input ast.Value) any {
 	t.Helper()
 	files := must.Get(Lower(p, rules, nil))(t)
@@ -52,7 +51,7 @@ func asPlainOPA(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) func(
 	}
 }
 
-// permissive allows all that its rules and the input do not speak against.
+// permissive returns a policy whose own checks pass for every intent.
 func permissive() *engine.ActionPolicy {
 	p := samplePolicy()
 	p.AgentID, p.AllowedActionTypes, p.AllowedResourcePatterns = "*", []string{"*"}, []string{"**"}
@@ -60,13 +59,13 @@ func permissive() *engine.ActionPolicy {
 	return p
 }
 
-// An exported module allows nothing by an input that writ would not have made: every
-// member that is left out or of another type, and inputs that are none.
+// An exported module allows nothing by an input that writ would not make: one with a member
+// missing or of another type, or one that is no object.
 func TestLower_FailsClosed(t *testing.T) {
 	in := evaluationInput()
 	in.Intent.Cost.AmountMinor = 10
 	in.Intent.Metadata = map[string]string{"env": "prod"}
-	// What writ leaves out, too, and one of several readers.
+	// Members that writ may leave out, and one of several readers.
 	mayLack := []string{"intent.cost", "intent.metadata", "intent.metadata.env", "readings.blocked.0.readers.0", "readings.blocked.0.readers.1"}
 	for name, tt := range map[string]struct {
 		policy *engine.ActionPolicy
@@ -109,7 +108,7 @@ func TestLower_FailsClosed(t *testing.T) {
 	}
 }
 
-// otherValues are a value of each type that v has not.
+// otherValues returns a value of each type but the type of v.
 func otherValues(v ast.Value) (all []ast.Value) {
 	for _, text := range []string{"null", "true", "7", `"text"`, "[]", `["text"]`, "{}", `{"a": "text"}`} {
 		other := ast.MustParseTerm(text).Value
@@ -120,8 +119,8 @@ func otherValues(v ast.Value) (all []ast.Value) {
 	return all
 }
 
-// broken returns an object with each of its members, and of their members, left out or
-// of another type. Left out is under the member's path alone.
+// broken returns variants of an object, each with one member at any depth missing or of another
+// type. The variant without a member has the member's path as its key.
 func broken(t *testing.T, whole ast.Value) map[string]ast.Value {
 	t.Helper()
 	all := make(map[string]ast.Value)

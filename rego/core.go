@@ -22,18 +22,16 @@ const coreFile = "core.rego"
 //
 //	{"decision": …, "reasons": […], "policy_version": …, "rules_revision": …}
 //
-// of the module that [Lower] writes of the policy in the input. input.policy and
-// input.rules must be what was exported, member by member: an OPA that holds an
-// older or another export decides nothing, even if its version numbers are the
-// same. Only what decides nothing may differ: the policy's updated_at, and of
-// rules all but name, condition, action, priority and order. input.semantics must
-// be [engine.Semantics].
+// of the module that [Lower] writes of the policy in the input. input.policy and input.rules must
+// be what was exported, member by member: an OPA that holds an older or another export decides
+// nothing, even if its version numbers are the same. Members that decide nothing may differ: the
+// policy's updated_at, and of rules all but name, condition, action, priority and order.
+// input.semantics must be [engine.Semantics].
 //
-// Rules that look in lists are an error: what writ asks does not say which lists are in
-// force.
+// Rules that look in lists are an error: the input does not say which lists are in force.
 //
-// The names of packages have a SHA-256 of what was exported in them, so that an
-// earlier export, or one of another organization, changes nothing in the same OPA.
+// The names of packages contain a SHA-256 of the export, so that an earlier export, or one of
+// another organization, has no effect in the same OPA.
 func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule) ([]File, error) {
 	if len(policies) == 0 {
 		return nil, errors.New("there is no policy")
@@ -72,7 +70,7 @@ func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule) ([]File, er
 	return files, nil
 }
 
-// fitsCore returns nil if p can be in a core beside earlier policies.
+// fitsCore returns an error unless p can be in a core beside earlier policies.
 func fitsCore(p *engine.ActionPolicy, earlier []*engine.ActionPolicy) error {
 	if err := p.Validate(); err != nil {
 		return err
@@ -89,7 +87,7 @@ func fitsCore(p *engine.ActionPolicy, earlier []*engine.ActionPolicy) error {
 	return nil
 }
 
-// moduleFiles names the modules of one policy, so that those of many fit into a
+// moduleFiles names the modules of one policy, so that the files of many policies fit into a
 // directory.
 func moduleFiles(policyID string, modules []File) []File {
 	files := make([]File, len(modules))
@@ -102,7 +100,7 @@ func moduleFiles(policyID string, modules []File) []File {
 	return files
 }
 
-// rulesHeld returns what the active ones of rules decide by, in deciding order.
+// rulesHeld returns the members that decide of the active rules, in deciding order.
 func rulesHeld(rules []engine.Rule) (string, error) {
 	list := [][]any{}
 	for _, compiled := range engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition}).Rules() {
@@ -112,7 +110,7 @@ func rulesHeld(rules []engine.Rule) (string, error) {
 	return literal(list)
 }
 
-// literal returns a value as JSON, which is Rego for it but for a byte order mark.
+// literal returns a value in Rego: its JSON, with byte order marks escaped.
 func literal(v any) (string, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -121,15 +119,14 @@ func literal(v any) (string, error) {
 	return strings.ReplaceAll(string(text), "\ufeff", `\ufeff`), nil
 }
 
-// nameOf returns the part of a name in Rego that stands for what was exported.
+// nameOf returns the part of a package name that identifies an export.
 func nameOf(literals ...string) string {
 	sum := sha256.Sum256([]byte(fmt.Sprint(engine.Semantics, literals)))
 	return hex.EncodeToString(sum[:16])
 }
 
-// The main module is coreHeader, coreRules, and a coreResult for each policy.
-// coreHeader is no annotation, of which a package can have one: exports may stand
-// beside each other in one OPA.
+// The main module is coreHeader, coreRules, and a coreResult for each policy. coreHeader is a
+// plain comment. A package can have one annotation, and one OPA may hold several exports.
 const (
 	coreHeader = `# writ's evaluation core: decides by the policies beside this module as writ would. Of an intent under any other
 # version of a policy, or with other rules in force, it decides nothing.

@@ -14,7 +14,7 @@ import (
 	"writ/internal/must"
 )
 
-// What tests from outside ask a core with: package examples imports this one.
+// For tests of package rego_test: package examples imports this one.
 var (
 	AskCore      = askCore
 	CoreQuestion = coreQuestion
@@ -55,8 +55,8 @@ func askCore(t *testing.T, files []File, input ast.Value) any {
 	return out
 }
 
-// An OPA decides by what it holds only where that is in force, whatever the
-// version numbers are: they repeat after a restore and in another store.
+// An OPA decides only while its export is in force. Version numbers alone do not tell: they
+// repeat after a restore and in another store.
 func TestLowerCore_IsUndefinedOfWhatItWasNotMadeFor(t *testing.T) {
 	p, rules := samplePolicy(), sampleRules()
 	rules[0].Name = "a \ufeff byte order mark, and {\"quotes\"} \u2028"
@@ -120,7 +120,7 @@ func TestLowerCore_IsUndefinedOfWhatItWasNotMadeFor(t *testing.T) {
 	}
 }
 
-// What changes no decision and no reason needs no export.
+// A change of no decision and no reason needs no new export.
 func TestLowerCore_DecidesWhereNothingThatDecidesDiffers(t *testing.T) {
 	p, rules := samplePolicy(), sampleRules()
 	p.BlockedResourcePatterns = nil
@@ -151,8 +151,7 @@ func coreInput(p *engine.ActionPolicy) *engine.Input {
 	}}
 }
 
-// What an earlier export left in the same OPA neither decides nor adds to what
-// is decided.
+// An earlier export in the same OPA has no effect.
 func TestLowerCore_EarlierExportsDoNotMix(t *testing.T) {
 	lax, strict := samplePolicy(), samplePolicy()
 	lax.AllowedActionTypes, lax.DeniedActionTypes, lax.BlockedResourcePatterns = []string{"*"}, nil, nil

@@ -19,8 +19,7 @@ func countingRules() []engine.Rule {
 	}
 }
 
-// CEL and Rego agree on what counters have come to, of intents that they count and of
-// others; and an exported module that is not told denies.
+// CEL and Rego agree on counters, of intents that they count and of others.
 func TestCounters_CELAndRegoAgree(t *testing.T) {
 	policy, rules := permissive(), countingRules()
 	c := newComparison(t, policy, rules)

@@ -12,16 +12,16 @@ import (
 	"writ/engine/condition"
 )
 
-// LineCoverage says which lines of a rule's own Rego were evaluated. Lines count from 1
-// in the source as its author wrote it; a line without an expression is in neither.
+// LineCoverage has the lines of a rule's own Rego that were evaluated, and the others. Lines
+// count from 1 in the author's source. A line without an expression is in neither list.
 type LineCoverage struct {
 	RuleID              string
 	Covered, NotCovered []int
 }
 
-// Coverage returns the line coverage, as OPA has it, of each active rule whose condition
-// is in Rego, where it is asked about inputs under p: of every reading of their
-// resources. An expression is covered once it is evaluated, whatever it says.
+// Coverage returns OPA's line coverage of each active rule whose condition is in Rego. Each is
+// asked about every reading of the resources of inputs, under p. An expression is covered once it
+// is evaluated.
 func Coverage(
 	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, inputs []*engine.Input,
 ) ([]LineCoverage, error) {
@@ -84,8 +84,8 @@ func coverageOf(
 	return LineCoverage{Covered: rows(report.Covered, nil), NotCovered: rows(report.NotCovered, report.Covered)}, nil
 }
 
-// nameFile gives what coverage counts a file, without which OPA passes it over. The head
-// of a condition that is no module is ours.
+// nameFile gives expressions a file: OPA's coverage skips those without one. heads is set if the
+// heads of rules are the author's, too.
 func nameFile(m *ast.Module, heads bool) {
 	ast.NewGenericVisitor(func(x any) bool {
 		switch x := x.(type) {
@@ -102,7 +102,7 @@ func nameFile(m *ast.Module, heads bool) {
 	}).Walk(m)
 }
 
-// readingsAsked are the readings of a resource that a rule with an outcome is asked about.
+// readingsAsked returns the readings of a resource for a rule with an outcome.
 func readingsAsked(in *engine.Intent, outcome engine.Decision) (texts []string, err error) {
 	readings, err := in.Readings()
 	if err != nil {
@@ -114,7 +114,7 @@ func readingsAsked(in *engine.Intent, outcome engine.Decision) (texts []string, 
 	return texts, nil
 }
 
-// rows are the lines of ranges, less those where one of other begins.
+// rows returns the lines at which ranges begin, without those at which one of other begins.
 func rows(ranges, other []cover.Range) (lines []int) {
 	for _, r := range ranges {
 		begins := func(o cover.Range) bool { return o.Start.Row == r.Start.Row }

@@ -18,8 +18,8 @@ const (
 	intentsPerPolicy = 200
 	policies         = 104
 	policiesShort    = 52
-	// Of 30 triples one may go without a decision of the lowered policy, where a
-	// rule's own Rego fails: enough are made for the rest to be what is promised.
+	// One of 30 triples may have no decision of the lowered policy, because a rule's own Rego
+	// fails. The others are enough for the promise.
 	undecidable = 30
 )
 
@@ -53,11 +53,11 @@ func FuzzDifferential(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { differ(t, seed, 20) })
 }
 
-// tally counts what was compared.
+// tally counts the comparisons.
 type tally struct {
 	Compared, Allow, Approval, Deny int
-	// Ruled were decided by a rule; Errors are conditions that had no value;
-	// Undecided are those that a rule's own Rego left without a decision.
+	// Ruled were decided by a rule; Errors are conditions that had no value; Undecided have no
+	// decision, because a rule's own Rego failed.
 	Ruled, Errors, Undecided int
 }
 
@@ -147,7 +147,7 @@ func newComparison(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) *c
 // errUndecided starts the problem of an evaluation in Rego that ends in an error.
 const errUndecided = "Query.Evaluate: "
 
-// compare returns what is different, or "".
+// compare returns the difference, or "".
 func (c *comparison) compare(in *engine.Input) (engine.Result, string) {
 	want := engine.Evaluate(c.policy, c.rules, in)
 	decision, codes, err := c.query.Evaluate(in)
@@ -177,8 +177,8 @@ func (c *comparison) compareDecision(in *engine.Input, codes []engine.Code, want
 	return ""
 }
 
-// reproduce writes a triple on which the renderings differ as txtar, without
-// what the difference does not need.
+// reproduce writes a triple on which the renderings differ as txtar, reduced to the parts that
+// the difference needs.
 func reproduce(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule, in *engine.Input) string {
 	t.Helper()
 	differs := func(p *engine.ActionPolicy, rules []engine.Rule) bool {

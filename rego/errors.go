@@ -11,7 +11,7 @@ import (
 	"writ/engine/condition"
 )
 
-// mistake is what is wrong at a place of a source.
+// mistake returns a mistake at a place of a source.
 func mistake(loc *ast.Location, format string, args ...any) condition.Mistake {
 	m := condition.Mistake{Message: fmt.Sprintf(format, args...)}
 	if loc != nil {
@@ -24,7 +24,7 @@ func refuse(loc *ast.Location, format string, args ...any) error {
 	return &condition.Error{Mistakes: []condition.Mistake{mistake(loc, format, args...)}}
 }
 
-// explain turns OPA's errors into ours: one line each, with what would be right.
+// explain turns OPA's errors into mistakes: one line each, with a hint.
 func explain(err error) error {
 	var list ast.Errors
 	if !errors.As(err, &list) {
@@ -41,10 +41,10 @@ func explain(err error) error {
 	return out.Err()
 }
 
-// illegal is OPA's message of what is no part of the language.
+// illegal is OPA's message for a character that is not Rego.
 const illegal = "illegal token"
 
-// unsafe is OPA's message of a variable that nothing binds.
+// unsafe matches OPA's message for a variable that nothing binds.
 var unsafe = regexp.MustCompile(`^var (\S+) is unsafe`)
 
 func message(e *ast.Error) string {
@@ -70,7 +70,7 @@ func message(e *ast.Error) string {
 	return syntax(oneLine(e.Message))
 }
 
-// undefined says of a reference to a member that its object does not have what it has.
+// undefined adds the known members to the message of a reference to an unknown member.
 func undefined(message, member string, names []string) string {
 	name := strings.Trim(member, `"`)
 	_, ofIntent := condition.MemberNamed(name)
@@ -85,7 +85,7 @@ func undefined(message, member string, names []string) string {
 	return fmt.Sprintf("%s: %s is none of %s", message, member, strings.Join(names, ", "))
 }
 
-// unbound says of a variable without a value where values come from.
+// unbound returns the message for a variable without a value.
 func unbound(name string) string {
 	switch name {
 	case "and":
@@ -106,7 +106,7 @@ func unbound(name string) string {
 		condition.Quote(name))
 }
 
-// syntax adds to OPA's message of a source that it cannot read what Rego writes instead.
+// syntax adds the right way in Rego to OPA's message of a syntax error.
 func syntax(message string) string {
 	for found, instead := range map[string]string{
 		"unexpected and token":  "Rego has no &&: write each condition on a line of its own, all of them must hold",
@@ -121,7 +121,7 @@ func syntax(message string) string {
 	return message
 }
 
-// choices lists the members that an object has.
+// choices returns the names of an object's members.
 func choices(values []ast.Value) []string {
 	names := make([]string, 0, len(values))
 	for _, v := range values {

@@ -19,8 +19,7 @@ type term struct {
 
 func (g *generator) number() int64 { return amounts[g.r.IntN(len(amounts))] }
 
-// term draws a comparison; cel is the same one, which errs where the field is
-// missing.
+// term draws a comparison. cel is the same comparison, which is an error if the field is missing.
 func (g *generator) term() term {
 	switch g.r.IntN(11) {
 	case 10:
@@ -61,7 +60,7 @@ func (g *generator) term() term {
 		cel: fmt.Sprintf("intent.metadata[%q] %s %q", key, []string{"==", "!=", ">"}[op], value)}
 }
 
-// generatedLists are those that generated conditions look in.
+// generatedLists are the lists of generated conditions.
 func generatedLists() condition.Lists {
 	return condition.Lists{
 		"things": condition.NewList([]string{"deploy", "sql.read", "team-a/deployer", "prod", "EUR", "a@ours.example", "a"}),
@@ -104,7 +103,7 @@ func (g *generator) operand() json.Number {
 	return json.Number(g.one("5", "0", "-1", "5.0", "4.5", "0.10", "1000000000000000000", "9223372036854775807.5", "99999999999999999999999999999999"))
 }
 
-// list draws what a metadata value is asked as a list.
+// list draws a comparison of a metadata value as a list.
 func (g *generator) list() term {
 	field := "metadata." + g.one("list", "list", "list", "n", "env")
 	if g.chance(25) {

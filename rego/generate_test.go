@@ -11,9 +11,8 @@ import (
 	"writ/engine/condition"
 )
 
-// generator makes policies, rules and intents that meet at the edges: they
-// draw from the same few words, so that patterns match, caps are met exactly
-// and rules tie.
+// generator makes policies, rules and intents from the same few words, so that patterns match,
+// caps are met exactly and rules tie.
 type generator struct{ r *rand.Rand }
 
 func newGenerator(seed uint64) *generator {
@@ -92,8 +91,8 @@ func (g *generator) policy() *engine.ActionPolicy {
 	return p
 }
 
-// relax makes most of p's checks pass, so that a good part of the intents meets
-// the others, the rules, or no objection at all.
+// relax makes most of p's checks pass, so that many intents reach the other checks and the rules,
+// or are allowed.
 func (g *generator) relax(p *engine.ActionPolicy) {
 	if g.chance(75) {
 		p.AllowedActionTypes = append(p.AllowedActionTypes, g.one("*", "*", "s*", "http_*"))
@@ -145,8 +144,8 @@ func (g *generator) intent() *engine.Intent {
 	return in
 }
 
-// resource is one of the resources, one with a few bytes changed, or a string
-// that fits one of the patterns.
+// resource returns a resource, one with a few bytes changed, or a text that fits one of the
+// patterns.
 func (g *generator) resource() string {
 	switch g.r.IntN(4) {
 	case 0:

@@ -33,7 +33,7 @@ func (m matcher) match(t testing.TB, pattern, s string) bool {
 	return v.Compare(ast.Boolean(true)) == 0
 }
 
-// Globs are those of OPA's glob.match with "/" as the delimiter.
+// writ's globs match as OPA's glob.match does with "/" as the delimiter.
 func TestDecision_GlobsAreOPAs(t *testing.T) {
 	opa := newMatcher(t)
 	tests := []struct {
@@ -61,8 +61,7 @@ func TestDecision_GlobsAreOPAs(t *testing.T) {
 	}
 }
 
-// Random patterns match random strings alike. What the engine refuses as a
-// pattern is left out.
+// Random patterns match random strings alike. Patterns that the engine refuses are left out.
 func TestGlobs_AgreeWithOPAOnRandomPatterns(t *testing.T) {
 	opa := newMatcher(t)
 	g := newGenerator(1)

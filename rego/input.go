@@ -13,8 +13,8 @@ import (
 	"writ/engine/resource"
 )
 
-// The names of the members of the input, which every document shares. Terms
-// are never modified.
+// The names of the members of the input. All documents share these terms, which are never
+// modified.
 var (
 	keyIntent, keyAgent, keyPolicy, keyUsage = ast.StringTerm("intent"), ast.StringTerm("agent"),
 		ast.StringTerm("policy"), ast.StringTerm("usage")
@@ -42,8 +42,8 @@ var memberKeys = func() (keys []*ast.Term) {
 	return keys
 }()
 
-// Input returns the input document of a lowered policy; [Lower] says what is in
-// it. Its String is JSON. It is an error where the resource cannot be read.
+// Input returns the input document of a lowered policy, as [Lower] describes it. Its String is
+// JSON. A resource that cannot be read is an error.
 func Input(p *engine.ActionPolicy, in *engine.Input) (ast.Value, error) {
 	return queryInput(policyTerm(p), in)
 }
@@ -79,7 +79,7 @@ func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 	return input, nil
 }
 
-// countersTerm is what each counter has come to, null where it does not count the intent.
+// countersTerm is the value of each counter, or null if it does not count the intent.
 func countersTerm(counts []condition.Count) *ast.Term {
 	members := make([][2]*ast.Term, len(counts))
 	for i, c := range counts {
@@ -117,8 +117,8 @@ func readingTerm(r resource.Reading) *ast.Term {
 	return ast.ObjectTerm(ast.Item(keyText, ast.StringTerm(r.Text)), ast.Item(keyReaders, ast.ArrayTerm(readers...)))
 }
 
-// conditionInput returns the input document of a condition that reads lists. It is an
-// error where one of them is not there.
+// conditionInput returns the input document of a condition, with the lists that it reads. A
+// missing list is an error.
 func conditionInput(in *engine.RegoInput, lists []string) (ast.Value, error) {
 	agent := ast.StringTerm(in.AgentID)
 	input := ast.NewObject(
@@ -136,7 +136,7 @@ func conditionInput(in *engine.RegoInput, lists []string) (ast.Value, error) {
 	return input, nil
 }
 
-// intentTerm is the intent with resource in the place of its own.
+// intentTerm is the intent with another agent and resource.
 func intentTerm(in *engine.Intent, agent, resource *ast.Term) *ast.Term {
 	members := make([][2]*ast.Term, 0, len(memberKeys)+2)
 	for i, m := range condition.Members {

@@ -13,8 +13,8 @@ import (
 	"writ/engine/glob"
 )
 
-// searching returns what makes expressions of the patterns of a leaf, or nil where
-// glob.match will do for all of them.
+// searching returns the function that turns the patterns of a leaf into expressions. It returns
+// nil if glob.match serves for all.
 func searching(n *condition.Node) (expressions func(string) []string) {
 	if !slices.ContainsFunc(n.Texts(), func(pattern string) bool { return !glob.IsSimple(pattern) }) {
 		return nil

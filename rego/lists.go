@@ -19,12 +19,12 @@ const listsRule = "lists"
 
 var (
 	keyLists = ast.StringTerm("lists")
-	// inputLists is what a condition reads lists by.
+	// inputLists is the reference to the lists of a condition.
 	inputLists = ast.InputRootRef.Append(keyLists)
 )
 
-// listsOf returns the names of the lists that compiled modules read, sorted. A name must
-// be written out: which lists a rule needs is known when the rule is stored.
+// listsOf returns the names of the lists that compiled modules read, sorted. Names must be
+// constants: the lists of a rule are checked when it is stored.
 func listsOf(c *ast.Compiler) ([]string, error) {
 	var names []string
 	var found condition.Error
@@ -70,7 +70,7 @@ func renderSet(items []string) any {
 		terms[i] = ast.StringTerm(s)
 	}
 	set := ast.SetTerm(terms...)
-	set.Value.Hash() // it is kept in the set, which evaluations share
+	set.Value.Hash() // evaluations share the set, which keeps its hash
 	return set
 }
 

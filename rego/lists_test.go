@@ -50,7 +50,7 @@ func TestCompileCondition_Lists(t *testing.T) {
 	}
 }
 
-// A list that is not there is an error of the condition, which tightens in either rendering.
+// A missing list is an error of the condition, which tightens in either rendering.
 func TestLists_ThatAreNotThereTighten(t *testing.T) {
 	for _, doc := range []string{`{"metadata.to":{"$in":{"list":"gone"}}}`, `{"cel":"intent.metadata.to in list('gone')"}`, `{"rego":"input.intent.metadata.to in input.lists.gone"}`} {
 		in := listInput()
@@ -71,8 +71,8 @@ func TestLists_ThatAreNotThereTighten(t *testing.T) {
 	}
 }
 
-// Membership in a long list is as cheap as in a short one, in a condition in Rego too, where
-// what a function reads is charged.
+// Membership in a long list costs no more than in a short one, also in Rego, where functions are
+// charged by the size of their arguments.
 func TestLists_AreNotReadThrough(t *testing.T) {
 	items := make([]string, engine.MaxListValues)
 	for i := range items {

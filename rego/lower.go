@@ -38,10 +38,10 @@ func nameIn(s string) string {
 	}, s)
 }
 
-// Lower writes a policy version and the active ones of rules as Rego v1, clean
-// under `opa fmt`. The first file is the policy's module; a rule whose condition
-// is written in Rego adds its own, which the module refers to. Those of lists that the rules
-// look in are the second file, of the same package.
+// Lower writes a policy version and the active ones of rules as Rego v1, clean under `opa fmt`.
+// The first file is the policy's module; A rule whose condition is written in Rego adds a file
+// with its own module. If rules look in lists, the second file holds these lists, in the same
+// package.
 //
 // The module's package is [PackageName]. Its entry points are
 //
@@ -65,16 +65,15 @@ func nameIn(s string) string {
 //	counters                    what each counter of the rules has come to, by its key; null
 //	                            where it does not count the intent. Only where there are any
 //
-// Where a member is absent or of another type the decision is deny, check.error: only
-// the intent's cost and metadata can be left out.
+// If a member is absent or of another type, the decision is deny, check.error. Only the intent's
+// cost and metadata may be absent.
 //
-// It decides as [engine.Evaluate] does, except that an error in a rule's own
-// Rego, which the engine takes for a match where that tightens, ends [Query]
-// without a decision, and is an undefined value in an OPA that does not run in
-// its strict mode for errors.
+// It decides as [engine.Evaluate] does, but for errors in a rule's own Rego. The engine takes
+// such an error for a match if that tightens. [Query] has no decision then. An OPA without its
+// strict mode for errors makes the value undefined.
 //
-// Conditions in CEL that say more than Rego can are an [*UnrenderedError], and a list that
-// is not there is an error.
+// Conditions in CEL without a rendering in Rego are an [*UnrenderedError]. A missing list is an
+// error.
 func Lower(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) ([]File, error) {
 	return lower(PackageName(p.PolicyID), p, rules, lists)
 }
@@ -108,7 +107,7 @@ func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule, lists condit
 	return append([]File{file}, l.files...), err
 }
 
-// compileRules compiles rules, all of which must be valid.
+// compileRules compiles rules. An invalid one is an error.
 func compileRules(rules []engine.Rule, lists condition.Lists) (*engine.RuleSet, error) {
 	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition, Lists: lists})
 	for _, broken := range set.Broken() {
@@ -131,12 +130,12 @@ type lowering struct {
 	policy   *engine.ActionPolicy
 	pkg      string
 	counters []*condition.Counter
-	// rules are the definitions that the organization's rules became, and files
-	// the modules of those that are written in Rego.
+	// rules are the definitions of the organization's rules. files are the lists and the modules
+	// of rules in Rego.
 	rules []string
 	files []File
-	// errable are the places of the rules that ask for approval where their
-	// condition is an error, which a rule below them that denies does not heed.
+	// errable are the places of rules that ask for approval and may do so by an error. Such an
+	// approval does not keep a deny below from deciding.
 	errable []string
 }
 
@@ -166,7 +165,7 @@ package %s`,
 		l.pkg)
 }
 
-// entryPoints defines what is asked of the module.
+// entryPoints defines the documents that callers ask for.
 func (l *lowering) entryPoints() string {
 	ruled, reasons := "", "check_reasons"
 	if len(l.rules) > 0 {
@@ -207,10 +206,9 @@ check_reasons := [sentence |
 %[4]s`, condition.Quote(string(engine.CodePolicyAllowed)), reasons, condition.Quote(string(engine.CodeRuleAllow)), ruled)
 }
 
-// ruleFinding adds the finding of the rule that decides, and returns the reasons
-// with its own. Of those that match it is the first in deciding order. Where that
-// one only asks for approval by an error and the first of the others denies, both
-// are found.
+// ruleFinding defines the finding of the rule that decides, and returns the expression of all
+// reasons. The first matching rule in deciding order decides. If it asks for approval by an error
+// alone and the first of the others denies, both are found.
 func (l *lowering) ruleFinding() (text, reasons string) {
 	if len(l.errable) == 0 {
 		return `

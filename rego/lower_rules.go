@@ -13,8 +13,8 @@ import (
 	"writ/engine/condition"
 )
 
-// rule adds the rule that is asked in the given place, counting from 1: a
-// member [place, code, reason] of matching_rules, where it matches.
+// rule adds a rule: if it matches, [place, code, reason] is a member of matching_rules. place
+// counts from 1 in deciding order.
 func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 	doc := r.Rule()
 	name := fmt.Sprintf("rule_%d", place)
@@ -55,8 +55,8 @@ func deniesAny(rules []*engine.CompiledRule) bool {
 	return slices.ContainsFunc(rules, func(r *engine.CompiledRule) bool { return r.Outcome() == engine.Deny })
 }
 
-// certainty adds the place of a rule to certain_rules where the rule matches
-// without an error, if its condition can be one.
+// certainty defines that a rule which matches without an error has its place in certain_rules, if
+// its condition can be an error.
 func (l *lowering) certainty(place int, r *engine.CompiledRule) {
 	if _, ok := r.RegoSource(); ok || r.Outcome() != engine.ApprovalRequired {
 		return
@@ -73,11 +73,10 @@ func (l *lowering) certainty(place int, r *engine.CompiledRule) {
 	l.rules = append(l.rules, f.helpers...)
 }
 
-// conditionPolicy is the policy as conditions see it, of which an input may say
-// more.
+// conditionPolicy is the policy as conditions see it. The input may have more members.
 const conditionPolicy = `object.filter(input.policy, ["agent_id", "organization_id", "policy_id", "status", "version"])`
 
-// ruleComment says which rule it is, for readers.
+// ruleComment returns the annotation of a rule.
 func ruleComment(r *engine.CompiledRule) string {
 	doc := r.Rule()
 	var b strings.Builder
@@ -90,8 +89,8 @@ func ruleComment(r *engine.CompiledRule) string {
 	return b.String()
 }
 
-// inline is a body with the readings of the resource in it: a rule that allows asks every
-// normalised reading, another any. Expressions that do not depend on readings come first,
+// inline returns a body that asks the readings of the resource: a rule that allows asks every
+// normalised reading, another rule any. Expressions that do not depend on readings come first,
 // where OPA's index of rules sees them.
 func inline(lines []line, outcome engine.Decision) string {
 	var general, resource []string
@@ -133,7 +132,7 @@ func embed(pkg, name, source string) (File, error) {
 	return File{Name: name, Source: string(out)}, nil
 }
 
-// move makes m the package at to, with its references to itself.
+// move renames the package of m to to, in its references to itself, too.
 func move(m *ast.Module, to ast.Ref) ([]byte, error) {
 	from := m.Package.Path.Copy()
 	ast.WalkTerms(m, func(t *ast.Term) bool {

@@ -55,7 +55,7 @@ func TestLower_Golden(t *testing.T) {
 	golden(t, "lowered.txtar", all)
 }
 
-// The module is clean under the compiler's strict mode too, and is annotated.
+// The module is annotated, and clean under the compiler's strict mode.
 func TestLower_IsStrictAndAnnotated(t *testing.T) {
 	files := must.Get(Lower(samplePolicy(), sampleRules(), nil))(t)
 	modules := map[string]*ast.Module{}
@@ -81,7 +81,7 @@ func TestLower_IsStrictAndAnnotated(t *testing.T) {
 	}
 }
 
-// What a plain OPA leaves out of the input denies.
+// A member that a plain OPA leaves out of the input denies.
 func TestLower_WithAnIncompleteInput(t *testing.T) {
 	files := must.Get(Lower(samplePolicy(), nil, nil))(t)
 	c, _, err := compileFiles(files, querySchema())

@@ -5,20 +5,19 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// A condition is charged in steps: some for each expression that OPA evaluates,
-// and one for each byte that a built-in function is given or makes. OPA asks
-// whether to go on before each expression, but not within a function. So a
-// sandboxed calls its functions through meters, which charge before a function
-// runs for what it could make, and afterwards for what it made.
+// A condition is charged in steps: some for each expression that OPA evaluates, and one for each
+// byte that a built-in function is given or makes. OPA asks whether to go on before each
+// expression, but not within a function. So a sandboxed calls its functions through meters. A
+// meter charges for the possible size of the result before a function runs, and for the result
+// afterwards.
 //
-// Comparing values is not charged: the time that a condition takes has a limit,
-// too, for that.
+// Comparing values is not charged. The time limit bounds it.
 
 // meterPrefix begins the name under which a function is called with its meter.
 const meterPrefix = "metered."
 
-// unmetered are the functions that make nothing and read no more of their
-// arguments than a comparison does.
+// unmetered reports whether a function makes nothing and reads no more of its arguments than a
+// comparison does.
 func unmetered(name string) bool {
 	switch name {
 	case ast.Equality.Name, ast.Equal.Name, ast.Assign.Name, ast.NotEqual.Name,
@@ -30,15 +29,14 @@ func unmetered(name string) bool {
 	return false
 }
 
-// meters are the functions of one condition, by the names that its modules know
-// them by.
+// meters are the functions of one condition, by the names in its modules.
 type meters struct {
 	functions map[string]*topdown.Builtin
-	// programs are how many instructions the condition's regular expressions have.
+	// programs are the numbers of instructions of the condition's regular expressions.
 	programs map[string]int
 }
 
-// newMeters has c's modules call their functions through meters.
+// newMeters changes c's modules to call their functions through meters.
 func newMeters(c *ast.Compiler) *meters {
 	m := &meters{functions: make(map[string]*topdown.Builtin), programs: make(map[string]int)}
 	visit := func(x any) bool {
@@ -61,7 +59,7 @@ func newMeters(c *ast.Compiler) *meters {
 	return m
 }
 
-// note counts the instructions of the regular expression that a call has.
+// note records the instructions of the regular expression in a call.
 func (m *meters) note(call []*ast.Term) {
 	i, ok := patternArgument(call[0].Value.String())
 	if !ok || len(call) <= i+1 {
@@ -69,12 +67,12 @@ func (m *meters) note(call []*ast.Term) {
 	}
 	if s, ok := call[i+1].Value.(ast.String); ok {
 		var one regexps
-		one.unfit(call[i+1]) // it was found fit
+		one.problem(call[i+1]) // it was found fit
 		m.programs[string(s)] = one.instructions
 	}
 }
 
-// meter returns what to call in place of operator.
+// meter returns the operator to call in the place of operator.
 func (m *meters) meter(operator *ast.Term) *ast.Term {
 	name := operator.Value.String()
 	decl, builtin := ast.BuiltinMap[name]
@@ -90,7 +88,7 @@ func (m *meters) meter(operator *ast.Term) *ast.Term {
 	return ast.NewTerm(ast.Ref{ast.VarTerm(called)}).SetLocation(operator.Location)
 }
 
-// charging returns f, charging for what it is given, could make and makes.
+// charging returns f with charges for its arguments, its possible result and its result.
 func (m *meters) charging(decl *ast.Builtin, f topdown.BuiltinFunc) topdown.BuiltinFunc {
 	arity := decl.Decl.Arity()
 	return func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {

@@ -14,8 +14,8 @@ import (
 	"writ/internal/must"
 )
 
-// exploding are conditions that make far more than they are given, out of the
-// input alone: no constant shows it when the rule is created.
+// exploding are conditions that make large values of the input alone, so that the compiler cannot
+// see it.
 func exploding() map[string]string {
 	return map[string]string{
 		"characters":             `count(split(concat("", [input.intent.resource | some i in numbers.range(1, to_number(input.intent.metadata.n))]), "")) > 0`,
@@ -47,8 +47,8 @@ func hostileInput(work *condition.Work) *engine.RegoInput {
 // "Time in the slot is charged to the organization, Rego by steps and by the
 // bytes that its built-ins make. … An excess is an error, which tightens."
 func TestDecision_Bounds_RegoIsChargedByStepsAndBytes(t *testing.T) {
-	// mostMade is far below what these conditions make without a bound, and
-	// above what their steps allow: a step is a byte.
+	// mostMade is far less than these conditions make without a bound, and more than their steps
+	// allow: a step is a byte.
 	const mostMade = 64 << 20
 	for name, source := range exploding() {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown/cache"
 )
 
-// prepared is a question for one document. It can be asked by any number of
-// goroutines at once.
+// prepared is a question for one document. Any number of goroutines may ask it at once.
 //
 // It runs OPA's evaluator itself: going through OPA's rego package costs some
 // thirty allocations a question more.
@@ -30,10 +29,10 @@ type prepared struct {
 	// patterns keeps compiled regular expressions and globs: OPA's own cache
 	// holds a hundred for the whole process.
 	patterns cache.InterQueryValueCache
-	// functions are those that the modules call through meters, if they do.
+	// functions are the metered functions of the modules.
 	functions map[string]*topdown.Builtin
-	// tracer hears of every step, nil if nobody does. With one, OPA's index of rules is
-	// not asked: it passes over rules of which no line is evaluated then.
+	// tracer hears of every step, or is nil. With a tracer OPA's index of rules is off: it skips
+	// rules, so that their lines are never evaluated.
 	tracer topdown.QueryTracer
 }
 
@@ -55,8 +54,8 @@ func prepare(c *ast.Compiler, ref ast.Ref, patterns int) (*prepared, error) {
 	return p, nil
 }
 
-// ask returns the document's value, or nil where it is undefined. limit ends it
-// with an error, as does any expression that fails.
+// ask returns the document's value, or nil if it is undefined. A failing expression is an error,
+// and so is the end of limit.
 func (p *prepared) ask(input ast.Value, limit *budget) (ast.Value, error) {
 	var answer ast.Value
 	err := topdown.NewQuery(p.body).

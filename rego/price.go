@@ -10,7 +10,7 @@ import (
 	"writ/engine/condition"
 )
 
-// size returns about how many bytes v takes, but not much more than most.
+// size estimates the bytes of v. It stops soon after most.
 func size(v ast.Value, most int) int {
 	total := termBytes
 	more := func(t *ast.Term) bool {
@@ -32,9 +32,8 @@ func size(v ast.Value, most int) int {
 	return total
 }
 
-// price returns how many steps a call takes at least: the bytes that it reads
-// and, where these can be far fewer, those that it could make. It need not be
-// exact above most.
+// price returns the least steps of a call: the bytes that it reads and, if it can make many more,
+// the bytes that it could make. It need not be exact above most.
 func (m *meters) price(function string, args []*ast.Term, most int) int {
 	if function == ast.Member.Name {
 		if _, ok := args[1].Value.(ast.Set); ok {
@@ -53,8 +52,8 @@ func (m *meters) price(function string, args []*ast.Term, most int) int {
 	return total + growthOf(function, args, most)
 }
 
-// matching is what matching a regular expression takes, for a text of so many
-// bytes: its instructions for each byte, and a value for each match.
+// matching is the price of matching a regular expression with a text of so many bytes: for each
+// byte its instructions, and a value for a match.
 func (m *meters) matching(pattern *ast.Term, text int) int {
 	instructions := condition.MaxEntries
 	if s, ok := pattern.Value.(ast.String); ok {
@@ -65,8 +64,7 @@ func (m *meters) matching(pattern *ast.Term, text int) int {
 	return text * (instructions + termBytes)
 }
 
-// growthOf bounds what the functions make whose result can be far larger than
-// their arguments.
+// growthOf bounds the result of functions that can make far more than their arguments.
 func growthOf(function string, args []*ast.Term, most int) int {
 	switch function {
 	case ast.NumbersRange.Name, ast.NumbersRangeStep.Name:
@@ -85,7 +83,7 @@ func growthOf(function string, args []*ast.Term, most int) int {
 	return 0
 }
 
-// rangeBytes is what the numbers from args[0] to args[1] take.
+// rangeBytes is the size of the numbers from args[0] to args[1].
 func rangeBytes(args []*ast.Term, most int) int {
 	from, to := wholeNumber(args[0]), wholeNumber(args[1])
 	if from == nil || to == nil {
@@ -104,8 +102,8 @@ func rangeBytes(args []*ast.Term, most int) int {
 	return termBytes * int(count.Int64()+1)
 }
 
-// wholeNumber returns the integer that t is, or nil. A number is short: OPA
-// makes none of an exponent that it does not write out.
+// wholeNumber returns the integer t, or nil. The text of a number is short: OPA writes exponents
+// out.
 func wholeNumber(t *ast.Term) *big.Int {
 	n, ok := t.Value.(ast.Number)
 	if !ok {
@@ -118,7 +116,7 @@ func wholeNumber(t *ast.Term) *big.Int {
 	return i
 }
 
-// occurrences is how often a function can find part in text.
+// occurrences bounds how often a function finds part in text.
 func occurrences(text, part *ast.Term) int {
 	s, ok1 := text.Value.(ast.String)
 	p, ok2 := part.Value.(ast.String)
@@ -136,7 +134,7 @@ func textBytes(t *ast.Term) int {
 	return len(s)
 }
 
-// members is how many elements a list or a set has.
+// members counts the elements of a list or a set.
 func members(t *ast.Term) int {
 	switch v := t.Value.(type) {
 	case *ast.Array:

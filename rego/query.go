@@ -12,8 +12,8 @@ import (
 	"writ/engine/condition"
 )
 
-// Query is a lowered policy version with its rules, ready to be evaluated. It
-// is safe for concurrent use.
+// Query is a lowered policy version with its rules, ready for evaluation. It is safe for
+// concurrent use.
 type Query struct {
 	policy *engine.ActionPolicy
 	// document is the policy as it is in the input.
@@ -24,9 +24,9 @@ type Query struct {
 	size     int
 }
 
-// Prepare lowers and compiles a policy version, its rules and the lists that they look in. It takes
-// milliseconds and a Query some hundreds of kilobytes, so that callers prepare
-// one when it is first asked for and keep it as long as the version is current.
+// Prepare lowers and compiles a policy version, its rules and their lists. It takes milliseconds,
+// and a Query some hundreds of kilobytes. So callers prepare one at its first use and keep it
+// while the version is current.
 func Prepare(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (*Query, error) {
 	files, err := Lower(p, rules, lists)
 	if err != nil {
@@ -61,13 +61,12 @@ func compileFiles(files []File, schema any) (*ast.Compiler, int, error) {
 	return c, size, err
 }
 
-// Size returns about how many bytes q keeps resident.
+// Size estimates the bytes that q keeps resident.
 func (q *Query) Size() int { return q.size }
 
-// Evaluate decides an intent. codes are the codes of all findings, sorted. An
-// error means that there is no decision, and nothing may be allowed for it: the
-// resource cannot be read, a rule's own Rego failed, or it took longer than
-// [QueryTimeout].
+// Evaluate decides an intent. codes are the codes of all findings, sorted. After an error there
+// is no decision, and nothing may be allowed: the resource cannot be read, a rule's own Rego
+// failed, or the evaluation took longer than [QueryTimeout].
 func (q *Query) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, error) {
 	input, err := queryInput(q.document, in)
 	if err != nil {
@@ -97,8 +96,8 @@ func (q *Query) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, erro
 	return decision, codes, nil
 }
 
-// found asks for a set of codes, and returns them sorted. What each amounts to is looked up
-// here: asking the module for its decision as well takes half as long again.
+// found asks for a set of codes and returns it sorted. The decision follows from the codes:
+// asking the module for it, too, would take half as long again.
 func (q *Query) found(question *prepared, input ast.Value) ([]engine.Code, error) {
 	v, err := question.ask(input, newBudget(nil, q.now, q.timeout))
 	if err != nil {

@@ -8,21 +8,20 @@ import (
 	"writ/engine/resource"
 )
 
-// The readings of the resource in Rego: see [RegoReadings].
+// The readings of the resource in Rego: see [readingsOfResource].
 const (
 	someBlocked  = "some reading in blocked_readings"
 	haveAllowed  = "count(allowed_readings) > 0"
 	everyAllowed = "every reading in allowed_readings {"
 )
 
-// someReading defines the rule called name, which holds where a reading that a block
-// looks at matches one of exprs.
+// someReading defines a rule that holds if a reading of a block matches one of exprs.
 func someReading(name string, exprs []glob.Expression) string {
 	return strings.Join(matches(name, []string{someBlocked}, exprs), "\n\n")
 }
 
-// matches defines head, which holds where reading matches one of exprs after
-// the lines before.
+// matches defines rules with a head that hold if reading matches one of exprs, after the lines
+// before.
 func matches(head string, before []string, exprs []glob.Expression) []string {
 	rules := make([]string, len(exprs))
 	for i, e := range exprs {
@@ -37,16 +36,15 @@ func matches(head string, before []string, exprs []glob.Expression) []string {
 	return rules
 }
 
-// everyReading defines the rule called name, which holds where all readings that an
-// allowance has to cover match exprs.
+// everyReading defines a rule that holds if every reading of an allowance matches exprs.
 func everyReading(name string, exprs []glob.Expression) string {
 	covered, helpers := covers(name, exprs)
 	rule := ruleOf(name, []string{haveAllowed, everyAllowed, "\t" + covered, "}"})
 	return strings.Join(append([]string{rule}, helpers...), "\n\n")
 }
 
-// covers returns the expression that holds where reading matches exprs to each
-// of its readers, and the rules that it needs.
+// covers returns an expression that holds if reading matches exprs for each of its readers, and
+// the rules that it needs.
 func covers(name string, exprs []glob.Expression) (covered string, helpers []string) {
 	if len(exprs) == 1 && exprs[0].Readers == resource.All && exprs[0].Stopped == nil {
 		return "regex.match(" + anchored(exprs[0].Text) + ", reading.text)", nil

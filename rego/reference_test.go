@@ -17,9 +17,9 @@ import (
 	"writ/rego"
 )
 
-// TestReference holds the three evaluators against each other: the engine in
-// CEL, its lowering in Rego, and the evaluator that was written from the rules'
-// text alone. WRIT_SOAK=1 asks them 100,000 cases, -short 400.
+// TestReference compares three evaluators: the engine in CEL, its lowering in Rego, and the
+// reference that was written from the decisions alone. WRIT_SOAK=1 asks them 100,000 cases,
+// -short 400.
 func TestReference(t *testing.T) {
 	const seed, shards = 8, 8
 	n, share := 2000, 50
@@ -91,10 +91,10 @@ func (y *tally) compare(t *testing.T, c *reference.Case) {
 	}
 }
 
-// refused is a case of which a document is a 400.
+// refused is the result of a case with an invalid document.
 const refused = "refused"
 
-// notInRego is a case with a rule in CEL that the lowering refuses by name.
+// notInRego is the result of a case with a rule that has no rendering in Rego.
 const notInRego = "not in Rego"
 
 // written writes a decision with the codes of its findings.
@@ -150,8 +150,7 @@ func decide(t *testing.T, c *reference.Case) (inEngine, inRego string) {
 	return inEngine, err.Error()
 }
 
-// status is the state of the intent's agent among those registered: what every
-// store answers by folded ids.
+// status is the status of the intent's agent. Like every store it compares folded ids.
 func status(c *reference.Case) engine.AgentStatus {
 	id, found := c.Intent.AgentID, engine.AgentUnregistered
 	for _, a := range c.Agents {

@@ -19,24 +19,23 @@ import (
 //		not name_2(reading)
 //	}
 //
-// A function is defined, and true, of exactly the intents its node is true of.
-// Alternatives are further bodies of the same function, and what needs a body
-// of its own is a function called name_1, name_2, …. A field that the intent
-// lacks leaves a comparison undefined, which is the tree's false. Nothing but
-// input is read.
+// A function is defined, and true, for exactly the intents for which its node is true.
+// Alternatives are further bodies of the same function. A part that needs a body of its own is a
+// function called name_1, name_2, …. A comparison with a missing field is undefined, which is the
+// tree's false. Functions read the input alone.
 type rendering struct {
 	name string
-	// bodies are those of the function called name; helpers are the functions that
-	// they call.
+	// bodies are the bodies of the function called name. helpers are the functions that they
+	// call.
 	bodies  [][]line
 	helpers []string
 	count   int
-	// side is what the rule is for.
+	// side is the side of the rule.
 	side resource.Side
-	// param is what the functions are of: a reading of the resource or, within a
-	// list, an item.
+	// param is the parameter of the functions: a reading of the resource or, within a list, an
+	// item.
 	param string
-	// items is the function that makes a list of a text, empty until one is asked.
+	// items is the function that splits a text into items. It is empty until it is needed.
 	items string
 }
 
@@ -45,15 +44,13 @@ const (
 	paramItem    = "item"
 )
 
-// line is one expression of a body; param says whether it mentions the
-// parameter.
+// line is one expression of a body. param says whether it mentions the parameter.
 type line struct {
 	text  string
 	param bool
 }
 
-// render returns the functions that render n, in which nothing is opaque. side is what the
-// rule is for.
+// render returns the functions that render n, which has no opaque part, for a rule of a side.
 func render(n *condition.Node, name string, side resource.Side) *rendering {
 	w := &rendering{name: name, param: paramReading, side: side}
 	w.bodies = w.alternatives(n.Affirm())
@@ -72,7 +69,7 @@ func (w *rendering) readsResource() bool {
 	})
 }
 
-// define adds the function called name, which renders n.
+// define adds a function that renders n.
 func (w *rendering) define(name string, n *condition.Node) {
 	at := len(w.helpers)
 	w.helpers = append(w.helpers, "")
@@ -103,8 +100,8 @@ func (w *rendering) function(name string, bodies [][]line) string {
 	return strings.Join(texts, "\n")
 }
 
-// body writes one body of a function. A parameter without a use is called
-// _, as the compiler's strict mode demands.
+// body writes one body of a function. An unused parameter is called _, as the compiler's strict
+// mode demands.
 func (w *rendering) body(name string, lines []line) string {
 	param := "_"
 	var b strings.Builder
@@ -117,7 +114,7 @@ func (w *rendering) body(name string, lines []line) string {
 	return name + "(" + param + ") if {\n" + b.String() + "}\n"
 }
 
-// lines returns the expressions that hold together where n is true.
+// lines returns the expressions that all hold if n is true.
 func (w *rendering) lines(n *condition.Node) []line {
 	if n.Kind != condition.All || len(n.Kids) == 0 {
 		return []line{w.line(n)}
@@ -160,13 +157,13 @@ func (w *rendering) line(n *condition.Node) line {
 	return line{text: leaf(n), param: readsParam(n)}
 }
 
-// readsParam reports whether a leaf reads what the functions are of.
+// readsParam reports whether a leaf reads the parameter of the functions.
 func readsParam(n *condition.Node) bool {
 	return n.ReadsOneReading() || n.Field.ID == condition.Item
 }
 
-// quantified renders a leaf that asks each or some item of a list: a function of
-// one item, and one that asks it.
+// quantified renders a leaf that asks every or some item of a list: a function of one item, and a
+// function that asks it.
 func (w *rendering) quantified(n *condition.Node) line {
 	items := fmt.Sprintf("%s(%s)", w.itemsFunction(), ref(n.Field))
 	outer := w.param
@@ -180,8 +177,8 @@ func (w *rendering) quantified(n *condition.Node) line {
 	return w.call(func(name string) { w.helpers = append(w.helpers, w.body(name, lines)) })
 }
 
-// itemsFunction returns the name of a function of a text that is the list of its
-// items: see package condition.
+// itemsFunction returns the name of the function that splits a text into items: see package
+// condition.
 func (w *rendering) itemsFunction() string {
 	if w.items != "" {
 		return w.items
@@ -201,9 +198,9 @@ func (w *rendering) itemsFunction() string {
 	return w.items
 }
 
-// negatable is line for use under a `not`. An undefined operand of a built-in
-// leaves `not` undefined too, because the compiler takes it out of the negation,
-// so that a comparison of an optional field needs a function around it.
+// negatable is line for use under a `not`. The compiler takes an operand of a built-in out of the
+// negation, so that an undefined operand leaves `not` undefined. So a comparison of an optional
+// field needs a function around it.
 func (w *rendering) negatable(n *condition.Node) line {
 	if n.Kind == condition.Leaf && n.Guarded() {
 		return w.call(func(name string) { w.define(name, n) })
@@ -211,20 +208,20 @@ func (w *rendering) negatable(n *condition.Node) line {
 	return w.line(n)
 }
 
-// next returns the name of a further function.
+// next returns the name of a new function.
 func (w *rendering) next() string {
 	w.count++
 	return w.name + "_" + strconv.Itoa(w.count)
 }
 
-// call has a further function defined and returns its call.
+// call defines a new function and returns its call.
 func (w *rendering) call(define func(name string)) line {
 	name := w.next()
 	define(name)
 	return line{text: name + "(" + w.param + ")", param: true}
 }
 
-// rule has a further rule, without a parameter, defined and returns its name.
+// rule defines a new rule without a parameter and returns its name.
 func (w *rendering) rule(define func(name string) string) line {
 	name := w.next()
 	w.helpers = append(w.helpers, define(name)+"\n")
@@ -270,8 +267,8 @@ func (w *rendering) resourceGlobs(n *condition.Node) line {
 	})
 }
 
-// globs renders a leaf of globs: one glob as a call, several as a function that tries
-// each. If glob.match does not fit, a regular expression stands for all of them.
+// globs renders a leaf of globs: one glob as a call, several as a function that tries each. If
+// glob.match does not serve, one regular expression replaces them all.
 func (w *rendering) globs(n *condition.Node) line {
 	if expressions := searching(n); expressions != nil {
 		return line{text: fmt.Sprintf("regex.match(%s, %s)", union(n.Texts(), expressions), ref(n.Field)),

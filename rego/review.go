@@ -9,10 +9,9 @@ import (
 	"writ/engine/condition"
 )
 
-// Review implements [engine.RegoCondition]. It follows names that stand for a
-// reference or a call, imports and rules of the module, and through these what
-// `not`, `!=` and a value of false turn around. What functions of the module do
-// with their arguments is not followed.
+// Review implements [engine.RegoCondition]. It follows variables for references and calls,
+// imports and rules of the module, and the negation by `not`, `!=` and a value of false. It does
+// not follow the arguments of functions of the module.
 func (c *sandboxed) Review() condition.Review {
 	m, err := parseCondition(c.source)
 	if err != nil {
@@ -36,64 +35,64 @@ func (c *sandboxed) Review() condition.Review {
 // reviewer reads a module as its author wrote it.
 type reviewer struct {
 	module *ast.Module
-	// names are what variables, imports and rules without a body stand for.
+	// names are the values of variables, imports and rules without a body.
 	names   map[ast.Var]*ast.Term
 	seen    map[visit]bool
 	excepts bool
-	// fields, dodges and asks are names as a [condition.Review] has them.
+	// fields, dodges and asks have names in the form of [condition.Review].
 	fields, dodges, asks map[string]bool
 }
 
-// need is what the condition needs of a rule or an expression.
+// need is the value of a rule or an expression that makes the condition match.
 type need bool
 
-// The needs: to be true or, behind an odd number of negations, to be undefined or false.
+// The needs: true or, behind an odd number of negations, undefined or false.
 const (
 	toHold need = false
 	toFail need = true
 )
 
-// not is what is needed of what stands behind a not, if one is there.
+// not returns the need of the expression behind a not, if there is one.
 func (n need) not(there bool) need { return n != need(there) }
 
-// visit is of the rules called name.
+// visit is a visit to the rules called name.
 type visit struct {
 	name ast.Var
 	need need
 }
 
-// operand is where a term stands: what is needed of the expression around it, and whether
-// a not is right before it.
+// operand is the context of a term: the need of the expression around it, and whether a not is
+// right before it.
 type operand struct {
 	need  need
 	under bool
 }
 
-// itself is what is needed of the term without that not.
+// itself returns the need of the term behind that not.
 func (o operand) itself() need { return o.need.not(o.under) }
 
-// name collects the names. Those of two rules that are the same stand for either.
+// name collects the names. If two rules have one name, the last value counts.
 func (r *reviewer) name() {
 	for _, i := range r.module.Imports {
 		r.names[i.Name()] = i.Path
 	}
 	for _, rule := range r.module.Rules {
 		if v, ok := rule.Head.Ref()[0].Value.(ast.Var); ok && len(rule.Head.Ref()) == 1 && len(rule.Head.Args) == 0 {
-			r.stands(v, rule.Head.Value)
+			r.alias(v, rule.Head.Value)
 		}
 	}
 	ast.WalkExprs(r.module, func(e *ast.Expr) bool {
 		if e.IsAssignment() || e.IsEquality() {
 			if v, ok := e.Operand(0).Value.(ast.Var); ok {
-				r.stands(v, e.Operand(1))
+				r.alias(v, e.Operand(1))
 			}
 		}
 		return false
 	})
 }
 
-// stands notes that v stands for t, if that says where a value comes from.
-func (r *reviewer) stands(v ast.Var, t *ast.Term) {
+// alias records t as the value of v, if t is a reference or a call.
+func (r *reviewer) alias(v ast.Var, t *ast.Term) {
 	if t == nil {
 		return
 	}
@@ -155,9 +154,9 @@ func (r *reviewer) term(t *ast.Term, o operand) {
 		}
 		for _, name := range ruleNames(r.module, v) {
 			r.rules(name, o.itself())
-			if stands := r.names[name]; stands != nil && !r.seen[visit{name + ":", o.itself()}] {
+			if value := r.names[name]; value != nil && !r.seen[visit{name + ":", o.itself()}] {
 				r.seen[visit{name + ":", o.itself()}] = true
-				r.term(stands, operand{need: o.itself()})
+				r.term(value, operand{need: o.itself()})
 			}
 		}
 	}
@@ -171,8 +170,8 @@ func (r *reviewer) call(call []*ast.Term, o operand) {
 		_, plain := arg.Value.(ast.Ref)
 		r.reads(arg, func(ref ast.Ref) {
 			r.excepts = r.excepts || except && ref.HasPrefix(resourceRef)
-			// Rego takes the operand of an equality out of a not only where it is
-			// computed: that is undefined then, whatever the not.
+			// Rego takes the operand of an equality out of a not only if it is computed. The
+			// expression is undefined then, not true.
 			r.absent(ref, (o.need == toFail) == (o.under && equality && plain))
 		})
 	}
@@ -181,15 +180,14 @@ func (r *reviewer) call(call []*ast.Term, o operand) {
 	}
 }
 
-// absent notes a reference of which the absence has the condition fail, if it dodges.
+// absent records a reference whose absence makes the condition fail, if dodges is set.
 func (r *reviewer) absent(ref ast.Ref, dodges bool) {
 	if name, ok := optional(ref); ok && dodges {
 		r.dodges[name] = true
 	}
 }
 
-// optional returns the name of what may be absent that ref reads: a metadata key, or
-// the cost.
+// optional returns the name of the optional member that ref reads: a metadata key or the cost.
 func optional(ref ast.Ref) (string, bool) {
 	if key, ok := metadataKey(ref); ok {
 		return "metadata." + key, true
@@ -203,7 +201,7 @@ var (
 	costRef     = ast.MustParseRef("input.intent.cost")
 )
 
-// metadataKey returns the key that ref reads.
+// metadataKey returns the metadata key that ref reads.
 func metadataKey(ref ast.Ref) (string, bool) {
 	if len(ref) != len(metadataRef)+1 || !ref.HasPrefix(metadataRef) {
 		return "", false
@@ -212,8 +210,7 @@ func metadataKey(ref ast.Ref) (string, bool) {
 	return string(key), ok
 }
 
-// resolve returns the reference that t is, with what its name stands for in the
-// place of that, or nil.
+// resolve returns the reference t with the value of its name in the place of the name, or nil.
 func (r *reviewer) resolve(t *ast.Term) ast.Ref {
 	var ref ast.Ref
 	switch v := t.Value.(type) {
@@ -227,11 +224,11 @@ func (r *reviewer) resolve(t *ast.Term) ast.Ref {
 			return nil
 		}
 		v, _ := ref[0].Value.(ast.Var)
-		stands, ok := r.names[v]
+		value, ok := r.names[v]
 		if !ok {
 			return ref
 		}
-		head, ok := stands.Value.(ast.Ref)
+		head, ok := value.Value.(ast.Ref)
 		if !ok {
 			return ref
 		}
@@ -240,12 +237,12 @@ func (r *reviewer) resolve(t *ast.Term) ast.Ref {
 	return ref
 }
 
-// reads calls found with each reference that t reads, also through names.
+// reads calls found with each reference that t reads, directly or by names.
 func (r *reviewer) reads(t *ast.Term, found func(ast.Ref)) {
 	r.readsBut(t, found, make(map[ast.Var]bool))
 }
 
-// readsBut is reads but for the names that were followed.
+// readsBut is reads without the names already followed.
 func (r *reviewer) readsBut(t *ast.Term, found func(ast.Ref), followed map[ast.Var]bool) {
 	ast.NewGenericVisitor(func(x any) bool {
 		t, ok := x.(*ast.Term)

@@ -9,8 +9,8 @@ import (
 	"writ/engine/condition"
 )
 
-// read notes every field that the module reads. What a name stands for is read where the
-// name is.
+// read records every field that the module reads. The value of a name counts where the name is
+// used.
 func (r *reviewer) read() {
 	named := make(map[*ast.Term]bool)
 	for _, t := range r.names {
@@ -32,7 +32,7 @@ func (r *reviewer) read() {
 			r.fields[fieldName(ref[1:])] = true
 		}
 		ref, isRef := t.Value.(ast.Ref)
-		for i := 1; i < len(ref); i++ { // the head is no reading of its own
+		for i := 1; i < len(ref); i++ { // the head is read with the whole reference
 			ast.WalkTerms(ref[i], visit)
 		}
 		return isRef
@@ -60,9 +60,9 @@ func fieldName(path ast.Ref) string {
 	return name
 }
 
-// misordered finds the metadata values that are ordered by a number, or by a text
-// that looks like one, and texts without quotes; and the first text that looks like a
-// number by which anything else is ordered.
+// misordered finds metadata values that are ordered by a number or by a text that looks like one,
+// and texts without quotes. text is the first text that looks like a number and orders another
+// value.
 func (r *reviewer) misordered() (text string, err error) {
 	var found condition.Error
 	orders := []string{ast.LessThan.Name, ast.LessThanEq.Name, ast.GreaterThan.Name, ast.GreaterThanEq.Name}
@@ -95,8 +95,8 @@ func (r *reviewer) misordered() (text string, err error) {
 	return text, found.Err()
 }
 
-// unused finds names that the input is unified with and that nothing else reads: each is
-// likely a text without its quotes, and the unification is true of every input.
+// unused finds variables that are unified with the input and used nowhere else. Each is likely a
+// text without quotes, and the unification is always true.
 func (r *reviewer) unused(found *condition.Error) {
 	times := map[ast.Var]int{}
 	ast.WalkVars(r.module, func(v ast.Var) bool {

@@ -20,8 +20,8 @@ func review(t *testing.T, source string) (engine.RegoCondition, condition.Review
 	return c, c.Review()
 }
 
-// What Dodges says is so: the condition holds of an intent with env, and of one
-// without it where env is no dodge.
+// Dodges is true: the condition holds for an intent with env, and without env if env is not in
+// Dodges.
 func TestReview_Dodges(t *testing.T) {
 	const pkg = "package a\n\n"
 	for source, dodges := range map[string]bool{

@@ -8,21 +8,21 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// allowed lists the built-in functions that a module can call. It is an
-// allow-list, so that what an upgrade of OPA brings is refused until somebody
-// has looked at it; testdata/builtins.golden records what has been looked at.
+// allowed lists the built-in functions that a module can call. It is an allow-list: a function of
+// a new OPA is refused until somebody has reviewed it. testdata/builtins.golden lists the
+// reviewed functions.
 //
-// Refused are, besides whatever reads the network, the clock, the environment
-// or a random source: key material and certificates (crypto.x509.*,
-// crypto.hmac.*, io.jwt.*, providers.*), functions whose result can be
-// thousands of times larger than what they are given and that no deadline
-// interrupts (bits.lsh, sprintf, template strings, json.marshal, yaml.*,
-// net.cidr_expand, units.parse and units.parse_bytes, to which 1e999999 is a
-// number of a million digits) or which take quadratic time
-// (net.cidr_contains_matches, object.subset, indexof_n, graph.reachable), whole languages within the language
-// (graphql.*,
-// rego.parse_module, strings.render_template), and what has no effect here
-// (trace; print is compiled away).
+// Refused are
+//
+//   - functions that read the network, the clock, the environment or a random source
+//   - key material and certificates (crypto.x509.*, crypto.hmac.*, io.jwt.*, providers.*)
+//   - functions whose result can be thousands of times larger than their arguments and that no
+//     deadline interrupts (bits.lsh, sprintf, template strings, json.marshal, yaml.*,
+//     net.cidr_expand, units.parse and units.parse_bytes: 1e999999 has a million digits)
+//   - functions that take quadratic time (net.cidr_contains_matches, object.subset, indexof_n,
+//     graph.reachable)
+//   - languages within the language (graphql.*, rego.parse_module, strings.render_template)
+//   - trace, which has no effect here; print is compiled away
 func allowed() []string {
 	return strings.Fields(`
 		abs and array.concat array.flatten array.reverse array.slice assign
@@ -54,12 +54,11 @@ func allowed() []string {
 	`)
 }
 
-// refusedFeature is the feature of the language that needs a refused
-// function: a template string is sprintf by another name.
+// refusedFeature is a feature of the language that needs a refused function: a template string is
+// a sprintf.
 const refusedFeature = "template_strings"
 
-// sandbox returns the capabilities that every module is compiled with. They
-// must not be modified.
+// sandbox returns the capabilities of every module. They must not be modified.
 var sandbox = sync.OnceValue(func() *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(ast.RegoV1))
 	names := allowed()
@@ -75,7 +74,7 @@ var sandbox = sync.OnceValue(func() *ast.Capabilities {
 	return c
 })
 
-// refusal says why a function that OPA has cannot be called here.
+// refusal returns why a function of OPA cannot be called here.
 func refusal(b *ast.Builtin) string {
 	switch {
 	case b.Nondeterministic:

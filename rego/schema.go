@@ -2,8 +2,8 @@ package rego
 
 import "writ/engine/condition"
 
-// closed is the JSON schema of an object that has these members and no other,
-// so that a misspelt one is a mistake.
+// closed is the JSON schema of an object with these members and no other, so that a misspelt
+// member is a mistake.
 func closed(properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 }

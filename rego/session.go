@@ -17,12 +17,12 @@ const (
 	sessionPackage = "writ.session"
 )
 
-// LowerSession writes a session as Rego v1, clean under `opa fmt`: data.writ.session.codes is
-// the set of the codes that it finds, over the input of [Lower] with
+// LowerSession writes a session as Rego v1, clean under `opa fmt`. data.writ.session.codes is the
+// set of its codes. Its input is the input of [Lower] with
 //
 //	session     {"closed": bool, "expired": bool}
 //
-// Where a member is absent or of another type it denies.
+// If a member is absent or of another type, it denies.
 func LowerSession(s *engine.Session) (File, error) {
 	p := &engine.ActionPolicy{
 		AllowedActionTypes: s.AllowedActionTypes, AllowedResourcePatterns: s.AllowedResourcePatterns,
@@ -58,7 +58,7 @@ func LowerSession(s *engine.Session) (File, error) {
 	return formatted(sessionFile, strings.Join(parts, "\n\n")+"\n")
 }
 
-// coded defines a rule that adds code to the codes of the session where expr holds.
+// coded defines a rule that adds code to the codes of the session if expr holds.
 func coded(code engine.Code, expr string) string {
 	return "codes contains " + condition.Quote(string(code)) + " if " + expr
 }
@@ -70,7 +70,7 @@ func sessionTerm(s *engine.InSession) *ast.Term {
 	)
 }
 
-// inSession returns the codes of what a session finds. The compiled session is not kept: only
+// inSession returns the codes that a session finds. It does not keep the compiled session: only
 // verification asks, and no two sessions are alike.
 func (q *Query) inSession(s *engine.Session, input ast.Value) ([]engine.Code, error) {
 	file, err := LowerSession(s)

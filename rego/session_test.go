@@ -9,7 +9,7 @@ import (
 	"writ/internal/must"
 )
 
-// session draws a session of the agents and policies that intents are drawn of.
+// session draws a session for the agents and policies of generated intents.
 func (g *generator) session(t *testing.T, in *engine.Intent) engine.InSession {
 	t.Helper()
 	s := &engine.Session{ID: "s", PolicyID: in.PolicyID, AgentID: in.AgentID, Status: engine.SessionActive}
@@ -39,7 +39,7 @@ func (g *generator) session(t *testing.T, in *engine.Intent) engine.InSession {
 	return engine.InSession{CompiledSession: c, Expired: g.chance(10)}
 }
 
-// A session is decided alike in both renderings, and only narrows.
+// Both renderings decide a session alike, and a session only narrows.
 func TestDecision_Sessions_CELAndRegoAgreeAndOnlyNarrow(t *testing.T) {
 	const policies, intents = 60, 20
 	allowed, narrowed := 0, 0

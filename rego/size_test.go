@@ -8,7 +8,7 @@ import (
 	"writ/bench/corpus"
 )
 
-// Sizes are for a cache bounded by bytes: they may not be far below the truth.
+// Sizes are for a cache bounded by bytes: they must not be far below the truth.
 func TestSize(t *testing.T) {
 	tests := []struct {
 		name  string

@@ -23,14 +23,14 @@ import (
 
 const testTimeout = 5 * time.Second
 
-// loweredPrefix begins the names of the modules under test, so that no test file
-// has one of them.
+// loweredPrefix begins the names of the modules under test, so that they differ from the test
+// files.
 const loweredPrefix = "lowered:"
 
-// TestOutcome is what became of a test.
+// TestOutcome is the outcome of a test.
 type TestOutcome string
 
-// The outcomes of a test. A test is skipped where its name begins with todo_test_.
+// The outcomes of a test. A test is skipped if its name begins with todo_test_.
 const (
 	TestPassed  TestOutcome = "pass"
 	TestFailed  TestOutcome = "fail"
@@ -38,25 +38,25 @@ const (
 	TestSkipped TestOutcome = "skip"
 )
 
-// TestResult is what became of one rule whose name begins with test_.
+// TestResult is the result of one rule whose name begins with test_.
 type TestResult struct {
 	Name    string
 	Outcome TestOutcome
-	// File, Line and Column are where the test is, counting from 1.
+	// File, Line and Column are the place of the test, from 1.
 	File         string
 	Line, Column int
-	// Message says which expression was not true, or which function failed; "" for
-	// a test that passed.
+	// Message names the expression that was not true, or the function that failed. It is "" for a
+	// test that passed.
 	Message string
-	// Output is what the test printed.
+	// Output is the output of print in the test.
 	Output string
 }
 
 // TestPackage returns the package of the tests of a policy.
 func TestPackage(policyID string) string { return PackageName(policyID) + "_test" }
 
-// RunTests runs the tests in files with OPA's tester against what [Lower] writes
-// of a policy version, its rules and lists. Results are in the order of their places.
+// RunTests runs the tests in files with OPA's tester, against the modules that [Lower] writes for
+// a policy version, its rules and lists. Results are in the order of their places.
 //
 // Each file is a Rego v1 module of [TestPackage], or of a package below it, and
 // has tests as OPA has them: rules whose names begin with test_, of which each
@@ -70,12 +70,11 @@ func TestPackage(policyID string) string { return PackageName(policyID) + "_test
 //
 //	test_refund if policy.decision == "allow" with input as data.intents.refund
 //
-// Tests can call what conditions can, and print. A function that fails is an
-// error of the test, also where Rego would call that undefined. A test ends with
-// an error after 5 seconds.
+// Tests can call what conditions can, and print. A failing function is an error of the test, even
+// if Rego would make it undefined. A test ends with an error after 5 seconds.
 //
-// An error is a [*condition.Error] where files are at fault. No results and no error
-// are returned where files have no test.
+// The error is a [*condition.Error] if files are at fault. Files without a test give no results
+// and no error.
 func RunTests(
 	ctx context.Context, p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists,
 	intents map[string]*engine.Input, files []File,
@@ -136,7 +135,7 @@ func testModules(p *engine.ActionPolicy, files []File) (map[string]*ast.Module, 
 	return modules, nil
 }
 
-// checkIntents refuses the names of intents that there are not.
+// checkIntents refuses references to unknown intents.
 func checkIntents(modules map[string]*ast.Module, intents map[string]*engine.Input) error {
 	var found condition.Error
 	prefix := ast.MustParseRef("data.intents")
@@ -221,7 +220,7 @@ func runTests(
 	for r := range ran {
 		results = append(results, traced.result(r))
 	}
-	if ctx.Err() != nil { // tests that were not begun have no result
+	if ctx.Err() != nil { // tests that did not start have no result
 		return nil, context.Cause(ctx)
 	}
 	slices.SortFunc(results, func(a, b TestResult) int {
@@ -230,8 +229,8 @@ func runTests(
 	return results, nil
 }
 
-// checkDocuments refuses documents that no module under test or of the tests
-// defines: they are undefined, so that a test with `not` before one would pass.
+// checkDocuments refuses documents that no module defines: they are undefined, so that a test
+// with `not` before one would pass.
 func checkDocuments(c *ast.Compiler) *ast.Error {
 	var found *ast.Error
 	for _, name := range slices.Sorted(maps.Keys(c.Modules)) {
@@ -253,7 +252,7 @@ func checkDocuments(c *ast.Compiler) *ast.Error {
 	return found
 }
 
-// hasBelow reports whether there are rules at ref or modules below it.
+// hasBelow reports whether there are rules or modules at or below ref.
 func hasBelow(c *ast.Compiler, ref ast.Ref) bool {
 	if len(c.GetRulesForVirtualDocument(ref)) > 0 || len(c.GetRulesWithPrefix(ref)) > 0 {
 		return true

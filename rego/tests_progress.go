@@ -11,17 +11,16 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// progress is how far tests came: which of their expressions were evaluated. It
-// implements OPA's QueryTracer.
+// progress records which expressions of tests were evaluated. It implements OPA's QueryTracer.
 type progress struct {
-	// tests are the rules of the tests as they were parsed: compiling rewrites them.
+	// tests are the parsed rules of the tests: compiling rewrites them.
 	tests map[place]*ast.Rule
 
 	mu        sync.Mutex
 	evaluated map[place]bool
 }
 
-// place is where something stands in the tests.
+// place is a place in the tests.
 type place struct {
 	file     string
 	row, col int
@@ -56,7 +55,7 @@ func (p *progress) TraceEvent(e topdown.Event) {
 	p.evaluated[placeOf(e.Location)] = true
 }
 
-// last returns the last expression of a test that was evaluated, nil if none was.
+// last returns the last evaluated expression of a test, or nil.
 func (p *progress) last(test *ast.Rule) *ast.Expr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +72,7 @@ func (p *progress) last(test *ast.Rule) *ast.Expr {
 	return nil
 }
 
-// result is what became of a test.
+// result returns the result of a test.
 func (p *progress) result(r *tester.Result) TestResult {
 	out := TestResult{
 		Name: r.Name, Outcome: TestPassed, Output: string(r.Output),
@@ -90,8 +89,8 @@ func (p *progress) result(r *tester.Result) TestResult {
 	return out
 }
 
-// message says which expression of a test that failed was not true, and of a test
-// with cases which of them failed.
+// message names the expression of a failed test that was not true, and the failed cases of a test
+// with cases.
 func (p *progress) message(r *tester.Result) string {
 	message := "it is not true"
 	if test := p.tests[placeOf(r.Location)]; test != nil {

@@ -107,7 +107,7 @@ func TestRunTests_WithoutTests(t *testing.T) {
 	}
 }
 
-// A test that was not run is no test that passed.
+// A test that did not run has not passed.
 func TestRunTests_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")

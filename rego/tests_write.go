@@ -20,7 +20,7 @@ const (
 	testsFile = "policy_test.rego"
 )
 
-// InputJSON returns the document that [Input] does as JSON, indented.
+// InputJSON returns the document of [Input] as indented JSON.
 func InputJSON(p *engine.ActionPolicy, in *engine.Input) ([]byte, error) {
 	v, err := Input(p, in)
 	if err != nil {
@@ -33,7 +33,7 @@ func InputJSON(p *engine.ActionPolicy, in *engine.Input) ([]byte, error) {
 	return indented(document)
 }
 
-// indented writes a value that OPA has made: its numbers are [json.Number].
+// indented writes a value of OPA, whose numbers are [json.Number].
 func indented(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -45,9 +45,9 @@ func indented(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Tests writes what `opa test` needs in addition to the files of [Lower]: data.json, with
-// the data that tests see ([RunTests]), and a test of each intent that compares decision
-// and codes with [engine.Evaluate]'s. Authors add to them.
+// Tests writes the files that `opa test` needs beside the files of [Lower]: data.json, with the
+// data of [RunTests], and for each intent a test that compares decision and codes with
+// [engine.Evaluate]. Authors add to them.
 func Tests(
 	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, intents map[string]*engine.Input,
 ) ([]File, error) {
@@ -69,7 +69,7 @@ func Tests(
 	tests := make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(intents)) {
 		test := "test_" + nameIn(name)
-		for tests[test] { // two of one name would be one test, which either makes true
+		for tests[test] { // two tests of one name would be one, which either makes true
 			test += "_"
 		}
 		tests[test] = true
@@ -79,7 +79,7 @@ func Tests(
 	return []File{{Name: dataFile, Source: string(text)}, file}, err
 }
 
-// writeTest writes the test of an intent that was decided so.
+// writeTest writes the test of an intent with its result.
 func writeTest(b *strings.Builder, test, name string, want engine.Result) {
 	codes := make([]string, 0, len(want.Findings))
 	for _, f := range want.Findings {

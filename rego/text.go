@@ -22,8 +22,8 @@ func patternArgument(function string) (int, bool) {
 // regexps adds up the regular expressions of a condition.
 type regexps struct{ instructions int }
 
-// unfit says why the regular expression of a call cannot be used.
-func (r *regexps) unfit(pattern *ast.Term) string {
+// problem returns why the regular expression of a call cannot be used, or "".
+func (r *regexps) problem(pattern *ast.Term) string {
 	s, ok := pattern.Value.(ast.String)
 	if !ok {
 		return "the pattern must be a constant"
@@ -38,9 +38,8 @@ func (r *regexps) unfit(pattern *ast.Term) string {
 	return ""
 }
 
-// textGrowth bounds how many times longer a function that writes a text into
-// another, once for each place that it finds, can make it: by the length of the
-// text it writes, which is unbounded unless it is a constant.
+// textGrowth bounds the growth of a text into which a function writes another text once for each
+// match: the length of that text, which is unbounded unless it is a constant.
 func textGrowth(function string, args []*ast.Term) int {
 	switch {
 	case function == ast.Concat.Name && len(args) > 0:
@@ -53,7 +52,7 @@ func textGrowth(function string, args []*ast.Term) int {
 	return 1
 }
 
-// replacements bounds what strings.replace_n writes.
+// replacements bounds the growth by strings.replace_n.
 func replacements(patterns *ast.Term) int {
 	o, ok := patterns.Value.(ast.Object)
 	if !ok {

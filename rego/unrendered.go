@@ -9,22 +9,22 @@ import (
 	"writ/engine/condition"
 )
 
-// UnrenderedError is of rules whose conditions in CEL say more than Rego can.
+// UnrenderedError is the error for rules whose conditions in CEL have no rendering in Rego.
 type UnrenderedError struct {
-	// Rules are all of them, in the order of those that [Lower] was given.
+	// Rules are these rules, in the order given to [Lower].
 	Rules []UnrenderedRule
 }
 
 // UnrenderedRule is a rule without a rendering in Rego.
 type UnrenderedRule struct {
-	// Index is the place of the rule among those that were given, from 0.
+	// Index is the index of the rule among the given rules.
 	Index int
 	Rule  engine.Rule
-	// Err is what [engine.CompiledRule.Unrendered] says of it.
+	// Err is the error of [engine.CompiledRule.Unrendered].
 	Err error
 }
 
-// Error implements error: a line a rule.
+// Error implements error, with a line for each rule.
 func (e *UnrenderedError) Error() string {
 	lines := make([]string, len(e.Rules))
 	for i, r := range e.Rules {
