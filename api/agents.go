@@ -32,7 +32,7 @@ func (s *Server) createAgent(r *request, in *agentBody) error {
 	if err := s.auth.actFor(&r.who, a.ID, a.ExternalID); err != nil {
 		return err
 	}
-	plan, err := s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
+	plan, err := s.plan(r)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s *Server) setAgentStatus(r *request, in *statusBody) error {
 		if _, err := s.throttle.changes.take(r.who.org, r.now); err != nil {
 			return err
 		}
-		plan, err := s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
+		plan, err := s.plan(r)
 		if err != nil {
 			return err
 		}

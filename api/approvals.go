@@ -24,7 +24,7 @@ type approvalBody struct {
 	Status        approval.Status `json:"status"`
 	HeldAt        time.Time       `json:"held_at"`
 	ExpiresAt     time.Time       `json:"expires_at"`
-	ApprovedUntil *time.Time      `json:"approved_until,omitzero"`
+	ApprovedUntil time.Time       `json:"approved_until,omitzero"`
 	IntentID      string          `json:"intent_id"`
 	IntentDigest  string          `json:"intent_digest"`
 	PolicyID      string          `json:"policy_id"`
@@ -35,7 +35,7 @@ type approvalBody struct {
 	MetadataKeys  []string        `json:"metadata_keys,omitzero"`
 	Metadata      orderedTexts    `json:"metadata,omitzero"`
 	Findings      []findingBody   `json:"findings"`
-	DecidedAt     *time.Time      `json:"decided_at,omitzero"`
+	DecidedAt     time.Time       `json:"decided_at,omitzero"`
 	DecidedBy     string          `json:"decided_by,omitzero"`
 	Comment       string          `json:"comment,omitzero"`
 	RevokedBy     string          `json:"revoked_by,omitzero"`
@@ -69,10 +69,8 @@ func (s *Server) approvalAt(a *approval.Approval, at time.Time) *approvalBody {
 		b.Metadata = a.Details.Values
 	}
 	if v := a.First; v != nil {
-		b.DecidedAt, b.DecidedBy, b.Comment, b.Receipt = &v.DecidedAt, v.DecidedBy, v.Comment, &v.Receipt
-		if !v.ApprovedUntil.IsZero() {
-			b.ApprovedUntil = &v.ApprovedUntil
-		}
+		b.DecidedAt, b.DecidedBy, b.Comment, b.Receipt = v.DecidedAt, v.DecidedBy, v.Comment, &v.Receipt
+		b.ApprovedUntil = v.ApprovedUntil
 	}
 	if v := a.End; v != nil {
 		b.UsedBy, b.RevokedBy, b.Receipt = v.UsedBy, v.DecidedBy, &v.Receipt

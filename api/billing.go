@@ -31,7 +31,7 @@ type Billing interface {
 type subscriptionBody struct {
 	Plan              string       `json:"plan"`
 	Status            string       `json:"status"`
-	CurrentPeriodEnd  *time.Time   `json:"current_period_end,omitzero"`
+	CurrentPeriodEnd  time.Time    `json:"current_period_end,omitzero"`
 	CancelAtPeriodEnd bool         `json:"cancel_at_period_end"`
 	Limits            entitlements `json:"limits"`
 	BillingConfigured bool         `json:"billing_configured"`
@@ -53,7 +53,7 @@ func (s *Server) subscription(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err
 	}
-	plan, err := s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
+	plan, err := s.plan(r)
 	if err != nil {
 		return err
 	}
@@ -68,9 +68,7 @@ func (s *Server) subscription(r *request) error {
 		return fmt.Errorf("looking up the subscription: %w", err)
 	default:
 		body.Status, body.CancelAtPeriodEnd = sub.Status, sub.CancelAtPeriodEnd
-		if !sub.CurrentPeriodEnd.IsZero() {
-			body.CurrentPeriodEnd = &sub.CurrentPeriodEnd
-		}
+		body.CurrentPeriodEnd = sub.CurrentPeriodEnd
 	}
 	return r.ok(body)
 }

@@ -96,11 +96,11 @@ func TestSubscription_IsThePlanInForce(t *testing.T) {
 	must(t, storagetest.PutSubscription(context.Background(), h.docs, sub))
 	got := h.subscription(acme)
 	want := subscriptionBody{
-		Plan: "business", Status: "past_due", CurrentPeriodEnd: &end, CancelAtPeriodEnd: true,
+		Plan: "business", Status: "past_due", CurrentPeriodEnd: end, CancelAtPeriodEnd: true,
 		Limits: entitlements{planLimits{50_000_000, 10_000, 50_000, 10_000, 10_000, 400}, true},
 	}
 	same(t, "subscription", want, got, cmp.AllowUnexported(entitlements{}))
-	if got := h.subscription(rival); got.Plan != "free" || got.CurrentPeriodEnd != nil {
+	if got := h.subscription(rival); got.Plan != "free" || !got.CurrentPeriodEnd.IsZero() {
 		t.Errorf("the rival's subscription = %+v, want free", got)
 	}
 	sub.Plan = "unheard-of"

@@ -22,7 +22,7 @@ const exportPage = 256
 // exportAuthorizations streams the history as CSV: see csvHeader. Decisions
 // made after it began are not in it.
 func (s *Server) exportAuthorizations(r *request) error {
-	plan, err := s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
+	plan, err := s.plan(r)
 	if err != nil {
 		return err
 	}

@@ -86,23 +86,20 @@ func verifyingKey(k jwk.Key, alg string) (any, error) {
 	if jwk.Export(k, &public) != nil {
 		return nil, nil //nolint:nilerr // of a curve that is not known, which is passed over
 	}
+	fits := false
 	switch p := public.(type) {
 	case *rsa.PublicKey:
 		if bits := p.N.BitLen(); bits < keyBits[alg] {
 			return nil, fmt.Errorf("has %d bits: want at least %d", bits, keyBits[alg])
 		}
-		return matching(p, alg == algRS256), nil
+		fits = alg == algRS256
 	case *ecdsa.PublicKey:
-		return matching(p, alg == algES256 && p.Curve == elliptic.P256()), nil
+		fits = alg == algES256 && p.Curve == elliptic.P256()
 	case ed25519.PublicKey:
-		return matching(p, alg == algEdDSA), nil
+		fits = alg == algEdDSA
 	}
-	return nil, nil
-}
-
-func matching(key any, ok bool) any {
-	if !ok {
-		return nil
+	if !fits {
+		return nil, nil
 	}
-	return key
+	return public, nil
 }

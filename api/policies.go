@@ -54,7 +54,7 @@ func (s *Server) registerPolicy(r *request, in *registerBody) error {
 	if err := s.checkBound(r, p); err != nil {
 		return err
 	}
-	plan, err := s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
+	plan, err := s.plan(r)
 	if err != nil {
 		return err
 	}

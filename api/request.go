@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"writ/decision/admission"
+	"writ/engine"
 	"writ/engine/condition"
 	"writ/storage"
 )
@@ -228,12 +229,19 @@ func getOf[T, S any](
 		if err := r.query.done(); err != nil {
 			return err
 		}
+		r.slot.Pause()
 		v, err := read(r.ctx, r.who.org, r.param)
+		r.slot.Resume()
 		if err != nil {
 			return about(resource, err)
 		}
 		return r.ok(show(r, v))
 	}
+}
+
+// plan returns the plan of the request's organization.
+func (s *Server) plan(r *request) (engine.Plan, error) {
+	return s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
 }
 
 // whole shows a document as it is stored.

@@ -34,7 +34,7 @@ func (s *Server) createRule(r *request, in *ruleBody) error {
 	if err != nil {
 		return err
 	}
-	plan, err := s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
+	plan, err := s.plan(r)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (s *Server) createToken(r *request, in *tokenBody) error {
 	if in.ExpiresAt != nil {
 		t.ExpiresAt = in.ExpiresAt.UTC()
 	}
-	plan, err := s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
+	plan, err := s.plan(r)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (s *Server) usageSummary(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err
 	}
-	plan, err := s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
+	plan, err := s.plan(r)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ type webhookSummary struct {
 	Events    []string  `json:"events"`
 	CreatedAt time.Time `json:"created_at"`
 	// OldSecretUntil is until when the secret before the newest signs, too.
-	OldSecretUntil *time.Time `json:"old_secret_until,omitzero"`
+	OldSecretUntil time.Time `json:"old_secret_until,omitzero"`
 }
 
 // secretWebhook is the one answer that holds a secret.
@@ -41,7 +41,7 @@ const secretOverlap = 24 * time.Hour
 func summarizeWebhook(r *request, w *storage.Webhook) webhookSummary {
 	out := webhookSummary{ID: w.ID, URL: w.URL, Events: w.Events, CreatedAt: w.CreatedAt}
 	if last := w.Secrets[len(w.Secrets)-1].Until; last.After(r.now) {
-		out.OldSecretUntil = &last
+		out.OldSecretUntil = last
 	}
 	return out
 }
@@ -98,6 +98,7 @@ func (s *Server) deleteWebhook(r *request) error {
 // rotateWebhook gives a webhook a new secret, which is shown once.
 func (s *Server) rotateWebhook(r *request) error {
 	secret := webhook.NewSecret()
+	r.slot.Leave() // the rest is waiting
 	w, err := s.docs.RotateWebhook(r.ctx, r.who.org, r.param, secret, r.stamp().Add(secretOverlap))
 	if err != nil {
 		return about("webhook", err)
@@ -111,6 +112,7 @@ type messageBody struct {
 
 // testWebhook sends an event to one webhook, whatever it asks for.
 func (s *Server) testWebhook(r *request) error {
+	r.slot.Leave() // the rest is waiting
 	id, err := s.docs.TellTest(r.ctx, r.who.org, r.param, storage.Event{
 		Type: storage.WebhookTest, Subject: "test/" + r.param, Fact: uuid.NewString(), At: r.stamp(),
 		Data: map[string]any{"webhook_id": r.param},
@@ -131,25 +133,17 @@ type delivery struct {
 	Attempts  int       `json:"attempts"`
 	// DueAt is when it is attempted next; absent while it waits for an earlier one of its
 	// subject, and once it has ended.
-	DueAt       *time.Time `json:"due_at,omitzero"`
-	AttemptedAt *time.Time `json:"attempted_at,omitzero"`
-	Answer      int        `json:"answer,omitzero"`
-	Problem     string     `json:"problem,omitzero"`
+	DueAt       time.Time `json:"due_at,omitzero"`
+	AttemptedAt time.Time `json:"attempted_at,omitzero"`
+	Answer      int       `json:"answer,omitzero"`
+	Problem     string    `json:"problem,omitzero"`
 }
 
 func describe(d *storage.Delivery) delivery {
-	out := delivery{
+	return delivery{
 		MessageID: d.MessageID, Type: d.Type, Subject: d.Subject, Status: d.Status, CreatedAt: d.CreatedAt,
-		Attempts: d.Attempts,
-		Answer:   d.Answer, Problem: d.Problem,
+		Attempts: d.Attempts, DueAt: d.DueAt, AttemptedAt: d.AttemptedAt, Answer: d.Answer, Problem: d.Problem,
 	}
-	if !d.DueAt.IsZero() {
-		out.DueAt = &d.DueAt
-	}
-	if !d.AttemptedAt.IsZero() {
-		out.AttemptedAt = &d.AttemptedAt
-	}
-	return out
 }
 
 // listDeliveries returns what is sent to a webhook, the newest first. Pages of a status may
@@ -180,6 +174,7 @@ func (s *Server) listDeliveries(r *request) error {
 
 // replayDelivery sends an event again whose delivery ended.
 func (s *Server) replayDelivery(r *request, in *messageBody) error {
+	r.slot.Leave() // the rest is waiting
 	d, err := s.docs.ReplayDelivery(r.ctx, r.who.org, r.param, in.MessageID, r.stamp())
 	if err != nil {
 		return about("delivery", err)

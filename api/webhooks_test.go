@@ -44,11 +44,11 @@ func TestWebhooks_SecretsAreShownOnce(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
 	made := h.webhookOf(acme, "https://example.com/x?y=z", storage.PolicyRegistered, storage.AgentDisabled)
-	if !strings.HasPrefix(made.Secret, "whsec_") || len(made.Secret) != 50 || made.OldSecretUntil != nil {
+	if !strings.HasPrefix(made.Secret, "whsec_") || len(made.Secret) != 50 || !made.OldSecretUntil.IsZero() {
 		t.Errorf("made %+v, want a secret of 32 bytes", made)
 	}
 	rotated := read[secretWebhook](h.do("POST", "/v1/webhooks/"+made.ID+"/rotate", op, nil).wantStatus(http.StatusOK))
-	if rotated.Secret == made.Secret || rotated.OldSecretUntil == nil || !rotated.OldSecretUntil.Equal(h.clock.Now().Add(24*time.Hour)) {
+	if rotated.Secret == made.Secret || !rotated.OldSecretUntil.Equal(h.clock.Now().Add(24*time.Hour)) {
 		t.Errorf("rotated to %+v, want another secret and the old one for a day", rotated)
 	}
 	for _, path := range []string{"/v1/webhooks", "/v1/webhooks/" + made.ID, "/v1/webhooks/" + made.ID + "/deliveries"} {
@@ -58,7 +58,7 @@ func TestWebhooks_SecretsAreShownOnce(t *testing.T) {
 	}
 	h.clock.advance(25 * time.Hour)
 	shown := read[webhookSummary](h.do("GET", "/v1/webhooks/"+made.ID, h.operator(acme), nil).wantStatus(http.StatusOK))
-	if shown.OldSecretUntil != nil || shown.URL != made.URL || len(shown.Events) != 2 {
+	if !shown.OldSecretUntil.IsZero() || shown.URL != made.URL || len(shown.Events) != 2 {
 		t.Errorf("a day later it is %+v", shown)
 	}
 }
@@ -104,7 +104,7 @@ func TestWebhooks_DeliveriesAreListedAndReplayed(t *testing.T) {
 		return out
 	}
 	all := deliveries("").Data
-	if len(all) != 2 || all[0].MessageID != message || all[1].Type != storage.AgentDisabled || all[1].Subject != "agent/"+agent || all[0].DueAt == nil {
+	if len(all) != 2 || all[0].MessageID != message || all[1].Type != storage.AgentDisabled || all[1].Subject != "agent/"+agent || all[0].DueAt.IsZero() {
 		t.Fatalf("deliveries = %+v", all)
 	}
 	due, err := h.docs.DueDeliveries(t.Context(), acme, id, time.Time{}, h.clock.Now(), 10)
