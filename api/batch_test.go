@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -89,9 +88,7 @@ func TestDecision_Batch_ResultsOrProblemsInOrder(t *testing.T) {
 	if len(heads) != 1 {
 		t.Errorf("heads %v, want one commit", heads)
 	}
-	if n := len(h.history(acme)); n != 3 {
-		t.Errorf("%d rows, want 3", n)
-	}
+	h.wantRows(acme, 3)
 }
 
 // "all: if one is not allowed none is (batch.refused), atomically"; "all counts an
@@ -144,58 +141,8 @@ func TestDecision_Batch_AllOrNone(t *testing.T) {
 	if !strings.Contains(p.Detail, "intents[1]") {
 		t.Errorf("detail = %q, want the intent at fault", p.Detail)
 	}
-	if n := len(h.history(acme)); n != rows {
-		t.Errorf("%d rows after refusals, want %d", n, rows)
-	}
+	h.wantRows(acme, rows)
 	want("what was in refused requests", h.batch(token, "each", d), "allow policy.allowed")
-}
-
-// "when a raced item changes the outcome nothing of the group is stored and it is
-// decided anew": batches that share intents race, and each is allowed whole or
-// not at all.
-func TestDecision_Batch_AllOrNoneUnderRace(t *testing.T) {
-	h := start(t)
-	h.register(acme)
-	h.rule(acme, `{"metadata.forbidden":"yes"}`, `{"decision":"deny"}`)
-	token := h.operator(acme)
-	for range 20 {
-		shared := []any{inner(intent()), inner(intent()), inner(intent())}
-		own := func() any { return inner(intent()) }
-		forbidden := inner(intent(obj{"metadata": map[string]string{"forbidden": "yes"}}))
-		batches := [][]any{
-			{shared[0], shared[1], own()}, {shared[1], shared[2], own()}, {shared[2], forbidden, own()}, {own(), shared[0], shared[2]},
-		}
-		answers := make([][]json.RawMessage, len(batches))
-		var wg sync.WaitGroup
-		for i, b := range batches {
-			wg.Go(func() { answers[i] = h.batch(token, "all", b...) })
-		}
-		wg.Wait()
-		decisions := map[string]string{} // by decision id, from all answers
-		for i, answer := range answers {
-			var allowed, refused int
-			for n, element := range answer {
-				o := h.read(element)
-				decisions[o.DecisionID] = o.Receipt.Decision
-				if o.Receipt.Decision == "allow" {
-					allowed++
-				} else if strings.HasPrefix(o.Reasons[0], "batch.refused:") {
-					refused++
-				}
-				if n == 2 && (o.Receipt.Decision == "allow") != (allowed == 3) && i != 2 {
-					t.Errorf("batch %d: its own intent is %s with %d allowed", i, o.Receipt.Decision, allowed)
-				}
-			}
-			if i == 2 && allowed > 1 { // what another batch was allowed before counts, and no more
-				t.Errorf("a batch with a denied intent was allowed %d of 3: %s", allowed, answer)
-			}
-		}
-		for _, row := range h.history(acme) {
-			if stands, ok := decisions[row.DecisionID]; ok && stands != row.Decision.String() {
-				t.Errorf("answered %s for a decision whose row says %s", stands, row.Decision)
-			}
-		}
-	}
 }
 
 func TestBatch_RefusesWhatItCannotRead(t *testing.T) {
@@ -289,9 +236,7 @@ func TestBatch_TheRateLimitCountsIntents(t *testing.T) {
 	}
 	r := h.do("POST", "/v1/policy/evaluate", token, intent())
 	r.wantProblem(http.StatusTooManyRequests, codeRateLimited)
-	if got := r.header.Get("Retry-After"); got != "8" {
-		t.Errorf("Retry-After = %s, want the 8 s until 12 intents of a bucket of 5 are back", got)
-	}
+	r.wantHeader("Retry-After", "8")
 	h.clock.advance(7 * time.Second)
 	h.do("POST", batchPath, token, obj{"mode": "each", "intents": intents[:1]}).wantProblem(http.StatusTooManyRequests, codeRateLimited)
 	h.clock.advance(time.Second)
@@ -319,9 +264,7 @@ func TestBatch_FaultsApproveNothing(t *testing.T) {
 						t.Errorf("result %d after the fault = %s, want allow", i, o)
 					}
 				}
-				if n := len(h.history(acme)); n != 2 {
-					t.Errorf("%d rows, want 2", n)
-				}
+				h.wantRows(acme, 2)
 			})
 		}
 	}

@@ -84,3 +84,16 @@ func socketAddr(a net.Addr) netip.Addr {
 	}
 	return netip.Addr{}
 }
+
+// enter counts a connection for its address, so that none takes all connections of the
+// server. Those of trusted proxies are their callers'.
+func (s *Server) enter(c net.Conn) (leave func(), ok bool) {
+	at := socketAddr(c.RemoteAddr())
+	if s.throttle.proxies.trust(at) {
+		return func() {}, true
+	}
+	if leave, ok = s.connections.begin(addressOf(at)); !ok {
+		s.metrics.turnedAway.Inc()
+	}
+	return leave, ok
+}

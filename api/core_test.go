@@ -110,9 +110,7 @@ func TestDecision_ExternalEvaluationCore_ItsErrorsAre500AndNothingIsApproved(t *
 			}
 		})
 	}
-	if n := len(h.history(acme)); n != 0 {
-		t.Errorf("history has %d rows, want none", n)
-	}
+	h.wantRows(acme, 0)
 	if n, err := h.store.Metered(t.Context(), acme, storage.MonthOf(h.clock.Now())); err != nil || n != 0 {
 		t.Errorf("meter = %d, %v, want 0", n, err)
 	}
@@ -174,9 +172,7 @@ func TestDecision_ExternalEvaluationCore_WhatChangedMeanwhileIsRefused(t *testin
 		body := intent()
 		r := h.evaluate(acme, body)
 		r.wantProblem(http.StatusInternalServerError, codeCoreUnavailable)
-		if got := r.header.Get("Retry-After"); got != "1" {
-			t.Errorf("Retry-After = %q, want 1", got)
-		}
+		r.wantHeader("Retry-After", "1")
 		h.store.fail("Policy", errors.New("gone")) // compiled sets are kept
 		core.decide = allows
 		h.evaluate(acme, body).wantStatus(http.StatusOK)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+
+	"writ/api/wire"
 )
 
 // unrouted stands for the route of a request that none takes.
@@ -18,7 +20,7 @@ var unrouted = route{scope: public, param: "path"}
 func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 	var (
 		fe      *fiber.Error
-		framing framingError
+		framing wire.FramingError
 	)
 	switch {
 	case errors.As(err, &framing):
@@ -61,8 +63,8 @@ func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	writeProblem(fc, p, b.id)
 	unread := p.Code == codeBodyTooLarge || p.Code == codeHeaderTooLarge || p.Code == codeMalformed
-	if c, ok := fc.Conn().(*conn); ok && unread {
-		c.unread.Store(true)
+	if c, ok := fc.Conn().(*wire.Conn); ok && unread {
+		c.LeaveUnread()
 	}
 	s.metrics.unmatched.observe(p.Status, time.Duration(0))
 }

@@ -73,9 +73,7 @@ func TestEvaluate_BodyIsTheContracts(t *testing.T) {
 	want, err := json.Marshal(got)
 	must(t, err)
 	same(t, "the body differs from what encoding by reflection gives", string(want), string(r.body))
-	if got := r.header.Get("Content-Type"); got != typeJSON {
-		t.Errorf("Content-Type = %q, want %q", got, typeJSON)
-	}
+	r.wantHeader("Content-Type", typeJSON)
 }
 
 func TestEvaluation_AppendJSONEscapes(t *testing.T) {
@@ -98,9 +96,7 @@ func TestDecision_Idempotency_SameIntentSameBytes(t *testing.T) {
 	h.register(acme)
 	body := intent()
 	first := h.evaluate(acme, body).wantStatus(http.StatusOK)
-	if got := first.header.Get(headerReplayed); got != "" {
-		t.Errorf("%s of the first answer = %q, want none", headerReplayed, got)
-	}
+	first.wantHeader(headerReplayed, "")
 	for name, change := range map[string]func(){
 		"at once":                  func() {},
 		"receipt expired":          func() { h.clock.advance(time.Hour) },
@@ -115,13 +111,9 @@ func TestDecision_Idempotency_SameIntentSameBytes(t *testing.T) {
 		if !bytes.Equal(again.body, first.body) {
 			t.Errorf("%s: the same intent = %s, want the first answer %s", name, again.body, first.body)
 		}
-		if got := again.header.Get(headerReplayed); got != "true" {
-			t.Errorf("%s: %s = %q, want true", name, headerReplayed, got)
-		}
+		again.wantHeader(headerReplayed, "true")
 	}
-	if n := len(h.history(acme)); n != 1 {
-		t.Errorf("history has %d rows, want 1", n)
-	}
+	h.wantRows(acme, 1)
 }
 
 // "A replay of an allow whose receipt has expired is the same bytes with
@@ -147,9 +139,7 @@ func TestDecision_Idempotency_AReplayWhoseReceiptExpiredSaysSo(t *testing.T) {
 				t.Errorf("%s after %v more = %s, want %s", path, step.after, again.body, first.body)
 			}
 		}
-		if got := h.evaluate(acme, denied).wantStatus(http.StatusOK).header.Get(headerExpired); got != "" {
-			t.Errorf("%s of a deny = %q, want none: it permits nothing", headerExpired, got)
-		}
+		h.evaluate(acme, denied).wantStatus(http.StatusOK).wantHeader(headerExpired, "")
 	}
 }
 
@@ -207,9 +197,7 @@ func TestDecision_Idempotency_AHundredConcurrentDuplicatesAreOneDecision(t *test
 	if replayed != 99 {
 		t.Errorf("%d answers are replays, want 99", replayed)
 	}
-	if n := len(h.history(acme)); n != 1 {
-		t.Errorf("history has %d rows, want 1", n)
-	}
+	h.wantRows(acme, 1)
 	if n, err := h.store.Metered(context.Background(), acme, storage.MonthOf(h.clock.Now())); err != nil || n != 1 {
 		t.Errorf("meter = %d, %v, want 1", n, err)
 	}
@@ -248,9 +236,7 @@ func TestEvaluate_InvalidFields(t *testing.T) {
 	if len(p.Errors) < 6 {
 		t.Errorf("errors = %v, want all invalid fields at once", p.Errors)
 	}
-	if n := len(h.history(acme)); n != 0 {
-		t.Errorf("history has %d rows, want none", n)
-	}
+	h.wantRows(acme, 0)
 }
 
 func TestEvaluate_HostileBodiesAreRefused(t *testing.T) {
@@ -320,9 +306,7 @@ func TestEvaluate_EveryFaultRefuses(t *testing.T) {
 			}
 			h.store.fail(call, nil)
 			h.do("POST", "/v1/policy/evaluate", token, body).wantStatus(http.StatusOK)
-			if n := len(h.history(acme)); n != 1 {
-				t.Errorf("history has %d rows after the retry, want 1", n)
-			}
+			h.wantRows(acme, 1)
 		})
 	}
 }

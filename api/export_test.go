@@ -91,9 +91,7 @@ func TestDecision_Resources_ExportTakesTheFiltersOfTheList(t *testing.T) {
 		"Content-Type":        "text/csv; charset=utf-8; header=present",
 		"Content-Disposition": `attachment; filename="authorizations-2026-11-21.csv"`,
 	} {
-		if got := r.header.Get(name); got != want {
-			t.Errorf("%s = %q, want %q", name, got, want)
-		}
+		r.wantHeader(name, want)
 	}
 	if r.header.Get(headerRequestID) == "" || r.header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("headers = %v, want those that every response has", r.header)

@@ -27,9 +27,7 @@ func TestDecision_Credentials_FactsNeedTheScope(t *testing.T) {
 	if !strings.Contains(string(r.body), "the ticket is closed") {
 		t.Errorf("%s, want the rule to read the fact", r.body)
 	}
-	if n := len(h.history(acme)); n != 7 {
-		t.Errorf("%d rows, want 7: what is refused is not decided", n)
-	}
+	h.wantRows(acme, 7)
 }
 
 // A key that reads as a fact and is none is refused from everybody: who reads

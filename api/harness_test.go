@@ -236,6 +236,14 @@ func (r *reply) wantStatus(want int) *reply {
 	return r
 }
 
+// wantHeader checks a header, whose value is empty where it is missing.
+func (r *reply) wantHeader(name, want string) {
+	r.t.Helper()
+	if got := r.header.Get(name); got != want {
+		r.t.Errorf("%s = %d, %s = %q, want %q", r.what, r.status, name, got, want)
+	}
+}
+
 // wantProblem checks that the reply is a complete problem document with code.
 func (r *reply) wantProblem(status int, code string) *problem {
 	r.t.Helper()
@@ -349,6 +357,12 @@ func (h *harness) history(org string) []storage.Record {
 	h.t.Helper()
 	list := read[page[storage.Record]](h.do("GET", "/v1/authorizations?limit=500", h.operator(org), nil).wantStatus(http.StatusOK))
 	return list.Data
+}
+
+// wantRows checks how many rows org has.
+func (h *harness) wantRows(org string, want int) {
+	h.t.Helper()
+	h.wantRows(org, want)
 }
 
 // clock is a clock that tests set.

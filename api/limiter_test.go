@@ -119,16 +119,3 @@ func TestLimiter_AllocateOnlyForNewcomers(t *testing.T) {
 		t.Errorf("take allocates %v times, want 0", n)
 	}
 }
-
-func BenchmarkLimiter(b *testing.B) {
-	t := testLimiter[credential](RateLimit{Rate: 1000, Burst: 1000})
-	key := credential{"acme", "01tRy6czI6jAOLpZvq3hw1"}
-	now := time.Now()
-	b.ReportAllocs()
-	for b.Loop() {
-		now = now.Add(time.Millisecond)
-		if _, err := t.take(key, now); err != nil {
-			b.Fatal("refused")
-		}
-	}
-}

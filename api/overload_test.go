@@ -97,9 +97,7 @@ func TestOverload_DecisionsAreRefusedAtOnce(t *testing.T) {
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(problem{})); diff != "" {
 			t.Errorf("POST %s (-as the ledger's refusal +got):\n%s", path, diff)
 		}
-		if got := r.header.Get("Retry-After"); got != "1" {
-			t.Errorf("POST %s Retry-After = %q, want 1", path, got)
-		}
+		r.wantHeader("Retry-After", "1")
 		for name := range ordinary.header {
 			if r.header.Get(name) == "" {
 				t.Errorf("POST %s lacks the header %s of other answers", path, name)
@@ -110,9 +108,7 @@ func TestOverload_DecisionsAreRefusedAtOnce(t *testing.T) {
 	h.do("POST", "/v1/policy/evaluate", h.operator(acme), "{").wantProblem(http.StatusServiceUnavailable, codeOverloaded)
 	release()
 	h.untilMetrics(0, 0)
-	if n := len(h.history(acme)); n != 1 {
-		t.Errorf("history has %d rows, want only that of the intent decided before", n)
-	}
+	h.wantRows(acme, 1)
 	if used := h.usage(acme).Meters.Evaluations.Used; used != 1 {
 		t.Errorf("evaluations used = %d, want 1", used)
 	}
@@ -222,9 +218,7 @@ func TestDecision_Bounds_EverythingElseTakesASlotToo(t *testing.T) {
 	for _, leave := range held {
 		leave()
 	}
-	if n := len(h.history(acme)); n != 0 {
-		t.Errorf("history has %d rows, want 0", n)
-	}
+	h.wantRows(acme, 0)
 	if got, want := h.admin("/metrics").Body.String(), `writ_admission_rejected_total{reason="queue_deadline"} 11`; !strings.Contains(got, want) {
 		t.Errorf("metrics lack %s", want)
 	}

@@ -89,9 +89,7 @@ func TestOverload_IsA503ToTryAgain(t *testing.T) {
 	must(t, h.ledger.Close(t.Context()))
 	r := h.evaluate(acme, intent())
 	r.wantProblem(http.StatusServiceUnavailable, codeOverloaded)
-	if got := r.header.Get("Retry-After"); got != "1" {
-		t.Errorf("Retry-After = %q, want 1", got)
-	}
+	r.wantHeader("Retry-After", "1")
 }
 
 func TestDecision_Errors_Members(t *testing.T) {

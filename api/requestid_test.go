@@ -57,9 +57,7 @@ func TestDecision_Errors_EveryResponseCarriesXRequestId(t *testing.T) {
 			"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
 			"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
 		} {
-			if got := r.header.Get(header); got != want {
-				t.Errorf("%s: %s = %q, want %q", name, header, got, want)
-			}
+			r.wantHeader(header, want)
 		}
 	}
 	r := h.do("GET", "/nope", "", nil, headerRequestID, "caller-1")

@@ -179,9 +179,7 @@ func TestDecision_Resources_A400NamesEveryInvalidMember(t *testing.T) {
 			}
 		})
 	}
-	if n := len(h.history(acme)); n != 0 {
-		t.Errorf("history has %d rows, want none", n)
-	}
+	h.wantRows(acme, 0)
 }
 
 // What is said of a body is bounded.

@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"writ/api/wire"
 	"writ/decision"
 	"writ/storage"
 	"writ/storage/registry"
@@ -162,7 +163,7 @@ func (s *Server) newApp() *fiber.App {
 	}
 	inner := server.Handler
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
-		if err := ambiguous(ctx.Request.Header.RawHeaders(), ctx.Request.Header.IsHTTP11()); err != nil {
+		if err := wire.Ambiguous(ctx.Request.Header.RawHeaders(), ctx.Request.Header.IsHTTP11()); err != nil {
 			s.refuseFraming(ctx, err)
 			return
 		}
@@ -179,7 +180,7 @@ func (s *Server) newApp() *fiber.App {
 // Serve answers requests of the public address until ln fails or Shutdown is
 // called, when it returns nil. It closes ln. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
-	limited := newLimitListener(ln, s.cfg.Limits.Connections, s.enter)
+	limited := wire.Listen(ln, s.cfg.Limits.Connections, s.enter)
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

@@ -287,9 +287,7 @@ func TestARequestThatTakesTooLongIsRefused(t *testing.T) {
 	close(release)
 	h.clock.advance(time.Second)
 	wantDecision(t, h.evaluate(acme, body), "allow")
-	if n := len(h.history(acme)); n != 1 {
-		t.Errorf("history has %d rows, want 1", n)
-	}
+	h.wantRows(acme, 1)
 }
 
 func TestKeepAliveConnectionsKeepRequestsApart(t *testing.T) {

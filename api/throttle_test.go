@@ -52,9 +52,7 @@ func TestThrottle_ACredentialHasItsOwnBucket(t *testing.T) {
 	for i := range 5 {
 		r := h.do("GET", "/v1/rules", a, nil).wantStatus(http.StatusOK)
 		r.wantLevel("credential", 4-i)
-		if got := r.header.Get("RateLimit-Policy"); got != `"credential";q=5;w=3` {
-			t.Errorf(`RateLimit-Policy = %s, want "credential";q=5;w=3`, got)
-		}
+		r.wantHeader("RateLimit-Policy", `"credential";q=5;w=3`)
 	}
 	h.do("GET", "/v1/rules", a, nil).wantLimited("credential")
 	h.do("GET", "/v1/policies", a, nil).wantLimited("credential") // whatever it is about
@@ -97,9 +95,7 @@ func TestThrottle_EvaluationsHaveTheirOwnAndNoneByDefault(t *testing.T) {
 	h.do("POST", "/v1/policy/evaluate", key, intent()).wantLimited("evaluate")
 	h.do("POST", "/v1/governance/authorize", key, intent()).wantLimited("evaluate")
 	h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
-	if n := len(h.history(acme)); n != 3 {
-		t.Errorf("%d decisions, want 3: a refused evaluation decides nothing", n)
-	}
+	h.wantRows(acme, 3)
 }
 
 func TestThrottle_HealthIsNeverLimited(t *testing.T) {

@@ -1,4 +1,4 @@
-package api
+package wire
 
 import (
 	"io"
@@ -26,7 +26,7 @@ func (c *countedConn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// A connection keeps each deadline that a read or a write runs under, at most windowWidth
+// A connection keeps each deadline that a read or a write runs under, at most Slack
 // later, and sets none that already stands.
 func TestConn_Deadlines(t *testing.T) {
 	const read, write = "read", "write"
@@ -37,16 +37,16 @@ func TestConn_Deadlines(t *testing.T) {
 		sets bool
 	}
 	for name, steps := range map[string][]step{
-		"requests at once":      {{read, time.Minute, true}, {read, time.Minute, false}, {read, time.Minute + windowWidth/2, false}},
-		"a later one":           {{read, time.Minute, true}, {read, time.Minute + windowWidth, false}, {read, time.Minute + windowWidth + 1, true}},
+		"requests at once":      {{read, time.Minute, true}, {read, time.Minute, false}, {read, time.Minute + Slack/2, false}},
+		"a later one":           {{read, time.Minute, true}, {read, time.Minute + Slack, false}, {read, time.Minute + Slack + 1, true}},
 		"a much earlier one":    {{read, time.Minute, true}, {read, time.Second, true}},
 		"idle, then a request":  {{read, 2 * time.Minute, true}, {read, 10 * time.Second, true}, {read, 2 * time.Minute, true}},
-		"answers":               {{write, time.Minute, true}, {write, time.Minute + windowWidth/2, false}, {write, 2 * time.Minute, true}},
+		"answers":               {{write, time.Minute, true}, {write, time.Minute + Slack/2, false}, {write, 2 * time.Minute, true}},
 		"an answer that is cut": {{write, time.Minute, true}, {write, -time.Hour, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			counted := &countedConn{}
-			c := &conn{Conn: counted}
+			c := &Conn{Conn: counted}
 			for i, s := range steps {
 				at := start.Add(s.at)
 				set, of := &counted.writes, c.SetWriteDeadline
@@ -66,8 +66,8 @@ func TestConn_Deadlines(t *testing.T) {
 				if got := len(*set) - len(before); got != map[bool]int{true: 1}[s.sets] {
 					t.Errorf("step %d: %d deadlines were set, want %t", i, got, s.sets)
 				}
-				if stands := (*set)[len(*set)-1]; stands.Before(at) || stands.After(at.Add(windowWidth)) {
-					t.Errorf("step %d: the deadline is %v, want %v or up to %v later", i, stands, at, windowWidth)
+				if stands := (*set)[len(*set)-1]; stands.Before(at) || stands.After(at.Add(Slack)) {
+					t.Errorf("step %d: the deadline is %v, want %v or up to %v later", i, stands, at, Slack)
 				}
 			}
 		})
@@ -77,7 +77,7 @@ func TestConn_Deadlines(t *testing.T) {
 // No deadline is one too: it takes back what stands.
 func TestConn_NoDeadline(t *testing.T) {
 	counted := &countedConn{}
-	c := &conn{Conn: counted}
+	c := &Conn{Conn: counted}
 	for _, at := range []time.Time{{}, time.Unix(1_800_000_000, 0), {}, {}} {
 		if err := c.SetDeadline(at); err != nil {
 			t.Fatal(err)

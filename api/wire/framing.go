@@ -1,27 +1,27 @@
-package api
+package wire
 
 import "bytes"
 
-// framingError says why two servers may read different requests from the same bytes,
+// FramingError says why two servers may read different requests from the same bytes,
 // which is known as request smuggling.
-type framingError string
+type FramingError string
 
 // Error implements error.
-func (e framingError) Error() string { return string(e) }
+func (e FramingError) Error() string { return string(e) }
 
 const (
-	errTwoLengths framingError = "the length of its body is given twice"
-	errCoding     framingError = "its Transfer-Encoding is not chunked"
-	errTwoHosts   framingError = "it has more than one Host"
-	errNoHost     framingError = "it has no Host"
-	errControl    framingError = "a header has a control character"
-	errFolded     framingError = "a header goes on in another line"
+	errTwoLengths FramingError = "the length of its body is given twice"
+	errCoding     FramingError = "its Transfer-Encoding is not chunked"
+	errTwoHosts   FramingError = "it has more than one Host"
+	errNoHost     FramingError = "it has no Host"
+	errControl    FramingError = "a header has a control character"
+	errFolded     FramingError = "a header goes on in another line"
 )
 
-// ambiguous returns a framingError if raw, the header lines of a request, has more
+// Ambiguous returns a FramingError if raw, the header lines of a request, has more
 // than one reading. A proxy in front of Fiber could take for a body or a header what
 // Fiber takes for the next request. Host may be missing only before HTTP/1.1.
-func ambiguous(raw []byte, http11 bool) error {
+func Ambiguous(raw []byte, http11 bool) error {
 	lengths, hosts := 0, 0
 	for len(raw) > 0 {
 		line, rest, _ := bytes.Cut(raw, []byte("\n"))

@@ -1,11 +1,12 @@
-package api
+// Package wire is what a server of HTTP stands on: a listener that bounds connections,
+// connections that reach the kernel seldom, and the refusal of requests whose end two
+// servers may see in different places.
+package wire
 
 import (
 	"errors"
-	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -13,11 +14,6 @@ import (
 const (
 	// acceptRetry is how long to wait when the process is out of descriptors.
 	acceptRetry = 50 * time.Millisecond
-	// A connection that is closed over an unread request is drained within
-	// these bounds first. Otherwise the kernel would reset it, and the answer
-	// that says why might never be read.
-	lingerTime  = time.Second
-	lingerBytes = 1 << 20
 	// lastCall is how long a connection may take to begin its first request after the
 	// server has begun to stop.
 	lastCall = 500 * time.Millisecond
@@ -28,20 +24,21 @@ const (
 // not end it. It may be closed more than once.
 type limitListener struct {
 	net.Listener
-	// enter counts a connection until leave is called, or returns false if its address has
-	// too many.
 	enter     func(net.Conn) (leave func(), ok bool)
 	slots     chan struct{}
 	closed    chan struct{}
 	closeOnce func() error
 
 	mu    sync.Mutex
-	fresh map[*conn]struct{} // connections that have sent nothing yet
+	fresh map[*Conn]struct{} // connections that have sent nothing yet
 }
 
-func newLimitListener(ln net.Listener, maxConns int, enter func(net.Conn) (leave func(), ok bool)) *limitListener {
-	l := &limitListener{Listener: ln, enter: enter, slots: make(chan struct{}, maxConns),
-		closed: make(chan struct{}), fresh: make(map[*conn]struct{})}
+// Listen returns a listener of at most so many connections of ln, which are [*Conn]. enter
+// counts a connection for its address until leave is called, or returns false if the address
+// has too many.
+func Listen(ln net.Listener, most int, enter func(net.Conn) (leave func(), ok bool)) net.Listener {
+	l := &limitListener{Listener: ln, enter: enter, slots: make(chan struct{}, most),
+		closed: make(chan struct{}), fresh: make(map[*Conn]struct{})}
 	l.closeOnce = sync.OnceValue(func() error {
 		close(l.closed)
 		err := ln.Close()
@@ -62,8 +59,8 @@ func (l *limitListener) hurry() {
 }
 
 // take wraps an accepted connection, which counts for its address until leave.
-func (l *limitListener) take(c net.Conn, leave func()) *conn {
-	taken := &conn{Conn: c}
+func (l *limitListener) take(c net.Conn, leave func()) *Conn {
+	taken := &Conn{Conn: c}
 	began := func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -109,66 +106,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	}
 }
 
-// enter counts a connection for its address, so that none takes all connections of the
-// server. Those of trusted proxies are their callers'.
-func (s *Server) enter(c net.Conn) (leave func(), ok bool) {
-	at := socketAddr(c.RemoteAddr())
-	if s.throttle.proxies.trust(at) {
-		return func() {}, true
-	}
-	if leave, ok = s.connections.begin(addressOf(at)); !ok {
-		s.metrics.turnedAway.Inc()
-	}
-	return leave, ok
-}
-
 // passing reports whether accepting may work again soon.
 func passing(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
-}
-
-// conn gives its slot back when it is closed.
-type conn struct {
-	net.Conn
-	release func()
-	once    sync.Once
-	unread  atomic.Bool
-	// began is called when something has been read, once. It is the reader's alone.
-	began func()
-	lazyDeadlines
-}
-
-// Read implements net.Conn.
-func (c *conn) Read(p []byte) (int, error) {
-	if err := c.applyReadDeadline(c.Conn); err != nil {
-		return 0, err
-	}
-	n, err := c.Conn.Read(p)
-	if n > 0 && c.began != nil {
-		c.began()
-		c.began = nil
-	}
-	return n, err
-}
-
-// Close closes the connection, after draining it if it was left unread.
-func (c *conn) Close() error {
-	var err error
-	c.once.Do(func() {
-		if c.unread.Load() {
-			c.drain()
-		}
-		err = c.Conn.Close()
-		c.release()
-	})
-	return err
-}
-
-func (c *conn) drain() {
-	half, ok := c.Conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
-		return
-	}
-	// Whether it ends by EOF, time or size, the connection is closed next.
-	_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
 }
