@@ -33,23 +33,23 @@ func (s *Server) admit(fc *fasthttp.RequestCtx, rt *route, r *request) error {
 			return err
 		}
 		if r.who, err = s.auth.authenticate(r.ctx, h, rt.scope, r.now); err != nil {
-			s.throttle.address.setHeaders(fc, at) // a good credential has a limit of its own
+			s.throttle.address.SetHeaders(&fc.Response.Header, at) // a good credential has a limit of its own
 			return err
 		}
 	}
-	limit := s.throttle.forRoute(rt)
-	at, err := limit.take(credential{r.who.org, r.who.subject}, r.now)
+	most := s.throttle.forRoute(rt)
+	at, err := most.Take(credential{r.who.org, r.who.subject}, r.now)
 	if err != nil {
 		return err
 	}
-	limit.setHeaders(fc, at)
+	most.SetHeaders(&fc.Response.Header, at)
 	if rt.is(owned) {
 		return nil
 	}
 	if err := s.auth.permit(&r.who, rt.scope); err != nil || !rt.is(stored) {
 		return err
 	}
-	_, err = s.throttle.changes.take(r.who.org, r.now)
+	_, err = s.throttle.changes.Take(r.who.org, r.now)
 	return err
 }
 
@@ -57,7 +57,7 @@ func (s *Server) admit(fc *fasthttp.RequestCtx, rt *route, r *request) error {
 func (s *Server) admitStranger(fc *fasthttp.RequestCtx, r *request) error {
 	at, err := s.throttle.takeAddress(fc, r.now)
 	if err == nil {
-		s.throttle.address.setHeaders(fc, at)
+		s.throttle.address.SetHeaders(&fc.Response.Header, at)
 	}
 	return err
 }

@@ -73,7 +73,7 @@ func (s *Server) setAgentStatus(r *request, in *statusBody) error {
 	}
 	limit := 0
 	if in.Status == engine.AgentActive { // nothing more must be there to throw the switch
-		if _, err := s.throttle.changes.take(r.who.org, r.now); err != nil {
+		if _, err := s.throttle.changes.Take(r.who.org, r.now); err != nil {
 			return err
 		}
 		plan, err := s.plan(r)

@@ -148,7 +148,7 @@ func (s *Server) approval(r *request) error {
 		return about("approval", err)
 	}
 	if wait > 0 && a.Status(s.decisions.Approvals.Now()) == approval.Pending {
-		end, ok := s.polls.begin(r.who.org)
+		end, ok := s.polls.Begin(r.who.org)
 		if !ok {
 			return ledger.ErrOverloaded
 		}

@@ -71,7 +71,7 @@ func (s *Server) evaluateBatch(r *request, in *batchBody) error {
 	if err := checkBatch(r, in); err != nil {
 		return err
 	}
-	s.throttle.evaluate.charge(credential{r.who.org, r.who.subject}, in.size()-1, r.now)
+	s.throttle.evaluate.Charge(credential{r.who.org, r.who.subject}, in.size()-1, r.now)
 	intents, errs := make([]*engine.Intent, in.size()), make([]error, in.size())
 	for i := range intents {
 		intents[i], errs[i] = s.readIntent(r, in, i)

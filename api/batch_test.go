@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"writ/api/limit"
 	"writ/storage"
 	"writ/storage/receipt"
 )
@@ -224,7 +225,7 @@ func TestDecision_Batch_BoundKeys(t *testing.T) {
 // Admission counts intents, not requests: a batch is let through where one
 // evaluation is, and the next waits until all of its intents are back.
 func TestBatch_TheRateLimitCountsIntents(t *testing.T) {
-	h := start(t, func(c *setup) { c.RateLimits.Evaluate = RateLimit{Rate: 1, Burst: 5} })
+	h := start(t, func(c *setup) { c.RateLimits.Evaluate = limit.Rate{PerSecond: 1, Burst: 5} })
 	h.register(acme)
 	token := h.operator(acme)
 	var intents []any

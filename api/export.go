@@ -34,7 +34,7 @@ func (s *Server) exportAuthorizations(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err
 	}
-	end, ok := s.exports.begin(r.who.org)
+	end, ok := s.exports.Begin(r.who.org)
 	if !ok {
 		return refuseWith(problem{Code: codeTooManyExports, retryAfter: 5,
 			Detail: "Too many exports are under way. Try again when one has ended."})

@@ -23,6 +23,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"writ/api/limit"
 	"writ/decision"
 	"writ/engine"
 	"writ/internal/scrub"
@@ -40,7 +41,7 @@ const (
 )
 
 // ample is a limit that no test meets.
-var ample = RateLimit{Rate: engine.MaxSetting, Burst: engine.MaxSetting}
+var ample = limit.Rate{PerSecond: engine.MaxSetting, Burst: engine.MaxSetting}
 
 // harness is a server on a real TCP port over a store in memory.
 type harness struct {
@@ -362,7 +363,9 @@ func (h *harness) history(org string) []storage.Record {
 // wantRows checks how many rows org has.
 func (h *harness) wantRows(org string, want int) {
 	h.t.Helper()
-	h.wantRows(org, want)
+	if n := len(h.history(org)); n != want {
+		h.t.Errorf("%s has %d rows, want %d", org, n, want)
+	}
 }
 
 // clock is a clock that tests set.

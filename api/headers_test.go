@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"writ/api/limit"
 )
 
 // TestSecurityHeaders holds every route and every kind of refusal to the headers
@@ -15,7 +17,7 @@ func TestSecurityHeaders(t *testing.T) {
 		c.Hosted.APIURL = "https://api.example.com"
 		c.ServiceToken = "service-token"
 		c.Limits.Read = 200 * time.Millisecond
-		c.RateLimits.Evaluate = RateLimit{Rate: 1, Burst: 1}
+		c.RateLimits.Evaluate = limit.Rate{PerSecond: 1, Burst: 1}
 	})
 	h.register(acme)
 	h.subscribe(acme, "business")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"writ/api/limit"
 	"writ/decision"
 	"writ/decision/approval"
 	"writ/engine"
@@ -217,7 +218,8 @@ func problemFor(err error) problem {
 	var (
 		chosen *refusalError
 		fields *engine.InvalidError
-		limit  *storage.LimitError
+		full   *storage.LimitError
+		often  *limit.Exceeded
 		sale   billingRefusal
 		core   *decision.CoreError
 	)
@@ -226,15 +228,18 @@ func problemFor(err error) problem {
 		return chosen.problem
 	case errors.As(err, &fields):
 		return problem{Code: codeInvalidRequest, Detail: "The request has invalid fields.", Errors: fields.Fields}
+	case errors.As(err, &often):
+		return problem{Code: codeRateLimited, Detail: often.Detail, retryAfter: often.RetryAfter,
+			rateLimit: often.Level, ratePolicy: often.Policy}
 	case errors.As(err, &sale):
 		return billingProblem(sale)
 	case errors.As(err, &core): // the core logs, at a bounded rate
-		return problem{Code: codeCoreUnavailable, retryAfter: seconds(core.RetryAfter()),
+		return problem{Code: codeCoreUnavailable, retryAfter: limit.Seconds(core.RetryAfter()),
 			Detail: "The evaluation core of this deployment made no decision. Nothing was allowed."}
 	case errors.Is(err, storage.ErrBadCursor):
 		return problemFor(invalid("cursor", "is not a cursor of this list: use the one that the previous page gave"))
-	case errors.As(err, &limit):
-		return problem{Code: codePlanLimit, Detail: fmt.Sprintf("Your plan allows %d %s.", limit.Limit, limit.What)}
+	case errors.As(err, &full):
+		return problem{Code: codePlanLimit, Detail: fmt.Sprintf("Your plan allows %d %s.", full.Limit, full.What)}
 	case errors.Is(err, decision.ErrNoApproval):
 		return notFound(about("approval", err))
 	case errors.Is(err, storage.ErrNotFound):

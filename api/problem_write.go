@@ -9,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"writ/api/limit"
 	"writ/engine/condition"
 )
 
@@ -26,8 +27,8 @@ func writeProblem(fc *fasthttp.RequestCtx, p *problem, requestID []byte) {
 		res.Header.Set(fiber.HeaderWWWAuthenticate, "Bearer")
 	}
 	if p.rateLimit != "" {
-		res.Header.Set(headerRateLimit, p.rateLimit)
-		res.Header.Set(headerRateLimitPolicy, p.ratePolicy)
+		res.Header.Set(limit.HeaderLevel, p.rateLimit)
+		res.Header.Set(limit.HeaderPolicy, p.ratePolicy)
 	}
 	if p.retryAfter > 0 {
 		res.Header.Set(fiber.HeaderRetryAfter, strconv.Itoa(p.retryAfter))

@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"writ/api/limit"
 	"writ/api/wire"
 	"writ/decision"
 	"writ/storage"
@@ -36,9 +37,9 @@ type Server struct {
 	scratch     *sync.Pool
 	deadlines   deadlines
 	headers     []header // of every response
-	connections *tally[address]
-	exports     *tally[string] // by organization
-	polls       *tally[string] // look-ups that wait, by organization
+	connections *limit.Tally[limit.Address]
+	exports     *limit.Tally[string] // by organization
+	polls       *limit.Tally[string] // look-ups that wait, by organization
 
 	// giveUp ends the contexts of requests and the refreshing of keys, which
 	// background waits for; unwatch ends the store's calls.
@@ -78,10 +79,10 @@ func New(cfg Config) (*Server, error) {
 		scratch:   newScratchPool(),
 		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
 		headers:   everyResponse(cfg.Hosted.APIURL),
-		polls:     newTally[string](maxPolls, maxPolls/4),
-		exports:   newTally[string](maxExports, maxExports/16),
+		polls:     limit.NewTally[string](maxPolls, maxPolls/4),
+		exports:   limit.NewTally[string](maxExports, maxExports/16),
 
-		connections: newTally[address](math.MaxInt, cfg.Limits.AddressConnections),
+		connections: limit.NewTally[limit.Address](math.MaxInt, cfg.Limits.AddressConnections),
 		giveUp:      giveUp,
 	}
 	operators, err := s.startOperators(life)
@@ -214,7 +215,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.giveUp()
 	s.unwatch()
 	s.background.Wait()
-	s.exports.close()
+	s.exports.Close()
 	if err = errors.Join(err, s.admin.Shutdown(ctx)); err != nil {
 		return fmt.Errorf("shutting down: %w", err)
 	}

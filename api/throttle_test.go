@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"writ/api/limit"
 	"writ/internal/apikey"
 	"writ/internal/metricstest"
 )
@@ -46,7 +47,7 @@ func (r *reply) wantLevel(limit string, left int) {
 }
 
 func TestThrottle_ACredentialHasItsOwnBucket(t *testing.T) {
-	h := start(t, limitedTo(RateLimits{Credential: RateLimit{Rate: 2, Burst: 5}}))
+	h := start(t, limitedTo(RateLimits{Credential: limit.Rate{PerSecond: 2, Burst: 5}}))
 	a, _ := h.key(acme, "rules:read")
 	b, _ := h.key(acme, "rules:read")
 	for i := range 5 {
@@ -66,7 +67,7 @@ func TestThrottle_ACredentialHasItsOwnBucket(t *testing.T) {
 // An operator is counted by organization and subject, however often the token
 // is renewed.
 func TestThrottle_ANewTokenIsNoNewOperator(t *testing.T) {
-	h := start(t, limitedTo(RateLimits{Credential: RateLimit{Rate: 0.001, Burst: 2}}))
+	h := start(t, limitedTo(RateLimits{Credential: limit.Rate{PerSecond: 0.001, Burst: 2}}))
 	for range 2 {
 		h.do("GET", "/v1/rules", h.operator(acme), nil).wantStatus(http.StatusOK)
 		h.clock.advance(time.Second)
@@ -75,7 +76,7 @@ func TestThrottle_ANewTokenIsNoNewOperator(t *testing.T) {
 }
 
 func TestThrottle_EvaluationsHaveTheirOwnAndNoneByDefault(t *testing.T) {
-	h := start(t, limitedTo(RateLimits{Credential: RateLimit{Rate: 1, Burst: 3}, Address: RateLimit{Rate: 0.001, Burst: 2}}))
+	h := start(t, limitedTo(RateLimits{Credential: limit.Rate{PerSecond: 1, Burst: 3}, Address: limit.Rate{PerSecond: 0.001, Burst: 2}}))
 	h.register(acme)
 	key, _ := h.key(acme)
 	for _, path := range []string{"/v1/policy/evaluate", "/v1/governance/authorize"} {
@@ -86,7 +87,7 @@ func TestThrottle_EvaluationsHaveTheirOwnAndNoneByDefault(t *testing.T) {
 		}
 	}
 
-	h = start(t, limitedTo(RateLimits{Evaluate: RateLimit{Rate: 1, Burst: 3}}))
+	h = start(t, limitedTo(RateLimits{Evaluate: limit.Rate{PerSecond: 1, Burst: 3}}))
 	h.register(acme)
 	key, _ = h.key(acme, "policy:evaluate", "rules:read")
 	for i := range 3 {
@@ -99,7 +100,7 @@ func TestThrottle_EvaluationsHaveTheirOwnAndNoneByDefault(t *testing.T) {
 }
 
 func TestThrottle_HealthIsNeverLimited(t *testing.T) {
-	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 0.001, Burst: 1}}))
+	h := start(t, limitedTo(RateLimits{Address: limit.Rate{PerSecond: 0.001, Burst: 1}}))
 	for range 10 {
 		if r := h.do("GET", "/health", "", nil).wantStatus(http.StatusOK); r.header.Get("RateLimit") != "" {
 			t.Errorf("RateLimit = %q, want none", r.header.Get("RateLimit"))
@@ -125,7 +126,7 @@ func TestThrottle_AnAddressPaysForWhatNeedsNoGoodCredential(t *testing.T) {
 		"a webhook":          func(h *harness) *reply { return h.do("POST", "/v1/billing/webhook", "", `{}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 1, Burst: 3}}))
+			h := start(t, limitedTo(RateLimits{Address: limit.Rate{PerSecond: 1, Burst: 3}}))
 			for i := range 3 {
 				r := request(h)
 				if r.status == http.StatusTooManyRequests {
@@ -143,7 +144,7 @@ func TestThrottle_AnAddressPaysForWhatNeedsNoGoodCredential(t *testing.T) {
 }
 
 func TestThrottle_AnUnknownPathIsCountedByWhatItIsAnswered(t *testing.T) {
-	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 1, Burst: 2}}))
+	h := start(t, limitedTo(RateLimits{Address: limit.Rate{PerSecond: 1, Burst: 2}}))
 	h.do("GET", "/nope", "", nil).wantProblem(http.StatusNotFound, codeNotFound)
 	h.do("GET", "/nope?token=x", "", nil).wantProblem(http.StatusBadRequest, codeCredentialInURL)
 	h.do("GET", "/nope", "", nil).wantLimited("address")
@@ -158,7 +159,7 @@ func TestThrottle_AnUnknownPathIsCountedByWhatItIsAnswered(t *testing.T) {
 // TestThrottle_GuessesLockOutNobody has somebody guess from the address that a
 // customer shares.
 func TestThrottle_GuessesLockOutNobody(t *testing.T) {
-	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 1, Burst: 10}}))
+	h := start(t, limitedTo(RateLimits{Address: limit.Rate{PerSecond: 1, Burst: 10}}))
 	known, _ := h.key(acme, "rules:read")
 	fresh, _ := h.key(acme, "rules:read")
 	h.do("GET", "/v1/rules", known, nil).wantStatus(http.StatusOK)
@@ -183,7 +184,7 @@ func TestThrottle_AMadeUpKeyIDLocksOutNoOperator(t *testing.T) {
 	keys := keyPairs(t)[algEdDSA]
 	file := filepath.Join(t.TempDir(), "jwks.json")
 	must(t, os.WriteFile(file, jwksOf(t, map[string]crypto.Signer{"good": keys.private}), 0o600))
-	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 0.001, Burst: 3}}), func(c *setup) {
+	h := start(t, limitedTo(RateLimits{Address: limit.Rate{PerSecond: 0.001, Burst: 3}}), func(c *setup) {
 		c.Auth = AuthConfig{Alg: algEdDSA, JWKS: file}
 	})
 	operator := signJWT(t, keys.method, keys.private, "good", h.claims())
@@ -199,7 +200,7 @@ func TestThrottle_AMadeUpKeyIDLocksOutNoOperator(t *testing.T) {
 // An address that may ask no more learns nothing of a credential: neither
 // whether a key exists, nor whether it expired.
 func TestThrottle_AUsedUpAddressIsNoOracle(t *testing.T) {
-	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 0.001, Burst: 4}}))
+	h := start(t, limitedTo(RateLimits{Address: limit.Rate{PerSecond: 0.001, Burst: 4}}))
 	key, id := h.key(acme, "rules:read")
 	expired, _ := h.keyExpiring(acme, "rules:read")
 	h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
@@ -222,14 +223,14 @@ func TestThrottle_AUsedUpAddressIsNoOracle(t *testing.T) {
 }
 
 func TestThrottle_AFailingStoreIsStillA500(t *testing.T) {
-	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 1, Burst: 10}}))
+	h := start(t, limitedTo(RateLimits{Address: limit.Rate{PerSecond: 1, Burst: 10}}))
 	key, _ := h.key(acme, "rules:read")
 	h.store.fail("Token", errors.New("unreachable"))
 	h.do("GET", "/v1/rules", key, nil).wantProblem(http.StatusInternalServerError, codeInternal)
 }
 
 func TestThrottle_ForwardedForIsBelievedOfTrustedProxiesAlone(t *testing.T) {
-	limit := RateLimit{Rate: 0.001, Burst: 1}
+	limit := limit.Rate{PerSecond: 0.001, Burst: 1}
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
 	for name, tc := range map[string]struct {
 		trusted     []netip.Prefix
@@ -266,7 +267,7 @@ func TestThrottle_ForwardedForIsBelievedOfTrustedProxiesAlone(t *testing.T) {
 
 func TestThrottle_SeveralForwardedForLinesAreOneList(t *testing.T) {
 	h := start(t, limitedTo(RateLimits{
-		Address: RateLimit{Rate: 0.001, Burst: 1}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
+		Address: limit.Rate{PerSecond: 0.001, Burst: 1}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 	}))
 	for i, want := range []int{http.StatusOK, http.StatusTooManyRequests} {
 		request := "GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 198.51.100." + strconv.Itoa(i) + "\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"
@@ -279,8 +280,8 @@ func TestThrottle_SeveralForwardedForLinesAreOneList(t *testing.T) {
 func TestThrottle_Metrics(t *testing.T) {
 	var reg *prometheus.Registry
 	h := start(t, limitedTo(RateLimits{
-		Credential: RateLimit{Rate: 0.001, Burst: 1}, // no bucket is full again, and so none is dropped
-		Evaluate:   RateLimit{Rate: 1, Burst: 1}, Address: RateLimit{Rate: 1, Burst: 1},
+		Credential: limit.Rate{PerSecond: 0.001, Burst: 1}, // no bucket is full again, and so none is dropped
+		Evaluate:   limit.Rate{PerSecond: 1, Burst: 1}, Address: limit.Rate{PerSecond: 1, Burst: 1},
 	}), func(c *setup) { reg = c.Registry })
 	key, _ := h.key(acme, "policy:evaluate", "rules:read")
 	for range 3 {
@@ -308,7 +309,7 @@ func TestThrottle_Metrics(t *testing.T) {
 // TestThrottle_ChangesAreAnOrganizations: many credentials have one bucket for what
 // they change, and what takes something back is never refused.
 func TestThrottle_ChangesAreAnOrganizations(t *testing.T) {
-	h := start(t, limitedTo(RateLimits{Changes: RateLimit{Rate: 1, Burst: 6}}))
+	h := start(t, limitedTo(RateLimits{Changes: limit.Rate{PerSecond: 1, Burst: 6}}))
 	a, _ := h.key(acme, "agents:write", "rules:write", "tokens:write")
 	b, id := h.key(acme, "agents:write", "rules:write", "tokens:write")
 	var agent, rule struct {

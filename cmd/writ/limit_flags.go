@@ -5,14 +5,15 @@ import (
 	"net/netip"
 
 	"writ/api"
+	"writ/api/limit"
 )
 
 // limitFlags limit what one caller can use of the service.
 type limitFlags struct {
-	Credential     api.RateLimit  `name:"rate-limit-credential" default:"100/s:2000" placeholder:"LIMIT" help:"Requests of one API key or operator, except evaluations: a rate and a burst, such as 100/s:2000, 30/m:10 or off."`
-	Evaluate       api.RateLimit  `name:"rate-limit-evaluate" default:"off" placeholder:"LIMIT" help:"Evaluations of one API key or operator."`
-	Changes        api.RateLimit  `name:"rate-limit-changes" default:"10/s:2000" placeholder:"LIMIT" help:"Policies, rules, keys and agents that one organization makes, changes or enables. Disabling, revoking and deleting are never refused."`
-	Address        api.RateLimit  `name:"rate-limit-address" default:"200/s:2000" placeholder:"LIMIT" help:"Requests of one address without a credential known to be good: public pages, refused credentials, the first use of a good one."`
+	Credential     limit.Rate     `name:"rate-limit-credential" default:"100/s:2000" placeholder:"LIMIT" help:"Requests of one API key or operator, except evaluations: a rate and a burst, such as 100/s:2000, 30/m:10 or off."`
+	Evaluate       limit.Rate     `name:"rate-limit-evaluate" default:"off" placeholder:"LIMIT" help:"Evaluations of one API key or operator."`
+	Changes        limit.Rate     `name:"rate-limit-changes" default:"10/s:2000" placeholder:"LIMIT" help:"Policies, rules, keys and agents that one organization makes, changes or enables. Disabling, revoking and deleting are never refused."`
+	Address        limit.Rate     `name:"rate-limit-address" default:"200/s:2000" placeholder:"LIMIT" help:"Requests of one address without a credential known to be good: public pages, refused credentials, the first use of a good one."`
 	Connections    int            `name:"connections-per-address" default:"4096" placeholder:"N" help:"Connections that one address may have open; more are closed at once. Trusted proxies have no such limit."`
 	TrustedProxies []netip.Prefix `name:"trusted-proxies" placeholder:"CIDR,..." help:"Networks of the proxies in front, whose X-Forwarded-For tells the caller's address."`
 }

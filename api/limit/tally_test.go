@@ -1,4 +1,4 @@
-package api
+package limit
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 // Of 10,000 that ask an organization gets its share, all get theirs, and what has ended leaves a
 // place, once.
 func TestTally_HasSoManyUnderWayAndNoMore(t *testing.T) {
-	x := newTally[string](2048, 512)
+	x := NewTally[string](2048, 512)
 	under := map[string]int{}
 	var ends []func()
 	for i := range 10_000 {
@@ -16,7 +16,7 @@ func TestTally_HasSoManyUnderWayAndNoMore(t *testing.T) {
 		if i < 1_000 {
 			org = "greedy"
 		}
-		if end, ok := x.begin(org); ok {
+		if end, ok := x.Begin(org); ok {
 			under[org]++
 			ends = append(ends, end)
 		}
@@ -30,7 +30,7 @@ func TestTally_HasSoManyUnderWayAndNoMore(t *testing.T) {
 	if under["greedy"] != 512 || total > 2048 || len(under) != 9 {
 		t.Errorf("under way are %v, %d in all, want 512 of greedy, at most 2048 in all, and some of each", under, total)
 	}
-	end, ok := x.begin("late")
+	end, ok := x.Begin("late")
 	if !ok {
 		t.Fatal("an organization that comes when all others have what they can finds no room")
 	}
@@ -41,7 +41,7 @@ func TestTally_HasSoManyUnderWayAndNoMore(t *testing.T) {
 	if len(x.byKey) != 0 || x.all != 0 {
 		t.Errorf("once all have ended %v are under way, %d in all", x.byKey, x.all)
 	}
-	if _, ok := x.begin("greedy"); !ok {
+	if _, ok := x.Begin("greedy"); !ok {
 		t.Error("there is no room once all have ended")
 	}
 }

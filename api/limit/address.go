@@ -1,4 +1,4 @@
-package api
+package limit
 
 import (
 	"bytes"
@@ -10,12 +10,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// address is whom a request is counted against that has no good credential: an
+// Address is whom a request is counted against that has no good credential: an
 // IPv4 address or the /64 of an IPv6 address, which is what one customer of a
 // provider gets. It has no pointer and so costs nothing to look up.
-type address [16]byte
+type Address [16]byte
 
-func addressOf(a netip.Addr) address {
+// AddressOf returns what the requests from a are counted by.
+func AddressOf(a netip.Addr) Address {
 	a = a.Unmap()
 	if a.Is6() {
 		if p, err := a.Prefix(64); err == nil {
@@ -23,24 +24,25 @@ func addressOf(a netip.Addr) address {
 		}
 	}
 	if !a.IsValid() {
-		return address{} // shared by all that cannot be told apart
+		return Address{} // shared by all that cannot be told apart
 	}
 	return a.As16()
 }
 
-// proxies are the networks whose X-Forwarded-For is believed.
-type proxies []netip.Prefix
+// Proxies are the networks whose X-Forwarded-For is believed.
+type Proxies []netip.Prefix
 
-func (p proxies) trust(a netip.Addr) bool {
+// Trust reports whether a is in one of the networks.
+func (p Proxies) Trust(a netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(a) })
 }
 
-// client returns the address that a request is from: the socket's, or behind a
+// Client returns the address that a request is from: the socket's, or behind a
 // trusted proxy the right-most one in X-Forwarded-For that is not a trusted
 // proxy's itself. Whatever stands left of that was written by the client.
-func (p proxies) client(ctx *fasthttp.RequestCtx) netip.Addr {
-	at := socketAddr(ctx.RemoteAddr())
-	if !p.trust(at) {
+func (p Proxies) Client(ctx *fasthttp.RequestCtx) netip.Addr {
+	at := Peer(ctx.RemoteAddr())
+	if !p.Trust(at) {
 		return at
 	}
 	lines := ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor)
@@ -56,7 +58,7 @@ func (p proxies) client(ctx *fasthttp.RequestCtx) netip.Addr {
 			if !ok {
 				return at
 			}
-			if at = a; !p.trust(at) {
+			if at = a; !p.Trust(at) {
 				return at
 			}
 		}
@@ -78,22 +80,10 @@ func hopAddr(s string) (netip.Addr, bool) {
 	return ap.Addr().Unmap().WithZone(""), err == nil
 }
 
-func socketAddr(a net.Addr) netip.Addr {
+// Peer returns the address of the other end of a connection.
+func Peer(a net.Addr) netip.Addr {
 	if tcp, ok := a.(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr().Unmap().WithZone("")
 	}
 	return netip.Addr{}
-}
-
-// enter counts a connection for its address, so that none takes all connections of the
-// server. Those of trusted proxies are their callers'.
-func (s *Server) enter(c net.Conn) (leave func(), ok bool) {
-	at := socketAddr(c.RemoteAddr())
-	if s.throttle.proxies.trust(at) {
-		return func() {}, true
-	}
-	if leave, ok = s.connections.begin(addressOf(at)); !ok {
-		s.metrics.turnedAway.Inc()
-	}
-	return leave, ok
 }

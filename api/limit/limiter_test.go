@@ -1,4 +1,4 @@
-package api
+package limit
 
 import (
 	"testing"
@@ -8,63 +8,63 @@ import (
 )
 
 // testLimiter is a limit that nothing else counts for.
-func testLimiter[K comparable](l RateLimit) *limiter[K] {
+func testLimiter[K comparable](l Rate) *Limiter[K] {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "refused"}, []string{"limit"})
-	return newLimiter[K](l, "test", "", refused, prometheus.NewRegistry())
+	return NewLimiter[K](l, "test", "", refused, prometheus.NewRegistry())
 }
 
 func TestLimiter_TakeAndRefill(t *testing.T) {
-	b := testLimiter[int](RateLimit{Rate: 10, Burst: 20})
+	b := testLimiter[int](Rate{PerSecond: 10, Burst: 20})
 	now := time.Unix(1_000_000, 0)
 	for i := range 20 {
-		if at, err := b.take(1, now); err != nil || at.left != 19-i {
+		if at, err := b.Take(1, now); err != nil || at.left != 19-i {
 			t.Fatalf("take %d = %+v, %v, want %d left", i, at, err, 19-i)
 		}
 	}
-	if at, err := b.take(1, now); err == nil || at != (level{left: 0, full: 2, wait: 1}) {
+	if at, err := b.Take(1, now); err == nil || at != (Level{left: 0, full: 2, wait: 1}) {
 		t.Errorf("take from an empty bucket = %+v, %v, want a refusal and a wait of a second", at, err)
 	}
-	if _, err := b.take(2, now); err != nil {
+	if _, err := b.Take(2, now); err != nil {
 		t.Error("another key is refused")
 	}
-	if _, err := b.take(1, now.Add(99*time.Millisecond)); err == nil {
+	if _, err := b.Take(1, now.Add(99*time.Millisecond)); err == nil {
 		t.Error("take 99 ms later is accepted, want refused: one comes back in 100 ms")
 	}
-	if _, err := b.take(1, now.Add(100*time.Millisecond)); err != nil {
+	if _, err := b.Take(1, now.Add(100*time.Millisecond)); err != nil {
 		t.Error("take 100 ms later is refused")
 	}
-	if at, err := b.take(1, now.Add(time.Hour)); err != nil || at.left != 19 {
+	if at, err := b.Take(1, now.Add(time.Hour)); err != nil || at.left != 19 {
 		t.Errorf("take an hour later = %+v, %v, want 19 left", at, err)
 	}
 }
 
 // TestLimiter_RequestsOutOfOrder: a request with an earlier time lets no later one through.
 func TestLimiter_RequestsOutOfOrder(t *testing.T) {
-	b := testLimiter[int](RateLimit{Rate: 10, Burst: 10})
+	b := testLimiter[int](Rate{PerSecond: 10, Burst: 10})
 	now := time.Unix(1_000_000, 0)
 	for range 10 {
-		_, _ = b.take(1, now)
+		_, _ = b.Take(1, now)
 	}
-	b.charge(1, 1, now.Add(-time.Second))
-	if _, err := b.take(1, now); err == nil {
+	b.Charge(1, 1, now.Add(-time.Second))
+	if _, err := b.Take(1, now); err == nil {
 		t.Error("take after an earlier charge is accepted, want refused")
 	}
-	_, _ = b.take(1, now.Add(100*time.Millisecond))
-	_, _ = b.take(1, now.Add(200*time.Millisecond))
-	_, _ = b.take(1, now.Add(-time.Second))
-	if _, err := b.take(1, now.Add(200*time.Millisecond)); err == nil {
+	_, _ = b.Take(1, now.Add(100*time.Millisecond))
+	_, _ = b.Take(1, now.Add(200*time.Millisecond))
+	_, _ = b.Take(1, now.Add(-time.Second))
+	if _, err := b.Take(1, now.Add(200*time.Millisecond)); err == nil {
 		t.Error("take after an earlier one is accepted, want refused")
 	}
 }
 
 func TestLimiter_RefusalsCostNothing(t *testing.T) {
-	b := testLimiter[int](RateLimit{Rate: 1, Burst: 1})
+	b := testLimiter[int](Rate{PerSecond: 1, Burst: 1})
 	now := time.Unix(1_000_000, 0)
-	_, _ = b.take(1, now)
+	_, _ = b.Take(1, now)
 	for range 100 {
-		_, _ = b.take(1, now)
+		_, _ = b.Take(1, now)
 	}
-	if _, err := b.take(1, now.Add(time.Second)); err != nil {
+	if _, err := b.Take(1, now.Add(time.Second)); err != nil {
 		t.Error("refused requests delay the next one, want not")
 	}
 }
@@ -72,23 +72,23 @@ func TestLimiter_RefusalsCostNothing(t *testing.T) {
 // TestLimiter_StayBounded is somebody with more addresses than there are
 // buckets. The table stays bounded, and his used-up bucket stays used up.
 func TestLimiter_StayBounded(t *testing.T) {
-	b := testLimiter[int](RateLimit{Rate: 1.0 / 3600, Burst: 2})
+	b := testLimiter[int](Rate{PerSecond: 1.0 / 3600, Burst: 2})
 	now := time.Unix(1_000_000, 0)
-	_, _ = b.take(-1, now)
-	_, _ = b.take(-1, now)
+	_, _ = b.Take(-1, now)
+	_, _ = b.Take(-1, now)
 	for key := range 4 * maxBuckets {
 		now = now.Add(10 * time.Microsecond)
-		_, _ = b.take(key, now)
+		_, _ = b.Take(key, now)
 	}
 	if n := b.len(); n > maxBuckets {
 		t.Errorf("%d buckets, want at most %d", n, maxBuckets)
 	}
-	if _, err := b.take(-1, now); err == nil {
+	if _, err := b.Take(-1, now); err == nil {
 		t.Error("a used-up bucket was renewed by filling the table")
 	}
 	refused := 0
 	for key := range 1000 {
-		if _, err := b.take(1<<40+key, now); err != nil {
+		if _, err := b.Take(1<<40+key, now); err != nil {
 			refused++
 		}
 	}
@@ -98,11 +98,11 @@ func TestLimiter_StayBounded(t *testing.T) {
 }
 
 func TestLimiter_FullOnesMakeRoom(t *testing.T) {
-	b := testLimiter[int](RateLimit{Rate: 100, Burst: 2})
+	b := testLimiter[int](Rate{PerSecond: 100, Burst: 2})
 	now := time.Unix(1_000_000, 0)
 	for key := range 4 * maxBuckets {
 		now = now.Add(100 * time.Microsecond)
-		if _, err := b.take(key, now); err != nil {
+		if _, err := b.Take(key, now); err != nil {
 			t.Fatalf("newcomer %d is refused, want a bucket: the others' are full again", key)
 		}
 	}
@@ -112,10 +112,10 @@ func TestLimiter_FullOnesMakeRoom(t *testing.T) {
 }
 
 func TestLimiter_AllocateOnlyForNewcomers(t *testing.T) {
-	b := testLimiter[credential](RateLimit{Rate: 1, Burst: 1000})
-	now, key := time.Unix(1_000_000, 0), credential{"acme", "01tRy6czI6jAOLpZvq3hw1"}
-	_, _ = b.take(key, now)
-	if n := testing.AllocsPerRun(100, func() { _, _ = b.take(key, now) }); n != 0 {
+	b := testLimiter[[2]string](Rate{PerSecond: 1, Burst: 1000})
+	now, key := time.Unix(1_000_000, 0), [2]string{"acme", "01tRy6czI6jAOLpZvq3hw1"}
+	_, _ = b.Take(key, now)
+	if n := testing.AllocsPerRun(100, func() { _, _ = b.Take(key, now) }); n != 0 {
 		t.Errorf("take allocates %v times, want 0", n)
 	}
 }

@@ -1,0 +1,205 @@
+package limit
+
+import (
+	"hash/maphash"
+	"maps"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+)
+
+const (
+	HeaderLevel  = "RateLimit"
+	HeaderPolicy = "RateLimit-Policy"
+
+	// maxBuckets is how many buckets one limit keeps, in all of its shards.
+	maxBuckets   = 32 << 10
+	bucketShards = 64
+	// sweepPause is the least time between two searches for room in a shard.
+	sweepPause = 100 * time.Millisecond
+)
+
+// Exceeded is the error of a request that was one too many.
+type Exceeded struct {
+	Detail string
+	// RetryAfter is how many seconds later one request is let through.
+	RetryAfter int
+	// Level and Policy are the values of the headers of those names.
+	Level, Policy string
+}
+
+// Error implements error.
+func (e *Exceeded) Error() string { return e.Detail }
+
+// Limiter is one limit over time: a token bucket for each key; nil if it is off.
+//
+// The number of buckets is bounded, and only full ones are dropped: a full bucket equals a
+// new one, so nobody gets a used bucket renewed by filling the table. Filling it takes
+// maxBuckets times the limit's rate, because each bucket must be used again whenever it
+// refills. If the table is full, new keys share the bucket of their shard until there
+// is room. The assignment of keys to shards differs in each process.
+type Limiter[K comparable] struct {
+	name, policy string // policy is the value of RateLimit-Policy
+	detail       string // of the 429
+	refused      prometheus.Counter
+	interval     time.Duration // until one request is back
+	depth        time.Duration // until all are
+	seed         maphash.Seed
+	shards       [bucketShards]bucketShard[K]
+}
+
+type bucketShard[K comparable] struct {
+	// mu guards all of it.
+	mu     sync.Mutex
+	byKey  map[K]*bucket
+	shared bucket
+	swept  time.Time
+}
+
+// bucket is a token bucket: the time until it was full again, at a time.
+type bucket struct {
+	used time.Duration
+	at   time.Time
+}
+
+// usedAt returns what is not back yet. A clock that is set back gives nothing back.
+func (b *bucket) usedAt(now time.Time) time.Duration { return max(0, b.used-max(0, now.Sub(b.at))) }
+
+// set sets what is not back yet. Requests come in another order than their times: an earlier
+// time gives nothing back twice.
+func (b *bucket) set(used time.Duration, now time.Time) {
+	if b.used = used; now.After(b.at) {
+		b.at = now
+	}
+}
+
+// Level is the state of a bucket after a request.
+type Level struct {
+	left int
+	full int // seconds until the bucket is full
+	wait int // seconds until one request is left, at least 1
+}
+
+// NewLimiter returns the limit called name, nil if l is off. detail is what a caller is told
+// whom it refuses. The limit counts and is shown in the metrics of that name.
+func NewLimiter[K comparable](
+	l Rate, name, detail string, refused *prometheus.CounterVec, reg prometheus.Registerer,
+) *Limiter[K] {
+	lim := &Limiter[K]{name: name, detail: detail, refused: refused.WithLabelValues(name), seed: maphash.MakeSeed()}
+	if l.on() {
+		lim.interval = time.Duration(float64(time.Second) / l.PerSecond)
+		lim.depth = lim.interval * time.Duration(l.Burst)
+		lim.policy = `"` + name + `";q=` + strconv.Itoa(l.Burst) + ";w=" + strconv.Itoa(Seconds(lim.depth))
+	}
+	for i := range lim.shards {
+		lim.shards[i].byKey = make(map[K]*bucket)
+	}
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "writ_rate_limit_buckets", Help: "Token buckets kept, by limit.",
+		ConstLabels: prometheus.Labels{"limit": name},
+	}, func() float64 { return float64(lim.len()) }))
+	if !l.on() {
+		return nil
+	}
+	return lim
+}
+
+// Seconds is d in whole seconds, rounded up.
+func Seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
+
+// Take counts a request of key. It returns an [*Exceeded] if there were too many.
+func (l *Limiter[K]) Take(key K, now time.Time) (at Level, err error) {
+	if l == nil {
+		return at, nil
+	}
+	s := l.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.byKey[key]
+	if b == nil {
+		b = l.addLocked(s, key, now)
+	}
+	used := b.usedAt(now)
+	ok := used+l.interval <= l.depth
+	if ok {
+		used += l.interval
+		b.set(used, now)
+	}
+	left := l.depth - used
+	at = Level{left: int(max(0, left) / l.interval), full: Seconds(used), wait: max(Seconds(l.interval-left), 1)}
+	if ok {
+		return at, nil
+	}
+	l.refused.Inc()
+	return at, &Exceeded{Detail: l.detail, RetryAfter: at.wait, Level: string(l.level(at)), Policy: l.policy}
+}
+
+// Charge counts n further requests of key after one was let through: the intents of a
+// batch beyond the first. They are not refused; later requests wait until they are back.
+func (l *Limiter[K]) Charge(key K, n int, now time.Time) {
+	if l == nil {
+		return
+	}
+	s := l.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.byKey[key]
+	if b == nil {
+		b = &s.shared
+	}
+	b.set(b.usedAt(now)+time.Duration(n)*l.interval, now)
+}
+
+func (l *Limiter[K]) shard(key K) *bucketShard[K] {
+	return &l.shards[maphash.Comparable(l.seed, key)%bucketShards]
+}
+
+// addLocked returns a new bucket for key, or the shared one if there is no room.
+func (l *Limiter[K]) addLocked(s *bucketShard[K], key K, now time.Time) *bucket {
+	pause := max(l.depth, time.Second)
+	if len(s.byKey) >= maxBuckets/bucketShards {
+		pause = sweepPause
+	}
+	if now.Sub(s.swept) >= pause {
+		s.swept = now
+		maps.DeleteFunc(s.byKey, func(_ K, b *bucket) bool { return b.usedAt(now) == 0 })
+	}
+	if len(s.byKey) >= maxBuckets/bucketShards {
+		return &s.shared
+	}
+	b := new(bucket)
+	s.byKey[key] = b
+	return b
+}
+
+func (l *Limiter[K]) len() (n int) {
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		n += len(s.byKey)
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// SetHeaders sets the fields of draft-ietf-httpapi-ratelimit-headers-10.
+func (l *Limiter[K]) SetHeaders(h *fasthttp.ResponseHeader, at Level) {
+	if l == nil {
+		return
+	}
+	h.SetCanonical([]byte(HeaderPolicy), []byte(l.policy))
+	h.SetCanonical([]byte(HeaderLevel), l.level(at))
+}
+
+func (l *Limiter[K]) level(at Level) []byte {
+	b := append(make([]byte, 0, 64), '"')
+	b = append(b, l.name...)
+	b = append(b, `";r=`...)
+	b = strconv.AppendInt(b, int64(at.left), 10)
+	b = append(b, ";t="...)
+	return strconv.AppendInt(b, int64(at.full), 10)
+}
