@@ -35,18 +35,17 @@ func placesToken(words []string) bool {
 	return isToken && slices.Contains(places, first)
 }
 
-var places = []string{"page", "next", "nextpage", "prev", "previous", "pagination", "paging", "continuation",
-	"continue", "cursor",
-	"sync", "delta", "skip", "resume", "resumption", "start", "starting", "stop", "eos", "bos", "pad", "mask", "max",
-	"min",
-	"maximum", "minimum", "total", "num", "count", "prompt", "completion", "input", "output"}
+var places = strings.Fields(`
+	page next nextpage prev previous pagination paging continuation continue cursor sync delta
+	skip resume resumption start starting stop eos bos pad mask max min maximum minimum total
+	num count prompt completion input output`)
 
 // accounts are the user names of programs.
 var (
 	sources = []string{"git", "hg", "svn", "cvs", "bzr"}
-	logins  = []string{"root", "ec2-user", "ubuntu", "debian", "centos", "fedora", "rocky", "core", "azureuser",
-		"vagrant",
-		"admin", "deploy", "ci", "app", "postgres", "readonly"}
+	logins  = strings.Fields(`
+	root ec2-user ubuntu debian centos fedora rocky core azureuser vagrant admin deploy ci app
+	postgres readonly`)
 	unread = []string{"noreply", "no-reply", "donotreply", "do-not-reply"}
 )
 
@@ -75,8 +74,7 @@ func logsIn(before string) bool {
 	})
 }
 
-var loginSchemes = []string{"ssh", "sftp", "scp", "rsync", "postgres", "postgresql", "mysql", "redis", "amqp", "amqps",
-	"mongodb", "mongodb+srv"}
+var loginSchemes = strings.Fields(`ssh sftp scp rsync postgres postgresql mysql redis amqp amqps mongodb mongodb+srv`)
 
 var (
 	release = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+[-+.]`)
@@ -89,8 +87,7 @@ var (
 // coordinates are prefixes of packages' and repositories' names, which have an @
 // before a version or a branch.
 var (
-	packages = []string{"pkg", "npm", "pypi", "golang", "go", "cargo", "gem", "nuget", "maven", "oci", "deb", "rpm",
-		"apk", "brew", "helm", "composer", "conda", "hex"}
+	packages     = strings.Fields(`pkg npm pypi golang go cargo gem nuget maven oci deb rpm apk brew helm composer conda hex`)
 	repositories = []string{"repo", "repository", "github", "gitlab", "bitbucket", "codeberg"}
 )
 

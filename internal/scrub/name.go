@@ -28,11 +28,11 @@ func namesCredential(key string) bool {
 }
 
 var (
-	credentials = []string{"password", "passwd", "pwd", "passphrase", "passcode", "secret", "secrets", "token",
-		"apikey",
-		"accesskey", "privatekey", "secretkey", "authorization", "cookie", "cookies", "credential", "credentials",
-		"jwt", "bearer", "sessionid", "cvv", "cvc", "pin", "otp"}
-	keys  = []string{"api", "access", "private", "secret", "signing", "encryption", "ssh", "account", "auth"}
+	credentials = strings.Fields(`
+	password passwd pwd passphrase passcode secret secrets token apikey accesskey privatekey
+	secretkey authorization cookie cookies credential credentials jwt bearer sessionid cvv cvc
+	pin otp`)
+	keys  = strings.Fields(`api access private secret signing encryption ssh account auth`)
 	forms = []string{"value", "hash", "header", "plain", "plaintext", "text", "raw", "b64", "base64", "encoded", ""}
 )
 

@@ -45,9 +45,9 @@ const names = `(?:password|passwd|pwd|passphrase|secret|token|(?:api|access|priv
 	`sess(?:ion)?_?id|authorization|cookie|credentials?|signature)`
 
 func nameWords() []string {
-	return []string{"password", "passwd", "pwd", "passphrase", "secret", "token", "key", "sessionid", "session_id",
-		"sessid",
-		"sess_id", "authorization", "cookie", "credential", "signature"}
+	return strings.Fields(`
+	password passwd pwd passphrase secret token key sessionid session_id sessid sess_id
+	authorization cookie credential signature`)
 }
 
 // followed returns each of words with each of ends.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,18 +97,10 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.TTL == 0 {
-		c.TTL = DefaultTTL
-	}
-	if c.Audit == "" {
-		c.Audit = Minimal
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.QueueLimit == 0 {
-		c.QueueLimit = DefaultQueueLimit
-	}
+	c.TTL = cmp.Or(c.TTL, DefaultTTL)
+	c.Audit = cmp.Or(c.Audit, Minimal)
+	c.QueueLimit = cmp.Or(c.QueueLimit, DefaultQueueLimit)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.signer = new(atomic.Pointer[receipt.Signer])
 	c.signer.Store(c.Signer)
 	return c, c.check()
