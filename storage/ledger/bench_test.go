@@ -137,8 +137,7 @@ func BenchmarkCaller(b *testing.B) {
 	})
 }
 
-// BenchmarkFloor is what no commit can be cheaper than: a signature for each,
-// or the store for each.
+// BenchmarkFloor is the least cost of a commit: its signature, and its write to the store.
 func BenchmarkFloor(b *testing.B) {
 	b.Run("sign", func(b *testing.B) {
 		key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))

@@ -20,11 +20,11 @@ type committer struct {
 	quotas  *quotas
 	metrics *metrics
 
-	// unknown has what of a batch may be stored or not, though its callers were refused,
-	// nil if there is none. Its reservations are held until that is known.
-	unknown *waiter
+	// unresolved are the commits of a batch of unknown outcome, usually nil. Their callers
+	// were refused. Their reservations are held until the outcome is found.
+	unresolved *waiter
 
-	refused int // intents refused for the failure that lasts; 0: commits succeed
+	refused int // intents refused since commits began to fail; 0: commits succeed
 	leaves  [][32]byte
 }
 
@@ -32,16 +32,17 @@ type committer struct {
 // backlog doesn't wait for the last.
 const maxCommit = 1024
 
-// commitRest is the longest rest between two commits. With MongoDB, a commit takes several
+// commitRest is the longest pause between two commits. A commit to MongoDB takes several
 // times as long.
 const commitRest = time.Millisecond
 
 // run commits the waiters of q until q is closed and empty. After ctx ends it refuses
 // them.
 //
-// After a commit of several it rests as long as that took, so that more of those who come
-// meanwhile share a signature, a write and a wait for the disk: at half of the load that it
-// can bear a request takes up to a quarter less of the processor. Who comes alone does not wait.
+// After a commit of several waiters it pauses for as long as the commit took. More
+// requests then share a signature, a write and a wait for the disk: at half of the
+// highest load a request costs up to a quarter less CPU. After a commit of one waiter
+// it does not pause.
 func (c *committer) run(ctx context.Context, q *queue) {
 	var batch []*waiter
 	for {
@@ -77,7 +78,7 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 	}
 	err = c.try(ctx, batch)
 	doubt := errors.Is(err, storage.ErrUnknown)
-	if doubt { // the same batch again: what is stored of it is found
+	if doubt { // appending the same batch again finds what is stored of it
 		if err = c.try(ctx, batch); err == nil {
 			adopt(batch)
 		} else if !errors.Is(err, storage.ErrUnknown) {
@@ -89,15 +90,16 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 		c.answer(ctx, batch)
 		return
 	case doubt:
-		c.unknown = remembered(batch)
+		c.unresolved = merged(batch)
 	default:
 		c.quotas.settle(batch...)
 	}
 	c.refuse(ctx, batch, err)
 }
 
-// remembered copies what batch commits: its waiters go back to their callers.
-func remembered(batch []*waiter) *waiter {
+// merged copies the commits of batch into one waiter. The waiters themselves go back to
+// their callers.
+func merged(batch []*waiter) *waiter {
 	all := new(waiter)
 	for _, w := range batch {
 		all.places = append(all.places, w.places...)
@@ -106,35 +108,34 @@ func remembered(batch []*waiter) *waiter {
 	return all
 }
 
-// recoverUnknown finds out what is stored of a batch whose outcome is unknown, by
-// appending it again with a seal that signs nothing, so that an intent whose caller was
-// refused is not decided later. It returns nil if nothing is unknown, and ErrClosed
-// after ctx has ended.
+// recoverUnknown finds which of the unresolved commits are stored. It appends them again
+// with a seal that signs nothing, so that an intent whose caller was refused is not decided
+// later. It returns nil if nothing is unresolved, and ErrClosed after ctx has ended.
 func (c *committer) recoverUnknown(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ErrClosed
 	}
-	if c.unknown == nil {
+	if c.unresolved == nil {
 		return nil
 	}
-	err := c.commit(ctx, []*waiter{c.unknown},
+	err := c.commit(ctx, []*waiter{c.unresolved},
 		func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 			return storage.Batch{}, receipt.SignedHead{}, nil
 		})
 	if err != nil {
 		return fmt.Errorf("recovering from a failed commit: %w", err)
 	}
-	for i, stored := range c.unknown.existing.Records {
-		p := &c.unknown.places[i]
+	for i, stored := range c.unresolved.existing.Records {
+		p := &c.unresolved.places[i]
 		p.used = stored != nil && stored.DecisionID == p.record.DecisionID && stored.Metered()
 	}
-	c.quotas.settle(c.unknown)
-	c.unknown = nil
+	c.quotas.settle(c.unresolved)
+	c.unresolved = nil
 	return nil
 }
 
-// adopt makes batch's own what an earlier append of it has stored: a row of one's
-// own decision id is one's own, and so is the verdict with its body.
+// adopt treats what an earlier append of batch has stored as new: a row with a waiter's
+// own decision id is its own, and so is a verdict with the same body.
 func adopt(batch []*waiter) {
 	for _, w := range batch {
 		for i := range w.places {
@@ -153,8 +154,8 @@ func adopt(batch []*waiter) {
 	}
 }
 
-// wakeFlushes wakes the waiters that commit nothing with err and returns the
-// others.
+// wakeFlushes wakes the waiters that commit nothing, with err as their result, and returns
+// the others.
 func wakeFlushes(batch []*waiter, err error) []*waiter {
 	commits := batch[:0]
 	for _, w := range batch {
@@ -168,8 +169,8 @@ func wakeFlushes(batch []*waiter, err error) []*waiter {
 	return commits
 }
 
-// try has the store append batch and holds it to its contract: nothing unsigned is
-// answered.
+// try has the store append batch. It is an error if the store takes a record as new that
+// is not signed.
 func (c *committer) try(ctx context.Context, batch []*waiter) error {
 	if err := c.commit(ctx, batch, c.sealer(batch)); err != nil {
 		return err
@@ -184,8 +185,8 @@ func (c *committer) try(ctx context.Context, batch []*waiter) error {
 	return nil
 }
 
-// commit has the store append batch, with a panic of the store's as an error, and gives
-// each waiter what exists.
+// commit has the store append batch and sets existing of each waiter. A panic of the store
+// is an error.
 func (c *committer) commit(ctx context.Context, batch []*waiter, seal storage.Seal) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

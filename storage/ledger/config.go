@@ -20,32 +20,31 @@ import (
 type Mode string
 
 const (
-	// Minimal keeps ids, that of the credential that asked too, the policy's
-	// version, the action type, the resource without user info, query and
-	// fragment, the cost, the metadata's keys, the decision, its reasons and
-	// digests, and times. It is the default.
+	// Minimal keeps all ids (the credential's too), the policy's version, the action
+	// type, the resource without user info, query and fragment, the cost, the keys of
+	// the metadata, the decision with its reasons and digests, and times. It is the
+	// default.
 	Minimal Mode = "minimal"
-	// Full keeps the metadata's values too. Either mode scrubs what it keeps.
+	// Full keeps the metadata's values too. Both modes scrub what they keep.
 	Full Mode = "full"
 )
 
-// Scrubber takes secrets out of what a record keeps of an intent. It must be
-// safe for concurrent use and quick where there are none: every decision asks it.
+// Scrubber removes secrets from the fields of a record. It must be safe for concurrent
+// use. It must be quick for text without secrets, because every decision calls it.
 type Scrubber interface {
-	// Text returns what may be kept of a text that identifies nobody.
+	// Text scrubs a text that identifies nobody.
 	Text(s string) string
-	// Identity returns what may be kept of a text that rows are told apart and
-	// found by: equal for equal texts, different for different ones.
+	// Identity scrubs a text that rows are found by. Its result is equal for equal
+	// texts and different for different ones.
 	Identity(s string) string
-	// Resource returns what may be kept of a resource, given as it was written
-	// and as its projection. Like Identity it makes no two projections one.
+	// Resource scrubs a resource, given as it was written and as its projection. Like
+	// Identity it never merges two projections.
 	Resource(raw, projection string) string
-	// Values returns what may be kept of the values of metadata, under the keys
-	// that they have.
+	// Values scrubs the values of metadata, under the same keys.
 	Values(metadata map[string]string) map[string]string
 }
 
-// Store is where a Ledger keeps what it makes final.
+// Store keeps decisions, entries and meters.
 type Store interface {
 	storage.Log
 	lease.Store
@@ -55,26 +54,26 @@ type Store interface {
 
 // Config is what a Ledger works with. Store, Signer and Scrub are required.
 type Config struct {
-	// Store makes batches durable. It must bound the time that its calls take:
-	// everyone waits for the batch that is being written. No other ledger may
-	// write by the same handle.
+	// Store makes batches durable. Its calls must take a bounded time, because all
+	// callers wait for the batch that is being written. No other ledger may use the same
+	// handle.
 	Store Store
-	// Signer signs the batches, until [Ledger.SignWith] names another. Heads of
-	// earlier keys stay where they are in the chain.
+	// Signer signs the batches until [Ledger.SignWith] replaces it. Heads that earlier
+	// keys signed stay in the chain.
 	Signer *receipt.Signer
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
-	// TTL is how long a receipt can be acted upon, in whole seconds: the
-	// deployment's RECEIPT_TTL. Zero is DefaultTTL.
+	// TTL is how long a receipt is valid, in whole seconds: the deployment's
+	// RECEIPT_TTL. Zero is DefaultTTL.
 	TTL time.Duration
 	// Audit is how much of a request is kept, Minimal if empty.
 	Audit Mode
-	// Scrub judges everything that a caller chose freely, in either mode.
+	// Scrub removes secrets from everything that a caller can choose freely, in both modes.
 	Scrub Scrubber
-	// Writer names this writer in each record, where a store has several. It may be
-	// empty.
+	// Writer names this writer in its records, if the store has several. It may be empty.
 	Writer string
-	// Log hears of failing commits, once for each episode. Nil discards.
+	// Log gets one line when commits begin to fail and one when they succeed again. Nil
+	// discards them.
 	Log *slog.Logger
 	// Metrics is where the ledger registers its metrics until it is closed. Nil
 	// registers nowhere.
@@ -83,7 +82,7 @@ type Config struct {
 	// refused with ErrOverloaded. Zero is DefaultQueueLimit.
 	QueueLimit int
 
-	signer *atomic.Pointer[receipt.Signer] // that signs now
+	signer *atomic.Pointer[receipt.Signer] // the current one
 }
 
 // The defaults of Config.
@@ -92,7 +91,7 @@ const (
 	DefaultQueueLimit = 8192
 )
 
-// withDefaults returns c with its zero values filled in, or why it can't work.
+// withDefaults returns c with its zero values filled in. It is an error if c is invalid.
 func (c Config) withDefaults() (Config, error) {
 	if c.Now == nil {
 		c.Now = time.Now

@@ -19,28 +19,26 @@
 //
 // It may then rely on this:
 //
-//   - Idempotency. An (organization, intent id) is decided once. Whoever
-//     commits it again, at whatever time and however many at once, gets the
-//     record of that first decision with Replayed set, or [ErrIntentConflict]
-//     when the intent differs. The store decides which was first, not a read
-//     before it, so the rule holds across processes that share a store.
+//   - Idempotency. An (organization, intent id) is decided once. Every further
+//     commit of it, at any time and in any number, gets the record of the first
+//     decision with Replayed set, or [ErrIntentConflict] when the intent differs.
+//     The store's write decides which commit was first, so the rule holds across
+//     processes that share a store.
 //   - Durability before the answer. When Wait returns nil the record, the
 //     head that signs it and the meter are durable. When it returns
 //     an error there may or may not be a decision: the caller must refuse, and
 //     the same intent tried again gets the decision if there is one.
 //     A store can be told to acknowledge a batch first and make it durable behind
 //     a bounded queue that drops nothing (AUDIT_ACK=queued, see below).
-//   - One signature and one write a batch. What waits while a batch is being
-//     written is the next batch, with what is about to arrive on a busy CPU.
-//     Nothing lingers for company: on an idle ledger a decision is a batch of
-//     its own.
-//   - An unbroken chain. Each batch's head carries the hash of the head before
-//     it, which the store hands out with what is first. Where it is not known
-//     whether a batch was stored, the ledger appends the same batch again before
-//     another.
-//   - A limit that is never passed. A reservation within it holds a place that the store
-//     has granted, so of a thousand that are made together exactly those within the
-//     limit learn so, whichever processes share the store.
+//   - One signature and one write a batch. Commits that arrive while a batch is
+//     being written form the next batch. A commit does not wait for others to
+//     arrive: on an idle ledger a decision is a batch of its own.
+//   - An unbroken chain. Each batch's head carries the hash of the head before it.
+//     If it is not known whether a batch was stored, the ledger appends the same
+//     batch again before any other.
+//   - A limit that is never passed. A reservation within the limit holds a place that
+//     the store has granted. This is exact for any number of reservations at once,
+//     in all processes that share the store.
 //
 // # Time
 //
@@ -51,21 +49,21 @@
 //
 // # Entries
 //
-// Settlements, removals, changes of documents and imports are entries of their own in
-// the same chain, made final like a decision: [Ledger.Settle], [Ledger.Retain],
+// Settlements, removals, changes of documents and imports are entries of the same chain
+// and become final like a decision: [Ledger.Settle], [Ledger.Retain],
 // [Ledger.SignChanges], [Ledger.SignImport]. Each is unique under its key, has a receipt,
 // and is proved by [Prove].
 //
 // # Imported rows
 //
-// A row under a head of a chain that the store does not have is foreign: another store
-// has decided it, and it was imported ([storage.Importer]). Its own receipt proves it,
-// by a key that must be trusted, and one entry, [Import], proves all foreign rows of an
-// organization by the root of their leaves: none is missing, none was added, none was
-// put in another's place. Without the entry a foreign row is a break, unless an import is
-// under way. A settlement that is posted later is an entry of the store's own chain;
-// retention removes foreign rows like others. No meter counts them: the meter of the
-// month in which an organization has moved starts at zero.
+// A row under a head of a chain that the store does not have is foreign: it was decided
+// in another store and imported ([storage.Importer]). Its receipt proves it, with a key
+// that must be trusted. One entry, [Import], holds the root of the leaves of all foreign
+// rows of an organization, so that none can be missing, added or replaced. Without this
+// entry a foreign row is a break, unless an import is under way. A settlement that is
+// posted later is an entry of the store's own chain. Retention removes foreign rows like
+// others. No meter counts them: the meter of the month in which an organization has moved
+// starts at zero.
 //
 // # Acknowledging before durability
 //

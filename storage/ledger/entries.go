@@ -16,13 +16,13 @@ import (
 	"writ/storage"
 )
 
-// Settle says what became of the action of a decision and returns the decision's
-// record with its settlement, which is Unapproved where the action was executed
-// though it was not allowed, and whether it was said for the first time. Said again, it is
-// what was said first. Its error is
-// storage.ErrNotFound for a decision that is not there, storage.ErrConflict where
-// another settlement stands, or what kept the store from committing it.
-// It is recorded at s.RecordedAt, or when the decision was made if that is later.
+// Settle records the outcome of a decision's action. It returns the decision's record with
+// the settlement, and whether this call made it final: the same settlement again returns
+// the first one. The settlement is marked Unapproved if the action was executed without
+// being allowed. Its time is s.RecordedAt, but not before the decision.
+//
+// The error is storage.ErrNotFound if the decision does not exist, storage.ErrConflict if
+// another settlement is stored, or a failure of the store.
 func (l *Ledger) Settle(
 	ctx context.Context, org, decisionID string, s storage.Settlement,
 ) (settled *storage.Record, first bool, err error) {
@@ -32,24 +32,24 @@ func (l *Ledger) Settle(
 	}
 	r := *stored
 	if r.Settlement == nil {
-		if s.RecordedAt.Before(r.DecidedAt) { // by a replica whose clock is behind that of the one that decided
+		if s.RecordedAt.Before(r.DecidedAt) { // another replica decided, and its clock is ahead
 			s.RecordedAt = r.DecidedAt
 		}
 		r.Settle(s)
 		e := r.SettlementEntry()
-		stands, err := l.append(ctx, e)
+		final, err := l.append(ctx, e)
 		if err != nil {
 			return nil, false, fmt.Errorf("committing a settlement: %w", err)
 		}
-		if stands[0].Removed() {
+		if final[0].Removed() {
 			return nil, false, storage.ErrNotFound
 		}
-		first = stands[0] == e
-		said := *stands[0].Settlement
-		if said.Receipt = nil; stands[0].Sig != "" {
-			said.Receipt = &stands[0].Inclusion
+		first = final[0] == e
+		settlement := *final[0].Settlement
+		if settlement.Receipt = nil; final[0].Sig != "" {
+			settlement.Receipt = &final[0].Inclusion
 		}
-		r.Settlement = &said
+		r.Settlement = &settlement
 	}
 	if !storage.SameSettlement(*r.Settlement, s) {
 		return nil, false, storage.ErrConflict
@@ -57,8 +57,9 @@ func (l *Ledger) Settle(
 	return &r, first, nil
 }
 
-// append makes entries final and returns what stands for each of them. They wait
-// in the queue as the first one's organization.
+// append makes entries final. For each it returns the stored entry, which is an earlier
+// one with the same key if there is one. In the queue they count for the organization of
+// the first one.
 func (l *Ledger) append(ctx context.Context, entries ...*storage.Entry) ([]*storage.Entry, error) {
 	if slices.ContainsFunc(entries, func(e *storage.Entry) bool { return e.Body == nil }) {
 		return nil, errors.New("an entry without a body")
@@ -68,23 +69,22 @@ func (l *Ledger) append(ctx context.Context, entries ...*storage.Entry) ([]*stor
 	if err := l.queue.put(w); err != nil {
 		return nil, err
 	}
-	stands := make([]*storage.Entry, len(entries))
-	if err := l.waiters.wait(ctx, w, nil, stands); err != nil {
+	final := make([]*storage.Entry, len(entries))
+	if err := l.waiters.wait(ctx, w, nil, final); err != nil {
 		return nil, err
 	}
-	for i, e := range stands {
+	for i, e := range final {
 		if e == nil {
-			stands[i] = entries[i]
+			final[i] = entries[i]
 		}
 	}
-	return stands, nil
+	return final, nil
 }
 
-// Removal announces that retention is about to remove rows: at most Count of an
-// organization's that were decided before a time, at most Settled of them with a
-// settlement that is signed. Its entry is the canonical JSON of {before, count, entry,
-// id, organization_id, settled}, before with milliseconds at most, and without settled
-// where it is 0.
+// Removal announces that retention is about to remove rows of an organization that were
+// decided before a time: at most Count rows, at most Settled of them with a signed
+// settlement. Its entry is the canonical JSON of {before, count, entry, id,
+// organization_id, settled}. Before has at most milliseconds. Settled is absent if it is 0.
 type Removal struct {
 	ID             string    `json:"id"` // a UUIDv7
 	OrganizationID string    `json:"organization_id"`
@@ -98,9 +98,9 @@ func (r Removal) entry() *storage.Entry {
 	return entryOf(storage.RetentionEntry, r.OrganizationID, r.ID, r)
 }
 
-// Retain says, before they are removed, that so many rows of org which were decided
-// before a time are kept no longer. Rows that are removed without are a break of
-// the history.
+// Retain announces the removal of rows of org that were decided before a time. It must be
+// called before they are removed: rows that are removed without an announcement are a break
+// of the history.
 func (l *Ledger) Retain(ctx context.Context, org string, before time.Time, count storage.Expired) error {
 	id, _ := l.ids.next(l.cfg.Now())
 	r := Removal{ID: id.String(), OrganizationID: org, Before: before.Truncate(time.Millisecond),
@@ -112,14 +112,14 @@ func (l *Ledger) Retain(ctx context.Context, org string, before time.Time, count
 }
 
 // Change is a change of a document: an entry of the administrative audit log. Its
-// entry is the canonical JSON of {actor, digest, entry, id, kind,
-// organization_id, revision}, without an actor that is not known.
+// entry is the canonical JSON of {actor, digest, entry, id, kind, organization_id,
+// revision}. The actor is absent if it is not known.
 type Change struct {
 	OrganizationID string `json:"organization_id"`
 	Kind           string `json:"kind"` // policy, rule, list, agent, session, key, plan or import
 	ID             string `json:"id"`
 	Revision       int64  `json:"revision"` // of the commit of documents that made it
-	Digest         string `json:"digest"`   // of the document as it is since; empty where it was removed
+	Digest         string `json:"digest"`   // of the document after the change; empty if it was removed
 	Actor          string `json:"actor,omitzero"`
 }
 
@@ -147,8 +147,8 @@ type Changes interface {
 	Trim(ctx context.Context, upTo uint64) error
 }
 
-// SignChanges puts all that src has into the chain, and trims it. What was signed
-// before, and not trimmed since, stays as it was.
+// SignChanges puts all changes of src into the chain and trims src. Changes that were
+// signed before and not trimmed are not signed again.
 func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 	for {
 		changes, err := src.Changes(ctx, 0, maxCommit)
@@ -166,11 +166,11 @@ func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 			}
 			entries[i] = signed.Entry()
 		}
-		stands, err := l.append(ctx, entries...)
+		final, err := l.append(ctx, entries...)
 		if err != nil {
 			return fmt.Errorf("committing changes: %w", err)
 		}
-		for i, e := range stands {
+		for i, e := range final {
 			if !bytes.Equal(e.Body, entries[i].Body) {
 				return fmt.Errorf("change %s of organization %q was signed as another", e.Key, e.OrganizationID)
 			}
@@ -184,9 +184,9 @@ func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 // ParseChange reads the entry of a change.
 func ParseChange(e *storage.Entry) (Change, error) { return parseBody(e, Change.Entry) }
 
-// entryOf returns an entry that is not signed yet. Its body is the canonical JSON of body,
-// with the member entry, which is its kind. It is nil where a time, which somebody has
-// forged, has no JSON.
+// entryOf returns an entry that is not signed yet. Its body is the canonical JSON of body
+// and of the member entry, which names the kind. The body is nil if a time has no JSON,
+// which happens only in forged histories.
 func entryOf[T any](kind storage.EntryKind, org, key string, body T) *storage.Entry {
 	text, err := json.Marshal(struct {
 		Kind storage.EntryKind `json:"entry"`
@@ -199,7 +199,7 @@ func entryOf[T any](kind storage.EntryKind, org, key string, body T) *storage.En
 	return &storage.Entry{Kind: kind, OrganizationID: org, Key: key, Body: canonical}
 }
 
-// parseBody reads the body of e, which must be what entry makes of it.
+// parseBody reads the body of e. It is an error if entry(body) is not e.
 func parseBody[T any](e *storage.Entry, entry func(T) *storage.Entry) (T, error) {
 	var body T
 	if err := json.Unmarshal(e.Body, &body); err != nil {

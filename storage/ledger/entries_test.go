@@ -20,9 +20,9 @@ func executed(ref string) storage.Settlement {
 	return storage.Settlement{Outcome: storage.Executed, ExternalRef: ref, RecordedAt: noon}
 }
 
-// TestSettle_ByAClockThatIsBehind: one replica's clock is ahead, that of another which
-// settles what it has decided is behind. The settlement is not before the decision, and
-// the history is whole.
+// TestSettle_ByAClockThatIsBehind has one replica decide, whose clock is ahead, and another
+// settle, whose clock is behind. The settlement is not before the decision, and the history
+// is whole.
 func TestSettle_ByAClockThatIsBehind(t *testing.T) {
 	log := storagetest.NewMemoryLog()
 	ahead, behind := &clock{now: noon.Add(storage.MaxSkew)}, &clock{now: noon.Add(-storage.MaxSkew)}
@@ -41,8 +41,8 @@ func TestSettle_ByAClockThatIsBehind(t *testing.T) {
 	}
 }
 
-// TestSettle_OnceAndSigned: the first settlement stands, has a receipt of its own and
-// is given to whoever says the same again.
+// TestSettle_OnceAndSigned: the first settlement is stored with a receipt of its own, and
+// returned to every caller that settles in the same way again.
 func TestSettle_OnceAndSigned(t *testing.T) {
 	store, keys := newFake(), testKeys(t, testSigner(1))
 	l := open(t, store)
@@ -88,8 +88,8 @@ func TestSettle_OnceAndSigned(t *testing.T) {
 	store.check(t, keys)
 }
 
-// TestSettle_Races: of different settlements at once one stands, and a removal that
-// comes between is told.
+// TestSettle_Races: of several settlements at once one is stored, and a removal in between
+// is an error.
 func TestSettle_Races(t *testing.T) {
 	store := newFake()
 	l := open(t, store)
@@ -163,8 +163,8 @@ func (s *source) Trim(_ context.Context, upTo uint64) error {
 	return nil
 }
 
-// TestSignChanges_EachOnce: what was signed and not forgotten is not signed again,
-// and is refused where it has become another.
+// TestSignChanges_EachOnce: a change that was signed and not trimmed is not signed again. It
+// is an error if it is another change now.
 func TestSignChanges_EachOnce(t *testing.T) {
 	store := newFake()
 	l := open(t, store)
@@ -198,7 +198,7 @@ func TestSignChanges_EachOnce(t *testing.T) {
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// TestRetain_IsInTheChain also holds that each announcement is one of its own.
+// TestRetain_IsInTheChain also expects a new entry for each announcement.
 func TestRetain_IsInTheChain(t *testing.T) {
 	store := newFake()
 	l := open(t, store)

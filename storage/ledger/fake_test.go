@@ -23,14 +23,14 @@ const (
 
 var errFault = fmt.Errorf("injected fault: %w", storage.ErrUnknown)
 
-// fake is a store in memory that polices its caller: what it was given must
-// never change afterwards, and heads must extend the chain.
+// fake is a store in memory that checks its caller: records must never change after they
+// were stored, and heads must extend the chain.
 type fake struct {
 	*storagetest.LogHandle
 	log *storagetest.MemoryLog
 
-	// commitGate, if set, is told of each batch when Commit is called, which
-	// then waits to be let through. Set before use.
+	// commitGate, if set, receives each batch when Append is called. Append then waits
+	// until the test opens the gate. It is set before use.
 	commitGate chan gated
 
 	mu         sync.Mutex
@@ -120,7 +120,7 @@ func (f *fake) Append(ctx context.Context, batch storage.Batch, seal storage.Sea
 	return existing, nil
 }
 
-// keepLocked notes what was stored, as it is now.
+// keepLocked notes the stored records, with their bytes at this time.
 func (f *fake) keepLocked(sealed storage.Batch, head receipt.SignedHead) {
 	if len(sealed.Records)+len(sealed.Entries) == 0 {
 		return
@@ -176,7 +176,7 @@ func (f *fake) Count(_ context.Context, w storage.Window, ask storage.Ask) (stor
 	return storage.Granted{N: n, Total: taken + n}, nil
 }
 
-// grant has another handle ask for up to 10 places within a limit of 10.
+// grant requests up to 10 places within a limit of 10 for another handle.
 func (f *fake) grant(t *testing.T) int64 {
 	t.Helper()
 	granted, err := f.Count(t.Context(), storage.Window{Org: "acme", Month: storage.MonthOf(noon)}, storage.Ask{Limit: 10, Want: 10})
@@ -213,7 +213,7 @@ func encode(r *storage.Record) string {
 	return string(b)
 }
 
-// check holds all of the store's state to what a ledger promises.
+// check checks the whole state of the store.
 func (f *fake) check(t *testing.T, keys receipt.Keys) {
 	t.Helper()
 	f.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// TestFault_CommittedAgain: an error that leaves open what became of a batch is
-// answered by committing it again, once.
+// TestFault_CommittedAgain: after an error of unknown outcome the batch is committed again,
+// once.
 func TestFault_CommittedAgain(t *testing.T) {
 	for _, what := range []fault{lost, persisted} {
 		t.Run(fmt.Sprint(what), func(t *testing.T) {
@@ -111,8 +111,8 @@ func (f *failing) Append(ctx context.Context, batch storage.Batch, seal storage.
 	return f.fake.Append(ctx, batch, seal)
 }
 
-// TestFault_UnknownStaysUnknown: an error of the second try does not say what became of
-// the first.
+// TestFault_UnknownStaysUnknown: an error of the second try does not tell the outcome of the
+// first.
 func TestFault_UnknownStaysUnknown(t *testing.T) {
 	l := open(t, &failing{newFake(), []error{storage.ErrUnknown, storage.ErrUnavailable}})
 	_, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow))
@@ -188,7 +188,7 @@ func TestFault_LoggedOnceAnEpisode(t *testing.T) {
 	}
 }
 
-// TestFault_NothingIsCommittedWhileABatchIsUnknown also holds Healthy to that.
+// TestFault_NothingIsCommittedWhileABatchIsUnknown also checks Healthy.
 func TestFault_NothingIsCommittedWhileABatchIsUnknown(t *testing.T) {
 	store, down := newFake(), errors.New("down")
 	l := open(t, store)
@@ -283,8 +283,8 @@ func TestSeal_RefusesWhatIsNotOfTheBatchInOrder(t *testing.T) {
 	}
 }
 
-// TestSeal_StoreTriesAgainWithFewer has the store find out only after a first
-// seal that another's decision stands.
+// TestSeal_StoreTriesAgainWithFewer has the store find an earlier decision only after a
+// first seal.
 func TestSeal_StoreTriesAgainWithFewer(t *testing.T) {
 	store := newFake()
 	l := open(t, retrying{store})

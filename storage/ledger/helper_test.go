@@ -185,7 +185,7 @@ func commit(ctx context.Context, l *Ledger, r *Reservation, e Entry) (Outcome, e
 	return out, outs[0].Err
 }
 
-// mustDecide is decide of an intent that is allowed, which can't fail.
+// mustDecide decides an intent with an allow. An error ends the test.
 func mustDecide(t *testing.T, l *Ledger, org string, in *engine.Intent) Outcome {
 	t.Helper()
 	out, err := decide(t.Context(), l, org, entry(in, engine.Allow))
@@ -198,8 +198,8 @@ func mustDecide(t *testing.T, l *Ledger, org string, in *engine.Intent) Outcome 
 // plenty is a limit that no test reaches.
 const plenty = 1_000_000
 
-// ordinal returns how many decisions the meter has with the next: the least limit
-// that it is within.
+// ordinal returns the least limit that the next decision is within: the number of decisions
+// in the meter, and one.
 func ordinal(t *testing.T, l *Ledger, org string) int64 {
 	t.Helper()
 	for limit := int64(1); ; limit++ {

@@ -23,8 +23,8 @@ type ids struct {
 	last atomic.Int64
 }
 
-// next returns an id and its time, which is now unless an earlier id was as
-// late or a little later.
+// next returns an id and its time. The time is now, or a little later if an earlier id
+// has now or a later time.
 func (s *ids) next(now time.Time) (uuid.UUID, time.Time) {
 	tick := s.advance(now)
 	var id uuid.UUID

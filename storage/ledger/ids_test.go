@@ -57,9 +57,8 @@ func TestIDs_IncreaseWhenTheClockGoesBackALittle(t *testing.T) {
 	}
 }
 
-// TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead: one moment in which the
-// clock was weeks ahead makes no receipt of later that is good for weeks, and
-// charges no other month.
+// TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead: after a moment in which the clock
+// was weeks ahead, receipts are not valid for weeks and are not metered in another month.
 func TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead(t *testing.T) {
 	now := &clock{now: noon}
 	store := newFake()

@@ -13,14 +13,14 @@ import (
 	"writ/storage/receipt"
 )
 
-// Import says that an organization's history was taken in from another store. Its
+// Import records that an organization's history was imported from another store. Its
 // entry is the canonical JSON of {entry, id, imported_at, organization_id, removed,
-// root, rows, settled}, imported_at with milliseconds at most.
+// root, rows, settled}. ImportedAt has at most milliseconds.
 //
-// Root is the root of the RFC 9162 tree, as "sha256:" and hex, of what was imported,
-// in the order of decision ids: for each row its leaf and then, if it has a settlement,
-// that one's leaf; for each row that the other store
-// had removed the leaf of [storage.Tombstone.Entry].
+// Root is the root of an RFC 9162 tree, as "sha256:" and hex. Its leaves are in the order
+// of decision ids: the leaf of each row, followed by the leaf of its settlement if it has
+// one. For a row that the other store had removed it is the leaf of
+// [storage.Tombstone.Entry].
 type Import struct {
 	ID             string    `json:"id"` // of the export, a UUIDv7
 	OrganizationID string    `json:"organization_id"`
@@ -39,31 +39,31 @@ func (i Import) entry() *storage.Entry {
 // ParseImport reads the entry of an import.
 func ParseImport(e *storage.Entry) (Import, error) { return parseBody(e, Import.entry) }
 
-// SignImport ends an import, of which all is stored, by its entry. It sets ImportedAt
-// and returns the import that stands. Said again, it is what was said first; its error
-// is storage.ErrConflict where that is of another history.
+// SignImport ends an import whose rows are all stored. It sets ImportedAt, signs the entry
+// and returns the import as it is signed, which is the first one if it was signed before.
+// Its error is storage.ErrConflict if that one is of another history.
 func (l *Ledger) SignImport(ctx context.Context, i Import) (Import, error) {
 	i.ImportedAt = l.cfg.Now().Truncate(time.Millisecond)
-	stands, err := l.append(ctx, i.entry())
+	final, err := l.append(ctx, i.entry())
 	if err != nil {
 		return i, fmt.Errorf("committing an import: %w", err)
 	}
-	first, err := ParseImport(stands[0])
+	first, err := ParseImport(final[0])
 	if i.ImportedAt = first.ImportedAt; err == nil && first != i {
 		err = fmt.Errorf("%w: the import %s was signed for another history", storage.ErrConflict, i.ID)
 	}
 	return first, err
 }
 
-// Abandonment says, before they are removed, that the rows of an import which was never
-// finished are taken back. Its entry is the canonical JSON of {abandoned_at, entry,
-// export, id, organization_id, removed, rows}, abandoned_at with milliseconds at most.
+// Abandonment announces that the rows of an unfinished import are about to be removed. Its
+// entry is the canonical JSON of {abandoned_at, entry, export, id, organization_id, removed,
+// rows}. AbandonedAt has at most milliseconds.
 type Abandonment struct {
 	ID             string    `json:"id"`     // a UUIDv7
-	ExportID       string    `json:"export"` // of which the import was
+	ExportID       string    `json:"export"` // the id of the imported file
 	OrganizationID string    `json:"organization_id"`
 	Rows           int64     `json:"rows"`
-	Removed        int64     `json:"removed"` // rows of which the leaves alone were imported or are left
+	Removed        int64     `json:"removed"` // rows that are only tombstones
 	AbandonedAt    time.Time `json:"abandoned_at"`
 }
 
@@ -72,7 +72,7 @@ func (a Abandonment) entry() *storage.Entry {
 	return entryOf(storage.AbandonEntry, a.OrganizationID, a.ID, a)
 }
 
-// SignAbandonment announces that what an import has stored is removed. It sets ID and
+// SignAbandonment signs a, before the rows of the import are removed. It sets ID and
 // AbandonedAt.
 func (l *Ledger) SignAbandonment(ctx context.Context, a Abandonment) (Abandonment, error) {
 	now := l.cfg.Now()
@@ -84,16 +84,17 @@ func (l *Ledger) SignAbandonment(ctx context.Context, a Abandonment) (Abandonmen
 	return a, nil
 }
 
-// Tree is what an [Import] says of rows that are added in the order of their ids. It
-// takes memory for the logarithm of their number. The zero Tree has none.
-type Tree struct {
+// ImportTree computes the counts and the root of an [Import]. Rows are added in the order
+// of their ids. Its size grows with the logarithm of their number. The zero ImportTree has
+// no rows.
+type ImportTree struct {
 	Rows, Settled, Removed int64
 
 	forest receipt.Forest
 }
 
-// AddRow adds a row, with its settlement if that is signed.
-func (t *Tree) AddRow(r *storage.Record) {
+// AddRow adds a row and its settlement, if it has one.
+func (t *ImportTree) AddRow(r *storage.Record) {
 	t.Rows++
 	t.forest.Add(r.Receipt.LeafHash())
 	if r.Settlement != nil {
@@ -102,31 +103,31 @@ func (t *Tree) AddRow(r *storage.Record) {
 	}
 }
 
-// AddRemoved adds what is left of a row.
-func (t *Tree) AddRemoved(left *storage.Tombstone) {
+// AddRemoved adds the tombstone of a row.
+func (t *ImportTree) AddRemoved(tombstone *storage.Tombstone) {
 	t.Removed++
-	t.forest.Add(receipt.EntryLeaf(left.Entry()))
+	t.forest.Add(receipt.EntryLeaf(tombstone.Entry()))
 }
 
-// Root returns the root as [Import] has it.
-func (t *Tree) Root() string { return rootText(t.forest.Root()) }
+// Root returns the root in the form of [Import].
+func (t *ImportTree) Root() string { return rootText(t.forest.Root()) }
 
 func rootText(root [sha256.Size]byte) string { return "sha256:" + hex.EncodeToString(root[:]) }
 
-// Verifier verifies rows wherever they are from. Many rows are under one head, whose
-// signature it verifies once. It is safe for concurrent use.
+// Verifier verifies single rows. It verifies the signature of a head once, however many
+// rows are under it. It is safe for concurrent use.
 type Verifier struct {
 	keys receipt.Keys
 
-	mu    sync.Mutex
-	known map[[sha256.Size]byte]struct{} // heads that are verified
+	mu       sync.Mutex
+	verified map[[sha256.Size]byte]struct{} // heads, by sumOf
 }
 
 // NewVerifier returns a Verifier that trusts keys.
 func NewVerifier(keys receipt.Keys) *Verifier { return &Verifier{keys: keys} }
 
-// Verify returns nil if r is the row that its receipt is of, and its settlement, if it
-// has one, is its own, and keys have signed both.
+// Verify returns nil if r matches its receipt, its settlement (if it has one) belongs to
+// it, and trusted keys have signed both.
 func (v *Verifier) Verify(r *storage.Record) error {
 	if err := VerifyRow(r); err != nil {
 		return err
@@ -137,8 +138,8 @@ func (v *Verifier) Verify(r *storage.Record) error {
 	return settlementLeaf(r, v.leaf)
 }
 
-// knownHeads bounds how many heads a Verifier remembers: some 3 MiB.
-const knownHeads = 1 << 16
+// maxVerified bounds the heads that a Verifier remembers: some 3 MiB.
+const maxVerified = 1 << 16
 
 // leaf verifies that keys have signed a leaf.
 func (v *Verifier) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) error {
@@ -151,9 +152,9 @@ func (v *Verifier) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) error {
 	}
 	sum := sumOf(&h)
 	v.mu.Lock()
-	_, known := v.known[sum]
+	_, verified := v.verified[sum]
 	v.mu.Unlock()
-	if known {
+	if verified {
 		return nil
 	}
 	if err := h.Verify(v.keys); err != nil {
@@ -161,9 +162,9 @@ func (v *Verifier) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.known == nil || len(v.known) >= knownHeads {
-		v.known = make(map[[sha256.Size]byte]struct{})
+	if v.verified == nil || len(v.verified) >= maxVerified {
+		v.verified = make(map[[sha256.Size]byte]struct{})
 	}
-	v.known[sum] = struct{}{}
+	v.verified[sum] = struct{}{}
 	return nil
 }

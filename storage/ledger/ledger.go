@@ -14,13 +14,13 @@ import (
 // a decision.
 var (
 	// ErrIntentConflict means that the intent id was decided for another intent of the
-	// organization. It tells nothing of that intent.
+	// organization. Its message tells nothing about that intent.
 	ErrIntentConflict = errors.New("the intent id was decided with a different body")
-	// ErrIntentExpired means that the intent id was decided and that the decision is past
-	// its retention and removed.
+	// ErrIntentExpired means that the intent id was decided and that retention has removed
+	// the decision.
 	ErrIntentExpired = errors.New("the intent id was decided before and its decision is kept no longer")
-	// ErrRaced means that one of the intents that are stored all or none was decided by
-	// another caller meanwhile, or a verdict that is stored with its decision. None was
+	// ErrRaced means that another caller has meanwhile decided one of the intents that are
+	// stored all or none, or given the verdict that is stored with a decision. Nothing was
 	// stored.
 	ErrRaced = errors.New("an intent was decided by another while this one was")
 	// ErrOverloaded means that the queue is full.
@@ -39,8 +39,8 @@ type Ledger struct {
 	metrics   *metrics
 	waiters   waiters
 
-	// stop ends the committer's calls of the store. stopped is closed when the committer
-	// has returned and nothing else uses the store.
+	// stop cancels the committer's calls of the store. stopped is closed when nothing uses
+	// the store any more.
 	stop    context.CancelFunc
 	stopped chan struct{}
 }
@@ -77,8 +77,8 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 }
 
 // Close refuses new commits with ErrClosed, finishes those that were accepted and returns
-// nil. The ledger does not use its store afterwards. If ctx ends first, Close gives up the
-// rest, whose callers get an error, and returns ctx's error. Further calls wait likewise.
+// nil. The ledger does not use its store afterwards. If ctx ends first, the unfinished
+// commits fail and Close returns ctx's error. Further calls wait in the same way.
 func (l *Ledger) Close(ctx context.Context) error {
 	l.quotas.refuse()
 	l.queue.close()
@@ -91,14 +91,14 @@ func (l *Ledger) Close(ctx context.Context) error {
 	}
 }
 
-// SignWith signs later batches with s. Its public key must be published before.
+// SignWith makes s sign all later batches. Its public key must be published first.
 func (l *Ledger) SignWith(s *receipt.Signer) { l.cfg.signer.Store(s) }
 
-// Healthy returns nil if no batch has an unknown outcome. After a failed commit it makes
-// the ledger find out, as the next commit would. It does not try a write: see
+// Healthy returns nil if no batch has an unknown outcome. After a failed commit it has
+// the ledger find the outcome, as the next commit would. It does not try a write: see
 // [storage.Store].
 func (l *Ledger) Healthy(ctx context.Context) error {
-	if _, err := l.append(ctx); err != nil { // it waits its turn as an organization would
+	if _, err := l.append(ctx); err != nil { // no entries: it only waits for its turn
 		return fmt.Errorf("checking the ledger: %w", err)
 	}
 	return nil
@@ -108,36 +108,36 @@ func (l *Ledger) Healthy(ctx context.Context) error {
 // answer: they must be the ledger's to keep, never views of a request's buffer.
 type Entry struct {
 	Reservation *Reservation // nil once it has ended
-	// Intent is what was evaluated. It must have passed [engine.Intent.Validate].
+	// Intent is the evaluated intent. It must have passed [engine.Intent.Validate].
 	Intent        *engine.Intent
 	PolicyVersion int64
 	Result        engine.Result
-	// Credential is the id of the API key that asked, or [OperatorPrefix] and the subject of
+	// Credential is the id of the caller's API key, or [OperatorPrefix] and the subject of
 	// an operator. It is empty if no credential was needed.
 	Credential string
 	// The revisions of the documents that it was evaluated under, the approval that the
-	// caller named, and the digest of its [storage.Details]; each is
-	// empty if it is not known.
+	// caller named, and the digest of its [storage.Details]. Each is empty if it is not
+	// known.
 	PolicyRevision, RulesRevision, AgentRevision int64
 	ApprovalID, DetailsDigest                    string
-	// Verdict is committed with the decision, both or none: where another verdict stands
-	// in its place the Outcome's error is ErrRaced. If it is [Used], the ledger sets its
-	// UsedBy. It is nil for a decision without an approval.
+	// Verdict is committed with the decision, both or none. If another verdict was first,
+	// the Outcome's error is ErrRaced. If it is [Used], the ledger sets its UsedBy. It is
+	// nil for a decision without an approval.
 	Verdict *Verdict
 }
 
 // OperatorPrefix begins the credential of an operator. No id of a key has a colon.
 const OperatorPrefix = "operator:"
 
-// Outcome is the first decision of an intent, whoever made it.
+// Outcome is the first decision of an intent, which another caller may have made.
 type Outcome struct {
-	// Record is the first decision of the intent. It may be shared, must not be modified,
-	// and can keep the memory of its whole batch alive: copy what is kept for long.
+	// Record is the first decision of the intent. It may be shared and must not be
+	// modified. It can keep the memory of its whole batch alive: copy what is kept long.
 	Record *storage.Record
-	// Replayed reports that the intent was decided before, by this or another caller.
+	// Replayed reports that the intent was decided before.
 	Replayed bool
-	// Err is ErrIntentConflict, ErrIntentExpired or, for a decision with a verdict, ErrRaced,
-	// and then there is no Record.
+	// Err is ErrIntentConflict, ErrIntentExpired or, for a decision with a verdict, ErrRaced.
+	// Record is nil then.
 	Err error
 }
 
@@ -147,10 +147,10 @@ type Pending struct {
 	waiter *waiter
 }
 
-// Enqueue makes the records of entries, which are of one organization, each with its
-// reservation, and queues them for one batch: what is left is waiting. Where whole is set
-// they are stored all or none. It ends the reservations, whatever it returns; their places
-// in the meter are used up only by what is the first decision of its intent.
+// Enqueue makes the records of entries and queues them for one batch. The entries must be
+// of one organization, and each needs its own reservation. If whole is set, they are stored
+// all or none. Enqueue ends the reservations even if it returns an error. A place in the
+// meter is used up only by the first decision of an intent.
 //
 // Its error is [ErrOverloaded] or [ErrClosed], or says why an entry is no decision.
 func (l *Ledger) Enqueue(ctx context.Context, entries []*Entry, whole bool) (Pending, error) {
@@ -160,7 +160,7 @@ func (l *Ledger) Enqueue(ctx context.Context, entries []*Entry, whole bool) (Pen
 		if err != nil {
 			e.Reservation.Release()
 		}
-		e.Reservation = nil // it was the committer's to end
+		e.Reservation = nil // the committer ends it
 	}
 	if err != nil {
 		return Pending{}, fmt.Errorf("committing a decision: %w", err)
@@ -193,14 +193,14 @@ func (l *Ledger) enqueue(ctx context.Context, w *waiter, entries []*Entry, whole
 	return l.queue.put(w)
 }
 
-// Wait puts what stands for each entry into outs, which has room for all of them: when it
-// returns nil, each Outcome without an error survives a crash and no other exists for its
-// intent.
+// Wait puts the Outcome of each entry into outs, which must have room for all of them. When
+// it returns nil, each Outcome without an error survives a crash, and no other exists for
+// its intent.
 //
-// Its error is [ErrClosed] or, for entries that are stored all or none, [ErrRaced], or says
-// why the store could not commit them. If ctx ends meanwhile, Wait returns ctx's error at
-// once, and the entries may still become final: committing the same intents again returns
-// their Outcomes.
+// Its error is [ErrClosed], [ErrRaced] for entries that are stored all or none, or the
+// reason why the store could not commit them. If ctx ends, Wait returns ctx's error at
+// once. The entries may still become final: committing the same intents again returns their
+// Outcomes.
 func (p Pending) Wait(ctx context.Context, outs []Outcome) error {
 	if err := p.ledger.waiters.wait(ctx, p.waiter, outs, nil); err != nil {
 		return fmt.Errorf("committing a decision: %w", err)

@@ -181,8 +181,8 @@ func TestDecision_Audit_NoDecisionLeavesBeforeItIsDurable(t *testing.T) {
 	}
 }
 
-// A batch forms without linger, of what waits, and whatever its size one head
-// is signed for it.
+// A batch consists of the waiting commits, forms without delay, and has one head, whatever
+// its size.
 func TestDecision_Receipts_HeadsAndSignaturesAreMadePerBatch(t *testing.T) {
 	store := newFake()
 	store.commitGate = make(chan gated)

@@ -10,8 +10,7 @@ import (
 	"writ/internal/telemetry"
 )
 
-// metrics are what a ledger tells of itself. No label names an organization or
-// an agent.
+// metrics are a ledger's metrics. No label names an organization or an agent.
 type metrics struct {
 	batchSize      prometheus.Histogram
 	commitSeconds  prometheus.Histogram
@@ -60,14 +59,14 @@ func newMetrics(reg prometheus.Registerer, q *queue, qs *quotas) (_ *metrics, er
 	return m, nil
 }
 
-// counted shows a number that is counted elsewhere.
+// counted returns a metric that shows n.
 func counted(name, help string, n *atomic.Int64) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 {
 		return float64(n.Load())
 	})
 }
 
-// answered counts what a batch led to.
+// answered counts the outcomes of a batch.
 func (m *metrics) answered(fresh [engine.Deny + 1]int, replays, conflicts int) {
 	for d := engine.Allow; d <= engine.Deny; d++ {
 		m.decisions[d].Add(float64(fresh[d]))

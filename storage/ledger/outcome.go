@@ -9,9 +9,9 @@ import (
 	"writ/storage"
 )
 
-// repeats returns nil if earlier, the decision under the intent's id, answers an intent
-// with this digest, or why it does not.
-func repeats(earlier *storage.Record, digest string) error {
+// checkReplay returns nil if earlier, the decision under the intent's id, is also the
+// decision of an intent with this digest.
+func checkReplay(earlier *storage.Record, digest string) error {
 	switch {
 	case earlier.Removed():
 		return ErrIntentExpired
@@ -21,10 +21,10 @@ func repeats(earlier *storage.Record, digest string) error {
 	return nil
 }
 
-// Recall returns the earlier decision of in under an approval, which may be empty, as a
-// commit would, or no Record if there is none. It makes nothing final. A caller whose
-// evaluation is expensive or can fail calls Recall first, so that a replay does not depend
-// on it. The caller still has to commit: only the commit decides which decision was first.
+// Recall returns the earlier decision of in under approvalID, which may be empty. If there
+// is none, the Outcome has no Record. Recall makes nothing final. A caller whose evaluation is expensive or can fail calls Recall
+// first, so that a replay does not depend on the evaluation. The caller must still commit:
+// only the commit decides which decision was first.
 func (l *Ledger) Recall(ctx context.Context, org string, in *engine.Intent, approvalID string) (Outcome, error) {
 	earlier, err := l.cfg.Store.Decided(ctx, org, in.IntentID, approvalID)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -33,7 +33,7 @@ func (l *Ledger) Recall(ctx context.Context, org string, in *engine.Intent, appr
 	if err != nil {
 		return Outcome{}, fmt.Errorf("looking for an earlier decision: %w", err)
 	}
-	if err := repeats(earlier, IntentDigest(in)); err != nil {
+	if err := checkReplay(earlier, IntentDigest(in)); err != nil {
 		l.metrics.conflicts.Inc()
 		return Outcome{}, err
 	}
@@ -41,7 +41,7 @@ func (l *Ledger) Recall(ctx context.Context, org string, in *engine.Intent, appr
 	return Outcome{Record: earlier, Replayed: true}, nil
 }
 
-// answer gives the waiters of a committed batch their outcomes.
+// answer gives the waiters of a committed batch their outcomes and wakes them.
 func (c *committer) answer(ctx context.Context, batch []*waiter) {
 	var t tally
 	for _, w := range batch {
@@ -73,14 +73,14 @@ type tally struct {
 	replays, conflicts int
 }
 
-// outcome returns the outcome of r: earlier if the store had that already, r if earlier
-// is nil.
+// outcome returns the outcome of committing r. Earlier is the decision that the store had
+// already, or nil.
 func (t *tally) outcome(r, earlier *storage.Record) Outcome {
 	if earlier == nil {
 		t.fresh[r.Decision]++
 		return Outcome{Record: r}
 	}
-	if err := repeats(earlier, r.IntentDigest); err != nil {
+	if err := checkReplay(earlier, r.IntentDigest); err != nil {
 		t.conflicts++
 		return Outcome{Err: err}
 	}
@@ -88,8 +88,8 @@ func (t *tally) outcome(r, earlier *storage.Record) Outcome {
 	return Outcome{Record: earlier, Replayed: true}
 }
 
-// refuse gives the waiters of a batch the error that kept it from being committed. It
-// logs the first of a series of failures, unless the store has logged it.
+// refuse wakes the waiters of a batch with the error of its commit. It logs the first of
+// a series of failures, unless the store has logged it.
 func (c *committer) refuse(ctx context.Context, batch []*waiter, err error) {
 	c.metrics.commitFailures.Inc()
 	if c.refused == 0 && !errors.Is(err, storage.ErrUnavailable) {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// inParallel calls f with 0 to n-1, on all processors, and returns the error of
-// the least for which there is one. Once one has failed no greater one is begun.
+// inParallel calls f with each of 0 to n-1, on all processors. It returns the error of the
+// smallest i that fails. After a failure it starts no greater i.
 func inParallel(n int, f func(i int) error) (err error) {
 	var (
 		wg   sync.WaitGroup

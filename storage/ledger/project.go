@@ -15,11 +15,11 @@ import (
 	"writ/storage/receipt"
 )
 
-// project returns the audit projection of e as cfg.Audit has it, with a receipt
-// that lacks nothing but its signature.
+// project returns the audit projection of e in the mode cfg.Audit. Its receipt is complete
+// except for the signature.
 func project(cfg *Config, e *Entry) (*storage.Record, error) {
 	in, t := e.Intent, e.Reservation
-	if err := decided(e); err != nil {
+	if err := checkDecision(e); err != nil {
 		return nil, err
 	}
 	resource, err := in.Readings()
@@ -30,8 +30,8 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 	made.Grow(idLen + 3*receipt.DigestLen)
 	var buf [2048]byte
 	r := &storage.Record{
-		// All decisions of an organization name it by one text, which maps of organizations
-		// tell from others without reading it.
+		// All records of an organization share one string, so that comparing two of them
+		// compares pointers first.
 		OrganizationID: t.quota.key.org,
 		IntentID:       in.IntentID,
 		IntentDigest:   made.digest(appendIntent(buf[:0], in)),
@@ -69,7 +69,7 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 	return r, nil
 }
 
-// texts makes the texts of one record, in one piece of memory.
+// texts holds the texts of one record in one allocation.
 type texts struct{ strings.Builder }
 
 func (t *texts) add(text []byte) string {
@@ -91,10 +91,10 @@ func (t *texts) id(id uuid.UUID) string {
 	return t.add(text)
 }
 
-// KeptCredential returns a credential as it is kept, identity being what
-// [Scrubber.Identity] is. A subject is whatever an issuer chose, often an e-mail
-// address; the id of a key is ours and is kept as it is: its holder finds its own
-// rows by it.
+// KeptCredential returns a credential in the form that records keep. The subject of an
+// operator is chosen by an issuer and often an e-mail address, so identity, a
+// [Scrubber.Identity], scrubs it. The id of a key is ours and stays: its holder finds its
+// own rows by it.
 func KeptCredential(asked string, identity func(string) string) string {
 	subject, ok := strings.CutPrefix(asked, OperatorPrefix)
 	if !ok {
@@ -106,8 +106,8 @@ func KeptCredential(asked string, identity func(string) string) string {
 	return asked
 }
 
-// decided returns nil if e has a decision that a receipt can say.
-func decided(e *Entry) error {
+// checkDecision returns nil if a receipt can express e's decision.
+func checkDecision(e *Entry) error {
 	d, findings := e.Result.Decision, e.Result.Findings
 	if d < engine.Allow || d > engine.Deny || len(findings) == 0 {
 		return fmt.Errorf("a result with decision %d and %d findings", d, len(findings))
@@ -123,8 +123,8 @@ func decided(e *Entry) error {
 	return nil
 }
 
-// projectMetadata sets what r keeps of metadata. Of keys that are the same once
-// they are scrubbed the first in order keeps its value.
+// projectMetadata sets r's metadata and its keys. If two keys are equal after scrubbing,
+// the value of the first one in order is kept.
 func projectMetadata(r *storage.Record, cfg *Config, metadata map[string]string) {
 	if len(metadata) == 0 {
 		return
@@ -149,8 +149,8 @@ func projectMetadata(r *storage.Record, cfg *Config, metadata map[string]string)
 	r.MetadataKeys = slices.Compact(r.MetadataKeys)
 }
 
-// toNanoseconds returns an RFC 3339 time without the digits beyond nanoseconds,
-// which say nothing and could hold a card number.
+// toNanoseconds returns an RFC 3339 time without the digits beyond nanoseconds. Those
+// digits mean nothing and could hold a card number.
 func toNanoseconds(issuedAt string) string {
 	whole, fraction, _ := strings.Cut(issuedAt, ".")
 	zone := strings.IndexFunc(fraction, func(r rune) bool { return r < '0' || r > '9' })
@@ -162,8 +162,7 @@ func toNanoseconds(issuedAt string) string {
 
 const nanosecondDigits = 9
 
-// Payload returns what the digest of r's receipt covers, so that a stored
-// record can be held against its receipt: see [receipt.VerifyPayload].
+// Payload returns the payload of r's receipt. [receipt.VerifyPayload] compares the two.
 func Payload(r *storage.Record) receipt.Payload {
 	return receipt.Payload{
 		OrganizationID: r.OrganizationID,
@@ -180,8 +179,8 @@ func Payload(r *storage.Record) receipt.Payload {
 	}
 }
 
-// AuditDigest returns the digest of r's canonical JSON without what comes later
-// or says the same: audit_digest, receipt and settlement.
+// AuditDigest returns the digest of r's canonical JSON without the members audit_digest,
+// receipt and settlement, which are added later.
 func AuditDigest(r *storage.Record) string {
 	var buf [2048]byte
 	return receipt.DigestBytes(appendAudit(buf[:0], r))
@@ -221,7 +220,7 @@ func appendAudit(dst []byte, r *storage.Record) []byte {
 	return append(dst, '}')
 }
 
-// appendOptional appends a member that is absent where it is empty.
+// appendOptional appends a member, unless it is empty.
 func appendOptional(dst []byte, name, s string) []byte {
 	if s == "" {
 		return dst
@@ -241,8 +240,8 @@ func appendCost(dst []byte, c *engine.Cost) []byte {
 	return append(receipt.AppendMember(dst, `,"currency":`, c.Currency), '}')
 }
 
-// IntentDigest returns the digest of in's canonical form, which tells whether
-// two intents of the same id are the same: see the package documentation.
+// IntentDigest returns the digest of in's canonical form. Two intents with the same id are
+// the same intent if their digests are equal: see the package documentation.
 func IntentDigest(in *engine.Intent) string {
 	var buf [1024]byte
 	return receipt.DigestBytes(appendIntent(buf[:0], in))
@@ -275,6 +274,6 @@ func appendIntent(dst []byte, in *engine.Intent) []byte {
 		}
 		separator = ','
 	}
-	// It sorts behind every member of an intent.
+	// session_id sorts after every member of an intent.
 	return append(appendOptional(dst, `,"session_id":`, in.SessionID), '}')
 }

@@ -15,121 +15,122 @@ import (
 	"writ/storage/receipt"
 )
 
-// History is one state of a store that [Prove] reads, or of what a server shows of it.
-// Methods of the same names as those of [storage.Store] do what these do.
+// History is one state of a store, or the part of it that a server shows. Its methods do
+// the same as the methods of [storage.Store] with their names.
 type History interface {
 	Chains(ctx context.Context, f func(end receipt.Chain) error) error
 	Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error
 	Organizations(ctx context.Context, f func(org string) error) error
-	// EachEntry calls f for each entry that is no settlement.
+	// EachEntry calls f for each entry except settlements.
 	EachEntry(ctx context.Context, f func(*storage.Entry) error) error
-	// EachTombstone calls f for what is left of each removed row of an organization, of
-	// every one where org is empty.
+	// EachTombstone calls f for each tombstone of an organization, or of every organization
+	// if org is empty.
 	EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error
-	// EachRow calls f for each row of an organization with an id that is greater than
-	// after and not greater than upTo, in the order of ids. An empty id is no bound.
-	// Prove calls it from several goroutines.
+	// EachRow calls f for each row of an organization whose id is greater than after and
+	// not greater than upTo, in the order of ids. An empty id is no bound. Prove calls
+	// EachRow from several goroutines.
 	EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error
 
-	// Prove does not call the rest where the history is partial.
+	// Prove does not call the methods below if the history is partial.
 
 	View(ctx context.Context, f func(storage.Reader) error) error
 	Changes(ctx context.Context, after uint64, most int) ([]storage.Change, error)
-	// CheckIndex compares what the store finds rows, entries and documents by with
-	// these. It calls read.Document for each document and read.Meter for each meter.
+	// CheckIndex compares the store's indexes with its rows, entries and documents. It calls
+	// read.Document for each document and read.Meter for each meter.
 	CheckIndex(ctx context.Context, read storage.IndexCheck) error
 }
 
-// ProveConfig is how a history is proved.
+// ProveConfig configures [Prove].
 type ProveConfig struct {
-	// Keys are those that may have signed heads.
+	// Keys may have signed heads.
 	Keys receipt.Keys
-	// Anchors are heads kept outside of the store. Their chains must contain them.
+	// Anchors are heads that were kept outside of the store. Their chains must contain them.
 	Anchors []receipt.SignedHead
-	// Partial says that the history is what a server shows to one organization:
-	// rows may be missing, and the last heads.
+	// Partial says that the history is the part that a server shows to one organization:
+	// rows and the last heads may be missing.
 	Partial bool
-	// Progress is told by several goroutines how many heads or rows are proved.
+	// Progress is called from several goroutines.
 	Progress Progress
 }
 
-// Progress is told now and then how many of what are done. Nil is told nothing.
-type Progress func(what string, done, total int)
+// Progress is called now and then with the number of steps that are done, and of all. Kind
+// names the step, such as "rows". Progress may be nil.
+type Progress func(kind string, done, total int)
 
-// Tell tells p, unless it is nil.
-func (p Progress) Tell(what string, done, total int) {
+// Tell calls p, unless it is nil.
+func (p Progress) Tell(kind string, done, total int) {
 	if p != nil {
-		p(what, done, total)
+		p(kind, done, total)
 	}
 }
 
-// Proof says what was proved of a history.
+// Proof is the result of [Prove].
 type Proof struct {
-	// Organizations is how many have rows.
+	// Organizations is the number of organizations that have rows.
 	Organizations int
-	// Ends are the last heads of all chains, by the ids of these. Unanchored is how
-	// many of the chains have no anchor.
+	// Ends are the last heads of all chains, ordered by chain id. Unanchored is the number
+	// of chains without an anchor.
 	Ends       []receipt.SignedHead
 	Unanchored int
 	Heads      int
 	Rows       int
-	// Settled is how many of the rows have a settlement.
+	// Settled is the number of rows with a settlement.
 	Settled int
-	// Changes, Removals and Verdicts are how many entries of these kinds there are. Of a
-	// verdict its signature and the decisions that it names are proved, and of a decision
-	// under an approval that its verdicts led to it.
+	// Changes, Removals and Verdicts are the numbers of entries of these kinds. For a
+	// verdict the signature is proved, and that the decisions it names exist. For a decision
+	// under an approval it is proved that its verdicts allow it.
 	Changes, Removals, Verdicts int
-	// Removed is how many rows left a tombstone. Of NewestRemoved, the id of the
-	// newest of them, the time can be read; it is empty where there is none.
+	// Removed is the number of tombstones. NewestRemoved is the greatest decision id among
+	// them, which contains its time. It is empty if Removed is 0.
 	Removed       int
 	NewestRemoved string
-	// Foreign are the rows that were imported, by how many there were.
+	// Foreign counts the imported rows.
 	Foreign Foreign
-	// Unfinished are the organizations of which an import is not finished, in order:
-	// each row that is there is genuine, and others may be missing or one too many.
+	// Unfinished are the organizations with an unfinished import, in order. Each of their
+	// imported rows is genuine, but rows may be missing or too many.
 	Unfinished []string
-	// Older is how many have no audit digest: of them, what [Payload] returns is
-	// signed and nothing else.
+	// Older is the number of rows without an audit digest. Only the payload of these rows
+	// is signed: see [Payload].
 	Older int
-	// Waiting is how many changes of documents are not signed yet, and NewestWaiting
-	// the last of them.
+	// Waiting is the number of changes of documents that are not signed yet. NewestWaiting
+	// is the last of them.
 	Waiting       int
 	NewestWaiting Change
-	// Unlisted is how many rows of a partial history are under heads that it does not
-	// have: each was verified by itself.
+	// Unlisted is the number of rows of a partial history whose heads it does not have. Each
+	// was verified by itself.
 	Unlisted int
 }
 
-// Prove proves a whole history: that each head of each chain is signed and carries
-// the hash of the one before it, that each row, settlement and entry is one that
-// exactly one head signs, by an inclusion proof under that head, that what was
-// removed was announced and left its leaf in its place, that a head signs no leaf
-// more than are there, that each document is as its last change left it, that each meter
-// counts what is there, and that all of it is found as it is stored.
+// Prove proves a whole history. It is proved that
 //
-// A chain that is cut at its end, or that is gone with all that is under its heads,
-// leaves nothing behind that would tell: only an anchor of that chain finds it. What
-// is left under the heads of a chain that is gone is a break.
+//   - each head of each chain is signed and carries the hash of the head before it;
+//   - each row, settlement and entry is a leaf of exactly one head, and no head has
+//     more leaves;
+//   - each removal was announced and left the leaf in its place;
+//   - each document is as its last change left it;
+//   - each meter counts the rows;
+//   - the store's indexes find all of it.
 //
-// Rows and settlements under heads of chains that the history does not have were
-// imported: each is signed by itself, and all of an organization are those that its
-// import entry signs, none missing and none more.
+// If the end of a chain is cut off, or a whole chain is gone with everything under its
+// heads, nothing in the store shows it. Only an anchor of that chain does. A row or entry
+// that remains under the heads of a missing chain is a break.
 //
-// A head's signature is verified once, for all of its leaves. It takes some 80
-// bytes of memory a head, 40 a leaf of heads that something was removed of, and 56 a
-// leaf that was imported.
+// Rows and settlements under heads of other chains were imported. Each is signed by
+// itself, and together they must be exactly the rows of the organization's import entry.
 //
-// The error is a *storage.BreakError where the history does not hold together,
-// the first such place in the order of the chains and then of the rows, and
-// otherwise what kept Prove from reading it.
+// A head's signature is verified once, for all of its leaves. Prove takes some 80 bytes
+// of memory a head, 40 bytes a leaf of heads with a tombstone, and 56 bytes an imported
+// leaf.
 //
-// What a row from before there were audit digests shows beyond what [Payload]
-// returns is not signed.
+// The error is a *storage.BreakError if the history is broken: the first break in the
+// order of the chains and then of the rows. Otherwise it is a failure to read.
+//
+// Rows that are older than audit digests are signed only as far as [Payload] shows them.
 func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	p := prover{
 		cfg: cfg, chains: make(map[[16]byte]*provenChain),
 		verdicts:  verdicts{named: make(map[decisionName]*namedDecision)},
-		gone:      partialTrees{trees: make(map[headName]*partialTree)},
+		removed:   partialTrees{trees: make(map[headName]*partialTree)},
 		documents: documents{last: make(map[string]*lastChange), removed: make(map[string]int64)},
 		imports:   imports{heads: Verifier{keys: cfg.Keys}, orgs: make(map[string]*imported)},
 		found:     found{rows: make(map[string]storage.RowSums), months: make(map[month]monthly)},
@@ -157,14 +158,14 @@ func (p *prover) prove(ctx context.Context, h History) (Proof, error) {
 	if err := p.imports.checkUnlisted(ctx, h); err != nil {
 		return Proof{}, err
 	}
-	if err := p.documents.signLater(ctx, h); err != nil {
+	if err := p.documents.addUnsigned(ctx, h); err != nil {
 		return Proof{}, err
 	}
 	if err := h.CheckIndex(ctx,
 		storage.IndexCheck{Rows: p.found.rows, Document: p.documents.document, Meter: p.found.meter}); err != nil {
 		return Proof{}, err
 	}
-	if err := cmp.Or(p.found.unmetered(), p.whole(), p.verdicts.check(), p.documents.check()); err != nil {
+	if err := cmp.Or(p.found.unmetered(), p.complete(), p.verdicts.check(), p.documents.check()); err != nil {
 		return Proof{}, err
 	}
 	proof := p.proof()
@@ -178,12 +179,12 @@ type prover struct {
 
 	chains  map[[16]byte]*provenChain
 	order   []*provenChain // by id
-	several bool           // chains: breaks name theirs
+	several bool           // there are several chains, so breaks name theirs
 	heads   int            // of all chains
-	leaves  int            // that they sign
+	leaves  int            // of all heads
 
 	changes, removals int
-	gone              partialTrees
+	removed           partialTrees
 	verdicts          verdicts
 	documents         documents
 	imports           imports
@@ -192,13 +193,13 @@ type prover struct {
 	proved, rows, settled, older, unlisted atomic.Int64
 }
 
-// proof returns what was counted.
+// proof returns the counts so far.
 func (p *prover) proof() Proof {
 	proof := Proof{
 		Heads: p.heads, Unanchored: p.unanchored(), Rows: int(p.rows.Load()), Older: int(p.older.Load()),
 		Unlisted: int(p.unlisted.Load()),
 		Settled:  int(p.settled.Load()), Changes: p.changes, Removals: p.removals, Verdicts: p.verdicts.n,
-		Removed: p.gone.n, NewestRemoved: p.gone.newest, Organizations: len(p.found.rows),
+		Removed: p.removed.n, NewestRemoved: p.removed.newest, Organizations: len(p.found.rows),
 		Waiting: p.documents.waiting, NewestWaiting: p.documents.newest,
 	}
 	for _, c := range p.order {
@@ -207,8 +208,8 @@ func (p *prover) proof() Proof {
 	return proof
 }
 
-// leaf proves a leaf to be under the head that in says, and returns its chain, nil where it
-// is none of the history's.
+// leaf proves that a leaf is under the head that in names. It returns the head's chain, or
+// nil if a partial history does not have the head.
 func (p *prover) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) (*provenChain, error) {
 	h, err := in.SignedHead(leaf)
 	if err != nil {
@@ -224,7 +225,7 @@ func (p *prover) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) (*provenChai
 	if sumOf(&h) != c.heads[h.Seq-1].sum {
 		return nil, fmt.Errorf("it is not what %s signs", p.name(c, h.Seq))
 	}
-	if err := p.count(c, h.Seq); err != nil || !p.gone.wants(h.Chain, h.Seq) {
+	if err := p.count(c, h.Seq); err != nil || !p.removed.wants(h.Chain, h.Seq) {
 		return c, err
 	}
 	at, err := in.Leaf(leaf)
@@ -234,7 +235,7 @@ func (p *prover) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) (*provenChai
 	return c, p.place(at)
 }
 
-// listed returns nil if the history has a head of a chain.
+// listed returns nil if the history has the head seq of a chain.
 func (p *prover) listed(chain [16]byte, seq uint64) error {
 	c := p.chains[chain]
 	switch {
@@ -246,7 +247,7 @@ func (p *prover) listed(chain [16]byte, seq uint64) error {
 	return nil
 }
 
-// name says which head it is.
+// name names a head in messages.
 func (p *prover) name(c *provenChain, seq uint64) string {
 	if p.several {
 		return fmt.Sprintf("head %d of chain %x", seq, c.tip.ID)
@@ -254,7 +255,7 @@ func (p *prover) name(c *provenChain, seq uint64) string {
 	return fmt.Sprintf("head %d", seq)
 }
 
-// count takes one of the leaves that a head signs.
+// count counts a leaf of a head. It is an error if the head has no more leaves.
 func (p *prover) count(c *provenChain, seq uint64) error {
 	p.proved.Add(1)
 	if size := c.heads[seq-1].size; c.seen[seq-1].Add(1) > size {
@@ -263,8 +264,8 @@ func (p *prover) count(c *provenChain, seq uint64) error {
 	return nil
 }
 
-// whole holds that each leaf that a head signs is there, or what is left of it.
-func (p *prover) whole() error {
+// complete returns an error if a head has leaves that were not counted.
+func (p *prover) complete() error {
 	missing := p.leaves - int(p.proved.Load())
 	if missing == 0 {
 		return nil
@@ -277,7 +278,7 @@ func (p *prover) whole() error {
 			}
 		}
 	}
-	return errors.New("counting leaves") // some head signs a leaf that is missing
+	return errors.New("counting leaves") // cannot happen: some head lacks a leaf
 }
 
 // brokenRow is a break at the row of a decision, brokenOrg one of an organization.

@@ -17,8 +17,8 @@ func proveLog(t *testing.T, log *storagetest.MemoryLog, anchors ...receipt.Signe
 	return Prove(t.Context(), log, ProveConfig{Keys: testKeys(t, testSigner(1)), Anchors: anchors})
 }
 
-// TestProve_ChainDeletedWhole deletes a chain with all that is under its heads. Where
-// nothing else speaks of it, its anchor alone tells.
+// TestProve_ChainDeletedWhole deletes a chain with everything under its heads. If nothing
+// else names the chain, only its anchor shows that it is missing.
 func TestProve_ChainDeletedWhole(t *testing.T) {
 	log := storagetest.NewMemoryLog()
 	for i, name := range []string{"a", "b"} {
@@ -48,7 +48,7 @@ func TestProve_ChainDeletedWhole(t *testing.T) {
 	}
 }
 
-// endsElsewhere is a history whose chain is noted to end after its last head.
+// endsElsewhere is a history whose chain is listed with an end after its last head.
 type endsElsewhere struct{ headsOnly }
 
 func (h endsElsewhere) Chains(ctx context.Context, f func(receipt.Chain) error) error {

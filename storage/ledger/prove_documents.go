@@ -12,32 +12,32 @@ import (
 	"writ/storage"
 )
 
-// documents holds each document to the change that left it as it is.
+// documents compares each document with its last change.
 type documents struct {
-	// last are the last changes, by organization, kind and id. Of policies, whose
-	// versions stay when there are newer ones, they are also by revision.
+	// last are the last changes by document. A policy has one for each version, because its
+	// older versions stay.
 	last map[string]*lastChange
-	// removed is when each policy was removed last, with all of its versions, by
-	// organization and id: the revision.
+	// removed has the revision at which a policy was last removed with all of its versions.
 	removed map[string]int64
-	// waiting is how many changes are not signed yet, and newest the last of them.
+	// waiting is the number of changes that are not signed yet. newest is the last of them.
 	waiting int
 	newest  Change
-	// unfinished are the organizations that have the document of an import.
+	// unfinished are the organizations with an unfinished import.
 	unfinished []string
-	broken     error // the first of a document
+	broken     error // of the first document that is broken
 }
 
-// lastChange is the last change of a document, and whether that is there.
+// lastChange is the last change of a document. found reports that the document exists, or
+// that it was removed.
 type lastChange struct {
 	Change
 	found bool
 }
 
-// document names what c changed: of a policy all of its versions.
+// document names the document that c changed. All versions of a policy have one name.
 func (c *Change) document() string { return c.OrganizationID + "\x00" + c.Kind + "/" + c.ID }
 
-// name names the document that c left.
+// name names the document that c changed. Each version of a policy has its own name.
 func (c *Change) name() string {
 	name := c.document()
 	if c.Kind == storage.Policies.Name {
@@ -50,7 +50,7 @@ func (c *Change) broken(format string, args ...any) error {
 	return brokenOrg(c.OrganizationID, fmt.Errorf("%s %q: "+format, append([]any{c.Kind, c.ID}, args...)...))
 }
 
-// changed takes a change that is signed or waits to be.
+// changed adds a change, which may not be signed yet.
 func (d *documents) changed(c Change) {
 	if c.Digest == "" && c.Kind == storage.Policies.Name {
 		d.removed[c.document()] = max(d.removed[c.document()], c.Revision)
@@ -60,8 +60,8 @@ func (d *documents) changed(c Change) {
 	}
 }
 
-// signLater takes the changes that are not signed yet.
-func (d *documents) signLater(ctx context.Context, h History) error {
+// addUnsigned adds the changes that are not signed yet.
+func (d *documents) addUnsigned(ctx context.Context, h History) error {
 	for after := uint64(0); ; {
 		changes, err := h.Changes(ctx, after, 1000)
 		if len(changes) == 0 || err != nil {
@@ -81,7 +81,8 @@ func (d *documents) signLater(ctx context.Context, h History) error {
 	}
 }
 
-// document takes a document that is stored. What breaks it is told last, by check.
+// document compares a stored document with its last change. check returns the error, after
+// all other breaks.
 func (d *documents) document(doc storage.Document, id string) error {
 	if storage.CollectionOf(doc.Kind).Quiet {
 		return nil
@@ -95,7 +96,7 @@ func (d *documents) document(doc storage.Document, id string) error {
 	return err
 }
 
-// check holds that each document is there that a change has left.
+// check returns an error if a document is broken or missing.
 func (d *documents) check() error {
 	if d.broken != nil {
 		return d.broken
@@ -108,7 +109,8 @@ func (d *documents) check() error {
 	return nil
 }
 
-// isAsLeft holds a document, given as the change that would leave it.
+// isAsLeft compares a document with its last change. The document is given as the change
+// that would have written it.
 func (d *documents) isAsLeft(c Change) error {
 	switch last := d.last[c.name()]; {
 	case last == nil:

@@ -16,7 +16,7 @@ import (
 	"writ/storage"
 )
 
-// found is what the rows and tombstones say of how a store finds and counts them.
+// found sums up rows and tombstones, to be compared with the store's indexes and meters.
 type found struct {
 	mu     sync.Mutex
 	rows   map[string]storage.RowSums
@@ -28,22 +28,23 @@ type month struct {
 	month storage.Month
 }
 
-// monthly counts the decisions that belong to a month and those that may. The month of a
-// removed row is known only by its id, whose time may be off by [storage.MaxSkew]: near the
-// end of a month the row may belong to either.
+// monthly counts decisions of a month. The month of a removed row is known only from its
+// id, whose time may be off by [storage.MaxSkew]. Near the end of a month the row may belong
+// to either month: it is possible in both.
 type monthly struct{ certain, possible int64 }
 
-// read is what one goroutine has read of an organization's rows.
+// read sums up the rows of an organization that one goroutine has read.
 type read struct {
 	storage.RowSums
 	n      int
 	months map[storage.Month]int64
 }
 
-// partLeaves is how many leaves are worth another part of an organization.
+// partLeaves is the least number of leaves for which rows are divided further.
 const partLeaves = 64
 
-// readRows proves the rows, those of several organizations or several parts of one at a time.
+// readRows proves all rows. Goroutines read different organizations, or different parts of
+// one.
 func (p *prover) readRows(ctx context.Context, h History) error {
 	var orgs []string
 	if err := h.Organizations(ctx, func(org string) error {
@@ -53,7 +54,7 @@ func (p *prover) readRows(ctx context.Context, h History) error {
 		return err
 	}
 	n := min(4*runtime.GOMAXPROCS(0)/len(orgs), p.leaves/partLeaves)
-	if p.cfg.Partial { // a server lists all rows
+	if p.cfg.Partial { // a server lists all rows, whatever the bounds
 		n = 1
 	}
 	bounds := p.bounds(n)
@@ -69,7 +70,8 @@ func (p *prover) readRows(ctx context.Context, h History) error {
 	})
 }
 
-// bounds returns ids that divide the rows into about n parts, by the times of their heads.
+// bounds returns ids that divide the rows into about n parts of equal size. It uses the
+// times of the heads.
 func (p *prover) bounds(n int) []string {
 	var heads []provenHead
 	for _, c := range p.order {
@@ -114,7 +116,7 @@ func (f *found) count(org string, m storage.Month, n monthly) {
 	f.months[of] = monthly{f.months[of].certain + n.certain, f.months[of].possible + n.possible}
 }
 
-// meter holds a meter to the rows.
+// meter compares a meter with the rows.
 func (f *found) meter(org string, m storage.Month, n int64) error {
 	of := month{org, m}
 	want := f.months[of]
@@ -125,7 +127,7 @@ func (f *found) meter(org string, m storage.Month, n int64) error {
 	return brokenOrg(org, fmt.Errorf("its meter of %d says %d, and %d decisions are of that month", m, n, want.certain))
 }
 
-// unmetered holds that nothing is left that no meter counts.
+// unmetered returns an error if decisions are left that no meter counts.
 func (f *found) unmetered() error {
 	for _, of := range slices.SortedFunc(maps.Keys(f.months), func(a, b month) int {
 		return cmp.Or(strings.Compare(a.org, b.org), cmp.Compare(a.month, b.month))

@@ -12,26 +12,26 @@ import (
 	"writ/storage/receipt"
 )
 
-// provenChain is a chain of which all heads are verified.
+// provenChain is a chain whose heads are all verified.
 type provenChain struct {
-	tip   receipt.Chain // that its heads have reached
+	tip   receipt.Chain // after its last head
 	last  receipt.SignedHead
 	heads []provenHead    // by sequence
-	seen  []atomic.Uint32 // how many leaves are proved to be under each
+	seen  []atomic.Uint32 // the number of leaves that are proved, by head
 }
 
-// provenHead is what is kept of a head that was verified.
+// provenHead is the part of a verified head that Prove keeps in memory.
 type provenHead struct {
-	sum  [sha256.Size]byte // of all of it, the signature too
+	sum  [sha256.Size]byte // of head, signature and key id
 	root [sha256.Size]byte
 	at   int64 // Unix milliseconds
 	size uint32
 }
 
-// headRun is how many heads are verified at a time: enough for every processor.
+// headRun is how many heads are verified at a time. It keeps all processors busy.
 const headRun = 4096
 
-// readChains verifies all heads of all chains, and holds them to the anchors.
+// readChains verifies all heads of all chains and compares them with the anchors.
 func (p *prover) readChains(ctx context.Context, h History) error {
 	var ends []receipt.Chain
 	if err := h.Chains(ctx, func(end receipt.Chain) error {
@@ -59,14 +59,14 @@ func (p *prover) readChains(ctx context.Context, h History) error {
 		c.seen = make([]atomic.Uint32, len(c.heads))
 	}
 	for i := range p.cfg.Anchors {
-		if err := p.anchored(&p.cfg.Anchors[i]); err != nil {
+		if err := p.checkAnchor(&p.cfg.Anchors[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// brokenHead is a break at a head. It names the chain where there are several.
+// brokenHead is a break at a head. It names the chain if there are several.
 func (p *prover) brokenHead(c *provenChain, seq uint64, err error) error {
 	broken := &storage.BreakError{Head: seq, Err: err}
 	if p.several {
@@ -75,7 +75,7 @@ func (p *prover) brokenHead(c *provenChain, seq uint64, err error) error {
 	return broken
 }
 
-// readHeads verifies the heads of a chain, some at a time.
+// readHeads verifies the heads of a chain, headRun at a time.
 func (p *prover) readHeads(ctx context.Context, h History, c *provenChain) error {
 	var run []receipt.SignedHead
 	verify := func() error {
@@ -103,7 +103,7 @@ func (p *prover) verifyHeads(c *provenChain, run []receipt.SignedHead) error {
 	pieces := slices.Collect(slices.Chunk(run, some))
 	err := inParallel(len(pieces), func(i int) error {
 		from := c.tip
-		if i > 0 { // the last head of the piece before is verified with that piece
+		if i > 0 { // the head before this piece is verified with its own piece
 			from = from.Next(run[i*some-1].Head)
 		}
 		_, err := receipt.VerifyChain(from, slices.Values(pieces[i]), p.cfg.Keys)
@@ -126,14 +126,14 @@ func (p *prover) verifyHeads(c *provenChain, run []receipt.SignedHead) error {
 	return nil
 }
 
-// sumOf returns the hash of all that h has.
+// sumOf returns the SHA-256 of h's bytes, signature and key id.
 func sumOf(h *receipt.SignedHead) [sha256.Size]byte {
 	var buf [512]byte
 	return sha256.Sum256(append(append(append(buf[:0], h.Bytes()...), h.Sig[:]...), h.KeyID...))
 }
 
-// anchored holds the chain of an anchor to it.
-func (p *prover) anchored(a *receipt.SignedHead) error {
+// checkAnchor returns an error if the chain of an anchor does not contain it.
+func (p *prover) checkAnchor(a *receipt.SignedHead) error {
 	c := p.chains[a.Chain]
 	if c == nil {
 		c = &provenChain{tip: receipt.Chain{ID: a.Chain}}

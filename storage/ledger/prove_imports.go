@@ -15,14 +15,14 @@ import (
 	"writ/storage/receipt"
 )
 
-// Foreign counts what was imported.
+// Foreign counts imported rows.
 type Foreign struct {
-	// Organizations is how many have an import entry.
+	// Organizations is the number of organizations with an import entry.
 	Organizations int
-	// Rows are there. Settled is how many settlements were imported with rows.
+	// Rows is the number of imported rows that still exist. Settled is the number of
+	// settlements that were imported with rows.
 	Rows, Settled int
-	// Removed is how many rows were removed before they could be imported. What is left
-	// of them is as it was imported.
+	// Removed is the number of tombstones that were imported.
 	Removed int
 }
 
@@ -50,7 +50,7 @@ type foreign struct {
 	leaf       [32]byte
 	settlement bool
 	removed    bool // before it was imported
-	there      bool // the row exists
+	exists     bool // the row was not removed since
 }
 
 func (i *imports) orgLocked(org string) *imported {
@@ -75,7 +75,7 @@ func (i *imports) entry(e *storage.Entry) error {
 	return nil
 }
 
-// rowLeaf is leaf for a decision or its settlement, which may be imported.
+// rowLeaf is leaf for a decision or its settlement, either of which may be imported.
 func (p *prover) rowLeaf(
 	r *storage.Record, in receipt.Inclusion, leaf [32]byte, settlement bool,
 ) (*provenChain, error) {
@@ -102,7 +102,7 @@ func (p *prover) foreignLeaf(r *storage.Record, in receipt.Inclusion, leaf [32]b
 	if err := p.imports.heads.leaf(in, leaf); err != nil {
 		return fmt.Errorf("%w, and it does not verify by itself: %w", unlisted, err)
 	}
-	p.imports.add(r.OrganizationID, foreign{id: id, leaf: leaf, settlement: settlement, there: true}, unlisted)
+	p.imports.add(r.OrganizationID, foreign{id: id, leaf: leaf, settlement: settlement, exists: true}, unlisted)
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (i *imports) prove(unfinished []string) (n Foreign, open []string, err erro
 }
 
 func (of *imported) prove(n *Foreign) error {
-	// The leaf of a decision was added before that of its settlement.
+	// A decision and its settlement stay in the order in which they were added.
 	slices.SortStableFunc(of.leaves, func(a, b foreign) int { return bytes.Compare(a.id[:], b.id[:]) })
 	var forest receipt.Forest
 	var rows, settled, removed int64
@@ -189,7 +189,7 @@ func (of *imported) prove(n *Foreign) error {
 			settled++
 		default:
 			rows++
-			if f.there {
+			if f.exists {
 				n.Rows++
 			}
 		}

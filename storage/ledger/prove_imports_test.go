@@ -14,7 +14,7 @@ func TestSignImport_Once(t *testing.T) {
 	store := newFake()
 	now := &clock{now: noon}
 	l := open(t, store, func(c *Config) { c.Now = now.Now })
-	var tree Tree
+	var tree ImportTree
 	i := Import{ID: importID, OrganizationID: "acme", Root: tree.Root()}
 	first, err := l.SignImport(t.Context(), i)
 	if err != nil || !first.ImportedAt.Equal(noon) {

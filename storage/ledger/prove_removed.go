@@ -15,7 +15,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// entriesAndTombstones proves the entries and the tombstones, which no row leads to.
+// entriesAndTombstones proves all entries and tombstones.
 func (p *prover) entriesAndTombstones(ctx context.Context, h History) error {
 	announced := make(map[string]*removals)
 	if err := h.EachEntry(ctx, func(e *storage.Entry) error {
@@ -43,7 +43,7 @@ func (p *prover) entriesAndTombstones(ctx context.Context, h History) error {
 	return p.placeEarlier()
 }
 
-// entry proves e, and keeps what it announces.
+// entry proves e. It adds a removal to announced.
 func (p *prover) entry(e *storage.Entry, announced map[string]*removals) error {
 	_, err := p.leaf(e.Inclusion, receipt.EntryLeaf(e.Body))
 	if err == nil {
@@ -80,21 +80,21 @@ func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 		return p.verdict(e)
 	case storage.ImportEntry:
 		return p.imports.entry(e)
-	case storage.AbandonEntry: // nothing is left of what it announces
+	case storage.AbandonEntry: // the rows that it announced are gone
 		_, err := parseBody(e, Abandonment.entry)
 		return err
 	}
 	return errors.New("no such entry is known")
 }
 
-// removals are the announced removals of an organization, in order of Before, and how many
-// tombstones each is the first to cover.
+// removals are the announced removals of an organization, ordered by Before. found counts
+// the tombstones for which each is the first removal that covers them.
 type removals struct {
 	all   []Removal
 	found []storage.Expired
 }
 
-// cover counts the tombstone of a decision, which has one leaf or, with a settlement, two.
+// cover counts the tombstone of a decision. It has one leaf, or two with a settlement.
 func (a *removals) cover(id uuid.UUID, leaves int) error {
 	if leaves < 1 || leaves > 2 {
 		return fmt.Errorf("%d leaves are left of it, and a decision has one and its settlement another", leaves)
@@ -115,8 +115,8 @@ func (a *removals) cover(id uuid.UUID, leaves int) error {
 	return errors.New("it was removed, and no retention entry covers it")
 }
 
-// check compares the numbers of tombstones with those that were announced. A tombstone
-// that a removal covers is covered by every later one, too.
+// check compares the numbers of tombstones with the announced numbers. A removal that
+// covers a tombstone is followed only by removals that cover it, too.
 func (a *removals) check() error {
 	var found, announced, settled, announcedSettled int64
 	for i := len(a.all) - 1; i >= 0; i-- {
@@ -133,7 +133,7 @@ func (a *removals) check() error {
 	return nil
 }
 
-// tombstone proves a tombstone, except for its place, which [prover.place] checks.
+// tombstone proves a tombstone. Its place under its head is proved by [prover.place].
 func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 	id, err := uuid.Parse(t.DecisionID)
 	if err != nil {
@@ -163,30 +163,30 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 			return err
 		}
 		at := headName{l.Chain, l.Seq}
-		if p.gone.trees[at] == nil {
+		if p.removed.trees[at] == nil {
 			h := &c.heads[l.Seq-1]
-			p.gone.trees[at] = &partialTree{root: h.root, left: int(h.size), leaves: make([][32]byte, h.size),
+			p.removed.trees[at] = &partialTree{root: h.root, left: int(h.size), leaves: make([][32]byte, h.size),
 				there: make([]bool, h.size)}
 		}
 		if err := p.place(l); err != nil {
 			return err
 		}
 	}
-	if p.gone.n++; t.DecisionID > p.gone.newest {
-		p.gone.newest = t.DecisionID
+	if p.removed.n++; t.DecisionID > p.removed.newest {
+		p.removed.newest = t.DecisionID
 	}
 	return nil
 }
 
 // partialTrees are the trees of heads that sign a removed row. A tombstone has no inclusion
-// proof: its place is proved when all leaves of its head are known.
+// proof, so its place is proved when all leaves of its head are known.
 type partialTrees struct {
 	n      int // tombstones
 	newest string
-	trees  map[headName]*partialTree // not changed once rows are read
-	// earlier has the leaves of entries, which are read before the trees are known.
-	earlier []receipt.Leaf
-	known   bool // the trees are
+	trees  map[headName]*partialTree // complete before rows are read
+	// earlier has the leaves of entries, which are read before trees is complete.
+	earlier  []receipt.Leaf
+	complete bool // trees is
 }
 
 type headName struct {
@@ -194,12 +194,12 @@ type headName struct {
 	seq   uint64
 }
 
-// wants reports whether leaves under a head must be placed, or may have to be.
+// wants reports whether the leaves of a head must be placed.
 func (g *partialTrees) wants(chain [16]byte, seq uint64) bool {
-	return !g.known || g.trees[headName{chain, seq}] != nil
+	return !g.complete || g.trees[headName{chain, seq}] != nil
 }
 
-// partialTree is the tree of a head, of which some leaves are not known yet.
+// partialTree is the tree of a head, some leaves of which are not known yet.
 type partialTree struct {
 	root [32]byte
 
@@ -209,13 +209,13 @@ type partialTree struct {
 	there  []bool
 }
 
-// place puts a leaf into the tree of its head, if that has a tombstone, and verifies the
-// root with the last leaf.
+// place puts a leaf into the tree of its head, if that head has a tombstone. With the last
+// leaf it verifies the root.
 func (p *prover) place(l receipt.Leaf) error {
-	g := &p.gone
+	g := &p.removed
 	t := g.trees[headName{l.Chain, l.Seq}]
 	if t == nil {
-		if !g.known {
+		if !g.complete {
 			g.earlier = append(g.earlier, l)
 		}
 		return nil
@@ -236,10 +236,10 @@ func (p *prover) place(l receipt.Leaf) error {
 	return nil
 }
 
-// placeEarlier places the leaves of entries when the trees are known.
+// placeEarlier places the leaves of entries once trees is complete.
 func (p *prover) placeEarlier() error {
-	g := &p.gone
-	g.known = true
+	g := &p.removed
+	g.complete = true
 	for _, l := range g.earlier {
 		if err := p.place(l); err != nil {
 			return p.brokenHead(p.chains[l.Chain], l.Seq, err)

@@ -14,9 +14,9 @@ import (
 	"writ/storage/receipt"
 )
 
-// VerifyRow returns nil if r is the row of the decision that its receipt is of.
-// A row without an audit digest, from before there was one, is verified as far as
-// [Payload] shows it. Whether the receipt is genuine is for [receipt.Verify].
+// VerifyRow returns nil if r matches its receipt. An older row without an audit digest is
+// compared only as far as [Payload] shows it. VerifyRow does not verify the receipt's
+// signature: see [receipt.Verify].
 func VerifyRow(r *storage.Record) error {
 	if r.Receipt.Decision != r.Decision.String() {
 		return fmt.Errorf("its row says %s and its receipt %.32q", r.Decision, r.Receipt.Decision)
@@ -27,18 +27,18 @@ func VerifyRow(r *storage.Record) error {
 	return receipt.VerifyPayload(r.Receipt, Payload(r))
 }
 
-// VerifySettlement returns nil if r has no settlement, or one that keys have signed.
+// VerifySettlement returns nil if r has no settlement, or one that trusted keys have signed.
 func VerifySettlement(r *storage.Record, keys receipt.Keys) error {
 	return settlementLeaf(r, func(in receipt.Inclusion, leaf [32]byte) error { return in.Verify(leaf, keys) })
 }
 
-// settlementLeaf returns what prove returns for the leaf of r's settlement, nil if r has
-// none, or why it can't be one of its decision.
+// settlementLeaf calls prove with the leaf of r's settlement, if r has one. It is an error
+// if the settlement cannot belong to r's decision.
 func settlementLeaf(r *storage.Record, prove func(receipt.Inclusion, [32]byte) error) error {
 	if r.Settlement == nil {
 		return nil
 	}
-	if err := fits(r); err != nil {
+	if err := checkSettlement(r); err != nil {
 		return err
 	}
 	if err := prove(*r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {
@@ -47,8 +47,8 @@ func settlementLeaf(r *storage.Record, prove func(receipt.Inclusion, [32]byte) e
 	return nil
 }
 
-// fits returns why r's settlement can't be one of its decision.
-func fits(r *storage.Record) error {
+// checkSettlement returns an error if r's settlement cannot belong to its decision.
+func checkSettlement(r *storage.Record) error {
 	s := r.Settlement
 	switch {
 	case !storage.IsOutcome(s.Outcome):
@@ -66,9 +66,9 @@ func fits(r *storage.Record) error {
 	return nil
 }
 
-// row proves r and adds it to what was read.
+// row proves r and adds it to the sums of.
 func (p *prover) row(r *storage.Record, of *read) error {
-	// The verdicts of rows under other chains than those of a whole history are elsewhere.
+	// An imported row has no verdicts here: they stayed in the other store.
 	chain, err := r.Receipt.Inclusion().Chain()
 	own := err == nil && !p.cfg.Partial && p.chains[chain] != nil
 	id, err := p.placed(r)
@@ -89,7 +89,8 @@ func (p *prover) row(r *storage.Record, of *read) error {
 	return nil
 }
 
-// placed returns r's id, or why no store has put r where it is.
+// placed returns r's id. It is an error if no store could have written r with its id and
+// time.
 func (p *prover) placed(r *storage.Record) (uuid.UUID, error) {
 	id, err := uuid.Parse(r.DecisionID)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// headsOnly is a history of which only the heads are there.
+// headsOnly is a history that has only heads.
 type headsOnly []receipt.SignedHead
 
 func (h headsOnly) Chains(_ context.Context, f func(receipt.Chain) error) error {
@@ -51,8 +51,8 @@ func (headsOnly) Changes(context.Context, uint64, int) ([]storage.Change, error)
 
 func (headsOnly) CheckIndex(context.Context, storage.IndexCheck) error { return nil }
 
-// TestProve_FirstBrokenHead changes heads about where those that are verified
-// together begin and end. Of two the first is named.
+// TestProve_FirstBrokenHead changes heads near the bounds of the pieces that are verified
+// together. Of two broken heads the first is named.
 func TestProve_FirstBrokenHead(t *testing.T) {
 	signer, tip := testSigner(1), receipt.Chain{ID: [16]byte{'t'}}
 	whole := make(headsOnly, headRun+200)

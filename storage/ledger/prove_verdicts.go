@@ -27,8 +27,8 @@ type namedDecision struct {
 
 type decisionName struct{ org, id string }
 
-// verdict takes a verdict. What it says of others is compared with them: the decision
-// that it is on, which waited for one, and the decision that it was used by.
+// verdict adds a verdict. row compares it with the decision that it is on and with the
+// decision that used the approval.
 func (p *prover) verdict(e *storage.Entry) error {
 	v, err := ParseVerdict(e)
 	if err != nil {
@@ -46,6 +46,7 @@ func (p *prover) verdict(e *storage.Entry) error {
 	return nil
 }
 
+// name returns the decision of that name, which a verdict names.
 func (v *verdicts) name(org, id string) *namedDecision {
 	name := decisionName{org, id}
 	if v.named[name] == nil {
@@ -54,15 +55,15 @@ func (v *verdicts) name(org, id string) *namedDecision {
 	return v.named[name]
 }
 
-// removed takes a decision of which its tombstone is left.
+// removed notes that a decision has a tombstone.
 func (v *verdicts) removed(org, id string) {
 	if d := v.named[decisionName{org, id}]; d != nil {
 		d.found.Store(true)
 	}
 }
 
-// row takes a decision that is there. Own says that it is under a head of the history:
-// an import brings rows without their verdicts.
+// row compares a decision with the verdicts that name it. own reports that the decision is
+// under a head of the history: imported rows come without their verdicts.
 func (v *verdicts) row(r *storage.Record, own bool) error {
 	d := v.named[decisionName{r.OrganizationID, r.DecisionID}]
 	if d != nil {
@@ -80,15 +81,16 @@ func (v *verdicts) row(r *storage.Record, own bool) error {
 	}
 	switch {
 	case r.ApprovalID != "" && own:
-		return v.redeemed(r)
+		return v.checkApproval(r)
 	case r.ApprovalID == "" && d != nil && d.uses:
 		return errors.New("an approval was used by it, and it names none")
 	}
 	return nil
 }
 
-// redeemed holds that a decision under an approval is one that its verdicts led to.
-func (v *verdicts) redeemed(r *storage.Record) error {
+// checkApproval returns an error if the verdicts on an approval do not lead to r, which was
+// decided under it.
+func (v *verdicts) checkApproval(r *storage.Record) error {
 	on := v.named[decisionName{r.OrganizationID, r.ApprovalID}]
 	switch {
 	case on == nil || on.First == nil:
@@ -106,7 +108,7 @@ func (v *verdicts) redeemed(r *storage.Record) error {
 	return nil
 }
 
-// check holds that each decision that a verdict names is there.
+// check returns an error if a decision that a verdict names is missing.
 func (v *verdicts) check() error {
 	for _, name := range slices.SortedFunc(maps.Keys(v.named), func(a, b decisionName) int {
 		return cmp.Or(cmp.Compare(a.org, b.org), cmp.Compare(a.id, b.id))

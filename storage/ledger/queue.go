@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// orgShare limits one organization to a half of the queue, so that its backlog leaves
-// room for others.
+// orgShare limits one organization to half of the queue, so that its backlog leaves room
+// for others.
 const orgShare = 2
 
 // queue holds the waiters until the committer takes them. It is bounded, in all and for
@@ -16,10 +16,10 @@ type queue struct {
 	limit int
 
 	mu      sync.Mutex
-	arrival sync.Cond // signalled when waiting or closed changes; there is one taker
+	arrival sync.Cond // signalled when waiting or closed changes; only one goroutine waits
 	waiting []*waiter
 	intents int            // of waiting
-	byOrg   map[string]int // how many of them an organization has
+	byOrg   map[string]int // intents of waiting by organization
 	closed  bool
 }
 
@@ -29,7 +29,7 @@ func newQueue(limit int) *queue {
 	return q
 }
 
-// put adds w, which the committer will wake, or returns why it cannot.
+// put adds w, which the committer will wake.
 func (q *queue) put(w *waiter) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -51,13 +51,12 @@ func (q *queue) put(w *waiter) error {
 }
 
 // take replaces the content of batch by up to limit waiting intents. If more wait, each
-// organization gets an equal share, so that one's backlog does not delay another's row.
-// It blocks until something waits, and returns nothing when the queue is closed and
-// empty.
+// organization gets an equal share, so that the backlog of one does not delay the others.
+// It blocks until something waits. It returns nothing when the queue is closed and empty.
 //
-// It yields the processor once first. On a busy CPU the scheduler runs the taker right
-// after the first arrival, before others that are ready to arrive: without the yield
-// every commit would be a batch of its own, with its own signature and write.
+// It yields the processor once first. On a busy CPU the scheduler runs take right after
+// the first arrival, before other goroutines that are ready to put. Without the yield every
+// commit would be a batch of its own, with its own signature and write.
 func (q *queue) take(batch []*waiter, limit int) []*waiter {
 	q.await()
 	runtime.Gosched()
@@ -74,10 +73,10 @@ func (q *queue) take(batch []*waiter, limit int) []*waiter {
 	return batch
 }
 
-// takeInTurnLocked takes the first of each organization, then the second of
-// each, and so on up to limit intents. It keeps the order of arrival, so that
-// what an organization sent first is decided first. What was put together stays
-// together: the last may go beyond the limit.
+// takeInTurnLocked takes the first waiter of each organization, then the second of each, and
+// so on up to limit intents. The batch keeps the order of arrival, so that an organization's
+// first intent is decided first. A waiter is never divided, so the last one may exceed the
+// limit.
 func (q *queue) takeInTurnLocked(batch []*waiter, limit int) []*waiter {
 	rounds, sizes := q.roundsLocked()
 	last := 0
@@ -104,9 +103,8 @@ func (q *queue) takeInTurnLocked(batch []*waiter, limit int) []*waiter {
 	return batch
 }
 
-// roundsLocked returns in which round each that waits is taken, which is how
-// many intents of its organization are before it, and how many intents are in
-// each round.
+// roundsLocked returns the round in which each waiter is taken, which is the number of
+// intents of its organization before it, and the number of intents in each round.
 func (q *queue) roundsLocked() (rounds, sizes []int) {
 	rounds = make([]int, len(q.waiting))
 	seen := make(map[string]int, len(q.byOrg))

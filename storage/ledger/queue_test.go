@@ -77,9 +77,8 @@ func TestQueue_OneBacklogLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-// Whatever waits: nothing is lost or taken twice, an organization's rows keep
-// their order, and the shares of a batch differ by at most one, but for those
-// of which all that waited was taken.
+// Every waiter is taken once, and an organization's rows keep their order. The shares of a
+// batch differ by at most one, except for organizations with nothing left to take.
 func TestQueue_TakesEachOnceAndInItsOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

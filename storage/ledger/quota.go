@@ -12,8 +12,8 @@ import (
 	"writ/storage/lease"
 )
 
-// grantSize is how many places of a meter are requested at once: one request to the store
-// serves as many decisions.
+// grantSize is how many places of a meter are requested at once. One request to the store
+// serves this many decisions.
 const grantSize = 4096
 
 type quotaKey struct {
@@ -22,11 +22,11 @@ type quotaKey struct {
 }
 
 // quota is an organization's meter of one month. A decision takes a place before it is
-// evaluated and uses it up if it is stored.
+// evaluated, and uses the place up when it is stored.
 type quota struct {
 	key      quotaKey
 	lease    *lease.Lease
-	inFlight int64 // reservations, and callers that wait for one
+	inFlight int64 // reservations and callers of take
 }
 
 // quotas are the meters in use. The pool's lock guards them.
@@ -39,7 +39,7 @@ type quotas struct {
 	idle   chan struct{}      // closed when run has returned
 }
 
-// newQuotas returns quotas that give back what is idle until close.
+// newQuotas returns quotas that give idle places back until close is called.
 func newQuotas(ctx context.Context, cfg *Config) *quotas {
 	qs := &quotas{Pool: lease.NewPool(cfg.Store), byKey: make(map[quotaKey]*quota), idle: make(chan struct{})}
 	qs.Lost = func(err error) {
@@ -54,7 +54,7 @@ func newQuotas(ctx context.Context, cfg *Config) *quotas {
 	return qs
 }
 
-// take takes a place of key for r, above its limit where none is left within it.
+// take takes a place of key for r. If none is left within r's limit, it takes one above it.
 func (qs *quotas) take(ctx context.Context, turn condition.Turn, key quotaKey, r *Reservation) (err error) {
 	qs.Lock()
 	defer qs.Unlock()
@@ -63,7 +63,7 @@ func (qs *quotas) take(ctx context.Context, turn condition.Turn, key quotaKey, r
 	}
 	q := qs.byKey[key]
 	if q == nil {
-		key.org = strings.Clone(key.org) // it may be a piece of something large
+		key.org = strings.Clone(key.org) // it may be part of a large text
 		q = &quota{key: key, lease: lease.New(storage.Window{Org: key.org, Month: key.month}, grantSize)}
 		qs.byKey[key] = q
 	}
@@ -90,7 +90,7 @@ func (qs *quotas) take(ctx context.Context, turn condition.Turn, key quotaKey, r
 	return err
 }
 
-// endLocked ends r, unless it is ended. A place that is not used is given back.
+// endLocked ends r, unless it has ended. An unused place is given back.
 func (qs *quotas) endLocked(r *Reservation, used bool) {
 	q := r.quota
 	if q == nil {
@@ -104,7 +104,7 @@ func (qs *quotas) endLocked(r *Reservation, used bool) {
 	qs.ended.Put(r)
 }
 
-// settle ends the reservations of waiters, whose places say whether they are used.
+// settle ends the reservations of waiters. The field used of a place must be set before.
 func (qs *quotas) settle(waiters ...*waiter) {
 	qs.Lock()
 	defer qs.Unlock()
@@ -115,7 +115,7 @@ func (qs *quotas) settle(waiters ...*waiter) {
 	}
 }
 
-// forget forgets the meters of which nothing is used or held.
+// forget removes the meters that are idle.
 func (qs *quotas) forget() {
 	for key, q := range qs.byKey {
 		if q.inFlight == 0 && q.lease.IsIdle() {
@@ -124,7 +124,7 @@ func (qs *quotas) forget() {
 	}
 }
 
-// refuse makes take refuse and gives back what is idle.
+// refuse makes take return ErrClosed.
 func (qs *quotas) refuse() {
 	qs.Lock()
 	defer qs.Unlock()
@@ -132,8 +132,8 @@ func (qs *quotas) refuse() {
 	qs.close()
 }
 
-// stop returns all places to the store. It is called after refuse, when no reservation is left
-// to settle.
+// stop returns all places to the store. It is called after refuse, when all commits are
+// settled.
 func (qs *quotas) stop(ctx context.Context) {
 	<-qs.idle
 	qs.Stop(ctx)

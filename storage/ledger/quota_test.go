@@ -125,8 +125,8 @@ func TestTurn_EndGivesThePlaceBackOnce(t *testing.T) {
 	}
 }
 
-// TestDecision_Plans_AChangedLimitCountsAtOnce: no place that was taken under
-// another limit is given out under this one.
+// TestDecision_Plans_AChangedLimitCountsAtOnce: a place that was taken under one limit is not
+// given out under a lower one.
 func TestDecision_Plans_AChangedLimitCountsAtOnce(t *testing.T) {
 	l := open(t, newFake())
 	for i := range 5 {
@@ -212,8 +212,8 @@ func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
 	}
 }
 
-// TestQuotas_WhatMayHaveGoneBackIsNotUsed: the store has taken places back, and the
-// answer was lost. Another handle may have them since.
+// TestQuotas_WhatMayHaveGoneBackIsNotUsed: the store has taken places back, and its answer
+// was lost. Another handle may have them now.
 func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
 	for name, giveBack := range map[string]func(l *Ledger){
 		"idle": func(l *Ledger) {
@@ -280,7 +280,7 @@ func (s slow) Count(ctx context.Context, w storage.Window, ask storage.Ask) (sto
 	}
 }
 
-// reserves calls Reserve of l as often and returns where their errors come.
+// reserves calls Reserve n times at once and returns a channel of the errors.
 func reserves(ctx context.Context, l *Ledger, n int) <-chan error {
 	errs := make(chan error, n)
 	for range n {
@@ -308,8 +308,8 @@ func TestQuotas_OneAskingHoweverManyWait(t *testing.T) {
 	}
 }
 
-// TestQuotas_WhoAskedMayLeave: the places that the store grants then are another's, or
-// go back.
+// TestQuotas_WhoAskedMayLeave: if the caller has left, another caller gets the granted
+// places, or they go back.
 func TestQuotas_WhoAskedMayLeave(t *testing.T) {
 	store := slow{newFake(), make(chan chan error, 1)}
 	l := open(t, store)

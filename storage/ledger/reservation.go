@@ -14,22 +14,22 @@ import (
 
 // Reservation is one intent's place in its organization's meter of the month. It is
 // held from before the intent is evaluated until the decision is committed or given
-// up. It belongs to one goroutine until [Ledger.Enqueue] or [Reservation.Release] ends it:
-// afterwards it may be another's.
+// up. It belongs to one goroutine until [Ledger.Enqueue] or [Reservation.Release] ends it,
+// and must not be used afterwards.
 type Reservation struct {
 	id     uuid.UUID
 	at     time.Time // id's time
 	quotas *quotas
-	quota  *quota // nil once the place is given back or used
-	limit  int64  // that the place was taken under
+	quota  *quota // nil after the end
+	limit  int64  // under which the place was taken
 	claim  lease.Claim
 	within bool
 }
 
-// Reserve takes a place in org's meter of the current month, whose limit is limit.
-// The reservation must be committed or released. An error means that the meter is not
-// known: refuse. org must be the ledger's to keep, as [Entry] says. turn is paused while the
-// store is asked; it may be nil.
+// Reserve takes a place in org's meter of the current month, whose limit is limit. The
+// reservation must be committed or released. An error means that the meter is not known:
+// the caller must refuse. org must not be a view of a request's buffer, as [Entry] says.
+// turn is paused while the store is asked. It may be nil.
 func (l *Ledger) Reserve(ctx context.Context, turn condition.Turn, org string, limit int64) (*Reservation, error) {
 	r, _ := l.quotas.ended.Get().(*Reservation)
 	if r == nil {
@@ -44,20 +44,20 @@ func (l *Ledger) Reserve(ctx context.Context, turn condition.Turn, org string, l
 	return r, nil
 }
 
-// Exceeded reports whether the place is above the limit: all places within it are
-// taken by decisions or held by reservations, here or in another process. A replay, a
-// reservation that is given up and a commit whose outcome is unknown hold their places
-// until they are settled, and a process may hold granted places for a moment, so
-// Exceeded can be true too early, never too late.
+// Exceeded reports whether the place is above the limit: all places within it are used by
+// decisions or held by reservations, in this or another process. Exceeded can be true too
+// early, never too late. Replays, reservations that are given up and commits of unknown
+// outcome hold their places until they are settled, and a process may hold granted places
+// for a moment.
 func (r *Reservation) Exceeded() bool { return !r.within }
 
 // DecisionID returns the id of the decision that the reservation is for.
 func (r *Reservation) DecisionID() string { return r.id.String() }
 
-// Time returns when the decision was made, which is when the place was reserved.
+// Time returns the time of the decision, at which the place was reserved.
 func (r *Reservation) Time() time.Time { return r.at }
 
-// Release ends r and gives its place back. It does nothing for a nil r.
+// Release ends r and gives its place back. It does nothing if r is nil.
 func (r *Reservation) Release() {
 	if r == nil {
 		return

@@ -12,8 +12,8 @@ import (
 	"writ/storage"
 )
 
-// timed is a store whose commits take a while. It notes how many rows each has, and when it
-// began.
+// timed is a store whose commits take a while. It notes the number of rows and the start of
+// each.
 type timed struct {
 	*fake
 	takes   time.Duration
@@ -27,8 +27,8 @@ func (s *timed) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 	return s.fake.Append(ctx, batch, seal)
 }
 
-// TestCommitter_RestsAfterACommitOfSeveral: who comes while a commit of several is made, or
-// as long after it, shares the next one. Who comes alone does not wait.
+// TestCommitter_RestsAfterACommitOfSeveral: callers that arrive during a commit of several,
+// or in the same time after it, share the next commit. A single caller does not wait.
 func TestCommitter_RestsAfterACommitOfSeveral(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

@@ -7,8 +7,8 @@ import (
 	"writ/engine"
 )
 
-// TestDecision_Receipts_KeysRotateWhileItDecides: every receipt, also of what waited
-// while the key changed, is signed by the key that it names.
+// TestDecision_Receipts_KeysRotateWhileItDecides: every receipt is signed by the key that it
+// names, even if its commit waited while the key changed.
 func TestDecision_Receipts_KeysRotateWhileItDecides(t *testing.T) {
 	store := newFake()
 	store.commitGate = make(chan gated)

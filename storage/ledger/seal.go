@@ -8,19 +8,19 @@ import (
 	"writ/storage/receipt"
 )
 
-// separable returns how many waiters of batch can be committed together. What a tentative
-// waiter commits may end up not stored, so no other waiter of the batch may be answered
-// with it: a second waiter with the same intent or entry begins the next batch.
+// separable returns how many waiters of batch can be committed together. The records of a
+// tentative waiter may end up not stored, so no other waiter of its batch may be answered
+// with them. A second waiter with the same intent or entry begins the next batch.
 func separable(batch []*waiter) int {
 	if !slices.ContainsFunc(batch, (*waiter).tentative) {
 		return len(batch)
 	}
-	decided := make(map[element]bool, 2*len(batch)) // and whether by one that is tentative
+	decided := make(map[element]bool, 2*len(batch)) // whether by a tentative waiter
 	for n, w := range batch {
 		names := w.elements()
 		for _, name := range names {
 			if tentative, twice := decided[name]; twice && (tentative || w.tentative()) {
-				return max(n, 1) // a tentative one has nothing twice
+				return max(n, 1) // no waiter has an element twice if it is tentative
 			}
 		}
 		for _, name := range names {
@@ -30,7 +30,7 @@ func separable(batch []*waiter) int {
 	return len(batch)
 }
 
-// element names what is unique in a batch: an intent, whose kind is empty, or an entry.
+// element names an entry, or an intent, which has no kind. Each is unique in the store.
 type element struct {
 	org  string
 	kind storage.EntryKind
@@ -48,11 +48,11 @@ func (w *waiter) elements() []element {
 	return names
 }
 
-// sealer returns the seal of batch, which may be asked for again with less.
+// sealer returns the seal of batch. The store may call it again with fewer records.
 func (c *committer) sealer(batch []*waiter) storage.Seal {
 	return func(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 		signer := c.cfg.signer.Load()
-		sealed, leaves, err := first(batch, fresh, signer.KeyID(), c.leaves[:0])
+		sealed, leaves, err := storable(batch, fresh, signer.KeyID(), c.leaves[:0])
 		if err != nil || len(leaves) == 0 {
 			return storage.Batch{}, receipt.SignedHead{}, err
 		}
@@ -68,12 +68,14 @@ func (c *committer) sealer(batch []*waiter) storage.Seal {
 	}
 }
 
-// first returns what of fresh is to be stored and appends its leaves under a key. It
-// leaves out waiters that are whole and of which not everything is fresh, and a record
-// and its verdict unless both are.
-func first(batch []*waiter, fresh storage.Batch, keyID string, leaves [][32]byte) (storage.Batch, [][32]byte, error) {
+// storable returns the part of fresh that is to be stored, and appends its leaves. If a
+// waiter is whole and not all of it is fresh, it leaves out all of the waiter. If a record
+// or its verdict is not fresh, it leaves out both.
+func storable(
+	batch []*waiter, fresh storage.Batch, keyID string, leaves [][32]byte,
+) (storage.Batch, [][32]byte, error) {
 	sealed, records := storage.Batch{Records: make([]*storage.Record, 0, len(fresh.Records))}, fresh.Records
-	entries := make(map[*storage.Entry]bool, len(fresh.Entries)) // and whether they are stored
+	entries := make(map[*storage.Entry]bool, len(fresh.Entries)) // to be stored
 	for _, e := range fresh.Entries {
 		entries[e] = true
 	}

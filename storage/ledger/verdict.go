@@ -10,31 +10,31 @@ import (
 	"writ/storage/receipt"
 )
 
-// Verdict is what became of a decision that was held for approval. The first of
-// approved, rejected and expired stands, and the first of used and revoked ends an
-// approval, whoever races: each of the two is one entry.
+// Verdict is a verdict on a decision that was held for approval. A decision has at most
+// two, each an entry: the first of approved, rejected and expired, and for an approval the
+// first of used and revoked, which ends it.
 //
 // Its entry is the canonical JSON of
 //
 //	{approval_id, approved_until, comment, decided_at, decided_by, details_digest, entry,
 //	 intent_digest, organization_id, used_by, verdict}
 //
-// without the members that are empty; times are RFC 3339 in UTC. Its key is approval_id
-// or, where it ends an approval, approval_id followed by "/end".
+// without empty members. Times are RFC 3339 in UTC. Its key is approval_id, followed by
+// "/end" if it ends an approval.
 type Verdict struct {
 	OrganizationID string `json:"organization_id"`
 	ApprovalID     string `json:"approval_id"` // the id of the decision that was held
 	Verdict        string `json:"verdict"`     // one of the constants below
 	IntentDigest   string `json:"intent_digest,omitzero"`
-	// DetailsDigest is of what was approved: see [storage.Details].
+	// DetailsDigest is the digest of the approved [storage.Details].
 	DetailsDigest string    `json:"details_digest,omitzero"`
 	DecidedAt     time.Time `json:"decided_at,omitzero"`
-	// DecidedBy is the credential of the approver, as [KeptCredential] has it.
+	// DecidedBy is the credential of the approver, in the form of [KeptCredential].
 	DecidedBy string `json:"decided_by,omitzero"`
 	Comment   string `json:"comment,omitzero"` // scrubbed
-	// ApprovedUntil is when what was approved can be used no longer.
+	// ApprovedUntil is when the approval ends if it is not used.
 	ApprovedUntil time.Time `json:"approved_until,omitzero"`
-	UsedBy        string    `json:"used_by,omitzero"` // the decision that the approval led to
+	UsedBy        string    `json:"used_by,omitzero"` // the id of the decision that used the approval
 
 	Receipt receipt.Inclusion `json:"-"`
 }
@@ -43,9 +43,9 @@ type Verdict struct {
 const (
 	Approved = "approved"
 	Rejected = "rejected"
-	Expired  = "expired" // nobody decided in time; signed when somebody asked for it
+	Expired  = "expired" // nobody decided in time
 	Revoked  = "revoked" // it was approved and not used
-	Used     = "used"    // the decision UsedBy has used it up
+	Used     = "used"    // by the decision UsedBy
 )
 
 func (v *Verdict) ends() bool { return v.Verdict == Revoked || v.Verdict == Used }
@@ -69,14 +69,14 @@ func ParseVerdict(e *storage.Entry) (*Verdict, error) {
 	return &v, err
 }
 
-// Verdicts are the verdicts on a decision; each is nil where there is none.
+// Verdicts are the verdicts on a decision. Each is nil if it was not given.
 type Verdicts struct {
 	First *Verdict // approved, rejected or expired
 	End   *Verdict // used or revoked
 }
 
-// Verdicts returns what was decided about a decision that was held. It is what a commit
-// finds, not what it will find: only a commit decides a race.
+// Verdicts returns the verdicts on a decision that was held. Another may be given at any
+// time: only a commit decides which is first.
 func (l *Ledger) Verdicts(ctx context.Context, org, approvalID string) (v Verdicts, err error) {
 	if v.First, err = l.verdict(ctx, org, approvalID); v.First != nil && err == nil {
 		v.End, err = l.verdict(ctx, org, endKey(approvalID))
@@ -95,17 +95,17 @@ func (l *Ledger) verdict(ctx context.Context, org, key string) (*Verdict, error)
 	return ParseVerdict(e)
 }
 
-// Judge makes v final and returns what stands: v, or the verdict that was first.
+// Judge makes v final. It returns the stored verdict: v, or an earlier one.
 func (l *Ledger) Judge(ctx context.Context, v *Verdict) (*Verdict, error) {
-	stands, err := l.append(ctx, v.entry())
+	final, err := l.append(ctx, v.entry())
 	if err != nil {
 		return nil, fmt.Errorf("committing a verdict: %w", err)
 	}
-	return ParseVerdict(stands[0])
+	return ParseVerdict(final[0])
 }
 
-// Held returns a decision that was held, or storage.ErrNotFound where it was not, is not
-// there or was removed.
+// Held returns a decision that was held. Its error is storage.ErrNotFound if there is no
+// such decision, or if it was not held.
 func (l *Ledger) Held(ctx context.Context, org, decisionID string) (*storage.Record, error) {
 	r, err := l.cfg.Store.Record(ctx, org, decisionID)
 	if err == nil && !r.Held() {
@@ -117,7 +117,7 @@ func (l *Ledger) Held(ctx context.Context, org, decisionID string) (*storage.Rec
 	return r, nil
 }
 
-// Now returns the ledger's time, which no earlier decision or verdict of it is after.
+// Now returns the ledger's time. No earlier decision or verdict of the ledger is later.
 func (l *Ledger) Now() time.Time {
 	_, at := l.ids.next(l.cfg.Now())
 	return at

@@ -105,8 +105,8 @@ func TestVerdict_ADecisionAndItsVerdictAreStoredBothOrNone(t *testing.T) {
 	}
 }
 
-// Uses of one approval race its revocation in the batches of one ledger: one verdict ends
-// it, and who is answered with an allow is answered with what is stored.
+// Uses of one approval race its revocation in the batches of one ledger. One verdict ends
+// the approval, and an allow is answered only if it is stored.
 func TestVerdict_UsesRaceARevocation(t *testing.T) {
 	for range 20 {
 		a := openApproving(t)

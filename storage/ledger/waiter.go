@@ -9,23 +9,24 @@ import (
 	"writ/storage"
 )
 
-// waiter is what one caller commits together. The committer owns it until it sends on
-// done, then the caller; a caller that has left drops it.
+// waiter is one caller's commit. The committer owns it until it sends on done, and the
+// caller afterwards. If the caller has left, nobody uses it again.
 type waiter struct {
-	// places and entries are what is committed. A waiter with neither only waits until
-	// the committer reaches it.
+	// places and entries are committed. A waiter with neither only waits for the committer
+	// to reach it.
 	places  []place
 	entries []*storage.Entry
 	whole   bool // the records are stored all or none
 	queued  time.Time
 
-	done chan struct{} // holds one
+	done chan struct{} // has a buffer of one
 	outs []Outcome     // one for each place, unless err is set
-	// existing is what the store has for each place and each entry, nil if that is w's own.
+	// existing has the earlier record of each place and the earlier entry of each entry, nil
+	// where w's own was first.
 	existing storage.Batch
 	err      error
 
-	one    [1]place // where places is of one record
+	one    [1]place // the memory of places, if there is one
 	oneOut [1]Outcome
 }
 
@@ -34,14 +35,14 @@ type place struct {
 	record   *storage.Record
 	leaf     [32]byte // of record's receipt
 	reserved *Reservation
-	used     bool // the place in the meter, once reserved ends
-	// verdict is stored with record, both or none. It is one of the waiter's entries, nil
-	// if there is none.
+	used     bool // whether it uses its place in the meter; set before reserved ends
+	// verdict is stored with record, both or none. It is one of the waiter's entries. It is
+	// nil for a decision without an approval.
 	verdict *storage.Entry
 }
 
-// under returns the leaf of p's record as keyID signs it. The key may have changed since
-// the record was made.
+// under returns the leaf of p's record under a key. The key may have changed since the
+// record was made.
 func (p *place) under(keyID string) [32]byte {
 	if p.record.Receipt.KeyID != keyID {
 		p.record.Receipt.KeyID = keyID
@@ -50,7 +51,8 @@ func (p *place) under(keyID string) [32]byte {
 	return p.leaf
 }
 
-// org is the organization whose share of the queue w uses, empty if w commits nothing.
+// org is the organization whose share of the queue w uses. It is empty if w commits
+// nothing.
 func (w *waiter) org() string {
 	switch {
 	case len(w.places) > 0:
@@ -61,24 +63,24 @@ func (w *waiter) org() string {
 	return ""
 }
 
-// size is what w counts towards a bound on intents.
+// size is how many intents w counts as.
 func (w *waiter) size() int { return max(1, len(w.places)+len(w.entries)) }
 
-// raced reports whether w was not stored because something else stands for one of its
-// intents or entries.
+// raced reports whether w, which is whole, was not stored because one of its intents or
+// entries exists already.
 func (w *waiter) raced() bool {
 	return w.whole && (slices.ContainsFunc(w.existing.Records, func(r *storage.Record) bool { return r != nil }) ||
 		slices.ContainsFunc(w.existing.Entries, func(e *storage.Entry) bool { return e != nil }))
 }
 
-// stored reports whether the record of a place was stored, unless w has raced: no other
-// stands in its place, nor another verdict in that of its own.
+// stored reports whether the record of a place was stored, if w has not raced. It was not
+// if an earlier record exists, or an earlier verdict.
 func (w *waiter) stored(i int) bool {
 	v := w.places[i].verdict
 	return w.existing.Records[i] == nil && (v == nil || w.existing.Entries[slices.Index(w.entries, v)] == nil)
 }
 
-// tentative reports whether some of w may end up not stored though it is first.
+// tentative reports whether some of w may not be stored though it is first.
 func (w *waiter) tentative() bool {
 	return w.whole || slices.ContainsFunc(w.places, func(p place) bool { return p.verdict != nil })
 }
@@ -103,9 +105,9 @@ func (ws *waiters) get(n int) *waiter {
 	return w
 }
 
-// wait puts what was decided about w, which ends w, into outs, and what stands for its entries
-// into stand. It returns what kept w from being committed, or ctx's error.
-func (ws *waiters) wait(ctx context.Context, w *waiter, outs []Outcome, stand []*storage.Entry) error {
+// wait waits for w and ends it. It copies w's outcomes and its existing entries, and returns
+// the error of the commit, or ctx's error.
+func (ws *waiters) wait(ctx context.Context, w *waiter, outs []Outcome, existing []*storage.Entry) error {
 	select {
 	case <-w.done:
 	case <-ctx.Done():
@@ -113,7 +115,7 @@ func (ws *waiters) wait(ctx context.Context, w *waiter, outs []Outcome, stand []
 	}
 	err := w.err
 	copy(outs, w.outs)
-	copy(stand, w.existing.Entries)
+	copy(existing, w.existing.Entries)
 	*w = waiter{done: w.done}
 	ws.pool.Put(w)
 	return err

@@ -57,16 +57,15 @@ func AppendString(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// AppendMember appends the name of a member, which is written with the punctuation around
-// it, such as `,"kid":`, and the canonical JSON string of s.
+// AppendMember appends name as it is, such as `,"kid":`, and the canonical JSON string of s.
 func AppendMember(dst []byte, name, s string) []byte { return AppendString(append(dst, name...), s) }
 
 // IsPlain reports whether s is ASCII that JSON has as it stands, without escapes.
 func IsPlain(s string) bool { return skipPlain(s, 0) == len(s) }
 
-// skipPlain moves i on by eights while the next eight bytes of s are ASCII that
-// needs no escape, and to the end where what is left is, too: nearly everything is, and a
-// decision hashes it three times.
+// skipPlain moves i forward by eight while the next eight bytes of s are ASCII that needs no
+// escape, and to the end if the rest is, too. Nearly all text is, and each decision hashes
+// it three times.
 func skipPlain(s string, i int) int {
 	n := len(s)
 	for ; i+8 <= n; i += 8 {
@@ -97,9 +96,9 @@ func word(s string) uint64 {
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// plain reports whether none of the eight bytes of w is a control character, a
-// quote, a backslash or beyond ASCII: each term has the high bit of the bytes
-// that are (and perhaps of one above such a byte).
+// plain reports whether none of the eight bytes of w is a control character, a quote, a
+// backslash or beyond ASCII. Each term sets the high bit of such bytes, and perhaps of the
+// byte above one.
 func plain(w uint64) bool {
 	quote, backslash := w^ones*'"', w^ones*'\\'
 	return (w|(w-spaces)|(quote-ones)|(backslash-ones))&highs == 0
@@ -123,15 +122,15 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', lowerHex[c>>4], lowerHex[c&0xf])
 }
 
-// AppendInt appends n in decimal. That is canonical within ±(2^53-1). Beyond,
-// JSON's numbers can't tell all integers apart, so a caller must refuse such an n before it gets here.
-// It does not allocate when dst has room.
+// AppendInt appends n in decimal, which is canonical within ±(2^53-1). Callers must refuse
+// greater numbers, because JSON does not distinguish all of them. It does not allocate when
+// dst has room.
 func AppendInt(dst []byte, n int64) []byte {
 	return strconv.AppendInt(dst, n, 10)
 }
 
-// AppendStrings appends the canonical JSON array of list; nil is []. The rule
-// for invalid UTF-8 is AppendString's. It does not allocate when dst has room.
+// AppendStrings appends the canonical JSON array of list. Nil is []. For invalid UTF-8 see
+// AppendString. It does not allocate when dst has room.
 func AppendStrings(dst []byte, list []string) []byte {
 	dst = append(dst, '[')
 	for i, s := range list {
@@ -144,8 +143,8 @@ func AppendStrings(dst []byte, list []string) []byte {
 }
 
 // AppendMap appends the canonical JSON object of m, keys sorted by UTF-16 code
-// units; nil is {}. The rule for invalid UTF-8 is AppendString's. It does not
-// allocate when dst has room and m has at most 32 keys.
+// units. Nil is {}. For invalid UTF-8 see AppendString. It does not allocate when dst has
+// room and m has at most 32 keys.
 func AppendMap(dst []byte, m map[string]string) []byte {
 	var few [32]string
 	names := few[:0]

@@ -10,7 +10,7 @@
 // Merkle tree, of which each receipt is a leaf. A receipt carries the signed
 // head and its own inclusion proof, so it verifies by itself. Each head holds
 // the hash of the head before it: the heads form a chain in which nothing can
-// be changed, taken out or put in later without the break showing.
+// be changed, removed or inserted later without a visible break.
 //
 // # Verifying
 //
@@ -23,8 +23,8 @@
 //
 // # Canonical JSON
 //
-// Whatever is hashed as JSON is in the canonical form of RFC 8785, encoded as
-// UTF-8. Of it, receipts use:
+// JSON is hashed in the canonical form of RFC 8785, encoded as UTF-8. Receipts use these
+// parts of it:
 //
 //   - objects without white space, members sorted by the UTF-16 code units of
 //     their names, each name once;
@@ -33,7 +33,7 @@
 //   - integers in decimal, within ±(2^53-1);
 //   - arrays of strings, in their order.
 //
-// What reads receipts, heads and keys refuses duplicate members, invalid UTF-8 and
+// A reader of receipts, heads and keys must refuse duplicate members, invalid UTF-8 and
 // lone surrogates. A digest is "sha256:" and the SHA-256 of the canonical form in
 // lower-case hex.
 //
@@ -44,11 +44,11 @@
 //	{approval_id, audit_digest, decision, decision_id, exp, intent_digest, intent_id,
 //	 organization_id, policy_id, policy_version, reasons}
 //
-// in which policy_version and exp (unix seconds) are integers, reasons is an
-// array of strings, intent_digest is the digest of the intent, audit_digest that
-// of the row of the history without its members approval, audit_digest, receipt
-// and settlement, and the others are strings. Where an answer or a row has no
-// audit_digest, which older ones have not, neither has the payload. The receipt is the object
+// in which policy_version and exp (unix seconds) are integers, reasons is an array of
+// strings and the others are strings. Intent_digest is the digest of the intent.
+// Audit_digest is the digest of the row of the history without the members approval,
+// audit_digest, receipt and settlement. If the answer or the row has no audit_digest, as
+// older ones do, the payload has none either. The receipt is the object
 //
 //	{decision, decision_id, digest, exp, sig, kid}
 //
@@ -60,11 +60,11 @@
 //
 // # Entries
 //
-// Other leaves of the same chain say what was no decision, or what became of one.
-// An entry is the canonical JSON of an object whose member entry names its kind,
-// a member that no receipt has: settlement, verdict, retention, change or import. Its leaf
-// is that JSON, and its receipt is the object {sig, kid}, which is verified like
-// that of a decision: see [Inclusion]. What a removed leaf leaves is its hash.
+// Other leaves of the same chain are entries. An entry is the canonical JSON of an object
+// whose member entry names its kind: settlement, verdict, retention, change or import. No
+// receipt has this member. The leaf of an entry is that JSON. Its receipt is the object
+// {sig, kid}, which is verified like the receipt of a decision: see [Inclusion]. If a row
+// is removed, the hashes of its leaves stay.
 //
 // # Leaf and tree
 //
@@ -79,7 +79,7 @@
 // largest power of two below n. The root of a single leaf is its leaf hash; the
 // root of no leaves is SHA-256 of nothing. The inclusion proof of a leaf is the
 // list of the siblings on its way to the root, the lowest first (RFC 9162
-// §2.1.3); that of a single leaf is empty.
+// §2.1.3). For a single leaf it is empty.
 //
 // # Head
 //
@@ -95,7 +95,7 @@
 //	    81      32  root: of the batch's tree
 //
 // It is these bytes that Ed25519 (RFC 8032, without prehashing) signs. The hash
-// of a head is SHA-256(0x02 || head); it differs in its first byte from what is
+// of a head is SHA-256(0x02 || head). Its first byte differs from the first byte that is
 // hashed for leaves and nodes. A stored head is the head, the 64 bytes of
 // signature, and the kid of 1 to 256 bytes.
 //
@@ -129,8 +129,8 @@
 // Public keys are published as a JSON Web Key Set with kty OKP and crv Ed25519
 // (RFC 8037). The kid that a [Signer] uses is the RFC 7638 thumbprint: base64url
 // without padding of the SHA-256 of {"crv":"Ed25519","kty":"OKP","x":"…"}. A
-// verifier takes a kid as the key set has it and doesn't recompute it. Retired
-// keys stay in the set as long as their receipts shall verify. Private keys are
+// verifier uses a kid as the key set has it and doesn't recompute it. Retired
+// keys stay in the set as long as their receipts must verify. Private keys are
 // stored as PKCS#8 in PEM.
 //
 // # Example

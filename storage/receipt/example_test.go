@@ -12,7 +12,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// What a client does with the answer of an evaluation. The key set comes from
+// A client verifies the answer of an evaluation. The key set comes from
 // the service's /.well-known/jwks.json, fetched once and kept.
 func Example_verify() {
 	jwks := `{"keys":[{"alg":"EdDSA","crv":"Ed25519","kid":"1IG2tMH7J2wbJZnOf8LJzQitKf7LMvoAElsuDMVM54Y",
@@ -66,7 +66,7 @@ func Example_verify() {
 	// receipt: payload does not match: digest
 }
 
-// What a ledger does with a batch.
+// A ledger seals a batch.
 func ExampleSigner_Seal() {
 	signer := receipt.NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	tip := receipt.Chain{ID: [16]byte([]byte("example-chain-01"))}

@@ -44,7 +44,7 @@ func (h Head) append(dst []byte) []byte {
 	return append(dst, h.Root[:]...)
 }
 
-// appendShared appends what a head and a sig have in common: all but the root.
+// appendShared appends the fields that a head and a sig have in common: all but the root.
 func (h Head) appendShared(dst []byte) []byte {
 	dst = append(dst, h.Chain[:]...)
 	dst = binary.BigEndian.AppendUint64(dst, h.Seq)
@@ -53,7 +53,7 @@ func (h Head) appendShared(dst []byte) []byte {
 	return append(dst, h.Prev[:]...)
 }
 
-// readShared reads what appendShared has appended and returns the bytes behind it.
+// readShared is the reverse of appendShared. It returns the bytes after these fields.
 func (h *Head) readShared(b []byte) []byte {
 	b = b[copy(h.Chain[:], b):]
 	h.Seq, b = binary.BigEndian.Uint64(b), b[8:]
@@ -62,14 +62,13 @@ func (h *Head) readShared(b []byte) []byte {
 	return b[copy(h.Prev[:], b):]
 }
 
-// Hash returns what the next head carries as Prev: SHA-256(0x02 || Bytes).
+// Hash returns SHA-256(0x02 || Bytes), which is Prev of the next head.
 func (h Head) Hash() [32]byte {
 	var buf [1 + headLen]byte
 	return sha256.Sum256(h.append(append(buf[:0], headPrefix)))
 }
 
-// SignedHead is a head and its signature. Nothing vouches for it before
-// Verify has.
+// SignedHead is a head and its signature. It must not be trusted before Verify.
 type SignedHead struct {
 	Head
 	KeyID string // which key to verify with; not itself signed
@@ -100,8 +99,8 @@ func (h SignedHead) MarshalBinary() ([]byte, error) {
 	return append(dst, h.KeyID...), nil
 }
 
-// UnmarshalBinary reads what MarshalBinary wrote. An error is ErrMalformed. It
-// verifies nothing.
+// UnmarshalBinary reads the form of MarshalBinary. An error is ErrMalformed. It verifies
+// nothing.
 func (h *SignedHead) UnmarshalBinary(data []byte) error {
 	if len(data) < headLen+len(h.Sig) {
 		return fmt.Errorf("%w: signed head of %d bytes", ErrMalformed, len(data))
@@ -129,8 +128,8 @@ func checkKeyID(id string) error {
 	return nil
 }
 
-// Chain is the tip of a ledger's chain of heads, all that is needed to extend
-// it or to verify what extends it.
+// Chain is the tip of a ledger's chain of heads. It is enough to extend the chain, or to
+// verify heads that do.
 type Chain struct {
 	ID   [16]byte
 	Seq  uint64   // of the last head; 0 before the first
@@ -142,7 +141,7 @@ func (c Chain) Next(h Head) Chain {
 	return Chain{ID: c.ID, Seq: h.Seq, Prev: h.Hash()}
 }
 
-// check returns why h can't follow c.
+// check returns an error if h can't follow c.
 func (c Chain) check(h Head) error {
 	switch {
 	case h.Chain != c.ID:
@@ -170,12 +169,12 @@ func (e *ChainError) Unwrap() error { return e.Err }
 
 // VerifyChain checks that heads extend from, one by one and without a gap, and
 // that each was signed by a key of keys. To verify a whole chain, from is
-// Chain{ID: id}; to verify what came after a head that is already trusted, it
-// is that head's tip.
+// Chain{ID: id}. To verify the heads after one that is already trusted, from is the tip of
+// that head.
 //
-// It returns the tip it reached. At an error, a *ChainError, that is the last
-// good tip. A chain that was cut at its end verifies: compare the tip with one
-// known from elsewhere, such as a receipt's.
+// It returns the tip it reached. With an error, a *ChainError, it is the last good tip. A
+// chain whose end was cut off verifies: compare the tip with one from elsewhere, such as a
+// receipt's.
 func VerifyChain(from Chain, heads iter.Seq[SignedHead], keys Keys) (Chain, error) {
 	tip := from
 	for h := range heads {

@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// MarshalJSON returns h as one object, the form in which a server lists heads
-// and in which somebody keeps one as an anchor. Its members are those of the
-// head, named as in the package documentation: chain, prev and root in
-// lower-case hex, seq, size and time as integers, sig in base64url without
-// padding, and kid. [ParseHead] reads it.
+// MarshalJSON returns h as one object. Servers list heads in this form, and anchors are
+// kept in it. Its members are named as in the package documentation: chain, prev and root
+// in lower-case hex, seq, size and time as integers, sig in base64url without padding, and
+// kid. [ParseHead] reads it.
 func (h SignedHead) MarshalJSON() ([]byte, error) {
 	if err := checkKeyID(h.KeyID); err != nil {
 		return nil, fmt.Errorf("encoding head %d: %w", h.Seq, err)
@@ -28,8 +27,8 @@ func (h SignedHead) MarshalJSON() ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// ParseHead reads what MarshalJSON wrote: exactly its members, each once, in any
-// order. An error is ErrMalformed. It verifies nothing.
+// ParseHead reads the form of MarshalJSON: exactly its members, each once, in any order. An
+// error is ErrMalformed. It verifies nothing.
 func ParseHead(data []byte) (SignedHead, error) {
 	v, err := parseJSON(data)
 	if err != nil {
@@ -54,8 +53,7 @@ func ParseHead(data []byte) (SignedHead, error) {
 	return h, nil
 }
 
-// bytes reads a string of exactly the bytes that dst has room for, in the one
-// spelling that encode gives them.
+// bytes reads a string that encodes exactly len(dst) bytes, in the spelling of encode.
 func (f *fields) bytes(name string, decode func(string) ([]byte, error), encode func([]byte) string, dst []byte) {
 	s := f.string(name)
 	b, err := decode(s)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Inclusion proves that an entry of a chain which is no decision is a leaf under
-// a signed head. Nothing in it may be trusted before [Inclusion.Verify].
+// Inclusion proves that a leaf is under a signed head. It is the receipt of an entry that is
+// not a decision. It must not be trusted before [Inclusion.Verify].
 type Inclusion struct {
 	Sig   string `json:"sig"` // as a receipt's
 	KeyID string `json:"kid"`
@@ -20,7 +20,7 @@ func EntryLeaf(entry []byte) [32]byte {
 	return sha256.Sum256(append(append(buf[:0], leafPrefix), entry...))
 }
 
-// SignedHead is [Receipt.SignedHead] of the leaf.
+// SignedHead is [Receipt.SignedHead] for a leaf.
 func (i Inclusion) SignedHead(leaf [32]byte) (SignedHead, error) {
 	h, _, err := headOver(leaf, i.Sig, i.KeyID)
 	return h, err
@@ -36,7 +36,7 @@ func (i Inclusion) Verify(leaf [32]byte, keys Keys) error {
 	return h.Verify(keys)
 }
 
-// Leaf is a leaf in its place: what is left of one whose content is removed.
+// Leaf is the hash of a leaf and its place. It stays when the content is removed.
 type Leaf struct {
 	Chain [16]byte // of the head that signs it
 	Seq   uint64   // of that head
@@ -44,20 +44,20 @@ type Leaf struct {
 	Hash  [32]byte
 }
 
-// Leaf returns the place that i claims for a leaf.
+// Leaf returns a leaf with the place that i claims for it.
 func (i Inclusion) Leaf(hash [32]byte) (Leaf, error) {
 	h, index, err := headOver(hash, i.Sig, i.KeyID)
 	return Leaf{Chain: h.Chain, Seq: h.Seq, Index: index, Hash: hash}, err
 }
 
-// Inclusion returns what of r proves its leaf.
+// Inclusion returns the part of r that proves its leaf.
 func (r *Receipt) Inclusion() Inclusion { return Inclusion{Sig: r.Sig, KeyID: r.KeyID} }
 
 // Root returns the root of the tree of leaves.
 func Root(leaves [][32]byte) [32]byte { return newTree(leaves).root() }
 
-// headOver returns the head that a sig claims for a leaf, with the root computed,
-// and the leaf's index.
+// headOver returns the head that a sig claims for a leaf, with the computed root, and the
+// leaf's index.
 func headOver(leaf [32]byte, text, kid string) (SignedHead, uint32, error) {
 	if err := checkKeyID(kid); err != nil {
 		return SignedHead{}, 0, fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -89,11 +89,11 @@ func (i Inclusion) Chain() (chain [16]byte, err error) {
 	return chain, nil
 }
 
-// Forest computes the root of a tree whose leaves it gets one after the other. It
-// takes memory for the logarithm of their number. The zero Forest has none.
+// Forest computes the root of a tree whose leaves are added one after the other. Its size
+// grows with the logarithm of their number. The zero Forest has no leaves.
 type Forest struct {
 	n     uint64
-	nodes [][32]byte // roots of whole trees, the greatest first: one for each bit of n
+	nodes [][32]byte // roots of complete trees, the greatest first: one for each bit of n
 }
 
 // Add adds the next leaf.
@@ -107,7 +107,7 @@ func (f *Forest) Add(leaf [32]byte) {
 	f.n++
 }
 
-// Root returns the root of the leaves that were added, as [Root] does.
+// Root returns [Root] of the added leaves.
 func (f *Forest) Root() [32]byte {
 	if f.n == 0 {
 		return sha256.Sum256(nil)
@@ -119,8 +119,8 @@ func (f *Forest) Root() [32]byte {
 	return root
 }
 
-// Sigs returns the Sig of each leaf's receipt, as Seal made them when it signed h. Its error
-// is ErrMalformed if h is not a head over these leaves.
+// Sigs returns the Sig of each leaf's receipt, as Seal returned them with h. Its error is
+// ErrMalformed if h is not a head over these leaves.
 func (h *SignedHead) Sigs(leaves [][32]byte) ([]string, error) {
 	if t := newTree(leaves); uint64(h.Size) == uint64(len(leaves)) && h.Root == t.root() {
 		return sigs(h, t), nil

@@ -10,13 +10,13 @@ import (
 )
 
 // parseJSON reads exactly one I-JSON value (RFC 7493): a map[string]any, []any, string,
-// json.Number, bool or nil. Beyond encoding/json, whose
-// tokens it reads, it refuses duplicate members, of which json.Unmarshal keeps the
-// last, invalid UTF-8 and lone surrogates, which become U+FFFD there: each of these
-// would let two readers see two receipts in the same bytes.
+// json.Number, bool or nil. It reads the tokens of encoding/json, and also refuses duplicate
+// members, invalid UTF-8 and lone surrogates. json.Unmarshal keeps the last duplicate, and
+// replaces invalid UTF-8 and surrogates by U+FFFD. Two readers could see two receipts in the
+// same bytes.
 func parseJSON(data []byte) (any, error) {
 	var whole json.RawMessage
-	if err := json.Unmarshal(data, &whole); err != nil { // it also bounds nesting, which tokens do not
+	if err := json.Unmarshal(data, &whole); err != nil { // bounds nesting, which Token does not
 		return nil, err
 	}
 	r := &reader{data: data, tokens: json.NewDecoder(bytes.NewReader(data))}
@@ -33,7 +33,7 @@ type reader struct {
 	tokens *json.Decoder
 }
 
-// token returns the next token. A string is as it was written, but for escapes.
+// token returns the next token. A string has its escapes decoded and nothing else changed.
 func (r *reader) token() (json.Token, error) {
 	start := r.tokens.InputOffset()
 	t, err := r.tokens.Token()
@@ -45,7 +45,7 @@ func (r *reader) token() (json.Token, error) {
 	if !utf8.ValidString(raw) {
 		return nil, errors.New("invalid UTF-8")
 	}
-	// What is U+FFFD now, but was not written as such, was a lone surrogate.
+	// A U+FFFD that was not written as such was a lone surrogate.
 	escapes := strings.ToLower(strings.ReplaceAll(raw, `\\`, ""))
 	if strings.Count(s, "\ufffd") != strings.Count(raw, "\ufffd")+strings.Count(escapes, `\ufffd`) {
 		return nil, errors.New("lone surrogate")
@@ -92,7 +92,7 @@ func (r *reader) object() (any, error) {
 	return members, err
 }
 
-// kindOf names the kind of a value in words.
+// kindOf names the kind of a value for messages.
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:

@@ -12,8 +12,8 @@ import (
 const pemType = "PRIVATE KEY"
 
 // MarshalPrivateKey returns priv as PKCS#8 in PEM, the form that
-// "openssl genpkey -algorithm ed25519" writes. Whoever can read it can sign:
-// store it with mode 0600.
+// "openssl genpkey -algorithm ed25519" writes. A reader of the file can sign: store it with
+// mode 0600.
 func MarshalPrivateKey(priv ed25519.PrivateKey) ([]byte, error) {
 	if len(priv) != ed25519.PrivateKeySize {
 		return nil, fmt.Errorf("encoding private key: %d bytes, not %d", len(priv), ed25519.PrivateKeySize)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What "openssl genpkey -algorithm ed25519" writes for RFC 8410's key.
+// RFC 8410's key, as "openssl genpkey -algorithm ed25519" writes it.
 const opensslKey = `-----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC
 -----END PRIVATE KEY-----

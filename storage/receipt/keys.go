@@ -40,9 +40,8 @@ func NewKeys(pubs ...ed25519.PublicKey) (Keys, error) {
 	return Keys{byID}, nil
 }
 
-// With returns the keys of both sets, so that receipts signed before a rotation
-// keep verifying. Where both have a key id, k's key stays: a set that is added
-// never replaces a key that is trusted already.
+// With returns the keys of both sets, so that receipts signed before a rotation still
+// verify. If both have a key id, the key of k is used: more never replaces a trusted key.
 func (k Keys) With(more Keys) Keys {
 	byID := maps.Clone(more.byID)
 	if byID == nil {
@@ -57,7 +56,7 @@ func (k Keys) IDs() []string {
 	return slices.Sorted(maps.Keys(k.byID))
 }
 
-// Only returns the key of an id, or none.
+// Only returns the set of the key of an id, which is empty if k does not have it.
 func (k Keys) Only(id string) Keys {
 	pub, ok := k.byID[id]
 	if !ok {
@@ -81,12 +80,16 @@ func (k Keys) JWKS() []byte {
 	return append(dst, `]}`...)
 }
 
-// ParseKeys reads a JSON Web Key Set. It takes the Ed25519 keys (kty OKP, crv
-// Ed25519) that may verify signatures and passes over all others; it refuses
-// the whole set if one of the keys is private, if an Ed25519 key has no kid, a
-// kid seen before, a wrong alg, or not 32 canonically encoded bytes of which
-// anybody could forge nothing, or if no key is left. A kid is used as it is
-// given: receipts name their key by it, thumbprint or not.
+// ParseKeys reads a JSON Web Key Set. It takes the Ed25519 keys (kty OKP, crv Ed25519) that
+// may verify signatures and ignores all others. It refuses the whole set if
+//
+//   - one of the keys is private;
+//   - an Ed25519 key has no kid, the kid of another key, or a wrong alg;
+//   - an Ed25519 key is not 32 canonically encoded bytes, or is of small order;
+//   - the set has no Ed25519 key.
+//
+// A kid is used as it is given, whether it is a thumbprint or not, because receipts name
+// their key by it.
 func ParseKeys(jwks []byte) (Keys, error) {
 	doc, err := parseJSON(jwks)
 	if err != nil {
@@ -157,8 +160,8 @@ func forVerifying(jwk map[string]any) bool {
 	return !ok || slices.Contains(list, any("verify"))
 }
 
-// checkPublic refuses points of small order: under the identity, for one,
-// anybody can make a signature of anything.
+// checkPublic refuses points of small order. Under the identity, for example, anybody can
+// sign any message.
 func checkPublic(pub ed25519.PublicKey) error {
 	if len(pub) != ed25519.PublicKeySize {
 		return fmt.Errorf("public key of %d bytes, not %d", len(pub), ed25519.PublicKeySize)

@@ -22,8 +22,8 @@ func hashNode(left, right *hash) hash {
 	return sha256.Sum256(buf[:])
 }
 
-// tree is every level of an RFC 9162 Merkle tree, leaves first. A level's odd
-// last node moves up unchanged, which yields the RFC's left-heavy tree.
+// tree has all levels of an RFC 9162 Merkle tree, leaves first. If a level has an odd
+// number of nodes, its last one moves up unchanged, which yields the RFC's left-heavy tree.
 type tree [][]hash
 
 func newTree(leaves []hash) tree {

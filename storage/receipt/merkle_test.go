@@ -133,9 +133,9 @@ func rfcProofLen(m, n int) int {
 	return 1 + rfcProofLen(m-k, n-k)
 }
 
-// A size that needs another length of proof fails by itself. One that needs
-// the same may yield the same root; the signature, which covers the size,
-// refuses it, as the vectors of batch sizes show.
+// A size that needs a proof of another length is refused. A size that needs a proof of the
+// same length may yield the same root. The signature covers the size, so such a receipt does
+// not verify, as the vectors of batch sizes show.
 func TestProofOfAnotherSize(t *testing.T) {
 	for size := 1; size <= 40; size++ {
 		tr := newTree(testLeaves(size))
@@ -167,7 +167,7 @@ func TestProofLargestTree(t *testing.T) {
 	}
 }
 
-// TestForest_IsTheTree holds the root that is computed leaf by leaf to that of the tree.
+// TestForest_IsTheTree compares the root that is computed leaf by leaf with the tree's root.
 func TestForest_IsTheTree(t *testing.T) {
 	var f Forest
 	leaves := testLeaves(300)

@@ -21,18 +21,16 @@ func Parse(data []byte) (Receipt, error) {
 	return receiptOf(v)
 }
 
-// Result is the answer of an evaluation, as far as the receipt does not say
-// it already.
+// Result is the answer of an evaluation, without the members that repeat the receipt.
 type Result struct {
 	Reasons     []string
 	AuditDigest string // empty where the answer has none
 	Receipt     Receipt
 }
 
-// ParseResult reads a whole PolicyEvaluationResult with the strictness of
-// Parse. Beyond that ok must be true, decision_id must be the receipt's, and
-// approved must be true exactly if the receipt's decision is allow: an answer
-// may not say more than its receipt.
+// ParseResult reads a whole PolicyEvaluationResult as strictly as Parse. Also, ok must be
+// true, decision_id must be the receipt's, and approved must be true exactly if the
+// receipt's decision is allow: an answer may not say more than its receipt.
 func ParseResult(data []byte) (Result, error) {
 	v, err := parseJSON(data)
 	if err != nil {

@@ -1,8 +1,8 @@
 package receipt
 
-// Payload is everything a decision rests on and says: what a receipt's digest
-// commits to. It is not sent; whoever holds its parts can check the receipt
-// against them with [VerifyPayload].
+// Payload has the grounds and the content of a decision. The digest of a receipt covers it.
+// It is not sent: a client that has its parts can compare them with the receipt by
+// [VerifyPayload].
 type Payload struct {
 	OrganizationID string
 	IntentID       string
@@ -13,8 +13,8 @@ type Payload struct {
 	DecisionID     string
 	Reasons        []string // in the order of the answer
 	Exp            int64    // unix seconds
-	AuditDigest    string   // of the row of the history; empty in receipts from before there was one
-	ApprovalID     string   // that the intent was decided under; empty: none
+	AuditDigest    string   // of the row of the history; empty in older receipts
+	ApprovalID     string   // under which the intent was decided; empty: none
 }
 
 // AppendCanonical appends the payload's canonical JSON. It does not allocate

@@ -15,8 +15,8 @@ const (
 	ApprovalRequired = "approval_required"
 )
 
-// Receipt is the signed outcome of one evaluation. Its JSON members stand in
-// the order of the fields. Nothing in it may be trusted before [Verify].
+// Receipt is the signed outcome of one evaluation. Its JSON members are in the order of the
+// fields. It must not be trusted before [Verify].
 type Receipt struct {
 	Decision   string `json:"decision"` // Allow, Deny or ApprovalRequired
 	DecisionID string `json:"decision_id"`
@@ -26,8 +26,8 @@ type Receipt struct {
 	KeyID      string `json:"kid"`    // names the key that signed; never brings it
 }
 
-// AppendLeaf appends the canonical JSON of all members but sig: what the
-// signature covers. It does not allocate when dst has room.
+// AppendLeaf appends the canonical JSON of all members but sig, which the signature covers.
+// It does not allocate when dst has room.
 func (r *Receipt) AppendLeaf(dst []byte) []byte {
 	dst = AppendMember(dst, `{"decision":`, r.Decision)
 	dst = AppendMember(dst, `,"decision_id":`, r.DecisionID)
@@ -37,17 +37,15 @@ func (r *Receipt) AppendLeaf(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// LeafHash returns SHA-256(0x00 || leaf), which is what [Signer.Seal] takes.
-// KeyID must be the signer's by then.
+// LeafHash returns SHA-256(0x00 || leaf) for [Signer.Seal]. KeyID must be the signer's.
 func (r *Receipt) LeafHash() [32]byte {
 	var buf [512]byte
 	return sha256.Sum256(r.AppendLeaf(append(buf[:0], leafPrefix)))
 }
 
-// SignedHead returns the head that the receipt's sig claims to stand under,
-// with the root computed from the receipt's leaf and proof, so that it can be
-// looked up in the ledger's chain. An error is ErrMalformed. Only [Verify], or
-// the head's own Verify, says whether the claim is true.
+// SignedHead returns the head that the receipt's sig claims, with the root computed from
+// the receipt's leaf and proof, so that it can be looked up in the ledger's chain. An error
+// is ErrMalformed. The claim must be verified, by [Verify] or [SignedHead.Verify].
 func (r *Receipt) SignedHead() (SignedHead, error) {
 	if err := r.check(); err != nil {
 		return SignedHead{}, err
@@ -56,9 +54,9 @@ func (r *Receipt) SignedHead() (SignedHead, error) {
 	return h, err
 }
 
-// check returns an ErrMalformed for members that no signer writes. Two that
-// differ have different leaves, because AppendString is only ambiguous for
-// invalid UTF-8.
+// check returns an ErrMalformed for members that no signer writes. Two receipts that pass
+// have different leaves unless they are equal: AppendString is only ambiguous for invalid
+// UTF-8.
 func (r *Receipt) check() error {
 	var err error
 	switch {

@@ -29,7 +29,7 @@ type sig struct {
 	proof []hash
 }
 
-// encoding is strict about the unused bits of the last character.
+// encoding refuses unused bits of the last character that are not zero.
 func encoding() *base64.Encoding { return base64.RawURLEncoding.Strict() }
 
 // appendSigBatch appends the sigBatchLen bytes that a batch shares.
@@ -38,8 +38,7 @@ func appendSigBatch(dst []byte, h *SignedHead) []byte {
 	return append(dst, h.Sig[:]...)
 }
 
-// decodeSig accepts exactly the strings that Seal can write: one for each
-// content.
+// decodeSig accepts only the spelling that Seal writes.
 func decodeSig(s string) (sig, error) {
 	if len(s) > sigMaxChars {
 		return sig{}, fmt.Errorf("%d characters", len(s))

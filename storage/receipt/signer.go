@@ -35,8 +35,8 @@ func publicHalf(priv ed25519.PrivateKey) ed25519.PublicKey {
 	return ed25519.PublicKey(priv[ed25519.PrivateKeySize-ed25519.PublicKeySize:])
 }
 
-// KeyID returns the thumbprint of the public key: what Receipt.KeyID must be
-// before LeafHash is taken.
+// KeyID returns the thumbprint of the public key. Receipt.KeyID must be set to it before
+// LeafHash is called.
 func (s *Signer) KeyID() string { return s.kid }
 
 // Public returns a copy of the public key.
@@ -46,7 +46,7 @@ func (s *Signer) Public() ed25519.PublicKey {
 
 // Format prints the key id, whatever the verb.
 func (s *Signer) Format(f fmt.State, _ rune) {
-	// A fmt.State reports no failure that a Formatter could act on.
+	// A Formatter cannot act on a failed write.
 	_, _ = io.WriteString(f, "receipt.Signer("+s.kid+")")
 }
 
@@ -79,9 +79,9 @@ func (s *Signer) Seal(c Chain, at time.Time, leaves [][32]byte) (SignedHead, []s
 	return h, sigs(&h, t)
 }
 
-// sigs writes all strings into one buffer and cuts it up. What a batch shares
-// comes first in each, so its base64 is made once: all of it but the last byte,
-// which shares its group of three with the index.
+// sigs writes all strings into one buffer and divides it. The shared part of a batch comes
+// first in each string, so its base64 is made once. Its last byte is encoded each time,
+// because it shares a group of three bytes with the index.
 func sigs(h *SignedHead, t tree) []string {
 	const shared = sigBatchLen / 3 * 3
 	var room [sigMaxLen]byte

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Run "go test -update ./storage/receipt" to write testdata/vectors.json anew
-// after a deliberate change of the format, and review the difference.
+// After a deliberate change of the format, run "go test -update ./storage/receipt" to
+// rewrite testdata/vectors.json, and review the difference.
 var update = flag.Bool("update", false, "rewrite testdata/vectors.json")
 
 const vectorsFile = "testdata/vectors.json"

@@ -24,13 +24,12 @@ var (
 	ErrChain = errors.New("receipt: broken chain")
 )
 
-// Verify returns nil if r was signed by the key of keys that its kid names and
-// has not expired at now. Otherwise the error is ErrMalformed, ErrUnknownKey,
-// ErrSignature or ErrExpired, looked for in this order: an error that is
-// ErrExpired says that everything before expiry holds, as audits of old receipts
-// ask. Verify needs no network and trusts no key but those in keys.
+// Verify returns nil if r was signed by the key of keys that its kid names and has not
+// expired at now. Otherwise the error is ErrMalformed, ErrUnknownKey, ErrSignature or
+// ErrExpired, checked in this order: with ErrExpired, an old receipt is otherwise valid.
+// Verify needs no network and trusts only keys.
 //
-// It says nothing about what was decided: see [VerifyPayload].
+// It does not verify the content of the decision: see [VerifyPayload].
 func Verify(r Receipt, keys Keys, now time.Time) error {
 	h, err := r.SignedHead()
 	if err != nil {

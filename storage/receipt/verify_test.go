@@ -126,8 +126,8 @@ func TestDecision_Receipts_DigestCoversEveryField(t *testing.T) {
 	}
 }
 
-// The members that stand in both are compared themselves, not only through the
-// digest that the receipt claims.
+// The members that both have are compared directly, not only through the digest that the
+// receipt claims.
 func TestVerifyPayloadComparesSharedMembers(t *testing.T) {
 	p := examplePayload()
 	for name, edit := range map[string]func(r *Receipt){
@@ -213,7 +213,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(resultJSON(f, rs[1], false)))
 	f.Add([]byte(`{"decision":"allow","Decision":"deny"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// Whatever ParseResult takes or refuses, it must not panic.
+		// ParseResult must not panic on any input.
 		res, err := ParseResult(data)
 		if err != nil && !errors.Is(err, ErrMalformed) || err == nil && res.Receipt.check() != nil {
 			t.Fatalf("ParseResult(%q) = %+v, %v", data, res, err)
@@ -256,7 +256,7 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// Whoever verifies receipts must not have to trust anything else.
+// A verifier of receipts must not need any other code.
 func TestDecision_Receipts_StandardLibraryAlone(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
 	if err != nil {

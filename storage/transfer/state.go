@@ -17,7 +17,7 @@ import (
 type state struct {
 	header    *Header
 	last      string // decision id
-	tree      ledger.Tree
+	tree      ledger.ImportTree
 	documents int64
 	rank      int    // of the last document
 	id        string // of the last document

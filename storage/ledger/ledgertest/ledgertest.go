@@ -10,8 +10,8 @@ import (
 	"writ/storage/ledger"
 )
 
-// Decide has l decide as many intents of org as one head signs, size, and returns them.
-// Decisions take turns with n, the number of the first one.
+// Decide has l decide size intents of org under one head. The decisions take turns, beginning
+// with the n-th.
 func Decide(ctx context.Context, l *ledger.Ledger, org string, n, size int) ([]ledger.Outcome, error) {
 	entries := make([]*ledger.Entry, size)
 	for i := range entries {
@@ -33,7 +33,7 @@ func Decide(ctx context.Context, l *ledger.Ledger, org string, n, size int) ([]l
 	return Commit(ctx, l, org, entries...)
 }
 
-// Commit has l make entries of org final in one commit, each by itself.
+// Commit commits entries of org in one batch. Each can be stored without the others.
 func Commit(
 	ctx context.Context, l *ledger.Ledger, org string, entries ...*ledger.Entry,
 ) (outs []ledger.Outcome, err error) {

@@ -324,7 +324,7 @@ func Moved(t testing.TB) (h *History, own [16]byte, more *storage.Record) {
 	must(a.t, err)
 	l := a.ledger(s, "")
 	rows := slices.SortedFunc(slices.Values(source.Records), func(a, b *storage.Record) int { return cmp.Compare(a.DecisionID, b.DecisionID) })
-	var tree ledger.Tree
+	var tree ledger.ImportTree
 	left := *source.Graves[0]
 	left.Imported = true
 	tree.AddRemoved(&left)
