@@ -40,11 +40,7 @@ func (n *node) rotate(ctx context.Context, data datadir.Dir, file, current strin
 
 // publish publishes the public key of s to all replicas.
 func (n *node) publish(ctx context.Context, data datadir.Dir, s *receipt.Signer) error {
-	own, err := receipt.NewKeys(s.Public())
-	if err != nil {
-		return err
-	}
-	keys, err := data.Trust(own)
+	keys, err := data.TrustKey(s.Public())
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (n *node) tellWebhooks(ctx context.Context, f webhookFlags, approvalTTL tim
 		return err
 	}
 	unwatch := n.store.Watch(d.Changed)
-	n.webhooks = inBackground(ctx, func(ctx context.Context) {
+	n.work.Go(func() {
 		defer unwatch()
 		d.Run(ctx)
 	})

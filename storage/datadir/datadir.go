@@ -82,7 +82,7 @@ func (d Dir) Signer(name string) (s *receipt.Signer, trusted receipt.Keys, made 
 	if err != nil {
 		return nil, receipt.Keys{}, false, err
 	}
-	trusted, err = d.trust(s.Public())
+	trusted, err = d.TrustKey(s.Public())
 	return s, trusted, false, err
 }
 
@@ -119,14 +119,15 @@ func (d Dir) makeSigner(place func(from, to string) error) (*receipt.Signer, rec
 	s := receipt.NewSigner(priv)
 	// The public key is published before anything is signed with its private
 	// half: a crash between the two leaves an unused key, never an unknown one.
-	trusted, err := d.trust(s.Public())
+	trusted, err := d.TrustKey(s.Public())
 	if err != nil {
 		return nil, receipt.Keys{}, err
 	}
 	return s, trusted, writeFile(d.SigningKey(), pem, place)
 }
 
-func (d Dir) trust(pub ed25519.PublicKey) (receipt.Keys, error) {
+// TrustKey is [Dir.Trust] for one key.
+func (d Dir) TrustKey(pub ed25519.PublicKey) (receipt.Keys, error) {
 	own, err := receipt.NewKeys(pub)
 	if err != nil {
 		return receipt.Keys{}, err

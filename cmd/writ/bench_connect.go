@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/url"
+
+	"writ/bench"
+)
+
+func (c *benchRunCmd) connect(ctx context.Context) (*bench.Subject, error) {
+	base, err := url.Parse(c.URL)
+	if err != nil || base.Scheme != "http" || base.Host == "" || base.User != nil {
+		return nil, &usageError{"URL: want an address such as http://localhost:3820"}
+	}
+	bearer := func(string) (string, error) { return c.APIKey, nil }
+	switch {
+	case c.Data != "":
+		if bearer, err = bench.OperatorTokens(c.Data.OperatorSecret()); err != nil {
+			return nil, err
+		}
+	case c.APIKey == "":
+		return nil, &usageError{"want a credential in WRIT_API_KEY (or --api-key KEY), or --data DIR"}
+	case c.Orgs > 1:
+		return nil, &usageError{"--orgs: a credential is one organization's; give --data DIR for more"}
+	}
+	if c.PID == 0 && c.Admin == "" && !local(base.Hostname()) {
+		c.MaxOther = 0
+	}
+	return bench.Connect(ctx, base, c.work(), bearer, c.PID, c.Admin)
+}
+
+// local reports whether a host is this machine by its name.
+func local(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

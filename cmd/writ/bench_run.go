@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"writ/bench"
+)
+
+func (c *benchRunCmd) Run(ctx context.Context, s streams) (err error) {
+	b, err := c.prepare(s)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, subject := range b.Subjects {
+			err = errors.Join(err, subject.Stop())
+		}
+	}()
+	if err := c.start(ctx, b); err != nil {
+		return err
+	}
+	name := c.Out
+	if name == "" {
+		name = "writ-bench-" + time.Now().UTC().Format("20060102-150405")
+	}
+	raw, err := os.Create(name + ".jsonl") //nolint:gosec // the user's
+	if err != nil {
+		return err
+	}
+	b.Raw = raw
+	d, err := b.Run(ctx)
+	if err = errors.Join(err, raw.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.out)
+	if err := d.Summarize().Print(s.out); err != nil {
+		return err
+	}
+	if err := writeReport(d, name+".html"); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "%s.jsonl has the raw data, %s.html the report\n", name, name)
+	return nil
+}
+
+// prepare reads the flags that are texts, and pins this process.
+func (c *benchRunCmd) prepare(s streams) (*bench.Bench, error) {
+	b := &bench.Bench{
+		Conns: c.Conns, OpenConns: c.OpenConns, Duration: c.Duration, Warmup: c.Warmup, Patience: c.Patience,
+		Say: s.say,
+	}
+	b.Header = bench.Here(strings.Join(append([]string{"writ"}, os.Args[1:]...), " "), readBuilt().revision)
+	b.Header.Work, b.Header.Rounds, b.Header.MaxOther = c.work(), c.Rounds, c.MaxOther
+	for i, text := range c.Load {
+		l, err := bench.ParseLoad(text)
+		if err != nil {
+			return nil, &usageError{"--load: " + err.Error()}
+		}
+		if l.Share > 0 && (i == 0 || b.Loads[0] != bench.Load{}) {
+			return nil, &usageError{"--load: a share is one of the closed loop's rate: begin with closed"}
+		}
+		b.Loads = append(b.Loads, l)
+	}
+	return b, nil
+}
+
+// start starts and sets up what is measured.
+func (c *benchRunCmd) start(ctx context.Context, b *bench.Bench) error {
+	server, pinned, err := pinTo(c.Pin, c.URL == "")
+	b.Header.Pinned = pinned
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	add := func(s *bench.Subject, err error) error {
+		if err == nil {
+			b.Subjects = append(b.Subjects, s)
+		}
+		return err
+	}
+	if c.URL == "" {
+		err = add(bench.Program{Name: "writ", Binary: self, Args: c.Serve, Processors: server}.Start(ctx, c.work()))
+	} else {
+		err = add(c.connect(ctx))
+	}
+	if err != nil {
+		return err
+	}
+	for _, change := range c.Vary {
+		w, err := c.work().With(change)
+		if err != nil {
+			return &usageError{"--vary " + err.Error()}
+		}
+		if err := add(bench.Program{Name: change, Binary: self, Args: c.Serve, Processors: server}.Start(ctx,
+			w)); err != nil {
+			return err
+		}
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	peers := bench.Peers{Binary: self, Processors: server, Cache: filepath.Join(cache, "writ-bench"), Say: b.Say}
+	for _, name := range c.Peer {
+		err := add(peers.Start(ctx, name, c.work(), b.Subjects[0]))
+		if errors.Is(err, bench.ErrUnavailable) {
+			b.Say("SKIPPED %s: %v", name, err)
+			b.Header.Skipped = append(b.Header.Skipped, bench.Skipped{Name: name, Why: err.Error()})
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

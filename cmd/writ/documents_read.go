@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"writ/authoring/document"
+	"writ/authoring/workspace"
+	"writ/engine"
+	"writ/engine/condition"
+)
+
+// documentFiles returns the files that names stand for: see [workspace.Files]. "-" is
+// standard input.
+func documentFiles(names []string) (files []string, err error) {
+	for _, name := range names {
+		found := []string{name}
+		if name != "-" {
+			found, err = workspace.Files(name)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			found, err = []string{name}, nil // reading says so
+		}
+		if err != nil {
+			return nil, &inputError{name: name, err: cause(err)}
+		}
+		if len(found) == 0 {
+			return nil, &inputError{name: name, err: errors.New("the directory has no .yaml, .yml or .json file")}
+		}
+		files = append(files, found...)
+	}
+	return files, nil
+}
+
+// decodeInput reads the JSON in a file strictly: see [engine.Decode].
+func decodeInput[T any](s streams, name, root string, v *T) error {
+	data, err := readInput(s, name)
+	if err != nil {
+		return err
+	}
+	if err := engine.Decode(data, root, v); err != nil {
+		return &inputError{name: name, err: err}
+	}
+	return nil
+}
+
+// readAll reads the documents in a file. The error has every problem of all of them.
+func readAll[T any](s streams, name string, kind document.Kind, read func(*document.Document) (T, error)) ([]T, error) {
+	docs, err := readDocuments(s, name, kind)
+	if err != nil {
+		return nil, err
+	}
+	all, found := make([]T, len(docs)), new(document.Error)
+	for i, d := range docs {
+		var placed *document.Error
+		if all[i], err = read(d); errors.As(err, &placed) {
+			found.Problems = append(found.Problems, placed.Problems...)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if len(found.Problems) > 0 {
+		return nil, found
+	}
+	return all, nil
+}
+
+// readLists reads a file of lists by name; there are none where no file is named.
+func readLists(s streams, name string) (condition.Lists, error) {
+	if name == "" {
+		return nil, nil
+	}
+	var values map[string][]string
+	if err := decodeInput(s, name, "", &values); err != nil {
+		return nil, err
+	}
+	var lists []engine.List
+	for listName, items := range values {
+		l := engine.List{Name: listName, Values: items}
+		if err := l.Validate(); err != nil {
+			return nil, &inputError{name: name, err: fmt.Errorf("list %q: %w", listName, err)}
+		}
+		lists = append(lists, l)
+	}
+	return engine.CompileLists(lists), nil
+}
+
+// readSession reads the session in a file, nil where no file is named. It is active unless
+// it says otherwise; whether it has expired is not asked.
+func readSession(s streams, name string) (*engine.CompiledSession, error) {
+	if name == "" {
+		return nil, nil
+	}
+	session := &engine.Session{Status: engine.SessionActive}
+	if err := decodeInput(s, name, "session", session); err != nil {
+		return nil, err
+	}
+	compiled, err := engine.CompileSession(session)
+	if err != nil {
+		return nil, &inputError{name: name, err: err}
+	}
+	return compiled, nil
+}

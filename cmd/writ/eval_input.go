@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"writ/engine"
+	"writ/rego"
+)
+
+func (c *evalCmd) load(s streams) (*engines, error) {
+	policy, err := compiledPolicy(s, c.Policy)
+	if err != nil {
+		return nil, err
+	}
+	e := &engines{which: c.Engine, policy: policy}
+	lists, err := readLists(s, c.Lists)
+	if err != nil {
+		return nil, err
+	}
+	var rules ruleFile
+	if c.Rules != "" {
+		if rules, err = readRules(s, c.Rules); err != nil {
+			return nil, err
+		}
+		o := conditions()
+		o.Lists = lists
+		if e.rules = engine.CompileRules(rules.rules, o); len(e.rules.ListNames()) > len(e.rules.Lists()) {
+			return nil, &inputError{name: c.Rules, err: errors.New(
+				"a rule looks in a list that is not given: give its values with --lists",
+			)}
+		}
+	}
+	if c.Engine == "cel" {
+		return e, nil
+	}
+	if e.query, err = rego.Prepare(policy.Document(), rules.rules, lists); err != nil {
+		return nil, rules.notRendered(c.Policy, err)
+	}
+	return e, nil
+}
+
+// namedInput is an intent in the state that flags describe, and where it stands.
+type namedInput struct {
+	name string
+	*engine.Input
+}
+
+// inputs reads the intents in files, which are all to name the policy.
+func (c *stateFlags) inputs(s streams, files []string, policyID string) ([]namedInput, error) {
+	var inputs []namedInput
+	for _, file := range files {
+		intents, err := readIntents(s, file)
+		if err != nil {
+			return nil, err
+		}
+		for i, intent := range intents {
+			name := file
+			if len(intents) > 1 {
+				name = fmt.Sprintf("%s[%d]", file, i)
+			}
+			if intent.PolicyID != policyID {
+				return nil, &inputError{name: name, err: fmt.Errorf(
+					"intent.policy_id: got %s, want the policy's, %s", intent.PolicyID, policyID,
+				)}
+			}
+			in := &engine.Input{Intent: intent, RequireRegistered: c.Registered,
+				Usage: engine.Usage{Exceeded: c.UsageExceeded}}
+			if c.AgentStatus != "unregistered" {
+				in.Agent = engine.AgentStatus(c.AgentStatus)
+			}
+			inputs = append(inputs, namedInput{name, in})
+		}
+	}
+	return inputs, nil
+}
+
+// conditions are the languages that rules may be written in.
+func conditions() engine.Options { return engine.Options{CompileRego: rego.CompileCondition} }

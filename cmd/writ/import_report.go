@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"writ/storage/evidence"
+	"writ/storage/ledger"
+	"writ/storage/transfer"
+)
+
+// report says what was imported, and what was not verified.
+func (c *importCmd) report(w io.Writer, found *transfer.Checked, entry ledger.Import) {
+	fmt.Fprintf(w, "%s: imported: organization %q: %s\n", c.File, entry.OrganizationID, carriedCounts(found.Footer))
+	fmt.Fprintf(w, "%s: entry %s of %s, root %s\n", c.File, entry.ID, entry.ImportedAt.Format(time.RFC3339), entry.Root)
+	fmt.Fprintf(w,
+		"%s: %s: compare it with what the export printed: documents are not signed, nor is it that no row is missing\n",
+		c.File, found.Footer.Digest)
+	if found.Older > 0 {
+		fmt.Fprintf(w,
+			"%s: not verified: agent, action, resource, cost, metadata and times of %s from before there were audit "+
+				"digests\n", c.File, evidence.Count(found.Older, "row"))
+	}
+	if found.Footer.Removed > 0 {
+		fmt.Fprintf(w, "%s: not verified: what is left of %s, whose intents stay decided\n", c.File,
+			evidence.Count(int(found.Footer.Removed), "removed row"))
+	}
+	if len(found.Untrusted) > 0 {
+		fmt.Fprintf(w, "%s: not published: keys that the file names and --keys does not have: %s\n", c.File,
+			strings.Join(found.Untrusted, ", "))
+	}
+}

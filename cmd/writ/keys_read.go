@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"writ/storage/receipt"
+)
+
+// readKeys reads the key set of a file or an address.
+func readKeys(ctx context.Context, s streams, name string) (receipt.Keys, error) {
+	var (
+		data []byte
+		err  error
+	)
+	if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
+		data, err = download(ctx, name)
+	} else {
+		data, err = readInput(s, name)
+	}
+	if err != nil {
+		return receipt.Keys{}, err
+	}
+	keys, err := receipt.ParseKeys(data)
+	if err != nil {
+		return receipt.Keys{}, &inputError{name: name, err: err}
+	}
+	return keys, nil
+}
+
+// download gets a small document.
+func download(ctx context.Context, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("getting %s: %w", url, err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("getting %s: %s", url, resp.Status)
+	}
+	return io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+}

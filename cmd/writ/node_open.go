@@ -1,0 +1,109 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+
+	"writ/api"
+	"writ/internal/scrub"
+	"writ/storage/receipt"
+	"writ/storage/registry"
+)
+
+// openNode opens the data directory and listens, so that the caller can print the
+// addresses. It does not serve yet.
+//
+// Keys are made after everything else that can fail: after a start that fails because a
+// port or the directory is in use, the next start is still the first.
+//
+// Prepare prepares the queries that c.VerifyEngine asks for.
+func openNode(
+	ctx context.Context, c *serveCmd, log io.Writer, level slog.Level, prepare prepareQuery,
+) (_ *node, err error) {
+	plans, err := plansIn(c.Plans)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{drain: c.DrainTimeout, registry: newRegistry(), lost: make(chan error, 1)}
+	scrubber, err := scrub.New()
+	if err != nil {
+		return nil, err
+	}
+	n.log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level, ReplaceAttr: scrubber.ReplaceAttr}))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.close(ctx))
+		}
+	}()
+	if err := n.listen(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := c.Data.Create(); err != nil {
+		return nil, err
+	}
+	if n.store, err = c.openStore(ctx, n.log, n.registry, func(err error) { n.lost <- err }); err != nil {
+		return nil, fmt.Errorf("opening the store: %w", err)
+	}
+	n.docs = registry.New(n.store)
+	if n.secret, err = c.Data.Secret(c.OperatorSecret); err != nil {
+		return nil, err
+	}
+	if n.scrub, err = c.tagger(scrubber); err != nil {
+		return nil, err
+	}
+	var signer *receipt.Signer
+	if signer, n.trusted, n.first, err = c.Data.Signer(c.SigningKey); err != nil {
+		return nil, err
+	}
+	for _, name := range c.exposed(c.Data) {
+		n.log.Warn("others than its owner can read a secret: take it away from them with chmod 600", "file", name)
+	}
+	if err := n.wire(ctx, c, signer, plans, prepare); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// tagger returns scrubber with the keys of the tags that it writes.
+func (c *serveCmd) tagger(scrubber *scrub.Scrubber) (*scrub.Tagger, error) {
+	keys, err := c.Data.ScrubKeys(c.ScrubKey)
+	if err != nil {
+		return nil, err
+	}
+	t, err := scrubber.Tagger(keys...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cmp.Or(c.ScrubKey, c.Data.ScrubKey()), err)
+	}
+	return t, nil
+}
+
+func (n *node) listen(ctx context.Context, c *serveCmd) (err error) {
+	var listen net.ListenConfig
+	if n.api, err = listen.Listen(ctx, "tcp", c.Addr); err != nil {
+		return fmt.Errorf("--addr: %w", err)
+	}
+	if n.admin, err = listen.Listen(ctx, "tcp", c.AdminAddr); err != nil {
+		return fmt.Errorf("--admin-addr: %w", err)
+	}
+	return nil
+}
+
+func (n *node) hosted(c *serveCmd) api.Hosted {
+	h := api.Hosted{APIURL: c.APIURL, PortalURL: c.PortalURL}
+	if h.APIURL == "" {
+		h.APIURL = n.url()
+	}
+	return h
+}
+
+func (c *serveCmd) auth(secret []byte) api.AuthConfig {
+	if c.OperatorAlg == "HS256" {
+		return api.AuthConfig{Alg: c.OperatorAlg, Secret: secret}
+	}
+	return api.AuthConfig{Alg: c.OperatorAlg, JWKS: c.OperatorJWKS}
+}
