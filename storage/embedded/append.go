@@ -80,8 +80,9 @@ func (s *Store) divideRecords(batch []*storage.Record) (existing, fresh []*stora
 	})
 }
 
-// divide splits batch into the elements that are first of their names and those that stand
-// in place of the others, of which stored returns the stored ones, nil for none.
+// divide splits a batch. fresh has the elements whose names are new. existing has, for each
+// other element, the earlier one of its name: an earlier one of the batch, or what stored
+// returns. stored returns nil for a name that is not stored.
 func divide[E any, N comparable](
 	batch []*E, name func(*E) N, stored func(*E, N) (*E, error),
 ) (existing, fresh []*E, err error) {
@@ -91,17 +92,17 @@ func divide[E any, N comparable](
 	first := make(map[N]*E, n)
 	for i, e := range batch {
 		of := name(e)
-		stands, ok := first[of]
+		earlier, ok := first[of]
 		if !ok {
-			if stands, err = stored(e, of); err != nil {
+			if earlier, err = stored(e, of); err != nil {
 				return nil, nil, err
 			}
 		}
-		if existing[i] = stands; stands == nil {
+		if existing[i] = earlier; earlier == nil {
 			fresh = append(fresh, e)
-			stands = e
+			earlier = e
 		}
-		first[of] = stands
+		first[of] = earlier
 	}
 	return existing, fresh, nil
 }
@@ -113,11 +114,11 @@ func (s *Store) byIntent(stored *index.Iterator, i intent) (*storage.Record, err
 	if !found || err != nil {
 		return nil, err
 	}
-	return s.standing(i, id)
+	return s.storedRecord(i, id)
 }
 
-// standing returns the stored record of i, whose row is v.
-func (s *Store) standing(i intent, v []byte) (*storage.Record, error) {
+// storedRecord returns the record of i. v is the value at the key of i.
+func (s *Store) storedRecord(i intent, v []byte) (*storage.Record, error) {
 	id, left, _, err := parseIntent(v, s.tip.ID)
 	if err != nil || len(left) > 0 {
 		return i.removed(id), err
@@ -130,8 +131,8 @@ func (s *Store) standing(i intent, v []byte) (*storage.Record, error) {
 }
 
 // Decided implements storage.Log. It waits for an append under way, whose records can be
-// read before they are durable. With [Options.WriteBehind] it returns records that are not
-// durable yet, as their own callers were answered.
+// read before they are durable. With [Options.WriteBehind] it also returns records that are
+// not durable yet: their own callers were answered too.
 func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (*storage.Record, error) {
 	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
 		return nil, err
@@ -143,11 +144,11 @@ func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (
 	if err != nil {
 		return nil, err
 	}
-	return s.standing(name, v)
+	return s.storedRecord(name, v)
 }
 
-// appendSealed writes sealed elements, their head and their meters in one batch. commits is
-// held.
+// appendSealed writes a sealed batch with its head as one frame, and adds its keys and meters
+// to the index. commits is held.
 func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head receipt.SignedHead) error {
 	if head.Seq != s.tip.Seq+1 || head.Prev != s.tip.Prev || head.Chain != s.tip.ID {
 		return fmt.Errorf("%w: head %d does not extend head %d", storage.ErrConflict, head.Seq, s.tip.Seq)
@@ -158,11 +159,11 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 	}
 	ticks, err := s.ticks(sealed.Records)
 	written := false
-	defer func() { s.ticked(ticks, written) }() // after a panic, too, which the ledger outlives
+	defer func() { s.endTicks(ticks, written) }() // after a panic, too, which the ledger outlives
 	if err != nil {
 		return err
 	}
-	number, err := s.write(signed, s.buffers.of(sealed, ids, &head))
+	number, err := s.write(signed, s.buffers.encode(sealed, ids, &head))
 	if err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
 // Heads implements storage.Log. The directory has one chain.
 func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
 	return s.index.Scan(ctx, headKey(from), key{byte(kindHead) + 1}, func(k, v []byte) (bool, error) {
-		h, err := s.headOf(v)
+		h, err := s.readHead(v)
 		seq := headSeq(k)
 		if err == nil && h.Seq != seq {
 			err = fmt.Errorf("head %d is in its place", h.Seq)

@@ -17,7 +17,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// benchRecord returns the n-th of records like those of a service.
+// benchRecord returns record n of a typical service.
 func benchRecord(n uint64) *storage.Record {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(n) * 20 * time.Microsecond)
 	var id uuid.UUID

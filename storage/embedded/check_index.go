@@ -25,7 +25,7 @@ func (r *ReadOnly) CheckIndex(ctx context.Context, read storage.IndexCheck) (err
 	if err := r.checkRows(ctx, read.Rows); err != nil {
 		return err
 	}
-	err = r.s.eachOf(ctx, kindMeter, func(org string, month, n []byte) error {
+	err = r.s.scanKind(ctx, kindMeter, func(org string, month, n []byte) error {
 		if len(month) != 4 || len(n) != 8 {
 			return &storage.BreakError{OrganizationID: org,
 				Err: fmt.Errorf("a meter has a month of %d bytes and a value of %d", len(month), len(n))}
@@ -41,7 +41,7 @@ func (r *ReadOnly) CheckIndex(ctx context.Context, read storage.IndexCheck) (err
 	return r.checkEnds(ctx)
 }
 
-// checkRows compares the sums of the rows with those of the intents and of the index by
+// checkRows compares the sums of the rows with the sums of the intents and of the index by
 // decision.
 func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSums) error {
 	found := maps.Clone(want)
@@ -53,7 +53,7 @@ func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSum
 		f(&sums)
 		found[org] = sums
 	}
-	err := r.s.eachOf(ctx, kindIntent, func(org string, intent, v []byte) error {
+	err := r.s.scanKind(ctx, kindIntent, func(org string, intent, v []byte) error {
 		id, left, _, err := parseIntent(v, r.s.tip.ID)
 		if err == nil && len(left) == 0 {
 			add(org, func(sums *storage.RowSums) { sums.ByIntent.Add(id, string(intent)) })
@@ -63,7 +63,7 @@ func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSum
 	if err != nil {
 		return err
 	}
-	err = r.s.eachOf(ctx, kindByDecision, func(org string, rest, _ []byte) error {
+	err = r.s.scanKind(ctx, kindByDecision, func(org string, rest, _ []byte) error {
 		d, id := decisionKey(rest)
 		add(org, func(sums *storage.RowSums) { sums.ByDecision.Add(id, string(rune(d))) })
 		return nil
@@ -94,7 +94,7 @@ func (r *ReadOnly) misled(ctx context.Context, org string) error {
 	if err := r.EachRow(ctx, org, "", "", r.isFound); err != nil {
 		return err
 	}
-	err := r.s.below(ctx, orgKey(kindByDecision, org), func(rest, _ []byte) (bool, error) {
+	err := r.s.scanPrefix(ctx, orgKey(kindByDecision, org), func(rest, _ []byte) (bool, error) {
 		d, id := decisionKey(rest)
 		row, err := r.s.record(org, id)
 		if errors.Is(err, storage.ErrNotFound) || err == nil && row.Decision != d {
@@ -109,7 +109,7 @@ func (r *ReadOnly) misled(ctx context.Context, org string) error {
 	if err != nil {
 		return err
 	}
-	err = r.s.below(ctx, orgKey(kindIntent, org), func(name, v []byte) (bool, error) {
+	err = r.s.scanPrefix(ctx, orgKey(kindIntent, org), func(name, v []byte) (bool, error) {
 		id, left, _, err := parseIntent(v, r.s.tip.ID)
 		if len(left) > 0 || err != nil {
 			return false, err
@@ -151,7 +151,7 @@ func (r *ReadOnly) isFound(row *storage.Record) error {
 // leads to its document, and gives each document to f.
 func (r *ReadOnly) checkDocuments(ctx context.Context, f func(storage.Document, string) error) error {
 	docs := documents{ctx: ctx, s: r.s, src: r.s.db}
-	err := r.s.below(ctx, key{byte(kindDocument)}, func(rest, v []byte) (bool, error) {
+	err := r.s.scanPrefix(ctx, key{byte(kindDocument)}, func(rest, v []byte) (bool, error) {
 		d, err := documentOf(rest, v)
 		var keys []storage.Key
 		var id string
@@ -175,7 +175,7 @@ func (r *ReadOnly) checkDocuments(ctx context.Context, f func(storage.Document, 
 	if err != nil {
 		return err
 	}
-	return r.s.below(ctx, key{byte(kindIndex)}, func(rest, id []byte) (bool, error) {
+	return r.s.scanPrefix(ctx, key{byte(kindIndex)}, func(rest, id []byte) (bool, error) {
 		return false, docs.leads(rest, string(id))
 	})
 }
@@ -244,9 +244,9 @@ func (r *ReadOnly) checkEnds(ctx context.Context) error {
 	if err := r.found.compare(r.s, r.noted); err != nil {
 		return err
 	}
-	r.found.reaches(r.s.health.dir, r.noted)
+	r.found.compareTip(r.s.health.dir, r.noted)
 	if r.found.stale != "" {
-		r.found.because("%s", r.found.stale)
+		r.found.addReason("%s", r.found.stale)
 	}
 	if len(r.found.reasons) > 0 {
 		return &storage.BreakError{Err: fmt.Errorf("the store: %s", strings.Join(r.found.reasons, "; "))}
@@ -255,7 +255,7 @@ func (r *ReadOnly) checkEnds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.s.below(ctx, key{byte(kindChange)}, func(rest, v []byte) (bool, error) {
+	return r.s.scanPrefix(ctx, key{byte(kindChange)}, func(rest, v []byte) (bool, error) {
 		var c storage.Change
 		if err := json.Unmarshal(v, &c); err != nil {
 			return true, &storage.BreakError{Err: fmt.Errorf("decoding a change that is not signed yet: %w", err)}

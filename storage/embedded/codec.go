@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// codec writes the fields of a stored value, or reads them: a format is said once for both.
-// Each of its methods is given a field to write or to read into. After the first error
-// nothing more is read. Texts that are read share the memory of the row, which saves 15
+// codec writes the fields of a stored value or reads them, so that a format is stated once.
+// Each method codes one field: it writes the field's value, or reads into it. After the first
+// error nothing more is read. Texts that are read share the memory of the row, which saves 15
 // allocations a row.
 type codec struct {
 	b     []byte // what is written
 	reads bool
-	rest  string // of what is read
+	rest  string // to be read
 	err   error
 }
 
@@ -30,7 +30,7 @@ func (c *codec) fail(what string) {
 	c.rest = ""
 }
 
-// end returns the error of reading, which bytes that are left are, too.
+// end returns the error of reading. Bytes that are left are an error.
 func (c *codec) end() error {
 	if n := len(c.rest); n > 0 {
 		c.fail(fmt.Sprintf("%d bytes too many", n))
@@ -38,7 +38,7 @@ func (c *codec) end() error {
 	return c.err
 }
 
-// bytes has as many bytes as b.
+// bytes codes len(b) bytes.
 func (c *codec) bytes(b []byte) {
 	switch {
 	case !c.reads:
@@ -61,7 +61,7 @@ func (c *codec) byte(b *byte) {
 	}
 }
 
-// version has the number of a format, which alone is read.
+// version codes the number of a format. Reading another number is an error.
 func (c *codec) version(version byte) {
 	v := version
 	if c.byte(&v); v != version {
@@ -96,7 +96,7 @@ func (c *codec) int(v *int64) {
 	}
 }
 
-// count has the number of elements that follow, each at least one byte, and returns it.
+// count codes the number of elements that follow, of at least one byte each, and returns it.
 func (c *codec) count(n int) int {
 	u := uint64(n)
 	if c.uint(&u); c.reads && u > uint64(len(c.rest)) {
@@ -115,7 +115,7 @@ func (c *codec) text(s *string) {
 	*s, c.rest = c.rest[:n], c.rest[n:]
 }
 
-// texts has a list, nil or not. Something must follow it.
+// texts codes a list, which may be nil. Another field must follow it.
 func (c *codec) texts(list *[]string) {
 	n := 0
 	if *list != nil {
@@ -129,7 +129,7 @@ func (c *codec) texts(list *[]string) {
 	}
 }
 
-// present has whether an optional part follows, and returns that.
+// present codes whether an optional part follows, and returns that.
 func (c *codec) present(is bool) bool {
 	var b byte
 	if is {

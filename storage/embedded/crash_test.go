@@ -39,8 +39,8 @@ func TestRestart_KeepsEverything(t *testing.T) {
 	}
 }
 
-// TestCrash_KeepsWhatWasAcknowledged: after a crash of the machine that keeps
-// none, some or all of what was not synced, everything acknowledged is there.
+// TestCrash_KeepsWhatWasAcknowledged: everything acknowledged is there after a crash of the
+// machine, whether the crash keeps none, some or all of the unsynced data.
 func TestCrash_KeepsWhatWasAcknowledged(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, percent := range []int{0, 30, 100} {
@@ -97,9 +97,9 @@ func TestCrash_DuringCommits(t *testing.T) {
 	<-done
 }
 
-// TestCrash_DuringRetention: a crash at any moment between removals leaves each
-// of them whole or undone, and brings nothing back that was acknowledged as
-// removed; what was removed is not decided anew.
+// TestCrash_DuringRetention: a crash at any moment between removals leaves each of them
+// whole or undone. Rows whose removal was acknowledged stay removed, and their intents
+// decided.
 func TestCrash_DuringRetention(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, percent := range []int{0, 50, 100} {

@@ -47,15 +47,14 @@ func damage(t *testing.T, disk vfs.FS, name string, change func([]byte) []byte) 
 	must(t, errors.Join(err, f.Sync(), f.Close()))
 }
 
-// asCrashed makes a directory that was closed one that was not.
+// asCrashed makes a closed directory look like one after a crash.
 func asCrashed(t *testing.T, disk vfs.FS) {
 	t.Helper()
 	must(t, disk.Remove(disk.PathJoin("data", shutdownManifest)))
 }
 
-// TestDamage_AfterClose: a directory that was closed is refused when it has lost
-// anything since, which Pebble would take for what a crash leaves, and is not
-// changed by that.
+// TestDamage_AfterClose: a directory that has lost anything since it was closed is refused and
+// left as it is. Pebble would take the loss for the effect of a crash.
 func TestDamage_AfterClose(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	s := openTest(t, disk, nil)
@@ -89,8 +88,8 @@ func wantRefused(t *testing.T, disk *vfs.MemFS, file, what string, change func([
 	}
 }
 
-// TestDamage_LogAfterACrash: what is damaged before the last frames of the segments is
-// no end of them, from the first start on.
+// TestDamage_LogAfterACrash: damage before the last frames of the segments is not taken for
+// their end.
 func TestDamage_LogAfterACrash(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	s := openTest(t, disk, nil)
@@ -117,8 +116,8 @@ func TestDamage_LogAfterACrash(t *testing.T) {
 	}
 }
 
-// TestDamage_SealedSegment: a row of a sealed segment that can't be read, decided here or
-// imported, is an error to who asks for it, and ends nothing.
+// TestDamage_SealedSegment: a read of a damaged row in a sealed segment is an error, whether
+// the row was decided here or imported. The store goes on.
 func TestDamage_SealedSegment(t *testing.T) {
 	for name, store := range map[string]func(w *storagetest.Writer, s *Store, r *storage.Record) error{
 		"decided": func(w *storagetest.Writer, s *Store, r *storage.Record) error {

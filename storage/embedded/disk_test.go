@@ -113,8 +113,8 @@ func fillDisk(t *testing.T, dir string, left int64) (ballast string) {
 	return ballast
 }
 
-// commitUntilRefused commits until the store refuses, and returns what it
-// acknowledged and why it refused.
+// commitUntilRefused commits until the store refuses. It returns the acknowledged records and
+// the error.
 func commitUntilRefused(t *testing.T, s *Store, w *storagetest.Writer) (acknowledged []*storage.Record, err error) {
 	t.Helper()
 	for range 10_000 {

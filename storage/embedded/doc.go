@@ -30,13 +30,13 @@
 //	'l' org entry-kind(1) seq(8) index(4)        entry         where it is
 //	'm' org month(4)                             meter         8 bytes
 //	'n' org entry-kind(1) key                    seq(8) index(4) of an entry
-//	'z' 'h' frame(8)                             the last indexed frame: see links.go
+//	'z' 'h' frame(8)                             the last indexed frame: see streams.go
 //	'z' 'c' number(8)                            the last other write
 //
 // Numbers are big-endian. The organization's length comes before its id so that no
 // id, whatever its bytes, begins the range of another. Decision ids are UUIDv7:
 // their order is the order of time. Kinds, indexes, ids and keys of documents are
-// those of [storage.Collections]; the document of a global collection has its
+// defined by [storage.Collections]. The document of a global collection has its
 // organization in the row. A revision is the number of the write.
 //
 // A directory of another format, older or newer, is refused, and nothing in it changes.
@@ -57,8 +57,8 @@
 //
 // Close writes a file "closed" that lists the other files, and the next opening
 // refuses a directory in which one of them is missing or has changed: see
-// shutdown_manifest.go. After a crash there is none, and Pebble treats a truncated log
-// or manifest as an effect of the crash. Therefore the tip of the store is recorded beside
+// shutdown_manifest.go. A crash leaves no such file, and Pebble treats a truncated log or
+// manifest as an effect of the crash. Therefore the tip of the store is recorded beside
 // its directory, at least once a second and by Close: see tip.go. A store that ends
 // before the recorded tip, or lacks a write between its first and its last, is refused
 // before anything in it changes, unless [Options.AcceptRollback] says otherwise. Only the

@@ -67,7 +67,7 @@ func entryKey(e *storage.Entry) key {
 	return append(orgKey(kindEntryKey, e.OrganizationID), kindBytes[e.Kind]).text(e.Key)
 }
 
-// entryID is what an entry is the first of. Key names a settlement by its decision.
+// entryID identifies an entry. The key of a settlement is its decision.
 type entryID struct {
 	kind     storage.EntryKind
 	org, key string
@@ -76,11 +76,12 @@ type entryID struct {
 // divideEntries is divideRecords for entries. commits is held.
 func (s *Store) divideEntries(batch []*storage.Entry) (existing, fresh []*storage.Entry, err error) {
 	name := func(e *storage.Entry) entryID { return entryID{e.Kind, e.OrganizationID, e.Key} }
-	return divide(batch, name, func(e *storage.Entry, _ entryID) (*storage.Entry, error) { return s.standingEntry(e) })
+	return divide(batch, name, func(e *storage.Entry, _ entryID) (*storage.Entry, error) { return s.storedEntry(e) })
 }
 
-// standingEntry returns the stored entry in place of e, or nil.
-func (s *Store) standingEntry(e *storage.Entry) (*storage.Entry, error) {
+// storedEntry returns the stored entry with the identity of e, or nil. For a settlement of no
+// row it returns an empty settlement.
+func (s *Store) storedEntry(e *storage.Entry) (*storage.Entry, error) {
 	if e.Kind == storage.SettlementEntry {
 		id, _ := storage.ParseID(e.Key) // Check has
 		r, err := s.record(e.OrganizationID, id)
@@ -92,11 +93,11 @@ func (s *Store) standingEntry(e *storage.Entry) (*storage.Entry, error) {
 		}
 		return r.SettlementEntry(), nil
 	}
-	stands, err := s.entry(e)
+	earlier, err := s.entry(e)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	}
-	return stands, err
+	return earlier, err
 }
 
 // entry returns the stored entry with the organization, kind and key of e, or
@@ -113,7 +114,7 @@ func (s *Store) entry(e *storage.Entry) (*storage.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.entryOf(e.OrganizationID, e.Kind, v)
+	return s.readEntry(e.OrganizationID, e.Kind, v)
 }
 
 // Entry implements storage.Log. It waits for an append under way, as Decided does.
@@ -150,7 +151,7 @@ func (s *Store) Entries(
 			next = cursor(kindEntry, last)
 			return true, nil
 		}
-		e, err := s.entryOf(org, kind, v)
+		e, err := s.readEntry(org, kind, v)
 		entries, last = append(entries, e), append(last[:0], k[len(prefix):]...)
 		return false, err
 	})
@@ -170,8 +171,8 @@ func (s *Store) record(org string, id uuid.UUID) (_ *storage.Record, err error) 
 	return s.recordAt(it, org, id, nil)
 }
 
-// recordAt is record, or nil if f does not select it. The settlement is the next
-// key: there is one search for both.
+// recordAt is record through it. It returns nil if f does not select the record. The key of
+// the settlement is the next one, so one search finds both.
 func (s *Store) recordAt(it *index.Iterator, org string, id uuid.UUID, f *storage.Filter) (*storage.Record, error) {
 	k := recordKey(org, id)
 	v, found, err := it.Seek(k)
@@ -181,12 +182,12 @@ func (s *Store) recordAt(it *index.Iterator, org string, id uuid.UUID, f *storag
 	case !found:
 		return nil, storage.ErrNotFound
 	}
-	r, err := s.parseRow(org, id, v, nil, f)
+	r, err := s.readRow(org, id, v, nil, f)
 	if r == nil || err != nil {
 		return nil, err
 	}
 	if v, found, err = it.Next(append(k, settlementMark)); found && err == nil {
-		err = s.settleRow(r, v)
+		err = s.readSettlement(r, v)
 	}
 	return r, err
 }

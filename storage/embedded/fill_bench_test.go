@@ -14,9 +14,9 @@ import (
 	"writ/storage/storagetest"
 )
 
-// BenchmarkFill commits 1,600,000 records in batches of 64 to an empty store: the
-// store of a day rather than that of a minute. What a commit costs grows with it,
-// because intents, whose ids are random, are merged into all that came before.
+// BenchmarkFill commits 1,600,000 records in batches of 64 to an empty store: as many as a
+// day's. Commits cost more as the store grows, because intents have random ids and are
+// merged into all earlier ones.
 // cpu-ns/rec is the processor time of the last quarter, compactions included and
 // the making of the records not; compacted-B/rec is what compactions wrote. rows-B/rec
 // and keys-B/rec are what is on the disk in the end, without space that is prepared;
@@ -69,7 +69,7 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// processorTime returns what the process has used so far.
+// processorTime returns the processor time that the process has used.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var r syscall.Rusage

@@ -61,8 +61,8 @@ func load(t *testing.T, h *forged.History) ledger.History {
 	s.writes.Lock()
 	s.change = h.LastRevision()
 	s.writes.Unlock()
-	b.delete(linkKey(changeStream, 0))
-	b.set(linkKey(changeStream, s.change), nil)
+	b.delete(markKey(changeStream, 0))
+	b.set(markKey(changeStream, s.change), nil)
 	if err := s.apply(b); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func loadFrame(t *testing.T, s *Store, head receipt.SignedHead, h *forged.Histor
 	if err != nil {
 		t.Fatal(err)
 	}
-	number, err := s.write(signed, append([][]byte{append([]byte{removedItem}, make([]byte, 32)...)}, s.buffers.of(sealed, ids, &receipt.SignedHead{Head: receipt.Head{Size: 1 << 30}})...))
+	number, err := s.write(signed, append([][]byte{append([]byte{removedItem}, make([]byte, 32)...)}, s.buffers.encode(sealed, ids, &receipt.SignedHead{Head: receipt.Head{Size: 1 << 30}})...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func (s *Store) load(found inspection) error {
 	}
 	s.change = max(found.tip.Change, found.noted.Change) // no revision is given twice, even after a loss
 	if len(found.reasons) > 0 {
-		return errors.Join(s.mend(), s.noteTip(s.end()))
+		return errors.Join(s.acceptLoss(), s.noteTip(s.end()))
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (s *Store) create() error {
 	}
 	b := s.newBatch()
 	b.set(formatKey, strconv.AppendInt(nil, format, 10))
-	b.begin(tip{})
+	b.firstMarks(tip{})
 	if err := s.apply(b); err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 // frame is a frame of the history, decoded.
 type frame struct {
 	number uint64
-	// headed is the number of the last frame up to this one that has a head; head is that of
-	// this one, if it has.
+	// headed is the number of the last frame with a head, up to this one. head is valid if
+	// that is this frame.
 	headed uint64
 	head   receipt.SignedHead
 	items  [][]byte
@@ -41,7 +41,7 @@ func (f *frame) sig(index uint64) (receipt.Inclusion, error) {
 	return receipt.Inclusion{Sig: f.sigs[index], KeyID: f.head.KeyID}, nil
 }
 
-// imported reports whether f is of an import.
+// imported reports whether f is of an import: those have no head.
 func (f *frame) imported() bool { return f.headed != f.number }
 
 // each calls do for each item.
@@ -58,8 +58,8 @@ func (f *frame) each(do func(i int, it *item) error) error {
 	return nil
 }
 
-// decodedFrames is how many frames a store keeps decoded: a page of records reads some of
-// the same frame.
+// decodedFrames is how many frames a store keeps decoded. A page of records often reads
+// several items of one frame.
 const decodedFrames = 16
 
 // frames keeps the frames that were read last.

@@ -13,8 +13,8 @@ import (
 
 // A removal leaves the rows in their segment, where no key leads to them. Once about half
 // of a segment is such garbage, the segment is rewritten: removed rows become their
-// leaves, so that the other rows of their frames can be proved. kindGarbage has what the
-// removed rows of a segment take, by its number:
+// leaves, so that the other rows of their frames can be proved. kindGarbage counts the bytes
+// of removed rows in a segment:
 //
 //	'S' number(8) = bytes(8)
 
@@ -23,7 +23,7 @@ type garbage map[uint64]int64
 
 // add counts the row or settlement at the location v.
 func (g garbage) add(s *Store, v []byte) error {
-	f, index, err := s.at(v)
+	f, index, err := s.locate(v)
 	if err == nil {
 		g[f.number] += int64(len(f.items[index]))
 	}
@@ -105,8 +105,8 @@ func (s *Store) rewriteGarbage(ctx context.Context) error {
 	return nil
 }
 
-// rewrite replaces the rows of a segment that no key leads to. Of the garbage there,
-// counted bytes were counted before.
+// rewrite replaces the rows of a segment that no key leads to. counted is the count of its
+// garbage at the time: rows that are removed meanwhile stay counted.
 func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error {
 	if err := s.index.Flush(); err != nil { // the keys of its rows are in Pebble then
 		return err
@@ -142,7 +142,7 @@ func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error
 	return s.apply(b)
 }
 
-// gone reports whether an item is of a row that was removed.
+// gone reports whether an item is a removed row or its settlement.
 func (s *Store) gone(it *item) (bool, error) {
 	if it.kind != recordItem && it.kind != settlementItem {
 		return false, nil

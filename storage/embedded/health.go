@@ -98,7 +98,7 @@ func (h *health) report(t trouble, err error) {
 	h.log.Error("storage in trouble: decisions are refused", "dir", h.dir, "trouble", string(t), "err", err.Error())
 }
 
-// Read reports how a read went, and returns the error of one that failed.
+// Read reports the result of a read. It returns err as callers of the store get it.
 func (h *health) Read(err error) error {
 	h.report(reading, err)
 	if err != nil {

@@ -152,7 +152,7 @@ func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 		if l.settledOf == id {
 			settlement = l.settled
 		}
-		return l.s.parseRow(l.org, id, v, settlement, &l.filter)
+		return l.s.readRow(l.org, id, v, settlement, &l.filter)
 	}
 	if l.rows == nil {
 		rows, err := l.s.index.Iter()

@@ -9,8 +9,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestListRecords_BoundedPage: a page that has read its share of rows ends with
-// what it found and a cursor from which the next page goes on.
+// TestListRecords_BoundedPage: a page ends once it has read its share of rows. It has the
+// records found so far, and a cursor from which the next page goes on.
 func TestListRecords_BoundedPage(t *testing.T) {
 	s := openTest(t, vfs.NewMem(), nil)
 	w := storagetest.NewWriter()

@@ -14,8 +14,8 @@ import (
 	"writ/storage/embedded/segment"
 )
 
-// Import implements storage.Importer. It writes a frame: the chain and the meters stay as they
-// are.
+// Import implements storage.Importer. It writes one frame. The chain and the meters stay as
+// they are.
 func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, removed []*storage.Tombstone) error {
 	if err := errors.Join(ctx.Err(), checkOrg(org), storage.CheckImport(org, rows, removed)); err != nil {
 		return err
@@ -65,16 +65,16 @@ func (s *Store) importItems(rows []*storage.Record, removed []*storage.Tombstone
 	defer func() { err = errors.Join(err, stored.Close()) }()
 	for _, r := range rows {
 		id := uuid.MustParse(r.DecisionID) // CheckImport has
-		stands, err := s.byIntent(stored, intent{r.OrganizationID, r.IntentKey()})
-		if stands != nil {
-			err = storage.SameRow(stands, r)
+		earlier, err := s.byIntent(stored, intent{r.OrganizationID, r.IntentKey()})
+		if earlier != nil {
+			err = storage.SameRow(earlier, r)
 		} else if err == nil {
 			err = s.noRow(r.OrganizationID, id)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if stands != nil {
+		if earlier != nil {
 			continue
 		}
 		items = append(items, encoded(func(c *codec) { c.record(r, id, false) }))
@@ -111,15 +111,15 @@ func (s *Store) noRow(org string, id uuid.UUID) error {
 func (s *Store) isFresh(stored *index.Iterator, t *storage.Tombstone) (bool, error) {
 	id := uuid.MustParse(t.DecisionID) // CheckImport has
 	s.keys = s.keys[:0].org(kindIntent, t.OrganizationID).text(t.IntentKey())
-	stands, found, err := stored.Find(s.keys)
+	earlier, found, err := stored.Find(s.keys)
 	switch {
 	case err != nil:
 		return false, err
-	case found && string(stands) == string(id[:])+string(leavesOf(t)):
+	case found && string(earlier) == string(id[:])+string(leavesOf(t)):
 		return false, nil
 	case found:
 		return false,
-			fmt.Errorf("%w: another decision than %s, which was removed, stands for its intent", storage.ErrConflict,
+			fmt.Errorf("%w: another decision than %s, which was removed, earlier for its intent", storage.ErrConflict,
 				id)
 	}
 	return true, s.noRow(t.OrganizationID, id)
@@ -133,7 +133,7 @@ func leavesOf(t *storage.Tombstone) (v []byte) {
 	return v
 }
 
-// ofIntent returns an item with what an intent is decided by.
+// ofIntent returns the item of a tombstone or of an abandoned import.
 func ofIntent(kind byte, org, intent string, id uuid.UUID, leaves []byte) []byte {
 	return encoded(func(c *codec) {
 		c.item(&item{kind: kind, org: org, id: id, intent: intent})
@@ -141,14 +141,14 @@ func ofIntent(kind byte, org, intent string, id uuid.UUID, leaves []byte) []byte
 	})
 }
 
-// encoded returns what f writes.
+// encoded returns the bytes that f writes.
 func encoded(f func(c *codec)) []byte {
 	var c codec
 	f(&c)
 	return c.b
 }
 
-// abandon deletes the keys of what was imported if it says that this was abandoned.
+// abandon deletes the keys of an imported row if it is the item that abandons the row.
 func (b *batch) abandon(it *item) {
 	if it.kind != abandonedItem {
 		return

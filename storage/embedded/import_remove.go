@@ -79,7 +79,7 @@ func (s *Store) eachImported(
 	f func(intent string, id uuid.UUID) (more bool, err error),
 ) error {
 	own := func(of [16]byte) bool { return of == chain }
-	return s.below(ctx, orgKey(kindIntent, org), func(name, v []byte) (bool, error) {
+	return s.scanPrefix(ctx, orgKey(kindIntent, org), func(name, v []byte) (bool, error) {
 		intent := string(name)
 		id, left, imported, err := parseIntent(v, chain)
 		if err != nil {

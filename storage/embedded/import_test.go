@@ -14,8 +14,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestImport_Crash: an import, and one that was abandoned, survive a crash as decisions do,
-// with decisions that are synced later, too.
+// TestImport_Crash: imports, and abandoned imports, survive a crash. They do so with
+// WriteBehind, too.
 func TestImport_Crash(t *testing.T) {
 	for _, behind := range []int{0, 16} {
 		disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()

@@ -23,9 +23,9 @@ import (
 //	tombstone  = 't' text(org) decision-id(16) text(intent) *leaf  of an imported one: see retention.go
 //	abandoned  = 'a' text(org) decision-id(16) text(intent)        the imported record or tombstone before is removed
 //
-// The texts sig and kid in them are empty where they follow from the frame: the kid is the
-// head's, the sig that of the item's place in the tree of all items' leaves. Where that
-// tree does not have the head's root, the frame cannot be read. docs/history-format.md has
+// The texts sig and kid of an item are empty where they follow from the frame. The kid is then
+// the head's. The sig is computed from the item's place in the tree of all items' leaves. A
+// frame whose tree does not have the head's root cannot be read. docs/history-format.md has
 // the whole format.
 //
 // A key that leads to an item has as its value
@@ -71,7 +71,7 @@ type item struct {
 	removed    [32]byte          // the leaf of a removed item
 }
 
-// item has an item up to its body.
+// item codes an item up to its body.
 func (c *codec) item(it *item) {
 	if c.byte(&it.kind); it.kind == removedItem {
 		c.bytes(it.removed[:])
@@ -121,7 +121,7 @@ func (it *item) leaf(keyID string) (leaf [32]byte, err error) {
 		return r.Receipt.LeafHash(), nil
 	case settlementItem:
 		r := storage.Record{OrganizationID: it.org, DecisionID: it.id.String()}
-		if err := settle(&r, []byte(it.body)); err != nil {
+		if err := parseSettlement(&r, []byte(it.body)); err != nil {
 			return leaf, err
 		}
 		r.Settlement.Unapproved = it.unapproved
@@ -134,8 +134,8 @@ func (it *item) leaf(keyID string) (leaf [32]byte, err error) {
 	return receipt.EntryLeaf(e.Body), nil
 }
 
-// at returns the frame that the location v is in, and the place of its item there.
-func (s *Store) at(v []byte) (f *frame, index uint64, err error) {
+// locate reads the frame of the location v. index is the place of the item in the frame.
+func (s *Store) locate(v []byte) (f *frame, index uint64, err error) {
 	p, err := parseLocation(v)
 	if err != nil {
 		return nil, 0, err
@@ -147,10 +147,9 @@ func (s *Store) at(v []byte) (f *frame, index uint64, err error) {
 	return f, p.index, err
 }
 
-// item reads the item at the location v, which must be of one kind. index is its place in the
-// frame.
+// item is locate, and reads the item, which must be of the given kind.
 func (s *Store) item(v []byte, kind byte) (f *frame, it item, index uint64, err error) {
-	if f, index, err = s.at(v); err != nil {
+	if f, index, err = s.locate(v); err != nil {
 		return nil, it, 0, err
 	}
 	it, err = parseItem(f.items[index])
@@ -160,9 +159,9 @@ func (s *Store) item(v []byte, kind byte) (f *frame, it item, index uint64, err 
 	return f, it, index, err
 }
 
-// parseRow returns the record at the location v with the settlement at another, nil for none.
-// It is nil if f does not select it.
-func (s *Store) parseRow(org string, id uuid.UUID, v, settlement []byte, f *storage.Filter) (*storage.Record, error) {
+// readRow reads the record at the location v, and its settlement at another location, nil
+// for none. It returns nil if f does not select the record.
+func (s *Store) readRow(org string, id uuid.UUID, v, settlement []byte, f *storage.Filter) (*storage.Record, error) {
 	in, it, index, err := s.item(v, recordItem)
 	if err == nil && (it.org != org || it.id != id) {
 		err = fmt.Errorf("%w: the row of decision %s is in its place", errCorrupt, it.id)
@@ -182,13 +181,13 @@ func (s *Store) parseRow(org string, id uuid.UUID, v, settlement []byte, f *stor
 		r.Receipt.Sig, r.Receipt.KeyID = proof.Sig, proof.KeyID
 	}
 	if settlement != nil {
-		err = s.settleRow(r, settlement)
+		err = s.readSettlement(r, settlement)
 	}
 	return r, err
 }
 
-// settleRow sets r's settlement from the location v.
-func (s *Store) settleRow(r *storage.Record, v []byte) error {
+// readSettlement sets r's settlement from the location v.
+func (s *Store) readSettlement(r *storage.Record, v []byte) error {
 	in, it, index, err := s.item(v, settlementItem)
 	if err == nil && (it.org != r.OrganizationID || it.id.String() != r.DecisionID) {
 		err = fmt.Errorf("%w: the settlement of decision %s is in its place", errCorrupt, it.id)
@@ -196,15 +195,15 @@ func (s *Store) settleRow(r *storage.Record, v []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := settle(r, []byte(it.body)); err != nil || r.Settlement.Receipt.Sig != "" {
+	if err := parseSettlement(r, []byte(it.body)); err != nil || r.Settlement.Receipt.Sig != "" {
 		return err
 	}
 	*r.Settlement.Receipt, err = in.sig(index)
 	return err
 }
 
-// entryOf returns the entry at the location v.
-func (s *Store) entryOf(org string, kind storage.EntryKind, v []byte) (*storage.Entry, error) {
+// readEntry returns the entry at the location v.
+func (s *Store) readEntry(org string, kind storage.EntryKind, v []byte) (*storage.Entry, error) {
 	in, it, index, err := s.item(v, entryItem)
 	if err == nil && (it.org != org || it.entryKind != kind) {
 		err = errCorruptEntry
@@ -219,8 +218,8 @@ func (s *Store) entryOf(org string, kind storage.EntryKind, v []byte) (*storage.
 	return e, err
 }
 
-// headOf returns the head at the location v.
-func (s *Store) headOf(v []byte) (h receipt.SignedHead, err error) {
+// readHead returns the head at the location v.
+func (s *Store) readHead(v []byte) (h receipt.SignedHead, err error) {
 	p, err := parseLocation(v)
 	if err != nil {
 		return h, err

@@ -29,7 +29,7 @@ const (
 	kindEntry      kind = 'l'
 	kindMeter      kind = index.Meters
 	kindEntryKey   kind = 'n'
-	kindLink       kind = 'z'
+	kindMark       kind = 'z'
 	kindIndexed    kind = 'I'
 	kindGarbage    kind = 'S'
 )

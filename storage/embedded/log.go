@@ -19,8 +19,8 @@ import (
 // second, and its keys some 50 MB of memory.
 const segmentSize = 64 << 20
 
-// openLog opens the segments of the history and adds the keys of those frames to the tail
-// that Pebble does not have. It rebuilds a stale index first.
+// openLog opens the segments and adds the keys that Pebble does not have to the index. It
+// rebuilds a stale index first.
 func (s *Store) openLog(fs vfs.FS, size int, stale bool) (err error) {
 	s.log, err = segment.Open(s.health.dir, segment.Options{
 		FS: fs, Size: size, Prepare: fs == vfs.Default, ReadOnly: s.options.ReadOnly,
@@ -40,8 +40,8 @@ func (s *Store) openLog(fs vfs.FS, size int, stale bool) (err error) {
 	return s.log.Scan(context.Background(), indexed+1, s.replay)
 }
 
-// replay adds the keys of a frame to the tail. Of what the frame says was abandoned, Pebble
-// had all keys when it was written.
+// replay adds the keys of a frame to the index. An abandoned import was in Pebble before the
+// frame that abandons it was written, so its keys are deleted there.
 func (s *Store) replay(stored segment.Frame) error {
 	f, err := decodeFrame(stored)
 	if err != nil {
@@ -90,7 +90,7 @@ func (k *frameKeys) reset(frame uint64) {
 	k.frame = frame
 }
 
-// key returns what the next key is appended to.
+// key returns the buffer to append the next key or value to.
 func (k *frameKeys) key() key { return k.Buf }
 
 // at appends the location of an item.
@@ -98,7 +98,7 @@ func (k *frameKeys) at(index uint32) key {
 	return location{k.frame, uint64(index)}.append(k.Buf)
 }
 
-// begin begins the keys of a frame, with that of its head.
+// begin begins the keys of a frame, with the key of its head if it has one.
 func (k *frameKeys) begin(f *frame) {
 	k.reset(f.number)
 	if !f.imported() {
@@ -144,7 +144,8 @@ func (k *frameKeys) tombstone(org, intent string, id uuid.UUID, leaves string) {
 	k.End(k.key().id(id).text(leaves))
 }
 
-// item adds the keys of item i of a frame, and counts a record that was not imported.
+// item adds the keys of item i of a frame. A metered record that was not imported is counted
+// in months.
 func (k *frameKeys) item(f *frame, i int, it *item, months map[meter]int64) error {
 	at := place{f.head.Seq, uint32(i)}
 	switch it.kind {
@@ -172,10 +173,10 @@ func (k *frameKeys) item(f *frame, i int, it *item, months map[meter]int64) erro
 	return nil
 }
 
-// of returns the items of a sealed batch, valid until the next one. They lack their signatures
-// if those follow from the head: its leaves are theirs, as the contract of a seal has it, so
-// that the same key is enough.
-func (b *frameBuffers) of(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head *receipt.SignedHead) [][]byte {
+// encode returns the items of a sealed batch, valid until the next call. Signatures are left
+// out where the head's key made all of them: the leaves of the head are the leaves of the
+// batch, so the signatures can be computed again.
+func (b *frameBuffers) encode(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head *receipt.SignedHead) [][]byte {
 	bare := int(head.Size) == len(sealed.Records)+len(sealed.Entries) &&
 		!slices.ContainsFunc(sealed.Records, func(r *storage.Record) bool { return r.Receipt.KeyID != head.KeyID }) &&
 		!slices.ContainsFunc(sealed.Entries, func(e *storage.Entry) bool { return e.KeyID != head.KeyID })
@@ -212,9 +213,9 @@ func (c *codec) entryItem(e *storage.Entry, bare bool) {
 	c.settled(e.Settlement, &e.Inclusion, bare)
 }
 
-// write appends a frame to the segments. It is durable unless asyncSync will sync it. A
-// failure stops the store, because it is unknown how much of the frame is on the disk.
-// commits is held.
+// write appends a frame to the segments. The frame is durable on return, or with WriteBehind
+// once asyncSync has synced it. A failure stops the store, because it is unknown how much of
+// the frame is on the disk. commits is held.
 func (s *Store) write(head []byte, items [][]byte) (number uint64, err error) {
 	if err := s.health.Stopped(); err != nil {
 		return 0, err
@@ -236,8 +237,7 @@ func (s *Store) write(head []byte, items [][]byte) (number uint64, err error) {
 	return number, s.health.Stopped()
 }
 
-// headed returns the last frame that has a head, up to one of a number, or
-// storage.ErrNotFound.
+// headed returns the last frame with a head, up to the given number, or storage.ErrNotFound.
 func (s *Store) headed(number uint64) (*frame, error) {
 	if number == 0 {
 		return nil, storage.ErrNotFound

@@ -154,7 +154,7 @@ func decideOne(t *testing.T, l *ledger.Ledger, org string, n int) {
 	}
 }
 
-// change opens the store, as whoever holds the directory can, and closes it.
+// change opens the store for f, as an attacker with the directory can, and closes it.
 func (w *written) change(t *testing.T, f func(s *Store)) {
 	t.Helper()
 	s := openWith(t, Options{FS: w.disk})
@@ -282,8 +282,8 @@ func TestProve_AfterKill(t *testing.T) {
 	}
 }
 
-// TestCheckIndex does to what a store finds things by what somebody who holds the directory
-// can do.
+// TestCheckIndex changes the index of a store, as an attacker with the directory can. The proof
+// must find each change.
 func TestCheckIndex(t *testing.T) {
 	w := writeHistory(t)
 	row, next, settled := w.acme[5], w.acme[6], w.acme[7]
@@ -396,7 +396,7 @@ func TestCheckIndex(t *testing.T) {
 			k, e := firstEntry(t, s, "acme", storage.ChangeEntry)
 			putEntry(t, s, k, e)
 		}, "a stored entry is corrupt"},
-		{"a link deleted", func(t *testing.T, s *Store) { del(t, s, linkKey(headStream, s.index.Indexed())) }, "the store: its last frame is"},
+		{"a mark deleted", func(t *testing.T, s *Store) { del(t, s, markKey(headStream, s.index.Indexed())) }, "the store: its last frame is"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			forged := written{disk: w.disk.CrashClone(vfs.CrashCloneCfg{}), keys: w.keys}
@@ -437,9 +437,9 @@ func (w *written) decideLater(t *testing.T) (row *storage.Record) {
 func firstEntry(t *testing.T, s *Store, org string, kind storage.EntryKind) (k key, e *storage.Entry) {
 	t.Helper()
 	prefix := entriesKey(org, kind)
-	if err := s.below(t.Context(), prefix, func(at, v []byte) (_ bool, err error) {
+	if err := s.scanPrefix(t.Context(), prefix, func(at, v []byte) (_ bool, err error) {
 		k = slices.Concat(prefix, at)
-		e, err = s.entryOf(org, kind, v)
+		e, err = s.readEntry(org, kind, v)
 		return true, err
 	}); err != nil || e == nil {
 		t.Fatalf("no %s of %s: %v", kind, org, err)
@@ -480,8 +480,8 @@ func TestProve_TailCut(t *testing.T) {
 	w.change(t, func(s *Store) {
 		erase(t, s, row)
 		del(t, s, headKey(head.Seq))
-		del(t, s, linkKey(headStream, s.index.Indexed()))
-		put(t, s, linkKey(headStream, s.index.Indexed()-1), nil)
+		del(t, s, markKey(headStream, s.index.Indexed()))
+		put(t, s, markKey(headStream, s.index.Indexed()-1), nil)
 		put(t, s, indexedKey, binary.BigEndian.AppendUint64(nil, s.index.Indexed()-1))
 	})
 	damage(t, w.disk, filesOf(t, w.disk, ".segment")[0], func(b []byte) []byte {
@@ -539,7 +539,7 @@ func TestOpenReadOnly_Unreadable(t *testing.T) {
 	wantBreak(t, err, "the directory is not as it was when it was closed")
 }
 
-// TestReadOnly_Canceled holds that who gives up is not told that all is well.
+// TestReadOnly_Canceled: a cancelled proof is an error.
 func TestReadOnly_Canceled(t *testing.T) {
 	w := writeHistory(t)
 	ctx, stop := context.WithCancel(t.Context())

@@ -98,7 +98,7 @@ type tick struct {
 	stored int64 // the meter after it
 }
 
-// ticks counts fresh. The caller passes its result to ticked. commits is held.
+// ticks counts fresh. The caller passes its result to endTicks. commits is held.
 func (s *Store) ticks(fresh []*storage.Record) (ticks []tick, err error) {
 	s.quotas.mu.Lock()
 	defer s.quotas.mu.Unlock()
@@ -127,8 +127,8 @@ func (s *Store) ticks(fresh []*storage.Record) (ticks []tick, err error) {
 	return ticks, nil
 }
 
-// ticked ends ticks, of a batch that is stored or not.
-func (s *Store) ticked(ticks []tick, stored bool) {
+// endTicks ends ticks, of a batch that is stored or not.
+func (s *Store) endTicks(ticks []tick, stored bool) {
 	s.quotas.mu.Lock()
 	defer s.quotas.mu.Unlock()
 	for i := range ticks {
@@ -157,7 +157,7 @@ func (s *Store) Windows() storage.Windows { return nil }
 // Meters implements storage.Quotas. It reads the meters of all months, which are
 // few: an organization has one a month.
 func (s *Store) Meters(ctx context.Context, month storage.Month, f func(org string, decided int64) error) error {
-	return s.eachOf(ctx, kindMeter, func(org string, of, n []byte) error {
+	return s.scanKind(ctx, kindMeter, func(org string, of, n []byte) error {
 		switch {
 		case len(of) != 4 || len(n) != 8:
 			return fmt.Errorf("a stored meter has a month of %d bytes and a value of %d", len(of), len(n))

@@ -143,8 +143,8 @@ func readStored(t *testing.T, disk vfs.FS) stored {
 	return w
 }
 
-// wantRead holds what the second reader reads of a closed directory to what the store says,
-// and returns the number of items of each kind.
+// wantRead compares the second reader of a closed directory with the store. It returns the
+// number of items of each kind.
 func wantRead(t *testing.T, disk vfs.FS) (counts map[string]int) {
 	t.Helper()
 	frames, damage := readHistory(t, segmentsOf(t, disk))
@@ -183,8 +183,8 @@ func wantRead(t *testing.T, disk vfs.FS) (counts map[string]int) {
 	return counts
 }
 
-// want compares an item, of a frame with a head or of an import, with what is stored, and takes
-// it out.
+// want compares an item with the stored one and takes that out. h is nil in the frame of an
+// import.
 func (w *stored) want(t *testing.T, h *receipt.SignedHead, f *readFrame, at int) {
 	t.Helper()
 	it, leaf := &f.Members[at], [32]byte{}
@@ -371,7 +371,7 @@ func TestReadHistory_Torn(t *testing.T) {
 	}
 }
 
-// TestHistoryFormat_Example holds the example of docs/history-format.md to what is written.
+// TestHistoryFormat_Example: the example in docs/history-format.md is what the store writes.
 func TestHistoryFormat_Example(t *testing.T) {
 	page, err := os.ReadFile("../../docs/history-format.md")
 	must(t, err)

@@ -76,7 +76,7 @@ func (r *ReadOnly) open(dir string, filesystem vfs.FS) (err error) {
 		return err
 	}
 	if r.noted, err = readTip(dir, filesystem); errors.Is(err, errNoTip) || errors.Is(err, errDamagedTip) {
-		r.found.because("%s, which notes how far the store has come, %v", tipName(dir), err)
+		r.found.addReason("%s, which notes how far the store has come, %v", tipName(dir), err)
 		return nil
 	}
 	return err
@@ -118,7 +118,7 @@ func (r *ReadOnly) EachRow(ctx context.Context, org, after, upTo string, f func(
 		if v == nil {
 			return true, broken(org, id, "a settlement is there, and no such row")
 		}
-		row, err := r.s.parseRow(org, id, v, settlement, nil)
+		row, err := r.s.readRow(org, id, v, settlement, nil)
 		if err != nil {
 			return true, broken(org, id, "%w", err)
 		}
@@ -126,8 +126,8 @@ func (r *ReadOnly) EachRow(ctx context.Context, org, after, upTo string, f func(
 	})
 }
 
-// EachTombstone calls f for what is left of each removed row of org, of every organization
-// where org is empty.
+// EachTombstone calls f for the tombstone of each removed row of org. An empty org stands for
+// every organization.
 func (r *ReadOnly) EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) (err error) {
 	defer readPanic(&err)
 	if err := checkOrg(org); err != nil {
@@ -164,7 +164,7 @@ func (r *ReadOnly) EachTombstone(ctx context.Context, org string, f func(*storag
 func (r *ReadOnly) EachEntry(ctx context.Context, f func(*storage.Entry) error) (err error) {
 	defer readPanic(&err)
 	entries, keys := 0, 0
-	err = r.s.eachOf(ctx, kindEntry, func(org string, rest, v []byte) error {
+	err = r.s.scanKind(ctx, kindEntry, func(org string, rest, v []byte) error {
 		entries++
 		e, err := r.entry(org, rest, v)
 		if err != nil {
@@ -175,7 +175,7 @@ func (r *ReadOnly) EachEntry(ctx context.Context, f func(*storage.Entry) error) 
 	if err != nil {
 		return err
 	}
-	err = r.s.eachOf(ctx, kindEntryKey, func(string, []byte, []byte) error { keys++; return nil })
+	err = r.s.scanKind(ctx, kindEntryKey, func(string, []byte, []byte) error { keys++; return nil })
 	if err == nil && keys != entries {
 		return &storage.BreakError{Err: fmt.Errorf("%d entries have %d keys", entries, keys)}
 	}
@@ -187,7 +187,7 @@ func (r *ReadOnly) entry(org string, rest, v []byte) (*storage.Entry, error) {
 	if len(rest) != 1+placeLen || entryKindOf(rest[0]) == "" {
 		return nil, errors.New("the key of an entry is none")
 	}
-	e, err := r.s.entryOf(org, entryKindOf(rest[0]), v)
+	e, err := r.s.readEntry(org, entryKindOf(rest[0]), v)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ const recordVersion = 6
 
 var errCorrupt = fmt.Errorf("a stored history row is %w", storage.ErrCorrupt)
 
-// filtered has a row's version and the fields that a filter uses.
+// filtered codes a row's version and the fields that a filter uses.
 func (c *codec) filtered(r *storage.Record) {
 	c.version(recordVersion)
 	decision := byte(r.Decision)
@@ -58,7 +58,7 @@ func (c *codec) filtered(r *storage.Record) {
 	c.text(&r.ActionType)
 }
 
-// row has r's row. A bare one is written without what signs its receipt.
+// row codes r's row. A bare row is written without the signature of its receipt.
 func (c *codec) row(r *storage.Record, bare bool) {
 	c.filtered(r)
 	c.text(&r.IntentID)
@@ -93,7 +93,7 @@ func (c *codec) row(r *storage.Record, bare bool) {
 	c.optional(r)
 }
 
-// usual has a text that is written as an empty one if it is the usual one.
+// usual codes a text. The usual text is written as an empty one.
 func (c *codec) usual(s *string, usual string) {
 	var other string
 	if *s != usual {
@@ -107,7 +107,7 @@ func (c *codec) usual(s *string, usual string) {
 	}
 }
 
-// signed has a proof and the key that signed it, empty if bare.
+// signed codes a proof and the key that signed it. Bare, both are written empty.
 func (c *codec) signed(sig, keyID *string, bare bool) {
 	if bare {
 		sig, keyID = new(string), new(string)
@@ -135,7 +135,7 @@ func (c *codec) metadata(m *map[string]string) {
 	}
 }
 
-// optional has texts. Each must occur at most once and not be empty.
+// optional codes the texts that are not empty. Each must occur at most once.
 func (c *codec) optional(r *storage.Record) {
 	n := 0
 	for i := range storage.RecordTexts {
@@ -169,7 +169,7 @@ func (c *codec) optional(r *storage.Record) {
 	}
 }
 
-// settled has a settlement with the proof of it.
+// settled codes a settlement with its proof.
 func (c *codec) settled(s *storage.Settlement, proof *receipt.Inclusion, bare bool) {
 	c.version(entryVersion)
 	c.text(&s.Outcome)
@@ -185,7 +185,7 @@ func (c *codec) settled(s *storage.Settlement, proof *receipt.Inclusion, bare bo
 	c.signed(&proof.Sig, &proof.KeyID, bare)
 }
 
-// entry has any other entry.
+// entry codes any other entry.
 func (c *codec) entry(e *storage.Entry, bare bool) {
 	c.version(entryVersion)
 	c.text(&e.Key)
@@ -232,8 +232,8 @@ func parseEntry(org string, kind storage.EntryKind, v []byte) (*storage.Entry, e
 	return e, nil
 }
 
-// settle sets r's settlement from v.
-func settle(r *storage.Record, v []byte) error {
+// parseSettlement sets r's settlement from v.
+func parseSettlement(r *storage.Record, v []byte) error {
 	c, settled := decoding(v), storage.Settlement{Receipt: new(receipt.Inclusion)}
 	c.settled(&settled, settled.Receipt, false)
 	r.Settle(settled)

@@ -17,7 +17,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// records are rows with everything, nothing, and what is unusual.
+// records are rows with every field, with none, and with unusual ones.
 func records() map[string]*storage.Record {
 	w := storagetest.NewWriter()
 	id := uuid.Must(uuid.Parse("01890a5d-ac96-774b-bcce-b302099a8057")).String()

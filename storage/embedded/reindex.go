@@ -12,8 +12,8 @@ import (
 
 // reindex writes the keys of all frames up to the last indexed one again. Pebble can lose
 // tables of keys, without an error, while the segments and the documents are whole: see
-// links.go. What the segments don't have is kept: intents with the leaves of removed rows. A meter is not
-// lowered: the segments may lack removed rows.
+// streams.go. Intents with the leaves of removed rows are not in the segments and are kept. A
+// meter is not lowered: the segments may lack removed rows.
 func (s *Store) reindex() error {
 	r := reindexer{s: s, rebuild: s.index.Rebuild(), indexed: s.index.Indexed(), months: make(map[meter]int64),
 		progress: s.health.begin("rebuilding the index of the history", s.index.Indexed())}
@@ -41,7 +41,7 @@ type reindexer struct {
 	keys    frameKeys
 	removed index.Filter // of the intents of removed rows
 	months  map[meter]int64
-	// abandoned deletes the keys of what a frame says was abandoned.
+	// abandoned deletes the keys of the imported rows that a frame abandons.
 	abandoned *batch
 	progress  *progress
 }
@@ -129,8 +129,8 @@ func (r *reindexer) stays(org, intent string) (bool, error) {
 	return len(v) == idLen, err
 }
 
-// abandon deletes what was imported and then abandoned, unless retention has removed what was
-// imported again since.
+// abandon deletes the keys of an imported row that was abandoned. The row may have been
+// imported again since; if retention has removed it then, its tombstone stays.
 func (r *reindexer) abandon(it *item) error {
 	if err := r.rebuild.Write(); err != nil {
 		return err
@@ -150,8 +150,7 @@ func (r *reindexer) abandon(it *item) error {
 	return nil
 }
 
-// finish writes what is left: the last keys, then the meters and the link that says that
-// the index is whole.
+// finish writes the last keys, then the meters and the mark that says that the index is whole.
 func (r *reindexer) finish() error {
 	if err := r.rebuild.Write(); err != nil {
 		return err
@@ -164,7 +163,7 @@ func (r *reindexer) finish() error {
 		}
 		b.number(meterKey(m.org, m.month), max(stored, n))
 	}
-	if err := r.s.mendLinks(b, headStream, r.indexed); err != nil {
+	if err := r.s.setMark(b, headStream, r.indexed); err != nil {
 		return err
 	}
 	return r.s.apply(b)

@@ -50,8 +50,8 @@ func writeIndexed(t *testing.T, s *Store, w *storagetest.Writer, batches int) {
 	importRows(t, s, storagetest.NewWriterFrom(w), "d").wantIn(t, s)
 }
 
-// anImport is what another store had of an organization: three rows, the first two settled,
-// and what is left of a fourth.
+// anImport is the history of an organization in another store: three rows, the first two
+// settled, and the tombstone of a fourth.
 type anImport struct {
 	org     string
 	rows    []*storage.Record
@@ -86,7 +86,7 @@ func (i *anImport) into(t *testing.T, s *Store) {
 	must(t, s.Import(t.Context(), i.org, i.rows, i.removed))
 }
 
-// wantIn holds a store to what was imported.
+// wantIn reports an error unless a store has the import.
 func (i *anImport) wantIn(t *testing.T, s *Store) {
 	t.Helper()
 	got := listed(t, s, i.org)
@@ -104,8 +104,8 @@ func (i *anImport) wantIn(t *testing.T, s *Store) {
 	}
 }
 
-// TestReindex: whatever the index lacks of what the segments have, it is as it was once the
-// store is open, and removed rows stay removed.
+// TestReindex: keys that the index has lost are there again once the store is open. Removed
+// rows stay removed.
 func TestReindex(t *testing.T) {
 	disk, w := vfs.NewMem(), storagetest.NewWriter()
 	s := openTest(t, disk, nil)
@@ -119,7 +119,7 @@ func TestReindex(t *testing.T) {
 		return strings.ContainsRune("hdkln", rune(k[0])) || k[0] == 'i' && err == nil && (len(left) == 0 || imported)
 	}
 	for name, lost := range map[string]func(k, v string) bool{
-		"the link":          func(string, string) bool { return false },
+		"the mark":          func(string, string) bool { return false },
 		"all keys":          ofHistory,
 		"every third key":   func(k, v string) bool { return ofHistory(k, v) && len(k+v)%3 == 0 },
 		"all and a meter":   func(k, v string) bool { return k[0] == 'm' || strings.ContainsRune("hdkln", rune(k[0])) },
@@ -132,7 +132,7 @@ func TestReindex(t *testing.T) {
 					del(t, s, key(k))
 				}
 			}
-			del(t, s, linkKey(headStream, s.index.Indexed()))
+			del(t, s, markKey(headStream, s.index.Indexed()))
 			closeTest(t, s)
 			asCrashed(t, disk)
 			readClosed(t, disk, func(*ReadOnly) {})

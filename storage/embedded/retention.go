@@ -25,7 +25,7 @@ import (
 //
 // Imported is 1 if the row was removed before it could be imported, otherwise 0.
 
-// leaf has a leaf without its chain.
+// leaf codes a leaf without its chain.
 func (c *codec) leaf(l *receipt.Leaf) {
 	index := uint64(l.Index)
 	c.uint(&l.Seq)
@@ -148,8 +148,8 @@ func (s *Store) eachRow(
 	return err
 }
 
-// removeOrphans removes the settlements of decisions without a row whose tombstones have the
-// settlements' leaves. The keys of other settlements stay: what they lack is damage.
+// removeOrphans removes settlements whose rows were removed: the tombstones have the
+// settlements' leaves. Other settlements without rows stay, because they are damage.
 func (s *Store) removeOrphans(ctx context.Context, org string, orphans map[uuid.UUID]bool) error {
 	if len(orphans) == 0 || s.options.ReadOnly {
 		return nil
@@ -164,7 +164,7 @@ func (s *Store) removeOrphans(ctx context.Context, org string, orphans map[uuid.
 		return err
 	}
 	b, n := s.newBatch(), 0
-	err = s.below(ctx, orgKey(kindIntent, org), func(_, v []byte) (bool, error) {
+	err = s.scanPrefix(ctx, orgKey(kindIntent, org), func(_, v []byte) (bool, error) {
 		id, left, _, err := parseIntent(v, tip.ID)
 		if err != nil || len(left) == 0 || !orphans[id] {
 			return false, err
@@ -212,7 +212,7 @@ func (s *Store) expired(
 		case n.Records == most.Records || settlement != nil && n.Settled == most.Settled:
 			return true, nil
 		}
-		r, err := s.parseRow(org, id, row, settlement, nil)
+		r, err := s.readRow(org, id, row, settlement, nil)
 		if err == nil {
 			err = garbage.add(s, row)
 		}
@@ -289,8 +289,8 @@ func (s *Store) removeOldest(
 	return n, b.remove(org, rows)
 }
 
-// remove deletes rows, which must be all of org's from the first to the last, and keeps
-// their leaves with their intents.
+// remove deletes rows and keeps their leaves with their intents. The rows must be all of org's
+// from the first to the last.
 func (b *batch) remove(org string, rows []*storage.Record) error {
 	for _, r := range rows {
 		id := uuid.MustParse(r.DecisionID)

@@ -20,22 +20,22 @@ type inspection struct {
 	tip, noted tip
 	// exists reports whether there is a store.
 	exists bool
-	// stale says what the index of the history lacks that is in its segments. It is
-	// rebuilt.
+	// stale says what the index lacks although the segments have it. Then the index is
+	// rebuilt. Empty means nothing.
 	stale string
 	// reasons say why the directory may have lost durable writes.
 	reasons []string
 }
 
-func (i *inspection) because(format string, args ...any) {
+func (i *inspection) addReason(format string, args ...any) {
 	i.reasons = append(i.reasons, fmt.Sprintf(format, args...))
 }
 
 var (
 	// errRolledBack means that the store ends before its recorded tip.
 	errRolledBack = errors.New("the store has lost what was durable")
-	// errLost means that the directory has files of a store but no rows. Opening it would
-	// remove the files, so --accept-rollback does not apply.
+	// errLost means that the directory has files of a store but no rows. --accept-rollback
+	// does not apply: opening the store would remove the files.
 	errLost = errors.New("files of a store are there, and nothing names them any more: restore the data directory " +
 		"from a backup, " +
 		"or move the store's directory away and start with --accept-rollback 0 to begin anew")
@@ -60,22 +60,22 @@ func inspect(dir string, o Options, lock *pebble.Lock) (i inspection, err error)
 		return i, fmt.Errorf("%w (%s notes head %d and change %d)", err, tipName(dir), noted.Head, noted.Change)
 	}
 	if errors.Is(notedErr, errDamagedTip) || errors.Is(notedErr, errNoTip) && i.exists {
-		i.because("%s, which notes how far the store has come, %v", tipName(dir), notedErr)
+		i.addReason("%s, which notes how far the store has come, %v", tipName(dir), notedErr)
 	}
-	i.reaches(dir, noted)
+	i.compareTip(dir, noted)
 	return i, nil
 }
 
-// reaches compares the ends of the store with the recorded tip.
-func (i *inspection) reaches(dir string, noted tip) {
+// compareTip compares the ends of the store with the recorded tip.
+func (i *inspection) compareTip(dir string, noted tip) {
 	switch {
 	case i.tip.Head < noted.Head:
-		i.because("it ends at head %d, and %s notes head %d", i.tip.Head, tipName(dir), noted.Head)
+		i.addReason("it ends at head %d, and %s notes head %d", i.tip.Head, tipName(dir), noted.Head)
 	case i.tip.Frame < noted.Frame:
-		i.because("it ends at frame %d, and %s notes frame %d", i.tip.Frame, tipName(dir), noted.Frame)
+		i.addReason("it ends at frame %d, and %s notes frame %d", i.tip.Frame, tipName(dir), noted.Frame)
 	}
 	if i.tip.Change < noted.Change {
-		i.because("its documents end at change %d, and %s notes change %d", i.tip.Change, tipName(dir), noted.Change)
+		i.addReason("its documents end at change %d, and %s notes change %d", i.tip.Change, tipName(dir), noted.Change)
 	}
 }
 
@@ -137,8 +137,8 @@ func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, err
 	return s, nil
 }
 
-// empty is called when Pebble finds no row of writ's. It returns errLost if the directory
-// holds tables: a new store has a row before it has a table.
+// empty inspects a directory without a row of writ's. It returns errLost if the directory has
+// tables or segments: a new store has a row before it has those.
 func (i *inspection) empty(dir string, o Options) error {
 	names, err := o.FS.List(dir)
 	if err != nil {
@@ -162,35 +162,35 @@ func (i *inspection) compare(s *Store, noted tip) error {
 		i.tip.Head, i.tip.Hash = head.Seq, head.Hash()
 	}
 	if i.tip.Frame = s.log.Last(); i.tip.Frame < s.index.Indexed() {
-		i.because("its segments end at frame %d, and frame %d is known", i.tip.Frame, s.index.Indexed())
+		i.addReason("its segments end at frame %d, and frame %d is known", i.tip.Frame, s.index.Indexed())
 	}
 	for _, of := range []stream{headStream, changeStream} {
-		if err := i.unbroken(s, of); err != nil {
+		if err := i.compareStream(s, of); err != nil {
 			return err
 		}
 	}
 	if i.tip.Head >= noted.Head && noted.Head > 0 {
-		return i.follows(s, noted)
+		return i.compareHead(s, noted)
 	}
 	return nil
 }
 
-// follows compares the recorded head with the stored one.
-func (i *inspection) follows(s *Store, noted tip) error {
+// compareHead compares the recorded head with the stored one.
+func (i *inspection) compareHead(s *Store, noted tip) error {
 	switch h, err := s.findHead(noted.Head); {
 	case errors.Is(err, storage.ErrNotFound):
-		i.because("head %d, which was noted, is missing", noted.Head)
+		i.addReason("head %d, which was noted, is missing", noted.Head)
 	case err != nil:
 		return fmt.Errorf("head %d: %w", noted.Head, err)
 	case h.Hash() != noted.Hash:
-		i.because("its head %d is not the one that was noted", noted.Head)
+		i.addReason("its head %d is not the one that was noted", noted.Head)
 	}
 	return nil
 }
 
-// unbroken looks for a gap in a stream.
-func (i *inspection) unbroken(s *Store, of stream) error {
-	numbers, err := s.links(of)
+// compareStream looks for a gap in a stream.
+func (i *inspection) compareStream(s *Store, of stream) error {
+	numbers, err := s.marks(of)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (i *inspection) unbroken(s *Store, of stream) error {
 	case of == headStream && s.log.Last() >= s.index.Indexed():
 		i.stale = broken
 	default:
-		i.because("%s", broken)
+		i.addReason("%s", broken)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// killed is what kill -9 left of a store: its disk, and what was noted of it.
+// killed is a store after kill -9: its disk, its recorded tip and its content at that tip.
 type killed struct {
 	disk   *vfs.MemFS
 	writer *storagetest.Writer
@@ -103,9 +103,9 @@ func positions(name string, n int) []int {
 	return slices.Compact(at)
 }
 
-// TestDamage_AfterKill holds "Damage does not open as an empty store": after kill
-// -9, whichever file is damaged, and wherever, the store has all that was noted or
-// is refused, by a message that says what can be done, and is not changed by that.
+// TestDamage_AfterKill holds "Damage does not open as an empty store". After kill -9, any file
+// is damaged anywhere. The store must have everything up to the recorded tip, or be refused.
+// A refusal says what can be done and changes nothing.
 func TestDamage_AfterKill(t *testing.T) {
 	for name, k := range map[string]killed{"tables and a log": kill(t, false, false), "several logs, not all noted": kill(t, true, true)} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func (k *killed) hold(t *testing.T, what string, disk *vfs.MemFS) string {
 		defer closeTest(t, s)
 		return k.holdOpened(t, what, s)
 	}
-	// What the first compaction or flush meets is found too late for that.
+	// Damage that the first compaction or flush meets is found too late for that.
 	if diff := cmp.Diff(before, contents(t, disk)); diff != "" && !strings.Contains(err.Error(), "until it is restarted") {
 		t.Errorf("%s: the refusal %v changed the directory", what, err)
 	}

@@ -33,14 +33,14 @@ func (s *Store) count(k key) (int64, error) {
 	return int64(binary.BigEndian.Uint64(v)), nil
 }
 
-// below calls f for the rows whose keys begin with prefix, with what follows it, until f stops
-// it.
-func (s *Store) below(ctx context.Context, prefix key, f func(rest, v []byte) (stop bool, err error)) error {
+// scanPrefix calls f for the rows whose keys begin with prefix until f stops it. rest is the
+// key after the prefix.
+func (s *Store) scanPrefix(ctx context.Context, prefix key, f func(rest, v []byte) (stop bool, err error)) error {
 	return s.index.Scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) { return f(k[len(prefix):], v) })
 }
 
-// eachOf calls f for the rows of a kind, with what follows the organization in their keys.
-func (s *Store) eachOf(ctx context.Context, k kind, f func(org string, rest, v []byte) error) error {
+// scanKind calls f for the rows of a kind. rest is the key after the organization.
+func (s *Store) scanKind(ctx context.Context, k kind, f func(org string, rest, v []byte) error) error {
 	org := ""
 	return s.index.Scan(ctx, key{byte(k)}, key{byte(k) + 1}, func(k, v []byte) (bool, error) {
 		of, rest, err := position(k)
@@ -105,7 +105,7 @@ func (s *Store) apply(b *batch) error {
 
 // finish makes b durable as the next write of changeStream. writes is held.
 func (s *Store) finish(b *batch) error {
-	b.link(changeStream, s.change+1)
+	b.mark(changeStream, s.change+1)
 	err := s.apply(b)
 	if err == nil {
 		s.change++

@@ -20,7 +20,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// Options configure a Store. The zero Options are those of a service.
+// Options configure a Store. A service needs none of them.
 type Options struct {
 	// FS holds the directory; nil is the operating system's.
 	FS vfs.FS
@@ -190,7 +190,7 @@ func (s *Store) openIndex(db *pebble.DB) (err error) {
 	s.index, err = index.New(index.Config{
 		DB: db, Dir: s.health.dir, Options: s.options, Health: s.health, Log: s.health.log,
 		Sync:    s.syncLog,
-		Indexed: indexedKey, Link: func(frame uint64) []byte { return linkKey(headStream, frame) },
+		Indexed: indexedKey, Mark: func(frame uint64) []byte { return markKey(headStream, frame) },
 	})
 	return err
 }

@@ -14,7 +14,8 @@ import (
 // tip is the position of a store's last write. Every durable write is one of its
 // frames or one of its changes.
 type tip struct {
-	// Head is the sequence of the last head, Hash its hash; zeros if there is none.
+	// Head is the sequence of the last head, Hash its hash. Both are zero in a store without
+	// heads.
 	Head uint64
 	Hash [32]byte
 	// Frame is the number of the last frame, of decisions or of an import.

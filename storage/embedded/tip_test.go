@@ -37,7 +37,7 @@ func remove(t *testing.T, disk vfs.FS, name string) {
 	must(t, disk.RemoveAll(name))
 }
 
-// copyDir copies the files of a directory over those of another.
+// copyDir copies a directory to another disk, over the files there.
 func copyDir(t *testing.T, from, to vfs.FS, name string) {
 	t.Helper()
 	if _, err := vfs.Clone(from, to, name, name); err != nil {
@@ -45,8 +45,8 @@ func copyDir(t *testing.T, from, to vfs.FS, name string) {
 	}
 }
 
-// TestTip_Directories: a store that was taken away, put back or exchanged as a
-// whole, closed or killed, is refused, and accepted as what it is alone.
+// TestTip_Directories: a store is refused after its directory was taken away, put back or
+// exchanged as a whole. --accept-rollback accepts it only with the head that it has.
 func TestTip_Directories(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -143,8 +143,8 @@ func TestTip_AcceptedInVain(t *testing.T) {
 	}
 }
 
-// TestTip_CannotBeNoted: decisions go on, the failure is logged once and shows,
-// and what was noted before stays.
+// TestTip_CannotBeNoted: decisions go on, the failure is logged once and shows, and the earlier
+// tip stays in the file.
 func TestTip_CannotBeNoted(t *testing.T) {
 	var full atomic.Bool
 	disk := vfs.NewCrashableMem()
@@ -210,8 +210,8 @@ func TestTip_FullDisk(t *testing.T) {
 	}
 }
 
-// TestTip_WrittenBehind: only what is durable is noted, so a crash that loses the
-// commits behind it is no loss of what was noted.
+// TestTip_WrittenBehind: the recorded tip is durable, so a crash that loses later commits leaves
+// the store at or after the tip.
 func TestTip_WrittenBehind(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	w := storagetest.NewWriter()
@@ -228,9 +228,9 @@ func TestTip_WrittenBehind(t *testing.T) {
 	}
 }
 
-// TestLinks_OneOfEach: however much is written, flushed and opened again, each
-// stream has one link.
-func TestLinks_OneOfEach(t *testing.T) {
+// TestMarks_OneOfEach: however much is written, flushed and opened again, each
+// stream has one mark.
+func TestMarks_OneOfEach(t *testing.T) {
 	disk, w := vfs.NewMem(), storagetest.NewWriter()
 	for n := range int64(4) {
 		s := openTest(t, disk, nil)
@@ -238,13 +238,13 @@ func TestLinks_OneOfEach(t *testing.T) {
 		rotate(t, s)
 		fill(t, s, w, 2*n+2)
 		must(t, errors.Join(s.index.Flush(), s.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false)))
-		heads, err := s.links(headStream)
+		heads, err := s.marks(headStream)
 		if err != nil || len(heads) != 1 || heads[0] != s.index.Indexed() {
-			t.Errorf("links of heads = %d, %v; want that of %d", heads, err, s.index.Indexed())
+			t.Errorf("marks of heads = %d, %v; want that of %d", heads, err, s.index.Indexed())
 		}
-		changes, err := s.links(changeStream)
+		changes, err := s.marks(changeStream)
 		if err != nil || len(changes) != 1 || changes[0] != s.change || s.change < 10 {
-			t.Errorf("links of changes = %d, %v; want that of %d", changes, err, s.change)
+			t.Errorf("marks of changes = %d, %v; want that of %d", changes, err, s.change)
 		}
 		closeTest(t, s)
 	}

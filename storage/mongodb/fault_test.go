@@ -148,7 +148,7 @@ func TestBarrier_GivesUpWhoIsSilent(t *testing.T) {
 	if err := s.Barrier(t.Context()); err != nil {
 		t.Fatalf("Barrier = %v", err)
 	}
-	frozen.handle.Note(protocol.Buried)
+	frozen.handle.Note(protocol.SlotLost)
 	late := w.Record("org")
 	if _, err := w.Commit(t.Context(), frozen, late); !errors.Is(err, storage.ErrConflict) {
 		t.Errorf("Append by who was frozen = %v, want %v", err, storage.ErrConflict)

@@ -180,7 +180,7 @@ func (c *cluster) TakeOver(t *testing.T, h storagetest.Replica) storagetest.Repl
 	dead := h.(*recorded)
 	dead.silence(t)
 	must(t, dead.bury(t.Context()))
-	dead.handle.Note(protocol.Buried)
+	dead.handle.Note(protocol.SlotLost)
 	return c.OpenHandle(t)
 }
 

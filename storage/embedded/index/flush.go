@@ -13,10 +13,10 @@ import (
 )
 
 // The keys of the tail are moved to Pebble in two writes. The first has all but the meters,
-// as sorted tables that Pebble takes in whole, and the link of the last frame. The second is
-// a batch of the meters, the number of that frame and the deletion of the link before. After
+// as sorted tables that Pebble takes in whole, and the mark of the last frame. The second is
+// a batch of the meters, the number of that frame and the deletion of the mark before. After
 // a crash between them the keys are added to the tail again and are in Pebble, too. Where
-// Pebble has lost tables, the link of the number is missing or the one before is still there.
+// Pebble has lost tables, the mark of the number is missing or the one before is still there.
 
 const (
 	// flushedKeys is how many keys of the tail are moved at once, some 50 MB.
@@ -37,7 +37,7 @@ func (x *Index) flush(p *pacer) error {
 	}
 	for _, t := range x.tail.freeze() {
 		if t.frame > 0 {
-			if err := x.flushTree(t, p); err != nil {
+			if err := x.flushMemtable(t, p); err != nil {
 				return fmt.Errorf("writing the index of the history: %w", err)
 			}
 		}
@@ -46,35 +46,35 @@ func (x *Index) flush(p *pacer) error {
 	return nil
 }
 
-// freeze begins another tree and returns those before it, oldest first.
-func (t *tail) freeze() []*tree {
+// freeze begins another memtable and returns those before it, oldest first.
+func (t *tail) freeze() []*memtable {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	frozen := slices.Clone(t.trees)
-	t.trees = append(t.trees, newTree())
+	frozen := slices.Clone(t.memtables)
+	t.memtables = append(t.memtables, newMemtable())
 	return frozen
 }
 
-// drop removes the oldest tree.
+// drop removes the oldest memtable.
 func (t *tail) drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.trees = slices.Delete(slices.Clone(t.trees), 0, 1)
+	t.memtables = slices.Delete(slices.Clone(t.memtables), 0, 1)
 }
 
-// size returns the number of keys in the last tree.
+// size returns the number of keys in the last memtable.
 func (t *tail) size() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.trees[len(t.trees)-1].len()
+	return t.memtables[len(t.memtables)-1].len()
 }
 
-// flushTree moves the keys of a frozen tree. flushing is held.
-func (x *Index) flushTree(t *tree, p *pacer) (err error) {
+// flushMemtable moves the keys of a frozen memtable. flushing is held.
+func (x *Index) flushMemtable(t *memtable, p *pacer) (err error) {
 	if err := x.c.Sync(); err != nil {
 		return err
 	}
-	b, link := x.c.DB.NewBatch(), x.c.Link(t.frame)
+	b, mark := x.c.DB.NewBatch(), x.c.Mark(t.frame)
 	set := func(k, v []byte) {
 		if err == nil {
 			err = b.Set(k, v, nil)
@@ -85,8 +85,8 @@ func (x *Index) flushTree(t *tree, p *pacer) (err error) {
 			set([]byte(k), []byte(v))
 			return err == nil
 		})
-		set(link, nil)
-	} else if err := x.ingest(t, link, p); err != nil {
+		set(mark, nil)
+	} else if err := x.ingest(t, mark, p); err != nil {
 		return err
 	}
 	for k, v := range t.meters {
@@ -94,7 +94,7 @@ func (x *Index) flushTree(t *tree, p *pacer) (err error) {
 	}
 	set(x.c.Indexed, binary.BigEndian.AppendUint64(nil, t.frame))
 	if err == nil {
-		err = b.Delete(x.c.Link(x.indexed), nil)
+		err = b.Delete(x.c.Mark(x.indexed), nil)
 	}
 	if err == nil {
 		err = x.Write(b)
@@ -105,10 +105,9 @@ func (x *Index) flushTree(t *tree, p *pacer) (err error) {
 	return err
 }
 
-// ingest has Pebble take in the keys of t, but for the meters, and link unless it is nil.
-// There is a table for each kind of key, so that tables of keys that grow with time overlap
-// no others.
-func (x *Index) ingest(t *tree, link []byte, p *pacer) (err error) {
+// ingest has Pebble take in the keys of t without the meters, and mark unless it is nil. Each
+// kind of key has a table, so that keys that grow with time overlap no other table.
+func (x *Index) ingest(t *memtable, mark []byte, p *pacer) (err error) {
 	options := x.c.Options.Clone()
 	options.EnsureDefaults()
 	var (
@@ -140,8 +139,8 @@ func (x *Index) ingest(t *tree, link []byte, p *pacer) (err error) {
 		set(k, v)
 		return err == nil
 	})
-	if err == nil && link != nil {
-		set(string(link), "") // which comes after all other keys
+	if err == nil && mark != nil {
+		set(string(mark), "") // which comes after all other keys
 	}
 	if w != nil {
 		err = errors.Join(err, w.Close())

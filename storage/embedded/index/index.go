@@ -1,6 +1,6 @@
-// Package index holds keys in order: those of the last frames of the history in memory, and
-// all others in Pebble. Writing the keys of many frames to Pebble together, sorted, costs a
-// fraction of writing each frame's.
+// Package index holds the keys of the history in order: the keys of the last frames in memory,
+// all others in Pebble. Writing the keys of many frames to Pebble together,
+// sorted, costs a fraction of writing each frame's.
 //
 // # Promises
 //
@@ -52,10 +52,10 @@ type Config struct {
 	Log     *slog.Logger
 	// Sync makes all frames durable whose keys were added.
 	Sync func() error
-	// Indexed is the key of the number of the last frame whose keys are in DB. Link is the
+	// Indexed is the key of the number of the last frame whose keys are in DB. Mark is the
 	// key that a flush up to a frame leaves there, in place of the one before.
 	Indexed []byte
-	Link    func(frame uint64) []byte
+	Mark    func(frame uint64) []byte
 }
 
 // Health is the state of the store.
@@ -87,7 +87,7 @@ type Index struct {
 
 // New returns the index of a database, without the keys that are not there yet.
 func New(c Config) (*Index, error) {
-	x := &Index{c: c, tail: tail{trees: []*tree{newTree()}}, stopping: make(chan struct{})}
+	x := &Index{c: c, tail: tail{memtables: []*memtable{newMemtable()}}, stopping: make(chan struct{})}
 	v, err := x.Get(c.Indexed)
 	if errors.Is(err, storage.ErrNotFound) {
 		return x, nil
@@ -156,11 +156,11 @@ func (x *Index) scan(
 	f func(k, v []byte) (stop bool, err error),
 ) (err error) {
 	o := &pebble.IterOptions{LowerBound: lower, UpperBound: upper}
-	var trees []*tree
+	var memtables []*memtable
 	if state == x.c.DB {
-		trees = x.tail.snapshot(o)
+		memtables = x.tail.snapshot(o)
 	}
-	it, err := x.iterator(state, o, trees)
+	it, err := x.iterator(state, o, memtables)
 	if err != nil {
 		return err
 	}

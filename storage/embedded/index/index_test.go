@@ -37,7 +37,7 @@ func open(t *testing.T, fs vfs.FS, h *health) *Index {
 	must(t, err)
 	x, err := New(Config{
 		DB: db, Dir: "data", Options: o, Health: h, Log: slog.New(slog.DiscardHandler), Sync: h.Stopped, Indexed: []byte("I"),
-		Link: func(frame uint64) []byte { return binary.BigEndian.AppendUint64([]byte("z"), frame) },
+		Mark: func(frame uint64) []byte { return binary.BigEndian.AppendUint64([]byte("z"), frame) },
 	})
 	must(t, err)
 	t.Cleanup(func() { must(t, db.Close()) })
@@ -120,8 +120,8 @@ func TestIndex(t *testing.T) {
 		t.Errorf("Indexed = %d, want 3", n)
 	}
 	check(all...)
-	if links := keys(t, func(f func(k, v []byte) (bool, error)) error { return x.Scan(t.Context(), []byte("z"), nil, f) }); len(links) != 1 {
-		t.Errorf("there are %d links, want that of the last frame: %q", len(links), links)
+	if marks := keys(t, func(f func(k, v []byte) (bool, error)) error { return x.Scan(t.Context(), []byte("z"), nil, f) }); len(marks) != 1 {
+		t.Errorf("there are %d marks, want that of the last frame: %q", len(marks), marks)
 	}
 	again, err := New(x.c)
 	if err != nil || again.Indexed() != 3 {

@@ -87,7 +87,7 @@ func (p *filterPart) has(hash uint64) bool {
 	return true
 }
 
-// intentTable has the intents of a tree, to be looked up one by one.
+// intentTable has the intents of a memtable, to be looked up one by one.
 type intentTable struct {
 	rowList
 	place map[uint64]uint32 // of the last row with a hash of the key

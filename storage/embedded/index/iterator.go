@@ -28,9 +28,9 @@ type Iterator struct {
 	valid bool
 }
 
-// cursorOf is a position in a tree.
+// cursorOf is a position in a memtable.
 type cursorOf struct {
-	tree         *tree
+	memtable     *memtable
 	lower, upper []byte // nil for no bound
 	order        order
 	buf          []kv
@@ -73,13 +73,13 @@ func (c *cursorOf) fill(lower btreemap.LowerBound[string]) {
 	if c.upper != nil {
 		upper = btreemap.LT(string(c.upper))
 	}
-	c.tree.keys.AscendFunc(lower, upper, c.take)
+	c.memtable.keys.AscendFunc(lower, upper, c.take)
 	c.done = len(c.buf) < cursorRows
 }
 
 func (c *cursorOf) fillBack(upper btreemap.UpperBound[string]) {
 	c.buf, c.i = c.buf[:0], 0
-	c.tree.keys.DescendFunc(upper, btreemap.GE(string(c.lower)), c.take)
+	c.memtable.keys.DescendFunc(upper, btreemap.GE(string(c.lower)), c.take)
 	c.done = len(c.buf) < cursorRows
 }
 
@@ -88,11 +88,12 @@ func (c *cursorOf) take(k, v string) bool {
 	return len(c.buf) < cursorRows
 }
 
-// newIterator returns an iterator over trees, the newest first, and p, which must be newer.
-func newIterator(h Health, trees []*tree, p *pebble.Iterator, o *pebble.IterOptions) *Iterator {
+// newIterator returns an iterator over memtables, the newest first, and p. p must be made after
+// the memtables were taken.
+func newIterator(h Health, memtables []*memtable, p *pebble.Iterator, o *pebble.IterOptions) *Iterator {
 	it := &Iterator{health: h, p: p}
-	for _, t := range trees {
-		c := &cursorOf{tree: t}
+	for _, t := range memtables {
+		c := &cursorOf{memtable: t}
 		if o != nil {
 			c.lower, c.upper = o.LowerBound, o.UpperBound
 		}
@@ -114,7 +115,7 @@ func (it *Iterator) seekGE(k []byte) bool { return it.start(k, ascending, it.p.S
 func (it *Iterator) seekPrefixGE(k []byte) bool {
 	it.at = nil
 	for _, c := range it.cs {
-		if v, found := c.tree.get(k); found {
+		if v, found := c.memtable.get(k); found {
 			c.buf, c.i, c.done = append(c.buf[:0], kv{string(k), v}), 0, true
 			it.at, it.valid = c, true
 			return true
@@ -209,7 +210,7 @@ func (it *Iterator) Seek(k []byte) (v []byte, found bool, err error) {
 	return it.read(it.seekGE(k) && bytes.Equal(it.key(), k))
 }
 
-// Next returns the value of the key after the last one that was sought, if it is k.
+// Next returns the value of the key after the current one, if that key is k.
 func (it *Iterator) Next(k []byte) (v []byte, found bool, err error) {
 	return it.read(it.next() && bytes.Equal(it.key(), k))
 }
@@ -232,8 +233,9 @@ func (x *Index) Lookups() (*Iterator, error) {
 	return x.iterator(x.c.DB, &pebble.IterOptions{UseL6Filters: true}, x.tail.live())
 }
 
-// iterator returns an iterator over trees and a state, which must be read after them.
-func (x *Index) iterator(state pebble.Reader, o *pebble.IterOptions, trees []*tree) (*Iterator, error) {
+// iterator returns an iterator over memtables and a state. The memtables must be taken before
+// the state is read: keys may move there in between.
+func (x *Index) iterator(state pebble.Reader, o *pebble.IterOptions, memtables []*memtable) (*Iterator, error) {
 	if err := x.c.Health.Stopped(); err != nil {
 		return nil, err
 	}
@@ -241,5 +243,5 @@ func (x *Index) iterator(state pebble.Reader, o *pebble.IterOptions, trees []*tr
 	if err != nil {
 		return nil, x.c.Health.Read(err)
 	}
-	return newIterator(x.c.Health, trees, p, o), nil
+	return newIterator(x.c.Health, memtables, p, o), nil
 }

@@ -2,8 +2,8 @@ package index
 
 import "time"
 
-// pacer has work in the background rest for most of the time, so that it takes few of the
-// processor's turns from requests. A nil pacer never rests.
+// pacer makes work in the background rest most of the time, so that it delays few requests. A
+// nil pacer never rests.
 type pacer struct {
 	// hurry reports that the work is late; it does not rest then.
 	hurry func() bool

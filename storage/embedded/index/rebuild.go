@@ -3,11 +3,11 @@ package index
 // Rebuild takes keys that are missing from Pebble and moves them there, many at a time.
 type Rebuild struct {
 	x *Index
-	t *tree
+	t *memtable
 }
 
 // Rebuild returns an empty Rebuild. No key must be added to the index meanwhile.
-func (x *Index) Rebuild() *Rebuild { return &Rebuild{x: x, t: newTree()} }
+func (x *Index) Rebuild() *Rebuild { return &Rebuild{x: x, t: newMemtable()} }
 
 // Add takes keys.
 func (r *Rebuild) Add(keys *Keys) error {
@@ -27,7 +27,7 @@ func (r *Rebuild) Has(k []byte) bool {
 // Write moves to Pebble what was taken.
 func (r *Rebuild) Write() error {
 	t := r.t
-	r.t = newTree()
+	r.t = newMemtable()
 	if t.len() == 0 {
 		return nil
 	}

@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-// rowList has keys with their values in the order they came. It has a pointer for each frame
-// rather than for each of them, because the collector of garbage follows all pointers each
-// time.
+// rowList has keys with their values in the order they came. It has one pointer for each
+// frame, not one for each key, because the garbage collector follows every pointer.
 type rowList struct {
 	texts []string
 	rows  []rowPlace
-	read  int // how many of rows readers have: see tree
+	read  int // how many of rows are in memtable.keys
 }
 
 // rowPlace is where a key and its value are in a text.
@@ -50,8 +49,8 @@ type sortedRow struct {
 	ends  bool // the key, before the eighth
 }
 
-// sorted returns the rows in the order of their keys, those of one key as they came. It rests
-// as p says.
+// sorted returns the rows in the order of their keys. Rows of one key stay in the order they
+// came. It rests as p says.
 func (l *rowList) sorted(p *pacer) []sortedRow {
 	order := make([]sortedRow, len(l.rows))
 	for i := range order {
@@ -61,9 +60,9 @@ func (l *rowList) sorted(p *pacer) []sortedRow {
 	return order
 }
 
-// sort sorts rows whose keys have the same first bytes, from many, and stand as they came. It
-// sorts by the next eight, then by those after them where these are the same: to follow each
-// key a few times costs a fraction of following two for each comparison. Spare is as long.
+// sort sorts rows whose keys have the same first bytes, from of them. It sorts by the next
+// eight bytes, then groups of equal rows by the eight after those. Following each key a few
+// times costs a fraction of following two keys for each comparison. spare is as long as order.
 func (l *rowList) sort(order, spare []sortedRow, from int, p *pacer) {
 	for i := range order {
 		p.step()
@@ -95,8 +94,8 @@ func (l *rowList) sort(order, spare []sortedRow, from int, p *pacer) {
 // byteCounts is how many rows have each value of a byte.
 type byteCounts [256]int
 
-// sortByBytes sorts rows by their eight bytes, those with the same as they stood: byte by byte
-// from the last, which for thousands of random bytes costs an eighth of comparing.
+// sortByBytes sorts rows by their eight bytes and keeps the order of equal rows. It sorts byte
+// by byte from the last, which costs an eighth of comparing thousands of random keys.
 func sortByBytes(order, spare []sortedRow, p *pacer) {
 	if len(order) < len(byteCounts{}) {
 		slices.SortStableFunc(order, func(a, b sortedRow) int {

@@ -13,28 +13,28 @@ import (
 
 // tail has the keys of the last frames of the history, which Pebble does not have yet.
 type tail struct {
-	// mu guards the fields, the last tree and all trees' keys.
+	// mu guards the fields, the last memtable and all memtables' keys.
 	mu sync.RWMutex
-	// trees are in the order of the log. To all but the last, which are being written to
-	// Pebble, nothing is added.
-	trees []*tree
+	// memtables are in the order of the log. Keys are added to the last one. The others are
+	// being written to Pebble.
+	memtables []*memtable
 }
 
-// tree has the keys of some frames, the last of which is number frame.
-type tree struct {
+// memtable has the keys of some frames, the last of which is number frame.
+type memtable struct {
 	frame   uint64
 	intents intentTable
 	others  map[byte]*rowList // but the meters
 	meters  map[string]string
-	// keys has others and meters in order. Sorting all at once, when they are written to
-	// Pebble, costs less, so that only those who read have it made.
+	// keys has others and meters in order. It is only made for readers: sorting everything
+	// once, when it is written to Pebble, costs less.
 	keys *btreemap.BTreeMap[string, string]
-	// added counts the calls of add, sorted those of which keys has what they added.
+	// added counts the calls of add. sorted is how many of them keys has.
 	added, sorted int
 }
 
-func newTree() *tree {
-	return &tree{
+func newMemtable() *memtable {
+	return &memtable{
 		intents: intentTable{place: make(map[uint64]uint32)}, others: make(map[byte]*rowList), meters: make(map[string]string),
 		keys: btreemap.New[string, string](16, cmp.Compare[string]),
 	}
@@ -44,13 +44,13 @@ func newTree() *tree {
 func (t *tail) add(frame uint64, keys *Keys, known *Filter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	last := t.trees[len(t.trees)-1]
+	last := t.memtables[len(t.memtables)-1]
 	last.add(keys, known)
 	last.frame = frame
 }
 
 // add adds keys, and the intents among them to known unless that is nil.
-func (t *tree) add(keys *Keys, known *Filter) {
+func (t *memtable) add(keys *Keys, known *Filter) {
 	for row := range keys.all {
 		switch k := row.text[row.start]; k {
 		case Intents:
@@ -73,7 +73,7 @@ func (t *tree) add(keys *Keys, known *Filter) {
 	t.added++
 }
 
-func (t *tree) len() int {
+func (t *memtable) len() int {
 	n := len(t.intents.rows) + len(t.meters)
 	for _, l := range t.others {
 		n += len(l.rows)
@@ -82,10 +82,10 @@ func (t *tree) len() int {
 }
 
 // behind reports whether sort has keys to add.
-func (t *tree) behind() bool { return t.sorted < t.added }
+func (t *memtable) behind() bool { return t.sorted < t.added }
 
 // sort adds to keys what is new.
-func (t *tree) sort() {
+func (t *memtable) sort() {
 	if !t.behind() {
 		return
 	}
@@ -101,8 +101,8 @@ func (t *tree) sort() {
 	t.sorted = t.added
 }
 
-// get returns the value of a key. The tree is not behind, unless it is an intent's.
-func (t *tree) get(k []byte) (v string, found bool) {
+// get returns the value of a key. Unless it is an intent's, sort must have been called.
+func (t *memtable) get(k []byte) (v string, found bool) {
 	if len(k) > 0 && k[0] == Intents && t.intents.place != nil {
 		return t.intents.get(k)
 	}
@@ -110,9 +110,9 @@ func (t *tree) get(k []byte) (v string, found bool) {
 	return v, found
 }
 
-// each calls f for all keys but the meters, in order, until it returns false. It rests as p
+// each calls f for all keys but the meters, in order, until f returns false. It rests as p
 // says.
-func (t *tree) each(p *pacer, f func(k, v string) bool) {
+func (t *memtable) each(p *pacer, f func(k, v string) bool) {
 	lists := maps.Clone(t.others)
 	lists[Intents] = &t.intents.rowList
 	for _, k := range slices.Sorted(maps.Keys(lists)) {
@@ -141,22 +141,22 @@ func (t *tail) get(k []byte) (v string, found bool) {
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	for i := len(t.trees) - 1; i >= 0 && !found; i-- {
-		v, found = t.trees[i].get(k)
+	for i := len(t.memtables) - 1; i >= 0 && !found; i-- {
+		v, found = t.memtables[i].get(k)
 	}
 	return v, found
 }
 
-// has reports whether there may be keys between two, whose first bytes are their kinds: who
-// reads documents, say, need not wait for keys of the history to be in order.
+// has reports whether there may be keys between lower and upper, judged by their first bytes. A
+// reader of documents need not wait until the keys of the history are in order.
 func (t *tail) has(lower, upper []byte) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return slices.ContainsFunc(t.trees, func(tr *tree) bool { return tr.has(lower, upper) })
+	return slices.ContainsFunc(t.memtables, func(tr *memtable) bool { return tr.has(lower, upper) })
 }
 
-// has is that of the tail. An empty key is no bound.
-func (t *tree) has(lower, upper []byte) bool {
+// has is tail.has for one memtable. An empty key is no bound.
+func (t *memtable) has(lower, upper []byte) bool {
 	between := func(k byte) bool {
 		return (len(lower) == 0 || k >= lower[0]) && (len(upper) == 0 || k <= upper[0])
 	}
@@ -168,60 +168,60 @@ func (t *tree) has(lower, upper []byte) bool {
 	return len(t.intents.rows) > 0 && between(Intents) || len(t.meters) > 0 && between(Meters)
 }
 
-// sort has the keys of all trees in order.
+// sort has the keys of all memtables in order.
 func (t *tail) sort() {
 	t.mu.RLock()
-	behind := slices.ContainsFunc(t.trees, (*tree).behind)
+	behind := slices.ContainsFunc(t.memtables, (*memtable).behind)
 	t.mu.RUnlock()
 	if !behind {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, tr := range t.trees {
+	for _, tr := range t.memtables {
 		tr.sort()
 	}
 }
 
-// snapshot returns trees that do not change, the newest first, without those that have
+// snapshot returns memtables that do not change, the newest first, without those that have
 // nothing within the bounds. They have intents only if the bounds begin among those.
-func (t *tail) snapshot(o *pebble.IterOptions) (trees []*tree) {
+func (t *tail) snapshot(o *pebble.IterOptions) (memtables []*memtable) {
 	var lower, upper []byte
 	if o != nil {
 		lower, upper = o.LowerBound, o.UpperBound
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i := len(t.trees) - 1; i >= 0; i-- {
-		from := t.trees[i]
+	for i := len(t.memtables) - 1; i >= 0; i-- {
+		from := t.memtables[i]
 		if !from.has(lower, upper) {
 			continue
 		}
 		from.sort()
-		tr := &tree{keys: from.keys}
+		tr := &memtable{keys: from.keys}
 		var intents []kv
 		if len(lower) > 0 && lower[0] == Intents {
 			intents = from.intents.within(lower, upper)
 		}
-		if i == len(t.trees)-1 || len(intents) > 0 {
+		if i == len(t.memtables)-1 || len(intents) > 0 {
 			tr.keys = from.keys.Clone()
 		}
 		for _, row := range intents {
 			tr.keys.ReplaceOrInsert(row.k, row.v)
 		}
-		trees = append(trees, tr)
+		memtables = append(memtables, tr)
 	}
-	return trees
+	return memtables
 }
 
-// live returns trees that have the intents alone, the newest first. The last one must not
+// live returns memtables that have the intents alone, the newest first. The last one must not
 // change meanwhile.
-func (t *tail) live() []*tree {
+func (t *tail) live() []*memtable {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	trees := make([]*tree, 0, len(t.trees))
-	for _, tr := range slices.Backward(t.trees) {
-		trees = append(trees, &tree{intents: tr.intents})
+	memtables := make([]*memtable, 0, len(t.memtables))
+	for _, tr := range slices.Backward(t.memtables) {
+		memtables = append(memtables, &memtable{intents: tr.intents})
 	}
-	return trees
+	return memtables
 }

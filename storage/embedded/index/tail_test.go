@@ -35,8 +35,8 @@ func framed(rows ...kv) *Keys {
 	return k
 }
 
-// each returns what a tree's each calls with.
-func each(t *tree) (all []string) {
+// each returns the keys and values that memtable.each gives.
+func each(t *memtable) (all []string) {
 	t.each(nil, func(k, v string) bool {
 		all = append(all, k+"="+v)
 		return true
@@ -46,7 +46,7 @@ func each(t *tree) (all []string) {
 
 // TestIntentTable_SameHash: two intents with one hash are both found, and written in order.
 func TestIntentTable_SameHash(t *testing.T) {
-	tr := newTree()
+	tr := newMemtable()
 	rows := textRows(kv{"i first", "1"}, kv{"i second", "2"}, kv{"i second", "3"}, kv{"i first", "4"})
 	hash := hashIntent([]byte("i first"))
 	for _, row := range rows {
@@ -69,19 +69,19 @@ func TestIntentTable_SameHash(t *testing.T) {
 	}
 }
 
-// TestTail: keys are found as soon as they are added, an iteration has those of its
-// beginning, and what is written to Pebble is in order, with the last value of a key and
-// without the meters.
+// TestTail: keys are found as soon as they are added. An iteration has the keys of its
+// beginning. Keys are written to Pebble in order, with the last value of each and without the
+// meters.
 func TestTail(t *testing.T) {
-	tl := &tail{trees: []*tree{newTree()}}
+	tl := &tail{memtables: []*memtable{newMemtable()}}
 	tl.add(1, framed(kv{"k1", "a"}, kv{"hb", "1"}, kv{"ix", "2"}, kv{"m1", "3"}), new(Filter))
 	before := tl.snapshot(nil)
 	tl.add(2, framed(kv{"hb", "4"}, kv{"ha", "5"}, kv{"iw", "6"}, kv{"m1", "7"}), new(Filter))
 	tl.freeze()
-	frozen := tl.trees[0]
+	frozen := tl.memtables[0]
 	tl.add(3, framed(kv{"hc", "8"}, kv{"iv", "9"}), new(Filter))
-	if trees := tl.snapshot(&pebble.IterOptions{LowerBound: []byte("C"), UpperBound: []byte("D")}); len(trees) > 0 || !tl.trees[1].behind() {
-		t.Errorf("who reads documents has %d trees, and waited until they were in order", len(trees))
+	if memtables := tl.snapshot(&pebble.IterOptions{LowerBound: []byte("C"), UpperBound: []byte("D")}); len(memtables) > 0 || !tl.memtables[1].behind() {
+		t.Errorf("who reads documents has %d memtables, and waited until they were in order", len(memtables))
 	}
 	for k, want := range map[string]string{
 		"D1": "none", "k1": "a", "hb": "4", "ha": "5", "hc": "8", "ix": "2", "iw": "6", "iv": "9", "m1": "7", "hz": "none", "iz": "none",
@@ -108,7 +108,7 @@ func TestTail(t *testing.T) {
 func TestRowList_Sorted(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		tr := newTree()
+		tr := newMemtable()
 		prefix := "h" + strings.Repeat("p", r.IntN(12))
 		want := make(map[string]bool)
 		for n := range r.IntN(60) * (1 + 9*r.IntN(2)) { // some have enough to be sorted byte by byte

@@ -178,7 +178,7 @@ func TestDamage_LostSegment(t *testing.T) {
 	}
 }
 
-// TestDamage_AnotherLog: a frame of another log is none of this one.
+// TestDamage_AnotherLog: a frame of another log is not read as one of this log.
 func TestDamage_AnotherLog(t *testing.T) {
 	fs, name, whole, _, begin, end := lastSegment(t, 9)
 	_, _, other, _, _, _ := lastSegment(t, 9)

@@ -3,16 +3,17 @@
 // made durable with one sync, and never changes; only [Log.Rewrite] replaces items of
 // sealed segments by shorter ones.
 //
-// docs/history-format.md has the format of the files, and a program of its tests reads them
-// by that page alone. What a head and an item mean is for the package that writes them.
+// docs/history-format.md has the format of the files. A program in the tests of package
+// embedded reads them by that page alone. The package that writes heads and items defines
+// them.
 //
 // # Recovery
 //
 // A crash can leave the frames that were not durable in any state: whole, in part, or not
 // at all. Reading a log that was not closed therefore ends before the first frame that is
-// not whole, and [Open] wipes what follows. But where a whole frame follows that was
-// written after the broken one was durable, the log is damaged, and so is one whose sealed
-// segments are not whole or not all there: the error is [ErrDamaged]. The loss of the last
-// durable frame alone looks like a crash. A caller that must notice it keeps the number of
-// its last frame elsewhere.
+// not whole, and [Open] wipes the rest. If a whole frame follows that was written after the
+// broken one was durable, the log is damaged. So is a log with a sealed segment that is not
+// whole or is missing. The error is [ErrDamaged] then. The loss of the last durable frame
+// alone looks like a crash. A caller that must notice it keeps the number of its last frame
+// elsewhere.
 package segment

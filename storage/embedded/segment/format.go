@@ -161,8 +161,8 @@ type trailerEnd struct{ sum, frames, end uint32 }
 // at returns where the trailer of a segment of size bytes begins.
 func (t trailerEnd) at(size int64) int64 { return size - endLen - 4*int64(t.frames) }
 
-// parseEnd reads the last endLen bytes of a segment of size bytes. It reports whether they
-// are those of a sealed one.
+// parseEnd reads the last endLen bytes of a segment of size bytes. ok is false if the segment
+// is not sealed.
 func parseEnd(b []byte, size int64) (t trailerEnd, ok bool) {
 	if len(b) != endLen || string(b[:4]) != endMagic {
 		return t, false
@@ -181,8 +181,8 @@ func (t trailerEnd) whole(b []byte) bool {
 	return crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, tail) == t.sum
 }
 
-// laterDurable looks behind a broken frame, at whose start b begins, for a whole one that
-// was written when the broken one, numbered number, was already durable.
+// laterDurable reports whether b, which begins with the broken frame of a number, has a whole
+// frame that was written when the broken one was already durable.
 func laterDurable(b []byte, number uint64, log uint32) bool {
 	for at := 0; at+frameHeaderLen <= len(b); {
 		i := bytes.Index(b[at:], []byte(frameMagic))

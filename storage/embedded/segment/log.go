@@ -67,8 +67,8 @@ type segment struct {
 const growth = 1 << 20
 
 // Append writes a frame and returns its number. The frame can be read at once and is
-// durable after the next Sync. After an error the log accepts no more frames: nobody knows
-// what of the frame is on the disk.
+// durable after the next Sync. After an error the log accepts no more frames, because it is
+// unknown how much of the frame is on the disk.
 func (l *Log) Append(head []byte, items [][]byte) (number uint64, err error) {
 	if l.failed != nil {
 		return 0, l.failed
@@ -136,7 +136,7 @@ func (l *Log) Sync() error {
 	}
 }
 
-// Last returns the number of the last frame, 0 if there is none.
+// Last returns the number of the last frame, 0 in an empty log.
 func (l *Log) Last() uint64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -214,8 +214,8 @@ func (l *Log) Segments() []Segment {
 	return all
 }
 
-// of returns the segment of a frame, nil if there is none.
-func (l *Log) of(number uint64) *segment {
+// segmentOf returns the segment of a frame, or nil.
+func (l *Log) segmentOf(number uint64) *segment {
 	i := sort.Search(len(l.segments), func(i int) bool { return l.segments[i].first > number })
 	if i == 0 || number > l.last() {
 		return nil

@@ -167,7 +167,7 @@ func TestLog_LargeFrame(t *testing.T) {
 	}
 }
 
-// TestExample holds the example of the package's documentation to what is written.
+// TestExample: the bytes of a frame are as docs/history-format.md says.
 func TestExample(t *testing.T) {
 	got, err := appendFrame(nil, Frame{Number: 2, Head: []byte("h"), Items: [][]byte{[]byte("ab"), nil}}, 1, 0)
 	clear(got[4:8])

@@ -52,7 +52,7 @@ func (l *Log) ready() error {
 	case l.active().sealed:
 		h.number, h.first = uint64(n)+1, l.last()+1
 	default:
-		// What was read of the last frames may not be durable yet.
+		// The last frames were read, but they may not be durable yet.
 		if err := l.active().file.Sync(); err != nil {
 			return err
 		}

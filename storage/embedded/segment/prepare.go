@@ -48,9 +48,9 @@ func zeroFile(fs vfs.FS, name string, size int) (vfs.File, error) {
 	return f, nil
 }
 
-// zeros are written so many at a time. Linux keeps what one write adds to a file in pages of
-// up to its size, and a commit that writes into a page counts as having dirtied all of it:
-// with zeros of a MiB at a time, a disk that is busy would throttle commits for a MiB each.
+// zeros is how much is written at a time. Linux caches a write in pages of up to its size, and
+// a commit that writes into such a page counts as having dirtied all of it. After writes of a
+// MiB, a busy disk would throttle each commit for a MiB.
 var zeros [16 << 10]byte
 
 func writeZeros(f vfs.File, from int64, n int) (err error) {
@@ -93,8 +93,9 @@ func (s *spare) discard(fs vfs.FS) error {
 	return errors.Join(s.file.Close(), fs.Remove(s.name))
 }
 
-// newFile returns a new durable file that begins with header: the spare one if it is made.
-// Otherwise an empty file serves: a full disk, say, is no reason yet to refuse a frame.
+// newFile returns a new durable file that begins with header: the spare one if it is made,
+// otherwise an empty file. That no spare file could be made, on a full disk for example, is no
+// reason to refuse a frame.
 func (l *Log) newFile(name string, header []byte) (f vfs.File, err error) {
 	from, spare := name, l.spare
 	if l.spare = nil; spare != nil {
@@ -108,8 +109,8 @@ func (l *Log) newFile(name string, header []byte) (f vfs.File, err error) {
 	return f, l.put(f, header, from, name)
 }
 
-// put makes a file durable that begins with content and is at from, under a name. It closes the
-// file if it fails.
+// put writes content to the start of a file, makes it durable and renames it from from to name.
+// It closes the file if it fails.
 func (l *Log) put(f vfs.File, content []byte, from, name string) error {
 	_, err := f.WriteAt(content, 0)
 	if err == nil {

@@ -9,7 +9,7 @@ import (
 // Frame returns a frame. Its error is ErrDamaged if it is not there or not whole.
 func (l *Log) Frame(number uint64) (f Frame, err error) {
 	l.mu.RLock()
-	s := l.of(number)
+	s := l.segmentOf(number)
 	if s == nil {
 		l.mu.RUnlock()
 		return f, fmt.Errorf("%w: there is no frame %d", ErrDamaged, number)
@@ -116,7 +116,7 @@ func (l *Log) scan(ctx context.Context, b []byte, number uint64, f func(Frame) e
 // number of its first.
 func (l *Log) frames(number uint64) (s *segment, b []byte, first uint64, err error) {
 	l.mu.RLock()
-	if s = l.of(number); s == nil {
+	if s = l.segmentOf(number); s == nil {
 		l.mu.RUnlock()
 		return nil, nil, 0, fmt.Errorf("%w: there is no frame %d", ErrDamaged, number)
 	}

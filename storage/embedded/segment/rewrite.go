@@ -5,10 +5,9 @@ import (
 	"fmt"
 )
 
-// Rewrite replaces items of a sealed segment. f returns the items that stand in place of
-// those of a frame, as many, and must return those of the frame itself where it changes
-// none. Frames keep their numbers and heads, so that what is known of them stays true. A
-// crash leaves the segment as it was or as it is afterwards.
+// Rewrite replaces items of a sealed segment. f returns the new items of a frame: as many as
+// before, and the frame's own where nothing changes. Frames keep their numbers and heads. A
+// crash leaves the segment either as it was or as it is afterwards.
 func (l *Log) Rewrite(ctx context.Context, number uint64, f func(Frame) (items [][]byte, err error)) error {
 	l.mu.RLock()
 	var s *segment

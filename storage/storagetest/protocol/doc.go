@@ -4,11 +4,11 @@
 //
 // A replica decides intents in batches. A batch is one transaction, which stores the
 // rows that are first and the head that signs them on the replica's chain. The model
-// has what can go wrong with that: the answer of a commit is lost before it took
-// effect or after, and it may take effect later; what a majority does not have yet is
-// rolled back with the primary; replicas crash, restart, freeze, are given up while
-// they live, and others go on with their chains. An agent is switched off, and the
-// places of a meter are granted and returned. [World] says how much of it there is.
+// has these faults. The answer of a commit is lost, and the commit took effect before, takes
+// effect later or never. The primary is lost, with all writes that a majority does not have.
+// Replicas crash, restart and freeze. A live replica is given up, and another goes on with
+// its chain. An agent is switched off. Places of a meter are granted and returned. [World]
+// says how much of each there is.
 //
 // # Invariants
 //
@@ -24,28 +24,28 @@
 // # What keeps them
 //
 // Each [Mechanism] keeps one of them: a test drops it and shows the shortest trace to
-// where the invariant breaks. One is kept twice: where a transaction sees who holds the
-// slot, and who gives a replica up ends its transactions, the keys of heads can conflict
-// no more; where neither is so, they alone keep decisions and chains.
+// where the invariant breaks. The chain is kept twice. Where a transaction sees the holder of
+// the slot, and giving a replica up ends its transactions, the keys of heads can't conflict.
+// Where neither is so, these keys alone keep decisions and chains.
 //
 // No clock keeps an invariant but bound: a replica may be given up at any time, rightly
 // or not.
 //
 // # What is not in it
 //
-// A handful of replicas, intents and heads stand for any number. A head is told by its
-// place and its number of leaves. Giving a replica up is one step: its slot is taken,
-// then its transactions are ended, then its decisions are counted, then its places are
-// freed; a step between them that another could see changes nothing that is stored.
+// A handful of replicas, intents and heads stand for any number. A head is identified by its
+// place and its number of leaves. Giving a replica up is one step, although a store takes its
+// slot, ends its transactions, counts its decisions and frees its places one after the other:
+// nothing that another replica sees in between changes what is stored.
 // Records that are stored all or none, entries, retention and documents other than one
 // switch are left out.
 //
 // # Replaying a real store
 //
 // A [Recorder] writes what handles on a store append, one [Event] a line, and [Replay]
-// says whether the model can do the same. What cannot be seen from outside (a commit
-// that takes effect late, a rollback, a slot that is lost) Replay finds. A test of faults
+// says whether the model can do the same. Replay finds the events that cannot be seen from
+// outside: a commit that takes effect late, a rollback, a slot that is lost. A test of faults
 // wraps each handle with [Recorder.Handle] before a ledger gets it, notes a Crash where
-// it kills one and Buried where it has one given up, and replays the trace once all calls
+// it kills one and SlotLost where it has one given up, and replays the trace once all calls
 // have returned. The switch and the grants are not replayed.
 package protocol

@@ -47,17 +47,17 @@ type World struct {
 
 func (w *World) has(m Mechanism) bool { return w.Without&m == 0 }
 
-// decision is one that was made of an intent, stored or not.
+// decision is a decision of an intent, stored or not.
 type decision struct {
 	id    uint16 // 0: there is none
 	allow bool
-	// late says that it was made after the switch was answered.
+	// late: it was made after the switch was answered.
 	late bool
-	// place says that it has a place in the meter, which its replica, if uncounted is
-	// that and one, was given.
+	// place: it has a place in the meter. If uncounted is not 0, the place was given to
+	// replica uncounted-1 and is not counted yet.
 	place     bool
 	uncounted uint8
-	// fresh says of one that is being stored that nothing stood for its intent.
+	// fresh: it is being stored, and its intent had no decision before.
 	fresh bool
 }
 

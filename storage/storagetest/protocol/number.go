@@ -71,8 +71,8 @@ func (n *numbering) rows(e *Event) map[int]uint16 {
 	return rows
 }
 
-// ended returns the intents of the batch that ends with an event. That of who was
-// killed never does: its transaction may yet be committed.
+// ended returns the intents of the batch that ends with an event. The batch of a killed
+// replica never ends: its transaction may yet be committed.
 func (n *numbering) ended(e *Event) (intents []string) {
 	b := n.batches[e.Replica]
 	switch e.Did {

@@ -17,13 +17,13 @@ import (
 
 // The things that an [Event] tells.
 const (
-	Start  = "start"  // took a slot, with the chain of it
-	Append = "append" // calls Append with rows
-	Answer = "answer" // got what stands of them, with the head where one was signed
-	Doubt  = "doubt"  // got an error after which nobody knows
-	Refuse = "refuse" // got another error: nothing was stored
-	Crash  = "crash"  // ended without a word
-	Buried = "buried" // has its slot no more, at the latest now
+	Start    = "start"     // took a slot, with the chain of it
+	Append   = "append"    // calls Append with rows
+	Answer   = "answer"    // got what stands of them, with the head where one was signed
+	Doubt    = "doubt"     // got an error after which nobody knows
+	Refuse   = "refuse"    // got another error: nothing was stored
+	Crash    = "crash"     // ended without a word
+	SlotLost = "slot lost" // has its slot no more, at the latest now
 )
 
 // Event is one line of a trace.
@@ -31,8 +31,8 @@ type Event struct {
 	Replica string `json:"replica"`
 	Did     string `json:"did"`
 	Chain   string `json:"chain,omitempty"`
-	// Rows are decisions by intent, as they are appended or as they stand. Entries are
-	// among them by what they are unique by.
+	// Rows are decisions by intent: those appended, or those stored. Entries are among them
+	// by their unique keys.
 	Rows map[string]string `json:"rows,omitempty"`
 	Head uint64            `json:"head,omitempty"` // its sequence
 }
@@ -68,8 +68,8 @@ type Handle struct {
 	name string
 }
 
-// Handle returns s with its appends recorded. No two handles have one name. Whoever
-// crashes it or gives it up notes that.
+// Handle returns s with its appends recorded. No two handles have one name. A test that
+// crashes the handle or gives it up notes that.
 func (r *Recorder) Handle(ctx context.Context, name string, s ledger.Store) (*Handle, error) {
 	tip, err := s.Tip(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func (h *Handle) Append(ctx context.Context, batch storage.Batch, seal storage.S
 	return existing, err
 }
 
-// answer returns what an Append was answered with.
+// answer returns the event of an Append's answer.
 func (h *Handle) answer(batch, existing, sealed storage.Batch, head receipt.SignedHead) Event {
 	e := Event{Replica: h.name, Did: Answer, Rows: make(map[string]string)}
 	for i, r := range batch.Records {

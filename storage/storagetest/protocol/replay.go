@@ -50,7 +50,7 @@ func Replay(trace io.Reader) (replayed int, err error) {
 	return len(r.events), nil
 }
 
-// replayer knows what the names of a trace stand for.
+// replayer maps the names of a trace to the model.
 type replayer struct {
 	w                World
 	keys             *keys
@@ -171,7 +171,7 @@ func (r *replayer) after(from []*state, e *numbered) (then []*state) {
 			then = append(then, r.refuses(s, p)...)
 		case Crash:
 			then = append(then, r.steps(s, p, crashes)...)
-		case Buried:
+		case SlotLost:
 			if s.holds(p) {
 				then = append(then, r.steps(s, p, givenUp)...)
 			} else {
@@ -236,7 +236,7 @@ func (r *replayer) answers(s *state, p int, rows map[int]uint16, head uint64) *s
 }
 
 // refuses has p be told that nothing was stored: it was given up, its chain has another
-// head, or the store has refused. What is unknown stays so.
+// head, or the store has refused. An unknown outcome stays unknown.
 func (r *replayer) refuses(s *state, p int) (then []*state) {
 	was := &s.replicas[p]
 	if was.phase == idle && !s.holds(p) {

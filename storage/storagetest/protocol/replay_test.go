@@ -35,7 +35,7 @@ func (f faulty) Append(ctx context.Context, b storage.Batch, seal storage.Seal) 
 	return f.appends.Append(ctx, b, seal)
 }
 
-// cluster is a store that ledgers decide on, with a trace of what they do.
+// cluster is a store that ledgers decide on, with a trace of their events.
 type cluster struct {
 	*testing.T
 	store *storagetest.Memory
@@ -177,7 +177,7 @@ func TestReplay_Refuses(t *testing.T) {
 		"an answer of who was given up and whose slot nobody has taken": `
 			{"replica":"a","did":"start","chain":"1"}
 			{"replica":"b","did":"start","chain":"2"}
-			{"replica":"a","did":"buried"}
+			{"replica":"a","did":"slot lost"}
 			{"replica":"a","did":"append","rows":{"i":"d1"}}
 			{"replica":"a","did":"answer","rows":{"i":"d1"},"head":1}`,
 		"what was found not to be stored, stored after all": `

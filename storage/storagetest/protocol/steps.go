@@ -124,7 +124,7 @@ func (w *World) begin(t *state, p, chain int) {
 	t.durable = t.applied
 }
 
-// forget makes what nobody knows any more of p, which is down, as if it had never been.
+// forget drops the state of p, which is down, as far as it is lost with the process.
 func (s *state) forget(p int) {
 	r := &s.replicas[p]
 	kept := replica{chain: r.chain, batch: make([]decision, len(r.batch))}
@@ -136,7 +136,7 @@ func (s *state) forget(p int) {
 	*r = kept
 }
 
-// giveUp frees the slot of p, whatever p is doing. What it has decided is counted.
+// giveUp frees the slot of p, whatever p is doing. Its decisions are counted.
 func (w *World) giveUp(t *state, p int) {
 	r := &t.replicas[p]
 	if w.has(Ended) {

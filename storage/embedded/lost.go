@@ -9,10 +9,10 @@ import (
 	"writ/storage"
 )
 
-// forget adds to b the deletion of all keys that lead to frames after last, which are lost:
+// deleteLost has b delete all keys that lead to frames after last. Those frames are lost, and
 // an operator has accepted that. Their intents are undecided again.
-func (s *Store) forget(b *batch, last uint64) error {
-	f := forgetter{s: s, b: b, last: last, headed: make(map[uint64]bool), rows: make(map[lostRow]bool),
+func (s *Store) deleteLost(b *batch, last uint64) error {
+	f := lostKeys{s: s, b: b, last: last, headed: make(map[uint64]bool), rows: make(map[lostRow]bool),
 		meters: make(map[meter]int64)}
 	for _, step := range []struct {
 		kind kind
@@ -37,8 +37,8 @@ func (s *Store) forget(b *batch, last uint64) error {
 	return b.err
 }
 
-// forgetter deletes what leads to lost frames.
-type forgetter struct {
+// lostKeys finds the keys that lead to lost frames.
+type lostKeys struct {
 	s      *Store
 	b      *batch
 	last   uint64
@@ -52,12 +52,12 @@ type lostRow struct {
 	id  uuid.UUID
 }
 
-func (f *forgetter) lost(v []byte) (frame uint64, lost bool) {
+func (f *lostKeys) lost(v []byte) (frame uint64, lost bool) {
 	at, err := parseLocation(v)
 	return at.frame, err == nil && at.frame > f.last
 }
 
-func (f *forgetter) head(k, v []byte) error {
+func (f *lostKeys) head(k, v []byte) error {
 	if frame, lost := f.lost(v); lost {
 		f.headed[frame] = true
 		f.b.delete(k)
@@ -66,14 +66,14 @@ func (f *forgetter) head(k, v []byte) error {
 }
 
 // location deletes k if v is the location of something lost.
-func (f *forgetter) location(k, v []byte) error {
+func (f *lostKeys) location(k, v []byte) error {
 	if _, lost := f.lost(v); lost {
 		f.b.delete(k)
 	}
 	return nil
 }
 
-func (f *forgetter) row(k, v []byte) error {
+func (f *lostKeys) row(k, v []byte) error {
 	frame, lost := f.lost(v)
 	if !lost {
 		return nil
@@ -94,15 +94,15 @@ func (f *forgetter) row(k, v []byte) error {
 	return nil
 }
 
-// entryKey deletes the key of a lost entry, which is after the last head.
-func (f *forgetter) entryKey(k, v []byte) error {
+// entryKey deletes the key of a lost entry: one with a place after the last head.
+func (f *lostKeys) entryKey(k, v []byte) error {
 	if string(v) > string(key{}.place(place{seq: f.s.tip.Seq + 1})) {
 		f.b.delete(k)
 	}
 	return nil
 }
 
-func (f *forgetter) intent(k, v []byte) error {
+func (f *lostKeys) intent(k, v []byte) error {
 	org, name, err := position(k)
 	if err != nil || len(v) != idLen {
 		return err // it has the leaves of a removed row
