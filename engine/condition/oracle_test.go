@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -46,7 +47,7 @@ func askLeaf(t testing.TB, n *Node, f *Frame) bool {
 	return slices.ContainsFunc(n.Values, func(c Constant) bool {
 		switch n.Field.Kind {
 		case Int, Digits:
-			return ordered(n.Op, compareInt(number(n.Field, f), c.Num))
+			return ordered(n.Op, cmp.Compare(number(n.Field, f), c.Num))
 		case Decimal:
 			got, ok := parseDecimal(text(n.Field, f))
 			want, _ := parseDecimal(c.Str)
@@ -127,16 +128,6 @@ func ordered(op Operator, c int) bool {
 		return c <= 0
 	}
 	return c == 0
-}
-
-func compareInt(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func timeOf(t testing.TB, s string) time.Time {

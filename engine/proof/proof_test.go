@@ -2,11 +2,14 @@ package proof
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"writ/engine/condition"
+	"writ/engine/condition/conditiontest"
 	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // Where an action type is said to cover another, or to beat it, it matches whatever
@@ -105,4 +108,92 @@ func TestProver_AsksWhatRuns(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Where all cases of a condition decide another one alike, so does every intent of which the
+// condition is true; and a good part of the pairs is decided.
+func TestCase_DecideIsTrueOfIntents(t *testing.T) {
+	g := conditiontest.New(9)
+	tree := func() (*condition.Node, *condition.Program) {
+		for {
+			c, err := condition.Compile(g.Condition(), condition.Options{Side: resource.ForBlock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Holds.IsRendered() {
+				if program, err := condition.Plan(c.Holds); err == nil {
+					return c.Holds, program
+				}
+			}
+		}
+	}
+	p, decided, met := New(), 0, 0
+	var filed Index[int]
+	for i := range 2_000 {
+		n, runs := tree()
+		m, other := tree()
+		if i%2 == 0 { // which is decided more often
+			if m = condition.Either(n, m); i%4 == 0 {
+				m = condition.Negate(m)
+			}
+			var err error
+			if other, err = condition.Plan(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cases := p.Cases(n)
+		filed.Add(p.Cases(m), i)
+		want := condition.Unknown
+		for k, c := range cases {
+			got := c.Decide(m)
+			if k > 0 && got != want {
+				want = condition.Unknown
+				break
+			}
+			if want = got; got == condition.True && !slices.Contains(slices.Collect(filed.Candidates(c)), i) {
+				t.Fatalf("%s is true of a case of %s, and no candidate for it", m.CEL(), n.CEL())
+			}
+		}
+		if want != condition.Unknown {
+			decided++
+		}
+		for range 10 {
+			f := frameOf(t, g.Intent())
+			if ok, err := runs.Eval(f); !ok || err != nil {
+				continue
+			}
+			met++
+			if got, err := other.Eval(f); len(cases) == 0 || want != condition.Unknown && (err != nil || condition.TruthOf(got) != want) {
+				t.Fatalf("%s is true of an intent, of which %s is %v, %v; want %v of %d cases", n.CEL(), m.CEL(), got, err, want, len(cases))
+			}
+		}
+	}
+	if decided < 400 || met < 4_000 {
+		t.Errorf("%d pairs were decided, and %d intents met: too few", decided, met)
+	}
+}
+
+func frameOf(t *testing.T, in *conditiontest.Intent) *condition.Frame {
+	t.Helper()
+	r, err := resource.Read(in.Resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := condition.NewFrame()
+	for id, text := range map[condition.FieldID]string{
+		condition.IntentID: in.IntentID, condition.PolicyID: in.PolicyID, condition.AgentID: in.AgentID, condition.GovernedAgentID: in.AgentID,
+		condition.ActionType: in.ActionType, condition.IssuedAt: in.IssuedAt, condition.GovernedAgentStatus: "active",
+	} {
+		f.SetText(id, text)
+	}
+	f.SetResource(in.Resource)
+	f.SetReadings(r)
+	f.SetMetadata(in.Metadata)
+	if in.Cost == nil {
+		f.SetAbsent(condition.Cost, condition.CostAmount, condition.CostCurrency)
+	} else {
+		f.SetInt(condition.CostAmount, in.Cost.AmountMinor)
+		f.SetText(condition.CostCurrency, in.Cost.Currency)
+	}
+	return f
 }

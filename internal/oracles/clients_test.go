@@ -152,29 +152,23 @@ func TestSeenOnDisk(t *testing.T) {
 	}
 	for _, s := range seenOnDisk {
 		t.Run(s.name, func(t *testing.T) {
-			at := func(text string) string {
+			at := func(prefix, text string) string {
 				if text == "" {
 					return ""
 				}
-				return root + text
+				return prefix + root + text
 			}
-			resource := at(s.resource)
+			resource := root + s.resource
 			makeWay(t, resource)
 			data, err := os.ReadFile(resource)
 			if err != nil || string(data) != "secret" {
 				t.Fatalf("the kernel opens %q with %q, %v", resource, data, err)
 			}
-			checkNotAllowed(t, at(s.allow), at(s.block), resource)
-			checkNotAllowed(t, fileURL(at(s.allow)), fileURL(at(s.block)), fileURL(resource))
+			for _, scheme := range []string{"", "file://"} {
+				checkNotAllowed(t, at(scheme, s.allow), at(scheme, s.block), scheme+resource)
+			}
 		})
 	}
-}
-
-func fileURL(path string) string {
-	if path == "" {
-		return ""
-	}
-	return "file://" + path
 }
 
 // makeWay makes the directories that the kernel asks for when it walks a path:
