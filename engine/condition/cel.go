@@ -48,6 +48,7 @@ func newLanguage(options ...cel.EnvOption) (*language, error) {
 		ext.Strings(ext.StringsVersion(4)),
 		cel.Macros(cel.GlobalMacro(operators.Has, 1, expandHas)),
 		cel.DefaultUTCTimeZone(true),
+		cel.EnableMacroCallTracking(), // for texts of clauses
 		cel.Function(fnItems,
 			cel.Overload(fnItems, []*cel.Type{cel.StringType}, cel.ListType(cel.StringType), unplanned)),
 		cel.Function(fnDecimalCompare,

@@ -1,32 +1,20 @@
 package condition
 
 import (
-	"sync"
-
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	celparser "github.com/google/cel-go/parser"
 )
 
-// tracked is the language that remembers what macros were written as.
-var tracked = sync.OnceValues(func() (*cel.Env, error) {
-	l, err := cels()
-	if err != nil {
-		return nil, err
-	}
-	return l.cel.Extend(cel.EnableMacroCallTracking())
-})
-
 // celClause returns the clause of an expression that has compiled.
 func celClause(source string) *Clause {
 	whole := &Clause{Kind: Leaf, Text: source}
-	env, err := tracked()
+	l, err := cels()
 	if err != nil {
 		return whole
 	}
-	parsed, issues := env.Parse(source)
+	parsed, issues := l.cel.Parse(source)
 	if issues.Err() != nil {
 		return whole
 	}

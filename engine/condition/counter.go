@@ -82,22 +82,20 @@ func (c *Counter) Counts(actionType, currency, session string) bool {
 
 // counterKey is the counter as text.
 func (c *Counter) counterKey() string {
-	var b strings.Builder
+	key := "count"
 	if c.Sum {
-		b.WriteString("sum of cost.amount_minor in " + c.Currency)
-	} else {
-		b.WriteString("count")
+		key = "sum of cost.amount_minor in " + c.Currency
 	}
 	if c.ActionType != "*" {
-		b.WriteString(" of " + c.ActionType)
+		key += " of " + c.ActionType
 	}
 	if c.ByAgent {
-		b.WriteString(" by agent_id")
+		key += " by agent_id"
 	}
 	if c.BySession {
-		b.WriteString(" by session_id")
+		key += " by session_id"
 	}
-	return b.String() + " in " + strconv.FormatInt(int64(c.Window/time.Second), 10) + "s"
+	return fmt.Sprintf("%s in %ds", key, c.Window/time.Second)
 }
 
 // counterForm shows counters to an author.

@@ -22,7 +22,7 @@ func words(places int) int { return (places + 63) / 64 }
 // newAutomaton returns the [automaton] of compounds with one prefix, in the order of their
 // indices.
 func newAutomaton(compounds []compound) automaton {
-	a := automaton{meeting: compounds[0].meeting, words: wordsOf(compounds)}
+	a := automaton{prefixGroup: compounds[0].prefixGroup, words: wordsOf(compounds)}
 	bounds := boundsOf(compounds)
 	sets := make([][]uint64, columnSets+len(bounds))
 	for i := range sets {

@@ -116,15 +116,15 @@ type builder struct {
 
 // compound is one spelling of a pattern that needs an automaton.
 type compound struct {
-	meeting
+	prefixGroup
 
 	index int
 	units []unit // after the prefix
 }
 
-// meeting is the readers and the prefix of an automaton's compounds. All texts that they match
+// prefixGroup is the readers and the prefix of an automaton's compounds. All texts that they match
 // begin with the prefix.
-type meeting struct {
+type prefixGroup struct {
 	readers resource.Reader
 	prefix  string
 }
@@ -138,7 +138,7 @@ func (b *builder) add(index int, s spelling) {
 		var tail int
 		if suffix, tail = literalPrefix(rest[1:]); kind == noStar || 1+tail < len(rest) ||
 			b.actions && (strings.HasPrefix(suffix, "5") || strings.HasPrefix(suffix, "25")) {
-			b.compounds = append(b.compounds, compound{meeting{s.readers, literal}, index, rest})
+			b.compounds = append(b.compounds, compound{prefixGroup{s.readers, literal}, index, rest})
 			return
 		}
 	}
@@ -157,16 +157,16 @@ func (b *builder) add(index int, s spelling) {
 func (b *builder) finish() *List {
 	l := b.list // not b, which is left
 	l.programs, l.texts = slices.Clone(l.programs), string(b.texts)
-	var order []meeting
-	meetings := make(map[meeting][]compound)
+	var order []prefixGroup
+	groups := make(map[prefixGroup][]compound)
 	for _, c := range b.compounds {
-		if meetings[c.meeting] == nil {
-			order = append(order, c.meeting)
+		if groups[c.prefixGroup] == nil {
+			order = append(order, c.prefixGroup)
 		}
-		meetings[c.meeting] = append(meetings[c.meeting], c)
+		groups[c.prefixGroup] = append(groups[c.prefixGroup], c)
 	}
 	for _, m := range order {
-		for compounds := range batches(meetings[m]) {
+		for compounds := range batches(groups[m]) {
 			a := newAutomaton(compounds)
 			l.words += a.words
 			l.automata = append(l.automata, a)
@@ -235,15 +235,15 @@ func (c *compound) cost() int {
 // chain returns the greatest cost of compounds that one reading can meet, in whole words of
 // the state. The prefix of each is then a prefix of the next one's.
 func chain(compounds []compound) int {
-	costs := make(map[meeting]int)
+	costs := make(map[prefixGroup]int)
 	for i := range compounds {
-		costs[compounds[i].meeting] += compounds[i].cost()
+		costs[compounds[i].prefixGroup] += compounds[i].cost()
 	}
 	most := 0
 	for m := range costs {
 		sum := 0
 		for n := range len(m.prefix) + 1 {
-			sum += 64 * words(costs[meeting{m.readers, m.prefix[:n]}])
+			sum += 64 * words(costs[prefixGroup{m.readers, m.prefix[:n]}])
 		}
 		most = max(most, sum)
 	}

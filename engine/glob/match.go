@@ -18,7 +18,7 @@ import (
 //
 // The prefix comes before everything else: the places count from its end.
 type automaton struct {
-	meeting
+	prefixGroup
 
 	// words is how many a state has. sets has as many for each set of places, one after
 	// another: see startSet.

@@ -49,7 +49,7 @@ func common(cases []*Case, says func(*Case, subject) []entry) []entry {
 	if len(cases) == 0 {
 		return nil
 	}
-	for s := range cases[0].known {
+	for s := range cases[0].facts {
 		var all []entry
 		if !slices.ContainsFunc(cases, func(c *Case) bool {
 			said := says(c, s)
@@ -69,7 +69,7 @@ func (x *Index[T]) Candidates(c *Case) iter.Seq[T] {
 		if slices.ContainsFunc(x.always, stops) {
 			return
 		}
-		for s := range c.known {
+		for s := range c.facts {
 			if texts := c.textsOf(s); texts != nil && slices.ContainsFunc(x.values[texts[0]], stops) {
 				return
 			}

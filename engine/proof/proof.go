@@ -30,7 +30,7 @@ func New() *Prover {
 // are so.
 type Case struct {
 	prover *Prover
-	known  map[subject]*known
+	facts  map[subject]*facts
 	// present has, for each optional subject, whether it is there.
 	present map[subject]condition.Truth
 }
@@ -125,7 +125,7 @@ func together(kids []*condition.Node, truth bool) [][]literal {
 
 // newCase returns the case of literals, or nil where they contradict each other.
 func (p *Prover) newCase(literals []literal) *Case {
-	c := &Case{prover: p, known: make(map[subject]*known), present: make(map[subject]condition.Truth)}
+	c := &Case{prover: p, facts: make(map[subject]*facts), present: make(map[subject]condition.Truth)}
 	for _, l := range literals {
 		if !c.learn(l) {
 			return nil
@@ -137,7 +137,7 @@ func (p *Prover) newCase(literals []literal) *Case {
 			return nil
 		}
 	}
-	for _, k := range c.known {
+	for _, k := range c.facts {
 		if !k.settle(c) {
 			return nil
 		}
@@ -152,22 +152,22 @@ func (c *Case) learn(l literal) bool {
 	if l.leaf.Op != condition.Exists || f.Kind == condition.Digits || f.Kind == condition.Decimal {
 		k := c.about(subjectOf(f))
 		k.literals = append(k.literals, l)
-		c.known[subjectOf(f)] = k
+		c.facts[subjectOf(f)] = k
 		return !l.truth || !f.Optional() || c.set(ownerOf(f), condition.True)
 	}
 	return c.set(ownerOf(f), condition.TruthOf(l.truth))
 }
 
-func (c *Case) about(s subject) *known {
-	if k := c.known[s]; k != nil {
+func (c *Case) about(s subject) *facts {
+	if k := c.facts[s]; k != nil {
 		return k
 	}
-	return &known{}
+	return &facts{}
 }
 
 func (c *Case) set(s subject, there condition.Truth) bool {
-	if known := c.present[s]; known != condition.Unknown {
-		return known == there
+	if before := c.present[s]; before != condition.Unknown {
+		return before == there
 	}
 	c.present[s] = there
 	return true

@@ -9,7 +9,7 @@
 //   - spellings_test.go: no spelling that a program reads as blocked is allowed.
 //   - webplatform_test.go: what a browser reads as blocked is blocked.
 //   - clients_test.go: wrong allows once seen, with the client that does them.
-//   - triples_test.go: policies as a careful author writes them.
+//   - triples_test.go: the verdicts of package verdicts on whole policies.
 //   - ordinary_test.go: no ordinary identifier is refused.
 //
 // The programs run from program_test.go; mutate_test.go makes the spellings.

@@ -23,7 +23,7 @@ func TestNoSpellingOfABlockedResourceMayPass(t *testing.T) {
 	if testing.Short() {
 		n = min(n, 2_000)
 	}
-	t.Logf("go test ./engine/oracles -run %s -args -seed %d -spellings %d", t.Name(), *seed, n)
+	t.Logf("go test ./internal/oracles -run %s -args -seed %d -spellings %d", t.Name(), *seed, n)
 	a := newAsked(t)
 	guards := newGuards(t, a)
 	m := mutator{rand.New(rand.NewPCG(*seed, 0))}

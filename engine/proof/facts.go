@@ -7,8 +7,8 @@ import (
 	"writ/engine/condition"
 )
 
-// known is the knowledge about a subject, if that is there.
-type known struct {
+// facts are the facts about a subject, if that is there.
+type facts struct {
 	literals []literal
 	// values are the subject's only possible values if finite is set. It is there then.
 	values []string
@@ -16,7 +16,7 @@ type known struct {
 }
 
 // settle finds the values. It returns false if the literals leave no intent.
-func (k *known) settle(c *Case) bool {
+func (k *facts) settle(c *Case) bool {
 	for _, l := range k.literals {
 		f := l.leaf.Field
 		switch {
@@ -46,7 +46,7 @@ func (k *known) settle(c *Case) bool {
 }
 
 // decideEach decides a leaf that has the same truth for all values.
-func (k *known) decideEach(c *Case, n *condition.Node) condition.Truth {
+func (k *facts) decideEach(c *Case, n *condition.Node) condition.Truth {
 	if !k.finite {
 		return condition.Unknown
 	}
@@ -127,7 +127,7 @@ func numberOf(n *condition.Node) *big.Rat {
 
 // interval returns the range of f that the literals leave, without the one at without. Neither
 // the literals nor a comparison hold of a text that is not a number.
-func (k *known) interval(c *Case, f condition.Field, without int) (in interval) {
+func (k *facts) interval(c *Case, f condition.Field, without int) (in interval) {
 	in.isNumber = c.isThere(f) == condition.True &&
 		(f.Kind == condition.Int || f.Kind == condition.Size || f.Kind == condition.Time)
 	switch {
