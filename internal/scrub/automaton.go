@@ -1,15 +1,15 @@
 package scrub
 
-// automaton finds all keywords of all rules in one pass (Aho and Corasick, 1975),
-// ignoring case. Bytes that occur in no keyword share one class, which keeps the table
-// small enough for a processor's cache.
+// automaton finds all keywords of all rules in one pass (Aho and Corasick, 1975), ignoring
+// case. Bytes that are in no keyword share one class, so that the table fits in a processor's
+// cache.
 type automaton struct {
 	class   [256]uint8
 	classes int
 	next    [][1 << classBits]uint16 // by state and class
 	out     []uint16                 // by state; an index of sets, 0 for none
 	sets    []ruleSet
-	opens   []bool // by index of sets: has a contextual rule
+	opens   []bool // by index of sets; whether the set has a contextual rule
 }
 
 // classBits is the room for classes: letters, digits and punctuation.
@@ -44,7 +44,7 @@ func newAutomaton(rules []*rule) automaton {
 	return a
 }
 
-// add adds the states of a keyword and returns the last.
+// add adds the states of a keyword and returns the last one.
 func (a *automaton) add(keyword string) (at uint16) {
 	for i := range len(keyword) {
 		c := a.classify(keyword[i])
@@ -57,7 +57,7 @@ func (a *automaton) add(keyword string) (at uint16) {
 	return at
 }
 
-// classify returns the class of b, which its upper case shares.
+// classify returns the class of b, which is also the class of its upper case.
 func (a *automaton) classify(b byte) uint8 {
 	if a.class[b] == 0 {
 		if a.classes == 1<<classBits {

@@ -25,7 +25,7 @@ func cards(text string) (spans []span) {
 	return spans
 }
 
-// digitsEnd returns the end of the digits from start on, with single joints between them.
+// digitsEnd returns the end of the digits that begin at start, with single joints between them.
 func digitsEnd(text string, start int) int {
 	end := start
 	for i := start; i < len(text); i++ {
@@ -39,12 +39,11 @@ func digitsEnd(text string, start int) int {
 	return end
 }
 
-// isJoint reports whether b may stand between two groups of digits; a plus is how
-// a form writes a space.
+// isJoint reports whether b may separate two groups of digits. A plus is a space in a form.
 func isJoint(b byte) bool { return b == ' ' || b == '-' || b == '+' }
 
-// appendCards appends the card numbers among text[start:end] that begin and end
-// where a group does, the longest of those that begin at the same place.
+// appendCards appends the card numbers in text[start:end] that consist of whole groups. If
+// several begin at the same place, it appends the longest.
 func appendCards(spans []span, text string, start, end int) []span {
 	for i := start; i < end; i++ {
 		if !isDecimal(text[i]) || i > start && isDecimal(text[i-1]) {
@@ -101,9 +100,9 @@ func network(first string, n int) bool {
 	return false
 }
 
-// number reports whether the digits at text[start:] are those of a fraction, a telephone
-// number, or an article (GTIN-13, whose check digit is computed differently). Visa no
-// longer issues numbers of 13 digits.
+// number reports whether the digits at text[start:] are a fraction, a telephone number, or a
+// GTIN-13, whose check digit is computed differently. Visa no longer issues numbers of 13
+// digits.
 func number(text string, start int, digits []byte) bool {
 	grouped := len(text)-start > len(digits)
 	if start > 1 && text[start-1] == '.' && isDecimal(text[start-2]) && !grouped {
@@ -112,8 +111,7 @@ func number(text string, start int, digits []byte) bool {
 	return len(digits) == 13 && (start > 0 && text[start-1] == '+' || !grouped && gtin(digits))
 }
 
-// gtin reports whether the last of the digits is the check digit of an article's
-// number.
+// gtin reports whether the last digit is the check digit of a GTIN-13.
 func gtin(digits []byte) bool {
 	sum := 0
 	for i, d := range digits {
@@ -122,7 +120,7 @@ func gtin(digits []byte) bool {
 	return sum%10 == 0
 }
 
-// luhn reports whether the last of the digits is the check digit of the others.
+// luhn reports whether the last digit is the check digit of a card number.
 func luhn(digits []byte) bool {
 	sum := 0
 	for i := range digits {

@@ -2,8 +2,7 @@ package scrub
 
 import "regexp/syntax"
 
-// demand is a necessary condition of an expression's match: lower bounds that are quick
-// to check.
+// demand has lower bounds for every text that an expression matches. They are quick to check.
 type demand struct {
 	length int // bytes
 	run    int // of word characters in a row
@@ -74,8 +73,7 @@ func demandsOfConcat(subs []*syntax.Regexp) []demand {
 	return all
 }
 
-// bounded returns all, or one demand with their least bounds if they are more than apart.
-// The demands come from the expressions of rules, not from input.
+// bounded returns all, or one demand with their least bounds if there are too many.
 func bounded(all []demand) []demand {
 	const apart = 8
 	if len(all) <= apart {

@@ -1,11 +1,13 @@
 // Package scrub takes secrets out of text before it is stored or logged.
 //
-// The rules are those of gitleaks (the formats of some two hundred providers, private
-// keys, JWTs, and values assigned to a name such as api_key). Gitleaks searches source
-// code, so this package adds rules for card numbers, e-mail addresses, user names with
-// passwords in URLs and connection strings, values of parameters named like a credential,
-// and the credentials in the URLs of well-known services (chat webhooks, bots, signed
-// links).
+// It uses the rules of gitleaks: the formats of some two hundred providers, private keys,
+// JWTs, and values assigned to a name such as api_key. Gitleaks searches source code, so this
+// package adds rules for
+//
+//   - card numbers and e-mail addresses;
+//   - user names with passwords in URLs and connection strings;
+//   - values of parameters named like a credential;
+//   - credentials in the URLs of well-known services (chat webhooks, bots, signed links).
 //
 // A secret is replaced by its kind, which is gitleaks' id of the rule or one of
 // the Kind constants:
@@ -38,11 +40,16 @@
 //
 // # What is no secret
 //
-// These stay: page tokens and token counts (page_token=, max_tokens=), values such as
-// true, none and xxxx, service accounts (git@, svn@, noreply@, Google's service
-// accounts), package and image names with a version (npm:left-pad@1.3.0, app@sha256:…),
-// file names (logo@2x.png), patterns, and numbers that are fractions, telephone numbers
-// or GTINs. A provider's format outranks a name: page_token=ghp_… is a secret.
+// These stay:
+//
+//   - page tokens and token counts: page_token=, max_tokens=;
+//   - values such as true, none and xxxx;
+//   - service accounts: git@, svn@, noreply@, Google's service accounts;
+//   - package and image names with a version: npm:left-pad@1.3.0, app@sha256:…;
+//   - file names such as logo@2x.png, and patterns;
+//   - numbers that are fractions, telephone numbers or GTINs.
+//
+// A provider's format outranks a name: page_token=ghp_… is a secret.
 //
 // A card number is 13 to 19 digits with a network's prefix, a length that the network
 // issues, and the right check digit. One in forty random numbers of 16 digits passes

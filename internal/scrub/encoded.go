@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// asciiRun is how many consecutive bytes of ASCII are a text that is looked for in an
-// encoding.
+// asciiRun is the least number of consecutive ASCII bytes in encoded data that are read as
+// text.
 const asciiRun = 12
 
 // encoding is a way to write bytes as digits of so many bits each.
 type encoding struct {
 	bits int
-	// least is how many digits in a row a text is written with. Base64 of ASCII has other
-	// digits than letters, digits and underscores only where every third character is one
-	// of > ? ~.
+	// least is the least number of digits that encode asciiRun bytes. In base64 of ASCII only
+	// the characters > ? ~ give digits that are not word characters, and only at every third
+	// place.
 	least int
-	// line is the least length of a line that the next one continues: PEM has 64 digits a
+	// line is the least length of a line that continues in the next one. PEM has 64 digits a
 	// line, MIME 76.
 	line   int
 	values [256]int8 // of digits; -1 for other bytes
@@ -27,8 +27,8 @@ var (
 	hexDigits    = newEncoding(4, 0, "0123456789abcdef", "ABCDEF")
 )
 
-// newEncoding returns the encoding with these digits. others are other spellings of the
-// last of them.
+// newEncoding returns the encoding with these digits. others are further spellings of the last
+// digits.
 func newEncoding(bits, line int, digits, others string) *encoding {
 	e := encoding{bits: bits, least: asciiRun * 8 / bits, line: line}
 	for b := range e.values {
@@ -72,8 +72,8 @@ func (s *Scrubber) encoded(spans []span, text string, j *job) []span {
 	return spans
 }
 
-// runEnd returns where the digits of base64 from start on end, and whether they
-// are several lines.
+// runEnd returns the end of the base64 digits that begin at start, and whether they have
+// several lines.
 func runEnd(text string, start int) (end int, lines bool) {
 	for line := start; ; lines = true {
 		for end = line; end < len(text) && base64Digits.values[text[end]] >= 0; {
@@ -87,11 +87,11 @@ func runEnd(text string, start int) (end int, lines bool) {
 	}
 }
 
-// run is digits of base64 that stand in a row.
+// run is a sequence of base64 digits in a text.
 type run struct {
 	digits string
 	start  int
-	at     []int // from start on, of each digit; nil if nothing is between them
+	at     []int // offset of each digit from start; nil if the digits are contiguous
 }
 
 // joined returns r without line ends.
@@ -108,7 +108,7 @@ func (r run) joined() run {
 	return joined
 }
 
-// place returns where in the text a digit is.
+// place returns the index of a digit in the text.
 func (r run) place(digit int) int {
 	if r.at != nil {
 		digit = r.at[digit]

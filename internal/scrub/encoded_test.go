@@ -85,8 +85,8 @@ func TestText_HidesEncodedCanaries(t *testing.T) {
 	}
 }
 
-// What holds no secret stays as it is, however long, and what would take too much
-// to read is replaced.
+// A text without a secret stays, however long it is. A text that takes too much work is
+// replaced.
 func TestText_BoundsItsWorkOnEncodedText(t *testing.T) {
 	s := newScrubber(t)
 	for name, encode := range encoders {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// decoded appends the secrets of text with its escapes decoded once, twice and so on, as
-// spans of text itself.
+// decoded decodes the escapes of text, up to maxRounds-1 times, and appends the secrets of
+// each reading as spans of text.
 func (s *Scrubber) decoded(spans []span, text string, j *job) []span {
 	reading := text
 	var at []int // of each byte of the reading and of its end, in text; nil: the same
@@ -64,7 +64,7 @@ func unescape(s string, at []int) (string, []int, bool) {
 func escapeAt(s string) (decoded string, n int) {
 	switch {
 	case s[0] >= utf8.RuneSelf:
-		return folded(s)
+		return asASCII(s)
 	case s[0] == '%' && len(s) > 1 && s[1] != 'u':
 		return hexadecimal(s, 1, 2, func(c rune) string { return string([]byte{byte(c)}) })
 	case strings.HasPrefix(s, "%u"), strings.HasPrefix(s, `\u`):
@@ -110,10 +110,10 @@ func reference(s string) (string, int) {
 	return character(rune(c)), end + 1
 }
 
-// folded returns the ASCII text that the first character of s looks like: "A" for a
-// full-width A, "" for an invisible one. That character is not ASCII. A character that
-// looks like other text hides nothing, and its decomposition can be many times as long.
-func folded(s string) (string, int) {
+// asASCII returns the ASCII text that the first character of s looks like, and the length of
+// that character: "A" for a full-width A, "" for an invisible character. The length is 0 for a
+// character that does not look like ASCII. Its decomposition could be many times as long.
+func asASCII(s string) (string, int) {
 	c, n := utf8.DecodeRuneInString(s)
 	if unicode.Is(unicode.Cf, c) || unicode.Is(unicode.Variation_Selector, c) {
 		return "", n
@@ -125,7 +125,7 @@ func folded(s string) (string, int) {
 	return string(plain), n
 }
 
-// hexAt returns the value of the hexadecimal digit at s[i], -1 if there is none.
+// hexAt returns the value of the hexadecimal digit s[i], or -1.
 func hexAt(s string, i int) int {
 	if i >= len(s) {
 		return -1

@@ -7,23 +7,22 @@ import (
 	"unicode"
 )
 
-// placeholder matches values that stand for a credential, or say that there is none.
+// placeholder matches values in the place of a credential, such as xxxx and null.
 var placeholder = regexp.MustCompile(`^(?i:true|false|null|none|nil|undefined|redacted|x{3,}|\.{3,}|%s)$`)
 
-// unnamed reports whether the value text[start:end] is no credential although its name
-// ends like a credential's: page_token=CAUQAA, max_token=4096.
-func unnamed(text string, start, end int) bool {
+// isOrdinaryValue reports whether the value text[start:end] is no credential although its name
+// ends like the name of one: page_token=CAUQAA, max_token=4096.
+func isOrdinaryValue(text string, start, end int) bool {
 	if placeholder.MatchString(text[start:end]) {
 		return true
 	}
 	before := strings.TrimRight(text[:start], "=:>|?,+ \t\r\n\"'`\\")
 	name := strings.LastIndexFunc(before, func(r rune) bool { return !isDashed(r) && r != '.' })
-	return placesToken(wordsOf(before[name+1:]))
+	return namesPageToken(wordsOf(before[name+1:]))
 }
 
-// placesToken reports whether a name of these words is that of a page token or of a
-// count of tokens.
-func placesToken(words []string) bool {
+// namesPageToken reports whether these words name a page token or a number of tokens.
+func namesPageToken(words []string) bool {
 	if len(words) == 0 {
 		return false
 	}
@@ -35,6 +34,7 @@ func placesToken(words []string) bool {
 	return isToken && slices.Contains(places, first)
 }
 
+// places are the words before "token" in such names.
 var places = strings.Fields(`
 	page next nextpage prev previous pagination paging continuation continue cursor sync delta
 	skip resume resumption start starting stop eos bos pad mask max min maximum minimum total
@@ -49,9 +49,9 @@ var (
 	unread = []string{"noreply", "no-reply", "donotreply", "do-not-reply"}
 )
 
-// nobodys reports whether text[start:end] is a service's address, or no address at all,
-// such as logo@2x.png and pkg@1.0.0-beta.rc.
-func nobodys(text string, start, end int) bool {
+// isNoPerson reports whether text[start:end] is the address of a service, or no address, such
+// as logo@2x.png and pkg@1.0.0-beta.rc.
+func isNoPerson(text string, start, end int) bool {
 	user, host, _ := strings.Cut(strings.TrimLeft(text[start:end], "'%+._-"), "@")
 	switch {
 	case user == "", slices.Contains(sources, user), slices.Contains(unread, user):
@@ -65,8 +65,7 @@ func nobodys(text string, start, end int) bool {
 	return name != host && !address.MatchString(name)
 }
 
-// logsIn reports whether before ends with the scheme of an address that starts with an
-// account.
+// logsIn reports whether before ends with the scheme of an address that begins with an account.
 func logsIn(before string) bool {
 	before, ok := strings.CutSuffix(before, "://")
 	return ok && slices.ContainsFunc(loginSchemes, func(scheme string) bool {
@@ -84,16 +83,15 @@ var (
 	address = regexp.MustCompile(`\.\pL{2,}$`)
 )
 
-// coordinates are prefixes of packages' and repositories' names, which have an @
-// before a version or a branch.
+// packages and repositories are prefixes of names that have an @ before a version or a branch.
 var (
 	packages     = strings.Fields(`pkg npm pypi golang go cargo gem nuget maven oci deb rpm apk brew helm composer conda hex`)
 	repositories = []string{"repo", "repository", "github", "gitlab", "bitbucket", "codeberg"}
 )
 
-// noPassword reports whether the user:password in text[start:end] has no password: it
-// is the name of a package, a repository or a pattern. An @ follows it.
-func noPassword(text string, start, end int) bool {
+// isCoordinate reports whether text[start:end], which looks like user:password, is the name of
+// a package or a repository, or a pattern. An @ follows it.
+func isCoordinate(text string, start, end int) bool {
 	user, password, _ := strings.Cut(text[start:end], ":")
 	before := text[:start]
 	switch {

@@ -10,8 +10,7 @@ const (
 	digest256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 )
 
-// everyday is what policies, rules, agents and resources have that looks a little
-// like a secret and is none.
+// everyday has texts of policies, rules, agents and resources that look a little like a secret.
 var everyday = map[string][]string{
 	"places in lists and numbers of words": {
 		"https://api.example/v1/list?max_token=4096", "https://api.example/v1/list?max_tokens=4096&page_token=CAUQAA",
@@ -84,7 +83,7 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
-// What is close to what is harmless is a secret still.
+// Secrets that look a little like harmless texts are found.
 func TestHarmless_HidesNothing(t *testing.T) {
 	s := newScrubber(t)
 	token := "gh" + "p_9fKq2LmX7wZb4Rt8Yv1Nc6Hd3Jg5Ps0Aq2We"

@@ -19,13 +19,13 @@ var gitleaksRules []byte
 // secret.
 const operator = `(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)`
 
-// before is the part of such an expression in front of the name. It finds no further
-// secret and takes most of the time. Only generic's lists read it.
+// before is the part of such an expression in front of the name. It finds no further secret
+// and takes most of the time. Only the allowlists of the rule generic read it.
 const before = `[\w.-]{0,50}?`
 
-// generic is the rule for any value assigned to a name like api_key. No other rule needs
-// its allowlists, which gitleaks made from source code, and no other rule demands so
-// little that much ordinary text qualifies.
+// generic is the rule for any value assigned to a name like api_key. It is the only rule that
+// much ordinary text passes, so it is the only one that needs the allowlists that gitleaks
+// made from source code.
 const generic = "generic-api-key"
 
 // loadRules returns gitleaks' rules, without those for files of a certain name, and this
@@ -53,7 +53,7 @@ func loadRules() ([]*rule, error) {
 			own.entropy = r.Entropy
 		}
 		if r.ID == generic {
-			own.contextual, own.harmless = true, unnamed
+			own.contextual, own.harmless = true, isOrdinaryValue
 			if own.allowed, err = r.allowlists(); err != nil {
 				return nil, err
 			}
@@ -66,7 +66,7 @@ func loadRules() ([]*rule, error) {
 	return slices.Concat(rules, ownRules(), urlRules()), nil
 }
 
-// gitleaksRule is what scrub reads of a rule of gitleaks.
+// gitleaksRule has the fields of gitleaks' rules that this package uses.
 type gitleaksRule struct {
 	ID          string
 	Path        string

@@ -6,9 +6,8 @@ import (
 	"unicode"
 )
 
-// namesCredential reports whether a key says that its value is a credential:
-// password, githubToken, X-Api-Key, db.password_1. What speaks about one, such
-// as token_count or secret_name, doesn't, nor does page_token.
+// namesCredential reports whether a key names a credential: password, githubToken, X-Api-Key,
+// db.password_1. Keys such as token_count, secret_name and page_token do not.
 func namesCredential(key string) bool {
 	words := wordsOf(key)
 	for len(words) > 1 && slices.Contains(forms, words[len(words)-1]) {
@@ -17,7 +16,7 @@ func namesCredential(key string) bool {
 	if len(words) == 0 {
 		return false
 	}
-	if placesToken(words) {
+	if namesPageToken(words) {
 		return false
 	}
 	last := words[len(words)-1]

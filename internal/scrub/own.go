@@ -25,19 +25,19 @@ func ownRules() []*rule {
 		// gitleaks wants two parts that begin with {" and no more than three.
 		mustRule("jwt", `(?:\b|_)(ew[o0k][\w-]{16,}\.e[wy][\w-]{17,}\.[\w-]*|eyJ[\w-]{16,}\.[\w-]*(?:\.[\w-]{8,}){3})`,
 			"ewo", "ew0", "ewk", "eyj"),
-		written(),
+		structured(),
 		option(),
 	}
 }
 
 func assignment() *rule {
 	r := mustRule(KindAssigned, assigned, followed(nameWords(), "=", "s=")...)
-	r.harmless = unnamed
+	r.harmless = isOrdinaryValue
 	return r
 }
 
-// assigned matches name=value where the name is a credential's and the value is
-// neither a pattern nor a placeholder.
+// assigned matches the assignment of a value, which is no pattern or placeholder, to the name
+// of a credential.
 const assigned = `(?i)` + names + `=([^\s;&,"'=*$<{(\[][^\s;&,"']*)`
 
 // names matches the names of credentials. Each contains one of nameWords.
@@ -60,18 +60,18 @@ func followed(words []string, ends ...string) (all []string) {
 	return all
 }
 
-// written returns the rule of values that JSON, YAML, headers and source code assign to a
-// credential's name. Prose and conditions also look like that.
-func written() *rule {
+// structured returns the rule of values that JSON, YAML, headers and source code assign to a
+// credential's name. Prose and conditions can look the same.
+func structured() *rule {
 	r := mustRule(KindAssigned, `(?i)`+names+
 		`(?:\\?["']\s*[:=]\s*|:\s+|\s*=\s*\\?["'])\\?["']?(?:(?:bearer|basic)\s+)?([^\s"'\\,;{}\[\]<>*$]{5,})`,
 		nameWords()...)
-	r.contextual, r.redacts, r.harmless = true, true, unnamed
+	r.contextual, r.redacts, r.harmless = true, true, isOrdinaryValue
 	return r
 }
 
-// basic returns the rule of the user and password of an Authorization header, of any
-// length. Only their colon distinguishes them from other text in base64.
+// basic returns the rule of the user and password in an Authorization header, of any length.
+// Only the colon in the decoded text distinguishes them from other base64.
 func basic() *rule {
 	plain := mustRule("authorization-header", `(?i)\bbasic[ +]+([\w+/-]{4,}={0,2})`, "basic")
 	r := *plain
@@ -89,18 +89,18 @@ func basic() *rule {
 
 func option() *rule {
 	r := mustRule(KindAssigned, `(?i)--[a-z_-]*`+names+`[ +]+["']?([^\s"'<>*$-][^\s"']{2,})`, "--")
-	r.redacts, r.harmless = true, unnamed
+	r.redacts, r.harmless = true, isOrdinaryValue
 	return r
 }
 
 func email() *rule {
 	r := mustRule(KindEmail, `[\p{L}\p{N}_.%+'-]+@(?:[\p{L}\p{N}-]+\.)+\p{L}{2,}`, "@")
-	r.harmless, r.possible, r.redacts = nobodys, hasDomain, true
+	r.harmless, r.possible, r.redacts = isNoPerson, hasDomain, true
 	return r
 }
 
-// hasDomain reports whether text has an @ before a label and a dot: that of an
-// image's digest has none.
+// hasDomain reports whether text has an @ before a label and a dot. The @ before the digest of
+// an image has no dot.
 func hasDomain(text string) bool {
 	for {
 		_, after, ok := strings.Cut(text, "@")
@@ -121,8 +121,8 @@ func hasColonBeforeAt(text string) bool {
 	return colon >= 0 && colon < strings.LastIndexByte(text, '@')
 }
 
-// userinfo returns the rule of user:password@host, also in the spelling of
-// Oracle's connection strings, user/password@host.
+// userinfo returns the rule of user:password@host and of user/password@host in Oracle's
+// connection strings.
 func userinfo() *rule {
 	plain := mustRule(KindUserinfo,
 		`([^\s/@:"'<>()]+:[^\s/@"'<>]+)@|://(:[^\s/@"'<>]+)@|(?i:jdbc:[\w:]*:)(?://)?([^\s/@:]+/[^\s@]+)@`, "@")
@@ -140,13 +140,13 @@ var version = regexp.MustCompile(
 // mailbox matches the schemes of mailboxes, whose @ follows no password.
 var mailbox = regexp.MustCompile(`^(?i:mailto|sips?|xmpp|acct|im):[^:]*$`)
 
-// onlyUserinfo drops the spans that are mailboxes, have a version instead of a host
-// after them, have no password, or were replaced before.
+// onlyUserinfo drops spans that are mailboxes or coordinates, that have a version instead of a
+// host after them, or that were replaced before.
 func onlyUserinfo(spans []span, text string) []span {
 	kept := spans[:0]
 	for _, sp := range spans {
 		if !mailbox.MatchString(text[sp.start:sp.end]) && !version.MatchString(text[sp.end:]) &&
-			!noPassword(text, sp.start, sp.end) &&
+			!isCoordinate(text, sp.start, sp.end) &&
 			!strings.HasSuffix(text[:sp.end], redacted(KindUserinfo, "")) {
 			kept = append(kept, sp)
 		}

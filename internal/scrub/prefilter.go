@@ -44,8 +44,8 @@ func (h *hits) any() bool { return h.escaped || h.encoded || !h.rules.empty() }
 type prefilter struct {
 	automaton  automaton
 	contextual ruleSet // the rules that want a keyword, an operator and a value
-	card       int     // the rule of card numbers, which has no keyword but
-	digits     int     // so many in a row
+	card       int     // the index of the rule of card numbers, which has no keyword
+	digits     int     // that rule needs so many digits in a row
 	demands    [][]demand
 }
 
@@ -102,19 +102,18 @@ var marks = func() (m [256]uint8) {
 // pass is the state of a pass over a text.
 type pass struct {
 	state    uint16
-	keywords ruleSet // of rules, one of whose keywords was seen
+	keywords ruleSet // the rules with a keyword that was seen
 	open     bool    // a contextual rule is among them
-	context  bool    // and an operator came after its keyword
+	context  bool    // an operator came after a keyword of such a rule
 	escaped  bool
 	run      int // length of the current run of word characters
-	dashed   int // and dashes
+	dashed   int // of word characters and dashes
 	digits   int // in a row, with single spaces and dashes between them
 	longest  demand
 	most     int // digits
 }
 
-// scan makes one pass over text. It returns the rules that could match, and whether text
-// has escapes or encoded parts.
+// scan makes one pass over text.
 func (p *prefilter) scan(text string) (h hits) {
 	var ps pass
 	p.read(&ps, text, 0)
@@ -185,8 +184,8 @@ func (p *prefilter) read(ps *pass, text string, more int) {
 	ps.longest, ps.most = longest, most
 }
 
-// mark records an escape or operator byte. left is the rest of the text and more is how
-// many bytes follow that. The colon of :// assigns nothing.
+// mark records an escape or operator byte. left is the rest of the text. more is how many
+// bytes follow that. The colon of :// is not an operator.
 func (ps *pass) mark(m uint8, left string, more int) {
 	if m == isEscape {
 		ps.escaped = true

@@ -9,8 +9,7 @@ import (
 	"writ/internal/scrub/scrubtest"
 )
 
-// naive finds what the rules find one by one, asking of the prefilter nothing
-// but that a keyword must be in the text, as gitleaks does.
+// naive applies all rules one by one. As in gitleaks, the text only needs a keyword of the rule.
 func naive(s *Scrubber, text string) (spans []span) {
 	low := strings.ToLower(text)
 	for _, r := range s.rules {
@@ -99,8 +98,8 @@ func FuzzSuspect(f *testing.F) {
 	})
 }
 
-// generate returns a text that the expression matches, except that what it
-// says of its surroundings is not looked at.
+// generate returns a text that the expression matches. It ignores conditions on the text
+// around it.
 func generate(r *rand.Rand, re *syntax.Regexp) string {
 	var b strings.Builder
 	appendMatch(&b, r, re)

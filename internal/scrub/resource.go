@@ -18,7 +18,7 @@ func (t *Tagger) Resource(raw, kept string) string {
 		return kept
 	}
 	// The first round has used raw.
-	return settle(first, t.keys[0], func(text string) string { return t.resource(text, text) })
+	return untilStable(first, t.keys[0], func(text string) string { return t.resource(text, text) })
 }
 
 func (t *Tagger) resource(raw, kept string) string {
@@ -32,19 +32,19 @@ func (t *Tagger) resource(raw, kept string) string {
 	hits := t.prefilter.scan(raw)
 	suspect := hits.any()
 	if !suspect && kept == raw {
-		return kept // nearly always: a second pass would find the same
+		return kept // nearly always; a second pass would find nothing either
 	}
 	j := job{left: maxWork}
 	spans := t.find(kept, &j)
 	if suspect && (kept != raw || len(spans) > 0) {
-		spans = merge(outsideTags(kept, t.folded(spans, raw, kept)))
+		spans = merge(outsideTags(kept, t.inNormalForm(spans, raw, kept)))
 	}
 	return replace(kept, spans, t.keys[0].tag)
 }
 
-// folded appends the places in kept of secrets that a reading of raw has, ignoring case.
-// The normal form may spell a secret so that no rule matches it: a host is in lower case.
-func (s *Scrubber) folded(spans []span, raw, kept string) []span {
+// inNormalForm appends the places in kept of the secrets of raw, ignoring case. The normal form
+// may spell a secret so that no rule matches it: a host is in lower case.
+func (s *Scrubber) inNormalForm(spans []span, raw, kept string) []span {
 	low, seen := foldASCII(kept), make(map[string]bool)
 	j := job{left: maxWork}
 	for range maxRounds {
@@ -78,7 +78,7 @@ func appendAll(spans []span, text, secret, kind string) []span {
 	}
 }
 
-// foldASCII returns s with ASCII's letters in lower case. The length stays the same.
+// foldASCII returns s with ASCII letters in lower case. The length stays the same.
 func foldASCII(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -107,9 +107,8 @@ func dropEncodedQuery(s string) string {
 	}
 }
 
-// dropParameters drops the parameters of s's path segments. Those of a
-// connection string and those after a credential's name, which can hold slashes,
-// are dropped with all that follows.
+// dropParameters drops the parameters of s's path segments. In a connection string, or after
+// the name of a credential, a parameter can contain slashes: the whole rest is dropped.
 func dropParameters(s string) string {
 	var b strings.Builder
 	rest := 0

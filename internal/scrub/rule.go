@@ -13,29 +13,30 @@ import (
 // rule finds one kind of secret.
 type rule struct {
 	kind     string
-	keywords []string // in lower case; a text with none of them has no match
-	demands  []demand // a text that has a match meets one
-	digits   int      // that such a text has in a row; a rule that has it has no keyword
-	// contextual says that a keyword comes before the secret, and one of
-	// = > : | ? , between them.
+	keywords []string // in lower case; every match contains one
+	demands  []demand // every text with a match meets one
+	digits   int      // in a row, that every match contains; a rule with digits has no keyword
+	// contextual says that a keyword comes before the secret, with one of = > : | ? , in
+	// between.
 	contextual bool
-	// redacts says that a match does not refuse a document: the rule is too eager, or it
-	// finds identities, which documents may name.
+	// redacts says that a match does not refuse a document, because the rule has too many
+	// false matches, or because documents may name identities.
 	redacts bool
-	entropy float64 // that a match must exceed
-	group   int     // of the expression that is the secret; 0: the first that matched
+	entropy float64 // a secret must exceed it
+	group   int     // the group that is the secret; 0: the first that matched
 	allowed []allowlist
-	// possible reports whether an expression that is slow could match; nil: it could.
+	// possible reports whether the expression, which is slow, could match. It may be nil.
 	possible func(text string) bool
 	// harmless reports whether the match text[start:end] is no secret.
 	harmless func(text string, start, end int) bool
 
 	compile func() *regexp.Regexp
-	// scan finds matches in place of an expression.
+	// scan finds matches instead of an expression.
 	scan func(text string) []span
 }
 
-// newRule returns a rule whose expression is compiled on first use. Most are never used.
+// newRule returns a rule. Its expression is compiled on first use, because most rules are
+// never used.
 func newRule(kind, expression string, keywords ...string) (*rule, error) {
 	tree, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
@@ -64,7 +65,7 @@ func (r *rule) append(spans []span, text string) []span {
 	}
 	for _, m := range r.compile().FindAllStringSubmatchIndex(text, -1) {
 		start, end := r.secret(m)
-		if r.counts(text, m, text[start:end]) && (r.harmless == nil || !r.harmless(text, start, end)) {
+		if r.isSecret(text, m, text[start:end]) && (r.harmless == nil || !r.harmless(text, start, end)) {
 			spans = append(spans, span{start, end, r.kind})
 		}
 	}
@@ -83,15 +84,15 @@ func (r *rule) secret(m []int) (start, end int) {
 	return m[0], m[1]
 }
 
-// counts reports whether a match is a secret: it is random enough and on no allowlist.
-func (r *rule) counts(text string, m []int, secret string) bool {
+// isSecret reports whether a match is random enough and on no allowlist.
+func (r *rule) isSecret(text string, m []int, secret string) bool {
 	if r.entropy > 0 && entropy(secret) <= r.entropy {
 		return false
 	}
 	return !slices.ContainsFunc(r.allowed, func(a allowlist) bool { return a.allows(text, text[m[0]:m[1]], secret) })
 }
 
-// allowlist is what a rule finds and is no secret.
+// allowlist says which matches of a rule are no secrets.
 type allowlist struct {
 	target      string // of the expressions: "match", "line" or the secret
 	expressions []*regexp.Regexp

@@ -16,7 +16,7 @@ const (
 	KindUnread   = "unreadable"          // text that is escaped too often or takes too much work to read
 )
 
-// The limits of this package, each with its reason.
+// The limits of this package.
 const (
 	// minSecret is the length of the shortest secret: shorter ones occur by chance in
 	// ordinary words. A contextual rule requires more after its operator, or
@@ -93,11 +93,11 @@ func (s *Scrubber) Find(text string) (kind string, found bool) {
 	return first(s.find(text, &j))
 }
 
-// Search returns a [Scrubber.Find] for the values of one document. Rules that need
-// context see the name of a value. Unlike [Scrubber.Values] it judges a value by its own
-// form, so that a document can mention a password without containing one, and ignores
-// e-mail addresses and card numbers, because documents may name people. One bound covers
-// the work of all values. It is not safe for concurrent use.
+// Search returns a function like [Scrubber.Find] for the values of one document. Rules that
+// need context see the name of a value. Unlike [Scrubber.Values] it judges a value by its own
+// form, so that a document can mention a password without containing one. It ignores e-mail
+// addresses and card numbers, because documents may name people. One bound covers the work of
+// all values. The function is not safe for concurrent use.
 func (s *Scrubber) Search() func(key, value string) (kind string, found bool) {
 	j := job{left: 8 * maxWork, document: true}
 	return func(key, value string) (string, bool) { return first(s.inPair(key, value, &j)) }

@@ -26,8 +26,7 @@ func newScrubber(t testing.TB) *Scrubber {
 	return s
 }
 
-// newTagger returns a Tagger whose keys are made of these bytes, 1 alone if there
-// are none.
+// newTagger returns a Tagger whose keys consist of these bytes. The default is one key of 1.
 func newTagger(t testing.TB, keys ...byte) *Tagger {
 	t.Helper()
 	if len(keys) == 0 {
@@ -186,17 +185,17 @@ func TestText_LeavesOrdinaryTextAlone(t *testing.T) {
 	}
 }
 
-// What does not look like ASCII stays as it is: some characters are eleven times as
-// long in their compatibility form, and so would be all that reads them.
-func TestFolded_MakesAllThatLooksLikeASCII(t *testing.T) {
+// A character that does not look like ASCII stays, because some are eleven times as long in
+// their compatibility form.
+func TestAsASCII_MakesAllThatLooksLikeASCII(t *testing.T) {
 	for c := rune(utf8.RuneSelf); c <= unicode.MaxRune; c++ {
 		text := string(c)
 		want := norm.NFKC.String(text)
 		if want == text || strings.ContainsFunc(want, func(r rune) bool { return r >= utf8.RuneSelf }) {
 			want = ""
 		}
-		if got, n := folded(text); got != want && n > 0 || n == 0 && want != "" {
-			t.Errorf("folded(%U) = %q, %d, want %q", c, got, n, want)
+		if got, n := asASCII(text); got != want && n > 0 || n == 0 && want != "" {
+			t.Errorf("asASCII(%U) = %q, %d, want %q", c, got, n, want)
 		}
 	}
 }

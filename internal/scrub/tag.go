@@ -33,8 +33,7 @@ func (k tagKey) tag(kind, secret string) string {
 	return "[" + kind + ":" + base32.StdEncoding.EncodeToString(mac.Sum(nil)[:tagBytes]) + "]"
 }
 
-// Tagger returns a Tagger that writes tags under the first key and knows those of
-// the others.
+// Tagger returns a Tagger that writes tags under the first key and finds tags of all keys.
 func (s *Scrubber) Tagger(keys ...[]byte) (*Tagger, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("no scrub key: identities are never stored without one")
@@ -54,8 +53,8 @@ func (s *Scrubber) Tagger(keys ...[]byte) (*Tagger, error) {
 // text itself, allocating nothing, if nothing in it looks like a secret.
 func (t *Tagger) Identity(text string) string { return t.identity(text, t.keys[0]) }
 
-// Spellings returns every spelling of text that the history may have: text itself, which
-// is also how a row shows it, and its identity under each key.
+// Spellings returns every spelling of text that the history may have: text itself, which may
+// be a tag that a row shows, and its identity under each key.
 func (t *Tagger) Spellings(text string) []string {
 	all := []string{text}
 	for _, key := range t.keys {
@@ -73,14 +72,14 @@ func (t *Tagger) Tagged(text string) bool {
 }
 
 func (t *Tagger) identity(text string, key tagKey) string {
-	return settle(text, key, func(text string) string {
+	return untilStable(text, key, func(text string) string {
 		j := job{left: maxWork}
 		return replace(text, t.find(text, &j), key.tag)
 	})
 }
 
-// settle applies pass to text until it changes nothing, so that scrubbing is idempotent.
-func settle(text string, key tagKey, pass func(string) string) string {
+// untilStable applies pass to text until it changes nothing, so that scrubbing is idempotent.
+func untilStable(text string, key tagKey, pass func(string) string) string {
 	for range maxRounds {
 		next := pass(text)
 		if next == text {
@@ -94,8 +93,8 @@ func settle(text string, key tagKey, pass func(string) string) string {
 // tagForm matches a tag.
 var tagForm = regexp.MustCompile(fmt.Sprintf(`\[[a-z0-9-]+:[A-Z2-7]{%d}\]`, tagDigits))
 
-// outsideTags drops the spans within a tag: its kind and digits look like secrets to some
-// rules. It keeps card numbers, because a caller could hide one in the form of a tag.
+// outsideTags drops the spans within a tag, because its kind and digits look like secrets to
+// some rules. It keeps card numbers: a caller could hide one in the form of a tag.
 func outsideTags(text string, spans []span) []span {
 	if len(spans) == 0 || strings.IndexByte(text, '[') < 0 {
 		return spans

@@ -86,8 +86,7 @@ func TestIdentity_NeverMergesTwo(t *testing.T) {
 	}
 }
 
-// A filter finds what was written under a key that others have replaced, and the
-// tag that a row shows.
+// A filter finds rows that were written under an older key, and the tag that a row shows.
 func TestSpellings_TryAllKnownKeys(t *testing.T) {
 	const text = "ann@corp.test"
 	old, now := newTagger(t, 1), newTagger(t, 2, 1)
@@ -128,8 +127,8 @@ func TestTagged(t *testing.T) {
 	}
 }
 
-// Whatever the texts: what is scrubbed stays as it is, however often, and two
-// results are equal only if the texts are.
+// For all texts, scrubbing twice is scrubbing once, and two results are equal only if the texts
+// are.
 func FuzzIdentity(f *testing.F) {
 	g := newTagger(f)
 	for _, c := range scrubtest.Canaries(1) {

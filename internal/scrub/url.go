@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// KindURL is the kind of a credential in the URL of a well-known service: a webhook, a
-// bot, a signed link. The URL is all that its use takes.
+// KindURL is the kind of a credential in the URL of a well-known service: a webhook, a bot, a
+// signed link. The URL alone is enough to use it.
 const KindURL = "url-credential"
 
-// urlFormat is how the URLs of a service carry a credential.
+// urlFormat is the format of a service's URLs with a credential.
 type urlFormat struct {
 	keyword string // of the host, in lower case
 	host    string // expression
 	path    string // expression from the slash after the host on; its group is the credential
 }
 
-// urlFormats are those that gitleaks lacks. The formats were gathered from the
+// urlFormats are formats that gitleaks lacks. They were gathered from the
 // services' own documentation, from the URLs that Apprise's plugins accept
 // (github.com/caronc/apprise) and from TruffleHog's detectors. Look there first for
 // further ones. An account or a channel before the credential stays.

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// urlExamples are URLs with credentials, each with what is left of it. Of what
-// is in braces a test makes something up: {w24} is 24 letters and digits, x
-// hexadecimal, d decimal digits, m letters of Mattermost's ids, u a UUID.
+// urlExamples are URLs with credentials, each with its scrubbed form. A test replaces the
+// braces: {w24} by 24 letters and digits, x by hexadecimal digits, d by decimal digits, m by
+// letters of Mattermost's ids, u by a UUID.
 var urlExamples = [][2]string{
 	{"https://hooks.slack.com/services/T{w9}/B{w9}/{w24}", "*"},
 	{"https://hooks.slack-gov.com/services/T{w9}/B{w9}/{w24}", "https://hooks.slack-gov.com/services/*/*/!"},

@@ -14,30 +14,30 @@ import (
 // ErrNoImport means that no import of the organization is unfinished.
 var ErrNoImport = errors.New("no import of the organization is unfinished")
 
-// Abandoned is what Abandon has done.
+// Abandoned is the result of Abandon.
 type Abandoned struct {
-	// Signed is the entry that announced which rows were removed.
+	// Signed is the entry that announced the removal of rows.
 	Signed ledger.Abandonment
-	// Documents is how many were removed.
+	// Documents is the number of removed documents.
 	Documents int
-	// Kept are those that somebody else has changed since they were imported, or made.
-	// They stay.
+	// Kept are the documents that stay, because others have made or changed them since.
 	Kept []KeptDocument
 }
 
-// KeptDocument is one that an abandoned import leaves.
+// KeptDocument is a document that an abandoned import leaves.
 type KeptDocument struct{ Kind, ID, Actor string }
 
-// Abandon takes back an import that is not finished, in the order opposite to that in
-// which it was made: keys first, so that nobody is let in, then policies, so that nothing
-// is decided. What somebody else has made or changed meanwhile stays, decisions of the
-// store itself, too. The removal of each document is a signed change, and that of rows is
-// announced by one signed entry. Interrupted, it is said again, or the import is. Its
-// error is ErrNoImport, storage.ErrConflict where the store has signed a settlement of
-// an imported row, or what kept it from reading or storing.
+// Abandon removes everything that an unfinished import has stored, in reverse order: keys
+// first, so that nobody can authenticate, then policies, so that nothing is decided.
+// Documents that others have made or changed since stay, and so do the store's own
+// decisions. The removal of each document is a signed change, and one signed entry announces
+// the removal of rows. If Abandon is interrupted, run it or the import again.
+//
+// Its error is ErrNoImport, storage.ErrConflict if the store has signed a settlement of an
+// imported row, or a failure of the store.
 func Abandon(ctx context.Context, t Target, org string) (done Abandoned, err error) {
 	a := abandoning{ctx: storage.WithActor(ctx, Actor), Target: t, org: org, done: &done}
-	for _, f := range []func() error{a.find, a.makers, a.documents, a.rows, a.details, a.end} {
+	for _, f := range []func() error{a.find, a.readMakers, a.documents, a.rows, a.details, a.end} {
 		if err := f(); err != nil {
 			return done, err
 		}
@@ -47,14 +47,14 @@ func Abandon(ctx context.Context, t Target, org string) (done Abandoned, err err
 
 type abandoning struct {
 	Target
-	ctx   context.Context
-	org   string
-	found *storage.Import
-	makes map[string]string // who made the last change of a document, by kind and name
-	done  *Abandoned
+	ctx    context.Context
+	org    string
+	found  *storage.Import
+	makers map[string]string // actors of the last changes, by kind and name of the document
+	done   *Abandoned
 }
 
-// find finds the import, which must not be signed, and whose rows can be removed.
+// find finds the import. It is an error if it is signed or if its rows cannot be removed.
 func (a *abandoning) find() error {
 	err := a.Store.View(a.ctx, func(r storage.Reader) (err error) {
 		a.found, err = storage.Imports.Get(r, a.org, "")
@@ -80,12 +80,12 @@ func (a *abandoning) find() error {
 	return err
 }
 
-// makers reads who has made the last change of each document, all of which are signed.
-func (a *abandoning) makers() error {
+// readMakers reads the actor of the last change of each document.
+func (a *abandoning) readMakers() error {
 	if err := a.Ledger.SignChanges(a.ctx, a.Store); err != nil {
 		return err
 	}
-	a.makes = make(map[string]string)
+	a.makers = make(map[string]string)
 	for p := (storage.Page{Limit: 256}); ; {
 		entries, next, err := a.Store.Entries(a.ctx, a.org, storage.ChangeEntry, p)
 		if err != nil {
@@ -96,8 +96,8 @@ func (a *abandoning) makers() error {
 			if err != nil {
 				return err
 			}
-			if _, newer := a.makes[c.Kind+"/"+c.ID]; !newer {
-				a.makes[c.Kind+"/"+c.ID] = c.Actor
+			if _, newer := a.makers[c.Kind+"/"+c.ID]; !newer {
+				a.makers[c.Kind+"/"+c.ID] = c.Actor
 			}
 		}
 		if p.After = next; next == "" {
@@ -106,14 +106,14 @@ func (a *abandoning) makers() error {
 	}
 }
 
-// documents removes those of the import. A policy goes with all of its versions.
+// documents removes the documents of the import. A policy is removed with all versions.
 func (a *abandoning) documents() error {
 	for _, c := range slices.Backward(carried) {
 		if c.Kind == storage.CountsKind || c.Kind == storage.DetailsKind {
 			continue
 		}
 		if err := a.collection(c, func(name string) (keep bool, err error) {
-			actor, changed := a.makes[c.Name+"/"+name]
+			actor, changed := a.makers[c.Name+"/"+name]
 			if keep = changed && actor != Actor; keep {
 				a.done.Kept = append(a.done.Kept, KeptDocument{c.Name, name, actor})
 			}
@@ -125,7 +125,7 @@ func (a *abandoning) documents() error {
 	return nil
 }
 
-// details removes those of decisions whose rows are not there any more.
+// details removes the details of decisions whose rows are removed.
 func (a *abandoning) details() error {
 	return a.collection(&storage.AllDetails.Collection, func(decision string) (keep bool, err error) {
 		_, err = a.Store.Record(a.ctx, a.org, decision)
@@ -136,7 +136,7 @@ func (a *abandoning) details() error {
 	})
 }
 
-// collection removes the documents of a collection, but for those of names to keep.
+// collection removes the documents of a collection, except for the names to keep.
 func (a *abandoning) collection(c *storage.Collection, keep func(name string) (bool, error)) error {
 	var all []storage.Document
 	if err := a.Store.View(a.ctx, func(r storage.Reader) error {
@@ -170,8 +170,8 @@ func (a *abandoning) collection(c *storage.Collection, keep func(name string) (b
 	return nil
 }
 
-// together returns how many of the documents are removed at once: those of the first
-// one's name.
+// together returns the name of the first document, and how many documents follow each other
+// with this name. They are removed at once.
 func together(c *storage.Collection, all []storage.Document) (first string, n int, err error) {
 	for n := range all {
 		_, name, _, err := c.Describe(all[n])
@@ -187,7 +187,7 @@ func together(c *storage.Collection, all []storage.Document) (first string, n in
 	return first, len(all), nil
 }
 
-// delete deletes documents of one name, and counts them no more.
+// delete deletes documents of one name and takes them out of the counts.
 func (a *abandoning) delete(tx storage.Tx, same []storage.Document) error {
 	counts, uncounted := storage.AllCounts.Get(tx, a.org, "")
 	if uncounted != nil {
@@ -221,7 +221,7 @@ func (a *abandoning) delete(tx storage.Tx, same []storage.Document) error {
 	return storage.AllCounts.Put(tx, a.org, counts)
 }
 
-// rows announces which rows are removed, and removes them.
+// rows announces the removal of the imported rows and removes them.
 func (a *abandoning) rows() error {
 	n, err := a.Store.CountImported(a.ctx, a.org)
 	if err != nil {
@@ -242,7 +242,7 @@ func (a *abandoning) rows() error {
 	return err
 }
 
-// end takes away what said that the import was not finished.
+// end removes the document of the import.
 func (a *abandoning) end() error {
 	i := importer{Target: a.Target, ctx: a.ctx, org: a.org}
 	return i.end()
@@ -254,9 +254,9 @@ func abandoned(ctx context.Context, s storage.Store, org string) (bool, error) {
 	return len(entries) > 0, err
 }
 
-// left reports whether d may be there when an import begins: what an abandoned one has
-// left in force.
-func left(d storage.Document) (bool, error) {
+// mayRemain reports whether d may exist when an import begins: an abandoned import leaves
+// counts and disabled agents.
+func mayRemain(d storage.Document) (bool, error) {
 	switch d.Kind {
 	case storage.CountsKind:
 		return true, nil

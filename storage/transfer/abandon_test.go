@@ -59,9 +59,9 @@ func wantNothing(t *testing.T, s storage.Store) {
 	}
 }
 
-// TestAbandon_Interrupted has an import fail after each of its writes, and what abandons
-// it after each of its own. In the end nothing is there, the history is whole and says
-// so, and the same file can be imported.
+// TestAbandon_Interrupted has an import fail after each of its writes, and Abandon after each
+// of its own. In the end nothing remains, the history is whole, and the same file can be
+// imported.
 func TestAbandon_Interrupted(t *testing.T) {
 	from := inMemory(1)
 	from.fill(t, rows)
@@ -99,7 +99,7 @@ func TestAbandon_Interrupted(t *testing.T) {
 	}
 }
 
-// TestAbandon_InMongoDB: nothing stays of rows that were imported in several steps.
+// TestAbandon_InMongoDB: no rows stay that were imported in several steps.
 func TestAbandon_InMongoDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set")
@@ -123,8 +123,8 @@ func TestAbandon_InMongoDB(t *testing.T) {
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
-// TestAbandon_WhatOthersMade: a kill switch that was thrown meanwhile stays thrown, also
-// for the next import, and so does a key that somebody made.
+// TestAbandon_WhatOthersMade: an agent that was disabled meanwhile stays disabled, also in the
+// next import. A key that somebody made stays, too.
 func TestAbandon_WhatOthersMade(t *testing.T) {
 	from, to := inMemory(1), inMemory(2)
 	from.fill(t, rows)
@@ -171,7 +171,7 @@ func TestAbandon_WhatOthersMade(t *testing.T) {
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
-// TestAbandon_Refused: what is not under way, or was signed, is not taken back.
+// TestAbandon_Refused: an import that is not under way, or that is signed, is not taken back.
 func TestAbandon_Refused(t *testing.T) {
 	from := inMemory(1)
 	from.fill(t, rows)

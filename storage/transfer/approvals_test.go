@@ -26,7 +26,7 @@ import (
 
 const heldPolicy = "0c0ffee0-0000-4000-8000-0000000000d5"
 
-// approving decides as a server does: whatever it is asked is held.
+// approving decides as a server does. Its policy holds every intent.
 type approving struct {
 	*testing.T
 	*approval.Desk
@@ -79,9 +79,9 @@ func wantCode(t *testing.T, r *storage.Record, want engine.Decision, code engine
 	}
 }
 
-// TestImport_ApprovalsEnd: what was held or approved at the source and not used allows
-// nothing at the target, also where the file brings what the approver was shown: whoever can
-// still ask the source must not be allowed twice. What was used stays decided.
+// TestImport_ApprovalsEnd: a decision that was held or approved at the source and not used
+// allows nothing at the target, even if the file brings its details. The source could still
+// allow the same intent, which would be allowed twice. A used approval stays used.
 func TestImport_ApprovalsEnd(t *testing.T) {
 	from := inMemory(1)
 	var pending, approved, used, allowed string
@@ -144,7 +144,7 @@ func TestImport_ApprovalsEnd(t *testing.T) {
 	})
 }
 
-// withDetails returns a file that brings details, too.
+// withDetails returns a copy of a file with details.
 func withDetails(t *testing.T, data []byte, d *storage.Details) string {
 	t.Helper()
 	value, err := storage.AllDetails.Encode(d)

@@ -14,37 +14,37 @@ import (
 	"writ/storage/receipt"
 )
 
-// Checked is what Check has found a file to be.
+// Checked is the result of Check.
 type Checked struct {
 	Header Header
 	Footer Footer
-	// Older is how many rows have no audit digest: of them, what [ledger.Payload]
-	// returns is verified.
+	// Older is the number of rows without an audit digest. Only their payload is verified:
+	// see [ledger.Payload].
 	Older int
-	// Keys are those that the header names and that are trusted.
+	// Keys are the keys of the header that are trusted.
 	Keys receipt.Keys
-	// Untrusted are the ids of the others.
+	// Untrusted are the ids of the header's other keys.
 	Untrusted []string
 
 	chains map[[16]byte]bool // of the heads of rows and settlements
-	// runs has the digest of all lines before each run of the file but the first. Import
-	// stores no run of which it does not read the same.
+	// runs has a digest for each run but the last, of all lines up to its end. Import stores
+	// a run only if it reads the same lines.
 	runs []string
 }
 
-// CheckConfig is what a file is held to.
+// CheckConfig configures [Check].
 type CheckConfig struct {
-	// Keys are the trusted ones, got another way than with the file.
+	// Keys are the trusted keys. They must not come from the file.
 	Keys receipt.Keys
-	// Scopes and Plans are the names that the target knows.
+	// Scopes and Plans are the names that exist in the target.
 	Scopes, Plans []string
-	// Progress is told how many MB of the file are read.
+	// Progress counts MB of the file.
 	Progress ledger.Progress
 }
 
-// Check reads a whole file of a size in bytes and verifies each row and each settlement
-// with the keys of cfg, never with those that travel in the file. Its error is a
-// *LineError, ErrNotWhole, or what kept it from reading.
+// Check reads a whole file of size bytes. It verifies each row and each settlement with the
+// keys of cfg, never with keys of the file. Its error is a *LineError, ErrNotWhole, or a
+// failure to read.
 func Check(ctx context.Context, in io.Reader, size int64, cfg CheckConfig) (Checked, error) {
 	c := checker{CheckConfig: cfg, verifier: ledger.NewVerifier(cfg.Keys), details: make(map[string]string)}
 	c.found.chains = make(map[[16]byte]bool)
@@ -78,7 +78,7 @@ type checker struct {
 	state    state
 	run      run
 	found    Checked
-	details  map[string]string // their digests in rows, by decision
+	details  map[string]string // digests of details in rows, by decision id
 }
 
 func (c *checker) line(r *reader, l *line) error {
@@ -103,7 +103,8 @@ func (c *checker) line(r *reader, l *line) error {
 	return nil
 }
 
-// document verifies that a document is one of the organization that the target can use.
+// document verifies that a document belongs to the organization and that the target can use
+// it.
 func (c *checker) document(d *document) error {
 	doc, err := d.stored(c.state.header.OrganizationID)
 	if err != nil {
@@ -142,7 +143,7 @@ func (c *checker) document(d *document) error {
 	return nil
 }
 
-// trust finds which keys of the header are trusted.
+// trust divides the keys of the header into trusted and untrusted ones.
 func (c *checker) trust(h *Header) error {
 	keys, err := receipt.ParseKeys(h.Keys)
 	if err != nil {

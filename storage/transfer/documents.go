@@ -9,8 +9,8 @@ import (
 	"writ/storage"
 )
 
-// putDocuments stores the documents that are not there, and counts them. A write that
-// leaves two versions of a policy makes one change, so that each has one of its own.
+// putDocuments stores the documents that the store lacks, and counts them. One write makes
+// one change of a policy, so each version is written by itself.
 func (i *importer) putDocuments() error {
 	for rest := i.documents; len(rest) > 0; {
 		n, err := distinct(rest)
@@ -30,8 +30,7 @@ func (i *importer) putDocuments() error {
 	return nil
 }
 
-// distinct returns how many of the documents their organization knows by names of their
-// own.
+// distinct returns how many documents, from the first on, have different names.
 func distinct(documents []storage.Document) (n int, err error) {
 	type name struct {
 		kind storage.Kind
@@ -48,9 +47,8 @@ func distinct(documents []storage.Document) (n int, err error) {
 	return len(documents), nil
 }
 
-// put stores those of the documents that are not there, and counts them: what the file
-// says that there are is not used, nor is what it keeps for approvers. It takes and returns the policy of the
-// last version.
+// put stores the documents that the store lacks, and counts them. It ignores the counts and
+// the details of the file. It takes and returns the policy of the last version.
 func put(tx storage.Tx, org string, documents []storage.Document, policy string) (string, error) {
 	counts, err := storage.AllCounts.Get(tx, org, "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -87,8 +85,8 @@ func put(tx storage.Tx, org string, documents []storage.Document, policy string)
 	return policy, err
 }
 
-// missing reports whether d is not there. What is there must be the same, but for an
-// agent that is disabled: it stays so, whatever the file says.
+// missing reports whether the store lacks d. It is an error if the store has another document
+// in its place, unless that is the same agent, disabled since. It stays disabled.
 func missing(tx storage.Tx, d *storage.Document) (bool, error) {
 	name := storage.CollectionOf(d.Kind).Name
 	there, err := tx.Get(d.Kind, d.Org, d.ID)
@@ -123,8 +121,8 @@ func missing(tx storage.Tx, d *storage.Document) (bool, error) {
 	return false, fmt.Errorf("%w: the %s %q is there and is another", storage.ErrConflict, name, d.ID)
 }
 
-// count counts d as that many documents, which are none, one or one less. A policy counts
-// with the first of its versions.
+// count adds by to the count of d's kind: 1, 0 or -1. A policy counts with the first of its
+// versions. count takes and returns the policy of the last version.
 func count(n *storage.Counts, d storage.Document, by int64, policy string) (string, error) {
 	switch d.Kind {
 	case storage.RuleKind:
@@ -158,7 +156,7 @@ func count(n *storage.Counts, d storage.Document, by int64, policy string) (stri
 	return policy, nil
 }
 
-// eachDocument calls f for the documents of org that are carried, in the file's order.
+// eachDocument calls f for the documents of org that a file carries, in its order.
 func eachDocument(r storage.Reader, org string, f func(*storage.Collection, storage.Document) error) error {
 	for _, c := range carried {
 		if err := eachOf(r, org, c, func(d storage.Document) error { return f(c, d) }); err != nil {

@@ -21,7 +21,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// Source is one state of a store, of which [ledger.History] describes the rest.
+// Source is one state of a store. [ledger.History] describes some of its methods.
 type Source interface {
 	View(ctx context.Context, f func(storage.Reader) error) error
 	ListRecords(ctx context.Context, org string, f storage.Filter, p storage.Page) ([]*storage.Record, string, error)
@@ -30,34 +30,33 @@ type Source interface {
 	EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error
 }
 
-// ever is after every decision.
-var ever = time.UnixMilli(1 << 48)
+// afterAll is after every decision.
+var afterAll = time.UnixMilli(1 << 48)
 
-// File is what Export writes, such as an *os.File.
+// File is a file for Export, such as an *os.File.
 type File interface {
 	io.ReadWriteSeeker
 	Truncate(size int64) error
 	Sync() error
 }
 
-// ExportConfig is what Export writes.
+// ExportConfig configures [Export].
 type ExportConfig struct {
 	Organization string
-	// Keys are public keys of the source, beside those that its documents have.
+	// Keys are public keys of the source, in addition to the keys in its documents.
 	Keys receipt.Keys
 	// Now is the clock.
 	Now func() time.Time
-	// Progress is told now and then how many rows of how many are written.
+	// Progress counts rows.
 	Progress ledger.Progress
 }
 
 // ErrNothing means that the source has nothing of an organization.
 var ErrNothing = errors.New("the store has nothing of the organization")
 
-// Export writes an organization to f, or goes on where an earlier Export of it was
-// interrupted. It returns the footer once the file is whole and durable; a file that is
-// whole already stays as it is. It takes memory for some rows and the ids of 65,536
-// removed ones, however many there are.
+// Export writes an organization to f, or continues an interrupted Export. It returns the
+// footer once the file is complete and durable. A complete file is not changed. Export holds
+// some rows and up to 65,536 tombstones in memory, however many there are.
 func Export(ctx context.Context, src Source, f File, cfg ExportConfig) (Footer, error) {
 	e := exporter{ctx: ctx, src: src, cfg: cfg, file: f, tombstones: tombstones{most: tombstoneChunk}}
 	if err := e.resume(); err != nil {
@@ -86,15 +85,15 @@ type exporter struct {
 	tombstones
 }
 
-// resume reads what the file has and cuts it after the last line that is kept: the
-// header, a row or a removed one. A file without a header is started from the beginning.
+// resume reads the file and cuts it after the last line to keep: the header, a row or a
+// removed row. A file without a complete header is written from the beginning.
 func (e *exporter) resume() error {
 	r := newReader(e.file)
 	var kept state
 	end := int64(0)
 	for {
 		l, err := r.next()
-		if errors.Is(err, errPartial) && kept.header == nil && !begins(r.buf) {
+		if errors.Is(err, errPartial) && kept.header == nil && !beginsHeader(r.buf) {
 			return errors.New("it is no export, and stays as it is")
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, errPartial) {
@@ -119,14 +118,14 @@ func (e *exporter) resume() error {
 	return e.cut(end)
 }
 
-// begins reports whether a part of a line can be one of a header.
-func begins(part []byte) bool {
+// beginsHeader reports whether a part of a line can be the beginning of a header.
+func beginsHeader(part []byte) bool {
 	const header = `{"header":`
 	n := min(len(part), len(header))
 	return string(part[:n]) == header[:n]
 }
 
-// cut leaves the first bytes of the file alone, and hashes them.
+// cut truncates the file to end bytes, and hashes them.
 func (e *exporter) cut(end int64) error {
 	e.sum = sha256.New()
 	_, err := e.file.Seek(0, io.SeekStart)
@@ -143,8 +142,8 @@ func (e *exporter) cut(end int64) error {
 }
 
 func (e *exporter) write() error {
-	// The total is shown and no more: counting very many rows may take the store too long.
-	if all, err := e.src.CountExpired(e.ctx, e.cfg.Organization, ever, math.MaxInt); err == nil {
+	// The total is only shown. Counting very many rows may take the store too long.
+	if all, err := e.src.CountExpired(e.ctx, e.cfg.Organization, afterAll, math.MaxInt); err == nil {
 		e.total = all.Records
 	}
 	if err := e.refill(); err != nil {
@@ -172,7 +171,7 @@ func (e *exporter) write() error {
 	if err := e.out.Flush(); err != nil {
 		return err
 	}
-	footer := e.state.foot(e.sum)
+	footer := e.state.footerOf(e.sum)
 	e.state.footer = &footer
 	if err := e.line(&line{Footer: e.state.footer}); err != nil {
 		return err
@@ -219,7 +218,7 @@ func (e *exporter) begin(last string) error {
 	return e.line(&line{Header: e.state.header})
 }
 
-// history writes rows and removed ones in the order of their ids.
+// history writes rows and removed rows in the order of their ids.
 func (e *exporter) history() error {
 	s := &e.state
 	if s.header.Last == "" {
@@ -242,8 +241,7 @@ func (e *exporter) history() error {
 	return e.removedBefore("")
 }
 
-// removedBefore writes the removed rows before an id, all that are left where it is
-// empty.
+// removedBefore writes the removed rows before an id, or all remaining ones if id is empty.
 func (e *exporter) removedBefore(id string) error {
 	for {
 		t, err := e.nextTombstone()
@@ -262,7 +260,7 @@ func (e *exporter) removedBefore(id string) error {
 func (e *exporter) writeDocuments(r storage.Reader) error {
 	return eachDocument(r, e.cfg.Organization, func(c *storage.Collection, d storage.Document) error {
 		if c.Kind == storage.DetailsKind {
-			return nil // approvals end where they are: see [Import]
+			return nil // approvals are not carried: see [Import]
 		}
 		e.state.documents++
 		return e.line(&line{Document: &document{

@@ -18,7 +18,7 @@ import (
 	"writ/storage/transfer"
 )
 
-// TestCheck_Forged changes a file as somebody can who carries it, and names the line.
+// TestCheck_Forged changes a file as its carrier can. The error must name the line.
 func TestCheck_Forged(t *testing.T) {
 	from := inMemory(1)
 	from.fill(t, rows)
@@ -161,7 +161,7 @@ func TestCheck_Forged(t *testing.T) {
 	}
 }
 
-// TestImport_Refused: what can't be taken in leaves nothing behind.
+// TestImport_Refused: an import that is refused leaves nothing behind.
 func TestImport_Refused(t *testing.T) {
 	from := inMemory(1)
 	from.fill(t, rows)
@@ -252,11 +252,11 @@ func TestImport_KeyOfAnother(t *testing.T) {
 	if proof, err := to.prove(t, keysOf(t, 1, 2)); err != nil || len(proof.Unfinished) != 1 {
 		t.Errorf("Prove = %q, %v, want an import that is not finished", proof.Unfinished, err)
 	}
-	// What is not finished is no source.
+	// An unfinished import cannot be exported.
 	if _, err := to.exportTo(t, t.TempDir()+"/acme"); err == nil || !strings.Contains(err.Error(), "its import into this store is not finished") {
 		t.Errorf("Export = %v, want that the import is not finished", err)
 	}
-	// Nobody decides before all decisions are there, and other organizations go on.
+	// Nobody decides for the organization before all its decisions are stored. Others go on.
 	register := func(org string, want error) {
 		t.Helper()
 		to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
@@ -275,8 +275,8 @@ func TestImport_KeyOfAnother(t *testing.T) {
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
-// TestImport_Changed: of a file that is another one once it is checked, nothing is stored
-// that was not checked.
+// TestImport_Changed: if a file changes after its check, nothing is stored that was not
+// checked.
 func TestImport_Changed(t *testing.T) {
 	from, to := inMemory(1), inMemory(2)
 	from.fill(t, rows)
@@ -347,8 +347,8 @@ func TestImport_Counts(t *testing.T) {
 	})
 }
 
-// TestImport_DisabledAgent: a kill switch that was thrown in the target while an import
-// was not finished stays, and is counted once.
+// TestImport_DisabledAgent: an agent that was disabled in the target during an unfinished
+// import stays disabled and is counted once.
 func TestImport_DisabledAgent(t *testing.T) {
 	from, to := inMemory(1), inMemory(2)
 	from.fill(t, rows)

@@ -23,26 +23,27 @@ type Target struct {
 	Store storage.Store
 	// Ledger writes to Store. It signs the import and the changes of documents.
 	Ledger *ledger.Ledger
-	// Publish publishes public keys, before anything that they have signed is stored.
+	// Publish publishes public keys. Import calls it before it stores rows that they have
+	// signed.
 	Publish func(ctx context.Context, keys receipt.Keys) error
 	// Now is the clock.
 	Now func() time.Time
-	// Progress reports now and then how many rows of how many are stored.
+	// Progress counts rows.
 	Progress ledger.Progress
 }
 
 // ErrHere means that the target has the organization already.
 var ErrHere = errors.New("the store has the organization already")
 
-// Import stores what Check has found in a file, which is read again, from its beginning:
-// of another one nothing is stored that Check has not read. What an earlier, interrupted
-// Import of the same file has stored is found and stays. Once it is done nothing changes
-// any more.
+// Import stores the content of a file that Check has read. It reads the file again from its
+// beginning. If the file has changed, Import stores nothing that Check has not read. Rows and
+// documents that an interrupted Import of the same file has stored stay. A finished Import
+// can be repeated and changes nothing.
 //
-// No approval is carried: the source could still be asked for what it has approved, and so
-// could the target. What was held and not used has expired here, and nothing can approve it.
+// Approvals are not carried, because the source could still allow the same intent. Decisions
+// that were held and not used have expired in the target, and nothing can approve them.
 //
-// Its error is a *LineError, ErrHere, or what kept it from reading or storing.
+// Its error is a *LineError, ErrHere, or a failure to read or store.
 func Import(ctx context.Context, t Target, in io.ReadSeeker, checked *Checked) (ledger.Import, error) {
 	ctx = storage.WithActor(ctx, Actor)
 	i := importer{ctx: ctx, Target: t, checked: checked, org: checked.Header.OrganizationID}
@@ -73,7 +74,7 @@ type importer struct {
 
 	state     state
 	run       run
-	runs      int // that are stored
+	runs      int // the number of stored runs
 	rows      []*storage.Record
 	removed   []*storage.Tombstone
 	documents []storage.Document
@@ -81,8 +82,8 @@ type importer struct {
 	signed    ledger.Import
 }
 
-// begin makes the import known, or returns the one that is done. Anything else of the
-// organization in the store is an error.
+// begin stores that the import is under way, or returns the import if it was finished before.
+// It is an error if the store has anything else of the organization.
 func (i *importer) begin() (done *ledger.Import, err error) {
 	if err := i.Store.Chains(i.ctx, func(end receipt.Chain) error {
 		if i.checked.chains[end.ID] {
@@ -104,7 +105,8 @@ func (i *importer) begin() (done *ledger.Import, err error) {
 	return nil, i.publish()
 }
 
-// done returns the import of the organization that is signed, if it is of this file.
+// done returns the organization's signed import, or nil. It is an error if that import was of
+// another export.
 func (i *importer) done() (*ledger.Import, error) {
 	entries, _, err := i.Store.Entries(i.ctx, i.org, storage.ImportEntry, storage.Page{Limit: 1})
 	if err != nil || len(entries) == 0 {
@@ -118,7 +120,8 @@ func (i *importer) done() (*ledger.Import, error) {
 	return &done, err
 }
 
-// claim stores that the import is under way, where nothing of the organization is there.
+// claim stores that the import is under way. It is an error if the store has anything of the
+// organization.
 func (i *importer) claim() error {
 	h := &i.checked.Header
 	empty := i.empty()
@@ -135,7 +138,7 @@ func (i *importer) claim() error {
 			return empty
 		}
 		if err := eachDocument(tx, i.org, func(c *storage.Collection, d storage.Document) error {
-			if may, err := left(d); may || err != nil {
+			if may, err := mayRemain(d); may || err != nil {
 				return err
 			}
 			return fmt.Errorf("%w: it has a %s", ErrHere, c.Name)
@@ -149,14 +152,14 @@ func (i *importer) claim() error {
 	return err
 }
 
-// empty returns nil where the organization has no history.
+// empty returns an error if the organization has a history.
 func (i *importer) empty() error {
 	rows, _, err := i.Store.ListRecords(i.ctx, i.org, storage.Filter{}, storage.Page{Limit: 1})
 	if err == nil && len(rows) > 0 {
 		err = fmt.Errorf("%w: it has decisions", ErrHere)
 	}
 	if before, abandonedErr := abandoned(i.ctx, i.Store, i.org); before || abandonedErr != nil {
-		return cmp.Or(err, abandonedErr) // it has the history of that
+		return cmp.Or(err, abandonedErr) // it may have the history of the abandoned import
 	}
 	for _, kind := range []storage.EntryKind{storage.ChangeEntry, storage.RetentionEntry, storage.VerdictEntry} {
 		if err != nil {
@@ -171,7 +174,7 @@ func (i *importer) empty() error {
 	return err
 }
 
-// publish publishes the keys of the file that are trusted.
+// publish publishes the trusted keys of the file.
 func (i *importer) publish() error {
 	published, err := registry.New(i.Store).PublicKeys(i.ctx)
 	if err != nil {
@@ -186,7 +189,7 @@ func (i *importer) publish() error {
 	return i.Publish(i.ctx, i.checked.Keys)
 }
 
-// sign signs the import, all of which is stored.
+// sign signs the import. Everything must be stored.
 func (i *importer) sign() (err error) {
 	if err = i.Ledger.SignChanges(i.ctx, i.Store); err != nil {
 		return err
@@ -199,7 +202,7 @@ func (i *importer) sign() (err error) {
 	return err
 }
 
-// end takes away what said that the import was not finished.
+// end removes the document that says that the import is not finished.
 func (i *importer) end() error {
 	_, err := i.Store.Update(i.ctx, i.org, func(tx storage.Tx) error {
 		err := tx.Delete(storage.ImportKind, i.org, "")

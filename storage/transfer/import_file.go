@@ -7,20 +7,20 @@ import (
 	"io"
 )
 
-// What is stored at a time: so much that a durable write costs little beside it, and so
-// little that a transaction is short. A document takes several round trips of a
-// database, and all rows of a run take three.
+// The sizes of a run, which is stored at once. It is large, so that a durable write costs
+// little in comparison, and small enough for a short transaction. A document takes several
+// round trips to a database. All rows of a run take three.
 const (
 	runRows      = 1024
 	runDocuments = 64
 	runBytes     = 2 << 20
 )
 
-// run is how much was read and is not stored yet.
+// run counts the lines and bytes that were read and are not stored yet.
 type run struct{ decisions, documents, bytes int }
 
-// endsBefore reports whether what was read is stored before the next line, and takes
-// that. Documents are not stored with decisions.
+// endsBefore reports whether the run ends before the next line, and adds that line.
+// Documents are not stored together with decisions.
 func (r *run) endsBefore(l *line, bytes int) bool {
 	ends := r.decisions >= runRows || r.documents >= runDocuments || r.bytes >= runBytes || l.Document != nil &&
 		r.decisions > 0
@@ -40,8 +40,7 @@ func (r *run) endsBefore(l *line, bytes int) bool {
 // errChanged means that the file is not the one that Check has read.
 var errChanged = errors.New("the file has changed since it was checked: run the import again")
 
-// file stores what is in the file. It ends with an error unless that is the file that was
-// checked.
+// file stores the content of the file. It is an error if that is not the checked file.
 func (i *importer) file(in io.ReadSeeker) error {
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -64,7 +63,7 @@ func (i *importer) file(in io.ReadSeeker) error {
 	return i.flush()
 }
 
-// line takes the next line, and stores what is before it where a run ends.
+// line adds the next line. If a run ends before it, line stores the run.
 func (i *importer) line(r *reader, l *line) error {
 	left, err := i.state.take(r, l)
 	if err == nil && i.run.endsBefore(l, len(r.buf)) {
@@ -88,7 +87,8 @@ func (i *importer) line(r *reader, l *line) error {
 	return nil
 }
 
-// store stores a run, if the lines up to its end have the digest that was checked.
+// store stores a run. It is an error if the lines up to its end are not those that were
+// checked.
 func (i *importer) store(digest string) error {
 	if i.runs >= len(i.checked.runs) || i.checked.runs[i.runs] != digest {
 		return errChanged

@@ -41,13 +41,13 @@ type Footer struct {
 	Digest    string `json:"digest"`
 }
 
-// String tells of f in words.
+// String returns f in words.
 func (f *Footer) String() string {
 	return fmt.Sprintf("%d rows (%d settled), %d removed rows and %d documents, of root %.80s and digest %.80s",
 		f.Rows, f.Settled, f.Removed, f.Documents, f.Root, f.Digest)
 }
 
-// line is one of the file; one member is set.
+// line is a line of the file. One member is set.
 type line struct {
 	Header   *Header         `json:"header,omitzero"`
 	Row      *storage.Record `json:"row,omitzero"`
@@ -56,7 +56,7 @@ type line struct {
 	Footer   *Footer         `json:"footer,omitzero"`
 }
 
-// members returns how many are set.
+// members returns the number of members that are set.
 func (l *line) members() (n int) {
 	for _, is := range []bool{l.Header != nil, l.Row != nil, l.Removed != nil, l.Document != nil, l.Footer != nil} {
 		if is {
@@ -66,7 +66,7 @@ func (l *line) members() (n int) {
 	return n
 }
 
-// id returns the decision id of a row or of a removed one.
+// id returns the decision id of a row or removed row.
 func (l *line) id() string {
 	switch {
 	case l.Row != nil:
@@ -126,17 +126,17 @@ type document struct {
 	Value jsontext.Value `json:"value"`
 }
 
-// carried are the collections that a file has, in its order: an agent's kill switch and
-// the rules with their lists are there before a policy allows anything, and all before a key lets anybody
-// in.
+// carried are the collections of a file, in its order. Agents with their kill switch and
+// rules with their lists exist before a policy can allow anything, and everything exists
+// before a key lets anybody in.
 var carried = []*storage.Collection{
 	&storage.Agents.Collection, &storage.Lists.Collection, &storage.Rules.Collection, &storage.Subscriptions.Collection,
 	&storage.AllCounts.Collection,
 	&storage.AllDetails.Collection, &storage.Policies.Collection, &storage.Tokens.Collection,
 }
 
-// place returns where a document is in the order of the file: by the place of its kind,
-// and then by its id, which is decoded.
+// place returns the place of a document in the order of the file: the rank of its kind, then
+// its decoded id.
 func (d *document) place() (rank int, id string, err error) {
 	rank = slices.IndexFunc(carried, func(c *storage.Collection) bool { return c.Name == d.Kind })
 	if rank < 0 {
@@ -149,7 +149,7 @@ func (d *document) place() (rank int, id string, err error) {
 	return rank, string(decoded), nil
 }
 
-// stored returns the document as org's.
+// stored returns the document in the form in which the store keeps it.
 func (d *document) stored(org string) (storage.Document, error) {
 	rank, id, err := d.place()
 	if err != nil {
@@ -162,9 +162,9 @@ func (d *document) stored(org string) (storage.Document, error) {
 	return doc, d.owned(doc)
 }
 
-// owned returns why doc does not say that it is its organization's, if documents of its
-// kind say so. [storage.Collection] lets one be silent; a key that is would let its
-// holder act for an organization without a name.
+// owned returns an error if doc names no or another organization, though documents of its
+// kind name theirs. [storage.Collection] accepts a document without a name, but a key without
+// one would let its holder act for an organization without a name.
 func (d *document) owned(doc storage.Document) error {
 	switch doc.Kind {
 	case storage.PolicyKind, storage.TokenKind, storage.SubscriptionKind:
@@ -184,10 +184,10 @@ func (d *document) owned(doc storage.Document) error {
 	return nil
 }
 
-// LineError says which line of a file is wrong.
+// LineError is an error in a line of a file.
 type LineError struct {
 	Line       int    // from 1
-	DecisionID string // empty where the line is of none
+	DecisionID string // of a row or removed row, else empty
 	Err        error
 }
 
@@ -220,8 +220,8 @@ func newReader(in io.Reader) *reader {
 // errPartial means that the last line is not ended.
 var errPartial = errors.New("the last line is not ended")
 
-// next returns the next line, io.EOF after the last one, and errPartial where that is
-// not ended.
+// next returns the next line. After the last line it returns io.EOF, or errPartial if the
+// line is not ended.
 func (r *reader) next() (*line, error) {
 	const longest = 8 * storage.MaxBody // four times what the longest row has
 	r.before.Write(r.buf)               // never fails

@@ -13,7 +13,7 @@ import (
 	"writ/storage/ledger"
 )
 
-// state is how far a file was read, and holds each line to those before it.
+// state is the state of reading a file. It compares each line with the lines before it.
 type state struct {
 	header    *Header
 	last      string // decision id
@@ -24,7 +24,7 @@ type state struct {
 	footer    *Footer
 }
 
-// take takes the next line. tombstone is set where the line is of a removed row.
+// take adds the next line. It returns the tombstone if the line is a removed row.
 func (s *state) take(r *reader, l *line) (tombstone *storage.Tombstone, err error) {
 	switch {
 	case s.footer != nil:
@@ -54,7 +54,7 @@ func (s *state) take(r *reader, l *line) (tombstone *storage.Tombstone, err erro
 		err = s.document(l.Document)
 	case l.Footer != nil:
 		s.footer = l.Footer
-		if want := s.foot(r.before); *l.Footer != want {
+		if want := s.footerOf(r.before); *l.Footer != want {
 			err = fmt.Errorf("the footer is of %s, and above it are %s: the file was changed or cut", l.Footer, &want)
 		}
 	}
@@ -77,7 +77,7 @@ func (h *Header) check() error {
 	return nil
 }
 
-// decision holds the order of decisions.
+// decision returns an error if a decision is out of order or of another organization.
 func (s *state) decision(org, id string) error {
 	switch {
 	case org != s.header.OrganizationID:
@@ -103,8 +103,8 @@ func (s *state) document(d *document) error {
 	return err
 }
 
-// foot returns the footer of the lines that were taken, which have a hash.
-func (s *state) foot(h hash.Hash) Footer {
+// footerOf returns the footer of the lines so far. h has their hash.
+func (s *state) footerOf(h hash.Hash) Footer {
 	return Footer{
 		Rows: s.tree.Rows, Settled: s.tree.Settled, Removed: s.tree.Removed, Documents: s.documents,
 		Root: s.tree.Root(), Digest: digestOf(h),

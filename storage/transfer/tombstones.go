@@ -10,13 +10,13 @@ import (
 // tombstoneChunk is how many tombstones are held at a time: some 20 MiB.
 const tombstoneChunk = 1 << 16
 
-// tombstones holds the next tombstones in the order of their ids. A source gives them in
-// any order, so each chunk is chosen in a pass over all of them.
+// tombstones holds the next tombstones in the order of their ids. A source lists them in any
+// order, so each chunk takes a pass over all of them.
 type tombstones struct {
 	most     int                  // length of some
 	some     []*storage.Tombstone // sorted by id
-	all      bool                 // none is left after some
-	greatest string               // id of all tombstones
+	all      bool                 // no others follow some
+	greatest string               // the greatest id of all tombstones
 }
 
 // nextTombstone returns the next tombstone, nil after the last one.
@@ -32,7 +32,7 @@ func (e *exporter) nextTombstone() (*storage.Tombstone, error) {
 	return e.some[0], nil
 }
 
-// refill reads the next chunk, which begins after the last line written.
+// refill reads the next chunk. It begins after the last line that was written.
 func (e *exporter) refill() error {
 	g, n, bound := &e.tombstones, 0, ""
 	g.some = g.some[:0:0]

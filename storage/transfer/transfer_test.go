@@ -89,8 +89,7 @@ func wantWhole(t *testing.T, p place, keys receipt.Keys) ledger.Proof {
 	return proof
 }
 
-// wantInUse uses imported rows as the API does: answers are those that the source has
-// given.
+// wantInUse uses imported rows as the API does. answers are the answers of the source.
 func wantInUse(t *testing.T, s storage.Store, l *ledger.Ledger, answers map[int]string) {
 	t.Helper()
 	for n, want := range answers {
@@ -165,8 +164,8 @@ func retain(t *testing.T, s storage.Store, l *ledger.Ledger) {
 	must(t, err)
 }
 
-// TestExport_Resumed cuts a file anywhere, has the source go on deciding, and exports
-// again: what is there at the end is as if nothing had happened.
+// TestExport_Resumed cuts a file at any place, has the source decide more, and exports again.
+// The result is the same file.
 func TestExport_Resumed(t *testing.T) {
 	from := inMemory(1)
 	from.fill(t, rows)
@@ -207,7 +206,7 @@ func TestExport_Resumed(t *testing.T) {
 	}
 }
 
-// TestExport_Nothing: an organization that is not there gives no file.
+// TestExport_Nothing: the export of an unknown organization is an error.
 func TestExport_Nothing(t *testing.T) {
 	from := inMemory(1)
 	from.with(t, noon, func(storage.Store, *ledger.Ledger) {})
@@ -216,7 +215,7 @@ func TestExport_Nothing(t *testing.T) {
 	}
 }
 
-// dying is a store that fails after some calls, for good.
+// dying is a store that fails for good after some calls.
 type dying struct {
 	storage.Store
 	left int
@@ -259,8 +258,8 @@ func (d *dying) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 	return d.Store.Append(ctx, batch, seal)
 }
 
-// TestImport_Interrupted has an import fail after each of its writes and run again, with
-// the same end. Until then the history says that it is not finished.
+// TestImport_Interrupted has an import fail after each of its writes. Running it again has
+// the same result. Until then the history says that the import is not finished.
 func TestImport_Interrupted(t *testing.T) {
 	from := inMemory(1)
 	from.fill(t, 2500) // rows are stored in several runs

@@ -158,9 +158,8 @@ func decide(ctx context.Context, l *ledger.Ledger, org string, n int) (ledger.Ou
 	return outs[0], outs[0].Err
 }
 
-// fill gives a place the organizations acme, with n rows, and rival. Every fourth of
-// acme's is settled, and of the first five only what retention leaves is there. Acme has
-// two policies, a rule, an agent, a key and a plan.
+// fill gives a place the organizations acme and rival. Acme has n rows, every fourth of which
+// is settled, five removed rows, two versions of a policy, a rule, an agent, a key and a plan.
 func (p place) fill(t *testing.T, n int) (answers map[int]string) {
 	t.Helper()
 	answers = make(map[int]string)
@@ -260,7 +259,7 @@ func (p place) exportTo(t *testing.T, name string) (transfer.Footer, error) {
 	return transfer.Export(t.Context(), r, f, transfer.ExportConfig{Organization: "acme", Now: time.Now})
 }
 
-// checking is what files are held to.
+// checking returns the configuration that files are checked with.
 func checking(keys receipt.Keys) transfer.CheckConfig {
 	return transfer.CheckConfig{Keys: keys, Scopes: []string{"policy:evaluate"}, Plans: []string{"free", "pro"}}
 }

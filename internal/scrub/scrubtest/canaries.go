@@ -1,6 +1,5 @@
-// Package scrubtest has made-up secrets for tests: in the formats of real ones,
-// yet nobody's. They are put together when a test runs, so that no scanner of
-// source code takes them for real.
+// Package scrubtest has made-up secrets for tests, in the formats of real ones. They are put
+// together when a test runs, so that scanners of source code do not find them.
 package scrubtest
 
 import (
@@ -14,8 +13,7 @@ import (
 type Canary struct {
 	Name  string
 	Value string
-	// Secret is the part of Value that must never be seen again, where that is
-	// not all of it.
+	// Secret is the part of Value that must be hidden, or empty if all of it must be.
 	Secret string
 	// Lines says that Value has several lines, which most fields refuse.
 	Lines bool
@@ -23,9 +21,8 @@ type Canary struct {
 	Somebody bool
 }
 
-// Canaries returns one secret of each kind, different ones for each seed: those
-// of providers first, then keys, tokens, card numbers, addresses and connection
-// strings.
+// Canaries returns one secret of each kind. Each seed gives others. The formats of providers
+// come first, then keys, tokens, card numbers, addresses and connection strings.
 func Canaries(seed uint64) []Canary {
 	m := maker{rand.New(rand.NewPCG(seed, 20))}
 	return append(m.providers(), m.others()...)
@@ -130,7 +127,7 @@ func (m maker) card(prefix string, n int, joint string) string {
 	return strings.Join(append(groups, digits), joint)
 }
 
-// Hidden returns what of the canary must never be seen again.
+// Hidden returns the part of the canary that must be hidden.
 func (c Canary) Hidden() string {
 	if c.Secret != "" {
 		return c.Secret

@@ -1,5 +1,5 @@
-// Package forged forges histories as somebody can who holds a store, and holds what a proof
-// says of them. It runs on every backend.
+// Package forged changes histories as a person can who has access to a store, and checks that
+// [ledger.Prove] finds each change. It runs on every backend.
 package forged
 
 import (
@@ -20,12 +20,12 @@ import (
 	"writ/storage/receipt"
 )
 
-// Backend is where histories are put.
+// Backend is a kind of store.
 type Backend struct {
 	// Load puts a history into an empty store as it is, and opens that to be read.
 	Load func(t *testing.T, h *History) ledger.History
-	// OneChain says that a store has one chain. Unique says that a store has no two rows of
-	// an intent.
+	// OneChain says that a store has only one chain. Unique says that a store cannot have two
+	// rows of an intent.
 	OneChain, Unique bool
 }
 
@@ -33,13 +33,13 @@ type Backend struct {
 type forger struct {
 	*testing.T
 	*History
-	chains map[string][16]byte // of several
+	chains map[string][16]byte // of a history of several chains, by writer
 	own    [16]byte            // of a history with an import
-	more   *storage.Record     // of the source of the import
+	more   *storage.Record     // a row of the source that was not exported
 }
 
-// forgery is what a forger does, and what a proof must say: part of its error, or nothing
-// where the history is whole.
+// forgery is a change of a history. do returns a part of the error that Prove must return, or
+// nothing if the history is still whole.
 type forgery struct {
 	name string
 	do   func(f *forger) (want string)
@@ -101,7 +101,7 @@ func (f *forger) twice() bool {
 	return false
 }
 
-// rows are those of an organization, oldest first.
+// rows returns the rows of an organization, oldest first.
 func (f *forger) rows(org string) (rows []*storage.Record) {
 	for _, r := range f.Records {
 		if r.OrganizationID == org {
@@ -115,7 +115,7 @@ func (f *forger) drop(gone ...*storage.Record) {
 	f.Records = slices.DeleteFunc(f.Records, func(r *storage.Record) bool { return slices.Contains(gone, r) })
 }
 
-// heads are those of the one chain.
+// heads returns the heads of the only chain. set stores them.
 func (f *forger) heads() (heads *[]receipt.SignedHead, set func()) {
 	for id, all := range f.ByChain {
 		return &all, func() { f.ByChain[id] = all }
@@ -129,7 +129,7 @@ func (f *forger) headOf(r *storage.Record) receipt.SignedHead {
 	return h
 }
 
-// entry is the first of acme and a kind.
+// entry returns acme's first entry of a kind.
 func (f *forger) entry(kind storage.EntryKind) *storage.Entry {
 	i := slices.IndexFunc(f.Others, func(e *storage.Entry) bool { return e.OrganizationID == "acme" && e.Kind == kind })
 	if i < 0 {
@@ -138,7 +138,7 @@ func (f *forger) entry(kind storage.EntryKind) *storage.Entry {
 	return f.Others[i]
 }
 
-// seal signs entries on the end of the one chain.
+// seal signs entries at the end of the only chain.
 func (f *forger) seal(entries ...*storage.Entry) {
 	heads, set := f.heads()
 	last, leaves := (*heads)[len(*heads)-1], [][32]byte{}
@@ -268,7 +268,7 @@ var rowForgeries = []forgery{
 	}},
 }
 
-// headForgery changes the heads of the one chain.
+// headForgery changes the heads of the only chain.
 func headForgery(name string, do func(heads []receipt.SignedHead) (forged []receipt.SignedHead, want string)) forgery {
 	return forgery{name, func(f *forger) (want string) {
 		heads, set := f.heads()
@@ -330,7 +330,7 @@ func (f *forger) deleteEntry(e *storage.Entry) {
 	f.Others = slices.DeleteFunc(f.Others, func(other *storage.Entry) bool { return other == e })
 }
 
-// dug changes what is left of the row that was settled.
+// dug changes the tombstone of a settled row.
 func dug(name, want string, do func(f *forger, t *storage.Tombstone)) forgery {
 	return forgery{name, func(f *forger) string {
 		for _, t := range f.Graves {
@@ -349,7 +349,7 @@ func (f *forger) bury(org string, n int) {
 	}
 }
 
-// hide deletes a row and leaves its leaf among those of a removed one.
+// hide deletes a row and adds its leaf to the tombstone of another.
 func (f *forger) hide(r *storage.Record, in *storage.Tombstone) {
 	leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
 	must(f, err)
@@ -459,7 +459,7 @@ func document(name string, kind storage.Kind, id string, want string, do func(f 
 	}}
 }
 
-// newDocument adds a document that nobody made, in the revision of the first change.
+// newDocument adds a document without a change, at revision 1.
 func newDocument[T any](name string, c storage.Of[T], id string, doc *T, want string) forgery {
 	return forgery{name, func(f *forger) string {
 		value, err := c.Encode(doc)

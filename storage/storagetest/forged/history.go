@@ -26,7 +26,7 @@ type Meter struct {
 	Month storage.Month
 }
 
-// History is all that a store has, for a forger to change. It is a history to prove, too.
+// History is the whole content of a store. It is a [ledger.History].
 type History struct {
 	*storagetest.MemoryLog
 	Documents []storage.Document
@@ -34,7 +34,7 @@ type History struct {
 	Meters    map[Meter]int64
 }
 
-// View shows the documents of a kind, which is what Prove asks for.
+// View shows the documents by kind, as Prove needs them.
 func (h *History) View(_ context.Context, f func(storage.Reader) error) error { return f(h) }
 
 // Get finds nothing.
@@ -42,7 +42,7 @@ func (h *History) Get(storage.Kind, string, string) (d storage.Document, err err
 	return d, storage.ErrNotFound
 }
 
-// Scan gives the documents of a kind.
+// Scan calls f for the documents of a kind.
 func (h *History) Scan(q storage.Query, f func([]byte, storage.Document) (bool, error)) error {
 	for _, d := range h.Documents {
 		if d.Kind != q.Kind {
@@ -55,7 +55,7 @@ func (h *History) Scan(q storage.Query, f func([]byte, storage.Document) (bool, 
 	return nil
 }
 
-// Changes gives those that wait to be signed.
+// Changes returns the changes that are not signed yet.
 func (h *History) Changes(_ context.Context, after uint64, _ int) ([]storage.Change, error) {
 	i := slices.IndexFunc(h.Waiting, func(c storage.Change) bool { return c.Revision > after })
 	if i < 0 {
@@ -64,7 +64,7 @@ func (h *History) Changes(_ context.Context, after uint64, _ int) ([]storage.Cha
 	return h.Waiting[i:], nil
 }
 
-// CheckIndex gives the documents and the meters.
+// CheckIndex passes the documents and the meters to read.
 func (h *History) CheckIndex(_ context.Context, read storage.IndexCheck) error {
 	for _, d := range h.Documents {
 		_, id, _, err := storage.CollectionOf(d.Kind).Describe(d)
@@ -83,7 +83,7 @@ func (h *History) CheckIndex(_ context.Context, read storage.IndexCheck) error {
 	return nil
 }
 
-// LastRevision returns that of the last change of a document.
+// LastRevision returns the revision of the last change of a document.
 func (h *History) LastRevision() (last uint64) {
 	for _, d := range h.Documents {
 		last = max(last, d.Revision)
@@ -94,7 +94,7 @@ func (h *History) LastRevision() (last uint64) {
 	return last
 }
 
-// clone returns a copy that shares nothing that a forger changes.
+// clone returns a copy. A forger may change all of it.
 func (h *History) clone() *History {
 	log := storagetest.NewMemoryLog()
 	for id, heads := range h.ByChain {
@@ -121,7 +121,7 @@ func (h *History) clone() *History {
 	return &History{MemoryLog: log, Documents: slices.Clone(h.Documents), Waiting: slices.Clone(h.Waiting), Meters: make(map[Meter]int64)}
 }
 
-// count sets the meters to what is there, but for those that a forger has set.
+// count sets the meters to the number of decisions, except those that a forger has set.
 func (h *History) count() {
 	set := maps.Clone(h.Meters)
 	h.MemoryLog.CheckIndex(context.Background(), storage.IndexCheck{Meter: func(org string, m storage.Month, n int64) error { //nolint:errcheck // it has none
@@ -135,7 +135,7 @@ func signerOf(seed byte) *receipt.Signer {
 	return receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
 }
 
-// Keys are those that have signed the histories.
+// Keys returns the keys that have signed the histories.
 func Keys(t testing.TB) receipt.Keys {
 	t.Helper()
 	keys, err := receipt.NewKeys(signerOf(1).Public(), signerOf(2).Public())
@@ -143,7 +143,7 @@ func Keys(t testing.TB) receipt.Keys {
 	return keys
 }
 
-// author writes histories into memory. The first error is kept.
+// author writes histories into memory. An error ends the test.
 type author struct {
 	t   testing.TB
 	ctx context.Context
@@ -202,10 +202,10 @@ func (a *author) settle(l *ledger.Ledger, r *storage.Record, outcome string) {
 	must(a.t, err)
 }
 
-// OneChain is a history that one ledger has written, with a change of the key: 16 rows of
-// acme, ac and rival each, a month apart, 4 of them settled, of which retention has removed
-// the first 4 of acme, one of them settled; documents, 6 changes of which are signed and one
-// is not.
+// OneChain returns a history that one ledger has written under two keys. Acme, ac and rival
+// have decided 16 intents each, in two months. Four of acme's are settled. Retention has
+// removed acme's first four rows, one of them settled. Six changes of documents are signed
+// and one is not.
 func OneChain(t testing.TB) *History {
 	t.Helper()
 	a := author{t, t.Context(), time.Date(2026, 10, 31, 23, 58, 0, 0, time.UTC)}
@@ -274,9 +274,9 @@ func OneChain(t testing.TB) *History {
 	return history
 }
 
-// SeveralChains is a history that three ledgers have written: a, b and c, each under its own
-// chain. All have decided for acme, in turn; b has settled what a decided, a row of a's and
-// its settlement by b are removed, as c has announced.
+// SeveralChains returns a history that three ledgers, a, b and c, have written, each under its
+// own chain. All have decided for acme in turn. Ledger b has settled the decisions of a. One
+// row of a and its settlement by b are removed, as c has announced.
 func SeveralChains(t testing.TB) (h *History, chains map[string][16]byte) {
 	t.Helper()
 	a := author{t, t.Context(), noon}
@@ -306,10 +306,10 @@ func SeveralChains(t testing.TB) (h *History, chains map[string][16]byte) {
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// Moved is a history into which acme was imported from SeveralChains: 7 rows, 2 of them
-// settled there, and what is left of one. Since then one more was settled, the oldest is
-// removed, and an intent is decided. With it come its chain and a row of the source's that
-// the export does not have.
+// Moved returns a history into which acme was imported from SeveralChains: 7 rows, 2 of them
+// settled, and one tombstone. After the import one more row was settled, the oldest was
+// removed, and an intent was decided. own is the history's chain. more is a row of the source
+// that was not exported.
 func Moved(t testing.TB) (h *History, own [16]byte, more *storage.Record) {
 	t.Helper()
 	source, _ := SeveralChains(t)

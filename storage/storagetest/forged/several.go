@@ -9,12 +9,12 @@ import (
 	"writ/storage/receipt"
 )
 
-// written deletes what a writer has decided.
+// dropWriter deletes the rows of a writer.
 func (f *forger) dropWriter(name string) {
 	f.Records = slices.DeleteFunc(f.Records, func(r *storage.Record) bool { return r.Writer == name })
 }
 
-// chain is a forgery of SeveralChains. A, B and C in want stand for the ids of the chains.
+// chain is a forgery of SeveralChains. In want, A, B and C stand for the ids of the chains.
 func chain(name, want string, do func(f *forger, a, b, c [16]byte)) forgery {
 	return forgery{name, func(f *forger) string {
 		do(f, f.chains["a"], f.chains["b"], f.chains["c"])
@@ -55,7 +55,7 @@ var chainForgeries = []forgery{
 		func(f *forger, _, _, c [16]byte) { f.Graves[0].Leaves[0].Chain, f.Graves[0].Leaves[0].Seq = c, 9 }),
 }
 
-// foreign returns the rows of acme's that were imported.
+// foreign returns acme's imported rows.
 func (f *forger) foreign() (rows []*storage.Record) {
 	for _, r := range f.rows("acme") {
 		if chain, _ := r.Receipt.Inclusion().Chain(); chain != f.own {
@@ -65,13 +65,12 @@ func (f *forger) foreign() (rows []*storage.Record) {
 	return rows
 }
 
-// left returns what was left of a row when it was imported.
+// left returns the imported tombstone.
 func (f *forger) left() *storage.Tombstone {
 	return f.Graves[slices.IndexFunc(f.Graves, func(t *storage.Tombstone) bool { return t.Imported })]
 }
 
-// imports is a forgery of an imported history: rows that are genuine come and go with all
-// that finds them.
+// imports is a forgery of an imported history.
 func imports(name, want string, do func(f *forger)) forgery {
 	return forgery{name, func(f *forger) string { do(f); return want }}
 }
