@@ -12,7 +12,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// intent is the key of idempotency; id is [storage.Record.IntentKey].
+// intent identifies an intent, which is decided once. id is [storage.Record.IntentKey].
 type intent struct{ org, id string }
 
 // Append implements storage.Log.
@@ -48,8 +48,7 @@ func (s *Store) Append(
 	return existing, nil
 }
 
-// divide finds the new elements of batch, and the stored ones in place of the others.
-// commits is held.
+// divide splits batch into new elements and those that exist. commits is held.
 func (s *Store) divide(batch storage.Batch) (existing, fresh storage.Batch, err error) {
 	if existing.Records, fresh.Records, err = s.divideRecords(batch.Records); err != nil || len(batch.Entries) == 0 {
 		return existing, fresh, err

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// asyncSync syncs commits after they have returned: see [Options.WriteBehind].
-// The segment log is the queue: it keeps the order of commits, and reads see what is in
-// it. asyncSync bounds how many commits of the log are not synced.
+// asyncSync syncs commits after they have returned: see [Options.WriteBehind]. It bounds how
+// many are not synced. The segment log is the queue: it keeps the order of commits, and reads
+// see them there.
 type asyncSync struct {
 	// places holds a value for each commit that is not synced. Its capacity is the
 	// bound.
@@ -43,7 +43,7 @@ func (a *asyncSync) wait(stopping <-chan struct{}) error {
 	}
 }
 
-// wrote says that a commit that has waited is written.
+// wrote has a commit synced that has taken its place with wait.
 func (a *asyncSync) wrote() {
 	a.written.Add(1)
 	select {
@@ -65,7 +65,7 @@ func (s *Store) syncWritten() {
 	}
 }
 
-// unsynced returns the most commits that have returned and are not durable.
+// unsynced returns how many commits are at most not durable although they have returned.
 func (s *Store) unsynced() int {
 	if s.async == nil {
 		return 0

@@ -69,7 +69,8 @@ func (s *Store) create() error {
 	}
 	b := s.newBatch()
 	b.set(formatKey, strconv.AppendInt(nil, format, 10))
-	b.firstMarks(tip{})
+	b.set(markKey(headStream, 0), nil)
+	b.set(markKey(changeStream, 0), nil)
 	if err := s.apply(b); err != nil {
 		return err
 	}

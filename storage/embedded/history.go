@@ -57,8 +57,8 @@ type recordLister struct {
 	filter storage.Filter
 	limit  int
 
-	// rows looks up the rows of the index. It is made after the index's iterator, so that
-	// a missing row has been removed in between, not added.
+	// rows looks up the rows of the index by decision. It is made after the iterator over
+	// that index, so a missing row was removed in between, not added.
 	rows *index.Iterator
 
 	settled   []byte // the last settlement, of the row with the id settledOf
@@ -71,7 +71,7 @@ type recordLister struct {
 	next    string
 }
 
-// bounds returns the bounds of the page's keys: in the index if the filter has a
+// bounds returns the bounds of the page's keys: in the index by decision if the filter has a
 // decision, otherwise in the rows.
 func (l *recordLister) bounds(before []byte) (lower, upper key) {
 	l.prefix = orgKey(kindRecord, l.org)
@@ -83,7 +83,7 @@ func (l *recordLister) bounds(before []byte) (lower, upper key) {
 		lower = key(bytes.Clone(l.prefix)).id(storage.IDAt(l.filter.From.Add(-storage.MaxSkew)))
 	}
 	if !l.filter.To.IsZero() {
-		// An id knows milliseconds only, rounded down.
+		// An id has the time in milliseconds, rounded down.
 		upper = key(bytes.Clone(l.prefix)).id(storage.IDAt(l.filter.To.Add(storage.MaxSkew + time.Millisecond)))
 	}
 	if before != nil {
@@ -101,8 +101,8 @@ func (l *recordLister) close() error {
 	return l.rows.Close()
 }
 
-// row takes a row. It stops once the filter has skipped half a page: less than a
-// millisecond, during which the caller keeps its slot.
+// row takes a row. It stops once the filter has skipped half a page: the caller keeps its slot
+// meanwhile, which is less than a millisecond.
 func (l *recordLister) row(k, v []byte) (stop bool, err error) {
 	if l.skipped == storage.MaxPage/2 {
 		l.next = cursor(kindRecord, l.last[:])
@@ -144,8 +144,8 @@ func parsePosition(rest []byte) (id uuid.UUID, settlement bool, err error) {
 	return id, settlement, err
 }
 
-// parse returns the record of a row of the index or of the history, or nil if
-// the filter does not select it.
+// parse returns the record of a row, or of a key of the index by decision. It is nil if the
+// filter does not select it.
 func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 	if l.filter.Decision == 0 {
 		var settlement []byte

@@ -72,8 +72,8 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	return n.All(), nil
 }
 
-// eachImported calls f for each row of org that is of another chain than the store's, and
-// for each tombstone of one, until f returns false. It counts them.
+// eachImported calls f for each imported row of org and each tombstone of one, until f returns
+// false, and counts them. An imported row is under a head of another chain than the store's.
 func (s *Store) eachImported(
 	ctx context.Context, org string, chain [16]byte, n *storage.Imported,
 	f func(intent string, id uuid.UUID) (more bool, err error),

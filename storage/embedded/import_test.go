@@ -37,8 +37,8 @@ func TestImport_Crash(t *testing.T) {
 	}
 }
 
-// TestImport_CrashWhileAbandoning: whatever a crash has left of a removal, the next one
-// removes the rest.
+// TestImport_CrashWhileAbandoning: after a crash during a removal, the next one removes the
+// rest.
 func TestImport_CrashWhileAbandoning(t *testing.T) {
 	disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
 	s := openTest(t, disk, nil)
@@ -70,8 +70,8 @@ func TestImport_CrashWhileAbandoning(t *testing.T) {
 	storagetest.Check(t, again, w.Keys(t), "a")
 }
 
-// TestImport_Lost: a store whose last frame is gone, an import, is refused. Where that is
-// accepted nothing leads to the import, and no meter counts it.
+// TestImport_Lost: a store is refused if its last frame, an import, is gone. Once that is
+// accepted, nothing leads to the import, and no meter counts it.
 func TestImport_Lost(t *testing.T) {
 	for name, flushed := range map[string]bool{"its keys too": false, "its keys are there": true} {
 		t.Run(name, func(t *testing.T) {

@@ -10,10 +10,10 @@ import (
 	"writ/storage/receipt"
 )
 
-// The head of a frame is a receipt.SignedHead as its MarshalBinary writes it, the items
-// are the batch's records and then its entries. A frame of an import has imported items and no
-// head of its own, but eight bytes: the number of the last frame before it that has a head, 0
-// for none.
+// The head of a frame is a receipt.SignedHead as its MarshalBinary writes it. The items are
+// the batch's records and then its entries. A frame of an import has imported items. In place
+// of a head it has eight bytes: the number of the last frame before it with a head, 0 for
+// none.
 //
 //	item       = record | settlement | entry | removed | tombstone | abandoned
 //	record     = 'r' text(org) decision-id(16) row                see record.go
@@ -28,11 +28,11 @@ import (
 // frame whose tree does not have the head's root cannot be read. docs/history-format.md has
 // the whole format.
 //
-// A key that leads to an item has as its value
+// The value of a key that leads to an item is
 //
 //	location = uvarint(frame) uvarint(index)
 //
-// and a head's has index 0.
+// with index 0 for a head.
 const (
 	recordItem     = 'r'
 	settlementItem = 's'
@@ -59,7 +59,7 @@ func parseLocation(v []byte) (p location, err error) {
 	return p, c.end()
 }
 
-// item is an item of a frame without what all items have in common.
+// item is an item of a frame. Which fields are set depends on its kind.
 type item struct {
 	kind       byte
 	org        string
@@ -186,7 +186,7 @@ func (s *Store) readRow(org string, id uuid.UUID, v, settlement []byte, f *stora
 	return r, err
 }
 
-// readSettlement sets r's settlement from the location v.
+// readSettlement sets r's settlement to the one at the location v.
 func (s *Store) readSettlement(r *storage.Record, v []byte) error {
 	in, it, index, err := s.item(v, settlementItem)
 	if err == nil && (it.org != r.OrganizationID || it.id.String() != r.DecisionID) {
@@ -202,7 +202,7 @@ func (s *Store) readSettlement(r *storage.Record, v []byte) error {
 	return err
 }
 
-// readEntry returns the entry at the location v.
+// readEntry reads the entry at the location v.
 func (s *Store) readEntry(org string, kind storage.EntryKind, v []byte) (*storage.Entry, error) {
 	in, it, index, err := s.item(v, entryItem)
 	if err == nil && (it.org != org || it.entryKind != kind) {
@@ -218,7 +218,7 @@ func (s *Store) readEntry(org string, kind storage.EntryKind, v []byte) (*storag
 	return e, err
 }
 
-// readHead returns the head at the location v.
+// readHead reads the head at the location v.
 func (s *Store) readHead(v []byte) (h receipt.SignedHead, err error) {
 	p, err := parseLocation(v)
 	if err != nil {

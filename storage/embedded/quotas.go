@@ -10,7 +10,7 @@ import (
 	"writ/storage"
 )
 
-// maxMeters is how many meters without held places are kept: about two megabytes.
+// maxMeters is how many meters are kept when no places are held: about two megabytes.
 const maxMeters = 10_000
 
 // meter names a meter.
@@ -24,7 +24,7 @@ type quota struct {
 	stored     int64 // the stored meter
 	held       int64 // places granted and not used
 	committing int64 // decisions being written
-	tick       int   // of the batch that is written: its place among them, from 1; 0 for none
+	tick       int   // place among the ticks of the batch being written, from 1; 0 for none
 }
 
 // quotas are the meters in use.
@@ -61,7 +61,7 @@ func (s *Store) quota(m meter) (*quota, error) {
 	return q, nil
 }
 
-// Count implements storage.Quotas, of meters: the process counts by itself what rules count.
+// Count implements storage.Quotas for meters. The counters of rules are in the process.
 func (s *Store) Count(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error) {
 	if err := cmp.Or(ctx.Err(), checkOrg(w.Org)); err != nil {
 		return storage.Granted{}, err
@@ -92,13 +92,13 @@ func (s *Store) Count(ctx context.Context, w storage.Window, ask storage.Ask) (s
 // tick is a batch's increase of a meter.
 type tick struct {
 	meter
-	quota  *quota // which is not dropped while decisions are being written
+	quota  *quota // not dropped while decisions are being written
 	n      int64
 	used   int64 // held places that it uses
 	stored int64 // the meter after it
 }
 
-// ticks counts fresh. The caller passes its result to endTicks. commits is held.
+// ticks counts records. The caller passes the result to endTicks. commits is held.
 func (s *Store) ticks(fresh []*storage.Record) (ticks []tick, err error) {
 	s.quotas.mu.Lock()
 	defer s.quotas.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Store) ticks(fresh []*storage.Record) (ticks []tick, err error) {
 	return ticks, nil
 }
 
-// endTicks ends ticks, of a batch that is stored or not.
+// endTicks counts ticks as decided if their batch was stored, and otherwise takes them back.
 func (s *Store) endTicks(ticks []tick, stored bool) {
 	s.quotas.mu.Lock()
 	defer s.quotas.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *Store) Metered(_ context.Context, org string, month storage.Month) (int
 	return s.count(meterKey(org, month))
 }
 
-// Windows implements storage.Quotas. Nobody else writes, so the process counts by itself.
+// Windows implements storage.Quotas. No other process writes, so the process counts by itself.
 func (s *Store) Windows() storage.Windows { return nil }
 
 // Meters implements storage.Quotas. It reads the meters of all months, which are

@@ -243,14 +243,14 @@ func (s *Store) findHead(seq uint64) (h receipt.SignedHead, err error) {
 func (i *inspection) accept(dir string, o Options) error {
 	if len(i.reasons) == 0 {
 		if o.AcceptRollback != nil {
-			o.Log.Warn("--accept-rollback is not needed: the store has all that was noted; take it away", "dir", dir,
+			o.Log.Warn("--accept-rollback is not needed: the store has lost nothing; remove the flag", "dir", dir,
 				"head", i.tip.Head)
 		}
 		return nil
 	}
 	what := strings.Join(i.reasons, "; ")
 	if o.AcceptRollback != nil && *o.AcceptRollback == i.tip.Head {
-		o.Log.Error("what is lost from the store is given up, as --accept-rollback says", "dir", dir, "head",
+		o.Log.Error("the losses of the store are accepted, as --accept-rollback says", "dir", dir, "head",
 			i.tip.Head, "lost", what)
 		return nil
 	}

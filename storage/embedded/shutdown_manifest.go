@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -131,23 +130,15 @@ func fileStates(dir string, fs vfs.FS) (map[string]fileState, error) {
 		}
 		file := fileState{Size: info.Size()}
 		if filepath.Ext(name) != ".sst" && !segment.IsFile(name) { // the blocks of those have checksums
-			if file.Sum, err = sumOf(fs, fs.PathJoin(dir, name)); err != nil {
+			content, err := readAll(fs, fs.PathJoin(dir, name))
+			if err != nil {
 				return nil, err
 			}
+			file.Sum = fmt.Sprintf("%x", sha256.Sum256(content))
 		}
 		files[name] = file
 	}
 	return files, nil
-}
-
-func sumOf(fs vfs.FS, name string) (sum string, err error) {
-	f, err := fs.Open(name)
-	if err != nil {
-		return "", err
-	}
-	h := sha256.New()
-	_, err = io.Copy(h, f)
-	return hex.EncodeToString(h.Sum(nil)), errors.Join(err, f.Close())
 }
 
 func readAll(fs vfs.FS, name string) ([]byte, error) {

@@ -35,12 +35,12 @@ type Options struct {
 	// signed and answered: their intents can be decided again, and another head can follow
 	// the same one. Writes of documents are always durable when they return.
 	WriteBehind int
-	// AcceptRollback is the sequence of the last head of a store that is opened although
-	// it has lost writes, nil for none: see the package's documentation.
+	// AcceptRollback opens a store that has lost writes if this is the sequence of its last
+	// head: see the package's documentation. Nil accepts no loss.
 	AcceptRollback *uint64
-	// Progress is told during long steps of Open, such as rebuilding the index, how
-	// much is done of how much, and is told of no step at a step's end. Nil has messages
-	// logged instead.
+	// Progress is called during long steps of Open, such as rebuilding the index, with how
+	// much is done of how much. It is called with an empty step when a step ends. If it is
+	// nil, progress is logged.
 	Progress func(step string, done, of uint64)
 	// Metrics is where the store registers its metrics until it is closed. Nil
 	// registers nowhere.
@@ -83,7 +83,7 @@ type Store struct {
 	// tip is the end of the chain.
 	tip    receipt.Chain
 	quotas quotas
-	// entered counts the appends of entries whose batch can be read.
+	// entered counts the appends that had entries and can be read.
 	entered atomic.Int64
 	// keys and buffers are for building keys and frames.
 	keys    key

@@ -83,9 +83,3 @@ func (s *Store) setMark(b *batch, of stream, n uint64) error {
 	}
 	return b.err
 }
-
-// firstMarks sets the marks of a store with the tip t.
-func (b *batch) firstMarks(t tip) {
-	b.set(markKey(headStream, t.Head), nil)
-	b.set(markKey(changeStream, t.Change), nil)
-}
