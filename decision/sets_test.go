@@ -95,49 +95,6 @@ func evaluate(t *testing.T, sets *Sets, in *engine.Intent) engine.Decision {
 	return engine.Evaluate(set.Policy, set.Rules, &engine.Input{Intent: in, Agent: set.Agent}).Decision
 }
 
-func TestSets_ChangesAreSeenOnceInvalidated(t *testing.T) {
-	src := newSource()
-	sets := newSets(setsConfig{source: src, maxBytes: 1 << 20})
-	in := corpus.AllowedIntent()
-	steps := []struct {
-		name   string
-		change func()
-		want   engine.Decision
-	}{
-		{"nothing yet", func() {}, engine.Allow},
-		{"the kill switch", func() {
-			src.change(func() { src.agents[corpus.Agent] = engine.AgentDisabled })
-			sets.InvalidateAgent(corpus.Organization, corpus.Agent)
-		}, engine.Deny},
-		{"enabled again", func() {
-			src.change(func() { src.agents[corpus.Agent] = engine.AgentActive })
-			sets.InvalidateAgent(corpus.Organization, corpus.Agent)
-		}, engine.Allow},
-		{"a rule", func() {
-			rule := engine.Rule{ID: "r", Name: "r", Condition: "{}", Action: `{"decision":"approval_required"}`, IsActive: true}
-			src.change(func() { src.rules = []engine.Rule{rule} })
-			sets.InvalidateRules(corpus.Organization)
-		}, engine.ApprovalRequired},
-		{"a new version", func() {
-			next := corpus.ReferencePolicy()
-			next.Version, next.Status = 4, engine.StatusRevoked
-			src.change(func() { src.policies[corpus.PolicyID] = next })
-			sets.InvalidatePolicy(corpus.Organization, corpus.PolicyID)
-		}, engine.Deny},
-		{"everything anew", func() {
-			src.change(func() { src.policies[corpus.PolicyID], src.rules = corpus.ReferencePolicy(), nil })
-			sets.InvalidatePolicy(corpus.Organization, corpus.PolicyID)
-			sets.InvalidateRules(corpus.Organization)
-		}, engine.Allow},
-	}
-	for _, step := range steps {
-		step.change()
-		if got := evaluate(t, sets, in); got != step.want {
-			t.Errorf("after %s: %v, want %v", step.name, got, step.want)
-		}
-	}
-}
-
 // "In check 2 ids are equal when they are after NFKC and case folding; of several
 // that are, a disabled one denies for all, and `agent.status` is `disabled` for
 // rules too. … Registration … compare exactly."

@@ -1,0 +1,136 @@
+package decision
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/bench/corpus"
+	"writ/decision/admission"
+	"writ/engine"
+	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/storagetest"
+)
+
+// opened returns a service that follows its store and works in the background.
+func opened(t *testing.T, changes ...func(*Config)) *Service {
+	t.Helper()
+	s, _ := newPipeline(t, 1000, changes...)
+	s.start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// A change of the store is in force once its write has returned.
+func TestService_FollowsItsStore(t *testing.T) {
+	s := opened(t, func(c *Config) { c.Plans["pro"] = engine.Plan{Name: "pro"} })
+	ctx, docs := t.Context(), s.Documents
+	session := &engine.Session{
+		ID: uuid.NewString(), PolicyID: corpus.PolicyID, AgentID: corpus.Agent, AllowedActionTypes: []string{corpus.AllowedIntent().ActionType},
+		Status: engine.SessionActive, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
+	}
+	inSession := func(in *engine.Intent) { in.SessionID = session.ID }
+	agent := &engine.Agent{ID: uuid.NewString(), Name: "a", ExternalID: corpus.Agent, Status: engine.AgentActive}
+	rule := engine.Rule{ID: uuid.NewString(), Name: "r", Condition: `{"metadata.to":{"$in":{"list":"blocked"}}}`, Action: `{"decision":"deny"}`, IsActive: true}
+	toBob := func(in *engine.Intent) { in.Metadata = map[string]string{"to": "bob"} }
+	toEve := func(in *engine.Intent) { in.Metadata = map[string]string{"to": "eve"} }
+	for _, step := range []struct {
+		name    string
+		change  func() error
+		request func(*engine.Intent)
+		want    string
+	}{
+		{"an unknown session", func() error { return nil }, inSession, "the session of an intent: loading session " + session.ID + ": not found"},
+		{"a session", func() error { return docs.PutSession(ctx, corpus.Organization, session) }, inSession, "policy.allowed"},
+		{"a closed session", func() error {
+			_, err := docs.CloseSession(ctx, corpus.Organization, session.ID, time.Now())
+			return err
+		}, inSession, "session.closed"},
+		{"a list", func() error {
+			_, _, err := docs.PutList(ctx, corpus.Organization, "blocked", []string{"eve"}, time.Now(), func(*engine.List) error { return nil })
+			return errors.Join(err, docs.PutRule(ctx, corpus.Organization, &rule, 0, "blocked"))
+		}, toBob, "policy.allowed"},
+		{"another value", func() error {
+			_, _, err := docs.PutList(ctx, corpus.Organization, "blocked", []string{"bob"}, time.Now(), func(*engine.List) error { return nil })
+			return err
+		}, toBob, "rule.deny"},
+		{"a rule", func() error {
+			return docs.PutRule(ctx, corpus.Organization, &engine.Rule{
+				ID: uuid.NewString(), Name: "r", Condition: `{"metadata.to":"eve"}`, Action: `{"decision":"approval_required"}`, IsActive: true,
+			}, 0)
+		}, toEve, "rule.approval_required"},
+		{"an agent", func() error { return docs.PutAgent(ctx, corpus.Organization, agent, 0) }, nil, "policy.allowed"},
+		{"the kill switch", func() error {
+			_, err := docs.SetAgentStatus(ctx, corpus.Organization, corpus.Agent, engine.AgentDisabled, time.Now(), 0)
+			return err
+		}, nil, "agent.disabled"},
+		{"enabled again", func() error {
+			_, err := docs.SetAgentStatus(ctx, corpus.Organization, corpus.Agent, engine.AgentActive, time.Now(), 0)
+			return err
+		}, nil, "policy.allowed"},
+		{"a new version", func() error {
+			next := corpus.ReferencePolicy()
+			next.Version, next.Status = next.Version+1, engine.StatusRevoked
+			_, err := docs.PutPolicy(ctx, next, 0)
+			return err
+		}, nil, "policy.inactive"},
+		{"a plan without evaluations", func() error {
+			return storagetest.PutSubscription(ctx, docs, &storage.Subscription{OrganizationID: corpus.Organization, Plan: "pro"})
+		}, nil, "policy.inactive usage.limit"},
+	} {
+		must(t, step.change())
+		r := request()
+		if step.request != nil {
+			step.request(r.Intent)
+		}
+		out := s.Decide(ctx, caller(), []Request{r})[0]
+		got := decisions([]ledger.Outcome{out})
+		if errors.Is(out.Err, storage.ErrNotFound) {
+			got = out.Err.Error()
+		} else if len(out.Record.Reasons) > 1 {
+			got += " " + strings.SplitN(out.Record.Reasons[1], ":", 2)[0]
+		}
+		if got != step.want {
+			t.Errorf("%s: Decide = %s, want %s", step.name, got, step.want)
+		}
+	}
+	if used, limit, err := s.Evaluations(ctx, corpus.Organization); used == 0 || limit != 0 || err != nil {
+		t.Errorf("Evaluations = %d of %d, %v, want some of none", used, limit, err)
+	}
+	must(t, s.Healthy(ctx))
+}
+
+func TestService_RefusesWorkWhenFull(t *testing.T) {
+	s := opened(t, func(c *Config) { c.Slots, c.Queue = 2, time.Millisecond })
+	slot, err := s.Enter(t.Context(), corpus.Organization, admission.Deciding)
+	must(t, err)
+	if _, err := s.Enter(t.Context(), corpus.Organization, admission.Deciding); !errors.Is(err, ledger.ErrOverloaded) {
+		t.Errorf("Enter for an organization with all slots it may have = %v, want %v", err, ledger.ErrOverloaded)
+	}
+	slot.Leave()
+	if slot, err = s.Enter(t.Context(), corpus.Organization, admission.Managing); err != nil {
+		t.Errorf("Enter once a slot is free = %v", err)
+	}
+	slot.Leave()
+}
+
+func TestOpen_SaysWhatIsMissing(t *testing.T) {
+	s, _ := newPipeline(t, 1)
+	for want, change := range map[string]func(*Config){
+		"no store":            func(c *Config) { c.Store = nil },
+		"no ledger":           func(c *Config) { c.Ledger = nil },
+		"no scrubber":         func(c *Config) { c.Scrub = nil },
+		"no metrics registry": func(c *Config) { c.Metrics = nil },
+		`no plan "free"`:      func(c *Config) { c.Plans = map[string]engine.Plan{"pro": {Name: "pro"}} },
+	} {
+		cfg := s.cfg
+		change(&cfg)
+		if _, err := Open(cfg); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("Open = %v, want %s", err, want)
+		}
+	}
+}
