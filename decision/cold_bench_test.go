@@ -14,15 +14,14 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/internal/must"
 )
 
 // threadTime returns the processor time of the calling thread.
 func threadTime(b *testing.B) time.Duration {
 	const thisThread = 1 // RUSAGE_THREAD
 	var used syscall.Rusage
-	if err := syscall.Getrusage(thisThread, &used); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, syscall.Getrusage(thisThread, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
@@ -69,10 +68,7 @@ func BenchmarkLoadCold(b *testing.B) {
 			defer runtime.UnlockOSThread()
 			start := threadTime(b)
 			for i := 0; b.Loop(); i++ {
-				set, err := sets.Load(b.Context(), nil, orgs[i%n], corpus.PolicyID, corpus.Agent)
-				if err != nil {
-					b.Fatal(err)
-				}
+				set := must.Get(sets.Load(b.Context(), nil, orgs[i%n], corpus.PolicyID, corpus.Agent))(b)
 				if got := engine.Evaluate(set.Policy, set.Rules, in); got.Decision != engine.Allow {
 					b.Fatalf("Evaluate = %v, want allow", got)
 				}

@@ -10,6 +10,7 @@ import (
 	"writ/bench/corpus"
 	"writ/decision/budget"
 	"writ/engine"
+	"writ/internal/must"
 	"writ/storage"
 	"writ/storage/ledger"
 	"writ/storage/registry"
@@ -19,7 +20,7 @@ import (
 func newCounting(t *testing.T, limit int) (*Service, storage.Store) {
 	t.Helper()
 	p, store := newPipeline(t, 1<<40)
-	must(t, registry.New(store).PutRule(t.Context(), corpus.Organization, limiting(limit), 0))
+	must.Do(t, registry.New(store).PutRule(t.Context(), corpus.Organization, limiting(limit), 0))
 	return p, store
 }
 
@@ -101,8 +102,7 @@ func TestCounters_RefusedBatchesTakeNoPlace(t *testing.T) {
 	p, _ := newCounting(t, 2)
 	decide := func(requests ...Request) string {
 		t.Helper()
-		outs, err := p.DecideAll(t.Context(), caller(), requests)
-		must(t, err)
+		outs := must.Get(p.DecideAll(t.Context(), caller(), requests))(t)
 		return decisions(outs)
 	}
 	for _, step := range []struct{ got, want string }{

@@ -17,6 +17,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/internal/must"
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/ledger"
@@ -51,30 +52,20 @@ func (shouting) Spellings(identity string) []string { return []string{identity} 
 // with a plan of so many evaluations. It does nothing in the background.
 func newPipeline(t testing.TB, evaluations int64, changes ...func(*Config)) (*Service, storage.Store) {
 	t.Helper()
-	store, err := embedded.Open("db", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
-	must(t, err)
+	store := must.Get(embedded.Open("db", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)}))(t)
 	docs := registry.New(store)
-	_, err = docs.PutPolicy(t.Context(), corpus.ReferencePolicy(), 0)
-	must(t, err)
+	must.Get(docs.PutPolicy(t.Context(), corpus.ReferencePolicy(), 0))(t)
 	l, err := ledger.Open(t.Context(), ledger.Config{
 		Store: store, Scrub: open{}, Signer: receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))),
 	})
-	must(t, err)
-	t.Cleanup(func() { must(t, errors.Join(l.Close(context.Background()), store.Close())) })
+	must.Do(t, err)
+	t.Cleanup(func() { must.Do(t, errors.Join(l.Close(context.Background()), store.Close())) })
 	cfg := config(store, l, evaluations)
 	for _, change := range changes {
 		change(&cfg)
 	}
-	s, err := newService(cfg)
-	must(t, err)
+	s := must.Get(newService(cfg))(t)
 	return s, store
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func caller() Caller { return Caller{Organization: corpus.Organization, Credential: "key"} }
@@ -120,8 +111,7 @@ func TestDecide_EachByItselfInOneCommit(t *testing.T) {
 	if !outs[3].Replayed || outs[3].Record.DecisionID != outs[0].Record.DecisionID {
 		t.Error("an intent given twice has two decisions")
 	}
-	tip, err := store.Tip(t.Context())
-	must(t, err)
+	tip := must.Get(store.Tip(t.Context()))(t)
 	if err := store.Heads(t.Context(), tip.ID, 0, func(h receipt.SignedHead) error {
 		if tip.Seq != 1 || h.Size != 3 {
 			t.Errorf("head %d of %d over %d decisions, want one over 3", h.Seq, tip.Seq, h.Size)
@@ -139,8 +129,7 @@ func TestDecideAll_AllOrNone(t *testing.T) {
 	p, _ := newPipeline(t, 100)
 	decide := func(requests ...Request) string {
 		t.Helper()
-		outs, err := p.DecideAll(t.Context(), caller(), requests)
-		must(t, err)
+		outs := must.Get(p.DecideAll(t.Context(), caller(), requests))(t)
 		return decisions(outs)
 	}
 	allowed, refused := request(), request()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"writ/engine"
+	"writ/internal/must"
 	"writ/storage"
 	"writ/storage/registry"
 	"writ/storage/storagetest"
@@ -25,7 +26,7 @@ func TestDecision_Plans_RetentionIsThePlansAndNeverGuessed(t *testing.T) {
 	docs := storagetest.NewMemory().Open()
 	plans := newPlans(registry.New(docs), engine.DefaultPlans())
 	subscribe := func(org, plan string) {
-		must(t, storagetest.PutSubscription(t.Context(), plans.subs, &storage.Subscription{OrganizationID: org, Plan: plan}))
+		must.Do(t, storagetest.PutSubscription(t.Context(), plans.subs, &storage.Subscription{OrganizationID: org, Plan: plan}))
 	}
 	for plan, days := range map[string]int{"": 7, "pro": 90, "business": 400} {
 		org := "acme" + plan
@@ -66,7 +67,7 @@ func TestDecision_Plans_RetentionHasAGraceAfterADowngrade(t *testing.T) {
 		"a plan that is gone":    {"free", []storage.PastPlan{past("gold", 0)}, -1},
 		"a plan long gone":       {"free", []storage.PastPlan{past("gold", 8*day)}, 7},
 	} {
-		must(t, storagetest.PutSubscription(t.Context(), plans.subs, &storage.Subscription{OrganizationID: "acme", Plan: tc.plan, Past: tc.past}))
+		must.Do(t, storagetest.PutSubscription(t.Context(), plans.subs, &storage.Subscription{OrganizationID: "acme", Plan: tc.plan, Past: tc.past}))
 		got, err := plans.retention(t.Context(), "acme", now, 7*day)
 		if tc.want < 0 && err == nil || tc.want >= 0 && (err != nil || got != time.Duration(tc.want)*day) {
 			t.Errorf("%s: retention = %v, %v, want %d days", name, got, err, tc.want)

@@ -12,6 +12,7 @@ import (
 	"writ/bench/corpus"
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/internal/must"
 )
 
 // prepared is a query of so many rules.
@@ -51,10 +52,7 @@ func newQueriesOf(maxBytes int64) *queries {
 // current loads what is current and returns its query.
 func (q *queries) current(t *testing.T) (*prepared, error) {
 	t.Helper()
-	set, err := q.Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, corpus.Agent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(q.Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, corpus.Agent))(t)
 	query, err := q.query(t.Context(), corpus.Organization, set)
 	if err != nil {
 		return nil, err
@@ -163,8 +161,7 @@ func TestSets_QueriesThatCannotBePreparedAreKeptToo(t *testing.T) {
 func TestSets_QueriesAreBounded(t *testing.T) {
 	q := newQueriesOf(1 << 20)
 	q.size = 100 << 10
-	policy, err := engine.CompilePolicy(corpus.ReferencePolicy())
-	must(t, err)
+	policy := must.Get(engine.CompilePolicy(corpus.ReferencePolicy()))(t)
 	rules := engine.CompileRules(nil, engine.Options{})
 	for revision := range int64(10) {
 		set := engine.Set{Policy: policy, Rules: rules, Revisions: engine.Revisions{Policy: revision}}

@@ -12,6 +12,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/decision/budget"
+	"writ/internal/must"
 	"writ/storage"
 	"writ/storage/ledger"
 	"writ/storage/mongodb"
@@ -27,21 +28,18 @@ func newReplicas(t *testing.T, n, limit int) []*Service {
 	set := mongotest.For(t, 1)
 	var all []*Service
 	for range n {
-		store, err := mongodb.Open(t.Context(), mongodb.Options{URI: set.URI() + "&timeoutMS=20000", Database: "writ", Log: slog.New(slog.DiscardHandler)})
-		must(t, err)
+		store := must.Get(mongodb.Open(t.Context(), mongodb.Options{URI: set.URI() + "&timeoutMS=20000", Database: "writ", Log: slog.New(slog.DiscardHandler)}))(t)
 		docs := registry.New(store)
 		if len(all) == 0 {
-			_, err = docs.PutPolicy(t.Context(), corpus.ReferencePolicy(), 0)
-			must(t, err)
-			must(t, docs.PutRule(t.Context(), corpus.Organization, limiting(limit), 0))
+			must.Get(docs.PutPolicy(t.Context(), corpus.ReferencePolicy(), 0))(t)
+			must.Do(t, docs.PutRule(t.Context(), corpus.Organization, limiting(limit), 0))
 		}
 		l, err := ledger.Open(t.Context(), ledger.Config{
 			Store: store, Scrub: open{}, Signer: receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))),
 		})
-		must(t, err)
-		t.Cleanup(func() { must(t, errors.Join(l.Close(context.Background()), store.Close())) })
-		s, err := newService(config(store, l, 1<<40))
-		must(t, err)
+		must.Do(t, err)
+		t.Cleanup(func() { must.Do(t, errors.Join(l.Close(context.Background()), store.Close())) })
+		s := must.Get(newService(config(store, l, 1<<40)))(t)
 		all = append(all, s)
 	}
 	return all

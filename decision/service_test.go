@@ -11,6 +11,7 @@ import (
 	"writ/bench/corpus"
 	"writ/decision/admission"
 	"writ/engine"
+	"writ/internal/must"
 	"writ/storage"
 	"writ/storage/ledger"
 	"writ/storage/storagetest"
@@ -82,7 +83,7 @@ func TestService_FollowsItsStore(t *testing.T) {
 			return storagetest.PutSubscription(ctx, docs, &storage.Subscription{OrganizationID: corpus.Organization, Plan: "pro"})
 		}, nil, "policy.inactive usage.limit"},
 	} {
-		must(t, step.change())
+		must.Do(t, step.change())
 		r := request()
 		if step.request != nil {
 			step.request(r.Intent)
@@ -101,20 +102,17 @@ func TestService_FollowsItsStore(t *testing.T) {
 	if used, limit, err := s.Evaluations(ctx, corpus.Organization); used == 0 || limit != 0 || err != nil {
 		t.Errorf("Evaluations = %d of %d, %v, want some of none", used, limit, err)
 	}
-	must(t, s.Healthy(ctx))
+	must.Do(t, s.Healthy(ctx))
 }
 
 func TestService_RefusesWorkWhenFull(t *testing.T) {
 	s := opened(t, func(c *Config) { c.Slots, c.Queue = 2, time.Millisecond })
-	slot, err := s.Enter(t.Context(), corpus.Organization, admission.Deciding)
-	must(t, err)
+	slot := must.Get(s.Enter(t.Context(), corpus.Organization, admission.Deciding))(t)
 	if _, err := s.Enter(t.Context(), corpus.Organization, admission.Deciding); !errors.Is(err, ledger.ErrOverloaded) {
 		t.Errorf("Enter for an organization with all slots it may have = %v, want %v", err, ledger.ErrOverloaded)
 	}
 	slot.Leave()
-	if slot, err = s.Enter(t.Context(), corpus.Organization, admission.Managing); err != nil {
-		t.Errorf("Enter once a slot is free = %v", err)
-	}
+	slot = must.Get(s.Enter(t.Context(), corpus.Organization, admission.Managing))(t)
 	slot.Leave()
 }
 

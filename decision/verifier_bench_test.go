@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"writ/bench/corpus"
+	"writ/internal/must"
 )
 
 // processorTime is what the process has used so far, of all its threads.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
-	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	must.Do(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
@@ -32,7 +33,7 @@ func BenchmarkVerifier(b *testing.B) {
 			b.Run(fmt.Sprintf("rules=%d/%s", rules, share.name), func(b *testing.B) {
 				v := newVerified(b, 1<<40, max(1, share.every), prepareRego)
 				for _, r := range corpus.Rules(rules, 1) {
-					must(b, v.docs.PutRule(b.Context(), corpus.Organization, &r, 1000))
+					must.Do(b, v.docs.PutRule(b.Context(), corpus.Organization, &r, 1000))
 				}
 				if share.every == 0 {
 					v.Service.verifier = nil

@@ -19,6 +19,7 @@ import (
 	"writ/bench/corpus"
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/internal/must"
 	"writ/rego"
 	"writ/storage"
 	"writ/storage/ledger"
@@ -77,7 +78,7 @@ func (v *verifiedPipeline) count(t testing.TB) map[verified]int {
 	got := make(map[verified]int)
 	for result, counter := range v.verifier.results {
 		var m dto.Metric
-		must(t, counter.Write(&m))
+		must.Do(t, counter.Write(&m))
 		if n := int(m.GetCounter().GetValue()); n > 0 {
 			got[result] = n
 		}
@@ -87,7 +88,7 @@ func (v *verifiedPipeline) count(t testing.TB) map[verified]int {
 
 func (v *verifiedPipeline) rule(t testing.TB, condition, decision string) {
 	t.Helper()
-	must(t, v.docs.PutRule(t.Context(), corpus.Organization, &engine.Rule{
+	must.Do(t, v.docs.PutRule(t.Context(), corpus.Organization, &engine.Rule{
 		ID: uuid.NewString(), Name: "r", Condition: condition, Action: fmt.Sprintf(`{"decision":%q}`, decision), Priority: 100, IsActive: true,
 	}, 100))
 }
@@ -110,13 +111,12 @@ func TestVerifier_DecidesByWhatTheDecisionDid(t *testing.T) {
 	}
 	decide("rule.approval_required rule.deny", env("prod"), env("dr"))
 	agent := &engine.Agent{ID: uuid.NewString(), Name: "a", ExternalID: corpus.Agent, Status: engine.AgentDisabled}
-	must(t, v.docs.PutAgent(t.Context(), corpus.Organization, agent, 10))
+	must.Do(t, v.docs.PutAgent(t.Context(), corpus.Organization, agent, 10))
 	decide("agent.disabled", request())
 	next := corpus.ReferencePolicy()
 	next.Version++
 	next.Status = engine.StatusRevoked
-	_, err := v.docs.PutPolicy(t.Context(), next, 0)
-	must(t, err)
+	must.Get(v.docs.PutPolicy(t.Context(), next, 0))(t)
 	decide("policy.inactive policy.inactive policy.inactive", request(), request(), request())
 	if got, want := v.verifyAll(t), (map[verified]int{verifiedSame: 8}); !cmp.Equal(got, want) {
 		t.Errorf("verified %v, want %v\n%s", got, want, &v.log)
@@ -245,8 +245,7 @@ func TestVerifier_RunsUntilItsEnd(t *testing.T) {
 			return engine.Allow, []engine.Code{engine.CodePolicyAllowed}, nil
 		})})
 		v := newVerifier(sets, 1, slog.New(slog.DiscardHandler), newVerifications(prometheus.NewRegistry()))
-		policy, err := engine.CompilePolicy(corpus.ReferencePolicy())
-		must(t, err)
+		policy := must.Get(engine.CompilePolicy(corpus.ReferencePolicy()))(t)
 		set := engine.Set{Policy: policy, Rules: engine.CompileRules(nil, engine.Options{})}
 		in := &engine.Input{Intent: corpus.AllowedIntent(), Agent: engine.AgentActive}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

@@ -3,14 +3,13 @@ package engine
 import (
 	"math/rand/v2"
 	"testing"
+
+	"writ/internal/must"
 )
 
 func pattern(t testing.TB, text string) *AgentPattern {
 	t.Helper()
-	p, err := CompileAgentPattern("agent_id", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(CompileAgentPattern("agent_id", text))(t)
 	return p
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"writ/engine/condition"
 	"writ/engine/condition/conditiontest"
+	"writ/internal/must"
 )
 
 // The condition that a check shows means the same as the Go code that runs.
@@ -38,23 +39,14 @@ func TestCheck_TreesMeanWhatRuns(t *testing.T) {
 			AllowedActionTypes: append(some("deploy", "sql.*"), "pay"), AllowedResourcePatterns: append(some("prod/**", "d?"), "staging/*"),
 			MaxCostMinor: new(int64(g.IntN(4))), ExpiresAt: time.Now(),
 		}
-		compiled, err := CompilePolicy(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		session, err := CompileSession(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		compiled := must.Get(CompilePolicy(p))(t)
+		session := must.Get(CompileSession(s))(t)
 		in := &Input{
 			Intent: g.intent(), Agent: AgentStatus(one("active", "disabled", "")), RequireRegistered: g.IntN(2) == 0,
 			Usage: Usage{g.IntN(2) == 0}, Session: InSession{session, g.IntN(2) == 0},
 		}
 		e := newEvaluation(p, in)
-		readings, err := in.Intent.Readings()
-		if err != nil {
-			t.Fatal(err)
-		}
+		readings := must.Get(in.Intent.Readings())(t)
 		e.SetReadings(readings)
 		e.SetInt(condition.UsageExceeded, bit[in.Usage.Exceeded])
 		e.SetInt(condition.RequireRegistered, bit[in.RequireRegistered])
@@ -94,10 +86,7 @@ func TestCheck_ThatPanicsDenies(t *testing.T) {
 	}
 	p := testPolicy()
 	p.AllowedActionTypes, p.UpdatedAt = []string{"*"}, time.Now()
-	compiled, err := CompilePolicy(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiled := must.Get(CompilePolicy(p))(t)
 	compiled.scope = nil
 	if got := Evaluate(compiled, nil, &Input{Intent: intentWith(nil), Agent: AgentActive}).Decision; got != Deny {
 		t.Errorf("Evaluate of a policy without its lists = %v, want deny", got)
@@ -110,10 +99,7 @@ func TestScope_IsSharedByEqualPoliciesAlone(t *testing.T) {
 		p := testPolicy()
 		p.AllowedActionTypes, p.UpdatedAt = []string{"a", "b"}, time.Now()
 		edit(p)
-		c, err := CompilePolicy(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(CompilePolicy(p))(t)
 		return c
 	}
 	first := compiled(func(*ActionPolicy) {})

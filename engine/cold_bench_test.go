@@ -11,6 +11,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/internal/must"
 )
 
 // crowd are policies of which no two are alike, in a random order.
@@ -31,16 +32,11 @@ var crowd = sync.OnceValues(func() ([]*engine.Policy, error) {
 // intent stays in the caches, like an intent that was just decoded. cpu-ns/op is processor
 // time, which other load on the machine changes less.
 func BenchmarkEvaluateCold(b *testing.B) {
-	policies, err := crowd()
-	if err != nil {
-		b.Fatal(err)
-	}
+	policies := must.Get(crowd())(b)
 	for _, n := range []int{1, 1000, 10_000} {
 		b.Run(fmt.Sprintf("policies=%d", n), func(b *testing.B) {
 			in := allowedInput()
-			if err := in.Intent.Validate(); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, in.Intent.Validate())
 			b.ReportAllocs()
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
@@ -60,8 +56,6 @@ func BenchmarkEvaluateCold(b *testing.B) {
 func threadTime(b *testing.B) time.Duration {
 	const thisThread = 1 // RUSAGE_THREAD
 	var used syscall.Rusage
-	if err := syscall.Getrusage(thisThread, &used); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, syscall.Getrusage(thisThread, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -11,6 +11,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/internal/must"
 )
 
 // evaluateBody is the shape of an evaluate request.
@@ -27,9 +28,7 @@ const typicalBody = `{"policy_id":"7b0c2f6e-3d1a-4c55-9a53-0c1f1a2b3c4d","intent
 
 func TestDecode(t *testing.T) {
 	var got evaluateBody
-	if err := engine.Decode([]byte(typicalBody), "", &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, engine.Decode([]byte(typicalBody), "", &got))
 	want := evaluateBody{PolicyID: corpus.PolicyID, Intent: corpus.AllowedIntent()}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(engine.Intent{})); diff != "" {
 		t.Errorf("Decode (-want +got):\n%s", diff)
@@ -154,9 +153,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var v evaluateBody
-		if err := engine.Decode(data, "", &v); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, engine.Decode(data, "", &v))
 	}
 }
 

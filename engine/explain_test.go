@@ -12,6 +12,7 @@ import (
 	"writ/engine/condition"
 	"writ/engine/glob"
 	"writ/engine/resource"
+	"writ/internal/must"
 )
 
 // policy makes a policy whose lists meet the intents.
@@ -59,10 +60,7 @@ func TestDecision_Explain_SaysWhatWasDecided(t *testing.T) {
 	seen := map[string]int{}
 	for range 400 {
 		doc := g.policy()
-		p, err := CompilePolicy(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(CompilePolicy(doc))(t)
 		var rules []Rule
 		for i := range g.IntN(8) {
 			rules = append(rules, g.rule(i))
@@ -238,10 +236,7 @@ func TestExplanation_Text(t *testing.T) {
 	limit := int64(4999)
 	doc.AllowedResourcePatterns, doc.MaxCostMinor = []string{"stage/**", "prod/**"}, &limit
 	doc.DeniedActionTypes = []string{"sql.*"}
-	p, err := CompilePolicy(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(CompilePolicy(doc))(t)
 	rs := CompileRules([]Rule{
 		stored("a", "allow", `{"cel":"intent.action_type == 'deploy.web' && intent.metadata.none == 'x'"}`, 4),
 		stored("b", "deny", `{"action_type":"deploy.api","metadata.env":"prod"}`, 3),
@@ -251,9 +246,7 @@ func TestExplanation_Text(t *testing.T) {
 	in := &Input{Intent: intentWith(nil), Trace: &Trace{}}
 	Evaluate(p, rs, in)
 	var b strings.Builder
-	if err := in.Trace.Explain().WriteText(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, in.Trace.Explain().WriteText(&b))
 	const want = `decided by: cost.exceeded
 
 resource, as written: prod/web/api

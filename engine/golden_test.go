@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"writ/engine"
+	"writ/internal/must"
 )
 
 var update = flag.Bool("update", false, "rewrite the want sections of testdata/*.txtar")
@@ -27,19 +28,14 @@ func TestDecision_Evaluation(t *testing.T) {
 		t.Fatalf("no cases: %v", err)
 	}
 	for _, file := range files {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := must.Get(txtar.ParseFile(file))(t)
 		rule, _, _ := strings.Cut(string(archive.Comment), "\n")
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name+" "+rule, func(t *testing.T) {
 			got := decide(t, archive)
 			if *update {
 				setSection(archive, "want", got)
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(file, txtar.Format(archive), 0o644))
 				return
 			}
 			if diff := cmp.Diff(section(archive, "want"), got); diff != "" {

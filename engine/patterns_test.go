@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"writ/engine/condition"
+	"writ/internal/must"
 )
 
 // TestDecision_Globs_NoListIsSlow holds that lists which would take long to
@@ -67,10 +68,7 @@ func BenchmarkWorstPatterns(b *testing.B) {
 				}
 			}
 		})
-		p, err := CompilePolicy(doc)
-		if err != nil {
-			b.Fatal(err)
-		}
+		p := must.Get(CompilePolicy(doc))(b)
 		in := &Input{Intent: &Intent{AgentID: "a", ActionType: "x", Resource: "https://u@H/../" + strings.Repeat("aé%2fx/", 400) + "#frag"}}
 		b.Run(name+"/evaluate", func(b *testing.B) {
 			for b.Loop() {

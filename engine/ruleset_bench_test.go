@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"writ/engine/condition"
+	"writ/internal/must"
 )
 
 // benchRules returns n rules as an organization writes them, none of which
@@ -98,10 +99,7 @@ func TestRuleSet_JSON(t *testing.T) {
 	inactive.IsActive = false
 	rules := append(benchRules(5, true), inactive)
 	plain, kept := CompileRules(rules, Options{}), CompileRules(rules, Options{KeepJSON: true})
-	want, err := plain.JSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(plain.JSON())(t)
 	got, err := kept.JSON()
 	if err != nil || string(got) != string(want) {
 		t.Errorf("JSON = %s, %v, want %s", got, err, want)

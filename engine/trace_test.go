@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"writ/internal/must"
 )
 
 // "The error and its cause (`no such key: env`) appear in explain output …; never a
@@ -15,10 +17,7 @@ import (
 func TestDecision_Rules_ExplainShowsTheCauseAndNoValue(t *testing.T) {
 	const value = "a-private-value"
 	in := &Input{Intent: intentWith(func(in *Intent) { in.Cost, in.Metadata = nil, map[string]string{"n": value, "key": value} })}
-	p, err := CompilePolicy(explainedPolicy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(CompilePolicy(explainedPolicy()))(t)
 	for condition, want := range map[string]string{
 		`{"cel":"intent.metadata.env == 'prod'"}`:                   "missing: no such key: intent.metadata.env",
 		`{"cel":"intent.cost.amount_minor > 5"}`:                    "missing: no such key: the intent has no cost",
@@ -55,10 +54,7 @@ func explainedPolicy() *ActionPolicy {
 }
 
 func TestTrace_SaysWhatEachRuleSaid(t *testing.T) {
-	p, err := CompilePolicy(explainedPolicy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(CompilePolicy(explainedPolicy()))(t)
 	const (
 		yes   = `{"action_type":{"$glob":"*"}}`
 		no    = `{"action_type":"none"}`
@@ -101,10 +97,7 @@ func TestTrace_SaysWhatEachCheckFound(t *testing.T) {
 	doc := explainedPolicy()
 	doc.AllowedActionTypes = []string{"other"}
 	doc.AllowedResourcePatterns = []string{"https://a.example/**"}
-	p, err := CompilePolicy(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(CompilePolicy(doc))(t)
 	for resource, want := range map[string]string{
 		"https://a.example/x":    "action.not_allowed",
 		"https://b.example/x":    "action.not_allowed resource.not_allowed",

@@ -15,6 +15,7 @@ import (
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/engine/resource"
+	"writ/internal/must"
 )
 
 // fields returns the fields that err names, or nil where there is no error.
@@ -189,9 +190,7 @@ func BenchmarkIntentValidate(b *testing.B) {
 	in := corpus.AllowedIntent()
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := in.Validate(); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, in.Validate())
 	}
 }
 
@@ -207,9 +206,7 @@ func TestIntent_ReadingsAreThoseOfTheResource(t *testing.T) {
 			if err != nil || wantErr != nil || got.Raw() != want.Raw() || got.Projection() != want.Projection() || got.Len(resource.ForBlock) != want.Len(resource.ForBlock) {
 				t.Errorf("Readings of %q %s Validate = %+v, %v, want %+v", text, when, got, err, want)
 			}
-			if err := in.Validate(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, in.Validate())
 		}
 	}
 	in.Resource = "a\x00b"
@@ -227,9 +224,7 @@ func TestIntent_ReadingsAreThoseOfTheResource(t *testing.T) {
 func TestIntent_ValidatedReadingsCostNothing(t *testing.T) {
 	in := corpus.AllowedIntent()
 	in.Resource = "https://EXAMPLE.com/a%2fb/../c"
-	if err := in.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, in.Validate())
 	if n := testing.AllocsPerRun(100, func() {
 		if _, err := in.Readings(); err != nil {
 			t.Fatal(err)

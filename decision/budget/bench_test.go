@@ -9,6 +9,7 @@ import (
 	"writ/bench/corpus"
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/internal/must"
 	"writ/storage"
 	"writ/storage/storagetest"
 )
@@ -20,8 +21,7 @@ func rules(b *testing.B, condition string) *engine.RuleSet {
 		ID: "r", Name: "r", IsActive: true, Priority: engine.DefaultPriority, Condition: condition, Action: `{"decision":"deny","reason":"no"}`,
 	}
 	rule.Revision = 1
-	r, err := engine.CompileRule(rule, engine.Options{})
-	must(b, err)
+	r := must.Get(engine.CompileRule(rule, engine.Options{}))(b)
 	return engine.SetOf([]*engine.CompiledRule{r}, nil)
 }
 
@@ -29,8 +29,7 @@ func rules(b *testing.B, condition string) *engine.RuleSet {
 // rule that does not. It includes reading, reserving and committing, and not the store's
 // time. Counts are far from the limit, in one process and in replicas.
 func BenchmarkEvaluate_Budget(b *testing.B) {
-	policy, err := engine.CompilePolicy(corpus.ReferencePolicy())
-	must(b, err)
+	policy := must.Get(engine.CompilePolicy(corpus.ReferencePolicy()))(b)
 	plain := `{"action_type":"never.asked","metadata.n":"1"}`
 	counted := `{"count":{"by":["agent_id"],"window":"7d"},"gt":1000000000}`
 	for _, v := range []struct {
@@ -48,8 +47,7 @@ func BenchmarkEvaluate_Budget(b *testing.B) {
 			at := time.Now()
 			b.ReportAllocs()
 			for b.Loop() {
-				r, err := k.Read(b.Context(), "acme", set.Counters(), in.Intent, at, nil)
-				must(b, err)
+				r := must.Get(k.Read(b.Context(), "acme", set.Counters(), in.Intent, at, nil))(b)
 				in.Counts = r.Counts()
 				if result := engine.Evaluate(policy, set, &in); result.Decision != engine.Allow || !reserve(b, r) {
 					b.Fatalf("decided %v", result)

@@ -17,6 +17,7 @@ import (
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/engine/resource"
+	"writ/internal/must"
 	"writ/storage"
 )
 
@@ -60,8 +61,7 @@ func (h *history) Record(_ context.Context, org, decisionID string) (*storage.Re
 
 func counter(t testing.TB, spec string) *condition.Counter {
 	t.Helper()
-	c, err := condition.Compile(spec, condition.Options{Side: resource.ForBlock})
-	must(t, err)
+	c := must.Get(condition.Compile(spec, condition.Options{Side: resource.ForBlock}))(t)
 	return c.Counters[0]
 }
 
@@ -78,8 +78,7 @@ func email(agent string) *engine.Intent {
 
 func read(t testing.TB, k *Counters, c *condition.Counter, in *engine.Intent, at time.Time) *Reading {
 	t.Helper()
-	r, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, in, at, nil)
-	must(t, err)
+	r := must.Get(k.Read(t.Context(), "acme", []*condition.Counter{c}, in, at, nil))(t)
 	return r
 }
 
@@ -230,8 +229,7 @@ func settling(t *testing.T, h *history, k *Counters, c *condition.Counter, s sto
 	t.Helper()
 	decided := row("a", noon, nil)
 	h.rows = []*storage.Record{decided}
-	p, err := k.Settling(t.Context(), []*condition.Counter{c}, "acme", decided.DecisionID, s, noon)
-	must(t, err)
+	p := must.Get(k.Settling(t.Context(), []*condition.Counter{c}, "acme", decided.DecisionID, s, noon))(t)
 	h.rows = nil
 	return p
 }
@@ -340,12 +338,4 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc) //nolint:gosec // of this process
-}
-
-// must ends the test with an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/internal/must"
 	"writ/storage"
 	"writ/storage/storagetest"
 )
@@ -345,13 +346,11 @@ func TestShared_SettledByAnother(t *testing.T) {
 			decided := row("a", noon, nil)
 			r.history.rows = []*storage.Record{decided}
 			trial := func() int64 {
-				counts, err := r.all[1].Simulate(t.Context(), "acme", []*condition.Counter{r.counter}, in, noon, nil)
-				must(t, err)
+				counts := must.Get(r.all[1].Simulate(t.Context(), "acme", []*condition.Counter{r.counter}, in, noon, nil))(t)
 				return counts[0].N - 1000
 			}
 			counters := []*condition.Counter{r.counter}
-			p, err := r.all[1].Settling(t.Context(), counters, "acme", decided.DecisionID, tt.s, noon)
-			must(t, err)
+			p := must.Get(r.all[1].Settling(t.Context(), counters, "acme", decided.DecisionID, tt.s, noon))(t)
 			if got := trial(); got < 1000 {
 				t.Errorf("before it is stored: %d, want no less than 1000", got)
 			}
@@ -377,8 +376,7 @@ func TestShared_SettledWhileAWindowIsBegun(t *testing.T) {
 	decided := row("a", noon, nil)
 	r.history.rows = []*storage.Record{decided, row("a", noon, nil)}
 	failed := storage.Settlement{Outcome: "failed"}
-	p, err := r.all[1].Settling(t.Context(), []*condition.Counter{r.counter}, "acme", decided.DecisionID, failed, noon)
-	must(t, err)
+	p := must.Get(r.all[1].Settling(t.Context(), []*condition.Counter{r.counter}, "acme", decided.DecisionID, failed, noon))(t)
 	r.store.ForgetWindows()
 	r.history.rows[0] = row("a", noon, outcome(failed))
 	r.want("with one that failed, and another", r.decide(r.another(), 20, email("a"), noon).Counts()[0].N, 2)

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"writ/engine"
+	"writ/internal/must"
 )
 
 // serveFake returns a Core that asks f, for tests with a clock of their own.
@@ -26,8 +27,7 @@ func serveFake(t *testing.T, f transport, mods ...func(*Config)) *Core {
 	for _, mod := range mods {
 		mod(&cfg)
 	}
-	c, err := New(cfg)
-	must(t, err)
+	c := must.Get(New(cfg))(t)
 	return c
 }
 
@@ -193,8 +193,7 @@ writ_core_errors_total{reason="unreachable"} 2
 // questions returns how many the histogram has seen.
 func questions(t *testing.T, registry *prometheus.Registry, outcome string) uint64 {
 	t.Helper()
-	families, err := registry.Gather()
-	must(t, err)
+	families := must.Get(registry.Gather())(t)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == "writ_core_request_duration_seconds" && m.GetLabel()[0].GetValue() == outcome {

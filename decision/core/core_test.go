@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
+	"writ/internal/must"
 )
 
 func TestDecision_ExternalEvaluationCore_InputHoldsPolicyIntentAgentRules(t *testing.T) {
@@ -113,8 +114,7 @@ func TestEvaluate_Decides(t *testing.T) {
 
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
-	out, err := json.Marshal(v)
-	must(t, err)
+	out := must.Get(json.Marshal(v))(t)
 	return string(out)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/engine"
+	"writ/internal/must"
 )
 
 var allowed = `{"result":` + verdictOf("allow", `"policy.allowed: version 1 of the policy allows it"`) + `}`
@@ -28,7 +29,7 @@ func testSet(t testing.TB, rules ...engine.Rule) engine.Set {
 		PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20", Version: 1, OrganizationID: "acme", AgentID: "*",
 		AllowedActionTypes: []string{"deploy"}, Status: engine.StatusActive, UpdatedAt: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC),
 	})
-	must(t, err)
+	must.Do(t, err)
 	return engine.Set{Policy: p, Rules: engine.CompileRules(rules, engine.Options{}), Revisions: engine.Revisions{Policy: 9, Rules: 57}}
 }
 
@@ -48,8 +49,7 @@ func serve(t testing.TB, f http.HandlerFunc, mods ...func(*Config)) *Core {
 	for _, mod := range mods {
 		mod(&cfg)
 	}
-	c, err := New(cfg)
-	must(t, err)
+	c := must.Get(New(cfg))(t)
 	t.Cleanup(c.client.CloseIdleConnections)
 	return c
 }
@@ -83,12 +83,4 @@ func response(status int, body string) *http.Response {
 func hang(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, context.Cause(r.Context())
-}
-
-// must ends the test with an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

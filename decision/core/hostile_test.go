@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"writ/engine/condition"
+	"writ/internal/must"
 )
 
 func TestDecision_ExternalEvaluationCore_WhateverIsNoDecisionIsAnError(t *testing.T) {
@@ -171,15 +172,14 @@ func TestDecision_ExternalEvaluationCore_BrokenConnectionsAreErrors(t *testing.T
 }
 
 func TestDecision_ExternalEvaluationCore_UnreachableIsAnErrorThatNamesNoSecret(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	addr := ln.Addr().String()
-	must(t, ln.Close())
+	must.Do(t, ln.Close())
 	var logged bytes.Buffer
 	c, err := New(Config{
 		URL: "http://" + addr + "/canary-path", Token: "canary-token", Log: slog.New(slog.NewTextHandler(&logged, nil)),
 	})
-	must(t, err)
+	must.Do(t, err)
 	for range 3 {
 		got, err := c.decide(t)
 		failed := wantReason(t, got, err, Unreachable)

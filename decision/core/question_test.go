@@ -10,6 +10,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/internal/must"
 )
 
 // withRules is testSet with n rules, compiled as a deployment with a core does.
@@ -57,11 +58,9 @@ func TestQuestion_HoldsTheRulesInForce(t *testing.T) {
 				RulesRevision int64         `json:"rules_revision"`
 			} `json:"input"`
 		}
-		q, err := newQuestion(set, testInput())
-		must(t, err)
+		q := must.Get(newQuestion(set, testInput()))(t)
 		for range 2 { // the second time as net/http reads it for a retry
-			body, err := q.open()
-			must(t, err)
+			body := must.Get(q.open())(t)
 			text, err := io.ReadAll(body)
 			if err == nil {
 				err = json.Unmarshal(text, &got)

@@ -15,3 +15,11 @@ func Get[T any](v T, err error) func(testing.TB) T {
 		return v
 	}
 }
+
+// Do ends the test if err is not nil.
+func Do(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
