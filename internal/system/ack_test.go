@@ -47,14 +47,6 @@ func TestDecision_Audit_Queued_CrashAndStop(t *testing.T) {
 	auditStore(t, data, rows)
 }
 
-// auditFaults reports answers other than a 200 and intents with two answers.
-func (l *load) auditFaults(t *testing.T) {
-	t.Helper()
-	for _, fault := range l.faults {
-		t.Error(fault)
-	}
-}
-
 // lostAnswers returns the answers that are not in rows, which must be those
 // under the last heads: what is lost is lost from the end.
 func lostAnswers(t *testing.T, answers map[string]string, rows map[string]*storage.Record) map[string]bool {

@@ -41,14 +41,7 @@ func TestAlerts_PrometheusReadsThem(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: builds the parser of Prometheus' rules")
 	}
-	dir := filepath.Join("..", "..", "internal", "tools", "alerts")
-	if out, err := exec.Command("go", "-C", dir, "list", "-deps", ".").CombinedOutput(); err != nil {
-		t.Skipf("SKIPPED: the modules of Prometheus' parser cannot be had: %v: %.500s", err, out)
-	}
-	bin := filepath.Join(t.TempDir(), "alerts")
-	if out, err := exec.Command("go", "-C", dir, "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("building the parser: %v\n%s", err, out)
-	}
+	bin := buildTool(t, "alerts")
 	if out, err := exec.Command(bin, alertsFile).CombinedOutput(); err != nil {
 		t.Errorf("Prometheus refuses %s: %v\n%s", alertsFile, err, out)
 	}

@@ -12,9 +12,7 @@ import (
 // TestChanges_AreSigned: what an operator changed is listed soon after, with who did
 // it, and what was changed just before a stop is signed by the stop.
 func TestChanges_AreSigned(t *testing.T) {
-	data, token := newData(t)
-	p := start(t, data)
-	register(t, p.url, token)
+	p, data, token := deployed(t)
 	api := newClient(t, p.url, token)
 	waitFor(t, "the change to be listed", func() bool {
 		var page struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
+	"writ/engine"
 	"writ/examples"
 )
 
@@ -78,6 +79,16 @@ func (s sender) evaluate(url string, in intent) (answer, error) {
 	return s.send(http.MethodPost, url+"/v1/policy/evaluate", in.body)
 }
 
+// decide sends one intent, which must be decided.
+func (s sender) decide(t testing.TB, url string, in intent) answer {
+	t.Helper()
+	got, err := s.evaluate(url, in)
+	if err != nil || got.status != http.StatusOK {
+		t.Fatalf("evaluate %s = %d %s, %v, want 200", in.id, got.status, got.body, err)
+	}
+	return got
+}
+
 // send sends one request, with headers of its own over the usual ones. An error means
 // that no whole answer came back.
 func (s sender) send(method, url string, body []byte, headers ...http.Header) (answer, error) {
@@ -129,6 +140,20 @@ func newClient(t *testing.T, url, token string) client { return client{newSender
 func (c client) do(t testing.TB, method, path string, body any, want int, v any) {
 	t.Helper()
 	must(t, c.call(method, path, body, want, v))
+}
+
+// newAgent registers an agent, which is active, and returns its id.
+func (c client) newAgent(t testing.TB, externalID string) string {
+	t.Helper()
+	var agent engine.Agent
+	c.do(t, http.MethodPost, "/v1/agents", object{"name": "Bot", "externalId": externalID}, http.StatusCreated, &agent)
+	return agent.ID
+}
+
+// setStatus throws or releases the kill switch of an agent: disabled or active.
+func (c client) setStatus(t testing.TB, id, status string) {
+	t.Helper()
+	c.do(t, http.MethodPatch, "/v1/agents/"+id+"/status", object{"status": status}, http.StatusOK, nil)
 }
 
 // call is do with an error.

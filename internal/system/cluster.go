@@ -2,8 +2,6 @@ package system
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -130,8 +128,5 @@ func (c *cluster) urls() (urls []string) {
 // plan gives the organization a plan of so many evaluations.
 func (c *cluster) plan(t *testing.T, evaluations int) {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "plans.json")
-	plans := fmt.Sprintf(`{"free": {"name": "free", "evaluations": %d, "policies": 10, "agents": 10, "retention_days": 7}}`, evaluations)
-	must(t, os.WriteFile(name, []byte(plans), 0o600))
-	c.flags = []string{"--plans=" + name}
+	c.flags = []string{plansOf(t, evaluations, 1)}
 }

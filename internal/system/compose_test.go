@@ -19,14 +19,7 @@ func TestCompose_DockerReadsIt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: builds the parsers of Docker's files")
 	}
-	dir := filepath.Join("..", "..", "internal", "tools", "compose")
-	if out, err := exec.Command("go", "-C", dir, "list", "-deps", ".").CombinedOutput(); err != nil {
-		t.Skipf("SKIPPED: the modules of Docker's parsers cannot be had: %v: %.500s", err, out)
-	}
-	bin := filepath.Join(t.TempDir(), "compose")
-	if out, err := exec.Command("go", "-C", dir, "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("building the parsers: %v\n%s", err, out)
-	}
+	bin := buildTool(t, "compose")
 	if out, err := exec.Command(bin, composeFile, dockerfile).CombinedOutput(); err != nil {
 		t.Errorf("Docker refuses %s or %s: %v\n%s", composeFile, dockerfile, err, out)
 	}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -15,9 +14,7 @@ import (
 // answers are the same bytes, of which 99 say that they are a replay.
 func TestDuplicates(t *testing.T) {
 	const copies, rounds = 100, 5
-	data, token := newData(t)
-	p := start(t, data)
-	register(t, p.url, token)
+	p, data, token := deployed(t)
 	s := newSender(t, token, copies)
 	answers := make(map[string]string)
 	for range rounds {
@@ -50,9 +47,7 @@ func TestDuplicates(t *testing.T) {
 // them is decided, the other is refused, and the refusals tell nothing.
 func TestDuplicates_Conflict(t *testing.T) {
 	const copies = 100
-	data, token := newData(t)
-	p := start(t, data)
-	register(t, p.url, token)
+	p, data, token := deployed(t)
 	a := newIntent("bot", "deploy", "k8s/staging/first-body")
 	b := intent{a.id, []byte(strings.Replace(string(a.body), "first-body", "other-body", 1))}
 	got := newSender(t, token, copies).atOnce(t, p.url, slices.Repeat([]intent{a, b}, copies/2))
@@ -88,24 +83,17 @@ func TestDuplicates_Conflict(t *testing.T) {
 func (s sender) atOnce(t *testing.T, url string, intents []intent) []answer {
 	t.Helper()
 	answers := make([]answer, len(intents))
-	begin := make(chan struct{})
-	var wg sync.WaitGroup
-	for i, in := range intents {
-		wg.Go(func() {
-			<-begin
-			var err error
-			for range 10 {
-				if answers[i], err = s.evaluate(url, in); err != nil || answers[i].status != http.StatusServiceUnavailable {
-					break
-				}
-				time.Sleep(time.Second) // its Retry-After
+	together(len(intents), func(i int) {
+		var err error
+		for range 10 {
+			if answers[i], err = s.evaluate(url, intents[i]); err != nil || answers[i].status != http.StatusServiceUnavailable {
+				break
 			}
-			if err != nil {
-				t.Errorf("evaluate %s: %v", in.id, err)
-			}
-		})
-	}
-	close(begin)
-	wg.Wait()
+			time.Sleep(time.Second) // its Retry-After
+		}
+		if err != nil {
+			t.Errorf("evaluate %s: %v", intents[i].id, err)
+		}
+	})
 	return answers
 }

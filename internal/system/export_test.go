@@ -8,8 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,9 +27,7 @@ const lastChunk = "\r\n0\r\n\r\n"
 func TestExport_ShowsThatItIsCutShort(t *testing.T) {
 	const rows = 1000 // of 8 KiB: more than the kernel buffers
 	data, token := newData(t)
-	plans := filepath.Join(t.TempDir(), "plans.json")
-	must(t, os.WriteFile(plans, []byte(`{"free":{"name":"free","evaluations":100000,"agents":5,"policies":10,"retention_days":7,"csv_export":true}}`), 0o600))
-	flags := []string{"--plans=" + plans, "--rate-limit-credential=off"}
+	flags := []string{exportingPlan(t), "--rate-limit-credential=off"}
 	p := start(t, data, flags...)
 	register(t, p.url, token)
 	fillHistory(t, p.url, token, rows)

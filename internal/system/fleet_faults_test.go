@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"writ/engine"
 )
 
 // silence freezes the replica that leads until another gives it up, which a kill switch
@@ -24,13 +22,12 @@ import (
 func (f *fleet) silence(t *testing.T) {
 	t.Helper()
 	operator := newClient(t, f.shares.url, f.shares.token)
-	var agent engine.Agent
-	operator.do(t, http.MethodPost, "/v1/agents", `{"name": "Bot", "externalId": "mute"}`, http.StatusCreated, &agent)
+	agent := operator.newAgent(t, "mute")
 	f.mute.signal(t, syscall.SIGSTOP)
 	defer f.mute.signal(t, syscall.SIGCONT)
 	allow, err := f.set.RefuseCommand(t.Context(), "aggregate", "writ.records")
 	must(t, err)
-	operator.do(t, http.MethodPatch, "/v1/agents/"+agent.ID+"/status", `{"status": "disabled"}`, http.StatusOK, nil)
+	operator.setStatus(t, agent, "disabled")
 	waitFor(t, "a sweep that fails", func() bool { return value(t, f.shares.process, "writ_retention_failures_total") > 0 })
 	must(t, allow())
 }
@@ -109,9 +106,7 @@ func (f *fleet) causeOutcomes(t *testing.T) {
 		if r == nil {
 			continue
 		}
-		if a, err := others.evaluate(r.url, newIntent("bot", "deploy", "d")); err != nil || a.status != http.StatusOK {
-			t.Fatalf("evaluate with an external core, MongoDB or a plan that is used up = %+v, %v", a, err)
-		}
+		others.decide(t, r.url, newIntent("bot", "deploy", "d"))
 	}
 }
 
@@ -120,10 +115,7 @@ func (f *fleet) expire(t *testing.T) {
 	t.Helper()
 	s, held := newSender(t, f.second.token, 1), newIntent("other", "deploy", "d")
 	ask := func() string {
-		a, err := s.evaluate(f.second.url, held)
-		if err != nil || a.status != http.StatusOK {
-			t.Fatalf("evaluate = %+v, %v, want 200", a, err)
-		}
+		a := s.decide(t, f.second.url, held)
 		return a.body
 	}
 	_, rest, _ := strings.Cut(ask(), `"decision_id":"`)
@@ -229,9 +221,7 @@ func (f *fleet) refuseTip(t *testing.T) {
 	tip := string(f.odd.data) + "/store.tip"
 	must(t, os.Remove(tip))
 	must(t, os.MkdirAll(filepath.Join(tip, "in-the-way"), 0o700))
-	if a, err := newSender(t, f.odd.token, 1).evaluate(f.odd.url, newIntent("bot", "deploy", "d")); err != nil || a.status != http.StatusOK {
-		t.Fatalf("evaluate = %+v, %v", a, err)
-	}
+	newSender(t, f.odd.token, 1).decide(t, f.odd.url, newIntent("bot", "deploy", "d"))
 	for range 8 {
 		conn, err := net.Dial("tcp", hostOf(f.odd.url))
 		must(t, err)

@@ -1,13 +1,10 @@
 package system
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
-
-	"writ/engine"
 )
 
 // TestKillSwitch_InForceWhenItsResponseArrives throws and releases a kill
@@ -16,13 +13,10 @@ import (
 // and on others, whichever of its ids names the agent.
 func TestKillSwitch_InForceWhenItsResponseArrives(t *testing.T) {
 	const rounds, noise = 200, 4
-	data, token := newData(t)
-	p := start(t, data, manyEvaluations(t))
-	register(t, p.url, token)
+	p, _, token := deployed(t, manyEvaluations(t))
 	one := newSender(t, token, 1)
 	operator := client{one, p.url}
-	var agent engine.Agent
-	operator.do(t, http.MethodPost, "/v1/agents", `{"name": "Bot", "externalId": "bot"}`, http.StatusCreated, &agent)
+	agent := operator.newAgent(t, "bot")
 	release := background(t, noise, token, func(s sender) bool {
 		_, err := s.evaluate(p.url, newIntent("bot", "deploy", "k8s/staging/noise"))
 		if err != nil {
@@ -37,7 +31,7 @@ func TestKillSwitch_InForceWhenItsResponseArrives(t *testing.T) {
 		if i%2 == 1 {
 			status, want = "active", "policy.allowed:"
 		}
-		operator.do(t, http.MethodPatch, "/v1/agents/"+agent.ID+"/status", fmt.Sprintf(`{"status": %q}`, status), http.StatusOK, nil)
+		operator.setStatus(t, agent, status)
 		var wg sync.WaitGroup
 		for _, s := range append(others, one) {
 			wg.Go(func() {
@@ -49,7 +43,7 @@ func TestKillSwitch_InForceWhenItsResponseArrives(t *testing.T) {
 		}
 		wg.Wait()
 		if status == "disabled" {
-			got, err := one.evaluate(p.url, newIntent(agent.ID, "deploy", "k8s/staging/web"))
+			got, err := one.evaluate(p.url, newIntent(agent, "deploy", "k8s/staging/web"))
 			if err != nil || !strings.Contains(got.body, want) {
 				t.Errorf("round %d, agent %s named by its id: evaluate = %s, %v, want reason %s", i, status, got.body, err, want)
 			}

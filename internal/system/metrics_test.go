@@ -55,9 +55,7 @@ func exercise(t *testing.T, p *process, data datadir.Dir) {
 	gateway := newSender(t, key.Token, 1)
 	for _, in := range []intent{newIntent("bot", "deploy", canaryResource), newIntent(canaryAgent, "drop", "a")} {
 		for range 2 { // the second is a replay
-			if a, err := gateway.evaluate(p.url, in); err != nil || a.status != http.StatusOK {
-				t.Fatalf("evaluate = %+v, %v", a, err)
-			}
+			gateway.decide(t, p.url, in)
 		}
 	}
 	canary.do(t, "POST", "/v1/agents", `{"name":"`+canaryAgent+`","externalId":"`+canaryAgent+`"}`, http.StatusCreated, nil)
@@ -222,9 +220,7 @@ func coreFamilies(t *testing.T) map[string]*dto.MetricFamily {
 	p := start(t, data, "--evaluation-core-url", core.URL+"/v1/data/writ/core/result")
 	operator := newSender(t, tokenOf(t, data), 1)
 	register(t, p.url, operator.token)
-	if a, err := operator.evaluate(p.url, newIntent("bot", "deploy", canaryResource)); err != nil || a.status != http.StatusOK {
-		t.Fatalf("evaluate with an external core = %+v, %v", a, err)
-	}
+	operator.decide(t, p.url, newIntent("bot", "deploy", canaryResource))
 	all := families(t, p)
 	maps.DeleteFunc(all, func(name string, _ *dto.MetricFamily) bool { return !strings.HasPrefix(name, "writ_core_") })
 	return all

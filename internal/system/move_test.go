@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
 	"writ/examples"
 	"writ/storage"
 	"writ/storage/datadir"
@@ -79,10 +78,7 @@ func move(t *testing.T, from, to moved) {
 	var intents []intent
 	for i := range 20 {
 		intents = append(intents, newIntent([]string{"bot", "another"}[i%2], []string{"deploy", "delete"}[i%4/2], "k8s/staging"))
-		a, err := source.evaluate(p.url, intents[i])
-		if err != nil || a.status != http.StatusOK {
-			t.Fatalf("evaluate = %d %s, %v", a.status, a.body, err)
-		}
+		a := source.decide(t, p.url, intents[i])
 		answers[intents[i].id] = a
 	}
 	decision := func(in intent) string {
@@ -146,13 +142,7 @@ func manyRows(t *testing.T, n int) moved {
 	for range n / batch {
 		entries := make([]*ledger.Entry, batch)
 		for i := range entries {
-			entries[i] = &ledger.Entry{
-				Intent: &engine.Intent{
-					IntentID: uuid.NewString(), PolicyID: testPolicy, AgentID: "bot", ActionType: "deploy", Resource: "k8s/staging", IssuedAt: "2026-11-02T10:00:00Z",
-				},
-				PolicyVersion: 1,
-				Result:        engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
-			}
+			entries[i] = allowed(uuid.NewString())
 		}
 		outs, err := ledgertest.Commit(t.Context(), l, examples.Organization, entries...)
 		if err == nil {

@@ -156,6 +156,16 @@ func newData(t *testing.T) (data datadir.Dir, operator string) {
 	return data, tokenOf(t, data)
 }
 
+// deployed starts the real binary in a new data directory, with the policy of register,
+// and returns an operator token for it.
+func deployed(t *testing.T, flags ...string) (p *process, data datadir.Dir, operator string) {
+	t.Helper()
+	data, operator = newData(t)
+	p = start(t, data, flags...)
+	register(t, p.url, operator)
+	return p, data, operator
+}
+
 func tokenOf(t *testing.T, data datadir.Dir) string {
 	t.Helper()
 	return signed(t, data, examples.Organization)

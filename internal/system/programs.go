@@ -112,3 +112,18 @@ func downloadDebian(dir string, packages []string) error {
 	}
 	return download()
 }
+
+// buildTool builds a program of internal/tools. Where its modules cannot be had the test
+// is skipped.
+func buildTool(t *testing.T, name string) (bin string) {
+	t.Helper()
+	dir := filepath.Join("..", "tools", name)
+	if out, err := exec.Command("go", "-C", dir, "list", "-deps", ".").CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: the modules of internal/tools/%s cannot be had: %v: %.500s", name, err, out)
+	}
+	bin = filepath.Join(t.TempDir(), name)
+	if out, err := exec.Command("go", "-C", dir, "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", name, err, out)
+	}
+	return bin
+}

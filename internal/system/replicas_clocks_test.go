@@ -71,7 +71,7 @@ func settleAcross(c *cluster, s sender, l *replicaLoad) error {
 	by := c.replicas[(i+1+rand.IntN(len(c.replicas)-1))%len(c.replicas)]
 	in := newIntent("stranger", "deploy", "k8s/staging/settled")
 	l.mu.Lock()
-	l.sent[in.id], l.order = in, append(l.order, in.id)
+	l.addLocked(in)
 	l.mu.Unlock()
 	l.send(s, i, in)
 	l.mu.Lock()

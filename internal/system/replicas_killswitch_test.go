@@ -1,103 +1,14 @@
 package system
 
 import (
-	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-
-	"writ/engine"
 )
-
-// flip is a kill switch of an agent, set over replicas.
-type flip struct {
-	t     *testing.T
-	token string
-	id    string
-	took  []time.Duration
-	// thrown counts the answers to PATCHes: odd while the switch is thrown and for sure
-	// in force.
-	thrown atomic.Int64
-}
-
-// newFlip makes an agent, which is active.
-func newFlip(t *testing.T, c *cluster, name string) *flip {
-	t.Helper()
-	var agent engine.Agent
-	newClient(t, c.replicas[0].url, c.token).do(t, http.MethodPost, "/v1/agents",
-		fmt.Sprintf(`{"name": "Bot", "externalId": %q}`, name), http.StatusCreated, &agent)
-	return &flip{t: t, token: c.token, id: agent.ID}
-}
-
-// set sets the switch at a replica, to disabled or active in turn.
-func (f *flip) set(s sender, p *process) {
-	f.t.Helper()
-	status := "disabled"
-	if f.thrown.Load()%2 == 1 {
-		status = "active"
-		f.thrown.Add(1)
-	}
-	began := time.Now()
-	client{s, p.url}.do(f.t, http.MethodPatch, "/v1/agents/"+f.id+"/status", fmt.Sprintf(`{"status": %q}`, status), http.StatusOK, nil)
-	f.took = append(f.took, time.Since(began))
-	if status == "disabled" {
-		f.thrown.Add(1)
-	}
-}
-
-// insist is set at replicas in turn, from the i-th on, until one answers. What fails
-// must be a 503 that says when to come again.
-func (f *flip) insist(s sender, i int, urls func() []string) error {
-	status := "disabled"
-	if f.thrown.Load()%2 == 1 {
-		status = "active"
-		f.thrown.Add(1)
-	}
-	began := time.Now()
-	for ; ; i++ {
-		all := urls()
-		got, err := s.send(http.MethodPatch, all[i%len(all)]+"/v1/agents/"+f.id+"/status", fmt.Appendf(nil, `{"status": %q}`, status))
-		switch {
-		case err == nil && got.status == http.StatusOK:
-			if f.took = append(f.took, time.Since(began)); status == "disabled" {
-				f.thrown.Add(1)
-			}
-			return nil
-		case err != nil || got.status != http.StatusServiceUnavailable || got.retryAfter == "":
-			return fmt.Errorf("PATCH of the status = %d %s, Retry-After %q, %w", got.status, got.body, got.retryAfter, err)
-		case time.Since(began) > patience:
-			return fmt.Errorf("PATCH of the status = %d %s for %v", got.status, got.body, patience)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
-// report says how long the PATCHes took.
-func (f *flip) report() {
-	slices.Sort(f.took)
-	n := len(f.took)
-	f.t.Logf("%d PATCHes of the status: p50 %v, p99 %v, at most %v", n, f.took[n/2], f.took[n*99/100], f.took[n-1])
-}
-
-// watched sends an intent of bot and holds its answer to the switch: what was sent
-// when the switch was in force is not allowed, if it still is when the answer arrives.
-func (f *flip) watched(s sender, url string) (allowed bool, err error) {
-	before := f.thrown.Load()
-	got, err := s.evaluate(url, newIntent("bot", "deploy", "k8s/staging/web"))
-	if err != nil || got.status != http.StatusOK {
-		return false, fmt.Errorf("evaluate = %d %s, %w", got.status, got.body, err)
-	}
-	allowed = strings.Contains(got.body, `"decision":"allow"`)
-	if allowed && before%2 == 1 && f.thrown.Load() == before {
-		return true, fmt.Errorf("WRONG ALLOW after the kill switch was answered: %s", got.body)
-	}
-	return allowed, nil
-}
 
 // killSwitchOverReplicas throws and releases a kill switch at either of two replicas
 // in turn, under load on both: it is in force on both when the answer arrives.
@@ -140,6 +51,11 @@ func killSwitchOverReplicas(t *testing.T, c *cluster) {
 	f.report()
 	t.Logf("%d intents meanwhile, of which the noise has %d allowed", sent.Load(), allows.Load())
 	c.proved(t, int(sent.Load()), 2)
+	for _, r := range history(t, c.replicas[0].url, c.token) {
+		if r.Writer == "" || r.PolicyRevision == 0 || r.AgentRevision == 0 {
+			t.Errorf("a row says writer %q, revisions %d and %d, want those it was decided under", r.Writer, r.PolicyRevision, r.AgentRevision)
+		}
+	}
 	c.stop(t)
 }
 

@@ -2,7 +2,6 @@ package system
 
 import (
 	"bytes"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,9 +19,7 @@ import (
 // their last frames. Each is refused; the refusal says how to go on, and that
 // works.
 func TestRollback(t *testing.T) {
-	data, token := newData(t)
-	p := start(t, data)
-	register(t, p.url, token)
+	p, data, token := deployed(t)
 	evaluate(t, p.url, token, 150)
 	p.stop(t) // so that there are tables
 	want := notedHead(t, data) + 50
@@ -83,9 +80,7 @@ func evaluate(t *testing.T, url, token string, n int) {
 	t.Helper()
 	s := newSender(t, token, 1)
 	for range n {
-		if got, err := s.evaluate(url, newIntent("bot", "deploy", "k8s/staging")); err != nil || got.status != http.StatusOK {
-			t.Fatalf("evaluate = %+v, %v", got, err)
-		}
+		s.decide(t, url, newIntent("bot", "deploy", "k8s/staging"))
 	}
 }
 

@@ -14,9 +14,7 @@ import (
 // part when SIGTERM arrives are answered, and are in the history.
 func TestShutdown_FinishesWhatItAccepted(t *testing.T) {
 	const requests = 8
-	data, token := newData(t)
-	p := start(t, data)
-	register(t, p.url, token)
+	p, data, token := deployed(t)
 
 	conns := make([]*halfSent, requests)
 	for i := range conns {
@@ -49,9 +47,7 @@ func TestShutdown_FinishesWhatItAccepted(t *testing.T) {
 // TestShutdown_DrainTimeout: a request that never ends does not keep the
 // process alive for longer than --drain-timeout.
 func TestShutdown_DrainTimeout(t *testing.T) {
-	data, token := newData(t)
-	p := start(t, data, "--drain-timeout", "200ms")
-	register(t, p.url, token)
+	p, _, token := deployed(t, "--drain-timeout", "200ms")
 	sendHalf(t, p.url, token, newIntent("bot", "deploy", "k8s/staging/web"))
 	p.terminate(t)
 	<-p.done

@@ -36,14 +36,7 @@ func pastHistory(t *testing.T, n int) datadir.Dir {
 	var last ledger.Outcome
 	for i := range n {
 		for _, org := range []string{examples.Organization, "rival"} {
-			outs, err := ledgertest.Commit(t.Context(), l, org, &ledger.Entry{
-				Intent: &engine.Intent{
-					IntentID: fmt.Sprintf("5eed0000-0000-4000-8000-%012d", i), PolicyID: "0c0ffee0-0000-4000-8000-000000000001",
-					AgentID: "bot", ActionType: "deploy", Resource: "k8s/staging", IssuedAt: "2026-11-02T10:00:00Z",
-				},
-				PolicyVersion: 1,
-				Result:        engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
-			})
+			outs, err := ledgertest.Commit(t.Context(), l, org, allowed(fmt.Sprintf("5eed0000-0000-4000-8000-%012d", i)))
 			must(t, err)
 			if org == examples.Organization {
 				last = outs[0]
@@ -61,6 +54,17 @@ func pastHistory(t *testing.T, n int) datadir.Dir {
 	}
 	closeBoth()
 	return data
+}
+
+// allowed is a decision that allows an intent.
+func allowed(intentID string) *ledger.Entry {
+	return &ledger.Entry{
+		Intent: &engine.Intent{
+			IntentID: intentID, PolicyID: testPolicy, AgentID: "bot", ActionType: "deploy", Resource: "k8s/staging", IssuedAt: "2026-11-02T10:00:00Z",
+		},
+		PolicyVersion: 1,
+		Result:        engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
+	}
 }
 
 // openLedger opens a ledger on the store of a data directory.

@@ -377,11 +377,8 @@ func TestMongoDB_WebhooksOutliveTheLeader(t *testing.T) {
 	leader.kill(t)
 	held(other)
 	operator := client{s, other.url}
-	var agent struct {
-		ID string `json:"id"`
-	}
-	operator.do(t, http.MethodPost, "/v1/agents", `{"name":"n"}`, http.StatusCreated, &agent)
-	operator.do(t, http.MethodPatch, "/v1/agents/"+agent.ID+"/status", `{"status":"disabled"}`, http.StatusOK, nil)
+	agent := operator.newAgent(t, "n")
+	operator.setStatus(t, agent, "disabled")
 	late := time.Now().Add(2 * time.Minute)
 	for l.count() < 601 && time.Now().Before(late) {
 		time.Sleep(10 * time.Millisecond)
@@ -389,10 +386,15 @@ func TestMongoDB_WebhooksOutliveTheLeader(t *testing.T) {
 	rows := history(t, other.url, token)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	writers := make(map[string]int)
 	for _, r := range rows {
+		writers[r.Writer]++
 		if !l.subjects[r.DecisionID] {
 			t.Errorf("decision %s of writer %s is lost", r.DecisionID, r.Writer)
 		}
+	}
+	if min(writers["a"], writers["b"]) != 200 || max(writers["a"], writers["b"]) != 400 {
+		t.Errorf("rows by writer = %v, want 200 of the replica that was killed and 400 of the other", writers)
 	}
 	if len(rows) != 600 || len(l.received) != 601 || len(l.faults) > 0 {
 		t.Errorf("%d rows, %d events, want 600 and the agent's; faults %.3q", len(rows), len(l.received), l.faults)
