@@ -99,11 +99,11 @@ func parseCondition(source string) (*ast.Module, error) {
 func checkEntry(c *ast.Compiler, m *ast.Module, ref ast.Ref) error {
 	rules := c.GetRulesExact(ref)
 	if len(rules) == 0 {
+		at := m.Package.Loc()
 		if len(m.Rules) > 0 {
-			return refuse(m.Rules[0].Loc(), "the module defines no %s, which is what is asked: write `%s if { … }`",
-				entry, entry)
+			at = m.Rules[0].Loc()
 		}
-		return refuse(m.Package.Loc(), "the module defines no %s: write `%s if { … }`", entry, entry)
+		return refuse(at, "the module defines no %[1]s: write `%[1]s if { … }`", entry)
 	}
 	head := rules[0].Head
 	if tpe := c.TypeEnv.GetByRef(ref); len(head.Args) > 0 || types.Compare(tpe, types.B) != 0 {

@@ -65,7 +65,7 @@ func Kinds() []Kind {
 		{emptyAllow, "allowed_action_types is empty, which allows nothing"},
 		{letterCase, "a blocked pattern names letters in one case only"},
 		{stringOrder, "a text that looks like a number is compared in the order of texts"},
-		{duplicate, "a rule, or an id, stands twice"},
+		{duplicate, "two rules are the same, or have the same id or name"},
 		{matchesLittle, "a pattern can match next to nothing"},
 		{exceptsResource, "a deny or an approval in CEL or Rego excepts a resource, which its other readings undo"},
 		{unknownList, "a rule looks in a list that no document defines"},

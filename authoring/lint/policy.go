@@ -96,7 +96,7 @@ func (w *warnings) patterns(p *engine.ActionPolicy) {
 		}
 		w.matchesLittle(blockedPatterns, i, pattern)
 		if letters, instead := oneCase(pattern, literals); letters != "" {
-			const form = "%s blocks %s in this case alone, and a system that takes both for the same acts on the other"
+			const form = "%s blocks %s in this case only, and a system that ignores case acts on the other"
 			w.add(at(blockedPatterns, i), letterCase, fmt.Sprintf(form, condition.Quote(pattern), letters), instead)
 		}
 	}
@@ -116,14 +116,14 @@ func (w *warnings) covered(field string, i int, list []string, by int) {
 	message := fmt.Sprintf("%s is covered by %s, entry %d of the list", condition.Quote(list[i]),
 		condition.Quote(list[by]), by)
 	if list[i] == list[by] {
-		message = fmt.Sprintf("%s stands in the list already, as entry %d", condition.Quote(list[i]), by)
+		message = fmt.Sprintf("%s is already in the list, as entry %d", condition.Quote(list[i]), by)
 	}
 	w.add(at(field, i), unreachable, message, "remove it, or narrow the other entry")
 }
 
 func (w *warnings) beaten(field string, i int, entry, block string, by int, other string) {
 	w.add(at(field, i), unreachable,
-		fmt.Sprintf("%s allows nothing: %s, %s, denies all that it matches", condition.Quote(entry), at(block, by),
+		fmt.Sprintf("%s allows nothing: %s, %s, denies everything that it matches", condition.Quote(entry), at(block, by),
 			condition.Quote(other)),
 		"remove it, or narrow the entry that denies")
 }

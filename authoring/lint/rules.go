@@ -138,9 +138,9 @@ func (l *linter) itself(i int, r *engine.CompiledRule) {
 		l.unguarded(i, r, review)
 		if review.ExceptsResource {
 			l.add(i, "condition", exceptsResource,
-				"compares intent.resource for what it is not, and is asked once for each reading of the resource: "+
-					"a reading without the query, or without a slash at the end, is another text, so the rule also "+
-					"applies to what it excepts",
+				"excepts a resource by a negated comparison, and is asked once for each reading of the resource: "+
+					"the reading without the query, or without a slash at the end, is another text, so the rule also "+
+					"applies to the excepted resource",
 				`write a match object such as {"resource":{"$ne":"…"}}`)
 		}
 	}
@@ -187,17 +187,17 @@ type seen struct{ ids, names, rules map[string]int }
 func (l *linter) twice(i int) {
 	r := l.rules[i].Rule()
 	if first, ok := place(l.seen.ids, r.ID, i); ok && r.ID != "" {
-		l.add(i, "id", duplicate, fmt.Sprintf("the id %s is that of %s too", condition.Quote(r.ID), l.name(first)),
+		l.add(i, "id", duplicate, fmt.Sprintf("the id %s is also the id of %s", condition.Quote(r.ID), l.name(first)),
 			"give each rule an id of its own")
 		return
 	}
 	if first, ok := place(l.seen.rules, l.content(i), i); ok {
 		l.add(i, "condition", duplicate,
-			fmt.Sprintf("asks and does the same as %s, with the same priority", l.name(first)), "remove one of the two")
+			fmt.Sprintf("has the condition, the action and the priority of %s", l.name(first)), "remove one of the two")
 		return
 	}
 	if first, ok := place(l.seen.names, r.Name, i); ok && cmp.Or(r.ID, l.rules[first].Rule().ID) == "" {
-		l.add(i, "name", duplicate, "the name is that of another rule too, and neither has an id",
+		l.add(i, "name", duplicate, "another rule has the same name, and neither has an id",
 			"give each rule a name or an id of its own")
 	}
 }

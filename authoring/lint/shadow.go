@@ -30,7 +30,7 @@ func (l *linter) shadow(r *active) {
 	for i, a := range by {
 		names[i] = l.name(a.at)
 	}
-	message := fmt.Sprintf("never decides: %s, asked before, matches all that it matches", strings.Join(names, " and "))
+	message := fmt.Sprintf("never decides: %s, asked before, matches everything that it matches", strings.Join(names, " and "))
 	if len(by) == 1 && by[0].matches.IsConst(true) {
 		message = fmt.Sprintf("never decides: %s, asked before, matches everything", names[0])
 	}

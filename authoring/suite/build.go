@@ -155,7 +155,7 @@ func (s *caseBuilder) checkTogether(field string) {
 	case w.refused && (w.codes != nil || w.rule != "" || w.err != nil):
 		s.refuse(field, "an intent that is refused is not decided: leave out codes, rule and error")
 	case !w.refused && w.message != "" && w.decisionAt != "":
-		s.refuse(field, "message is of an intent that is refused: the wanted decision is %s", w.decision)
+		s.refuse(field, "message is for a refused intent, and the wanted decision is %s", w.decision)
 	}
 }
 

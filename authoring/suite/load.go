@@ -153,7 +153,7 @@ func (r *reader) policies(f *File) []source {
 	var all []source
 	switch {
 	case f.Policy != nil && f.Policies != nil:
-		r.refuse("policies", "there is a policy besides: give one of them")
+		r.refuse("policies", "there is also a policy: give only one of them")
 	case f.Policy != nil:
 		all = r.sources("policy", f.Policy, document.Policy)
 	case len(f.Policies) > 0:

@@ -25,7 +25,7 @@ func TestLoad_RefusesWithEveryPlace(t *testing.T) {
 		"no want":                {head + "tests: [{name: a, intent: read}]", []string{`s.yaml:4:9: tests[0]: want is required`}},
 		"an unknown decision":    {head + "tests: [{name: a, intent: read, want: denied}]", []string{`s.yaml:4:39: tests[0].want: there is no decision "denied": did you mean deny?`}},
 		"a refusal with codes":   {head + "tests: [{name: a, intent: read, want: refused, codes: [action.denied]}]", []string{`s.yaml:4:9: tests[0]: an intent that is refused is not decided: leave out codes, rule and error`}},
-		"a message of a deny":    {head + "tests: [{name: a, intent: read, want: deny, message: x}]", []string{`tests[0]: message is of an intent that is refused: the wanted decision is deny`}},
+		"a message of a deny":    {head + "tests: [{name: a, intent: read, want: deny, message: x}]", []string{`tests[0]: message is for a refused intent, and the wanted decision is deny`}},
 		"an unknown code":        {head + "tests: [{name: a, intent: read, want: deny, codes: [action.deny]}]", []string{`s.yaml:4:53: tests[0].codes[0]: there is no code "action.deny": did you mean action.denied?`}},
 		"an unknown rule":        {"rules: r.yaml\n" + head + "tests: [{name: a, intent: read, want: deny, rule: Write wait}]", []string{`tests[0].rule: there is no rule "Write wait": did you mean Writes wait?`}},
 		"an unknown intent":      {head + "tests: [{name: a, intent: raed, want: deny}]", []string{`there is no intent "raed": did you mean read?`}},

@@ -87,7 +87,7 @@ func (l *Loader) verify(ctx context.Context, w *Rewrite, before *Report) error {
 		}); ran && !failed[r.ID()] {
 			w.Data, w.Changes = nil, nil
 			w.Kept = append(w.Kept,
-				fmt.Sprintf("%s: nothing was rewritten: %s would fail, which says the same by an alias", w.Path,
+				fmt.Sprintf("%s: nothing was rewritten: %s shares a want by an alias and would fail", w.Path,
 					r.ID()))
 			return nil
 		}

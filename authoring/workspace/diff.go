@@ -150,7 +150,7 @@ func lines(v jsontext.Value) int {
 func diffTexts(from, to string) string {
 	end := func(s string) []byte { return []byte(strings.TrimSuffix(s, "\n") + "\n") }
 	if strings.TrimSuffix(from, "\n") == strings.TrimSuffix(to, "\n") {
-		return " the last line ends with a line break or not"
+		return " only the line break at the end differs"
 	}
 	// the first three name the files
 	hunks := strings.Split(strings.TrimSuffix(string(diff.Diff("", end(from), "", end(to))), "\n"), "\n")[3:]

@@ -244,13 +244,13 @@ func (w *Workspace) findRules(s *Server) (found map[*Local]*engine.Rule, problem
 		case len(locals) > 1:
 			for _, l := range locals[1:] {
 				problems = append(problems, l.doc.Problem("rule.name", fmt.Sprintf(
-					"is that of the rule in %s, too, and the server has the id of neither: give each a name of its own",
+					"is also the name of the rule in %s, and the server has the id of neither: give each its own name",
 					locals[0].place())))
 			}
 		case len(rules) > 1:
 			slices.SortFunc(rules, func(a, b *engine.Rule) int { return cmp.Compare(a.ID, b.ID) })
 			problems = append(problems, locals[0].doc.Problem("rule.name", fmt.Sprintf(
-				"is that of %d rules on the server: give the id of the one that is meant, such as %s", len(rules),
+				"is the name of %d rules on the server: give the id of the right one, such as %s", len(rules),
 				rules[0].ID)))
 		case len(rules) == 1:
 			found[locals[0]] = rules[0]

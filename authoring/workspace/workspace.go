@@ -113,7 +113,7 @@ func (w *Workspace) refuseTwice(all *document.Error) {
 		case other == nil:
 			seen[field+id] = l
 		default:
-			all.Problems = append(all.Problems, l.doc.Problem(field, "stands in "+other.place()+", too"))
+			all.Problems = append(all.Problems, l.doc.Problem(field, "is also in "+other.place()))
 		}
 	}
 }
