@@ -40,7 +40,7 @@ type attack struct {
 	// evaluations of the intent, each under a new id.
 	path string
 	body func(*attack) any
-	// ids is how many ids stand in for that of the policy, in turn; 0: none.
+	// ids is how many ids take the place of the policy's, in turn; 0: its own stays.
 	ids int
 
 	org string
@@ -124,7 +124,7 @@ func (h *Hostile) attack(
 	return json.MarshalWrite(out, got)
 }
 
-// prepare registers what a needs, and returns what it sends.
+// prepare registers the policy, rules and keys of a, and returns its requests.
 func (h *Hostile) prepare(ctx context.Context, a *attack, base *url.URL, bearer Bearer) (*load.Target, error) {
 	a.org = fmt.Sprintf("hostile-%s-%d", a.name, os.Getpid()) // of each round its own: changes are limited
 	token, err := bearer(a.org)

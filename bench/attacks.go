@@ -12,8 +12,8 @@ import (
 	"writ/engine/condition"
 )
 
-// attacks lists what an organization can do with an ordinary credential that
-// is dear for the server.
+// attacks lists the expensive things that an organization can do with an ordinary
+// credential.
 func attacks() []*attack {
 	return []*attack{
 		{name: "flood"},
@@ -85,7 +85,7 @@ func worstGlobs(p *engine.ActionPolicy) {
 	}
 }
 
-// worstRegexes are a hundred of the dearest that a condition may have.
+// worstRegexes are a hundred of the most expensive ones that a condition may have.
 func worstRegexes() []string {
 	all := make([]string, 100)
 	for i := range all {
@@ -119,8 +119,8 @@ func registration(a *attack) any {
 	return map[string]any{"policy": p}
 }
 
-// dearRule is a rule whose condition is dear to compile and whose action is refused
-// after that, so that none is stored.
+// dearRule is a rule whose condition is expensive to compile. Its action is refused
+// after that, so the rule is not stored.
 func dearRule(*attack) any {
 	var source strings.Builder
 	for i := range 180 {
@@ -130,7 +130,8 @@ func dearRule(*attack) any {
 	return rule("dear", document(map[string]string{"rego": source.String()}), `{"decision":"never"}`)
 }
 
-// replay is the same intent again and again, whose id stands where that of a policy does.
+// replay is the same intent again and again. Its id is where load replaces the id of a
+// policy.
 func replay(a *attack) any {
 	a.in.IntentID, a.in.PolicyID = load.PolicyID, corpus.PolicyID
 	return map[string]any{"policy_id": corpus.PolicyID, "intent": a.in}

@@ -16,10 +16,10 @@ import (
 // Guard compares the processor time a request of two binaries.
 //
 // An epoch starts the base twice and this once, each afresh, and measures the three in
-// turn, Slices times. Its loss is the median, over the slices, of what this takes more than
-// a base, averaged over both; its noise is the median of what the second base takes
-// more than the first (A/A). Fresh processes make epochs independent of each other: of
-// where memory lies and how the store has grown.
+// turn, Slices times. Its loss is the median difference of a slice between this and a
+// base, averaged over both bases. Its noise is the median difference between the two
+// bases (A/A). Fresh processes make epochs independent of each other: of where memory
+// lies and how the store has grown.
 //
 // Epochs are made until there is a loss beyond the noise, or the noise is small enough to
 // tell Loss from none, see [Judge].

@@ -123,7 +123,7 @@ func recorded(t *testing.T) source {
 	}
 }
 
-// TestJudge_OnABusyMachine draws comparisons from what was measured on one.
+// TestJudge_OnABusyMachine draws comparisons from measurements on one.
 func TestJudge_OnABusyMachine(t *testing.T) {
 	from := recorded(t)
 	const times = 400
@@ -139,8 +139,8 @@ func TestJudge_OnABusyMachine(t *testing.T) {
 	}
 }
 
-// TestEpoch_FavoursNobody holds the loss between equal servers to 0 on average, on
-// times that are skewed as those of a busy machine are.
+// TestEpoch_FavoursNobody holds the loss between equal servers to 0 on average. The
+// times are skewed, as on a busy machine.
 func TestEpoch_FavoursNobody(t *testing.T) {
 	from, r, sum := recorded(t), rand.New(rand.NewPCG(3, 3)), 0.0
 	const times = 4000

@@ -16,11 +16,12 @@ import (
 	"writ/bench/proc"
 )
 
-// Hostile measures what one organization's requests cost another's. A victim sends ordinary
-// evaluations on a schedule, alone and then beside each attack: an organization of its own
-// that does one dear thing as fast as its connections allow and ignores Retry-After. Last
-// come all attacks at once. Each attack is a process of its own at a lower priority: on
-// another machine it would not take the victim's processor either.
+// Hostile measures what one organization's requests cost another's. A victim sends
+// ordinary evaluations on a schedule, alone and then beside each attack. An attack is
+// an organization of its own: it does one expensive thing as fast as its connections
+// allow and ignores Retry-After. Last come all attacks at once. Each attack is a
+// process of its own at a lower priority: on another machine it would not take the
+// victim's processor either.
 type Hostile struct {
 	Binary          string   // of writ, which is the attackers, too
 	Only            []string // attacks; none: all
@@ -34,7 +35,7 @@ type Hostile struct {
 	victim *Subject
 }
 
-// What is held of the victim, from decisions.md: "Bounds that protect the others".
+// The bounds of decisions.md, "Bounds that protect the others", on the victim.
 const (
 	heldRatio  = 3
 	heldP99    = 15 * time.Millisecond
@@ -90,9 +91,9 @@ func (h *Hostile) Run(ctx context.Context) (held bool, err error) {
 	return held, nil
 }
 
-// holds measures in some rounds, and reports whether the median of the p99s beside
-// attacks is within what is held of the median of those alone: one write that the
-// host's disk is slow with is in the p99 of a round.
+// holds measures some rounds. It reports whether the median p99 beside the attacks is
+// within the bound, which follows from the median p99 alone. Medians are compared
+// because one slow write of the host's disk is in the p99 of a round.
 func (h *Hostile) holds(ctx context.Context, name string, attacks ...string) (bool, error) {
 	var alone, beside []float64
 	sound := true

@@ -16,9 +16,9 @@ import (
 	"writ/engine"
 )
 
-// opa starts an OPA server with the reference policy, as who knows OPA writes it for
-// speed: sets, and one regular expression for each list of patterns. It is asked for
-// the reasons, of which that of an allowance is one.
+// opa starts an OPA server with the reference policy, written for speed: sets, and one
+// regular expression for each list of patterns. It is asked for the reasons, also of an
+// allowance.
 func (p Peers) opa(ctx context.Context) (*Subject, error) {
 	binary, err := p.find(ctx, "opa", opaVersion, fetchOPA)
 	if err != nil {

@@ -30,8 +30,8 @@ type Peers struct {
 }
 
 // Start starts the peer of a name: floor, opa, cerbos, or the path of another writ's
-// binary. It does the work of beside. Its error is [ErrUnavailable] where that work is
-// none for it, or where it cannot be had.
+// binary. It does the work of beside. Its error is [ErrUnavailable] if the peer cannot
+// do that work, or cannot be had.
 func (p Peers) Start(ctx context.Context, name string, w Work, beside *Subject) (*Subject, error) {
 	switch {
 	case name == "floor":

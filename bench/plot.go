@@ -57,7 +57,7 @@ const (
 	left, right, top, bottom = 84, 14, 14, 40
 )
 
-// curves draws latency by percentile. The axis of percentiles is that of
+// curves draws latency by percentile. The axis of percentiles is the one of
 // HdrHistogram's plots: each step leaves a tenth. That of latency is logarithmic.
 func curves(rows []*Row) template.HTML {
 	least, most, count := time.Duration(math.MaxInt64), time.Duration(0), int64(0)

@@ -29,9 +29,8 @@ type process struct {
 	ended chan struct{}
 }
 
-// startProcess starts a server on these processors, none: all, and waits until it
-// answers at addr, whatever it is. Variables of the environment follow those of this process, of which
-// none is one of writ's.
+// startProcess starts a server on these processors, none: all, and waits for any answer
+// at addr. It gets the variables of this process without writ's, and then environ.
 func startProcess(
 	ctx context.Context, addr string, processors []int, environ []string, name string, args ...string,
 ) (*process, error) {

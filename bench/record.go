@@ -63,7 +63,8 @@ type Run struct {
 	// cannot be read.
 	ServerSeconds float64 `json:"server_seconds"`
 	DriverSeconds float64 `json:"driver_seconds"`
-	// BesideSeconds is that of the processes that work for the server: of a replica set.
+	// BesideSeconds is the processor time of processes that work for the server, such as
+	// a replica set.
 	BesideSeconds float64 `json:"beside_seconds,omitzero"`
 
 	// Other is how many processors others used meanwhile, Stolen what part of the

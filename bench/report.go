@@ -19,7 +19,7 @@ type page struct {
 	Charts  []chart
 }
 
-// chart is a plot with its heading and what it shows, in words.
+// chart is a plot with its heading and an explanation.
 type chart struct {
 	Title, Note string
 	Plot        template.HTML

@@ -63,7 +63,7 @@ type Bench struct {
 	Header   Header // Work, Rounds, MaxOther and what says where; the rest is filled in
 	Subjects []*Subject
 	Loads    []Load
-	// Conns are the connections of closed loops, OpenConns those of open ones.
+	// Closed loops have Conns connections, open loops OpenConns.
 	Conns, OpenConns int
 	Duration, Warmup time.Duration
 	Patience         time.Duration // of an arrival of an open loop
@@ -185,8 +185,8 @@ func (b *Bench) once(ctx context.Context, s *Subject, l Load, offered float64) (
 	return r, err
 }
 
-// measureAfresh drives a subject over connections of its own, and reads what it and others spent meanwhile. What idle
-// ones spend is none of others.
+// measureAfresh drives a subject over connections of its own, and reads the processor
+// time that it and others spent. Idle subjects do not count as others.
 func measureAfresh(ctx context.Context, s *Subject, o load.Options, idle []*Subject) (*Run, error) {
 	d, err := load.Dial(ctx, s.target, o.Conns)
 	if err != nil {
@@ -246,7 +246,7 @@ func beginWatch(ctx context.Context, subjects []*Subject) (w watch, err error) {
 	return w, err
 }
 
-// spent returns what this process and its servers have spent so far.
+// spent returns the processor time of this process and its servers so far.
 func (w *watch) spent(ctx context.Context) (time.Duration, error) {
 	sum := proc.Spent(os.Getpid())
 	for _, s := range w.subjects {

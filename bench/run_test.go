@@ -85,8 +85,8 @@ func TestRun_GivesUpWhereItIsNeverQuiet(t *testing.T) {
 	}
 }
 
-// TestRun_WithoutAProcessKnowsNoOthers: where a server's own time is unknown it would
-// count as that of others.
+// TestRun_WithoutAProcessKnowsNoOthers: a server's own time, if unknown, would count as
+// time of others.
 func TestRun_WithoutAProcessKnowsNoOthers(t *testing.T) {
 	b := fakes(1, 1, 1, 1)
 	b.Subjects[1].pid = 0

@@ -18,8 +18,8 @@ type Row struct {
 	// Medians over the rounds: intents a second, µs of the server's processor an intent
 	// (0: not known), answers of 503 and arrivals that were given up a second.
 	Rate, Processor, Refused, Unsent float64
-	// RateRatio and ProcessorRatio are this row's medians over those of the first
-	// subject under the same load; 0 where one is missing.
+	// RateRatio and ProcessorRatio divide this row's medians by the first subject's
+	// under the same load; 0: one is missing.
 	RateRatio, ProcessorRatio float64
 	// Scheduled and Sent hold the latencies of all rounds. Worst is the greatest p99 of
 	// a round, from the schedule.
@@ -29,8 +29,8 @@ type Row struct {
 	rates, processors []float64 // of the rounds
 }
 
-// Noise is how much the first subject differs from itself within a round: the
-// greatest deviation of a round, and that of the medians. 0.02 is 2 %.
+// Noise is how much the first subject differs from itself: the deviation of the
+// medians, and the greatest deviation within a round. 0.02 is 2 %.
 type Noise struct {
 	Rounds                              int
 	Rate, RateMost                      float64
@@ -166,7 +166,7 @@ func (n *Noise) finish() {
 	}
 }
 
-// median returns the median of values, 0 if there are none.
+// median returns the median of values. Without values it is 0.
 func median(values []float64) float64 {
 	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare[float64])
 	switch n := len(sorted); {
@@ -208,7 +208,7 @@ func (s *Summary) Print(w io.Writer) error {
 	return nil
 }
 
-// percent writes a ratio, "-" where there is none.
+// percent writes a ratio, and "-" for 0.
 func percent(r float64) string {
 	if r == 0 {
 		return "-"

@@ -1,5 +1,6 @@
 // Package check validates files of policies, rules, lists, intents and suites as the
-// service does, and warns of what is valid and may do other than its author means.
+// service does. It warns of documents that are valid and may do something else than
+// their author means.
 package check
 
 import (
@@ -15,7 +16,7 @@ import (
 	"writ/engine"
 )
 
-// Checker checks files. The rules of all of them are looked at together, as those of one
+// Checker checks files. All rules are looked at together, as if they belonged to one
 // organization.
 type Checker struct {
 	Read       func(name string) ([]byte, error)
@@ -32,7 +33,7 @@ type rule struct {
 	in  *Report
 }
 
-// Files checks files and returns what it found in each, in their order.
+// Files checks files and returns a report of each, in their order.
 func (c *Checker) Files(names []string) []*Report {
 	for _, name := range names {
 		c.file(name)

@@ -15,7 +15,7 @@ import (
 	"writ/storage"
 )
 
-// History makes suites of what an organization was decided: one for each policy, with the
+// History makes suites of an organization's decisions: one for each policy, with the
 // decisions that differ in action, resource or codes.
 type History struct {
 	// Taken is how many decisions the suites have. Left is how many were left out: another
@@ -34,8 +34,8 @@ type decided struct {
 	records []*storage.Record
 }
 
-// NewHistory returns a history without decisions. The policies and the rules are those of
-// now.
+// NewHistory returns a history without decisions. The policies and the rules are the
+// current ones.
 func NewHistory(policies []*engine.ActionPolicy, rules []engine.Rule) (*History, error) {
 	h := &History{policies: make(map[string]*decided), seen: make(map[string]bool)}
 	for _, p := range policies {

@@ -24,8 +24,8 @@ func isSuite(name string) bool {
 	return slices.ContainsFunc(names, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// Paths returns the files of suites that roots are or have, without roots those of this
-// directory.
+// Paths returns the files of suites in roots, which are files or directories. Without
+// roots it searches this directory.
 func Paths(roots []string) (files []string, err error) {
 	for _, root := range orHere(roots) {
 		info, err := os.Stat(root)

@@ -11,8 +11,7 @@ import (
 	"writ/engine"
 )
 
-// PolicyID, Organization and Agent are those of [ReferencePolicy] and of the
-// intents.
+// PolicyID, Organization and Agent are in [ReferencePolicy] and in the intents.
 const (
 	PolicyID     = "7b0c2f6e-3d1a-4c55-9a53-0c1f1a2b3c4d"
 	Organization = "acme"
@@ -64,9 +63,9 @@ func ReferencePolicy() *engine.ActionPolicy {
 	}
 }
 
-// Rules returns n active rules as organizations write them: each demands an
-// equality (an action type, an agent or a metadata value) and most ask for
-// something else besides. None of them decides [AllowedIntent].
+// Rules returns n active rules as organizations write them: each demands an equality
+// (an action type, an agent or a metadata value) and most ask for something else, too.
+// None of them decides [AllowedIntent].
 func Rules(n int, seed uint64) []engine.Rule {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)

@@ -198,7 +198,7 @@ func (c *conn) more(size int) error {
 	return err
 }
 
-// chunks makes what the next chunks hold the body.
+// chunks reads a body in chunks.
 func (c *conn) chunks() error {
 	for c.body = c.body[:0]; ; {
 		line, err := c.read.ReadSlice('\n')
@@ -218,7 +218,7 @@ func (c *conn) chunks() error {
 	}
 }
 
-// header reads the rest of a response's header. A size of -1 is that of a body in chunks.
+// header reads the rest of a response's header. A body in chunks has the size -1.
 func (c *conn) header() (size int, retryAfter time.Duration, err error) {
 	size, chunked := -1, false
 	for {

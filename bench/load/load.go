@@ -25,9 +25,9 @@ import (
 	"time"
 )
 
-// Placeholders of a body: each request replaces those of intents by random UUIDs of
-// version 4, those of policies by that of its [Caller], and numbers by one that grows
-// with each request.
+// Placeholders of a body. Each request replaces an IntentID by a random UUID of version
+// 4, a PolicyID by the policy of its [Caller], and a Number by one that grows with each
+// request.
 const (
 	IntentID = "00000000-0000-4000-8000-000000000000"
 	PolicyID = "00000000-0000-4000-8000-000000000001"
@@ -49,16 +49,16 @@ type Target struct {
 // one length.
 type Caller struct{ Key, PolicyID string }
 
-// Options are those of one run.
+// Options describe one run.
 type Options struct {
 	Conns    int
 	Duration time.Duration
 	Requests int           // of a closed loop that ends after as many; 0: after Duration
 	Rate     float64       // requests that arrive a second; 0 is a closed loop
 	Patience time.Duration // of an arrival of an open loop
-	// Hostile: a closed loop counts every answer, keeps no body, ignores Retry-After, and
-	// opens a connection that breaks again. What is under way a second after Duration is
-	// given up.
+	// Hostile: a closed loop counts every answer, keeps no body, ignores Retry-After,
+	// and opens a connection that breaks again. Requests that are under way a second
+	// after Duration are given up.
 	Hostile bool
 }
 
@@ -106,12 +106,12 @@ func Drive(ctx context.Context, t *Target, o Options) (*Result, error) {
 	return d.Drive(ctx, o)
 }
 
-// Drive runs o over all connections, whatever o says of their number. Its error is that
-// of a connection, or of an answer that is neither 200 nor a 503 with Retry-After; after
-// one, and after the end of ctx, the driver is of no use.
+// Drive runs o over all connections, whatever o says of their number. It fails when a
+// connection does, and at an answer that is neither 200 nor a 503 with Retry-After.
+// After an error, and after the end of ctx, the driver is of no use.
 func (d *Driver) Drive(ctx context.Context, o Options) (*Result, error) {
 	conns := d.conns
-	// What is read or written when ctx ends fails at once.
+	// Reads and writes fail at once when ctx ends.
 	stop := context.AfterFunc(ctx, d.Close)
 	defer stop()
 	r := &Result{Others: make(map[int]int)}

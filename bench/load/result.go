@@ -27,7 +27,7 @@ func (l *Latencies) Record(d time.Duration) {
 	_ = l.h.RecordValue(min(max(1, d.Microseconds()), longest))
 }
 
-// Add adds those of another.
+// Add adds the latencies of another.
 func (l *Latencies) Add(other Latencies) {
 	if other.h == nil {
 		return
@@ -46,8 +46,8 @@ func (l *Latencies) Count() int64 {
 	return l.h.TotalCount()
 }
 
-// At returns the latency that a share q of them, 0 to 1, does not exceed; 0 if there
-// are none.
+// At returns the latency that a share q of them, 0 to 1, does not exceed. Without
+// latencies it is 0.
 func (l *Latencies) At(q float64) time.Duration {
 	if l.h == nil {
 		return 0
@@ -87,8 +87,8 @@ type Result struct {
 	Elapsed  time.Duration
 
 	// Scheduled holds the latencies of 200s from when they were due, and the waits of
-	// arrivals that were given up; Sent those of 200s from their sending. They differ
-	// in an open loop alone.
+	// arrivals that were given up. Sent holds the latencies of 200s from their sending.
+	// The two differ in an open loop alone.
 	Scheduled, Sent Latencies
 	// Refusals holds the latencies of 503s from their sending.
 	Refusals Latencies

@@ -50,9 +50,9 @@ func (p Processors) StolenSince(before Processors) float64 {
 	return float64(p.Stolen-before.Stolen) / float64(p.All-before.All)
 }
 
-// Other returns how much of the time since before went to what spent no part of own:
-// other programs, and what the host gave to others, in processors (0.5 is half of
-// one).
+// Other returns how many processors others used since before (0.5 is half of one):
+// other programs, and the host for other machines. The caller's own programs have spent
+// own.
 func (p Processors) Other(before Processors, own, elapsed time.Duration) float64 {
 	if elapsed <= 0 || p.All == before.All {
 		return 0
@@ -72,7 +72,7 @@ func Resident(pid int) int {
 	return pages * os.Getpagesize()
 }
 
-// ticks returns what a number of /proc says, 0 where it is none.
+// ticks reads a number of ticks of /proc. Without a number it is 0.
 func ticks(number []byte) time.Duration {
 	n, err := strconv.ParseInt(string(number), 10, 64)
 	if err != nil {

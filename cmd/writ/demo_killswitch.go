@@ -12,8 +12,8 @@ import (
 	"writ/examples"
 )
 
-// agentID returns the id of the agent with an external id, registering it if
-// there is none.
+// agentID returns the id of the agent with an external id, which it registers first if
+// it has to.
 func (d *demo) agentID(ctx context.Context, externalID string) (string, error) {
 	var list struct {
 		Data []engine.Agent `json:"data"`

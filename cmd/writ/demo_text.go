@@ -12,8 +12,8 @@ import (
 // lineWidth is what a line of the demo fits: terminals are often no wider.
 const lineWidth = 100
 
-// describe says what an intent is about in what a line has left: the action, the
-// resource, and what else made the difference.
+// describe writes an intent into the rest of a line: the action, the resource, the cost
+// and the metadata.
 func describe(in *engine.Intent, codes []engine.Code) string {
 	var with []string
 	if in.Cost != nil {

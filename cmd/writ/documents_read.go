@@ -66,7 +66,7 @@ func readAll[T any](s streams, name string, kind document.Kind, read func(*docum
 	return all, nil
 }
 
-// readLists reads a file of lists by name; there are none where no file is named.
+// readLists reads a file of lists by name. Without a file there are no lists.
 func readLists(s streams, name string) (condition.Lists, error) {
 	if name == "" {
 		return nil, nil

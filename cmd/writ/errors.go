@@ -69,7 +69,8 @@ func (e *inputError) Error() string { return e.name + ": " + e.err.Error() }
 
 func (e *inputError) Unwrap() error { return e.err }
 
-// problem returns what is wrong with a document, for a line that names it.
+// problem returns the cause of an [inputError], for a line that names the document
+// already.
 func problem(err error) error {
 	if invalid := (*inputError)(nil); errors.As(err, &invalid) {
 		return invalid.err

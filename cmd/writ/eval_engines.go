@@ -23,7 +23,7 @@ type evaluated struct {
 	Intent   string          `json:"intent"` // where it stands
 	IntentID string          `json:"intent_id"`
 	Decision engine.Decision `json:"decision"`
-	// Codes are those of all findings, sorted, each once.
+	// Codes are the codes of all findings, sorted, each once.
 	Codes []engine.Code `json:"codes"`
 	// Reasons are the findings of the engine of the service, in order.
 	Reasons []string `json:"reasons,omitzero"`

@@ -30,7 +30,8 @@ be read or written.
   writ fmt --check .`
 }
 
-// Run formats every file. One that cannot be read keeps no other from being formatted.
+// Run formats every file. An unreadable file does not keep the others from being
+// formatted.
 func (c *fmtCmd) Run(_ context.Context, s streams) error {
 	names, err := documentFiles(c.Paths)
 	if err != nil {

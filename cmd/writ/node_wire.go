@@ -88,8 +88,8 @@ func (n *node) wire(
 	return nil
 }
 
-// jwks returns the public keys that any process on this store has published; while
-// the store can't be read, those of this one's data directory.
+// jwks returns the public keys that any process on this store has published. While the
+// store can't be read, it returns the keys of this data directory.
 func (n *node) jwks() []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -46,8 +46,8 @@ func (o organization) fetch(ctx context.Context) (*workspace.Server, error) {
 	return workspace.Fetch(ctx, o.Call)
 }
 
-// compare compares the files of a directory with what the organization has. Files are
-// read first: nobody is asked about what is invalid.
+// compare compares the files of a directory with the organization. Files are read
+// first: nobody is asked about what is invalid.
 func (o organization) compare(ctx context.Context, dir string) (*workspace.Plan, *workspace.Server, error) {
 	w, err := workspace.Open(dir, conditions())
 	if err != nil {

@@ -69,7 +69,7 @@ func readPlans(data []byte) (map[string]engine.Plan, error) {
 	return plans, nil
 }
 
-// plan returns f, which the file has under name, and what is wrong with it.
+// plan returns f, which the file has under name, and its mistakes.
 func (f planFile) plan(name string) (_ engine.Plan, found []engine.FieldError) {
 	refuse := func(member, message string) {
 		found = append(found, engine.FieldError{Field: "plans." + name + "." + member, Message: message})
@@ -107,8 +107,8 @@ func (f planFile) plan(name string) (_ engine.Plan, found []engine.FieldError) {
 	}, found
 }
 
-// defaultLimits returns a plan with the limits that a file may leave out: those
-// of the built-in plan of its name, or the most generous.
+// defaultLimits returns the limits that a file may leave out: the built-in plan of that
+// name has them, or else they are the most generous ones.
 func defaultLimits(name string) engine.Plan {
 	builtIn := engine.DefaultPlans()
 	if p, ok := builtIn[name]; ok {

@@ -35,7 +35,7 @@ func (c *pullCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if _, err := os.Stat(c.Dir); err != nil {
-		// Nothing is made for who cannot read.
+		// No directory is made where the credential cannot read.
 		if _, err := o.fetch(ctx); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ func (c *regoCmd) load(s streams) (policies []*engine.ActionPolicy, rules ruleFi
 	return policies, rules, err
 }
 
-// intents reads those of --input, by the names of their files.
+// intents reads the intents of --input, by the names of their files.
 func (c *regoCmd) intents(s streams, p *engine.ActionPolicy) (map[string]*engine.Input, error) {
 	intents := make(map[string]*engine.Input)
 	for _, file := range c.Input {

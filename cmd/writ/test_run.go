@@ -13,8 +13,8 @@ import (
 	"writ/authoring/suite"
 )
 
-// watch runs the suites again whenever a file changes. What is wrong with a file is shown,
-// and mended later.
+// watch runs the suites again whenever a file changes. Mistakes in a file are shown,
+// and the watch goes on.
 func (c *testCmd) watch(ctx context.Context, s streams) error {
 	shown := func(err error) error {
 		if err = reportProblems(s, err); errors.Is(err, errReportedInvalid) {

@@ -34,7 +34,8 @@ func (c *verifyCmd) chain(ctx context.Context, s streams) error {
 		evidence.Given{Remote: c.URL != "", Anchors: c.Anchor != "", Keys: c.Keys != ""})
 }
 
-// checkChain returns what the history is called, or which flags make no sense.
+// checkChain returns the name of the history, or an error about flags that do not go
+// together.
 func (c *verifyCmd) checkChain() (name string, err error) {
 	switch {
 	case len(c.Receipts) > 0 || c.Intent != "" || c.Policy != "":

@@ -10,7 +10,7 @@ import (
 	"writ/engine/condition"
 )
 
-// oneIn is a share such as 1/100; 0 is none.
+// oneIn is a share such as 1/100. 0 is no share.
 type oneIn uint64
 
 // UnmarshalText implements encoding.TextUnmarshaler.

@@ -58,7 +58,7 @@ func (d Dir) Create() error {
 	return nil
 }
 
-// Exposed returns those of the files that others than their owner can read.
+// Exposed returns the files that others than their owner can read.
 func Exposed(files ...string) (exposed []string) {
 	for _, name := range files {
 		if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {

@@ -1,6 +1,6 @@
-// Package evidence verifies offline what is held of decisions: receipts, results and
-// rows of the history in files ([Parse], [Check]), and a whole history as a server shows
-// it ([Remote]). [Report] says what package ledger has proved of a history, and what not.
+// Package evidence verifies decisions offline: receipts, results and rows of the
+// history in files ([Parse], [Check]), and a whole history as a server shows it
+// ([Remote]). [Report] writes a proof of package ledger for people.
 package evidence
 
 import (
@@ -20,7 +20,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// Held is what a file holds of a decision: a receipt and what stands beside it.
+// Held is a receipt of a file, with the reasons and the row that stand beside it.
 type Held struct {
 	Receipt receipt.Receipt
 	result  *receipt.Result // nil beside a bare receipt
@@ -59,8 +59,8 @@ type Check struct {
 	Policy *engine.Policy
 }
 
-// Verify says in lines what was verified of h at now, and what was not, or returns why h
-// does not verify.
+// Verify returns a line for each thing that it verified of h at now or left out. Its
+// error is why h does not verify.
 func (c Check) Verify(h Held, now time.Time) (said []string, err error) {
 	r := h.Receipt
 	if err := receipt.Verify(r, c.Keys, now); err != nil && !(c.AllowExpired && errors.Is(err, receipt.ErrExpired)) {
@@ -144,8 +144,8 @@ var needMore = []engine.Code{
 	engine.CodePolicyUnreadable,
 }
 
-// following compares reasons with what a policy finds alone, and returns the codes of
-// those that need more than the policy to follow.
+// following compares reasons with the findings of the policy alone. It returns the
+// codes of reasons that need more than the policy to follow.
 func following(reasons []string, alone engine.Result) (rest []string, err error) {
 	var own, want []string
 	for _, reason := range reasons {

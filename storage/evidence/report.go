@@ -39,15 +39,15 @@ func ParseAnchors(data []byte) (heads []receipt.SignedHead, err error) {
 	return nil, fmt.Errorf("want heads, one a line, a receipt or what holds one: %w", cmp.Or(err, heldErr))
 }
 
-// Given is what a proof was made of, beside the history.
+// Given says from which inputs a proof was made.
 type Given struct {
 	Remote  bool // the history is what a server shows
 	Anchors bool
 	Keys    bool // the keys are not the data directory's own
 }
 
-// Report says what was proved of a history called name, and what was not. Its last lines
-// are the last head of each chain, to be kept as anchors.
+// Report writes what was proved of a history called name, and what was not. Its last
+// lines are the last head of each chain, to be kept as anchors.
 func Report(w io.Writer, name string, p ledger.Proof, given Given) error {
 	note := func(is bool, format string, args ...any) {
 		if is {
@@ -109,9 +109,9 @@ func decidedAt(decisionID string) string {
 	return time.Unix(id.Time().UnixTime()).UTC().Format(time.RFC3339)
 }
 
-// counts says what was proved, in few words: a line of 100 columns has room for the
-// name and a history of 1,000,000 decisions. A removal is a retention entry and what it
-// is of are the rows that left a tombstone.
+// counts writes the counts of a proof in few words: a line of 100 columns has room for
+// the name and a history of 1,000,000 decisions. "9 removals of 9999" are nine
+// retention entries for 9,999 rows that left a tombstone.
 func counts(p ledger.Proof) string {
 	said := fmt.Sprintf("%s, %s, %s, %d settled, %s, %s of %d", Count(len(p.Ends), "chain"), Count(p.Heads, "head"),
 		Count(p.Rows, "decision"),
