@@ -91,8 +91,7 @@ func TestSettle_OnceAndSigned(t *testing.T) {
 // TestSettle_Races: of several settlements at once one is stored, and a removal in between
 // is an error.
 func TestSettle_Races(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	id := mustDecide(t, l, "acme", intent(1)).Record.DecisionID
 	var wg sync.WaitGroup
 	var won atomic.Int32
@@ -122,8 +121,7 @@ func TestSettle_Races(t *testing.T) {
 func TestSettle_Faults(t *testing.T) {
 	for _, faults := range [][]fault{{lost}, {persisted}, {lost, lost}, {persisted, lost}, {lost, persisted}} {
 		t.Run(fmt.Sprint(faults), func(t *testing.T) {
-			store := newFake()
-			l := open(t, store)
+			store, l := openFake(t)
 			id := mustDecide(t, l, "acme", intent(1)).Record.DecisionID
 			store.set(func(f *fake) { f.faults = faults })
 			_, _, err := l.Settle(t.Context(), "acme", id, executed("a"))
@@ -166,8 +164,7 @@ func (s *source) Trim(_ context.Context, upTo uint64) error {
 // TestSignChanges_EachOnce: a change that was signed and not trimmed is not signed again. It
 // is an error if it is another change now.
 func TestSignChanges_EachOnce(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	all := make([]storage.Change, 2*maxCommit+1)
 	for i := range all {
 		all[i] = storage.Change{Org: fmt.Sprint("org-", i%3), Kind: storage.RuleKind, ID: "r", Revision: uint64(i + 1), Digest: [32]byte{1}}
@@ -200,8 +197,7 @@ func TestSignChanges_EachOnce(t *testing.T) {
 
 // TestRetain_IsInTheChain also expects a new entry for each announcement.
 func TestRetain_IsInTheChain(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	before := noon.Add(time.Microsecond)
 	for range 2 {
 		must(t, l.Retain(t.Context(), "acme", before, storage.Expired{Records: 3, Settled: 2}))

@@ -18,8 +18,7 @@ import (
 func TestFault_CommittedAgain(t *testing.T) {
 	for _, what := range []fault{lost, persisted} {
 		t.Run(fmt.Sprint(what), func(t *testing.T) {
-			store := newFake()
-			l := open(t, store)
+			store, l := openFake(t)
 			mustDecide(t, l, "acme", intent(0))
 			store.set(func(f *fake) { f.faults = []fault{what} })
 			out := mustDecide(t, l, "acme", intent(1))
@@ -35,8 +34,7 @@ func TestFault_CommittedAgain(t *testing.T) {
 }
 
 func TestFault_FailedAndLost(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	mustDecide(t, l, "acme", intent(0))
 	store.set(func(f *fake) { f.faults = []fault{lost, lost} })
 	if out, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); !errors.Is(err, errFault) || out != (Outcome{}) {
@@ -58,8 +56,7 @@ func TestFault_FailedAndLost(t *testing.T) {
 }
 
 func TestFault_FailedButPersisted(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	mustDecide(t, l, "acme", intent(0))
 	store.set(func(f *fake) { f.faults = []fault{persisted, persisted} })
 	if out, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); !errors.Is(err, errFault) || out != (Outcome{}) {
@@ -83,8 +80,7 @@ func TestFault_FailedButPersisted(t *testing.T) {
 // the place in the meter back at once.
 func TestFault_NothingIsStored(t *testing.T) {
 	for _, down := range []error{storage.ErrUnavailable, storage.ErrConflict, errors.New("a corrupt row")} {
-		store := newFake()
-		l := open(t, store)
+		store, l := openFake(t)
 		mustDecide(t, l, "acme", intent(0))
 		store.set(func(f *fake) { f.down = down })
 		if _, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); !errors.Is(err, down) {
@@ -237,8 +233,7 @@ func TestFault_StoreBreaksItsContract(t *testing.T) {
 	}
 	for name, misbehave := range tests {
 		t.Run(name, func(t *testing.T) {
-			store := newFake()
-			l := open(t, store)
+			store, l := openFake(t)
 			store.set(misbehave)
 			if out, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); err == nil {
 				t.Errorf("Commit = %+v, want an error", out)

@@ -135,6 +135,13 @@ func open(t testing.TB, store Store, change ...func(*Config)) *Ledger {
 	return l
 }
 
+// openFake returns a ledger on a new store.
+func openFake(t testing.TB, change ...func(*Config)) (*fake, *Ledger) {
+	t.Helper()
+	store := newFake()
+	return store, open(t, store, change...)
+}
+
 func logTo(log *logged) func(*Config) {
 	return func(c *Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) }
 }

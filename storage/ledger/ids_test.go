@@ -61,8 +61,7 @@ func TestIDs_IncreaseWhenTheClockGoesBackALittle(t *testing.T) {
 // was weeks ahead, receipts are not valid for weeks and are not metered in another month.
 func TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead(t *testing.T) {
 	now := &clock{now: noon}
-	store := newFake()
-	l := open(t, store, func(c *Config) { c.Now, c.TTL = now.Now, 300*time.Second })
+	store, l := openFake(t, func(c *Config) { c.Now, c.TTL = now.Now, 300*time.Second })
 	now.set(noon.AddDate(0, 0, 30))
 	mustDecide(t, l, "acme", intent(1))
 	for i, at := range []time.Time{noon, noon.Add(time.Second), noon.Add(-time.Hour)} {

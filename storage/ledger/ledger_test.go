@@ -16,8 +16,7 @@ import (
 )
 
 func TestDecision_Idempotency_SameIntentSameResultMeteredOnce(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	const callers = 100
 	outs := make([]Outcome, callers)
 	var wg sync.WaitGroup
@@ -122,8 +121,7 @@ func TestDecision_Idempotency_DifferentBodyIsConflictThatTellsNothing(t *testing
 func TestDecision_Receipts_VerifyAndExpireAfterTTL(t *testing.T) {
 	for ttl, want := range map[time.Duration]time.Duration{0: 300 * time.Second, 42 * time.Second: 42 * time.Second} {
 		t.Run(ttl.String(), func(t *testing.T) {
-			store := newFake()
-			l := open(t, store, func(c *Config) { c.TTL = ttl })
+			store, l := openFake(t, func(c *Config) { c.TTL = ttl })
 			out := mustDecide(t, l, "acme", intent(1))
 			r := out.Record.Receipt
 			keys := testKeys(t, testSigner(1))
@@ -217,8 +215,7 @@ func TestDecision_Receipts_HeadsAndSignaturesAreMadePerBatch(t *testing.T) {
 
 func TestBatch_TakesAllThatAreReadyOnABusyCPU(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	const callers, each = 64, 10
 	var wg sync.WaitGroup
 	for c := range callers {
@@ -291,8 +288,7 @@ func TestCommit_CancelledWaiterMayStillBeDecided(t *testing.T) {
 }
 
 func TestCommit_RefusesWhatIsNoDecision(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	tests := map[string]struct {

@@ -18,8 +18,7 @@ import (
 )
 
 func TestDecision_Audit_MinimalStoresKeysAndNothingElseOfTheRequest(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	in := intent(1)
 	got := mustDecide(t, l, "acme", in).Record
 	want := &storage.Record{
@@ -53,8 +52,7 @@ func TestDecision_Audit_MinimalStoresKeysAndNothingElseOfTheRequest(t *testing.T
 }
 
 func TestDecision_Audit_FullStoresScrubbedValues(t *testing.T) {
-	store := newFake()
-	l := open(t, store, func(c *Config) { c.Audit = Full })
+	store, l := openFake(t, func(c *Config) { c.Audit = Full })
 	got := mustDecide(t, l, "acme", intent(1)).Record
 	want := map[string]string{"env": "prod", "ticket": "[scrubbed]"}
 	if diff := cmp.Diff(want, got.Metadata); diff != "" {
@@ -75,8 +73,7 @@ func TestDecision_Audit_FullStoresScrubbedValues(t *testing.T) {
 
 func TestDecision_Audit_EitherModeScrubsAllItKeeps(t *testing.T) {
 	for _, mode := range []Mode{Minimal, Full} {
-		store := newFake()
-		l := open(t, store, func(c *Config) { c.Audit = mode })
+		store, l := openFake(t, func(c *Config) { c.Audit = mode })
 		in := intent(1)
 		in.AgentID, in.ActionType, in.Resource = "bot-hunter1", "deploy.hunter2", "prod/hunter3"
 		in.Metadata = map[string]string{"hunter4": "a", "hunter5": "b", "env": "hunter6", "zone": "eu"}

@@ -14,8 +14,7 @@ import (
 )
 
 func TestDecision_Plans_MetersEqualDistinctIntents(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	const intents, copies = 50, 4
 	var wg sync.WaitGroup
 	for i := range intents * copies {
@@ -37,8 +36,7 @@ func TestDecision_Plans_MetersEqualDistinctIntents(t *testing.T) {
 
 func TestDecision_Plans_LimitIsExactUnderConcurrency(t *testing.T) {
 	const callers, each, before, limit = 64, 16, 100, 700
-	store := newFake()
-	l := open(t, store)
+	_, l := openFake(t)
 	for i := range before {
 		mustDecide(t, l, "acme", intent(i))
 	}
@@ -154,8 +152,7 @@ func TestDecision_Plans_AChangedLimitCountsAtOnce(t *testing.T) {
 }
 
 func TestQuotas_OneGrantForManyDecisions(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	for i := range 100 {
 		mustDecide(t, l, "acme", intent(i))
 	}
@@ -178,8 +175,7 @@ func TestQuotas_OneGrantForManyDecisions(t *testing.T) {
 }
 
 func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	key := quotaKey{"acme", storage.MonthOf(noon)}
 	mustDecide(t, l, "acme", intent(1))
 	reservation, err := l.Reserve(t.Context(), nil, "acme", plenty)
@@ -226,8 +222,7 @@ func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := newFake()
-			l := open(t, store)
+			store, l := openFake(t)
 			reservation, err := l.Reserve(t.Context(), nil, "acme", 10)
 			must(t, err)
 			reservation.Release()
@@ -245,8 +240,7 @@ func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
 }
 
 func TestBegin_RefusesWhenTheMeterIsUnknown(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	store.set(func(f *fake) { f.quotaErr = errFault })
 	if _, err := l.Reserve(t.Context(), nil, "acme", plenty); !errors.Is(err, errFault) {
 		t.Errorf("Reserve = %v, want the fault", err)

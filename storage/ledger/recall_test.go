@@ -10,8 +10,7 @@ import (
 )
 
 func TestDecision_Idempotency_RecallGivesTheFirstResultAndMakesNoneFinal(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	recall := func(in *engine.Intent) (Outcome, error) {
 		t.Helper()
 		return l.Recall(t.Context(), "acme", in, "")
@@ -44,8 +43,7 @@ func TestDecision_Idempotency_RecallGivesTheFirstResultAndMakesNoneFinal(t *test
 }
 
 func TestRecall_EveryFaultIsAnError(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	if _, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); err != nil {
 		t.Fatal(err)
 	}

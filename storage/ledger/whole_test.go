@@ -32,8 +32,7 @@ func together(ctx context.Context, l *Ledger, org string, whole bool, intents ..
 }
 
 func TestEnqueue_WhatIsDecidedTogetherIsOneBatch(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	outs, err := together(t.Context(), l, "acme", false, 1, 2, 3, 1)
 	must(t, err)
 	if len(store.heads) != 1 || store.heads[0].Size != 3 {
@@ -54,8 +53,7 @@ func TestEnqueue_WhatIsDecidedTogetherIsOneBatch(t *testing.T) {
 }
 
 func TestEnqueue_AllOrNone(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	mustDecide(t, l, "acme", intent(2))
 	if _, err := together(t.Context(), l, "acme", true, 1, 2, 3); !errors.Is(err, ErrRaced) {
 		t.Fatalf("Wait with an intent that was decided = %v, want ErrRaced", err)
@@ -76,8 +74,7 @@ func TestEnqueue_AllOrNone(t *testing.T) {
 // Groups that share intents race each other and single commits: each is stored
 // all or none, and no one is answered with a record that is not stored.
 func TestEnqueue_AllOrNoneUnderRace(t *testing.T) {
-	store := newFake()
-	l := open(t, store)
+	store, l := openFake(t)
 	const intents = 40
 	var wg sync.WaitGroup
 	for caller := range 16 {

@@ -63,9 +63,7 @@ func wantNothing(t *testing.T, s storage.Store) {
 // of its own. In the end nothing remains, the history is whole, and the same file can be
 // imported.
 func TestAbandon_Interrupted(t *testing.T) {
-	from := inMemory(1)
-	from.fill(t, rows)
-	file, footer := from.export(t)
+	_, file, footer := exported(t, rows)
 	for imported := 2; imported < 6; imported++ {
 		for n, done := 0, false; !done; n++ {
 			if n > 40 {
@@ -117,18 +115,15 @@ func TestAbandon_InMongoDB(t *testing.T) {
 		wantNothing(t, s)
 	})
 	wantWhole(t, to, keysOf(t, 1, 2))
-	if _, err := to.importInto(t, file, keysOf(t, 1)); err != nil {
-		t.Fatal(err)
-	}
+	to.mustImport(t, file, keysOf(t, 1))
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
 // TestAbandon_WhatOthersMade: an agent that was disabled meanwhile stays disabled, also in the
 // next import. A key that somebody made stays, too.
 func TestAbandon_WhatOthersMade(t *testing.T) {
-	from, to := inMemory(1), inMemory(2)
-	from.fill(t, rows)
-	file, _ := from.export(t)
+	to := inMemory(2)
+	_, file, _ := exported(t, rows)
 	to.importSome(t, file, 4)
 	alice := storage.WithActor(t.Context(), "operator:alice")
 	made := &storage.Token{ID: "made", OrganizationID: "acme", Name: "here", CreatedAt: noon}
@@ -160,9 +155,7 @@ func TestAbandon_WhatOthersMade(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if _, err := to.importInto(t, file, keysOf(t, 1)); err != nil {
-		t.Fatal(err)
-	}
+	to.mustImport(t, file, keysOf(t, 1))
 	to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
 		if a, err := registry.New(s).Agent(t.Context(), "acme", "bot"); err != nil || a.Status != engine.AgentDisabled {
 			t.Errorf("Agent = %+v, %v, want it disabled", a, err)
@@ -173,9 +166,7 @@ func TestAbandon_WhatOthersMade(t *testing.T) {
 
 // TestAbandon_Refused: an import that is not under way, or that is signed, is not taken back.
 func TestAbandon_Refused(t *testing.T) {
-	from := inMemory(1)
-	from.fill(t, rows)
-	file, _ := from.export(t)
+	_, file, _ := exported(t, rows)
 	for name, test := range map[string]struct {
 		before func(t *testing.T, to place)
 		want   error

@@ -111,9 +111,7 @@ func TestImport_ApprovalsEnd(t *testing.T) {
 	for name, file := range map[string]string{"as it is exported": file, "with details": withDetails(t, data, details)} {
 		t.Run(name, func(t *testing.T) {
 			to := inMemory(2)
-			if _, err := to.importInto(t, file, keysOf(t, 1)); err != nil {
-				t.Fatal(err)
-			}
+			to.mustImport(t, file, keysOf(t, 1))
 			to.approving(t, noon.Add(4*time.Hour), func(a approving, _ storage.Store) {
 				a.T = t
 				for n, id := range map[int]string{1: pending, 2: approved} {

@@ -3,7 +3,6 @@ package transfer_test
 import (
 	"bytes"
 	"errors"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,16 +19,12 @@ import (
 
 // TestCheck_Forged changes a file as its carrier can. The error must name the line.
 func TestCheck_Forged(t *testing.T) {
-	from := inMemory(1)
-	from.fill(t, rows)
-	file, _ := from.export(t)
-	whole, err := os.ReadFile(file)
-	must(t, err)
+	_, file, _ := exported(t, rows)
+	whole := readFile(t, file)
 	elsewhere := inMemory(1)
 	elsewhere.fill(t, rows)
 	another, _ := elsewhere.export(t)
-	others, err := os.ReadFile(another)
-	must(t, err)
+	others := readFile(t, another)
 	lines := func(of []byte) []string {
 		all := strings.SplitAfter(string(of), "\n")
 		return all[:len(all)-1]
@@ -163,9 +158,7 @@ func TestCheck_Forged(t *testing.T) {
 
 // TestImport_Refused: an import that is refused leaves nothing behind.
 func TestImport_Refused(t *testing.T) {
-	from := inMemory(1)
-	from.fill(t, rows)
-	file, _ := from.export(t)
+	from, file, _ := exported(t, rows)
 	for name, test := range map[string]struct {
 		before func(s storage.Store, l *ledger.Ledger) error
 		want   error
@@ -231,9 +224,8 @@ func TestImport_Refused(t *testing.T) {
 // TestImport_KeyOfAnother: the id of an API key is unique in a store. Once it is free
 // the import goes on.
 func TestImport_KeyOfAnother(t *testing.T) {
-	from, to := inMemory(1), inMemory(2)
-	from.fill(t, rows)
-	file, _ := from.export(t)
+	to := inMemory(2)
+	_, file, _ := exported(t, rows)
 	taken := func(f func(tx storage.Tx) error) {
 		t.Helper()
 		to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
@@ -278,11 +270,9 @@ func TestImport_KeyOfAnother(t *testing.T) {
 // TestImport_Changed: if a file changes after its check, nothing is stored that was not
 // checked.
 func TestImport_Changed(t *testing.T) {
-	from, to := inMemory(1), inMemory(2)
-	from.fill(t, rows)
-	file, _ := from.export(t)
-	data, err := os.ReadFile(file)
-	must(t, err)
+	to := inMemory(2)
+	_, file, _ := exported(t, rows)
+	data := readFile(t, file)
 	checked, err := transfer.Check(t.Context(), bytes.NewReader(data), int64(len(data)), checking(keysOf(t, 1)))
 	must(t, err)
 	swapped := bytes.Replace(data, []byte(`"agent_id":"bot","action_type":"deploy"`), []byte(`"agent_id":"tob","action_type":"deploy"`), 1)
@@ -324,9 +314,7 @@ func TestImport_Counts(t *testing.T) {
 	})
 	file, _ := from.export(t)
 	to := inMemory(2)
-	if _, err := to.importInto(t, file, keysOf(t, 1)); err != nil {
-		t.Fatal(err)
-	}
+	to.mustImport(t, file, keysOf(t, 1))
 	to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
 		must(t, s.View(t.Context(), func(r storage.Reader) error {
 			want := storage.Counts{Policies: 1, Rules: 1, Agents: 2, Disabled: 1}
@@ -350,9 +338,8 @@ func TestImport_Counts(t *testing.T) {
 // TestImport_DisabledAgent: an agent that was disabled in the target during an unfinished
 // import stays disabled and is counted once.
 func TestImport_DisabledAgent(t *testing.T) {
-	from, to := inMemory(1), inMemory(2)
-	from.fill(t, rows)
-	file, _ := from.export(t)
+	to := inMemory(2)
+	_, file, _ := exported(t, rows)
 	for left := 0; ; left++ { // until the agent is there, and the rest is not
 		s := &dying{Store: to.open(t), left: left}
 		_, err := to.importFile(t, s, file, keysOf(t, 1))
@@ -370,9 +357,7 @@ func TestImport_DisabledAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if _, err := to.importInto(t, file, keysOf(t, 1)); err != nil {
-		t.Fatal(err)
-	}
+	to.mustImport(t, file, keysOf(t, 1))
 	to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
 		agent, err := registry.New(s).Agent(t.Context(), "acme", "bot")
 		if err != nil || agent.Status != engine.AgentDisabled {

@@ -71,9 +71,7 @@ func roundTrip(t *testing.T, from, to place) {
 		t.Errorf("Export of what was imported = %+v, want %d rows and 7 removed ones", next, rows-1)
 	}
 	third := inMemory(3)
-	if _, err := third.importInto(t, second, keysOf(t, 1, 2)); err != nil {
-		t.Fatalf("Import of what was imported = %v", err)
-	}
+	third.mustImport(t, second, keysOf(t, 1, 2))
 	proof := wantWhole(t, third, keysOf(t, 1, 2, 3))
 	if want := (ledger.Foreign{Organizations: 1, Rows: rows - 1, Settled: int(next.Settled), Removed: 7}); proof.Foreign != want {
 		t.Errorf("Prove = %+v, want %+v", proof.Foreign, want)
@@ -167,11 +165,8 @@ func retain(t *testing.T, s storage.Store, l *ledger.Ledger) {
 // TestExport_Resumed cuts a file at any place, has the source decide more, and exports again.
 // The result is the same file.
 func TestExport_Resumed(t *testing.T) {
-	from := inMemory(1)
-	from.fill(t, rows)
-	file, footer := from.export(t)
-	whole, err := os.ReadFile(file)
-	must(t, err)
+	from, file, footer := exported(t, rows)
+	whole := readFile(t, file)
 	if again, err := from.exportTo(t, file); again != footer || err != nil {
 		t.Errorf("Export of a whole file = %+v, %v, want %+v", again, err, footer)
 	}
@@ -261,9 +256,7 @@ func (d *dying) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 // TestImport_Interrupted has an import fail after each of its writes. Running it again has
 // the same result. Until then the history says that the import is not finished.
 func TestImport_Interrupted(t *testing.T) {
-	from := inMemory(1)
-	from.fill(t, 2500) // rows are stored in several runs
-	file, footer := from.export(t)
+	_, file, footer := exported(t, 2500) // rows are stored in several runs
 	for n, done := 0, false; !done; n++ {
 		to := inMemory(2)
 		s := &dying{Store: to.open(t), left: n}

@@ -249,6 +249,28 @@ func (p place) export(t *testing.T) (name string, footer transfer.Footer) {
 	return name, footer
 }
 
+// exported returns a place with n rows of acme and a file with its export.
+func exported(t *testing.T, n int) (from place, file string, footer transfer.Footer) {
+	t.Helper()
+	from = inMemory(1)
+	from.fill(t, n)
+	file, footer = from.export(t)
+	return from, file, footer
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	must(t, err)
+	return data
+}
+
+func (p place) mustImport(t *testing.T, name string, keys receipt.Keys) {
+	t.Helper()
+	_, err := p.importInto(t, name, keys)
+	must(t, err)
+}
+
 func (p place) exportTo(t *testing.T, name string) (transfer.Footer, error) {
 	t.Helper()
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
@@ -267,8 +289,7 @@ func checking(keys receipt.Keys) transfer.CheckConfig {
 // importFile imports a file into a store as the command does.
 func (p place) importFile(t *testing.T, s storage.Store, name string, keys receipt.Keys) (i ledger.Import, err error) {
 	t.Helper()
-	data, err := os.ReadFile(name)
-	must(t, err)
+	data := readFile(t, name)
 	checked, err := transfer.Check(t.Context(), bytes.NewReader(data), int64(len(data)), checking(keys))
 	if err != nil {
 		return i, err
