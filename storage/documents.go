@@ -76,6 +76,10 @@ type Tx interface {
 	Delete(kind Kind, org, id string) error
 }
 
+// MaxAge is how long caches are trusted without proof that no change was missed: see
+// [Documents.FreshFor]. Backends rely on it when they give up a handle.
+const MaxAge = 2 * time.Second
+
 // Documents keeps the documents of [Collections].
 type Documents interface {
 	// View calls f with one state, which includes every earlier commit.

@@ -16,7 +16,7 @@ const (
 	RetentionEntry  EntryKind = "retention"  // UUIDv7
 	ChangeEntry     EntryKind = "change"     // kind/id/revision of the document
 	ImportEntry     EntryKind = "import"     // id of the export
-	AbandonEntry    EntryKind = "abandoned"  // id of the export
+	AbandonEntry    EntryKind = "abandoned"  // UUIDv7
 )
 
 // Entry is a leaf of the chain that is not a decision. It never changes.

@@ -114,6 +114,10 @@ func (r *Record) Metered() bool { return r.ApprovalID == "" }
 // IntentID, ApprovalID and DecisionID.
 func (r *Record) Removed() bool { return r.Decision == 0 }
 
+// MaxBody is the length of the longest request body in bytes: a batch of 100 intents of 40 KB, or a
+// list of 10,000 values of 400 bytes. A row is at most twice as long.
+const MaxBody = 4 << 20
+
 // MaxSkew is how far a decision id's time may be from the record's DecidedAt.
 const MaxSkew = time.Minute
 

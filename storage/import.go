@@ -139,7 +139,7 @@ func SameRow(stored, r *Record) error {
 	if same {
 		return nil
 	}
-	return fmt.Errorf("%w: decision %s stands for the intent of decision %s, or is not the same", ErrConflict,
+	return fmt.Errorf("%w: decision %s is stored for the intent of decision %s, or with other content", ErrConflict,
 		stored.DecisionID, r.DecisionID)
 }
 

@@ -5,6 +5,9 @@ import (
 	"fmt"
 )
 
+// MaxPage is the largest number of rows in a page of a list.
+const MaxPage = 500
+
 // Page selects part of a list. An empty After selects its beginning. A list returns a page with
 // the cursor of the next page, which is empty if nothing follows. A page is full unless its list
 // says otherwise.

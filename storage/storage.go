@@ -39,6 +39,15 @@ var (
 	ErrUnavailable = errors.New("the store is unavailable")
 )
 
+// LimitError reports that a plan's limit on stored documents is reached.
+type LimitError struct {
+	What  string // the limited documents, such as "agents"
+	Limit int
+}
+
+// Error implements error.
+func (e *LimitError) Error() string { return "the plan's limit of " + e.What + " is reached" }
+
 // Store is everything a deployment keeps.
 type Store interface {
 	Documents

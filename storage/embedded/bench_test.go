@@ -1,52 +1,18 @@
 package embedded
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/google/uuid"
 
-	"writ/engine"
 	"writ/storage"
-	"writ/storage/receipt"
 	"writ/storage/storagetest"
 )
 
-// benchRecord returns record n of a typical service.
-func benchRecord(n uint64) *storage.Record {
-	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(n) * 20 * time.Microsecond)
-	var id uuid.UUID
-	binary.BigEndian.PutUint64(id[:8], uint64(at.UnixMilli())<<16|0x7000|n%50)
-	binary.BigEndian.PutUint64(id[8:], n*0x9e3779b97f4a7c15&^(1<<62)|1<<63)
-	intent := uuid.NewSHA1(uuid.Nil, id[:]).String()
-	decision := engine.Decision(n%3 + 1)
-	return &storage.Record{
-		OrganizationID: fmt.Sprintf("org-%d", n%16),
-		IntentID:       intent,
-		IntentDigest:   "sha256:" + strings.Repeat("0a", 32),
-		DecisionID:     id.String(),
-		PolicyID:       "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
-		PolicyVersion:  3,
-		AgentID:        "team-a/deployer",
-		ActionType:     "deploy",
-		Resource:       "https://example.com/prod/api",
-		Cost:           &engine.Cost{AmountMinor: 1250, Currency: "EUR"},
-		MetadataKeys:   []string{"env", "ticket"},
-		Decision:       decision,
-		Reasons:        []string{"policy.allowed: the policy allows the action"},
-		IssuedAt:       "2026-11-21T11:59:59Z",
-		DecidedAt:      at,
-		Receipt: receipt.Receipt{
-			Decision: decision.String(), DecisionID: id.String(), Digest: "sha256:" + strings.Repeat("1f", 32),
-			Exp: at.Unix() + 300, KeyID: "9ZP03Nu8GrXPAUkbKNxHOKBzxPX83SShgFkRNK-f2lw",
-		},
-	}
-}
+func benchRecord(n uint64) *storage.Record { return storagetest.BenchRecord(n, 16) }
 
 func benchStore(b *testing.B, fs vfs.FS) *Store {
 	b.Helper()

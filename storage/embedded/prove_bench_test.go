@@ -22,7 +22,7 @@ func BenchmarkProve(b *testing.B) {
 	dir := b.TempDir() + "/store"
 	s, err := Open(dir, Options{WriteBehind: 1024})
 	must(b, err)
-	l, err := ledger.Open(b.Context(), ledger.Config{Store: s, Signer: signerOf(1), Scrub: plain{}})
+	l, err := ledger.Open(b.Context(), ledger.Config{Store: s, Signer: signerOf(1), Scrub: ledgertest.Plain{}})
 	must(b, err)
 	for n := 0; n < rows; n += size {
 		org := fmt.Sprintf("org-%d", n/size%4)

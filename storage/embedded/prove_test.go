@@ -26,14 +26,6 @@ import (
 	"writ/storage/receipt"
 )
 
-// plain is a scrubber that finds nothing to scrub.
-type plain struct{}
-
-func (plain) Text(s string) string                                { return s }
-func (plain) Identity(s string) string                            { return s }
-func (plain) Resource(_, projection string) string                { return projection }
-func (plain) Values(metadata map[string]string) map[string]string { return metadata }
-
 func signerOf(seed byte) *receipt.Signer {
 	return receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
 }
@@ -58,7 +50,7 @@ func writeHistory(t *testing.T) written {
 	now := time.Date(2026, 10, 31, 23, 58, 0, 0, time.UTC)
 	write := func(seed byte, f func(*Store, *ledger.Ledger)) {
 		w.change(t, func(s *Store) {
-			l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(seed), Scrub: plain{}, Now: func() time.Time { return now }})
+			l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(seed), Scrub: ledgertest.Plain{}, Now: func() time.Time { return now }})
 			must(t, err)
 			f(s, l)
 			must(t, l.Close(t.Context()))
@@ -267,7 +259,7 @@ func TestProve_AfterKill(t *testing.T) {
 	if _, err := OpenReadOnly("data", Options{FS: w.disk}); err == nil || !strings.Contains(err.Error(), "another writ is using this directory") {
 		t.Errorf("OpenReadOnly of a store that is open = %v, want it to say so", err)
 	}
-	l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}})
+	l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: ledgertest.Plain{}})
 	must(t, err)
 	decideOne(t, l, "late", 1)
 	disk := w.disk.CrashClone(vfs.CrashCloneCfg{})
@@ -424,7 +416,7 @@ func (w *written) decideLater(t *testing.T) (row *storage.Record) {
 	t.Helper()
 	w.change(t, func(s *Store) {
 		later := w.acme[len(w.acme)-1].DecidedAt.Add(time.Hour)
-		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}, Now: func() time.Time { return later }})
+		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: ledgertest.Plain{}, Now: func() time.Time { return later }})
 		must(t, err)
 		decideOne(t, l, "acme", 16)
 		must(t, l.Close(t.Context()))

@@ -94,7 +94,7 @@ func (s *Store) Barrier(ctx context.Context) error {
 			return nil
 		}
 		if err == nil && !slices.ContainsFunc(late, func(row lateRow) bool { return !row.Silent }) && s.maySettle() {
-			err = s.bury(ctx)
+			err = s.giveUpSilent(ctx)
 		}
 		if err != nil && !mongo.IsTimeout(err) {
 			return failed(ctx, "waiting for other replicas", err)

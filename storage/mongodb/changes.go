@@ -14,8 +14,7 @@ import (
 func newChangeRow(revision uint64, changes []storage.Change) changeRow {
 	row := changeRow{Revision: number(revision), Changes: make([]change, len(changes))}
 	for i, c := range changes {
-		row.Changes[i] = change{Kind: int32(c.Kind), Org: c.Org, ID: c.ID, Alias: c.Alias, Digest: c.Digest[:],
-			Actor: c.Actor}
+		row.Changes[i] = change(c)
 	}
 	return row
 }
@@ -23,25 +22,22 @@ func newChangeRow(revision uint64, changes []storage.Change) changeRow {
 func (row *changeRow) changes() []storage.Change {
 	changes := make([]storage.Change, len(row.Changes))
 	for i, c := range row.Changes {
-		changes[i] = storage.Change{
-			Revision: uint64(row.Revision), Kind: storage.Kind(c.Kind), Org: c.Org, ID: c.ID, Alias: c.Alias,
-			Actor: c.Actor,
-		}
-		copy(changes[i].Digest[:], c.Digest)
+		c.Revision = uint64(row.Revision)
+		changes[i] = storage.Change(c)
 	}
 	return changes
 }
 
 // eachChange calls f for the rows of revisions in (after, upTo], in order, until it
 // returns false.
-func (s *Store) eachChange(ctx context.Context, after, upTo uint64, f func(changeRow) bool) error {
+func (s *database) eachChange(ctx context.Context, after, upTo uint64, f func(changeRow) bool) error {
 	selected := doc("_id", doc("$gt", number(after), "$lte", number(upTo)))
 	cursor, err := s.db.Collection(changesName).Find(ctx, selected, options.Find().SetSort(doc("_id", 1)))
 	return each(ctx, cursor, err, func(row *changeRow) (bool, error) { return f(*row), nil })
 }
 
 // Changes implements storage.Documents.
-func (s *Store) Changes(ctx context.Context, after uint64, most int) (changes []storage.Change, err error) {
+func (s *database) Changes(ctx context.Context, after uint64, most int) (changes []storage.Change, err error) {
 	err = s.scan(ctx, "", "reading changes", func(ctx context.Context) error {
 		return s.eachChange(ctx, after, math.MaxUint64, func(row changeRow) bool {
 			changes = append(changes, row.changes()...)

@@ -12,24 +12,24 @@ import (
 // CheckIndex compares the heads with the chains and with the counted heads, the documents with
 // their index, and the changes with the last revision. The server keeps the indexes of rows.
 func (r *Snapshot) CheckIndex(ctx context.Context, read storage.IndexCheck) error {
-	return r.s.scan(ctx, "", "checking the index", func(ctx context.Context) error {
-		if err := r.s.checkMeters(ctx, read.Meter); err != nil {
+	return r.scan(ctx, "", "checking the index", func(ctx context.Context) error {
+		if err := r.checkMeters(ctx, read.Meter); err != nil {
 			return err
 		}
-		last, err := r.s.revision(ctx)
+		last, err := r.revision(ctx)
 		if err != nil {
 			return err
 		}
-		if err := r.s.checkDocuments(ctx, last, read.Document); err != nil {
+		if err := r.checkDocuments(ctx, last, read.Document); err != nil {
 			return err
 		}
-		return r.s.checkChanges(ctx, last)
+		return r.checkChanges(ctx, last)
 	})
 }
 
 // checkMeters calls f with the value of each meter: its counted decisions and the decisions of
 // later heads.
-func (s *Store) checkMeters(ctx context.Context, f func(org string, m storage.Month, n int64) error) error {
+func (s *database) checkMeters(ctx context.Context, f func(org string, m storage.Month, n int64) error) error {
 	chains, err := s.chains(ctx)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *Store) checkMeters(ctx context.Context, f func(org string, m storage.Mo
 		ends[of] = max(ends[of], row.ID.Seq)
 		if row.ID.Seq > after {
 			for _, t := range row.Meters {
-				meters[meter{t.Org, storage.Month(t.Month)}] += t.N
+				meters[t.Meter] += t.N
 			}
 		}
 		return true, nil
@@ -69,10 +69,10 @@ func (s *Store) checkMeters(ctx context.Context, f func(org string, m storage.Mo
 		}
 	}
 	err = eachOf(ctx, s, quotasName, doc(), func(row *quotaRow) error {
-		m := meter{row.Org, storage.Month(row.Month)}
+		m := row.Meter
 		if string(row.Key) != string(m.key()) {
-			return &storage.BreakError{OrganizationID: row.Org,
-				Err: fmt.Errorf("its meter of %d is in the place of another", row.Month)}
+			return &storage.BreakError{OrganizationID: m.Org,
+				Err: fmt.Errorf("its meter of %d is in the place of another", m.Month)}
 		}
 		meters[m] += row.N
 		return nil
@@ -81,14 +81,14 @@ func (s *Store) checkMeters(ctx context.Context, f func(org string, m storage.Mo
 		if err != nil {
 			break
 		}
-		err = refuse(f(m.org, m.month, n))
+		err = refuse(f(m.Org, m.Month, n))
 	}
 	return err
 }
 
 // checkDocuments compares the documents with their index and with the last revision, and calls f
 // with each.
-func (s *Store) checkDocuments(ctx context.Context, last uint64, f func(storage.Document, string) error) error {
+func (s *database) checkDocuments(ctx context.Context, last uint64, f func(storage.Document, string) error) error {
 	keys := int64(0)
 	var some []indexRow
 	err := eachOf(ctx, s, documentsName, doc(), func(row *documentRow) error {
@@ -147,7 +147,7 @@ func (s *Store) checkDocuments(ctx context.Context, last uint64, f func(storage.
 }
 
 // checkIndexed returns nil if all of want is in the index.
-func (s *Store) checkIndexed(ctx context.Context, want []indexRow) error {
+func (s *database) checkIndexed(ctx context.Context, want []indexRow) error {
 	var keys []string
 	for _, row := range want {
 		keys = append(keys, row.Key)
@@ -167,7 +167,7 @@ func (s *Store) checkIndexed(ctx context.Context, want []indexRow) error {
 
 // checkChanges checks that the changes that were not trimmed are the last revisions without a
 // gap.
-func (s *Store) checkChanges(ctx context.Context, last uint64) error {
+func (s *database) checkChanges(ctx context.Context, last uint64) error {
 	next := int64(0)
 	err := eachOf(ctx, s, changesName, doc(), func(row *changeRow) error {
 		if next != 0 && row.Revision != next {

@@ -16,8 +16,8 @@ import (
 
 type decisionIDs map[*storage.Record]uuid.UUID
 
-func (s *Store) records() *mongo.Collection { return s.db.Collection(recordsName) }
-func (s *Store) entries() *mongo.Collection { return s.db.Collection(entriesName) }
+func (s *database) records() *mongo.Collection { return s.db.Collection(recordsName) }
+func (s *database) entries() *mongo.Collection { return s.db.Collection(entriesName) }
 
 // divide splits batch into the items that are first and the stored ones that stand in
 // place of the rest.
@@ -55,19 +55,19 @@ func (a *appending) divideRecords(batch []*storage.Record) (existing, fresh []*s
 	existing = make([]*storage.Record, len(batch))
 	first := make(map[string]*storage.Record, len(batch))
 	for i, r := range batch {
-		stands, ok := first[string(keys[i])]
+		earlier, ok := first[string(keys[i])]
 		if row := stored[string(keys[i])]; !ok && row != nil {
 			w, err := parseRow(r.OrganizationID, row)
 			if err != nil {
 				return nil, nil, err
 			}
-			stands = w.record
+			earlier = w.record
 		}
-		if existing[i] = stands; stands == nil {
+		if existing[i] = earlier; earlier == nil {
 			fresh = append(fresh, r)
-			stands = r
+			earlier = r
 		}
-		first[string(keys[i])] = stands
+		first[string(keys[i])] = earlier
 	}
 	return existing, fresh, nil
 }

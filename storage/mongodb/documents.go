@@ -18,18 +18,19 @@ import (
 // documents reads the state of the documents in its context's session.
 type documents struct {
 	ctx context.Context
-	s   *Store
+	s   *database
 	// err is the first error of an operation, which f may have hidden.
 	err error
 }
 
+const beginning = "beginning to read"
+
 // View implements storage.Documents. If this handle may have missed changes, it first
 // writes to a majority. That fails if its primary has been replaced.
 func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
-	const doing = "beginning to read"
-	if s.slot.holder != "" && s.FreshFor() > storage.MaxAge {
-		err := s.do(ctx, "", doing, func(ctx context.Context) error {
-			if err := s.slot.renew(ctx, s); err != nil {
+	if s.FreshFor() > storage.MaxAge {
+		err := s.do(ctx, "", beginning, func(ctx context.Context) error {
+			if err := s.slot.renew(ctx, s.database); err != nil {
 				return fmt.Errorf("from a replica set that may have another primary: %w", err)
 			}
 			return nil
@@ -38,7 +39,12 @@ func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
 			return err
 		}
 	}
-	return s.latest(ctx, "", doing, func(ctx context.Context) error { return refuse(f(&documents{ctx: ctx, s: s})) })
+	return s.database.View(ctx, f)
+}
+
+// View implements storage.Documents.
+func (s *database) View(ctx context.Context, f func(storage.Reader) error) error {
+	return s.latest(ctx, "", beginning, func(ctx context.Context) error { return refuse(f(&documents{ctx: ctx, s: s})) })
 }
 
 func (r *documents) fail(err error) error {

@@ -52,8 +52,8 @@ func TestAppend_OfUnknownOutcome(t *testing.T) {
 			mend()
 			existing, err := s.Append(t.Context(), storage.Batch{Records: []*storage.Record{doubtful}}, sealNothing)
 			must(t, err)
-			if stands := existing.Records[0]; (stands != nil) != test.stored || stands != nil && stands.Receipt.Sig != doubtful.Receipt.Sig {
-				t.Errorf("what stands = %v, want it %t", stands, test.stored)
+			if earlier := existing.Records[0]; (earlier != nil) != test.stored || earlier != nil && earlier.Receipt.Sig != doubtful.Receipt.Sig {
+				t.Errorf("existing = %v, want it %t", earlier, test.stored)
 			}
 			want := int64(1)
 			if test.stored {
@@ -96,7 +96,7 @@ func TestMeters_CountBehindTheHeads(t *testing.T) {
 	}
 	want(a)
 	a.silence(t)
-	must(t, b.bury(t.Context()))
+	must(t, b.giveUpSilent(t.Context()))
 	want(b)
 	if n, err := b.counted(t.Context(), a.slot.chain); n != batches || err != nil {
 		t.Errorf("%d heads of the dead handle are counted, %v, want %d", n, err, batches)

@@ -14,8 +14,9 @@ import (
 
 func TestForged(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
-	s, err := connect(t.Context(), o)
+	d, err := connect(t.Context(), o)
 	must(t, err)
+	s := &Store{database: d}
 	must(t, s.makeCollections(t.Context()))
 	t.Cleanup(func() {
 		if err := s.client.Disconnect(context.WithoutCancel(t.Context())); err != nil {
@@ -80,7 +81,7 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 	}
 	for m, n := range h.Meters {
 		of := meter{m.Org, m.Month}
-		add(quotasName, quotaRow{Key: of.key(), Org: m.Org, Month: int32(m.Month), N: n, Given: []placesRow{}})
+		add(quotasName, quotaRow{Key: of.key(), Meter: of, N: n, Given: []placesRow{}})
 	}
 	for _, shape := range shapes() {
 		c := s.db.Collection(shape.name)

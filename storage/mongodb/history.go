@@ -50,7 +50,7 @@ func (s *Store) Record(ctx context.Context, org, decisionID string) (r *storage.
 	return r, err
 }
 
-func (s *Store) oneRecord(ctx context.Context, org string, selected bson.D) (*storage.Record, error) {
+func (s *database) oneRecord(ctx context.Context, org string, selected bson.D) (*storage.Record, error) {
 	raw, err := s.records().FindOne(ctx, selected).Raw()
 	if err != nil {
 		return nil, found(err)
@@ -79,7 +79,7 @@ func startOf(list byte, p storage.Page) ([]byte, error) {
 }
 
 // ListRecords implements storage.History.
-func (s *Store) ListRecords(
+func (s *database) ListRecords(
 	ctx context.Context, org string, f storage.Filter, p storage.Page,
 ) (records []*storage.Record, next string, err error) {
 	before, err := startOf(recordList, p)
@@ -189,7 +189,7 @@ func before(t time.Time) bson.D {
 
 // lastScanned returns the id of the last row of a selection that a page may look at, nil if
 // the selection ends before. The rows of eight pages take some 10 ms of the server.
-func (s *Store) lastScanned(ctx context.Context, selected bson.D) ([]byte, error) {
+func (s *database) lastScanned(ctx context.Context, selected bson.D) ([]byte, error) {
 	var w struct {
 		ID []byte `bson:"d"`
 	}

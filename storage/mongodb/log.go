@@ -29,7 +29,7 @@ type chainLog struct {
 	uncounted uint64
 }
 
-func (s *Store) heads() *mongo.Collection { return s.db.Collection(headsName) }
+func (s *database) heads() *mongo.Collection { return s.db.Collection(headsName) }
 
 func headKey(chain [16]byte, seq int64) headID { return headID{chain[:], seq} }
 
@@ -161,7 +161,7 @@ func (a *appending) write(sealed storage.Batch, head receipt.SignedHead) error {
 	h := headRow{ID: headKey(head.Chain, int64(head.Seq)), Head: signed, Holder: a.s.slot.holder,
 		Meters: make([]meterTick, len(a.ticks))}
 	for i, t := range a.ticks {
-		h.Meters[i] = meterTick{Org: t.org, Month: int32(t.month), N: t.n} //nolint:gosec // a year and a month
+		h.Meters[i] = meterTick{t.meter, t.n}
 	}
 	if _, err := a.s.heads().InsertOne(a.ctx, h); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (s *Store) Tip(ctx context.Context) (tip receipt.Chain, err error) {
 }
 
 // tipOf returns the end of a chain.
-func (s *Store) tipOf(ctx context.Context, chain [16]byte) (receipt.Chain, error) {
+func (s *database) tipOf(ctx context.Context, chain [16]byte) (receipt.Chain, error) {
 	tip := receipt.Chain{ID: chain}
 	var row headRow
 	err := s.heads().FindOne(ctx, headsFrom(chain, 0), options.FindOne().SetSort(doc("_id", -1))).Decode(&row)
@@ -217,7 +217,7 @@ func headsFrom(chain [16]byte, seq int64) bson.D {
 }
 
 // Heads implements storage.Log.
-func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
+func (s *database) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
 	return s.scan(ctx, "", "reading heads", func(ctx context.Context) error {
 		find := options.Find().SetSort(doc("_id", 1)).SetProjection(doc(headMeters, 0))
 		cursor, err := s.heads().Find(ctx, headsFrom(chain, number(from)), find)
@@ -232,7 +232,7 @@ func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(r
 }
 
 // Chains implements storage.Log. Each chain has a slot.
-func (s *Store) Chains(ctx context.Context, f func(receipt.Chain) error) error {
+func (s *database) Chains(ctx context.Context, f func(receipt.Chain) error) error {
 	return s.scan(ctx, "", "reading the chains", func(ctx context.Context) error {
 		chains, err := s.chains(ctx)
 		if err != nil {
@@ -251,7 +251,7 @@ func (s *Store) Chains(ctx context.Context, f func(receipt.Chain) error) error {
 	})
 }
 
-func (s *Store) chains(ctx context.Context) (chains [][16]byte, err error) {
+func (s *database) chains(ctx context.Context) (chains [][16]byte, err error) {
 	rows, err := find[slotRow](ctx, s.slots(), doc(), options.Find().SetSort(doc("_id", 1)))
 	for _, row := range rows {
 		if len(row.Chain) != len(s.slot.chain) {

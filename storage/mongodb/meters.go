@@ -71,7 +71,7 @@ func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err 
 	parts := make(map[part]int64)
 	for _, h := range heads {
 		for _, t := range h.Meters {
-			parts[part{meter{t.Org, storage.Month(t.Month)}, h.Holder}] += t.N
+			parts[part{t.Meter, h.Holder}] += t.N
 		}
 	}
 	writes := make([]mongo.WriteModel, 0, len(parts))
@@ -91,7 +91,7 @@ func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err 
 }
 
 // counted returns the sequence of the last counted head of a chain.
-func (s *Store) counted(ctx context.Context, chain [16]byte) (int64, error) {
+func (s *database) counted(ctx context.Context, chain [16]byte) (int64, error) {
 	var counter counterRow
 	err := s.db.Collection(countersName).FindOne(ctx, doc("_id", countedKey(chain))).Decode(&counter)
 	return counter.N, ifAny(err)
@@ -123,8 +123,8 @@ func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]in
 		}
 		for _, h := range heads {
 			for _, t := range h.Meters {
-				if storage.Month(t.Month) == month {
-					pending[t.Org] += t.N
+				if t.Meter.Month == month {
+					pending[t.Meter.Org] += t.N
 				}
 			}
 		}
@@ -159,15 +159,14 @@ func (s *Store) Metered(ctx context.Context, org string, month storage.Month) (n
 // Meters implements storage.Quotas. An organization with a decision has a row.
 func (s *Store) Meters(ctx context.Context, month storage.Month, f func(org string, decided int64) error) error {
 	return s.metered(ctx, "", month, func(ctx context.Context, pending map[string]int64) error {
-		//nolint:gosec // a year and a month
-		cursor, err := s.quotaRows().Find(ctx, doc(quotaMonth, int32(month)),
+		cursor, err := s.quotaRows().Find(ctx, doc(quotaMonth, month),
 			options.Find().SetProjection(doc(quotaGiven, 0)))
 		return each(ctx, cursor, err, func(row *quotaRow) (bool, error) {
-			n := row.N + pending[row.Org]
+			n := row.N + pending[row.Meter.Org]
 			if n == 0 {
 				return true, nil
 			}
-			return true, f(row.Org, n)
+			return true, f(row.Meter.Org, n)
 		})
 	})
 }

@@ -42,20 +42,26 @@ type Options struct {
 	Metrics prometheus.Registerer
 }
 
-// Store keeps all data in a database that other handles may use at the same time.
-type Store struct {
+// database is the connection of a handle. Its methods read.
+type database struct {
 	client  *mongo.Client
 	db      *mongo.Database
 	timeout time.Duration
 	health  health
 	metrics *metrics
 	began   time.Time // the origin of ages
-	lost    func(error)
 
-	// at is the time at which a [Snapshot] reads, zero in other stores.
+	// at is the time at which a [Snapshot] reads, zero in a [Store].
 	at bson.Timestamp
 
-	slot slot
+	slot slot // of a Store
+}
+
+// Store keeps all data in a database that other handles may use at the same time.
+type Store struct {
+	*database
+	lost func(error)
+
 	// sessions are the sessions of this handle's transactions. The slot names them: another
 	// handle that gives this one up ends its transactions. The server would let them block
 	// others for a minute.
@@ -97,10 +103,11 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 			err = fmt.Errorf("MongoDB: %w", redact(whyNot(err, time.Since(began)), o.URI))
 		}
 	}()
-	s, err := connect(ctx, o)
+	d, err := connect(ctx, o)
 	if err != nil {
 		return nil, err
 	}
+	s := &Store{database: d, lost: o.Lost}
 	if err := retry(ctx, s.makeCollections); err != nil {
 		return nil, errors.Join(err, s.client.Disconnect(context.WithoutCancel(ctx)))
 	}
@@ -113,15 +120,11 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// connect returns a Store that can read and write the database but holds no slot yet.
-func connect(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{timeout: 5 * time.Second, began: time.Now(), metrics: newMetrics()}
+// connect connects to a server that can keep the promises of a store.
+func connect(ctx context.Context, o Options) (*database, error) {
+	s := &database{timeout: 5 * time.Second, began: time.Now(), metrics: newMetrics()}
 	s.health = health{log: cmp.Or(o.Log, slog.Default()), troubles: make(map[string]error)}
 	s.slot.news = make(chan struct{}, 1)
-	s.lost = func(error) {}
-	if o.Lost != nil {
-		s.lost = o.Lost
-	}
 	majority := writeconcern.Majority()
 	majority.Journal = new(true)
 	config := options.Client().SetAppName("writ").SetTimeout(s.timeout).ApplyURI(o.URI).
@@ -153,7 +156,7 @@ func connect(ctx context.Context, o Options) (*Store, error) {
 const wireOf50 = 13
 
 // checkServer refuses a server that can't keep the promises of the store.
-func (s *Store) checkServer(ctx context.Context) error {
+func (s *database) checkServer(ctx context.Context) error {
 	var hello struct {
 		SetName string `bson:"setName"`
 		Message string `bson:"msg"`

@@ -119,7 +119,7 @@ func TestSlot_OfTwoAtOnce(t *testing.T) {
 		dead := openTest(t, o)
 		mustCommit(t, w, dead, w.Record("org-0"))
 		dead.silence(t)
-		must(t, keeper.bury(t.Context()))
+		must(t, keeper.giveUpSilent(t.Context()))
 		var two [2]*Store
 		var errs [2]error
 		first := make(chan *storage.Record, len(two))
@@ -248,7 +248,7 @@ func TestOpen_WithTLSAndAUser(t *testing.T) {
 	o.URI = strings.Replace(o.URI, url.UserPassword(mongotest.User, mongotest.Password).String(), encoded, 1)
 	dead, s, w := openTest(t, o), openTest(t, o), storagetest.NewWriter()
 	dead.silence(t)
-	must(t, s.bury(t.Context()))
+	must(t, s.giveUpSilent(t.Context()))
 	mustCommit(t, w, s, w.Record("org"))
 	storagetest.Check(t, s, w.Keys(t), "org")
 	plain, _, _ := strings.Cut(o.URI, "&tls=true")

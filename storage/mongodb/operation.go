@@ -15,7 +15,7 @@ import (
 )
 
 // do runs an operation of the store, which has s.timeout. org may be empty.
-func (s *Store) do(ctx context.Context, org, doing string, f func(context.Context) error) error {
+func (s *database) do(ctx context.Context, org, doing string, f func(context.Context) error) error {
 	return s.scan(ctx, org, doing, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, s.timeout)
 		defer cancel()
@@ -25,7 +25,7 @@ func (s *Store) do(ctx context.Context, org, doing string, f func(context.Contex
 
 // scan is do without a bound: the driver bounds each command. It refuses an operation that
 // cannot succeed, and returns the errors of the server as storage.ErrUnavailable.
-func (s *Store) scan(ctx context.Context, org, doing string, f func(context.Context) error) error {
+func (s *database) scan(ctx context.Context, org, doing string, f func(context.Context) error) error {
 	if err := s.check(ctx, org); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *Store) scan(ctx context.Context, org, doing string, f func(context.Cont
 // latest is scan with a context that reads all that is committed now. It asks the primary
 // for its operation time and reads at that time; the primary waits until a majority has
 // reached it.
-func (s *Store) latest(ctx context.Context, org, doing string, f func(context.Context) error) error {
+func (s *database) latest(ctx context.Context, org, doing string, f func(context.Context) error) error {
 	return s.scan(ctx, org, doing, func(ctx context.Context) error {
 		if !s.at.IsZero() {
 			return f(ctx)
@@ -57,7 +57,7 @@ func (s *Store) rewrite(ctx context.Context, org, doing string, f func(context.C
 }
 
 // readAt calls f with a context that reads the state committed at a time.
-func (s *Store) readAt(ctx context.Context, at bson.Timestamp, f func(context.Context) error) error {
+func (s *database) readAt(ctx context.Context, at bson.Timestamp, f func(context.Context) error) error {
 	session, err := s.client.StartSession(options.Session().SetSnapshot(true).SetSnapshotTime(at))
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (s *Store) readAt(ctx context.Context, at bson.Timestamp, f func(context.Co
 }
 
 // now returns the primary's operation time.
-func (s *Store) now(ctx context.Context) (bson.Timestamp, error) {
+func (s *database) now(ctx context.Context) (bson.Timestamp, error) {
 	now, err := s.db.RunCommand(ctx, doc("ping", 1)).Raw()
 	if err != nil {
 		return bson.Timestamp{}, err
@@ -79,14 +79,14 @@ func (s *Store) now(ctx context.Context) (bson.Timestamp, error) {
 	return bson.Timestamp{T: t, I: i}, nil
 }
 
-func (s *Store) check(ctx context.Context, org string) error {
+func (s *database) check(ctx context.Context, org string) error {
 	return cmp.Or(ctx.Err(), checkOrg(org), s.available())
 }
 
 // available returns an error if no beat has succeeded for the timeout of an operation or
 // a lease, whichever is longer: an operation that begins now would time out. A store
 // without a slot has no beats.
-func (s *Store) available() error {
+func (s *database) available() error {
 	if silence := s.ago(&s.slot.beaten); s.slot.holder != "" && silence > max(s.timeout, lease) {
 		return fmt.Errorf("%w: no write has come through to a majority for %v", storage.ErrUnavailable,
 			silence.Round(100*time.Millisecond))

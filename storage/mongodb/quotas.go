@@ -18,13 +18,8 @@ import (
 // lapsed is the Last of a Count for a handle whose slot may have expired.
 const lapsed = -1
 
-type meter struct {
-	org   string
-	month storage.Month
-}
-
 func (m meter) key() []byte {
-	return binary.BigEndian.AppendUint32(storage.Text(m.org), uint32(m.month)) //nolint:gosec // a year and a month
+	return binary.BigEndian.AppendUint32(storage.Text(m.Org), uint32(m.Month)) //nolint:gosec // a year and a month
 }
 
 // tick is a batch's increase of a meter, and how many held places it uses.
@@ -116,7 +111,7 @@ func (q *quotas) unuse(ticks []tick) {
 	}
 }
 
-func (s *Store) quotaRows() *mongo.Collection { return s.db.Collection(quotasName) }
+func (s *database) quotaRows() *mongo.Collection { return s.db.Collection(quotasName) }
 
 // usePlaces uses places for a batch that is being written: held ones first. It adds the
 // missing ones to the meters.
@@ -138,7 +133,7 @@ func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
 
 // made makes a meter's row, if it is missing.
 func (m meter) made() bson.D {
-	return set(quotaOrg, literal(m.org), quotaMonth, int32(m.month), //nolint:gosec // a year and a month
+	return set(quotaOrg, literal(m.Org), quotaMonth, m.Month,
 		quotaCounted, orElse(quotaCounted, int64(0)), quotaGiven, orElse(quotaGiven, bson.A{}))
 }
 
@@ -162,12 +157,12 @@ func (s *Store) countMeter(ctx context.Context, m meter, ask *storage.Ask) (stor
 	for _, b := range ask.Back {
 		back += b.N
 	}
-	if err := cmp.Or(ctx.Err(), checkOrg(m.org)); err != nil {
+	if err := cmp.Or(ctx.Err(), checkOrg(m.Org)); err != nil {
 		return storage.Granted{}, err
 	}
 	if back < 0 || !s.quotas.add(m, -back) {
 		return storage.Granted{},
-			fmt.Errorf("returning %d places of %q in %d, of which fewer are held", back, m.org, m.month)
+			fmt.Errorf("returning %d places of %q in %d, of which fewer are held", back, m.Org, m.Month)
 	}
 	if err := s.available(); err != nil {
 		s.quotas.owe(m, back)
@@ -177,7 +172,7 @@ func (s *Store) countMeter(ctx context.Context, m meter, ask *storage.Ask) (stor
 		return storage.Granted{}, err
 	}
 	var row quotaRow
-	err := s.do(ctx, m.org, "asking for places", func(ctx context.Context) (err error) {
+	err := s.do(ctx, m.Org, "asking for places", func(ctx context.Context) (err error) {
 		for {
 			row, err = s.exchange(ctx, m, back, ask)
 			switch {
@@ -186,7 +181,7 @@ func (s *Store) countMeter(ctx context.Context, m meter, ask *storage.Ask) (stor
 				return err
 			default:
 				back = 0
-				if err := s.slot.renew(ctx, s); err != nil {
+				if err := s.slot.renew(ctx, s.database); err != nil {
 					return err
 				}
 			}

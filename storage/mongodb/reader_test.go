@@ -19,14 +19,6 @@ import (
 	"writ/storage/receipt"
 )
 
-// plain is a scrubber that finds nothing to scrub.
-type plain struct{}
-
-func (plain) Text(s string) string                                { return s }
-func (plain) Identity(s string) string                            { return s }
-func (plain) Resource(_, projection string) string                { return projection }
-func (plain) Values(metadata map[string]string) map[string]string { return metadata }
-
 var readerSigner = receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize)))
 
 // writtenHistory is a database into which the real ledger has written by two handles.
@@ -45,7 +37,7 @@ func writeHistory(t *testing.T) *writtenHistory {
 	stores := []*Store{openTest(t, o), openTest(t, o)}
 	var ledgers []*ledger.Ledger
 	for _, s := range stores {
-		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: readerSigner, Scrub: plain{}, Now: func() time.Time { return now }})
+		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: readerSigner, Scrub: ledgertest.Plain{}, Now: func() time.Time { return now }})
 		must(t, err)
 		ledgers = append(ledgers, l)
 	}
@@ -156,7 +148,7 @@ func TestSnapshot_ReadsOneState(t *testing.T) {
 	w := writeHistory(t)
 	r, err := OpenSnapshot(t.Context(), w.Options)
 	must(t, err)
-	l, err := ledger.Open(t.Context(), ledger.Config{Store: w.s, Signer: readerSigner, Scrub: plain{}})
+	l, err := ledger.Open(t.Context(), ledger.Config{Store: w.s, Signer: readerSigner, Scrub: ledgertest.Plain{}})
 	must(t, err)
 	decideOne(t, l, "acme", 100)
 	keys, err := receipt.NewKeys(readerSigner.Public())

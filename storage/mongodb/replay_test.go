@@ -12,7 +12,7 @@ import (
 )
 
 // traced records what handles append during a test. When it ends, the model of
-// internal/protocol must be able to do the same.
+// package protocol must be able to do the same.
 type traced struct {
 	t     testing.TB
 	rec   *protocol.Recorder

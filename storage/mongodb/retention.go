@@ -24,7 +24,7 @@ func older(org string, before time.Time) bson.D {
 var oldestFirst = doc(recordID, 1)
 
 // CountExpired implements storage.Retention.
-func (s *Store) CountExpired(
+func (s *database) CountExpired(
 	ctx context.Context, org string, before time.Time, most int,
 ) (n storage.Expired, err error) {
 	if most <= 0 {
@@ -122,7 +122,7 @@ func (w *parsedRow) removed() (tombstone, error) {
 
 // Organizations implements storage.Retention. It seeks from one organization to the
 // next and keeps no cursor open in between.
-func (s *Store) Organizations(ctx context.Context, f func(org string) error) error {
+func (s *database) Organizations(ctx context.Context, f func(org string) error) error {
 	return s.scan(ctx, "", "listing organizations", func(ctx context.Context) error {
 		next := doc(recordOrg, doc("$exists", true))
 		find := options.FindOne().SetSort(doc(recordOrg, 1, recordID, -1)).SetProjection(doc("_id", 0, recordOrg, 1))

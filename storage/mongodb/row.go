@@ -62,7 +62,7 @@ func tombstonesOf(org string) iter.Seq[bson.D] {
 
 // tombstones reads a selection by the index of tombstones, where the server would take the
 // index of all intents.
-func (s *Store) tombstones(ctx context.Context, selected bson.D) (*mongo.Cursor, error) {
+func (s *database) tombstones(ctx context.Context, selected bson.D) (*mongo.Cursor, error) {
 	return s.records().Find(ctx, selected, options.Find().SetHint(doc("_id", 1, recordRemoved, 1)))
 }
 

@@ -11,6 +11,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"writ/storage"
 )
 
 // The collections. The package documentation describes each.
@@ -61,13 +63,15 @@ type changeRow struct {
 	Changes  []change `bson:"c"`
 }
 
+// change is a storage.Change. Its revision is the row's.
 type change struct {
-	Kind   int32  `bson:"k"`
-	Org    string `bson:"o"`
-	ID     string `bson:"i"`
-	Alias  string `bson:"l,omitempty"`
-	Digest []byte `bson:"d"`
-	Actor  string `bson:"a,omitempty"`
+	Revision uint64       `bson:"-"`
+	Kind     storage.Kind `bson:"k"`
+	Org      string       `bson:"o"`
+	ID       string       `bson:"i"`
+	Alias    string       `bson:"l,omitempty"`
+	Digest   [32]byte     `bson:"d"`
+	Actor    string       `bson:"a,omitempty"`
 }
 
 // counters
@@ -173,11 +177,16 @@ type headID struct {
 	Seq   int64  `bson:"s"`
 }
 
+// meter names a meter.
+type meter struct {
+	Org   string        `bson:"o"`
+	Month storage.Month `bson:"m"`
+}
+
 // meterTick is the number of a batch's decisions in a meter.
 type meterTick struct {
-	Org   string `bson:"o"`
-	Month int32  `bson:"m"`
-	N     int64  `bson:"n"`
+	Meter meter `bson:",inline"`
+	N     int64 `bson:"n"`
 }
 
 // quotas
@@ -196,8 +205,7 @@ const (
 // places: a decision uses a place, and counting only moves it.
 type quotaRow struct {
 	Key   []byte      `bson:"_id"` // text(org) month
-	Org   string      `bson:"o"`
-	Month int32       `bson:"m"`
+	Meter meter       `bson:",inline"`
 	N     int64       `bson:"n"`
 	Given []placesRow `bson:"g"`
 	// Last is how many places the last Count granted, or lapsed.

@@ -59,17 +59,17 @@ var expired = doc("$lt", bson.A{"$" + slotUntil, "$$NOW"})
 var until = later(lease.Milliseconds())
 
 // beatOf returns the text of a beat of a holder at this moment.
-func (s *Store) beatOf(holder string) string {
+func (s *database) beatOf(holder string) string {
 	return holder + "/" + strconv.FormatInt(s.age(), 10)
 }
 
 // age is the age of the handle in nanoseconds.
-func (s *Store) age() int64 { return int64(time.Since(s.began)) }
+func (s *database) age() int64 { return int64(time.Since(s.began)) }
 
 // ago returns the time since the handle had an age.
-func (s *Store) ago(age *atomic.Int64) time.Duration { return time.Duration(s.age() - age.Load()) }
+func (s *database) ago(age *atomic.Int64) time.Duration { return time.Duration(s.age() - age.Load()) }
 
-func (s *Store) slots() *mongo.Collection { return s.db.Collection(replicasName) }
+func (s *database) slots() *mongo.Collection { return s.db.Collection(replicasName) }
 
 // take takes a free slot or adds one.
 func (l *slot) take(ctx context.Context, s *Store) error {
@@ -118,7 +118,7 @@ func (s *Store) addSlot(ctx context.Context) error {
 var errLost = fmt.Errorf("%w: %w: this replica was silent for too long and was given up: start it again",
 	storage.ErrUnavailable, storage.ErrConflict)
 
-func (l *slot) renew(ctx context.Context, s *Store) error {
+func (l *slot) renew(ctx context.Context, s *database) error {
 	ctx, cancel := context.WithTimeout(ctx, beatPatience)
 	defer cancel()
 	var row slotRow
@@ -167,7 +167,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	began := s.age()
-	if err := s.slot.renew(ctx, s); err != nil {
+	if err := s.slot.renew(ctx, s.database); err != nil {
 		s.slot.sound.Store(s.age())
 		return err
 	}
@@ -175,7 +175,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 	if err := s.repay(ctx); err != nil || !s.maySettle() {
 		return err
 	}
-	return errors.Join(s.bury(ctx), s.slot.lead(ctx, s, began))
+	return errors.Join(s.giveUpSilent(ctx), s.slot.lead(ctx, s, began))
 }
 
 // beat renews the slot, and gives up silent handles, until ctx ends.
@@ -193,7 +193,9 @@ func (s *Store) beat(ctx context.Context) {
 			s.health.report(beating, err)
 		}
 		if errors.Is(err, errLost) {
-			s.lost(err)
+			if s.lost != nil {
+				s.lost(err)
+			}
 			return
 		}
 	}

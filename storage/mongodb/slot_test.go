@@ -43,7 +43,7 @@ func TestGrant_ByASlotThatMayHaveExpired(t *testing.T) {
 		t.Errorf("Grant by a handle that is late = %d, %v, want 1", n, err)
 	}
 	late.silence(t)
-	must(t, other.bury(t.Context()))
+	must(t, other.giveUpSilent(t.Context()))
 	if n, err := storagetest.Grant(t.Context(), late, "org", 202611, 10, 1); n != 0 || !errors.Is(err, errLost) {
 		t.Errorf("Grant by a handle that was given up = %d, %v, want %v", n, err, errLost)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -19,21 +18,7 @@ import (
 // Snapshot reads the database as it was when the Snapshot was opened. It changes nothing, so
 // replicas may run. The server keeps that state for minSnapshotHistoryWindowInSeconds, by
 // default five minutes. Reading later is an error.
-type Snapshot struct {
-	reading
-	s *Store
-}
-
-// reading has the methods of a [Store] that a Snapshot has.
-type reading interface {
-	Chains(ctx context.Context, f func(receipt.Chain) error) error
-	Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error
-	Organizations(ctx context.Context, f func(org string) error) error
-	View(ctx context.Context, f func(storage.Reader) error) error
-	Changes(ctx context.Context, after uint64, most int) ([]storage.Change, error)
-	CountExpired(ctx context.Context, org string, before time.Time, most int) (storage.Expired, error)
-	ListRecords(ctx context.Context, org string, f storage.Filter, p storage.Page) ([]*storage.Record, string, error)
-}
+type Snapshot struct{ *database }
 
 // OpenSnapshot opens the database of o and makes nothing in it.
 func OpenSnapshot(ctx context.Context, o Options) (_ *Snapshot, err error) {
@@ -44,11 +29,11 @@ func OpenSnapshot(ctx context.Context, o Options) (_ *Snapshot, err error) {
 			err = fmt.Errorf("MongoDB: %w", redact(err, o.URI))
 		}
 	}()
-	s, err := connect(ctx, o)
+	d, err := connect(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	r := &Snapshot{reading: s, s: s}
+	r := &Snapshot{d}
 	if err := r.open(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -56,32 +41,32 @@ func OpenSnapshot(ctx context.Context, o Options) (_ *Snapshot, err error) {
 }
 
 func (r *Snapshot) open(ctx context.Context) (err error) {
-	if r.s.at, err = r.s.now(ctx); err != nil {
+	if r.at, err = r.now(ctx); err != nil {
 		return err
 	}
-	return r.s.readAt(ctx, r.s.at, func(ctx context.Context) error {
-		err := r.s.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Err()
+	return r.readAt(ctx, r.at, func(ctx context.Context) error {
+		err := r.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Err()
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			return fmt.Errorf("the database %s has nothing of writ's: check the URI and the name of the database",
-				r.s.db.Name())
+				r.db.Name())
 		}
 		return err
 	})
 }
 
 // Close closes the connections.
-func (r *Snapshot) Close() error { return r.s.client.Disconnect(context.Background()) }
+func (r *Snapshot) Close() error { return r.client.Disconnect(context.Background()) }
 
 // eachOf calls f for the selected documents of a collection, in the order of their _id.
-func eachOf[T any](ctx context.Context, s *Store, collection string, selected bson.D, f func(row *T) error) error {
+func eachOf[T any](ctx context.Context, s *database, collection string, selected bson.D, f func(row *T) error) error {
 	cursor, err := s.db.Collection(collection).Find(ctx, selected, options.Find().SetSort(doc("_id", 1)))
 	return each(ctx, cursor, err, func(row *T) (bool, error) { return true, f(row) })
 }
 
 // EachEntry calls f for each entry that is no settlement.
 func (r *Snapshot) EachEntry(ctx context.Context, f func(*storage.Entry) error) error {
-	return r.s.scan(ctx, "", "reading entries", func(ctx context.Context) error {
-		return eachOf(ctx, r.s, entriesName, doc(), func(row *entryRow) error {
+	return r.scan(ctx, "", "reading entries", func(ctx context.Context) error {
+		return eachOf(ctx, r.database, entriesName, doc(), func(row *entryRow) error {
 			e, err := row.entry()
 			if err != nil {
 				return &storage.BreakError{OrganizationID: row.Org, Err: err}
@@ -98,8 +83,8 @@ func (r *Snapshot) EachRow(ctx context.Context, org, after, upTo string, f func(
 	if err != nil {
 		return err
 	}
-	return r.s.scan(ctx, org, "reading rows", func(ctx context.Context) error {
-		cursor, err := r.s.records().Find(ctx, selected, options.Find().SetSort(oldestFirst))
+	return r.scan(ctx, org, "reading rows", func(ctx context.Context) error {
+		cursor, err := r.records().Find(ctx, selected, options.Find().SetSort(oldestFirst))
 		return eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 			w, err := parseRow(org, raw)
 			if err != nil {
@@ -136,7 +121,7 @@ func rowsWithin(org, after, upTo string) (bson.D, error) {
 // EachTombstone calls f for each tombstone of org, or of every organization if org is empty. With
 // an empty org a document that is neither a row nor a tombstone is a break.
 func (r *Snapshot) EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error {
-	return r.s.scan(ctx, org, "reading tombstones", func(ctx context.Context) error {
+	return r.scan(ctx, org, "reading tombstones", func(ctx context.Context) error {
 		read := func(cursor *mongo.Cursor, err error) error {
 			return eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 				_, t, err := readTombstone(raw)
@@ -147,10 +132,10 @@ func (r *Snapshot) EachTombstone(ctx context.Context, org string, f func(*storag
 			})
 		}
 		if org == "" {
-			return read(r.s.records().Find(ctx, doc("$nor", bson.A{doc(recordOrg, doc("$type", "string"))})))
+			return read(r.records().Find(ctx, doc("$nor", bson.A{doc(recordOrg, doc("$type", "string"))})))
 		}
 		for selected := range tombstonesOf(org) {
-			if err := read(r.s.tombstones(ctx, selected)); err != nil {
+			if err := read(r.tombstones(ctx, selected)); err != nil {
 				return err
 			}
 		}

@@ -174,12 +174,12 @@ func (c *cluster) Mend(h storagetest.Replica) {
 	c.cuts[h]("off")
 }
 
-// TakeOver buries a handle that says nothing any more and opens another, which takes
+// TakeOver gives up a silent handle and opens another, which takes
 // its slot.
 func (c *cluster) TakeOver(t *testing.T, h storagetest.Replica) storagetest.Replica {
 	dead := h.(*recorded)
 	dead.silence(t)
-	must(t, dead.bury(t.Context()))
+	must(t, dead.giveUpSilent(t.Context()))
 	dead.handle.Note(protocol.SlotLost)
 	return c.OpenHandle(t)
 }

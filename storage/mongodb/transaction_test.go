@@ -79,7 +79,7 @@ func TestTransactions_OfTheDeadBlockNobody(t *testing.T) {
 	must(t, <-begun)
 	dead.silence(t)
 	began := time.Now()
-	must(t, keeper.bury(t.Context()))
+	must(t, keeper.giveUpSilent(t.Context()))
 	record := w.Record("org")
 	n, err := storagetest.Grant(t.Context(), keeper, "org", storage.MonthOf(record.DecidedAt), 100, 10)
 	if err != nil || n == 0 {

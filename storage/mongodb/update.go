@@ -24,7 +24,7 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 	defer s.writes.Unlock()
 	var u *update
 	try := func(ctx context.Context) error {
-		u = &update{documents: documents{ctx: ctx, s: s}, edits: storage.Edits{Org: org},
+		u = &update{documents: documents{ctx: ctx, s: s.database}, edits: storage.Edits{Org: org},
 			seen: make(map[string]*documentRow)}
 		if err := u.begin(); err != nil {
 			return err
@@ -52,7 +52,7 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 }
 
 // revision returns the revision of the last commit.
-func (s *Store) revision(ctx context.Context) (uint64, error) {
+func (s *database) revision(ctx context.Context) (uint64, error) {
 	var counter counterRow
 	err := s.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Decode(&counter)
 	return uint64(counter.N), err

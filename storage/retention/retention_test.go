@@ -27,13 +27,13 @@ var now = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
 // remembered.
 type world struct {
 	*testing.T
-	store  *faulty
-	writer *storagetest.Writer
-	cfg    Config
-	log    bytes.Buffer
-	waits  []time.Duration
-	said   map[string]int // how many records were announced, by organization
-	reg    *prometheus.Registry
+	store     *faulty
+	writer    *storagetest.Writer
+	cfg       Config
+	log       bytes.Buffer
+	waits     []time.Duration
+	announced map[string]int // how many records, by organization
+	reg       *prometheus.Registry
 }
 
 // faulty fails the removals of one organization, and leads while leads says so.
@@ -67,14 +67,14 @@ func newWorld(t *testing.T) *world {
 			t.Errorf("Close = %v", err)
 		}
 	})
-	w := &world{T: t, store: &faulty{Store: s}, writer: storagetest.NewWriter(), reg: prometheus.NewRegistry(), said: make(map[string]int)}
+	w := &world{T: t, store: &faulty{Store: s}, writer: storagetest.NewWriter(), reg: prometheus.NewRegistry(), announced: make(map[string]int)}
 	w.cfg = Config{
 		Store: w.store,
 		Announce: func(_ context.Context, org string, before time.Time, count storage.Expired) error {
 			if n, err := s.CountExpired(t.Context(), org, before, count.Records+1); n != count || err != nil {
 				t.Errorf("%+v records of %s before %v were announced, want %+v, %v", count, org, before, n, err)
 			}
-			w.said[org] += count.Records
+			w.announced[org] += count.Records
 			return nil
 		},
 		Keep: func(_ context.Context, org string) (time.Duration, error) {
@@ -155,9 +155,9 @@ func TestDecision_Plans_RetentionRemovesWhatIsOlder(t *testing.T) {
 	if got := w.counted("writ_retention_failures_total"); got != 1 {
 		t.Errorf("writ_retention_failures_total = %v, want 1", got)
 	}
-	for _, said := range []string{"records=8", "organizations=2", "failed=1", "no plan of unknown"} {
-		if !strings.Contains(w.log.String(), said) {
-			t.Errorf("log = %s, want it to say %s", w.log.String(), said)
+	for _, part := range []string{"records=8", "organizations=2", "failed=1", "no plan of unknown"} {
+		if !strings.Contains(w.log.String(), part) {
+			t.Errorf("log = %s, want it to say %s", w.log.String(), part)
 		}
 	}
 	w.log.Reset()
@@ -216,7 +216,7 @@ func TestSweeper_NothingIsRemovedUnannounced(t *testing.T) {
 	w.store.org = ""
 	w.sweeper().pass(t.Context())
 	w.want("free", 0)
-	if got, want := w.said["free"], 2*(batch+3); got != want {
+	if got, want := w.announced["free"], 2*(batch+3); got != want {
 		t.Errorf("%d records were announced, want %d: once more after what failed", got, want)
 	}
 }

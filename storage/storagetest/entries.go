@@ -27,8 +27,8 @@ func (w *world) enter(entries ...*storage.Entry) []*storage.Entry {
 var entryTests = []test{
 	{"an entry is unique in its organization and kind; existing is what stands", func(w *world) {
 		a := w.entry("org", storage.ChangeEntry, "k")
-		if stands := w.enter(a); stands[0] != nil {
-			w.Errorf("existing = %v, want nil", stands[0])
+		if earlier := w.enter(a); earlier[0] != nil {
+			w.Errorf("existing = %v, want nil", earlier[0])
 		}
 		others := []*storage.Entry{
 			w.entry("org", storage.ChangeEntry, "k"), w.entry("org", storage.VerdictEntry, "k"),
@@ -91,15 +91,15 @@ var entryTests = []test{
 		r := w.record("org")
 		w.commit(r)
 		amount := int64(99)
-		if stands := w.settle(r, storage.Settlement{Outcome: "executed", AmountMinor: &amount, Currency: "EUR", ExternalRef: "tx-1", RecordedAt: noon}); stands != nil {
-			w.Errorf("existing = %v, want nil", stands)
+		if earlier := w.settle(r, storage.Settlement{Outcome: "executed", AmountMinor: &amount, Currency: "EUR", ExternalRef: "tx-1", RecordedAt: noon}); earlier != nil {
+			w.Errorf("existing = %v, want nil", earlier)
 		}
 		other := *r
-		stands := w.settle(&other, storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)})
-		w.WantSame("existing", stands, r.SettlementEntry())
+		earlier := w.settle(&other, storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)})
+		w.WantSame("existing", earlier, r.SettlementEntry())
 		none := w.record("org")
-		if stands := w.settle(none, storage.Settlement{Outcome: "failed", RecordedAt: noon}); stands == nil || !stands.Removed() {
-			w.Errorf("existing for no decision = %v, want one that is Removed", stands)
+		if earlier := w.settle(none, storage.Settlement{Outcome: "failed", RecordedAt: noon}); earlier == nil || !earlier.Removed() {
+			w.Errorf("existing for no decision = %v, want one that is Removed", earlier)
 		}
 		none.Settlement = nil
 		w.commit(none)

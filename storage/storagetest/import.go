@@ -139,8 +139,8 @@ var importTests = []test{
 		w.imports(rows, nil)
 		other := *rows[0]
 		w.WantSame("existing", w.settle(&other, storage.Settlement{Outcome: "failed", RecordedAt: noon}), rows[0].SettlementEntry())
-		if stands := w.settle(rows[1], storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)}); stands != nil {
-			w.Errorf("existing = %v, want nil", stands)
+		if earlier := w.settle(rows[1], storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)}); earlier != nil {
+			w.Errorf("existing = %v, want nil", earlier)
 		}
 		w.check()
 	}},

@@ -18,24 +18,24 @@ func (h *LogHandle) Import(ctx context.Context, org string, rows []*storage.Reco
 	defer m.mu.Unlock()
 	var fresh []*storage.Record
 	for _, r := range rows {
-		stands := m.intent(org, r.IntentKey())
-		if stands == nil && m.record(org, r.DecisionID) == nil {
+		earlier := m.intent(org, r.IntentKey())
+		if earlier == nil && m.record(org, r.DecisionID) == nil {
 			fresh = append(fresh, r)
-		} else if stands == nil {
+		} else if earlier == nil {
 			return storage.ErrConflict
-		} else if err := storage.SameRow(stands, r); err != nil {
+		} else if err := storage.SameRow(earlier, r); err != nil {
 			return err
 		}
 	}
 	var left []*storage.Tombstone
 	for _, t := range removed {
-		stands := m.intent(org, t.IntentKey())
+		earlier := m.intent(org, t.IntentKey())
 		switch {
-		case stands == nil && m.record(org, t.DecisionID) == nil:
+		case earlier == nil && m.record(org, t.DecisionID) == nil:
 			imported := *t
 			imported.Imported = true
 			left = append(left, &imported)
-		case stands == nil || !stands.Removed() || stands.DecisionID != t.DecisionID:
+		case earlier == nil || !earlier.Removed() || earlier.DecisionID != t.DecisionID:
 			return storage.ErrConflict
 		}
 	}

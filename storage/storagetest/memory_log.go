@@ -67,14 +67,14 @@ func (h *LogHandle) Append(ctx context.Context, batch storage.Batch, seal storag
 	}
 	var fresh storage.Batch
 	for _, r := range batch.Records {
-		stands := cmp.Or(h.m.intent(r.OrganizationID, r.IntentKey()), find(fresh.Records, ofIntent(r.OrganizationID, r.IntentKey())))
-		if existing.Records = append(existing.Records, stands); stands == nil {
+		earlier := cmp.Or(h.m.intent(r.OrganizationID, r.IntentKey()), find(fresh.Records, ofIntent(r.OrganizationID, r.IntentKey())))
+		if existing.Records = append(existing.Records, earlier); earlier == nil {
 			fresh.Records = append(fresh.Records, r)
 		}
 	}
 	for _, e := range batch.Entries {
-		stands := cmp.Or(h.m.entry(e), find(fresh.Entries, sameEntry(e)))
-		if existing.Entries = append(existing.Entries, stands); stands == nil {
+		earlier := cmp.Or(h.m.entry(e), find(fresh.Entries, sameEntry(e)))
+		if existing.Entries = append(existing.Entries, earlier); earlier == nil {
 			fresh.Entries = append(fresh.Entries, e)
 		}
 	}

@@ -83,10 +83,10 @@ var raceTests = []test{
 		second := errors.New("another settlement stands")
 		OneWinner(w, "Append of a settlement", second, func(i int) error {
 			mine := *r
-			stands, err := w.writer.Settle(w.ctx, w.Store, &mine, storage.Settlement{
+			earlier, err := w.writer.Settle(w.ctx, w.Store, &mine, storage.Settlement{
 				Outcome: "executed", ExternalRef: fmt.Sprint("tx-", i), RecordedAt: noon,
 			})
-			if stands != nil {
+			if earlier != nil {
 				return second
 			}
 			return err

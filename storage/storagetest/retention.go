@@ -58,8 +58,8 @@ func (w *world) wantLeft(org string, all, left []*storage.Record) {
 		}
 		w.WantErr("Record of what is removed", err, storage.ErrNotFound)
 		gone := *r
-		if stands := w.settle(&gone, storage.Settlement{Outcome: "failed", RecordedAt: noon}); stands == nil || !stands.Removed() {
-			w.Errorf("Append of a settlement of what is removed = %v, want one that is Removed", stands)
+		if earlier := w.settle(&gone, storage.Settlement{Outcome: "failed", RecordedAt: noon}); earlier == nil || !earlier.Removed() {
+			w.Errorf("Append of a settlement of what is removed = %v, want one that is Removed", earlier)
 		}
 	}
 }
@@ -139,9 +139,9 @@ var retentionTests = []test{
 		}
 		_, err := w.append(w.noSeal, w.again(all[1]))
 		w.Must("Append of a removed intent alone", err)
-		stands, err := w.Decided(w.ctx, "org", all[1].IntentID, "")
+		earlier, err := w.Decided(w.ctx, "org", all[1].IntentID, "")
 		w.Must("Decided of a removed intent", err)
-		w.WantSame("Decided of a removed intent", []*storage.Record{stands}, []*storage.Record{gone(all[1])})
+		w.WantSame("Decided of a removed intent", []*storage.Record{earlier}, []*storage.Record{gone(all[1])})
 		w.wantLeft("org", append(all, fresh), []*storage.Record{fresh, all[2], all[3]})
 		w.wantMeter("org", 202611, 5)
 		// In another organization the intent was never decided.

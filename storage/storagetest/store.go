@@ -60,8 +60,8 @@ func (w *world) wantEmpty(org string, r *storage.Record) {
 	add(err)
 	theirs := *r
 	theirs.OrganizationID = org
-	if stands := w.settle(&theirs, storage.Settlement{Outcome: "failed", RecordedAt: noon}); stands == nil || !stands.Removed() {
-		w.Errorf("Append of a settlement in %q = %v, want one that is Removed", org, stands)
+	if earlier := w.settle(&theirs, storage.Settlement{Outcome: "failed", RecordedAt: noon}); earlier == nil || !earlier.Removed() {
+		w.Errorf("Append of a settlement in %q = %v, want one that is Removed", org, earlier)
 	}
 	for i, err := range errs {
 		w.WantErr(fmt.Sprintf("access %d to a document of another", i), err, storage.ErrNotFound)

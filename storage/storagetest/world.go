@@ -55,9 +55,9 @@ func (w *world) append(seal storage.Seal, records ...*storage.Record) ([]*storag
 
 func (w *world) settle(r *storage.Record, s storage.Settlement) *storage.Entry {
 	w.Helper()
-	stands, err := w.writer.Settle(w.ctx, w.Store, r, s)
+	earlier, err := w.writer.Settle(w.ctx, w.Store, r, s)
 	w.noErr("Append of a settlement", err)
-	return stands
+	return earlier
 }
 
 // noSeal fails the test: it is for appends of nothing that is first.

@@ -67,9 +67,9 @@ var writerTests = []replicaTest{
 			for i := range intents {
 				record := w.Record("org", func(r *storage.Record) { r.IntentID = fmt.Sprint("shared-", i) })
 				mu[racer%2].Lock()
-				stands := r.commit(w, r.handle(racer%2), record)
+				earlier := r.commit(w, r.handle(racer%2), record)
 				mu[racer%2].Unlock()
-				if stands[0] == nil {
+				if earlier[0] == nil {
 					firsts[i].Add(1)
 				}
 			}

@@ -6,9 +6,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// bury gives up the holders of expired slots and settles the remains of all handles that
+// giveUpSilent gives up the holders of expired slots and settles the remains of all handles that
 // were given up.
-func (s *Store) bury(ctx context.Context) error {
+func (s *Store) giveUpSilent(ctx context.Context) error {
 	rows, err := find[slotRow](ctx, s.slots(), doc("$or", bson.A{
 		doc(slotHolder, doc("$ne", ""), "$expr", expired), doc(slotDead, doc("$ne", "")),
 	}))
