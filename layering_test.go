@@ -43,7 +43,7 @@ var sole = map[string][]string{
 	"github.com/google/cel-go":         {"writ/engine/condition"},
 	"github.com/cockroachdb/pebble":    {"writ/storage/embedded", "writ/storage/embedded/index", "writ/storage/embedded/segment"},
 	"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb", "writ/storage/mongodb/mongotest"},
-	"github.com/lestrrat-go/jwx":       {"writ/api"},
+	"github.com/lestrrat-go/jwx":       {"writ/api/operator"},
 	"github.com/alecthomas/kong":       {"writ/cmd/writ"},
 	"go.yaml.in/yaml/v3":               {"writ/authoring/document"},
 	"github.com/fsnotify/":             {"writ/authoring/suite"},

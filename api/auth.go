@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"writ/api/operator"
 	"writ/decision"
 	"writ/engine"
 	"writ/internal/apikey"
@@ -25,7 +26,7 @@ import (
 type auth struct {
 	keys      *decision.Cache[apikey.ID, apiKey]
 	jwts      *decision.Cache[jwtKey, principal]
-	operators *operators         // nil: none are accepted
+	operators *operator.Verifier // nil: none are accepted
 	service   *[sha256.Size]byte // of the service bearer; nil: none is accepted
 	failures  failures
 }
@@ -80,7 +81,7 @@ func newFailures(byReason *prometheus.CounterVec) failures {
 
 func (f failures) count(reason string) { f.byReason.WithLabelValues(reason).Inc() }
 
-func newAuth(tokens *registry.Registry, operators *operators, serviceToken string, f failures) *auth {
+func newAuth(tokens *registry.Registry, operators *operator.Verifier, serviceToken string, f failures) *auth {
 	a := &auth{operators: operators, failures: f}
 	if serviceToken != "" {
 		hash := sha256.Sum256([]byte(serviceToken))
@@ -112,7 +113,10 @@ func newAuth(tokens *registry.Registry, operators *operators, serviceToken strin
 		return p.bytes()
 	}, func(ctx context.Context, _ jwtKey) (principal, error) {
 		token, _ := ctx.Value(jwtText{}).(string)
-		return a.operators.verify(ctx, token)
+		who, err := a.operators.Verify(ctx, token)
+		return principal{
+			org: who.Organization, subject: who.Subject, scopes: scopeAll | operatorOnly, expires: who.Expires,
+		}, err
 	})
 	return a
 }
@@ -147,7 +151,7 @@ func (a *auth) recognize(h *fasthttp.RequestHeader, want scopeSet, now time.Time
 		}
 		who = key.who
 	case a.operators != nil:
-		if who, ok = a.jwts.Kept(jwtKey{sha256.Sum256(token), a.operators.generation()}); !ok {
+		if who, ok = a.jwts.Kept(jwtKey{sha256.Sum256(token), a.operators.Generation()}); !ok {
 			return principal{}, false
 		}
 	default:
@@ -250,7 +254,7 @@ func (a *auth) byKey(ctx context.Context, token []byte) (who principal, reason s
 
 // byJWT returns the principal of an operator token, or why it is refused.
 func (a *auth) byJWT(ctx context.Context, token []byte) (who principal, reason string) {
-	key := jwtKey{sha256.Sum256(token), a.operators.generation()}
+	key := jwtKey{sha256.Sum256(token), a.operators.Generation()}
 	who, err := a.jwts.Get(context.WithValue(ctx, jwtText{}, string(token)), key)
 	if err != nil {
 		return who, failedOperator

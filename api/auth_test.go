@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"writ/api/operator"
 	"writ/internal/apikey"
 	"writ/storage"
 )
@@ -34,7 +35,7 @@ func (h *harness) keyExpiring(org string, scopes ...string) (key, id string) {
 }
 
 func (h *harness) expiredOperator(org string) string {
-	token, err := SignOperatorToken([]byte(testSecret), org, "op", h.clock.Now().Add(-2*time.Hour), time.Hour)
+	token, err := operator.Sign([]byte(testSecret), org, "op", h.clock.Now().Add(-2*time.Hour), time.Hour)
 	must(h.t, err)
 	return token
 }
@@ -241,18 +242,18 @@ func TestAuth_ACachedCredentialCostsNoAllocation(t *testing.T) {
 }
 
 func TestAuth_WithoutAnAlgorithmNoOperatorIsAccepted(t *testing.T) {
-	h := start(t, func(c *setup) { c.Auth = AuthConfig{} })
+	h := start(t, func(c *setup) { c.Operators = operator.Config{} })
 	h.do("GET", "/v1/rules", h.operator(acme), nil).wantProblem(http.StatusUnauthorized, codeUnauthorized)
-	none, err := SignOperatorToken([]byte(strings.Repeat("\x00", 32)), acme, "op", h.clock.Now(), time.Hour)
+	none, err := operator.Sign([]byte(strings.Repeat("\x00", 32)), acme, "op", h.clock.Now(), time.Hour)
 	must(t, err)
 	h.do("GET", "/v1/rules", none, nil).wantProblem(http.StatusUnauthorized, codeUnauthorized)
 }
 
 func BenchmarkAuthorize(b *testing.B) {
 	h, key := benchHarness(b)
-	operator, err := SignOperatorToken([]byte(testSecret), acme, "op", time.Now(), time.Hour)
+	signed, err := operator.Sign([]byte(testSecret), acme, "op", time.Now(), time.Hour)
 	must(b, err)
-	for name, token := range map[string]string{"key": key, "operator": operator} {
+	for name, token := range map[string]string{"key": key, "operator": signed} {
 		b.Run(name, func(b *testing.B) {
 			var header fasthttp.RequestHeader
 			header.Set("Authorization", "Bearer "+token)

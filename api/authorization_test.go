@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"writ/api/operator"
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/ledger"
@@ -105,10 +106,10 @@ func TestDecision_Audit_ARowNamesTheCredentialThatAsked(t *testing.T) {
 	h.register(acme)
 	key, keyID := h.key(acme, "policy:evaluate")
 	other, otherID := h.key(acme, "policy:evaluate")
-	operator, err := SignOperatorToken([]byte(testSecret), acme, keyID, h.clock.Now(), 3600e9)
+	signed, err := operator.Sign([]byte(testSecret), acme, keyID, h.clock.Now(), 3600e9)
 	must(t, err)
 	want := map[string]string{
-		h.decision(key): keyID, h.decision(other): otherID, h.decision(operator): "operator:" + keyID,
+		h.decision(key): keyID, h.decision(other): otherID, h.decision(signed): "operator:" + keyID,
 	}
 	got := make(map[string]string)
 	for _, row := range h.history(acme) {

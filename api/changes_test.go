@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"writ/api/operator"
 	"writ/storage"
 	"writ/storage/receipt"
 )
@@ -74,7 +75,7 @@ func TestDecision_Secrets_WhoChangedSomethingIsTagged(t *testing.T) {
 	h := start(t)
 	seen := make(map[string]bool)
 	for _, subject := range []string{"ann@example.com", "bob@example.com", "ops"} {
-		token, err := SignOperatorToken([]byte(testSecret), acme, subject, h.clock.Now(), time.Hour)
+		token, err := operator.Sign([]byte(testSecret), acme, subject, h.clock.Now(), time.Hour)
 		must(t, err)
 		h.do("POST", "/v1/rules", token, obj{"name": subject[:3], "condition": `{"action_type":"a"}`, "action": `{"decision":"deny"}`}).wantStatus(http.StatusCreated)
 	}

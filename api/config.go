@@ -2,13 +2,12 @@ package api
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"writ/api/operator"
 	"writ/api/webhook"
 	"writ/decision"
 )
@@ -39,8 +38,8 @@ type Config struct {
 	// Scrub keeps secrets out of what is stored. It must be what Decisions scrubs
 	// with: the history is searched for what it would have stored.
 	Scrub Scrubber
-	// Auth says which operator tokens are accepted. API keys always are.
-	Auth AuthConfig
+	// Operators says which operator tokens are accepted. API keys always are.
+	Operators operator.Config
 	// JWKS returns the public keys of receipts as a JSON Web Key Set. It is
 	// called for each request, so that keys can rotate.
 	JWKS func() []byte
@@ -62,21 +61,6 @@ type Config struct {
 	Limits Limits
 	// RateLimits bound how often one caller can ask; zero fields are off.
 	RateLimits RateLimits
-}
-
-// AuthConfig says which operator tokens (JWTs) are accepted. The zero
-// AuthConfig accepts none.
-type AuthConfig struct {
-	// Alg is the only algorithm accepted: HS256, RS256, ES256 or EdDSA.
-	Alg string
-	// Secret is the key of HS256, at least 32 bytes.
-	Secret []byte
-	// JWKS is the path or the http(s) URL of the public keys of the other
-	// algorithms. It is read again every five minutes and, at most every ten
-	// seconds, when a token names an unknown key.
-	JWKS string
-	// Client fetches JWKS; nil is a client with timeouts.
-	Client *http.Client
 }
 
 // Limits bound what one caller can take.
@@ -116,12 +100,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.Auth.Client == nil {
-		c.Auth.Client = &http.Client{Timeout: jwksTimeout}
-	}
 	c.Hosted = c.Hosted.withDefaults()
 	c.Limits = c.Limits.withDefaults()
-	return c, errors.Join(c.check(), c.Auth.check(), c.Hosted.check(), c.RateLimits.check())
+	return c, errors.Join(c.check(), c.Hosted.check(), c.RateLimits.check())
 }
 
 func (c Config) check() error {
@@ -134,32 +115,6 @@ func (c Config) check() error {
 		return errors.New("no scrubber")
 	case c.Registry == nil:
 		return errors.New("no metrics registry")
-	}
-	return nil
-}
-
-func (a AuthConfig) check() error {
-	switch a.Alg {
-	case "":
-		if len(a.Secret) > 0 || a.JWKS != "" {
-			return errors.New("operator tokens: a key without an algorithm: pin one of HS256, RS256, ES256, EdDSA")
-		}
-	case algHS256:
-		if a.JWKS != "" {
-			return errors.New("operator tokens: HS256 takes a secret, not a key set")
-		}
-		if err := checkSecret(a.Secret); err != nil {
-			return fmt.Errorf("operator tokens: %w", err)
-		}
-	case algRS256, algES256, algEdDSA:
-		if len(a.Secret) > 0 {
-			return fmt.Errorf("operator tokens: %s takes a key set, not a secret", a.Alg)
-		}
-		if a.JWKS == "" {
-			return fmt.Errorf("operator tokens: %s needs a key set", a.Alg)
-		}
-	default:
-		return fmt.Errorf("operator tokens: algorithm %q: want HS256, RS256, ES256 or EdDSA", a.Alg)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"writ/api/operator"
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/engine/resource"
@@ -31,7 +32,7 @@ func (f *fieldErrors) name(field, value string) {
 		f.add(field, "is required")
 		return
 	}
-	if err := checkName(value, condition.MaxLabel); err != nil {
+	if err := operator.CheckName(value, condition.MaxLabel); err != nil {
 		f.add(field, err.Error())
 	} else if strings.TrimSpace(value) != value {
 		f.add(field, "must not start or end with white space")

@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/api/limit"
+	"writ/api/operator"
 	"writ/decision"
 	"writ/engine"
 	"writ/internal/scrub"
@@ -96,11 +97,11 @@ func start(t testing.TB, mods ...func(*setup)) *harness {
 	must(t, err)
 	cfg := setup{
 		Config: Config{
-			Scrub:    scrubber(),
-			Auth:     AuthConfig{Alg: "HS256", Secret: []byte(testSecret)},
-			JWKS:     h.trusted.JWKS,
-			Registry: registry,
-			Log:      slog.New(slog.NewJSONHandler(h.log, nil)),
+			Scrub:     scrubber(),
+			Operators: operator.Config{Alg: "HS256", Secret: []byte(testSecret)},
+			JWKS:      h.trusted.JWKS,
+			Registry:  registry,
+			Log:       slog.New(slog.NewJSONHandler(h.log, nil)),
 			// On, so that every exchange is held to what openapi.yaml says of them.
 			RateLimits: RateLimits{Credential: ample, Evaluate: ample, Address: ample},
 		},
@@ -152,7 +153,7 @@ func must(t testing.TB, err error) {
 // operator returns an operator token of org.
 func (h *harness) operator(org string) string {
 	h.t.Helper()
-	token, err := SignOperatorToken([]byte(testSecret), org, "op@"+org, h.clock.Now(), 12*time.Hour)
+	token, err := operator.Sign([]byte(testSecret), org, "op@"+org, h.clock.Now(), 12*time.Hour)
 	must(h.t, err)
 	return token
 }

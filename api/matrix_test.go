@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"writ/api/operator"
 	"writ/internal/apikey"
 )
 
@@ -85,7 +86,7 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 	revoked, id := h.key(acme, scopes...)
 	h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
 	unknown, _ := apikey.New()
-	forged, err := SignOperatorToken([]byte(strings.Repeat("x", sha256.Size)), acme, "op", h.clock.Now(), time.Hour)
+	forged, err := operator.Sign([]byte(strings.Repeat("x", sha256.Size)), acme, "op", h.clock.Now(), time.Hour)
 	must(h.t, err)
 	return need, map[string][]string{
 		"none": {""},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"writ/api/operator"
 	"writ/decision/admission"
 	"writ/engine"
 	"writ/engine/condition"
@@ -151,7 +152,7 @@ func (q *query) text(name string) string {
 	if !ok {
 		return ""
 	}
-	if err := checkName(s, condition.MaxLabel); err != nil {
+	if err := operator.CheckName(s, condition.MaxLabel); err != nil {
 		q.refuse(invalid(name, "%v", err))
 	}
 	return s

@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"writ/api/limit"
+	"writ/api/operator"
 	"writ/api/wire"
 	"writ/decision"
 	"writ/storage"
@@ -85,12 +86,13 @@ func New(cfg Config) (*Server, error) {
 		connections: limit.NewTally[limit.Address](math.MaxInt, cfg.Limits.AddressConnections),
 		giveUp:      giveUp,
 	}
-	operators, err := s.startOperators(life)
+	operators, err := operator.Open(life, cfg.Operators, s.decisions.Now, cfg.Log)
 	if err != nil {
 		giveUp()
 		return nil, fmt.Errorf("configuring the server: %w", err)
 	}
 	s.auth = newAuth(s.docs, operators, cfg.ServiceToken, newFailures(s.metrics.authFailures))
+	s.background.Go(func() { operators.Run(life) })
 	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
 	cfg.Registry.MustRegister(slices.Concat(s.gauges(), s.auth.keys.Metrics("api_keys"), s.auth.jwts.Metrics("operators"))...)
 	s.auth.keys.OnlyWhile(s.docs.Fresh)
@@ -99,24 +101,6 @@ func New(cfg Config) (*Server, error) {
 	s.app = s.newApp()
 	s.admin = s.newAdmin()
 	return s, nil
-}
-
-// startOperators returns the verifier of operator tokens, nil if none are
-// accepted, and starts refreshing its keys.
-func (s *Server) startOperators(life context.Context) (*operators, error) {
-	a := s.cfg.Auth
-	switch a.Alg {
-	case "":
-		return nil, nil
-	case algHS256:
-		return newOperators(a.Alg, a.Secret, nil, s.decisions.Now), nil
-	}
-	keys, err := newOperatorKeys(life, a.Alg, a.JWKS, a.Client, s.decisions.Now, s.cfg.Log)
-	if err != nil {
-		return nil, err
-	}
-	s.background.Go(func() { keys.run(life) })
-	return newOperators(a.Alg, nil, keys, s.decisions.Now), nil
 }
 
 // changed forgets credentials that a change of the store made stale.

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/api/limit"
+	"writ/api/operator"
 	"writ/internal/apikey"
 	"writ/internal/metricstest"
 )
@@ -181,11 +182,11 @@ func TestThrottle_GuessesLockOutNobody(t *testing.T) {
 // A made-up key id has the operators' keys read anew. That must not make those
 // strangers who share the guesser's address.
 func TestThrottle_AMadeUpKeyIDLocksOutNoOperator(t *testing.T) {
-	keys := keyPairs(t)[algEdDSA]
+	keys := keyPairs(t)["EdDSA"]
 	file := filepath.Join(t.TempDir(), "jwks.json")
 	must(t, os.WriteFile(file, jwksOf(t, map[string]crypto.Signer{"good": keys.private}), 0o600))
 	h := start(t, limitedTo(RateLimits{Address: limit.Rate{PerSecond: 0.001, Burst: 3}}), func(c *setup) {
-		c.Auth = AuthConfig{Alg: algEdDSA, JWKS: file}
+		c.Operators = operator.Config{Alg: "EdDSA", JWKS: file}
 	})
 	operator := signJWT(t, keys.method, keys.private, "good", h.claims())
 	guess := signJWT(t, keys.method, keys.private, "made-up", h.claims())

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"writ/api"
+	"writ/api/operator"
 	"writ/bench/load"
 	"writ/bench/proc"
 )
@@ -158,6 +158,6 @@ func OperatorTokens(file string) (Bearer, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return func(organization string) (string, error) {
-		return api.SignOperatorToken(secret, organization, "bench", time.Now(), time.Hour)
+		return operator.Sign(secret, organization, "bench", time.Now(), time.Hour)
 	}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"writ/api"
+	"writ/api/operator"
 	"writ/examples"
 	"writ/storage/datadir"
 )
@@ -47,7 +47,7 @@ func (c *demoCmd) Run(ctx context.Context, s streams) (err error) {
 
 // demo runs the examples against the node over HTTP.
 func (n *node) demo(ctx context.Context, out io.Writer) error {
-	operator, err := api.SignOperatorToken(n.secret, examples.Organization, "demo", time.Now(), time.Hour)
+	operator, err := operator.Sign(n.secret, examples.Organization, "demo", time.Now(), time.Hour)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"writ/api"
+	"writ/api/operator"
 	"writ/examples"
 )
 
@@ -54,7 +54,7 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 
 // registerFirst registers the policy that the first request is evaluated by.
 func (n *node) registerFirst(ctx context.Context) error {
-	token, err := api.SignOperatorToken(n.secret, examples.Organization, "first-start", time.Now(), time.Minute)
+	token, err := operator.Sign(n.secret, examples.Organization, "first-start", time.Now(), time.Minute)
 	if err != nil {
 		return err
 	}

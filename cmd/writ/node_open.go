@@ -10,6 +10,7 @@ import (
 	"net"
 
 	"writ/api"
+	"writ/api/operator"
 	"writ/internal/scrub"
 	"writ/storage/receipt"
 	"writ/storage/registry"
@@ -101,9 +102,9 @@ func (n *node) hosted(c *serveCmd) api.Hosted {
 	return h
 }
 
-func (c *serveCmd) auth(secret []byte) api.AuthConfig {
+func (c *serveCmd) auth(secret []byte) operator.Config {
 	if c.OperatorAlg == "HS256" {
-		return api.AuthConfig{Alg: c.OperatorAlg, Secret: secret}
+		return operator.Config{Alg: c.OperatorAlg, Secret: secret}
 	}
-	return api.AuthConfig{Alg: c.OperatorAlg, JWKS: c.OperatorJWKS}
+	return operator.Config{Alg: c.OperatorAlg, JWKS: c.OperatorJWKS}
 }

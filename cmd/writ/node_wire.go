@@ -61,7 +61,7 @@ func (n *node) wire(
 	}
 	if n.server, err = api.New(api.Config{
 		Decisions:    n.service,
-		Auth:         c.auth(n.secret),
+		Operators:    c.auth(n.secret),
 		JWKS:         n.jwks,
 		Registry:     n.registry,
 		Scrub:        n.scrub,

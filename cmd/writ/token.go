@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"writ/api"
+	"writ/api/operator"
 	"writ/storage/datadir"
 )
 
@@ -46,7 +46,7 @@ func (c *tokenOperatorCmd) Run(_ context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	token, err := api.SignOperatorToken(secret, c.Org, c.Sub, time.Now(), c.TTL)
+	token, err := operator.Sign(secret, c.Org, c.Sub, time.Now(), c.TTL)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/api"
+	"writ/api/operator"
 	"writ/examples"
 )
 
@@ -34,7 +34,7 @@ func TestCrash_Approvals(t *testing.T) {
 	data, token := newData(t)
 	secret, err := data.Secret("")
 	must(t, err)
-	finance, err := api.SignOperatorToken(secret, examples.Organization, "finance", time.Now(), time.Hour)
+	finance, err := operator.Sign(secret, examples.Organization, "finance", time.Now(), time.Hour)
 	must(t, err)
 	plans := manyEvaluations(t)
 	p := start(t, data, plans)

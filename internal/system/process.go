@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/api"
+	"writ/api/operator"
 	"writ/examples"
 	"writ/storage/datadir"
 )
@@ -176,7 +176,7 @@ func signed(t *testing.T, data datadir.Dir, org string) string {
 	t.Helper()
 	secret, err := data.Secret("")
 	must(t, err)
-	token, err := api.SignOperatorToken(secret, org, "test", time.Now(), time.Hour)
+	token, err := operator.Sign(secret, org, "test", time.Now(), time.Hour)
 	must(t, err)
 	return token
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/api"
+	"writ/api/operator"
 	"writ/examples"
 )
 
@@ -19,7 +19,7 @@ func raceOfOneApproval(t *testing.T, c *cluster) {
 	c.start(t, replicas)
 	secret, err := c.data.Secret("")
 	must(t, err)
-	finance, err := api.SignOperatorToken(secret, examples.Organization, "finance", time.Now(), time.Hour)
+	finance, err := operator.Sign(secret, examples.Organization, "finance", time.Now(), time.Hour)
 	must(t, err)
 	agents, approvers := make([]sender, replicas), make([]sender, replicas)
 	for i := range agents {

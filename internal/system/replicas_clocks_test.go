@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/api"
+	"writ/api/operator"
 	"writ/examples"
 )
 
@@ -24,7 +24,7 @@ func clocksApart(t *testing.T, c *cluster) {
 	secret, err := c.data.Secret("")
 	must(t, err)
 	// A token that is signed now is refused where the clock is a minute behind.
-	if c.token, err = api.SignOperatorToken(secret, examples.Organization, "test", time.Now().Add(-2*time.Minute), time.Hour); err != nil {
+	if c.token, err = operator.Sign(secret, examples.Organization, "test", time.Now().Add(-2*time.Minute), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	c.start(t, 1)

@@ -1,4 +1,4 @@
-package api
+package operator
 
 import (
 	"context"
@@ -27,9 +27,9 @@ const (
 	jwksMax     = 1 << 20
 )
 
-// operatorKeys keeps the keys that may sign operator tokens, read from a file or URL.
+// keys keeps the keys that may sign operator tokens, read from a file or URL.
 // run keeps them fresh; a failed read keeps the keys there are.
-type operatorKeys struct {
+type keys struct {
 	alg  string
 	read func(context.Context) ([]byte, error)
 	now  func() time.Time
@@ -44,12 +44,14 @@ type operatorKeys struct {
 	pending chan struct{}
 }
 
-// newOperatorKeys reads source, a path or an http(s) URL, for the first time. A file
+// newKeys reads source, a path or an http(s) URL, for the first time. A file
 // that cannot be read is an error; a URL may come up later than we do.
-func newOperatorKeys(
-	ctx context.Context, alg, source string, client *http.Client, now func() time.Time, log *slog.Logger,
-) (*operatorKeys, error) {
-	j := &operatorKeys{alg: alg, now: now, log: log, kick: make(chan struct{}, 1)}
+func newKeys(ctx context.Context, cfg Config, now func() time.Time, log *slog.Logger) (*keys, error) {
+	source, client := cfg.JWKS, cfg.Client
+	if client == nil {
+		client = &http.Client{Timeout: jwksTimeout}
+	}
+	j := &keys{alg: cfg.Alg, now: now, log: log, kick: make(chan struct{}, 1)}
 	j.set.Store(&keySet{})
 	remote := strings.HasPrefix(source, "https://") || strings.HasPrefix(source, "http://")
 	if remote {
@@ -66,7 +68,7 @@ func newOperatorKeys(
 	return j, nil
 }
 
-func (j *operatorKeys) run(ctx context.Context) {
+func (j *keys) run(ctx context.Context) {
 	tick := time.NewTicker(jwksRefresh)
 	defer tick.Stop()
 	for {
@@ -88,7 +90,7 @@ func (j *operatorKeys) run(ctx context.Context) {
 	}
 }
 
-func (j *operatorKeys) refresh(ctx context.Context) error {
+func (j *keys) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jwksTimeout)
 	defer cancel()
 	data, err := j.read(ctx)
@@ -111,11 +113,11 @@ func (j *operatorKeys) refresh(ctx context.Context) error {
 
 // generation changes when the keys change, not when they are read: anybody can cause a
 // read by making up a key id, and a change invalidates every cached operator token.
-func (j *operatorKeys) generation() uint64 { return j.set.Load().gen }
+func (j *keys) generation() uint64 { return j.set.Load().gen }
 
 // key returns the key with the given id. For an unknown id it requests a read of the keys
 // and waits for it up to jwksWait, at most once in jwksPause.
-func (j *operatorKeys) key(ctx context.Context, kid string) (any, error) {
+func (j *keys) key(ctx context.Context, kid string) (any, error) {
 	if k := j.set.Load().key(kid); k != nil {
 		return k, nil
 	}
@@ -138,7 +140,7 @@ func (j *operatorKeys) key(ctx context.Context, kid string) (any, error) {
 
 // ask requests a read of the keys and returns a channel that is closed after it, or nil if
 // the last request is less than jwksPause ago.
-func (j *operatorKeys) ask() <-chan struct{} {
+func (j *keys) ask() <-chan struct{} {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.pending != nil {

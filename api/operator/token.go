@@ -1,0 +1,261 @@
+// Package operator verifies the tokens of operators: JWTs that the deployment's identity
+// provider signs, by one pinned algorithm. It follows the keys of the provider as they are
+// rotated. It alone imports jwx.
+package operator
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jws"
+
+	"writ/engine/condition"
+	"writ/engine/resource"
+)
+
+// The algorithms of operator tokens. A deployment pins one; what a token's
+// header says is only ever compared with it.
+const (
+	algHS256 = "HS256"
+	algRS256 = "RS256"
+	algES256 = "ES256"
+	algEdDSA = "EdDSA"
+)
+
+// keyBits are how many bits a key has at least, where its algorithm leaves that open
+// (RFC 7518 §3.2 and §3.3).
+var keyBits = map[string]int{algHS256: 256, algRS256: 2048}
+
+func checkSecret(secret []byte) error {
+	if least := keyBits[algHS256] / 8; len(secret) < least {
+		return fmt.Errorf("the HS256 secret has %d bytes, want at least %d", len(secret), least)
+	}
+	return nil
+}
+
+const (
+	// leeway forgives clocks that differ.
+	leeway = 30 * time.Second
+	// latestExpiry is in the year 10680: beyond it seconds overflow a time.
+	latestExpiry = 1 << 38
+)
+
+// tokenClaims are what an operator token may claim that counts here. The times
+// are in seconds since 1970.
+type tokenClaims struct {
+	OrgID     string  `json:"org_id"`
+	Subject   string  `json:"sub"`
+	ExpiresAt float64 `json:"exp"`
+	IssuedAt  float64 `json:"iat,omitzero"`
+	NotBefore float64 `json:"nbf,omitzero"`
+}
+
+// Config says which operator tokens (JWTs) are accepted. The zero
+// Config accepts none.
+type Config struct {
+	// Alg is the only algorithm accepted: HS256, RS256, ES256 or EdDSA.
+	Alg string
+	// Secret is the key of HS256, at least 32 bytes.
+	Secret []byte
+	// JWKS is the path or the http(s) URL of the public keys of the other
+	// algorithms. It is read again every five minutes and, at most every ten
+	// seconds, when a token names an unknown key.
+	JWKS string
+	// Client fetches JWKS; nil is a client with timeouts.
+	Client *http.Client
+}
+
+func (c Config) check() error {
+	switch c.Alg {
+	case "":
+		if len(c.Secret) > 0 || c.JWKS != "" {
+			return errors.New("a key without an algorithm: pin one of HS256, RS256, ES256, EdDSA")
+		}
+	case algHS256:
+		if c.JWKS != "" {
+			return errors.New("HS256 takes a secret, not a key set")
+		}
+		if err := checkSecret(c.Secret); err != nil {
+			return err
+		}
+	case algRS256, algES256, algEdDSA:
+		if len(c.Secret) > 0 {
+			return fmt.Errorf("%s takes a key set, not a secret", c.Alg)
+		}
+		if c.JWKS == "" {
+			return fmt.Errorf("%s needs a key set", c.Alg)
+		}
+	default:
+		return fmt.Errorf("algorithm %q: want HS256, RS256, ES256 or EdDSA", c.Alg)
+	}
+	return nil
+}
+
+// Verifier verifies operator tokens. It is made by [Open].
+type Verifier struct {
+	alg    jwa.SignatureAlgorithm
+	secret []byte // of HS256
+	keys   *keys  // of the others
+	now    func() time.Time
+}
+
+// Open returns a verifier of what cfg accepts, nil if that is nothing. It reads the keys. A
+// file of keys that cannot be read is an error; a URL may come up later than we do.
+func Open(ctx context.Context, cfg Config, now func() time.Time, log *slog.Logger) (*Verifier, error) {
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("operator tokens: %w", err)
+	}
+	if cfg.Alg == "" {
+		return nil, nil
+	}
+	alg, _ := jwa.LookupSignatureAlgorithm(cfg.Alg) // it is known
+	v := &Verifier{alg: alg, secret: cfg.Secret, now: now}
+	if cfg.Alg == algHS256 {
+		return v, nil
+	}
+	var err error
+	v.keys, err = newKeys(ctx, cfg, now, log)
+	return v, err
+}
+
+// Run reads the keys again and again until ctx ends. It returns at once if there are none.
+func (v *Verifier) Run(ctx context.Context) {
+	if v != nil && v.keys != nil {
+		v.keys.run(ctx)
+	}
+}
+
+// Generation changes when a verified token must be verified again.
+func (v *Verifier) Generation() uint64 {
+	if v.keys == nil {
+		return 0
+	}
+	return v.keys.generation()
+}
+
+// Operator is whom a token speaks for, until Expires.
+type Operator struct {
+	Organization, Subject string
+	Expires               time.Time
+}
+
+// Verify returns whom a token speaks for.
+func (v *Verifier) Verify(ctx context.Context, token string) (Operator, error) {
+	claims, err := v.claims(ctx, token)
+	if err == nil {
+		err = claims.check(v.now())
+	}
+	if err != nil {
+		return Operator{}, fmt.Errorf("verifying an operator token: %w", err)
+	}
+	return Operator{
+		Organization: claims.OrgID, Subject: claims.Subject,
+		Expires: time.Unix(int64(claims.ExpiresAt), 0).Add(leeway),
+	}, nil
+}
+
+// claims returns what a token claims, if its signature is good. A name that is
+// given twice is an error, and names are compared exactly: an issuer that lets its
+// users choose further claims must not let them choose org_id or exp.
+func (v *Verifier) claims(ctx context.Context, token string) (claims tokenClaims, err error) {
+	var header []byte
+	// the library also takes padding and the other alphabet
+	for _, part := range slices.Backward(strings.Split(token, ".")) {
+		if header, err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil {
+			return claims, err
+		}
+	}
+	var named struct {
+		KeyID string `json:"kid"`
+	}
+	if err := json.Unmarshal(header, &named); err != nil {
+		return claims, err
+	}
+	var key any = v.secret
+	if v.keys != nil {
+		if key, err = v.keys.key(ctx, named.KeyID); err != nil {
+			return claims, err
+		}
+	}
+	payload, err := jws.VerifyCompactFast(key, []byte(token), v.alg) // refuses "crit" and any other algorithm
+	if err != nil {
+		return claims, err
+	}
+	return claims, json.Unmarshal(payload, &claims)
+}
+
+func (c *tokenClaims) check(now time.Time) error {
+	at, late := float64(now.UnixNano())/1e9, leeway.Seconds()
+	switch {
+	case c.ExpiresAt <= 0 || c.ExpiresAt > latestExpiry:
+		return errors.New("exp is required, in seconds since 1970")
+	case at >= math.Trunc(c.ExpiresAt)+late:
+		return errors.New("it has expired")
+	case at < max(math.Trunc(c.NotBefore), math.Trunc(c.IssuedAt))-late:
+		return errors.New("it is not valid yet")
+	}
+	if err := CheckName(c.OrgID, condition.MaxName); err != nil {
+		return fmt.Errorf("org_id %w", err)
+	}
+	if strings.TrimSpace(c.OrgID) != c.OrgID {
+		return errors.New("org_id must not start or end with white space")
+	}
+	if err := CheckName(c.Subject, condition.MaxLabel); err != nil {
+		return fmt.Errorf("sub %w", err)
+	}
+	return nil
+}
+
+// CheckName refuses what cannot name an organization, a subject or an agent.
+func CheckName(s string, maxLen int) error {
+	if s == "" || utf8.RuneCountInString(s) > maxLen || !utf8.ValidString(s) {
+		return fmt.Errorf("must have 1 to %d characters", maxLen)
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			return errors.New("must not have control characters")
+		}
+	}
+	if r, found := resource.FindInvisible(s); found {
+		return fmt.Errorf("must not have the invisible character %U", r)
+	}
+	return nil
+}
+
+// Sign returns an HS256 operator token for subject with full
+// access to org, valid from now for ttl. The secret must be the one the server
+// is configured with.
+func Sign(secret []byte, org, subject string, now time.Time, ttl time.Duration) (string, error) {
+	claims := tokenClaims{
+		OrgID: org, Subject: subject, IssuedAt: float64(now.Unix()), ExpiresAt: float64(now.Add(ttl).Unix()),
+	}
+	switch err := cmp.Or(claims.check(now), checkSecret(secret)); {
+	case err != nil:
+		return "", fmt.Errorf("signing an operator token: %w", err)
+	case ttl <= 0:
+		return "", fmt.Errorf("signing an operator token: lifetime %v is not positive", ttl)
+	}
+	payload, err := json.Marshal(claims)
+	header := jws.NewHeaders()
+	if err = errors.Join(err, header.Set(jws.TypeKey, "JWT")); err != nil {
+		return "", fmt.Errorf("signing an operator token: %w", err)
+	}
+	token, err := jws.Sign(payload, jws.WithKey(jwa.HS256(), secret, jws.WithProtectedHeaders(header)))
+	if err != nil {
+		return "", fmt.Errorf("signing an operator token: %w", err)
+	}
+	return string(token), nil
+}
