@@ -2,6 +2,8 @@ package condition
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -226,6 +228,23 @@ func TestDecision_Rules_CELHasACostLimit(t *testing.T) {
 		_, err := compileExpr(expr)
 		if fine && err != nil || !fine && (err == nil || !strings.Contains(err.Error(), "the worst case costs")) {
 			t.Errorf("compile(%s) = %v, want accepted, or else refused for its cost: %t", expr, err, fine)
+		}
+	}
+}
+
+// TestCEL_IsImportedWhereItIsPlanned holds that only the files cel*.go import cel-go.
+func TestCEL_IsImportedWhereItIsPlanned(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the files are %v, %v", files, err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), `"github.com/google/cel-go`) && !strings.HasPrefix(name, "cel") {
+			t.Errorf("%s imports cel-go", name)
 		}
 	}
 }
