@@ -27,7 +27,7 @@ type benchWork struct {
 	Orgs     int    `default:"1" help:"Organizations; each request is of a random one. More than one needs --data or no URL."`
 	Policies int    `default:"1" help:"Policies of each organization, no two alike."`
 	Rules    int    `help:"Rules of each organization."`
-	Rego     int    `help:"Rules of each organization whose condition is Rego, which make a decision dearer."`
+	Rego     int    `help:"Rules of each organization whose condition is Rego, which cost more to decide."`
 	History  int    `placeholder:"N" help:"Decisions to store before anything is measured."`
 	Batch    int    `placeholder:"N" help:"Intents of a request to the batch endpoint, 1 to 100. Default: one intent to the evaluate endpoint."`
 	Conns    int    `default:"64" help:"Connections of closed loops."`
@@ -51,7 +51,7 @@ func (w benchWork) Validate() error {
 
 type benchRunCmd struct {
 	URL  string   `arg:"" optional:"" help:"Server to measure, such as http://localhost:3820. Default: this binary serves, in a temporary directory."`
-	Self bool     `help:"What is done without URL."`
+	Self bool     `help:"Measure this binary, as without URL."`
 	Peer []string `sep:"none" placeholder:"NAME" help:"Measure this beside it: floor, opa, cerbos, or the path of another writ's binary. It can be repeated."`
 
 	Vary []string `sep:"none" placeholder:"WHAT=N" help:"Measure the server beside itself with other work: orgs, policies, rules, rego, history or batch, such as orgs=1000. It can be repeated."`

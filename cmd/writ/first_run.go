@@ -20,7 +20,7 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 		switch {
 		case errors.Is(err, errReported) && !n.first:
 			fmt.Fprintf(out,
-				"What the organization %s holds has changed since its first start, and so its decisions have.\n"+
+				"The organization %s has changed since its first start, and so have its decisions.\n"+
 					"A new --data directory shows the examples as they are.\n", examples.Organization)
 		case err != nil:
 			return fmt.Errorf("demo: %w", err)
@@ -31,6 +31,9 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 			c.Data.SigningKey())
 		if c.OperatorSecret == "" {
 			fmt.Fprintf(out, "  %s  signs operators' tokens\n", c.Data.OperatorSecret())
+		}
+		if c.ScrubKey == "" {
+			fmt.Fprintf(out, "  %s  hides identities in the history\n", c.Data.ScrubKey())
 		}
 		if c.OperatorAlg == "HS256" && !c.Demo {
 			if err := n.registerFirst(ctx); err != nil {

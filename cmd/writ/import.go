@@ -18,7 +18,7 @@ type importCmd struct {
 	Abandon    bool        `help:"Take back what an unfinished import of --org has stored, instead of importing a file."`
 	Org        string      `placeholder:"ID" help:"Organization whose import to abandon."`
 	Plans      string      `placeholder:"FILE" help:"JSON object of the plans by name, as for serve: the organization's must be one."`
-	Keys       string      `placeholder:"FILE|URL" help:"JSON Web Key Set of the keys of the source that are to be trusted, got another way than with the file."`
+	Keys       string      `placeholder:"FILE|URL" help:"JSON Web Key Set of the source's keys to trust, from another place than the file."`
 	Data       datadir.Dir `default:"./data" help:"Data directory, as for serve; no server may be using it, but with --store mongodb."`
 	SigningKey string      `placeholder:"FILE" help:"Private key that signs the import, as for serve."`
 	storeFlags `embed:""`

@@ -10,7 +10,7 @@ import (
 
 type regoCmd struct {
 	Policy     []string `required:"" sep:"none" placeholder:"FILE" help:"ActionPolicy to render; - is standard input. With --core it can be repeated."`
-	Core       bool     `help:"Write what an OPA needs to be writ's external evaluation core; needs --out."`
+	Core       bool     `help:"Write the modules for an OPA that is writ's external evaluation core; needs --out."`
 	Rules      string   `placeholder:"FILE" help:"Rules to render with it: YAML documents, or a JSON array."`
 	Lists      string   `placeholder:"FILE" help:"Lists that the rules look in: a JSON object of arrays of strings by the lists' names. Needs --out."`
 	Input      []string `sep:"none" placeholder:"FILE" help:"Print instead the input that the module decides this ActionIntent by. With --out write the module, the inputs and a test of each for opa test; it can be repeated then."`

@@ -13,11 +13,11 @@ import (
 type testCmd struct {
 	Paths     []string `arg:"" optional:"" name:"paths" help:"Suites, or directories that are searched for *_test.yaml, *_test.yml and *_test.json; this directory where none is given."`
 	Select    string   `name:"run" placeholder:"REGEX" help:"Run only the cases whose suite/test/case matches."`
-	Coverage  bool     `help:"Also show which checks, patterns, rules and conditions the cases came past."`
-	Threshold float64  `placeholder:"PERCENT" help:"Fail where the lowest of the three numbers of --coverage, which this implies, is below."`
+	Coverage  bool     `help:"Also show which checks, patterns, rules and conditions the cases reached."`
+	Threshold float64  `placeholder:"PERCENT" help:"Fail if one of the three numbers of --coverage is below. Implies --coverage."`
 	Format    string   `default:"text" enum:"text,json,junit" help:"How the report is written: text, json or junit."`
-	Watch     bool     `help:"Run again what a change of a file touches, until interrupted."`
-	Update    bool     `help:"Rewrite what failing cases want, decision and codes, as they were decided; comments stay."`
+	Watch     bool     `help:"Run suites again when a file of theirs changes, until interrupted."`
+	Update    bool     `help:"Rewrite the wanted decision and codes of failing cases as they were decided; comments stay."`
 	Rego      bool     `help:"Decide every case by the prepared Rego of the policy, too; a difference fails, and so does a rule that Rego cannot say, unless it silences no-rego."`
 }
 

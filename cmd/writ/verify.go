@@ -12,10 +12,10 @@ import (
 )
 
 type verifyCmd struct {
-	Keys         string `placeholder:"FILE|URL" help:"JSON Web Key Set of the keys to trust: a file, or an address such as http://localhost:3820/.well-known/jwks.json. Required but with --data, whose own it is by default."`
+	Keys         string `placeholder:"FILE|URL" help:"JSON Web Key Set of the keys to trust: a file, or an address such as http://localhost:3820/.well-known/jwks.json. Required without --data, whose keys.jwks is the default."`
 	AllowExpired bool   `help:"Accept genuine receipts that have expired, as an audit of history does."`
 	Intent       string `placeholder:"FILE" help:"ActionIntent that was decided: check that it is the one of the digest."`
-	SessionID    string `name:"session-id" placeholder:"ID" help:"Session that the intent named, which its digest covers; a row of the history says it."`
+	SessionID    string `name:"session-id" placeholder:"ID" help:"Session of the intent, which its digest covers. A row of the history has it."`
 	Policy       string `placeholder:"FILE" help:"ActionPolicy in the version that decided: check that it is the one of the digest, and that the reasons follow from it."`
 	Chain        bool   `help:"Verify a whole history instead of receipts: that of --data, --url or --store mongodb."`
 	storeFlags   `embed:""`
@@ -28,9 +28,9 @@ type verifyCmd struct {
 
 func (c *verifyCmd) Help() string {
 	return `Checks each receipt's signature and inclusion proof against the given keys, and
-its expiry, without asking anybody. Keys that travel with a receipt are never
-trusted. Prints a line a receipt and below it what was checked beside it; exits 1
-when one does not verify and 3 when one cannot be read.
+its expiry, offline. Keys that travel with a receipt are never trusted. Prints a
+line for each receipt, and below it the other checks. Exits 1 when a receipt does
+not verify and 3 when one cannot be read.
 
 What is verified is the decision, its id, its digest and its expiry. The reasons
 that stand beside a receipt are covered by the digest alone, which takes the

@@ -7,10 +7,10 @@ import (
 	"writ/storage/receipt"
 )
 
-// TestDecision_Audit_Queued_CrashAndStop kills the real binary under load, time
-// and again, while it answers before decisions are durable. What a life leaves
-// is what it answered but for the last heads, in an unbroken chain; what was
-// lost can be decided again, once; and a server that is asked to stop loses none.
+// TestDecision_Audit_Queued_CrashAndStop kills the real binary under load, time and
+// again, while it answers before decisions are durable. After a kill the history has
+// all answers but those under the last heads, in an unbroken chain. A lost intent can
+// be decided again, once. A server that is asked to stop loses none.
 func TestDecision_Audit_Queued_CrashAndStop(t *testing.T) {
 	const kills, queued = 5, "--audit-ack=queued"
 	data, token := newData(t)

@@ -83,8 +83,8 @@ func TestDecision_Audit_UnapprovedActionsAreAlertedOn(t *testing.T) {
 	}
 }
 
-// TestAlerts_SayWhatToDo: every rule says for how long, how severe and what it
-// means, and links to its own section of docs/operations.md.
+// TestAlerts_SayWhatToDo: every rule has a duration, a severity and a summary, and
+// links to its own section of docs/operations.md.
 func TestAlerts_SayWhatToDo(t *testing.T) {
 	const page = "docs/operations.md"
 	sections := anchors(t, "../../"+page)

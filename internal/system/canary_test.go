@@ -264,7 +264,7 @@ func (b *bird) intents(s string) {
 	b.json(http.MethodPost, "/v1/policy/evaluate", object{"policy_id": s, "intent": s})
 }
 
-// documents sends s in every field of what is stored as it is written.
+// documents sends s in every field of documents that are stored as they are written.
 func (b *bird) documents(s string) {
 	send := func(method, path string, doc, fields object) {
 		for k, v := range fields {
@@ -340,8 +340,8 @@ func (b *bird) record(s string) {
 	}
 }
 
-// approvals sends s in what an approver is shown and says. One approval in two stays
-// pending, with its details.
+// approvals sends s in held intents and in the words of their approver. One approval in
+// two stays pending, with its details.
 func (b *bird) approvals(s string) {
 	for _, status := range []string{"", "approved", "rejected"} {
 		intent := object{
@@ -563,7 +563,7 @@ func (b *bird) sendOnce(method, path, body string, header http.Header) answer {
 	return got
 }
 
-// shown returns what the server shows, all pages of it.
+// shown returns all answers of the server to reads, with all their pages.
 func (b *bird) shown(p *process) map[string]string {
 	b.t.Helper()
 	texts := make(map[string]string)

@@ -9,8 +9,8 @@ import (
 	"writ/storage/ledger"
 )
 
-// TestChanges_AreSigned: what an operator changed is listed soon after, with who did
-// it, and what was changed just before a stop is signed by the stop.
+// TestChanges_AreSigned: an operator's change is listed soon after, with its author,
+// and a change just before a stop is signed by the stop.
 func TestChanges_AreSigned(t *testing.T) {
 	p, data, token := deployed(t)
 	api := newClient(t, p.url, token)

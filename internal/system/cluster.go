@@ -85,8 +85,8 @@ func (c *cluster) proved(t *testing.T, decisions, chains int) {
 }
 
 // settle sends an intent to replicas in turn, from the i-th on, until one gives its
-// decision. What fails must be a 503 that says when to come again or, if replicas are
-// killed, a lost connection. Its error tells all tries.
+// decision. A failure must be a 503 with Retry-After or, if replicas are killed, a lost
+// connection. Its error tells all tries.
 func (c *cluster) settle(s sender, i int, in intent, urls func() []string) (answer, error) {
 	var tries []string
 	for began := time.Now(); ; i++ {
@@ -117,7 +117,7 @@ func (c *cluster) primary(t *testing.T) int {
 	return primary
 }
 
-// urls are those of the replicas.
+// urls returns the addresses of the replicas.
 func (c *cluster) urls() (urls []string) {
 	for _, p := range c.replicas {
 		urls = append(urls, p.url)

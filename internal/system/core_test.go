@@ -117,8 +117,8 @@ func encodeIntent(t *testing.T, in engine.Intent) intent {
 	return intent{in.IntentID, body}
 }
 
-// newVersionIsRefused registers a version that OPA does not hold. What it does
-// hold is decided all the same.
+// newVersionIsRefused registers a version that OPA does not hold. Other versions are
+// still decided.
 func newVersionIsRefused(t *testing.T, p *process, token string, set *examples.Set) {
 	doc := *set.Policies["email"]
 	doc.Version++

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// TestCrash kills the real binary under load, time and again, and then holds
-// it to all that any of its lives has told a client: every receipt received is
-// in the history, verifies and stands in an unbroken chain; no intent has two
-// decisions; the meters are the number of distinct intents.
+// TestCrash kills the real binary under load, time and again, and compares all answers
+// with the history. Every receipt is in the history, verifies and stands in an unbroken
+// chain. No intent has two decisions. The meters are the number of distinct intents.
 func TestCrash(t *testing.T) {
 	kills := 20
 	if testing.Short() {

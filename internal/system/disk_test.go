@@ -68,8 +68,8 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("/livez on a full disk = %d %s, want 200", status, body)
 	}
 	release()
-	// The tip of what was decided last may not be noted any more: that is a trouble
-	// of its own.
+	// The tip of the last decisions may not be noted any more, which is a trouble of its
+	// own.
 	log := p.stderr.String()
 	refused, unnoted := strings.Count(log, "storage in trouble"), strings.Count(log, "how far the store has come cannot be noted")
 	if n := strings.Count(log, "\n"); refused != 1 || unnoted > 1 || n != refused+unnoted {

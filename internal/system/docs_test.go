@@ -13,8 +13,8 @@ import (
 	"writ/storage/datadir"
 )
 
-// block is a fenced block of commands: sh shows commands alone, console shows
-// them after "$ " with what they print.
+// block is a fenced block of commands. A block of sh has commands alone, a block of
+// console has them after "$ " with their output.
 type block struct {
 	line     int
 	commands []shown
@@ -136,8 +136,8 @@ func commandsOf(kind string, body []string) []shown {
 	return all
 }
 
-// runSession runs the blocks of a page in one shell, in a directory that has
-// what a clone has after make: bin/writ and examples/.
+// runSession runs the blocks of a page in one shell. Its directory is like a clone
+// after make: it has bin/writ and examples/.
 func runSession(t *testing.T, session []block) {
 	for _, program := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestDuplicates sends one intent a hundred times at once to the real binary:
-// there is one decision, one history row and one tick of the meter, and all
-// answers are the same bytes, of which 99 say that they are a replay.
+// TestDuplicates sends one intent a hundred times at once to the real binary. There is
+// one decision, one history row and one tick of the meter. All answers are the same
+// bytes, and 99 of them say that they are a replay.
 func TestDuplicates(t *testing.T) {
 	const copies, rounds = 100, 5
 	p, data, token := deployed(t)
@@ -78,8 +78,8 @@ func TestDuplicates_Conflict(t *testing.T) {
 	}
 }
 
-// atOnce sends every intent over a connection of its own, all at the same time. What
-// a busy machine has the server refuse for overload is sent again.
+// atOnce sends every intent over a connection of its own, all at the same time. A
+// refusal for overload, on a busy machine, is sent again.
 func (s sender) atOnce(t *testing.T, url string, intents []intent) []answer {
 	t.Helper()
 	answers := make([]answer, len(intents))

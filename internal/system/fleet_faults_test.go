@@ -135,9 +135,9 @@ func (f *fleet) refuseEvents(t *testing.T) {
 	operator.do(t, "POST", "/v1/webhooks/"+hook.ID+"/test", "", http.StatusAccepted, nil)
 }
 
-// freeze stops a busy server for moments, as a host does that gives its
-// processors and its disk to others, until the alert of it fires: most of the waits
-// of a busy server are short, and only what waits while it is stopped waits long.
+// freeze stops a busy server for moments until its alert fires, as a host does that
+// gives its processors and its disk to others. Most waits of a busy server are short:
+// only requests that wait while it is stopped wait long.
 func (f *fleet) freeze(t *testing.T, p *promServer) {
 	t.Helper()
 	release := background(t, 16, f.frozen.token, func(s sender) bool {

@@ -90,8 +90,8 @@ func (l *replicaLoad) throw(s sender, rng *rand.Rand) {
 	time.Sleep(100 * time.Millisecond)
 }
 
-// send sends an intent until it is decided. What is sent while the kill switch is in
-// force is not allowed, unless it was decided before.
+// send sends an intent until it is decided. An intent that is sent while the kill
+// switch is in force is not allowed, unless it was decided before.
 func (l *replicaLoad) send(s sender, i int, in intent) {
 	began, tries := time.Now(), 0
 	var thrown int64 // when the last try was sent
@@ -123,9 +123,9 @@ func (l *replicaLoad) send(s sender, i int, in intent) {
 	}
 }
 
-// during has a fault of a member begin under load and end, and says for how long
-// nothing was answered. What it lasts is at least so long, and until some are answered
-// if that is 0.
+// during has a fault of a member begin under load and end, and logs for how long
+// nothing was answered. The fault lasts for a time; if that is 0, until some intents
+// are answered.
 func (l *replicaLoad) during(t *testing.T, what string, lasts time.Duration, begin, end func(member int) error, member int) {
 	t.Helper()
 	l.await(t, between)
@@ -216,8 +216,8 @@ func (f *flip) set(s sender, p *process) {
 	}
 }
 
-// insist is set at replicas in turn, from the i-th on, until one answers. What fails
-// must be a 503 that says when to come again.
+// insist is set at replicas in turn, from the i-th on, until one answers. A failure
+// must be a 503 with Retry-After.
 func (f *flip) insist(s sender, i int, urls func() []string) error {
 	status := "disabled"
 	if f.thrown.Load()%2 == 1 {

@@ -9,10 +9,10 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// mongodbMetrics begins the names of what the store mongodb shows.
+// mongodbMetrics begins the names of the metrics of the store mongodb.
 const mongodbMetrics = "writ_mongodb_"
 
-// storeMetrics begins the names of what the embedded store shows.
+// storeMetrics begins the names of the metrics of the embedded store.
 const storeMetrics = "writ_store_"
 
 // TestMetrics_IdleReplica: a replica beats, listens and looks around, each with a

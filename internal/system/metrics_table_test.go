@@ -68,7 +68,7 @@ func readMetricsTable(t *testing.T) map[string]metricRow {
 	return rows
 }
 
-// compare reports where the row and what is shown differ.
+// compare reports where the row and the metric differ.
 func (r metricRow) compare(t *testing.T, f *dto.MetricFamily) {
 	t.Helper()
 	if kind := strings.ToLower(f.GetType().String()); kind != r.kind {
@@ -157,9 +157,10 @@ func TestMetrics_AlertsNameMetricsThatExist(t *testing.T) {
 // selector is a metric as an alert names it, with the labels that it asks for.
 type selector struct{ name, labels string }
 
-// alertSelectors returns what the alerts need from the first scrape on: all they
-// name but the rates of histograms, which have none before the first
-// observation, the external core's and what begins with absent.
+// alertSelectors returns the metrics that alerts need from the first scrape on. These
+// are all that they name, without the rates of histograms, which have none before the
+// first observation, without the external core's, and without names that begin with
+// absent.
 func alertSelectors(t *testing.T, absent string) []selector {
 	t.Helper()
 	rows := readMetricsTable(t)

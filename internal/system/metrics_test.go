@@ -82,7 +82,7 @@ func unchanged(t *testing.T, url string) {
 	}
 }
 
-// scrape returns what GET /metrics answers to who accepts accept.
+// scrape returns the answer of GET /metrics to a client that accepts accept.
 func scrape(t *testing.T, p *process, accept string) (body []byte, format expfmt.Format) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.admin+"/metrics", nil)
@@ -166,8 +166,8 @@ func TestMetrics(t *testing.T) {
 	t.Run("promlint", func(t *testing.T) { lintMetrics(t, p) })
 }
 
-// TestMetrics_IdleServer: what only could happen costs no series, and what an
-// alert asks for is there before it happens.
+// TestMetrics_IdleServer: an event that has not happened costs no series, and every
+// metric of an alert is there before it fires.
 func TestMetrics_IdleServer(t *testing.T) {
 	data, _ := newData(t)
 	idle(t, start(t, data), 330, mongodbMetrics)
@@ -238,8 +238,8 @@ func lintMetrics(t *testing.T, p *process) {
 	}
 }
 
-// nativeAndClassic reports whether f has both kinds of buckets. What has
-// observed nothing has no native ones yet, only their schema.
+// nativeAndClassic reports whether f has both kinds of buckets. A histogram without
+// observations has no native buckets yet, only their schema.
 func nativeAndClassic(f *dto.MetricFamily) bool {
 	for _, m := range f.GetMetric() {
 		h := m.GetHistogram()

@@ -27,10 +27,10 @@ func (d debian) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// needDebian returns a program: the installed one, or else that of the packages,
-// the first of which has it, downloaded by apt-get and unpacked once into the
-// user's cache directory. Where apt-get is missing the test is skipped. In CI a
-// failing apt-get fails the test.
+// needDebian returns a program. If it is not installed, apt-get downloads the packages,
+// of which the first has the program, and they are unpacked once into the user's cache
+// directory. Where apt-get is missing the test is skipped. In CI a failing apt-get
+// fails the test.
 func needDebian(t *testing.T, program string, packages ...string) debian {
 	t.Helper()
 	if path, err := exec.LookPath(filepath.Base(program)); err == nil {

@@ -26,9 +26,9 @@ type sample struct {
 	value  float64
 }
 
-// startPrometheus starts Prometheus on deploy/prometheus/prometheus.yml and its
-// alerts. It differs in what a test cannot wait for: targets are those given by
-// job, it scrapes and evaluates each second, and an alert fires at once.
+// startPrometheus starts Prometheus on deploy/prometheus/prometheus.yml and its alerts.
+// A test cannot wait as long as a deployment: Prometheus scrapes and evaluates each
+// second, and an alert fires at once. The targets are given by job.
 func startPrometheus(t *testing.T, program debian, targets map[string][]string) *promServer {
 	t.Helper()
 	dir := t.TempDir()
@@ -111,12 +111,12 @@ func (p *promServer) get(path string, form url.Values) ([]sample, error) {
 	return all, nil
 }
 
-// query returns what an expression is now.
+// query returns the value of an expression now.
 func (p *promServer) query(expr string) ([]sample, error) {
 	return p.get("/api/v1/query", url.Values{"query": {expr}})
 }
 
-// queryRange returns what an expression was in the last seconds.
+// queryRange returns the values of an expression in the last seconds.
 func (p *promServer) queryRange(expr string) ([]sample, error) {
 	now := time.Now()
 	at := func(t time.Time) []string {

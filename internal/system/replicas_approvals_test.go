@@ -11,9 +11,9 @@ import (
 	"writ/examples"
 )
 
-// raceOfOneApproval has one replica hold each of some intents, two others approve and
-// reject it at once, and all three asked under the approval at once, while half of those
-// that were approved are revoked: one verdict stands, and there is one answer.
+// raceOfOneApproval has one replica hold each of some intents, and two others approve
+// and reject it at once. Then all three are asked under the approval at once, while
+// half of the approvals are revoked. One verdict stands, and there is one answer.
 func raceOfOneApproval(t *testing.T, c *cluster) {
 	const replicas = 3
 	c.start(t, replicas)

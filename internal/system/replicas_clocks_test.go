@@ -14,8 +14,8 @@ import (
 	"writ/examples"
 )
 
-// clocksApart has three replicas decide and settle of which the clock of one is a minute
-// ahead and that of another a minute behind. What one has decided another settles. No
+// clocksApart has three replicas decide and settle. The clock of one is a minute ahead,
+// the clock of another a minute behind. Each decision is settled by another replica. No
 // kill switch is passed, and the history is whole.
 func clocksApart(t *testing.T, c *cluster) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {

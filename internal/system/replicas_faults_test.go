@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// killedReplicas kills one of two replicas and both, time and again under load. What
-// was answered stands, nothing is answered in two ways, what fails can be sent again,
-// and the history is whole.
+// killedReplicas kills one of two replicas and both, time and again under load. Answers
+// stand, no intent is answered in two ways, failed requests can be sent again, and the
+// history is whole.
 func killedReplicas(t *testing.T, c *cluster) {
 	c.mortal = true
 	c.start(t, 2)
@@ -37,9 +37,9 @@ func killedReplicas(t *testing.T, c *cluster) {
 	l.await(t, between)
 	stop()
 	l.audit(t)
-	// Who starts takes the place of one that was given up: there are as many chains as
-	// can be live or dead at a time, two and the three that are killed between one kill
-	// switch and the next.
+	// A replica that starts takes the place of one that was given up. So there are as
+	// many chains as replicas that can be live or dead at a time: two, and the three
+	// that are killed between one kill switch and the next.
 	c.proved(t, len(l.sent), 5)
 	f.report()
 	rows := history(t, c.replicas[0].url, c.token)
@@ -90,8 +90,8 @@ func (l *replicaLoad) withoutMajority(t *testing.T) {
 }
 
 // underLoad has two replicas decide, and a kill switch thrown and released at them,
-// while f causes faults. What was answered stands, no kill switch is passed, and the
-// history is whole.
+// while f causes faults. Answers stand, no kill switch is passed, and the history is
+// whole.
 func underLoad(t *testing.T, c *cluster, f func(*replicaLoad)) {
 	c.start(t, 2)
 	l := newReplicaLoad(c)

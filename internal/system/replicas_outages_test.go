@@ -60,9 +60,9 @@ func refusedPrimary(t *testing.T, c *cluster) {
 	})
 }
 
-// swallowed has the network lose what is sent to the primary while connections stay
-// open, and what it answers if both. MongoDB elects another only where no answer comes
-// through.
+// swallowed has the network drop packets to the primary while connections stay open
+// and, if both is set, packets from it. MongoDB elects another only where no answer
+// comes through.
 func swallowed(both bool) func(*testing.T, *cluster) {
 	what, lasts := "what is sent to the primary is lost", 10*time.Second
 	if both {

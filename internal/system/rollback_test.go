@@ -13,11 +13,10 @@ import (
 	"writ/storage/datadir"
 )
 
-// TestRollback holds "Damage does not open as an empty store" on the real binary:
-// it is killed, once what it has stored is noted, and what it left is damaged in
-// ways that Pebble opens without an error, as an empty store, or that cost the segments
-// their last frames. Each is refused; the refusal says how to go on, and that
-// works.
+// TestRollback holds "Damage does not open as an empty store" on the real binary. It is
+// killed once its last head is noted. Then its files are damaged: some damage Pebble
+// opens without an error, as an empty store, some costs the segments their last frames.
+// Each start is refused. The refusal says how to go on, and that works.
 func TestRollback(t *testing.T) {
 	p, data, token := deployed(t)
 	evaluate(t, p.url, token, 150)
@@ -84,7 +83,7 @@ func evaluate(t *testing.T, url, token string, n int) {
 	}
 }
 
-// refused starts the real binary, which must not serve, and returns what it says.
+// refused starts the real binary, which must not serve, and returns its log.
 func refused(t *testing.T, data datadir.Dir, flags ...string) string {
 	t.Helper()
 	p, ready := launch(t, data, flags...)
@@ -119,8 +118,8 @@ func one(t *testing.T, dir, pattern string) (found string) {
 	return found
 }
 
-// cut leaves a file a part of what it has before its last zeros: its half for 2, all
-// but its last byte for 1, nothing for 0.
+// cut shortens a file, without the zeros at its end: to its half for 2, by its last
+// byte for 1, to nothing for 0.
 func cut(t *testing.T, dir, pattern string, part int) {
 	t.Helper()
 	name := one(t, dir, pattern)

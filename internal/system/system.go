@@ -56,8 +56,8 @@ var (
 	faulty   = sync.OnceValues(func() (string, error) { return build("faulty", "test", "-c") })
 )
 
-// build builds cmd/writ in a directory, under the name by which its test binary is writ.
-// Where coverage is measured, that of the processes goes to GOCOVERDIR.
+// build builds cmd/writ in a directory, under the name by which its test binary is
+// writ. Where coverage is measured, the processes write theirs to GOCOVERDIR.
 func build(dir string, args ...string) (string, error) {
 	root, err := built()
 	if err != nil {
@@ -94,7 +94,7 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), writ, args...)
 }
 
-// output runs a command and returns what it prints and its exit code.
+// output runs a command and returns its output and exit code.
 func output(t testing.TB, cmd *exec.Cmd) (out, stderr string, code int) {
 	t.Helper()
 	var stdout, errs bytes.Buffer
@@ -105,14 +105,14 @@ func output(t testing.TB, cmd *exec.Cmd) (out, stderr string, code int) {
 	return stdout.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// run runs a verb and returns its exit code and all that it prints.
+// run runs a verb and returns its exit code and output.
 func run(t testing.TB, args ...string) (code int, said string) {
 	t.Helper()
 	out, stderr, code := output(t, command(t, args...))
 	return code, out + stderr
 }
 
-// wantCode runs a verb, which must end with an exit code, and returns what it prints.
+// wantCode runs a verb, which must end with an exit code, and returns its output.
 func wantCode(t testing.TB, want int, args ...string) string {
 	t.Helper()
 	code, said := run(t, args...)

@@ -15,8 +15,7 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// topology is that of docker-compose.yml as processes of this machine, but
-// for Grafana.
+// topology is docker-compose.yml as processes of this machine, without Grafana.
 type topology struct {
 	set   *mongotest.Set
 	data  datadir.Dir // the keys, which replicas share
@@ -47,9 +46,9 @@ func startTopology(t *testing.T) *topology {
 	return c
 }
 
-// TestCluster_KillOfAReplicaLosesNothing kills one of two replicas under load. A
-// client that sends each intent again once, if it has to, loses none; nearly
-// every intent is decided without. What was answered is the history.
+// TestCluster_KillOfAReplicaLosesNothing kills one of two replicas under load. A client
+// that sends each intent again once, if it has to, loses none; nearly every intent is
+// decided without. The history has exactly the answers.
 func TestCluster_KillOfAReplicaLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set and waits for Prometheus")

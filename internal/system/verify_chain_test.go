@@ -108,7 +108,8 @@ func verifyData(t *testing.T, data datadir.Dir) (code int, said string) {
 	return run(t, "verify", "--chain", "--data", string(data))
 }
 
-// TestVerifyChain_URL verifies what a server shows, and what one shows that lies.
+// TestVerifyChain_URL verifies the history of a server, and the history of one that
+// lies.
 func TestVerifyChain_URL(t *testing.T) {
 	const n = 600 // heads are of both organizations: two pages and more
 	data := pastHistory(t, n)
@@ -207,8 +208,8 @@ func forging(t *testing.T, base, path string, do func([]any) []any) string {
 	})
 }
 
-// TestVerifyChain_Retention verifies a directory that the sweeper has removed rows
-// of, and one that somebody has removed rows of who did not say so.
+// TestVerifyChain_Retention verifies a directory whose rows the sweeper has removed,
+// and one whose rows were removed without an entry.
 func TestVerifyChain_Retention(t *testing.T) {
 	data := pastHistory(t, 5)
 	sweep := func(announce func(*ledger.Ledger) func(context.Context, string, time.Time, storage.Expired) error, kept string) {

@@ -25,7 +25,7 @@ type author struct {
 	dir, url, token string
 }
 
-// writ runs a verb, whose exit code must be as wanted, and returns what it prints.
+// writ runs a verb, whose exit code must be as wanted, and returns its output.
 func (a *author) writ(want int, args ...string) (out, stderr string) {
 	a.Helper()
 	cmd := command(a, append(args, a.dir)...)
