@@ -1,18 +1,17 @@
-// Package apikey has the form of API keys: makes and reads them, and finds them in
-// texts where they do not belong.
+// Package apikey makes and reads API keys, and has the pattern that finds them in other texts.
 //
 // An API key is 77 ASCII characters:
 //
 //	key      = "writ_" id "_" secret checksum
 //	id       = 22 base62 digits: 16 random bytes, big endian
 //	secret   = 43 base62 digits: 32 random bytes, big endian
-//	checksum =  6 base62 digits: CRC-32 (IEEE) of all that stands before it
+//	checksum =  6 base62 digits: CRC-32 (IEEE) of everything before it
 //
 // Base62 digits are 0-9, A-Z, a-z in this order, most significant first, with
 // leading zeros up to the fixed width. The id is public: it finds the key and
-// names it in lists. The secret is never stored; the SHA-256 of the whole key
-// is. The checksum protects nothing: it lets junk and typing errors be refused
-// without a look-up, and secret scanners know a key when they see one.
+// names it in lists. The secret is never stored, only the SHA-256 of the whole key.
+// The checksum protects nothing. With it junk and typing errors are refused without a
+// look-up, and secret scanners recognize a key.
 //
 // Worked example, with 16 bytes 0x01 as id and 32 bytes 0x02 as secret:
 //
@@ -27,8 +26,8 @@ import (
 	"math/big"
 )
 
-// Pattern is the regular expression of what looks like an API key or, with its
-// whole id, the beginning of one: a key that was cut or mistyped is a leak as well.
+// Pattern matches texts that look like an API key, or like the beginning of one with its
+// whole id. A key that was cut or mistyped is a leak, too.
 const Pattern = `writ_(?:[0-9A-Za-z]{22}_[0-9A-Za-z]|[0-9A-Za-z]+_[0-9A-Za-z]{40})[0-9A-Za-z]*`
 
 // Prefix begins every key, and IDLen is the length of its id in characters.
@@ -46,11 +45,10 @@ const (
 // ID is the public part of an API key.
 type ID [IDLen]byte
 
-// errNotKey says no more than that: which rule a key breaks is nobody's business.
+// errNotKey does not say which rule a key breaks.
 var errNotKey = errors.New("not an API key")
 
-// Parse returns the id of a well-formed API key. It makes no statement on whether
-// the key was ever issued.
+// Parse returns the id of a well-formed API key. The key may never have been issued.
 func Parse(key []byte) (id ID, err error) {
 	if len(key) != length || string(key[:len(Prefix)]) != Prefix || key[idEnd] != '_' {
 		return ID{}, errNotKey
@@ -84,14 +82,13 @@ func build(idBytes [16]byte, secret [32]byte) (key string, id string) {
 	return string(b), string(b[len(Prefix):idEnd])
 }
 
-// Hash is what is stored of a key.
+// Hash returns the hash of a key, which is stored.
 func Hash(key []byte) [sha256.Size]byte { return sha256.Sum256(key) }
 
-// Mask shows which key a list row is about and nothing to guess the rest
-// from.
+// Mask returns a key with its secret hidden, for lists.
 func Mask(id, hint string) string { return Prefix + id + "_…" + hint }
 
-// Hint is the end of a key, which its owner can compare.
+// Hint returns the end of a key, which its owner can compare.
 func Hint(key string) string { return key[len(key)-4:] }
 
 func checksum(b []byte) [checksumLen]byte {

@@ -1,4 +1,4 @@
-// Package metricstest reads in tests what a registry shows.
+// Package metricstest reads the metrics of a registry in tests.
 package metricstest
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Sample is what one metric says.
+// Sample is the value of a metric.
 type Sample struct {
 	Value   float64 // a counter's or a gauge's
 	Count   uint64  // a histogram's observations and
@@ -16,8 +16,8 @@ type Sample struct {
 	Buckets int     // classic ones
 }
 
-// Read returns the metrics of reg by name, with the values of their labels
-// behind it: "writ_decisions_total allow".
+// Read returns the metrics of reg by name and the values of their labels, such as
+// "writ_decisions_total allow".
 func Read(t testing.TB, reg prometheus.Gatherer) map[string]Sample {
 	t.Helper()
 	families, err := reg.Gather()

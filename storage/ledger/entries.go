@@ -207,7 +207,7 @@ func parseBody[T any](e *storage.Entry, entry func(T) *storage.Entry) (T, error)
 	}
 	if want := entry(body); want.Key != e.Key || want.OrganizationID != e.OrganizationID ||
 		!bytes.Equal(want.Body, e.Body) {
-		return body, fmt.Errorf("the body of a %s is not that of its key", e.Kind)
+		return body, fmt.Errorf("the body of a %s does not match its key", e.Kind)
 	}
 	return body, nil
 }

@@ -198,12 +198,11 @@ func (of *imported) prove(n *Foreign) error {
 	n.Removed += int(removed)
 	e := of.entry
 	if rows != e.Rows || settled != e.Settled || removed != e.Removed {
-		return fmt.Errorf("it took in %d rows, %d settlements of them and what was left of %d removed ones, and %d, "+
-			"%d and %d are there",
+		return fmt.Errorf("it was signed for %d rows, %d settlements and %d removed rows, and %d, %d and %d exist",
 			e.Rows, e.Settled, e.Removed, rows, settled, removed)
 	}
 	if rootText(forest.Root()) != e.Root {
-		return errors.New("it took in other rows than those that are there: one of them was swapped")
+		return errors.New("it was signed for other rows: one of them was swapped")
 	}
 	return nil
 }

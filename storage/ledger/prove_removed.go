@@ -84,7 +84,7 @@ func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 		_, err := parseBody(e, Abandonment.entry)
 		return err
 	}
-	return errors.New("no such entry is known")
+	return errors.New("its kind is unknown")
 }
 
 // removals are the announced removals of an organization, ordered by Before. found counts

@@ -197,7 +197,7 @@ func (a *abandoning) delete(tx storage.Tx, same []storage.Document) error {
 	for _, d := range same {
 		there, err := tx.Get(d.Kind, d.Org, d.ID)
 		if err == nil && there.Revision != d.Revision {
-			err = fmt.Errorf("%w: the %s %q was changed meanwhile: say it again", storage.ErrConflict,
+			err = fmt.Errorf("%w: the %s %q was changed meanwhile: run it again", storage.ErrConflict,
 				storage.CollectionOf(d.Kind).Name, d.ID)
 		}
 		if err == nil {

@@ -92,7 +92,7 @@ func TestCheck_Forged(t *testing.T) {
 		{"no header", func(all []string) []string { return all[1:] }, "the first line, and no other, is the header"},
 		{"two headers", func(all []string) []string { return slices.Insert(all, 1, all[0]) }, "the first line, and no other, is the header"},
 		{"another format", replace(0, `"writ-export/1"`, `"writ-export/2"`), `this writ knows writ-export/1`},
-		{"an id that is none", replace(0, `"id":"`, `"id":"x`), "is no UUIDv7"},
+		{"an id that is none", replace(0, `"id":"`, `"id":"x`), "is not a UUIDv7"},
 		{"a key in place of a trusted one", replace(0, `"x":"`, `"x":"A`), "line 1: "},
 		{"a row after the last one of the header", replace(0, `"last":"0`, `"last":"00`), "the header says that "},
 		{"a document changed", func(all []string) []string { return replace(find(all, `"kind":"rule"`), `"none"`, `"some"`)(all) }, "the file was changed or cut"},
@@ -129,9 +129,9 @@ func TestCheck_Forged(t *testing.T) {
 			all[2] = before + `"leaves":[]}}` + "\n"
 			return all
 		}, "0 leaves are left of decision"},
-		{"a leaf that is none", replace(2, `"chain":"`, `"chain":"x`), "a leaf of it is none"},
-		{"a member that is not known", replace(9, `{"row":{`, `{"row":{"x":1,`), "it is no line of an export"},
-		{"a member twice", replace(9, `{"row":{`, `{"row":{"intent_id":"x",`), "it is no line of an export"},
+		{"a leaf that is none", replace(2, `"chain":"`, `"chain":"x`), "one of its leaves is malformed"},
+		{"a member that is not known", replace(9, `{"row":{`, `{"row":{"x":1,`), "it is not a line of an export"},
+		{"a member twice", replace(9, `{"row":{`, `{"row":{"intent_id":"x",`), "it is not a line of an export"},
 		{"two things on a line", replace(9, `{"row":`, `{"header":{},"row":`), "want one of header, row, removed, document, footer"},
 		{"nothing on a line", func(all []string) []string { all[9] = "{}\n"; return all }, "want one of header, row, removed, document, footer"},
 		{"an empty line", func(all []string) []string { all[9] = "\n"; return all }, "line 10: "},

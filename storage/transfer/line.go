@@ -107,7 +107,7 @@ func (r *removed) tombstone(org string) (*storage.Tombstone, error) {
 	for _, l := range r.Leaves {
 		next := receipt.Leaf{Seq: l.Seq, Index: l.Index}
 		if !unhex(next.Chain[:], l.Chain) || !unhex(next.Hash[:], l.Hash) || l.Seq > 1<<53-1 {
-			return nil, errors.New("a leaf of it is none")
+			return nil, errors.New("one of its leaves is malformed")
 		}
 		t.Leaves = append(t.Leaves, next)
 	}
@@ -250,7 +250,7 @@ func (r *reader) next() (*line, error) {
 		err = errors.New("want one of header, row, removed, document, footer")
 	}
 	if err != nil {
-		return nil, &LineError{Line: r.n, Err: fmt.Errorf("it is no line of an export: %w", err)}
+		return nil, &LineError{Line: r.n, Err: fmt.Errorf("it is not a line of an export: %w", err)}
 	}
 	return l, nil
 }

@@ -70,7 +70,7 @@ func (h *Header) check() error {
 	case h.Format != format:
 		return fmt.Errorf("its format is %.32q, this writ knows %s", h.Format, format)
 	case err != nil || id.Version() != 7 || id.String() != h.ID:
-		return fmt.Errorf("its id, %.64q, is no UUIDv7", h.ID)
+		return fmt.Errorf("its id, %.64q, is not a UUIDv7", h.ID)
 	case h.OrganizationID == "":
 		return errors.New("it names no organization")
 	}

@@ -417,7 +417,7 @@ func onDecision(d engine.Decision) func(f *forger) (string, string) {
 
 const (
 	stranger   = "01a1fe16-6700-7f79-840b-000000000000"
-	notOfItKey = `": the body of a verdict is not that of its key`
+	notOfItKey = `": the body of a verdict does not match its key`
 )
 
 var held = onDecision(engine.ApprovalRequired)

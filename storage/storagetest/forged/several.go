@@ -76,8 +76,8 @@ func imports(name, want string, do func(f *forger)) forgery {
 }
 
 var importForgeries = []forgery{
-	imports("a row deleted", "it took in 7 rows, 2 settlements of them and what was left of 1 removed ones, and 6, ", func(f *forger) { f.drop(f.foreign()[1]) }),
-	imports("a genuine row added", "it took in 7 rows, 2 settlements of them and what was left of 1 removed ones, and 8, ",
+	imports("a row deleted", "it was signed for 7 rows, 2 settlements and 1 removed rows, and 6, ", func(f *forger) { f.drop(f.foreign()[1]) }),
+	imports("a genuine row added", "it was signed for 7 rows, 2 settlements and 1 removed rows, and 8, ",
 		func(f *forger) { f.Records = append(f.Records, f.more) }),
 	imports("a row given twice", "and 8, ", func(f *forger) { f.Records = append(f.Records, f.foreign()[1]) }),
 	imports("a row swapped for another genuine one", "one of them was swapped", func(f *forger) {
@@ -88,7 +88,7 @@ var importForgeries = []forgery{
 	imports("a receipt under another head", "and it does not verify by itself: receipt: signature does not verify", func(f *forger) {
 		f.foreign()[0].Receipt.Sig = f.foreign()[1].Receipt.Sig
 	}),
-	imports("a settlement deleted", "and 7, 1 and 1 are there", func(f *forger) {
+	imports("a settlement deleted", "and 7, 1 and 1 exist", func(f *forger) {
 		for _, r := range f.foreign() {
 			if r.Settlement == nil {
 				continue
@@ -105,12 +105,12 @@ var importForgeries = []forgery{
 		in := r.Receipt.Inclusion()
 		r.Settle(storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour), Receipt: &in})
 	}),
-	imports("a row passed for one that had been removed before", "and 6, 2 and 2 are there", func(f *forger) {
+	imports("a row passed for one that had been removed before", "and 6, 2 and 2 exist", func(f *forger) {
 		f.bury("acme", 1)
 		f.Graves[len(f.Graves)-1].Imported = true
 	}),
 	imports("a row removed without an announcement", "2 rows were removed that only retention entries for 1 cover", func(f *forger) { f.bury("acme", 1) }),
-	imports("what is left of a removed row deleted", "and 7, 2 and 0 are there", func(f *forger) {
+	imports("what is left of a removed row deleted", "and 7, 2 and 0 exist", func(f *forger) {
 		f.Graves = slices.DeleteFunc(f.Graves, func(t *storage.Tombstone) bool { return t.Imported })
 	}),
 	imports("the intent of a removed row changed", "one of them was swapped", func(f *forger) { f.left().IntentID = "5eed0000-0000-4000-8000-0000000000ff" }),
