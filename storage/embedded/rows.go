@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"writ/storage"
+	"writ/storage/embedded/index"
 )
 
 // readPanic turns a panic into an error.
@@ -33,9 +34,8 @@ func (s *Store) count(k key) (int64, error) {
 	return int64(binary.BigEndian.Uint64(v)), nil
 }
 
-// scanPrefix calls f for the rows whose keys begin with prefix until f stops it. rest is the
-// key after the prefix.
-func (s *Store) scanPrefix(ctx context.Context, prefix key, f func(rest, v []byte) (stop bool, err error)) error {
+// scanPrefix calls f for the rows whose keys begin with prefix, with the rest of the key.
+func (s *Store) scanPrefix(ctx context.Context, prefix key, f index.Visit) error {
 	return s.index.Scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) { return f(k[len(prefix):], v) })
 }
 

@@ -133,27 +133,30 @@ func (x *Index) GetIn(state pebble.Reader, k []byte) ([]byte, error) {
 	return v, x.c.Health.Read(err)
 }
 
-// Scan calls f for the keys from lower up to upper, without that, until f stops it. The
-// slices are valid only during the call.
-func (x *Index) Scan(ctx context.Context, lower, upper []byte, f func(k, v []byte) (stop bool, err error)) error {
+// Visit takes a key and its value, which are valid only during the call. A scan ends when it
+// returns stop or an error.
+type Visit func(k, v []byte) (stop bool, err error)
+
+// Scan calls f for the keys from lower up to upper, without that.
+func (x *Index) Scan(ctx context.Context, lower, upper []byte, f Visit) error {
 	return x.scan(ctx, x.c.DB, lower, upper, (*Iterator).first, f)
 }
 
 // ScanBack is Scan from the last key to the first.
-func (x *Index) ScanBack(ctx context.Context, lower, upper []byte, f func(k, v []byte) (stop bool, err error)) error {
+func (x *Index) ScanBack(ctx context.Context, lower, upper []byte, f Visit) error {
 	return x.scan(ctx, x.c.DB, lower, upper, (*Iterator).last, f)
 }
 
 // ScanIn is Scan of another state of the database, without the keys in memory.
 func (x *Index) ScanIn(
-	ctx context.Context, state pebble.Reader, lower, upper []byte, f func(k, v []byte) (stop bool, err error),
+	ctx context.Context, state pebble.Reader, lower, upper []byte, f Visit,
 ) error {
 	return x.scan(ctx, state, lower, upper, (*Iterator).first, f)
 }
 
 func (x *Index) scan(
 	ctx context.Context, state pebble.Reader, lower, upper []byte, first func(*Iterator) bool,
-	f func(k, v []byte) (stop bool, err error),
+	f Visit,
 ) (err error) {
 	o := &pebble.IterOptions{LowerBound: lower, UpperBound: upper}
 	var memtables []*memtable
@@ -177,7 +180,7 @@ func (x *Index) scan(
 			return err
 		}
 	}
-	return x.c.Health.Read(it.p.Error())
+	return x.c.Health.Read(it.pebble.Error())
 }
 
 // Lacks reports that a key that begins with Intents is not stored. It misses one in a

@@ -45,7 +45,7 @@ func open(t *testing.T, fs vfs.FS, h *health) *Index {
 }
 
 // keys returns what scan calls its function with.
-func keys(t *testing.T, scan func(f func(k, v []byte) (bool, error)) error) (all []string) {
+func keys(t *testing.T, scan func(f Visit) error) (all []string) {
 	t.Helper()
 	must(t, scan(func(k, v []byte) (bool, error) {
 		all = append(all, fmt.Sprintf("%s=%s", k, v))
@@ -69,12 +69,12 @@ func TestIndex(t *testing.T) {
 	check := func(want ...string) {
 		t.Helper()
 		ctx, lower, upper := t.Context(), []byte("h"), []byte("i")
-		got := keys(t, func(f func(k, v []byte) (bool, error)) error { return x.Scan(ctx, lower, upper, f) })
-		back := keys(t, func(f func(k, v []byte) (bool, error)) error { return x.ScanBack(ctx, lower, upper, f) })
+		got := keys(t, func(f Visit) error { return x.Scan(ctx, lower, upper, f) })
+		back := keys(t, func(f Visit) error { return x.ScanBack(ctx, lower, upper, f) })
 		if slices.Reverse(back); !slices.Equal(got, want) || !slices.Equal(back, want) {
 			t.Errorf("Scan = %q, ScanBack reversed = %q, want %q", got, back, want)
 		}
-		intents := keys(t, func(f func(k, v []byte) (bool, error)) error { return x.Scan(ctx, []byte("i"), []byte("j"), f) })
+		intents := keys(t, func(f Visit) error { return x.Scan(ctx, []byte("i"), []byte("j"), f) })
 		if want := []string{"ia=1", "ib=2"}; !slices.Equal(intents, want) {
 			t.Errorf("Scan of intents = %q, want %q", intents, want)
 		}
@@ -120,7 +120,7 @@ func TestIndex(t *testing.T) {
 		t.Errorf("Indexed = %d, want 3", n)
 	}
 	check(all...)
-	if marks := keys(t, func(f func(k, v []byte) (bool, error)) error { return x.Scan(t.Context(), []byte("z"), nil, f) }); len(marks) != 1 {
+	if marks := keys(t, func(f Visit) error { return x.Scan(t.Context(), []byte("z"), nil, f) }); len(marks) != 1 {
 		t.Errorf("there are %d marks, want that of the last frame: %q", len(marks), marks)
 	}
 	again, err := New(x.c)

@@ -20,16 +20,16 @@ const (
 type Iterator struct {
 	health Health
 
-	p     *pebble.Iterator
-	cs    []*cursorOf // of the tail, the newest first
-	order order
-	atP   bool      // p is valid
-	at    *cursorOf // that has the current key, nil if p has it
-	valid bool
+	pebble  *pebble.Iterator
+	cursors []*cursor // of the tail, the newest first
+	order   order
+	stored  bool    // pebble is at a key
+	current *cursor // that is at the current key, nil if pebble is
+	valid   bool    // there is a current key
 }
 
-// cursorOf is a position in a memtable.
-type cursorOf struct {
+// cursor is a position in a memtable.
+type cursor struct {
 	memtable     *memtable
 	lower, upper []byte // nil for no bound
 	order        order
@@ -40,9 +40,9 @@ type cursorOf struct {
 
 const cursorRows = 32
 
-func (c *cursorOf) valid() bool { return c.i < len(c.buf) }
+func (c *cursor) valid() bool { return c.i < len(c.buf) }
 
-func (c *cursorOf) next() {
+func (c *cursor) next() {
 	if c.i++; c.i < len(c.buf) || c.done || len(c.buf) == 0 {
 		return
 	}
@@ -54,7 +54,7 @@ func (c *cursorOf) next() {
 	}
 }
 
-func (c *cursorOf) seek(from []byte, o order) {
+func (c *cursor) seek(from []byte, o order) {
 	if c.order = o; o == descending {
 		upper := btreemap.Max[string]()
 		if c.upper != nil {
@@ -67,7 +67,7 @@ func (c *cursorOf) seek(from []byte, o order) {
 	c.fill(lower)
 }
 
-func (c *cursorOf) fill(lower btreemap.LowerBound[string]) {
+func (c *cursor) fill(lower btreemap.LowerBound[string]) {
 	c.buf, c.i = c.buf[:0], 0
 	upper := btreemap.Max[string]()
 	if c.upper != nil {
@@ -77,13 +77,13 @@ func (c *cursorOf) fill(lower btreemap.LowerBound[string]) {
 	c.done = len(c.buf) < cursorRows
 }
 
-func (c *cursorOf) fillBack(upper btreemap.UpperBound[string]) {
+func (c *cursor) fillBack(upper btreemap.UpperBound[string]) {
 	c.buf, c.i = c.buf[:0], 0
 	c.memtable.keys.DescendFunc(upper, btreemap.GE(string(c.lower)), c.take)
 	c.done = len(c.buf) < cursorRows
 }
 
-func (c *cursorOf) take(k, v string) bool {
+func (c *cursor) take(k, v string) bool {
 	c.buf = append(c.buf, kv{k, v})
 	return len(c.buf) < cursorRows
 }
@@ -91,44 +91,44 @@ func (c *cursorOf) take(k, v string) bool {
 // newIterator returns an iterator over memtables, the newest first, and p. p must be made after
 // the memtables were taken.
 func newIterator(h Health, memtables []*memtable, p *pebble.Iterator, o *pebble.IterOptions) *Iterator {
-	it := &Iterator{health: h, p: p}
+	it := &Iterator{health: h, pebble: p}
 	for _, t := range memtables {
-		c := &cursorOf{memtable: t}
+		c := &cursor{memtable: t}
 		if o != nil {
 			c.lower, c.upper = o.LowerBound, o.UpperBound
 		}
-		it.cs = append(it.cs, c)
+		it.cursors = append(it.cursors, c)
 	}
 	return it
 }
 
 // first moves to the first key and reports whether there is one.
-func (it *Iterator) first() bool { return it.start(nil, ascending, it.p.First()) }
+func (it *Iterator) first() bool { return it.start(nil, ascending, it.pebble.First()) }
 
 // last moves to the last key.
-func (it *Iterator) last() bool { return it.start(nil, descending, it.p.Last()) }
+func (it *Iterator) last() bool { return it.start(nil, descending, it.pebble.Last()) }
 
 // seekGE moves to the first key that is not less than k.
-func (it *Iterator) seekGE(k []byte) bool { return it.start(k, ascending, it.p.SeekGE(k)) }
+func (it *Iterator) seekGE(k []byte) bool { return it.start(k, ascending, it.pebble.SeekGE(k)) }
 
 // seekPrefixGE moves to k, using filters, and reports whether it exists.
 func (it *Iterator) seekPrefixGE(k []byte) bool {
-	it.at = nil
-	for _, c := range it.cs {
+	it.current = nil
+	for _, c := range it.cursors {
 		if v, found := c.memtable.get(k); found {
 			c.buf, c.i, c.done = append(c.buf[:0], kv{string(k), v}), 0, true
-			it.at, it.valid = c, true
+			it.current, it.valid = c, true
 			return true
 		}
 	}
-	it.atP = it.p.SeekPrefixGE(k)
-	it.valid = it.atP
+	it.stored = it.pebble.SeekPrefixGE(k)
+	it.valid = it.stored
 	return it.valid
 }
 
-func (it *Iterator) start(from []byte, o order, atP bool) bool {
-	it.order, it.atP = o, atP
-	for _, c := range it.cs {
+func (it *Iterator) start(from []byte, o order, stored bool) bool {
+	it.order, it.stored = o, stored
+	for _, c := range it.cursors {
 		c.seek(from, o)
 	}
 	return it.settle()
@@ -136,10 +136,10 @@ func (it *Iterator) start(from []byte, o order, atP bool) bool {
 
 // settle finds the current key: the least, or the greatest, of the next keys.
 func (it *Iterator) settle() bool {
-	it.at, it.valid = nil, it.atP
-	for _, c := range it.cs {
+	it.current, it.valid = nil, it.stored
+	for _, c := range it.cursors {
 		if c.valid() && (!it.valid || it.before(c.buf[c.i].k)) {
-			it.at, it.valid = c, true
+			it.current, it.valid = c, true
 		}
 	}
 	return it.valid
@@ -148,56 +148,56 @@ func (it *Iterator) settle() bool {
 // before reports whether k comes before the current key, or is the same one in Pebble.
 func (it *Iterator) before(k string) bool {
 	c := int(it.order) * cmp.Compare(k, string(it.key()))
-	return c < 0 || c == 0 && it.at == nil
+	return c < 0 || c == 0 && it.current == nil
 }
 
-// next moves to the next key, after Last to the one before.
+// next moves on by one key, backwards after last.
 func (it *Iterator) next() bool {
 	if !it.valid {
 		return false
 	}
-	if len(it.cs) == 0 {
-		it.atP = it.step()
-		it.valid = it.atP
+	if len(it.cursors) == 0 {
+		it.stored = it.step()
+		it.valid = it.stored
 		return it.valid
 	}
 	k := string(it.key())
-	for _, c := range it.cs {
+	for _, c := range it.cursors {
 		if c.valid() && c.buf[c.i].k == k {
 			c.next()
 		}
 	}
-	if it.atP && string(it.p.Key()) == k {
-		it.atP = it.step()
+	if it.stored && string(it.pebble.Key()) == k {
+		it.stored = it.step()
 	}
 	return it.settle()
 }
 
 func (it *Iterator) step() bool {
 	if it.order == descending {
-		return it.p.Prev()
+		return it.pebble.Prev()
 	}
-	return it.p.Next()
+	return it.pebble.Next()
 }
 
 // key returns the current key, valid until the iterator moves.
 func (it *Iterator) key() []byte {
-	if it.at != nil {
-		return []byte(it.at.buf[it.at.i].k)
+	if it.current != nil {
+		return []byte(it.current.buf[it.current.i].k)
 	}
-	return it.p.Key()
+	return it.pebble.Key()
 }
 
 // value returns the current value, valid until the iterator moves.
 func (it *Iterator) value() ([]byte, error) {
-	if it.at != nil {
-		return []byte(it.at.buf[it.at.i].v), nil
+	if it.current != nil {
+		return []byte(it.current.buf[it.current.i].v), nil
 	}
-	return it.p.ValueAndErr()
+	return it.pebble.ValueAndErr()
 }
 
 // Close releases the iterator.
-func (it *Iterator) Close() error { return it.p.Close() }
+func (it *Iterator) Close() error { return it.pebble.Close() }
 
 // Find returns the value of a key, valid until the next call, and whether it exists. It uses
 // filters: after it, only Find may be called.
@@ -217,7 +217,7 @@ func (it *Iterator) Next(k []byte) (v []byte, found bool, err error) {
 
 // read returns the current value if it was found.
 func (it *Iterator) read(found bool) (v []byte, _ bool, err error) {
-	if err = it.p.Error(); found && err == nil {
+	if err = it.pebble.Error(); found && err == nil {
 		v, err = it.value()
 	}
 	return v, found, it.health.Read(err)
