@@ -107,7 +107,7 @@ func (c *Checker) document(d *document.Document, r *Report) {
 // list notes a list, whose name no other has.
 func (c *Checker) list(name string, d *document.Document, r *Report) {
 	if slices.Contains(c.lists, name) {
-		p := d.Problem("list.name", "is that of another list, too")
+		p := d.Problem("list.name", "is also the name of another list")
 		r.failed(&document.Error{Problems: []document.Problem{p}})
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"writ/authoring/lint"
 )
 
-// Report is what was found in a file.
+// Report has the problems and warnings of a file.
 type Report struct {
 	name  string
 	holds string // such as "3 rules"
@@ -30,7 +30,8 @@ func (r *Report) add(severity, rule, instead string, problems ...document.Proble
 	}
 }
 
-// warn adds the warnings that no comment silences. prefix is what their fields begin with.
+// warn adds the warnings that no comment silences. Their fields begin with prefix, which is
+// removed.
 func (r *Report) warn(d *document.Document, prefix string, warnings []lint.Warning) {
 	for _, w := range warnings {
 		field := strings.TrimSuffix(strings.TrimPrefix(w.Field+".", prefix), ".")
@@ -45,7 +46,7 @@ func (r *Report) Has(severity string) bool {
 	return slices.ContainsFunc(r.found, func(f finding) bool { return f.severity == severity })
 }
 
-// Write writes what was found for people, or that the file is fine.
+// Write writes the findings as text, or that the file is fine.
 func (r *Report) Write(w io.Writer) {
 	if !r.Has("error") {
 		fmt.Fprintf(w, "%s: ok: %s\n", r.name, r.holds)
@@ -95,7 +96,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return nil
 }
 
-// counted says what a file holds: "policy" or "2 policies, 3 rules".
+// counted returns the numbers of documents by kind: "policy" or "2 policies, 3 rules".
 func counted(docs []*document.Document) string {
 	var parts []string
 	for _, k := range []struct {

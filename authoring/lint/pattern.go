@@ -39,8 +39,8 @@ func looksLikeRegex(pattern, sign string) string {
 var foldedForms = regexp.MustCompile(`^(?i:mailto|sms|tel):|^[^/\\]*@[^/\\]*$|://|^[A-Za-z]:[/\\]|^\\\\`)
 
 // oneCase returns the letters of a blocked pattern that it has in one case only, in quotes, and a
-// pattern with both cases. It returns "" if there are none. A letter does not count if no allowed
-// pattern allows its other case.
+// pattern with both cases. Both are "" without such a letter. A letter does not count if no
+// allowed pattern allows its other case.
 func oneCase(pattern string, allowed literals) (letters, instead string) {
 	if foldedForms.MatchString(pattern) {
 		return "", ""

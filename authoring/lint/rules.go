@@ -202,7 +202,7 @@ func (l *linter) twice(i int) {
 	}
 }
 
-// place returns the index of the first rule with key. If there is none, it records i.
+// place returns the index of the first rule with key. For a new key it records i.
 func place(seen map[string]int, key string, i int) (first int, ok bool) {
 	if first, ok = seen[key]; !ok {
 		seen[key] = i

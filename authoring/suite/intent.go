@@ -113,8 +113,8 @@ func encode(v any) jsontext.Value {
 	return data
 }
 
-// origin returns the field of the suite that set the member at path. If there is none, it returns
-// the field of a member of path, or of an object around it.
+// origin returns the field of the suite that set the member at path. Without that it returns the
+// field of a member of path, or of an object around it.
 func (m members) origin(path string) (field string, ok bool) {
 	for {
 		if v, ok := m[path]; ok {

@@ -31,7 +31,7 @@ type AnswerError struct {
 
 func (e *AnswerError) Error() string { return e.text }
 
-// Call implements [Call]. Where no status is wanted any success is one.
+// Call implements [Call]. If r wants no status, any success will do.
 func (c Client) Call(ctx context.Context, r Request, v any) (http.Header, error) {
 	var sent io.Reader
 	if r.Body != nil {
@@ -75,7 +75,8 @@ func (c Client) Call(ctx context.Context, r Request, v any) (http.Header, error)
 	return resp.Header, nil
 }
 
-// Do sends a request, which must succeed, and decodes the answer into v, unless that is nil.
+// Do sends a request and decodes the answer into v, unless v is nil. Any status but success is an
+// error.
 func (c Client) Do(ctx context.Context, method, path string, body, v any) error {
 	_, err := c.Call(ctx, Request{Method: method, Path: path, Body: body}, v)
 	return err
@@ -96,8 +97,8 @@ func (c Client) Each(ctx context.Context, path string, f func(item jsontext.Valu
 // maxWait is the longest that a server may ask a client to wait.
 const maxWait = 5 * time.Minute
 
-// Patient is a client that waits as long as a limit of the server asks, and says so, and
-// whose errors are for people.
+// Patient is a client that waits when a limit of the server asks it to, tells Say, and returns
+// errors for users.
 type Patient struct {
 	Client
 	Say func(format string, args ...any)

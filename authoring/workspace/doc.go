@@ -11,7 +11,7 @@
 // file below the directory is read, and a document is changed in its file.
 //
 // The files keep the members that the server adds: a policy's version, a rule's id and times. A
-// policy is found by its policy_id, a rule by its id or else by its name, a list by its name.
-// updatedAt distinguishes a rule or a list that was changed on the server from one edited here;
-// for policies the version does.
+// policy is found by its policy_id, a list by its name, a rule by its id or, if the server does
+// not have that, by its name. updatedAt distinguishes a rule or a list that was changed on the
+// server from one edited here; for policies the version does.
 package workspace

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Files returns path itself if it is a file, or else the .yaml, .yml and .json files below it,
-// sorted by name. It skips names that begin with a dot.
+// Files returns path itself if it is a file. Of a directory it returns the .yaml, .yml and .json
+// files below it, sorted by name. It skips names that begin with a dot.
 func Files(path string) ([]string, error) {
 	var names []string
 	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
