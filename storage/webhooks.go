@@ -37,7 +37,7 @@ type Event struct {
 	// Subject is the subject of the fact, such as "agent/" and an id. A webhook receives the
 	// facts of one subject in their order.
 	Subject string
-	// Fact identifies the fact among those of its type and subject.
+	// Fact is unique in the type and the subject.
 	Fact string
 	At   time.Time
 	Data any // a JSON object

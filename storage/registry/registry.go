@@ -1,6 +1,7 @@
 // Package registry keeps an organization's policies, rules, agents, API keys and subscription as
-// documents of any store, and holds their rules: versions only grow, names of agents are unique,
-// plans limit the numbers of documents, and a key is revoked with the key that made it.
+// documents of any store. It holds what must be true of them: versions only grow, names of agents
+// are unique, plans limit the numbers of documents, and a key is revoked with the key that made
+// it.
 //
 // A method that takes an organization treats another organization's document like a missing one.
 // A write is durable and in force when its method returns nil. It is recorded as made by the
