@@ -65,7 +65,9 @@ func launchFaulty(t *testing.T, variables []string, data datadir.Dir, flags ...s
 
 func launchProgram(t *testing.T, writ string, variables []string, data datadir.Dir, flags ...string) (*process, <-chan bool) {
 	t.Helper()
-	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data", string(data)}, flags...)
+	// Tests of something else must not be refused because the machine is busy.
+	patient := []string{"--queue-deadline", "1m"}
+	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data", string(data)}, append(patient, flags...)...)
 	p := &process{cmd: exec.Command(writ, args...), stderr: new(log), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), variables...)
 	p.cmd.Stderr = p.stderr
