@@ -12,8 +12,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"writ/engine/condition"
 )
 
 // Decode reads data, which is one JSON document, into v. It refuses whatever two readers
@@ -51,34 +49,36 @@ const (
 	givenTwice = "is given more than once"
 )
 
+// document is a document whose spelling is normalised when it is read.
+type document[T any] interface {
+	*T
+	Normalize()
+	Validate() error
+}
+
+func decodeDocument[T any, D document[T]](data []byte, field string) (*T, error) {
+	var v T
+	check := func() error {
+		D(&v).Normalize()
+		return D(&v).Validate()
+	}
+	if err := Decode(data, field, &v, check); err != nil {
+		return nil, err
+	}
+	D(&v).Normalize()
+	return &v, nil
+}
+
 // DecodeIntent reads an intent, normalised but not validated. Field is the path
 // that errors start with, usually "intent".
 func DecodeIntent(data []byte, field string) (*Intent, error) {
-	var in Intent
-	check := func() error {
-		in.Normalize()
-		return in.Validate()
-	}
-	if err := Decode(data, field, &in, check); err != nil {
-		return nil, err
-	}
-	in.Normalize()
-	return &in, nil
+	return decodeDocument[Intent](data, field)
 }
 
 // DecodePolicy reads a policy, normalised but not validated. Field is the path
 // that errors start with, usually "policy".
 func DecodePolicy(data []byte, field string) (*ActionPolicy, error) {
-	var p ActionPolicy
-	check := func() error {
-		p.Normalize()
-		return p.Validate()
-	}
-	if err := Decode(data, field, &p, check); err != nil {
-		return nil, err
-	}
-	p.Normalize()
-	return &p, nil
+	return decodeDocument[ActionPolicy](data, field)
 }
 
 // UnmarshalJSONFrom implements [json.UnmarshalerFrom]. Both members are
@@ -91,20 +91,12 @@ func (c *Cost) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err := json.UnmarshalDecode(dec, &members); err != nil {
 		return err
 	}
-	switch {
-	case members.AmountMinor == nil:
-		return &missingError{"amount_minor"}
-	case members.Currency == nil:
-		return &missingError{"currency"}
+	if members.AmountMinor == nil || members.Currency == nil {
+		return errors.New("a member of the cost is missing") // mistakes says which
 	}
 	c.AmountMinor, c.Currency = *members.AmountMinor, *members.Currency
 	return nil
 }
-
-// missingError says that the object being decoded lacks a member.
-type missingError struct{ member string }
-
-func (e *missingError) Error() string { return e.member + " is required" }
 
 func invalid(field, format string, args ...any) error {
 	return &InvalidError{Fields: []FieldError{{Field: field, Message: fmt.Sprintf(format, args...)}}}
@@ -148,7 +140,6 @@ func fieldPath(root string, p jsontext.Pointer) string {
 
 // decodeError turns a decoder's error into one that its author can act on.
 func decodeError(err error, root string) error {
-	var missing *missingError
 	var semantic *json.SemanticError
 	var syntactic *jsontext.SyntacticError
 	switch {
@@ -156,14 +147,6 @@ func decodeError(err error, root string) error {
 		return invalid(fieldPath(root, syntactic.JSONPointer), "%s", syntaxMessage(syntactic))
 	case !errors.As(err, &semantic):
 		return invalid(fieldPath(root, ""), "is not readable as JSON")
-	case errors.As(err, &missing):
-		return invalid(fieldPath(root, semantic.JSONPointer)+"."+missing.member, "is required")
-	case errors.Is(err, json.ErrUnknownName):
-		message := unknownMember(semantic.JSONPointer.LastToken(), MemberNames(semantic.GoType))
-		return &InvalidError{Fields: []FieldError{{
-			Field: fieldPath(root, semantic.JSONPointer), Message: message,
-			In: condition.Mistake{Key: true, Message: message},
-		}}}
 	}
 	return invalid(fieldPath(root, semantic.JSONPointer), "%s", wanted(semantic))
 }

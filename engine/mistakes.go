@@ -22,22 +22,14 @@ type mistakes struct {
 	problems
 }
 
-// allMistakes returns first, the decoder's error, with every other mistake: those that v's
-// type shows and those that checks find in v. v then holds the members that fit.
+// allMistakes returns every mistake of a document: those that v's type shows and those that
+// checks find in v, which then holds the members that fit. If data is not JSON, it returns
+// first, the decoder's error.
 func allMistakes(data []byte, root string, v reflect.Value, first error, checks []func() error) error {
-	var refused *InvalidError
-	if !errors.As(first, &refused) {
-		return first
-	}
 	v.SetZero()
 	m := &mistakes{dec: jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true)), root: root}
 	if err := m.value(v); err != nil || len(m.fields) == 0 {
 		return first // it says better where the document stops being JSON
-	}
-	for _, f := range refused.Fields {
-		if !slices.ContainsFunc(m.fields, func(g FieldError) bool { return g.Field == f.Field }) {
-			m.fields = append(m.fields, f)
-		}
 	}
 	for _, check := range checks {
 		var found *InvalidError

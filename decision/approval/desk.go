@@ -160,7 +160,7 @@ func (d *Desk) Details(e *ledger.Entry, rules *engine.RuleSet) *storage.Details 
 // Keep stores details. Then their decisions must be committed, or [Desk.Drop] called.
 func (d *Desk) Keep(ctx context.Context, org string, all []*storage.Details) error {
 	if err := d.docs.PutDetails(ctx, org, all...); err != nil {
-		return fmt.Errorf("keeping what an approver needs: %w", err)
+		return fmt.Errorf("storing the details of held decisions: %w", err)
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (d *Desk) Drop(ctx context.Context, org string, ids ...string) {
 		return
 	}
 	if err := d.docs.EraseDetails(context.WithoutCancel(ctx), org, ids...); err != nil {
-		d.cfg.Log.WarnContext(ctx, "what was kept for an approver could not be erased yet", "decisions", ids, "error",
+		d.cfg.Log.WarnContext(ctx, "details of held decisions could not be erased yet", "decisions", ids, "error",
 			err)
 	}
 }

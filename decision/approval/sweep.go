@@ -26,7 +26,7 @@ func (d *Desk) Run(ctx context.Context) {
 	for {
 		err := d.Sweep(ctx)
 		if err != nil && ctx.Err() == nil && !failed {
-			d.cfg.Log.ErrorContext(ctx, "what was kept for approvers that has expired could not be erased", "error",
+			d.cfg.Log.ErrorContext(ctx, "expired details of held decisions could not be erased", "error",
 				err)
 		}
 		failed = err != nil

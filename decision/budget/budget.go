@@ -195,7 +195,7 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 		k.leases.Unlock()
 		close(others)
 		if err != nil {
-			return fmt.Errorf("counting what was allowed: %w", err)
+			return fmt.Errorf("reading the counters of rules: %w", err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (k *Counters) Simulate(
 	r := k.cells(org, counters, in, at)
 	for i := range r.cells {
 		if err := k.simulate(ctx, &r.cells[i], at, turn); err != nil {
-			return nil, fmt.Errorf("counting what was allowed: %w", err)
+			return nil, fmt.Errorf("reading the counters of rules: %w", err)
 		}
 	}
 	return engine.Counts(counters, in, r.before), nil
