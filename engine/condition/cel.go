@@ -188,19 +188,19 @@ func (s *language) check(expr string) (*cel.Ast, error) {
 
 // shadowed returns the name of a comprehension's variable that hides one of the
 // environment's roots, because has() is expanded before scopes are known.
-func shadowed(checked *cel.Ast) (name string) {
-	ast.PostOrderVisit(checked.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+func shadowed(checked *cel.Ast) string {
+	for e := range parts(checked.NativeRep().Expr()) {
 		if e.Kind() != ast.ComprehensionKind {
-			return
+			continue
 		}
 		c := e.AsComprehension()
 		for _, v := range []string{c.IterVar(), c.IterVar2(), c.AccuVar()} {
 			if roots[v] {
-				name = v
+				return v
 			}
 		}
-	}))
-	return name
+	}
+	return ""
 }
 
 // load returns the most steps that an expression itself takes: see maxWork.

@@ -40,16 +40,16 @@ func compileCEL(source string, o Options) (*Condition, error) {
 
 // checkOrder refuses to order a metadata value by a text that must have been
 // meant as a number.
-func checkOrder(expr ast.Expr) (err error) {
-	ast.PostOrderVisit(expr, ast.NewExprVisitor(func(e ast.Expr) {
-		if text, key := textOrder(e); err == nil && key.isMetadata() {
-			err = fmt.Errorf(
+func checkOrder(expr ast.Expr) error {
+	for e := range parts(expr) {
+		if text, key := textOrder(e); key.isMetadata() {
+			return fmt.Errorf(
 				`%[1]s orders as text, in which "10" comes before "9": write %[2]s(intent.%[1]s, %[3]s) and compare `+
 					`that with 0`,
 				key.Label(), fnDecimalCompare, Quote(text))
 		}
-	}))
-	return err
+	}
+	return nil
 }
 
 // inCEL returns err as mistakes of the member cel.
@@ -165,9 +165,11 @@ func (b *budget) globs(function string, patterns ast.Expr) error {
 }
 
 // mentions reports whether e reads the variable called name.
-func mentions(e ast.Expr, name string) (found bool) {
-	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
-		found = found || isIdent(e, name)
-	}))
-	return found
+func mentions(e ast.Expr, name string) bool {
+	for e := range parts(e) {
+		if isIdent(e, name) {
+			return true
+		}
+	}
+	return false
 }

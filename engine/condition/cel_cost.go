@@ -12,11 +12,11 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// parts bounds the elements of texts that an expression splits. Together they are as long as
+// splits bounds the elements of texts that an expression splits. Together they are as long as
 // the text, but CEL only bounds one element. So the cost is estimated twice: for as many
 // elements as the text has characters, and for one element that is the whole text. Elements of
 // other lengths cost at most the sum of both.
-type parts struct {
+type splits struct {
 	// of maps expressions that are one element to the text, both by id. size is the greatest
 	// length of each text, known once it has been estimated.
 	of    map[int64]int64
@@ -24,58 +24,49 @@ type parts struct {
 	whole bool // assumes one element
 }
 
-// partsOf returns the parts of an expression, nil where it splits no text.
-func partsOf(checked *cel.Ast) *parts {
-	p := &parts{of: map[int64]int64{}, size: map[int64]uint64{}}
-	ast.PostOrderVisit(checked.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		switch {
-		case e.Kind() == ast.ComprehensionKind:
+// splitsOf returns the splits of an expression.
+func splitsOf(checked *cel.Ast) *splits {
+	p := &splits{of: map[int64]int64{}, size: map[int64]uint64{}}
+	for e := range parts(checked.NativeRep().Expr()) {
+		if e.Kind() == ast.ComprehensionKind {
 			c := e.AsComprehension()
 			if text, ok := splitText(c.IterRange()); ok && !c.HasIterVar2() {
 				p.variable(c.LoopCondition(), c.IterVar(), text)
 				p.variable(c.LoopStep(), c.IterVar(), text)
 			}
-		case e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.Index:
-			if text, ok := splitText(e.AsCall().Args()[0]); ok {
+		} else if name, args := operandsOf(e); name == operators.Index {
+			if text, ok := splitText(args[0]); ok {
 				p.of[e.ID()] = text
 			}
 		}
-	}))
+	}
 	return p
 }
 
 // splitText returns the id of the text whose parts e is.
 func splitText(e ast.Expr) (int64, bool) {
-	if e.Kind() != ast.CallKind {
-		return 0, false
-	}
-	switch call := e.AsCall(); call.FunctionName() {
-	case fnSplit:
-		return call.Target().ID(), true
-	case fnItems:
-		return call.Args()[0].ID(), true
+	if name, args := operandsOf(e); name == fnSplit || name == fnItems {
+		return args[0].ID(), true
 	}
 	return 0, false
 }
 
 // variable records where e reads the variable called name.
-func (p *parts) variable(e ast.Expr, name string, text int64) {
-	shadowed := false
-	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
-		shadowed = shadowed || e.Kind() == ast.ComprehensionKind && e.AsComprehension().IterVar() == name
-	}))
-	if shadowed {
-		return
+func (p *splits) variable(e ast.Expr, name string, text int64) {
+	for e := range parts(e) {
+		if e.Kind() == ast.ComprehensionKind && e.AsComprehension().IterVar() == name {
+			return // another variable hides it
+		}
 	}
-	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+	for e := range parts(e) {
 		if isIdent(e, name) {
 			p.of[e.ID()] = text
 		}
-	}))
+	}
 }
 
 // element bounds the length of an element that e is.
-func (p *parts) element(e ast.Expr) *checker.SizeEstimate {
+func (p *splits) element(e ast.Expr) *checker.SizeEstimate {
 	if p == nil || e == nil {
 		return nil
 	}
@@ -87,27 +78,24 @@ func (p *parts) element(e ast.Expr) *checker.SizeEstimate {
 	case !p.whole && e.Kind() == ast.IdentKind:
 		size = 1
 	}
-	return &checker.SizeEstimate{Max: size}
+	return upTo(size)
 }
 
 // split estimates a call that splits text.
-func (p *parts) split(text checker.AstNode) *checker.CallEstimate {
+func (p *splits) split(text checker.AstNode) *checker.CallEstimate {
 	size := textSize(text)
 	p.size[text.Expr().ID()] = size
 	n := plusOne(size)
 	if p.whole {
 		n = 1
 	}
-	return &checker.CallEstimate{
-		CostEstimate: checker.CostEstimate{Min: 1, Max: plusOne(size / 10)},
-		ResultSize:   &checker.SizeEstimate{Max: n},
-	}
+	return callUpTo(plusOne(size/10), upTo(n))
 }
 
 // cost estimates the greatest cost of an expression. Calls that charge for themselves count
 // where patterns is set.
 func (s *language) cost(checked *cel.Ast, patterns bool) (uint64, error) {
-	p := partsOf(checked)
+	p := splitsOf(checked)
 	once := func() (uint64, error) {
 		cost, err := s.cel.EstimateCost(checked, sizes{p, patterns})
 		return cost.Max, err
@@ -142,14 +130,11 @@ func textCall(function string, target *checker.AstNode, args []checker.AstNode) 
 		size = textSize(*target)
 	case (function == "indexOf" || function == "lastIndexOf") && len(args) > 0:
 		compared := times(plusOne(textSize(*target)), plusOne(textSize(args[0])))
-		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: plusOne(compared / 1000)}}
+		return callUpTo(plusOne(compared/1000), nil)
 	default:
 		return nil
 	}
-	return &checker.CallEstimate{
-		CostEstimate: checker.CostEstimate{Min: 1, Max: plusOne(size / 10)},
-		ResultSize:   &checker.SizeEstimate{Max: size},
-	}
+	return callUpTo(plusOne(size/10), upTo(size))
 }
 
 // textSize returns the greatest length of a text. It is unbounded where it is unknown.
@@ -161,6 +146,13 @@ func textSize(n checker.AstNode) uint64 {
 		return s.Max
 	}
 	return math.MaxUint64
+}
+
+func upTo(size uint64) *checker.SizeEstimate { return &checker.SizeEstimate{Max: size} }
+
+// callUpTo is the estimate of a call with that greatest cost, and of its result.
+func callUpTo(cost uint64, result *checker.SizeEstimate) *checker.CallEstimate {
+	return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: cost}, ResultSize: result}
 }
 
 func plusOne(n uint64) uint64 {
@@ -180,34 +172,29 @@ func times(a, b uint64) uint64 {
 // sizes bounds the fields for the estimate of an expression's cost. Without patterns, calls
 // that charge for themselves cost nothing.
 type sizes struct {
-	parts    *parts
+	splits   *splits
 	patterns bool
 }
 
 // EstimateSize implements [checker.CostEstimator].
 func (s sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
-	if size := s.parts.element(node.Expr()); size != nil {
+	if size := s.splits.element(node.Expr()); size != nil {
 		return size
 	}
 	path := node.Path()
 	if len(path) == 0 {
 		return nil
 	}
-	if path[0] == fields[Metadata].path && len(path) > 1 {
-		size := uint64(MaxText)
-		if path[1] == "@keys" {
-			size = MaxName
-		}
-		return &checker.SizeEstimate{Max: size}
-	}
-	if f, ok := fieldByPath(path[0]); ok {
-		if f.Kind == Time {
-			return &checker.SizeEstimate{Max: 1}
-		}
-		return &checker.SizeEstimate{Max: f.row().size}
-	}
-	if strings.HasPrefix(path[0], presenceOfField) {
-		return &checker.SizeEstimate{Max: 1}
+	f, ok := fieldByPath(path[0])
+	switch {
+	case f.ID == Metadata && ok && len(path) > 1 && path[1] == "@keys":
+		return upTo(MaxName)
+	case f.ID == Metadata && ok && len(path) > 1:
+		return upTo(MaxText)
+	case strings.HasPrefix(path[0], presenceOfField), ok && f.Kind == Time:
+		return upTo(1)
+	case ok:
+		return upTo(f.row().size)
 	}
 	return nil
 }
@@ -218,11 +205,11 @@ func (s sizes) EstimateCallCost(
 ) *checker.CallEstimate {
 	switch {
 	case !s.patterns && (function == overloads.Matches || takesPatterns(function)):
-		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: 1}}
+		return callUpTo(1, nil)
 	case function == fnSplit && target != nil:
-		return s.parts.split(*target)
+		return s.splits.split(*target)
 	case function == fnItems && len(args) == 1:
-		return s.parts.split(args[0])
+		return s.splits.split(args[0])
 	}
 	if !takesPatterns(function) || len(args) != 2 {
 		return textCall(function, target, args)
@@ -234,7 +221,7 @@ func (s sizes) EstimateCallCost(
 	if s := args[0].ComputedSize(); s != nil && args[0].Type().Kind() == types.ListKind {
 		patterns = s.Max
 	}
-	return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: 1 + patterns*(1+subject/10)}}
+	return callUpTo(1+patterns*(1+subject/10), nil)
 }
 
 // macroSteps is how many steps a cost unit takes that a macro repeats: CEL

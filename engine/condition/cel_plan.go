@@ -63,7 +63,7 @@ func (x fusions) decorate(i interpreter.InterpretableV2) (interpreter.Interpreta
 // computed pattern cannot be checked before it is used.
 func (p *Program) fuse(checked *ast.AST) (fusions, error) {
 	x := fusions{make(map[int64]*fused), make(map[int64]computed)}
-	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.AllMatcher()) {
+	for e := range parts(checked.Expr()) {
 		n, err := p.fused(e)
 		if err != nil {
 			return x, err

@@ -10,8 +10,12 @@ import (
 
 func reviewCEL(expr ast.Expr) Review {
 	r := celReviewer{all: names{}, reads: names{}, asks: names{}, keyed: make(map[int64]bool)}
-	ast.PostOrderVisit(expr, ast.NewExprVisitor(r.keys))
-	ast.PostOrderVisit(expr, ast.NewExprVisitor(r.visit))
+	for e := range parts(expr) {
+		r.keys(e)
+	}
+	for e := range parts(expr) {
+		r.visit(e)
+	}
 	return Review{
 		Fields: r.all.without(nil), Unguarded: r.reads.without(r.asks),
 		ExceptsResource: exceptsResource(expr, false), TextOrder: r.ordered,

@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/google/cel-go/common/ast"
@@ -82,6 +83,14 @@ func mirrored(op string) string {
 		return operators.LessEquals
 	}
 	return ""
+}
+
+// parts yields e and all expressions in it, the inner ones first.
+func parts(e ast.Expr) iter.Seq[ast.Expr] {
+	return func(yield func(e ast.Expr) bool) {
+		stopped := false
+		ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) { stopped = stopped || !yield(e) }))
+	}
 }
 
 // operandsOf returns the function that e calls, and its operands. The receiver of a method is

@@ -57,10 +57,10 @@ func (u *unrendered) visit(e ast.Expr) {
 // start returns the place where the text of e begins. CEL places an operator behind its first
 // operand, a path at its last dot, and a call at its parenthesis.
 func (u *unrendered) start(e ast.Expr) (line, column int) {
-	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+	for e := range parts(e) {
 		at := u.info.GetStartLocation(e.ID())
 		if at.Line() < 1 {
-			return // an expression that a macro has made
+			continue // an expression that a macro has made
 		}
 		begin := at.Column() + 1
 		switch e.Kind() {
@@ -75,7 +75,7 @@ func (u *unrendered) start(e ast.Expr) (line, column int) {
 		if line == 0 || at.Line() < line || at.Line() == line && begin < column {
 			line, column = at.Line(), begin
 		}
-	}))
+	}
 	return max(line, 1), max(column, 1)
 }
 
@@ -103,23 +103,19 @@ func whyUnrendered(e ast.Expr) string {
 }
 
 // calculated names the innermost call in e that computes what is compared.
-func calculated(e ast.Expr) (why string) {
-	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+func calculated(e ast.Expr) string {
+	for e := range parts(e) {
+		name, _ := operandsOf(e)
+		_, isField := fieldOf(e)
+		_, isOperator := calls[name]
 		switch {
-		case why != "":
 		case e.Kind() == ast.ComprehensionKind:
-			why = "it has a macro such as exists or all"
-		case e.Kind() == ast.CallKind:
-			if _, ok := fieldOf(e); ok {
-				return
-			}
-			name := e.AsCall().FunctionName()
-			if _, known := calls[name]; !known && mirrored(name) == "" {
-				why = "it calculates with " + spelled(name)
-			}
+			return "it has a macro such as exists or all"
+		case name != "" && !isField && !isOperator && mirrored(name) == "":
+			return "it calculates with " + spelled(name)
 		}
-	}))
-	return why
+	}
+	return ""
 }
 
 // spelled is a function's name as authors write it.
