@@ -111,7 +111,7 @@ func TestSummarize_ComparesWithTheFirst(t *testing.T) {
 	if half.Rate != 125 || s.find("writ", "50%").Rate != 500 {
 		t.Errorf("half of the closed loop's rate = %v and %v, want each server's own", half.Rate, s.find("writ", "50%").Rate)
 	}
-	if s.Noise.Rounds != 3 || s.Noise.RateMost != 0 || s.Noise.ProcessorMost != 0 {
+	if s.Noise.Rounds != 3 || s.Noise.Rate.Most != 0 || s.Noise.Processor.Most != 0 {
 		t.Errorf("noise = %+v, want none", s.Noise)
 	}
 }

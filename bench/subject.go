@@ -3,7 +3,6 @@ package bench
 import (
 	"bufio"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"writ/api/operator"
 	"writ/bench/load"
 	"writ/bench/proc"
+	"writ/storage/datadir"
 )
 
 // Subject is a server that is measured.
@@ -149,13 +149,9 @@ func (p Program) Start(ctx context.Context, w Work) (_ *Subject, err error) {
 // OperatorTokens returns what signs operator tokens with the secret in a file, for an
 // hour each.
 func OperatorTokens(file string) (Bearer, error) {
-	text, err := os.ReadFile(file)
+	secret, err := datadir.Dir("").Secret(file)
 	if err != nil {
 		return nil, err
-	}
-	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return func(organization string) (string, error) {
 		return operator.Sign(secret, organization, "bench", time.Now(), time.Hour)

@@ -29,13 +29,30 @@ type Row struct {
 	rates, processors []float64 // of the rounds
 }
 
-// Noise is how much the first subject differs from itself: the deviation of the
-// medians, and the greatest deviation within a round. 0.02 is 2 %.
+// Noise is how much the first subject differs from itself within a round.
 type Noise struct {
-	Rounds                              int
-	Rate, RateMost                      float64
-	Processor, ProcessorMost            float64
-	againRates, againProcessors, a1, a2 []float64
+	Rounds          int
+	Rate, Processor Deviation
+}
+
+// Deviation is how much two series of a figure differ. 0.02 is 2 %.
+type Deviation struct {
+	Medians, Most  float64 // of the medians, and of a round at most
+	first, another []float64
+}
+
+func (d *Deviation) add(first, another float64) {
+	d.first, d.another = append(d.first, first), append(d.another, another)
+	d.Most = max(d.Most, deviate(first, another))
+	d.Medians = deviate(median(d.first), median(d.another))
+}
+
+// deviate returns how much b differs from a. It is 0 if a is not known.
+func deviate(a, b float64) float64 {
+	if a == 0 {
+		return 0
+	}
+	return math.Abs(b/a - 1)
 }
 
 // Summary is what a report shows of runs.
@@ -88,7 +105,6 @@ func (d *Data) Summarize() *Summary {
 			row.ProcessorRatio = ratio(row.Processor, first.Processor)
 		}
 	}
-	s.Noise.finish()
 	return s
 }
 
@@ -142,28 +158,8 @@ func (n *Noise) add(first, again *Run) {
 		return
 	}
 	n.Rounds++
-	deviate := func(a, b float64) float64 {
-		if a == 0 {
-			return 0
-		}
-		return math.Abs(b/a - 1)
-	}
-	n.RateMost = max(n.RateMost, deviate(first.Rate(), again.Rate()))
-	n.ProcessorMost = max(n.ProcessorMost, deviate(first.Processor(), again.Processor()))
-	n.a1, n.againRates = append(n.a1, first.Rate()), append(n.againRates, again.Rate())
-	n.a2, n.againProcessors = append(n.a2, first.Processor()), append(n.againProcessors, again.Processor())
-}
-
-func (n *Noise) finish() {
-	if n.Rounds == 0 {
-		return
-	}
-	if first := median(n.a1); first > 0 {
-		n.Rate = math.Abs(median(n.againRates)/first - 1)
-	}
-	if first := median(n.a2); first > 0 {
-		n.Processor = math.Abs(median(n.againProcessors)/first - 1)
-	}
+	n.Rate.add(first.Rate(), again.Rate())
+	n.Processor.add(first.Processor(), again.Processor())
 }
 
 // median returns the median of values. Without values it is 0.
@@ -199,7 +195,7 @@ func (s *Summary) Print(w io.Writer) error {
 		fmt.Fprintf(w,
 			"A/A, the first subject beside itself: medians differ by %.1f %% (rate) and %.1f %% (processor time), a "+
 				"round at most by %.1f %% and %.1f %%\n",
-			100*s.Noise.Rate, 100*s.Noise.Processor, 100*s.Noise.RateMost, 100*s.Noise.ProcessorMost)
+			100*s.Noise.Rate.Medians, 100*s.Noise.Processor.Medians, 100*s.Noise.Rate.Most, 100*s.Noise.Processor.Most)
 	}
 	fmt.Fprintf(w, "%d rounds count, %d dropped\n", s.Kept, len(s.Dropped))
 	if s.OnlyDropped {

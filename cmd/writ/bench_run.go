@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"writ/bench"
@@ -47,27 +46,6 @@ func (c *benchRunCmd) Run(ctx context.Context, s streams) (err error) {
 	}
 	fmt.Fprintf(s.out, "%s.jsonl has the raw data, %s.html the report\n", name, name)
 	return nil
-}
-
-// prepare reads the flags that are texts, and pins this process.
-func (c *benchRunCmd) prepare(s streams) (*bench.Bench, error) {
-	b := &bench.Bench{
-		Conns: c.Conns, OpenConns: c.OpenConns, Duration: c.Duration, Warmup: c.Warmup, Patience: c.Patience,
-		Say: s.say,
-	}
-	b.Header = bench.Here(strings.Join(append([]string{"writ"}, os.Args[1:]...), " "), readBuilt().revision)
-	b.Header.Work, b.Header.Rounds, b.Header.MaxOther = c.work(), c.Rounds, c.MaxOther
-	for i, text := range c.Load {
-		l, err := bench.ParseLoad(text)
-		if err != nil {
-			return nil, &usageError{"--load: " + err.Error()}
-		}
-		if l.Share > 0 && (i == 0 || b.Loads[0] != bench.Load{}) {
-			return nil, &usageError{"--load: a share is one of the closed loop's rate: begin with closed"}
-		}
-		b.Loads = append(b.Loads, l)
-	}
-	return b, nil
 }
 
 // start starts and sets up what is measured.

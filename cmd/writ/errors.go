@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/alecthomas/kong"
@@ -76,18 +75,6 @@ func problem(err error) error {
 		return invalid.err
 	}
 	return err
-}
-
-// readInput reads the named file, or standard input when it is "-".
-func readInput(s streams, name string) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(s.in)
-	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, &inputError{name: name, err: errors.Unwrap(err)}
-	}
-	return data, nil
 }
 
 // helpLast reads "help verb" as "verb --help".

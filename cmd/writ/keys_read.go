@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -49,4 +50,8 @@ func download(ctx context.Context, url string) ([]byte, error) {
 		return nil, fmt.Errorf("getting %s: %s", url, resp.Status)
 	}
 	return io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+}
+
+func (c *verifyCmd) trusted(ctx context.Context, s streams) (receipt.Keys, error) {
+	return readKeys(ctx, s, cmp.Or(c.Keys, c.Data.JWKS()))
 }

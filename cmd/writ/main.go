@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -54,16 +53,6 @@ type cli struct {
 
 	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print what the verb version prints, and exit."`
 }
-
-// streams is what a verb reads and writes; standard output carries results,
-// standard error everything else.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
-// say prints a line of a result.
-func (s streams) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
 
 func main() { mainWith() }
 

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"writ/api"
 	"writ/decision"
 	"writ/engine"
-	"writ/storage"
 	"writ/storage/ledger"
 	"writ/storage/receipt"
 )
@@ -86,47 +84,4 @@ func (n *node) wire(
 	})
 	n.work.Go(func() { n.rotate(ctx, c.Data, cmp.Or(c.SigningKey, c.Data.SigningKey()), signer.KeyID()) })
 	return nil
-}
-
-// jwks returns the public keys that any process on this store has published. While the
-// store can't be read, it returns the keys of this data directory.
-func (n *node) jwks() []byte {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	published, err := n.docs.PublicKeys(ctx)
-	if err != nil {
-		n.log.Warn("the public keys that others sign with could not be read", "problem", err)
-	}
-	return n.trusted.With(published).JWKS()
-}
-
-// nameUnreadable logs every policy whose newest version an older writ accepted
-// and this one does not compile: it denies until somebody registers another.
-func (n *node) nameUnreadable(ctx context.Context) {
-	err := n.docs.EachPolicy(ctx, func(p *engine.ActionPolicy) error {
-		if _, err := engine.CompilePolicy(p); err != nil {
-			n.log.Error("a stored policy no longer compiles and denies everything: register a version that does",
-				"organization", p.OrganizationID, "policy", p.PolicyID, "version", p.Version, "problem", err)
-		}
-		return nil
-	})
-	if err != nil && ctx.Err() == nil {
-		n.log.Error("could not look for stored policies that no longer compile", "error", err)
-	}
-}
-
-// nameUnfinished logs every organization whose import is not finished: decisions that
-// it had elsewhere may be missing, and an intent of one be decided again.
-func (n *node) nameUnfinished(ctx context.Context) {
-	err := n.store.View(ctx, func(r storage.Reader) error {
-		return r.Scan(storage.Query{Kind: storage.ImportKind, Every: true},
-			func(_ []byte, d storage.Document) (bool, error) {
-				n.log.Error("the import of an organization is not finished: run writ import again, or with --abandon",
-					"organization", d.Org)
-				return true, nil
-			})
-	})
-	if err != nil && ctx.Err() == nil {
-		n.log.Error("could not look for imports that are not finished", "error", err)
-	}
 }

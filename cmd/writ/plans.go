@@ -93,8 +93,7 @@ func (f planFile) plan(name string) (_ engine.Plan, found []engine.FieldError) {
 	}
 	// A time.Duration holds twice as many days, which leaves room for --retention-grace.
 	const longest = int64(math.MaxInt64 / (48 * time.Hour))
-	unset := defaultLimits(name)
-	rules, tokens := int64(unset.Rules), int64(unset.Tokens)
+	rules, tokens := defaultLimits(name)
 	return engine.Plan{
 		Name:          name,
 		Evaluations:   limit("evaluations", f.Evaluations, condition.MaxInteger),
@@ -107,16 +106,14 @@ func (f planFile) plan(name string) (_ engine.Plan, found []engine.FieldError) {
 	}, found
 }
 
-// defaultLimits returns the limits that a file may leave out: the built-in plan of that
-// name has them, or else they are the most generous ones.
-func defaultLimits(name string) engine.Plan {
-	builtIn := engine.DefaultPlans()
-	if p, ok := builtIn[name]; ok {
-		return p
+// defaultLimits returns the limits of rules and tokens that a file may leave out: the ones
+// of the built-in plan of that name, or else the most generous ones.
+func defaultLimits(name string) (rules, tokens int64) {
+	for builtIn, p := range engine.DefaultPlans() {
+		if builtIn == name {
+			return int64(p.Rules), int64(p.Tokens)
+		}
+		rules, tokens = max(rules, int64(p.Rules)), max(tokens, int64(p.Tokens))
 	}
-	var most engine.Plan
-	for _, p := range builtIn {
-		most.Rules, most.Tokens = max(most.Rules, p.Rules), max(most.Tokens, p.Tokens)
-	}
-	return most
+	return rules, tokens
 }

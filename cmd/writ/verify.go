@@ -8,7 +8,6 @@ import (
 
 	"writ/storage/datadir"
 	"writ/storage/evidence"
-	"writ/storage/receipt"
 )
 
 type verifyCmd struct {
@@ -114,8 +113,4 @@ func (c *verifyCmd) check(ctx context.Context, s streams) (check evidence.Check,
 		check.Policy, err = compiledPolicy(s, c.Policy)
 	}
 	return check, err
-}
-
-func (c *verifyCmd) trusted(ctx context.Context, s streams) (receipt.Keys, error) {
-	return readKeys(ctx, s, cmp.Or(c.Keys, c.Data.JWKS()))
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"net/url"
+	"os"
+	"strings"
 
 	"writ/bench"
 )
@@ -34,4 +36,25 @@ func (c *benchRunCmd) connect(ctx context.Context) (*bench.Subject, error) {
 func local(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// prepare reads the flags that are texts, and pins this process.
+func (c *benchRunCmd) prepare(s streams) (*bench.Bench, error) {
+	b := &bench.Bench{
+		Conns: c.Conns, OpenConns: c.OpenConns, Duration: c.Duration, Warmup: c.Warmup, Patience: c.Patience,
+		Say: s.say,
+	}
+	b.Header = bench.Here(strings.Join(append([]string{"writ"}, os.Args[1:]...), " "), readBuilt().revision)
+	b.Header.Work, b.Header.Rounds, b.Header.MaxOther = c.work(), c.Rounds, c.MaxOther
+	for i, text := range c.Load {
+		l, err := bench.ParseLoad(text)
+		if err != nil {
+			return nil, &usageError{"--load: " + err.Error()}
+		}
+		if l.Share > 0 && (i == 0 || b.Loads[0] != bench.Load{}) {
+			return nil, &usageError{"--load: a share is one of the closed loop's rate: begin with closed"}
+		}
+		b.Loads = append(b.Loads, l)
+	}
+	return b, nil
 }
