@@ -46,13 +46,7 @@ func askCore(t *testing.T, files []File, input ast.Value) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := must.Get(prepare(c, ast.MustParseRef("data.writ.core.result"), 100))(t)
-	v := must.Get(q.ask(input, newBudget(nil, time.Now, time.Minute)))(t)
-	if v == nil {
-		return nil
-	}
-	out := must.Get(ast.JSON(v))(t)
-	return out
+	return ask(t, c, "data.writ.core.result", input)
 }
 
 // An OPA decides only while its export is in force. Version numbers alone do not tell: they

@@ -139,10 +139,18 @@ func document(p *engine.ActionPolicy, name string) ast.Ref {
 // askFor returns a document of samplePolicy's module as JSON.
 func askFor(t *testing.T, c *ast.Compiler, name string, input ast.Value) any {
 	t.Helper()
-	p := must.Get(prepare(c, document(samplePolicy(), name), 100))(t)
-	v := must.Get(p.ask(input, newBudget(nil, time.Now, time.Minute)))(t)
-	out := must.Get(ast.JSON(v))(t)
-	return out
+	return ask(t, c, document(samplePolicy(), name).String(), input)
+}
+
+// ask returns a document as JSON, or nil if it is undefined.
+func ask(t *testing.T, c *ast.Compiler, ref string, input ast.Value) any {
+	t.Helper()
+	q := must.Get(prepare(c, ast.MustParseRef(ref), 100))(t)
+	v := must.Get(q.ask(input, newBudget(nil, time.Now, time.Minute)))(t)
+	if v == nil {
+		return nil
+	}
+	return must.Get(ast.JSON(v))(t)
 }
 
 // "an approval_required asks for approval, yet the rules below it are asked on and

@@ -154,30 +154,21 @@ func TestReview_IsLinearInNames(t *testing.T) {
 // "The error and its cause appear in explain output; never a metadata value."
 func TestExplain_CausesOfRego(t *testing.T) {
 	policy := must.Get(engine.CompilePolicy(samplePolicy()))(t)
-	for source, want := range map[string]condition.Cause{
-		`to_number(input.intent.metadata.env) > 5`: condition.CauseFunction,
-	} {
-		rules := engine.CompileRules([]engine.Rule{sampleRule("r", "r", `{"rego":"`+source+`"}`, `{"decision":"deny"}`)}, engine.Options{CompileRego: CompileCondition})
-		if broken := rules.Broken(); len(broken) > 0 {
-			t.Errorf("%s: %v", source, broken)
-			continue
-		}
-		in := evaluationInput()
-		in.Trace = &engine.Trace{}
-		result := engine.Evaluate(policy, rules, in)
-		if e := in.Trace.Rules[0].Err; e == nil || e.Cause != want || result.ConditionErrors[want] != 1 || strings.Contains(e.Error(), "prod") {
-			t.Errorf("%s: error %v, counts %v, want one of %v", source, e, result.ConditionErrors, want)
-		}
+	rule := sampleRule("r", "r", `{"rego":"to_number(input.intent.metadata.env) > 5"}`, `{"decision":"deny"}`)
+	rules := must.Get(compileRules([]engine.Rule{rule}, nil))(t)
+	in := evaluationInput()
+	in.Trace = &engine.Trace{}
+	result := engine.Evaluate(policy, rules, in)
+	const want = condition.CauseFunction
+	if e := in.Trace.Rules[0].Err; e == nil || e.Cause != want || result.ConditionErrors[want] != 1 || strings.Contains(e.Error(), "prod") {
+		t.Errorf("error %v, counts %v, want one of %v", e, result.ConditionErrors, want)
 	}
 }
 
 func TestReview_ThroughTheRule(t *testing.T) {
-	rule, err := engine.CompileRule(
+	rule := must.Get(engine.CompileRule(
 		sampleRule("r", "r", `{"rego":"input.intent.resource != \"a\"; input.intent.metadata.env == \"prod\"; input.intent.cost.amount_minor > 5"}`, `{"decision":"deny"}`),
-		engine.Options{CompileRego: CompileCondition})
-	if err != nil {
-		t.Fatal(err)
-	}
+		engine.Options{CompileRego: CompileCondition}))(t)
 	if got := rule.Review(); !got.ExceptsResource || !slices.Equal(got.Dodges, []string{"cost", "metadata.env"}) {
 		t.Errorf("Review = %+v, want the resource, env and the cost", got)
 	}
