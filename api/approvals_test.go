@@ -174,8 +174,8 @@ func TestApprovals_HeldThenApprovedThenAllowedOnce(t *testing.T) {
 	}
 }
 
-// What package approval refuses, as callers are told. Its tests hold who may decide what, and
-// what an approval covers.
+// Refusals of package approval have these codes. Its own tests hold who may decide and how far
+// an approval reaches.
 func TestApprovals_WhatIsRefused(t *testing.T) {
 	d := openDesk(t)
 	body, id := d.hold()
@@ -364,7 +364,7 @@ func TestApprovals_KeepKeysAlone(t *testing.T) {
 	wantDecision(t, d.redeem(body, id), "allow")
 }
 
-// Whatever fails, nothing is allowed, and what failed can be asked again.
+// No fault allows anything, and the same request succeeds afterwards.
 func TestApprovals_EveryFaultRefuses(t *testing.T) {
 	d := openDesk(t)
 	for _, call := range []string{"Commit", "Commit lost answer", "Record", "Entry", "Decided", "Get d"} {

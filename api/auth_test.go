@@ -173,8 +173,8 @@ func TestAuth_SecretsAreNotLogged(t *testing.T) {
 	}
 }
 
-// A refused credential is looked up once and found in the cache from then on,
-// where it must not pass for one that was accepted.
+// A refused credential is looked up once and is in the cache from then on. It must stay
+// refused there.
 func TestAuth_RefusedCredentialsStayRefused(t *testing.T) {
 	h := start(t)
 	revoked, id := h.key(acme, "rules:read")

@@ -101,8 +101,8 @@ func (in *batchBody) checkApprovals(intents []*engine.Intent) error {
 
 func intentField(i int) string { return fmt.Sprintf("intents[%d]", i) }
 
-// readIntent reads and checks intent i of a batch. Where it names no policy, the
-// batch's is meant, or else that of the key.
+// readIntent reads and checks intent i of a batch. If it names no policy, the batch's policy
+// is meant, then the key's.
 func (s *Server) readIntent(r *request, batch *batchBody, i int) (*engine.Intent, error) {
 	var in *evaluateBody
 	if batch.plain != nil {

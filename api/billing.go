@@ -47,8 +47,7 @@ type entitlements struct {
 // free one is in force.
 const statusOfFree = "active"
 
-// subscription returns the plan that is in force and the state of what was
-// bought.
+// subscription returns the plan in force and the state of the purchase.
 func (s *Server) subscription(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err

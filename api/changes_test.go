@@ -69,8 +69,8 @@ func TestDecision_Receipts_Changes(t *testing.T) {
 	}
 }
 
-// "Scrubbing never merges identities": an operator's e-mail address is kept as a
-// tag, also of who changed something, and no two have one.
+// "Scrubbing never merges identities": an operator's e-mail address is kept as a tag, in
+// changes too, and no two operators share a tag.
 func TestDecision_Secrets_WhoChangedSomethingIsTagged(t *testing.T) {
 	h := start(t)
 	seen := make(map[string]bool)

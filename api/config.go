@@ -35,8 +35,8 @@ type Scrubber interface {
 type Config struct {
 	// Decisions decides, and has the documents and the history.
 	Decisions *decision.Service
-	// Scrub keeps secrets out of what is stored. It must be what Decisions scrubs
-	// with: the history is searched for what it would have stored.
+	// Scrub keeps secrets out of the store. It must be the scrubber of Decisions: searches
+	// look for the texts that it would have stored.
 	Scrub Scrubber
 	// Operators says which operator tokens are accepted. API keys always are.
 	Operators operator.Config

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// TestDecision_Credentials_SecretsAreComparedInConstantTime looks for comparisons with == or != and
-// by bytes.Equal of what is named like a secret or a hash of one. Those of this
-// package go through crypto/subtle; tokens of operators are compared by their
-// library and webhooks by Stripe's, both by hmac.Equal.
+// TestDecision_Credentials_SecretsAreComparedInConstantTime looks for comparisons with == or
+// != and by bytes.Equal of variables named like a secret or its hash. Those of this package go
+// through crypto/subtle; tokens of operators are compared by their library and webhooks by
+// Stripe's, both by hmac.Equal.
 func TestDecision_Credentials_SecretsAreComparedInConstantTime(t *testing.T) {
 	files := token.NewFileSet()
 	for _, dir := range []string{".", "../billing", "../cmd/writ"} {

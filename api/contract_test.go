@@ -33,7 +33,7 @@ type contract struct {
 // loadContract reads openapi.yaml once for all tests.
 var loadContract = sync.OnceValues(func() (*contract, error) { return newContract(descriptionYAML) })
 
-// newContract reads text. Options are added to those of both validators.
+// newContract reads text. Both validators get the options.
 func newContract(text []byte, options ...config.Option) (*contract, error) {
 	doc, err := libopenapi.NewDocument(text)
 	if err != nil {
@@ -168,7 +168,7 @@ func TestContract_RoutesAndDocumentAgree(t *testing.T) {
 	}
 }
 
-// security returns what an operation asks for, as one line.
+// security returns the security requirement of an operation, as one line.
 func (c *contract) security(t *testing.T, op *v3.Operation) string {
 	if op.Security == nil {
 		t.Errorf("%s says nothing of security", op.OperationId)

@@ -20,10 +20,10 @@ import (
 //	outcome, outcome_amount_minor, outcome_currency, external_ref, recorded_at,
 //	credential, writer, session_id, approval_id
 //
-// What a row lacks is an empty cell. Lists are joined by "; ". The metadata, which
-// only the audit mode full keeps, is a JSON object. Times are RFC
-// 3339 in UTC, but issued_at is as the intent had it, and receipt_exp is Unix
-// seconds. From outcome to recorded_at is what became of the action.
+// A member that a row lacks is an empty cell. Lists are joined by "; ". The metadata, which
+// only the audit mode full keeps, is a JSON object. Times are RFC 3339 in UTC, but issued_at
+// is as the intent had it, and receipt_exp is Unix seconds. From outcome to recorded_at is
+// what became of the action.
 //
 // A text that a spreadsheet would run as a formula gets a leading apostrophe:
 // one that begins with = + - @ (or their full-width forms), a tab or a line

@@ -30,8 +30,8 @@ func (s *Server) checkEvaluate(r *request, in *evaluateBody) error {
 	return in.validate(r.who.scopes, s.cfg.Scrub.Tagged)
 }
 
-// validate reports all that is wrong with the body at once, as one sent by a
-// credential with scopes. Tagged is that of a Scrubber.
+// validate reports all that is wrong with the body at once, as one sent by a credential with
+// scopes. tagged is the method of a Scrubber.
 func (in *evaluateBody) validate(scopes scopeSet, tagged func(text string) bool) error {
 	var bad fieldErrors
 	in.PolicyID = engine.LowerUUID(in.PolicyID)
@@ -54,8 +54,7 @@ func (in *evaluateBody) validate(scopes scopeSet, tagged func(text string) bool)
 	return bad.err()
 }
 
-// tags refuses identities that could be taken for what the history writes for a
-// secret in another's.
+// tags refuses identities that look like the tags by which the history hides secrets.
 func (f *fieldErrors) tags(in *engine.Intent, tagged func(text string) bool) {
 	const problem = "must not hold text such as [email-address:ABCDEFGHIJKLMNOP], which is how the history writes " +
 		"what it hides"
@@ -87,8 +86,8 @@ func (r *request) decided(in *evaluateBody, out ledger.Outcome) error {
 	return r.ok((*evaluation)(out.Record))
 }
 
-// expired reports whether the receipt of a replay that allows has expired. The bytes are
-// those of the first answer, so a header says it.
+// expired reports whether the receipt of a replay that allows has expired. A replay has the
+// same bytes, so a header says it.
 func expired(r *request, out ledger.Outcome) bool {
 	return out.Replayed && out.Record.Decision == engine.Allow && r.now.Unix() >= out.Record.Receipt.Exp
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// TestEvaluate_Allocations bounds what a whole decision allocates, from the bytes of
-// the request to those of the answer, signed and stored, alone in its batch. Sharing a
-// batch it allocates less.
+// TestEvaluate_Allocations bounds the allocations of a whole decision, from request to answer,
+// signed and stored, alone in its batch. Sharing a batch it allocates less.
 func TestEvaluate_Allocations(t *testing.T) {
 	h, key := benchHarness(t)
 	handler, body := h.server.app.Server().Handler, newBenchBody(t)

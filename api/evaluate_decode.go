@@ -9,10 +9,10 @@ import (
 	"writ/storage/receipt"
 )
 
-// decodeEvaluate reads the body of an evaluation. Plain bodies, which is nearly
-// all, are read in one pass; whatever has an escape, a large number or a
-// mistake is left to engine.Decode. What the fast path accepts engine.Decode
-// accepts with the same result: FuzzDecodeEvaluate holds them together.
+// decodeEvaluate reads the body of an evaluation. Plain bodies, which is nearly all, are read
+// in one pass; whatever has an escape, a large number or a mistake is left to engine.Decode.
+// If the fast path accepts a body, engine.Decode gives the same result: FuzzDecodeEvaluate
+// compares them.
 //
 // The strings that the fast path reads share one copy of the body. A body that is longer
 // than the longest of them may be is not kept for their sake.

@@ -422,8 +422,7 @@ func TestEvaluate_NotFoundLeavesTheIntentFree(t *testing.T) {
 	}
 }
 
-// Fiber reuses a request's memory. What the service keeps or answers must never
-// show another request's.
+// Fiber reuses a request's memory. No row and no answer may show another request's memory.
 func TestEvaluate_BodiesNeverBleed(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Service.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 40, Policies: 9}}

@@ -29,8 +29,8 @@ func examplesOf(t *testing.T, media *v3.MediaType) map[string]any {
 	return all
 }
 
-// TestContract_EverythingHasAnExample wants one of each body, so that whoever
-// reads the document sees what comes back, also when something goes wrong.
+// TestContract_EverythingHasAnExample wants an example of each body: readers see answers and
+// errors as they come.
 func TestContract_EverythingHasAnExample(t *testing.T) {
 	missing := func(where string, content *orderedmap.Map[string, *v3.MediaType]) {
 		for kind, media := range content.FromOldest() {

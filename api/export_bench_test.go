@@ -77,8 +77,7 @@ func historyHarness(b *testing.B, orgs int) *harness {
 	return start(b, func(c *setup) { c.Service.Store = store })
 }
 
-// historyRow returns the n-th of rows like those of a service: one in ten is a
-// deny.
+// historyRow returns the n-th row of a typical history: one in ten is a deny.
 func historyRow(n, orgs int) *storage.Record {
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Millisecond)
 	var id uuid.UUID
@@ -155,7 +154,7 @@ func (h *harness) readExport(org string) int {
 	}
 }
 
-// cpuTime returns what the process has used of the processors.
+// cpuTime returns the processor time of the process.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
@@ -190,7 +189,7 @@ func watchMemory() func() (rss, heap float64) {
 	}
 }
 
-// memory returns what is resident and what Go's heap has in use, in bytes.
+// memory returns the resident size and the Go heap in use, in bytes.
 func memory() (rss, heap int64) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -30,8 +30,8 @@ func TestDecision_Credentials_FactsNeedTheScope(t *testing.T) {
 	h.wantRows(acme, 7)
 }
 
-// A key that reads as a fact and is none is refused from everybody: who reads
-// the history, or writes a rule, would take it for one.
+// A key that only reads as a fact is refused from everybody: readers of the history and
+// authors of rules would take it for a fact.
 func TestFacts_WhatReadsAsAFactIsRefused(t *testing.T) {
 	h := start(t)
 	h.register(acme)

@@ -10,8 +10,7 @@ import (
 	"writ/storage"
 )
 
-// View implements storage.Store. Its reads fail by the names of what the registry
-// does with them.
+// View implements storage.Store. Its reads fail by the names of the methods of the registry.
 func (f *faultStore) View(ctx context.Context, do func(storage.Reader) error) error {
 	return f.Store.View(ctx, func(r storage.Reader) error { return do(faultReader{r, f, true}) })
 }
@@ -32,8 +31,8 @@ func (f *faultStore) FreshFor() time.Duration { return time.Duration(f.age.Load(
 // errProbed ends an update that was made to see what it writes.
 var errProbed = errors.New("probed")
 
-// Update implements storage.Store. It fails by the name of what the function
-// writes first, which is not run again before that is asked for.
+// Update implements storage.Store. It fails by the name of the first write of the function,
+// before anything is written.
 func (f *faultStore) Update(ctx context.Context, org string, do func(storage.Tx) error) (uint64, error) {
 	first := ""
 	_, err := f.Store.Update(ctx, org, func(tx storage.Tx) error {

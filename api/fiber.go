@@ -54,8 +54,7 @@ func (r *request) read(fc *fasthttp.RequestCtx, rt *route) (err error) {
 	return err
 }
 
-// pathParam decodes a path's parameter. What no resource can be called is not
-// found.
+// pathParam decodes a path's parameter. A text that cannot be an id is not found.
 func pathParam(s string) (string, error) {
 	decoded, err := url.PathUnescape(s)
 	if err != nil || decoded == "" || len(decoded) > condition.MaxText || !utf8.ValidString(decoded) ||

@@ -59,7 +59,7 @@ func (f *fieldErrors) uuid(field, value string) {
 
 func (f *fieldErrors) merge(err error) { f.mergeAt("", err) }
 
-// mergeAt is merge of what stands at prefix, such as "rules[2].".
+// mergeAt is merge with a prefix of the fields, such as "rules[2].".
 func (f *fieldErrors) mergeAt(prefix string, err error) {
 	if err == nil {
 		return
@@ -85,8 +85,8 @@ func (f *fieldErrors) err() error {
 	return &engine.InvalidError{Fields: f.list}
 }
 
-// facts refuses the keys of metadata that are facts from who may not assert any,
-// and from everybody those that a reader would take for facts.
+// facts refuses facts in metadata without the scope to assert them. It refuses keys that a
+// reader would take for facts from everybody.
 func (f *fieldErrors) facts(metadata map[string]string, scopes scopeSet) {
 	for key := range metadata {
 		switch {

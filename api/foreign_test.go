@@ -98,8 +98,8 @@ func TestDecision_Credentials_AnotherOrganizationsIsTheSame404AsMissing(t *testi
 	}
 }
 
-// foreign asks for id as an operator of acme and returns the answer and what
-// the store was asked.
+// foreign asks for id as an operator of acme. It returns the answer and the calls of the
+// store.
 func (h *harness) foreign(f foreignID, id string) (r *reply, calls map[string]int) {
 	h.t.Helper()
 	calls = h.store.during(func() {

@@ -388,7 +388,7 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// logBuffer keeps what was logged.
+// logBuffer is the log of a test.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

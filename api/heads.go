@@ -76,8 +76,8 @@ func (s *Server) chains(r *request, from [16]byte) (tips []receipt.Chain, err er
 	return tips, nil
 }
 
-// chainHeads returns the last heads before end, at most limit, the newest first, and
-// the sequence of the first that it looked at. An end of 0 is that of what is listed.
+// chainHeads returns the last heads before end, at most limit, the newest first, and the
+// sequence of the first that it looked at. An end of 0 means the newest head that is listed.
 func (s *Server) chainHeads(
 	r *request, tip receipt.Chain, end uint64, limit int,
 ) (heads []receipt.SignedHead, from uint64, err error) {

@@ -15,9 +15,9 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestDecision_Receipts_Heads holds "GET /v1/ledger/heads": every organization
-// sees the same chain, newest first, but for heads younger than a minute; it
-// verifies, and holds nothing of whoever decided.
+// TestDecision_Receipts_Heads holds "GET /v1/ledger/heads": every organization sees the same
+// chain, newest first, but for heads younger than a minute; it verifies, and holds nothing of
+// an organization.
 func TestDecision_Receipts_Heads(t *testing.T) {
 	h := start(t)
 	h.register(acme)

@@ -63,8 +63,8 @@ func (s *Server) authorization(r *request) error {
 	return s.explain(r, record)
 }
 
-// filter takes the filters of the history. An identity is searched for in every spelling
-// that rows may have, so that a row is found by what its intent said and by what it shows.
+// filter takes the filters of the history. An identity is searched for in every spelling that
+// rows may have. A row is found by the identity in its intent and by the one that it shows.
 func (s *Server) filter(q *query) (f storage.Filter) {
 	if d, ok := q.take("decision"); ok {
 		var err error

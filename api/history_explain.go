@@ -76,8 +76,8 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 	return r.ok(row)
 }
 
-// explanationOf explains rules up to sixteen of the longest conditions, so that those of an
-// organization fit into memory beside those of others.
+// explanationOf explains rules up to the size of sixteen of the longest conditions. This
+// bounds the memory of one answer.
 func explanationOf(t *engine.Trace) *engine.Explanation {
 	return t.ExplainUpTo(16 * condition.MaxCondition)
 }

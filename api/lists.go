@@ -14,7 +14,7 @@ import (
 	"writ/storage/registry"
 )
 
-// listsPath begins the paths of lists, whose bodies may be as large as those of batches.
+// listsPath begins the paths of lists. Their bodies may be as large as a batch.
 const listsPath = "/v1/lists/"
 
 // listBody is the body of PUT /v1/lists/{name}.
@@ -52,8 +52,8 @@ func (s *Server) putList(r *request, in *listBody) error {
 	return r.answer(status, l)
 }
 
-// mayChangeList refuses to change a list, nil where there is none, that is no longer as
-// If-Match says, or to replace one where If-None-Match says that there is none.
+// mayChangeList refuses a change whose If-Match or If-None-Match does not hold. l is nil if
+// the list does not exist.
 func (r *request) mayChangeList(l *engine.List) error {
 	is := r.ifMatch == ""
 	if l != nil {

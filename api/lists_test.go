@@ -39,8 +39,7 @@ func TestLists_LifeCycle(t *testing.T) {
 	h.do("GET", "/v1/lists/payees", op, nil).wantProblem(http.StatusNotFound, "list_not_found")
 }
 
-// TestLists_IfMatch: who has read a list, or has read that there is none, overwrites and
-// deletes no later change of it.
+// TestLists_IfMatch: a caller never overwrites a change that it has not read.
 func TestLists_IfMatch(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)

@@ -296,8 +296,8 @@ func TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits(t *testing.T) {
 	}
 }
 
-// Who waits for what another loads has no slot that this one needs to go on: a decision loads
-// the rules, a simulation waits for them, and both are answered.
+// A request that waits for another to load rules holds no slot. Here a decision loads them, a
+// simulation waits, and both are answered.
 func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	h := start(t, patient)

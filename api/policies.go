@@ -93,7 +93,7 @@ func policyEnvelope() envelope {
 	return envelope{"policy", engine.MemberNames(reflect.TypeFor[engine.ActionPolicy]())}
 }
 
-// intentEnvelope is that of an evaluation, whose body has a policy_id of its own.
+// intentEnvelope is for evaluations, whose body has a policy_id of its own.
 func intentEnvelope() envelope {
 	members := engine.MemberNames(reflect.TypeFor[engine.Intent]())
 	return envelope{"intent", slices.DeleteFunc(members, func(name string) bool { return name == "policy_id" })}

@@ -58,7 +58,8 @@ const (
 	codeApprovalSelf      = "approval_self"
 )
 
-// statuses are the HTTP statuses of the codes. Others, such as those of [Billing], are 400.
+// statuses are the HTTP statuses of the codes. Other codes, such as the codes of [Billing],
+// are 400.
 var statuses = map[string]int{
 	codeUnauthorized:      http.StatusUnauthorized,
 	codeInsufficientScope: http.StatusForbidden,
@@ -106,7 +107,7 @@ type problem struct {
 	RequestID string              `json:"request_id"`
 	Errors    []engine.FieldError `json:"errors,omitzero"`
 
-	// What was decided, where the problem is that it was not allowed.
+	// The decision that did not allow the intent.
 	DecisionID  string           `json:"decision_id,omitzero"`
 	Reasons     []string         `json:"reasons,omitzero"`
 	AuditDigest string           `json:"audit_digest,omitzero"`

@@ -120,8 +120,7 @@ func (q *query) take(name string) (value string, ok bool) {
 // refuse records that a parameter is wrong.
 func (q *query) refuse(err error) { q.err = cmp.Or(q.err, err) }
 
-// done returns what is wrong with the parameters that were taken, or refuses what was not
-// taken.
+// done returns the first mistake. A parameter that was not taken is one.
 func (q *query) done() error {
 	for name := range q.params {
 		q.refuse(invalid(printable(name), "is not a query parameter of this endpoint"))
@@ -188,8 +187,8 @@ func (r *request) onlyPage() (storage.Page, error) {
 	return p, r.query.done()
 }
 
-// pageOf reads a page of what an organization has, named in errors, and refuses every
-// parameter that is left.
+// pageOf reads a page of an organization's resources and refuses every parameter that is left.
+// Errors name what.
 func pageOf[T any](
 	r *request, what string, read func(ctx context.Context, org string, p storage.Page) ([]T, string, error),
 ) (items []T, next string, err error) {
@@ -203,8 +202,8 @@ func pageOf[T any](
 	return items, next, nil
 }
 
-// listOf makes the handler of a list of what an organization has, named in errors; show
-// returns what is shown of each.
+// listOf makes the handler of a list of an organization's resources. Errors name what; show
+// returns the shown form of each.
 func listOf[T, S any](
 	what string, read func(ctx context.Context, org string, p storage.Page) ([]T, string, error),
 	show func(*request, T) S,
@@ -222,7 +221,7 @@ func listOf[T, S any](
 	}
 }
 
-// getOf makes the handler that reads what the path names, a resource of the organization.
+// getOf makes the handler that reads the resource of the organization that the path names.
 func getOf[T, S any](
 	resource string, read func(ctx context.Context, org, id string) (T, error), show func(*request, T) S,
 ) handler {
@@ -245,8 +244,8 @@ func (s *Server) plan(r *request) (engine.Plan, error) {
 	return s.decisions.Plans.Of(r.ctx, &r.slot, r.who.org)
 }
 
-// whole shows a document as it is stored.
-func whole[T any](_ *request, v T) T { return v }
+// asStored shows a document as it is stored.
+func asStored[T any](_ *request, v T) T { return v }
 
 // stamp is the request's time as documents keep it.
 func (r *request) stamp() time.Time { return r.now.UTC().Truncate(time.Millisecond) }

@@ -55,7 +55,7 @@ func (s *Server) routes() []route {
 		on("POST /v1/policy/simulate", scopeEvaluate, withBody(s.simulate, s.checkSimulate)),
 
 		on("POST /v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),
-		on("GET /v1/policies", scopePolicyRead, listOf("policies", s.docs.ListPolicies, whole)),
+		on("GET /v1/policies", scopePolicyRead, listOf("policies", s.docs.ListPolicies, asStored)),
 
 		on("GET /v1/rules", scopeRulesRead, s.listRules),
 		on("POST /v1/rules", scopeRulesWrite, withDecoder(decoding(s.checkNewRule), s.createRule), stored),
@@ -63,7 +63,7 @@ func (s *Server) routes() []route {
 		on("DELETE /v1/rules/:ruleId", scopeRulesWrite, s.deleteRule, urgent, conditional),
 
 		on("GET /v1/lists", scopeRulesRead, listOf("lists", s.docs.ListLists, summarizeList)),
-		on("GET /v1/lists/:name", scopeRulesRead, getOf("list", s.docs.List, whole)),
+		on("GET /v1/lists/:name", scopeRulesRead, getOf("list", s.docs.List, asStored)),
 		on("PUT /v1/lists/:name", scopeRulesWrite, withBody(s.putList, checkList), stored, conditional),
 		on("DELETE /v1/lists/:name", scopeRulesWrite, s.deleteList, conditional),
 
@@ -71,12 +71,12 @@ func (s *Server) routes() []route {
 		on("POST /v1/tokens", scopeTokensWrite, withBody(s.createToken, checkNewToken), stored),
 		on("DELETE /v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken, urgent),
 
-		on("GET /v1/agents", scopeAgentsRead, listOf("agents", s.docs.ListAgents, whole)),
+		on("GET /v1/agents", scopeAgentsRead, listOf("agents", s.docs.ListAgents, asStored)),
 		on("POST /v1/agents", scopeAgentsWrite, withBody(s.createAgent, checkNewAgent), stored),
 		on("PATCH /v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus, checkStatus), urgent),
 
-		on("GET /v1/sessions", scopeAgentsRead, listOf("sessions", s.docs.ListSessions, whole)),
-		on("GET /v1/sessions/:sessionId", scopeAgentsRead, getOf("session", s.session, whole)),
+		on("GET /v1/sessions", scopeAgentsRead, listOf("sessions", s.docs.ListSessions, asStored)),
+		on("GET /v1/sessions/:sessionId", scopeAgentsRead, getOf("session", s.session, asStored)),
 		on("POST /v1/sessions", scopeAgentsWrite, withBody(s.createSession, checkNewSession), stored),
 		on("PATCH /v1/sessions/:sessionId", scopeAgentsWrite, withBody(s.closeSession, checkClose), urgent),
 
@@ -109,7 +109,7 @@ func (s *Server) routes() []route {
 	}
 }
 
-// static is a document that stays the same. Whoever links to it may add a query.
+// static is a fixed body. Links to it may have a query.
 func static(path string, d fixed) route {
 	return on("GET "+path, public, func(r *request) error { return r.ok(d) }, anyQuery)
 }

@@ -182,7 +182,7 @@ func TestDecision_Resources_A400NamesEveryInvalidMember(t *testing.T) {
 	h.wantRows(acme, 0)
 }
 
-// What is said of a body is bounded.
+// The number of mistakes in an answer is bounded.
 func TestRefusedBodies_NameABoundedNumberOfMembers(t *testing.T) {
 	h := start(t)
 	patterns := make([]string, 200)
@@ -284,9 +284,8 @@ func TestRules_PlanLimit(t *testing.T) {
 	create().wantStatus(http.StatusCreated)
 }
 
-// Compiling a condition takes up to tens of milliseconds. The kill switch, and
-// whatever else is written, does not wait for it; what is changed meanwhile is
-// not lost, and what comes of it is checked.
+// Compiling a condition takes up to tens of milliseconds. The kill switch and other writes do
+// not wait for it. A change in the meantime is not lost, and the merged rule is checked.
 func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 	var h *harness
 	var meanwhile []func() // what is done while a condition is compiled, one each time
@@ -343,8 +342,8 @@ func (heavy) Lists() []string                       { return nil }
 func (heavy) Review() condition.Review              { return condition.Review{} }
 func (heavy) Size() int                             { return 10 << 20 }
 
-// Compiled rules that are too large to be kept would be compiled for each
-// decision, and drive those of others out of the cache.
+// Rules too large for the cache would be compiled for each decision and evict the rules of
+// other organizations.
 func TestRules_TakeABoundedAmountOfMemory(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Service.CompileRego = func(string) (engine.RegoCondition, error) { return heavy{}, nil }

@@ -78,8 +78,7 @@ func (s scopeSet) names() []string {
 	return names
 }
 
-// String returns the names of s, separated by spaces, that of operatorOnly being
-// "operator".
+// String returns the names of s, separated by spaces. operatorOnly is "operator".
 func (s scopeSet) String() string {
 	names := s.names()
 	if s&operatorOnly != 0 {

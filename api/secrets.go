@@ -13,12 +13,11 @@ import (
 	"writ/engine/condition"
 )
 
-// refuseSecrets returns nil if neither name, the one under which the JSON document body is
-// stored (empty: the body has it), nor a string of that looks like a secret, or an error that names each
-// field that does and the kind found. A
-// document is stored as it was written, so a secret in it can't be replaced.
-// Strings that are JSON documents themselves, as a rule's condition is, are
-// searched like the rest. What is no JSON is left to the decoder.
+// refuseSecrets refuses a JSON document if one of its strings or its name looks like a secret.
+// The error names each such field and the kind of secret. name is empty if the body has it. A
+// document is stored as it was written, so a secret in it can't be replaced. Strings that are
+// JSON documents themselves, as a rule's condition is, are searched like the rest. Invalid
+// JSON is left to the decoder.
 func (s *Server) refuseSecrets(body []byte, name string) error {
 	search := secretSearch{scrub: s.cfg.Scrub, find: s.cfg.Scrub.Search()}
 	search.value(jsontext.NewDecoder(bytes.NewBuffer(body)), "")
@@ -38,8 +37,8 @@ type secretSearch struct {
 	found []engine.FieldError
 }
 
-// value searches the next value, which is that of the member name. It returns
-// false where the document ends or is broken, or enough was found.
+// value searches the next value, of the member name. It returns false where the document ends
+// or is broken, or enough was found.
 func (s *secretSearch) value(dec *jsontext.Decoder, name string) bool {
 	token, err := dec.ReadToken()
 	if err != nil {
@@ -87,7 +86,7 @@ func (s *secretSearch) below(step string, dec *jsontext.Decoder, name string) bo
 	return s.value(dec, name)
 }
 
-// text searches a string, and what it holds if that is a document.
+// text searches a string and a JSON document in it.
 func (s *secretSearch) text(name, text string) {
 	before := len(s.found)
 	if t := strings.TrimSpace(text); strings.HasPrefix(t, "{") || strings.HasPrefix(t, "[") {
@@ -109,8 +108,8 @@ func looksSecret(kind string) string {
 		kind)
 }
 
-// named returns the name that the path gives what the body is stored as, empty where the body
-// has it or it is there.
+// named returns the name in the path under which the body is stored, empty if the body has the
+// name.
 func (rt *route) named(r *request) string {
 	if rt.method != http.MethodPut {
 		return ""
@@ -118,8 +117,8 @@ func (rt *route) named(r *request) string {
 	return r.param
 }
 
-// field is the path as callers are told. It is put together for what was found
-// alone: for every value the work would be the square of the body.
+// field is the path as callers are told. It is built only for findings: doing so for every
+// value would take time quadratic in the body.
 func (s *secretSearch) field() string {
 	text := s.scrub.Text(strings.TrimPrefix(strings.Join(s.path, ""), "."))
 	if len(text) > condition.MaxLabel {

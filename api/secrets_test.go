@@ -67,8 +67,8 @@ func TestStored_DocumentsWithASecretAreRefused(t *testing.T) {
 	}
 }
 
-// A document may name somebody: "Documents that hold a secret are 400", and an
-// e-mail address or a card number is none.
+// A document may name somebody: "Documents that hold a secret are 400"; an e-mail address or a
+// card number is not a secret.
 func TestStored_DocumentsMayNameSomebody(t *testing.T) {
 	h := start(t)
 	token := h.operator(acme)
@@ -89,7 +89,7 @@ func TestStored_DocumentsMayNameSomebody(t *testing.T) {
 	}
 }
 
-// What only looks like a secret is stored in every document and kept of an intent.
+// Texts that only resemble secrets are stored in every document and kept of an intent.
 func TestStored_WhatOnlyLooksLikeASecretIsKept(t *testing.T) {
 	h := start(t)
 	token := h.operator(acme)
@@ -201,9 +201,8 @@ func TestMetrics_NoLabelIsOfTheCallers(t *testing.T) {
 	}
 }
 
-// What is said of a body of many secrets, far down and under long names, stays
-// small. Who only counts errors must not wait for it either: put together for
-// every value, the paths of such a body are gigabytes.
+// The answer to a body with many secrets, deeply nested under long names, stays small. The
+// search must be fast, too: the paths of all values of such a body would be gigabytes.
 func TestStored_TheAnswerDoesNotOutgrowTheBody(t *testing.T) {
 	h := start(t)
 	const depth = 2000

@@ -175,8 +175,8 @@ func TestSessions_End(t *testing.T) {
 	h.evaluate(acme, in(id, intent())).wantProblem(http.StatusNotFound, "session_not_found")
 }
 
-// The session is part of what was asked: the same intent in another session, or in none, is
-// another one.
+// The session is part of the intent: the same intent in another session, or without one, is a
+// different intent.
 func TestSessions_ArePartOfTheIntent(t *testing.T) {
 	h := start(t)
 	h.register(acme)

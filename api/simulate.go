@@ -10,8 +10,8 @@ import (
 	"writ/engine/condition"
 )
 
-// simulateBody is the body of POST /v1/policy/simulate. What is left out is as it is
-// stored: the policy that the intent names, the rules, the agent's status.
+// simulateBody is the body of POST /v1/policy/simulate. A member that is left out is read from
+// the store: the policy that the intent names, the rules, the agent's status.
 type simulateBody struct {
 	Policy            *engine.ActionPolicy `json:"policy"`
 	PolicyID          string               `json:"policy_id"`

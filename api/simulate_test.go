@@ -79,7 +79,7 @@ func TestSimulate_DecidesAndStoresNothing(t *testing.T) {
 	}
 }
 
-// What is stored is shown to those who may read it, and to no other organization.
+// Stored documents are shown to credentials that may read them, and to no other organization.
 func TestSimulate_ShowsWhatIsStoredToThoseWhoMayReadIt(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -152,8 +152,8 @@ func TestSimulate_NamesAllMistakes(t *testing.T) {
 	}
 }
 
-// What one request compiles and what its answer explains are bounded: a body of short
-// rules in Rego is large once it is compiled.
+// A request is bounded in the rules that it compiles and explains: short rules in Rego are
+// large once compiled.
 func TestSimulate_IsBounded(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Service.CompileRego = rego.CompileCondition

@@ -71,18 +71,18 @@ func (s *Server) enter(c net.Conn) (leave func(), ok bool) {
 	return leave, ok
 }
 
-// RateLimits say how many requests are answered before one is refused with a
-// 429. What is zero is off.
+// RateLimits say how many requests are answered before one is refused with a 429. Zero limits
+// are off.
 type RateLimits struct {
 	// Credential is for the requests of one API key or operator, except
 	// evaluations.
 	Credential limit.Rate
 	// Evaluate is for the evaluations of one API key or operator.
 	Evaluate limit.Rate
-	// Changes is for what an organization makes or changes of documents, whoever
-	// asks: policies, rules, keys and agents that are made, rules that are changed,
-	// agents that are enabled. Each leaves an entry in the history for good. What takes
-	// something back is never refused: it undoes one of these, once.
+	// Changes is for the documents that an organization makes or changes, by any credential:
+	// new policies, rules, keys and agents, changed rules, enabled agents. Each leaves an
+	// entry in the history for good. Deleting, revoking and disabling are never refused: each
+	// undoes one of these, once.
 	Changes limit.Rate
 	// Address is for the requests of one address that come without a credential
 	// known to be good: public documents, unknown paths, refused credentials, and

@@ -179,8 +179,8 @@ func TestThrottle_GuessesLockOutNobody(t *testing.T) {
 	h.do("GET", "/v1/rules", fresh, nil).wantStatus(http.StatusOK)
 }
 
-// A made-up key id has the operators' keys read anew. That must not make those
-// strangers who share the guesser's address.
+// A made-up key id causes a read of the operators' keys. Operators at the guesser's address
+// must still be recognized.
 func TestThrottle_AMadeUpKeyIDLocksOutNoOperator(t *testing.T) {
 	keys := keyPairs(t)["EdDSA"]
 	file := filepath.Join(t.TempDir(), "jwks.json")
@@ -307,8 +307,8 @@ func TestThrottle_Metrics(t *testing.T) {
 	same(t, "metrics", want, got)
 }
 
-// TestThrottle_ChangesAreAnOrganizations: many credentials have one bucket for what
-// they change, and what takes something back is never refused.
+// TestThrottle_ChangesAreAnOrganizations: the credentials of an organization share one bucket
+// for changes, and deleting, revoking and disabling are never refused.
 func TestThrottle_ChangesAreAnOrganizations(t *testing.T) {
 	h := start(t, limitedTo(RateLimits{Changes: limit.Rate{PerSecond: 1, Burst: 6}}))
 	a, _ := h.key(acme, "agents:write", "rules:write", "tokens:write")

@@ -97,9 +97,8 @@ func TestCredentialInURL_OthersAreLeftAlone(t *testing.T) {
 	h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
 }
 
-// What looks like the beginning of a JWT over and over must not take long:
-// nobody needs a credential to send it. As the square of its length it would
-// take minutes.
+// Many beginnings of a JWT must not take long to search: sending them takes no credential. As
+// the square of its length it would take minutes.
 func TestHoldsCredential_TakesTimeInProportion(t *testing.T) {
 	if holdsCredential(strings.Repeat("eyJ", 1<<20)) {
 		t.Error("holdsCredential of a JWT's beginning over and over = true, want false")

@@ -146,7 +146,7 @@ func describe(d *storage.Delivery) delivery {
 	}
 }
 
-// listDeliveries returns what is sent to a webhook, the newest first. Pages of a status may
+// listDeliveries returns the deliveries to a webhook, the newest first. Pages of a status may
 // be short.
 func (s *Server) listDeliveries(r *request) error {
 	status, given := r.query.take("status")

@@ -76,7 +76,7 @@ func (n *snapshot) apply(s *storage.Subscription) bool {
 		return false
 	}
 	if !n.news(s) {
-		return ended(n.status) && n.id != s.SubscriptionID && bury(s, n.id)
+		return ended(n.status) && n.id != s.SubscriptionID && rememberEnd(s, n.id)
 	}
 	ids := []string{n.event}
 	if s.SubscriptionID == n.id && n.compare(s.Last) == 0 {
@@ -112,10 +112,10 @@ func (n *snapshot) news(s *storage.Subscription) bool {
 	}
 }
 
-// bury records that a subscription other than s has ended, or returns false if that is
+// rememberEnd records that a subscription other than s has ended, or returns false if that is
 // recorded already. Earlier events of it may be delivered later; without the record they
 // would give its plan forever.
-func bury(s *storage.Subscription, id string) bool {
+func rememberEnd(s *storage.Subscription, id string) bool {
 	if slices.Contains(s.Ended, id) {
 		return false
 	}

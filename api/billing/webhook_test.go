@@ -146,9 +146,9 @@ func TestWebhook_KeepsWhatTheEventTells(t *testing.T) {
 	}
 }
 
-// TestWebhook_AnyOrderAndRepetitionEndsTheSame delivers the events of one
-// subscription in every order, each twice: late and replayed events never move
-// the plan backwards, so the end is that of the right order.
+// TestWebhook_AnyOrderAndRepetitionEndsTheSame delivers the events of one subscription in
+// every order, each twice: late and replayed events never move the plan backwards, so every
+// order ends alike.
 func TestWebhook_AnyOrderAndRepetitionEndsTheSame(t *testing.T) {
 	for name, story := range map[string]struct {
 		events       []obj

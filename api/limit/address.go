@@ -15,7 +15,7 @@ import (
 // provider gets. It has no pointer and so costs nothing to look up.
 type Address [16]byte
 
-// AddressOf returns what the requests from a are counted by.
+// AddressOf returns the key by which the requests from a are counted.
 func AddressOf(a netip.Addr) Address {
 	a = a.Unmap()
 	if a.Is6() {
@@ -37,9 +37,9 @@ func (p Proxies) Trust(a netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(a) })
 }
 
-// Client returns the address that a request is from: the socket's, or behind a
-// trusted proxy the right-most one in X-Forwarded-For that is not a trusted
-// proxy's itself. Whatever stands left of that was written by the client.
+// Client returns the address that a request is from: the socket's, or behind a trusted proxy
+// the right-most one in X-Forwarded-For that is not a trusted proxy's itself. The client may
+// have written the entries left of it.
 func (p Proxies) Client(ctx *fasthttp.RequestCtx) netip.Addr {
 	at := Peer(ctx.RemoteAddr())
 	if !p.Trust(at) {

@@ -66,7 +66,8 @@ type bucket struct {
 	at   time.Time
 }
 
-// usedAt returns what is not back yet. A clock that is set back gives nothing back.
+// usedAt returns the time until the bucket is full. A clock that is set back gives nothing
+// back.
 func (b *bucket) usedAt(now time.Time) time.Duration { return max(0, b.used-max(0, now.Sub(b.at))) }
 
 // set sets what is not back yet. Requests come in another order than their times: an earlier

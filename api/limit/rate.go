@@ -1,6 +1,5 @@
-// Package limit bounds what one caller can ask for: over time by token buckets ([Limiter]),
-// and at once by counts of what is under way ([Tally]). An [Address] is what a caller
-// without a credential is counted by.
+// Package limit bounds the requests of one caller: over time by token buckets ([Limiter]), and
+// at once by counts ([Tally]). A caller without a credential is counted by its [Address].
 package limit
 
 import (

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Of 10,000 that ask an organization gets its share, all get theirs, and what has ended leaves a
-// place, once.
+// 10,000 ask for a place. No organization gets more than its share, each gets some, and ending
+// twice frees one place.
 func TestTally_HasSoManyUnderWayAndNoMore(t *testing.T) {
 	x := NewTally[string](2048, 512)
 	under := map[string]int{}

@@ -28,10 +28,9 @@ func (s *keySet) key(kid string) any {
 	return s.byID[kid]
 }
 
-// parseJWKS returns the keys of a set that can verify alg. It passes over keys
-// for other purposes and, as RFC 7517 has it, over those of a type or curve that
-// is not known, or broken: were the set refused, a key that its issuer has
-// withdrawn would stay in force. It refuses a set that gives away a secret.
+// parseJWKS returns the keys of a set that can verify alg. It skips keys for other purposes.
+// As RFC 7517 says, it also skips broken keys and unknown types and curves: if it refused the
+// set, a withdrawn key would stay in force. It refuses a set that gives away a secret.
 func parseJWKS(data []byte, alg string) (*keySet, error) {
 	set, err := jwk.Parse(data, jwk.WithIgnoreParseError(true))
 	if err != nil {

@@ -131,7 +131,8 @@ func Open(ctx context.Context, cfg Config, now func() time.Time, log *slog.Logge
 	return v, err
 }
 
-// Run reads the keys again and again until ctx ends. It returns at once if there are none.
+// Run reads the keys again and again until ctx ends. With a secret in their place it returns
+// at once.
 func (v *Verifier) Run(ctx context.Context) {
 	if v != nil && v.keys != nil {
 		v.keys.run(ctx)
@@ -167,9 +168,9 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Operator, error) {
 	}, nil
 }
 
-// claims returns what a token claims, if its signature is good. A name that is
-// given twice is an error, and names are compared exactly: an issuer that lets its
-// users choose further claims must not let them choose org_id or exp.
+// claims returns the claims of a token with a good signature. A name that is given twice is an
+// error, and names are compared exactly: an issuer that lets its users choose further claims
+// must not let them choose org_id or exp.
 func (v *Verifier) claims(ctx context.Context, token string) (claims tokenClaims, err error) {
 	var header []byte
 	// the library also takes padding and the other alphabet

@@ -14,7 +14,7 @@ import (
 	"writ/engine/condition"
 )
 
-// errRefused means that a webhook's address is none that the deployment sends to.
+// errRefused means that the deployment does not send to the address of a webhook.
 var errRefused = errors.New("the address is not public: --webhook-allow can name its network")
 
 // errPlain means that only TLS would do.
@@ -70,8 +70,8 @@ func (t Targets) Permit(a netip.Addr, secure bool) error {
 	return nil
 }
 
-// CheckURL returns why nothing can be sent to a URL. That of a name is known only once it
-// is resolved, each time anew.
+// CheckURL returns why nothing can be sent to a URL. A name is resolved for each connection,
+// and its address is checked then.
 func (t Targets) CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -107,5 +107,5 @@ func (t Targets) dialer(secure bool) *net.Dialer {
 	}
 }
 
-// connectTimeout bounds the time to connect, and that of the TLS handshake.
+// connectTimeout bounds the time to connect, and the TLS handshake.
 const connectTimeout = 5 * time.Second

@@ -147,8 +147,8 @@ func (a *Approvals) between(ctx context.Context, org string, from, to time.Time)
 	}
 }
 
-// list returns what f selects, the newest first, and whether that is all. What was decided
-// within two milliseconds is not divided.
+// list returns what f selects, the newest first, and whether that is all. Decisions within two
+// milliseconds are not divided.
 func (a *Approvals) list(
 	ctx context.Context, org string, f storage.Filter,
 ) (rows []*storage.Record, all bool, err error) {
@@ -206,7 +206,7 @@ func (a *Approvals) verdicts(ctx context.Context, org string, from time.Time) (e
 	}
 }
 
-// event returns the event of v. That an approval was used or revoked is none.
+// event returns the event of v. Used and revoked have none.
 func (v *verdict) event() (e storage.Event, known bool) {
 	types := map[string]string{"approved": storage.ApprovalApproved, "rejected": storage.ApprovalRejected,
 		"expired": storage.ApprovalExpired}

@@ -15,7 +15,7 @@ import (
 	"writ/storage/registry"
 )
 
-// Outboxes keeps what is to be delivered: see [registry.Registry], whose methods these are.
+// Outboxes keeps deliveries: see the methods of [registry.Registry].
 type Outboxes interface {
 	AllOutboxes(ctx context.Context) ([]registry.Told, error)
 	DueDeliveries(ctx context.Context, org, webhookID string, from, at time.Time, max int) ([]*storage.Delivery, error)
@@ -27,7 +27,7 @@ type Outboxes interface {
 // Config is what a Deliverer works with. Outboxes and Leads are required.
 type Config struct {
 	Outboxes Outboxes
-	// Leads is that of [storage.Documents]: only who leads delivers.
+	// Leads is the method of [storage.Documents]: only the leader delivers.
 	Leads func() bool
 	// Sources find the facts that are not documents.
 	Sources []Source
@@ -106,7 +106,7 @@ func New(cfg Config) (*Deliverer, error) {
 	}, nil
 }
 
-// Wake has what is due looked for at once. It never blocks.
+// Wake makes the Deliverer look for due deliveries at once. It never blocks.
 func (d *Deliverer) Wake() {
 	select {
 	case d.wake <- struct{}{}:

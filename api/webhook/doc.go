@@ -1,7 +1,7 @@
 // Package webhook tells organizations of events: approvals, disabled agents, registered
 // policies, usage near its limit. It knows no HTTP server.
 //
-// What is sent follows Standard Webhooks (standardwebhooks.com): a POST with the headers
+// A request follows Standard Webhooks (standardwebhooks.com): a POST with the headers
 //
 //	webhook-id:        msg_7d9b0f6c2a…                 the event's id, the same in every attempt
 //	webhook-timestamp: 1795349000                      when it was sent, in Unix seconds

@@ -14,7 +14,7 @@ import (
 type Source interface {
 	// Name names its position in the outboxes. It never changes.
 	Name() string
-	// Wanted reports whether a webhook asks for what it finds.
+	// Wanted reports whether a webhook asks for its events.
 	Wanted(w *storage.Webhook) bool
 	// Since calls tell with org's facts after a position, in the order in which they are
 	// told, and each time with the position up to which all were told then. The position is
@@ -24,7 +24,7 @@ type Source interface {
 		tell func(events []storage.Event, position string) error) error
 }
 
-// feed makes events of what the sources find, for organizations that want them.
+// feed makes events of the facts of the sources, for organizations that want them.
 func (d *Deliverer) feed(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -100,8 +100,8 @@ func (d *Deliverer) store(ctx context.Context, org, source, position, next strin
 	return nil
 }
 
-// recent is a set of the last ids that were added, those of a hundred pages to twice as
-// many: some 10 MB. It spares updates that would find everything stored, no more.
+// recent is a set of the last ids that were added, of one to two hundred pages: some 10 MB. It
+// spares updates that would find everything stored, no more.
 type recent struct{ now, before map[string]struct{} }
 
 func (r *recent) has(id string) bool {

@@ -33,7 +33,7 @@ const (
 // attemptTimeout bounds an attempt, from resolving the name to the end of the answer.
 const attemptTimeout = 10 * time.Second
 
-// secretBytes is how long a secret is: that of the hash.
+// secretBytes is the length of a secret and of its hash.
 const secretBytes = 32
 
 // NewSecret returns a new secret in the form of Standard Webhooks.
@@ -69,7 +69,7 @@ func (s *sender) close() {
 	s.plain.CloseIdleConnections()
 }
 
-// The problems of attempts: labels of a metric, and what the list of deliveries shows.
+// The problems of attempts. They are labels of a metric and members of the list of deliveries.
 const (
 	problemRefused  = "address_refused"
 	problemName     = "name_not_resolved"

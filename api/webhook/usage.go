@@ -17,8 +17,8 @@ type Usage struct {
 	asked map[string]time.Time
 }
 
-// NewUsage returns a source that asks used what an organization has used of its
-// evaluations in this month; a limit of 0 is none. A nil now is time.Now.
+// NewUsage returns a source that asks used for an organization's evaluations in this month and
+// their limit; 0 means no limit. A nil now is time.Now.
 func NewUsage(used func(ctx context.Context, org string) (used, limit int64, err error), now func() time.Time) *Usage {
 	if now == nil {
 		now = time.Now

@@ -107,7 +107,7 @@ func (w *world) eventually(what string, f func() bool) {
 	}
 }
 
-// deliveries returns what is stored of deliveries to a webhook, the oldest first.
+// deliveries returns the stored deliveries to a webhook, the oldest first.
 func (w *world) deliveries(org, id string) []*storage.Delivery {
 	w.Helper()
 	all, _, err := w.docs.ListDeliveries(w.Context(), org, id, "", storage.Page{Limit: 500})
@@ -116,7 +116,7 @@ func (w *world) deliveries(org, id string) []*storage.Delivery {
 	return all
 }
 
-// receiver is a server that takes what is sent.
+// receiver is a server that records requests.
 type receiver struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -143,7 +143,7 @@ func receive(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, b
 	return rc
 }
 
-// facts returns what was received, in order.
+// facts returns the facts that were received, in order.
 func (rc *receiver) facts() (facts []string) {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()

@@ -82,11 +82,11 @@ type lazyDeadlines struct {
 
 // applyReadDeadline has the connection keep the deadline that was asked for.
 func (d *lazyDeadlines) applyReadDeadline(c net.Conn) error {
-	return stand(&d.reads, d.asked.Load(), c.SetReadDeadline)
+	return setDeadline(&d.reads, d.asked.Load(), c.SetReadDeadline)
 }
 
-// stand sets a deadline, unless the one that stands will do.
-func stand(standing *atomic.Int64, asked int64, set func(time.Time) error) error {
+// setDeadline sets a deadline, unless the one that stands will do.
+func setDeadline(standing *atomic.Int64, asked int64, set func(time.Time) error) error {
 	if late := standing.Load() - asked; asked == 0 && late == 0 || asked > 0 && 0 <= late &&
 		late <= int64(Slack) {
 		return nil
@@ -116,7 +116,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 
 // SetWriteDeadline implements net.Conn. It may be called while something is written.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
-	return stand(&c.writes, nanoseconds(t), c.Conn.SetWriteDeadline)
+	return setDeadline(&c.writes, nanoseconds(t), c.Conn.SetWriteDeadline)
 }
 
 // SetDeadline implements net.Conn.

@@ -19,9 +19,9 @@ const (
 	lastCall = 500 * time.Millisecond
 )
 
-// limitListener bounds the open connections. Further connections wait in the kernel's
-// backlog; those of an address with too many are closed. Temporary errors of Accept do
-// not end it. It may be closed more than once.
+// limitListener bounds the open connections. Further connections wait in the kernel's backlog.
+// An address with too many has further connections closed. Temporary errors of Accept do not
+// end it. It may be closed more than once.
 type limitListener struct {
 	net.Listener
 	enter     func(net.Conn) (leave func(), ok bool)

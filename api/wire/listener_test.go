@@ -14,7 +14,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// scriptedListener returns what it is told to.
+// scriptedListener returns scripted connections and errors.
 type scriptedListener struct {
 	net.Listener
 	accepts chan func() (net.Conn, error)
