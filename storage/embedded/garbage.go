@@ -76,7 +76,8 @@ func (s *Store) rewriteLater() {
 	s.background.Go(func() {
 		defer s.rewriting.Store(false)
 		if err := s.rewriteGarbage(context.Background()); err != nil {
-			s.health.log.Warn("a segment of the history still has removed rows; it will be tried again", "err", err.Error())
+			s.health.log.Warn("a segment of the history still has removed rows; it will be tried again", "err",
+				err.Error())
 		}
 	})
 }

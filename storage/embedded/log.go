@@ -176,7 +176,9 @@ func (k *frameKeys) item(f *frame, i int, it *item, months map[meter]int64) erro
 // encode returns the items of a sealed batch, valid until the next call. Signatures are left
 // out where the head's key made all of them: the leaves of the head are the leaves of the
 // batch, so the signatures can be computed again.
-func (b *frameBuffers) encode(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head *receipt.SignedHead) [][]byte {
+func (b *frameBuffers) encode(
+	sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head *receipt.SignedHead,
+) [][]byte {
 	bare := int(head.Size) == len(sealed.Records)+len(sealed.Entries) &&
 		!slices.ContainsFunc(sealed.Records, func(r *storage.Record) bool { return r.Receipt.KeyID != head.KeyID }) &&
 		!slices.ContainsFunc(sealed.Entries, func(e *storage.Entry) bool { return e.KeyID != head.KeyID })

@@ -35,7 +35,8 @@ type memtable struct {
 
 func newMemtable() *memtable {
 	return &memtable{
-		intents: intentTable{place: make(map[uint64]uint32)}, others: make(map[byte]*rowList), meters: make(map[string]string),
+		intents: intentTable{place: make(map[uint64]uint32)},
+		others:  make(map[byte]*rowList), meters: make(map[string]string),
 		keys: btreemap.New[string, string](16, cmp.Compare[string]),
 	}
 }

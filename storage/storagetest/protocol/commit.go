@@ -211,7 +211,8 @@ func (m *stepper) switching(p int) {
 			return ""
 		})
 		if r.fresh {
-			m.add(p, "has no proof that it is fresh, for longer than the bound", true, func(_ *state, r *replica) string {
+			const stale = "has no proof that it is fresh, for longer than the bound"
+			m.add(p, stale, true, func(_ *state, r *replica) string {
 				r.fresh = false
 				return ""
 			})

@@ -84,7 +84,8 @@ func (s *state) encode(buf []byte, replicas, intents []int) []byte {
 		name(int8(c))
 	}
 	slices.SortFunc(chains[rest:], func(a, b int8) int {
-		return int(s.applied.heads[a])<<16 + int(s.durable.heads[a]) - int(s.applied.heads[b])<<16 - int(s.durable.heads[b])
+		return int(s.applied.heads[a])<<16 + int(s.durable.heads[a]) -
+			int(s.applied.heads[b])<<16 - int(s.durable.heads[b])
 	})
 	for _, c := range chains {
 		holder := byte(0)

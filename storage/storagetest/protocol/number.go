@@ -14,7 +14,10 @@ type numbered struct {
 // number numbers the intents and decisions of a trace, and returns how many intents
 // there are at a time.
 func number(events []Event) ([]numbered, int) {
-	n := &numbering{mentioned: make(map[string]int), numbers: make(map[string]int), batches: make(map[string]*batch), decisions: make(map[string]uint16)}
+	n := &numbering{
+		mentioned: make(map[string]int), numbers: make(map[string]int),
+		batches: make(map[string]*batch), decisions: make(map[string]uint16),
+	}
 	for i, e := range events {
 		for intent := range e.Rows {
 			n.mentioned[intent] = i
@@ -117,7 +120,8 @@ func (s *state) retire(intents []int) {
 	if len(intents) == 0 {
 		return
 	}
-	s.applied.rows, s.durable.rows, s.acked = slices.Clone(s.applied.rows), slices.Clone(s.durable.rows), slices.Clone(s.acked)
+	s.applied.rows, s.durable.rows = slices.Clone(s.applied.rows), slices.Clone(s.durable.rows)
+	s.acked = slices.Clone(s.acked)
 	for _, i := range intents {
 		s.applied.rows[i], s.durable.rows[i], s.acked[i] = decision{}, decision{}, 0
 	}

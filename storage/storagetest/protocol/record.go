@@ -94,7 +94,9 @@ func (h *Handle) Append(ctx context.Context, batch storage.Batch, seal storage.S
 	h.to.Note(called)
 	var sealed storage.Batch
 	var head receipt.SignedHead
-	existing, err := h.Store.Append(ctx, batch, func(tip receipt.Chain, fresh storage.Batch) (_ storage.Batch, _ receipt.SignedHead, err error) {
+	existing, err := h.Store.Append(ctx, batch, func(
+		tip receipt.Chain, fresh storage.Batch,
+	) (_ storage.Batch, _ receipt.SignedHead, err error) {
 		sealed, head, err = seal(tip, fresh)
 		return sealed, head, err
 	})

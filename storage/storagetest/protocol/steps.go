@@ -94,7 +94,8 @@ func (m *stepper) life(p int) {
 			if holder >= 0 {
 				continue
 			}
-			m.add(p, "starts, and takes the slot of chain "+string(rune('1'+c)), true, func(t *state, _ *replica) string {
+			name := string(rune('1' + c))
+			m.add(p, "starts, and takes the slot of chain "+name, true, func(t *state, _ *replica) string {
 				m.w.begin(t, p, c)
 				return ""
 			})
@@ -107,7 +108,7 @@ func (m *stepper) life(p int) {
 			return ""
 		})
 	}
-	if other := slices.IndexFunc(m.s.replicas, func(o replica) bool { return o.up && &o != r }); m.s.holds(p) && other >= 0 {
+	if m.s.holds(p) && slices.ContainsFunc(m.s.replicas, func(r replica) bool { return r.up }) {
 		m.add(p, givenUp, true, func(t *state, _ *replica) string {
 			m.w.giveUp(t, p)
 			return ""
@@ -120,7 +121,9 @@ func (w *World) begin(t *state, p, chain int) {
 	t.counted += t.given[p] // that it was given after it was given up: nobody returns them
 	t.given[p] = 0
 	t.holders[chain] = int8(p)
-	t.replicas[p] = replica{up: true, chain: int8(chain), batch: make([]decision, w.Intents), heard: t.flipped, fresh: true}
+	t.replicas[p] = replica{
+		up: true, chain: int8(chain), batch: make([]decision, w.Intents), heard: t.flipped, fresh: true,
+	}
 	t.durable = t.applied
 }
 
@@ -129,7 +132,9 @@ func (s *state) forget(p int) {
 	r := &s.replicas[p]
 	kept := replica{chain: r.chain, batch: make([]decision, len(r.batch))}
 	if r.pending {
-		kept = replica{chain: r.chain, batch: r.batch, pending: true, phase: doubt, tip: r.tip, gone: r.gone, passed: r.passed}
+		kept = replica{
+			chain: r.chain, batch: r.batch, pending: true, phase: doubt, tip: r.tip, gone: r.gone, passed: r.passed,
+		}
 	} else if !s.holds(p) {
 		kept.chain = -1
 	}
