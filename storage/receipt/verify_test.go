@@ -192,6 +192,7 @@ func TestParseResultRefuses(t *testing.T) {
 		{"no receipt", allow, `"receipt"`, `"recept"`, `unknown member "recept"`},
 		{"receipt null", allow, encode(t, rs[0]), `null`, "not an object"},
 		{"reasons null", allow, `["a: b","c: d"]`, `null`, "reasons is null"},
+		{"reasons an object", allow, `["a: b","c: d"]`, `{}`, "reasons is object, not array"},
 		{"reason not a string", allow, `"a: b"`, `1`, "reasons holds number"},
 		{"approved a string", allow, `"approved":true`, `"approved":"true"`, "approved is string, not boolean"},
 		{"unknown member of the receipt", allow, `{"decision"`, `{"jwk":{},"decision"`, `unknown member "jwk"`},

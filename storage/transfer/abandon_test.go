@@ -97,6 +97,26 @@ func TestAbandon_Interrupted(t *testing.T) {
 	}
 }
 
+// TestAbandon_Lists: the bytes of lists do not stay in the counts.
+func TestAbandon_Lists(t *testing.T) {
+	from, to := inMemory(1), inMemory(2)
+	from.fill(t, rows)
+	from.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
+		_, err := s.Update(t.Context(), "acme", func(tx storage.Tx) error {
+			return storage.Lists.Put(tx, "acme", &engine.List{Name: "staff", Values: []string{"ann", "bob"}})
+		})
+		must(t, err)
+	})
+	file, _ := from.export(t)
+	to.importSome(t, file, 5)
+	to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
+		if done, err := to.abandon(t, s); err != nil || done.Documents == 0 {
+			t.Fatalf("Abandon = %+v, %v, want documents removed", done, err)
+		}
+		wantNothing(t, s)
+	})
+}
+
 // TestAbandon_InMongoDB: no rows stay that were imported in several steps.
 func TestAbandon_InMongoDB(t *testing.T) {
 	if testing.Short() {
