@@ -21,18 +21,25 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
+// resident compiles n policies and returns them, and how many bytes each keeps alive.
+func resident(t *testing.T, n int, doc func(int) *engine.ActionPolicy) (policies []*engine.Policy, each int) {
+	t.Helper()
+	policies = make([]*engine.Policy, n)
+	before := heap()
+	for i := range policies {
+		policies[i] = mustCompile(t, doc(i))
+	}
+	each = int(heap()-before) / n
+	runtime.KeepAlive(policies)
+	return policies, each
+}
+
 // A compiled policy takes at most 6 KiB, its document included, and Size says
 // about how much it is.
 func TestPolicy_Size(t *testing.T) {
 	const n, limit = 200, 6 << 10
 	mustCompile(t, corpus.ReferencePolicy())
-	policies := make([]*engine.Policy, n)
-	before := heap()
-	for i := range policies {
-		policies[i] = mustCompile(t, corpus.Policy(i))
-	}
-	each := int((heap() - before) / n)
-	runtime.KeepAlive(policies)
+	policies, each := resident(t, n, corpus.Policy)
 	size := policies[0].Size()
 	t.Logf("%d bytes resident, Size() = %d", each, size)
 	if each > limit || size > limit {
@@ -47,17 +54,13 @@ func TestPolicy_Size(t *testing.T) {
 func TestPolicy_SharesWhatIsEqual(t *testing.T) {
 	const n, limit = 200, 2 << 10
 	first := mustCompile(t, corpus.Policy(0))
-	policies := make([]*engine.Policy, n)
-	before := heap()
-	for i := range policies {
+	if _, each := resident(t, n, func(i int) *engine.ActionPolicy {
 		doc := corpus.Policy(0)
 		doc.OrganizationID, doc.Version = fmt.Sprint("org-", i), int64(i+1)
-		policies[i] = mustCompile(t, doc)
-	}
-	if each := int((heap() - before) / n); each > limit {
+		return doc
+	}); each > limit {
 		t.Errorf("a policy that is equal to another takes %d bytes, want at most %d", each, limit)
 	}
-	runtime.KeepAlive(policies)
 	runtime.KeepAlive(first)
 }
 
@@ -71,13 +74,7 @@ func TestPolicy_SizeOfAGreatOne(t *testing.T) {
 		}
 		return p
 	}
-	policies := make([]*engine.Policy, n)
-	before := heap()
-	for i := range policies {
-		policies[i] = mustCompile(t, doc(i))
-	}
-	each := int((heap() - before) / n)
-	runtime.KeepAlive(policies)
+	policies, each := resident(t, n, doc)
 	if size := policies[0].Size(); size < each*6/10 || size > each*2 {
 		t.Errorf("Size() = %d, want about the measured %d", size, each)
 	}

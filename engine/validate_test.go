@@ -38,6 +38,27 @@ func fields(t *testing.T, err error) []string {
 	return names
 }
 
+// changed is a document with a change, and the fields of it that are invalid.
+type changed[T any] struct {
+	name   string
+	change func(*T)
+	want   []string
+}
+
+// validates holds that validate names the invalid fields of each changed document.
+func validates[T any](t *testing.T, valid func() *T, validate func(*T) error, all []changed[T]) {
+	t.Helper()
+	for _, tt := range all {
+		t.Run(tt.name, func(t *testing.T) {
+			doc := valid()
+			tt.change(doc)
+			if diff := cmp.Diff(tt.want, fields(t, validate(doc))); diff != "" {
+				t.Errorf("Validate names other fields (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestDecision_Evaluation_InvalidIntents(t *testing.T) {
 	many := func(n int) map[string]string {
 		m := map[string]string{}
@@ -46,11 +67,7 @@ func TestDecision_Evaluation_InvalidIntents(t *testing.T) {
 		}
 		return m
 	}
-	tests := []struct {
-		name   string
-		change func(*engine.Intent)
-		want   []string
-	}{
+	validates(t, corpus.AllowedIntent, (*engine.Intent).Validate, []changed[engine.Intent]{
 		{"valid", func(*engine.Intent) {}, nil},
 		{"no cost and no metadata", func(in *engine.Intent) { in.Cost, in.Metadata = nil, nil }, nil},
 		{"text in metadata", func(in *engine.Intent) { in.Metadata = map[string]string{"note": "two\n\tlines"} }, nil},
@@ -89,25 +106,12 @@ func TestDecision_Evaluation_InvalidIntents(t *testing.T) {
 		{"date alone", func(in *engine.Intent) { in.IssuedAt = "2026-01-31" }, []string{"intent.issued_at"}},
 		{"comma before the fraction", func(in *engine.Intent) { in.IssuedAt = "2026-01-31T09:30:00,5Z" }, []string{"intent.issued_at"}},
 		{"30 February", func(in *engine.Intent) { in.IssuedAt = "2026-02-30T09:30:00Z" }, []string{"intent.issued_at"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			in := corpus.AllowedIntent()
-			tt.change(in)
-			if diff := cmp.Diff(tt.want, fields(t, in.Validate())); diff != "" {
-				t.Errorf("Validate names other fields (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 func TestActionPolicy_Validate(t *testing.T) {
 	amount := func(n int64) *int64 { return &n }
-	tests := []struct {
-		name   string
-		change func(*engine.ActionPolicy)
-		want   []string
-	}{
+	validates(t, corpus.ReferencePolicy, (*engine.ActionPolicy).Validate, []changed[engine.ActionPolicy]{
 		{"valid", func(*engine.ActionPolicy) {}, nil},
 		{"nothing optional", func(p *engine.ActionPolicy) {
 			p.DeniedActionTypes, p.AllowedResourcePatterns, p.BlockedResourcePatterns, p.MaxCostMinor, p.Currency = nil, nil, nil, nil, ""
@@ -136,25 +140,12 @@ func TestActionPolicy_Validate(t *testing.T) {
 			p.BlockedResourcePatterns = slices.Repeat([]string{"{a,b,c,d}/{e,f,g,h}/{i,j,k,l}/{m,n,o,p}/*"}, 100)
 		}, []string{"policy.blocked_resource_patterns[55]"}},
 		{"year 10000", func(p *engine.ActionPolicy) { p.UpdatedAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, []string{"policy.updated_at"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			p := corpus.ReferencePolicy()
-			tt.change(p)
-			if diff := cmp.Diff(tt.want, fields(t, p.Validate())); diff != "" {
-				t.Errorf("Validate names other fields (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 func TestRule_Validate(t *testing.T) {
 	valid := engine.Rule{Name: "Freeze", Condition: "{}", Action: `{"decision":"deny"}`, Priority: engine.DefaultPriority}
-	tests := []struct {
-		name   string
-		change func(*engine.Rule)
-		want   []string
-	}{
+	validates(t, func() *engine.Rule { r := valid; return &r }, (*engine.Rule).Validate, []changed[engine.Rule]{
 		{"valid", func(*engine.Rule) {}, nil},
 		{"empty", func(r *engine.Rule) { *r = engine.Rule{} }, []string{"name", "condition", "action"}},
 		{"long", func(r *engine.Rule) {
@@ -164,16 +155,7 @@ func TestRule_Validate(t *testing.T) {
 		{"description of several lines", func(r *engine.Rule) { r.Description = "a\nb" }, nil},
 		{"control characters", func(r *engine.Rule) { r.Name, r.Description = "a\nb", "\x00" }, []string{"name", "description"}},
 		{"priority", func(r *engine.Rule) { r.Priority = engine.MaxSetting + 1 }, []string{"priority"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			r := valid
-			tt.change(&r)
-			if diff := cmp.Diff(tt.want, fields(t, r.Validate())); diff != "" {
-				t.Errorf("Validate names other fields (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 // The same UUID in either case is the same intent.
