@@ -236,7 +236,7 @@ func parseWindow(s string) (time.Duration, error) {
 		}
 	}
 	return 0, fmt.Errorf(
-		`want a window between 60s and 7d, in seconds, minutes, hours or days such as "30s", "90m", "24h" or "7d", got %q`, s,
+		`want a window between 60s and 7d, in seconds, minutes, hours or days such as "90s", "90m", "24h" or "7d", got %q`, s,
 	)
 }
 
