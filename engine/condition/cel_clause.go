@@ -39,23 +39,14 @@ func celClause(source string) *Clause {
 // joined returns how an expression in CEL joins its operands: it is a Leaf where it does
 // not, and a constant has none.
 func joined(e ast.Expr) (NodeKind, []ast.Expr) {
-	switch e.Kind() {
-	case ast.LiteralKind:
-		switch e.AsLiteral() {
-		case types.True:
-			return All, nil
-		case types.False:
-			return Any, nil
-		}
-	case ast.CallKind:
-		switch e.AsCall().FunctionName() {
-		case operators.LogicalAnd:
-			return All, e.AsCall().Args()
-		case operators.LogicalOr:
-			return Any, e.AsCall().Args()
-		case operators.LogicalNot:
-			return Not, e.AsCall().Args()
-		}
+	name, operands := operandsOf(e)
+	switch {
+	case name == operators.LogicalAnd, e.Kind() == ast.LiteralKind && e.AsLiteral() == types.True:
+		return All, operands
+	case name == operators.LogicalOr, e.Kind() == ast.LiteralKind && e.AsLiteral() == types.False:
+		return Any, operands
+	case name == operators.LogicalNot:
+		return Not, operands
 	}
 	return Leaf, nil
 }

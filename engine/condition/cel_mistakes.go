@@ -171,10 +171,11 @@ func comparesNumber(types string) bool {
 }
 
 func isMetadataIndex(e ast.Expr) bool {
-	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Index {
+	name, args := operandsOf(e)
+	if name != operators.Index {
 		return false
 	}
-	path, _ := dottedName(e.AsCall().Args()[0])
+	path, _ := dottedName(args[0])
 	return path == fields[Metadata].path
 }
 

@@ -95,14 +95,13 @@ func exceptsResource(e ast.Expr, negated bool) bool {
 		c := e.AsComprehension()
 		return exceptsResource(c.LoopStep(), negated) || exceptsResource(c.Result(), negated)
 	}
-	if e.Kind() != ast.CallKind {
-		return false
-	}
-	args := e.AsCall().Args()
+	name, args := operandsOf(e)
 	some := func(negated bool) bool {
 		return slices.ContainsFunc(args, func(a ast.Expr) bool { return exceptsResource(a, negated) })
 	}
-	switch e.AsCall().FunctionName() {
+	switch name {
+	case "":
+		return false
 	case operators.LogicalAnd, operators.LogicalOr, operators.NotStrictlyFalse:
 		return some(negated)
 	case operators.LogicalNot:

@@ -164,22 +164,19 @@ func listNamed(e ast.Expr) (string, bool) {
 }
 
 func fieldOf(e ast.Expr) (Field, bool) {
-	switch e.Kind() {
-	case ast.IdentKind:
+	name, args := operandsOf(e)
+	switch {
+	case e.Kind() == ast.IdentKind:
 		f, ok := fieldByPath(e.AsIdent())
 		return f, ok && f.Kind != Object
-	case ast.SelectKind:
+	case e.Kind() == ast.SelectKind:
 		sel := e.AsSelect()
 		return MetadataKey(sel.FieldName()), isIdent(sel.Operand(), fields[Metadata].path) && !sel.IsTestOnly()
-	case ast.CallKind:
-		call := e.AsCall()
-		switch {
-		case call.FunctionName() == operators.Index && isIdent(call.Args()[0], fields[Metadata].path):
-			key, ok := textLiteral(call.Args()[1])
-			return MetadataKey(key), ok
-		case call.FunctionName() == overloads.TypeConvertInt:
-			return fieldAsNumber(call.Args()[0])
-		}
+	case name == operators.Index && isIdent(args[0], fields[Metadata].path):
+		key, ok := textLiteral(args[1])
+		return MetadataKey(key), ok
+	case name == overloads.TypeConvertInt:
+		return fieldAsNumber(args[0])
 	}
 	return Field{}, false
 }
@@ -227,10 +224,11 @@ func constantsOf(f Field, e ast.Expr) ([]Constant, bool) {
 }
 
 func constantOf(f Field, e ast.Expr) (Constant, bool) {
-	switch {
-	case f.Kind == Time && e.Kind() == ast.CallKind && e.AsCall().FunctionName() == overloads.TypeConvertTimestamp:
-		s, ok := textLiteral(e.AsCall().Args()[0])
-		return Constant{Str: s}, ok && isTime(s)
+	switch name, args := operandsOf(e); {
+	case f.Kind == Time && name == overloads.TypeConvertTimestamp:
+		s, ok := textLiteral(args[0])
+		_, err := ParseTime(s)
+		return Constant{Str: s}, ok && err == nil
 	case (f.Kind == Int || f.Kind == Digits) && e.Kind() == ast.LiteralKind:
 		n, ok := e.AsLiteral().(types.Int)
 		return Constant{Num: int64(n)}, ok
@@ -239,9 +237,4 @@ func constantOf(f Field, e ast.Expr) (Constant, bool) {
 		return Constant{Str: s}, ok
 	}
 	return Constant{}, false
-}
-
-func isTime(s string) bool {
-	_, err := ParseTime(s)
-	return err == nil
 }

@@ -38,18 +38,16 @@ func (u *unrendered) visit(e ast.Expr) {
 		return
 	}
 	before := len(u.found)
-	if e.Kind() == ast.CallKind {
-		switch e.AsCall().FunctionName() {
-		case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
-			for _, operand := range e.AsCall().Args() {
-				u.visit(operand)
-			}
+	switch name, operands := operandsOf(e); name {
+	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
+		for _, operand := range operands {
+			u.visit(operand)
 		}
 	}
 	if len(u.found) > before {
 		return
 	}
-	m := Mistake{At: "/cel", Line: 1, Column: 1, Message: "has no rendering in Rego: " + whyUnrendered(e)}
+	m := Mistake{At: "/cel", Message: "has no rendering in Rego: " + whyUnrendered(e)}
 	m.Line, m.Column = u.start(e)
 	u.found = append(u.found, m)
 }
@@ -82,15 +80,16 @@ func (u *unrendered) start(e ast.Expr) (line, column int) {
 // whyUnrendered says what keeps a part of a condition from a rendering.
 func whyUnrendered(e ast.Expr) string {
 	comparison := "writ renders comparisons of one field with constants"
+	name, args := operandsOf(e)
 	switch {
 	case e.Kind() == ast.ComprehensionKind:
 		return "it is a macro such as exists or all"
-	case e.Kind() != ast.CallKind:
+	case name == "":
 		return comparison
-	case e.AsCall().FunctionName() == operators.Conditional:
+	case name == operators.Conditional:
 		return "it is a choice (?:) between too many comparisons"
 	}
-	if args := e.AsCall().Args(); len(args) == 2 {
+	if len(args) == 2 {
 		_, left := fieldOf(args[0])
 		if _, right := fieldOf(args[1]); left && right {
 			return "it compares two fields; " + comparison
