@@ -62,7 +62,7 @@ func openNode(
 		return nil, err
 	}
 	for _, name := range c.exposed(c.Data) {
-		n.log.Warn("others than its owner can read a secret: take it away from them with chmod 600", "file", name)
+		n.log.Warn("others than its owner can read a secret: run chmod 600 on it", "file", name)
 	}
 	if err := n.wire(ctx, c, signer, plans, prepare); err != nil {
 		return nil, err
