@@ -14,8 +14,8 @@ import (
 // If the fast path accepts a body, engine.Decode gives the same result: FuzzDecodeEvaluate
 // compares them.
 //
-// The strings that the fast path reads share one copy of the body. A body that is longer
-// than the longest of them may be is not kept for their sake.
+// The strings that the fast path reads share one copy of the body. A longer body than the
+// longest string may be takes the other path, so that no string keeps it.
 func (s *Server) decodeEvaluate(r *request, in *evaluateBody) error {
 	if len(r.body) <= condition.MaxText && decodePlain(string(r.body), in) {
 		return nil
@@ -25,8 +25,8 @@ func (s *Server) decodeEvaluate(r *request, in *evaluateBody) error {
 }
 
 // decodeBatch reads the body of a batch, as decodeEvaluate reads its: FuzzDecodeBatch holds
-// the two ways together. The intents of a plain body share one copy of it, which is no longer
-// for each of them than the longest of its strings may be.
+// the two ways together. The intents of a plain body share one copy of it. Its length is
+// bounded by the longest string for each intent.
 func decodeBatch(r *request, in *batchBody) error {
 	if decodePlainBatch(string(r.body), in) {
 		return nil
@@ -90,8 +90,8 @@ func decodePlain(body string, in *evaluateBody) bool {
 	return true
 }
 
-// own copies what names documents and may become keys of caches, which must not
-// keep the whole body.
+// own copies the ids of the policy and the agent: as keys of caches they must not keep the
+// whole body.
 func (in *evaluateBody) own() {
 	if in.Intent.PolicyID == in.PolicyID {
 		in.Intent.PolicyID = in.PolicyID

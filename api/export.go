@@ -156,8 +156,8 @@ func (e *export) flush() error {
 	return err
 }
 
-// nextPage appends a page in a slot of its own: what the reader takes to read is
-// not the organization's turn.
+// nextPage appends a page in a slot of its own: the organization is not charged for the
+// reader's time.
 func (e *export) nextPage() error {
 	ctx := e.s.deadlines.base
 	slot, verdict := e.s.decisions.Gate.Enter(ctx, admission.Work{Org: e.org, Kind: admission.Managing, Patient: true})

@@ -20,8 +20,8 @@ import (
 // handler answers one request. It does not see fasthttp.
 type handler func(*request) error
 
-// withBody makes a handler of requests whose body is a JSON document of type In. check
-// reports all that is wrong with it; f gets what check has nothing against.
+// withBody makes a handler of requests whose body is a JSON document of type In. check reports
+// all that is wrong with it; f gets the bodies that pass.
 func withBody[In any](f, check func(*request, *In) error) handler {
 	return withDecoder(decoding(check), func(r *request, in *In) error {
 		if err := check(r, in); err != nil {

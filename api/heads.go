@@ -15,16 +15,15 @@ import (
 	"writ/storage/receipt"
 )
 
-// headAge is how old a head is before it is listed. Heads are everybody's: by
-// younger ones an organization could watch, second by second, how much others
-// decide.
+// headAge is the age at which a head is listed. Every organization sees all heads: from
+// younger ones it could watch, second by second, how much others decide.
 const headAge = time.Minute
 
 // errEnough ends a walk through heads.
 var errEnough = errors.New("enough")
 
-// listHeads returns the heads of every chain, one chain after the other, the newest
-// of a chain first. They hold nothing of an organization's.
+// listHeads returns the heads of every chain, one chain after the other, the newest of a chain
+// first. They say nothing about an organization.
 func (s *Server) listHeads(r *request) error {
 	page, err := r.onlyPage()
 	if err != nil {
@@ -107,8 +106,8 @@ func (s *Server) chainHeads(
 	return heads, from, nil
 }
 
-// headCursor is where a page goes on: before a sequence of a chain, at the newest
-// where it is 0.
+// headCursor is the place where a page goes on: before the sequence end of a chain, or at its
+// newest head if end is 0.
 type headCursor struct {
 	chain [16]byte
 	end   uint64
@@ -131,10 +130,9 @@ func parseHeadCursor(cursor string) (c headCursor, err error) {
 	return c, nil
 }
 
-// firstYounger returns the sequence of the first head that was signed after a
-// time, which is one more than the last head's if none was. It takes a look at
-// some twenty of a million: heads are in order of time as long as the clock is
-// not set back.
+// firstYounger returns the sequence of the first head that was signed after a time, or one
+// more than the last sequence. It reads some twenty heads of a million, because heads are in
+// order of time unless the clock is set back.
 func (s *Server) firstYounger(r *request, tip receipt.Chain, until int64) (_ uint64, err error) {
 	n := sort.Search(int(tip.Seq), func(i int) (younger bool) {
 		walk := s.store.Heads(r.ctx, tip.ID, uint64(i)+1, func(h receipt.SignedHead) error {

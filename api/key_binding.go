@@ -61,9 +61,9 @@ func (s *Server) checkBound(r *request, p *engine.ActionPolicy) error {
 	return s.auth.within(&r.who, newest.AgentID)
 }
 
-// checkDecision refuses a key that is bound to agents where a decision is
-// neither its own nor about one of them. A row may hide its agent's id: then a
-// glob cannot tell, and an id is compared as rows spell it.
+// checkDecision refuses a bound key if the decision is neither its own nor about one of its
+// agents. A row may hide its agent's id: an id is compared in every spelling of rows, a glob
+// does not match then.
 func (s *Server) checkDecision(r *request, decisionID string) error {
 	if r.who.agents == nil {
 		return nil

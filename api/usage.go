@@ -19,7 +19,7 @@ type usageBody struct {
 	Upgrade       *upgrade   `json:"upgrade,omitzero"`
 }
 
-// period is a calendar month in UTC: Start is of it, End is not.
+// period is a calendar month in UTC, from Start to just before End.
 type period struct {
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
@@ -29,8 +29,8 @@ func periodOf(m storage.Month) period {
 	return period{m.Start(), m.Start().AddDate(0, 1, 0)}
 }
 
-// planMeters are what a plan limits: evaluations in the period, agents, policies
-// and rules at all, and tokens that are usable.
+// planMeters are the meters of a plan: evaluations in the period, all agents, policies and
+// rules, and usable tokens.
 type planMeters struct {
 	Evaluations planMeter `json:"evaluations"`
 	Agents      planMeter `json:"agents"`
@@ -39,8 +39,8 @@ type planMeters struct {
 	Tokens      planMeter `json:"tokens"`
 }
 
-// planMeter is what is used of a limit. Used can be beyond Limit, after a
-// downgrade and because denied intents are counted too; Remaining is then 0.
+// planMeter is the use of a limit. Used can exceed Limit after a downgrade, and because denied
+// intents count; Remaining is 0 then.
 type planMeter struct {
 	Used      int64 `json:"used"`
 	Limit     int64 `json:"limit"`
@@ -62,13 +62,13 @@ type upgrade struct {
 // nearPercent is how much of a limit is near it.
 const nearPercent = 80
 
-// near reports whether nearPercent of the limit is used. A limit of 0, which a
-// deployment sets to have none or to allow nothing, is never near.
+// near reports whether nearPercent of the limit is used. A limit of 0 (none, or nothing
+// allowed) is never near.
 func (m planMeter) near() bool {
 	return m.Limit > 0 && float64(m.Used)*100 >= float64(m.Limit)*nearPercent
 }
 
-// usageSummary answers what the organization has used of its plan.
+// usageSummary answers with the use of the plan of the organization.
 func (s *Server) usageSummary(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err
