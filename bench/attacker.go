@@ -149,8 +149,8 @@ func (h *Hostile) prepare(ctx context.Context, a *attack, base *url.URL, bearer 
 	callers := make([]load.Caller, h.Conns)
 	for i := range callers {
 		callers[i].PolicyID = p.PolicyID
-		callers[i].Key, err = mint(ctx, c, "policy:evaluate", "policy:read", "policy:write", "rules:read", "rules:write",
-			"history:read")
+		callers[i].Key, err = mint(ctx, c, "policy:evaluate", "policy:read", "policy:write", "rules:read",
+			"rules:write", "history:read")
 		if err != nil {
 			return nil, err
 		}

@@ -65,7 +65,8 @@ func (c *suiteFromHistoryCmd) Run(ctx context.Context, s streams) error {
 		return errReportedInvalid
 	}
 	if h.Left > 0 {
-		o.Say("%d decisions are left out: another version of their policy made them, or a case cannot repeat them", h.Left)
+		o.Say("%d decisions are left out: another version of their policy made them, or a case cannot repeat them",
+			h.Left)
 	}
 	text, err := h.Format()
 	if err != nil {

@@ -422,7 +422,7 @@ func TestWebhooks_TellOfExpiredApprovals(t *testing.T) {
 	}
 	c.do(t, http.MethodPost, "/v1/policy/evaluate", string(newIntent("somebody", "deploy", "prod/a").body), http.StatusOK, &held)
 	p.stop(t)
-	p = startFaulty(t, []string{clockAhead + "=4m"}, data, flags...) // receivers take five at most
+	startFaulty(t, []string{clockAhead + "=4m"}, data, flags...) // receivers take five at most
 	waitFor(t, "the event", func() bool { return l.count() > 0 })
 	l.mu.Lock()
 	defer l.mu.Unlock()
