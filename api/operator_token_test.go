@@ -12,7 +12,6 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -60,76 +59,6 @@ func (h *harness) claims(changes ...obj) obj {
 		maps.Copy(c, change)
 	}
 	return c
-}
-
-func TestDecision_Credentials_OperatorClaims(t *testing.T) {
-	h := start(t)
-	now := h.clock.Now()
-	for name, tc := range map[string]struct {
-		change obj
-		want   int
-	}{
-		"valid":                   {nil, 200},
-		"no iat":                  {obj{"iat": nil}, 200},
-		"expired":                 {obj{"exp": now.Add(-time.Minute).Unix()}, 401},
-		"expired within leeway":   {obj{"exp": now.Add(-10 * time.Second).Unix()}, 200},
-		"no exp":                  {obj{"exp": nil}, 401},
-		"exp is text":             {obj{"exp": "tomorrow"}, 401},
-		"huge exp":                {obj{"exp": 1e300}, 401},
-		"not yet valid":           {obj{"nbf": now.Add(time.Minute).Unix()}, 401},
-		"nbf within leeway":       {obj{"nbf": now.Add(10 * time.Second).Unix()}, 200},
-		"issued in the future":    {obj{"iat": now.Add(time.Minute).Unix()}, 401},
-		"no sub":                  {obj{"sub": nil}, 401},
-		"empty sub":               {obj{"sub": ""}, 401},
-		"no org_id":               {obj{"org_id": nil}, 401},
-		"empty org_id":            {obj{"org_id": ""}, 401},
-		"org_id with NUL":         {obj{"org_id": "a\x00b"}, 401},
-		"org_id with line break":  {obj{"org_id": "a\nb"}, 401},
-		"org_id of 128":           {obj{"org_id": strings.Repeat("o", 128)}, 200},
-		"org_id of 129":           {obj{"org_id": strings.Repeat("o", 129)}, 401},
-		"org_id padded":           {obj{"org_id": "acme "}, 401},
-		"org_id is blank":         {obj{"org_id": " "}, 401},
-		"org_id is a number":      {obj{"org_id": 1}, 401},
-		"org_id is not ASCII":     {obj{"org_id": "Zürich"}, 200},
-		"claims of other systems": {obj{"scope": "x", "roles": []string{"y"}}, 200},
-	} {
-		t.Run(name, func(t *testing.T) {
-			claims := h.claims(tc.change)
-			maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
-			token := h.sign(t, claims)
-			for range 2 {
-				h.do("GET", "/v1/rules", token, nil).wantStatus(tc.want)
-			}
-		})
-	}
-}
-
-// An issuer that lets its users add claims must not let them choose org_id or
-// exp by another spelling of the name or by giving it again.
-func TestDecision_Credentials_ClaimsHaveOneReading(t *testing.T) {
-	h := start(t)
-	now := h.clock.Now()
-	past, future := now.Add(-time.Hour).Unix(), now.Add(time.Hour).Unix()
-	for name, tc := range map[string]struct {
-		claims string
-		want   int
-	}{
-		"exact names":            {fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d}`, future), 200},
-		"org_id in another case": {fmt.Sprintf(`{"Org_Id":"acme","sub":"op","exp":%d}`, future), 401},
-		"org_id twice":           {fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"org_id":"globex"}`, future), 401},
-		"exp in another case":    {fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"EXP":%d}`, past, future), 401},
-		"exp twice":              {fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"exp":%d}`, past, future), 401},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h.do("GET", "/v1/rules", signHS256(`{"alg":"HS256"}`, tc.claims), nil).wantStatus(tc.want)
-		})
-	}
-
-	acmes := fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"Org_Id":"globex"}`, future)
-	who, err := h.server.auth.operators.Verify(t.Context(), signHS256(`{"alg":"HS256"}`, acmes))
-	if err != nil || who.Organization != acme {
-		t.Errorf("verify(%s) = %q, %v, want %q", acmes, who.Organization, err, acme)
-	}
 }
 
 func TestAuth_AVerifiedTokenIsCachedUntilItExpires(t *testing.T) {

@@ -94,7 +94,8 @@ func New(cfg Config) (*Server, error) {
 	s.auth = newAuth(s.docs, operators, cfg.ServiceToken, newFailures(s.metrics.authFailures))
 	s.background.Go(func() { operators.Run(life) })
 	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
-	cfg.Registry.MustRegister(slices.Concat(s.gauges(), s.auth.keys.Metrics("api_keys"), s.auth.jwts.Metrics("operators"))...)
+	cfg.Registry.MustRegister(slices.Concat(s.gauges(), s.auth.keys.Metrics("api_keys"),
+		s.auth.jwts.Metrics("operators"))...)
 	s.auth.keys.OnlyWhile(s.docs.Fresh)
 	s.unwatch = s.store.Watch(s.changed)
 	s.awake, s.endPolls = context.WithCancel(life)

@@ -5,10 +5,14 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -131,5 +135,89 @@ func TestSign_RefusesWhatWouldNotBeAccepted(t *testing.T) {
 		if _, err := Sign([]byte(tc.secret), tc.org, tc.subject, time.Now(), tc.ttl); err == nil {
 			t.Errorf("%s: Sign = nil, want an error", name)
 		}
+	}
+}
+
+// verify verifies an HS256 token of claims as they are written.
+func verify(t *testing.T, now time.Time, claims string) (Operator, error) {
+	t.Helper()
+	v, err := Open(t.Context(), Config{Alg: algHS256, Secret: []byte(secret)}, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	must(t, err)
+	encode := base64.RawURLEncoding.EncodeToString
+	text := encode([]byte(`{"alg":"HS256"}`)) + "." + encode([]byte(claims))
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(text))
+	return v.Verify(t.Context(), text+"."+encode(mac.Sum(nil)))
+}
+
+func TestDecision_Credentials_OperatorClaims(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	for name, tc := range map[string]struct {
+		change map[string]any
+		want   int
+	}{
+		"valid":                   {nil, 200},
+		"no iat":                  {map[string]any{"iat": nil}, 200},
+		"expired":                 {map[string]any{"exp": now.Add(-time.Minute).Unix()}, 401},
+		"expired within leeway":   {map[string]any{"exp": now.Add(-10 * time.Second).Unix()}, 200},
+		"no exp":                  {map[string]any{"exp": nil}, 401},
+		"exp is text":             {map[string]any{"exp": "tomorrow"}, 401},
+		"huge exp":                {map[string]any{"exp": 1e300}, 401},
+		"not yet valid":           {map[string]any{"nbf": now.Add(time.Minute).Unix()}, 401},
+		"nbf within leeway":       {map[string]any{"nbf": now.Add(10 * time.Second).Unix()}, 200},
+		"issued in the future":    {map[string]any{"iat": now.Add(time.Minute).Unix()}, 401},
+		"no sub":                  {map[string]any{"sub": nil}, 401},
+		"empty sub":               {map[string]any{"sub": ""}, 401},
+		"no org_id":               {map[string]any{"org_id": nil}, 401},
+		"empty org_id":            {map[string]any{"org_id": ""}, 401},
+		"org_id with NUL":         {map[string]any{"org_id": "a\x00b"}, 401},
+		"org_id with line break":  {map[string]any{"org_id": "a\nb"}, 401},
+		"org_id of 128":           {map[string]any{"org_id": strings.Repeat("o", 128)}, 200},
+		"org_id of 129":           {map[string]any{"org_id": strings.Repeat("o", 129)}, 401},
+		"org_id padded":           {map[string]any{"org_id": "acme "}, 401},
+		"org_id is blank":         {map[string]any{"org_id": " "}, 401},
+		"org_id is a number":      {map[string]any{"org_id": 1}, 401},
+		"org_id is not ASCII":     {map[string]any{"org_id": "Zürich"}, 200},
+		"claims of other systems": {map[string]any{"scope": "x", "roles": []string{"y"}}, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := map[string]any{"org_id": "acme", "sub": "op", "exp": now.Add(time.Hour).Unix(), "iat": now.Unix()}
+			maps.Copy(all, tc.change)
+			maps.DeleteFunc(all, func(_ string, v any) bool { return v == nil })
+			data, err := json.Marshal(all)
+			must(t, err)
+			if _, err := verify(t, now, string(data)); (err == nil) != (tc.want == 200) {
+				t.Errorf("Verify of %s = %v, want good: %v", data, err, tc.want == 200)
+			}
+		})
+	}
+}
+
+// An issuer that lets its users add claims must not let them choose org_id or
+// exp by another spelling of the name or by giving it again.
+func TestDecision_Credentials_ClaimsHaveOneReading(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	past, future := now.Add(-time.Hour).Unix(), now.Add(time.Hour).Unix()
+	for name, tc := range map[string]struct {
+		claims string
+		want   int
+	}{
+		"exact names":            {fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d}`, future), 200},
+		"org_id in another case": {fmt.Sprintf(`{"Org_Id":"acme","sub":"op","exp":%d}`, future), 401},
+		"org_id twice":           {fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"org_id":"globex"}`, future), 401},
+		"exp in another case":    {fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"EXP":%d}`, past, future), 401},
+		"exp twice":              {fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"exp":%d}`, past, future), 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := verify(t, now, tc.claims); (err == nil) != (tc.want == 200) {
+				t.Errorf("Verify of %s = %v, want good: %v", tc.claims, err, tc.want == 200)
+			}
+		})
+	}
+
+	acmes := fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"Org_Id":"globex"}`, future)
+	who, err := verify(t, now, acmes)
+	if err != nil || who.Organization != "acme" {
+		t.Errorf("Verify(%s) = %q, %v, want acme", acmes, who.Organization, err)
 	}
 }
