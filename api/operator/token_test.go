@@ -13,13 +13,18 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/lestrrat-go/jwx/v3/jws"
 )
 
 const secret = "0123456789abcdef0123456789abcdef"
@@ -219,5 +224,56 @@ func TestDecision_Credentials_ClaimsHaveOneReading(t *testing.T) {
 	who, err := verify(t, now, acmes)
 	if err != nil || who.Organization != "acme" {
 		t.Errorf("Verify(%s) = %q, %v, want acme", acmes, who.Organization, err)
+	}
+}
+
+func TestVerifier_AcceptsWhatSignMakes(t *testing.T) {
+	now := time.Now()
+	v, err := Open(t.Context(), Config{Alg: algHS256, Secret: []byte(secret)}, time.Now, slog.New(slog.DiscardHandler))
+	must(t, err)
+	token, err := Sign([]byte(secret), "acme", "op", now, time.Hour)
+	must(t, err)
+	if who, err := v.Verify(t.Context(), token); err != nil || who.Organization != "acme" || who.Subject != "op" || v.Generation() != 0 {
+		t.Errorf("Verify = %+v, %v, want op of acme", who, err)
+	}
+}
+
+// An unknown key id has the keys read again, a withdrawn key verifies nothing.
+func TestVerifier_FollowsTheKeysOfAURL(t *testing.T) {
+	var served atomic.Pointer[[]byte]
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(*served.Load()) }))
+	t.Cleanup(issuer.Close)
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	serve := func(kid string) {
+		data := jwksOf(t, map[string]crypto.Signer{kid: private})
+		served.Store(&data)
+	}
+	serve("old")
+	var late atomic.Int64
+	now := func() time.Time { return time.Unix(1_800_000_000+late.Load(), 0) }
+	v, err := Open(t.Context(), Config{Alg: algEdDSA, JWKS: issuer.URL}, now, slog.New(slog.DiscardHandler))
+	must(t, err)
+	go v.Run(t.Context())
+	signed := func(kid string) string {
+		headers := jws.NewHeaders()
+		must(t, headers.Set(jws.KeyIDKey, kid))
+		payload := fmt.Appendf(nil, `{"org_id":"acme","sub":"op","exp":%d}`, now().Add(time.Hour).Unix())
+		token, err := jws.Sign(payload, jws.WithKey(jwa.EdDSA(), private, jws.WithProtectedHeaders(headers)))
+		must(t, err)
+		return string(token)
+	}
+	for _, step := range []struct {
+		serve, kid string
+		good       bool
+	}{{"old", "old", true}, {"old", "new", false}, {"new", "new", true}, {"new", "old", false}} {
+		late.Add(int64(jwksPause / time.Second))
+		serve(step.serve)
+		if _, err := v.Verify(t.Context(), signed(step.kid)); (err == nil) != step.good {
+			t.Errorf("Verify by %s where %s is served = %v, want good: %v", step.kid, step.serve, err, step.good)
+		}
+	}
+	if g := v.Generation(); g != 2 {
+		t.Errorf("Generation = %d, want 2: of the old key and of the new one", g)
 	}
 }
