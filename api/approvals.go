@@ -60,8 +60,9 @@ type findingBody struct {
 func (s *Server) approvalAt(a *approval.Approval, at time.Time) *approvalBody {
 	r := a.Held
 	b := &approvalBody{
-		ApprovalID: r.DecisionID, Status: a.Status(at), HeldAt: r.DecidedAt, ExpiresAt: s.decisions.Approvals.ExpiresAt(a),
-		IntentID: r.IntentID, IntentDigest: r.IntentDigest, PolicyID: r.PolicyID, AgentID: r.AgentID,
+		ApprovalID: r.DecisionID, Status: a.Status(at), HeldAt: r.DecidedAt,
+		ExpiresAt: s.decisions.Approvals.ExpiresAt(a),
+		IntentID:  r.IntentID, IntentDigest: r.IntentDigest, PolicyID: r.PolicyID, AgentID: r.AgentID,
 		ActionType: r.ActionType, Resource: r.Resource, Cost: r.Cost, MetadataKeys: r.MetadataKeys,
 		Findings: findingsOf(a),
 	}

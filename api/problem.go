@@ -220,7 +220,7 @@ func problemFor(err error) problem {
 		chosen *refusalError
 		fields *engine.InvalidError
 		full   *storage.LimitError
-		often  *limit.Exceeded
+		often  *limit.ExceededError
 		sale   billingRefusal
 		core   *decision.CoreError
 	)

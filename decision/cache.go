@@ -346,7 +346,8 @@ func (c *Cache[K, V]) Metrics(name string) []prometheus.Collector {
 			func(s CacheStats) float64 { return s.LoadTime.Seconds() }),
 		counter("writ_cache_evictions_total", "Values dropped for want of room.",
 			func(s CacheStats) float64 { return float64(s.Evictions) }),
-		gauge("writ_cache_bytes", "About what the values take.", func(s CacheStats) float64 { return float64(s.Bytes) }),
+		gauge("writ_cache_bytes", "About what the values take.",
+			func(s CacheStats) float64 { return float64(s.Bytes) }),
 		gauge("writ_cache_entries", "Values kept.", func(s CacheStats) float64 { return float64(s.Entries) }),
 	}
 }

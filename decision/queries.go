@@ -65,7 +65,9 @@ func newQueries(maxBytes int64) *Cache[queryKey, cachedQuery] {
 func (s *Sets) query(ctx context.Context, org string, set engine.Set) (Query, error) {
 	doc := set.Policy.Document()
 	key := queryKey{setKey{org, doc.PolicyID}, set.Revisions.Policy, set.Revisions.Rules}
-	k, err := s.queries.get(ctx, key, func(context.Context, queryKey) (cachedQuery, error) { return s.prepareQuery(set), nil })
+	k, err := s.queries.get(ctx, key, func(context.Context, queryKey) (cachedQuery, error) {
+		return s.prepareQuery(set), nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing a query: %w", err)
 	}

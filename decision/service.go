@@ -204,7 +204,10 @@ func newService(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s.Plans = newPlans(s.Documents, cfg.Plans)
-	sets := setsConfig{source: s.Documents, options: s.Conditions(), compiled: s.metrics.compiled, log: cfg.Log, maxBytes: cfg.CacheBytes}
+	sets := setsConfig{
+		source: s.Documents, options: s.Conditions(), compiled: s.metrics.compiled,
+		log: cfg.Log, maxBytes: cfg.CacheBytes,
+	}
 	results := newVerifications(cfg.Metrics)
 	if cfg.VerifyEvery > 0 {
 		sets.prepare = cfg.PrepareQuery

@@ -69,7 +69,8 @@ func newVerifications(metrics prometheus.Registerer) verifications {
 // newVerifier returns a verifier of one decision in every, which is at least 1. It works
 // once run is called.
 func newVerifier(sets *Sets, every uint64, log *slog.Logger, results verifications) *verifier {
-	return &verifier{sets: sets, log: log, every: every, queue: make(chan *verification, maxUnverified), results: results}
+	queue := make(chan *verification, maxUnverified)
+	return &verifier{sets: sets, log: log, every: every, queue: queue, results: results}
 }
 
 // run verifies until ctx ends.

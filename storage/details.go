@@ -72,7 +72,6 @@ func (d *Details) Digest() string {
 // canonical returns the canonical JSON of v, as package receipt writes it. v is a struct of
 // texts, integers and JSON, whose members are in order.
 func canonical(v any) []byte {
-	//nolint:errcheck // what it is made of can't fail
 	b, _ := json.Marshal(v, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	return b
 }

@@ -13,7 +13,9 @@ import (
 )
 
 const (
-	HeaderLevel  = "RateLimit"
+	// HeaderLevel is the header that says how much of a limit is left.
+	HeaderLevel = "RateLimit"
+	// HeaderPolicy is the header that says what the limit is.
 	HeaderPolicy = "RateLimit-Policy"
 
 	// maxBuckets is how many buckets one limit keeps, in all of its shards.
@@ -23,8 +25,8 @@ const (
 	sweepPause = 100 * time.Millisecond
 )
 
-// Exceeded is the error of a request that was one too many.
-type Exceeded struct {
+// ExceededError is the error of a request that was one too many.
+type ExceededError struct {
 	Detail string
 	// RetryAfter is how many seconds later one request is let through.
 	RetryAfter int
@@ -33,7 +35,7 @@ type Exceeded struct {
 }
 
 // Error implements error.
-func (e *Exceeded) Error() string { return e.Detail }
+func (e *ExceededError) Error() string { return e.Detail }
 
 // Limiter is one limit over time: a token bucket for each key; nil if it is off.
 //
@@ -112,7 +114,7 @@ func NewLimiter[K comparable](
 // Seconds is d in whole seconds, rounded up.
 func Seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
-// Take counts a request of key. It returns an [*Exceeded] if there were too many.
+// Take counts a request of key. It returns an [*ExceededError] if there were too many.
 func (l *Limiter[K]) Take(key K, now time.Time) (at Level, err error) {
 	if l == nil {
 		return at, nil
@@ -136,7 +138,7 @@ func (l *Limiter[K]) Take(key K, now time.Time) (at Level, err error) {
 		return at, nil
 	}
 	l.refused.Inc()
-	return at, &Exceeded{Detail: l.detail, RetryAfter: at.wait, Level: string(l.level(at)), Policy: l.policy}
+	return at, &ExceededError{Detail: l.detail, RetryAfter: at.wait, Level: string(l.level(at)), Policy: l.policy}
 }
 
 // Charge counts n further requests of key after one was let through: the intents of a

@@ -70,8 +70,10 @@ func (l Rate) on() bool { return l != Rate{} }
 
 // Check returns why no bucket can have such a rate.
 func (l Rate) Check() error {
-	if l.on() && (l.Burst < 1 || l.Burst > engine.MaxSetting || !(l.PerSecond > 0 && l.PerSecond <= engine.MaxSetting)) {
-		return fmt.Errorf("a rate of %v a second and a burst of %d: want both above 0 and at most %d", l.PerSecond, l.Burst,
+	within := l.Burst >= 1 && l.Burst <= engine.MaxSetting && l.PerSecond > 0 && l.PerSecond <= engine.MaxSetting
+	if l.on() && !within {
+		return fmt.Errorf(
+			"a rate of %v a second and a burst of %d: want both above 0 and at most %d", l.PerSecond, l.Burst,
 			engine.MaxSetting)
 	}
 	return nil

@@ -133,7 +133,8 @@ func (f *file) arrange(page, y *yaml.Node) error {
 	}
 	k := kindOf(n)
 	for i, name := range n.keys {
-		if object := n.kids[i].conditionObject(k, name.name); object != nil && y.Content[2*i+1].Kind == yaml.ScalarNode &&
+		if object := n.kids[i].conditionObject(k, name.name); object != nil &&
+			y.Content[2*i+1].Kind == yaml.ScalarNode &&
 			y.Content[2*i+1].Anchor == "" {
 			y.Content[2*i+1] = keepComments(yamlOf(object, depthOf(name.name)), y.Content[2*i+1])
 		}

@@ -123,7 +123,9 @@ func (w *warnings) covered(field string, i int, list []string, by int) {
 
 func (w *warnings) beaten(field string, i int, entry, block string, by int, other string) {
 	w.add(at(field, i), unreachable,
-		fmt.Sprintf("%s allows nothing: %s, %s, denies everything that it matches", condition.Quote(entry), at(block, by),
-			condition.Quote(other)),
+		fmt.Sprintf(
+			"%s allows nothing: %s, %s, denies everything that it matches",
+			condition.Quote(entry), at(block, by), condition.Quote(other),
+		),
 		"remove it, or narrow the entry that denies")
 }

@@ -30,7 +30,8 @@ func (l *linter) shadow(r *active) {
 	for i, a := range by {
 		names[i] = l.name(a.at)
 	}
-	message := fmt.Sprintf("never decides: %s, asked before, matches everything that it matches", strings.Join(names, " and "))
+	all := strings.Join(names, " and ")
+	message := fmt.Sprintf("never decides: %s, asked before, matches everything that it matches", all)
 	if len(by) == 1 && by[0].matches.IsConst(true) {
 		message = fmt.Sprintf("never decides: %s, asked before, matches everything", names[0])
 	}

@@ -132,7 +132,8 @@ func (a *Approval) redeem(result engine.Result, rules *engine.RuleSet) engine.Re
 	case result.Decision != engine.ApprovalRequired:
 		return result
 	case !a.covers(result, rules):
-		return withFinding(result, engine.CodeApprovalOutOfScope, "the approval does not cover all of this: it needs another")
+		const why = "the approval does not cover all of this: it needs another"
+		return withFinding(result, engine.CodeApprovalOutOfScope, why)
 	}
 	result.Decision = engine.Allow
 	result.Findings = []engine.Finding{finding(engine.CodeApprovalGranted, "what it was held for was approved")}

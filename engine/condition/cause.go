@@ -55,26 +55,26 @@ var (
 	// ErrBroken is the error of a stored condition that does not compile.
 	ErrBroken = &EvalError{CauseBroken, "the stored condition does not compile"}
 
-	noResult   = &EvalError{CauseFunction, "a function or a conversion has no result for what it was given"}
-	noSuchKey  = &EvalError{CauseMissing, "no such key"}
-	noCost     = missing("the intent has no cost")
-	noCount    = missing("nothing was counted")
-	notDecimal = &EvalError{CauseNotDecimal, "a metadata value that is compared with a number is not a decimal"}
-	noList     = &EvalError{CauseBroken, "there is no such list"}
-	// noSide is the error of a comparison with the resource that has no side.
-	noSide = &EvalError{CauseFunction, "the condition is neither for a block nor for an allowance"}
+	errNoResult   = &EvalError{CauseFunction, "a function or a conversion has no result for what it was given"}
+	errNoSuchKey  = &EvalError{CauseMissing, "no such key"}
+	errNoCost     = missing("the intent has no cost")
+	errNoCount    = missing("nothing was counted")
+	errNotDecimal = &EvalError{CauseNotDecimal, "a metadata value that is compared with a number is not a decimal"}
+	errNoList     = &EvalError{CauseBroken, "there is no such list"}
+	// errNoSide is the error of a comparison with the resource that has no side.
+	errNoSide = &EvalError{CauseFunction, "the condition is neither for a block nor for an allowance"}
 )
 
 // missing says that the intent lacks a field or a key that the condition names.
 func missing(what string) *EvalError {
-	return &EvalError{CauseMissing, noSuchKey.message + ": " + what}
+	return &EvalError{CauseMissing, errNoSuchKey.message + ": " + what}
 }
 
 // missing says that the intent lacks f.
 func (f Field) missing() *EvalError {
 	switch f.row().owner {
 	case Cost:
-		return noCost
+		return errNoCost
 	case MetadataValue:
 		return missing(f.Path() + "." + f.Key)
 	}
@@ -86,7 +86,7 @@ func Diagnose(err error) *EvalError {
 	if e, ok := errors.AsType[*EvalError](err); ok {
 		return e
 	}
-	return noResult
+	return errNoResult
 }
 
 // CauseOf returns why a condition ended in err.

@@ -267,7 +267,7 @@ func decimalCompare(a, b ref.Val) ref.Val {
 	d, ok := parseDecimal(string(s))
 	e, okToo := parseDecimal(string(t))
 	if !ok || !okToo {
-		return celFailure(notDecimal)
+		return celFailure(errNotDecimal)
 	}
 	return types.Int(d.compare(e))
 }

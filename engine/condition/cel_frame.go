@@ -43,13 +43,14 @@ func (f *Frame) ResolveName(name string) (any, bool) {
 func (f *Frame) value(id FieldID) ref.Val {
 	switch row := &fields[id]; {
 	case id == Metadata:
-		return &orderedMetadata{Mapper: types.NewStringStringMap(types.DefaultTypeAdapter, f.metadata), metadata: f.metadata}
+		values := types.NewStringStringMap(types.DefaultTypeAdapter, f.metadata)
+		return &orderedMetadata{Mapper: values, metadata: f.metadata}
 	case !f.has(id):
 		return celFailure(FieldOf(id).missing())
 	case row.kind == Time:
 		at, ok := f.issued()
 		if !ok {
-			return celFailure(noResult)
+			return celFailure(errNoResult)
 		}
 		return types.Timestamp{Time: at}
 	case row.kind == Bool:
@@ -97,17 +98,18 @@ func (n *expression) ask(f *Frame) result {
 		}
 		// CEL's own error of a missing key has no type. A condition can have taken the key
 		// from the intent.
-		if strings.HasPrefix(v.Error(), noSuchKey.message) {
-			return failing(noSuchKey)
+		if strings.HasPrefix(v.Error(), errNoSuchKey.message) {
+			return failing(errNoSuchKey)
 		}
 	}
-	return failing(noResult)
+	return failing(errNoResult)
 }
 
 // celFailures are the failures that every intent shares, as CEL has them.
 var celFailures = map[*EvalError]ref.Val{
-	ErrTooMuchWork: types.WrapErr(ErrTooMuchWork), notDecimal: types.WrapErr(notDecimal), noCost: types.WrapErr(noCost),
-	noList: types.WrapErr(noList), noSide: types.WrapErr(noSide),
+	ErrTooMuchWork: types.WrapErr(ErrTooMuchWork), errNotDecimal: types.WrapErr(errNotDecimal),
+	errNoCost: types.WrapErr(errNoCost),
+	errNoList: types.WrapErr(errNoList), errNoSide: types.WrapErr(errNoSide),
 }
 
 func celFailure(why *EvalError) ref.Val {

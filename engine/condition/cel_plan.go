@@ -107,8 +107,8 @@ func (p *Program) fused(e ast.Expr) (*fused, error) {
 	switch {
 	case err != nil && n.Op.IsGlob():
 		return nil, fmt.Errorf("%s: %w", table[n.Op].symbol, err)
-	case err != nil: // such as int(intent.metadata.n) == 5
-		return nil, nil
+	case err != nil:
+		return nil, nil //nolint:nilerr // CEL itself compares, such as int(intent.metadata.n) == 5
 	case negated:
 		asked = &negation{asked}
 	}

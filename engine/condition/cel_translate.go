@@ -57,7 +57,8 @@ func translate(e ast.Expr) Outcomes {
 var calls = map[string]Operator{
 	operators.Equals: Eq, operators.Greater: Gt, operators.GreaterEquals: Gte,
 	operators.Less: Lt, operators.LessEquals: Lte,
-	overloads.Matches: Regex, overloads.Contains: Contains, overloads.StartsWith: StartsWith, overloads.EndsWith: EndsWith,
+	overloads.Matches: Regex, overloads.Contains: Contains, overloads.StartsWith: StartsWith,
+	overloads.EndsWith: EndsWith,
 	table[Glob].symbol: Glob, table[ResourceGlob].symbol: ResourceGlob,
 	table[ActionGlob].symbol: ActionGlob, table[ActionDenied].symbol: ActionDenied,
 }

@@ -49,7 +49,7 @@ type Options struct {
 // Compile returns the condition that doc is. Its error is an [*Error].
 func Compile(doc string, o Options) (*Condition, error) {
 	if o.Side != resource.ForBlock && o.Side != resource.ForAllow {
-		return nil, noSide
+		return nil, errNoSide
 	}
 	root, err := decode(doc)
 	if err != nil {

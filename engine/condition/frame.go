@@ -63,7 +63,7 @@ func (f *Frame) count(key string) (int64, *EvalError) {
 			return f.counts[i].N, nil
 		}
 	}
-	return 0, noCount
+	return 0, errNoCount
 }
 
 // SetAbsent marks optional fields as absent.

@@ -76,7 +76,7 @@ func CheckListName(name string) error {
 func (f *Frame) inList(name, s string) result {
 	l := f.lists[name]
 	if l == nil {
-		return failing(noList)
+		return failing(errNoList)
 	}
 	return is(l.Has(s))
 }

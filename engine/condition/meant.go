@@ -3,6 +3,7 @@ package condition
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -113,7 +114,7 @@ func unknownOperator(name string, ofTrees bool) string {
 		if s.negated {
 			symbol = "!" + strings.TrimPrefix(symbol, "=")
 		}
-		words := append(s.names, symbol)
+		words := append(slices.Clip(s.names), symbol)
 		for other := range spellings {
 			if other.op == s.op && other.negated == s.negated {
 				words = append(words, other.names...)

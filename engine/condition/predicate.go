@@ -142,7 +142,7 @@ type timeOrder struct {
 func (n *timeOrder) ask(f *Frame) result {
 	got, ok := f.issued()
 	if !ok {
-		return failing(noResult)
+		return failing(errNoResult)
 	}
 	return is(n.holds(got.Compare(n.want)))
 }
@@ -193,7 +193,7 @@ type readings struct {
 
 func (n *readings) ask(f *Frame) result {
 	if n.side != resource.ForBlock && n.side != resource.ForAllow {
-		return failing(noSide)
+		return failing(errNoSide)
 	}
 	decides := n.side == resource.ForBlock
 	for i := range f.readings.Len(n.side) {

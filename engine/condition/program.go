@@ -124,12 +124,12 @@ func searched(want string, holds func(s, want string) bool) test {
 func decimalTest(constant string, holds func(c int) bool) (test, error) {
 	want, ok := parseDecimal(constant)
 	if !ok {
-		return nil, notDecimal
+		return nil, errNotDecimal
 	}
 	return func(_ *Frame, s string) result {
 		d, ok := parseDecimal(s)
 		if !ok {
-			return failing(notDecimal)
+			return failing(errNotDecimal)
 		}
 		return is(holds(d.compare(want)))
 	}, nil

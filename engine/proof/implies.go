@@ -61,7 +61,8 @@ func readsAlike(a, b *condition.Node) bool {
 // isMatch reports whether a leaf matches by patterns. A constant of the resource is a pattern
 // too: it equals every text that is read like it.
 func isMatch(n *condition.Node) bool {
-	return n.Op.IsGlob() && n.Op != condition.ActionDenied || n.Field.ID == condition.Resource && n.Side != 0 && isEquality(n.Op)
+	return n.Op.IsGlob() && n.Op != condition.ActionDenied ||
+		n.Field.ID == condition.Resource && n.Side != 0 && isEquality(n.Op)
 }
 
 // covered reports whether b matches every text that a matches by the pattern s.

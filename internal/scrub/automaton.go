@@ -16,7 +16,9 @@ type automaton struct {
 const classBits = 6
 
 func newAutomaton(rules []*rule) automaton {
-	a := automaton{classes: 1, next: make([][1 << classBits]uint16, 1), sets: make([]ruleSet, 1), opens: make([]bool, 1)}
+	a := automaton{
+		classes: 1, next: make([][1 << classBits]uint16, 1), sets: make([]ruleSet, 1), opens: make([]bool, 1),
+	}
 	found := make([]ruleSet, 1) // by state: the rules whose keywords end there
 	for i, r := range rules {
 		for _, k := range r.keywords {

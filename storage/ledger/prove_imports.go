@@ -148,7 +148,8 @@ func (i *imports) checkUnlisted(ctx context.Context, h History) error {
 	}
 	for _, org := range orgs {
 		if of := i.orgs[org]; !open[org] {
-			return brokenRow(org, of.unlisted.String(), fmt.Errorf("%w; no import entry is of the organization", of.unlistedErr))
+			err := fmt.Errorf("%w; no import entry is of the organization", of.unlistedErr)
+			return brokenRow(org, of.unlisted.String(), err)
 		}
 	}
 	return nil

@@ -44,7 +44,9 @@ func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
 
 // View implements storage.Documents.
 func (s *database) View(ctx context.Context, f func(storage.Reader) error) error {
-	return s.latest(ctx, "", beginning, func(ctx context.Context) error { return refuse(f(&documents{ctx: ctx, s: s})) })
+	return s.latest(ctx, "", beginning, func(ctx context.Context) error {
+		return refuse(f(&documents{ctx: ctx, s: s}))
+	})
 }
 
 func (r *documents) fail(err error) error {

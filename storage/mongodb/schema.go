@@ -275,7 +275,8 @@ func shapes() []shape {
 				recordRemoved, "binData", recordLeaves, "array"),
 			indexes: []mongo.IndexModel{
 				rowsBy(recordOrg, 1, recordID, -1), rowsBy(recordOrg, 1, recordAgent, 1, recordID, -1),
-				rowsBy(recordOrg, 1, recordDecision, 1, recordID, -1), partly(recordRemoved, "_id", 1, recordRemoved, 1),
+				rowsBy(recordOrg, 1, recordDecision, 1, recordID, -1),
+				partly(recordRemoved, "_id", 1, recordRemoved, 1),
 			},
 		},
 		{

@@ -27,7 +27,9 @@ func (r *Registry) UpdateSubscription(
 		case !f(sub):
 			return &stored, missing
 		case sub.OrganizationID != org:
-			return nil, fmt.Errorf("updating the subscription of %s: its organization became %s", org, sub.OrganizationID)
+			return nil, fmt.Errorf(
+				"updating the subscription of %s: its organization became %s", org, sub.OrganizationID,
+			)
 		}
 		return sub, storage.Subscriptions.Put(tx, org, sub)
 	})

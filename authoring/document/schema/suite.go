@@ -80,8 +80,8 @@ func test() object {
 		"counted": {"minimum": 0,
 			"description": "What each counter of the rules that counts the intent had come to before."},
 		"want": {"enum": []string{"allow", "approval_required", "deny", "refused"},
-			"description": "What must be decided, or refused for an intent that is not valid; required, here or as a column " +
-				"of the table."},
+			"description": "What must be decided, or refused for an intent that is not valid; required, here or as a " +
+				"column of the table."},
 		"message": {"description": "A part of what is said of an intent that is refused."},
 		"codes":   {"description": "The codes of all findings, in any order."},
 		"rule":    {"description": "The name or the id of the rule that decides."},

@@ -246,7 +246,7 @@ func (x *Index) Close() error {
 	close(x.stopping)
 	x.background.Wait()
 	if x.c.Health.Stopped() != nil {
-		return nil
+		return nil //nolint:nilerr // what stopped the store was reported then
 	}
 	return x.Flush()
 }

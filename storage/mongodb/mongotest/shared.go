@@ -37,7 +37,9 @@ func Shared(t testing.TB, members int) *Set {
 	if members > 1 {
 		t.Cleanup(func() {
 			if t.Failed() { // some members may not run
-				drop(members)
+				if err := drop(members); err != nil {
+					t.Errorf("stopping a replica set: %v", err)
+				}
 			}
 		})
 	}

@@ -124,7 +124,7 @@ func (h *History) clone() *History {
 // count sets the meters to the number of decisions, except those that a forger has set.
 func (h *History) count() {
 	set := maps.Clone(h.Meters)
-	h.MemoryLog.CheckIndex(context.Background(), storage.IndexCheck{Meter: func(org string, m storage.Month, n int64) error { //nolint:errcheck // it has none
+	h.MemoryLog.CheckIndex(context.Background(), storage.IndexCheck{Meter: func(org string, m storage.Month, n int64) error {
 		h.Meters[Meter{org, m}] = n
 		return nil
 	}})
