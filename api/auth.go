@@ -262,8 +262,8 @@ func (a *auth) byJWT(ctx context.Context, token []byte) (who principal, reason s
 	return who, ""
 }
 
-// jwtText is the key under which a context has the text of a token to verify: the key of
-// the cache has only its hash.
+// jwtText is the context key for the text of the token to verify. The key of the cache has only
+// the hash of the text.
 type jwtText struct{}
 
 // forget drops a token from the cache after it has changed.

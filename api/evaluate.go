@@ -15,23 +15,24 @@ type evaluateBody struct {
 	PolicyID  string         `json:"policy_id"`
 	Intent    *engine.Intent `json:"intent"`
 	SessionID *string        `json:"session_id"`
-	// ApprovalID is the id of the decision that held the intent, to have it decided under
-	// its approval; empty for none.
+	// ApprovalID is the id of the decision that held the intent. The intent is then decided
+	// under the approval of that decision. ApprovalID is empty for an intent without one.
 	ApprovalID string `json:"approval_id,omitzero"`
 
-	// Where decodePlain puts what in points to, which saves allocating it.
+	// decodePlain stores the values that the pointers of in point to here. This saves
+	// allocations.
 	intent  engine.Intent
 	cost    engine.Cost
 	session string
 }
 
-// checkEvaluate reports all that is wrong with a body at once.
+// checkEvaluate reports all mistakes of a body at once.
 func (s *Server) checkEvaluate(r *request, in *evaluateBody) error {
 	return in.validate(r.who.scopes, s.cfg.Scrub.Tagged)
 }
 
-// validate reports all that is wrong with the body at once, as one sent by a credential with
-// scopes. tagged is the method of a Scrubber.
+// validate reports all mistakes of the body at once. scopes are the scopes of the credential that
+// sent the body. tagged is the method of a Scrubber.
 func (in *evaluateBody) validate(scopes scopeSet, tagged func(text string) bool) error {
 	var bad fieldErrors
 	in.PolicyID = engine.LowerUUID(in.PolicyID)

@@ -9,13 +9,13 @@ import (
 	"writ/storage/receipt"
 )
 
-// decodeEvaluate reads the body of an evaluation. Plain bodies, which is nearly all, are read
-// in one pass; whatever has an escape, a large number or a mistake is left to engine.Decode.
-// If the fast path accepts a body, engine.Decode gives the same result: FuzzDecodeEvaluate
-// compares them.
+// decodeEvaluate reads the body of an evaluation. Nearly all bodies are plain: the fast path reads
+// a plain body in one pass. engine.Decode reads a body with an escape, a large number or a mistake.
+// If the fast path accepts a body, engine.Decode gives the same result: FuzzDecodeEvaluate compares
+// the two results.
 //
-// The strings that the fast path reads share one copy of the body. A longer body than the
-// longest string may be takes the other path, so that no string keeps it.
+// The strings that the fast path reads share one copy of the body. engine.Decode also reads a body
+// that is longer than a string may be, so that no string keeps such a body in memory.
 func (s *Server) decodeEvaluate(r *request, in *evaluateBody) error {
 	if len(r.body) <= condition.MaxText && decodePlain(string(r.body), in) {
 		return nil
@@ -24,9 +24,9 @@ func (s *Server) decodeEvaluate(r *request, in *evaluateBody) error {
 	return intentEnvelope().hint(engine.Decode(r.body, "", in, func() error { return s.checkEvaluate(r, in) }))
 }
 
-// decodeBatch reads the body of a batch, as decodeEvaluate reads its: FuzzDecodeBatch holds
-// the two ways together. The intents of a plain body share one copy of it. Its length is
-// bounded by the longest string for each intent.
+// decodeBatch reads the body of a batch, with a fast path as in decodeEvaluate. FuzzDecodeBatch
+// compares the two paths. The intents of a plain body share one copy of the body. The body has at
+// most the length of the longest string for each intent.
 func decodeBatch(r *request, in *batchBody) error {
 	if decodePlainBatch(string(r.body), in) {
 		return nil

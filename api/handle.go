@@ -20,8 +20,8 @@ import (
 // handler answers one request. It does not see fasthttp.
 type handler func(*request) error
 
-// withBody makes a handler of requests whose body is a JSON document of type In. check reports
-// all that is wrong with it; f gets the bodies that pass.
+// withBody returns a handler of requests whose body is a JSON document of type In. check reports
+// every mistake in the body. f gets only bodies without mistakes.
 func withBody[In any](f, check func(*request, *In) error) handler {
 	return withDecoder(decoding(check), func(r *request, in *In) error {
 		if err := check(r, in); err != nil {
@@ -31,8 +31,8 @@ func withBody[In any](f, check func(*request, *In) error) handler {
 	})
 }
 
-// withDecoder is withBody with a strict decoder of its own, which must not keep memory of
-// the body. f checks what it is given itself.
+// withDecoder is withBody with another strict decoder. decode must not keep memory of the body.
+// f checks the decoded document itself.
 func withDecoder[In any](decode, f func(*request, *In) error) handler {
 	return func(r *request) error {
 		in := new(In)

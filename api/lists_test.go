@@ -164,7 +164,7 @@ func TestLists_RulesThatChange(t *testing.T) {
 	h.do("DELETE", "/v1/lists/trusted", op, nil).wantProblem(http.StatusConflict, codeListInUse)
 }
 
-// A rule in another spelling keeps its list, too.
+// A rule that writes the name of its list with escapes also keeps the list.
 func TestLists_AnotherSpellingOfTheNameKeepsTheList(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)

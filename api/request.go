@@ -45,8 +45,8 @@ type response struct {
 	body any
 	// next is the cursor of the list's next page; it becomes a Link header.
 	next string
-	// replayed marks the answer of an earlier request, expired one whose receipt has
-	// expired.
+	// replayed marks an answer that repeats the answer to an earlier request. expired marks a
+	// repeated answer whose receipt has expired.
 	replayed, expired bool
 	// retryAfter is in seconds; 0 sends no header.
 	retryAfter int

@@ -42,8 +42,8 @@ const (
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
-// favicon is what browsers ask for at the root, for documents that name no icon
-// such as openapi.yaml.
+// favicon is the path of the icon. Browsers request it at the root for a document that names no
+// icon, such as openapi.yaml.
 const favicon = "favicon.ico"
 
 // site is what people and tools get without a credential.

@@ -110,7 +110,8 @@ type messageBody struct {
 	MessageID string `json:"message_id"`
 }
 
-// testWebhook sends an event to one webhook, whatever it asks for.
+// testWebhook sends a test event to one webhook. The webhook gets the event even if it does not ask
+// for events of that type.
 func (s *Server) testWebhook(r *request) error {
 	r.slot.Leave() // the rest is waiting
 	id, err := s.docs.TellTest(r.ctx, r.who.org, r.param, storage.Event{

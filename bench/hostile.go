@@ -43,22 +43,22 @@ const (
 )
 
 const (
-	// measuredAtMost is how often a round is measured at most, stolenAtMost the share of
-	// processor time that may be withheld in it: a hundredth of the victim's requests is
-	// what its p99 stands on.
+	// measuredAtMost limits how often a round is measured. stolenAtMost limits the share of
+	// processor time that the host withholds in a round: the victim's p99 depends on only a
+	// hundredth of its requests.
 	measuredAtMost = 4
 	stolenAtMost   = 0.003
-	// settling is how long what went before may take to end.
+	// settling is how long the work of the previous measurement may take to end.
 	settling = time.Second
-	// victimConns are enough that an arrival finds a free one unless answers take a tenth
-	// of a second.
+	// victimConns is the number of the victim's connections. An arrival finds a free
+	// connection unless answers take 0.1 s.
 	victimConns = 16
 	victimRules = 20
-	// attackerNice is how much the attackers yield to the victim and the server.
+	// attackerNice is the nice value of the attackers: they yield to the victim and the server.
 	attackerNice = "10"
 )
 
-// Run measures, and reports whether each attack alone is within what is held.
+// Run measures the attacks. held reports whether each attack alone stays within the bounds.
 func (h *Hostile) Run(ctx context.Context) (held bool, err error) {
 	work := Work{Organization: "victim", Organizations: 1, Policies: 1, Rules: victimRules}
 	h.victim, err = Program{Name: "writ", Binary: h.Binary, Limited: true}.Start(ctx, work)

@@ -29,9 +29,9 @@ type Peers struct {
 	Say        func(string, ...any) // of what takes long
 }
 
-// Start starts the peer of a name: floor, opa, cerbos, or the path of another writ's
-// binary. It does the work of beside. Its error is [ErrUnavailable] if the peer cannot
-// do that work, or cannot be had.
+// Start starts the peer called name. name is floor, opa, cerbos, or the path of another writ's
+// binary. The peer does the same work as beside. The error is [ErrUnavailable] if the peer cannot
+// do that work or is not available on this machine.
 func (p Peers) Start(ctx context.Context, name string, w Work, beside *Subject) (*Subject, error) {
 	switch {
 	case name == "floor":

@@ -104,7 +104,7 @@ func TestSummarize_ComparesWithTheFirst(t *testing.T) {
 	if closed == nil || half == nil {
 		t.Fatalf("rows %v lack slow", s.Rows)
 	}
-	// slow decides a quarter as many, and each takes four times as much.
+	// slow has a quarter of writ's rate and uses four times the processor time for a decision.
 	if closed.RateRatio != .25 || closed.ProcessorRatio != 4 || closed.Processor != 2000 {
 		t.Errorf("slow beside writ: rate %v, processor %v of %v µs", closed.RateRatio, closed.ProcessorRatio, closed.Processor)
 	}

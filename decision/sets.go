@@ -207,7 +207,8 @@ func (s *Sets) Policy(ctx context.Context, turn condition.Turn, org, policyID st
 	return s.policies.GetFor(ctx, turn, setKey{org, policyID})
 }
 
-// Agent returns the current status of an agent under one of its names, as [Sets.Load] does.
+// Agent returns the current status of the agent that has agentID as one of its names. It reads the
+// status as [Sets.Load] does.
 func (s *Sets) Agent(ctx context.Context, turn condition.Turn, org, agentID string) (engine.AgentStatus, error) {
 	agents, err := s.agents.GetFor(ctx, turn, setKey{org, engine.FoldID(agentID)})
 	if err != nil {
@@ -216,7 +217,7 @@ func (s *Sets) Agent(ctx context.Context, turn condition.Turn, org, agentID stri
 	return agents.status(agentID), nil
 }
 
-// Session returns the current state of a session, as [Sets.Load] does.
+// Session returns the current state of a session. It reads the state as [Sets.Load] does.
 func (s *Sets) Session(ctx context.Context, turn condition.Turn, org, id string) (*engine.CompiledSession, error) {
 	return s.sessions.GetFor(ctx, turn, setKey{org, id})
 }

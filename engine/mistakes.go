@@ -40,8 +40,8 @@ func allMistakes(data []byte, root string, v reflect.Value, first error, checks 
 	return m.err()
 }
 
-// addUnrelated adds the mistakes of found, except about members that are refused already,
-// and members in or around these.
+// addUnrelated adds the mistakes in found. It skips a mistake about a member that m already
+// refuses, that is inside such a member, or that contains such a member.
 func (m *mistakes) addUnrelated(found []FieldError) {
 	refused := m.fields
 	for _, f := range found {

@@ -50,7 +50,7 @@ func TestPolicy_Size(t *testing.T) {
 	}
 }
 
-// Versions and organizations whose policies ask the same share what that compiles to.
+// Policies with equal contents share their compiled form across versions and organizations.
 func TestPolicy_SharesWhatIsEqual(t *testing.T) {
 	const n, limit = 200, 2 << 10
 	first := mustCompile(t, corpus.Policy(0))

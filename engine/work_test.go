@@ -56,7 +56,7 @@ func TestDecision_Rules_WorkTogetherIsBounded(t *testing.T) {
 	}
 }
 
-// The most expensive condition is evaluated for the longest resource, with five readings.
+// The budget covers the most expensive condition on the longest resource, with five readings.
 func TestWork_IsEnoughForOneCondition(t *testing.T) {
 	raw := "https://h.example/" + strings.Repeat("a", 1000) + "/./#"
 	raw += strings.Repeat("b", condition.MaxText-len(raw))
@@ -106,8 +106,8 @@ func (o *offers) Yield() time.Duration { *o++; return time.Second }
 func (o *offers) Pause() bool  { return false }
 func (o *offers) Resume() bool { return false }
 
-// Long conditions offer their turn again and again, which decides nothing, and
-// short ones never.
+// A long condition offers its turn repeatedly. The offers do not change the decision. A short
+// condition never offers its turn.
 func TestDecision_Bounds_LongConditionsOfferTheirTurn(t *testing.T) {
 	wide := intentWith(func(in *Intent) {
 		in.Metadata = make(map[string]string)

@@ -17,12 +17,13 @@ const (
 	sessionPackage = "writ.session"
 )
 
-// LowerSession writes a session as Rego v1, clean under `opa fmt`. data.writ.session.codes is the
-// set of its codes. Its input is the input of [Lower] with
+// LowerSession writes a session as Rego v1. `opa fmt` leaves the file unchanged.
+// data.writ.session.codes is the set of the session's codes. The input is the input of [Lower]
+// with
 //
 //	session     {"closed": bool, "expired": bool}
 //
-// If a member is absent or of another type, it denies.
+// The session denies if a member is absent or has another type.
 func LowerSession(s *engine.Session) (File, error) {
 	p := &engine.ActionPolicy{
 		AllowedActionTypes: s.AllowedActionTypes, AllowedResourcePatterns: s.AllowedResourcePatterns,

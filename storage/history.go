@@ -51,7 +51,7 @@ type Record struct {
 	Settlement     *Settlement `json:"settlement,omitzero"`
 }
 
-// Intent returns the decided intent as far as the row keeps it, without its session.
+// Intent returns the parts of the decided intent that the row keeps. The result has no session.
 func (r *Record) Intent() *engine.Intent {
 	return &engine.Intent{
 		IntentID: r.IntentID, PolicyID: r.PolicyID, AgentID: r.AgentID, ActionType: r.ActionType, Resource: r.Resource,

@@ -19,15 +19,15 @@ type Quotas interface {
 	// while the store cannot commit, later. The places of a handle that is given up become
 	// free, and that handle gets ErrConflict instead of more places.
 	Count(ctx context.Context, w Window, ask Ask) (Granted, error)
-	// Metered returns how many distinct intents org had decided in month, counted
-	// over all handles.
+	// Metered returns the number of distinct intents of org that were decided in month. It
+	// counts the decisions of all handles.
 	Metered(ctx context.Context, org string, month Month) (int64, error)
-	// Meters calls f once for each organization with a decision in month, in any order,
-	// with what Metered returns. f may call the store; its error ends the walk and is
-	// returned.
+	// Meters calls f once for each organization with a decision in month, in any order.
+	// decided is the result of Metered for the organization. f may call the store. An error
+	// of f ends the walk, and Meters returns the error.
 	Meters(ctx context.Context, month Month, f func(org string, decided int64) error) error
-	// Windows returns the windows of rules' counters that all handles share. It is nil if
-	// only one process writes the store: that process counts by itself.
+	// Windows returns the windows of rules' counters that all handles share. It returns nil
+	// if only one process writes the store: that process counts in its own memory.
 	Windows() Windows
 }
 

@@ -115,7 +115,8 @@ func (d *Delivery) SetRevision(revision int64) { d.Revision = uint64(revision) }
 // DeliveryID returns the id of the delivery of a message to a webhook.
 func DeliveryID(webhookID, messageID string) string { return webhookID + "/" + messageID }
 
-// LaneOf begins the keys by subject of a webhook's pending deliveries.
+// LaneOf returns the prefix of the keys, in [ByName], of a webhook's pending deliveries about
+// a subject.
 func LaneOf(webhookID, subject string) []byte { return append(Text(webhookID), Text(subject)...) }
 
 func (d *Delivery) keys() []Key {

@@ -72,8 +72,9 @@ type bucket struct {
 // back.
 func (b *bucket) usedAt(now time.Time) time.Duration { return max(0, b.used-max(0, now.Sub(b.at))) }
 
-// set sets what is not back yet. Requests come in another order than their times: an earlier
-// time gives nothing back twice.
+// set sets the time until the bucket is full. Requests may arrive out of the order of their
+// times. An earlier time does not set the bucket's clock back: the bucket would otherwise give the
+// same time back twice.
 func (b *bucket) set(used time.Duration, now time.Time) {
 	if b.used = used; now.After(b.at) {
 		b.at = now

@@ -86,18 +86,20 @@ type Result struct {
 	Bytes    int         // of the bodies of 200s
 	Elapsed  time.Duration
 
-	// Scheduled holds the latencies of 200s from when they were due, and the waits of
-	// arrivals that were given up. Sent holds the latencies of 200s from their sending.
-	// The two differ in an open loop alone.
+	// Scheduled holds the latencies of answers with 200, from the time when the request was
+	// due. It also holds the waits of arrivals that were given up. Sent holds the latencies of
+	// answers with 200, from the time when the request was sent. Scheduled and Sent differ
+	// only in an open loop.
 	Scheduled, Sent Latencies
-	// Refusals holds the latencies of 503s from their sending.
+	// Refusals holds the latencies of answers with 503, from the time when the request was
+	// sent.
 	Refusals Latencies
-	// Lateness holds how late those were sent that did not wait for a connection: the
-	// driver's own.
+	// Lateness holds the driver's own delay: how late it sent each request that did not wait
+	// for a connection.
 	Lateness Latencies
 }
 
-// took notes an answer at now to a request that was due and sent then.
+// took records an answer that arrived at now. due and sent are the times of its request.
 func (r *Result) took(a answer, now, due, sent time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -38,7 +38,7 @@ func local(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// prepare reads the flags that are texts, and pins this process.
+// prepare returns the benchmark that the flags describe. It parses the values of --load.
 func (c *benchRunCmd) prepare(s streams) (*bench.Bench, error) {
 	b := &bench.Bench{
 		Conns: c.Conns, OpenConns: c.OpenConns, Duration: c.Duration, Warmup: c.Warmup, Patience: c.Patience,

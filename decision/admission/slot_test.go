@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// A store that does not answer stops those who wait for it, and nobody else: their slots
-// are others', of any organization, and those who come back wait for their turn.
+// If a store does not answer, only the work that waits for the store stops. That work holds no
+// slot: other work of any organization gets the slot. When the store answers, the work waits for
+// its turn.
 func TestSlot_IsNotHeldByWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)

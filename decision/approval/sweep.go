@@ -68,8 +68,8 @@ func (d *Desk) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// ended reports whether an approval past its deadline has ended. If it was approved, ended
-// marks its details so.
+// ended reports whether an approval past its deadline has ended. An approved request has not
+// ended: ended marks its details as approved.
 func (d *Desk) ended(ctx context.Context, org string, kept *storage.Details) (bool, error) {
 	a, err := d.Find(ctx, org, kept.DecisionID)
 	if errors.Is(err, storage.ErrNotFound) {

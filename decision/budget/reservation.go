@@ -92,11 +92,12 @@ func (r *Reading) reserveLocked() bool {
 	return true
 }
 
-// Commit ends the reservation of an allowance that is stored, or may be. A nil Reading, and
-// one that reserves nothing, is left as it is.
+// Commit ends the reservation of an allowance that is stored or may be stored. It does nothing if
+// r is nil or reserves nothing.
 func (r *Reading) Commit() { r.end(true) }
 
-// Release gives the reservation back, if there is one: the allowance is not stored.
+// Release gives the reservation back: the allowance is not stored. It does nothing if r is nil or
+// reserves nothing.
 func (r *Reading) Release() { r.end(false) }
 
 func (r *Reading) end(committed bool) {

@@ -26,7 +26,7 @@ func (k *Counters) Simulate(
 	return engine.Counts(counters, in, r.before), nil
 }
 
-// simulate sets the count of a cell.
+// simulate reads the count of the cell c and stores it in c.before.
 func (k *Counters) simulate(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
 	if k.cfg.Windows != nil && c.counter.Revision > 0 {
 		resume := condition.Paused(turn)

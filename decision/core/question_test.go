@@ -46,7 +46,8 @@ func TestQuestion_DoesNotCopyTheRules(t *testing.T) {
 	}
 }
 
-// A change of the rules drops what was kept of them.
+// After a change of the rules, a question has the new rules: the cached JSON of the earlier rules
+// is dropped.
 func TestQuestion_HoldsTheRulesInForce(t *testing.T) {
 	set := testSet(t)
 	for n := 2; n <= 3; n++ {

@@ -101,9 +101,9 @@ func literalDepth(parsed *ast.AST) (deepest int) {
 	return deepest
 }
 
-// checkCalls refuses regular expressions that are not constant, because their author
-// would be the caller, and too many or too large patterns. It leaves globs that are not
-// constant to planning. It returns the lists that are named, each once.
+// checkCalls refuses a regular expression that is not constant: the caller would be its author.
+// It refuses too many patterns and too large patterns. It leaves globs that are not constant to
+// planning. lists has the name of each list that is used, once.
 func checkCalls(checked *ast.AST) (patterns budget, lists []string, err error) {
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.CallKind)) {
 		switch name, args := operandsOf(e); {

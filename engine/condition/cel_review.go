@@ -24,12 +24,12 @@ func reviewCEL(expr ast.Expr) Review {
 
 type celReviewer struct {
 	all, reads, asks names
-	// keyed are the mentions of the metadata whose key is known.
+	// keyed has the ids of the mentions of the metadata whose key is a constant.
 	keyed   map[int64]bool
 	ordered string
 }
 
-// keys records the mentions of the metadata whose key is known.
+// keys adds e's mention of the metadata to keyed if e names the metadata key by a constant.
 func (r *celReviewer) keys(e ast.Expr) {
 	f, ok := fieldOf(e)
 	_, args := operandsOf(e)

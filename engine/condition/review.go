@@ -73,7 +73,8 @@ func (f Field) reviewed() string {
 	return f.Label()
 }
 
-// whole is the name of what may be absent, with f.
+// whole returns the name of the member whose absence makes f absent: the metadata key, or the
+// owner of the field.
 func (f Field) whole() string {
 	if f.isMetadata() {
 		return f.Label()
@@ -91,7 +92,7 @@ func reviewTree(tree *Node) Review {
 				visit(k, negated != (n.Kind == Not))
 			}
 			return
-		case n.Field.Counter != nil: // which also a cost that is left out dodges, where it adds them up
+		case n.Field.Counter != nil: // an intent without a cost evades a counter that sums costs
 			if n.Field.Counter.Sum && !negated {
 				reads[FieldOf(CostAmount).whole()] = true
 			}

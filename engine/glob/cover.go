@@ -8,13 +8,14 @@ import (
 	"writ/engine/resource"
 )
 
-// Shape is a pattern of a list of one side, to be compared with other shapes.
+// Shape is one pattern in the form in which patterns are compared. side is the side of the
+// pattern's list.
 type Shape struct {
 	spellings []spelling
 	side      resource.Side
 }
 
-// ShapeOf returns the shape of a pattern that compiles, and an empty one of any other.
+// ShapeOf returns the shape of a pattern. The shape of a pattern that does not compile is empty.
 func ShapeOf(pattern string, side resource.Side) Shape { return shapeOf(pattern, side, spellingsOf) }
 
 // ExactShape is [ShapeOf] for a resource of [Exactly].

@@ -53,8 +53,8 @@ func (l *List) FirstMatch(r *resource.Readings) (int, resource.Reader) {
 	return -1, 0
 }
 
-// Holds reports whether one reading of a block matches, or all readings of an allowance do, as
-// the list's side asks. It is false for a set.
+// Holds reports whether the list matches a resource. A list of a block matches if one reading
+// matches. A list of an allowance matches if all readings match. Holds is false for a set.
 func (l *List) Holds(r *resource.Readings) bool {
 	decides, stops := l.side == resource.ForBlock, r.Stops()
 	for i := range r.Len(l.side) {
@@ -65,8 +65,8 @@ func (l *List) Holds(r *resource.Readings) bool {
 	return !decides && r.Len(l.side) > 0
 }
 
-// HoldsOf is [List.Holds] of one reading: for a block it matches to one of its readers, for an
-// allowance to each.
+// HoldsOf is [List.Holds] for one reading. A list of a block must match for one reader of the
+// reading, a list of an allowance for each reader.
 func (l *List) HoldsOf(reading resource.Reading, stops resource.Stops) bool {
 	if l.side == resource.ForBlock {
 		i, _ := l.MatchAny(reading)
@@ -180,7 +180,8 @@ func (l *List) Size() int {
 // Len returns the number of spellings of the patterns.
 func (l *List) Len() int { return len(l.programs) + len(l.automata) }
 
-// mayMatch is false for most texts that do not match. It reads no text of the list.
+// mayMatch reports whether p may match s. It is false for most texts that p does not match. It
+// reads no text of the list.
 func (p *program) mayMatch(s string) bool {
 	return len(s) >= int(p.literal)+int(p.suffix) && (p.literal == 0 || s[p.literal-1] == p.last)
 }
@@ -191,7 +192,7 @@ func (l *List) compared(p *program) (literal, suffix string) {
 	return texts[:p.literal], texts[p.literal:]
 }
 
-// matches reports whether p, which may, matches s.
+// matches reports whether p matches s. mayMatch must be true for s.
 func (l *List) matches(p *program, s string, stops resource.Stops) bool {
 	literal, suffix := l.compared(p)
 	if p.star == noStar {

@@ -108,7 +108,7 @@ func (r *Readings) of(side Side) []Reading {
 	return nil
 }
 
-// Stops says where a * of an allowed pattern ends, apart from a slash.
+// Stops says at which characters a * of an allowed pattern ends. It always ends at a slash.
 type Stops uint8
 
 // The places where a * of an allowed pattern ends.

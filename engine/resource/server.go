@@ -2,10 +2,11 @@ package resource
 
 import "strings"
 
-// addServed adds a server's readings of each of the sent paths. A server decodes a path once;
-// outside web URLs also twice, and until no escape is left. %2F is a slash, and a backslash is
-// a letter or a slash. A URL is read with and without ;… of each segment. Runs of slashes are
-// one, and dot segments are resolved again.
+// addServed adds a server's readings of each sent path. Each path is decoded once. A path that
+// is not of a web URL is also decoded twice, and decoded until no escape is left. %2F becomes a
+// slash. One reading takes a backslash as a letter, another as a slash. The path of a web or
+// service URL is also read without the ;… of each segment. Each reading merges runs of slashes
+// and then resolves dot segments.
 func (t *text) addServed(base, query string, sent ...string) {
 	for _, path := range sent {
 		decoded := []string{Decode(path)}

@@ -208,7 +208,8 @@ func hasDots(path string, dots func(string) int) bool {
 	return false
 }
 
-// literalDots counts the dots of a dot segment without escapes.
+// literalDots returns how many dots segment has if it is a dot segment (. or ..), otherwise 0. An
+// escaped dot is not a dot.
 func literalDots(segment string) int {
 	if segment == "." || segment == ".." {
 		return len(segment)
@@ -216,7 +217,7 @@ func literalDots(segment string) int {
 	return 0
 }
 
-// encodedDots also counts escaped dots.
+// encodedDots is literalDots, except that an escaped dot (%2e) is a dot.
 func encodedDots(segment string) int {
 	if len(segment) > len("%2e%2e") || segment == "" {
 		return 0
@@ -224,7 +225,7 @@ func encodedDots(segment string) int {
 	return literalDots(strings.ReplaceAll(asciiLower(segment), "%2e", "."))
 }
 
-// mergeSlashes returns path with every run of slashes as one.
+// mergeSlashes replaces every run of slashes in path by one slash.
 func mergeSlashes(path string) string {
 	for strings.Contains(path, "//") {
 		path = strings.ReplaceAll(path, "//", "/")

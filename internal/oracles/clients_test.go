@@ -35,8 +35,8 @@ var seenOverHTTP = []seen{
 	{"a climb in the query alone", "", "http://HOST/v1/admin/secret", "http://HOST/v1/admin/secret?/../../x", "/v1/admin/secret"},
 }
 
-// TestSeenOverHTTP sends each resource with curl, requests, urllib3, urllib, node
-// and Go to a server that records the path, and holds that writ does not allow it.
+// TestSeenOverHTTP sends each resource with curl, requests, urllib3, urllib, node and Go to a
+// server that records the path. It checks that writ does not allow the resource.
 func TestSeenOverHTTP(t *testing.T) {
 	server := newRecorder(t)
 	at := func(i int, text string) string {
@@ -139,9 +139,9 @@ var seenOnDisk = []seen{
 	{"a number sign is a letter", "/w/pub/**", "", "/w/pub/x#/../../secret/k", ""},
 }
 
-// TestSeenOnDisk opens each path below a temporary directory, where it reaches
-// a file that the policy keeps from the agent, and holds that writ does not
-// allow it. The directories that the path goes through exist.
+// TestSeenOnDisk opens each path below a temporary directory. The path reaches a file that the
+// policy keeps from the agent. The test checks that writ does not allow the path. The directories
+// that the path goes through exist.
 func TestSeenOnDisk(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -64,7 +64,8 @@ func (r reading) target() string {
 // decoded matches the readers whose path is decoded already.
 var decoded = regexp.MustCompile("unquote|nfkc|url2pathname|fileURLToPath")
 
-// targets returns the targets of readings, and of their paths as Go's own server reads them.
+// targets returns the targets of all readings, each with the name of its reader. It adds the
+// targets of the paths as Go's own server reads the paths.
 func targets(all []reading) map[string]string {
 	out := make(map[string]string, 2*len(all))
 	add := func(r reading, by string) {

@@ -168,9 +168,10 @@ func hostsOf(authority text, scheme string) []text {
 	return out
 }
 
-// otherHosts are further readings of a block: a URL without the zone of its address and, in a
-// service, with each host of a list and with the host cut where neither a host nor a port goes
-// on.
+// otherHosts returns further readings of a URL for a block. One reading has no zone in its
+// address. A service has more readings: one for each host of a list, with and without its zone.
+// If an entry of the list goes on after its port, one reading ends after the host and one after
+// the port.
 func otherHosts(r reading, f form) []reading {
 	i := slices.Index(r.head, '/')
 	if f != webForm && f != serviceForm || i < 0 {

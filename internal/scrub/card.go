@@ -39,11 +39,12 @@ func digitsEnd(text string, start int) int {
 	return end
 }
 
-// isJoint reports whether b may separate two groups of digits. A plus is a space in a form.
+// isJoint reports whether b may separate two groups of digits. A plus counts: it encodes a space in
+// a form.
 func isJoint(b byte) bool { return b == ' ' || b == '-' || b == '+' }
 
-// appendCards appends the card numbers in text[start:end] that consist of whole groups. If
-// several begin at the same place, it appends the longest.
+// appendCards appends the card numbers in text[start:end] that consist of whole groups. If several
+// card numbers begin at the same place, it appends the longest.
 func appendCards(spans []span, text string, start, end int) []span {
 	for i := start; i < end; i++ {
 		if !isDecimal(text[i]) || i > start && isDecimal(text[i-1]) {

@@ -27,9 +27,10 @@ const (
 	// much, and so may the search for a resource's secrets in its normal form. Only text
 	// that is made to keep the service busy needs more.
 	maxWork = 32 << 10
-	// maxRounds is how often a text is read: as it is, and each time that its escapes
-	// are decoded once more. It is also how often an identity is scrubbed until nothing
-	// more is found: ordinary identities take one round, those with a secret two.
+	// maxRounds limits how often a text is read. The first round reads the text unchanged.
+	// Each further round decodes the escapes once more. maxRounds also limits how often an
+	// identity is scrubbed. Scrubbing stops at a round that finds nothing: an ordinary
+	// identity takes one round, an identity with a secret two.
 	maxRounds = 4
 )
 

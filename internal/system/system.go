@@ -46,18 +46,19 @@ const (
 	panickingHost = "panics.invalid"
 )
 
-// built is the directory of what tests have built. It is made on first use.
+// built returns the directory of the binaries that tests build. The first call makes it.
 var built = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "writ-system-") })
 
-// released builds the binary that is released, faulty the test binary of cmd/writ, which is
-// the same program with the faults of its main_test.go.
+// released builds the binary that is released. faulty builds the test binary of cmd/writ, which is
+// the same program with the faults of main_test.go.
 var (
 	released = sync.OnceValues(func() (string, error) { return build("released", "build") })
 	faulty   = sync.OnceValues(func() (string, error) { return build("faulty", "test", "-c") })
 )
 
-// build builds cmd/writ in a directory, under the name by which its test binary is
-// writ. Where coverage is measured, the processes write theirs to GOCOVERDIR.
+// build builds cmd/writ in the directory dir. The binary is called writ: the test binary acts as
+// writ only under that name. If coverage is measured, each process writes its coverage to
+// GOCOVERDIR.
 func build(dir string, args ...string) (string, error) {
 	root, err := built()
 	if err != nil {

@@ -46,9 +46,9 @@ func startTopology(t *testing.T) *topology {
 	return c
 }
 
-// TestCluster_KillOfAReplicaLosesNothing kills one of two replicas under load. A client
-// that sends each intent again once, if it has to, loses none; nearly every intent is
-// decided without. The history has exactly the answers.
+// TestCluster_KillOfAReplicaLosesNothing kills one of two replicas under load. A client sends
+// an intent once more if the first answer is not 200. The client loses no intent, and sends at
+// most one intent in a thousand twice. The history has exactly the answers.
 func TestCluster_KillOfAReplicaLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set and waits for Prometheus")

@@ -48,7 +48,8 @@ func (s *Store) Append(
 	return existing, nil
 }
 
-// divide splits batch into new elements and those that exist. commits is held.
+// divide splits batch into the elements that the store has and the new elements. The caller holds
+// commits.
 func (s *Store) divide(batch storage.Batch) (existing, fresh storage.Batch, err error) {
 	if existing.Records, fresh.Records, err = s.divideRecords(batch.Records); err != nil || len(batch.Entries) == 0 {
 		return existing, fresh, err

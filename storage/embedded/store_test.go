@@ -169,7 +169,8 @@ func TestOpen_DirectoryThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestOpen_Format: a directory of another format is refused by name, and stays as it is.
+// TestOpen_Format: Open refuses a directory of another format and names the format. The directory
+// stays unchanged.
 func TestOpen_Format(t *testing.T) {
 	for _, test := range []struct{ name, key, value, want string }{
 		{"newer", "\x00writ", "8", `its format is "8", and this writ reads format 7 only: start the writ that wrote the directory`},

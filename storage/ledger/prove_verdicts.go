@@ -62,8 +62,8 @@ func (v *verdicts) removed(org, id string) {
 	}
 }
 
-// row compares a decision with the verdicts that name it. own reports that the decision is
-// under a head of the history: imported rows come without their verdicts.
+// row compares the decision r with the verdicts that name r. own reports that r is under a head of
+// the history. An imported row is not, and comes without its verdicts.
 func (v *verdicts) row(r *storage.Record, own bool) error {
 	d := v.named[decisionName{r.OrganizationID, r.DecisionID}]
 	if d != nil {

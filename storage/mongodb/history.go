@@ -167,7 +167,7 @@ func parts(org string, f *storage.Filter) (indexed, rest bson.D) {
 	return indexed, rest
 }
 
-// times is the part of f that its times are.
+// times returns the selection by the times of f.
 func times(f *storage.Filter) (part bson.D) {
 	if !f.From.IsZero() {
 		part = doc("$nor", bson.A{before(f.From)})
@@ -178,8 +178,8 @@ func times(f *storage.Filter) (part bson.D) {
 	return part
 }
 
-// before selects rows decided before t. A date of the server
-// has milliseconds; a second field has the nanoseconds below that.
+// before selects rows decided before t. A date of the server has milliseconds. A second field has
+// the nanoseconds below a millisecond.
 func before(t time.Time) bson.D {
 	date := bson.NewDateTimeFromTime(t)
 	return doc("$or", bson.A{
@@ -187,8 +187,9 @@ func before(t time.Time) bson.D {
 	})
 }
 
-// lastScanned returns the id of the last row of a selection that a page may look at, nil if
-// the selection ends before. The rows of eight pages take some 10 ms of the server.
+// lastScanned returns the id of the last row of a selection that a page may look at. It returns nil
+// if the selection ends before that row. A page may look at the rows of eight pages, which take
+// the server about 10 ms.
 func (s *database) lastScanned(ctx context.Context, selected bson.D) ([]byte, error) {
 	var w struct {
 		ID []byte `bson:"d"`

@@ -11,8 +11,9 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestStore_RefusesAtOnceWithoutAMajority kills two of three members: once a deadline
-// has passed everything is refused without another, and all goes on when they are back.
+// TestStore_RefusesAtOnceWithoutAMajority kills two of three members. The first operation waits
+// until its deadline. After that, the store refuses every operation at once. When the members are
+// back, every operation succeeds again.
 func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 	set := sharedThree(t)
 	o := newDatabase(t, set)

@@ -60,8 +60,8 @@ func tombstonesOf(org string) iter.Seq[bson.D] {
 	}
 }
 
-// tombstones reads a selection by the index of tombstones, where the server would take the
-// index of all intents.
+// tombstones reads the tombstones of a selection. The hint names the index of tombstones: without
+// a hint the server uses the index of all intents.
 func (s *database) tombstones(ctx context.Context, selected bson.D) (*mongo.Cursor, error) {
 	return s.records().Find(ctx, selected, options.Find().SetHint(doc("_id", 1, recordRemoved, 1)))
 }

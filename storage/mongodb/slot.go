@@ -143,8 +143,8 @@ func (l *slot) mine() bson.D {
 // succeeded for a lease. If all handles were silent, the replica set was unavailable.
 func (s *Store) maySettle() bool { return s.ago(&s.slot.sound) > lease }
 
-// Leads implements storage.Documents. The holder of the first slot leads after its beats
-// have succeeded for longer than a previous leader can still believe that it leads.
+// Leads implements storage.Documents. The holder of the first slot leads, after a wait: its beats
+// must first succeed for longer than a previous leader can still believe that it leads.
 func (s *Store) Leads() bool { return s.slot.led.Load() > 0 && s.ago(&s.slot.led) <= storage.MaxAge }
 
 // lead determines whether this handle leads, after a beat that began at an age.

@@ -52,7 +52,7 @@ func tokenOf(org string) string {
 	return fmt.Sprintf("t-%x", org)
 }
 
-// wantFilled reports that org has anything but what fill stored.
+// wantFilled fails the test unless org has exactly the documents that fill stored.
 func (w *world) wantFilled(org string) {
 	w.Helper()
 	what := fmt.Sprintf("of %q", org)

@@ -116,8 +116,8 @@ func (w *Writer) Commit(ctx context.Context, s storage.Log, records ...*storage.
 	return existing.Records, err
 }
 
-// Settle appends a settlement of r and returns the existing one. If it was the first, Settle sets
-// r's settlement and returns nil.
+// Settle appends a settlement of r. If the store has a settlement of r already, Settle returns that
+// settlement's entry. Otherwise it sets r's settlement and returns nil.
 func (w *Writer) Settle(ctx context.Context, s storage.Log, r *storage.Record, settlement storage.Settlement) (*storage.Entry, error) {
 	settled := *r
 	settled.Settle(settlement)

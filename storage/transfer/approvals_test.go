@@ -136,7 +136,7 @@ func TestImport_ApprovalsEnd(t *testing.T) {
 			wantWhole(t, to, keysOf(t, 1, 2))
 		})
 	}
-	// The source decides by it still, until somebody stops it.
+	// The source still decides by the approval, until an operator stops the source.
 	from.approving(t, noon.Add(time.Hour), func(a approving, _ storage.Store) {
 		wantCode(t, a.decides(2, approved), engine.Allow, engine.CodeApprovalGranted)
 	})
@@ -149,7 +149,7 @@ func withDetails(t *testing.T, data []byte, d *storage.Details) string {
 	must(t, err)
 	lines := strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n")
 	at := len(lines) - 1
-	for ; at > 0 && !strings.Contains(lines[at-1], `"kind":"counts"`); at-- { // what details stand behind
+	for ; at > 0 && !strings.Contains(lines[at-1], `"kind":"counts"`); at-- { // details follow the counts
 	}
 	var footer struct {
 		Footer transfer.Footer `json:"footer"`

@@ -19,7 +19,8 @@ const (
 // run counts the lines and bytes that were read and are not stored yet.
 type run struct{ decisions, documents, bytes int }
 
-// endsBefore reports whether the run ends before the next line, and adds that line.
+// endsBefore reports whether the run ends before l. It counts l in this run, or in
+// the next run if this run ends.
 // Documents are not stored together with decisions.
 func (r *run) endsBefore(l *line, bytes int) bool {
 	ends := r.decisions >= runRows || r.documents >= runDocuments || r.bytes >= runBytes || l.Document != nil &&
@@ -63,7 +64,7 @@ func (i *importer) file(in io.ReadSeeker) error {
 	return i.flush()
 }
 
-// line adds the next line. If a run ends before it, line stores the run.
+// line adds l. If the current run ends before l, line stores the run first.
 func (i *importer) line(r *reader, l *line) error {
 	left, err := i.state.take(r, l)
 	if err == nil && i.run.endsBefore(l, len(r.buf)) {

@@ -13,10 +13,10 @@ var intentSeed = maphash.MakeSeed()
 // hashIntent returns the hash of an intent's key.
 func hashIntent(k []byte) uint64 { return maphash.Bytes(intentSeed, k) }
 
-// Filter tells that a key was not added, as nearly every intent that arrives was not. That
-// costs a fiftieth of asking Pebble, whose filters are reached through an iterator for each
-// table. A Filter is in memory only: 1.3 bytes a key, in steps of 4 MiB. A look-up costs a
-// cache line for each 3,200,000 keys. Its methods are safe for concurrent use.
+// Filter tells that a key was not added. Nearly every intent that arrives is new. Asking a Filter
+// costs a fiftieth of asking Pebble, which reaches its filters through an iterator for each table.
+// A Filter is in memory only: 1.3 bytes a key, in steps of 4 MiB. A look-up costs a cache line for
+// each 3,200,000 keys. The methods are safe for concurrent use.
 type Filter struct {
 	mu    sync.Mutex
 	room  int // for intents in the last part
@@ -39,8 +39,8 @@ func (f *Filter) add(hash uint64) {
 	parts[len(parts)-1].add(hash)
 }
 
-// Lacks reports that a key was not added. It misses one of a hundred that were not, in each
-// step of 4 MiB.
+// Lacks reports that the key k was not added. If Lacks is true, k was certainly not added. For each
+// step of 4 MiB, Lacks is false for about 1 % of the keys that were not added.
 func (f *Filter) Lacks(k []byte) bool {
 	hash := hashIntent(k)
 	return !slices.ContainsFunc(f.all(), func(p *filterPart) bool { return p.has(hash) })
@@ -53,8 +53,7 @@ func (f *Filter) all() []*filterPart {
 	return nil
 }
 
-// filterPart is a Bloom filter whose bits of an intent are in one line of the processor's
-// cache.
+// filterPart is a Bloom filter. All bits of an intent are in one line of the processor's cache.
 type filterPart [filterLines * lineWords]atomic.Uint64
 
 const (
@@ -62,8 +61,8 @@ const (
 	lineWords   = 8
 	linePlaces  = 9 // bits of a hash for a place in a line
 	hashPlaces  = 5
-	// partIntents is how many intents a part has: 10.5 bits each, which lets 0.9 % of other
-	// intents through.
+	// partIntents is how many intents a part holds. An intent has 10.5 bits, so that Lacks is
+	// false for 0.9 % of other intents.
 	partIntents = 3_200_000
 )
 

@@ -226,9 +226,9 @@ func (it *Iterator) read(found bool) (v []byte, _ bool, err error) {
 // Iter returns an iterator over all keys.
 func (x *Index) Iter() (*Iterator, error) { return x.iterator(x.c.DB, nil, x.tail.snapshot(nil)) }
 
-// Lookups returns an iterator for Find of keys that begin with Intents. Most of those are new,
-// and Get would search the last level, which holds nearly all keys, for each of them. Only
-// an iterator can use the filters of the last level.
+// Lookups returns an iterator for Find of keys that begin with Intents. Most of these keys are
+// new, and the last level holds nearly all stored keys. Get would search the last level for each
+// new key. Only an iterator can use the filters of the last level.
 func (x *Index) Lookups() (*Iterator, error) {
 	return x.iterator(x.c.DB, &pebble.IterOptions{UseL6Filters: true}, x.tail.live())
 }

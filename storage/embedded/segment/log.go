@@ -19,9 +19,9 @@ type Options struct {
 	FS vfs.FS
 	// Size is the size in bytes at which a segment is sealed; one frame may exceed it.
 	Size int
-	// Prepare makes the next segment in the background, full of zeros: writing into zeros
-	// changes no metadata, which halves the cost of a sync. A segment that was not made so
-	// gets zeros a MiB at a time, and is sealed once the next one is ready.
+	// Prepare makes the next segment in the background and fills it with zeros. A write into
+	// zeros changes no metadata, which halves the cost of a sync. A segment that was not
+	// prepared gets its zeros one MiB at a time. It is sealed once the next segment is ready.
 	Prepare bool
 	// ReadOnly opens the log without changing it. Append, Sync and Rewrite must not be
 	// called.
@@ -36,8 +36,8 @@ type Log struct {
 	id   [16]byte
 	salt uint32 // checksum of id
 
-	// mu guards segments, and all of the active one but its file. Append holds it only
-	// while it publishes a frame.
+	// mu guards segments, and all fields of the active segment except its file. Append holds
+	// mu only while it publishes a frame.
 	mu       sync.RWMutex
 	segments []*segment // by number; the last is active
 	// durable is the number of a frame up to which all are durable.

@@ -56,7 +56,7 @@ func closeTest(t testing.TB, l *Log) {
 	}
 }
 
-// testFrame returns a frame of three items, of sizes that follow from its number.
+// testFrame returns a frame of three items. The number determines the sizes of the items.
 func testFrame(number uint64) Frame {
 	item := func(n uint64) []byte { return bytes.Repeat([]byte{byte(number), byte(n)}, int(number*7+n*31)%90) }
 	return Frame{Number: number, Head: fmt.Appendf(nil, "head %d", number), Items: [][]byte{item(1), item(2), item(3)}}

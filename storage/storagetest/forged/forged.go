@@ -22,7 +22,7 @@ import (
 
 // Backend is a kind of store.
 type Backend struct {
-	// Load puts a history into an empty store as it is, and opens that to be read.
+	// Load puts an unchanged history into an empty store and opens the store for reading.
 	Load func(t *testing.T, h *History) ledger.History
 	// OneChain says that a store has only one chain. Unique says that a store cannot have two
 	// rows of an intent.

@@ -180,7 +180,9 @@ func (m *stepper) store() {
 	}
 }
 
-// heard reports whether the switch can be answered.
+// heard reports whether the switch can be answered. A running replica must have heard of the
+// switch. With Barrier, no holder that is fresh may be without it. With Barrier and GivenUp, no
+// holder may be without it.
 func (w *World) heard(s *state) bool {
 	for _, p := range s.holders {
 		if p < 0 || s.replicas[p].heard || !w.has(Barrier) {
