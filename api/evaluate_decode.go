@@ -74,8 +74,8 @@ func decodeIntent(raw []byte, field string, in *evaluateBody, check func() error
 	return engine.Decode(raw, field, in.Intent, check)
 }
 
-// decodePlain reads body if it is plain; otherwise it leaves in half-read and
-// returns false.
+// decodePlain reads body into in. It returns false if body is not plain: in then has only some of
+// the members.
 func decodePlain(body string, in *evaluateBody) bool {
 	c := &plainReader{s: body}
 	texts := [...]plainText{{"session_id", &in.session}, {"policy_id", &in.PolicyID}, {"approval_id", &in.ApprovalID}}
@@ -90,8 +90,8 @@ func decodePlain(body string, in *evaluateBody) bool {
 	return true
 }
 
-// own copies the ids of the policy and the agent: as keys of caches they must not keep the
-// whole body.
+// own copies the ids of the policy and the agent: the ids become keys of caches and must not keep
+// the whole body in memory.
 func (in *evaluateBody) own() {
 	if in.Intent.PolicyID == in.PolicyID {
 		in.Intent.PolicyID = in.PolicyID
@@ -122,8 +122,8 @@ type plainText struct {
 	to   *string
 }
 
-// body reads all of s: an object of texts, which are copied, and of the one member name. It
-// returns which of texts there are, by their places.
+// body reads all of s: an object with texts and the one member name. It copies the texts. It
+// returns which of texts the object has, by their places.
 func (c *plainReader) body(texts []plainText, name string, value func() bool) (seen memberSet, ok bool) {
 	ok = c.object(func(member string) bool {
 		if member == name {
@@ -260,7 +260,7 @@ func (c *plainReader) integer(to *int64) bool {
 		n = -n
 	}
 	*to = n
-	return true // what ends a number, such as a fraction, no one eats
+	return true // a fraction or an exponent is left over, and no caller accepts it
 }
 
 // eat takes b, after white space, if it comes next.

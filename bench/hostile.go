@@ -16,14 +16,14 @@ import (
 	"writ/bench/proc"
 )
 
-// Hostile measures what one organization's requests cost another's. A victim sends
-// ordinary evaluations on a schedule, alone and then beside each attack. An attack is
-// an organization of its own: it does one expensive thing as fast as its connections
-// allow and ignores Retry-After. Last come all attacks at once. Each attack is a
-// process of its own at a lower priority: on another machine it would not take the
+// Hostile measures how much the requests of one organization slow down another organization. A
+// victim sends ordinary evaluations on a schedule, first alone and then beside each attack. An
+// attack is an organization of its own: it does one expensive thing as fast as its connections
+// allow and ignores Retry-After. The last measurement runs all attacks at once. Each attack is a
+// process of its own at a lower priority: an attacker on another machine would not take the
 // victim's processor either.
 type Hostile struct {
-	Binary          string   // of writ, which is the attackers, too
+	Binary          string   // of writ, which also runs the attackers
 	Only            []string // attacks; none: all
 	Conns           int      // of each attack
 	Rate            float64  // requests a second of the victim
@@ -91,9 +91,9 @@ func (h *Hostile) Run(ctx context.Context) (held bool, err error) {
 	return held, nil
 }
 
-// holds measures some rounds. It reports whether the median p99 beside the attacks is
-// within the bound, which follows from the median p99 alone. Medians are compared
-// because one slow write of the host's disk is in the p99 of a round.
+// holds measures some rounds. It reports whether the median p99 beside the attacks is within the
+// bound. The bound follows from the median p99 without attacks. holds compares medians: one slow
+// write of the host's disk shows in the p99 of a round.
 func (h *Hostile) holds(ctx context.Context, name string, attacks ...string) (bool, error) {
 	var alone, beside []float64
 	sound := true
@@ -113,8 +113,8 @@ func (h *Hostile) holds(ctx context.Context, name string, attacks ...string) (bo
 	return held, nil
 }
 
-// undisturbed measures again, some times, where a host gave processor time of this
-// machine to others meanwhile: what that delays is no work of the server's.
+// undisturbed measures a round again, a few times at most, if the host gave processor time of this
+// machine to others during the round. Such a delay is not the server's.
 func (h *Hostile) undisturbed(ctx context.Context, name string, attacks []string) (r *ordeal, err error) {
 	for range measuredAtMost {
 		before := proc.ReadProcessors()
@@ -131,7 +131,7 @@ func (h *Hostile) undisturbed(ctx context.Context, name string, attacks []string
 	return r, nil
 }
 
-// ordeal is what a round measured.
+// ordeal has the measurements of one round.
 type ordeal struct {
 	alone, beside *load.Result // of the victim
 	attackers     answered
@@ -194,7 +194,7 @@ func (h *Hostile) round(ctx context.Context, attacks []string) (*ordeal, error) 
 	return r, nil
 }
 
-// watchMemory sends the most resident memory of a process, once ctx has ended.
+// watchMemory sends the peak of the resident memory of a process once ctx has ended.
 func watchMemory(ctx context.Context, pid int) <-chan int {
 	most := make(chan int, 1)
 	go func() {
@@ -208,7 +208,7 @@ func watchMemory(ctx context.Context, pid int) <-chan int {
 	return most
 }
 
-// answered is what attackers were answered.
+// answered counts the answers that attackers got.
 type answered struct {
 	Statuses map[int]int    `json:"statuses"`
 	Refusals load.Latencies `json:"refusals"`

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// ErrUnavailable says that a peer cannot be had here.
+// ErrUnavailable says that a peer cannot do the work or is not available on this machine.
 var ErrUnavailable = errors.New("cannot be had here")
 
-// The versions of peers that are fetched where PATH has none.
+// The versions of peers that are fetched if PATH has no such peer.
 const (
 	opaVersion    = "v1.22.0"
 	cerbosVersion = "0.55.0"
@@ -85,7 +85,7 @@ func run(ctx context.Context, dir string, environ []string, name string, args ..
 	return nil
 }
 
-// fetchOPA builds OPA of Go's modules.
+// fetchOPA builds OPA from its Go module.
 func fetchOPA(ctx context.Context, dir string) (string, error) {
 	const module = "github.com/open-policy-agent/opa@" + opaVersion
 	err := run(ctx, dir, []string{"GOBIN=" + dir}, "go", "install", "-tags=opa_no_oci", "-ldflags=-s -w", module)
@@ -104,8 +104,8 @@ func fetchCerbos(ctx context.Context, dir string) (string, error) {
 	return filepath.Join(dir, "node_modules", "@cerbos", name, name), err
 }
 
-// union returns one regular expression, RE2's, of what any of the globs matches, read as they
-// stand: peers look at a resource in one way.
+// union returns one regular expression of RE2 that matches if any of the globs matches. It takes
+// each glob as written: peers look at a resource in one way.
 func union(globs []string) string {
 	var b strings.Builder
 	for i, glob := range globs {

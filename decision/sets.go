@@ -19,8 +19,8 @@ import (
 type source interface {
 	// Policy returns the newest version of a policy.
 	Policy(ctx context.Context, org, policyID string) (*engine.ActionPolicy, error)
-	// AllRules returns every rule of the organization, in any order, and a revision
-	// of the store at which they were so.
+	// AllRules returns every rule of the organization, in any order, and a revision of the
+	// store at which the organization had exactly these rules.
 	AllRules(ctx context.Context, org string) (rules []engine.Rule, revision int64, err error)
 	// Lists returns the organization's lists with these names, and the revision of the
 	// last write to one of them.
@@ -51,10 +51,10 @@ type Sets struct {
 type setsConfig struct {
 	source  source
 	options engine.Options
-	// prepare prepares queries; nil prepares none. log hears of its errors.
+	// prepare prepares queries; nil prepares none. Its errors are logged to log.
 	prepare prepareFunc
 	log     *slog.Logger
-	// compiled is told how long each compilation took, failed ones too.
+	// compiled gets the duration of each compilation, also of a failed one.
 	compiled func(compiledKind, time.Duration)
 	maxBytes int64
 }
@@ -196,13 +196,13 @@ func (s *Sets) Load(ctx context.Context, turn condition.Turn, org, policyID, age
 	}, nil
 }
 
-// Rules returns the current rules of an organization, as [Sets.Load] does.
+// Rules returns the current rules of an organization. It reads the rules as [Sets.Load] does.
 func (s *Sets) Rules(ctx context.Context, turn condition.Turn, org string) (*engine.RuleSet, error) {
 	rules, err := s.rules.GetFor(ctx, turn, org)
 	return rules.RuleSet, err
 }
 
-// Policy returns the current version of a policy, as [Sets.Load] does.
+// Policy returns the current version of a policy. It reads the policy as [Sets.Load] does.
 func (s *Sets) Policy(ctx context.Context, turn condition.Turn, org, policyID string) (*engine.Policy, error) {
 	return s.policies.GetFor(ctx, turn, setKey{org, policyID})
 }
@@ -243,8 +243,8 @@ func (s *Sets) InvalidateRules(org string) {
 	s.queries.invalidateWhere(func(k queryKey) bool { return k.policy.org == org })
 }
 
-// InvalidateAgent forgets the status of an agent under one of the names that
-// intents call it by: its id and its external id are invalidated one by one.
+// InvalidateAgent forgets the status of an agent under one of its names. The id and the external id
+// of an agent are invalidated one by one.
 func (s *Sets) InvalidateAgent(org, agentID string) {
 	s.agents.Invalidate(setKey{org, engine.FoldID(agentID)})
 }
@@ -261,8 +261,8 @@ func (s *Sets) InvalidateAll() {
 	s.queries.InvalidateAll()
 }
 
-// OnlyWhile has the caches used only while fresh returns true. Otherwise everything is
-// loaded for each [Sets.Load]. It must be called before the Sets are used.
+// OnlyWhile makes Sets use the caches only while fresh returns true. Otherwise each [Sets.Load]
+// loads everything from the store. OnlyWhile must be called before the Sets are used.
 func (s *Sets) OnlyWhile(fresh func() bool) {
 	s.policies.OnlyWhile(fresh)
 	s.rules.OnlyWhile(fresh)

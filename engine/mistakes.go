@@ -14,22 +14,22 @@ import (
 	"writ/engine/condition"
 )
 
-// mistakes walks a document that the decoder has refused. It fills the members that fit
-// into the value and names every other one. The decoder itself stops at the first mistake.
+// mistakes walks a document that the decoder has refused. It stores the members that fit in the
+// value and names every other member. The decoder itself stops at the first mistake.
 type mistakes struct {
 	dec  *jsontext.Decoder
 	root string
 	problems
 }
 
-// allMistakes returns every mistake of a document: those that v's type shows and those that
-// checks find in v, which then holds the members that fit. If data is not JSON, it returns
+// allMistakes returns every mistake of a document. Some mistakes show in v's type. checks finds
+// the others in v, which then has the members that fit. If data is not JSON, allMistakes returns
 // first, the decoder's error.
 func allMistakes(data []byte, root string, v reflect.Value, first error, checks []func() error) error {
 	v.SetZero()
 	m := &mistakes{dec: jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true)), root: root}
 	if err := m.value(v); err != nil || len(m.fields) == 0 {
-		return first // it says better where the document stops being JSON
+		return first // the decoder says better where the document stops being JSON
 	}
 	for _, check := range checks {
 		var found *InvalidError
@@ -75,7 +75,7 @@ func (m *mistakes) unknown(name string, known []string) {
 	}
 }
 
-// unknownMember says which member was meant, or what members there are.
+// unknownMember says which member the author probably meant, or lists the members.
 func unknownMember(name string, known []string) string {
 	const unknown = "unknown field"
 	if guess := didYouMean(name, known...); guess != "" {

@@ -37,7 +37,7 @@ type ExceededError struct {
 // Error implements error.
 func (e *ExceededError) Error() string { return e.Detail }
 
-// Limiter is one limit over time: a token bucket for each key; nil if it is off.
+// Limiter is one limit over time: a token bucket for each key. A nil Limiter is off.
 //
 // The number of buckets is bounded, and only full ones are dropped: a full bucket equals a
 // new one, so nobody gets a used bucket renewed by filling the table. Filling it takes
@@ -55,21 +55,21 @@ type Limiter[K comparable] struct {
 }
 
 type bucketShard[K comparable] struct {
-	// mu guards all of it.
+	// mu guards all fields of the shard.
 	mu     sync.Mutex
 	byKey  map[K]*bucket
 	shared bucket
 	swept  time.Time
 }
 
-// bucket is a token bucket: the time until it was full again, at a time.
+// bucket is a token bucket: used is the time from at until the bucket is full again.
 type bucket struct {
 	used time.Duration
 	at   time.Time
 }
 
-// usedAt returns the time until the bucket is full. A clock that is set back gives nothing
-// back.
+// usedAt returns the time from now until the bucket is full. If the clock is set back, the bucket
+// stays as it was.
 func (b *bucket) usedAt(now time.Time) time.Duration { return max(0, b.used-max(0, now.Sub(b.at))) }
 
 // set sets the time until the bucket is full. Requests may arrive out of the order of their
@@ -88,8 +88,8 @@ type Level struct {
 	wait int // seconds until one request is left, at least 1
 }
 
-// NewLimiter returns the limit called name, nil if l is off. detail is what a caller is told
-// whom it refuses. The limit counts and is shown in the metrics of that name.
+// NewLimiter returns the limit called name, or nil if l is off. detail is the text of the error that
+// a refused caller gets. The metrics show the limit and its refusals under name.
 func NewLimiter[K comparable](
 	l Rate, name, detail string, refused *prometheus.CounterVec, reg prometheus.Registerer,
 ) *Limiter[K] {
@@ -115,7 +115,7 @@ func NewLimiter[K comparable](
 // Seconds is d in whole seconds, rounded up.
 func Seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
-// Take counts a request of key. It returns an [*ExceededError] if there were too many.
+// Take counts a request of key. It returns an [*ExceededError] if key has sent too many requests.
 func (l *Limiter[K]) Take(key K, now time.Time) (at Level, err error) {
 	if l == nil {
 		return at, nil
@@ -142,8 +142,8 @@ func (l *Limiter[K]) Take(key K, now time.Time) (at Level, err error) {
 	return at, &ExceededError{Detail: l.detail, RetryAfter: at.wait, Level: string(l.level(at)), Policy: l.policy}
 }
 
-// Charge counts n further requests of key after one was let through: the intents of a
-// batch beyond the first. They are not refused; later requests wait until they are back.
+// Charge counts n further requests of key after one was let through: the intents of a batch beyond
+// the first. It refuses none of them. Later requests are refused until the bucket has room again.
 func (l *Limiter[K]) Charge(key K, n int, now time.Time) {
 	if l == nil {
 		return

@@ -11,8 +11,8 @@ import (
 // empty.
 type Latencies struct{ h *hdrhistogram.Histogram }
 
-// The greatest latency that is told from greater ones, in µs, and the digits that are
-// kept.
+// The greatest latency that is distinguished from greater ones, in µs, and the number of
+// significant digits.
 const (
 	longest = 100_000_000
 	digits  = 3
@@ -38,7 +38,7 @@ func (l *Latencies) Add(other Latencies) {
 	l.h.Merge(other.h)
 }
 
-// Count returns how many there are.
+// Count returns the number of latencies.
 func (l *Latencies) Count() int64 {
 	if l.h == nil {
 		return 0
@@ -46,8 +46,8 @@ func (l *Latencies) Count() int64 {
 	return l.h.TotalCount()
 }
 
-// At returns the latency that a share q of them, 0 to 1, does not exceed. Without
-// latencies it is 0.
+// At returns the latency that a share q of the latencies, 0 to 1, does not exceed. It returns 0 if
+// l is empty.
 func (l *Latencies) At(q float64) time.Duration {
 	if l.h == nil {
 		return 0
@@ -55,8 +55,8 @@ func (l *Latencies) At(q float64) time.Duration {
 	return time.Duration(l.h.ValueAtPercentile(100*q)) * time.Microsecond
 }
 
-// MarshalText returns them in HdrHistogram's compressed encoding, version 2, in µs,
-// which its tools in other languages read. Empty ones are an empty text.
+// MarshalText returns the latencies in HdrHistogram's compressed encoding, version 2, in µs.
+// HdrHistogram's tools in other languages read this encoding. Empty latencies are an empty text.
 func (l Latencies) MarshalText() ([]byte, error) {
 	if l.h == nil {
 		return nil, nil
@@ -74,7 +74,7 @@ func (l *Latencies) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Result is what a run measured. Intents of an answer with 200 were all allowed.
+// Result is the measurements of a run. All intents of an answer with 200 were allowed.
 type Result struct {
 	mu sync.Mutex // guards all while the run lasts
 

@@ -53,7 +53,7 @@ func TestSlot_IsNotHeldByWhoWaits(t *testing.T) {
 	})
 }
 
-// Work that does not pause keeps the slot, however long.
+// Work that does not pause keeps its slot for any length of time.
 func TestSlot_IsKeptByWhoRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -97,9 +97,9 @@ func TestSlot_LeavesWithoutOne(t *testing.T) {
 	})
 }
 
-// Of an organization as much may be paused as may wait for slots: then what is new is refused
-// at once. What all of them wait for, which is its work, too, gets the next slot. Others are
-// served meanwhile.
+// An organization may have as much paused work as it may have work that waits for slots. At that
+// bound its new work is refused at once. The work of the organization that all its paused work
+// waits for gets the next slot. Other organizations are served meanwhile.
 func TestSlot_GoesToWhatTheOthersWaitFor(t *testing.T) {
 	for slots := 1; slots <= 2; slots++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestSlot_ComesBackInTheOrderOfArrival(t *testing.T) {
 	})
 }
 
-// However work pauses, resumes and yields, no more of it runs than there are slots.
+// Work pauses, resumes and yields in any order. The work that runs never exceeds the slots.
 func TestSlot_HoldsItsBoundsUnderRace(t *testing.T) {
 	const slots = 2
 	g := newTestGate(slots)

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// sweepEvery is how long expired details are kept at most, beyond settle.
+	// sweepEvery is the longest time that expired details are kept after settle has passed.
 	sweepEvery = 10 * time.Second
-	// sweepMost is how many details one write erases.
+	// sweepMost is the most details that one write erases.
 	sweepMost = 250
-	// settle is how long after their deadline details are swept: longer than clocks of
-	// replicas differ.
+	// settle is the time between the deadline of details and their sweep. It is longer than
+	// the clocks of replicas differ.
 	settle = storage.MaxSkew
 )
 
@@ -39,7 +39,7 @@ func (d *Desk) Run(ctx context.Context) {
 }
 
 // Sweep erases the details of approvals that have ended, and of decisions that were never
-// committed. It does so only if this process leads.
+// committed. Only the process that leads sweeps.
 func (d *Desk) Sweep(ctx context.Context) error {
 	for d.cfg.Store.Leads() {
 		lapsed, err := d.docs.Lapsed(ctx, d.Now().Add(-settle), sweepMost)

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// reservation is what an intent has reserved while it is being decided. However many times
-// the intent was sent, it takes one place.
+// reservation has the amounts that an intent reserves while it is being decided. An intent that was
+// sent several times takes one place.
 type reservation struct {
 	cells []cell
 	by    int // readings that have it
-	// committed is set once the allowance that it was made for is stored, or may be.
+	// committed is set once the allowance of the intent is stored or may be stored.
 	committed bool
 }
 
@@ -21,8 +21,8 @@ func (h *reservation) has(c *cell) bool {
 	return h != nil && slices.ContainsFunc(h.cells, func(o cell) bool { return o.key == c.key && o.amount == c.amount })
 }
 
-// snapshot sets the counts of the cells, without the intent's own reservation. It is false
-// if a window was forgotten meanwhile.
+// snapshot sets the counts of the cells. It leaves out the intent's own reservation. It returns
+// false if a window was dropped in the meantime.
 func (r *Reading) snapshot() bool {
 	k := r.counters
 	k.leases.Lock()
@@ -41,9 +41,9 @@ func (r *Reading) snapshot() bool {
 	return true
 }
 
-// Reserve counts the intent as allowed. It is false if a counter has changed since it was
-// read: then nothing is counted and the intent must be evaluated again. After an error
-// nothing may be allowed.
+// Reserve counts the intent as allowed. It returns false if a counter has changed since r read the
+// counter. It has then counted nothing, and the intent must be evaluated again. After an error the
+// intent must not be allowed.
 func (r *Reading) Reserve(ctx context.Context) (bool, error) {
 	if len(r.cells) == 0 {
 		return true, nil

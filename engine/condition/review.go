@@ -10,17 +10,18 @@ type Review struct {
 	// Fields are all fields that the condition reads or whose existence it asks, sorted. In
 	// Unguarded and Dodges, "cost" stands for its members.
 	Fields []string
-	// ExceptsResource is set where a condition in CEL or Rego holds because a comparison
-	// with the resource does not.
+	// ExceptsResource is set if a condition in CEL or Rego holds because a comparison with
+	// the resource is false.
 	ExceptsResource bool
-	// Unguarded are the metadata keys, and the cost, that a condition in CEL reads but whose
-	// existence it never asks, sorted.
+	// Unguarded has the metadata keys, and the cost, that a condition in CEL reads without
+	// ever testing their existence, sorted.
 	Unguarded []string
-	// Dodges are the metadata keys, and the cost, without which a condition in another form
-	// never holds, and whose existence it does not ask, sorted.
+	// Dodges has the metadata keys, and the cost, that an intent can leave out so that a
+	// condition in another form does not hold, sorted. Keys whose existence the condition
+	// tests are not in it.
 	Dodges []string
-	// TextOrder is a text that looks like a number and by which a condition in CEL or Rego
-	// orders, or "".
+	// TextOrder is a text that looks like a number, if a condition in CEL or Rego orders by
+	// such a text, and otherwise "".
 	TextOrder string
 	// Misordered is the error of a condition in Rego that orders a metadata value by such a
 	// text, or nil.
@@ -67,7 +68,7 @@ func (n names) without(others names) []string {
 
 // reviewed is the name of f in a review.
 func (f Field) reviewed() string {
-	if f.ID == GovernedAgentID { // which is the intent's
+	if f.ID == GovernedAgentID { // the same agent as the intent's
 		return fields[AgentID].name
 	}
 	return f.Label()

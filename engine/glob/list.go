@@ -42,8 +42,8 @@ type program struct {
 	last                byte // of the literal: most texts differ from it already
 }
 
-// FirstMatch returns the index of the first pattern that matches a reading of r, and
-// whose reading that is, or -1.
+// FirstMatch returns the index of the first pattern that matches a reading of r, and the readers of
+// that reading. The index is -1 if no pattern matches.
 func (l *List) FirstMatch(r *resource.Readings) (int, resource.Reader) {
 	for i := range r.Len(resource.ForBlock) {
 		if index, by := l.MatchAny(r.At(resource.ForBlock, i)); index >= 0 {
@@ -82,13 +82,13 @@ func (l *List) Match(s string) int {
 	return i
 }
 
-// MatchAny returns the index of the first pattern that matches reading to one of
-// its readers, and those readers, or -1.
+// MatchAny returns the index of the first pattern that matches reading for one of its readers, and
+// the readers for which it matches. The index is -1 if no pattern matches.
 func (l *List) MatchAny(reading resource.Reading) (int, resource.Reader) {
 	return l.search(reading.Text, reading.Readers, resource.StopsAtSlash, nil)
 }
 
-// matchEvery reports whether reading matches a pattern to each of its readers.
+// matchEvery reports whether each reader of reading has a pattern that matches reading.
 func (l *List) matchEvery(reading resource.Reading, stops resource.Stops) bool {
 	for left := reading.Readers; left != 0; {
 		index, by := l.search(reading.Text, left, stops, nil)
@@ -118,9 +118,9 @@ func (l *List) Settled(r *resource.Readings, yield func(index int)) (settles res
 	return settles
 }
 
-// search returns the index of the first pattern that matches s to one of readers, and
-// those to which it does, or -1. Where each is not nil, it is called for the indices
-// instead, and search returns -1.
+// search returns the index of the first pattern that matches s for one of readers, and the readers
+// for which it matches. The index is -1 if no pattern matches. If each is not nil, search calls
+// each with the index of every match instead and returns -1.
 func (l *List) search(
 	s string, readers resource.Reader, stops resource.Stops, each func(index int),
 ) (first int, by resource.Reader) {

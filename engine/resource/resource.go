@@ -57,14 +57,14 @@ type Reading struct {
 // Readings are all readings of one resource. The zero value has none.
 type Readings struct {
 	raw string
-	// normal is the normal form, whose projection is stored: the browser's reading of a web
-	// URL, the client's of a service, and POSIX's or Windows' of everything else, without user
-	// info.
+	// normal is the normal form without user info. Its projection is stored. The normal form
+	// is the browser's reading of a web URL, the client's reading of a service, and the
+	// reading of POSIX or Windows for any other resource.
 	normal       string
 	form         form
 	block, allow []Reading
-	// plain are the readers of a plain resource, which has no block and allow. A block also
-	// looks at the resource without its query, whose length is query.
+	// plain has the readers of a plain resource. A plain resource has no block and allow. A
+	// block also looks at the resource without its query. query is the length of the query.
 	plain Reader
 	query int
 }
@@ -72,7 +72,7 @@ type Readings struct {
 // Raw returns the resource as it was written.
 func (r *Readings) Raw() string { return r.raw }
 
-// Len returns the number of a side's readings: those of a block, or those of an allowance.
+// Len returns how many readings a block looks at, or how many an allowance has to cover.
 func (r *Readings) Len(side Side) int {
 	switch {
 	case r.plain == 0:
@@ -142,8 +142,8 @@ func isList(name string) bool {
 	return slash < 0 || colon >= 0 && colon < slash-1
 }
 
-// Read returns the readings of raw, or an *[Error] where raw has no single
-// meaning. It allocates nothing where raw is plain.
+// Read returns the readings of raw. It returns an *[Error] if raw has no single meaning. It
+// allocates nothing if raw is plain.
 func Read(raw string) (Readings, error) {
 	if r, ok := readPlain(raw); ok {
 		return r, nil
@@ -205,7 +205,7 @@ func newText(raw string) text {
 	return text{raw: raw, form: f, scheme: scheme, rest: rest}
 }
 
-// collection is a list of readings without two of one text.
+// collection is a list of readings. No two readings have the same text.
 type collection struct {
 	list  []Reading
 	index map[string]int
@@ -223,7 +223,7 @@ func (c *collection) add(readers Reader, s string) {
 		return
 	}
 	c.list = append(c.list, Reading{s, readers})
-	const indexed = 16 // fewer readings are looked through faster than a map is made
+	const indexed = 16 // a search of fewer readings is faster than making a map
 	switch n := len(c.list); {
 	case n == indexed:
 		c.index = make(map[string]int, 2*n)
@@ -243,7 +243,7 @@ func (t *text) add(readers Reader, s string) {
 	}
 }
 
-// forBlocks calls read, which adds readings of a block alone.
+// forBlocks calls read. The readings that read adds are only for a block.
 func (t *text) forBlocks(read func()) {
 	before := t.blocking
 	t.blocking = true

@@ -51,7 +51,7 @@ type spelling struct {
 	text string
 }
 
-// spellings makes n, of each forbidden resource as many.
+// spellings returns n spellings, the same number for each forbidden resource.
 func (m *mutator) spellings(guards []*guard, n int) []spelling {
 	var out []spelling
 	for len(out) < n {
@@ -75,7 +75,7 @@ type tally struct {
 	passed  map[string]int // by form, policy and reader
 }
 
-// examples is how many spellings of one class a failed run shows.
+// examples is the number of spellings of one class that a failed run shows.
 const examples = 3
 
 func (c *tally) add(t *testing.T, s spelling, read []reading) {

@@ -40,8 +40,8 @@ type Scrubber struct {
 	rules     []*rule
 }
 
-// New returns a Scrubber with the detector's rules, which takes milliseconds:
-// make one and share it. An error means that the rules cannot be read.
+// New returns a Scrubber with the detector's rules. New takes milliseconds: make one Scrubber and
+// share it. An error means that the rules cannot be read.
 func New() (*Scrubber, error) {
 	rules, err := loadRules()
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Scrubber) value(key, value string, j *job) string {
 	return replace(value, s.inPair(key, value, j), redacted)
 }
 
-// credential reports whether key, as it is written or unescaped, names one.
+// credential reports whether key names a credential, as written or unescaped.
 func (s *Scrubber) credential(key string) bool {
 	if !s.prefilter.scan(key).escaped {
 		return namesCredential(key)

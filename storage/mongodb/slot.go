@@ -41,8 +41,8 @@ type slot struct {
 	// proven is the handle's age at the last beat that came back through the stream of
 	// changes.
 	proven atomic.Int64
-	// sound is the handle's age since which its beats have succeeded, and beaten its age
-	// at the start of the last beat that did.
+	// sound is the age of the handle since which all its beats have succeeded. beaten is the
+	// age at the start of the last beat that succeeded.
 	sound, beaten atomic.Int64
 	// until is when the slot expires at the earliest, in milliseconds of the server's
 	// clock.
@@ -113,8 +113,8 @@ func (s *Store) addSlot(ctx context.Context) error {
 	return notNew(err)
 }
 
-// errLost means that this handle was given up and another may write its chain. This
-// handle commits nothing any more.
+// errLost means that this handle was given up. Another handle may write its chain, so this handle
+// commits nothing more.
 var errLost = fmt.Errorf("%w: %w: this replica was silent for too long and was given up: start it again",
 	storage.ErrUnavailable, storage.ErrConflict)
 
@@ -139,7 +139,7 @@ func (l *slot) mine() bson.D {
 	return doc("_id", l.id, slotHolder, l.holder)
 }
 
-// maySettle reports whether this handle may give up silent ones: its own beats have
+// maySettle reports whether this handle may give up silent handles: its own beats must have
 // succeeded for a lease. If all handles were silent, the replica set was unavailable.
 func (s *Store) maySettle() bool { return s.ago(&s.slot.sound) > lease }
 
@@ -161,8 +161,9 @@ func (l *slot) lead(ctx context.Context, s *Store, began int64) error {
 	return err
 }
 
-// beatOnce renews the slot. If that succeeds it repays owed places, and if this handle may
-// settle others it gives up silent ones and determines whether it leads.
+// beatOnce renews the slot. If the renewal succeeds, beatOnce repays owed places. If this handle
+// may settle other handles, beatOnce also gives up silent handles and determines whether this
+// handle leads.
 func (s *Store) beatOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -40,7 +40,7 @@ type Log struct {
 	// mu only while it publishes a frame.
 	mu       sync.RWMutex
 	segments []*segment // by number; the last is active
-	// durable is the number of a frame up to which all are durable.
+	// durable is the number of a frame. All frames up to this frame are durable.
 	durable atomic.Uint64
 	spare   *spare
 	buf     []byte
@@ -51,8 +51,9 @@ type Log struct {
 type segment struct {
 	header
 	name string
-	// mu guards file, end and trailer of a sealed segment, which Rewrite replaces. Readers
-	// of an active one hold it too, because it may be sealed meanwhile. Log.mu comes first.
+	// mu guards file, end and trailer of a sealed segment: Rewrite replaces them. Readers of
+	// an active segment also hold mu, because the segment may be sealed while they read.
+	// Log.mu is locked before mu.
 	mu      sync.RWMutex
 	file    vfs.File
 	sealed  bool
@@ -66,9 +67,9 @@ type segment struct {
 // growth is how much of a segment that was not prepared is prepared with a frame.
 const growth = 1 << 20
 
-// Append writes a frame and returns its number. The frame can be read at once and is
-// durable after the next Sync. After an error the log accepts no more frames, because it is
-// unknown how much of the frame is on the disk.
+// Append writes a frame and returns its number. The frame can be read at once and is durable after
+// the next Sync. After an error the log accepts no more frames: the disk may hold any part of the
+// frame.
 func (l *Log) Append(head []byte, items [][]byte) (number uint64, err error) {
 	if l.failed != nil {
 		return 0, l.failed
@@ -151,8 +152,8 @@ func (l *Log) last() uint64 {
 	return s.first + uint64(s.frames) - 1
 }
 
-// seal ends the active segment and begins the next, whose first frame is number. The
-// trailer is put at the end of the file, behind what was prepared and is not used.
+// seal ends the active segment and begins the next segment, whose first frame is number. It writes
+// the trailer at the end of the file, after the zeros that were prepared and not used.
 func (l *Log) seal(active *segment, number uint64) (*segment, error) {
 	info, err := active.file.Stat()
 	if err != nil {
