@@ -149,7 +149,7 @@ func TestWorkspace_RoundTrips(t *testing.T) {
 	// Into another organization: the same rules, in the same order.
 	b := newAuthor(t)
 	b.dir = a.dir
-	if _, errs := b.writ(exitInvalid, "push", "--yes"); !strings.Contains(errs, `is that of the rule in`) {
+	if _, errs := b.writ(exitInvalid, "push", "--yes"); !strings.Contains(errs, `is also the name of the rule in`) {
 		t.Errorf("pushing two rules of one name prints %s", errs)
 	}
 	text := strings.Replace(a.files()["/rules.yaml"], "name: same\n", "name: not the same\n", 1)
@@ -273,11 +273,11 @@ func TestWorkspace_FindsRulesByIDThenByName(t *testing.T) {
 	}
 	const rule = "name: %s\ncondition: {action_type: x}\naction: {decision: deny}\npriority: 100\nisActive: true\n"
 	a.write("rules.yaml", fmt.Sprintf(rule, "two"))
-	if _, errs := a.writ(exitInvalid, "push", "--yes"); !strings.Contains(errs, "rules.yaml:1:") || !strings.Contains(errs, "is that of 2 rules on the server") {
+	if _, errs := a.writ(exitInvalid, "push", "--yes"); !strings.Contains(errs, "rules.yaml:1:") || !strings.Contains(errs, "is the name of 2 rules on the server") {
 		t.Errorf("a rule that could be two prints %s", errs)
 	}
 	a.write("rules.yaml", fmt.Sprintf(rule, "new")+"---\n"+fmt.Sprintf(rule, "new"))
-	if _, errs := a.writ(exitInvalid, "push", "--yes"); !strings.Contains(errs, "rules.yaml:7:") || !strings.Contains(errs, "is that of the rule in") {
+	if _, errs := a.writ(exitInvalid, "push", "--yes"); !strings.Contains(errs, "rules.yaml:7:") || !strings.Contains(errs, "is also the name of the rule in") {
 		t.Errorf("two rules that could be one print %s", errs)
 	}
 	var id string
