@@ -159,7 +159,7 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 	}
 	ticks, err := s.ticks(sealed.Records)
 	written := false
-	defer func() { s.endTicks(ticks, written) }() // after a panic, too, which the ledger outlives
+	defer func() { endTicks(ticks, written) }() // after a panic, too, which the ledger outlives
 	if err != nil {
 		return err
 	}

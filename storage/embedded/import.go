@@ -119,7 +119,7 @@ func (s *Store) isFresh(stored *index.Iterator, t *storage.Tombstone) (bool, err
 		return false, nil
 	case found:
 		return false,
-			fmt.Errorf("%w: another decision than %s, which was removed, earlier for its intent", storage.ErrConflict,
+			fmt.Errorf("%w: another decision than %s, which was removed, stands for its intent", storage.ErrConflict,
 				id)
 	}
 	return true, s.noRow(t.OrganizationID, id)

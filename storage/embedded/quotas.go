@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"hash/maphash"
 	"sync"
 
 	"writ/storage"
@@ -27,37 +28,45 @@ type quota struct {
 	tick       int   // place among the ticks of the batch being written, from 1; 0 for none
 }
 
-// quotas are the meters in use.
-type quotas struct {
+// quotas are the meters in use, in shards, so that reading one from the disk delays few
+// others.
+type quotas [64]quotaShard
+
+type quotaShard struct {
 	mu    sync.Mutex
 	byKey map[meter]*quota
 	// full is the number of meters at which those without held places are dropped.
 	full int
 }
 
-// quota returns m's quota, read from the disk if it is not in use. quotas.mu is held.
-func (s *Store) quota(m meter) (*quota, error) {
-	qs := &s.quotas
-	if q := qs.byKey[m]; q != nil {
+var quotaSeed = maphash.MakeSeed()
+
+func (qs *quotas) of(m meter) *quotaShard {
+	return &qs[maphash.Comparable(quotaSeed, m)%uint64(len(qs))]
+}
+
+// quota returns m's quota, read from the disk if it is not in use. sh.mu is held.
+func (s *Store) quota(sh *quotaShard, m meter) (*quota, error) {
+	if q := sh.byKey[m]; q != nil {
 		return q, nil
 	}
 	stored, err := s.count(meterKey(m.org, m.month))
 	if err != nil {
 		return nil, err
 	}
-	if qs.byKey == nil {
-		qs.byKey, qs.full = make(map[meter]*quota), maxMeters
+	if sh.byKey == nil {
+		sh.byKey, sh.full = make(map[meter]*quota), maxMeters/len(s.quotas)
 	}
-	if len(qs.byKey) >= qs.full {
-		for m, q := range qs.byKey {
+	if len(sh.byKey) >= sh.full {
+		for m, q := range sh.byKey {
 			if q.held+q.committing == 0 {
-				delete(qs.byKey, m)
+				delete(sh.byKey, m)
 			}
 		}
-		qs.full = max(maxMeters, 2*len(qs.byKey))
+		sh.full = max(maxMeters/len(s.quotas), 2*len(sh.byKey))
 	}
 	q := &quota{stored: stored}
-	qs.byKey[m] = q
+	sh.byKey[m] = q
 	return q, nil
 }
 
@@ -67,9 +76,10 @@ func (s *Store) Count(ctx context.Context, w storage.Window, ask storage.Ask) (s
 		return storage.Granted{}, err
 	}
 	m := meter{w.Org, w.Month}
-	s.quotas.mu.Lock()
-	defer s.quotas.mu.Unlock()
-	q, err := s.quota(m)
+	sh := s.quotas.of(m)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	q, err := s.quota(sh, m)
 	if err != nil {
 		return storage.Granted{}, err
 	}
@@ -92,6 +102,7 @@ func (s *Store) Count(ctx context.Context, w storage.Window, ask storage.Ask) (s
 // tick is a batch's increase of a meter.
 type tick struct {
 	meter
+	shard  *quotaShard
 	quota  *quota // not dropped while decisions are being written
 	n      int64
 	used   int64 // held places that it uses
@@ -100,39 +111,46 @@ type tick struct {
 
 // ticks counts records. The caller passes the result to endTicks. commits is held.
 func (s *Store) ticks(fresh []*storage.Record) (ticks []tick, err error) {
-	s.quotas.mu.Lock()
-	defer s.quotas.mu.Unlock()
 	for _, r := range fresh {
 		if !r.Metered() {
 			continue
 		}
-		m := meter{r.OrganizationID, storage.MonthOf(r.DecidedAt)}
-		q, err := s.quota(m)
-		if err != nil {
-			return ticks, err
+		if ticks, err = s.tick(ticks, meter{r.OrganizationID, storage.MonthOf(r.DecidedAt)}); err != nil {
+			break
 		}
-		if q.tick == 0 {
-			ticks = append(ticks, tick{meter: m, quota: q})
-			q.tick = len(ticks)
-		}
-		t := &ticks[q.tick-1]
-		if q.held > 0 {
-			q.held--
-			t.used++
-		}
-		q.committing++
-		t.n++
-		t.stored = q.stored + t.n
 	}
+	return ticks, err
+}
+
+// tick counts a decision.
+func (s *Store) tick(ticks []tick, m meter) ([]tick, error) {
+	sh := s.quotas.of(m)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	q, err := s.quota(sh, m)
+	if err != nil {
+		return ticks, err
+	}
+	if q.tick == 0 {
+		ticks = append(ticks, tick{meter: m, shard: sh, quota: q})
+		q.tick = len(ticks)
+	}
+	t := &ticks[q.tick-1]
+	if q.held > 0 {
+		q.held--
+		t.used++
+	}
+	q.committing++
+	t.n++
+	t.stored = q.stored + t.n
 	return ticks, nil
 }
 
 // endTicks counts ticks as decided if their batch was stored, and otherwise takes them back.
-func (s *Store) endTicks(ticks []tick, stored bool) {
-	s.quotas.mu.Lock()
-	defer s.quotas.mu.Unlock()
+func endTicks(ticks []tick, stored bool) {
 	for i := range ticks {
 		t, q := &ticks[i], ticks[i].quota
+		t.shard.mu.Lock()
 		q.committing -= t.n
 		if stored {
 			q.stored += t.n
@@ -140,6 +158,7 @@ func (s *Store) endTicks(ticks []tick, stored bool) {
 			q.held += t.used
 		}
 		q.tick = 0
+		t.shard.mu.Unlock()
 	}
 }
 

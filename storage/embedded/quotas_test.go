@@ -46,7 +46,11 @@ func TestQuotas_Bounded(t *testing.T) {
 		}
 		must(t, storagetest.Return(t.Context(), s, org, month, 1))
 	}
-	if kept := len(s.quotas.byKey); kept > maxMeters {
+	kept := 0
+	for i := range s.quotas {
+		kept += len(s.quotas[i].byKey)
+	}
+	if kept > maxMeters {
 		t.Errorf("%d meters are kept, want at most %d", kept, maxMeters)
 	}
 	if got, err := storagetest.Grant(t.Context(), s, "used", month, 3, 100); got != 2 || err != nil {
