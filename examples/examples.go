@@ -1,6 +1,6 @@
-// Package examples holds the policies, rules and suites that a newcomer runs
-// first: believable agents (payments, a warehouse, deploys, outbound HTTP,
-// e-mail) with the decision each intent must get.
+// Package examples holds the policies, rules and suites that a newcomer runs first. They are for
+// believable agents: payments, a warehouse, deploys, outbound HTTP and e-mail. The suites have the
+// decision that each intent must get.
 package examples
 
 import (
@@ -14,30 +14,30 @@ import (
 //go:embed rules.yaml policies *_test.yaml
 var files embed.FS
 
-// Organization owns every policy and rule of the examples.
+// Organization is the organization of every policy and rule in the examples.
 const Organization = "demo"
 
-// names are the names of the suites and their policies, in the order of the demo.
+// names has the names of the suites and of their policies, in the order of the demo.
 var names = []string{"payments", "warehouse", "deploys", "outbound-http", "email"}
 
 // Case is one intent under one policy, with the decision that it must get.
 type Case struct {
-	Policy string // a name in policies/, and of a suite
-	Name   string // of the test and the case
+	Policy string // the name of a file in policies/, and of a suite
+	Name   string // the name of the test, and of the case
 	Want   engine.Decision
-	Codes  []engine.Code // of the findings, sorted
+	Codes  []engine.Code // the codes of the findings, sorted
 }
 
-// Set is the policies, rules and cases of the examples.
+// Set has the policies, rules and cases of the examples.
 type Set struct {
 	Policies map[string]*engine.ActionPolicy // by name
 	Rules    []engine.Rule
 	Cases    []Case
-	Intents  []*engine.Intent // Intents[i] is Cases[i]'s
+	Intents  []*engine.Intent // Intents[i] is the intent of Cases[i]
 }
 
 // Load reads the examples as writ test does. It leaves out cases that a fresh server would decide
-// otherwise: with a registered agent or a plan that is used up.
+// differently, because they need a registered agent or a plan that is used up.
 func Load() (*Set, error) {
 	s := &Set{Policies: make(map[string]*engine.ActionPolicy)}
 	loader := suite.Loader{ReadFile: files.ReadFile, Glob: func(string) ([]string, error) { return nil, nil }}

@@ -10,8 +10,8 @@ import (
 	"writ/rego"
 )
 
-// TestLoad holds the examples to their number, and each case to saying its codes. TestSuites
-// decides them offline, `writ demo` over HTTP.
+// TestLoad checks that there are enough examples, and that each case gives its codes. TestSuites
+// decides the cases offline. `writ demo` decides them over HTTP.
 func TestLoad(t *testing.T) {
 	set := must.Get(examples.Load())(t)
 	if len(set.Cases) < 40 || len(set.Policies) < 5 {
@@ -24,8 +24,9 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestRules_LiftNothingOnTheAgentsOwnWord: metadata is the caller's own word, except keys that
-// begin with fact. No metadata gives an example a milder decision than it gets without metadata.
+// TestRules_LiftNothingOnTheAgentsOwnWord changes the metadata of the examples. Metadata is the
+// caller's own word, except keys that begin with "fact.". No metadata makes the decision on an
+// example milder than it is without metadata.
 func TestRules_LiftNothingOnTheAgentsOwnWord(t *testing.T) {
 	set := must.Get(examples.Load())(t)
 	keys, values := map[string]bool{}, map[string]bool{"": true, "0": true, "-1": true, "999999": true, "true": true}
@@ -34,7 +35,7 @@ func TestRules_LiftNothingOnTheAgentsOwnWord(t *testing.T) {
 			keys[key], values[value] = true, true
 		}
 	}
-	for _, r := range set.Rules { // every word of a condition may be a value that it compares with
+	for _, r := range set.Rules { // a condition may compare with any word in it
 		for _, word := range regexp.MustCompile(`[\w-]+`).FindAllString(r.Condition, -1) {
 			values[word] = true
 		}

@@ -18,10 +18,10 @@ import (
 	"writ/rego"
 )
 
-// page is the page whose tables these tests check.
+// page is the path of the page whose tables these tests check.
 const page = "../docs/policies.md"
 
-// table is a table of the page: cells by the header of their column.
+// table is a table of the page. Each row has its cells in the order of header.
 type table struct {
 	header []string
 	rows   [][]string
@@ -30,7 +30,8 @@ type table struct {
 // code matches a text in backquotes.
 var code = regexp.MustCompile("`[^`]*`")
 
-// tables returns the tables of the page, by the header of the first column.
+// tables returns the tables of the page. The key of a table begins with the header of its first
+// column.
 func tables(t *testing.T) map[string]table {
 	t.Helper()
 	text := must.Get(os.ReadFile(page))(t)
@@ -63,7 +64,7 @@ func cellsOf(line string) []string {
 	return cells
 }
 
-// named returns a table with at least so many rows.
+// named returns the table called name, and fails the test if it has fewer than the given rows.
 func named(t *testing.T, name string, rows int) table {
 	t.Helper()
 	found := tables(t)[name]
@@ -73,7 +74,7 @@ func named(t *testing.T, name string, rows int) table {
 	return found
 }
 
-// codes returns the texts in backquotes in a cell.
+// codes returns the texts of a cell that are in backquotes.
 func codes(cell string) (all []string) {
 	for _, s := range code.FindAllString(cell, -1) {
 		all = append(all, strings.Trim(s, "`"))
@@ -95,15 +96,15 @@ func anyIntent() map[string]any {
 	}
 }
 
-// with returns the intent that has value at path.
+// with returns an intent that has the given value at path.
 func with(path string, value any) map[string]any {
 	all := anyIntent()
 	set(all, path, value)
 	return all
 }
 
-// set sets the member of an intent at a path. Nil removes it. The rest of a path behind
-// "metadata." is one key.
+// set sets the member of an intent at a path. Nil removes the member. In a path that begins with
+// "metadata.", the rest is one key.
 func set(all map[string]any, path string, value any) {
 	member, key, nested := strings.Cut(path, ".")
 	switch {
@@ -141,7 +142,7 @@ func evaluate(t *testing.T, doc *engine.ActionPolicy, rules []engine.Rule, membe
 	return engine.Evaluate(p, set, &engine.Input{Intent: in})
 }
 
-// rule returns a rule with a condition.
+// rule returns an active rule with the given condition, decision and priority.
 func rule(condition string, decision engine.Decision, priority int64) engine.Rule {
 	return engine.Rule{
 		ID: decision.String() + condition, Name: "r", Condition: condition, IsActive: true, Priority: priority,
@@ -149,8 +150,8 @@ func rule(condition string, decision engine.Decision, priority int64) engine.Rul
 	}
 }
 
-// says returns the verdict of a condition on an intent: match, no match or error. Rules that
-// deny, ask and allow have to agree.
+// says returns the verdict of a condition on an intent: match, no match or error. It checks that
+// the verdict is the same for rules that deny, ask for approval and allow.
 func says(t *testing.T, condition string, members map[string]any) string {
 	t.Helper()
 	var all []string
@@ -175,7 +176,7 @@ func says(t *testing.T, condition string, members map[string]any) string {
 	return all[0]
 }
 
-// TestPage_Globs decides each cell of the tables of globs.
+// TestPage_Globs checks each cell in the tables of globs against a decision.
 func TestPage_Globs(t *testing.T) {
 	decide := func(where, pattern, text string) bool {
 		doc, path := anyPolicy(), "resource"
@@ -222,8 +223,8 @@ func TestPage_Globs(t *testing.T) {
 	}
 }
 
-// TestDecision_Rules_MissingKeys: the verdict of each form on a missing key and on a value that
-// is no number.
+// TestDecision_Rules_MissingKeys checks the table of verdicts for each form: on an intent without
+// the key, and on a value that is not a number.
 func TestDecision_Rules_MissingKeys(t *testing.T) {
 	many := anyIntent()
 	many["metadata"] = map[string]any{"env": "many", "n": "many"}
@@ -236,7 +237,7 @@ func TestDecision_Rules_MissingKeys(t *testing.T) {
 			t.Errorf("%s with another key: %s, the page says %s", condition, got, r[1])
 		}
 		if r[2] == "" {
-			continue // of a cost, which is never of a wrong type
+			continue // the condition is about a cost, whose type is never wrong
 		}
 		if got := says(t, condition, many); got != r[2] {
 			t.Errorf("%s of many: %s, the page says %s", condition, got, r[2])
@@ -244,7 +245,7 @@ func TestDecision_Rules_MissingKeys(t *testing.T) {
 	}
 }
 
-// TestPage_ErrorsTighten: the effect of a match, no match and an error.
+// TestPage_ErrorsTighten checks the table of the effects of a match, no match and an error.
 func TestPage_ErrorsTighten(t *testing.T) {
 	conditions := []string{`{}`, `{"action_type":"none"}`, `{"cel":"intent.metadata.env == 'prod'"}`}
 	decisions := map[string]engine.Decision{"denies": engine.Deny, "asks for approval": engine.ApprovalRequired, "allows": engine.Allow}
@@ -269,7 +270,7 @@ func TestPage_ErrorsTighten(t *testing.T) {
 	}
 }
 
-// TestPage_FourForms: the four forms have the same verdicts.
+// TestPage_FourForms checks that the four forms of a condition have the same verdicts.
 func TestPage_FourForms(t *testing.T) {
 	deploy := anyIntent()
 	deploy["action_type"], deploy["resource"] = "deploy.apply", "k8s/prod/api"
@@ -294,10 +295,10 @@ func TestPage_FourForms(t *testing.T) {
 	}
 }
 
-// metadataKey finds the key of a condition that a table is about.
+// metadataKey finds the metadata key in a condition.
 var metadataKey = regexp.MustCompile(`metadata\.\w+`)
 
-// TestPage_Values: the conditions that hold for values of a metadata key.
+// TestPage_Values checks the table of values for which conditions on a metadata key hold.
 func TestPage_Values(t *testing.T) {
 	for _, r := range named(t, "condition | holds for", 6).rows {
 		condition := codes(r[0])[0]
@@ -325,7 +326,7 @@ func TestPage_Values(t *testing.T) {
 	}
 }
 
-// TestPage_Absence: conditions that say the verdict on an intent without the key.
+// TestPage_Absence checks the conditions that say what happens to an intent without the key.
 func TestPage_Absence(t *testing.T) {
 	for _, r := range named(t, "so that an intent without `env` | match object", 2).rows {
 		want := map[string]string{"matches": "match", "does not": "no match"}[r[0]]
@@ -342,7 +343,7 @@ func TestPage_Absence(t *testing.T) {
 			}
 		}
 	}
-	// The last column shows what is added to a condition in Rego.
+	// The last column shows lines that are added to a condition in Rego.
 	const prod = "package r\nmatch if input.intent.metadata.env == \"prod\"\n"
 	if got := says(t, `{"rego":`+quote(prod+"match if not input.intent.metadata.env")+`}`, anyIntent()); got != "match" {
 		t.Errorf("with a second match = %s", got)
@@ -360,7 +361,7 @@ func quote(s string) string {
 	return string(data)
 }
 
-// TestPage_ConditionsCompile: every condition on the page is valid.
+// TestPage_ConditionsCompile checks that every condition on the page is valid.
 func TestPage_ConditionsCompile(t *testing.T) {
 	text := must.Get(os.ReadFile(page))(t)
 	count := 0
@@ -377,7 +378,7 @@ func TestPage_ConditionsCompile(t *testing.T) {
 	}
 }
 
-// TestPage_Members: the tables of intents, policies and rules have every member.
+// TestPage_Members checks that the tables of intents, policies and rules have every member.
 func TestPage_Members(t *testing.T) {
 	found := memberTables(t)
 	for i, want := range [][]string{
@@ -391,7 +392,7 @@ func TestPage_Members(t *testing.T) {
 	}
 }
 
-// memberTables returns the members that the tables of members name.
+// memberTables returns the members that are named in each table of members.
 func memberTables(t *testing.T) (all [][]string) {
 	t.Helper()
 	text := must.Get(os.ReadFile(page))(t)
@@ -411,7 +412,7 @@ func memberTables(t *testing.T) (all [][]string) {
 	return all
 }
 
-// TestPage_Module: the module that the page shows compiles, and decides as it says.
+// TestPage_Module checks that the module on the page compiles, and decides as the page says.
 func TestPage_Module(t *testing.T) {
 	text := must.Get(os.ReadFile(page))(t)
 	_, rule, ok := strings.Cut(string(text), "\n```yaml\nname: Nobody mails")

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the recipes into the page")
 
-// TestPage_Recipes: docs/policies.md shows the files of each recipe and the decision of each case
-// of its suite. With -update it writes them.
+// TestPage_Recipes checks that docs/policies.md shows the files of each recipe, and the decision on
+// each case in the recipe's suite. With -update it writes them into the page.
 func TestPage_Recipes(t *testing.T) {
 	text := must.Get(os.ReadFile(page))(t)
 	names, err := filepath.Glob("recipes/*/suite_test.yaml")
@@ -47,7 +47,7 @@ func TestPage_Recipes(t *testing.T) {
 	}
 }
 
-// shownAs returns the text of the page for a recipe.
+// shownAs returns the text that the page must have for a recipe.
 func shownAs(t *testing.T, name string) string {
 	t.Helper()
 	var b strings.Builder
@@ -73,7 +73,7 @@ func shownAs(t *testing.T, name string) string {
 	return b.String()
 }
 
-// intentAsShown returns the cell of an intent in a table.
+// intentAsShown returns the table cell for an intent.
 func intentAsShown(in *engine.Intent) string {
 	parts := []string{in.ActionType, in.Resource}
 	if in.Cost != nil {

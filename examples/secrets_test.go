@@ -15,8 +15,8 @@ import (
 	"writ/internal/scrub"
 )
 
-// TestNoExampleLooksLikeASecret holds the policies, rules and lists to the rules for secrets:
-// the service would refuse one that looks like a secret.
+// TestNoExampleLooksLikeASecret checks that no text in a policy, a rule or a list looks like a
+// secret. The service would refuse such a document.
 func TestNoExampleLooksLikeASecret(t *testing.T) {
 	s, read := must.Get(scrub.New())(t), 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

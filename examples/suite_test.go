@@ -9,7 +9,7 @@ import (
 	"writ/internal/must"
 )
 
-// loadSuite reads the suite of a recipe or an agent.
+// loadSuite reads the suite of a recipe or of an agent.
 func loadSuite(t *testing.T, name string) *suite.Suite {
 	t.Helper()
 	suites, err := (&suite.Loader{ReadFile: os.ReadFile, Glob: filepath.Glob}).Load(name)
@@ -19,8 +19,7 @@ func loadSuite(t *testing.T, name string) *suite.Suite {
 	return suites[0]
 }
 
-// TestSuites decides each case of each example, each recipe and each agent, by the engine and
-// in Rego.
+// TestSuites decides each case of each example, recipe and agent, with the engine and in Rego.
 func TestSuites(t *testing.T) {
 	names := append(must.Get(filepath.Glob("*_test.yaml"))(t), must.Get(filepath.Glob("*/*/suite_test.yaml"))(t)...)
 	if len(names) < 14 {

@@ -21,11 +21,12 @@ const conditionPackage = "writ.condition"
 
 // CompileCondition compiles a rule's condition, as [engine.Options].CompileRego.
 //
-// source is the body of a rule, or a Rego v1 module of any package that defines match. Its input
-// is intent, agent, policy, and lists with the sets that it names. The condition matches if match
-// is true, and does not match if match is false or undefined. A run-time error of any expression
-// is an error of the condition. So is using up the steps or the [DefaultTimeout] that all
-// conditions of one evaluation share.
+// source is the body of a rule, or a Rego v1 module of any package that defines match. The input
+// has the members intent, agent and policy. If the source names lists, the input also has lists,
+// with a set for each list. The condition matches if match is true. It does not match if match is
+// false or undefined. A run-time error in any expression is an error of the condition. The
+// conditions of one evaluation share a number of steps and the [DefaultTimeout]. A condition that
+// uses up either is an error, too.
 //
 // As everywhere in Rego, a negated call with a missing member, such as `not
 // startswith(input.intent.metadata.env, "x")`, is undefined, not true.
@@ -60,10 +61,11 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 		timeout: DefaultTimeout, now: time.Now}, nil
 }
 
-// packageClause matches the start of a module. The body of a rule cannot start so.
+// packageClause matches the start of a module. The body of a rule cannot start with a package
+// clause.
 var packageClause = regexp.MustCompile(`^(\s|#[^\n]*\n)*package\s`)
 
-// parseCondition returns source as a module, with the locations of the source.
+// parseCondition returns source as a module. Locations in the module are locations in source.
 func parseCondition(source string) (*ast.Module, error) {
 	if len(source) > condition.MaxCondition {
 		return nil, refuse(
@@ -95,7 +97,7 @@ func parseCondition(source string) (*ast.Module, error) {
 	return m, nil
 }
 
-// checkEntry refuses a module without a match, or with one that may not be a boolean.
+// checkEntry refuses a module that does not define match, or whose match may not be a boolean.
 func checkEntry(c *ast.Compiler, m *ast.Module, ref ast.Ref) error {
 	rules := c.GetRulesExact(ref)
 	if len(rules) == 0 {
@@ -119,15 +121,16 @@ func describe(head *ast.Head, tpe types.Type) string {
 	return types.Sprint(tpe)
 }
 
-// The bytes that compiled Rego keeps: a constant, and some for each byte of its source. Both were
-// measured, and TestSize checks them.
+// The bytes that compiled Rego keeps in memory: a constant, and a number for each byte of its
+// source. Both were measured. TestSize checks them.
 const (
 	compiledOverhead = 64 << 10
 	compiledPerByte  = 48
 )
 
-// patternsKept returns how many compiled patterns to keep for a source of that length: as many as
-// it can contain, and a few of its input.
+// patternsKept returns how many compiled patterns to keep for a source of the given length in
+// bytes. The source can contain bytes/32 patterns. The other 16 are for patterns that come from the
+// input.
 func patternsKept(bytes int) int { return 16 + bytes/32 }
 
 // sandboxed is an [engine.RegoCondition] that runs in the sandbox.
@@ -146,7 +149,7 @@ func (c *sandboxed) Match(in *engine.RegoInput) (bool, error) {
 	if work == nil {
 		work = new(condition.Work)
 	}
-	// The time of a condition excludes the time that it yielded to others.
+	// The condition's time does not include the time in which it yielded to other work.
 	now := func() time.Time { return c.now().Add(-work.Yielded()) }
 	limit := c.timeout
 	if in.Spent != nil {

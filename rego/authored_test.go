@@ -115,7 +115,7 @@ func TestDecision_Rules_RegoIsCheckedAtCreation(t *testing.T) {
 	}
 }
 
-// slow takes minutes: it loops over three ranges of the input.
+// slow takes minutes, because it has three nested loops over a range that the input gives.
 const slow = `n := input.intent.cost.amount_minor; count([1 | some a in numbers.range(1, n); some b in numbers.range(1, n); some c in numbers.range(1, n); a + b == c]) > 0`
 
 func TestDecision_Rules_RegoRunsWithALimit(t *testing.T) {
@@ -176,7 +176,7 @@ func TestCondition_AllOfOneEvaluationShareTheirTime(t *testing.T) {
 	}
 }
 
-// others take an hour at each yield.
+// others stands for other work that takes an hour at each yield.
 type others struct{ times int }
 
 func (o *others) Yield() time.Duration {
@@ -209,8 +209,9 @@ func TestCondition_TheTimeOfOthersIsNotItsOwn(t *testing.T) {
 // forever is a limit that no test reaches, even on a busy machine.
 const forever = time.Hour
 
-// A reference to a built-in or into the input must not be taken for a rule of the same name: the
-// compiler once followed such a name without end.
+// TestCompileCondition_NamesOfBuiltinsAreNoRules checks that a reference to a built-in function or
+// into the input is not taken for a rule of the same name. Once the compiler followed such a name
+// without end.
 func TestCompileCondition_NamesOfBuiltinsAreNoRules(t *testing.T) {
 	for _, source := range []string{
 		"package p\n\nhelper if regex.match(\"^US\", input.intent.agent_id)\n\nmatch if helper\n",

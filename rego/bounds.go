@@ -10,9 +10,9 @@ import (
 	"writ/engine/condition"
 )
 
-// A budget cannot interrupt OPA while it copies or compares one value, matches one glob or one
-// regular expression. So conditions that could make these large are refused when they are
-// compiled.
+// OPA does not ask the budget while it copies or compares one value, or matches one glob or one
+// regular expression. A budget cannot interrupt such a step. So a condition that could make a large
+// value or a slow pattern is refused when it is compiled.
 
 // checkBounds refuses a compiled module that could take memory or time without bound.
 func checkBounds(m *ast.Module) error {
@@ -28,14 +28,16 @@ func checkBounds(m *ast.Module) error {
 	return found.Err()
 }
 
-// growth bounds how much larger than the input the values of rules can become. A literal or a
-// call with n variable parts is at most n times as large as the largest part. A chain multiplies.
+// growth bounds how many times larger than the input the values of rules can become. A literal or a
+// call with n variable parts is at most n times as large as its largest part. If one value is built
+// out of another, their factors multiply.
 type growth struct {
 	module *ast.Module
 	known  map[ast.Var]int
 }
 
-// rule bounds the rules called name. OPA has refused recursion.
+// rule returns a bound for all rules called name. The rules are not recursive: OPA has refused
+// those.
 func (g *growth) rule(name ast.Value) int {
 	v, ok := name.(ast.Var)
 	if !ok {
@@ -44,8 +46,8 @@ func (g *growth) rule(name ast.Value) int {
 	if n, ok := g.known[v]; ok {
 		return n
 	}
-	// A string in a reference may equal the name of the rule being bounded. It counts as
-	// unbounded, or this would not end.
+	// A string in a reference may equal the name of the rule that is being bounded. Such a
+	// reference counts as unbounded. Otherwise the recursion would not end.
 	g.known[v] = maxGrowth + 1
 	total := 1
 	for _, r := range g.module.Rules {
@@ -59,14 +61,14 @@ func (g *growth) rule(name ast.Value) int {
 	return total
 }
 
-// body bounds one rule: the product of its literals, its calls and the largest rule that it
-// refers to.
+// body returns a bound for one rule. It multiplies the bounds of the literals, of the calls, and of
+// the largest rule that r refers to.
 func (g *growth) body(r *ast.Rule) int {
 	total, largest := 1, 1
 	visit := func(x any) bool {
 		switch x := x.(type) {
 		case *ast.Rule:
-			return x != r // an else is bounded on its own
+			return x != r // g.rule bounds each else separately
 		case *ast.Expr:
 			if x.IsCall() {
 				total = saturate(total, g.call(x.Operator(), x.Operands()))
@@ -92,7 +94,7 @@ func (g *growth) body(r *ast.Rule) int {
 	return saturate(total, largest)
 }
 
-// refersTo bounds the rules other than r that ref could mean.
+// refersTo returns the largest bound of the rules, other than r, that ref could refer to.
 func (g *growth) refersTo(r *ast.Rule, ref ast.Ref) int {
 	largest := 1
 	if ref.HasPrefix(ast.InputRootRef) {
@@ -114,8 +116,8 @@ func (g *growth) refersTo(r *ast.Rule, ref ast.Ref) int {
 	return largest
 }
 
-// call bounds the growth by a call. A function that returns a boolean makes nothing of its
-// arguments.
+// call returns a bound for a call. A function that returns a boolean does not make its arguments
+// larger.
 func (g *growth) call(operator ast.Ref, args []*ast.Term) int {
 	if b, ok := ast.BuiltinMap[operator.String()]; ok {
 		if b.Decl.Result() == nil || types.Compare(b.Decl.Result(), types.B) == 0 {
@@ -135,8 +137,9 @@ func (g *growth) call(operator ast.Ref, args []*ast.Term) int {
 	return total
 }
 
-// repetition bounds the values that a call makes of constants: the numbers of a range, which
-// loops multiply, and the characters of a text. Values made of the input are charged at run time.
+// repetition returns a bound for the values that a call makes out of constants: the numbers of a
+// range, which nested loops multiply, and the characters of a text. A call is charged at run time
+// for the values that it makes out of the input.
 func repetition(function string, args []*ast.Term) int {
 	switch function {
 	case ast.NumbersRange.Name, ast.NumbersRangeStep.Name:
@@ -149,8 +152,8 @@ func repetition(function string, args []*ast.Term) int {
 	return 1
 }
 
-// variables counts the parts of x that are not constants, at least 1. The input is bounded, so a
-// reference to it counts as a constant.
+// variables counts the parts of x that are not constants. It returns at least 1. A reference to the
+// input counts as a constant, because the size of the input is bounded.
 func variables(x any) int {
 	n := 0
 	count := func(x any) bool {
@@ -178,10 +181,10 @@ func variables(x any) int {
 
 func saturate(a, b int) int { return min(a*b, maxGrowth+1) }
 
-// badPatterns finds patterns that conditions must not have. A glob that backtracks takes time
-// polynomial in the length of the text. A glob with an escape is misread by OPA's index of rules,
-// which then leaves out rules that match. A regular expression must be small, and neither may
-// come from the caller.
+// badPatterns finds patterns that a condition must not have. A glob that backtracks takes time
+// polynomial in the length of the text. A glob with an escape is refused because OPA's index of
+// rules misreads it, and then leaves out rules that match. A regular expression must be small.
+// Globs and regular expressions must both be constants.
 func badPatterns(m *ast.Module) []condition.Mistake {
 	var found []condition.Mistake
 	var exprs regexps
@@ -198,7 +201,7 @@ func badPatterns(m *ast.Module) []condition.Mistake {
 			}
 		}
 	})
-	// Built-in functions that stand in for others have arguments that are not seen.
+	// A function that replaces another one by `with` gets arguments that cannot be seen here.
 	ast.WalkWiths(m, func(w *ast.With) bool {
 		if _, builtin := ast.BuiltinMap[w.Value.Value.String()]; builtin {
 			found = append(found, mistake(w.Location, "%v cannot stand in for another function", w.Value))
@@ -208,7 +211,7 @@ func badPatterns(m *ast.Module) []condition.Mistake {
 	return found
 }
 
-// calls calls f with each call of a function in a module.
+// calls calls f with each function call in a module.
 func calls(m *ast.Module, f func(operator *ast.Term, args []*ast.Term)) {
 	ast.NewGenericVisitor(func(x any) bool {
 		switch x := x.(type) {
@@ -223,8 +226,8 @@ func calls(m *ast.Module, f func(operator *ast.Term, args []*ast.Term)) {
 	}).Walk(m)
 }
 
-// globProblem returns why a glob cannot be used, or "". An asterisk at the end of the pattern or
-// before a slash, at which it stops, needs no search.
+// globProblem returns why a glob cannot be used, or "". An asterisk needs no search if it ends the
+// pattern. It also needs none before a slash, because an asterisk does not match a slash.
 func globProblem(pattern, delimiters *ast.Term) string {
 	s, ok := pattern.Value.(ast.String)
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// chain writes n lines of which each is made of the one before.
+// chain writes n lines. Each line builds a value out of the value of the line before.
 func chain(n int, line string) string {
 	s := "x0 := [input.intent.resource]\n"
 	for i := 1; i <= n; i++ {

@@ -6,9 +6,9 @@ import (
 	"writ/engine/condition"
 )
 
-// DefaultTimeout bounds the conditions of one evaluation together. Steps bound them first. The
-// timeout ends work that steps do not count. A condition takes some 20 µs, so a busy machine does
-// not reach the timeout.
+// DefaultTimeout is the time limit that all conditions of one evaluation share. The limit on steps
+// normally ends a condition earlier. The timeout ends work that does not count as steps. A
+// condition takes about 20 µs, so the timeout is not reached even on a busy machine.
 const DefaultTimeout = 250 * time.Millisecond
 
 // QueryTimeout bounds a [Query] for one intent. It is longer than [DefaultTimeout], because
@@ -16,36 +16,36 @@ const DefaultTimeout = 250 * time.Millisecond
 const QueryTimeout = 2 * time.Second
 
 const (
-	// maxGrowth is how many times larger than its inputs a value may become: a0 := [x, x], a1 :=
-	// [a0, a0], … doubles with every line, and so does x*x. Loops over constant ranges multiply
-	// likewise.
+	// maxGrowth is how many times larger than its inputs a value may become. For example, a0 := [x,
+	// x], a1 := [a0, a0], … doubles the value with every line, and so does x*x. Nested loops over
+	// constant ranges multiply it.
 	maxGrowth = 1 << 12
 	// splitGrowth is how many times more memory a text takes when each character is a
 	// value of its own.
 	splitGrowth = 16
-	// stepsPerExpr is the price of evaluating an expression, in the engine's steps: one to two
-	// microseconds, with OPA's allocations.
+	// stepsPerExpr is the price of evaluating an expression, in the engine's steps. An evaluation
+	// takes one to two microseconds, including OPA's allocations.
 	stepsPerExpr = 256
 	// termBytes is the size of a value without its text: its term and its location.
 	termBytes = 96
-	// maxNames bounds how many names are followed one after another.
+	// maxNames bounds how many names in a row are replaced by their values.
 	maxNames = 8
 )
 
-// budget ends one evaluation. It implements OPA's Cancel. OPA asks it before each expression and
-// within some loops of built-in functions; it then counts steps and looks at the clock. So it
-// needs no timer, and not the goroutine that OPA starts for a context.
+// budget ends one evaluation. It implements OPA's Cancel. OPA calls Cancelled before each
+// expression and within some loops of built-in functions. Cancelled counts steps and looks at the
+// clock. So a budget needs no timer, and OPA starts no goroutine that waits for a context.
 //
-// It belongs to one evaluation, on one goroutine.
+// A budget belongs to one evaluation on one goroutine.
 type budget struct {
-	work  *condition.Work // nil: not counted
+	work  *condition.Work // nil: steps are not counted
 	now   func() time.Time
 	end   time.Time
 	asked uint
 	spent bool
 }
 
-// askedPerLook is the number of OPA's questions for each look at the clock.
+// askedPerLook is the number of calls of Cancelled for each look at the clock.
 const askedPerLook = 16
 
 func newBudget(work *condition.Work, now func() time.Time, d time.Duration) *budget {
@@ -67,7 +67,7 @@ func (b *budget) Cancelled() bool {
 	return b.spent
 }
 
-// charge adds steps, and reports whether they may be done.
+// charge counts steps, and reports whether the evaluation may go on.
 func (b *budget) charge(steps int) bool {
 	if b.work != nil && !b.work.Charge(steps) {
 		b.spent = true
@@ -75,7 +75,7 @@ func (b *budget) charge(steps int) bool {
 	return !b.spent
 }
 
-// left is how many steps may still be done.
+// left returns how many more steps the evaluation may take.
 func (b *budget) left() int {
 	if b.work == nil {
 		return 1 << 30

@@ -11,7 +11,7 @@ import (
 	"writ/engine/resource"
 )
 
-// checks defines the findings of the policy's own checks, and the sentence of each code.
+// checks defines the findings of the policy's own checks, and the sentence for each code.
 func (l *lowering) checks() ([]string, error) {
 	parts := []string{membersOfInput(l.counters), readingsOfResource()}
 	var sentences strings.Builder
@@ -42,9 +42,9 @@ func sentence(code engine.Code, text string) string {
 	return fmt.Sprintf("\t[%s, %s],\n", condition.Quote(string(code)), condition.Quote(text))
 }
 
-// membersOfInput checks that the input has the members of [Input], with their types. Otherwise a
-// rule that denies would not match an input without its field, and an amount of null would exceed
-// no cap.
+// membersOfInput defines a check that the input has the members of [Input], with their types.
+// Without this check a rule that denies would not match an input that lacks the rule's field, and a
+// cost of null would exceed no limit.
 func membersOfInput(counters []*condition.Counter) string {
 	var lines []string
 	for _, m := range condition.Members {
@@ -85,7 +85,7 @@ cost_read if {
 }` + counted
 }
 
-// countersOfInput checks that the input has the value of each counter.
+// countersOfInput defines a check that the input has the value of each counter.
 func countersOfInput(counters []*condition.Counter) string {
 	keys := make([]string, len(counters))
 	for i, c := range counters {
@@ -102,8 +102,8 @@ counter_read(null)
 counter_read(n) if is_number(n)`
 }
 
-// readingsOfResource defines the readings of the resource for the checks. Without readings, as
-// from a plain OPA, the decision is deny.
+// readingsOfResource defines the readings of the resource for the checks. A plain OPA gets no
+// readings in its input. Then the decision is deny.
 func readingsOfResource() string {
 	return `findings contains "resource.unreadable" if not resource_read
 
@@ -125,13 +125,13 @@ blocked_readings := input.readings.blocked
 allowed_readings := input.readings.allowed`
 }
 
-// check writes the rules, separated by empty lines, that add a check's code to the set findings
-// where the check fails, over input = {intent, agent: {status}, usage: {exceeded},
-// require_registered_agents} and the readings of [readingsOfResource]. A missing member fails the
-// check. The result is empty if the check cannot fail.
+// check writes the rules of one check, separated by empty lines. If the check fails, they add its
+// code to the set findings. They read the input {intent, agent: {status}, usage: {exceeded},
+// require_registered_agents} and the readings of [readingsOfResource]. The check fails if a member
+// is missing. The result is empty if the check cannot fail.
 //
-// In Rego a negated comparison other than `==` is undefined, not true, if its operand is
-// undefined. So it stands in a rule of its own.
+// In Rego a negated comparison with an undefined operand is undefined, not true, unless the
+// comparison is `==`. So each other comparison that is negated has a rule of its own.
 func check(p *engine.ActionPolicy, code engine.Code) (string, error) {
 	switch code {
 	case engine.CodePolicyInactive:
@@ -179,7 +179,7 @@ func agentMismatch(p *engine.ActionPolicy, code engine.Code) string {
 		"agent_matches if regex.match(" + union([]string{p.AgentID}, agentExpressions) + ", input.intent.agent_id)"
 }
 
-// finding defines a rule that adds code to the findings if all exprs hold. Without exprs it
+// finding defines a rule that adds code to the findings if all exprs hold. Without exprs the rule
 // always adds it.
 func finding(code engine.Code, exprs ...string) string {
 	head := "findings contains " + condition.Quote(string(code))
@@ -201,8 +201,8 @@ func comments(patterns ...string) string {
 	return b.String()
 }
 
-// union returns one regular expression for all patterns: one match is several times faster than a
-// glob.match for each.
+// union returns one regular expression for all patterns. One match of it is several times faster
+// than a glob.match for each pattern.
 func union(patterns []string, expressions func(string) []string) string {
 	var all []string
 	for _, pattern := range patterns {
@@ -211,17 +211,17 @@ func union(patterns []string, expressions func(string) []string) string {
 	return anchored(strings.Join(all, "|"))
 }
 
-// anchored quotes an expression and has it match whole texts.
+// anchored returns a quoted expression that matches only whole texts.
 func anchored(expression string) string { return condition.Quote("^(?:" + expression + ")$") }
 
-// agentExpressions returns the expressions of an agent's pattern, and the pattern itself: an
-// agent's id may equal it.
+// agentExpressions returns expressions for the agents that a pattern allows. One of them matches
+// the pattern itself, because an agent's id may equal the pattern.
 func agentExpressions(pattern string) []string {
 	return append(glob.PlainExpressions(pattern), regexp.QuoteMeta(pattern))
 }
 
-// denied is actions for denied types. These also match action types that are equal after folding:
-// see [glob.FoldAction].
+// denied defines rules for denied types, like actions. Its rules also match an action type that
+// equals a denied type after folding: see [glob.FoldAction].
 func denied(head string, types []string) string {
 	var words, patterns []string
 	for _, t := range types {
@@ -245,7 +245,7 @@ func denied(head string, types []string) string {
 	return rules
 }
 
-// actions defines rules with the given head. They hold if action matches one of types.
+// actions defines rules with the given head. Each holds if action matches one of types.
 func actions(head, action string, types []string) string {
 	var exact, patterns, rules []string
 	for _, t := range types {

@@ -14,7 +14,7 @@ import (
 	"writ/internal/must"
 )
 
-// closedRules each deny or ask for approval. None matches the intent of the test.
+// closedRules returns rules that deny or ask for approval. None of them matches the test's intent.
 func closedRules() []engine.Rule {
 	return []engine.Rule{
 		sampleRule("1", "1", `{"metadata.env":{"$ne":"prod"}}`, `{"decision":"deny"}`),
@@ -25,8 +25,8 @@ func closedRules() []engine.Rule {
 	}
 }
 
-// asPlainOPA returns the decision of an OPA that does not run in its strict mode. It is nil if
-// undefined.
+// asPlainOPA returns a function that asks an OPA for the decision. The OPA does not run in its
+// strict mode. The function returns nil if the decision is undefined.
 func asPlainOPA(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) func(input ast.Value) any {
 	t.Helper()
 	files := must.Get(Lower(p, rules, nil))(t)
@@ -59,13 +59,13 @@ func permissive() *engine.ActionPolicy {
 	return p
 }
 
-// An exported module allows nothing by an input that writ would not make: one with a member
-// missing or of another type, or one that is no object.
+// TestLower_FailsClosed checks that an exported module allows nothing if writ would not make its
+// input. Such an input lacks a member, has a member of another type, or is not an object.
 func TestLower_FailsClosed(t *testing.T) {
 	in := evaluationInput()
 	in.Intent.Cost.AmountMinor = 10
 	in.Intent.Metadata = map[string]string{"env": "prod"}
-	// Members that writ may leave out, and one of several readers.
+	// The members that writ may leave out, and each of several readers.
 	mayLack := []string{"intent.cost", "intent.metadata", "intent.metadata.env", "readings.blocked.0.readers.0", "readings.blocked.0.readers.1"}
 	for name, tt := range map[string]struct {
 		policy *engine.ActionPolicy
@@ -108,7 +108,7 @@ func TestLower_FailsClosed(t *testing.T) {
 	}
 }
 
-// otherValues returns a value of each type but the type of v.
+// otherValues returns one value of each type other than v's type.
 func otherValues(v ast.Value) (all []ast.Value) {
 	for _, text := range []string{"null", "true", "7", `"text"`, "[]", `["text"]`, "{}", `{"a": "text"}`} {
 		other := ast.MustParseTerm(text).Value
@@ -119,8 +119,8 @@ func otherValues(v ast.Value) (all []ast.Value) {
 	return all
 }
 
-// broken returns variants of an object, each with one member at any depth missing or of another
-// type. The variant without a member has the member's path as its key.
+// broken returns variants of an object. In each variant one member at any depth is missing or has
+// another type. If a member is missing, the key of the variant is the member's path.
 func broken(t *testing.T, whole ast.Value) map[string]ast.Value {
 	t.Helper()
 	all := make(map[string]ast.Value)

@@ -12,8 +12,8 @@ func parserOptions() ast.ParserOptions {
 	return ast.ParserOptions{Capabilities: sandbox(), RegoVersion: ast.RegoV1, ProcessAnnotation: true}
 }
 
-// compile compiles modules by file name. schema is the JSON schema of the input. The modules can
-// refer to one another and to the input alone.
+// compile compiles modules. Their keys are file names. schema is the JSON schema of the input. The
+// modules can refer only to one another and to the input.
 func compile(modules map[string]*ast.Module, schema any) (*ast.Compiler, error) {
 	if err := checkData(modules); err != nil {
 		return nil, err
@@ -36,8 +36,8 @@ func newCompiler(functions *ast.Capabilities, schema any) *ast.Compiler {
 		WithUseTypeCheckAnnotations(false)
 }
 
-// checkData refuses references to data that no module defines and that is not below one of given.
-// They would silently be undefined.
+// checkData refuses references to data that no module defines, because such data is silently
+// undefined. Data below one of the given names is accepted.
 func checkData(modules map[string]*ast.Module, given ...string) error {
 	var found condition.Error
 	own := func(ref ast.Ref) bool {

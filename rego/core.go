@@ -17,21 +17,22 @@ import (
 // coreFile is the name of the main module that [LowerCore] writes.
 const coreFile = "core.rego"
 
-// LowerCore writes policies of one organization, with its rules, for an OPA that
-// is writ's external evaluation core. Its one document, data.writ.core.result, is
+// LowerCore writes policies and rules of one organization as modules for an OPA that is writ's
+// external evaluation core. They define one document, data.writ.core.result:
 //
 //	{"decision": …, "reasons": […], "policy_version": …, "rules_revision": …}
 //
-// of the module that [Lower] writes of the policy in the input. input.policy and input.rules must
-// be what was exported, member by member: an OPA that holds an older or another export decides
-// nothing, even if its version numbers are the same. Members that decide nothing may differ: the
-// policy's updated_at, and of rules all but name, condition, action, priority and order.
-// input.semantics must be [engine.Semantics].
+// Its decision and reasons come from the module that [Lower] writes for the policy of the intent.
+// input.policy and input.rules must equal the exported policy and rules, member by member. An OPA
+// that holds an older or another export decides nothing, even if its version numbers are the same.
+// Only members without an effect on a decision may differ: the policy's updated_at, and all members
+// of a rule except name, condition, action, priority and its place in the order. input.semantics
+// must be [engine.Semantics].
 //
-// Rules that look in lists are an error: the input does not say which lists are in force.
+// A rule that looks in a list is an error, because the input does not say which lists are in force.
 //
-// The names of packages contain a SHA-256 of the export, so that an earlier export, or one of
-// another organization, has no effect in the same OPA.
+// The names of packages contain a SHA-256 of the export. So an earlier export in the same OPA, or an
+// export of another organization, has no effect.
 func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule) ([]File, error) {
 	if len(policies) == 0 {
 		return nil, errors.New("there is no policy")
@@ -70,7 +71,7 @@ func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule) ([]File, er
 	return files, nil
 }
 
-// fitsCore returns an error unless p can be in a core beside earlier policies.
+// fitsCore returns an error if p cannot be in one core with the earlier policies.
 func fitsCore(p *engine.ActionPolicy, earlier []*engine.ActionPolicy) error {
 	if err := p.Validate(); err != nil {
 		return err
@@ -87,8 +88,8 @@ func fitsCore(p *engine.ActionPolicy, earlier []*engine.ActionPolicy) error {
 	return nil
 }
 
-// moduleFiles names the modules of one policy, so that the files of many policies fit into a
-// directory.
+// moduleFiles puts the policy's ID into the names of its files. So the files of many policies fit
+// into one directory.
 func moduleFiles(policyID string, modules []File) []File {
 	files := make([]File, len(modules))
 	for i, m := range modules {
@@ -100,7 +101,8 @@ func moduleFiles(policyID string, modules []File) []File {
 	return files
 }
 
-// rulesHeld returns the members that decide of the active rules, in deciding order.
+// rulesHeld returns the active rules in deciding order, with only the members that affect a
+// decision.
 func rulesHeld(rules []engine.Rule) (string, error) {
 	list := [][]any{}
 	for _, compiled := range engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition}).Rules() {
@@ -110,7 +112,7 @@ func rulesHeld(rules []engine.Rule) (string, error) {
 	return literal(list)
 }
 
-// literal returns a value in Rego: its JSON, with byte order marks escaped.
+// literal returns v in Rego: as JSON in which byte order marks are escaped.
 func literal(v any) (string, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -119,14 +121,15 @@ func literal(v any) (string, error) {
 	return strings.ReplaceAll(string(text), "\ufeff", `\ufeff`), nil
 }
 
-// nameOf returns the part of a package name that identifies an export.
+// nameOf returns the end of a package name, a hash that identifies an export.
 func nameOf(literals ...string) string {
 	sum := sha256.Sum256([]byte(fmt.Sprint(engine.Semantics, literals)))
 	return hex.EncodeToString(sum[:16])
 }
 
-// The main module is coreHeader, coreRules, and a coreResult for each policy. coreHeader is a
-// plain comment. A package can have one annotation, and one OPA may hold several exports.
+// The main module consists of coreHeader, coreRules, and one coreResult for each policy. coreHeader
+// begins with a plain comment, not an annotation. A package can have only one annotation, and one
+// OPA may hold several exports.
 const (
 	coreHeader = `# writ's evaluation core: decides by the policies beside this module as writ would. Of an intent under any other
 # version of a policy, or with other rules in force, it decides nothing.
@@ -150,8 +153,8 @@ result := {
 `
 )
 
-// coreSchema is the schema of the input of what [LowerCore] writes, as far as
-// its modules may use it.
+// coreSchema is the schema of the input of the modules that [LowerCore] writes. It has the members
+// that these modules may use.
 func coreSchema() map[string]any {
 	s := querySchema()
 	members, _ := s["properties"].(map[string]any)

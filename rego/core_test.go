@@ -14,13 +14,13 @@ import (
 	"writ/internal/must"
 )
 
-// For tests of package rego_test: package examples imports this one.
+// Tests of package rego_test use these, because package examples imports this package.
 var (
 	AskCore      = askCore
 	CoreQuestion = coreQuestion
 )
 
-// coreQuestion is the input of a core, as package core sends it.
+// coreQuestion returns the input of a core in the form in which package core sends it.
 func coreQuestion(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule, in *engine.Input) ast.Object {
 	t.Helper()
 	v := must.Get(Input(p, in))(t)
@@ -39,7 +39,7 @@ func coreQuestion(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule, in 
 	return input
 }
 
-// askCore returns the core's document, or nil where it is undefined.
+// askCore returns the core's document, or nil if it is undefined.
 func askCore(t *testing.T, files []File, input ast.Value) any {
 	t.Helper()
 	c, _, err := compileFiles(files, coreSchema())
@@ -49,8 +49,9 @@ func askCore(t *testing.T, files []File, input ast.Value) any {
 	return ask(t, c, "data.writ.core.result", input)
 }
 
-// An OPA decides only while its export is in force. Version numbers alone do not tell: they
-// repeat after a restore and in another store.
+// TestLowerCore_IsUndefinedOfWhatItWasNotMadeFor checks that an OPA decides only while its export
+// is in force. Version numbers do not tell this, because they repeat after a restore and in another
+// store.
 func TestLowerCore_IsUndefinedOfWhatItWasNotMadeFor(t *testing.T) {
 	p, rules := samplePolicy(), sampleRules()
 	rules[0].Name = "a \ufeff byte order mark, and {\"quotes\"} \u2028"
@@ -114,7 +115,8 @@ func TestLowerCore_IsUndefinedOfWhatItWasNotMadeFor(t *testing.T) {
 	}
 }
 
-// A change of no decision and no reason needs no new export.
+// TestLowerCore_DecidesWhereNothingThatDecidesDiffers checks that a change needs no new export if
+// it affects neither a decision nor a reason.
 func TestLowerCore_DecidesWhereNothingThatDecidesDiffers(t *testing.T) {
 	p, rules := samplePolicy(), sampleRules()
 	p.BlockedResourcePatterns = nil
@@ -137,7 +139,7 @@ func TestLowerCore_DecidesWhereNothingThatDecidesDiffers(t *testing.T) {
 	}
 }
 
-// coreInput is an intent under p.
+// coreInput returns an intent that names policy p.
 func coreInput(p *engine.ActionPolicy) *engine.Input {
 	return &engine.Input{Intent: &engine.Intent{
 		IntentID: "7d9f1c1e-3b5a-4f5e-8a67-0d6f0a4b2c11", PolicyID: p.PolicyID, AgentID: "team-a/x", ActionType: "deploy", Resource: "prod/web",
@@ -145,7 +147,7 @@ func coreInput(p *engine.ActionPolicy) *engine.Input {
 	}}
 }
 
-// An earlier export in the same OPA has no effect.
+// TestLowerCore_EarlierExportsDoNotMix checks that an earlier export in the same OPA has no effect.
 func TestLowerCore_EarlierExportsDoNotMix(t *testing.T) {
 	lax, strict := samplePolicy(), samplePolicy()
 	lax.AllowedActionTypes, lax.DeniedActionTypes, lax.BlockedResourcePatterns = []string{"*"}, nil, nil

@@ -19,7 +19,8 @@ func countingRules() []engine.Rule {
 	}
 }
 
-// CEL and Rego agree on counters, of intents that they count and of others.
+// TestCounters_CELAndRegoAgree checks that CEL and Rego decide alike with counters. Some intents
+// are counted by a counter, and others are not.
 func TestCounters_CELAndRegoAgree(t *testing.T) {
 	policy, rules := permissive(), countingRules()
 	c := newComparison(t, policy, rules)

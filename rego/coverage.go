@@ -12,16 +12,16 @@ import (
 	"writ/engine/condition"
 )
 
-// LineCoverage has the lines of a rule's own Rego that were evaluated, and the others. Lines
+// LineCoverage says which lines of a rule's own Rego were evaluated, and which were not. Lines
 // count from 1 in the author's source. A line without an expression is in neither list.
 type LineCoverage struct {
 	RuleID              string
 	Covered, NotCovered []int
 }
 
-// Coverage returns OPA's line coverage of each active rule whose condition is in Rego. Each is
-// asked about every reading of the resources of inputs, under p. An expression is covered once it
-// is evaluated.
+// Coverage returns OPA's line coverage of each active rule whose condition is in Rego. It evaluates
+// each condition under p, for every input and every reading of the input's resource. An expression
+// is covered once it is evaluated.
 func Coverage(
 	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, inputs []*engine.Input,
 ) ([]LineCoverage, error) {
@@ -76,7 +76,7 @@ func coverageOf(
 			if err != nil {
 				return LineCoverage{}, err
 			}
-			// An error has covered what came before it.
+			// After an error, the expressions before the failing one count as covered.
 			_, _ = question.ask(input, newBudget(nil, time.Now, DefaultTimeout))
 		}
 	}
@@ -84,8 +84,8 @@ func coverageOf(
 	return LineCoverage{Covered: rows(report.Covered, nil), NotCovered: rows(report.NotCovered, report.Covered)}, nil
 }
 
-// nameFile gives expressions a file: OPA's coverage skips those without one. heads is set if the
-// heads of rules are the author's, too.
+// nameFile gives expressions a file name, because OPA's coverage skips expressions without one. If
+// heads is true, the author also wrote the heads of rules, and they get the name, too.
 func nameFile(m *ast.Module, heads bool) {
 	ast.NewGenericVisitor(func(x any) bool {
 		switch x := x.(type) {
@@ -102,7 +102,7 @@ func nameFile(m *ast.Module, heads bool) {
 	}).Walk(m)
 }
 
-// readingsAsked returns the readings of a resource for a rule with an outcome.
+// readingsAsked returns the readings of the resource that a rule with the given outcome looks at.
 func readingsAsked(in *engine.Intent, outcome engine.Decision) (texts []string, err error) {
 	readings, err := in.Readings()
 	if err != nil {
@@ -114,7 +114,7 @@ func readingsAsked(in *engine.Intent, outcome engine.Decision) (texts []string, 
 	return texts, nil
 }
 
-// rows returns the lines at which ranges begin, without those at which one of other begins.
+// rows returns the lines at which a range begins. It leaves out lines at which one of other begins.
 func rows(ranges, other []cover.Range) (lines []int) {
 	for _, r := range ranges {
 		begins := func(o cover.Range) bool { return o.Start.Row == r.Start.Row }

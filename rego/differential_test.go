@@ -18,14 +18,14 @@ const (
 	intentsPerPolicy = 200
 	policies         = 104
 	policiesShort    = 52
-	// One of 30 triples may have no decision of the lowered policy, because a rule's own Rego
-	// fails. The others are enough for the promise.
+	// At most one of 30 triples may get no decision from the lowered policy, because a rule's own
+	// Rego fails. The other triples are enough for the promise.
 	undecidable = 30
 )
 
-// The engine decides by trees and CEL and a lowered policy in Rego: both decide the same
-// and find the same, of at least 20,000 triples of a policy, its rules and an intent, and
-// of 2,000,000 with WRIT_SOAK=1.
+// TestDecision_Evaluation_CELAndRegoAgree compares the engine, which decides by trees and CEL, with
+// the lowered policy in Rego. Both must have the same decisions and findings for at least 20,000
+// triples of a policy, its rules and an intent. With WRIT_SOAK=1 there are 2,000,000 triples.
 func TestDecision_Evaluation_CELAndRegoAgree(t *testing.T) {
 	n := policies
 	if os.Getenv("WRIT_SOAK") != "" {
@@ -56,8 +56,8 @@ func FuzzDifferential(f *testing.F) {
 // tally counts the comparisons.
 type tally struct {
 	Compared, Allow, Approval, Deny int
-	// Ruled were decided by a rule; Errors are conditions that had no value; Undecided have no
-	// decision, because a rule's own Rego failed.
+	// Ruled counts triples that a rule decided. Errors counts conditions without a value. Undecided
+	// counts triples without a decision, because a rule's own Rego failed.
 	Ruled, Errors, Undecided int
 }
 
@@ -71,8 +71,7 @@ func (t *tally) add(u tally) {
 	t.Undecided += u.Undecided
 }
 
-// differ compares the decisions of one generated policy with its rules on n
-// intents.
+// differ compares the decisions of one generated policy and its rules for n intents.
 func differ(t *testing.T, seed uint64, n int) (got tally) {
 	t.Helper()
 	g := newGenerator(seed)
@@ -111,13 +110,13 @@ func (t *tally) count(r engine.Result) {
 	}
 }
 
-// comparison is a policy with its rules in both renderings.
+// comparison has a policy and its rules for both evaluators.
 type comparison struct {
 	policy *engine.Policy
 	rules  *engine.RuleSet
 	query  *Query
-	// decision asks for the module's own decision, once for each set of codes,
-	// on which alone it depends; asked remembers them.
+	// decision asks for the module's own decision. The decision depends only on the set of codes,
+	// so it is asked once for each set. asked has the sets that were asked.
 	decision *prepared
 	asked    map[string]bool
 }
@@ -144,10 +143,10 @@ func newComparison(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) *c
 	return &comparison{policy, set, query, decision, map[string]bool{}}
 }
 
-// errUndecided starts the problem of an evaluation in Rego that ends in an error.
+// errUndecided begins the problem if the evaluation in Rego ends in an error.
 const errUndecided = "Query.Evaluate: "
 
-// compare returns the difference, or "".
+// compare returns the engine's result, and the difference to it in Rego, or "".
 func (c *comparison) compare(in *engine.Input) (engine.Result, string) {
 	want := engine.Evaluate(c.policy, c.rules, in)
 	decision, codes, err := c.query.Evaluate(in)
@@ -177,8 +176,8 @@ func (c *comparison) compareDecision(in *engine.Input, codes []engine.Code, want
 	return ""
 }
 
-// reproduce writes a triple on which the renderings differ as txtar, reduced to the parts that
-// the difference needs.
+// reproduce writes a triple for which the two evaluators differ, as txtar. It removes every part
+// that the difference does not need.
 func reproduce(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule, in *engine.Input) string {
 	t.Helper()
 	differs := func(p *engine.ActionPolicy, rules []engine.Rule) bool {

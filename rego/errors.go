@@ -11,7 +11,7 @@ import (
 	"writ/engine/condition"
 )
 
-// mistake returns a mistake at a place of a source.
+// mistake returns a mistake at loc, which may be nil.
 func mistake(loc *ast.Location, format string, args ...any) condition.Mistake {
 	m := condition.Mistake{Message: fmt.Sprintf(format, args...)}
 	if loc != nil {
@@ -24,7 +24,7 @@ func refuse(loc *ast.Location, format string, args ...any) error {
 	return &condition.Error{Mistakes: []condition.Mistake{mistake(loc, format, args...)}}
 }
 
-// explain turns OPA's errors into mistakes: one line each, with a hint.
+// explain turns OPA's errors into mistakes. Each has one line and, if possible, a hint.
 func explain(err error) error {
 	var list ast.Errors
 	if !errors.As(err, &list) {
@@ -34,7 +34,7 @@ func explain(err error) error {
 	var out condition.Error
 	for i, e := range list {
 		if i+1 < len(list) && e.Message == illegal && list[i+1].Location.Equal(e.Location) {
-			continue // the next says it better
+			continue // the next error explains the mistake better
 		}
 		out.Add(mistake(e.Location, "%s", message(e)))
 	}
@@ -70,7 +70,7 @@ func message(e *ast.Error) string {
 	return syntax(oneLine(e.Message))
 }
 
-// undefined adds the known members to the message of a reference to an unknown member.
+// undefined handles a reference to an unknown member. It adds the known members to the message.
 func undefined(message, member string, names []string) string {
 	name := strings.Trim(member, `"`)
 	_, ofIntent := condition.MemberNamed(name)
@@ -106,7 +106,7 @@ func unbound(name string) string {
 		condition.Quote(name))
 }
 
-// syntax adds the right way in Rego to OPA's message of a syntax error.
+// syntax adds a hint to OPA's message for a syntax error: how to write it in Rego.
 func syntax(message string) string {
 	for found, instead := range map[string]string{
 		"unexpected and token":  "Rego has no &&: write each condition on a line of its own, all of them must hold",

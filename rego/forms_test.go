@@ -7,8 +7,8 @@ import (
 	"writ/internal/must"
 )
 
-// TestDecision_Rules_FourForms: a condition is a JSON document in one of four forms, and all
-// decide alike.
+// TestDecision_Rules_FourForms checks that a condition can be written in four forms, each a JSON
+// document, and that all four decide alike.
 func TestDecision_Rules_FourForms(t *testing.T) {
 	for form, condition := range map[string]string{
 		"1 match object": `{"action_type":"deploy","cost.amount_minor":{"$gt":5000}}`,

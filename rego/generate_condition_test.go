@@ -9,17 +9,17 @@ import (
 	"writ/engine/condition"
 )
 
-// term is a comparison in the words of all three forms.
+// term is one comparison, written in each of the first three forms.
 type term struct {
 	field       string
-	match, tree string // the operator's names in forms 1 and 2
+	match, tree string // the names of the operator in forms 1 and 2
 	value       any
 	cel         string
 }
 
 func (g *generator) number() int64 { return amounts[g.r.IntN(len(amounts))] }
 
-// term draws a comparison. cel is the same comparison, which is an error if the field is missing.
+// term draws a comparison. cel has the same comparison, which is an error if the field is missing.
 func (g *generator) term() term {
 	switch g.r.IntN(11) {
 	case 10:
@@ -60,7 +60,7 @@ func (g *generator) term() term {
 		cel: fmt.Sprintf("intent.metadata[%q] %s %q", key, []string{"==", "!=", ">"}[op], value)}
 }
 
-// generatedLists are the lists of generated conditions.
+// generatedLists returns the lists that generated conditions name.
 func generatedLists() condition.Lists {
 	return condition.Lists{
 		"things": condition.NewList([]string{"deploy", "sql.read", "team-a/deployer", "prod", "EUR", "a@ours.example", "a"}),
@@ -103,7 +103,7 @@ func (g *generator) operand() json.Number {
 	return json.Number(g.one("5", "0", "-1", "5.0", "4.5", "0.10", "1000000000000000000", "9223372036854775807.5", "99999999999999999999999999999999"))
 }
 
-// list draws a comparison of a metadata value as a list.
+// list draws a comparison that reads a metadata value as a list.
 func (g *generator) list() term {
 	field := "metadata." + g.one("list", "list", "list", "n", "env")
 	if g.chance(25) {

@@ -11,8 +11,8 @@ import (
 	"writ/engine/condition"
 )
 
-// generator makes policies, rules and intents from the same few words, so that patterns match,
-// caps are met exactly and rules tie.
+// generator makes policies, rules and intents out of the same few words. So patterns match, costs
+// equal their limits exactly, and rules tie.
 type generator struct{ r *rand.Rand }
 
 func newGenerator(seed uint64) *generator {
@@ -21,10 +21,10 @@ func newGenerator(seed uint64) *generator {
 
 func (g *generator) one(words ...string) string { return words[g.r.IntN(len(words))] }
 
-// chance is true n times out of a hundred.
+// chance returns true in n of 100 calls on average.
 func (g *generator) chance(n int) bool { return g.r.IntN(100) < n }
 
-// some returns up to most of words, perhaps none, in any order.
+// some returns at most most of words, in any order. The result may be empty.
 func (g *generator) some(most int, words []string) []string {
 	n := g.r.IntN(most + 1)
 	list := make([]string, 0, n)
@@ -91,8 +91,8 @@ func (g *generator) policy() *engine.ActionPolicy {
 	return p
 }
 
-// relax makes most of p's checks pass, so that many intents reach the other checks and the rules,
-// or are allowed.
+// relax changes p so that most of its checks pass. Then many intents reach the other checks and the
+// rules, or are allowed.
 func (g *generator) relax(p *engine.ActionPolicy) {
 	if g.chance(75) {
 		p.AllowedActionTypes = append(p.AllowedActionTypes, g.one("*", "*", "s*", "http_*"))
@@ -108,7 +108,7 @@ func (g *generator) relax(p *engine.ActionPolicy) {
 	}
 }
 
-// input makes a valid input of an evaluation.
+// input returns a valid input for an evaluation.
 func (g *generator) input() *engine.Input {
 	for {
 		in := &engine.Input{
@@ -144,8 +144,8 @@ func (g *generator) intent() *engine.Intent {
 	return in
 }
 
-// resource returns a resource, one with a few bytes changed, or a text that fits one of the
-// patterns.
+// resource returns one of the resources, one of them with a few bytes changed, or a text that fits
+// a pattern.
 func (g *generator) resource() string {
 	switch g.r.IntN(4) {
 	case 0:
@@ -165,8 +165,8 @@ func (g *generator) resource() string {
 	return g.one(resources...)
 }
 
-// rules makes rules in all forms, most of them with few priorities so that
-// they tie. failing reports that a condition in Rego can fail.
+// rules returns rules in all forms. They have only two priorities, so that many of them tie.
+// failing says that an active rule's condition in Rego can fail.
 func (g *generator) rules() (rules []engine.Rule, failing bool) {
 	for i := range g.r.IntN(5) {
 		condition, fails := g.condition()

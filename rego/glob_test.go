@@ -11,7 +11,7 @@ import (
 	"writ/internal/must"
 )
 
-// matcher asks OPA's glob.match, with "/" as the delimiter.
+// matcher calls OPA's glob.match with "/" as the delimiter.
 type matcher struct{ question *prepared }
 
 func newMatcher(t testing.TB) matcher {
@@ -33,7 +33,8 @@ func (m matcher) match(t testing.TB, pattern, s string) bool {
 	return v.Compare(ast.Boolean(true)) == 0
 }
 
-// writ's globs match as OPA's glob.match does with "/" as the delimiter.
+// TestDecision_GlobsAreOPAs checks that writ's globs match as OPA's glob.match does with "/" as the
+// delimiter.
 func TestDecision_GlobsAreOPAs(t *testing.T) {
 	opa := newMatcher(t)
 	tests := []struct {
@@ -61,7 +62,8 @@ func TestDecision_GlobsAreOPAs(t *testing.T) {
 	}
 }
 
-// Random patterns match random strings alike. Patterns that the engine refuses are left out.
+// TestGlobs_AgreeWithOPAOnRandomPatterns checks that random patterns match the same random strings
+// in writ and in OPA. It leaves out patterns that the engine refuses.
 func TestGlobs_AgreeWithOPAOnRandomPatterns(t *testing.T) {
 	opa := newMatcher(t)
 	g := newGenerator(1)
@@ -89,7 +91,7 @@ func TestGlobs_AgreeWithOPAOnRandomPatterns(t *testing.T) {
 	}
 }
 
-// text joins up to most of words.
+// text joins at most most of words. A word may occur several times.
 func (g *generator) text(most int, words ...string) string {
 	s := ""
 	for range g.r.IntN(most + 1) {

@@ -13,8 +13,7 @@ import (
 	"writ/engine/resource"
 )
 
-// The names of the members of the input. All documents share these terms, which are never
-// modified.
+// The names of the input's members. All documents share these terms, and nothing modifies them.
 var (
 	keyIntent, keyAgent, keyPolicy, keyUsage = ast.StringTerm("intent"), ast.StringTerm("agent"),
 		ast.StringTerm("policy"), ast.StringTerm("usage")
@@ -34,7 +33,7 @@ var (
 	usageExceeded = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(true)))
 )
 
-// memberKeys are the names of [condition.Members].
+// memberKeys has the names of [condition.Members].
 var memberKeys = func() (keys []*ast.Term) {
 	for _, m := range condition.Members {
 		keys = append(keys, ast.StringTerm(m.Name))
@@ -42,7 +41,7 @@ var memberKeys = func() (keys []*ast.Term) {
 	return keys
 }()
 
-// Input returns the input document of a lowered policy, as [Lower] describes it. Its String is
+// Input returns the input document of a lowered policy: see [Lower]. The String of the document is
 // JSON. A resource that cannot be read is an error.
 func Input(p *engine.ActionPolicy, in *engine.Input) (ast.Value, error) {
 	return queryInput(policyTerm(p), in)
@@ -79,7 +78,8 @@ func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 	return input, nil
 }
 
-// countersTerm is the value of each counter, or null if it does not count the intent.
+// countersTerm returns the value of each counter by its key. A counter that does not count the
+// intent has the value null.
 func countersTerm(counts []condition.Count) *ast.Term {
 	members := make([][2]*ast.Term, len(counts))
 	for i, c := range counts {
@@ -117,8 +117,8 @@ func readingTerm(r resource.Reading) *ast.Term {
 	return ast.ObjectTerm(ast.Item(keyText, ast.StringTerm(r.Text)), ast.Item(keyReaders, ast.ArrayTerm(readers...)))
 }
 
-// conditionInput returns the input document of a condition, with the lists that it reads. A
-// missing list is an error.
+// conditionInput returns the input document of a condition. It has the given lists. A missing list
+// is an error.
 func conditionInput(in *engine.RegoInput, lists []string) (ast.Value, error) {
 	agent := ast.StringTerm(in.AgentID)
 	input := ast.NewObject(
@@ -136,7 +136,7 @@ func conditionInput(in *engine.RegoInput, lists []string) (ast.Value, error) {
 	return input, nil
 }
 
-// intentTerm is the intent with another agent and resource.
+// intentTerm returns the intent, with agent and resource in place of its own.
 func intentTerm(in *engine.Intent, agent, resource *ast.Term) *ast.Term {
 	members := make([][2]*ast.Term, 0, len(memberKeys)+2)
 	for i, m := range condition.Members {

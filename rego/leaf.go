@@ -13,8 +13,8 @@ import (
 	"writ/engine/glob"
 )
 
-// searching returns the function that turns the patterns of a leaf into expressions. It returns
-// nil if glob.match serves for all.
+// searching returns the function that turns the patterns of a leaf into regular expressions. It
+// returns nil if glob.match can match all of the patterns.
 func searching(n *condition.Node) (expressions func(string) []string) {
 	if !slices.ContainsFunc(n.Texts(), func(pattern string) bool { return !glob.IsSimple(pattern) }) {
 		return nil

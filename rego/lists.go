@@ -11,10 +11,10 @@ import (
 	"writ/engine/condition"
 )
 
-// listsFile is the name of the file that holds the lists of a policy's module.
+// listsFile is the name of the file that holds the lists of a policy.
 const listsFile = "lists.rego"
 
-// listsRule is the rule of a policy's module that holds the lists by name.
+// listsRule is the name of the rule that holds the lists of a policy. The rule maps names to sets.
 const listsRule = "lists"
 
 var (
@@ -23,8 +23,8 @@ var (
 	inputLists = ast.InputRootRef.Append(keyLists)
 )
 
-// listsOf returns the names of the lists that compiled modules read, sorted. Names must be
-// constants: the lists of a rule are checked when it is stored.
+// listsOf returns the names of the lists that compiled modules read, sorted. The names must be
+// constants, because the lists of a rule are checked when the rule is stored.
 func listsOf(c *ast.Compiler) ([]string, error) {
 	var names []string
 	var found condition.Error
@@ -70,11 +70,11 @@ func renderSet(items []string) any {
 		terms[i] = ast.StringTerm(s)
 	}
 	set := ast.SetTerm(terms...)
-	set.Value.Hash() // evaluations share the set, which keeps its hash
+	set.Value.Hash() // compute the hash once: evaluations share the set
 	return set
 }
 
-// inputOfLists writes the lists that a condition in Rego reads, as a member of its input.
+// inputOfLists writes the input's member lists for a condition in Rego that reads the named lists.
 func inputOfLists(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -86,8 +86,8 @@ func inputOfLists(names []string) string {
 	return `, "lists": {` + strings.Join(members, ", ") + "}"
 }
 
-// writeLists writes the lists that rules look in as a file of package pkg, if there are
-// any.
+// writeLists writes the lists that the rules use as one file of package pkg. It returns no file if
+// the rules use no list.
 func writeLists(pkg string, set *engine.RuleSet) ([]File, error) {
 	if len(set.ListNames()) == 0 {
 		return nil, nil

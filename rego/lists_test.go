@@ -15,7 +15,7 @@ func listRule(doc, outcome string) engine.Rule {
 	return sampleRule("r", "listed", doc, `{"decision":"`+outcome+`"}`)
 }
 
-// listInput is an intent that the sample policy allows.
+// listInput returns an intent that the sample policy allows.
 func listInput() *engine.Input {
 	in := sampleInput()
 	intent := *in.Intent
@@ -50,7 +50,8 @@ func TestCompileCondition_Lists(t *testing.T) {
 	}
 }
 
-// A missing list is an error of the condition, which tightens in either rendering.
+// TestLists_ThatAreNotThereTighten checks that a missing list is an error of the condition. The
+// error makes the decision stricter, in CEL and in Rego.
 func TestLists_ThatAreNotThereTighten(t *testing.T) {
 	for _, doc := range []string{`{"metadata.to":{"$in":{"list":"gone"}}}`, `{"cel":"intent.metadata.to in list('gone')"}`, `{"rego":"input.intent.metadata.to in input.lists.gone"}`} {
 		in := listInput()
@@ -71,8 +72,8 @@ func TestLists_ThatAreNotThereTighten(t *testing.T) {
 	}
 }
 
-// Membership in a long list costs no more than in a short one, also in Rego, where functions are
-// charged by the size of their arguments.
+// TestLists_AreNotReadThrough checks that membership in a long list costs no more than in a short
+// one. This must hold in Rego, too, where functions are charged by the size of their arguments.
 func TestLists_AreNotReadThrough(t *testing.T) {
 	items := make([]string, engine.MaxListValues)
 	for i := range items {

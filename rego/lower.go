@@ -11,7 +11,7 @@ import (
 	"writ/engine/condition"
 )
 
-// File is one Rego source of a lowered policy.
+// File is one Rego file of a lowered policy.
 type File struct {
 	// Name is a file name without a directory, such as "policy.rego".
 	Name   string
@@ -28,7 +28,7 @@ func PackageName(policyID string) string {
 	return policiesPackage + "p_" + nameIn(policyID)
 }
 
-// nameIn returns s as the end of a name in Rego.
+// nameIn returns s with every character that a Rego name cannot contain replaced by _.
 func nameIn(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
@@ -38,42 +38,44 @@ func nameIn(s string) string {
 	}, s)
 }
 
-// Lower writes a policy version and the active ones of rules as Rego v1, clean under `opa fmt`.
-// The first file is the policy's module; A rule whose condition is written in Rego adds a file
-// with its own module. If rules look in lists, the second file holds these lists, in the same
-// package.
+// Lower writes a policy version and the active rules among rules as Rego v1. `opa fmt` leaves the
+// files unchanged. The first file is the policy's module. Each rule whose condition is written in
+// Rego adds a file with a module of its own. If rules look in lists, the second file holds these
+// lists, in the same package as the policy's module.
 //
 // The module's package is [PackageName]. Its entry points are
 //
 //	decision   "allow", "deny" or "approval_required"
 //	allow      whether decision is "allow"
 //	codes      the set of the codes of all findings
-//	reasons    one sentence for each, in check order
+//	reasons    one sentence for each finding, in check order
 //
-// and its input is what [Input] makes:
+// The input is the document that [Input] returns:
 //
 //	intent                      the ActionIntent
 //	agent                       {"id": …, "status": "active" | "disabled" | "unregistered"}
 //	usage                       {"exceeded": bool}
 //	require_registered_agents   bool
 //	readings                    {"blocked": […], "allowed": […], "stops": "" | "list" | "address"}:
-//	                            what an allowance has to cover and a block looks at,
-//	                            each {"text", "readers": […]}; where it is absent or
-//	                            empty the decision is deny, resource.unreadable
+//	                            blocked has the readings that a block looks at, allowed those
+//	                            that an allowance must cover. Each is {"text", "readers": […]}.
+//	                            If either is absent or empty, the decision is deny,
+//	                            resource.unreadable
 //	policy                      {"policy_id", "version", "organization_id", "agent_id",
 //	                            "status"}
-//	counters                    what each counter of the rules has come to, by its key; null
-//	                            where it does not count the intent. Only where there are any
+//	counters                    the value of each counter of the rules, by its key. It is null
+//	                            if the counter does not count the intent. The member is
+//	                            present only if the rules have counters
 //
 // If a member is absent or of another type, the decision is deny, check.error. Only the intent's
 // cost and metadata may be absent.
 //
-// It decides as [engine.Evaluate] does, but for errors in a rule's own Rego. The engine takes
-// such an error for a match if that tightens. [Query] has no decision then. An OPA without its
-// strict mode for errors makes the value undefined.
+// The module decides as [engine.Evaluate] does, except after an error in a rule's own Rego. The
+// engine treats such an error as a match if a match makes the decision stricter. [Query] has no
+// decision then. In an OPA without its strict mode for errors, the failing value is undefined.
 //
-// Conditions in CEL without a rendering in Rego are an [*UnrenderedError]. A missing list is an
-// error.
+// If a condition in CEL has no rendering in Rego, the error is an [*UnrenderedError]. A missing list
+// is an error.
 func Lower(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) ([]File, error) {
 	return lower(PackageName(p.PolicyID), p, rules, lists)
 }
@@ -116,7 +118,7 @@ func compileRules(rules []engine.Rule, lists condition.Lists) (*engine.RuleSet, 
 	return set, nil
 }
 
-// formatted returns a file of Rego, clean under `opa fmt`.
+// formatted returns a file of Rego that `opa fmt` leaves unchanged.
 func formatted(name, source string) (File, error) {
 	out, err := format.Source(name, []byte(source))
 	if err != nil {
@@ -125,17 +127,17 @@ func formatted(name, source string) (File, error) {
 	return File{Name: name, Source: string(out)}, nil
 }
 
-// lowering is a policy's module in the making.
+// lowering collects the parts of a policy's module.
 type lowering struct {
 	policy   *engine.ActionPolicy
 	pkg      string
 	counters []*condition.Counter
-	// rules are the definitions of the organization's rules. files are the lists and the modules
-	// of rules in Rego.
+	// rules has the definitions of the organization's rules. files has the lists, and the modules
+	// of rules that are written in Rego.
 	rules []string
 	files []File
-	// errable are the places of rules that ask for approval and may do so by an error. Such an
-	// approval does not keep a deny below from deciding.
+	// errable has the places of rules that ask for approval and may match because of an error. If
+	// such a rule matches by an error, a later rule that denies still decides.
 	errable []string
 }
 
@@ -165,7 +167,7 @@ package %s`,
 		l.pkg)
 }
 
-// entryPoints defines the documents that callers ask for.
+// entryPoints defines the documents that callers read.
 func (l *lowering) entryPoints() string {
 	ruled, reasons := "", "check_reasons"
 	if len(l.rules) > 0 {
@@ -206,9 +208,10 @@ check_reasons := [sentence |
 %[4]s`, condition.Quote(string(engine.CodePolicyAllowed)), reasons, condition.Quote(string(engine.CodeRuleAllow)), ruled)
 }
 
-// ruleFinding defines the finding of the rule that decides, and returns the expression of all
-// reasons. The first matching rule in deciding order decides. If it asks for approval by an error
-// alone and the first of the others denies, both are found.
+// ruleFinding defines the finding of the deciding rule, and returns an expression for all reasons.
+// The first matching rule in deciding order decides. There is one exception: that rule asks for
+// approval only because of an error, and the first rule that matches without an error denies. Then
+// both rules have a finding.
 func (l *lowering) ruleFinding() (text, reasons string) {
 	if len(l.errable) == 0 {
 		return `

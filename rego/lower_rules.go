@@ -13,8 +13,8 @@ import (
 	"writ/engine/condition"
 )
 
-// rule adds a rule: if it matches, [place, code, reason] is a member of matching_rules. place
-// counts from 1 in deciding order.
+// rule adds the definitions of a rule. If the rule matches, [place, code, reason] is a member of
+// matching_rules. place is the rule's place in deciding order, counted from 1.
 func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 	doc := r.Rule()
 	name := fmt.Sprintf("rule_%d", place)
@@ -55,8 +55,8 @@ func deniesAny(rules []*engine.CompiledRule) bool {
 	return slices.ContainsFunc(rules, func(r *engine.CompiledRule) bool { return r.Outcome() == engine.Deny })
 }
 
-// certainty defines that a rule which matches without an error has its place in certain_rules, if
-// its condition can be an error.
+// certainty adds a definition of certain_rules for a rule whose condition can be an error: its
+// place is a member if the rule matches without an error.
 func (l *lowering) certainty(place int, r *engine.CompiledRule) {
 	if _, ok := r.RegoSource(); ok || r.Outcome() != engine.ApprovalRequired {
 		return
@@ -73,7 +73,8 @@ func (l *lowering) certainty(place int, r *engine.CompiledRule) {
 	l.rules = append(l.rules, f.helpers...)
 }
 
-// conditionPolicy is the policy as conditions see it. The input may have more members.
+// conditionPolicy is an expression for the policy with the members that conditions see. The input's
+// policy may have more members.
 const conditionPolicy = `object.filter(input.policy, ["agent_id", "organization_id", "policy_id", "status", "version"])`
 
 // ruleComment returns the annotation of a rule.
@@ -89,9 +90,9 @@ func ruleComment(r *engine.CompiledRule) string {
 	return b.String()
 }
 
-// inline returns a body that asks the readings of the resource: a rule that allows asks every
-// normalised reading, another rule any. Expressions that do not depend on readings come first,
-// where OPA's index of rules sees them.
+// inline returns the body of a rule that asks the readings of the resource. An allow holds if lines
+// hold for every normalised reading. Any other rule holds if they hold for one reading. Expressions
+// that do not depend on readings come first, because OPA's index of rules looks at them there.
 func inline(lines []line, outcome engine.Decision) string {
 	var general, resource []string
 	for _, l := range lines {
@@ -116,7 +117,7 @@ func inline(lines []line, outcome engine.Decision) string {
 	return out.String() + "}"
 }
 
-// embed writes the source of a condition as a module of package pkg.
+// embed writes a condition's source as a module of package pkg.
 func embed(pkg, name, source string) (File, error) {
 	m, err := parseCondition(source)
 	if err != nil {
@@ -132,7 +133,7 @@ func embed(pkg, name, source string) (File, error) {
 	return File{Name: name, Source: string(out)}, nil
 }
 
-// move renames the package of m to to, in its references to itself, too.
+// move changes the package of m to the package at to. It also changes m's references to itself.
 func move(m *ast.Module, to ast.Ref) ([]byte, error) {
 	from := m.Package.Path.Copy()
 	ast.WalkTerms(m, func(t *ast.Term) bool {

@@ -41,7 +41,8 @@ func sampleRules() []engine.Rule {
 	}
 }
 
-// The module is clean under opa fmt.
+// TestLower_Golden compares the module with testdata/lowered.txtar, and checks that opa fmt leaves
+// it unchanged.
 func TestLower_Golden(t *testing.T) {
 	files := must.Get(Lower(samplePolicy(), sampleRules(), nil))(t)
 	var all string
@@ -55,7 +56,8 @@ func TestLower_Golden(t *testing.T) {
 	golden(t, "lowered.txtar", all)
 }
 
-// The module is annotated, and clean under the compiler's strict mode.
+// TestLower_IsStrictAndAnnotated checks that the module compiles in the compiler's strict mode, and
+// that it has annotations.
 func TestLower_IsStrictAndAnnotated(t *testing.T) {
 	files := must.Get(Lower(samplePolicy(), sampleRules(), nil))(t)
 	modules := map[string]*ast.Module{}
@@ -81,7 +83,8 @@ func TestLower_IsStrictAndAnnotated(t *testing.T) {
 	}
 }
 
-// A member that a plain OPA leaves out of the input denies.
+// TestLower_WithAnIncompleteInput checks that the module denies if a plain OPA leaves a member out
+// of the input.
 func TestLower_WithAnIncompleteInput(t *testing.T) {
 	files := must.Get(Lower(samplePolicy(), nil, nil))(t)
 	c, _, err := compileFiles(files, querySchema())
@@ -131,7 +134,7 @@ func TestLower_WithAnIncompleteInput(t *testing.T) {
 	}
 }
 
-// document refers to a document of p's module.
+// document returns a reference to a document of p's module.
 func document(p *engine.ActionPolicy, name string) ast.Ref {
 	return ast.MustParseRef("data." + PackageName(p.PolicyID) + "." + name)
 }
@@ -153,6 +156,7 @@ func ask(t *testing.T, c *ast.Compiler, ref string, input ast.Value) any {
 	return must.Get(ast.JSON(v))(t)
 }
 
+// TestDecision_Rules_ApprovalByAnErrorLiftsNoDeny checks this decision:
 // "an approval_required asks for approval, yet the rules below it are asked on and
 // their deny wins (both findings are reported)", in both renderings.
 func TestDecision_Rules_ApprovalByAnErrorLiftsNoDeny(t *testing.T) {

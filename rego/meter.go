@@ -5,19 +5,19 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// A condition is charged in steps: some for each expression that OPA evaluates, and one for each
-// byte that a built-in function is given or makes. OPA asks whether to go on before each
-// expression, but not within a function. So a sandboxed calls its functions through meters. A
-// meter charges for the possible size of the result before a function runs, and for the result
-// afterwards.
+// A condition is charged in steps: a number for each expression that OPA evaluates, and one for
+// each byte of a built-in function's arguments and result. OPA asks the budget whether to go on
+// before each expression, but not within a function. So a condition calls its functions through
+// meters. A meter charges for the possible size of the result before the function runs, and for the
+// result afterwards.
 //
-// Comparing values is not charged. The time limit bounds it.
+// Comparing values is not charged: the time limit bounds it.
 
-// meterPrefix begins the name under which a function is called with its meter.
+// meterPrefix begins the name by which modules call a function through its meter.
 const meterPrefix = "metered."
 
-// unmetered reports whether a function makes nothing and reads no more of its arguments than a
-// comparison does.
+// unmetered reports whether a function needs no meter. Such a function makes no large value. It
+// reads no more of its arguments than a comparison does.
 func unmetered(name string) bool {
 	switch name {
 	case ast.Equality.Name, ast.Equal.Name, ast.Assign.Name, ast.NotEqual.Name,
@@ -29,14 +29,15 @@ func unmetered(name string) bool {
 	return false
 }
 
-// meters are the functions of one condition, by the names in its modules.
+// meters has the metered functions of one condition. Their keys are the names that its modules
+// call.
 type meters struct {
 	functions map[string]*topdown.Builtin
-	// programs are the numbers of instructions of the condition's regular expressions.
+	// programs has the number of instructions of each regular expression in the condition.
 	programs map[string]int
 }
 
-// newMeters changes c's modules to call their functions through meters.
+// newMeters changes c's modules so that they call their functions through meters.
 func newMeters(c *ast.Compiler) *meters {
 	m := &meters{functions: make(map[string]*topdown.Builtin), programs: make(map[string]int)}
 	visit := func(x any) bool {
@@ -59,7 +60,7 @@ func newMeters(c *ast.Compiler) *meters {
 	return m
 }
 
-// note records the instructions of the regular expression in a call.
+// note records the number of instructions if a call has a constant regular expression.
 func (m *meters) note(call []*ast.Term) {
 	i, ok := patternArgument(call[0].Value.String())
 	if !ok || len(call) <= i+1 {
@@ -67,12 +68,12 @@ func (m *meters) note(call []*ast.Term) {
 	}
 	if s, ok := call[i+1].Value.(ast.String); ok {
 		var one regexps
-		one.problem(call[i+1]) // it was found fit
+		one.problem(call[i+1]) // badPatterns has accepted the pattern
 		m.programs[string(s)] = one.instructions
 	}
 }
 
-// meter returns the operator to call in the place of operator.
+// meter returns the operator that modules call instead of operator.
 func (m *meters) meter(operator *ast.Term) *ast.Term {
 	name := operator.Value.String()
 	decl, builtin := ast.BuiltinMap[name]
@@ -82,19 +83,20 @@ func (m *meters) meter(operator *ast.Term) *ast.Term {
 	called := meterPrefix + name
 	if m.functions[called] == nil {
 		d := *decl
-		d.CanSkipBctx = false // the budget is in the context
+		d.CanSkipBctx = false // the function gets its budget from the context
 		m.functions[called] = &topdown.Builtin{Decl: &d, Func: m.charging(decl, topdown.GetBuiltin(name))}
 	}
 	return ast.NewTerm(ast.Ref{ast.VarTerm(called)}).SetLocation(operator.Location)
 }
 
-// charging returns f with charges for its arguments, its possible result and its result.
+// charging returns a function that calls f. It charges for the arguments and the possible result
+// before the call, and for the result afterwards.
 func (m *meters) charging(decl *ast.Builtin, f topdown.BuiltinFunc) topdown.BuiltinFunc {
 	arity := decl.Decl.Arity()
 	return func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
 		b, ok := bctx.Cancel.(*budget)
 		if !ok {
-			return tooMuch() // it is always there: see prepared.ask
+			return tooMuch() // cannot happen: prepared.ask sets the budget
 		}
 		args := operands[:min(arity, len(operands))]
 		if !b.charge(m.price(decl.Name, args, b.left())) {
@@ -109,7 +111,7 @@ func (m *meters) charging(decl *ast.Builtin, f topdown.BuiltinFunc) topdown.Buil
 	}
 }
 
-// tooMuch ends an evaluation.
+// tooMuch returns the error that ends an evaluation.
 func tooMuch() error {
 	return topdown.Halt{Err: &topdown.Error{Code: topdown.CancelErr, Message: "the condition makes or reads too much"}}
 }

@@ -14,8 +14,8 @@ import (
 	"writ/internal/must"
 )
 
-// exploding are conditions that make large values of the input alone, so that the compiler cannot
-// see it.
+// exploding returns conditions that make large values out of the input alone, so that the compiler
+// cannot find them.
 func exploding() map[string]string {
 	return map[string]string{
 		"characters":             `count(split(concat("", [input.intent.resource | some i in numbers.range(1, to_number(input.intent.metadata.n))]), "")) > 0`,
@@ -44,11 +44,12 @@ func hostileInput(work *condition.Work) *engine.RegoInput {
 	return in
 }
 
+// TestDecision_Bounds_RegoIsChargedByStepsAndBytes checks this decision:
 // "Time in the slot is charged to the organization, Rego by steps and by the
 // bytes that its built-ins make. … An excess is an error, which tightens."
 func TestDecision_Bounds_RegoIsChargedByStepsAndBytes(t *testing.T) {
-	// mostMade is far less than these conditions make without a bound, and more than their steps
-	// allow: a step is a byte.
+	// mostMade is far less than these conditions make without a bound. It is more than their steps
+	// allow, because a step is a byte.
 	const mostMade = 64 << 20
 	for name, source := range exploding() {
 		t.Run(name, func(t *testing.T) {
@@ -74,6 +75,7 @@ func TestDecision_Bounds_RegoIsChargedByStepsAndBytes(t *testing.T) {
 	}
 }
 
+// TestDecision_Bounds_ConditionsShareTheirSteps checks this decision:
 // "All conditions of one evaluation share a step budget."
 func TestDecision_Bounds_ConditionsShareTheirSteps(t *testing.T) {
 	c := must.Get(CompileCondition(`count([1 | some k, v in input.intent.metadata; startswith(v, "v")]) > 5`))(t)
@@ -84,7 +86,7 @@ func TestDecision_Bounds_ConditionsShareTheirSteps(t *testing.T) {
 		t.Fatalf("the first Match = %v, %v, want true", ok, err)
 	}
 	each := all - work.Left()
-	for range 3 { // the same each time
+	for range 3 { // every Match takes the same number of steps
 		if before := work.Left(); !match(t, c, in) || before-work.Left() != each {
 			t.Fatalf("Match took %d steps, want %d as the first", before-work.Left(), each)
 		}
@@ -107,7 +109,8 @@ func match(t *testing.T, c engine.RegoCondition, in *engine.RegoInput) bool {
 	return ok
 }
 
-// Wherever a function is called, its meter is called.
+// TestMeters_AreCalledEverywhere checks that every call of a function goes through the function's
+// meter.
 func TestMeters_AreCalledEverywhere(t *testing.T) {
 	for name, source := range map[string]string{
 		"nested":            `count(split(lower(input.intent.resource), "/")) > 1`,

@@ -9,8 +9,8 @@ import (
 	"writ/internal/must"
 )
 
-// TestPage_Functions: docs/policies.md has each function that a condition can call by
-// its name.
+// TestPage_Functions checks that docs/policies.md names each function that a condition can call by
+// name.
 func TestPage_Functions(t *testing.T) {
 	text := must.Get(os.ReadFile("../docs/policies.md"))(t)
 	_, after, ok := strings.Cut(string(text), "\n```text\nabs ")

@@ -13,31 +13,29 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown/cache"
 )
 
-// prepared is a question for one document. Any number of goroutines may ask it at once.
+// prepared is a query for the value of one document. Any number of goroutines may ask it at once.
 //
-// It runs OPA's evaluator itself: going through OPA's rego package costs some
-// thirty allocations a question more.
+// It runs OPA's evaluator directly. OPA's rego package would make about thirty more allocations for
+// each query.
 type prepared struct {
 	compiler *ast.Compiler
 	query    ast.QueryCompiler
 	body     ast.Body
 	answer   ast.Var
-	// store is empty, and txn, which is never closed, reads it: nothing is ever
-	// written.
+	// store is empty and is never written to. txn reads it and is never closed.
 	store storage.Store
 	txn   storage.Transaction
-	// patterns keeps compiled regular expressions and globs: OPA's own cache
-	// holds a hundred for the whole process.
+	// patterns keeps compiled regular expressions and globs. OPA's own cache would hold only a
+	// hundred for the whole process.
 	patterns cache.InterQueryValueCache
 	// functions are the metered functions of the modules.
 	functions map[string]*topdown.Builtin
-	// tracer hears of every step, or is nil. With a tracer OPA's index of rules is off: it skips
-	// rules, so that their lines are never evaluated.
+	// tracer gets every step of an evaluation. It may be nil. With a tracer OPA's index of rules is
+	// off, because the lines of a rule that the index skips are never evaluated.
 	tracer topdown.QueryTracer
 }
 
-// prepare readies the question for the document at ref. patterns is how many
-// compiled patterns are kept.
+// prepare prepares the query for the document at ref. It keeps up to patterns compiled patterns.
 func prepare(c *ast.Compiler, ref ast.Ref, patterns int) (*prepared, error) {
 	p := &prepared{compiler: c, query: c.QueryCompiler(), answer: "answer", store: inmem.New()}
 	body, err := p.query.Compile(ast.NewBody(ast.Equality.Expr(ast.NewTerm(ref), ast.NewTerm(p.answer))))
@@ -54,8 +52,8 @@ func prepare(c *ast.Compiler, ref ast.Ref, patterns int) (*prepared, error) {
 	return p, nil
 }
 
-// ask returns the document's value, or nil if it is undefined. A failing expression is an error,
-// and so is the end of limit.
+// ask returns the document's value, or nil if it is undefined. It returns an error if an expression
+// fails, or if limit ends the evaluation.
 func (p *prepared) ask(input ast.Value, limit *budget) (ast.Value, error) {
 	var answer ast.Value
 	err := topdown.NewQuery(p.body).
@@ -83,8 +81,8 @@ func (p *prepared) ask(input ast.Value, limit *budget) (ast.Value, error) {
 	return answer, nil
 }
 
-// noSeed is the random source of every evaluation: no function that reads it
-// can be called.
+// noSeed is the random source of every evaluation. It always fails, because no function that reads
+// the source can be called.
 type noSeed struct{}
 
 func (noSeed) Read([]byte) (int, error) { return 0, fmt.Errorf("there is no chance here") }

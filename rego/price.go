@@ -10,7 +10,7 @@ import (
 	"writ/engine/condition"
 )
 
-// size estimates the bytes of v. It stops soon after most.
+// size estimates the bytes of v. It stops counting soon after the total exceeds most.
 func size(v ast.Value, most int) int {
 	total := termBytes
 	more := func(t *ast.Term) bool {
@@ -32,12 +32,12 @@ func size(v ast.Value, most int) int {
 	return total
 }
 
-// price returns the least steps of a call: the bytes that it reads and, if it can make many more,
-// the bytes that it could make. It need not be exact above most.
+// price returns the least number of steps of a call: the bytes that it reads. If the call can make
+// a much larger value, price adds the bytes of that value. A price above most need not be exact.
 func (m *meters) price(function string, args []*ast.Term, most int) int {
 	if function == ast.Member.Name {
 		if _, ok := args[1].Value.(ast.Set); ok {
-			args = args[:1] // a set is not read through
+			args = args[:1] // the function does not read all of a set
 		}
 	}
 	total := 0
@@ -52,8 +52,8 @@ func (m *meters) price(function string, args []*ast.Term, most int) int {
 	return total + growthOf(function, args, most)
 }
 
-// matching is the price of matching a regular expression with a text of so many bytes: for each
-// byte its instructions, and a value for a match.
+// matching returns the price of matching a regular expression with a text. text is its length in
+// bytes. For each byte the price counts the expression's instructions and one value for a match.
 func (m *meters) matching(pattern *ast.Term, text int) int {
 	instructions := condition.MaxEntries
 	if s, ok := pattern.Value.(ast.String); ok {
@@ -64,7 +64,7 @@ func (m *meters) matching(pattern *ast.Term, text int) int {
 	return text * (instructions + termBytes)
 }
 
-// growthOf bounds the result of functions that can make far more than their arguments.
+// growthOf bounds the bytes that a call makes, if its function can make much more than it reads.
 func growthOf(function string, args []*ast.Term, most int) int {
 	switch function {
 	case ast.NumbersRange.Name, ast.NumbersRangeStep.Name:
@@ -83,7 +83,7 @@ func growthOf(function string, args []*ast.Term, most int) int {
 	return 0
 }
 
-// rangeBytes is the size of the numbers from args[0] to args[1].
+// rangeBytes returns the bytes of the numbers from args[0] to args[1]. It stops above most.
 func rangeBytes(args []*ast.Term, most int) int {
 	from, to := wholeNumber(args[0]), wholeNumber(args[1])
 	if from == nil || to == nil {
@@ -102,8 +102,8 @@ func rangeBytes(args []*ast.Term, most int) int {
 	return termBytes * int(count.Int64()+1)
 }
 
-// wholeNumber returns the integer t, or nil. The text of a number is short: OPA writes exponents
-// out.
+// wholeNumber returns t as an integer, or nil if t is not an integer. The text of a number is short.
+// It has no exponent, because OPA writes exponents out.
 func wholeNumber(t *ast.Term) *big.Int {
 	n, ok := t.Value.(ast.Number)
 	if !ok {
@@ -145,7 +145,7 @@ func members(t *ast.Term) int {
 	return 0
 }
 
-// longestValue is the length of the longest text that replaces another.
+// longestValue returns the length of the longest text in the values of an object.
 func longestValue(t *ast.Term) int {
 	longest := 0
 	if o, ok := t.Value.(ast.Object); ok {

@@ -24,9 +24,9 @@ type Query struct {
 	size     int
 }
 
-// Prepare lowers and compiles a policy version, its rules and their lists. It takes milliseconds,
-// and a Query some hundreds of kilobytes. So callers prepare one at its first use and keep it
-// while the version is current.
+// Prepare lowers and compiles a policy version, its rules and their lists. Preparing takes
+// milliseconds, and a Query keeps some hundreds of kilobytes. So callers prepare a Query at its
+// first use, and keep it while the version is current.
 func Prepare(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (*Query, error) {
 	files, err := Lower(p, rules, lists)
 	if err != nil {
@@ -64,9 +64,9 @@ func compileFiles(files []File, schema any) (*ast.Compiler, int, error) {
 // Size estimates the bytes that q keeps resident.
 func (q *Query) Size() int { return q.size }
 
-// Evaluate decides an intent. codes are the codes of all findings, sorted. After an error there
-// is no decision, and nothing may be allowed: the resource cannot be read, a rule's own Rego
-// failed, or the evaluation took longer than [QueryTimeout].
+// Evaluate decides an intent. It also returns the codes of all findings, sorted. If it returns an
+// error there is no decision, and nothing may be allowed. It fails if the resource cannot be read,
+// a rule's own Rego fails, or the evaluation takes longer than [QueryTimeout].
 func (q *Query) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, error) {
 	input, err := queryInput(q.document, in)
 	if err != nil {
@@ -96,8 +96,8 @@ func (q *Query) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, erro
 	return decision, codes, nil
 }
 
-// found asks for a set of codes and returns it sorted. The decision follows from the codes:
-// asking the module for it, too, would take half as long again.
+// found asks for a set of codes and returns it sorted. It does not ask the module for the decision,
+// which follows from the codes: that query would take half as long again.
 func (q *Query) found(question *prepared, input ast.Value) ([]engine.Code, error) {
 	v, err := question.ask(input, newBudget(nil, q.now, q.timeout))
 	if err != nil {

@@ -15,13 +15,13 @@ const (
 	everyAllowed = "every reading in allowed_readings {"
 )
 
-// someReading defines a rule that holds if a reading of a block matches one of exprs.
+// someReading defines a rule that holds if any reading for a block matches one of exprs.
 func someReading(name string, exprs []glob.Expression) string {
 	return strings.Join(matches(name, []string{someBlocked}, exprs), "\n\n")
 }
 
-// matches defines rules with a head that hold if reading matches one of exprs, after the lines
-// before.
+// matches defines one rule with the given head for each of exprs. The rule holds if the lines
+// before hold and reading matches the expression.
 func matches(head string, before []string, exprs []glob.Expression) []string {
 	rules := make([]string, len(exprs))
 	for i, e := range exprs {
@@ -36,15 +36,15 @@ func matches(head string, before []string, exprs []glob.Expression) []string {
 	return rules
 }
 
-// everyReading defines a rule that holds if every reading of an allowance matches exprs.
+// everyReading defines a rule that holds if every reading for an allowance matches exprs.
 func everyReading(name string, exprs []glob.Expression) string {
 	covered, helpers := covers(name, exprs)
 	rule := ruleOf(name, []string{haveAllowed, everyAllowed, "\t" + covered, "}"})
 	return strings.Join(append([]string{rule}, helpers...), "\n\n")
 }
 
-// covers returns an expression that holds if reading matches exprs for each of its readers, and
-// the rules that it needs.
+// covers returns an expression that holds if, for each of its readers, reading matches one of
+// exprs. It also returns the helper rules that the expression needs.
 func covers(name string, exprs []glob.Expression) (covered string, helpers []string) {
 	if len(exprs) == 1 && exprs[0].Readers == resource.All && exprs[0].Stopped == nil {
 		return "regex.match(" + anchored(exprs[0].Text) + ", reading.text)", nil

@@ -18,8 +18,8 @@ import (
 )
 
 // TestReference compares three evaluators: the engine in CEL, its lowering in Rego, and the
-// reference that was written from the decisions alone. WRIT_SOAK=1 asks them 100,000 cases,
-// -short 400.
+// reference, which was written from the decisions alone. It runs 2,000 cases. With WRIT_SOAK=1 it
+// runs 100,000, with -short 400.
 func TestReference(t *testing.T) {
 	const seed, shards = 8, 8
 	n, share := 2000, 50
@@ -27,7 +27,7 @@ func TestReference(t *testing.T) {
 	case os.Getenv("WRIT_SOAK") == "1":
 		n = 100_000
 	case testing.Short():
-		n, share = 400, 100 // so few vary more
+		n, share = 400, 100 // the share varies more among so few cases
 	}
 	tally := tally{counts: map[string]int{}}
 	t.Run("cases", func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// A tally counts what happened in the cases of all shards.
+// A tally counts the results in the cases of all shards.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -60,7 +60,7 @@ type tally struct {
 // maxShown bounds the differences that are shown.
 const maxShown = 40
 
-// compare asks all three about a case.
+// compare decides a case with all three evaluators and reports a difference.
 func (y *tally) compare(t *testing.T, c *reference.Case) {
 	t.Helper()
 	want, err := reference.Evaluate(c)
@@ -91,10 +91,10 @@ func (y *tally) compare(t *testing.T, c *reference.Case) {
 	}
 }
 
-// refused is the result of a case with an invalid document.
+// refused is the result of a case that has an invalid document.
 const refused = "refused"
 
-// notInRego is the result of a case with a rule that has no rendering in Rego.
+// notInRego is the result in Rego if a rule of the case has no rendering in Rego.
 const notInRego = "not in Rego"
 
 // written writes a decision with the codes of its findings.
@@ -103,7 +103,7 @@ func written[C ~string](decision string, codes []C) string {
 	return fmt.Sprint(decision, codes)
 }
 
-// decide asks the engine and its lowering in Rego.
+// decide returns the result of the engine and the result of its lowering in Rego.
 func decide(t *testing.T, c *reference.Case) (inEngine, inRego string) {
 	t.Helper()
 	doc := must.Get(engine.DecodePolicy(marshal(t, c.Policy), "policy"))(t)
@@ -141,7 +141,7 @@ func decide(t *testing.T, c *reference.Case) (inEngine, inRego string) {
 		}
 		return inEngine, err.Error()
 	}
-	for range 10 { // a busy machine may exceed the time that a query has
+	for range 10 { // on a busy machine a query may exceed its time limit
 		decision, codes, evalErr := query.Evaluate(in)
 		if err = evalErr; err == nil {
 			return inEngine, written(decision.String(), codes)
@@ -150,7 +150,7 @@ func decide(t *testing.T, c *reference.Case) (inEngine, inRego string) {
 	return inEngine, err.Error()
 }
 
-// status is the status of the intent's agent. Like every store it compares folded ids.
+// status returns the status of the intent's agent. Like every store, it compares folded ids.
 func status(c *reference.Case) engine.AgentStatus {
 	id, found := c.Intent.AgentID, engine.AgentUnregistered
 	for _, a := range c.Agents {

@@ -19,10 +19,10 @@ import (
 //		not name_2(reading)
 //	}
 //
-// A function is defined, and true, for exactly the intents for which its node is true.
-// Alternatives are further bodies of the same function. A part that needs a body of its own is a
-// function called name_1, name_2, …. A comparison with a missing field is undefined, which is the
-// tree's false. Functions read the input alone.
+// A function is defined, and true, for exactly the intents for which its node is true. Alternatives
+// are further bodies of the same function. If a part needs its own body, it becomes a function
+// called name_1, name_2, …. A comparison with a missing field is undefined, which stands for the
+// tree's false. Functions read only the input.
 type rendering struct {
 	name string
 	// bodies are the bodies of the function called name. helpers are the functions that they
@@ -30,12 +30,13 @@ type rendering struct {
 	bodies  [][]line
 	helpers []string
 	count   int
-	// side is the side of the rule.
+	// side is the side of the resource's readings that the rule asks.
 	side resource.Side
-	// param is the parameter of the functions: a reading of the resource or, within a list, an
-	// item.
+	// param is the parameter of the functions. It is a reading of the resource, or an item if the
+	// function asks the items of a list.
 	param string
-	// items is the function that splits a text into items. It is empty until it is needed.
+	// items is the name of the function that splits a text into items. It is empty until a part
+	// needs the function.
 	items string
 }
 
@@ -50,14 +51,15 @@ type line struct {
 	param bool
 }
 
-// render returns the functions that render n, which has no opaque part, for a rule of a side.
+// render returns the functions that render n for a rule that asks one side. n must have no opaque
+// part.
 func render(n *condition.Node, name string, side resource.Side) *rendering {
 	w := &rendering{name: name, param: paramReading, side: side}
 	w.bodies = w.alternatives(n.Affirm())
 	return w
 }
 
-// String returns the functions, name's first, separated by empty lines.
+// String returns the functions, separated by empty lines. The function called name is the first.
 func (w *rendering) String() string {
 	return strings.Join(append([]string{w.function(w.name, w.bodies)}, w.helpers...), "\n")
 }
@@ -88,7 +90,7 @@ func (w *rendering) alternatives(n *condition.Node) [][]line {
 	return bodies
 }
 
-// function writes a function of these bodies.
+// function writes a function with the given bodies.
 func (w *rendering) function(name string, bodies [][]line) string {
 	if len(bodies) == 1 && len(bodies[0]) == 1 && bodies[0][0] == (line{text: "true"}) {
 		return name + "(_) := true\n"
@@ -114,7 +116,7 @@ func (w *rendering) body(name string, lines []line) string {
 	return name + "(" + param + ") if {\n" + b.String() + "}\n"
 }
 
-// lines returns the expressions that all hold if n is true.
+// lines returns the expressions of n's body. n is true if all of them hold.
 func (w *rendering) lines(n *condition.Node) []line {
 	if n.Kind != condition.All || len(n.Kids) == 0 {
 		return []line{w.line(n)}
@@ -162,8 +164,8 @@ func readsParam(n *condition.Node) bool {
 	return n.ReadsOneReading() || n.Field.ID == condition.Item
 }
 
-// quantified renders a leaf that asks every or some item of a list: a function of one item, and a
-// function that asks it.
+// quantified renders a leaf that asks every item or some item of a list. It defines a function of
+// one item, and a function that calls it for the items.
 func (w *rendering) quantified(n *condition.Node) line {
 	items := fmt.Sprintf("%s(%s)", w.itemsFunction(), ref(n.Field))
 	outer := w.param
@@ -198,9 +200,9 @@ func (w *rendering) itemsFunction() string {
 	return w.items
 }
 
-// negatable is line for use under a `not`. The compiler takes an operand of a built-in out of the
-// negation, so that an undefined operand leaves `not` undefined. So a comparison of an optional
-// field needs a function around it.
+// negatable renders n for use under a `not`. OPA's compiler moves an operand of a built-in function
+// out of the negation. Then an undefined operand makes the `not` undefined, too. So a comparison of
+// an optional field needs a function around it.
 func (w *rendering) negatable(n *condition.Node) line {
 	if n.Kind == condition.Leaf && n.Guarded() {
 		return w.call(func(name string) { w.define(name, n) })
@@ -250,8 +252,8 @@ func (w *rendering) readings(n *condition.Node) line {
 	})
 }
 
-// resourceGlobs renders resource_glob on one reading of the resource, or on
-// another text.
+// resourceGlobs renders resource_glob on one reading of the resource, or on the text of another
+// field.
 func (w *rendering) resourceGlobs(n *condition.Node) line {
 	exprs := glob.Expressions(n.Texts(), w.side)
 	if n.Field.ID != condition.Resource {
@@ -267,8 +269,9 @@ func (w *rendering) resourceGlobs(n *condition.Node) line {
 	})
 }
 
-// globs renders a leaf of globs: one glob as a call, several as a function that tries each. If
-// glob.match does not serve, one regular expression replaces them all.
+// globs renders a leaf of globs. It renders one glob as a call, and several globs as a function
+// that tries each. If glob.match cannot match one of them, it renders all as one regular
+// expression.
 func (w *rendering) globs(n *condition.Node) line {
 	if expressions := searching(n); expressions != nil {
 		return line{text: fmt.Sprintf("regex.match(%s, %s)", union(n.Texts(), expressions), ref(n.Field)),

@@ -9,13 +9,13 @@ import (
 	"writ/engine/condition"
 )
 
-// Review implements [engine.RegoCondition]. It follows variables for references and calls,
-// imports and rules of the module, and the negation by `not`, `!=` and a value of false. It does
-// not follow the arguments of functions of the module.
+// Review implements [engine.RegoCondition]. To find references and calls, it follows variables,
+// imports and the module's rules. It recognizes three forms of negation: `not`, `!=` and the value
+// false. It does not follow the arguments of the module's functions.
 func (c *sandboxed) Review() condition.Review {
 	m, err := parseCondition(c.source)
 	if err != nil {
-		return condition.Review{} // it has compiled
+		return condition.Review{} // cannot happen: the source has compiled
 	}
 	r := reviewer{
 		module: m, names: make(map[ast.Var]*ast.Term), seen: make(map[visit]bool),
@@ -43,35 +43,36 @@ type reviewer struct {
 	fields, dodges, asks map[string]bool
 }
 
-// need is the value of a rule or an expression that makes the condition match.
+// need is the value that a rule or an expression must have to make the condition match.
 type need bool
 
-// The needs: true or, behind an odd number of negations, undefined or false.
+// The needs. toHold needs true. toFail, behind an odd number of negations, needs undefined or
+// false.
 const (
 	toHold need = false
 	toFail need = true
 )
 
-// not returns the need of the expression behind a not, if there is one.
+// not returns the need of the expression behind a not. It returns n if there is no not.
 func (n need) not(there bool) need { return n != need(there) }
 
-// visit is a visit to the rules called name.
+// visit identifies a visit to the rules called name with one need.
 type visit struct {
 	name ast.Var
 	need need
 }
 
-// operand is the context of a term: the need of the expression around it, and whether a not is
-// right before it.
+// operand is the context of a term: the need of the expression around it, and whether that
+// expression begins with a not.
 type operand struct {
 	need  need
 	under bool
 }
 
-// itself returns the need of the term behind that not.
+// itself returns the need of the term: behind the not, if there is one.
 func (o operand) itself() need { return o.need.not(o.under) }
 
-// name collects the names. If two rules have one name, the last value counts.
+// name fills r.names. If two values have one name, the later value counts.
 func (r *reviewer) name() {
 	for _, i := range r.module.Imports {
 		r.names[i.Name()] = i.Path
@@ -170,8 +171,8 @@ func (r *reviewer) call(call []*ast.Term, o operand) {
 		_, plain := arg.Value.(ast.Ref)
 		r.reads(arg, func(ref ast.Ref) {
 			r.excepts = r.excepts || except && ref.HasPrefix(resourceRef)
-			// Rego takes the operand of an equality out of a not only if it is computed. The
-			// expression is undefined then, not true.
+			// For an equality, Rego moves the operand out of the not only if the operand is
+			// computed. Then the expression is undefined, not true.
 			r.absent(ref, (o.need == toFail) == (o.under && equality && plain))
 		})
 	}
@@ -180,14 +181,15 @@ func (r *reviewer) call(call []*ast.Term, o operand) {
 	}
 }
 
-// absent records a reference whose absence makes the condition fail, if dodges is set.
+// absent records the name of ref if it is optional and dodges is true. dodges says that the
+// condition fails if ref is absent.
 func (r *reviewer) absent(ref ast.Ref, dodges bool) {
 	if name, ok := optional(ref); ok && dodges {
 		r.dodges[name] = true
 	}
 }
 
-// optional returns the name of the optional member that ref reads: a metadata key or the cost.
+// optional returns the name of the optional member that ref reads: a metadata key, or the cost.
 func optional(ref ast.Ref) (string, bool) {
 	if key, ok := metadataKey(ref); ok {
 		return "metadata." + key, true
@@ -210,7 +212,8 @@ func metadataKey(ref ast.Ref) (string, bool) {
 	return string(key), ok
 }
 
-// resolve returns the reference t with the value of its name in the place of the name, or nil.
+// resolve returns t as a reference that begins with no name: a name is replaced by its value. It
+// returns nil if t is not a reference.
 func (r *reviewer) resolve(t *ast.Term) ast.Ref {
 	var ref ast.Ref
 	switch v := t.Value.(type) {
@@ -237,12 +240,12 @@ func (r *reviewer) resolve(t *ast.Term) ast.Ref {
 	return ref
 }
 
-// reads calls found with each reference that t reads, directly or by names.
+// reads calls found with each reference that t reads, directly or through names.
 func (r *reviewer) reads(t *ast.Term, found func(ast.Ref)) {
 	r.readsBut(t, found, make(map[ast.Var]bool))
 }
 
-// readsBut is reads without the names already followed.
+// readsBut is like reads, but does not follow the names in followed.
 func (r *reviewer) readsBut(t *ast.Term, found func(ast.Ref), followed map[ast.Var]bool) {
 	ast.NewGenericVisitor(func(x any) bool {
 		t, ok := x.(*ast.Term)

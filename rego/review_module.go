@@ -9,8 +9,8 @@ import (
 	"writ/engine/condition"
 )
 
-// read records every field that the module reads. The value of a name counts where the name is
-// used.
+// read records every field that the module reads. If a name stands for a field, the field is
+// recorded where the name is used, not where it gets its value.
 func (r *reviewer) read() {
 	named := make(map[*ast.Term]bool)
 	for _, t := range r.names {
@@ -32,7 +32,7 @@ func (r *reviewer) read() {
 			r.fields[fieldName(ref[1:])] = true
 		}
 		ref, isRef := t.Value.(ast.Ref)
-		for i := 1; i < len(ref); i++ { // the head is read with the whole reference
+		for i := 1; i < len(ref); i++ { // the whole reference includes its head
 			ast.WalkTerms(ref[i], visit)
 		}
 		return isRef
@@ -54,14 +54,15 @@ func fieldName(path ast.Ref) string {
 		names = names[1:]
 	}
 	name := strings.Join(names[:min(len(names), 2)], ".")
-	if name == "agent.id" { // which is the intent's
+	if name == "agent.id" { // the agent's id is the intent's agent_id
 		return "agent_id"
 	}
 	return name
 }
 
-// misordered finds metadata values that are ordered by a number or by a text that looks like one,
-// and texts without quotes. text is the first text that looks like a number and orders another
+// misordered finds comparisons of order that do not do what they say. It reports a metadata value
+// that is compared with a number, or with a text that looks like a number. It also reports texts
+// without quotes. text is the first text that looks like a number and is compared with any other
 // value.
 func (r *reviewer) misordered() (text string, err error) {
 	var found condition.Error
@@ -95,8 +96,8 @@ func (r *reviewer) misordered() (text string, err error) {
 	return text, found.Err()
 }
 
-// unused finds variables that are unified with the input and used nowhere else. Each is likely a
-// text without quotes, and the unification is always true.
+// unused finds variables that are unified with the input and are used nowhere else. Each is
+// probably a text without quotes. The unification is always true.
 func (r *reviewer) unused(found *condition.Error) {
 	times := map[ast.Var]int{}
 	ast.WalkVars(r.module, func(v ast.Var) bool {

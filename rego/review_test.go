@@ -10,7 +10,7 @@ import (
 	"writ/internal/must"
 )
 
-// review compiles source and reviews it.
+// review compiles source, and returns the condition and its review.
 func review(t *testing.T, source string) (engine.RegoCondition, condition.Review) {
 	t.Helper()
 	c, err := CompileCondition(source)
@@ -20,8 +20,8 @@ func review(t *testing.T, source string) (engine.RegoCondition, condition.Review
 	return c, c.Review()
 }
 
-// Dodges is true: the condition holds for an intent with env, and without env if env is not in
-// Dodges.
+// TestReview_Dodges checks that Dodges is right. Each condition holds for an intent with env.
+// Without env it holds exactly if env is not in Dodges.
 func TestReview_Dodges(t *testing.T) {
 	const pkg = "package a\n\n"
 	for source, dodges := range map[string]bool{
@@ -99,6 +99,7 @@ func TestReview_ExceptsResource(t *testing.T) {
 	}
 }
 
+// TestDecision_Rules_RegoOrdersMetadataByNumbersAlone checks this decision:
 // "ordering a metadata value against a string operand that looks like a number is
 // 400 with the hint": in Rego a number is, too, because every text is after it.
 func TestDecision_Rules_RegoOrdersMetadataByNumbersAlone(t *testing.T) {
@@ -126,7 +127,7 @@ func TestDecision_Rules_RegoOrdersMetadataByNumbersAlone(t *testing.T) {
 			case want != "" && (err == nil || !strings.Contains(err.Error(), "condition: at /rego, "+want)):
 				t.Errorf("ValidateRule = %v, want %s", err, want)
 			}
-			// Stored rules keep running.
+			// Rules that are already stored keep running.
 			if broken := engine.CompileRules([]engine.Rule{rule}, options).Broken(); len(broken) > 0 {
 				t.Errorf("Broken = %v, want none", broken)
 			}
@@ -134,7 +135,8 @@ func TestDecision_Rules_RegoOrdersMetadataByNumbersAlone(t *testing.T) {
 	}
 }
 
-// Names that stand for one another many times over are followed once each.
+// TestReview_IsLinearInNames checks that a review ends although each name stands for the one before
+// several times. The review follows each name once.
 func TestReview_IsLinearInNames(t *testing.T) {
 	var source strings.Builder
 	source.WriteString("x0 := input.intent.resource\n")
@@ -151,6 +153,7 @@ func TestReview_IsLinearInNames(t *testing.T) {
 	}
 }
 
+// TestExplain_CausesOfRego checks this decision:
 // "The error and its cause appear in explain output; never a metadata value."
 func TestExplain_CausesOfRego(t *testing.T) {
 	policy := must.Get(engine.CompilePolicy(samplePolicy()))(t)

@@ -8,11 +8,11 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// allowed lists the built-in functions that a module can call. It is an allow-list: a function of
-// a new OPA is refused until somebody has reviewed it. testdata/builtins.golden lists the
-// reviewed functions.
+// allowed lists the built-in functions that a module can call. It is an allow-list, so a function
+// of a new OPA version is refused until somebody has reviewed it. testdata/builtins.golden lists
+// the reviewed functions.
 //
-// Refused are
+// Refused are:
 //
 //   - functions that read the network, the clock, the environment or a random source
 //   - key material and certificates (crypto.x509.*, crypto.hmac.*, io.jwt.*, providers.*)
@@ -54,11 +54,11 @@ func allowed() []string {
 	`)
 }
 
-// refusedFeature is a feature of the language that needs a refused function: a template string is
-// a sprintf.
+// refusedFeature is a feature of the language that needs a refused function: OPA compiles a
+// template string to a sprintf.
 const refusedFeature = "template_strings"
 
-// sandbox returns the capabilities of every module. They must not be modified.
+// sandbox returns the capabilities of every module. Callers must not modify them.
 var sandbox = sync.OnceValue(func() *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(ast.RegoV1))
 	names := allowed()

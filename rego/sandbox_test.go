@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden compares got with testdata/name.
+// golden compares got with the file testdata/name.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -32,8 +32,9 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// The golden file names every built-in function of OPA, so that an upgrade
-// that brings new ones fails here until each has been looked at.
+// TestSandbox_EveryBuiltinIsAllowedOrRefused compares all built-in functions of OPA with a golden
+// file. If an upgrade brings new functions, the test fails until somebody has reviewed each of
+// them.
 func TestSandbox_EveryBuiltinIsAllowedOrRefused(t *testing.T) {
 	var b strings.Builder
 	for _, fn := range ast.CapabilitiesForThisVersion().Builtins {
@@ -77,7 +78,8 @@ func TestDecision_Rules_NoNetworkClockOrEnvironment(t *testing.T) {
 	}
 }
 
-// Every refused function that can be written is refused by name and place.
+// TestSandbox_NamesTheRefusedFunction checks that the error for a refused function has its name and
+// place. It leaves out functions that cannot be written in a condition.
 func TestSandbox_NamesTheRefusedFunction(t *testing.T) {
 	for _, fn := range ast.CapabilitiesForThisVersion().Builtins {
 		if sandbox().ContainsBuiltin(fn.Name) || fn.Infix != "" || fn.Name == "print" || strings.HasPrefix(fn.Name, "internal.") {

@@ -2,8 +2,8 @@ package rego
 
 import "writ/engine/condition"
 
-// closed is the JSON schema of an object with these members and no other, so that a misspelt
-// member is a mistake.
+// closed is the JSON schema of an object that has only the given members. So a misspelt member is a
+// mistake.
 func closed(properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 }
@@ -54,7 +54,7 @@ func querySchema() map[string]any {
 		"agent":                     closed(texts("id", "status")),
 		"policy":                    policySchema(),
 		"session":                   closed(map[string]any{"closed": typed("boolean"), "expired": typed("boolean")}),
-		"lists":                     typed("object"), // which rules in Rego are given
+		"lists":                     typed("object"), // the lists that rules in Rego get
 		"usage":                     closed(map[string]any{"exceeded": typed("boolean")}),
 		"require_registered_agents": typed("boolean"),
 		"counters": map[string]any{"type": "object",

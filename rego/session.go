@@ -18,12 +18,12 @@ const (
 )
 
 // LowerSession writes a session as Rego v1. `opa fmt` leaves the file unchanged.
-// data.writ.session.codes is the set of the session's codes. The input is the input of [Lower]
-// with
+// data.writ.session.codes is the set of the session's codes. The input has the members that [Lower]
+// describes and
 //
 //	session     {"closed": bool, "expired": bool}
 //
-// The session denies if a member is absent or has another type.
+// If a member is absent or has another type, the session denies.
 func LowerSession(s *engine.Session) (File, error) {
 	p := &engine.ActionPolicy{
 		AllowedActionTypes: s.AllowedActionTypes, AllowedResourcePatterns: s.AllowedResourcePatterns,
@@ -59,7 +59,7 @@ func LowerSession(s *engine.Session) (File, error) {
 	return formatted(sessionFile, strings.Join(parts, "\n\n")+"\n")
 }
 
-// coded defines a rule that adds code to the codes of the session if expr holds.
+// coded defines a rule that adds code to the session's codes if expr holds.
 func coded(code engine.Code, expr string) string {
 	return "codes contains " + condition.Quote(string(code)) + " if " + expr
 }
@@ -71,8 +71,8 @@ func sessionTerm(s *engine.InSession) *ast.Term {
 	)
 }
 
-// inSession returns the codes that a session finds. It does not keep the compiled session: only
-// verification asks, and no two sessions are alike.
+// inSession returns the codes that a session finds. It does not keep the compiled session, because
+// only verification asks for it, and sessions differ.
 func (q *Query) inSession(s *engine.Session, input ast.Value) ([]engine.Code, error) {
 	file, err := LowerSession(s)
 	if err != nil {

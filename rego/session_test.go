@@ -9,7 +9,7 @@ import (
 	"writ/internal/must"
 )
 
-// session draws a session for the agents and policies of generated intents.
+// session draws a session for a generated intent.
 func (g *generator) session(t *testing.T, in *engine.Intent) engine.InSession {
 	t.Helper()
 	s := &engine.Session{ID: "s", PolicyID: in.PolicyID, AgentID: in.AgentID, Status: engine.SessionActive}
@@ -39,7 +39,8 @@ func (g *generator) session(t *testing.T, in *engine.Intent) engine.InSession {
 	return engine.InSession{CompiledSession: c, Expired: g.chance(10)}
 }
 
-// Both renderings decide a session alike, and a session only narrows.
+// TestDecision_Sessions_CELAndRegoAgreeAndOnlyNarrow checks that the engine and Rego decide alike
+// in a session, and that a session makes no decision milder.
 func TestDecision_Sessions_CELAndRegoAgreeAndOnlyNarrow(t *testing.T) {
 	const policies, intents = 60, 20
 	allowed, narrowed := 0, 0

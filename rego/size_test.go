@@ -8,7 +8,8 @@ import (
 	"writ/bench/corpus"
 )
 
-// Sizes are for a cache bounded by bytes: they must not be far below the truth.
+// TestSize compares sizes with the memory that is used. A cache is bounded by bytes, so a size must
+// not be far below the truth.
 func TestSize(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -51,7 +52,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// heap returns how many bytes are in use.
+// heap returns how many bytes of the heap are in use.
 func heap() int {
 	runtime.GC()
 	runtime.GC()

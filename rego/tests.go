@@ -23,8 +23,8 @@ import (
 
 const testTimeout = 5 * time.Second
 
-// loweredPrefix begins the names of the modules under test, so that they differ from the test
-// files.
+// loweredPrefix begins the file names of the modules under test. So they differ from the names of
+// test files.
 const loweredPrefix = "lowered:"
 
 // TestOutcome is the outcome of a test.
@@ -45,8 +45,8 @@ type TestResult struct {
 	// File, Line and Column are the place of the test, from 1.
 	File         string
 	Line, Column int
-	// Message names the expression that was not true, or the function that failed. It is "" for a
-	// test that passed.
+	// Message names the expression that was not true, or the function that failed. It is "" if the
+	// test passed.
 	Message string
 	// Output is the output of print in the test.
 	Output string
@@ -55,23 +55,24 @@ type TestResult struct {
 // TestPackage returns the package of the tests of a policy.
 func TestPackage(policyID string) string { return PackageName(policyID) + "_test" }
 
-// RunTests runs the tests in files with OPA's tester, against the modules that [Lower] writes for
-// a policy version, its rules and lists. Results are in the order of their places.
+// RunTests runs the tests in files with OPA's tester. It tests the modules that [Lower] writes for
+// a policy version, its rules and lists. It sorts the results by file, line and column.
 //
-// Each file is a Rego v1 module of [TestPackage], or of a package below it, and
-// has tests as OPA has them: rules whose names begin with test_, of which each
-// has to be true. Beside data.<PackageName>, a test sees
+// Each file is a Rego v1 module. Its package is [TestPackage] or a package below it. A test is a
+// rule whose name begins with test_, as in OPA. It passes if it is true. A test sees
+// data.<PackageName> and
 //
-//	data.intents   the input document of each of intents by its name: see [Input]
+//	data.intents   the input documents of intents, by name: see [Input]
 //	data.policy    the policy
 //	data.rules     the rules
 //
-// so that a test reads
+// An example of a test:
 //
 //	test_refund if policy.decision == "allow" with input as data.intents.refund
 //
-// Tests can call what conditions can, and print. A failing function is an error of the test, even
-// if Rego would make it undefined. A test ends with an error after 5 seconds.
+// A test can call the functions that a condition can call, and print. If a function fails, the test
+// ends with an error, even if Rego would make the call undefined. A test also ends with an error
+// after 5 seconds.
 //
 // The error is a [*condition.Error] if files are at fault. Files without a test give no results
 // and no error.
@@ -108,7 +109,7 @@ func RunTests(
 	return runTests(ctx, ast.MustParseRef("data."+TestPackage(p.PolicyID)), modules, store, traced)
 }
 
-// testModules parses files by name, each of the tests' package.
+// testModules parses files. Each must belong to the package of the tests, or to a package below it.
 func testModules(p *engine.ActionPolicy, files []File) (map[string]*ast.Module, error) {
 	own := ast.MustParseRef("data." + TestPackage(p.PolicyID))
 	modules := make(map[string]*ast.Module, len(files))
@@ -153,8 +154,8 @@ func checkIntents(modules map[string]*ast.Module, intents map[string]*engine.Inp
 	return found.Err()
 }
 
-// testSandbox is [sandbox] for tests: they can also print, and OPA's tester marks the
-// cases of a test.
+// testSandbox returns the capabilities of test files. To the functions of [sandbox] it adds print, and
+// the function that OPA's tester uses to mark the cases of a test.
 var testSandbox = sync.OnceValue(func() *ast.Capabilities {
 	c := *sandbox()
 	c.Builtins = append(slices.Clone(c.Builtins), ast.Print, ast.InternalPrint, ast.InternalTestCase)
@@ -229,8 +230,8 @@ func runTests(
 	return results, nil
 }
 
-// checkDocuments refuses documents that no module defines: they are undefined, so that a test
-// with `not` before one would pass.
+// checkDocuments refuses references to documents that no module defines. Such a document is
+// undefined, so a test that has a `not` before it would pass.
 func checkDocuments(c *ast.Compiler) *ast.Error {
 	var found *ast.Error
 	for _, name := range slices.Sorted(maps.Keys(c.Modules)) {
@@ -252,7 +253,7 @@ func checkDocuments(c *ast.Compiler) *ast.Error {
 	return found
 }
 
-// hasBelow reports whether there are rules or modules at or below ref.
+// hasBelow reports whether a rule or a module is at ref or below it.
 func hasBelow(c *ast.Compiler, ref ast.Ref) bool {
 	if len(c.GetRulesForVirtualDocument(ref)) > 0 || len(c.GetRulesWithPrefix(ref)) > 0 {
 		return true

@@ -13,14 +13,14 @@ import (
 
 // progress records which expressions of tests were evaluated. It implements OPA's QueryTracer.
 type progress struct {
-	// tests are the parsed rules of the tests: compiling rewrites them.
+	// tests has the rules of the tests as they were parsed, because compiling rewrites rules.
 	tests map[place]*ast.Rule
 
 	mu        sync.Mutex
 	evaluated map[place]bool
 }
 
-// place is a place in the tests.
+// place is a place in a test file. row and col count from 1.
 type place struct {
 	file     string
 	row, col int
@@ -60,7 +60,7 @@ func (p *progress) last(test *ast.Rule) *ast.Expr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range slices.Backward(test.Body) {
-		for at := range p.evaluated { // the compiler makes several of one expression
+		for at := range p.evaluated { // the compiler may split one expression into several
 			l := e.Location
 			if at.file == l.File &&
 				(at.row == l.Row && at.col >= l.Col || at.row > l.Row &&
@@ -89,14 +89,14 @@ func (p *progress) result(r *tester.Result) TestResult {
 	return out
 }
 
-// message names the expression of a failed test that was not true, and the failed cases of a test
-// with cases.
+// message names the expression of a failed test that was not true. If the test has cases, it also
+// names the cases that failed.
 func (p *progress) message(r *tester.Result) string {
 	message := "it is not true"
 	if test := p.tests[placeOf(r.Location)]; test != nil {
 		e := p.last(test)
 		if e == nil && len(test.Body) == 1 {
-			e = test.Body[0] // OPA's index of rules has left it out
+			e = test.Body[0] // OPA's index of rules skipped the expression
 		}
 		if e != nil {
 			message = fmt.Sprintf("%d:%d: not true: %s", e.Location.Row, e.Location.Col,

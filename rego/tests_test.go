@@ -13,7 +13,7 @@ import (
 	"writ/engine/condition"
 )
 
-// runTestsOf runs one file of tests, whose package clause is added.
+// runTestsOf runs source as one file of tests. It adds the package clause.
 func runTestsOf(t *testing.T, rules []engine.Rule, source string) ([]TestResult, error) {
 	t.Helper()
 	killed := evaluationInput()
@@ -87,7 +87,8 @@ func TestRunTests_RefusesWhatIsNoTestOfThePolicy(t *testing.T) {
 	}
 }
 
-// Tests in the policy's own package would be part of it.
+// TestRunTests_RefusesTheirOwnPackage checks that tests cannot be in the policy's own package,
+// because they would become a part of the policy.
 func TestRunTests_RefusesTheirOwnPackage(t *testing.T) {
 	file := File{Name: "x_test.rego", Source: "package " + PackageName(policyID) + "\npermitting contains \"resource.blocked\"\ntest_x := true"}
 	got, err := RunTests(t.Context(), samplePolicy(), nil, nil, nil, []File{file})
@@ -100,14 +101,14 @@ func TestRunTests_WithoutTests(t *testing.T) {
 	if got, err := runTestsOf(t, nil, "helper := 1"); len(got) > 0 || err != nil {
 		t.Errorf("RunTests of a file without tests = %v, %v, want neither", got, err)
 	}
-	// A condition's own rules are no tests, whatever they are called.
+	// A condition's own rules are not tests, even if their names begin with test_.
 	module := sampleRule("r", "r", `{"rego":"package a\n\nmatch if test_x\n\ntest_x := false"}`, `{"decision":"deny"}`)
 	if got, err := runTestsOf(t, []engine.Rule{module}, "helper := 1"); len(got) > 0 || err != nil {
 		t.Errorf("RunTests with a condition that has a test_x = %v, %v, want neither", got, err)
 	}
 }
 
-// A test that did not run has not passed.
+// TestRunTests_EndsWithItsContext checks that a test that did not run does not count as passed.
 func TestRunTests_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")

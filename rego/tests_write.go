@@ -45,9 +45,9 @@ func indented(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Tests writes the files that `opa test` needs beside the files of [Lower]: data.json, with the
-// data of [RunTests], and for each intent a test that compares decision and codes with
-// [engine.Evaluate]. Authors add to them.
+// Tests writes the files that `opa test` needs in addition to the files of [Lower]. The first is
+// data.json with the data that [RunTests] describes. The second has a test for each intent. The test
+// compares the decision and the codes with the result of [engine.Evaluate]. Authors may add tests.
 func Tests(
 	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, intents map[string]*engine.Input,
 ) ([]File, error) {
@@ -69,7 +69,7 @@ func Tests(
 	tests := make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(intents)) {
 		test := "test_" + nameIn(name)
-		for tests[test] { // two tests of one name would be one, which either makes true
+		for tests[test] { // otherwise one of the two could pass for both
 			test += "_"
 		}
 		tests[test] = true

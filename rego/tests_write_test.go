@@ -14,7 +14,7 @@ import (
 	"writ/internal/must"
 )
 
-// testedIntents are intents by name. Two of the names are equal in Rego.
+// testedIntents returns intents by name. Two of the names become the same name in Rego.
 func testedIntents() map[string]*engine.Input {
 	named := map[string]func(*engine.Input){
 		"waits-for-approval": func(*engine.Input) {},
@@ -60,7 +60,7 @@ func TestTests_PassInOPA(t *testing.T) {
 	}
 }
 
-// An intent in data.json is the input of the module.
+// TestTests_DataIsTheInput checks that an intent in data.json is the input of the module.
 func TestTests_DataIsTheInput(t *testing.T) {
 	intents := testedIntents()
 	files := must.Get(Tests(samplePolicy(), nil, nil, intents))(t)

@@ -19,7 +19,7 @@ func patternArgument(function string) (int, bool) {
 	return 0, false
 }
 
-// regexps adds up the regular expressions of a condition.
+// regexps counts the instructions of all regular expressions of one condition.
 type regexps struct{ instructions int }
 
 // problem returns why the regular expression of a call cannot be used, or "".
@@ -38,8 +38,9 @@ func (r *regexps) problem(pattern *ast.Term) string {
 	return ""
 }
 
-// textGrowth bounds the growth of a text into which a function writes another text once for each
-// match: the length of that text, which is unbounded unless it is a constant.
+// textGrowth bounds the growth by a function that writes a text into another text, once for each
+// match. The growth depends on the length of the written text. It is unbounded if that text is not
+// a constant.
 func textGrowth(function string, args []*ast.Term) int {
 	switch {
 	case function == ast.Concat.Name && len(args) > 0:
@@ -52,7 +53,7 @@ func textGrowth(function string, args []*ast.Term) int {
 	return 1
 }
 
-// replacements bounds the growth by strings.replace_n.
+// replacements bounds the growth by a call of strings.replace_n.
 func replacements(patterns *ast.Term) int {
 	o, ok := patterns.Value.(ast.Object)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 
 // UnrenderedError is the error for rules whose conditions in CEL have no rendering in Rego.
 type UnrenderedError struct {
-	// Rules are these rules, in the order given to [Lower].
+	// Rules has the rules without a rendering, in the order given to [Lower].
 	Rules []UnrenderedRule
 }
 
@@ -33,8 +33,8 @@ func (e *UnrenderedError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// unrendered returns an *[UnrenderedError] if a rule of set, which was compiled from
-// rules, has no rendering.
+// unrendered returns an *[UnrenderedError] if a rule of set has no rendering. set was compiled from
+// rules.
 func unrendered(rules []engine.Rule, set *engine.RuleSet) error {
 	e := new(UnrenderedError)
 	for _, r := range set.Rules() {

@@ -1,6 +1,5 @@
-// Package check validates files of policies, rules, lists, intents and suites as the
-// service does. It warns of documents that are valid and may do something else than
-// their author means.
+// Package check validates files of policies, rules, lists, intents and suites as the service does.
+// It also warns of valid documents that may not do what their author means.
 package check
 
 import (
@@ -16,15 +15,15 @@ import (
 	"writ/engine"
 )
 
-// Checker checks files. All rules are looked at together, as if they belonged to one
-// organization.
+// Checker checks files. It compares the rules of all files with each other, as if they belonged to
+// one organization.
 type Checker struct {
 	Read       func(name string) ([]byte, error)
 	Conditions engine.Options
 
 	reports []*Report
 	rules   []rule
-	lists   []string // the names of those in the files
+	lists   []string // the names of the lists in the files
 }
 
 type rule struct {
@@ -33,7 +32,7 @@ type rule struct {
 	in  *Report
 }
 
-// Files checks files and returns a report of each, in their order.
+// Files checks files and returns one report for each, in the order of names.
 func (c *Checker) Files(names []string) []*Report {
 	for _, name := range names {
 		c.file(name)
@@ -67,7 +66,7 @@ func (c *Checker) file(name string) {
 	r.holds = counted(docs)
 }
 
-// suites reads the suites in a file with this content.
+// suites reads the suites in a file. data is the file's content.
 func suites(name string, data []byte) error {
 	l := suite.Loader{ReadFile: func(path string) ([]byte, error) {
 		if path == name {
@@ -104,7 +103,7 @@ func (c *Checker) document(d *document.Document, r *Report) {
 	}
 }
 
-// list notes a list, whose name no other has.
+// list records a list. It reports an error if another list has the same name.
 func (c *Checker) list(name string, d *document.Document, r *Report) {
 	if slices.Contains(c.lists, name) {
 		p := d.Problem("list.name", "is also the name of another list")
@@ -114,7 +113,7 @@ func (c *Checker) list(name string, d *document.Document, r *Report) {
 	c.lists = append(c.lists, name)
 }
 
-// lint warns of the rules of all files together.
+// lint adds the warnings that follow from the rules of all files together.
 func (c *Checker) lint() {
 	rules := make([]*engine.CompiledRule, len(c.rules))
 	for i, r := range c.rules {
@@ -129,7 +128,7 @@ func (c *Checker) lint() {
 	}
 }
 
-// warningNames are the names that a comment can silence.
+// warningNames returns the names of the warnings that a comment can silence.
 func warningNames() (names []string) {
 	for _, k := range lint.Kinds() {
 		names = append(names, k.Name)

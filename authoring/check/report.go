@@ -11,14 +11,14 @@ import (
 	"writ/authoring/lint"
 )
 
-// Report has the problems and warnings of a file.
+// Report has the errors and the warnings of one file.
 type Report struct {
 	name  string
 	holds string // such as "3 rules"
 	found []finding
 }
 
-// finding is a problem or a warning.
+// finding is an error or a warning.
 type finding struct {
 	document.Problem
 	severity, rule, instead string
@@ -30,8 +30,8 @@ func (r *Report) add(severity, rule, instead string, problems ...document.Proble
 	}
 }
 
-// warn adds the warnings that no comment silences. Their fields begin with prefix, which is
-// removed.
+// warn adds the warnings that no comment silences. It removes prefix from the start of their
+// fields.
 func (r *Report) warn(d *document.Document, prefix string, warnings []lint.Warning) {
 	for _, w := range warnings {
 		field := strings.TrimSuffix(strings.TrimPrefix(w.Field+".", prefix), ".")
@@ -41,12 +41,12 @@ func (r *Report) warn(d *document.Document, prefix string, warnings []lint.Warni
 	}
 }
 
-// Has reports whether there is a finding of a severity: error or warning.
+// Has reports whether the report has a finding of the given severity, "error" or "warning".
 func (r *Report) Has(severity string) bool {
 	return slices.ContainsFunc(r.found, func(f finding) bool { return f.severity == severity })
 }
 
-// Write writes the findings as text, or that the file is fine.
+// Write writes the findings as text. A file without errors gets a line that says ok.
 func (r *Report) Write(w io.Writer) {
 	if !r.Has("error") {
 		fmt.Fprintf(w, "%s: ok: %s\n", r.name, r.holds)
@@ -67,7 +67,7 @@ func (r *Report) Write(w io.Writer) {
 	}
 }
 
-// WriteProblem writes a problem with its line of the file and a caret below its place.
+// WriteProblem writes a problem, then the line of the file, then a caret below the problem's place.
 func WriteProblem(w io.Writer, p document.Problem) {
 	fmt.Fprintf(w, "%v\n", p)
 	for line := range strings.SplitSeq(p.Caret(), "\n") {
@@ -75,7 +75,7 @@ func WriteProblem(w io.Writer, p document.Problem) {
 	}
 }
 
-// WriteJSON writes an object for each finding, one a line.
+// WriteJSON writes each finding as a JSON object on its own line.
 func (r *Report) WriteJSON(w io.Writer) error {
 	for _, f := range r.found {
 		err := json.NewEncoder(w).Encode(struct {
@@ -96,7 +96,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return nil
 }
 
-// counted returns the numbers of documents by kind: "policy" or "2 policies, 3 rules".
+// counted returns how many documents of each kind there are: "policy" or "2 policies, 3 rules".
 func counted(docs []*document.Document) string {
 	var parts []string
 	for _, k := range []struct {

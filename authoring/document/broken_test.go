@@ -20,9 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the messages for the broken documents")
 
-// TestBroken pins the messages for broken documents. The documents were written before anybody
-// saw their messages. A message is good if it has the line and the word that leads to the mend.
-// Suites are read by package suite.
+// TestBroken compares the messages for broken documents with those stored in testdata/broken. The
+// documents were written before anybody saw their messages. A message is good if it has the right
+// line, and a word that tells the author what to change. Package suite reads the suites.
 func TestBroken(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*.txtar")
 	if err != nil || len(files) < 150 {
@@ -56,7 +56,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// check returns every problem of the documents in a file.
+// check returns every problem of the documents in f.
 func check(f txtar.File) []document.Problem {
 	docs, err := document.Parse(f.Name, f.Data)
 	var found document.Error
@@ -67,7 +67,7 @@ func check(f txtar.File) []document.Problem {
 	return found.Problems
 }
 
-// beside are the policy and the rules of the broken suites.
+// beside has the policy and the rules that the broken suites refer to.
 var beside = fstest.MapFS{
 	"policy.yaml": {Data: []byte(`policy_id: 0c0ffee0-0000-4000-8000-000000000001
 version: 1
@@ -84,13 +84,13 @@ action: {decision: approval_required}
 `)},
 }
 
-// load returns every problem of a suite.
+// load returns every problem of the suite in f.
 func load(f txtar.File) []document.Problem {
 	files := maps.Clone(beside)
 	files[f.Name] = &fstest.MapFile{Data: f.Data}
 	l := suite.Loader{ReadFile: files.ReadFile, Glob: files.Glob}
 	_, err := l.Load(f.Name)
 	var found document.Error
-	_ = found.Add(err) // whatever else it is, it is no problem of the suite
+	_ = found.Add(err) // any other error is not a problem of the suite
 	return found.Problems
 }

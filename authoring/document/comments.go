@@ -14,18 +14,18 @@ type comment struct {
 	text string
 }
 
-// layout is the text of a YAML file with its comments and empty lines. The YAML library loses
-// some comments, so layout finds them in the text: outside of quoted strings and blocks a # after
-// white space begins one.
+// layout is the text of a YAML file with its comments and empty lines. The YAML library loses some
+// comments, so layout finds them in the text. Outside of quoted strings and blocks, a # after white
+// space begins a comment.
 type layout struct {
 	lines    [][]rune
 	comments []comment
-	blank    []int // the lines that are empty, outside of braces, brackets and texts
+	blank    []int // numbers of empty lines outside of braces, brackets and texts
 
-	nodes map[Place]*yaml.Node // those that may hide a #
+	nodes map[Place]*yaml.Node // the nodes whose text may have a # that begins no comment
 }
 
-// lineBreaks writes every line break of YAML 1.1 as \n.
+// lineBreaks replaces every line break of YAML 1.1 by \n.
 var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
 const (
@@ -59,7 +59,7 @@ func walk(y *yaml.Node, f func(*yaml.Node)) {
 }
 
 func (l *layout) scan() {
-	depth := 0 // of braces and brackets
+	depth := 0 // how many braces and brackets are open
 	for at := (Place{1, 1}); at.Line <= len(l.lines); {
 		line, i := l.lines[at.Line-1], at.Column-1
 		if i == 0 && depth == 0 && isBlank(line) {
@@ -91,8 +91,8 @@ func (l *layout) scan() {
 
 func isBlank(line []rune) bool { return strings.TrimSpace(string(line)) == "" }
 
-// comment adds the comment that begins at a place, and reports whether one does. Within braces
-// and brackets a # right behind a brace, a bracket or a comma begins one, too.
+// comment adds the comment that begins at a place. It reports false if none begins there. Within
+// braces and brackets a comment can also begin right after a brace, a bracket or a comma.
 func (l *layout) comment(at Place, inFlow bool) bool {
 	line, i := l.lines[at.Line-1], at.Column-1
 	before := " \t"
@@ -130,8 +130,8 @@ func (l *layout) afterQuotes(at Place, y *yaml.Node) Place {
 	return at
 }
 
-// afterBlock returns the place after a block (| or >), whose first line may have a comment.
-// A block ends before a line that is indented less than its first.
+// afterBlock returns the place after a block (| or >). The block's header may have a comment. A
+// block ends before a line that is indented less than the block's first line.
 func (l *layout) afterBlock(at Place, y *yaml.Node) Place {
 	for i := at.Column; i < len(l.lines[at.Line-1]); i++ {
 		if l.comment(Place{at.Line, i + 1}, false) {
@@ -139,7 +139,7 @@ func (l *layout) afterBlock(at Place, y *yaml.Node) Place {
 		}
 	}
 	indent, end := -1, at.Line+1
-	first := "" // line that is not blank
+	first := "" // the first line of the text that is not blank
 	for text := range strings.Lines(y.Value) {
 		if first = text; strings.TrimSpace(text) != "" {
 			break
@@ -190,8 +190,8 @@ func texts(all []comment) []string {
 	return texts
 }
 
-// mark is a comment in the place of an empty line: the YAML library keeps comments and loses
-// empty lines.
+// mark is a comment that replaces an empty line while the YAML library handles a file. The library
+// keeps comments but loses empty lines.
 const mark = "#\ue000"
 
 // withMarks replaces each run of empty lines by a mark.
@@ -211,9 +211,9 @@ func withoutMarks(text []byte) []byte {
 	return replaceBlanks([]byte(b.String()), func([]rune) string { return "\n" })
 }
 
-// replaceBlanks replaces each run of empty lines by the result of by, which gets the line below.
-// Runs at the start and at the end of a document go. A text with line breaks of other kinds stays
-// unchanged: they may be part of a value.
+// replaceBlanks replaces each run of empty lines by the result of by, which gets the line below the
+// run. It removes runs at the start and at the end of a document. A text with line breaks other
+// than \n and \r\n is not changed, because they may be part of a value.
 func replaceBlanks(text []byte, by func(next []rune) string) []byte {
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	docs, err := yamlNodes(text)

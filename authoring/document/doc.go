@@ -1,5 +1,5 @@
-// Package document reads and writes what authors keep in files: policies, rules, lists, intents
-// and suites, as YAML with comments or as JSON, one or several documents a file.
+// Package document reads and writes the files of authors: policies, rules, lists, intents and
+// suites. A file is YAML with comments, or JSON. It has one document or several.
 //
 //	# payments.yaml
 //	name: Large payments need a person
@@ -8,15 +8,15 @@
 //	priority: 200
 //	isActive: true
 //
-// A file holds objects with the members of the API's documents. Several are written one after
-// another: as YAML documents with --- between them, as JSON values, or as the elements of an
-// array. The members of a document tell its kind. In a rule of a file, condition and action are
-// objects; on the wire they are JSON in a string. [Document.JSON] returns the wire form, and
-// files may have the wire form, too.
+// A document is an object with the members that the API's document has. Several documents in a file
+// are YAML documents with --- between them, JSON values one after another, or elements of an array.
+// The members of a document tell its kind. The condition and the action of a rule are objects in a
+// file. On the wire they are strings that hold JSON. [Document.JSON] returns the wire form. A file
+// may have the wire form, too.
 //
-// Reading is strict. A duplicate key, an unknown member, null, a number that JSON does not have,
-// a YAML tag or a merge key is an error. Every mistake is a [Problem] of an [Error], with its
-// place as file:line:column.
+// Reading is strict. Errors are: a duplicate key, an unknown member, null, a number that JSON does
+// not have, a YAML tag and a merge key. Every mistake is a [Problem] of an [Error]. A Problem has
+// its place as file:line:column.
 package document
 
 import (
@@ -30,7 +30,7 @@ import (
 	"writ/engine"
 )
 
-// Kind is what a document describes.
+// Kind is the kind of a document.
 type Kind string
 
 // The kinds.
@@ -43,14 +43,14 @@ const (
 )
 
 const (
-	// MaxValues is how many values a file may have. Aliases count each time.
+	// MaxValues is how many values a file may have. A value counts again for each alias of it.
 	MaxValues = 1_000_000
-	// MaxLine is the greatest length of a line with a whole object or array, and the number of
-	// characters shown of a longer line. An object that writ puts on one line itself has at most
-	// four fifths of it.
+	// MaxLine is the greatest length of a line with a whole object or array. Of a longer line,
+	// MaxLine characters are shown. If writ itself decides to put an object on one line, the line
+	// has at most four fifths of MaxLine.
 	MaxLine = 100
-	// MaxPasses is how often writ repeats an operation until two results are equal: formatting a
-	// file, or reading a server that others change.
+	// MaxPasses is how often writ repeats an operation until two results are equal. Such operations
+	// are formatting a file, and reading a server that other clients change.
 	MaxPasses = 5
 )
 
@@ -79,10 +79,10 @@ func newFile(name string, data []byte) *file {
 	return f
 }
 
-// Parse reads the documents in data. Errors have the name of the file. A name that ends in .json
-// means JSON, "-" is standard input and means JSON if the text begins as an object or an array,
-// and any other name means YAML. Every error is an *[Error]. Kind is empty if the members fit no
-// kind.
+// Parse reads the documents in data. name is the name of the file in errors, and tells the format.
+// A name that ends in .json means JSON. The name "-" means standard input, which is JSON if the
+// text begins with { or [, and YAML otherwise. Any other name means YAML. Every error is an
+// *[Error]. The Kind of a document is empty if its members fit no kind.
 func Parse(name string, data []byte) ([]*Document, error) {
 	f := newFile(name, data)
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -149,7 +149,7 @@ func (d *Document) Intent() (*engine.Intent, error) {
 	})
 }
 
-// Rule decodes, validates and compiles a rule. As in the API, the default of priority is
+// Rule decodes, validates and compiles a rule. The API has the same defaults: priority is
 // [engine.DefaultPriority], and isActive is true.
 func (d *Document) Rule(o engine.Options) (*engine.CompiledRule, error) {
 	return decode(d, Rule, func(data []byte) (*engine.CompiledRule, error) {
@@ -179,7 +179,7 @@ func checkRule(r engine.Rule, o engine.Options) error {
 		return err
 	}
 	for _, f := range found {
-		// A missing member is named already.
+		// A missing condition or action is in bad already.
 		if f.Field == "condition" && r.Condition != "" || f.Field == "action" && r.Action != "" {
 			bad = append(bad, f)
 		}
@@ -187,7 +187,7 @@ func checkRule(r engine.Rule, o engine.Options) error {
 	return invalid(bad)
 }
 
-// fieldsOf returns the fields that err names, if it names any.
+// fieldsOf returns the fields of an *[engine.InvalidError], and nil for any other error.
 func fieldsOf(err error) []engine.FieldError {
 	var found *engine.InvalidError
 	if errors.As(err, &found) {
@@ -203,8 +203,8 @@ func invalid(fields []engine.FieldError) error {
 	return &engine.InvalidError{Fields: fields}
 }
 
-// Check returns the mistakes of a policy, a rule, a list or an intent, and refuses a document of
-// no kind. Package suite checks suites.
+// Check returns the mistakes of a policy, a rule, a list or an intent. It refuses a document
+// without a kind. It accepts suites, which package suite checks.
 func (d *Document) Check(o engine.Options) (err error) {
 	switch d.Kind {
 	case Policy:
@@ -257,19 +257,19 @@ func (d *Document) JSON() jsontext.Value {
 	return data
 }
 
-// WithoutNull returns the document in JSON, with as in the place of each null for which at
-// reports true. A path has the names of members and the indexes that lead to the null.
+// WithoutNull returns the document in JSON. It replaces each null at whose path at reports true by
+// as. The path has the names of members and the indexes that lead to the null.
 func (d *Document) WithoutNull(as jsontext.Value, at func(path []string) bool) jsontext.Value {
 	return d.root.replaced(nil, func(n *node, path []string) *node {
 		if n.kind == 'n' && at(path) {
-			return &node{kind: '0', text: string(as)} // written as it is
+			return &node{kind: '0', text: string(as)} // json writes text unchanged
 		}
 		return nil
 	}).json()
 }
 
-// Child returns the value at a path such as "policy" or "intents.refund" as a document. Its
-// errors have places in the same file.
+// Child returns the value at a path, such as "policy" or "intents.refund", as a document. The
+// errors of that document have places in the same file.
 func (d *Document) Child(path string) (*Document, bool) {
 	n, rest := d.root.find(path)
 	if rest != "" {

@@ -13,14 +13,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Format returns the documents in data in canonical form, with their comments. As for
-// [Parse] the name tells JSON from YAML, and every error is an *[Error].
+// Format returns the documents in data in canonical form, with their comments. The name tells JSON
+// from YAML as for [Parse]. Every error is an *[Error].
 //
-// The members of a policy, a rule and an intent are in the order of the Go types, conditions and
-// actions are objects, and indentation is two spaces. A YAML object or list on one line stays
-// there if the line has at most 100 characters and no comment. Single empty lines stay. Format
-// changes no document, and formatting twice is formatting once. It refuses a file of which it
-// would lose a comment.
+// In canonical form, the members of a policy, a rule or an intent are in the order of the Go types.
+// Conditions and actions are objects. Indentation is two spaces. A YAML object or list on one line
+// keeps its line if the line has at most 100 characters and no comment. Single empty lines stay.
+// Format does not change the value of any document. Formatting a formatted file changes nothing. A
+// file is refused if Format would lose a comment.
 func Format(name string, data []byte) ([]byte, error) {
 	docs, err := Parse(name, data)
 	if err != nil {
@@ -48,8 +48,8 @@ func Format(name string, data []byte) ([]byte, error) {
 	return nil, f.refuse(Place{1, 1}, "cannot be formatted: its comments would move each time")
 }
 
-// unchanged refuses out unless it has the documents and the comments of f: formatting must lose
-// nothing that an author wrote.
+// unchanged refuses out unless it has the documents and the comments of f. Formatting must not lose
+// anything that an author wrote.
 func (f *file) unchanged(docs []*Document, out []byte) error {
 	after, err := Parse(f.name, out)
 	if err != nil {
@@ -61,8 +61,8 @@ func (f *file) unchanged(docs []*Document, out []byte) error {
 	return f.checkComments(texts(commentsOf(f.text)), texts(commentsOf(out)))
 }
 
-// checkComments refuses a change of f that loses one of its comments. kept are the comments of
-// the result.
+// checkComments refuses a change of f that loses one of the given comments. kept has the comments
+// of the changed file.
 func (f *file) checkComments(comments, kept []string) error {
 	left := map[string]int{}
 	for _, c := range kept {
@@ -81,7 +81,7 @@ func (f *file) checkComments(comments, kept []string) error {
 	return nil
 }
 
-// yamlNodes returns the documents of a file that are not empty.
+// yamlNodes returns the YAML documents of a file. It leaves out empty ones.
 func yamlNodes(text []byte) (docs []*yaml.Node, err error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -93,7 +93,7 @@ func yamlNodes(text []byte) (docs []*yaml.Node, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(doc.Content) > 0 && !isEmpty(doc.Content[0]) { // more than comments
+		if len(doc.Content) > 0 && !isEmpty(doc.Content[0]) { // the document has a value, not only comments
 			docs = append(docs, doc)
 		}
 	}
@@ -124,8 +124,9 @@ func (f *file) write(pages []*yaml.Node) ([]byte, error) {
 	return withoutMarks(b.Bytes()), err
 }
 
-// arrange puts the members of a document of a page in order, and writes a rule's condition and
-// action as objects. Comments above the first member and below the last belong to the document.
+// arrange puts the members of a document into canonical order, and writes the condition and the
+// action of a rule as objects. Comments above the first member and below the last belong to the
+// document. page is the YAML document that y is in.
 func (f *file) arrange(page, y *yaml.Node) error {
 	n, err := (&yamlReader{file: f}).value(y)
 	if err != nil || y.Kind != yaml.MappingNode {
@@ -159,15 +160,15 @@ func (f *file) arrange(page, y *yaml.Node) error {
 
 func join(above, below string) string { return strings.Trim(above+"\n"+below, "\n") }
 
-// hasAlias reports whether y has an alias. Its anchor must stay above it.
+// hasAlias reports whether y has an alias. The anchor of an alias must stay above the alias.
 func hasAlias(y *yaml.Node) (found bool) {
 	walk(y, func(y *yaml.Node) { found = found || y.Kind == yaml.AliasNode })
 	return found
 }
 
-// layOut prepares a node for the encoder. It breaks lines that are too long, quotes texts that
-// the YAML library would change, and moves comments to where the library writes them as it reads
-// them. y begins at column, its lines at indent.
+// layOut prepares a node for the encoder. It breaks lines that are too long, and quotes texts that
+// the YAML library would change. The library would write some comments at other places than it read
+// them, so layOut moves these comments. y begins at column. Its lines begin at indent.
 func layOut(y *yaml.Node, indent, column int) {
 	switch {
 	case y.Tag == "!!null":
@@ -184,7 +185,7 @@ func layOut(y *yaml.Node, indent, column int) {
 			layOut(kid, 0, -MaxLine)
 		case y.Kind == yaml.SequenceNode:
 			layOut(kid, indent+2, indent+2)
-			if len(kid.Content) > 0 && kid.Style&yaml.FlowStyle == 0 { // on the line of the dash
+			if len(kid.Content) > 0 && kid.Style&yaml.FlowStyle == 0 { // the kid begins on the line of the dash
 				kid.HeadComment, kid.Content[0].HeadComment = join(kid.HeadComment, kid.Content[0].HeadComment), ""
 			}
 			below := &y.FootComment
@@ -245,8 +246,8 @@ func (f *file) formatJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// order returns the indexes of an object's members in the canonical order of a kind. Unknown
-// members are last.
+// order returns the indexes of an object's members in the canonical order of kind k. Members that k
+// does not have come last.
 func (n *node) order(k Kind) []int {
 	names := members()[k]
 	rank := func(i int) int {
@@ -276,8 +277,8 @@ func (n *node) reordered(order []int) *node {
 	return &c
 }
 
-// yamlOf makes YAML of a value. A list of a document has an item a line. Short values inside of
-// conditions and actions are on one line.
+// yamlOf makes a YAML node of a value. A list directly in a document has one item on each line. A
+// short value within a condition or an action is on one line.
 func yamlOf(n *node, depth int) *yaml.Node {
 	y := &yaml.Node{Kind: yaml.ScalarNode, Value: n.text}
 	switch n.kind {
@@ -305,8 +306,8 @@ func yamlOf(n *node, depth int) *yaml.Node {
 	return y
 }
 
-// yamlText makes YAML of a text. It is quoted if YAML would read it as another type. Times stay
-// plain.
+// yamlText makes a YAML node of a text. The text is quoted if YAML would read it as another type. A
+// time is not quoted.
 func yamlText(s string) *yaml.Node {
 	y := new(yaml.Node)
 	if err := yaml.Unmarshal([]byte(s), y); err == nil && len(y.Content) == 1 && y.Content[0].Tag == "!!timestamp" &&
@@ -327,7 +328,8 @@ func keepComments(y, old *yaml.Node) *yaml.Node {
 	return y
 }
 
-// depthOf returns the depth of a member of a document for [yamlOf]: an action is short.
+// depthOf returns the depth for [yamlOf] of a document's member. An action is short, so its depth
+// is greater.
 func depthOf(member string) int {
 	if member == "action" {
 		return 2
@@ -335,7 +337,8 @@ func depthOf(member string) int {
 	return 1
 }
 
-// conditionObject returns the object in the string of a condition or an action, or nil.
+// conditionObject returns the object that a string holds as JSON, if the string is the condition or
+// the action of a rule. Otherwise it returns nil.
 func (n *node) conditionObject(k Kind, member string) *node {
 	if k != Rule || member != "condition" && member != "action" || n.kind != '"' {
 		return nil
@@ -347,14 +350,13 @@ func (n *node) conditionObject(k Kind, member string) *node {
 	return roots[0]
 }
 
-// Equal reports whether two documents have the same values. The order of members does not count,
-// and conditions and actions are compared as JSON.
+// Equal reports whether two documents have the same values. It ignores the order of members. It
+// compares conditions and actions as JSON.
 func (d *Document) Equal(e *Document) bool {
 	return d.Kind == e.Kind && string(d.Canonical()) == string(e.Canonical())
 }
 
-// Canonical returns the document in JSON with sorted members, conditions and actions as
-// objects.
+// Canonical returns the document in JSON with sorted members. Conditions and actions are objects.
 func (d *Document) Canonical() jsontext.Value {
 	return d.root.withObjects(d.Kind).canonical()
 }
@@ -370,9 +372,9 @@ func (n *node) withObjects(k Kind) *node {
 // canonical returns the value in JSON with sorted members.
 func (n *node) canonical() jsontext.Value {
 	text := n.json()
-	_ = text.Format(jsontext.ReorderRawObjects(true)) // it is valid
+	_ = text.Format(jsontext.ReorderRawObjects(true)) // cannot fail: text is valid JSON
 	return text
 }
 
-// equal reports whether two values are the same but for the order of members.
+// equal reports whether two values are the same, apart from the order of members.
 func (n *node) equal(m *node) bool { return bytes.Equal(n.canonical(), m.canonical()) }

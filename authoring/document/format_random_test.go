@@ -9,13 +9,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// hardTexts are texts that are hard to write in YAML.
+// hardTexts has texts that are hard to write in YAML.
 var hardTexts = []string{
 	"a", "a b", "", " x", "x ", "yes", "null", "1", "1.50", "2026-11-01", "2026-11-01T09:00:00Z", "# x", "a # b", "a: b", "- a", "{a}", "[a", "a,b",
 	"'", `"`, `\`, "\n", "a\nb", "a\nb\n", "\na", "  a\n b\n", "a\n\nb # c\n", "a \nb", "\t", "é ☃", "\u2028", "<<", "=", "*a", "&a", "!a", "|", "---", "--- #",
 }
 
-// randomNode makes a value of a document, in any style.
+// randomNode makes a random value of a document, in a random style.
 func randomNode(r *rand.Rand, depth int) *yaml.Node {
 	styles := []yaml.Style{0, 0, yaml.DoubleQuotedStyle, yaml.SingleQuotedStyle, yaml.LiteralStyle, yaml.FoldedStyle}
 	text := func() *yaml.Node {
@@ -44,8 +44,8 @@ func randomNode(r *rand.Rand, depth int) *yaml.Node {
 	return n
 }
 
-// randomFile writes rules in YAML, and puts comments between lines and at their ends, also
-// where they are part of a text.
+// randomFile writes rules in YAML. It puts comments between lines and at their ends, even where
+// they become a part of a text.
 func randomFile(r *rand.Rand) string {
 	var docs []string
 	for range 1 + r.IntN(2) {
@@ -89,8 +89,9 @@ func randomFile(r *rand.Rand) string {
 	return strings.Join(docs, "---\n")
 }
 
-// TestFormat_OfAnyFile: formatting changes no document and happens once, wherever comments stand
-// and however values are spelled. It loses no comment: it refuses the file.
+// TestFormat_OfAnyFile checks that formatting changes no document, and that formatting again
+// changes nothing. Comments may stand anywhere, and values may be spelled in any way. If Format
+// would lose a comment, it refuses the file.
 func TestFormat_OfAnyFile(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 1))
 	read, refused := 0, 0

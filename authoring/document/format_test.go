@@ -16,12 +16,12 @@ import (
 )
 
 // formatted calls Format and checks its promises: the documents and the comments stay, and
-// formatting twice is formatting once.
+// formatting again changes nothing.
 func formatted(t *testing.T, name string, data []byte) ([]byte, error) {
 	t.Helper()
 	got, err := Format(name, data)
 	if err != nil {
-		return nil, err // the file is not written
+		return nil, err // Format refuses the file
 	}
 	before := must.Get(Parse(name, data))(t)
 	if after, err := Parse(name, got); err != nil || !slices.EqualFunc(before, after, (*Document).Equal) {
@@ -36,7 +36,8 @@ func formatted(t *testing.T, name string, data []byte) ([]byte, error) {
 	return got, nil
 }
 
-// TestFormat_Golden: each testdata/format/NAME.in is written as NAME.want.
+// TestFormat_Golden formats the first file of each pair in testdata/format, and compares the result
+// with the second file.
 func TestFormat_Golden(t *testing.T) {
 	names, err := filepath.Glob("testdata/format/*.txtar")
 	if err != nil || len(names) == 0 {
@@ -79,8 +80,8 @@ func TestFormat_EmptyObjects(t *testing.T) {
 	}
 }
 
-// TestFormat_RefusesToLoseAComment: the YAML library does not read a comment within empty
-// brackets.
+// TestFormat_RefusesToLoseAComment checks that Format refuses a file with a comment within empty
+// brackets. The YAML library does not read such a comment.
 func TestFormat_RefusesToLoseAComment(t *testing.T) {
 	const text = "name: x # kept\ncondition: { # lost\n  }\naction: {decision: deny}\n"
 	got, err := Format("r.yaml", []byte(text))
@@ -102,7 +103,8 @@ func TestFormat_RefusesToLoseAComment(t *testing.T) {
 	}
 }
 
-// FuzzFormat: formatting changes no document, loses no comment, and once is enough.
+// FuzzFormat checks that formatting changes no document and loses no comment, and that formatting
+// again changes nothing.
 func FuzzFormat(f *testing.F) {
 	names := must.Get(filepath.Glob("testdata/format/*.txtar"))(f)
 	for _, name := range names {
@@ -115,5 +117,5 @@ func FuzzFormat(f *testing.F) {
 		data := must.Get(os.ReadFile(name))(f)
 		f.Add(name, data)
 	}
-	f.Fuzz(func(t *testing.T, name string, data []byte) { _, _ = formatted(t, name, data) }) // or refused
+	f.Fuzz(func(t *testing.T, name string, data []byte) { _, _ = formatted(t, name, data) }) // Format may also refuse the file
 }

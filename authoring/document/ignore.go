@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// ignores is the comment that silences a warning: # writ:ignore RULE reason.
+// ignores matches the comment that silences a warning: # writ:ignore RULE reason.
 var ignores = regexp.MustCompile(`(?:^|\s)#\s*writ:ignore\b[ \t]*(\S*)[ \t]*(.*)$`)
 
-// Ignores reports whether a comment of a YAML file silences a rule of package lint for a field of
-// d. The comment is "# writ:ignore RULE reason", at the end of the line of the field or of its
-// value, or right above.
+// Ignores reports whether a comment in a YAML file silences the named rule of package lint for a
+// field of d. The comment is "# writ:ignore RULE reason". It stands at the end of the line of the
+// field or of its value, or right above that line.
 func (d *Document) Ignores(field, rule string) bool {
 	if !d.file.yaml {
 		return false
@@ -39,8 +39,8 @@ func (f *file) ignoresAt(line int, rule string) bool {
 	return false
 }
 
-// BadIgnores returns a problem for each writ:ignore comment that has no effect, because its
-// reason is missing or its rule is not in known.
+// BadIgnores returns a problem for each writ:ignore comment that has no effect. Such a comment has
+// no reason, or its rule is not in known.
 func BadIgnores(name string, data []byte, known []string) (bad []Problem) {
 	f := newFile(name, data)
 	for i, line := range strings.Split(string(data), "\n") {

@@ -27,7 +27,7 @@ func (f *file) readJSON() (roots []*node, err error) {
 type jsonReader struct {
 	*file
 	dec *jsontext.Decoder
-	// counted is the place of the offset seen.
+	// counted is the place of the offset seen. place goes on from there.
 	seen    int
 	counted Place
 }
@@ -99,7 +99,7 @@ func (r *jsonReader) startOfString() int {
 	}
 }
 
-// place returns the place of an offset, which never goes back.
+// place returns the place of an offset. It is fast if offsets grow from call to call.
 func (r *jsonReader) place(offset int) Place {
 	if r.counted.Line == 0 || offset < r.seen {
 		r.seen, r.counted = 0, Place{1, 1}
@@ -114,7 +114,7 @@ func (r *jsonReader) place(offset int) Place {
 	return r.counted
 }
 
-// syntax says where the file stops being JSON, and why.
+// syntax returns an error that says where the file stops being JSON, and why.
 func (r *jsonReader) syntax(err error) error {
 	var placed *Error
 	var syntactic *jsontext.SyntacticError
@@ -141,7 +141,7 @@ func (r *jsonReader) expected(offset int) string {
 	if len(before) > 0 {
 		last = before[len(before)-1]
 	}
-	next := byte(0) // behind a comma
+	next := byte(0) // the next character, after a comma if there is one
 	if behind := bytes.TrimLeft(bytes.TrimPrefix(rest, []byte(",")), " \t\r\n"); len(behind) > 0 {
 		next = behind[0]
 	}

@@ -10,8 +10,8 @@ import (
 	"writ/engine"
 )
 
-// suiteMembers are the members of suite.File, which this package cannot import. A test of package
-// suite holds them equal.
+// suiteMembers has the members of suite.File, because this package cannot import package suite. A
+// test of package suite checks that they are equal.
 var suiteMembers = []string{"suite", "tests", "intents", "policy", "policies", "rules", "lists", "now"}
 
 // members returns the members that a document of each kind can have.
@@ -25,9 +25,9 @@ var members = sync.OnceValue(func() map[Kind][]string {
 	}
 })
 
-// kindOf returns the kind with most of an object's members, or "" on a tie. A list shares all
-// members but values with other kinds, so it loses a tie, except against a rule if the object has
-// an array: a rule has none.
+// kindOf returns the kind that has the most of an object's members, or "" on a tie. All members of
+// a list except values also belong to other kinds. So List loses a tie. There is one exception:
+// List wins a tie with Rule if the object has an array, because a rule has none.
 func kindOf(n *node) Kind {
 	best, most := Kind(""), 0
 	for kind := range members() {
@@ -47,7 +47,7 @@ func kindOf(n *node) Kind {
 	return best
 }
 
-// has counts the members of an object that a kind has.
+// has counts the members of an object that belong to kind.
 func (n *node) has(kind Kind) (count int) {
 	for _, k := range n.keys {
 		if slices.Contains(members()[kind], k.name) {
@@ -57,7 +57,7 @@ func (n *node) has(kind Kind) (count int) {
 	return count
 }
 
-// a returns the kind with its article.
+// a returns the kind with its article, such as "an intent".
 func (k Kind) a() string {
 	if k == Intent {
 		return "an intent"
@@ -65,7 +65,7 @@ func (k Kind) a() string {
 	return "a " + string(k)
 }
 
-// wire returns the wire form of d as a document of the kind k.
+// wire returns the wire form of d. It returns an error if d is not of kind k.
 func (d *Document) wire(k Kind) (jsontext.Value, error) {
 	switch {
 	case d.root.kind != '{':
@@ -83,7 +83,7 @@ func (d *Document) wire(k Kind) (jsontext.Value, error) {
 	return d.root.json(), nil
 }
 
-// wireRule returns a rule whose condition and action are JSON in strings.
+// wireRule returns a rule whose condition and action are strings that hold JSON.
 func (n *node) wireRule() *node {
 	return n.withKids(func(i int, kid *node) *node {
 		if name := n.keys[i].name; name != "condition" && name != "action" || kid.kind == '"' || kid.kind == 'n' {

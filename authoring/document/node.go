@@ -10,7 +10,7 @@ import (
 	"writ/engine/condition"
 )
 
-// node is a value of a document and where it stands.
+// node is a value of a document with its place in the file.
 type node struct {
 	// kind is the first byte of the value in JSON: one of { [ " 0 t f n.
 	kind jsontext.Kind
@@ -19,13 +19,14 @@ type node struct {
 	at   Place
 	// keyAt is the place of the member's name. It is zero for an element of an array.
 	keyAt Place
-	// textAt is where a string's text begins: behind the quote, or the line below a
-	// block's header.
+	// textAt is where a string's text begins: after the quote, or on the line below a block's
+	// header.
 	textAt Place
-	// split is a text that YAML may have split at a comma: the value before the comma, and the
-	// key without a value behind it. It is empty for any other value.
+	// split is set on the empty value of a key in braces, if the key follows a text without
+	// quotes. There YAML may have split one text at a comma. split joins the text and the key
+	// again. It is empty for any other value.
 	split string
-	keys  []key   // of an object; kids are the values
+	keys  []key   // the names of an object's members; kids has their values
 	kids  []*node // the elements of an array, the values of an object
 }
 
@@ -74,14 +75,14 @@ func (n *node) write(b *bytes.Buffer) {
 			}
 			kid.write(b)
 		}
-		b.WriteByte(byte(n.kind) + 2) // the closing one
+		b.WriteByte(byte(n.kind) + 2) // the closing brace or bracket
 	default:
 		b.WriteString(n.text)
 	}
 }
 
-// replaced returns the value with other values in it: each for which by returns one. path has the
-// names of members and the indexes that lead to a value.
+// replaced returns n with some of its values replaced. by returns the new value, or nil to keep the
+// old one. path has the names of members and the indexes that lead to a value.
 func (n *node) replaced(path []string, by func(n *node, path []string) *node) *node {
 	if other := by(n, path); other != nil {
 		return other
@@ -95,7 +96,8 @@ func (n *node) replaced(path []string, by func(n *node, path []string) *node) *n
 	})
 }
 
-// withKids returns the value with other elements or values of its members.
+// withKids returns n with each kid replaced by the result of other. The kids are the elements of an
+// array or the values of an object.
 func (n *node) withKids(other func(i int, kid *node) *node) *node {
 	c := *n
 	c.kids = make([]*node, len(n.kids))
@@ -105,9 +107,9 @@ func (n *node) withKids(other func(i int, kid *node) *node) *node {
 	return &c
 }
 
-// find follows a path such as policy.denied_action_types[2] or intent.metadata.fact.env as far as
-// it leads, and returns the rest of the path. A key may have dots: the longest key that fits is
-// taken.
+// find follows a path, such as policy.denied_action_types[2] or intent.metadata.fact.env, as far as
+// values exist. It returns the last value and the rest of the path. A key may have dots, so find
+// takes the longest key that fits.
 func (n *node) find(path string) (found *node, rest string) {
 	for path != "" {
 		next, left := n.step(path)

@@ -16,25 +16,25 @@ import (
 	"writ/engine/condition"
 )
 
-// Place is a place in a file. Line and Column count from 1. Columns are characters.
+// Place is a place in a file. Line and Column count from 1. Column counts characters.
 type Place struct{ Line, Column int }
 
-// Problem is one thing that is wrong in a file.
+// Problem is one mistake in a file.
 type Problem struct {
 	File string
 	Place
 	// Document names a rule or a list, such as `rule "Large payments"`. It is empty for other
 	// kinds.
 	Document string
-	// Field is the path of the field, such as "policy.status". It is empty for a mistake of the
-	// whole file.
+	// Field is the path of the field, such as "policy.status". It is empty if the problem is about
+	// the whole file.
 	Field   string
 	Message string
-	// Source is the line of the file.
+	// Source is the text of the line in the file.
 	Source string
 }
 
-// String is the problem on one line: file:line:column: document: field: message.
+// String returns the problem on one line: file:line:column: document: field: message.
 func (p Problem) String() string {
 	s := fmt.Sprintf("%s:%d:%d: ", p.File, p.Line, p.Column)
 	if p.Document != "" {
@@ -46,8 +46,8 @@ func (p Problem) String() string {
 	return s + p.Message
 }
 
-// Caret returns the line of the file and, below it, a caret under the place. A long line is cut
-// around the place.
+// Caret returns the line of the file and, on the next line, a caret below the place. A long line is
+// shortened to the part around the place.
 func (p Problem) Caret() string {
 	line, at := []rune(p.Source), p.Column-1
 	if len(line) > MaxLine {
@@ -66,10 +66,10 @@ func (p Problem) Caret() string {
 	return string(line) + "\n" + indent + "^"
 }
 
-// Error is all problems of a document.
+// Error has all problems of a document or a file.
 type Error struct{ Problems []Problem }
 
-// Error implements error: a line a problem.
+// Error implements error, with one line for each problem.
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -78,7 +78,8 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Add adds the problems of err, each once. It returns any other error.
+// Add adds the problems of err if err is an *Error. It adds equal problems only once. It returns
+// any other error.
 func (e *Error) Add(err error) error {
 	var found *Error
 	if !errors.As(err, &found) {
@@ -92,7 +93,7 @@ func (e *Error) Add(err error) error {
 	return nil
 }
 
-// Err returns e where it has a problem, else nil.
+// Err returns e if it has a problem, and nil otherwise.
 func (e *Error) Err() error {
 	if len(e.Problems) == 0 {
 		return nil
@@ -100,8 +101,8 @@ func (e *Error) Err() error {
 	return e
 }
 
-// Locate returns the fields of an *[engine.InvalidError] as an *[Error], in the order of the
-// file. It returns any other error unchanged.
+// Locate turns an *[engine.InvalidError] into an *[Error] with a problem for each field, in the
+// order of the file. It returns any other error unchanged.
 func (d *Document) Locate(err error) error {
 	var invalid *engine.InvalidError
 	if !errors.As(err, &invalid) {
@@ -117,8 +118,8 @@ func (d *Document) Locate(err error) error {
 	return e
 }
 
-// Problem returns a problem of a field of d, such as "policy.status" or "status". A missing field
-// has the place of the value that lacks it.
+// Problem returns a problem of a field of d, such as "policy.status" or "status". If the field is
+// missing, the problem has the place of the object that lacks the field.
 func (d *Document) Problem(field, message string) Problem {
 	return d.locate(engine.FieldError{Field: field, Message: message})
 }
@@ -144,14 +145,14 @@ func (d *Document) locate(f engine.FieldError) Problem {
 	return p
 }
 
-// find returns the value of a field, such as "policy.status" or "status", or the nearest value
-// around it.
+// find returns the value of a field, such as "policy.status" or "status". If the field is missing,
+// it returns the nearest value around the field.
 func (d *Document) find(field string) *node {
 	n, _ := d.root.find(strings.TrimPrefix(strings.TrimPrefix(field, string(d.Kind)), "."))
 	return n
 }
 
-// joined returns the path of a value within a field.
+// joined returns the path of the value at a JSON pointer within a field.
 func joined(field, pointer string) string {
 	for token := range jsontext.Pointer(pointer).Tokens() {
 		if _, err := strconv.Atoi(token); err == nil {
@@ -163,7 +164,7 @@ func joined(field, pointer string) string {
 	return field
 }
 
-// title names a rule or a list. Other kinds have no title.
+// title returns the kind and the name of a rule or a list. Other kinds have no title.
 func (d *Document) title() string {
 	if name := d.root.member("name"); (d.Kind == Rule || d.Kind == List) && name != nil && name.kind == '"' {
 		return string(d.Kind) + " " + condition.Quote(name.text)
@@ -171,8 +172,8 @@ func (d *Document) title() string {
 	return ""
 }
 
-// inText returns the place of a line and a column of a string's text. If the file spells the text
-// in another way, it returns the place of the string.
+// inText returns the place in the file of a line and a column within a string's text. It returns
+// the place of the string if the text is spelled in another way in the file.
 func (f *file) inText(n *node, line, column int) Place {
 	lines := strings.SplitAfterN(n.text, "\n", line)
 	if len(lines) < line {
@@ -195,8 +196,8 @@ func (f *file) inText(n *node, line, column int) Place {
 	return at
 }
 
-// skip passes the indentation of a block's lines and the backslash before a quote, which the file
-// has before the character r of a text.
+// skip passes characters that the file has before the character r of a text, and the text does not:
+// the indentation of a block's lines, and the backslash before a quote.
 func skip(written []rune, r rune, at *Place) []rune {
 	for !unicode.IsSpace(r) && len(written) > 0 && unicode.IsSpace(written[0]) {
 		written = step(written, at)
@@ -217,7 +218,7 @@ func step(written []rune, at *Place) []rune {
 // prefix returns the first n characters of s.
 func prefix(s string, n int) string { return string([]rune(s)[:min(max(n, 0), len([]rune(s)))]) }
 
-// from returns the text of the file after a place, as long as a condition at most.
+// from returns the text of the file after a place. It returns no more than the longest condition.
 func (f *file) from(at Place) string {
 	rest := f.text
 	for line := 1; line < at.Line; line++ {
@@ -235,7 +236,7 @@ func (f *file) problem(at Place, field, message string) Problem {
 	return Problem{File: f.name, Place: at, Field: field, Message: message, Source: f.line(at.Line)}
 }
 
-// refuse is an error with one problem.
+// refuse returns an error with one problem.
 func (f *file) refuse(at Place, format string, args ...any) error {
 	return &Error{Problems: []Problem{f.problem(at, "", fmt.Sprintf(format, args...))}}
 }

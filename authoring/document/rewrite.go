@@ -13,18 +13,17 @@ import (
 
 // Edit changes one document of a file.
 type Edit struct {
-	// Index is the document's index in the result of [Parse]. A greater one adds a document at
+	// Index is the document's index in the result of [Parse]. A greater Index adds a document at
 	// the end.
 	Index int
-	// JSON is the new document, in the form of the wire or of files. If it is nil, the document
-	// is removed.
+	// JSON is the new document, in the form of the wire or of files. Nil removes the document.
 	JSON jsontext.Value
 }
 
-// Rewrite returns data with documents changed, added and removed. Equal values keep their
-// comments and their places. If only scalars change, Rewrite changes their text alone. Otherwise
-// it writes the file in canonical form. Data may be empty. The errors are [Parse]'s and
-// [Format]'s.
+// Rewrite returns data with documents changed, added and removed. Values that do not change keep
+// their comments and their places. If only scalars change, Rewrite replaces only their text.
+// Otherwise it writes the whole file in canonical form. Data may be empty. [Parse] and [Format]
+// have the same errors.
 func Rewrite(name string, data []byte, edits ...Edit) ([]byte, error) {
 	f := newFile(name, data)
 	var docs []*Document
@@ -61,8 +60,8 @@ func Rewrite(name string, data []byte, edits ...Edit) ([]byte, error) {
 	return out, nil
 }
 
-// Set returns data with other values, in JSON, at places, as [Rewrite] does. All aliases of a
-// value are one place.
+// Set returns data with the values at some places replaced, as [Rewrite] does. The new values are
+// JSON. All aliases of a value are one place.
 func Set(name string, data []byte, values map[Place]jsontext.Value) ([]byte, error) {
 	docs, err := Parse(name, data)
 	if err != nil {
@@ -98,7 +97,7 @@ func (n *node) same(m *node) bool {
 	return n.withObjects(kindOf(n)).equal(m.withObjects(kindOf(m)))
 }
 
-// readNode reads a JSON value. It returns nil for nil.
+// readNode reads a JSON value. It returns nil for nil data.
 func readNode(data jsontext.Value) (*node, error) {
 	if data == nil {
 		return nil, nil
@@ -111,7 +110,7 @@ func readNode(data jsontext.Value) (*node, error) {
 	return roots[0], nil
 }
 
-// splice replaces the scalars that differ. It reports false if anything else differs.
+// splice replaces the text of the scalars that differ. It reports false if anything else differs.
 func (f *file) splice(docs []*Document, wanted []*node) ([]byte, bool) {
 	if len(docs) != len(wanted) {
 		return nil, false
@@ -130,8 +129,8 @@ func (f *file) splice(docs []*Document, wanted []*node) ([]byte, bool) {
 	}
 	lines := bytes.SplitAfter(f.text, []byte("\n"))
 	slices.SortFunc(all, func(a, b change) int { return cmp.Or(b.at.Line-a.at.Line, b.at.Column-a.at.Column) })
-	all = slices.CompactFunc(all, func(a, b change) bool { return a.at == b.at }) // of an alias
-	// the last first, so that places stay what they are
+	all = slices.CompactFunc(all, func(a, b change) bool { return a.at == b.at }) // aliases share one change
+	// The last change comes first, so that the places of the others stay right.
 	for _, c := range all {
 		if c.at.Line < 1 || c.at.Line > len(lines) {
 			return nil, false
@@ -190,14 +189,14 @@ func (n *node) plain() bool {
 	return !collection(n) || n.kind == '[' && !slices.ContainsFunc(n.kids, collection)
 }
 
-// quotedText and flowList are values that end on the line where they begin.
+// quotedText and flowList match a value that ends on the line where it begins.
 var (
 	quotedText = regexp.MustCompile(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')`)
 	flowList   = regexp.MustCompile(`^\[(?:[^\[\]{}"'#]|"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')*\]`)
 )
 
-// length returns how many bytes the value at the start of a line takes, or 0 if it may go on in
-// the next line.
+// length returns how many bytes of line the old value takes. line begins with the value. It returns
+// 0 if the value may continue on the next line.
 func (c change) length(line string) int {
 	switch {
 	case line == "" || c.was.kind == '[' && line[0] != '[':
@@ -212,14 +211,14 @@ func (c change) length(line string) int {
 	return 0
 }
 
-// spelled writes the new value in the style of the old one, whose first character is given.
+// spelled returns the new value in the style of the old value. first is the old value's first byte.
 func (c change) spelled(asYAML bool, first byte) string {
 	if !asYAML || c.become.kind == '"' && (first == '"' || first == '\'' || strings.Contains(c.become.text, "\n")) {
 		return string(c.become.json())
 	}
 	y := yamlOf(c.become, 2)
 	y.Style |= yaml.FlowStyle
-	if strings.ContainsAny(y.Value, ",[]{}") { // which end it within braces or brackets
+	if strings.ContainsAny(y.Value, ",[]{}") { // these characters end a value within braces or brackets
 		return string(c.become.json())
 	}
 	text, err := yaml.Marshal(y)
@@ -229,8 +228,8 @@ func (c change) spelled(asYAML bool, first byte) string {
 	return strings.TrimSuffix(string(text), "\n")
 }
 
-// merge writes the file with the wanted documents in the place of docs. Values that stay keep
-// their comments.
+// merge writes the file with the wanted documents instead of docs. Values that stay keep their
+// comments.
 func (f *file) merge(docs []*Document, wanted []*node) ([]byte, error) {
 	if !f.yaml {
 		return f.mergeJSON(wanted)
@@ -301,7 +300,7 @@ func nodeComments(pages []*yaml.Node) (all []string) {
 	return all
 }
 
-// mergeJSON writes the wanted documents in JSON, in one array if the file has one.
+// mergeJSON writes the wanted documents in JSON. They are one array if the file was an array.
 func (f *file) mergeJSON(wanted []*node) ([]byte, error) {
 	wanted = slices.DeleteFunc(slices.Clone(wanted), func(n *node) bool { return n == nil })
 	if len(wanted) == 0 {
@@ -317,8 +316,8 @@ func (f *file) mergeJSON(wanted []*node) ([]byte, error) {
 	return Format(f.name, all)
 }
 
-// mergeNode returns y with the value n. k is the kind of n if it is a document. Equal values keep
-// their spelling.
+// mergeNode returns y changed to the value n. Parts that are equal keep their spelling. k is the
+// kind of n if n is a document, and empty otherwise.
 func (f *file) mergeNode(y *yaml.Node, k Kind, n *node, depth int) *yaml.Node {
 	was, err := (&yamlReader{file: f}).value(y)
 	if err == nil && was.withObjects(k).equal(n) {
@@ -349,7 +348,7 @@ func (f *file) mergeNode(y *yaml.Node, k Kind, n *node, depth int) *yaml.Node {
 	return z
 }
 
-// mergeMembers gives z the members of n. Members of y come first.
+// mergeMembers gives z the members of n. Members that y also has come first, in y's order.
 func (f *file) mergeMembers(z, y *yaml.Node, n *node, depth int) {
 	fresh := yamlOf(n, depth).Content
 	for i := 0; i < len(y.Content); i += 2 {

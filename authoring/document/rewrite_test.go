@@ -33,14 +33,14 @@ isActive: true
 # The end.
 `
 
-// TestRewrite_Golden: if only scalars change, the rest of the text stays. Otherwise values that
-// stay keep their comments.
+// TestRewrite_Golden checks that only the text of scalars changes if only scalars differ. Otherwise
+// values that stay keep their comments.
 func TestRewrite_Golden(t *testing.T) {
 	first, _, _ := strings.Cut(twoRules, "---\n")
 	one := `{"name":"one","condition":{"cost.amount_minor":{"$gt":5},"action_type":"a"},"action":"{\"decision\":\"deny\"}","priority":7,"isActive":false,"updatedAt":"2026-11-02T09:00:00Z"}`
 	for name, tt := range map[string]struct {
 		edits   []Edit
-		replace []string // pairs
+		replace []string // old and new text in turn
 	}{
 		"nothing": {},
 		"scalars": {
@@ -89,7 +89,7 @@ func TestRewrite_Golden(t *testing.T) {
 	}
 }
 
-// FuzzRewrite: the file has exactly the wanted documents.
+// FuzzRewrite checks that the rewritten file has exactly the wanted documents.
 func FuzzRewrite(f *testing.F) {
 	for _, doc := range []string{
 		`{"name":"a: b # c","condition":{"cel":"x\n y\n"},"action":{},"priority":1}`, `{"name":" \n x\t","condition":{"rego":"\u0001\u2028"}}`,

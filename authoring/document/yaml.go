@@ -24,7 +24,7 @@ func (f *file) readYAML() (roots []*node, err error) {
 	return roots, nil
 }
 
-// yamlReader turns YAML's nodes into ours.
+// yamlReader turns nodes of the YAML library into nodes of this package.
 type yamlReader struct {
 	*file
 	nodes int
@@ -86,18 +86,18 @@ func (r *yamlReader) members(n *node, y *yaml.Node) error {
 	return nil
 }
 
-// isEmpty reports whether a key or a document has no value.
+// isEmpty reports whether y is an empty value: nothing is written after a key, or in a document.
 func isEmpty(y *yaml.Node) bool {
 	return y.Kind == yaml.ScalarNode && y.Tag == "!!null" && y.Value == ""
 }
 
-// splitBefore returns the text that n and the following key without a value may have been meant
-// as.
+// splitBefore returns n's text joined with key, if YAML may have split one text at a comma into n
+// and a key without a value. Otherwise it returns "".
 func (n *node) splitBefore(key string) string {
 	switch {
 	case n.split != "":
 		return n.split + ", " + key
-	case n.kind == '"' && n.textAt == n.at: // without quotes
+	case n.kind == '"' && n.textAt == n.at: // the text is not in quotes
 		return n.text + ", " + key
 	}
 	return ""

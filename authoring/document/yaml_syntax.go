@@ -15,9 +15,9 @@ func (f *file) yamlSyntax(err error) error {
 	if m == nil {
 		return f.refuse(Place{1, 1}, "is not valid YAML: %v", err)
 	}
-	line, _ := strconv.Atoi(m[1]) // none: 0
+	line, _ := strconv.Atoi(m[1]) // line is 0 if the error has no line
 	if strings.HasPrefix(m[2], "did not find expected") && strings.HasSuffix(m[2], "key") {
-		line++ // what the library's parser finds it counts from 0, unlike what its scanner does
+		line++ // the library's parser counts lines from 0, its scanner from 1
 	}
 	line = max(line, 1)
 	for _, s := range slips {
@@ -36,13 +36,13 @@ func (f *file) yamlSyntax(err error) error {
 	return f.refuse(Place{line, column}, "is not valid YAML: %s", m[2])
 }
 
-// slip is a common mistake in YAML that the library explains badly or places in the next line.
+// slip is a common mistake in YAML. The library explains it badly, or places it in the next line.
 type slip struct {
 	pattern *regexp.Regexp
 	message string
 }
 
-// slips are tried in this order around the line that the library names.
+// slips has the mistakes to look for, in this order, near the line that the library names.
 var slips = []slip{
 	{regexp.MustCompile(`^ *(\t)`), "lines are indented by spaces, not by tabs"},
 	{regexp.MustCompile(`^[^"#]*("(?:[^"\\]|\\.)*)$`), "the text that begins here has no closing quote"},
@@ -53,7 +53,7 @@ var slips = []slip{
 		"a text with a colon and a space stands in quotes"},
 }
 
-// find returns the column of the slip in a line, from 1, or 0.
+// find returns the column of the slip in a line, counted from 1. It returns 0 if it finds no slip.
 func (s slip) find(line string) int {
 	m := s.pattern.FindStringSubmatchIndex(line)
 	if m == nil {

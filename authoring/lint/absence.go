@@ -10,7 +10,8 @@ import (
 	"writ/engine/proof"
 )
 
-// unguarded warns of a deny or an approval that rests on a value which the caller may leave out.
+// unguarded warns of a rule that denies or asks for approval because of a value that the caller may
+// leave out.
 func (l *linter) unguarded(i int, r *engine.CompiledRule, review condition.Review) {
 	then := "the rule does not match then"
 	missing, language := review.Dodges, inTree
@@ -59,8 +60,9 @@ func inRego(name string) string {
 	return fmt.Sprintf("say what absence means: %[1]s in a line of its own, or a second match with not %[1]s", path)
 }
 
-// decidesAbsence reports whether other active rules, at least as strict as r, match every intent
-// that r would match if it had the field, and no allow comes between.
+// decidesAbsence reports whether other rules decide if the field is missing. They must be active
+// and at least as strict as r. They must match every intent without the field that r would match
+// with it, and no rule that allows may come between.
 func (l *linter) decidesAbsence(r *engine.CompiledRule, name string) bool {
 	f := condition.FieldOf(condition.Cost)
 	if key, ok := strings.CutPrefix(name, "metadata."); ok {
@@ -83,7 +85,8 @@ func (l *linter) decidesAbsence(r *engine.CompiledRule, name string) bool {
 	return true
 }
 
-// lifted reports whether an allow may decide the case c before a, and does not come before r.
+// lifted reports whether a rule that allows may decide the case c before a does. Rules that come
+// before r do not count.
 func (l *linter) lifted(r *engine.CompiledRule, a *active, c *proof.Case) bool {
 	return slices.ContainsFunc(l.deciding[:a.place], func(b *active) bool {
 		return b.Outcome() == engine.Allow && engine.CompareDeciding(r, b.CompiledRule) < 0 &&
@@ -91,7 +94,7 @@ func (l *linter) lifted(r *engine.CompiledRule, a *active, c *proof.Case) bool {
 	})
 }
 
-// lifts warns of an allow that can win over an approval with which it shares no field.
+// lifts warns of a rule that allows, if it can win over an approval that shares no field with it.
 func (l *linter) lifts(a *active) {
 	if a.Outcome() != engine.Allow || a.shadowed {
 		return
@@ -115,7 +118,7 @@ func (l *linter) lifts(a *active) {
 		"narrow it by what the approval asks for, or give it a lower priority")
 }
 
-// shareField reports whether two conditions read the same field.
+// shareField reports whether two conditions read the same field, or a field and a part of it.
 func shareField(a, b []string) bool {
 	return slices.ContainsFunc(a, func(f string) bool {
 		return slices.ContainsFunc(b, func(g string) bool {

@@ -9,13 +9,14 @@ import (
 	"writ/engine/resource"
 )
 
-// entries finds the entries of a list that cover another entry. It compares only entries whose
-// prefix begins the other: comparing each with each takes seconds for 1,000 patterns.
+// entries finds the entries of a list that cover another entry. Comparing every two entries takes
+// seconds for 1,000 patterns. So an entry is compared only with entries whose prefix begins its own
+// spelling.
 type entries[T any] struct {
 	list   []T
 	covers func(by, entry T) bool
-	// prefixes yields the literal starts of an entry's spellings. starts has the entries by
-	// prefix.
+	// prefixes yields the text before the first wildcard, for each spelling of an entry. starts has
+	// the indexes of the entries by this text.
 	prefixes func(entry T) iter.Seq[string]
 	starts   map[string][]int
 }
@@ -32,15 +33,15 @@ func entriesOf[T any](list []T, covers func(by, entry T) bool, prefixes func(ent
 	return e
 }
 
-// actionsOf are the entries of a list of action types.
+// actionsOf returns the entries of a list of action types.
 func actionsOf(list []string, covers func(by, entry string) bool) entries[string] {
 	return entriesOf(list, covers, func(entry string) iter.Seq[string] {
 		return slices.Values([]string{startOf(entry)})
 	})
 }
 
-// startOf returns the text of an action type before its first * or separator, in lower case:
-// another separator may mean the same.
+// startOf returns the text of an action type before its first * or separator. The text is in lower
+// case. It ends before a separator because another separator may mean the same.
 func startOf(entry string) string {
 	if end := strings.IndexFunc(entry, func(r rune) bool { return strings.ContainsRune("*._-", r) }); end >= 0 {
 		entry = entry[:end]
@@ -48,7 +49,7 @@ func startOf(entry string) string {
 	return strings.ToLower(entry)
 }
 
-// shapesOf are the entries of a list of patterns.
+// shapesOf returns the entries of a list of patterns.
 func shapesOf(patterns []string, side resource.Side) entries[glob.Shape] {
 	list := make([]glob.Shape, len(patterns))
 	for i, pattern := range patterns {
@@ -57,8 +58,8 @@ func shapesOf(patterns []string, side resource.Side) entries[glob.Shape] {
 	return entriesOf(list, glob.Shape.Covers, func(s glob.Shape) iter.Seq[string] { return s.Prefixes })
 }
 
-// coveredBy returns the entry that covers the entry i, or -1. If entries cover each other, the
-// first one stays.
+// coveredBy returns the index of an entry that covers entry i, or -1. If two entries cover each
+// other, the first one does not count as covered.
 func (e entries[T]) coveredBy(i int) int {
 	entry := e.list[i]
 	return e.first(entry, func(by int) bool {
@@ -66,8 +67,8 @@ func (e entries[T]) coveredBy(i int) int {
 	})
 }
 
-// first returns the first entry that fits, among those whose prefix begins the first spelling of
-// entry, or -1.
+// first returns the index of the first entry for which fits is true, or -1. It looks only at
+// entries whose prefix begins the first spelling of entry.
 func (e entries[T]) first(entry T, fits func(i int) bool) int {
 	least := -1
 	for start := range e.prefixes(entry) {

@@ -11,6 +11,7 @@ import (
 	"writ/engine/condition/conditiontest"
 )
 
+// TestDecision_Rules_WarnsOfKeysThatMayBeLeftOut checks this decision:
 // "… and `writ check` warns where a deny or an approval rests on a key that the
 // caller may leave out."
 func TestDecision_Rules_WarnsOfKeysThatMayBeLeftOut(t *testing.T) {
@@ -36,7 +37,7 @@ func TestDecision_Rules_WarnsOfKeysThatMayBeLeftOut(t *testing.T) {
 		{"deny", `{"cel":"intent.metadata['fact.env'] == 'prod'"}`, ""},
 		{"deny", `{"cel":"intent.action_type == 'deploy'"}`, ""},
 		{"deny", `{"action_type":"deploy"}`, ""},
-		{"deny", `{"count":{"by":["agent_id"],"window":"1h"},"gt":20}`, ""}, // the agent is always there
+		{"deny", `{"count":{"by":["agent_id"],"window":"1h"},"gt":20}`, ""}, // every intent has an agent_id
 		{"deny", `{"sum":{"field":"cost.amount_minor","currency":"EUR","by":["agent_id"],"window":"24h"},"gt":20000}`, escapes},
 		{"approval_required", `{"sum":{"field":"cost.amount_minor","currency":"EUR","window":"24h"},"gt":20000}`, escapes},
 		{"deny", `{"any":[{"field":"cost","op":"exists","value":false},{"sum":{"field":"cost.amount_minor","currency":"EUR","window":"24h"},"gt":20000}]}`, ""},
@@ -46,8 +47,8 @@ func TestDecision_Rules_WarnsOfKeysThatMayBeLeftOut(t *testing.T) {
 	}
 }
 
-// wantWarning wants the one warning of a rule that is about what it rests on or excepts
-// to say want, or none.
+// wantWarning checks the warnings about missing keys and about excepted resources. If want is
+// empty, the rule must have none of them. Otherwise it must have one, whose text contains want.
 func wantWarning(t *testing.T, decision, condition, want string) {
 	t.Helper()
 	rule := engine.Rule{Name: "r", Condition: condition, Action: `{"decision":"` + decision + `"}`}
@@ -62,6 +63,7 @@ func wantWarning(t *testing.T, decision, condition, want string) {
 	}
 }
 
+// TestDecision_Resources_WarnsOfWhatCELExcepts checks this decision:
 // "So a CEL rule that denies by `intent.resource != …` also denies that text, by its
 // reading without the query: the docs say so and `writ check` warns."
 func TestDecision_Resources_WarnsOfWhatCELExcepts(t *testing.T) {
@@ -92,7 +94,8 @@ func TestDecision_Resources_WarnsOfWhatCELExcepts(t *testing.T) {
 	}
 }
 
-// The warning is true of the rule, and not of the advice.
+// TestExceptsResource_IsTrue checks that the warning describes the rule correctly, and that a rule
+// written as advised does not have the problem.
 func TestExceptsResource_IsTrue(t *testing.T) {
 	const excepted = "https://x.example/y?z=1"
 	policy := compilePolicy(t, &engine.ActionPolicy{

@@ -13,8 +13,9 @@ import (
 	"writ/internal/must"
 )
 
-// docs/lint.md has a section for each kind, in order. The first example of each earns
-// that warning and no other, the second earns none.
+// TestDocs_ExamplesEarnWhatTheySay checks that docs/lint.md has a section for each kind, in order.
+// The first example of a section gets only the warning of this kind. The second example gets no
+// warning.
 func TestDocs_ExamplesEarnWhatTheySay(t *testing.T) {
 	page := must.Get(os.ReadFile("../../docs/lint.md"))(t)
 	sections := strings.Split(string(page), "\n## ")[1:]
@@ -48,7 +49,8 @@ func TestDocs_ExamplesEarnWhatTheySay(t *testing.T) {
 	}
 }
 
-// warningsOf returns the warnings of rules or, of an object, of a policy with its members.
+// warningsOf returns the warnings about a JSON text. An array has rules. An object has members of a
+// policy.
 func warningsOf(t *testing.T, text string) []lint.Warning {
 	t.Helper()
 	if strings.HasPrefix(text, "[") {
@@ -66,7 +68,7 @@ func warningsOf(t *testing.T, text string) []lint.Warning {
 	return lint.Policy(p)
 }
 
-// documentsOf reads rules and the names of lists, which have values.
+// documentsOf reads rules, and the names of lists. A document that has values is a list.
 func documentsOf(t testing.TB, text string) (rules []*engine.CompiledRule, lists []string) {
 	t.Helper()
 	var docs, others []json.RawMessage
@@ -85,8 +87,8 @@ func documentsOf(t testing.TB, text string) (rules []*engine.CompiledRule, lists
 	return compile(t, rulesOf(t, string(data))), lists
 }
 
-// rulesOf reads rules whose conditions and actions are objects. They are active, and of
-// the default priority unless they have one.
+// rulesOf reads rules whose conditions and actions are objects. By default they are active and have
+// the default priority.
 func rulesOf(t testing.TB, text string) []engine.Rule {
 	t.Helper()
 	var docs []struct {

@@ -1,13 +1,13 @@
 // Package lint warns of valid policies and rules that may not do what their author means.
-// docs/lint.md has each kind of warning with an example that earns it.
+// docs/lint.md describes each kind of warning, with an example that gets the warning.
 //
-// shadowed and unreachable are certain: each such warning is proved for every valid intent. Not
-// every case can be proved, so their absence says little. The other warnings are advice. The
-// proofs hold while the conditions of an intent stay within their budget of work. Beyond it a
-// condition is an error, which tightens.
+// Warnings of the kinds shadowed and unreachable are certain: each is proved for every valid
+// intent. Not every case can be proved, so the absence of a warning says little. The other warnings
+// are advice. A proof holds while the conditions of an intent stay within their budget of work. A
+// condition that exceeds the budget is an error, and an error makes the decision stricter.
 package lint
 
-// Warning is one warning of a document.
+// Warning is one warning about a document.
 type Warning struct {
 	// Field is the field's path, such as "policy.blocked_resource_patterns[2]" or
 	// "rules[3].condition".
@@ -22,13 +22,14 @@ type Warning struct {
 
 // Kind is a kind of warning.
 type Kind struct {
-	// Name is what a warning carries and what silences it: lower case and hyphens.
+	// Name is the name that a warning has, and that a comment uses to silence the warning. It
+	// consists of lower-case letters and hyphens.
 	Name string `json:"name"`
-	// Warns says in one line what it warns of.
+	// Warns says in one line what this kind of warning is about.
 	Warns string `json:"warns"`
 }
 
-// NoRego is the name of the warning of a rule that has no rendering in Rego.
+// NoRego is the name of the warning about a rule that has no rendering in Rego.
 const NoRego = "no-rego"
 
 // The names of the other kinds.

@@ -11,7 +11,7 @@ import (
 	"writ/engine"
 )
 
-// has wants the warnings of a document to be exactly those named "rule@field".
+// has checks that the warnings are exactly the wanted ones, which are written as "rule@field".
 func has(t *testing.T, got []lint.Warning, want ...string) {
 	t.Helper()
 	var names []string
@@ -71,7 +71,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// doc is a rule as [rulesOf] reads it. Its priority falls with each.
+// docs writes rules in the form that [rulesOf] reads. Each rule has a lower priority than the one
+// before.
 func docs(rules ...string) string {
 	s := "["
 	for i, r := range rules {
@@ -163,7 +164,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// A rule that does not compile is no rule, and keeps its place.
+// TestRules_ThatDoNotCompile checks that nil for a rule that does not compile gets no warning, and
+// that the indexes of the other rules stay the same.
 func TestRules_ThatDoNotCompile(t *testing.T) {
 	rules := compile(t, rulesOf(t, docs(rule("deny", `{}`), rule("deny", `{"metadata.env":"x"}`))))
 	has(t, lint.Rules([]*engine.CompiledRule{nil, rules[1]}), "unguarded-key@rules[1].condition")

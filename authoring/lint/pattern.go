@@ -35,12 +35,12 @@ func looksLikeRegex(pattern, sign string) string {
 		sign)
 }
 
-// foldedForms match the patterns that block in any case: addresses, paths of Windows and URLs.
+// foldedForms matches patterns that block in any case: addresses, paths of Windows and URLs.
 var foldedForms = regexp.MustCompile(`^(?i:mailto|sms|tel):|^[^/\\]*@[^/\\]*$|://|^[A-Za-z]:[/\\]|^\\\\`)
 
-// oneCase returns the letters of a blocked pattern that it has in one case only, in quotes, and a
-// pattern with both cases. Both are "" without such a letter. A letter does not count if no
-// allowed pattern allows its other case.
+// oneCase finds the letters that a blocked pattern has in one case only. It returns them in quotes,
+// with advice to write a pattern that has both cases. Both results are "" if there is no such
+// letter. A letter does not count if no allowed pattern allows its other case.
 func oneCase(pattern string, allowed literals) (letters, instead string) {
 	if foldedForms.MatchString(pattern) {
 		return "", ""
@@ -64,14 +64,14 @@ func oneCase(pattern string, allowed literals) (letters, instead string) {
 	return letters, "write " + both.String()
 }
 
-// caser cuts a pattern into tokens.
+// caser splits a pattern into tokens.
 type caser struct {
 	pattern string
 	allowed literals
 	at      int
-	// token is one character, class or escape. both is the same in both cases.
+	// token is one character, class or escape. both is the token for both cases of its letters.
 	token, both string
-	// literal is set until the first wildcard.
+	// literal is true until the first wildcard.
 	literal bool
 }
 
@@ -94,7 +94,7 @@ func (c *caser) next() bool {
 	case len(c.token) > 2 && c.token[1] != '!':
 		switch class := c.token[1 : len(c.token)-1]; {
 		case hasBoth(class) || strings.Contains(c.pattern, toggle(c.token)):
-		case strings.Contains(class, "-"): // a range stands alone
+		case strings.Contains(class, "-"): // a range must be the only part of its class
 			c.both = "{" + c.token + "," + toggle(c.token) + "}"
 		default:
 			c.both = "[" + class + toggle(class) + "]"
@@ -110,10 +110,10 @@ func (c *caser) counts() bool {
 	return !c.literal || c.allowed.mayMatch(c.pattern[:c.at]+toggle(c.token))
 }
 
-// literals are the texts of a list's patterns before their first wildcards.
+// literals has the text before the first wildcard of each pattern in a list.
 type literals struct {
 	sorted []string
-	// open has the texts that a wildcard follows.
+	// open has the texts after which a wildcard follows.
 	open map[string]bool
 }
 
@@ -121,7 +121,7 @@ func literalsOf(patterns []string) literals {
 	l := literals{open: make(map[string]bool)}
 	list, err := glob.Compile(patterns, resource.ForAllow)
 	if err != nil {
-		return l // they have compiled
+		return l // cannot happen: the patterns have compiled
 	}
 	for literal, whole := range list.Literals {
 		l.sorted = append(l.sorted, literal)
@@ -131,8 +131,8 @@ func literalsOf(patterns []string) literals {
 	return l
 }
 
-// mayMatch reports whether a pattern may match a text that starts with start. Without patterns
-// everything is allowed.
+// mayMatch reports whether a pattern may match a text that begins with start. It returns true if
+// there are no patterns, because then everything is allowed.
 func (l literals) mayMatch(start string) bool {
 	i, _ := slices.BinarySearch(l.sorted, start)
 	if len(l.sorted) == 0 || i < len(l.sorted) && strings.HasPrefix(l.sorted[i], start) {
@@ -146,12 +146,12 @@ func (l literals) mayMatch(start string) bool {
 	return false
 }
 
-// hasBoth reports whether a class has both cases of each letter that it names.
+// hasBoth reports whether a class has each of its letters in both cases.
 func hasBoth(class string) bool {
 	return !strings.ContainsFunc(toggle(class), func(r rune) bool { return !strings.ContainsRune(class, r) })
 }
 
-// toggle returns s with the other case of each ASCII letter.
+// toggle returns s with each ASCII letter in its other case.
 func toggle(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -12,7 +12,7 @@ import (
 	"writ/engine/resource"
 )
 
-// The lists of a policy.
+// The fields of a policy's lists.
 const (
 	allowedActions  = "policy.allowed_action_types"
 	deniedActions   = "policy.denied_action_types"
@@ -20,7 +20,7 @@ const (
 	blockedPatterns = "policy.blocked_resource_patterns"
 )
 
-// Policy returns the warnings of a policy that compiles.
+// Policy returns the warnings about a policy, which must compile.
 func Policy(p *engine.ActionPolicy) []Warning {
 	var w warnings
 	if len(p.AllowedActionTypes) == 0 {

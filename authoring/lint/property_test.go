@@ -15,7 +15,7 @@ import (
 	"writ/rego"
 )
 
-// scale is how much more the properties are tried with WRIT_SOAK=1.
+// scale returns how often a property is tried: n times, or 5n times with WRIT_SOAK=1.
 func scale(n int) int {
 	if os.Getenv("WRIT_SOAK") != "" {
 		return 5 * n
@@ -38,7 +38,7 @@ func (g generator) intent() *engine.Intent {
 	return in
 }
 
-// part is a condition of one comparison.
+// part returns a condition with a single comparison.
 func (g generator) part() string {
 	return conditiontest.Pick(g.Generator,
 		`{"action_type":"deploy"}`, `{"action_type":{"$in":["deploy","pay"]}}`, `{"action_type":"sql.*"}`, `{"action_type":"sql.write"}`, `{"action_type":{"$ne":"pay"}}`,
@@ -53,7 +53,8 @@ func (g generator) part() string {
 		`{"issued_at":{"$gt":"2026-01-31T12:00:00Z"}}`, `{"issued_at":{"$gte":"2026-01-31T11:00:00Z"}}`, `{}`)
 }
 
-// condition is one of a few parts together, in one of several forms, or any.
+// condition returns one of three: a few parts together, a condition in CEL, or any generated
+// condition.
 func (g generator) condition() string {
 	switch g.IntN(8) {
 	case 0:
@@ -86,7 +87,7 @@ func (g generator) rule(i int, before []engine.Rule) engine.Rule {
 	if len(before) == 0 || g.IntN(2) == 0 || strings.Contains(r.Condition, `"cel"`) || strings.Contains(r.Condition, `"all"`) {
 		return r
 	}
-	// A condition of another rule, narrowed.
+	// Take the condition of an earlier rule and narrow it.
 	other := before[g.IntN(len(before))]
 	if strings.Contains(other.Condition, `"cel"`) {
 		var doc map[string]string
@@ -108,8 +109,8 @@ func (g generator) rules() []engine.Rule {
 	return rules
 }
 
-// A rule that is reported as shadowed never decides. Without all such rules the decisions stay
-// the same.
+// TestShadowed_NeverDecides checks that a rule that is reported as shadowed never decides. Without
+// all such rules the decisions stay the same.
 func TestShadowed_NeverDecides(t *testing.T) {
 	const perSet = 100
 	policy, err := engine.CompilePolicy(&engine.ActionPolicy{

@@ -14,9 +14,9 @@ import (
 	"writ/engine/proof"
 )
 
-// Rules returns the warnings of rules, in their order. Their fields begin with "rules[i]". A nil
-// entry is a rule that does not compile. An inactive rule decides nothing, so it is not compared
-// with others.
+// Rules returns the warnings about rules, in the order of the rules. The field of each begins with
+// "rules[i]". Nil stands for a rule that does not compile. An inactive rule decides nothing, so it
+// is not compared with other rules.
 func Rules(rules []*engine.CompiledRule) []Warning {
 	l := newLinter(rules)
 	for i, r := range rules {
@@ -58,10 +58,10 @@ func Lists(rules []*engine.CompiledRule, names []string) (found []Warning) {
 type linter struct {
 	rules   []*engine.CompiledRule
 	reviews []condition.Review
-	// found are the warnings of each rule.
+	// found has the warnings of each rule.
 	found  [][]Warning
 	prover *proof.Prover
-	// deciding are the active rules in deciding order.
+	// deciding has the active rules in deciding order.
 	deciding []*active
 	index    proof.Index[*active]
 	seen     seen
@@ -69,15 +69,15 @@ type linter struct {
 
 type active struct {
 	*engine.CompiledRule
-	// at is its index in the document, place its index in the deciding order.
+	// at is the rule's index in the document. place is its index in deciding order.
 	at, place int
-	// matches is true of the intents that the rule matches, ends of those after which no rule is
-	// asked.
+	// matches is true for the intents that the rule matches. ends is true for the intents after
+	// which no other rule is asked.
 	matches, ends *condition.Node
-	cases         []*proof.Case // of matches
-	// oneReading is set if the whole condition is asked once for each reading of the resource.
+	cases         []*proof.Case // the cases in which matches is true
+	// oneReading is true if the whole condition is asked once for each reading of the resource.
 	oneReading bool
-	// shadowed is set once the rule is proved never to decide.
+	// shadowed is true once a proof shows that the rule never decides.
 	shadowed bool
 }
 
@@ -95,7 +95,7 @@ func newLinter(rules []*engine.CompiledRule) *linter {
 			continue
 		}
 		a := &active{CompiledRule: r, at: i, matches: r.Matches(), ends: r.Certain()}
-		if r.Outcome() == engine.Deny { // by an error, too
+		if r.Outcome() == engine.Deny { // an error of a rule that denies ends the deciding, too
 			a.ends = a.matches
 		}
 		a.cases = l.prover.Cases(a.matches)
@@ -120,7 +120,8 @@ func (l *linter) add(i int, member, rule, message, instead string) {
 	l.found[i] = append(l.found[i], Warning{Field: field, Rule: rule, Message: message, Instead: instead})
 }
 
-// name names a rule in messages. Its index would say little: rules come from several files.
+// name returns the name of a rule for messages. The index would say little, because rules come from
+// several files.
 func (l *linter) name(i int) string {
 	r := l.rules[i].Rule()
 	if r.ID == "" {
@@ -129,7 +130,7 @@ func (l *linter) name(i int) string {
 	return fmt.Sprintf("%s (%s)", condition.Quote(r.Name), r.ID)
 }
 
-// itself adds the warnings that a rule earns by its own condition.
+// itself adds the warnings that follow from a rule alone.
 func (l *linter) itself(i int, r *engine.CompiledRule) {
 	review := l.reviews[i]
 	if r.Outcome() == engine.Allow {
@@ -163,7 +164,7 @@ func (l *linter) itself(i int, r *engine.CompiledRule) {
 	}
 }
 
-// callerLifts warns of an allow that rests on metadata which the agent sends.
+// callerLifts warns of a rule that allows because of metadata that the agent sends.
 func (l *linter) callerLifts(i int, review condition.Review) {
 	var keys []string
 	for _, name := range review.Fields {
@@ -180,10 +181,10 @@ func (l *linter) callerLifts(i int, review condition.Review) {
 	}
 }
 
-// seen has the index of the first rule with an id, a name or a content.
+// seen has the index of the first rule with each id, each name and each content.
 type seen struct{ ids, names, rules map[string]int }
 
-// twice warns of a second rule with the same content, id or name.
+// twice warns if an earlier rule has the same content, id or name as rule i.
 func (l *linter) twice(i int) {
 	r := l.rules[i].Rule()
 	if first, ok := place(l.seen.ids, r.ID, i); ok && r.ID != "" {
@@ -202,7 +203,7 @@ func (l *linter) twice(i int) {
 	}
 }
 
-// place returns the index of the first rule with key. For a new key it records i.
+// place returns the index of the first rule with key. If there is no such rule, it records i.
 func place(seen map[string]int, key string, i int) (first int, ok bool) {
 	if first, ok = seen[key]; !ok {
 		seen[key] = i
@@ -210,7 +211,7 @@ func place(seen map[string]int, key string, i int) (first int, ok bool) {
 	return first, ok
 }
 
-// content returns the parts of a rule that decide: all but its name and its reason.
+// content returns the parts of a rule that affect decisions. Name and reason are not among them.
 func (l *linter) content(i int) string {
 	r := l.rules[i]
 	doc := jsontext.Value(r.Rule().Condition)

@@ -14,21 +14,21 @@ import (
 	"writ/engine/condition"
 )
 
-// caseBuilder builds a case from the values of a test and a row.
+// caseBuilder builds one case from the values of a test and of a row.
 type caseBuilder struct {
 	*expander
-	test, row        string // fields
+	test, row        string // the paths of the test and of the row
 	intent, intentAt string
 	order            []string
 	members          map[string]value
 	labels           []string
 	input            engine.Input
 	counted          int64
-	session          value // zero: none
+	session          value // its json is nil if the case has no session
 	want             expected
 }
 
-// cells returns the values of a test by column. A row may replace them.
+// cells returns the values of a test by column. The cells of a row replace them.
 func (t *Test) cells(field string) (all []assignment) {
 	add := func(column string, v any, said bool) {
 		if !said {
@@ -49,7 +49,7 @@ func (t *Test) cells(field string) (all []assignment) {
 	return all
 }
 
-// set takes the value of a cell or of each.
+// set applies the value of one column to the case.
 func (s *caseBuilder) set(a assignment) {
 	ok := true
 	text := ""
@@ -102,7 +102,7 @@ func (s *caseBuilder) set(a assignment) {
 	}
 }
 
-// wantOf describes the values of a column.
+// wantOf describes the values that a column may have.
 func wantOf(column string) string {
 	switch column {
 	case "codes":
@@ -117,7 +117,7 @@ func (s *caseBuilder) counts(in *engine.Intent) []condition.Count {
 	return engine.Counts(s.suite.subject.set.Counters(), in, func(*condition.Counter) int64 { return s.counted })
 }
 
-// shown returns a value for the name of a case.
+// shown returns v as it appears in the name of a case.
 func shown(v jsontext.Value) string {
 	if isAbsent(v) {
 		return "null"
@@ -128,10 +128,10 @@ func shown(v jsontext.Value) string {
 	return string(v)
 }
 
-// refused is the wanted result of an intent that is not valid.
+// refused is the want of an intent that must not be valid.
 const refused = "refused"
 
-// wants are the values of want.
+// wants has the values that want can have.
 var wants = []string{engine.Allow.String(), engine.ApprovalRequired.String(), engine.Deny.String(), refused}
 
 func (s *caseBuilder) decision(text, at string) {
@@ -148,7 +148,7 @@ func (s *caseBuilder) decision(text, at string) {
 	s.want.decision = d
 }
 
-// checkTogether refuses wishes that exclude each other.
+// checkTogether refuses members of a test that exclude each other.
 func (s *caseBuilder) checkTogether(field string) {
 	w := &s.want
 	switch {
@@ -197,13 +197,13 @@ func (s *caseBuilder) rule(name, at string) {
 	}
 }
 
-// build returns the intent of the case, or the error of an intent that must be refused. It
-// returns neither after another mistake.
+// build returns the intent of the case. If the intent must be refused, it returns the intent's
+// error instead. After any other mistake it returns nil twice.
 func (s *caseBuilder) build() (*engine.Intent, *engine.InvalidError) {
 	from, ok := s.resolved[s.intent]
 	if !ok {
 		switch {
-		case s.file.Intents[s.intent] != nil: // which is refused already
+		case s.file.Intents[s.intent] != nil: // the intent has a mistake that is reported already
 		case s.intent == "":
 			s.refuse(s.test, "intent is required: the name of one of the intents")
 		default:
@@ -240,7 +240,7 @@ func textOf(v jsontext.Value) (string, bool) {
 	return text, ok
 }
 
-// sorted returns codes as a set.
+// sorted returns the codes sorted, and each only once.
 func sorted(codes []engine.Code) []engine.Code {
 	codes = slices.Clone(codes)
 	slices.Sort(codes)

@@ -9,21 +9,21 @@ import (
 	"writ/authoring/document"
 )
 
-// assignment is the value of one column in a case. The column is a path of the intent or one of
-// columns.
+// assignment is the value of one column in a case. The column is the path of a member of the
+// intent, or one of columns.
 type assignment struct {
 	column string
 	value
 }
 
-// columns are the columns of a table beside the members of the intent. The stateColumns may be in
-// each, too.
+// columns has the columns that a table can have in addition to the members of the intent. A test's
+// each can have the stateColumns, too.
 var (
 	stateColumns = []string{"session", "agent", "usage_exceeded", "require_registered_agents", "counted"}
 	columns      = append([]string{"intent", "want", "message", "codes", "rule", "error"}, stateColumns...)
 )
 
-// test makes the cases of a test.
+// test adds the cases of a test to the suite.
 func (e *expander) test(t *Test, field string) {
 	rows := e.rows(t, field)
 	combinations := e.combinations(t, field)
@@ -38,7 +38,8 @@ func (e *expander) test(t *Test, field string) {
 	}
 }
 
-// fits refuses more cases than a file without aliases could have, at ten values a case.
+// fits reports an error if there are too many cases. A case takes about ten values. The limit is
+// the number of cases that fit into a file without aliases.
 func (e *expander) fits(cases int, field string) bool {
 	const most = document.MaxValues / 10
 	if cases > most {
@@ -47,7 +48,7 @@ func (e *expander) fits(cases int, field string) bool {
 	return cases <= most
 }
 
-// row is a row of a table, or a test without one.
+// row is a row of a table. A test without a table has one row without values.
 type row struct {
 	field  string
 	values []assignment
@@ -85,11 +86,11 @@ func (e *expander) rows(t *Test, field string) []row {
 	return all
 }
 
-// paths are the members of an intent that can be set.
+// paths has the members of an intent that a test can set.
 var paths = append(slices.Clone(intentMembers), "cost.amount_minor", "cost.currency", "metadata.…")
 
-// combinations returns every combination of the values of each. Without each it is a single empty
-// one.
+// combinations returns every combination of the values in each. If the test has no each, it returns
+// one empty combination.
 func (e *expander) combinations(t *Test, field string) [][]assignment {
 	all := [][]assignment{nil}
 	for _, path := range slices.Sorted(maps.Keys(t.Each)) {

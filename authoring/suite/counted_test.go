@@ -2,7 +2,7 @@ package suite
 
 import "testing"
 
-// A case sets the counters, in both engines.
+// TestRun_Counted checks that a case sets the values of counters for both engines.
 func TestRun_Counted(t *testing.T) {
 	report := runText(t, `policy: p.yaml
 rules: {name: Twenty an hour, condition: {count: {by: [agent_id], window: 1h}, gt: 20}, action: {decision: deny}, priority: 900, isActive: true}

@@ -9,8 +9,8 @@ import (
 	"writ/rego"
 )
 
-// coverage records which parts of policies and rules the cases reached. A policy or a rule of
-// several suites is covered by all of them.
+// coverage records which parts of policies and rules the cases reached. If several suites test the
+// same policy or rule, the cases of all of them count.
 type coverage struct {
 	subjects map[*subject]*coveredSubject
 	policies map[string]*coveredPolicy
@@ -22,8 +22,8 @@ type coverage struct {
 type coveredSubject struct {
 	policy *coveredPolicy
 	rules  []*coveredRule
-	alone  []*engine.RuleSet // each of the rules by itself
-	inputs []*engine.Input   // of the cases
+	alone  []*engine.RuleSet // a set for each rule, with only this rule
+	inputs []*engine.Input   // the inputs of the cases
 }
 
 // coveredPolicy is the coverage of the checks of a policy.
@@ -35,19 +35,19 @@ type coveredPolicy struct {
 type coveredCheck struct {
 	code          engine.Code
 	field         string
-	entries       []string // of its list, if it has one
+	entries       []string // the entries of the check's list, if it has one
 	failed, holds bool
-	matched       []bool // of each entry
+	matched       []bool // for each entry, whether it matched
 }
 
-// coveredRule is the coverage of a rule. shadows are the names of the rules that decided when it
-// matched.
+// coveredRule is the coverage of a rule. shadows has the names of the rules that decided although
+// this rule matched.
 type coveredRule struct {
 	source                       source
 	active                       bool
 	outcome                      engine.Decision
 	leaves                       []coveredLeaf
-	lines                        map[int]bool // of Rego: whether each was evaluated
+	lines                        map[int]bool // for each line of Rego, whether it was evaluated
 	matched, decided, notMatched bool
 	shadows                      []string
 }
@@ -98,7 +98,7 @@ func (c *coverage) subject(s *subject) *coveredSubject {
 	return covered
 }
 
-// newCoveredPolicy returns the checks of a policy, not yet seen.
+// newCoveredPolicy returns the checks of a policy, before any case reached them.
 func newCoveredPolicy(s *subject) *coveredPolicy {
 	p := &coveredPolicy{source: s.policySource}
 	lists := map[string][]string{
@@ -123,7 +123,7 @@ func newCoveredPolicy(s *subject) *coveredPolicy {
 	return p
 }
 
-// add records the checks and rules that a case reaches.
+// add records the checks and the rules that a case reaches.
 func (c *coverage) add(k *Case) {
 	if c == nil {
 		return
@@ -133,7 +133,7 @@ func (c *coverage) add(k *Case) {
 	covered.inputs = append(covered.inputs, &k.Input)
 	in.Trace = &engine.Trace{}
 	engine.Evaluate(s.policy, s.set, &in)
-	for i := range covered.policy.checks { // those of a session are behind them
+	for i := range covered.policy.checks { // the checks of a session come after these
 		covered.policy.checks[i].see(&in.Trace.Checks[i])
 	}
 	decided := ""
@@ -143,7 +143,7 @@ func (c *coverage) add(k *Case) {
 		}
 	}
 	for i, a := range in.Trace.Rules {
-		if a.Verdict == engine.NotAsked { // another has decided
+		if a.Verdict == engine.NotAsked { // another rule has decided
 			one := k.Input
 			one.Trace = &engine.Trace{}
 			engine.Evaluate(s.policy, covered.alone[i], &one)
@@ -179,7 +179,7 @@ func (r *coveredRule) see(a *engine.Asked, decided string) {
 	}
 }
 
-// summary counts the coverage. It is nil if coverage was not asked for.
+// summary returns the totals. It returns nil if c is nil, because then nobody asked for coverage.
 func (c *coverage) summary() (*Coverage, error) {
 	if c == nil {
 		return nil, nil
@@ -206,7 +206,7 @@ func (c *coverage) summary() (*Coverage, error) {
 	return sum, nil
 }
 
-// seeLines records the lines of conditions in Rego that the cases evaluate.
+// seeLines records which lines of conditions in Rego the cases evaluate.
 func (c *coverage) seeLines(s *subject, covered *coveredSubject) error {
 	lines, err := rego.Coverage(s.doc, s.rules, s.lists, covered.inputs)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"writ/engine"
 )
 
-// lister adds the coverage of a policy or a rule to the sum.
+// lister adds the coverage of a policy or a rule to the totals and the listing of c.
 type lister interface{ list(c *Coverage) }
 
 func (p *coveredPolicy) list(sum *Coverage) {
 	for i := range p.checks {
 		c := &p.checks[i]
 		if c.field == "" {
-			continue // of the agent, the meter or the status, which no policy sets
+			continue // no setting of the policy belongs to this check: agent, usage, status
 		}
 		sum.Checks.see(c.holds)
 		missing := never("holds", c.holds)
@@ -32,7 +32,7 @@ func (p *coveredPolicy) list(sum *Coverage) {
 	}
 }
 
-// matchesAll reports whether the check cannot fail: its list allows everything.
+// matchesAll reports whether the check cannot fail because its list allows everything.
 func (c *coveredCheck) matchesAll() bool {
 	return c.code == engine.CodeActionNotAllowed && slices.Contains(c.entries, "*") ||
 		c.code == engine.CodeResourceNotAllowed && slices.Contains(c.entries, "**")
@@ -71,7 +71,7 @@ func (r *coveredRule) list(sum *Coverage) {
 	r.listLines(sum)
 }
 
-// listLines lists the lines of a condition in Rego that has several.
+// listLines lists the lines of a condition in Rego, if the condition has more than one line.
 func (r *coveredRule) listLines(sum *Coverage) {
 	if len(r.lines) < 2 {
 		return
@@ -95,7 +95,7 @@ func quoted(names []string) (all []string) {
 	return all
 }
 
-// never returns a note if something was not seen.
+// never returns "never " with what, or nil if it was seen.
 func never(what string, seen bool) []string {
 	if seen {
 		return nil

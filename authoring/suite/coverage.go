@@ -5,12 +5,13 @@ import (
 	"io"
 )
 
-// Coverage is how much of the policies and the rules the cases reached.
+// Coverage says how much of the policies and the rules the cases reached.
 type Coverage struct {
-	// Checks counts each check that a policy sets, seen failing and seen holding, and each
-	// pattern of its lists, seen matching. Rules counts each active rule, seen matching,
-	// deciding and not matching. Conditions counts each leaf of a condition, seen true and
-	// seen false, and each line of several in Rego, seen evaluated.
+	// Checks counts two parts of each check that a policy sets: a case in which it fails, and a
+	// case in which it holds. It also counts each pattern of a list: a case in which the pattern
+	// matches. Rules counts three parts of each active rule: it matches, decides, does not match.
+	// Conditions counts two parts of each leaf of a condition: it is true, it is false. If a
+	// condition in Rego has several lines, each evaluated line is also a part.
 	Checks, Rules, Conditions Covered
 	// Listing has a line for each check, pattern, rule, leaf and line, in the order of the files.
 	Listing []Listed
@@ -20,15 +21,16 @@ type Coverage struct {
 type Listed struct {
 	File string
 	Line int
-	// Text is the listed part. Missing says what was not seen of it. It is empty if everything
-	// was.
+	// Text is the listed part. Missing says what no case reached in this part. It is empty if the
+	// cases reached everything.
 	Text, Missing string
 }
 
-// Covered counts the parts, and the parts that were seen.
+// Covered counts parts. Of is the number of all parts, Seen the number of parts that a case
+// reached.
 type Covered struct{ Seen, Of int }
 
-// Fraction is Seen/Of. It is 1 if Of is 0.
+// Fraction returns Seen/Of. It returns 1 if Of is 0.
 func (c Covered) Fraction() float64 {
 	if c.Of == 0 {
 		return 1
@@ -36,8 +38,8 @@ func (c Covered) Fraction() float64 {
 	return float64(c.Seen) / float64(c.Of)
 }
 
-// String is the fraction in percent, with both counts. It is rounded down, so that 100 % means
-// all.
+// String returns the fraction in percent with both counts. It rounds down, so that 100 % means that
+// everything was reached.
 func (c Covered) String() string {
 	tenths := int(1000 * c.Fraction())
 	return fmt.Sprintf("%d.%d %% (%d of %d)", tenths/10, tenths%10, c.Seen, c.Of)
@@ -51,13 +53,13 @@ func (c *Covered) see(seen bool) {
 	}
 }
 
-// Lowest is the lowest of the three fractions.
+// Lowest returns the lowest of the three fractions.
 func (c *Coverage) Lowest() float64 {
 	return min(c.Checks.Fraction(), c.Rules.Fraction(), c.Conditions.Fraction())
 }
 
-// WriteText writes the listing and the three numbers. An exclamation mark marks a line with
-// something not seen.
+// WriteText writes the listing and the three fractions. It puts an exclamation mark before a line
+// of which no case reached some part.
 func (c *Coverage) WriteText(w io.Writer) {
 	file := ""
 	for _, l := range c.Listing {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestCoverage_OfRegoHasLines: a line that no case evaluates is listed with its place.
+// TestCoverage_OfRegoHasLines checks that a line of Rego that no case evaluates is listed with its
+// place.
 func TestCoverage_OfRegoHasLines(t *testing.T) {
 	const rules = `name: Frozen
 condition:

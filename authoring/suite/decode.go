@@ -12,10 +12,11 @@ import (
 	"writ/engine"
 )
 
-// absent stands for null in a suite: [engine.Decode] refuses null.
+// absent replaces null in a suite, because [engine.Decode] refuses null.
 var absent = jsontext.Value(`{"$absent":true}`)
 
-// decode reads the document of a suite. It accepts null where null removes a member of an intent.
+// decode reads the document of a suite. It accepts null in the places where null removes a member
+// of an intent.
 func decode(d *document.Document) (*File, error) {
 	if d.Kind != document.Suite {
 		p := d.Problem("", "want a suite, which has tests")
@@ -35,7 +36,7 @@ func decode(d *document.Document) (*File, error) {
 	return f, err
 }
 
-// shapes are examples of members, for errors of their type.
+// shapes has an example of each member, for errors about the member's type.
 var shapes = map[string]string{
 	"tests":    "a list: - {name: …, intent: …, want: …}",
 	"intent":   "the name of one of the intents",
@@ -48,8 +49,8 @@ var shapes = map[string]string{
 	"policies": "a list of paths and policies",
 }
 
-// explainShape names the member as other problems of a suite do, and adds an example to an error
-// of its type.
+// explainShape removes the prefix "suite." from the field of p, as other problems of a suite have
+// none. If p is about the type of a member, it adds an example to the message.
 func explainShape(p *document.Problem) {
 	p.Field = strings.TrimPrefix(p.Field, string(document.Suite)+".")
 	member := p.Field[strings.LastIndexByte(p.Field, '.')+1:]

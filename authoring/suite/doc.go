@@ -1,5 +1,5 @@
-// Package suite reads and runs tests of policies and rules: intents and the decision that each
-// must get, in YAML or JSON.
+// Package suite reads and runs tests of policies and rules. A test has intents and the decisions
+// that they must get. It is written in YAML or JSON.
 //
 //	suite: payments
 //	policy: policies/payments.yaml
@@ -18,13 +18,13 @@
 //	        - [50001, deny, [cost.exceeded, rule.approval_required]]
 //	  - {name: a payment states its cost, intent: payout, set: {cost: null}, want: deny, rule: Every payment states its cost}
 //
-// A test is one case, one for each row of its table, one for each value of its each, or one for
-// each combination. [File] documents every member. Reading is as strict as [document.Parse], and
-// every mistake has a place.
+// A test with neither a table nor an each is one case. A table makes a case for each row. An each makes a
+// case for each value. Both together make a case for each combination. [File] documents every
+// member. Reading is as strict as [document.Parse], and every mistake has a place.
 //
-// A [Loader] reads suites, and compiles each policy version and its rules once. [Run] decides
-// their cases with the engine of the service and, if asked, also with the policy's prepared Rego.
-// A [Report] is written as text, as JSON or as JUnit's XML.
+// A [Loader] reads suites. It compiles each policy version with its rules only once. [Run] decides
+// the cases with the engine of the service. On request it also decides them with the policy's
+// prepared Rego. A [Report] can be written as text, as JSON or as JUnit's XML.
 package suite
 
 import "github.com/go-json-experiment/json/jsontext"
@@ -33,50 +33,52 @@ import "github.com/go-json-experiment/json/jsontext"
 type File struct {
 	// Suite is the name of the suite. The default is the file's name.
 	Suite string `json:"suite,omitzero"`
-	// Policy is a path or a policy. With Policies every test runs by each of them. Paths are
+	// Policy is a path or a policy. With Policies, every test runs once for each of them. Paths are
 	// relative to the file.
 	Policy   jsontext.Value   `json:"policy,omitzero"`
 	Policies []jsontext.Value `json:"policies,omitzero"`
 	// Rules is a path, or an array of paths and rules.
 	Rules jsontext.Value `json:"rules,omitzero"`
-	// Lists are the values of the lists that the rules look in, by name.
+	// Lists has the values of the lists that the rules look in, by the names of the lists.
 	Lists map[string][]string `json:"lists,omitzero"`
 	// Now is the issued_at of intents that have none.
 	Now string `json:"now,omitzero"`
-	// Intents are the fixtures by name: the members of an intent, and extends, which names the
-	// fixture to start from. Members of cost and metadata are merged. Null removes a member.
+	// Intents has the fixtures by name. A fixture has the members of an intent, and extends, the
+	// name of the fixture to start from. Members of cost and metadata are merged one by one. Null
+	// removes a member.
 	Intents map[string]map[string]jsontext.Value `json:"intents,omitzero"`
 	Tests   []Test                               `json:"tests,omitzero"`
 }
 
 // Test is one intent, or several similar ones, with the decision that they must get.
 type Test struct {
-	// Name is required, and no two tests of a suite have the same.
+	// Name is required. No two tests of a suite have the same name.
 	Name string `json:"name"`
 	// Intent names a fixture.
 	Intent string `json:"intent,omitzero"`
 	// Set sets members of the intent by their paths, such as cost.amount_minor or metadata.env.
 	// Null removes a member.
 	Set map[string]jsontext.Value `json:"set,omitzero"`
-	// Table has a case for each row. Each has a case for each value of a path, and for each
-	// combination of several paths.
+	// Table makes a case for each row. Each makes a case for each value of a path. With several
+	// paths it makes a case for each combination of their values.
 	Table *Table                      `json:"table,omitzero"`
 	Each  map[string][]jsontext.Value `json:"each,omitzero"`
 
-	// Session narrows the policy to a task of the intent's agent: an object with any of the
+	// Session narrows the policy to a task of the intent's agent. It is an object with any of the
 	// members of [Session].
 	Session jsontext.Value `json:"session,omitzero"`
-	// Agent is the status of the agent: active, disabled or unregistered, which is the default.
+	// Agent is the status of the agent: active, disabled or unregistered. The default is
+	// unregistered.
 	Agent             string `json:"agent,omitzero"`
 	UsageExceeded     bool   `json:"usage_exceeded,omitzero"`
 	RequireRegistered bool   `json:"require_registered_agents,omitzero"`
-	// Counted is the value, before the intent, of each counter that counts the intent.
+	// Counted is the value that each counter of the intent has before the intent.
 	Counted int64 `json:"counted,omitzero"`
 
-	// Want is the decision: allow, approval_required or deny. It is refused for an intent that is
-	// not valid: the service answers 400 and decides nothing. Want is required.
+	// Want is the decision: allow, approval_required or deny. For an intent that is not valid it is
+	// refused: the service answers 400 and decides nothing. Want is required.
 	Want string `json:"want,omitzero"`
-	// Message is a part of the error of a refused intent.
+	// Message is a part of the error if the intent is refused.
 	Message string `json:"message,omitzero"`
 	// Codes are the codes of all findings, in any order.
 	Codes *[]string `json:"codes,omitzero"`
@@ -93,9 +95,10 @@ type Session struct {
 	MaxCostMinor            *int64   `json:"max_cost_minor,omitzero"`
 }
 
-// Table has a case a row. A column is the path of a member of the intent, or one of intent,
-// session, agent, usage_exceeded, require_registered_agents, counted, want, message, codes, rule
-// and error, which replace the test's. Null keeps the test's.
+// Table makes a case for each row. A column is the path of a member of the intent, or one of
+// intent, session, agent, usage_exceeded, require_registered_agents, counted, want, message, codes,
+// rule and error. The value of a cell replaces the test's value for this column. In the latter
+// columns null keeps the test's value.
 type Table struct {
 	Columns []string           `json:"columns"`
 	Rows    [][]jsontext.Value `json:"rows"`

@@ -12,14 +12,14 @@ import (
 	"writ/engine"
 )
 
-// madeUpID is the intent_id of intents that have none.
+// madeUpID is the intent_id of an intent for which the suite gives none.
 const madeUpID = "5eed0000-0000-4000-8000-000000000000"
 
 // Case is one intent and the decision that it must get.
 type Case struct {
 	Suite *Suite
-	// Test is the name of the test. Name distinguishes its cases: the values that the test, the
-	// row and each set, such as cost.amount_minor=50001.
+	// Test is the name of the test. Name distinguishes the cases of a test. It has the values that
+	// the test, the row and the each set, such as cost.amount_minor=50001.
 	Test, Name string
 	// Fixture is the name of the intent that the case starts from.
 	Fixture string
@@ -27,23 +27,24 @@ type Case struct {
 	Input engine.Input
 
 	want expected
-	// refusal is the error of an intent that must be refused, or nil.
+	// refusal is the error of the intent if the intent must be refused, and nil otherwise.
 	refusal *engine.InvalidError
-	// field is the path of the test or the row.
+	// field is the path of the test, or of the row, in the suite.
 	field string
 }
 
-// expected is the result that a case must have. Codes are sorted, or nil if the case has none.
+// expected is the result that a case must have. codes are sorted. They are nil if the case wants no
+// particular codes.
 type expected struct {
 	decision engine.Decision
-	// refused is set if the intent must not be valid, with an error that contains message.
-	// decision is [engine.Deny] then.
+	// refused is true if the intent must not be valid. Its error must contain message. decision is
+	// [engine.Deny] then.
 	refused bool
 	message string
 	codes   []engine.Code
 	rule    string
 	err     *bool
-	// decisionAt and codesAt are the paths of the fields that want them.
+	// decisionAt and codesAt are the paths of the fields that give decision and codes.
 	decisionAt, codesAt string
 }
 
@@ -69,7 +70,7 @@ func (r *reader) expand(s *Suite, f *File) {
 	number(s.Cases)
 }
 
-// number numbers cases of one name.
+// number adds a number to the name of each further case that has the same test and name.
 func number(cases []*Case) {
 	type name struct{ test, name string }
 	seen := map[name]int{}
@@ -85,11 +86,11 @@ type expander struct {
 	*reader
 	suite    *Suite
 	file     *File
-	resolved map[string]members // the fixtures, with what they extend
+	resolved map[string]members // the fixtures, with the members of the fixtures that they extend
 }
 
-// fixtures resolves the intents. An intent that no other extends and no test uses must be
-// complete.
+// fixtures resolves the intents. It reports the mistakes of an intent, unless another intent
+// extends it or a test uses it. The intent may be incomplete then.
 func (e *expander) fixtures() {
 	used := map[string]bool{}
 	for _, members := range e.file.Intents {
@@ -117,8 +118,8 @@ func (e *expander) fixtures() {
 	}
 }
 
-// resolve returns the members of a fixture, or nil after a mistake. within are the fixtures that
-// extend it.
+// resolve returns the members of a fixture, or nil after a mistake. within has the names of the
+// fixtures that extend it.
 func (e *expander) resolve(name string, within []string) members {
 	if m, ok := e.resolved[name]; ok {
 		return m
@@ -152,7 +153,7 @@ func (e *expander) resolve(name string, within []string) members {
 	return m
 }
 
-// completed returns m with an intent_id, a policy_id and the time now, if m has none.
+// completed returns m with an intent_id, a policy_id and an issued_at, if m lacks them.
 func (e *expander) completed(m members) members {
 	whole := maps.Clone(m)
 	for path, text := range map[string]string{
@@ -178,7 +179,8 @@ func decodeIntent(m members) (*engine.Intent, error) {
 	return in, in.Validate()
 }
 
-// locate adds the mistakes of an intent, each at the field of the suite that set it, or at field.
+// locate adds the mistakes of an intent. Each has the place of the suite's field that set the
+// member. If no field set it, the place is field.
 func (e *expander) locate(err error, m members, field string) {
 	var invalid *engine.InvalidError
 	if !errors.As(err, &invalid) {
@@ -198,8 +200,8 @@ func (e *expander) locate(err error, m members, field string) {
 	}
 }
 
-// meant returns the end of an error of an unknown name: the name that was likely meant, or all
-// names.
+// meant returns the end of an error message about an unknown name: the known name that is most
+// similar, or all known names.
 func meant(name string, names []string) string {
 	best, edits := "", 1+len(name)/3
 	for _, n := range names {

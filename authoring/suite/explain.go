@@ -9,10 +9,11 @@ import (
 	"writ/engine"
 )
 
-// maxExplained bounds the explained rules that could have decided as wanted.
+// maxExplained bounds how many rules with the wanted outcome are explained.
 const maxExplained = 5
 
-// explain explains a result that is not as wanted: + marks an unwanted finding, - a missing one.
+// explain explains a result that is not as wanted. A + marks a finding that is not wanted, a - one
+// that is missing.
 func (r *Result) explain(s *subject) {
 	in := r.Case.Input
 	in.Trace = &engine.Trace{}
@@ -68,7 +69,8 @@ func (r *Result) explainMissing(x *engine.Explanation, code engine.Code) {
 	}
 }
 
-// checkText returns the field of a check, the value in the policy and the value of the intent.
+// checkText returns the field of a check, its value in the policy, and the value that the intent
+// has.
 func checkText(c *engine.ExplainedCheck) string {
 	if c.Value == "" {
 		return ""
@@ -76,7 +78,7 @@ func checkText(c *engine.ExplainedCheck) string {
 	return fmt.Sprintf(" (%s: %s; got %s)", strings.TrimPrefix(c.Field, "policy."), c.Value, cmp.Or(c.Got, "none"))
 }
 
-// ruleText returns the verdict of a rule, with the part of its condition that decided.
+// ruleText returns the result of a rule, and the part of its condition that the result comes from.
 func ruleText(x *engine.ExplainedRule) string {
 	said := map[string]string{
 		"match": "matches, and another decides", "no_match": "does not match", "error": "is an error",

@@ -15,27 +15,27 @@ import (
 	"writ/storage"
 )
 
-// History makes suites of an organization's decisions: one for each policy, with the
-// decisions that differ in action, resource or codes.
+// History makes suites from the decisions of an organization. It makes one suite for each policy. A
+// suite has one case for each combination of action, resource and codes.
 type History struct {
-	// Taken is how many decisions the suites have. Left is how many were left out: another
-	// version of the policy made them, or no case can repeat them.
+	// Taken is how many decisions the suites have. Left is how many decisions were left out,
+	// because another version of the policy made them or no case can repeat them.
 	Taken, Left int
 
 	rules    []jsontext.Value
-	policies map[string]*decided // by their ids
+	policies map[string]*decided // by policy_id
 	order    []*decided
 	seen     map[string]bool
 }
 
-// decided is a policy, and decisions by it.
+// decided is a policy with decisions that it made.
 type decided struct {
 	policy  *engine.ActionPolicy
 	records []*storage.Record
 }
 
-// NewHistory returns a history without decisions. The policies and the rules are the
-// current ones.
+// NewHistory returns a history without decisions. policies and rules are the organization's current
+// ones.
 func NewHistory(policies []*engine.ActionPolicy, rules []engine.Rule) (*History, error) {
 	h := &History{policies: make(map[string]*decided), seen: make(map[string]bool)}
 	for _, p := range policies {
@@ -57,7 +57,7 @@ func NewHistory(policies []*engine.ActionPolicy, rules []engine.Rule) (*History,
 	return h, nil
 }
 
-// edited is the JSON of v, an object, after f has changed its members.
+// edited returns the JSON of v, which is an object, after f has changed the members.
 func edited(v any, f func(members map[string]jsontext.Value)) (jsontext.Value, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -71,7 +71,8 @@ func edited(v any, f func(members map[string]jsontext.Value)) (jsontext.Value, e
 	return json.Marshal(members, json.Deterministic(true))
 }
 
-// Take adds a decision that is new, unless no case can repeat it.
+// Take adds a decision to its suite. It skips a decision that is like an earlier one. It counts a
+// decision in Left if no case can repeat the decision.
 func (h *History) Take(r *storage.Record) {
 	p, codes := h.policies[r.PolicyID], codesIn(r.Reasons)
 	if p == nil || p.policy.Version != r.PolicyVersion || !repeatable(r, codes) {
@@ -90,16 +91,17 @@ func (h *History) Take(r *storage.Record) {
 	p.records = append(p.records, r)
 }
 
-// unrepeatable are the codes of findings that are of more than an intent, a policy and its
+// unrepeatable has the codes of findings that depend on more than an intent, a policy and its
 // rules.
 var unrepeatable = []engine.Code{
 	engine.CodeBatchRefused, engine.CodeCoreFinding, engine.CodePolicyMissing, engine.CodePolicyUnreadable,
 	engine.CodeResourceUnreadable,
 }
 
-// repeatable reports whether an intent of the history can be decided again: the history
-// hides what looks like a secret, names the codes of an external core as it gives them, and
-// has no session's or approval's documents.
+// repeatable reports whether a case can decide an intent of the history again. It cannot if the
+// history hides a part that looks like a secret, or if a code comes from an external core. It also
+// cannot if a session or an approval was involved, because the history does not have their
+// documents.
 func repeatable(r *storage.Record, codes []string) bool {
 	for _, code := range codes {
 		if c := engine.Code(code); slices.Contains(unrepeatable, c) || !slices.Contains(engine.Codes(), c) {
@@ -110,10 +112,10 @@ func repeatable(r *storage.Record, codes []string) bool {
 		!replaced.MatchString(r.Resource+" "+r.ActionType+" "+r.AgentID)
 }
 
-// replaced is what the history has in the place of a secret: see package scrub.
+// replaced matches the text that the history has instead of a secret: see package scrub.
 var replaced = regexp.MustCompile(`\[[a-z0-9-]+:[A-Za-z0-9-]+\]`)
 
-// codesIn returns the codes that reasons begin with, each once, sorted.
+// codesIn returns the codes at the start of the reasons, sorted, and each only once.
 func codesIn(reasons []string) (codes []string) {
 	for _, reason := range reasons {
 		code, _, _ := strings.Cut(reason, ":")
@@ -123,7 +125,7 @@ func codesIn(reasons []string) (codes []string) {
 	return slices.Compact(codes)
 }
 
-// Format returns the suites as YAML, whose values are JSON.
+// Format returns the suites as YAML. Policies, rules and intents are JSON in it.
 func (h *History) Format() ([]byte, error) {
 	var b bytes.Buffer
 	for i, p := range h.order {
@@ -159,7 +161,7 @@ func (h *History) suite(b *bytes.Buffer, p *decided) error {
 			fmt.Fprintf(b, "  # its metadata, without the values, which the history does not keep: %s\n",
 				strings.Join(r.MetadataKeys, ", "))
 		}
-		text, err := edited(r.Intent(), func(members map[string]jsontext.Value) { // the ids are made up
+		text, err := edited(r.Intent(), func(members map[string]jsontext.Value) { // the suite makes up new ids
 			delete(members, "intent_id")
 			delete(members, "policy_id")
 		})
@@ -177,7 +179,8 @@ func (h *History) suite(b *bytes.Buffer, p *decided) error {
 	return nil
 }
 
-// testOf writes the test of a decision, in the state that its codes tell.
+// testOf writes the test of a decision. It sets the state of the agent and of the plan that follows
+// from the decision's codes.
 func testOf(b *bytes.Buffer, n int, r *storage.Record) error {
 	codes := codesIn(r.Reasons)
 	test := map[string]any{

@@ -12,20 +12,20 @@ import (
 	"writ/engine"
 )
 
-// value is the value of a member of an intent, and the field of the suite that set it.
+// value is the value of a member of an intent. from is the field of the suite that set it.
 type value struct {
 	json jsontext.Value
 	from string
 }
 
-// members are the members of an intent by their paths: action_type, cost.currency, metadata.env.
-// An object is stored as its members, an empty one as itself.
+// members has the members of an intent by their paths: action_type, cost.currency, metadata.env. An
+// object is stored as its members. An empty object is stored as itself.
 type members map[string]value
 
-// objects are the members of an intent that have members. Keys of metadata may have dots.
+// objects has the names of the intent's members that are objects. Keys of metadata may have dots.
 var objects = []string{"cost", "metadata"}
 
-// intentMembers are the names of the members of an intent.
+// intentMembers has the names of the members of an intent.
 var intentMembers = engine.MemberNames(reflect.TypeFor[engine.Intent]())
 
 // isPath reports whether an intent can have a member at path.
@@ -44,7 +44,7 @@ func isPath(path string) bool {
 func (m members) set(path string, v value) {
 	m.remove(path)
 	if name, _, nested := strings.Cut(path, "."); nested {
-		delete(m, name) // an empty object, or another value
+		delete(m, name) // it may be an empty object, or not an object
 	}
 	switch nested, ok := membersOf(v.json); {
 	case isAbsent(v.json):
@@ -57,7 +57,8 @@ func (m members) set(path string, v value) {
 	}
 }
 
-// merge is set, but it sets the members of an object one by one.
+// merge is like set. If v is an object, merge sets the members of v one by one and keeps the
+// others.
 func (m members) merge(path string, v value) {
 	nested, ok := membersOf(v.json)
 	if !ok || isAbsent(v.json) || len(nested) == 0 || !slices.Contains(objects, path) {
@@ -85,7 +86,7 @@ func membersOf(v jsontext.Value) (map[string]jsontext.Value, bool) {
 	return nested, true
 }
 
-// json returns the intent.
+// json returns the intent in JSON.
 func (m members) json() []byte {
 	intent := map[string]any{}
 	for path, v := range m {
@@ -104,7 +105,7 @@ func (m members) json() []byte {
 	return encode(intent)
 }
 
-// encode writes a value that was decoded from JSON.
+// encode writes v in JSON. v was decoded from JSON, so this cannot fail.
 func encode(v any) jsontext.Value {
 	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
@@ -113,8 +114,8 @@ func encode(v any) jsontext.Value {
 	return data
 }
 
-// origin returns the field of the suite that set the member at path. Without that it returns the
-// field of a member of path, or of an object around it.
+// origin returns the field of the suite that set the member at path. If no field did, it returns a
+// field that set a member of path, or an object around path.
 func (m members) origin(path string) (field string, ok bool) {
 	for {
 		if v, ok := m[path]; ok {

@@ -21,22 +21,23 @@ import (
 
 // Suite is a suite with one policy.
 type Suite struct {
-	// Name is the name in the file, with the policy's path if the suite has several policies.
+	// Name is the name in the file. If the suite has several policies, the policy's path follows
+	// it.
 	Name string
-	// Path is the suite's file, and Files are all files that were read for it.
+	// Path is the suite's file. Files has all files that were read for the suite.
 	Path  string
 	Files []string
 	Cases []*Case
 
 	doc *document.Document
-	// fixtures are the decoded intents by name.
+	// fixtures has the decoded intents by name.
 	fixtures map[string]*engine.Intent
 	subject  *subject
-	rego     []rego.File // the tests in Rego beside the policy
+	rego     []rego.File // the tests in Rego in the policy's directory
 }
 
-// Loader reads suites. Suites share the files it has read and the policies it has compiled. It is
-// not safe for concurrent use.
+// Loader reads suites. The suites share files that were read and policies that were compiled. A
+// Loader is not safe for concurrent use.
 type Loader struct {
 	// ReadFile reads a file. Nil means [os.ReadFile].
 	ReadFile func(name string) ([]byte, error)
@@ -47,8 +48,8 @@ type Loader struct {
 	subjects map[[sha256.Size]byte]*subject
 }
 
-// Load reads the suites in a file, one for each policy. The error is a *[document.Error] with
-// every problem if a file is at fault.
+// Load reads the suites in a file. A suite with several policies counts once for each policy. If a
+// file has mistakes, the error is a *[document.Error] with every problem.
 func (l *Loader) Load(path string) ([]*Suite, error) {
 	data, err := l.read(path)
 	if err != nil {
@@ -73,7 +74,7 @@ func (l *Loader) Load(path string) ([]*Suite, error) {
 	return all, found.Err()
 }
 
-// suites reads the document of a suite.
+// suites reads the suites in one document: one for each policy.
 func (l *Loader) suites(path string, d *document.Document) ([]*Suite, error) {
 	f, err := decode(d)
 	if err != nil {
@@ -128,8 +129,8 @@ type reader struct {
 	doc      *document.Document
 	files    []string
 	problems document.Error
-	refused  int   // problems of fields, repeated ones too
-	err      error // what ends reading
+	refused  int   // how many problems refuse has got, even equal ones
+	err      error // the first error that is not a problem of a file
 }
 
 // refuse adds a problem of a field of the suite.
@@ -171,7 +172,7 @@ func (r *reader) rules(f *File) []source {
 		return r.sources("rules", f.Rules, document.Rule)
 	}
 	var items []jsontext.Value
-	_ = json.Unmarshal(f.Rules, &items) // it was decoded before
+	_ = json.Unmarshal(f.Rules, &items) // cannot fail: Rules was decoded before
 	var all []source
 	for i, v := range items {
 		all = append(all, r.sources(fmt.Sprintf("rules[%d]", i), v, document.Rule)...)
@@ -179,7 +180,7 @@ func (r *reader) rules(f *File) []source {
 	return all
 }
 
-// sources reads documents of a kind. v is a path or a document.
+// sources reads the policies or rules that v gives. v is a path or a document.
 func (r *reader) sources(field string, v jsontext.Value, kind document.Kind) []source {
 	var path string
 	switch {

@@ -8,10 +8,10 @@ import (
 	"writ/rego"
 )
 
-// preparation is the prepared Rego of a policy with its rules, or the problems that prevent it.
+// preparation has the prepared Rego of a policy and its rules, or the problems that prevent it.
 type preparation struct {
 	query *rego.Query
-	// problems say why there is no query. unsilenced are the problems that no comment silences.
+	// problems says why there is no query. unsilenced has the problems that no comment silences.
 	problems, unsilenced document.Error
 }
 
@@ -28,8 +28,8 @@ func (s *subject) prepared() *preparation {
 	return s.preparation
 }
 
-// refused returns the problems of an error of package rego about the policy and its rules.
-// unsilenced are the problems that no comment silences.
+// refused turns an error of package rego into problems of the policy and its rules. unsilenced has
+// the problems that no comment silences.
 func (s *subject) refused(err error) (all, unsilenced document.Error) {
 	var unrendered *rego.UnrenderedError
 	if !errors.As(err, &unrendered) {
@@ -38,7 +38,7 @@ func (s *subject) refused(err error) (all, unsilenced document.Error) {
 	}
 	for _, r := range unrendered.Rules {
 		doc := s.ruleSources[r.Index].doc
-		placed := doc.Locate(r.Err) // which names fields
+		placed := doc.Locate(r.Err) // r.Err names fields
 		_ = all.Add(placed)
 		if !doc.Ignores("condition", lint.NoRego) {
 			_ = unsilenced.Add(placed)

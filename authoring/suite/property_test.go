@@ -13,7 +13,8 @@ import (
 	"writ/internal/must"
 )
 
-// TestRun_RegoAgrees decides generated cases by both engines.
+// TestRun_RegoAgrees decides generated cases with the engine and with the prepared Rego, and checks
+// that the results agree.
 func TestRun_RegoAgrees(t *testing.T) {
 	report := runText(t, generated(2000), Options{Rego: true})
 	decisions := map[string]int{}
@@ -30,7 +31,8 @@ func TestRun_RegoAgrees(t *testing.T) {
 	}
 }
 
-// TestRun_ADifferenceOfRegoFails swaps the prepared query for another policy's.
+// TestRun_ADifferenceOfRegoFails replaces the prepared query by another policy's query, and checks
+// that the case fails.
 func TestRun_ADifferenceOfRegoFails(t *testing.T) {
 	l := loaderOf(map[string]string{
 		"s.yaml": head + "tests: [{name: a, intent: read, want: allow, codes: [policy.allowed]}]",
@@ -49,7 +51,7 @@ func TestRun_ADifferenceOfRegoFails(t *testing.T) {
 	}
 }
 
-// runText runs a suite by the policy and the rules of this package's tests.
+// runText runs a suite with the policy and the rules of this package's tests.
 func runText(tb testing.TB, text string, o Options) *Report {
 	tb.Helper()
 	return run(tb, loaderOf(map[string]string{"s.yaml": text}), "s.yaml", o)
@@ -61,7 +63,7 @@ func run(tb testing.TB, l *Loader, name string, o Options) *Report {
 	return must.Get(Run(tb.Context(), must.Get(l.Load(name))(tb), o))(tb)
 }
 
-// generated is a suite of n cases.
+// generated returns a suite of n cases.
 func generated(n int) string {
 	g := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[g.IntN(len(from))] }
@@ -78,7 +80,7 @@ func generated(n int) string {
 	return b.String()
 }
 
-// TestReport_JUnitIsXML reads a report back, with texts that XML must escape.
+// TestReport_JUnitIsXML writes a report with texts that XML must escape, and reads it back.
 func TestReport_JUnitIsXML(t *testing.T) {
 	report := runText(t, head+`tests: [{name: "<&\" ]]> é\u0001", intent: read, set: {metadata.env: "<"}, want: deny}, {name: b, intent: read, want: allow}]`, Options{})
 	var b bytes.Buffer
@@ -97,7 +99,8 @@ func TestReport_JUnitIsXML(t *testing.T) {
 	}
 }
 
-// FuzzLoad: every suite is read or refused, and a suite that was read can run.
+// FuzzLoad checks that every suite is either read or refused, and that a suite that was read can
+// run.
 func FuzzLoad(f *testing.F) {
 	text := must.Get(os.ReadFile("testdata/payments_test.yaml"))(f)
 	f.Add(string(text))

@@ -10,11 +10,12 @@ import (
 	"writ/engine"
 )
 
-// TestLoad_RefusesWithEveryPlace: each mistake of a suite has its place.
+// TestLoad_RefusesWithEveryPlace checks that the error names each mistake of a suite with its
+// place.
 func TestLoad_RefusesWithEveryPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
-		want []string // each is in a line of the error
+		want []string // texts that the error must contain
 	}{
 		"an unknown member":      {head + "test: []\n", []string{`s.yaml:4:1: test: unknown field`}},
 		"no tests":               {head, []string{`s.yaml:1:1: tests: is required`}},
@@ -59,7 +60,8 @@ func TestLoad_RefusesWithEveryPlace(t *testing.T) {
 	}
 }
 
-// TestFile_EveryMemberTellsASuite: package document knows a suite by the members of File.
+// TestFile_EveryMemberTellsASuite checks that package document recognizes a suite by each member of
+// File.
 func TestFile_EveryMemberTellsASuite(t *testing.T) {
 	for _, name := range engine.MemberNames(reflect.TypeFor[File]()) {
 		docs, err := document.Parse("s.yaml", []byte(name+": x"))

@@ -20,8 +20,8 @@ import (
 
 var regoPackage = regexp.MustCompile(`(?m)^package[ \t]+([^\s#]+)`)
 
-// regoTests reads the files of tests in Rego beside a policy. It skips the tests of other
-// policies.
+// regoTests reads the files of tests in Rego in the directory of a policy. It skips the tests of
+// other policies.
 func (l *Loader) regoTests(p source) (files []rego.File, err error) {
 	list := l.Glob
 	if list == nil {
@@ -47,18 +47,18 @@ func (l *Loader) regoTests(p source) (files []rego.File, err error) {
 	return files, nil
 }
 
-// belongs reports whether a package is pkg or below it.
+// belongs reports whether the package called name is pkg, or is below pkg.
 func belongs(name, pkg string) bool { return name == pkg || strings.HasPrefix(name, pkg+".") }
 
-// regoSuite is the suites of one subject with tests in Rego. The tests see the intents of all
-// these suites.
+// regoSuite has the intents of all suites that share one subject. The subject's tests in Rego see
+// these intents.
 type regoSuite struct {
-	suite   *Suite // of the results
+	suite   *Suite // the suite that the results name
 	intents map[string]*engine.Input
 }
 
-// runRego runs the tests in Rego of the suites' policies, once for each policy version and
-// rules.
+// runRego runs the tests in Rego of the suites' policies. It runs them once for each policy version
+// with its rules.
 func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) error {
 	var all []*regoSuite
 	by := map[*subject]*regoSuite{}
@@ -89,7 +89,7 @@ func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) er
 	return ctx.Err()
 }
 
-// addIntents adds the intents of s.
+// addIntents adds the intents of s. It is an error if another intent has the same name.
 func (r *regoSuite) addIntents(s *Suite) error {
 	for _, name := range slices.Sorted(maps.Keys(s.fixtures)) {
 		in := s.fixtures[name]
@@ -104,7 +104,7 @@ func (r *regoSuite) addIntents(s *Suite) error {
 	return nil
 }
 
-// located returns the mistakes of tests in Rego with their places.
+// located returns the mistakes of tests in Rego as problems with places.
 func (r *regoSuite) located(err error) error {
 	var mistakes *condition.Error
 	var unrendered *rego.UnrenderedError

@@ -11,7 +11,7 @@ import (
 	"writ/engine"
 )
 
-// WriteText writes each failing case and a line for each suite.
+// WriteText writes each case that fails, and then one line for each suite.
 func (r *Report) WriteText(w io.Writer) {
 	for _, f := range r.Failed() {
 		file, at := f.Place()
@@ -31,7 +31,7 @@ func (r *Report) WriteText(w io.Writer) {
 	}
 }
 
-// tally is a suite's part of a report.
+// tally has the results of one suite.
 type tally struct {
 	name, path    string
 	cases, failed int
@@ -40,8 +40,8 @@ type tally struct {
 	results     []*Result
 }
 
-// verdict is the first word of the suite's line. refused is set if cases that are not compared
-// fail the run.
+// verdict returns the first word of the suite's line. refused says that a case that Rego did not
+// decide fails the run.
 func (t *tally) verdict(refused bool) string {
 	if t.failed > 0 || refused && t.notCompared > 0 {
 		return "FAIL"
@@ -57,7 +57,7 @@ func (t *tally) count() string {
 	return text
 }
 
-// suites counts the results of each suite, in order.
+// suites returns the results of each suite, in the order of the report.
 func (r *Report) suites() []*tally {
 	var all []*tally
 	by := map[*Suite]*tally{}
@@ -85,7 +85,7 @@ type jsonReport struct {
 	Coverage *jsonCoverage `json:"coverage,omitzero"`
 }
 
-// jsonTest is a case, or a test in Rego, in JSON. Message says why it fails.
+// jsonTest is a case, or a test in Rego, in JSON. Message says why the test fails.
 type jsonTest struct {
 	Suite   string        `json:"suite"`
 	Name    string        `json:"name"`
@@ -99,7 +99,7 @@ type jsonTest struct {
 	NotCompared string `json:"not_compared,omitzero"`
 }
 
-// jsonCoverage is coverage in JSON, as fractions.
+// jsonCoverage is the coverage in JSON. Its numbers are fractions.
 type jsonCoverage struct {
 	Checks     float64 `json:"checks"`
 	Rules      float64 `json:"rules"`
@@ -111,8 +111,8 @@ type jsonCoverage struct {
 //	{"tests": [{"suite", "name", "case", "ok", "want", "got", "codes"}],
 //	 "coverage": {"checks", "rules", "conditions"}}
 //
-// A failing test also has a message. A test that the prepared Rego could not decide has
-// not_compared. Coverage is there if it was asked for. Its numbers are fractions.
+// A test that fails also has message. A test that the prepared Rego could not decide has
+// not_compared. coverage is present if it was asked for. Its numbers are fractions.
 func (r *Report) WriteJSON(w io.Writer) error {
 	out := jsonReport{Tests: []jsonTest{}}
 	for i := range r.Results {
@@ -164,7 +164,7 @@ type junitCase struct {
 	Skipped *junitSkipped `xml:"skipped"`
 }
 
-// junitSkipped marks a case that holds and was not compared with Rego.
+// junitSkipped marks a case that holds, but that Rego did not decide.
 type junitSkipped struct {
 	Message string `xml:"message,attr"`
 }

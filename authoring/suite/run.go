@@ -11,21 +11,22 @@ import (
 	"writ/engine"
 )
 
-// Options say how suites are run.
+// Options says how suites are run.
 type Options struct {
-	// Run selects cases by their [Result.ID]. Nil selects all.
+	// Run selects the cases whose [Result.ID] it matches. Nil selects all cases.
 	Run *regexp.Regexp
-	// Rego also decides every case with the policy's prepared Rego.
+	// Rego says that the policy's prepared Rego decides every case, too.
 	Rego bool
-	// Coverage records which parts of policies and rules the cases reach.
+	// Coverage says that Run records which parts of policies and rules the cases reach.
 	Coverage bool
 }
 
-// Report is the results of the cases of suites.
+// Report has the results of the cases in suites.
 type Report struct {
 	Results []Result
-	// NotCompared are the problems that kept the prepared Rego from deciding cases, each rule
-	// without a rendering once. Rules that silence [lint.NoRego] are left out.
+	// NotCompared has the problems because of which the prepared Rego could not decide cases. A
+	// rule without a rendering has one problem. A rule whose comment silences [lint.NoRego] has no
+	// problem.
 	NotCompared []document.Problem
 	// Coverage is nil unless it was asked for.
 	Coverage *Coverage
@@ -34,20 +35,20 @@ type Report struct {
 // Result is the result of a case, or of a test in Rego.
 type Result struct {
 	Suite *Suite
-	// Test and Name are explained at [Case]. A test in Rego has no Name.
+	// Test and Name are described at [Case]. A test in Rego has no Name.
 	Test, Name string
 	Case       *Case // nil for a test in Rego
-	// Want and Got are decisions or "refused". For a test in Rego Want is "pass", and Got is a
+	// Want and Got are decisions or "refused". For a test in Rego, Want is "pass", and Got is a
 	// [rego.TestOutcome].
 	Want, Got string
-	// Codes are the codes of the findings, each once, sorted.
+	// Codes has the codes of the findings, sorted, and each only once.
 	Codes []engine.Code
-	// Problems says why the case fails, in a sentence each. It is nil if the case holds.
+	// Problems says why the case fails. Each entry is one sentence. It is nil if the case holds.
 	// Explained lists the findings and rules that are not as wanted.
 	Problems  []string
 	Explained []string
-	// NotCompared says why the prepared Rego could not decide the case. It is empty if it did, or
-	// was not asked.
+	// NotCompared says why the prepared Rego could not decide the case. It is empty if the prepared
+	// Rego decided the case, or was not asked.
 	NotCompared string
 
 	file string // file and at are set for a test in Rego
@@ -67,7 +68,7 @@ func (r *Report) Failed() (failed []*Result) {
 	return failed
 }
 
-// Place returns the file of the case and the place of its test or its row.
+// Place returns the file of the case, and the place of its test or of its row.
 func (r *Result) Place() (file string, at document.Place) {
 	if r.Case == nil {
 		return r.file, r.at
@@ -76,14 +77,15 @@ func (r *Result) Place() (file string, at document.Place) {
 	return p.File, p.Place
 }
 
-// ID is the suite, the test and the name of the case, with a slash between.
+// ID returns the names of the suite, the test and the case, separated by slashes.
 func (r *Result) ID() string {
 	return strings.TrimSuffix(r.Suite.Name+"/"+r.Test+"/"+r.Name, "/")
 }
 
 func (o *Options) selects(r *Result) bool { return o.Run == nil || o.Run.MatchString(r.ID()) }
 
-// Subject names the case in a failure: the fixture and the values that are set.
+// Subject names the case in the message of a failure. It returns the fixture and the values that
+// are set.
 func (c *Case) Subject() string {
 	if c.Name == "" {
 		return c.Fixture
@@ -91,18 +93,19 @@ func (c *Case) Subject() string {
 	return c.Fixture + ", " + c.Name
 }
 
-// Wanted returns the wanted decision and the wanted codes, sorted. The decision is deny for an
-// intent that must be refused. The codes are nil if the case has none.
+// Wanted returns the wanted decision and the wanted codes, sorted. If the intent must be refused,
+// the decision is deny. If the case wants no particular codes, they are nil.
 func (c *Case) Wanted() (engine.Decision, []engine.Code) { return c.want.decision, c.want.codes }
 
 // Policy returns the policy that the suite tests.
 func (s *Suite) Policy() *engine.ActionPolicy { return s.subject.doc }
 
-// Rules returns the rules that the suite tests, inactive ones too.
+// Rules returns the rules that the suite tests, including inactive ones.
 func (s *Suite) Rules() []engine.Rule { return s.subject.rules }
 
-// Run decides the cases of suites, and runs the tests in Rego beside their policies. The error is
-// a *[document.Error] if a test in Rego is at fault, or the error of ctx.
+// Run decides the cases of suites. It also runs the tests in Rego that are in the directories of
+// their policies. The error is a *[document.Error] if a test in Rego has a mistake. It is the error
+// of ctx if ctx ends.
 func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
 	report := new(Report)
 	var unsilenced document.Error
@@ -155,7 +158,7 @@ func (r *Result) run(o Options) {
 	}
 }
 
-// refused compares the error of the intent with the wanted message. No engine is asked.
+// refused compares the error of the intent with the wanted message. No engine evaluates the intent.
 func (r *Result) refused(err *engine.InvalidError, want expected) {
 	r.Want, r.Got, r.Codes = refused, refused, []engine.Code{}
 	if said := err.Error(); !strings.Contains(said, want.message) {
@@ -163,7 +166,7 @@ func (r *Result) refused(err *engine.InvalidError, want expected) {
 	}
 }
 
-// codesOf returns the codes of the findings, as a set.
+// codesOf returns the codes of the findings, sorted, and each only once.
 func codesOf(r engine.Result) []engine.Code {
 	var codes []engine.Code
 	for _, f := range r.Findings {
@@ -196,8 +199,8 @@ func (r *Result) compare(want expected, got engine.Result, s *subject) {
 	}
 }
 
-// compareRego adds a problem if the prepared Rego decides otherwise. If a rule's own Rego fails,
-// it has no decision. The engine then counts an error, and must not have allowed.
+// compareRego adds a problem if the prepared Rego decides differently. If a rule's own Rego fails,
+// the prepared Rego has no decision. Then the engine must count an error, and must not allow.
 func (r *Result) compareRego(got engine.Result, in *engine.Input, s *subject) {
 	p := s.prepared()
 	if p.query == nil {
@@ -229,7 +232,7 @@ func deciding(r engine.Result) (id string) {
 	return id
 }
 
-// String is the result on one line.
+// String returns the result on one line.
 func (r *Result) String() string {
 	if r.Case == nil {
 		return fmt.Sprintf("%s = %s, want %s: %s", r.Test, r.Got, r.Want, strings.Join(r.Problems, "; "))

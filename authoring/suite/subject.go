@@ -15,10 +15,10 @@ import (
 	"writ/rego"
 )
 
-// conditions compiles rules in every language.
+// conditions are options that compile rules in every language.
 var conditions = engine.Options{CompileRego: rego.CompileCondition}
 
-// conditionsOver is conditions with lists.
+// conditionsOver returns conditions with lists.
 func conditionsOver(lists condition.Lists) engine.Options {
 	o := conditions
 	o.Lists = lists
@@ -41,7 +41,7 @@ func (r *reader) lists(f *File) []engine.List {
 	return all
 }
 
-// checkLists refuses rules that look in a list which is not in the suite.
+// checkLists reports each rule that looks in a list that the suite does not have.
 func (r *reader) checkLists(s *subject) {
 	for _, rule := range s.ruleSources {
 		for _, name := range rule.lists {
@@ -56,20 +56,21 @@ func (r *reader) checkLists(s *subject) {
 	}
 }
 
-// source is a policy or a rule with its file.
+// source is a policy or a rule, and the file that has it.
 type source struct {
-	name   string // the path that the suite gives, or its own
+	name   string // the path as the suite gives it, or the suite's own path
 	file   string
 	doc    *document.Document
 	wire   []byte
 	policy *engine.ActionPolicy
 	rule   *engine.Rule
-	lists  []string // that the rule looks in
+	lists  []string // the names of the lists that the rule looks in
 }
 
 func (s *source) place(field string) document.Place { return s.doc.Problem(field, "").Place }
 
-// lineOf returns the line of the file that holds a line of a text in the condition.
+// lineOf returns the number of a line in the file. at is the JSON pointer of a text in the
+// condition, and line is the line within this text.
 func (s *source) lineOf(at string, line int) int {
 	in := condition.Mistake{At: at, Line: line, Column: 1, Message: "here"}
 	err := s.doc.Locate(&engine.InvalidError{Fields: []engine.FieldError{{Field: "condition", In: in}}})
@@ -101,7 +102,7 @@ type file struct {
 	sources map[document.Kind][]source
 }
 
-// file reads the documents of a kind in a file. It parses a file again only if its content
+// file reads the documents of one kind in a file. It parses the file again only if the content has
 // changed.
 func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 	data, err := l.read(path)
@@ -123,7 +124,7 @@ func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 	all, found := new(document.Error), []source{}
 	for _, d := range docs {
 		if d.Kind != kind && d.Kind != "" {
-			continue // a file may have both
+			continue // a file may have documents of other kinds, too
 		}
 		s, err := readSource(d, kind, path)
 		if err == nil {
@@ -143,10 +144,10 @@ func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 	return slices.Clone(found), nil
 }
 
-// subject is a tested policy version with its rules.
+// subject is a policy version with its rules that a suite tests.
 type subject struct {
 	policySource source
-	ruleSources  []source // in the order of the suite, as rules
+	ruleSources  []source // in the order of the suite, like rules
 	doc          *engine.ActionPolicy
 	rules        []engine.Rule
 	policy       *engine.Policy
@@ -156,7 +157,7 @@ type subject struct {
 	preparation *preparation
 }
 
-// subject compiles a policy with its rules and lists, each combination once.
+// subject compiles a policy with its rules and lists. It compiles each combination only once.
 func (l *Loader) subject(p source, rules []source, lists []engine.List) (*subject, error) {
 	key := subjectKey(p, rules, lists)
 	if s := l.subjects[key]; s != nil {
@@ -193,7 +194,7 @@ func subjectKey(p source, rules []source, lists []engine.List) [sha256.Size]byte
 	return sha256.Sum256(bytes.Join(all, []byte("\n")))
 }
 
-// ruleCalled returns the ids of the rules with a name or an id.
+// ruleCalled returns the ids of the rules whose name or id is name.
 func (s *subject) ruleCalled(name string) (ids []string) {
 	for _, r := range s.rules {
 		if r.ID == name || r.Name == name {

@@ -7,7 +7,7 @@ import (
 	"writ/internal/must"
 )
 
-// TestRun_TheExample is the file of the documentation: 9 of 9 hold, in Rego too.
+// TestRun_TheExample runs the suite that the documentation shows. All 9 cases hold, in Rego too.
 func TestRun_TheExample(t *testing.T) {
 	report := run(t, new(Loader), "testdata/payments_test.yaml", Options{Rego: true})
 	if got := len(report.Results); got != 9 {
@@ -18,7 +18,7 @@ func TestRun_TheExample(t *testing.T) {
 	}
 }
 
-// TestRun_EveryMember uses every member of a suite. Every case holds.
+// TestRun_EveryMember runs a suite that uses every member, and checks that every case holds.
 func TestRun_EveryMember(t *testing.T) {
 	const text = `suite: everything
 policies: [p.yaml, {policy_id: 0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a11, version: 7, organization_id: o, agent_id: "*", allowed_action_types: ["*"], denied_action_types: [db.drop], blocked_resource_patterns: ["db://prod/**"], max_cost_minor: 100, status: active, updated_at: 2026-11-01T09:00:00Z}]
@@ -62,7 +62,7 @@ tests:
 	}
 }
 
-// TestRun_Refused: an intent that is not valid is refused, by either engine.
+// TestRun_Refused checks that an intent that is not valid is refused, with Rego and without.
 func TestRun_Refused(t *testing.T) {
 	for wants, problem := range map[string]string{
 		`set: {cost: {amount_minor: -1, currency: EUR}}, want: refused`:             "",
@@ -89,7 +89,7 @@ func TestRun_Refused(t *testing.T) {
 	}
 }
 
-// TestRun_SaysWhatFails: each wish of a case can fail it.
+// TestRun_SaysWhatFails checks that each wanted part of a result can make a case fail.
 func TestRun_SaysWhatFails(t *testing.T) {
 	for wants, problem := range map[string]string{
 		`want: deny`:                       `want deny`,

@@ -14,20 +14,20 @@ import (
 	"writ/engine"
 )
 
-// Rewrite is a file of suites whose wants are the decisions of the last run. Comments stay. The
-// layout stays unless a list over several lines changes its length: then the file is in canonical
-// form.
+// Rewrite is a file of suites in which wants are replaced by the decisions of the last run.
+// Comments stay. The layout stays unless the length of a list over several lines changes. Then the
+// file gets the canonical form.
 type Rewrite struct {
 	Path string
 	Data []byte
-	// Changes has a line for each changed want. Kept has a line for each failing case that could
-	// not be rewritten, with the reason.
+	// Changes has a line for each want that was changed. Kept has a line for each failing case that
+	// could not be rewritten, with the reason.
 	Changes, Kept []string
 }
 
-// Update rewrites the wants of failing cases. It keeps the want of cases that share it and get
-// different results, and of cases that fail for another reason. Data is nil if nothing was
-// rewritten.
+// Update rewrites the wants of failing cases. It keeps a want if several cases share it and get
+// different results. It also keeps the want of a case that fails for another reason. Data is nil if
+// nothing was rewritten.
 func (l *Loader) Update(ctx context.Context, suites []*Suite, report *Report) ([]Rewrite, error) {
 	var all []Rewrite
 	for _, path := range pathsOf(report.Failed()) {
@@ -61,7 +61,7 @@ func pathsOf(results []*Result) (paths []string) {
 	return paths
 }
 
-// verify drops the rewritten file if a case that held before fails by it.
+// verify runs the rewritten file. It drops the file if a case fails that held before.
 func (l *Loader) verify(ctx context.Context, w *Rewrite, before *Report) error {
 	after := Loader{Glob: l.Glob, ReadFile: func(name string) ([]byte, error) {
 		if name == w.Path {
@@ -95,17 +95,17 @@ func (l *Loader) verify(ctx context.Context, w *Rewrite, before *Report) error {
 	return nil
 }
 
-// update is the new value of a field of a suite, in JSON.
+// update is the new value of a field in a suite. Its values are JSON.
 type update struct {
 	was    string
-	values []string // of the cases that use the field, each once
-	failed bool     // a case that ran fails by this field
+	values []string // the different results of the cases that use the field
+	failed bool     // a case that ran fails because of this field
 }
 
 type updater struct {
 	path   string
 	text   []byte
-	wanted map[document.Place]*update // by the place of the value
+	wanted map[document.Place]*update // by the place of the value in the file
 	kept   []string
 }
 
@@ -141,12 +141,12 @@ func (u *updater) gather(suites []*Suite, report *Report) {
 	}
 }
 
-// rewritable reports whether a case fails by its decision or its codes.
+// rewritable reports whether a case fails because of its decision or its codes.
 func (c *Case) rewritable(r *Result) bool {
 	return r.Got != r.Want || c.want.codes != nil && !slices.Equal(r.Codes, c.want.codes)
 }
 
-// note records the value of a field, its result in one case, and whether that case fails.
+// note records a field's value, the result of one case for this field, and whether the case fails.
 func (u *updater) note(s *Suite, field string, was, is any, failed bool) {
 	at := s.doc.Problem("suite."+field, "").Place
 	w := u.wanted[at]
@@ -166,7 +166,7 @@ func (u *updater) keep(s *Suite, field, why string) {
 	u.kept = append(u.kept, fmt.Sprintf("%s:%d:%d: not rewritten: %s", u.path, at.Line, at.Column, why))
 }
 
-// rewrite returns the file with every want rewritten that can be.
+// rewrite returns the file with the new value of each want that can be rewritten.
 func (u *updater) rewrite() (w Rewrite, err error) {
 	w.Path = u.path
 	values := map[document.Place]jsontext.Value{}

@@ -17,15 +17,15 @@ import (
 	"writ/authoring/document"
 )
 
-// names are how the files of suites end.
+// names has the ends of the names of suite files.
 var names = []string{"_test.yaml", "_test.yml", "_test.json"}
 
 func isSuite(name string) bool {
 	return slices.ContainsFunc(names, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// Paths returns the files of suites in roots, which are files or directories. Without
-// roots it searches this directory.
+// Paths returns the files of suites in roots. A root is a file or a directory. Without roots it
+// searches the current directory.
 func Paths(roots []string) (files []string, err error) {
 	for _, root := range orHere(roots) {
 		info, err := os.Stat(root)
@@ -57,31 +57,33 @@ func orHere(roots []string) []string {
 	return roots
 }
 
-// throughLink names a directory so that a walk enters it, also where it is a symbolic link.
+// throughLink returns a name of a directory that makes a walk enter the directory, even if it is a
+// symbolic link.
 func throughLink(dir string) string { return filepath.Clean(dir) + string(filepath.Separator) }
 
-// settles is how long files have to stay as they are before suites run again: editors
-// write a file in several steps.
+// settles is how long files must not change before suites run again, because editors write a file
+// in several steps.
 const settles = 25 * time.Millisecond
 
-// Watch has suites run again whenever a file changes that they are read from.
+// Watch runs suites again whenever a file changes that they were read from.
 type Watch struct {
-	Roots []string // as for [Paths]
-	// Run runs suites. Problem is told why a file cannot be read as suites, which may be
-	// mended later. An error of either ends the watch.
+	Roots []string // files and directories, as for [Paths]
+	// Run runs suites. Problem gets the reason why a file cannot be read as suites. The file may be
+	// corrected later. If either returns an error, the watch ends.
 	Run     func(context.Context, []*Suite) error
 	Problem func(error) error
-	// Every has every suite run again, not only those that a change touches.
+	// Every says that a change makes every suite run again, not only the suites that it affects.
 	Every bool
 
 	loader  Loader
 	watcher *fsnotify.Watcher
-	// files are those that the suites in a file were read from, and suites what was read.
+	// files has, for each suite file, the files that its suites were read from. suites has these
+	// suites.
 	files  map[string][]string
 	suites map[string][]*Suite
 }
 
-// Until runs the suites, and then those that a change touches, until ctx ends.
+// Until runs all suites, and then after each change the suites that it affects, until ctx ends.
 func (w *Watch) Until(ctx context.Context) (err error) {
 	if w.watcher, err = fsnotify.NewWatcher(); err != nil {
 		return fmt.Errorf("watching files: %w", err)
@@ -127,15 +129,15 @@ func (w *Watch) loop(ctx context.Context) error {
 	}
 }
 
-// entered watches a directory that was made.
+// entered watches a directory that was just created.
 func (w *Watch) entered(event fsnotify.Event) {
 	if info, err := os.Stat(event.Name); err == nil && info.IsDir() && event.Has(fsnotify.Create) &&
 		w.below(event.Name) {
-		_ = w.watcher.Add(event.Name) // it may be gone
+		_ = w.watcher.Add(event.Name) // the directory may not exist any more
 	}
 }
 
-// below reports whether a name is in a directory that is searched for suites.
+// below reports whether name is in a directory that is searched for suites.
 func (w *Watch) below(name string) bool {
 	return slices.ContainsFunc(orHere(w.Roots), func(root string) bool {
 		rel, err := filepath.Rel(root, name)
@@ -143,7 +145,7 @@ func (w *Watch) below(name string) bool {
 	})
 }
 
-// touched returns the files of the suites that have to run again.
+// touched returns the suite files that must run again because of the changed files.
 func (w *Watch) touched(changed map[string]bool) []string {
 	again := map[string]bool{}
 	for path, files := range w.files {
@@ -192,7 +194,7 @@ func (w *Watch) again(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// load reads the suites in a file, and watches what they are read from.
+// load reads the suites in a file, and watches the files that they were read from.
 func (w *Watch) load(path string) error {
 	suites, err := w.loader.Load(path)
 	files := slices.Concat(w.files[path], []string{path})
@@ -214,7 +216,7 @@ func (w *Watch) load(path string) error {
 	slices.Sort(files)
 	w.files[path] = slices.Compact(files)
 	for _, f := range w.files[path] {
-		_ = w.watcher.Add(filepath.Dir(f)) // what does not exist is said by the loader
+		_ = w.watcher.Add(filepath.Dir(f)) // the loader reports a file that does not exist
 	}
 	if err != nil {
 		return w.Problem(err)
@@ -230,7 +232,7 @@ func (w *Watch) watchRoots() error {
 			return err
 		}
 		if !info.IsDir() {
-			continue // its directory is watched with it
+			continue // load watches the directory of this file
 		}
 		err = filepath.WalkDir(throughLink(root), func(name string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {

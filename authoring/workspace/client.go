@@ -21,7 +21,7 @@ type Client struct {
 	Token string
 }
 
-// AnswerError is an answer with another status than the wanted one.
+// AnswerError is the error for an answer whose status is not the wanted one.
 type AnswerError struct {
 	Status int
 	Header http.Header
@@ -31,7 +31,7 @@ type AnswerError struct {
 
 func (e *AnswerError) Error() string { return e.text }
 
-// Call implements [Call]. If r wants no status, any success will do.
+// Call implements [Call]. If r.Want is 0, any status of success is accepted.
 func (c Client) Call(ctx context.Context, r Request, v any) (http.Header, error) {
 	var sent io.Reader
 	if r.Body != nil {
@@ -75,14 +75,14 @@ func (c Client) Call(ctx context.Context, r Request, v any) (http.Header, error)
 	return resp.Header, nil
 }
 
-// Do sends a request and decodes the answer into v, unless v is nil. Any status but success is an
-// error.
+// Do sends a request and decodes the answer into v, unless v is nil. A status other than success is
+// an error.
 func (c Client) Do(ctx context.Context, method, path string, body, v any) error {
 	_, err := c.Call(ctx, Request{Method: method, Path: path, Body: body}, v)
 	return err
 }
 
-// Each calls f with each item of a list, until f returns an error.
+// Each calls f with each item of a list. It stops if f returns an error.
 func (c Client) Each(ctx context.Context, path string, f func(item jsontext.Value) error) error {
 	return Pages(ctx, c.Call, path, func(page Page[jsontext.Value]) error {
 		for _, item := range page.Data {
@@ -94,17 +94,17 @@ func (c Client) Each(ctx context.Context, path string, f func(item jsontext.Valu
 	})
 }
 
-// maxWait is the longest that a server may ask a client to wait.
+// maxWait is the longest time that a client waits because a server asks for it.
 const maxWait = 5 * time.Minute
 
-// Patient is a client that waits when a limit of the server asks it to, tells Say, and returns
-// errors for users.
+// Patient is a client that waits when a limit of the server asks for it, and then tries again. It
+// calls Say before it waits. Its errors are texts for users.
 type Patient struct {
 	Client
 	Say func(format string, args ...any)
 }
 
-// Call implements [Call].
+// Call implements [Call]. It waits as the server asks.
 func (p Patient) Call(ctx context.Context, r Request, v any) (http.Header, error) {
 	for {
 		header, err := p.Client.Call(ctx, r, v)

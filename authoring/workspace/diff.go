@@ -14,20 +14,22 @@ import (
 	"writ/authoring/document"
 )
 
-// Difference is a member that differs. From is the server's value and To the file's. A missing
-// value is nil.
+// Difference is a member whose values differ. From is the server's value, To is the file's value. A
+// missing value is nil.
 type Difference struct {
 	// Field is the member's path, such as "condition.all[1].value".
 	Field string         `json:"field"`
 	From  jsontext.Value `json:"from,omitzero"`
 	To    jsontext.Value `json:"to,omitzero"`
-	// If both values are lists, Added has the items that only the file has, Removed those that
-	// only the server has. Both are empty if the order alone differs.
+	// Added and Removed are set if both values are lists. Added has the items that only the file
+	// has. Removed has the items that only the server has. Both are empty if only the order
+	// differs.
 	Added   []jsontext.Value `json:"added,omitzero"`
 	Removed []jsontext.Value `json:"removed,omitzero"`
 }
 
-// diffOf returns the differences of two values. Their JSON has sorted members and no white space.
+// diffOf returns the differences of two JSON values. Both must have sorted members and no white
+// space.
 func diffOf(from, to jsontext.Value) []Difference { return diffAt("", from, to) }
 
 func diffAt(field string, from, to jsontext.Value) []Difference {
@@ -42,8 +44,8 @@ func diffAt(field string, from, to jsontext.Value) []Difference {
 	return []Difference{{Field: field, From: from, To: to}}
 }
 
-// diffObjects compares members. If a nested object shares no member with the other, as a
-// condition of another form, the whole value differs.
+// diffObjects compares the members of two objects. If two nested objects have no member in common,
+// such as conditions in two forms, it returns one difference for the whole object.
 func diffObjects(field string, from, to jsontext.Value) (all []Difference) {
 	was, is := decode[map[string]jsontext.Value](from), decode[map[string]jsontext.Value](to)
 	names := maps.Clone(was)
@@ -61,8 +63,8 @@ func diffObjects(field string, from, to jsontext.Value) (all []Difference) {
 	return all
 }
 
-// diffLists returns the items that a list gained and lost. If one object replaced another at its
-// index, the two are compared.
+// diffLists returns the items that a list gained and lost. If only one item differs, and it is an
+// object at the same index in both lists, diffLists compares the two objects.
 func diffLists(field string, from, to jsontext.Value) []Difference {
 	was, is := decode[[]jsontext.Value](from), decode[[]jsontext.Value](to)
 	removed, added := lacking(was, is), lacking(is, was)
@@ -80,8 +82,8 @@ func diffLists(field string, from, to jsontext.Value) []Difference {
 	return []Difference{d}
 }
 
-// lacking returns the indexes of the items of all that others lacks. An item counts as often as
-// it occurs.
+// lacking returns the indexes of the items in all that others lacks. If an item occurs n times in
+// all, others must have it n times, too.
 func lacking(all, others []jsontext.Value) (places []int) {
 	left := make(map[string]int)
 	for _, v := range others {
@@ -95,7 +97,7 @@ func lacking(all, others []jsontext.Value) (places []int) {
 	return places
 }
 
-// String shows the difference in one line or several.
+// String returns the difference as text on one line or several lines.
 func (d Difference) String() string {
 	var b strings.Builder
 	b.WriteString(d.Field + ":")
@@ -124,7 +126,8 @@ func (d Difference) String() string {
 	return b.String()
 }
 
-// items shows a value that is new or gone. A list or a text has a line for each item or line.
+// items shows a value that was added or removed. A list has one line for each item. A text has its
+// own lines.
 func items(v jsontext.Value, sign string) string {
 	all := []string{v.String()}
 	switch {
@@ -146,13 +149,13 @@ func lines(v jsontext.Value) int {
 	return strings.Count(strings.TrimSuffix(decode[string](v), "\n"), "\n") + 1
 }
 
-// diffTexts shows the changed lines of a text, with their context.
+// diffTexts shows the changed lines of a text, with the lines around them.
 func diffTexts(from, to string) string {
 	end := func(s string) []byte { return []byte(strings.TrimSuffix(s, "\n") + "\n") }
 	if strings.TrimSuffix(from, "\n") == strings.TrimSuffix(to, "\n") {
 		return " only the line break at the end differs"
 	}
-	// the first three name the files
+	// The first three lines name the files.
 	hunks := strings.Split(strings.TrimSuffix(string(diff.Diff("", end(from), "", end(to))), "\n"), "\n")[3:]
 	if strings.Count("\n"+strings.Join(hunks, "\n"), "\n@@ ") == 1 {
 		hunks = hunks[1:]
@@ -160,7 +163,7 @@ func diffTexts(from, to string) string {
 	return "\n  " + strings.Join(hunks, "\n  ")
 }
 
-// without returns an object without some members.
+// without returns an object from which the named members are removed.
 func without(v jsontext.Value, names ...string) jsontext.Value {
 	members := decode[map[string]jsontext.Value](v)
 	for _, name := range names {

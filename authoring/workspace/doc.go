@@ -1,17 +1,18 @@
-// Package workspace compares an organization's policies, rules and lists in a directory with
-// those on a server, and takes them from the one to the other.
+// Package workspace compares an organization's policies, rules and lists in the files of a
+// directory with the documents on a server. It copies them in either direction.
 //
 //	policies/payments.yaml   a policy
 //	rules.yaml               every rule, in the order in which they are asked
 //	lists/payees.yaml        a list
 //
-// is the layout that [Plan.Pull] writes into an empty directory. A policy or a list has a file of
-// its own, because it is reviewed by itself. The rules share a file, because the effect of a rule
-// depends on the rules above it. Authors may use any other layout: every .yaml, .yml and .json
-// file below the directory is read, and a document is changed in its file.
+// [Plan.Pull] writes this layout into an empty directory. A policy or a list has a file of its own,
+// because it is reviewed by itself. The rules share a file, because the effect of a rule depends on
+// the rules above it. Authors may use any other layout. Every .yaml, .yml and .json file below the
+// directory is read. A document is changed in the file that has it.
 //
-// The files keep the members that the server adds: a policy's version, a rule's id and times. A
-// policy is found by its policy_id, a list by its name, a rule by its id or, if the server does
-// not have that, by its name. updatedAt distinguishes a rule or a list that was changed on the
-// server from one edited here; for policies the version does.
+// The files keep the members that the server adds: a policy's version, and a rule's id and times. A
+// policy is found on the server by its policy_id, and a list by its name. A rule is found by its
+// id. If the server does not have this id, the rule is found by its name. updatedAt tells whether a
+// rule or a list was changed on the server or only in the file. For a policy the version tells
+// this.
 package workspace

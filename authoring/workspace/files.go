@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Files returns path itself if it is a file. Of a directory it returns the .yaml, .yml and .json
-// files below it, sorted by name. It skips names that begin with a dot.
+// Files returns path itself if path is a file. If it is a directory, Files returns the .yaml, .yml
+// and .json files below it, sorted by name. It skips names that begin with a dot.
 func Files(path string) ([]string, error) {
 	var names []string
 	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
@@ -31,8 +31,8 @@ func Files(path string) ([]string, error) {
 	return names, err
 }
 
-// WriteFile writes a file atomically: after a crash it has the old content or the new. It keeps
-// the permissions.
+// WriteFile writes a file atomically: after a crash the file has either the old or the new content.
+// It keeps the file's permissions.
 func WriteFile(name string, data []byte) (err error) {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target

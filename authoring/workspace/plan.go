@@ -12,52 +12,56 @@ import (
 	"writ/engine"
 )
 
-// State relates a document in the files to the server's.
+// State says how a document in the files differs from the same document on the server.
 type State string
 
 // The states.
 const (
-	// Same documents have the same values.
+	// Same says that both have the same values.
 	Same State = "same"
-	// Added is in the files only.
+	// Added says that only the files have the document.
 	Added State = "added"
-	// Edited was changed in the files, and not on the server since it was pulled.
+	// Edited says that the file was changed, and the server's document was not changed since the
+	// pull.
 	Edited State = "edited"
-	// Stale was changed on the server since it was pulled, and not in the files.
+	// Stale says that the server's document was changed since the pull, and the file was not.
 	Stale State = "stale"
-	// Diverged was changed on the server since it was pulled, and perhaps in the files.
+	// Diverged says that the server's document was changed since the pull, and perhaps the file,
+	// too.
 	Diverged State = "diverged"
-	// Missing is on the server only.
+	// Missing says that only the server has the document.
 	Missing State = "missing"
 )
 
-// Change is a document that differs.
+// Change is a document that differs between the files and the server.
 type Change struct {
 	Kind  document.Kind `json:"kind"`
 	State State         `json:"state"`
-	// ID is the policy_id or the rule's id on the server. It is empty for a new rule and for a
-	// list.
+	// ID is the policy_id, or the id of the rule on the server. It is empty for a new rule and for
+	// a list.
 	ID    string `json:"id,omitzero"`
 	Name  string `json:"name,omitzero"`
 	Place string `json:"place,omitzero"` // file:line
-	// Version is the policy's newest version on the server. NextVersion is the version in the
-	// file, or the next one if the server has that already.
+	// Version is the newest version of the policy on the server. NextVersion is the version in the
+	// file. If the server has this version already, NextVersion is the next one.
 	Version     int64        `json:"version,omitzero"`
 	NextVersion int64        `json:"next_version,omitzero"`
 	Differences []Difference `json:"differences,omitzero"`
 
 	local  *Local
-	policy *engine.ActionPolicy // the server's newest
+	policy *engine.ActionPolicy // the newest version on the server
 	rule   *engine.Rule         // the server's
 	list   *engine.List         // the server's
-	// byName is set if a rule was found by its name, or if the list was not the one pulled.
+	// byName is true if a rule was found by its name. It is also true if the server's list was
+	// never pulled into the file, but only has the same name.
 	byName bool
 }
 
-// Plan is the differences between the documents of a workspace and a server's.
+// Plan has the differences between the documents of a workspace and the documents on a server.
 type Plan struct {
-	// Changes are the documents that differ: policies, then rules, then lists, in the order of
-	// the files, then the documents that only the server has.
+	// Changes has the documents that differ. First come the policies, then the rules, then the
+	// lists of the files, in the order of the files. The documents that only the server has come
+	// last.
 	Changes []Change
 	// same are the other documents. The server may have added members to them.
 	same   []Change
@@ -65,9 +69,9 @@ type Plan struct {
 	server *Server
 }
 
-// Compare compares each document in the files with the server's. It is an error if a rule's name
-// fits several rules of the server or of the files, or if a policy belongs to another
-// organization.
+// Compare compares each document in the files with the same document on the server. It returns an
+// error if the name of a rule fits several rules on the server or in the files, or if a policy
+// belongs to another organization.
 func (w *Workspace) Compare(s *Server) (*Plan, error) {
 	p := &Plan{w: w, server: s}
 	var bad document.Error
@@ -149,7 +153,7 @@ func comparePolicy(l *Local, s *Server) Change {
 	return c
 }
 
-// compareRule compares a rule with the server's, which may be nil.
+// compareRule compares a rule with found, the rule on the server. found may be nil.
 func compareRule(l *Local, found *engine.Rule) Change {
 	is := l.rule
 	c := Change{Kind: document.Rule, Name: is.Name, Place: l.place(), State: Added, local: l, rule: found}
@@ -161,8 +165,8 @@ func compareRule(l *Local, found *engine.Rule) Change {
 	return c
 }
 
-// compare compares the server's rule or list, from, with the file's. moved is set if the server's
-// changed since it was pulled.
+// compare compares a rule or a list of the server, from, with the same document in the files, to.
+// moved says that the server's document changed since it was pulled.
 func (c *Change) compare(from, to jsontext.Value, moved bool) {
 	c.Differences = diffOf(from, to)
 	switch {
@@ -175,8 +179,9 @@ func (c *Change) compare(from, to jsontext.Value, moved bool) {
 	}
 }
 
-// compareList compares a list with the server's of the same name, which may be nil. Another
-// createdAt means another list: of another server, or created again after it was deleted.
+// compareList compares a list with found, the list of the same name on the server. found may be
+// nil. If createdAt differs, found is another list: it is on another server, or it was deleted and
+// created again.
 func compareList(l *Local, found *engine.List) Change {
 	is := l.list
 	c := Change{Kind: document.List, Name: is.Name, Place: l.place(), State: Added, local: l, list: found}
@@ -192,8 +197,8 @@ func (w *Workspace) hasList(name string) bool {
 	return slices.ContainsFunc(w.lists, func(l *Local) bool { return l.list.Name == name })
 }
 
-// unknownLists returns an error with each rule that looks in a list which neither the files have
-// nor, after a push, the server.
+// unknownLists returns an error that names each rule that looks in an unknown list. A list is
+// unknown if neither the files have it nor, after the push, the server.
 func (p *Plan) unknownLists(o PushOptions) error {
 	var bad document.Error
 	for _, l := range p.w.rules {
@@ -216,14 +221,14 @@ func (p *Plan) unknownLists(o PushOptions) error {
 	return bad.Err()
 }
 
-// findRules finds the server's rule for each rule in the files, by its id or else by its name.
+// findRules finds the server's rule for each rule in the files. It compares ids first, then names.
 func (w *Workspace) findRules(s *Server) (found map[*Local]*engine.Rule, problems []document.Problem) {
 	found = make(map[*Local]*engine.Rule)
 	byID := make(map[string]*engine.Rule)
 	for i := range s.rules {
 		byID[s.rules[i].ID] = &s.rules[i]
 	}
-	named := make(map[string][]*Local) // those whose id the server does not have
+	named := make(map[string][]*Local) // the rules whose id the server does not have
 	for _, l := range w.rules {
 		if r := byID[l.rule.ID]; r != nil {
 			found[l] = r

@@ -7,31 +7,32 @@ import (
 	"writ/authoring/document"
 )
 
-// PullOptions say what a pull may overwrite or remove.
+// PullOptions says what a pull may overwrite or remove.
 type PullOptions struct {
-	// Prune removes rules with an id and lists with a createdAt if the server does not have them.
+	// Prune removes a document from the files if the server does not have it, and it is a rule with
+	// an id or a list with a createdAt.
 	Prune bool
-	// Force overwrites what was edited in the files.
+	// Force overwrites documents that were edited in the files.
 	Force bool
-	// Schemas is the URL of the server's JSON Schemas, such as http://localhost:3820/schemas/.
-	// The first line of a new file names its schema, so that editors complete and check it. If
-	// Schemas is empty, new files have no such line.
+	// Schemas is the URL of the server's JSON Schemas, such as http://localhost:3820/schemas/. The
+	// first line of a new file names the schema of its document, so that editors complete and check
+	// the document. If Schemas is empty, new files do not have this line.
 	Schemas string
 }
 
 // Pulled is the result of a pull.
 type Pulled struct {
-	Written []string // the names of files
-	// Kept are the documents left unchanged: they were edited here and not pushed, or are not on
-	// the server.
+	Written []string // the names of the changed files
+	// Kept has the documents that were not changed, because they were edited in the files and not
+	// pushed, or because the server does not have them.
 	Kept []Change
-	// Refused are the documents that were changed on the server and perhaps here. If there is
-	// one, nothing is written.
+	// Refused has the documents that were changed on the server, and perhaps in the files, too. If
+	// there is such a document, nothing is written.
 	Refused []Change
 }
 
-// Pull writes the server's documents into the files. Equal documents keep their text. If only
-// scalars differ, only their text changes.
+// Pull writes the server's documents into the files. Documents that are equal keep their text. If
+// only scalars differ, only the text of these scalars changes.
 func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
 	edits, schemas := facts(p.same), map[string]string{}
 	for _, c := range p.Changes {
@@ -70,13 +71,13 @@ func (c Change) stored() []byte {
 	return encode(c.policy)
 }
 
-// pulled reports whether a rule or a list has been on a server.
+// pulled reports whether a rule or a list came from a server.
 func (l *Local) pulled() bool {
 	return l.rule != nil && l.rule.ID != "" || l.list != nil && !l.list.CreatedAt.IsZero()
 }
 
-// fileFor returns the file for a new document: a policy or a list gets its own, a rule the file
-// of the last rule.
+// fileFor returns the file for a new document. A policy or a list gets a file of its own. A rule
+// gets the file of the last rule.
 func (w *Workspace) fileFor(c Change) string {
 	if c.Kind == document.Policy {
 		return filepath.Join(w.dir, "policies", c.ID+".yaml")

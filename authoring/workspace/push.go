@@ -16,20 +16,20 @@ import (
 	"writ/engine"
 )
 
-// PushOptions say what a push may do beyond adding and changing.
+// PushOptions says what a push may do in addition to adding and changing documents.
 type PushOptions struct {
-	// Prune deletes rules and lists that only the server has. Policies stay: the server deletes
-	// none.
+	// Prune deletes rules and lists that only the server has. It does not delete policies, because
+	// the server deletes none.
 	Prune bool
 	// Force overwrites documents that were changed on the server since they were pulled.
 	Force bool
 	Now   func() time.Time
 }
 
-// Steps returns the changes that a push makes on the server, in order: lists, rules, policies,
-// then deletions, so that a rule that forbids goes last. The error names the documents that were
-// changed on the server since they were pulled, or is a *[document.Error] with the rules that
-// look in a missing list.
+// Steps returns the changes that a push makes on the server, in order: lists, rules, policies, then
+// deletions. Deletions come last, so that a rule that forbids stays until the end. Steps returns an
+// error that names each document that was changed on the server since it was pulled. If rules look
+// in a missing list, the error is a *[document.Error] that names these rules.
 func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
 	if err := p.unknownLists(o); err != nil {
 		return nil, err
@@ -60,9 +60,10 @@ func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
 	return slices.Concat(lists, steps, policies, deleted), errors.Join(behind...)
 }
 
-// Push makes the steps, calls done after each, and writes the members that the server added into
-// the files. It returns the names of these files. A step is made wholly or not at all. After a
-// failure the earlier steps stay made, and a new plan has the others.
+// Push makes the steps and calls done after each of them. Then it writes the members that the
+// server added into the files. It returns the names of the files that it changed. A step is made
+// wholly or not at all. After a failure the earlier steps stay, and a new plan has the remaining
+// steps.
 func (p *Plan) Push(
 	ctx context.Context, call Call, steps []Change, o PushOptions, done func(Change),
 ) (written []string, err error) {
@@ -81,7 +82,7 @@ func (p *Plan) Push(
 	return written, errors.Join(err, failed)
 }
 
-// push makes a step and puts the server's document into the change.
+// push makes one step and stores the server's new document in c.
 func (c *Change) push(ctx context.Context, call Call, now func() time.Time) error {
 	switch {
 	case c.Kind == document.List:
@@ -106,7 +107,8 @@ func (c *Change) push(ctx context.Context, call Call, now func() time.Time) erro
 	return c.change(ctx, call)
 }
 
-// pushList stores the file's list on the server, or deletes the list if no file has it.
+// pushList stores the file's list on the server. If no file has the list, it deletes the list
+// there.
 func (c *Change) pushList(ctx context.Context, call Call) error {
 	r := Request{Method: http.MethodPut, Path: listPath(c.Name), Want: http.StatusOK}
 	if c.list == nil {
@@ -125,8 +127,8 @@ func (c *Change) pushList(ctx context.Context, call Call) error {
 	return err
 }
 
-// request returns a request about the server's rule that fails if the rule changed since it was
-// read.
+// request returns a request about the server's rule. The request fails if the rule changed since it
+// was read.
 func (c *Change) request(method string, body any, want int) Request {
 	return Request{
 		Method: method, Path: "/v1/rules/" + url.PathEscape(c.rule.ID), Body: body,
@@ -134,7 +136,7 @@ func (c *Change) request(method string, body any, want int) Request {
 	}
 }
 
-// change stores the file's rule in the place of the server's.
+// change replaces the server's rule by the file's rule.
 func (c *Change) change(ctx context.Context, call Call) error {
 	changed := new(engine.Rule)
 	_, err := call(ctx, c.request(http.MethodPatch, ruleBody(c.local.rule), http.StatusOK), changed)
@@ -142,8 +144,8 @@ func (c *Change) change(ctx context.Context, call Call) error {
 	return err
 }
 
-// create creates a rule. The server creates rules active, so an inactive one is created with a
-// condition that never holds, and then changed.
+// create creates a rule on the server. The server creates every rule active. So an inactive rule is
+// created with a condition that never holds, and is then changed.
 func (c *Change) create(ctx context.Context, call Call) error {
 	body := ruleBody(c.local.rule)
 	delete(body, "isActive")
@@ -159,7 +161,7 @@ func (c *Change) create(ctx context.Context, call Call) error {
 	return c.change(ctx, call)
 }
 
-// neverHolds is a condition that no intent meets.
+// neverHolds is a condition that is false for every intent.
 const neverHolds = `{"$nor":[{}]}`
 
 // ruleBody returns the members of a rule that an author writes.
@@ -170,8 +172,8 @@ func ruleBody(r *engine.Rule) map[string]any {
 	}
 }
 
-// facts returns the edits that write the members added by the server into the files. A rule keeps
-// the id of another server, and a list its times.
+// facts returns edits that write the members that the server added into the files. If a rule's id
+// or a list's times come from another server, the file keeps them.
 func facts(all []Change) map[string][]document.Edit {
 	edits := make(map[string][]document.Edit)
 	for _, c := range all {
@@ -203,7 +205,7 @@ type member struct {
 	value jsontext.Value
 }
 
-// with returns an object with members set.
+// with returns an object in which the given members are set.
 func with(object jsontext.Value, members []member) jsontext.Value {
 	all := decode[map[string]jsontext.Value](object)
 	for _, m := range members {

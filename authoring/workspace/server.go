@@ -21,27 +21,28 @@ import (
 // Request is a request to a server.
 type Request struct {
 	Method, Path string
-	Body         any // encoded as JSON; nil: none
-	// IfMatch and IfNoneMatch are the headers of those names; empty: none.
+	Body         any // is sent as JSON, unless it is nil
+	// IfMatch and IfNoneMatch are the values of the headers If-Match and If-None-Match. If one is
+	// empty, its header is not sent.
 	IfMatch, IfNoneMatch string
-	Want                 int // the status of the answer
+	Want                 int // the status that the answer must have
 }
 
-// Call sends a request, and decodes the answer, which must have the wanted status, into v,
-// unless that is nil. It returns the answer's headers.
+// Call sends a request. The answer must have the wanted status. Call decodes the answer into v,
+// unless v is nil. It returns the answer's headers.
 type Call func(ctx context.Context, r Request, v any) (http.Header, error)
 
-// Server is what an organization has on a server at one moment.
+// Server has the documents of an organization on a server at one moment.
 type Server struct {
 	policies []*engine.ActionPolicy // every version, the newest first within a policy
 	rules    []engine.Rule          // in the order in which they are asked
-	lists    []engine.List          // by their names
+	lists    []engine.List          // in the order of their names
 }
 
-// pageSize is the greatest page of the API.
+// pageSize is the largest page that the API allows, in items.
 const pageSize = 500
 
-// Fetch reads the policies, rules and lists of the credential's organization.
+// Fetch reads the policies, rules and lists of the organization that the credential belongs to.
 func Fetch(ctx context.Context, call Call) (*Server, error) {
 	var last *Server
 	for range document.MaxPasses {
@@ -86,7 +87,7 @@ func (s *Server) fetchLists(ctx context.Context, call Call) error {
 	return err
 }
 
-// listsPath is where a server has its lists.
+// listsPath is the path of the lists in the API.
 const listsPath = "/v1/lists"
 
 func listPath(name string) string { return listsPath + "/" + url.PathEscape(name) }
@@ -100,7 +101,7 @@ func (s *Server) list(name string) *engine.List {
 	return &s.lists[i]
 }
 
-// nextPage is the link to the next page (RFC 8288).
+// nextPage matches the link to the next page (RFC 8288). Its group is the cursor.
 var nextPage = regexp.MustCompile(`<[^>]*[?&]cursor=([^&>]+)[^>]*>; rel="next"`)
 
 // Page is the body of a page of a list.
@@ -108,7 +109,7 @@ type Page[T any] struct {
 	Data []T `json:"data"`
 }
 
-// Pages calls f with the body of each page of a list, until f returns an error.
+// Pages calls f with the body of each page of a list. It stops if f returns an error.
 func Pages[T any](ctx context.Context, call Call, path string, f func(T) error) error {
 	for cursor := ""; ; {
 		q := url.Values{"limit": {strconv.Itoa(pageSize)}}
@@ -149,7 +150,7 @@ func (s *Server) Newest() (all []*engine.ActionPolicy) {
 	return all
 }
 
-// policy returns a version of a policy, or nil.
+// policy returns the given version of a policy, or nil.
 func (s *Server) policy(id string, version int64) *engine.ActionPolicy {
 	i := slices.IndexFunc(s.policies, func(p *engine.ActionPolicy) bool {
 		return p.PolicyID == id && p.Version == version
@@ -160,10 +161,11 @@ func (s *Server) policy(id string, version int64) *engine.ActionPolicy {
 	return s.policies[i]
 }
 
-// Equal reports whether two readings are the same.
+// Equal reports whether s and t have the same documents.
 func (s *Server) Equal(t *Server) bool { return reflect.DeepEqual(s, t) }
 
-// policyValue returns the compared members of a policy. An empty list is the same as none.
+// policyValue returns the members of a policy that are compared. An empty list equals a missing
+// one.
 func policyValue(p *engine.ActionPolicy) jsontext.Value {
 	c := *p
 	c.Version, c.PolicyID = 0, ""
@@ -175,7 +177,7 @@ func policyValue(p *engine.ActionPolicy) jsontext.Value {
 	return without(encode(&c), "version", "policy_id", "updated_at")
 }
 
-// ruleValue returns the compared members of a rule, with its condition and action as JSON.
+// ruleValue returns the members of a rule that are compared. Its condition and its action are JSON.
 func ruleValue(r *engine.Rule) jsontext.Value {
 	c := *r
 	c.ID = ""
@@ -186,14 +188,14 @@ func ruleValue(r *engine.Rule) jsontext.Value {
 	return without(docs[0].Canonical(), "id", "createdAt", "updatedAt")
 }
 
-// listValue returns the compared members of a list: its values, in the form of the server.
+// listValue returns the members of a list that are compared: its values, as the server stores them.
 func listValue(l *engine.List) jsontext.Value {
 	c := engine.List{Values: slices.Clone(l.Values)}
 	c.Normalize()
 	return encode(map[string][]string{"values": c.Values})
 }
 
-// encode writes a value in JSON. It panics if that fails: every document can be written.
+// encode writes v in JSON. It panics if that fails, because every document can be written.
 func encode(v any) jsontext.Value {
 	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"writ/authoring/document"
 )
 
-// String shows the change for a review: the server's values, then the file's.
+// String shows the change for a review. The server's values come first, then the file's values.
 func (c Change) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s%s", c.sign(), c.Title(), c.about())
@@ -18,7 +18,7 @@ func (c Change) String() string {
 	return b.String()
 }
 
-// sign begins the line of a change.
+// sign returns the character that begins the line of a change.
 func (c Change) sign() string {
 	switch c.State {
 	case Added:
@@ -31,7 +31,7 @@ func (c Change) sign() string {
 	return "~"
 }
 
-// Title names the document.
+// Title returns the kind, the name or id, and the place of the document.
 func (c Change) Title() string {
 	title := "policy " + c.ID
 	if c.Kind != document.Policy {
@@ -43,7 +43,7 @@ func (c Change) Title() string {
 	return title
 }
 
-// about returns a note on the whole document.
+// about returns a note about the whole document. It may be empty.
 func (c Change) about() string {
 	policy := c.Kind == document.Policy
 	switch {
@@ -71,7 +71,7 @@ func (c Change) about() string {
 	return ""
 }
 
-// changed returns the time of the server's last change of a rule or a list.
+// changed returns the time at which a rule or a list was last changed on the server.
 func (c Change) changed() time.Time {
 	if c.list != nil {
 		return c.list.UpdatedAt
@@ -79,7 +79,7 @@ func (c Change) changed() time.Time {
 	return c.rule.UpdatedAt
 }
 
-// shownDifferences returns the members of a new document, or the differences of another.
+// shownDifferences returns the members of a document if it is new, and its differences otherwise.
 func (c Change) shownDifferences() []Difference {
 	switch {
 	case c.State != Added:

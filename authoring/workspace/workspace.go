@@ -11,10 +11,10 @@ import (
 	"writ/engine"
 )
 
-// Workspace is the documents in the files of a directory.
+// Workspace has the documents in the files of a directory.
 type Workspace struct {
 	dir      string
-	texts    map[string][]byte // the files' contents by their names
+	texts    map[string][]byte // the contents of the files by name
 	policies []*Local
 	rules    []*Local
 	lists    []*Local
@@ -23,16 +23,16 @@ type Workspace struct {
 // Local is a policy, a rule or a list in a file.
 type Local struct {
 	doc   *document.Document
-	index int // in its file
-	// One of them is set.
+	index int // the document's index in its file
+	// Only one of policy, rule and list is set.
 	policy *engine.ActionPolicy
 	rule   *engine.Rule
 	list   *engine.List
 	looks  []string // the names of the lists that the rule looks in
 }
 
-// Open reads the documents of a directory, except intents and suites. The problems of all
-// documents are one *[document.Error].
+// Open reads the documents in a directory, except intents and suites. If documents have mistakes,
+// the error is one *[document.Error] with all problems.
 func Open(dir string, o engine.Options) (*Workspace, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func Open(dir string, o engine.Options) (*Workspace, error) {
 	return w, nil
 }
 
-// add decodes and validates a document.
+// add decodes and validates a document, and adds it to the workspace.
 func (w *Workspace) add(l *Local, o engine.Options) (err error) {
 	switch l.doc.Kind {
 	case document.Intent, document.Suite:
@@ -88,13 +88,13 @@ func (w *Workspace) add(l *Local, o engine.Options) (err error) {
 		if l.list, err = l.doc.List(); err == nil {
 			w.lists = append(w.lists, l)
 		}
-	default: // of no kind: a policy with only misspelt members must not be skipped
+	default: // no kind: it may be a policy with only misspelt members
 		_, err = l.doc.Policy()
 	}
 	return err
 }
 
-// refuseTwice adds a problem for each second document of an id or a name.
+// refuseTwice adds a problem for each document whose id or name an earlier document has.
 func (w *Workspace) refuseTwice(all *document.Error) {
 	seen := make(map[string]*Local)
 	for _, l := range slices.Concat(w.policies, w.rules, w.lists) {
@@ -118,14 +118,14 @@ func (w *Workspace) refuseTwice(all *document.Error) {
 	}
 }
 
-// place returns the start of a document as file:line.
+// place returns the place at which a document begins, as file:line.
 func (l *Local) place() string {
 	p := l.doc.Problem("", "")
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// rewrite changes documents of files and returns the names of the changed files. heads has the
-// first line of new YAML files.
+// rewrite changes documents in files and returns the names of the changed files. heads has the
+// first line of each new YAML file.
 func (w *Workspace) rewrite(edits map[string][]document.Edit, heads map[string]string) (changed []string, err error) {
 	texts := make(map[string][]byte)
 	for name, all := range edits {

@@ -1,9 +1,9 @@
 // Package schema makes JSON Schemas (2020-12) of the documents in files: policies, rules, lists,
-// intents and suites. Editors complete and check documents by them. The schemas are made of the
+// intents and suites. Editors use them to complete and check documents. The schemas follow from the
 // Go types, their limits, and package condition's tables of fields and operators.
 //
-// A schema checks the structure. Package document also checks patterns, CEL, Rego and lengths in
-// bytes. Every document that it accepts is valid by the schema.
+// A schema checks only the structure. Package document also checks patterns, CEL, Rego and lengths
+// in bytes. Every document that package document accepts is valid by its schema.
 package schema
 
 import (
@@ -21,7 +21,7 @@ import (
 	"writ/engine/condition"
 )
 
-// Kinds are the kinds of schemas. "rules" is an array of rules, each other kind one document.
+// Kinds has the kinds of schemas. "rules" is an array of rules. Any other kind is one document.
 var Kinds = []string{"policy", "rule", "rules", "list", "intent", "suite"}
 
 type object = map[string]any
@@ -68,8 +68,8 @@ func describe(s object, text string) object {
 	return s
 }
 
-// structure returns the schema of a Go type. members adds to the schemas that follow from the
-// types of its fields. A field whose JSON tag has no option is required.
+// structure returns the schema of a Go type. The schema of a member follows from the type of its
+// field. members has more keywords for it. A field whose JSON tag has no option is required.
 func structure(t reflect.Type, members map[string]object) object {
 	properties := object{}
 	s := object{"type": "object", "additionalProperties": false, "properties": properties}
@@ -129,7 +129,7 @@ var (
 	listValue  = object{"type": "string", "minLength": 1, "maxLength": condition.MaxLabel}
 )
 
-// actionTypes returns a pattern for action types. It also admits the characters of extra.
+// actionTypes returns a pattern for action types that also allows the characters in extra.
 func actionTypes(extra string) string {
 	return fmt.Sprintf("^[A-Za-z0-9._:/+@%s-]{1,%d}$", extra, condition.MaxName)
 }
@@ -158,7 +158,7 @@ func policy() object {
 	})
 }
 
-// list is the schema of a list in a file. The members that the server adds are optional.
+// list returns the schema of a list in a file. The members that the server adds are optional.
 func list() object {
 	s := structure(reflect.TypeFor[engine.List](), map[string]object{
 		"name":    listName,
@@ -217,7 +217,7 @@ func rule() object {
 	}
 	properties["action"] = object{"anyOf": []any{action(), wire(condition.MaxText)},
 		"description": "What the rule decides, and why."}
-	s["required"] = []string{"name", "condition", "action"} // the others are the server's, or have a default
+	s["required"] = []string{"name", "condition", "action"} // the server sets the others, or they have a default
 	return s
 }
 

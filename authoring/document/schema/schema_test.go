@@ -24,7 +24,7 @@ import (
 
 type object = map[string]any
 
-// schemas are the compiled schemas by kind.
+// schemas has the compiled schemas by kind.
 type schemas map[document.Kind]*jsonschema.Schema
 
 func compileAll(t *testing.T) schemas {
@@ -57,7 +57,7 @@ func schemaOf(t *testing.T, kind string) object {
 	return v.(object)
 }
 
-// TestSchemas_AreThatOfOpenAPI holds types, limits and enums to openapi.yaml, member by
+// TestSchemas_AreThatOfOpenAPI compares types, limits and enums with openapi.yaml, member by
 // member.
 func TestSchemas_AreThatOfOpenAPI(t *testing.T) {
 	text := must.Get(os.ReadFile("../../../api/openapi.yaml"))(t)
@@ -71,8 +71,8 @@ func TestSchemas_AreThatOfOpenAPI(t *testing.T) {
 	for kind, name := range map[string]string{"policy": "PolicyFields", "intent": "ActionIntent", "rule": "CreateRule", "list": "NamedList"} {
 		want, got := resolved(all, all[name]).(object), plain(t, schemaOf(t, kind)).(object)
 		if kind == "rule" {
-			// In a file condition and action may be objects as well, and the members that the
-			// server adds may stand there.
+			// In a file, condition and action may also be objects. The file may also have the
+			// members that the server adds.
 			properties := got["properties"].(object)
 			for _, name := range []string{"condition", "action"} {
 				properties[name] = properties[name].(object)["anyOf"].([]any)[1]
@@ -85,7 +85,7 @@ func TestSchemas_AreThatOfOpenAPI(t *testing.T) {
 			delete(got, "$defs")
 		}
 		if kind == "list" {
-			delete(want, "required") // what the server says of a list can be left out of a file
+			delete(want, "required") // a file can leave out the members that the server adds
 			delete(got, "required")
 		}
 		for _, s := range []object{want, got} {
@@ -100,7 +100,8 @@ func TestSchemas_AreThatOfOpenAPI(t *testing.T) {
 	}
 }
 
-// resolved returns a schema of openapi.yaml without references and descriptions.
+// resolved returns a schema of openapi.yaml with its references replaced and its descriptions
+// removed.
 func resolved(all object, v any) any {
 	switch v := v.(type) {
 	case object:
@@ -122,7 +123,7 @@ func resolved(all object, v any) any {
 	return v
 }
 
-// plain returns v as JSON has it, without descriptions.
+// plain returns v as it is after it was written to JSON and read back, without descriptions.
 func plain(t *testing.T, v any) (out any) {
 	t.Helper()
 	text := must.Get(json.Marshal(resolved(nil, v)))(t)
@@ -132,7 +133,7 @@ func plain(t *testing.T, v any) (out any) {
 	return out
 }
 
-// sorted sorts what is required.
+// sorted sorts the names of required members in s and in its properties.
 func sorted(s object) {
 	if names, ok := s["required"].([]any); ok {
 		slices.SortFunc(names, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
@@ -146,7 +147,7 @@ func sorted(s object) {
 
 var options = engine.Options{CompileRego: rego.CompileCondition}
 
-// judge returns the errors of a document by the schema and by writ.
+// judge returns two errors for a document: one from its schema, and one from writ.
 func (s schemas) judge(t *testing.T, d *document.Document) (bySchema, byWrit error) {
 	t.Helper()
 	v := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(d.JSON())))(t)
@@ -167,7 +168,8 @@ func asObjects(rule object) {
 	}
 }
 
-// onlyWrit are the broken documents of valid structure: the mistake is within a text.
+// onlyWrit has the broken documents whose structure is valid. Their mistake is within a text, so
+// only writ finds it.
 var onlyWrit = strings.Fields(`
 	policy-pattern-bracket rule-regex rule-regex-lookahead rule-metadata-order rule-time rule-wire-broken
 	policy-cost-decimal rule-condition-text rule-action-text rule-amount-decimal intent-resource-space
@@ -183,12 +185,12 @@ func TestSchemas_RefuseBrokenStructure(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		if strings.HasPrefix(name, "suite-") {
-			continue // which package suite reads
+			continue // package suite reads these documents
 		}
 		archive := must.Get(txtar.ParseFile(file))(t)
 		docs, err := document.Parse(archive.Files[0].Name, archive.Files[0].Data)
 		if err != nil {
-			continue // it is neither YAML nor JSON
+			continue // the file is neither YAML nor JSON
 		}
 		for _, d := range docs {
 			if d.Kind == "" || d.Want(d.Kind) != nil {

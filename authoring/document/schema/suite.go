@@ -8,7 +8,7 @@ import (
 	"writ/engine/condition"
 )
 
-// suiteFile is the schema of a suite.
+// suiteFile returns the schema of a suite.
 func suiteFile() object {
 	path := describe(nonEmpty, "A path, relative to the file.")
 	pathOr := func(name string) []any { return []any{path, ref(name)} }
@@ -32,8 +32,8 @@ func suiteFile() object {
 	return s
 }
 
-// fixture is an intent with only optional members. A missing member comes from the intent that
-// extends names, and null removes it.
+// fixture returns the schema of an intent whose members are all optional. A missing member comes
+// from the intent that extends names. Null removes a member.
 func fixture() object {
 	s := intent()
 	delete(s, "required")
