@@ -14,8 +14,8 @@ import (
 // readyTimeout bounds how long /readyz asks the store.
 const readyTimeout = 2 * time.Second
 
-// newAdmin makes the server of the admin address. It needs no credential and so
-// must not be reachable from outside.
+// newAdmin makes the server of the admin address. The admin address asks for no credential, so it must not be reachable
+// from outside.
 func (s *Server) newAdmin() *http.Server {
 	return &http.Server{
 		Handler:           s.Admin(),
@@ -44,15 +44,14 @@ func (s *Server) Admin() http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{
 		Registry:          s.cfg.Registry,
 		EnableOpenMetrics: true,
-		// A collector that fails takes nothing but its own metrics away, and
-		// however many scrape, one collects.
+		// If a collector fails, only its own metrics are missing. Scrapes at the same time share one collection.
 		ErrorHandling:  promhttp.ContinueOnError,
 		CoalesceGather: true,
 	}))
 	return mux
 }
 
-// ready returns why the server should get no requests now.
+// ready returns an error that says why the server should get no requests now, or nil.
 func (s *Server) ready(ctx context.Context) error {
 	s.mu.Lock()
 	closed := s.closed
@@ -68,11 +67,11 @@ func plain(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintln(w, text) // a prober that left needs no answer
+	_, _ = fmt.Fprintln(w, text) // no answer is needed for a prober that has disconnected
 }
 
-// ServeAdmin answers requests of the admin address until ln fails or Shutdown
-// is called, when it returns nil. It closes ln.
+// ServeAdmin answers requests of the admin address until ln fails or Shutdown is called. After Shutdown it returns nil.
+// It closes ln.
 func (s *Server) ServeAdmin(ln net.Listener) error {
 	if err := s.admin.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving the admin address: %w", err)

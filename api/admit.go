@@ -6,9 +6,9 @@ import (
 	"writ/decision/admission"
 )
 
-// admit sets the principal of a request and lets it through, or returns why not. A
-// credential that is known to be good is looked up first and does not count for its
-// address; [RateLimits] says what counts for which limit.
+// admit sets the principal of a request and lets it through, or returns the error that refuses it. It first looks for
+// the credential among those that were accepted before. A request with such a credential does not count for its
+// address. [RateLimits] says which requests count for which limit.
 func (s *Server) admit(fc *fasthttp.RequestCtx, rt *route, r *request) error {
 	leaked := carriesCredential(fc, rt.param != "")
 	if leaked {
@@ -62,9 +62,8 @@ func (s *Server) admitStranger(fc *fasthttp.RequestCtx, r *request) error {
 	return err
 }
 
-// awaitSlot waits for a slot for a request whose credential was accepted. Requests
-// without a credential need none: they are cheap and limited by address. Urgent ones,
-// such as the kill switch, do not wait.
+// awaitSlot waits for a slot for a request whose credential was accepted. Requests without a credential need no slot:
+// they are cheap and limited by address. Urgent requests, such as the kill switch, do not wait.
 func (s *Server) awaitSlot(rt *route, r *request) (err error) {
 	if rt.scope == public || rt.scope == service || rt.is(urgent) {
 		return nil

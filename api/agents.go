@@ -22,7 +22,7 @@ type statusBody struct {
 	Status engine.AgentStatus `json:"status"`
 }
 
-// createAgent registers an agent, which is active.
+// createAgent registers an agent. The new agent is active.
 func (s *Server) createAgent(r *request, in *agentBody) error {
 	a := &engine.Agent{
 		ID: uuid.Must(uuid.NewV7()).String(), Name: in.Name, Status: engine.AgentActive,
@@ -36,7 +36,7 @@ func (s *Server) createAgent(r *request, in *agentBody) error {
 	if err != nil {
 		return err
 	}
-	r.slot.Leave() // the rest is waiting
+	r.slot.Leave() // the rest only waits for the store
 	err = s.docs.PutAgent(r.ctx, r.who.org, a, plan.Agents)
 	if errors.Is(err, storage.ErrConflict) && in.ExternalID != nil {
 		return invalid("externalId", "is the id of another agent, or differs from one only in case, width or the like")
@@ -66,13 +66,13 @@ func checkStatus(_ *request, in *statusBody) error {
 	return nil
 }
 
-// setAgentStatus works the kill switch. It is in force before it answers.
+// setAgentStatus enables or disables an agent (the kill switch). The new status is in force before the answer is sent.
 func (s *Server) setAgentStatus(r *request, in *statusBody) error {
 	if err := s.checkAgent(r, r.param); err != nil {
 		return err
 	}
 	limit := 0
-	if in.Status == engine.AgentActive { // nothing more must be there to throw the switch
+	if in.Status == engine.AgentActive { // disabling an agent never meets a limit
 		if _, err := s.throttle.changes.Take(r.who.org, r.now); err != nil {
 			return err
 		}

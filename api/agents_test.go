@@ -72,7 +72,8 @@ func (r *reply) status404(t testing.TB, id string) {
 	}
 }
 
-// "New agents whose id or external id equals another's after folding are 400."
+// TestDecision_Evaluation_ANewAgentWhoseIDEqualsAnothersAfterFoldingIs400 checks "New agents whose id or external id
+// equals another's after folding are 400."
 func TestDecision_Evaluation_ANewAgentWhoseIDEqualsAnothersAfterFoldingIs400(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
@@ -101,8 +102,8 @@ func TestDecision_Evaluation_ANewAgentWhoseIDEqualsAnothersAfterFoldingIs400(t *
 	}
 }
 
-// "Disabled agents do not count towards the plan's limit, up to ten times it, so
-// that there is always room for a switch."
+// TestDecision_Evaluation_DisabledAgentsDoNotCountTowardsThePlansLimit checks "Disabled agents do not count towards the
+// plan's limit, up to ten times it, so that there is always room for a switch."
 func TestDecision_Evaluation_DisabledAgentsDoNotCountTowardsThePlansLimit(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
@@ -131,7 +132,7 @@ func TestDecision_Evaluation_DisabledAgentsDoNotCountTowardsThePlansLimit(t *tes
 	set(rogue, "disabled").wantStatus(http.StatusOK)
 	set(all[0], "active").wantStatus(http.StatusOK)
 	h.store.fail("Subscription", storage.ErrUnavailable)
-	set(all[1], "disabled").wantStatus(http.StatusOK) // whatever else cannot be read
+	set(all[1], "disabled").wantStatus(http.StatusOK) // even if nothing else can be read
 }
 
 func TestDecision_Plans_AgentsAreLimited(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 // pendingApprovals is how many approvals wait while the benchmarks run.
 const pendingApprovals = 100_000
 
-// BenchmarkApprovals shows what a page of pending approvals, an evaluation, and approving
-// and using an approval take over HTTP while 100,000 others are pending.
+// BenchmarkApprovals measures four operations over HTTP: reading a page of pending approvals, an evaluation, approving,
+// and using an approval. It does so with no other pending approvals and with 100,000.
 func BenchmarkApprovals(b *testing.B) {
 	for _, pending := range []int{0, pendingApprovals} {
 		d := openDesk(b, func(c *setup) {

@@ -20,13 +20,13 @@ import (
 	"writ/storage/receipt"
 )
 
-// The rule of the tests of approvals: deploys to production that cost more than 500.
+// The tests of approvals use this rule. It holds deploys to production that cost more than 500.
 const (
 	costly  = `{"resource":"prod/**","cost.amount_minor":{"$gt":500}}`
 	persons = `{"decision":"approval_required","reason":"a person decides"}`
 )
 
-// desk is a server with a policy and the rule.
+// desk is a server with a policy, the rule and the credentials of the tests.
 type desk struct {
 	*harness
 	asker, approver, reader string
@@ -45,7 +45,7 @@ func openDesk(t testing.TB, mods ...func(*setup)) *desk {
 
 func cost(n int) obj { return obj{"cost": obj{"amount_minor": n, "currency": "EUR"}} }
 
-// hold has an intent held and returns its body and its approval's id.
+// hold evaluates an intent that the rule holds. It returns the body and the id of the approval.
 func (d *desk) hold(changes ...obj) (body obj, id string) {
 	d.t.Helper()
 	body = intent(append([]obj{cost(82_000)}, changes...)...)
@@ -56,7 +56,7 @@ func (d *desk) hold(changes ...obj) (body obj, id string) {
 	return body, got.DecisionID
 }
 
-// under returns body with an approval.
+// under returns a copy of body that names the approval id.
 func under(body obj, id string) obj {
 	with := maps.Clone(body)
 	with["approval_id"] = id
@@ -85,7 +85,7 @@ func (d *desk) look(id string) (a approvalBody) {
 	return a
 }
 
-// list returns the ids of a list of approvals, which it reads two at a time.
+// list returns the ids of the approvals that query selects. It reads them two at a time.
 func (d *desk) list(query string) (ids []string) {
 	d.t.Helper()
 	after := ""
@@ -174,8 +174,8 @@ func TestApprovals_HeldThenApprovedThenAllowedOnce(t *testing.T) {
 	}
 }
 
-// Refusals of package approval have these codes. Its own tests hold who may decide and how far
-// an approval reaches.
+// TestApprovals_WhatIsRefused checks that the refusals of package approval have these codes. The tests of that package
+// check who may decide and how far an approval reaches.
 func TestApprovals_WhatIsRefused(t *testing.T) {
 	d := openDesk(t)
 	body, id := d.hold()
@@ -203,7 +203,7 @@ func TestApprovals_WhatIsRefused(t *testing.T) {
 	wantCodes(t, d.redeem(body, id), "deny", "rule.approval_required", "approval.expired")
 }
 
-// A key that asked may look its own approval up, and no other.
+// TestApprovals_WhoMayLook checks that a key may look up the approval that it asked for, and no other approval.
 func TestApprovals_WhoMayLook(t *testing.T) {
 	d := openDesk(t)
 	_, id := d.hold()
@@ -276,8 +276,9 @@ func TestApprovals_ALookUpWaits(t *testing.T) {
 	}
 }
 
-// Of 2,000 look-ups that want to wait some do, which takes nothing from decisions, the others
-// are refused at once, and a shutdown answers those that wait.
+// TestApprovals_SoManyLookUpsWaitAndNoMore sends 2,000 look-ups that want to wait. It checks that some of them wait
+// without taking anything from decisions, that the others are refused at once, and that a shutdown answers the look-ups
+// that wait.
 func TestApprovals_SoManyLookUpsWaitAndNoMore(t *testing.T) {
 	d := openDesk(t)
 	_, id := d.hold()
@@ -285,8 +286,8 @@ func TestApprovals_SoManyLookUpsWaitAndNoMore(t *testing.T) {
 	const asked, most = 2_000, 512
 	statuses := make(chan int, asked)
 	var all sync.WaitGroup
-	// So many connections at once. All may be answered with 200: those that do not wait yet
-	// when the server shuts down no longer do.
+	// So many connections are open at once. All look-ups may be answered with 200. A look-up that does not wait yet
+	// when the server shuts down will not wait any more.
 	places := make(chan struct{}, most+32)
 	for range asked {
 		places <- struct{}{}
@@ -299,7 +300,7 @@ func TestApprovals_SoManyLookUpsWaitAndNoMore(t *testing.T) {
 			<-places
 		})
 	}
-	d.hold() // decisions go on
+	d.hold() // decisions go on meanwhile
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	must(t, d.server.Shutdown(ctx))
@@ -364,7 +365,7 @@ func TestApprovals_KeepKeysAlone(t *testing.T) {
 	wantDecision(t, d.redeem(body, id), "allow")
 }
 
-// No fault allows anything, and the same request succeeds afterwards.
+// TestApprovals_EveryFaultRefuses checks that no fault allows anything, and that the same request succeeds afterwards.
 func TestApprovals_EveryFaultRefuses(t *testing.T) {
 	d := openDesk(t)
 	for _, call := range []string{"Commit", "Commit lost answer", "Record", "Entry", "Decided", "Get d"} {
@@ -380,7 +381,8 @@ func TestApprovals_EveryFaultRefuses(t *testing.T) {
 	}
 }
 
-// A core hears of the approval, and is held to the same rule.
+// TestApprovals_OfACore checks that a core gets the approval. The approval allows the intent only if the core gives the
+// same reason as before.
 func TestApprovals_OfACore(t *testing.T) {
 	h, core := startElsewhere(t)
 	reason := "core.why: it is large"

@@ -21,25 +21,25 @@ import (
 	"writ/storage/registry"
 )
 
-// auth authenticates requests. It caches accepted credentials: keys by id until the store
-// reports a change, verified operator tokens by their hash until they expire.
+// auth authenticates requests. It caches accepted credentials. Keys are cached by id until the store reports a change.
+// Verified operator tokens are cached by their hash until they expire.
 type auth struct {
 	keys      *decision.Cache[apikey.ID, apiKey]
 	jwts      *decision.Cache[jwtKey, principal]
-	operators *operator.Verifier // nil: none are accepted
-	service   *[sha256.Size]byte // of the service bearer; nil: none is accepted
+	operators *operator.Verifier // nil if no operator tokens are accepted
+	service   *[sha256.Size]byte // the hash of the service bearer; nil if none is accepted
 	failures  failures
 }
 
-// apiKey is what authentication needs of a storage.Token.
+// apiKey has the parts of a storage.Token that authentication needs.
 type apiKey struct {
 	hash    [sha256.Size]byte
 	revoked bool
 	who     principal
 }
 
-// jwtKey names a verified operator token. It changes with the keys it was
-// verified with.
+// jwtKey is the cache key of a verified operator token. gen is the generation of the signing keys, so a token is
+// verified again when those keys change.
 type jwtKey struct {
 	hash [sha256.Size]byte
 	gen  uint64
@@ -48,7 +48,7 @@ type jwtKey struct {
 const (
 	keyCacheBytes = 16 << 20
 	jwtCacheBytes = 4 << 20
-	// credentialBytes is the approximate size of a cache entry without names.
+	// credentialBytes is the approximate size of a cache entry without its texts.
 	credentialBytes = 320
 )
 
@@ -69,7 +69,7 @@ const (
 	failedURL       = "credential_in_url"
 )
 
-// newFailures shows a 0 for each reason, which an alert needs to see the first failure.
+// newFailures starts a counter at 0 for each reason. Without the 0 an alert would miss the first failure.
 func newFailures(byReason *prometheus.CounterVec) failures {
 	f := failures{byReason}
 	for _, reason := range []string{failedMissing, failedMalformed, failedUnknown, failedMismatch, failedRevoked,
@@ -103,7 +103,7 @@ func newAuth(tokens *registry.Registry, operators *operator.Verifier, serviceTok
 		}
 		if t.AgentID != "" {
 			if who.agents, err = engine.CompileAgentPattern("agent_id", t.AgentID); err != nil {
-				// the document is not the caller's
+				// the caller did not write the document, so its error is not the caller's
 				return apiKey{}, fmt.Errorf("the agents of token %s: %s", t.ID, err.Error())
 			}
 		}
@@ -121,17 +121,17 @@ func newAuth(tokens *registry.Registry, operators *operator.Verifier, serviceTok
 	return a
 }
 
-// errUnauthorized is every reason not to accept a credential: they must look
-// the same from outside.
+// errUnauthorized is the error for every reason not to accept a credential. The reasons must look the same from
+// outside.
 var errUnauthorized = refuse(codeUnauthorized, "Send Authorization: Bearer with a valid API key or operator token.")
 
-// errNoService is errUnauthorized where the service bearer is asked for.
+// errNoService takes the place of errUnauthorized on routes that demand the service bearer.
 var errNoService = refuse(codeUnauthorized,
 	"Send Authorization: Bearer with the deployment's service token. API keys and operator tokens are not "+
 		"accepted here.")
 
-// recognize returns the principal of a request whose credential is cached and still
-// valid. It neither reads the store nor verifies a signature, and counts no failure.
+// recognize returns the principal of a request whose credential is cached and still valid. It neither reads the store
+// nor verifies a signature, and it counts no failure.
 func (a *auth) recognize(h *fasthttp.RequestHeader, want scopeSet, now time.Time) (who principal, ok bool) {
 	token := bearer(h)
 	switch {
@@ -179,8 +179,8 @@ func insufficientScope(want scopeSet) error {
 	return refuse(codeInsufficientScope, "The credential lacks the scope "+want.String()+".")
 }
 
-// authenticate returns the principal of a request. It looks up and verifies credentials
-// that [auth.recognize] does not know.
+// authenticate returns the principal of a request. Unlike [auth.recognize] it looks up keys in the store and verifies
+// operator tokens.
 func (a *auth) authenticate(
 	ctx context.Context, h *fasthttp.RequestHeader, want scopeSet, now time.Time,
 ) (principal, error) {
@@ -221,7 +221,8 @@ func (a *auth) authenticate(
 	return who, nil
 }
 
-// bearer returns the token of the one Authorization header, or nothing.
+// bearer returns the token of the Authorization header. It returns nil unless there is exactly one such header with a
+// bearer token.
 func bearer(h *fasthttp.RequestHeader) []byte {
 	const scheme = "bearer "
 	all := h.PeekAll("Authorization")
@@ -231,11 +232,11 @@ func bearer(h *fasthttp.RequestHeader) []byte {
 	return bytes.Trim(all[0][len(scheme):], " ")
 }
 
-// byKey returns the principal of an API key, or why it is refused.
+// byKey returns the principal of an API key, or the reason for its refusal.
 func (a *auth) byKey(ctx context.Context, token []byte) (who principal, reason string, err error) {
 	id, err := apikey.Parse(token)
 	if err != nil {
-		return who, failedMalformed, nil //nolint:nilerr // the reason says it
+		return who, failedMalformed, nil //nolint:nilerr // the reason stands for the error
 	}
 	key, err := a.keys.Get(ctx, id)
 	hash := apikey.Hash(token)
@@ -252,7 +253,7 @@ func (a *auth) byKey(ctx context.Context, token []byte) (who principal, reason s
 	return key.who, "", nil
 }
 
-// byJWT returns the principal of an operator token, or why it is refused.
+// byJWT returns the principal of an operator token, or the reason for its refusal.
 func (a *auth) byJWT(ctx context.Context, token []byte) (who principal, reason string) {
 	key := jwtKey{sha256.Sum256(token), a.operators.Generation()}
 	who, err := a.jwts.Get(context.WithValue(ctx, jwtText{}, string(token)), key)
@@ -262,11 +263,10 @@ func (a *auth) byJWT(ctx context.Context, token []byte) (who principal, reason s
 	return who, ""
 }
 
-// jwtText is the context key for the text of the token to verify. The key of the cache has only
-// the hash of the text.
+// jwtText is the context key for the text of the token to verify. The cache key has only the hash of that text.
 type jwtText struct{}
 
-// forget drops a token from the cache after it has changed.
+// forget drops the API key with this id from the cache, because the store has changed it.
 func (a *auth) forget(tokenID string) {
 	if len(tokenID) == apikey.IDLen {
 		a.keys.Invalidate(apikey.ID([]byte(tokenID)))
@@ -278,10 +278,10 @@ type principal struct {
 	org     string
 	subject string // the operator's sub or the API key's id
 	scopes  scopeSet
-	expires time.Time // zero: never
-	isKey   bool      // an API key, not an operator
-	// agents is the binding of a key, nil if it has none. policy is the key's policy for
-	// requests that name none, if any.
+	expires time.Time // zero if the credential never expires
+	isKey   bool      // true for an API key, false for an operator
+	// agents is the binding of a key, or nil if the key is not bound. policy is the id of the key's policy, which
+	// applies to requests that name no policy. It may be empty.
 	agents *engine.AgentPattern
 	policy string
 }
@@ -295,7 +295,7 @@ func (p *principal) bytes() int64 {
 	return int64(n)
 }
 
-// credential names p in the rows of the history.
+// credential returns the name of p in the rows of the history.
 func (p *principal) credential() string {
 	if p.isKey {
 		return p.subject

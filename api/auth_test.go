@@ -40,7 +40,7 @@ func (h *harness) expiredOperator(org string) string {
 	return token
 }
 
-// substitute puts id for ID in a body.
+// substitute returns a copy of body with id in place of "ID".
 func substitute(body any, id string) any {
 	b, ok := body.(obj)
 	if !ok {
@@ -64,7 +64,7 @@ func substitute(body any, id string) any {
 
 var requestIDMember = regexp.MustCompile(`"request_id":"[^"]*"`)
 
-// anonymous is a body without what differs between any two requests.
+// anonymous returns the body of r without the parts that differ between any two requests.
 func anonymous(r *reply, id string) string {
 	return strings.ReplaceAll(requestIDMember.ReplaceAllString(string(r.body), ""), id, "ID")
 }
@@ -173,8 +173,8 @@ func TestAuth_SecretsAreNotLogged(t *testing.T) {
 	}
 }
 
-// A refused credential is looked up once and is in the cache from then on. It must stay
-// refused there.
+// TestAuth_RefusedCredentialsStayRefused sends each refused credential three times. The first request puts the
+// credential into the cache. The later requests must be refused too.
 func TestAuth_RefusedCredentialsStayRefused(t *testing.T) {
 	h := start(t)
 	revoked, id := h.key(acme, "rules:read")

@@ -18,15 +18,15 @@ import (
 	"writ/storage/receipt"
 )
 
-// decision evaluates a fresh intent with a credential of acme and returns its id.
+// decision evaluates a fresh intent with a credential of acme. It returns the id of the decision.
 func (h *harness) decision(token string, changes ...obj) (decisionID string) {
 	h.t.Helper()
 	decided := read[result](h.do("POST", "/v1/policy/evaluate", token, intent(changes...)).wantStatus(http.StatusOK))
 	return decided.DecisionID
 }
 
-// "GET /v1/authorizations/{decisionId} shows the row"; "History rows carry
-// their receipt, so that everybody can check the rows they see."
+// TestDecision_Receipts_OneRowCanBeLookedUpWithItsReceipt checks "GET /v1/authorizations/{decisionId} shows the row"
+// and "History rows carry their receipt, so that everybody can check the rows they see."
 func TestDecision_Receipts_OneRowCanBeLookedUpWithItsReceipt(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -48,9 +48,9 @@ func TestDecision_Receipts_OneRowCanBeLookedUpWithItsReceipt(t *testing.T) {
 	h.do("GET", "/v1/authorizations/"+id+"?limit=1", h.operator(acme), nil).wantField("limit")
 }
 
-// "audit_digest: the same kind of digest of the row as GET
-// /v1/authorizations/{decisionId} shows it, less receipt, settlement, approval":
-// who holds a row finds it in the answer and under the signature.
+// TestDecision_Receipts_AuditDigestIsThatOfTheRowAsShown checks "audit_digest: the same kind of digest of the row as
+// GET /v1/authorizations/{decisionId} shows it, less receipt, settlement, approval". A caller who has a row can compute
+// that digest. It is in the answer, and the signature covers it.
 func TestDecision_Receipts_AuditDigestIsThatOfTheRowAsShown(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -62,7 +62,7 @@ func TestDecision_Receipts_AuditDigestIsThatOfTheRowAsShown(t *testing.T) {
 		{"agent_id": "someone@example.com", "resource": "https://user:pw@example.com/a?b=c&d=<e>"},
 		{"action_type": "sql.drop", "issued_at": "2026-11-21T10:00:00.5+02:00"},
 	} {
-		h.clock.advance(time.Second - 123*time.Millisecond) // a whole second, and one that is not
+		h.clock.advance(time.Second - 123*time.Millisecond) // times with and without a fraction
 		var decided struct {
 			DecisionID  string `json:"decision_id"`
 			AuditDigest string `json:"audit_digest"`
@@ -99,8 +99,8 @@ func TestDecision_Receipts_AuditDigestIsThatOfTheRowAsShown(t *testing.T) {
 	}
 }
 
-// "Nothing else of the request is ever stored, but the id of the credential that
-// asked": a row names it, in the list too.
+// TestDecision_Audit_ARowNamesTheCredentialThatAsked checks "Nothing else of the request is ever stored, but the id of
+// the credential that asked". A row names that credential, also in the list.
 func TestDecision_Audit_ARowNamesTheCredentialThatAsked(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -124,8 +124,8 @@ func TestDecision_Audit_ARowNamesTheCredentialThatAsked(t *testing.T) {
 	}
 }
 
-// "One decision can be looked up: GET /v1/authorizations/{decisionId} (scope
-// history:read, or the key that asked)."
+// TestDecision_Credentials_AKeyLooksUpWhatItAskedForAndNothingElse checks "One decision can be looked up: GET
+// /v1/authorizations/{decisionId} (scope history:read, or the key that asked)."
 func TestDecision_Credentials_AKeyLooksUpWhatItAskedForAndNothingElse(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -162,7 +162,7 @@ func TestDecision_Credentials_AKeyLooksUpWhatItAskedForAndNothingElse(t *testing
 	}
 }
 
-// decisionOf is a decision that an operator of org asked for.
+// decisionOf returns the id of a decision that an operator of org asked for.
 func (h *harness) decisionOf(org string) string {
 	h.t.Helper()
 	return h.decision(h.operator(org))
@@ -181,9 +181,9 @@ func TestAuthorization_AFaultOfTheStoreShowsNothing(t *testing.T) {
 	}
 }
 
-// TestDecision_Audit_TheRevisionsItDecidedUnder: a row names the writes that left
-// policy, rules and agent as the decision saw them: each change of one, its removal
-// too, makes it greater, and a change of another organization none.
+// TestDecision_Audit_TheRevisionsItDecidedUnder checks that a row names the revisions of the policy, the rules and the
+// agent that the decision saw. Each change or removal of one of them makes its revision greater. A change of another
+// organization does not.
 func TestDecision_Audit_TheRevisionsItDecidedUnder(t *testing.T) {
 	h := start(t)
 	h.register(acme)

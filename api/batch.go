@@ -19,30 +19,29 @@ import (
 
 const batchPath = "/v1/policy/evaluate/batch"
 
-// batchBody is the body of a batch. Its intents are read one by one, so that each
-// has its own mistakes.
+// batchBody is the body of a batch. Its intents are decoded one by one, so that each gets its own list of mistakes.
 type batchBody struct {
-	PolicyID  string           `json:"policy_id"`  // of intents that name none
-	SessionID *string          `json:"session_id"` // of all intents
+	PolicyID  string           `json:"policy_id"`  // for intents that name no policy
+	SessionID *string          `json:"session_id"` // for all intents
 	Mode      string           `json:"mode"`
 	Intents   []jsontext.Value `json:"intents"`
-	// Approvals are the ids of the decisions that held intents, by the ids of these: they
-	// are decided under their approvals.
+	// Approvals maps the id of an intent to the id of the decision that held it. Such an intent is decided under the
+	// approval of that decision.
 	Approvals map[string]string `json:"approvals,omitzero"`
 
-	plain []*evaluateBody // Intents as they were read, of a plain body, which has no other
+	plain []*evaluateBody // plain has the intents if the fast path of decodeBatch read the body; Intents is then empty
 }
 
-// size is how many intents there are.
+// size returns the number of intents.
 func (in *batchBody) size() int { return max(len(in.Intents), len(in.plain)) }
 
 // The modes of a batch.
 const (
 	modeEach = "each" // every intent is decided by itself
-	modeAll  = "all"  // all are allowed or none
+	modeAll  = "all"  // all intents are allowed, or none is
 )
 
-// checkBatch reports what is wrong with a batch but for its intents.
+// checkBatch reports all mistakes of a batch outside its intents.
 func checkBatch(_ *request, in *batchBody) error {
 	var bad fieldErrors
 	in.PolicyID = strings.ToLower(in.PolicyID)
@@ -88,7 +87,7 @@ func (s *Server) evaluateBatch(r *request, in *batchBody) error {
 
 func approvalField(intentID string) string { return "approvals." + printable(intentID) }
 
-// checkApprovals refuses approvals of intents that the batch does not have.
+// checkApprovals refuses an entry of Approvals whose intent is not in the batch.
 func (in *batchBody) checkApprovals(intents []*engine.Intent) error {
 	var bad fieldErrors
 	for _, id := range slices.Sorted(maps.Keys(in.Approvals)) {
@@ -101,8 +100,8 @@ func (in *batchBody) checkApprovals(intents []*engine.Intent) error {
 
 func intentField(i int) string { return fmt.Sprintf("intents[%d]", i) }
 
-// readIntent reads and checks intent i of a batch. If it names no policy, the batch's policy
-// is meant, then the key's.
+// readIntent reads and checks intent i of a batch. If the intent names no policy, it gets the batch's policy. If the
+// batch names none either, it gets the key's.
 func (s *Server) readIntent(r *request, batch *batchBody, i int) (*engine.Intent, error) {
 	var in *evaluateBody
 	if batch.plain != nil {
@@ -134,7 +133,7 @@ func (s *Server) readIntent(r *request, batch *batchBody, i int) (*engine.Intent
 	return in.Intent, s.auth.actFor(&r.who, in.Intent.AgentID)
 }
 
-// within returns err, of an intent, with its fields below field.
+// within returns err with field as a prefix of the field names in it. err is about one intent.
 func within(field string, err error) error {
 	var bad *engine.InvalidError
 	if !errors.As(err, &bad) {
@@ -149,8 +148,8 @@ func within(field string, err error) error {
 	return &engine.InvalidError{Fields: fields}
 }
 
-// evaluateAll decides intents that are allowed all or none: what is wrong with
-// one is wrong with the request.
+// evaluateAll decides intents of which all are allowed or none is. So a mistake in one intent refuses the whole
+// request.
 func (s *Server) evaluateAll(
 	r *request, intents []*engine.Intent, errs []error, approvals map[string]string,
 ) error {
@@ -184,8 +183,8 @@ func (s *Server) evaluateAll(
 	return s.answers(r, outs)
 }
 
-// aboutItem is err as the problem of the whole request that says which intent it
-// is about.
+// aboutItem turns the error of one intent into a problem of the whole request. The problem says which intent it is
+// about.
 func aboutItem(err error) error {
 	var item *decision.ItemError
 	if !errors.As(err, &item) {
@@ -199,8 +198,8 @@ func aboutItem(err error) error {
 	return item.Err
 }
 
-// evaluateEach decides each intent by itself. Where the service failed for all of
-// them, as in an overload, that is the answer.
+// evaluateEach decides each intent by itself. If the service failed for all of them, as in an overload, the whole
+// request gets that error.
 func (s *Server) evaluateEach(
 	r *request, intents []*engine.Intent, errs []error, approvals map[string]string,
 ) error {
@@ -226,8 +225,8 @@ func (s *Server) evaluateEach(
 	return s.answers(r, outs)
 }
 
-// batchAnswer is the body of a batch's answer: for each intent, in order, the
-// result, or the problem that kept it from being decided.
+// batchAnswer is the body of a batch's answer. For each intent, in order, it has the result, or the problem that
+// prevented a decision.
 type batchAnswer []batchItem
 
 type batchItem struct {
@@ -235,7 +234,7 @@ type batchItem struct {
 	problem []byte
 }
 
-// answers is the answer to a batch. It is a replay if everything in it is.
+// answers sends the answer to a batch. The answer is marked as a replay if all its results are replays.
 func (s *Server) answers(r *request, outs []ledger.Outcome) error {
 	body := make(batchAnswer, len(outs))
 	r.res.replayed = true

@@ -15,7 +15,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// batch is a reply to a batch, each element as it was sent.
+// batch sends a batch and returns the elements of the answer as they were sent.
 func (h *harness) batch(token, mode string, intents ...any) []json.RawMessage {
 	h.t.Helper()
 	var out struct {
@@ -28,7 +28,7 @@ func (h *harness) batch(token, mode string, intents ...any) []json.RawMessage {
 	return out.Results
 }
 
-// oneOf is either member of a batch's answer.
+// oneOf is an element of a batch's answer: a result or a problem.
 type oneOf struct {
 	result
 	Status int    `json:"status"`
@@ -46,8 +46,8 @@ func (h *harness) read(element json.RawMessage) (o oneOf) {
 
 func inner(body obj) obj { return body["intent"].(obj) }
 
-// "POST /v1/policy/evaluate/batch: results or problems in order, one commit, one
-// signature."
+// TestDecision_Batch_ResultsOrProblemsInOrder checks "POST /v1/policy/evaluate/batch: results or problems in order, one
+// commit, one signature."
 func TestDecision_Batch_ResultsOrProblemsInOrder(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -75,7 +75,7 @@ func TestDecision_Batch_ResultsOrProblemsInOrder(t *testing.T) {
 	if o := h.read(got[4]); len(o.Errors) != 1 || o.Errors[0].Field != "intents[4].cost.currency" {
 		t.Errorf("errors = %+v, want the field intents[4].cost.currency", o.Errors)
 	}
-	// One signature over what is new: both receipts have the same head.
+	// One signature covers all new decisions, so both receipts have the same head.
 	heads := map[string]bool{}
 	for _, i := range []int{1, 2} {
 		o := h.read(got[i])
@@ -92,8 +92,8 @@ func TestDecision_Batch_ResultsOrProblemsInOrder(t *testing.T) {
 	h.wantRows(acme, 3)
 }
 
-// "all: if one is not allowed none is (batch.refused), atomically"; "all counts an
-// intent decided before with its first answer"; "batch.refused is final".
+// TestDecision_Batch_AllOrNone checks "all: if one is not allowed none is (batch.refused), atomically", "all counts an
+// intent decided before with its first answer" and "batch.refused is final".
 func TestDecision_Batch_AllOrNone(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -168,7 +168,7 @@ func TestBatch_RefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// A batch may have 4 MiB, and everything else what it could have before.
+// TestDecision_Batch_MayHave4MiB checks that a batch may have 4 MiB, and that the limit of other bodies is unchanged.
 func TestDecision_Batch_MayHave4MiB(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -194,9 +194,8 @@ func TestDecision_Batch_MayHave4MiB(t *testing.T) {
 	}
 }
 
-// "POST /v1/tokens also takes agent_id and policy_id: such a key evaluates for
-// those agents only, and its policy is the one meant by the endpoints beyond the
-// contract that name none."
+// TestDecision_Batch_BoundKeys checks "POST /v1/tokens also takes agent_id and policy_id: such a key evaluates for
+// those agents only, and its policy is the one meant by the endpoints beyond the contract that name none."
 func TestDecision_Batch_BoundKeys(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -222,8 +221,8 @@ func TestDecision_Batch_BoundKeys(t *testing.T) {
 	h.do("POST", batchPath, h.operator(acme), obj{"mode": "all", "policy_id": other, "intents": []any{without(), inner(intent())}}).wantField("intents[1].policy_id")
 }
 
-// Admission counts intents, not requests: a batch is let through where one
-// evaluation is, and the next waits until all of its intents are back.
+// TestBatch_TheRateLimitCountsIntents checks that the rate limit counts intents, not requests. A batch is let through
+// if one evaluation would be. The next request waits until the bucket has got all intents of the batch back.
 func TestBatch_TheRateLimitCountsIntents(t *testing.T) {
 	h := start(t, func(c *setup) { c.RateLimits.Evaluate = limit.Rate{PerSecond: 1, Burst: 5} })
 	h.register(acme)
@@ -244,13 +243,13 @@ func TestBatch_TheRateLimitCountsIntents(t *testing.T) {
 	h.evaluate(acme, intent()).wantStatus(http.StatusOK)
 }
 
-// Where nothing can be decided for one reason, the batch is refused like any
-// other request, and nothing is approved.
+// TestBatch_FaultsApproveNothing checks that a batch is refused like any other request if one fault prevents all its
+// decisions. Nothing is approved then.
 func TestBatch_FaultsApproveNothing(t *testing.T) {
 	for _, mode := range []string{"each", "all"} {
 		for _, call := range []string{"Commit", "Commit lost answer", "Count", "AgentsNamed", "Decided"} {
 			if call == "Decided" && mode == "each" {
-				continue // which does not ask for it
+				continue // this mode does not call Decided
 			}
 			t.Run(mode+" "+call, func(t *testing.T) {
 				h := start(t)

@@ -19,10 +19,10 @@ import (
 	"writ/engine"
 )
 
-// benchBody is an evaluation's body whose intent id is rewritten in place.
+// benchBody is the body of an evaluation. Its intent id is rewritten in place.
 type benchBody struct {
 	bytes []byte
-	id    int // where the last 12 digits of the intent id are
+	id    int // the position of the last 12 digits of the intent id
 }
 
 func newBenchBody(b testing.TB) *benchBody {
@@ -44,7 +44,7 @@ func (bb *benchBody) next(n uint64) []byte {
 	return bb.bytes
 }
 
-// benchHarness is a server without limits in its plan, on the wall clock.
+// benchHarness starts a server with the real clock and a plan without limits.
 func benchHarness(b testing.TB) (h *harness, key string) {
 	h = start(b, func(c *setup) {
 		c.Service.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 50, Policies: 10}}
@@ -57,9 +57,9 @@ func benchHarness(b testing.TB) (h *harness, key string) {
 	return h, key
 }
 
-// BenchmarkEvaluateHandler is a whole evaluation without the socket: admission,
-// routing, API key, strict decoding, evaluation, commit to a store in memory, encoding.
-// Bare is a Fiber handler that answers a constant of the same size.
+// BenchmarkEvaluateHandler measures a whole evaluation without the socket. That is admission, routing, API key, strict
+// decoding, evaluation, commit to a store in memory, and encoding. "bare" is a Fiber handler that answers with a
+// constant of the same size.
 func BenchmarkEvaluateHandler(b *testing.B) {
 	h, key := benchHarness(b)
 	sample := h.do("POST", "/v1/policy/evaluate", key, intent()).wantStatus(http.StatusOK)
@@ -76,8 +76,8 @@ func BenchmarkEvaluateHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkRouter is what Fiber adds to a request that decides: its context and its router,
-// beside a look-up of the path in a map. Handlers do nothing.
+// BenchmarkRouter measures how much Fiber's context and router add to a decision's request. It compares that with
+// looking up the path in a map. The handlers do nothing.
 func BenchmarkRouter(b *testing.B) {
 	h := start(b)
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, CaseSensitive: true, StrictRouting: true})
@@ -115,7 +115,7 @@ func benchDirect(b *testing.B, handler fasthttp.RequestHandler, key string) {
 		for pb.Next() {
 			ctx.Request.Reset()
 			ctx.Response.Reset()
-			ctx.Request.Header.SetProtocol("HTTP/1.0") // which needs no line with a Host
+			ctx.Request.Header.SetProtocol("HTTP/1.0") // HTTP/1.0 needs no Host line
 			ctx.Request.Header.SetMethod(http.MethodPost)
 			ctx.Request.SetRequestURI("/v1/policy/evaluate")
 			ctx.Request.Header.Set("Authorization", "Bearer "+key)
@@ -130,8 +130,8 @@ func benchDirect(b *testing.B, handler fasthttp.RequestHandler, key string) {
 	})
 }
 
-// BenchmarkEvaluateLoopback is the same over 64 TCP connections, server and
-// clients sharing the machine's cores.
+// BenchmarkEvaluateLoopback measures the same over 64 TCP connections. The server and the clients share the cores of
+// the machine.
 func BenchmarkEvaluateLoopback(b *testing.B) {
 	h, key := benchHarness(b)
 	sample := h.do("POST", "/v1/policy/evaluate", key, intent()).wantStatus(http.StatusOK)
@@ -175,7 +175,7 @@ func benchLoopback(b *testing.B, addr, key string) {
 	})
 }
 
-// skipResponse reads a response that must be a 200.
+// skipResponse reads a response. It fails unless the status is 200.
 func skipResponse(br *bufio.Reader) error {
 	length := -1
 	for first := true; ; first = false {

@@ -10,20 +10,18 @@ import (
 	"writ/storage"
 )
 
-// Billing sells plans. An error of it that has the method
+// Billing sells plans. An error is a refusal that the caller is told if it has the method
 //
 //	Refusal() (code, detail string)
 //
-// is a refusal that the caller is told: 400 with the code, or 502 if it is
-// billing_unavailable.
+// The status is then 400, or 502 if the code is billing_unavailable. The problem has the code.
 type Billing interface {
-	// Checkout returns where a browser pays for plan, and the session's id if
-	// there is one.
+	// Checkout returns the URL at which a browser pays for plan. sessionID is empty if there is no session.
 	Checkout(ctx context.Context, org, plan string) (url, sessionID string, err error)
-	// Portal returns where a browser manages what was bought.
+	// Portal returns the URL at which a browser manages the purchase.
 	Portal(ctx context.Context, org string) (url string, err error)
-	// Webhook takes in an event that the payment provider signed. A plan it moves
-	// must be in the store when it returns. It must keep nothing of payload.
+	// Webhook processes an event that the payment provider signed. If the event changes a plan, the change must be in
+	// the store when Webhook returns. Webhook must not keep payload.
 	Webhook(ctx context.Context, payload []byte, signature string) error
 }
 
@@ -37,17 +35,16 @@ type subscriptionBody struct {
 	BillingConfigured bool         `json:"billing_configured"`
 }
 
-// entitlements are what a plan entitles to, beside its limits.
+// entitlements are what a plan grants: its limits and its features.
 type entitlements struct {
 	planLimits
 	CSVExport bool `json:"csv_export"`
 }
 
-// statusOfFree is the status of an organization that never bought a plan: the
-// free one is in force.
+// statusOfFree is the status of an organization that never bought a plan. Its plan is the free one.
 const statusOfFree = "active"
 
-// subscription returns the plan in force and the state of the purchase.
+// subscription answers with the plan in force and the state of the purchase.
 func (s *Server) subscription(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err
@@ -77,7 +74,7 @@ type checkoutBody struct {
 	Plan string `json:"plan"`
 }
 
-// sessionBody is a hosted page of the payment provider.
+// sessionBody has the address of a page of the payment provider.
 type sessionBody struct {
 	URL       string `json:"url"`
 	SessionID string `json:"session_id,omitzero"`
@@ -90,7 +87,7 @@ func checkPlan(_ *request, in *checkoutBody) error {
 	return nil
 }
 
-// checkout opens the page where the organization pays for a plan.
+// checkout answers with the page where the organization pays for a plan.
 func (s *Server) checkout(r *request, in *checkoutBody) error {
 	var bad *engine.InvalidError
 	if errors.As(checkPlan(r, in), &bad) {
@@ -107,7 +104,7 @@ func (s *Server) checkout(r *request, in *checkoutBody) error {
 	return r.created(sessionBody{URL: url, SessionID: id})
 }
 
-// billingPortal opens the page where the organization manages what it bought.
+// billingPortal answers with the page where the organization manages its purchase.
 func (s *Server) billingPortal(r *request) error {
 	if s.cfg.Billing == nil {
 		return errNoBilling()
@@ -120,13 +117,13 @@ func (s *Server) billingPortal(r *request) error {
 	return r.ok(sessionBody{URL: url})
 }
 
-// receivedBody tells the payment provider not to deliver an event again.
+// receivedBody tells the payment provider that it need not deliver the event again.
 type receivedBody struct {
 	Received bool `json:"received"` // always true
 }
 
-// billingWebhook takes in an event of the payment provider. A plan that it
-// moves is in force before it answers.
+// billingWebhook processes an event of the payment provider. If the event changes a plan, the change is in force before
+// the answer is sent.
 func (s *Server) billingWebhook(r *request) error {
 	if s.cfg.Billing == nil {
 		return errNoBilling()
@@ -141,7 +138,7 @@ func errNoBilling() error {
 	return refuse(codeNoBilling, "This deployment does not sell plans.")
 }
 
-// billingRefusal is an error of Billing that the caller is told.
+// billingRefusal is an error of Billing whose code and detail the caller gets.
 type billingRefusal interface {
 	error
 	Refusal() (code, detail string)

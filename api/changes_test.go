@@ -13,7 +13,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// unsignedChanges are changes of documents that nobody made.
+// unsignedChanges are changes of documents with made-up actors.
 type unsignedChanges []storage.Change
 
 func (c *unsignedChanges) Changes(_ context.Context, _ uint64, max int) ([]storage.Change, error) {
@@ -27,8 +27,8 @@ func (c *unsignedChanges) Trim(_ context.Context, upTo uint64) error {
 	return nil
 }
 
-// TestDecision_Receipts_Changes holds "GET /v1/changes": each organization sees the
-// changes of its documents, newest first, each with a receipt that verifies.
+// TestDecision_Receipts_Changes checks "GET /v1/changes". Each organization sees the changes of its own documents,
+// newest first. Each change has a receipt that verifies.
 func TestDecision_Receipts_Changes(t *testing.T) {
 	h := start(t)
 	var changes unsignedChanges
@@ -69,8 +69,8 @@ func TestDecision_Receipts_Changes(t *testing.T) {
 	}
 }
 
-// "Scrubbing never merges identities": an operator's e-mail address is kept as a tag, in
-// changes too, and no two operators share a tag.
+// TestDecision_Secrets_WhoChangedSomethingIsTagged checks "Scrubbing never merges identities". An operator's e-mail
+// address is kept as a tag, also in changes, and no two operators share a tag.
 func TestDecision_Secrets_WhoChangedSomethingIsTagged(t *testing.T) {
 	h := start(t)
 	seen := make(map[string]bool)

@@ -12,72 +12,68 @@ import (
 	"writ/decision"
 )
 
-// Scrubber knows secrets when it sees them. It must be safe for concurrent use.
+// Scrubber finds secrets in texts and replaces them. It must be safe for concurrent use.
 type Scrubber interface {
-	// Text returns text with its secrets replaced. Doing so twice is doing so once.
+	// Text returns text with its secrets replaced. A second call with the result changes nothing.
 	Text(text string) string
-	// Values returns the values of metadata with their secrets replaced, under their keys.
+	// Values returns metadata with the secrets in its values replaced. The keys stay.
 	Values(metadata map[string]string) map[string]string
-	// Identity returns what may be kept of a text that somebody is known by.
+	// Identity returns the form of an identity, such as an agent's id, that may be stored.
 	Identity(text string) string
-	// Spellings returns every text that the history may hold for an identity.
+	// Spellings returns every text that the history may have stored for an identity.
 	Spellings(identity string) []string
-	// Tagged reports whether text holds what the history writes for a secret in an
-	// identity.
+	// Tagged reports whether text contains a tag. The history writes a tag in place of a secret in an identity.
 	Tagged(text string) bool
-	// Search returns a function for the values of one document, which returns the
-	// kind of the first secret in a value with a name; that may be empty.
+	// Search returns a function that looks for a secret in the values of one document. The function gets a value and
+	// its name, which may be empty. It returns the kind of the first secret.
 	Search() func(name, value string) (kind string, found bool)
 }
 
-// Config is what a Server works with. Decisions, Scrub, JWKS and Registry are required;
-// the Server closes none of them.
+// Config configures a Server. Decisions, Scrub, JWKS and Registry are required. The Server closes none of them.
 type Config struct {
-	// Decisions decides, and has the documents and the history.
+	// Decisions decides intents, and gives access to the documents and the history.
 	Decisions *decision.Service
-	// Scrub keeps secrets out of the store. It must be the scrubber of Decisions: searches
-	// look for the texts that it would have stored.
+	// Scrub keeps secrets out of the store. It must be the scrubber of Decisions, because searches look for the texts
+	// that Decisions has stored.
 	Scrub Scrubber
-	// Operators says which operator tokens are accepted. API keys always are.
+	// Operators says which operator tokens are accepted. API keys are always accepted.
 	Operators operator.Config
-	// JWKS returns the public keys of receipts as a JSON Web Key Set. It is
-	// called for each request, so that keys can rotate.
+	// JWKS returns the public keys of receipts as a JSON Web Key Set. It is called for each request, so that keys can
+	// rotate.
 	JWKS func() []byte
-	// Registry is where the server registers its metrics and what /metrics of
-	// the admin address shows.
+	// Registry is where the server registers its metrics. /metrics of the admin address shows all metrics of Registry.
 	Registry *prometheus.Registry
-	// Log hears of what operators must know. Nil discards.
+	// Log receives messages for operators. Nil discards them.
 	Log *slog.Logger
-	// Hosted is what GET /v1/hosted/config tells.
+	// Hosted has the data for GET /v1/hosted/config.
 	Hosted Hosted
-	// ServiceToken is the bearer of GET /v1/ops/usage, which answers 401 to
-	// everyone while it is empty.
+	// ServiceToken is the bearer token of GET /v1/ops/usage. While it is empty, that route answers 401 to everyone.
 	ServiceToken string
-	// Billing sells plans; nil if billing is not configured.
+	// Billing sells plans. It is nil if billing is not configured.
 	Billing Billing
-	// Webhooks says where webhooks may be.
+	// Webhooks says which addresses webhooks may have.
 	Webhooks webhook.Targets
-	// Limits bound what one caller can take; zero fields have defaults.
+	// Limits bound the resources of one caller. Zero fields have defaults.
 	Limits Limits
-	// RateLimits bound how often one caller can ask; zero fields are off.
+	// RateLimits bound how often one caller can send requests. Zero fields are off.
 	RateLimits RateLimits
 }
 
-// Limits bound what one caller can take.
+// Limits bound the resources of one caller.
 type Limits struct {
-	// Body is the greatest request body, in bytes.
+	// Body is the greatest length of a request body, in bytes.
 	Body int
-	// Header is the greatest request line with all headers, in bytes.
+	// Header is the greatest length of a request line with all headers, in bytes.
 	Header int
-	// Connections is how many may be open; more wait to be accepted.
+	// Connections is how many connections may be open. Further connections wait until they are accepted.
 	Connections int
-	// AddressConnections is how many may be open from one address; more are
-	// closed at once. The trusted proxies of RateLimits have no such limit.
+	// AddressConnections is how many connections may be open from one address. Further connections are closed at once.
+	// The trusted proxies of RateLimits have no such limit.
 	AddressConnections int
-	// Read bounds the time from a request's first byte to its last, Write the
-	// time to take an answer, Idle the time between requests of a connection.
+	// Read bounds the time from the first byte of a request to its last. Write bounds the time in which the client
+	// takes the answer. Idle bounds the time between two requests of a connection.
 	Read, Write, Idle time.Duration
-	// Handle bounds the time to work on a request.
+	// Handle bounds the time in which the server handles a request.
 	Handle time.Duration
 }
 
@@ -95,7 +91,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// withDefaults returns c with its zero values filled in, or why it can't work.
+// withDefaults returns c with defaults in place of zero values, or an error if c is not valid.
 func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

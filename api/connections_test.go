@@ -27,7 +27,7 @@ func TestLimitListener_OneAddressTakesNoMoreThanItsShare(t *testing.T) {
 	for _, c := range hold {
 		must(t, c.Close())
 	}
-	for h.raw("GET /health HTTP/1.1\r\nHost: x\r\n\r\n").status != http.StatusOK { // until their end is noticed
+	for h.raw("GET /health HTTP/1.1\r\nHost: x\r\n\r\n").status != http.StatusOK { // until they are seen as closed
 	}
 }
 
@@ -63,7 +63,7 @@ func TestLimitListener_ATrustedProxyHasNoLimit(t *testing.T) {
 	}
 }
 
-// peer is a connection that is from somewhere.
+// peer is a connection with a given remote address.
 type peer struct {
 	net.Conn
 	addr net.Addr

@@ -10,10 +10,9 @@ import (
 	"testing"
 )
 
-// TestDecision_Credentials_SecretsAreComparedInConstantTime looks for comparisons with == or
-// != and by bytes.Equal of variables named like a secret or its hash. Those of this package go
-// through crypto/subtle; tokens of operators are compared by their library and webhooks by
-// Stripe's, both by hmac.Equal.
+// TestDecision_Credentials_SecretsAreComparedInConstantTime looks for variables that are named like a secret or its
+// hash. It fails if one of them is compared with ==, != or bytes.Equal. This package compares with crypto/subtle. The
+// libraries for operator tokens and for Stripe's webhooks both compare with hmac.Equal.
 func TestDecision_Credentials_SecretsAreComparedInConstantTime(t *testing.T) {
 	files := token.NewFileSet()
 	for _, dir := range []string{".", "../billing", "../cmd/writ"} {
@@ -37,8 +36,8 @@ func TestDecision_Credentials_SecretsAreComparedInConstantTime(t *testing.T) {
 	}
 }
 
-// compared returns the operands of n, if it compares in variable time. To
-// compare with nothing (nil, "", a length) is no secret.
+// compared returns the operands of n if n compares in variable time. A comparison with nothing (nil, "", a length)
+// reveals no secret.
 func compared(n ast.Node) []ast.Expr {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
@@ -65,8 +64,8 @@ func isNothing(e ast.Expr) bool {
 	return false
 }
 
-// secretName returns the name of e if it sounds secret. Parts of a key that are
-// fixed or public, such as its prefix, are indexed or sliced.
+// secretName returns the name of e if it is like the name of a secret. An index or a slice of a secret is allowed,
+// because these parts of a key are fixed or public, such as its prefix.
 func secretName(e ast.Expr) string {
 	name := ""
 	switch e := e.(type) {

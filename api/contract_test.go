@@ -19,21 +19,19 @@ import (
 	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
 )
 
-// contract is openapi.yaml as the tests hold the server to it.
+// contract has openapi.yaml and the validators that compare each exchange with it.
 type contract struct {
 	model *v3.Document
-	// responses also refuses members that the document does not declare, which
-	// the document itself allows us to add.
+	// responses also refuses members that the document does not declare. The document itself would allow such members.
 	requests, responses validator.Validator
-	// mu is held while they validate: they render schemas of the model, which
-	// writes to it.
+	// mu is held during a validation, because rendering a schema writes to the model.
 	mu sync.Mutex
 }
 
 // loadContract reads openapi.yaml once for all tests.
 var loadContract = sync.OnceValues(func() (*contract, error) { return newContract(descriptionYAML) })
 
-// newContract reads text. Both validators get the options.
+// newContract reads an OpenAPI document. Both validators get options.
 func newContract(text []byte, options ...config.Option) (*contract, error) {
 	doc, err := libopenapi.NewDocument(text)
 	if err != nil {
@@ -49,7 +47,7 @@ func newContract(text []byte, options ...config.Option) (*contract, error) {
 	c.responses = validator.NewValidatorFromV3Model(c.model, append(options, config.WithStrictMode(),
 		config.WithStrictIgnoredHeadersExtra("x-content-type-options", "x-frame-options", "referrer-policy", "cache-control",
 			"content-security-policy", "cross-origin-resource-policy", "strict-transport-security"),
-		// Maps, whose names are data, the JSON Schemas and the OpenAPI document itself.
+		// These are maps whose names are data, the JSON Schemas, and the OpenAPI document itself.
 		config.WithStrictIgnorePaths("$.body.paid.by_plan.*", "$.body.metadata.*", "$.body.data[*].metadata.*",
 			"$.body.properties", "$.body.properties.**", "$.body.$defs", "$.body.$defs.**", "$.body.items", "$.body.items.**",
 			"$.body.additionalProperties", "$.body.required",
@@ -65,8 +63,7 @@ func mustContract(t testing.TB) *contract {
 	return c
 }
 
-// operation returns the document's operation that req asks for; nil if it is
-// about no route of ours. A HEAD is a GET.
+// operation returns the operation of the document for req, or nil if it has none. A HEAD counts as a GET.
 func (c *contract) operation(req *http.Request) *v3.Operation {
 	for path, item := range c.model.Paths.PathItems.FromOldest() {
 		if !matchesTemplate(path, req.URL.EscapedPath()) {
@@ -84,11 +81,11 @@ func matchesTemplate(template, path string) bool {
 	})
 }
 
-// violations holds one exchange to the document, the answer always and the
-// request where it was accepted, and says what is not as described.
+// violations compares one exchange with the document and returns the differences. It always checks the answer. It
+// checks the request only if the server accepted it.
 func (c *contract) violations(req *http.Request, sent []byte, r *reply) string {
 	if c.operation(req) == nil {
-		return "" // an unknown path or method, which TestContract_RoutesAndDocumentAgree keeps out of the document
+		return "" // the path or method is unknown; TestContract_RoutesAndDocumentAgree keeps it out of the document
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,9 +131,8 @@ func TestContract_DocumentIsOpenAPI31(t *testing.T) {
 	}
 }
 
-// TestContract_RoutesAndDocumentAgree fails for a route that is not described,
-// for a described operation that is not served, and where they differ in the
-// credential or scope that is needed.
+// TestContract_RoutesAndDocumentAgree checks that the document describes every route and that every described operation
+// is served. It also checks that both demand the same credential and scope.
 func TestContract_RoutesAndDocumentAgree(t *testing.T) {
 	h := start(t)
 	served := make(map[string]string)
@@ -180,7 +176,7 @@ func (c *contract) security(t *testing.T, op *v3.Operation) string {
 			if c.model.Components.SecuritySchemes.GetOrZero(scheme) == nil {
 				t.Errorf("%s asks for %s, which is no security scheme", op.OperationId, scheme)
 			}
-			for _, scope := range scopes { // the interactive viewer does not show those of a bearer
+			for _, scope := range scopes { // the interactive viewer does not show the scopes of a bearer token
 				if want := "Wants the scope `" + scope + "`."; !strings.Contains(op.Description, want) {
 					t.Errorf("%s: description %q, want it to say: %s", op.OperationId, op.Description, want)
 				}
@@ -221,8 +217,8 @@ func TestContract_OperationIDsAreUnique(t *testing.T) {
 	}
 }
 
-// TestContract_DriftIsFound changes the document in the ways in which server
-// and document can drift apart, and wants each to be found in an exchange.
+// TestContract_DriftIsFound changes the document in each way in which it could differ from the server. It checks that
+// an exchange then shows the difference.
 func TestContract_DriftIsFound(t *testing.T) {
 	h := start(t)
 	req, err := http.NewRequest(http.MethodPost, "http://"+h.addr+"/v1/agents", nil)
@@ -254,7 +250,7 @@ func TestContract_DriftIsFound(t *testing.T) {
 			if !bytes.Contains(descriptionYAML, []byte(tc.from)) {
 				t.Fatalf("openapi.yaml has no %q any more", tc.from)
 			}
-			// One exchange needs few of the schemas that a cache is filled with at once.
+			// Filling the schema cache would take long, and one exchange needs only a few of the schemas.
 			c, err := newContract(bytes.ReplaceAll(descriptionYAML, []byte(tc.from), []byte(tc.to)), config.WithSchemaCache(nil))
 			must(t, err)
 			got := c.violations(req, sent, tc.reply)

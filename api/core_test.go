@@ -15,7 +15,7 @@ import (
 	"writ/storage"
 )
 
-// elsewhere is a core that a test speaks for.
+// elsewhere is a core whose decisions a test makes.
 type elsewhere struct {
 	decide func(context.Context, engine.Set, *engine.Input) (engine.Result, error)
 	asked  int
@@ -77,7 +77,7 @@ func TestDecision_ExternalEvaluationCore_SecretsInReasonsAreReplaced(t *testing.
 	}
 }
 
-// later is an error that knows when to try again.
+// later is an error with a time after which to try again.
 type later struct{ error }
 
 func (later) RetryAfter() time.Duration { return 1500 * time.Millisecond }
@@ -92,7 +92,7 @@ func TestDecision_ExternalEvaluationCore_ItsErrorsAre500AndNothingIsApproved(t *
 		"deadline":  context.DeadlineExceeded,
 	} {
 		t.Run(name, func(t *testing.T) {
-			// A result beside an error is no result.
+			// A result that comes with an error must be ignored.
 			core.decide = func(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
 				res, _ := allows(ctx, set, in)
 				return res, err
@@ -146,7 +146,7 @@ func TestDecision_ExternalEvaluationCore_KillSwitchMeterAndRegistrationStayHere(
 	h.do("POST", "/v1/agents", h.operator(acme), obj{"name": "CI", "externalId": "ci"}).wantStatus(http.StatusCreated)
 	wantDecision(t, h.evaluate(acme, intent()), "allow")
 
-	// The switch is thrown while the core decides.
+	// The agent is disabled while the core decides.
 	core.decide = func(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
 		h.do("PATCH", "/v1/agents/ci/status", h.operator(acme), obj{"status": "disabled"}).wantStatus(http.StatusOK)
 		return allows(ctx, set, in)

@@ -7,7 +7,8 @@ import (
 	"writ/engine"
 )
 
-// A simulation takes no place below a limit, and an action that failed gives its place back, once.
+// TestEvaluate_LimitOverTime checks that a simulation takes no place below a limit. It also checks that a failed action
+// gives its place back, and only once.
 func TestEvaluate_LimitOverTime(t *testing.T) {
 	h := start(t)
 	h.register(acme)

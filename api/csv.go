@@ -10,8 +10,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// The export of the history is CSV as RFC 4180 has it, in UTF-8 without a byte
-// order mark, with lines that end in CR LF. The first line names the columns:
+// The export of the history is CSV as RFC 4180 defines it, in UTF-8 without a byte order mark. Lines end in CR LF. The
+// first line names the columns:
 //
 //	decision_id, decided_at, decision, reasons, intent_id, intent_digest,
 //	policy_id, policy_version, agent_id, action_type, resource,
@@ -20,15 +20,13 @@ import (
 //	outcome, outcome_amount_minor, outcome_currency, external_ref, recorded_at,
 //	credential, writer, session_id, approval_id
 //
-// A member that a row lacks is an empty cell. Lists are joined by "; ". The metadata, which
-// only the audit mode full keeps, is a JSON object. Times are RFC 3339 in UTC, but issued_at
-// is as the intent had it, and receipt_exp is Unix seconds. From outcome to recorded_at is
-// what became of the action.
+// If a row lacks a member, its cell is empty. Lists are joined by "; ". The metadata is a JSON object; only the audit
+// mode full keeps it. Times are RFC 3339 in UTC, with two exceptions: issued_at has the form that the intent had, and
+// receipt_exp is Unix seconds. The columns from outcome to recorded_at are the settlement of the action.
 //
-// A text that a spreadsheet would run as a formula gets a leading apostrophe:
-// one that begins with = + - @ (or their full-width forms), a tab or a line
-// break, white space and quotes before it not counted. To undo that, take one
-// apostrophe off a cell whose rest is such a text.
+// A text that a spreadsheet would run as a formula gets a leading apostrophe. Such a text begins with = + - @ (or their
+// full-width forms), a tab or a line break, possibly after white space and quotes. To undo that, remove one apostrophe
+// from a cell if the rest of the cell is such a text.
 var csvHeader = csvColumns + recordTexts() + "\r\n"
 
 const csvColumns = "decision_id,decided_at,decision,reasons,intent_id,intent_digest," +
@@ -46,7 +44,7 @@ func recordTexts() (columns string) {
 
 type csvRows struct {
 	buf  []byte
-	cell []byte // in which lists are joined
+	cell []byte // the buffer in which lists are joined
 }
 
 func (c *csvRows) record(r *storage.Record) {
@@ -134,7 +132,7 @@ func (c *csvRows) metadata(m map[string]string) {
 	c.text(string(c.cell))
 }
 
-// own appends what writ made itself and is known to be plain.
+// own appends a text that writ has made itself. Such a text needs no quotes.
 func (c *csvRows) own(s string) {
 	c.buf = append(append(c.buf, s...), ',')
 }
@@ -143,8 +141,8 @@ func (c *csvRows) text(s string) {
 	c.buf = append(appendCell(c.buf, s), ',')
 }
 
-// appendCell appends a text as one cell. All but the plainest texts are quoted:
-// that guards also those programs that split lines at semicolons or tabs.
+// appendCell appends a text as one cell. It quotes every text that is not plain, because some programs split lines at
+// semicolons or tabs.
 func appendCell(dst []byte, s string) []byte {
 	if isPlain(s) {
 		return append(dst, s...)
@@ -167,8 +165,8 @@ func appendCell(dst []byte, s string) []byte {
 	}
 }
 
-// isPlain reports whether s is of letters, digits and what identifiers and URLs
-// consist of, the first one a letter, a digit, a slash or nothing.
+// isPlain reports whether s needs no quotes. A plain text has only letters, digits and the other characters of
+// identifiers and URLs. It is empty or begins with a letter, a digit or a slash.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		switch b := s[i]; {
@@ -182,7 +180,7 @@ func isPlain(s string) bool {
 	return true
 }
 
-// isFormula reports whether a spreadsheet may run s: OWASP, "CSV Injection".
+// isFormula reports whether a spreadsheet may run s as a formula. OWASP describes this in "CSV Injection".
 func isFormula(s string) bool {
 	for _, r := range s {
 		switch r {

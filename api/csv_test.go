@@ -12,7 +12,7 @@ import (
 	"writ/storage"
 )
 
-// cells reads what was exported as any CSV reader would.
+// cells returns the cells that any CSV reader would read from data.
 func cells(t testing.TB, data string) [][]string {
 	t.Helper()
 	r := csv.NewReader(strings.NewReader(data))

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// deadlines hands out contexts that end within a time after the request began.
-// Requests of the same moment share one: a context and a timer for each would
-// cost more than looking up the policy.
+// deadlines hands out contexts that end some time after the request began. Requests that begin within windowWidth share
+// one context. A context and a timer for each request would cost more than looking up the policy.
 type deadlines struct {
 	base    context.Context // ends when the server gives up
 	timeout time.Duration
@@ -21,17 +20,17 @@ type window struct {
 	start time.Time
 }
 
-// windowWidth is how much later than its timeout a request may end.
+// windowWidth is the longest time by which a request may exceed its timeout.
 const windowWidth = 100 * time.Millisecond
 
-// context returns a context that ends timeout to timeout+windowWidth from now.
+// context returns a context whose deadline is between timeout and timeout+windowWidth after now.
 func (d *deadlines) context(now time.Time) context.Context {
 	w := d.current.Load()
 	if w != nil && now.Sub(w.start) < windowWidth && w.ctx.Err() == nil {
 		return w.ctx
 	}
 	ctx, cancel := context.WithTimeout(d.base, d.timeout+windowWidth)
-	context.AfterFunc(ctx, cancel) // shared: none of its users may end it
+	context.AfterFunc(ctx, cancel) // its users share ctx, so none of them may cancel it
 	d.current.Store(&window{ctx, now})
 	return ctx
 }

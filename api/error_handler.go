@@ -12,7 +12,7 @@ import (
 	"writ/api/wire"
 )
 
-// unrouted stands for the route of a request that none takes.
+// unrouted is the route of a request that matches no route.
 var unrouted = route{scope: public, param: "path"}
 
 // handleError answers requests that no route answers: unknown paths and methods, and
@@ -69,8 +69,8 @@ func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 	s.metrics.unmatched.observe(p.Status, time.Duration(0))
 }
 
-// refuseFraming answers an ambiguous request and closes its connection, because
-// the end of its body is unknown.
+// refuseFraming answers an ambiguous request. It closes the connection, because nobody knows where the body of the
+// request ends.
 func (s *Server) refuseFraming(fc *fasthttp.RequestCtx, err error) {
 	s.handleError(fc, err)
 	fc.SetConnectionClose()

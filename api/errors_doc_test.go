@@ -19,8 +19,8 @@ import (
 
 const errorsFile = "../docs/errors.md"
 
-// errorRows returns the rows of a table of docs/errors.md, "code: second
-// column", by the table's first line.
+// errorRows returns the rows of a table in docs/errors.md. head is the first line of the table. Each row is returned as
+// "code: second column".
 func errorRows(t *testing.T, head string) []string {
 	t.Helper()
 	text, err := os.ReadFile(errorsFile)
@@ -38,10 +38,11 @@ func errorRows(t *testing.T, head string) []string {
 	return rows
 }
 
-// balancerFile has a problem that the balancer answers in place of every replica.
+// balancerFile has a problem document. The balancer answers with it if no replica can.
 const balancerFile = "../deploy/haproxy/haproxy.cfg"
 
-// balancerProblem returns that, which must be a problem as writ's are.
+// balancerProblem returns the problem in balancerFile. It fails the test unless the problem has the form of writ's own
+// problems.
 func balancerProblem(t *testing.T) (p problem) {
 	t.Helper()
 	text, err := os.ReadFile(balancerFile)
@@ -57,8 +58,8 @@ func balancerProblem(t *testing.T) (p problem) {
 	return p
 }
 
-// TestErrors_EveryCodeIsDocumented holds the table of codes to openapi.yaml, to
-// which the tests hold every answer, and to the balancer's.
+// TestErrors_EveryCodeIsDocumented compares the table of codes with openapi.yaml and with the problem of the balancer.
+// Other tests compare every answer with openapi.yaml.
 func TestErrors_EveryCodeIsDocumented(t *testing.T) {
 	var doc struct {
 		Components struct {
@@ -72,7 +73,7 @@ func TestErrors_EveryCodeIsDocumented(t *testing.T) {
 		}
 	}
 	must(t, yaml.Unmarshal(descriptionYAML, &doc))
-	statuses := map[string]map[int]bool{codeMethodNotAllowed: {http.StatusMethodNotAllowed: true}} // of no operation
+	statuses := map[string]map[int]bool{codeMethodNotAllowed: {http.StatusMethodNotAllowed: true}} // no operation has it
 	for _, response := range doc.Components.Responses {
 		for _, part := range response.Content[typeProblem].Schema.AllOf {
 			var of struct {

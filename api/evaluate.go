@@ -62,7 +62,7 @@ func (f *fieldErrors) tags(in *engine.Intent, tagged func(text string) bool) {
 	if tagged(in.AgentID) {
 		f.add("intent.agent_id", problem)
 	}
-	// A resource without readings is refused for that.
+	// A resource without readings gets an error elsewhere.
 	if readings, err := in.Readings(); err == nil && tagged(readings.Projection()) {
 		f.add("intent.resource", problem)
 	}
@@ -77,8 +77,8 @@ func (s *Server) evaluate(r *request, in *evaluateBody) error {
 	return r.decided(in, out)
 }
 
-// decided answers with the decision that stands. If in's approval is still pending, the
-// answer says when to ask again.
+// decided answers with the decision on the intent. If the approval that in names is still pending, the answer says when
+// to ask again.
 func (r *request) decided(in *evaluateBody, out ledger.Outcome) error {
 	if in.ApprovalID != "" && out.Record.DecisionID == in.ApprovalID {
 		r.res.retryAfter = retryPending
@@ -87,13 +87,13 @@ func (r *request) decided(in *evaluateBody, out ledger.Outcome) error {
 	return r.ok((*evaluation)(out.Record))
 }
 
-// expired reports whether the receipt of a replay that allows has expired. A replay has the
-// same bytes, so a header says it.
+// expired reports whether out replays an allow whose receipt has expired. A replay has the same bytes as the first
+// answer, so only a header can tell the caller.
 func expired(r *request, out ledger.Outcome) bool {
 	return out.Replayed && out.Record.Decision == engine.Allow && r.now.Unix() >= out.Record.Receipt.Exp
 }
 
-// authorize is evaluate for callers that expect a deny to be a 403.
+// authorize is like evaluate, but answers a deny with status 403.
 func (s *Server) authorize(r *request, in *evaluateBody) error {
 	out, err := s.decide(r, in)
 	if err != nil {
@@ -105,9 +105,9 @@ func (s *Server) authorize(r *request, in *evaluateBody) error {
 	return denial(out)
 }
 
-// decide checks an intent and returns the decision that stands. A used intent id
-// with a body that is invalid, or that names an unknown policy, gets the 400 or
-// 404 rather than 409: neither tells anything of the earlier body.
+// decide checks an intent and returns the decision on it. A client may send a used intent id again with an invalid body
+// or an unknown policy. It then gets the 400 or 404 rather than 409, because neither says anything about the earlier
+// body.
 func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	if err := s.checkEvaluate(r, in); err != nil {
 		return ledger.Outcome{}, err
@@ -119,17 +119,16 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	return out, aboutDecision(out.Err)
 }
 
-// caller is whom the request's intents are decided for.
+// caller returns the caller for whom the request's intents are decided.
 func (r *request) caller() decision.Caller {
 	return decision.Caller{Organization: r.who.org, Credential: r.who.credential(), Slot: &r.slot}
 }
 
-// evaluation is a record as the answer to its intent. Its encoding is a
-// function of the record alone, so every replay gives the same bytes.
+// evaluation is a record as the answer to its intent. Its encoding depends on the record alone, so every replay gives
+// the same bytes.
 type evaluation storage.Record
 
-// appendJSON appends the contract's PolicyEvaluationResult, its members in the
-// contract's order.
+// appendJSON appends the contract's PolicyEvaluationResult. The members are in the contract's order.
 func (e *evaluation) appendJSON(dst []byte) []byte {
 	dst = append(dst, `{"ok":true,"approved":`...)
 	if e.Decision == engine.Allow {
@@ -156,15 +155,14 @@ func appendReceipt(dst []byte, r *receipt.Receipt) []byte {
 	dst = receipt.AppendString(append(dst, `,"decision_id":`...), r.DecisionID)
 	dst = receipt.AppendString(append(dst, `,"digest":`...), r.Digest)
 	dst = receipt.AppendInt(append(dst, `,"exp":`...), r.Exp)
-	// The signature is base64url, by far the longest member, and needs no escape.
+	// The signature is base64url and needs no escape. It is by far the longest member.
 	dst = append(append(dst, `,"sig":"`...), r.Sig...)
 	dst = receipt.AppendString(append(dst, `","kid":`...), r.KeyID)
 	return append(dst, '}')
 }
 
-// denial is a deny as the problem that callers of authorize expect. It holds
-// the whole result. Reasons start with their code, which nothing of the intent
-// can imitate.
+// denial returns the problem with which authorize answers a deny. The problem has the whole result. Each reason starts
+// with its code. No text of the intent comes before the code, so an intent cannot imitate one.
 func denial(out ledger.Outcome) error {
 	p := problem{Code: codePolicyViolation, Detail: "The policy does not allow this.",
 		DecisionID: out.Record.DecisionID, Reasons: out.Record.Reasons, AuditDigest: out.Record.AuditDigest,

@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// TestEvaluate_Allocations bounds the allocations of a whole decision, from request to answer,
-// signed and stored, alone in its batch. Sharing a batch it allocates less.
+// TestEvaluate_Allocations bounds the allocations of a whole decision, from the request to the answer. The decision is
+// signed and stored, and it is alone in its batch. A decision that shares a batch allocates less.
 func TestEvaluate_Allocations(t *testing.T) {
 	h, key := benchHarness(t)
 	handler, body := h.server.app.Server().Handler, newBenchBody(t)
@@ -20,7 +20,7 @@ func TestEvaluate_Allocations(t *testing.T) {
 		n++
 		ctx.Request.Reset()
 		ctx.Response.Reset()
-		ctx.Request.Header.SetProtocol("HTTP/1.0") // which needs no line with a Host
+		ctx.Request.Header.SetProtocol("HTTP/1.0") // HTTP/1.0 needs no Host line
 		ctx.Request.Header.SetMethod(http.MethodPost)
 		ctx.Request.SetRequestURI("/v1/policy/evaluate")
 		ctx.Request.Header.Set("Authorization", "Bearer "+key)
@@ -30,7 +30,7 @@ func TestEvaluate_Allocations(t *testing.T) {
 			t.Fatalf("%d %s", ctx.Response.StatusCode(), ctx.Response.Body())
 		}
 	}
-	for range 100 { // caches and pools
+	for range 100 { // fills caches and pools
 		ask()
 	}
 	got := testing.AllocsPerRun(500, ask)

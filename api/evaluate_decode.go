@@ -24,9 +24,9 @@ func (s *Server) decodeEvaluate(r *request, in *evaluateBody) error {
 	return intentEnvelope().hint(engine.Decode(r.body, "", in, func() error { return s.checkEvaluate(r, in) }))
 }
 
-// decodeBatch reads the body of a batch, with a fast path as in decodeEvaluate. FuzzDecodeBatch
-// compares the two paths. The intents of a plain body share one copy of the body. The body has at
-// most the length of the longest string for each intent.
+// decodeBatch reads the body of a batch. It has a fast path like decodeEvaluate, and FuzzDecodeBatch compares the two
+// paths. The intents of a plain body share one copy of the body. A plain body has at most
+// condition.MaxText bytes for each intent.
 func decodeBatch(r *request, in *batchBody) error {
 	if decodePlainBatch(string(r.body), in) {
 		return nil
@@ -35,7 +35,7 @@ func decodeBatch(r *request, in *batchBody) error {
 	return engine.Decode(r.body, "", in, func() error { return checkBatch(r, in) })
 }
 
-// decodePlainBatch is decodePlain for a batch.
+// decodePlainBatch is like decodePlain, for a batch.
 func decodePlainBatch(body string, in *batchBody) bool {
 	c := &plainReader{s: body}
 	var session string
@@ -60,7 +60,7 @@ func decodePlainBatch(body string, in *batchBody) bool {
 	return ok && len(body) <= len(in.plain)*condition.MaxText
 }
 
-// decodeIntent reads the intent of a batch that is at field into in.
+// decodeIntent reads an intent of a batch into in. field is the path of the intent in the body.
 func decodeIntent(raw []byte, field string, in *evaluateBody, check func() error) error {
 	in.Intent = &in.intent
 	if len(raw) <= condition.MaxText {
@@ -74,8 +74,8 @@ func decodeIntent(raw []byte, field string, in *evaluateBody, check func() error
 	return engine.Decode(raw, field, in.Intent, check)
 }
 
-// decodePlain reads body into in. It returns false if body is not plain: in then has only some of
-// the members.
+// decodePlain reads body into in. It returns false if body is not plain. in then has only
+// some of the members.
 func decodePlain(body string, in *evaluateBody) bool {
 	c := &plainReader{s: body}
 	texts := [...]plainText{{"session_id", &in.session}, {"policy_id", &in.PolicyID}, {"approval_id", &in.ApprovalID}}
@@ -90,8 +90,8 @@ func decodePlain(body string, in *evaluateBody) bool {
 	return true
 }
 
-// own copies the ids of the policy and the agent: the ids become keys of caches and must not keep
-// the whole body in memory.
+// own copies the ids of the policy and the agent. Caches use these ids as keys. Without the copy a cache would keep the
+// whole body in memory.
 func (in *evaluateBody) own() {
 	if in.Intent.PolicyID == in.PolicyID {
 		in.Intent.PolicyID = in.PolicyID
@@ -107,7 +107,7 @@ type plainReader struct {
 	i int
 }
 
-// memberSet finds a member that is given twice.
+// memberSet is a set of members. It finds a member that is given twice.
 type memberSet uint
 
 func (m *memberSet) add(member int) bool {
@@ -116,14 +116,14 @@ func (m *memberSet) add(member int) bool {
 	return !twice
 }
 
-// plainText is a member of a body that is a text, and where it goes.
+// plainText is the name of a string member of a body, and the place for its value.
 type plainText struct {
 	name string
 	to   *string
 }
 
-// body reads all of s: an object with texts and the one member name. It copies the texts. It
-// returns which of texts the object has, by their places.
+// body reads all of s, which must be an object. Its members are texts and one other member, called name, which value
+// reads. body copies the texts. seen tells which members the object has; member i of seen is texts[i].
 func (c *plainReader) body(texts []plainText, name string, value func() bool) (seen memberSet, ok bool) {
 	ok = c.object(func(member string) bool {
 		if member == name {
@@ -186,7 +186,7 @@ func (c *plainReader) metadata(m map[string]string) bool {
 	})
 }
 
-// object reads an object, calling member where each member's value begins.
+// object reads an object. It calls member at the beginning of each member's value.
 func (c *plainReader) object(member func(name string) bool) bool {
 	if !c.eat('{') {
 		return false
@@ -205,7 +205,7 @@ func (c *plainReader) object(member func(name string) bool) bool {
 	}
 }
 
-// list reads an array, calling element where each element begins.
+// list reads an array. It calls element at the beginning of each element.
 func (c *plainReader) list(element func() bool) bool {
 	if !c.eat('[') {
 		return false
@@ -235,7 +235,7 @@ func (c *plainReader) text(to *string) bool {
 	return receipt.IsPlain(*to) || utf8.ValidString(*to) && strings.IndexFunc(*to, escaped) < 0
 }
 
-// escaped reports whether JSON has r only by an escape, or begins one with it.
+// escaped reports whether JSON writes r as an escape, or begins an escape with r.
 func escaped(r rune) bool { return r < ' ' || r == '\\' }
 
 // integer reads an integer of at most 15 digits, which cannot overflow.
@@ -260,10 +260,10 @@ func (c *plainReader) integer(to *int64) bool {
 		n = -n
 	}
 	*to = n
-	return true // a fraction or an exponent is left over, and no caller accepts it
+	return true // no caller accepts the rest of a number with a fraction or an exponent
 }
 
-// eat takes b, after white space, if it comes next.
+// eat skips white space and then reads b. It returns false if another byte comes next.
 func (c *plainReader) eat(b byte) bool {
 	c.space()
 	if c.i < len(c.s) && c.s[c.i] == b {

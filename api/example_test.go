@@ -11,7 +11,7 @@ import (
 	"writ/rego"
 )
 
-// examplesOf returns the examples of a body by name.
+// examplesOf returns the examples of a body by their names.
 func examplesOf(t *testing.T, media *v3.MediaType) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -29,8 +29,8 @@ func examplesOf(t *testing.T, media *v3.MediaType) map[string]any {
 	return all
 }
 
-// TestContract_EverythingHasAnExample wants an example of each body: readers see answers and
-// errors as they come.
+// TestContract_EverythingHasAnExample checks that each body has an example, so that readers see real answers and
+// errors.
 func TestContract_EverythingHasAnExample(t *testing.T) {
 	missing := func(where string, content *orderedmap.Map[string, *v3.MediaType]) {
 		for kind, media := range content.FromOldest() {
@@ -52,12 +52,12 @@ func TestContract_EverythingHasAnExample(t *testing.T) {
 	}
 }
 
-// TestContract_ExampleRequestsAreAccepted sends every example of a request body
-// to a server where what it names is there.
+// TestContract_ExampleRequestsAreAccepted sends every example of a request body to a server. The server has everything
+// that the examples refer to.
 func TestContract_ExampleRequestsAreAccepted(t *testing.T) {
 	const org = "demo"
 	h := start(t, selling(&seller{}), func(c *setup) { c.Service.CompileRego = rego.CompileCondition })
-	h.register(acme) // whose things the samples are
+	h.register(acme) // the samples belong to acme
 	h.register(org, obj{
 		"policy_id": "0c0ffee0-0000-4000-8000-000000000003", "agent_id": "release-bot", "allowed_action_types": []string{"deploy.*"},
 	})
@@ -84,7 +84,7 @@ func TestContract_ExampleRequestsAreAccepted(t *testing.T) {
 		}
 	}
 	routes := h.server.routes()
-	for _, rt := range routes { // the policy that the intents name
+	for _, rt := range routes { // this registers the policy that the intents name
 		if rt.path == "/v1/policies/register" {
 			send(rt)
 		}
@@ -97,7 +97,7 @@ func TestContract_ExampleRequestsAreAccepted(t *testing.T) {
 	}
 }
 
-// examples returns the examples of rt's request body.
+// examples returns the examples of the request body of rt.
 func (h *harness) examples(rt route) map[string]any {
 	t := h.t.(*testing.T)
 	item := mustContract(t).model.Paths.PathItems.GetOrZero(strings.Replace(rt.path, ":"+rt.param, "{"+rt.param+"}", 1))

@@ -16,11 +16,11 @@ import (
 	"writ/storage"
 )
 
-// exportPage is how many rows are read and written at a time: some 100 KiB.
+// exportPage is how many rows are read and written at a time. They have some 100 KiB.
 const exportPage = 256
 
-// exportAuthorizations streams the history as CSV: see csvHeader. Decisions
-// made after it began are not in it.
+// exportAuthorizations streams the history as CSV, as csvHeader describes it. Decisions made after the export began are
+// not in it.
 func (s *Server) exportAuthorizations(r *request) error {
 	plan, err := s.plan(r)
 	if err != nil {
@@ -43,11 +43,11 @@ func (s *Server) exportAuthorizations(r *request) error {
 		r.now.UTC().Format(time.DateOnly) + ".csv"}
 	begun := false
 	defer func() {
-		if !begun { // it failed or panicked
+		if !begun { // the handler failed or panicked
 			end()
 		}
 	}()
-	// With the first page read, a store that can't tell is a 500 and no file.
+	// The first page is read before the answer begins. So if the store fails, the answer is a 500 and not a file.
 	if err := e.page(r.ctx); err != nil {
 		return err
 	}
@@ -55,28 +55,27 @@ func (s *Server) exportAuthorizations(r *request) error {
 	return r.ok(e)
 }
 
-// export is the body of an export. It is read, and closed, by the goroutine of
-// its connection, which outlives the handler: it holds nothing of Fiber's.
+// export is the body of an export. The goroutine of its connection reads and closes it. That goroutine outlives the
+// handler, so export refers to no memory of Fiber.
 //
-// fasthttp reads a body 4 KiB at a time and sends each piece at once, as a chunk
-// (RFC 9112, section 7.1) in a system call of its own, which would take a third
-// of the time. So it is given the header line alone. When it asks for more, all
-// that it had is sent, and export sends a chunk for each page itself.
+// fasthttp reads a body 4 KiB at a time. It sends each piece at once as a chunk (RFC 9112, section 7.1), with a system
+// call for each, which would take a third of the time. So export gives fasthttp the header line alone. When fasthttp
+// reads again, it has sent that line. From then on export writes to the connection itself, one chunk for each page.
 type export struct {
 	s      *Server
 	org    string
-	end    func() // of its place among exports
+	end    func() // gives back its place among the exports
 	filter storage.Filter
 	name   string
 
-	begun bool // the header line has been read
+	begun bool // whether fasthttp has read the header line
 	rows  csvRows
 	next  string // the cursor of the next page
-	last  bool   // there is none
+	last  bool   // whether there is no next page
 
 	requestID string
 	conn      net.Conn
-	unwatch   func() bool // ends the wait for the server to give up
+	unwatch   func() bool // stops waiting for the server to give up
 }
 
 // send makes e the body of fc's response, or ends e for a HEAD.
@@ -93,19 +92,19 @@ func (e *export) send(fc *fasthttp.RequestCtx, requestID []byte) {
 	e.requestID = string(requestID)
 	e.conn = fc.Conn()
 	e.unwatch = context.AfterFunc(e.s.deadlines.base, func() {
-		// A write that is stuck holds up the shutdown no longer. An error would
-		// mean that the connection is closed, which is as good.
+		// A stuck write ends now and no longer delays the shutdown. If setting the deadline fails, the connection is
+		// closed, and the write ends too.
 		_ = e.conn.SetWriteDeadline(time.Unix(1, 0))
 	})
 	fc.Response.SetBodyStream(e, -1)
 }
 
-// Read implements io.Reader. An error other than io.EOF cuts the response off
-// without its end, so that no reader takes the part for the whole.
+// Read implements io.Reader. An error other than io.EOF ends the response before its last chunk. So a client notices
+// that it has only a part of the file.
 func (e *export) Read(p []byte) (n int, err error) {
 	if !e.begun {
 		e.begun = true
-		return copy(p, csvHeader), nil // which p has room for: see above
+		return copy(p, csvHeader), nil // p has room for it: fasthttp reads 4 KiB
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -116,7 +115,7 @@ func (e *export) Read(p []byte) (n int, err error) {
 	}()
 	for {
 		if err := e.flush(); err != nil {
-			return 0, err // the client's doing, or a shutdown's
+			return 0, err // the client or a shutdown caused it
 		}
 		if e.last {
 			return 0, io.EOF
@@ -133,10 +132,10 @@ func (e *export) log(err error) {
 		slog.String("error", err.Error()))
 }
 
-// chunkStart is the place of a chunk's size before it.
+// chunkStart reserves the place for the size in front of a chunk.
 const chunkStart = "00000000\r\n"
 
-// flush sends the rows as a chunk and allows it the time that any response has.
+// flush sends the rows as one chunk. It allows the chunk as much time as a whole response has.
 func (e *export) flush() error {
 	size := len(e.rows.buf) - len(chunkStart)
 	if size <= 0 {
@@ -147,7 +146,8 @@ func (e *export) flush() error {
 	if err := e.conn.SetWriteDeadline(time.Now().Add(e.s.cfg.Limits.Write)); err != nil {
 		return fmt.Errorf("allowing time to write: %w", err)
 	}
-	// After that: the server may have given up before and lost its deadline.
+	// This check must follow SetWriteDeadline. If the server gave up before, SetWriteDeadline has replaced the deadline
+	// of unwatch.
 	if err := e.s.deadlines.base.Err(); err != nil {
 		return err
 	}
@@ -156,8 +156,8 @@ func (e *export) flush() error {
 	return err
 }
 
-// nextPage appends a page in a slot of its own: the organization is not charged for the
-// reader's time.
+// nextPage appends a page of rows. It takes a slot for each page, so that the organization is not charged for the time
+// of the client that reads.
 func (e *export) nextPage() error {
 	ctx := e.s.deadlines.base
 	slot, verdict := e.s.decisions.Gate.Enter(ctx, admission.Work{Org: e.org, Kind: admission.Managing, Patient: true})
@@ -168,7 +168,7 @@ func (e *export) nextPage() error {
 	return e.page(ctx)
 }
 
-// page appends a page of rows, of which there may be none.
+// page appends a page of rows. The page may be empty.
 func (e *export) page(ctx context.Context) error {
 	if len(e.rows.buf) == 0 {
 		e.rows.buf = append(e.rows.buf, chunkStart...)

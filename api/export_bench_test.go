@@ -30,8 +30,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// benchRows is how many rows of history the benchmarks have: WRIT_BENCH_ROWS,
-// or few enough for everyday.
+// benchRows returns how many rows of history the benchmarks have. WRIT_BENCH_ROWS sets it. The default is small enough
+// for every day.
 func benchRows(b *testing.B) int {
 	b.Helper()
 	s := os.Getenv("WRIT_BENCH_ROWS")
@@ -43,8 +43,8 @@ func benchRows(b *testing.B) int {
 	return n
 }
 
-// benchStore opens the store that the benchmarks read: one on the disk or, with
-// WRIT_BENCH_STORE=mongodb, a replica set of one member.
+// benchStore opens the store that the benchmarks read. It is a store on the disk. With WRIT_BENCH_STORE=mongodb it is a
+// replica set of one member.
 func benchStore(b *testing.B) storage.Store {
 	b.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -58,12 +58,11 @@ func benchStore(b *testing.B) storage.Store {
 	return store
 }
 
-// historyHarness serves benchRows rows, spread over organizations org-0 and so
-// on, from a store.
+// historyHarness serves benchRows rows from a store. The rows are spread over the organizations org-0, org-1 and so on.
 func historyHarness(b *testing.B, orgs int) *harness {
 	b.Helper()
 	store := benchStore(b)
-	b.Cleanup(func() { must(b, store.Close()) }) // after the server's
+	b.Cleanup(func() { must(b, store.Close()) }) // runs after the server has stopped
 	must(b, storagetest.PutSubscription(context.Background(), registry.New(store), &storage.Subscription{OrganizationID: "org-0", Plan: "business"}))
 	for n, rows := 0, benchRows(b); n < rows; {
 		batch := make([]*storage.Record, min(1000, rows-n))
@@ -77,7 +76,7 @@ func historyHarness(b *testing.B, orgs int) *harness {
 	return start(b, func(c *setup) { c.Service.Store = store })
 }
 
-// historyRow returns the n-th row of a typical history: one in ten is a deny.
+// historyRow returns the n-th row of a typical history. One row in ten is a deny.
 func historyRow(n, orgs int) *storage.Record {
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Millisecond)
 	var id uuid.UUID
@@ -105,11 +104,10 @@ func historyRow(n, orgs int) *storage.Record {
 	}
 }
 
-// BenchmarkExport measures whole exports over loopback, the reader in the same
-// process: rows/s, and by how much memory grows: MiB-rss as the system counts
-// it, MiB-heap as Go does. Caches are warm. cpu-µs/row is the processor's time
-// for a row, reader included, which other work on the machine disturbs less than
-// the clock's.
+// BenchmarkExport measures whole exports over loopback. The reader is in the same process, and the caches are warm. It
+// reports rows/s and how much memory grows: MiB-rss is the system's number, MiB-heap is Go's. cpu-µs/row is the
+// processor time for a row, including the reader's. Other work on the machine disturbs the processor time less than the
+// elapsed time.
 func BenchmarkExport(b *testing.B) {
 	h := historyHarness(b, 1)
 	rows := 0
@@ -134,7 +132,7 @@ func BenchmarkExport(b *testing.B) {
 	b.ReportMetric(heap, "MiB-heap")
 }
 
-// readExport returns how many rows an export has.
+// readExport reads an export and returns the number of its rows.
 func (h *harness) readExport(org string) int {
 	req, err := http.NewRequest(http.MethodGet, "http://"+h.addr+"/v1/authorizations/export", nil)
 	must(h.t, err)
@@ -154,15 +152,15 @@ func (h *harness) readExport(org string) int {
 	}
 }
 
-// cpuTime returns the processor time of the process.
+// cpuTime returns the processor time of this process.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// watchMemory samples memory until the function that it returns is called, which
-// returns by how many MiB the peaks are above the beginning.
+// watchMemory samples the memory until the returned function is called. That function returns by how many MiB the peaks
+// exceed the values at the beginning.
 func watchMemory() func() (rss, heap float64) {
 	debug.FreeOSMemory()
 	rss0, heap0 := memory()
@@ -196,14 +194,14 @@ func memory() (rss, heap int64) {
 	var size, resident int64
 	if data, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if _, err := fmt.Sscan(string(data), &size, &resident); err != nil {
-			resident = 0 // not as Linux writes it: only the heap is known
+			resident = 0 // the format is not Linux's, so only the heap is known
 		}
 	}
 	return resident * int64(os.Getpagesize()), int64(m.HeapInuse)
 }
 
-// BenchmarkHistoryPage measures pages of 50 over loopback among the rows of 100
-// organizations: the newest, and those that a cursor leads to.
+// BenchmarkHistoryPage measures pages of 50 rows over loopback. The history has the rows of 100 organizations. It
+// measures the newest page, and pages at a cursor.
 func BenchmarkHistoryPage(b *testing.B) {
 	h := historyHarness(b, 100)
 	for _, query := range []string{"", "decision=allow", "decision=deny"} {

@@ -22,7 +22,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// seed stores n records of org that the ledger did not make, newest last.
+// seed stores n records of org, the newest last. The ledger does not make them.
 func (h *harness) seed(w *storagetest.Writer, org string, n int, resource string) []*storage.Record {
 	h.t.Helper()
 	ctx := context.Background()
@@ -41,7 +41,7 @@ func (h *harness) export(org, query string) *reply {
 	return h.do("GET", "/v1/authorizations/export"+query, key, nil)
 }
 
-// ids returns the first column.
+// ids returns the first column of an export.
 func ids(t testing.TB, r *reply) []string {
 	t.Helper()
 	var ids []string
@@ -99,8 +99,7 @@ func TestDecision_Resources_ExportTakesTheFiltersOfTheList(t *testing.T) {
 	h.wantNoExports()
 }
 
-// TestExport_HEAD holds the bytes on the wire: a stray one would begin the next
-// response of the connection.
+// TestExport_HEAD checks the bytes on the wire. An extra byte would begin the next response of the connection.
 func TestExport_HEAD(t *testing.T) {
 	h := start(t)
 	h.subscribe(acme, "business")
@@ -124,7 +123,7 @@ func TestExport_HEAD(t *testing.T) {
 	h.wantNoExports()
 }
 
-// wantNoExports waits until acme and rival could begin as many exports as they may have.
+// wantNoExports waits until acme and rival have no export under way.
 func (h *harness) wantNoExports() {
 	h.t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); !h.exportsAreFree(); time.Sleep(time.Millisecond) {
@@ -159,7 +158,7 @@ func TestExport_EveryRowOnceOverManyPages(t *testing.T) {
 	h.wantNoExports()
 }
 
-// pagedStore does something before each page of history, from the first on.
+// pagedStore calls before ahead of each page of history. n is 1 for the first page.
 type pagedStore struct {
 	storage.Store
 	before func(n int) error
@@ -174,8 +173,8 @@ func (p *pagedStore) ListRecords(ctx context.Context, org string, f storage.Filt
 	return p.Store.ListRecords(ctx, org, f, page)
 }
 
-// exporting starts a server whose organization acme has n rows to export, each
-// of some 10 KiB: a few hundred are more than the kernel buffers.
+// exporting starts a server. Its organization acme has n rows to export, each of some 10 KiB. A few hundred of these
+// rows are more than the kernel buffers.
 func exporting(t *testing.T, n int, before func(int) error, mods ...func(*setup)) (*harness, *pagedStore) {
 	t.Helper()
 	store := &pagedStore{before: before}
@@ -193,7 +192,7 @@ func exporting(t *testing.T, n int, before func(int) error, mods ...func(*setup)
 
 func noFault(int) error { return nil }
 
-// open begins an export and returns its body, unread.
+// open begins an export and returns the response. The body is not read.
 func (h *harness) open(org string) *http.Response {
 	h.t.Helper()
 	req, err := http.NewRequest(http.MethodGet, "http://"+h.addr+"/v1/authorizations/export", nil)
@@ -204,17 +203,17 @@ func (h *harness) open(org string) *http.Response {
 	if res.StatusCode != http.StatusOK {
 		h.t.Fatalf("export = %d, want 200", res.StatusCode)
 	}
-	h.t.Cleanup(func() { _ = res.Body.Close() }) // a second time, in some tests
+	h.t.Cleanup(func() { _ = res.Body.Close() }) // some tests have closed it already
 	return res
 }
 
-// TestDecision_Resources_ExportStreamsInConstantMemory: what is live does not
-// grow with the rows that were sent, 10 KiB each.
+// TestDecision_Resources_ExportStreamsInConstantMemory checks that the live memory does not grow with the number of
+// rows sent. A row has 10 KiB.
 func TestDecision_Resources_ExportStreamsInConstantMemory(t *testing.T) {
 	const rows, room = 16 * exportPage, 8 << 20
 	var (
 		mu   sync.Mutex
-		live []uint64 // when each page is read
+		live []uint64 // the live memory at each page
 	)
 	h, _ := exporting(t, rows, func(int) error {
 		mu.Lock()
@@ -225,8 +224,7 @@ func TestDecision_Resources_ExportStreamsInConstantMemory(t *testing.T) {
 		live = append(live, m.HeapAlloc)
 		return nil
 	})
-	// The first export fills the store's cache, which is in Go's heap where there
-	// is no cgo.
+	// The first export fills the store's cache. Without cgo that cache is in Go's heap.
 	for range 2 {
 		mu.Lock()
 		live = nil
@@ -279,7 +277,7 @@ func TestExport_AStoreThatFails(t *testing.T) {
 	}
 }
 
-// TestExport_AFailedOneHasNoLastChunk holds the bytes on the wire.
+// TestExport_AFailedOneHasNoLastChunk checks the bytes on the wire: a failed export ends without the last chunk.
 func TestExport_AFailedOneHasNoLastChunk(t *testing.T) {
 	const last = "\r\n0\r\n\r\n"
 	for name, fails := range map[string]bool{"whole": false, "failed": true} {
@@ -322,7 +320,7 @@ func TestExport_TimeoutsAreForEachPage(t *testing.T) {
 	t.Run("a long export is not cut off", func(t *testing.T) {
 		h, store := exporting(t, 8*exportPage, func(n int) error {
 			if n > 1 {
-				<-time.After(write / 4) // the socket's clock can't be set
+				<-time.After(write / 4) // the test cannot set the socket's clock
 			}
 			return nil
 		}, limits)

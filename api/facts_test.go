@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// "Metadata keys that begin with fact. are statements of the integration, not of
-// the agent: a key needs the scope facts:assert to send them, else 400."
+// TestDecision_Credentials_FactsNeedTheScope checks "Metadata keys that begin with fact. are statements of the
+// integration, not of the agent: a key needs the scope facts:assert to send them, else 400."
 func TestDecision_Credentials_FactsNeedTheScope(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -30,8 +30,8 @@ func TestDecision_Credentials_FactsNeedTheScope(t *testing.T) {
 	h.wantRows(acme, 7)
 }
 
-// A key that only reads as a fact is refused from everybody: readers of the history and
-// authors of rules would take it for a fact.
+// TestFacts_WhatReadsAsAFactIsRefused checks that a key which only looks like a fact is refused, whatever the scopes.
+// Readers of the history and authors of rules would mistake it for a fact.
 func TestFacts_WhatReadsAsAFactIsRefused(t *testing.T) {
 	h := start(t)
 	h.register(acme)

@@ -10,7 +10,8 @@ import (
 	"writ/storage"
 )
 
-// View implements storage.Store. Its reads fail by the names of the methods of the registry.
+// View implements storage.Store. Its reads can be made to fail. Such a fault has the name of the registry's method that
+// reads.
 func (f *faultStore) View(ctx context.Context, do func(storage.Reader) error) error {
 	return f.Store.View(ctx, func(r storage.Reader) error { return do(faultReader{r, f, true}) })
 }
@@ -28,11 +29,11 @@ func (f *faultStore) Watch(tell func(storage.Change)) (stop func()) {
 // FreshFor implements storage.Store.
 func (f *faultStore) FreshFor() time.Duration { return time.Duration(f.age.Load()) }
 
-// errProbed ends an update that was made to see what it writes.
+// errProbed ends an update that runs only to find out what it writes.
 var errProbed = errors.New("probed")
 
-// Update implements storage.Store. It fails by the name of the first write of the function,
-// before anything is written.
+// Update implements storage.Store. It can be made to fail before anything is written. The name of that fault is the
+// first write of do.
 func (f *faultStore) Update(ctx context.Context, org string, do func(storage.Tx) error) (uint64, error) {
 	first := ""
 	_, err := f.Store.Update(ctx, org, func(tx storage.Tx) error {
@@ -50,7 +51,7 @@ func (f *faultStore) Update(ctx context.Context, org string, do func(storage.Tx)
 	return f.Store.Update(ctx, org, do)
 }
 
-// probe notes the first document that is written through it.
+// probe records the name of the first write through it.
 type probe struct {
 	storage.Tx
 	faultReader
@@ -72,7 +73,7 @@ func (p *probe) Put(d storage.Document) error {
 	return p.Tx.Put(d)
 }
 
-// faultReader counts what is read, and fails reads of a View.
+// faultReader counts reads. In a View it can also make them fail.
 type faultReader struct {
 	storage.Reader
 	f     *faultStore
@@ -151,8 +152,8 @@ func (f *faultStore) Entry(ctx context.Context, org string, kind storage.EntryKi
 	return f.Store.Entry(ctx, org, kind, key)
 }
 
-// Append implements storage.Store. "Commit" fails before anything is written,
-// "Commit lost answer" after everything is.
+// Append implements storage.Store. The fault "Commit" fails before anything is written. The fault "Commit lost answer"
+// fails after everything is written.
 func (f *faultStore) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
 	if err := f.fault("Commit"); err != nil {
 		return storage.Batch{}, err
@@ -196,7 +197,7 @@ func (f *faultStore) Record(ctx context.Context, org, id string) (*storage.Recor
 	return f.Store.Record(ctx, org, id)
 }
 
-// during returns the calls that do makes, by name.
+// during returns the calls that do makes. The result counts them by name.
 func (f *faultStore) during(do func()) map[string]int {
 	f.mu.Lock()
 	f.calls = make(map[string]int)

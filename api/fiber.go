@@ -24,7 +24,7 @@ const (
 	headerSignature = "Stripe-Signature"
 )
 
-// read takes from the request what the route's handler works with.
+// read reads from the request all that the handler of the route needs.
 func (r *request) read(fc *fasthttp.RequestCtx, rt *route) (err error) {
 	if raw := fc.Request.URI().QueryString(); len(raw) > 0 {
 		if r.query, err = parseQuery(string(raw)); err != nil {
@@ -54,7 +54,7 @@ func (r *request) read(fc *fasthttp.RequestCtx, rt *route) (err error) {
 	return err
 }
 
-// pathParam decodes a path's parameter. A text that cannot be an id is not found.
+// pathParam decodes a parameter of a path. It returns storage.ErrNotFound for a text that cannot be an id.
 func pathParam(s string) (string, error) {
 	decoded, err := url.PathUnescape(s)
 	if err != nil || decoded == "" || len(decoded) > condition.MaxText || !utf8.ValidString(decoded) ||
@@ -64,7 +64,7 @@ func pathParam(s string) (string, error) {
 	return strings.Clone(decoded), nil
 }
 
-// readBody returns the body of a request that may have one. It is fasthttp's.
+// readBody returns the body of a request that may have one. The memory of the body is fasthttp's.
 func readBody(fc *fasthttp.RequestCtx) ([]byte, error) {
 	h := &fc.Request.Header
 	body := fc.Request.Body()
@@ -80,7 +80,7 @@ func readBody(fc *fasthttp.RequestCtx) ([]byte, error) {
 	return body, nil
 }
 
-// isJSON reports whether contentType is JSON in UTF-8, however it is written.
+// isJSON reports whether contentType means JSON in UTF-8, in any spelling.
 func isJSON(contentType string) bool {
 	t, params, err := mime.ParseMediaType(contentType)
 	if err != nil || t != typeJSON {
@@ -94,14 +94,14 @@ func mediaProblem(detail string) error {
 	return refuse(codeMediaType, detail)
 }
 
-// writeResponse encodes what a handler answered.
+// writeResponse encodes the response of a handler.
 func writeResponse(fc *fasthttp.RequestCtx, b *scratch, res response) error {
 	out := &fc.Response
 	switch body := res.body.(type) {
 	case nil:
 	case appender:
 		out.Header.SetContentType(typeJSON)
-		out.SwapBody(body.appendJSON(out.SwapBody(nil)[:0])) // from where it is sent
+		out.SwapBody(body.appendJSON(out.SwapBody(nil)[:0])) // encodes into the buffer that is sent
 	case *export:
 		body.send(fc, b.id)
 	case fixed:
@@ -130,13 +130,12 @@ func writeResponse(fc *fasthttp.RequestCtx, b *scratch, res response) error {
 	return nil
 }
 
-// nextLink is an RFC 8288 link to the next page: this request's URI with
-// another cursor.
+// nextLink returns an RFC 8288 link to the next page. It is the URI of this request with another cursor.
 func nextLink(fc *fasthttp.RequestCtx, cursor string) string {
 	uri := fc.Request.URI()
 	values, err := url.ParseQuery(string(uri.QueryString()))
 	if err != nil {
-		values = url.Values{} // cannot be: read refused it
+		values = url.Values{} // cannot happen: read has refused such a query
 	}
 	values.Set("cursor", cursor)
 	return "<" + string(uri.PathOriginal()) + "?" + values.Encode() + `>; rel="next"`

@@ -15,10 +15,10 @@ import (
 	"writ/engine/resource"
 )
 
-// fieldErrors gathers what is wrong with a body, to be told all at once.
+// fieldErrors gathers all mistakes of a body, so that one answer names them all.
 type fieldErrors struct {
 	list []engine.FieldError
-	// fault is an error that is not the caller's.
+	// fault is an error that the caller did not cause.
 	fault error
 }
 
@@ -26,7 +26,7 @@ func (f *fieldErrors) add(field, message string) {
 	f.list = append(f.list, engine.FieldError{Field: field, Message: message})
 }
 
-// name checks a text that is required and shown on one line.
+// name checks a required text that is shown on one line.
 func (f *fieldErrors) name(field, value string) {
 	if value == "" {
 		f.add(field, "is required")
@@ -39,7 +39,7 @@ func (f *fieldErrors) name(field, value string) {
 	}
 }
 
-// optionalName is name for a member that is given and could be left out.
+// optionalName is like name for a member that the body could have left out.
 func (f *fieldErrors) optionalName(field, value string) {
 	if value == "" {
 		f.add(field, "must not be empty: leave it out where there is none")
@@ -59,7 +59,7 @@ func (f *fieldErrors) uuid(field, value string) {
 
 func (f *fieldErrors) merge(err error) { f.mergeAt("", err) }
 
-// mergeAt is merge with a prefix of the fields, such as "rules[2].".
+// mergeAt is like merge, but puts a prefix such as "rules[2]." before the fields.
 func (f *fieldErrors) mergeAt(prefix string, err error) {
 	if err == nil {
 		return
@@ -85,8 +85,8 @@ func (f *fieldErrors) err() error {
 	return &engine.InvalidError{Fields: f.list}
 }
 
-// facts refuses facts in metadata without the scope to assert them. It refuses keys that a
-// reader would take for facts from everybody.
+// facts refuses facts in metadata if the scope to assert facts is missing. It also refuses keys
+// that a reader could mistake for facts, even with that scope.
 func (f *fieldErrors) facts(metadata map[string]string, scopes scopeSet) {
 	for key := range metadata {
 		switch {
@@ -103,8 +103,8 @@ func (f *fieldErrors) facts(metadata map[string]string, scopes scopeSet) {
 	}
 }
 
-// readsAsFact reports whether key begins with the prefix after folding and without its
-// invisible characters.
+// readsAsFact reports whether key looks as if it began with FactPrefix. It folds the key and drops its invisible
+// characters.
 func readsAsFact(key string) bool {
 	key = strings.TrimSpace(key)
 	if len(key) >= len(engine.FactPrefix) && !strings.ContainsFunc(key, func(r rune) bool {

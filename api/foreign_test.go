@@ -16,16 +16,15 @@ import (
 	"writ/internal/apikey"
 )
 
-// foreignID is an endpoint that takes an id, with one that is another
-// organization's and one that nobody has.
+// foreignID is an endpoint that takes an id. theirs is an id of another organization, and missing is an id that nobody
+// has.
 type foreignID struct {
 	method, path    string
 	theirs, missing string
 	body            any
 }
 
-// foreignIDs are all endpoints that take an id, in a path or a body. The ids
-// are of rival.
+// foreignIDs returns all endpoints that take an id, in a path or a body. Each has an id of rival.
 func (h *harness) foreignIDs() []foreignID {
 	h.t.Helper()
 	h.register(rival)
@@ -72,7 +71,7 @@ func TestDecision_Credentials_AnotherOrganizationsIsTheSame404AsMissing(t *testi
 			covered[f.method+" "+f.path] = true
 		}
 		t.Run(f.method+" "+f.path, func(t *testing.T) {
-			h.foreign(f, uuid.NewString()) // whatever is cached from now on
+			h.foreign(f, uuid.NewString()) // fills every cache
 			want, wantCalls := h.foreign(f, f.missing)
 			if want.status != http.StatusNotFound {
 				t.Fatalf("missing = %d %s, want 404", want.status, want.body)
@@ -98,8 +97,7 @@ func TestDecision_Credentials_AnotherOrganizationsIsTheSame404AsMissing(t *testi
 	}
 }
 
-// foreign asks for id as an operator of acme. It returns the answer and the calls of the
-// store.
+// foreign sends a request with id as an operator of acme. It returns the answer and the calls of the store.
 func (h *harness) foreign(f foreignID, id string) (r *reply, calls map[string]int) {
 	h.t.Helper()
 	calls = h.store.during(func() {
@@ -108,8 +106,8 @@ func (h *harness) foreign(f foreignID, id string) (r *reply, calls map[string]in
 	return r, calls
 }
 
-// comparable404 is the headers of r without what differs between any two answers.
-// The length differs as the ids in the paths do, whose lengths the caller chose.
+// comparable404 returns the headers of r without those that differ between any two answers. Content-Length depends on
+// the lengths of the ids in the paths. The caller chose those lengths.
 func comparable404(r *reply) http.Header {
 	h := r.header.Clone()
 	for _, name := range []string{headerRequestID, "Date", "Ratelimit", "Content-Length"} {
@@ -118,9 +116,8 @@ func comparable404(r *reply) http.Header {
 	return h
 }
 
-// BenchmarkForeignIDs shows the median time of a 404 for another organization's
-// id beside that for one that nobody has. The two are asked for by turns, so
-// that whatever else the machine does happens to both.
+// BenchmarkForeignIDs compares the median times of two kinds of 404: for an id of another organization and for an id
+// that nobody has. The two kinds of request alternate, so that other work on the machine affects both.
 func BenchmarkForeignIDs(b *testing.B) {
 	h := start(b, func(c *setup) { c.Service.Now = time.Now })
 	h.clock.advance(time.Since(h.clock.Now()))

@@ -12,15 +12,14 @@ import (
 	"writ/storage/storagetest"
 )
 
-// tell has the server hear of a change.
+// tell gives the server a change as if the store reported it.
 func (h *harness) tell(c storage.Change) {
 	for _, tell := range h.store.told {
 		tell(c)
 	}
 }
 
-// behind changes what the store has of agent, key and plan, as another replica
-// would.
+// behind changes the agent, the key and the plan in the store, as another replica would.
 func (h *harness) behind(agent, keyID string, status engine.AgentStatus, plan string) {
 	h.t.Helper()
 	ctx := context.Background()
@@ -30,9 +29,8 @@ func (h *harness) behind(agent, keyID string, status engine.AgentStatus, plan st
 	must(h.t, storagetest.PutSubscription(ctx, h.docs, &storage.Subscription{OrganizationID: acme, Plan: plan}))
 }
 
-// TestFresh_WhatMayBeOutOfDateIsReadThrough: a replica that has not heard of its
-// store for more than two seconds believes none of its caches, and refuses what it
-// can't read.
+// TestFresh_WhatMayBeOutOfDateIsReadThrough checks a replica that has heard nothing from its store for more than two
+// seconds. It must use none of its caches, and refuse a request if it cannot read the store.
 func TestFresh_WhatMayBeOutOfDateIsReadThrough(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -49,7 +47,7 @@ func TestFresh_WhatMayBeOutOfDateIsReadThrough(t *testing.T) {
 
 	h.store.deaf.Store(true)
 	h.behind("ci", keyID, engine.AgentDisabled, "pro")
-	wantDecision(t, h.do("POST", "/v1/policy/evaluate", key, intent()), "allow") // it may still believe what it knew
+	wantDecision(t, h.do("POST", "/v1/policy/evaluate", key, intent()), "allow") // the replica may still use its caches
 	h.store.age.Store(int64(3 * time.Second))
 	h.do("POST", "/v1/policy/evaluate", key, intent()).wantProblem(http.StatusUnauthorized, codeUnauthorized)
 	wantDecision(t, h.do("POST", "/v1/policy/evaluate", h.operator(acme), intent()), "deny")
@@ -74,7 +72,7 @@ func TestFresh_WhatMayBeOutOfDateIsReadThrough(t *testing.T) {
 	}
 }
 
-// TestChanges_NameTheirActor: what is written leaves a change that says who asked.
+// TestChanges_NameTheirActor checks that every write leaves a change with the credential that asked for it.
 func TestChanges_NameTheirActor(t *testing.T) {
 	h := start(t)
 	h.register(acme)

@@ -31,8 +31,8 @@ func withBody[In any](f, check func(*request, *In) error) handler {
 	})
 }
 
-// withDecoder is withBody with another strict decoder. decode must not keep memory of the body.
-// f checks the decoded document itself.
+// withDecoder is like withBody, but with the strict decoder decode. decode must not keep the memory of the body. f
+// checks the decoded document itself.
 func withDecoder[In any](decode, f func(*request, *In) error) handler {
 	return func(r *request) error {
 		in := new(In)
@@ -43,15 +43,15 @@ func withDecoder[In any](decode, f func(*request, *In) error) handler {
 	}
 }
 
-// decoding returns a strict decoder of bodies. If members of the body are refused, check
-// looks at the others, so that one answer names all mistakes.
+// decoding returns a strict decoder of bodies. If some members of a body are refused, check still looks at the other
+// members, so that one answer names all mistakes.
 func decoding[In any](check func(*request, *In) error) func(*request, *In) error {
 	return func(r *request, in *In) error {
 		return engine.Decode(r.body, "", in, func() error { return check(r, in) })
 	}
 }
 
-// withoutBody makes a handler of requests whose body is empty or {}.
+// withoutBody returns a handler of requests whose body must be empty or {}.
 func withoutBody(f handler) handler {
 	return func(r *request) error {
 		if len(r.body) > 0 {
@@ -63,17 +63,17 @@ func withoutBody(f handler) handler {
 	}
 }
 
-// scratch is the memory of a request, reused after it is handled.
+// scratch is the memory of a request. Another request reuses it afterwards.
 type scratch struct {
 	req request
-	id  []byte // its id
+	id  []byte // the request id
 }
 
 func newScratchPool() *sync.Pool {
 	return &sync.Pool{New: func() any { return &scratch{id: make([]byte, 0, condition.MaxName)} }}
 }
 
-// serve makes Fiber's handler of a route. It does what is common to all routes.
+// serve returns the Fiber handler of a route. The handler does what is common to all routes.
 func (s *Server) serve(rt route) fiber.Handler {
 	observed := s.metrics.route(rt.path, rt.method)
 	return func(c *fiber.Ctx) error {
@@ -140,7 +140,7 @@ func (s *Server) handle(fc *fasthttp.RequestCtx, rt *route, b *scratch) (err err
 	return writeResponse(fc, b, r.res)
 }
 
-// fail answers with the problem of err, and logs it if it is of interest to operators.
+// fail answers with the problem of err. It logs err if operators need to know it.
 func (s *Server) fail(fc *fasthttp.RequestCtx, requestID []byte, err error) {
 	p := problemOf(err)
 	s.metrics.problems.WithLabelValues(p.Code).Inc()

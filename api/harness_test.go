@@ -49,7 +49,7 @@ type harness struct {
 	t       testing.TB
 	clock   *clock
 	store   *faultStore
-	docs    *registry.Registry // of store
+	docs    *registry.Registry // the documents in store
 	ledger  *ledger.Ledger
 	server  *Server
 	addr    string
@@ -59,7 +59,7 @@ type harness struct {
 	served  chan error
 }
 
-// scrubber returns the scrubber of all tests: making one takes a while.
+// scrubber returns the scrubber that all tests share, because making one takes a while.
 var scrubber = sync.OnceValue(func() *scrub.Tagger {
 	s, err := scrub.New()
 	if err != nil {
@@ -72,13 +72,13 @@ var scrubber = sync.OnceValue(func() *scrub.Tagger {
 	return tagger
 })
 
-// setup is what a server and the service behind it are made of.
+// setup is the configuration of a server and of the service behind it.
 type setup struct {
 	Config
 	Service decision.Config
 }
 
-// start serves with a configuration that mods change.
+// start starts a server. mods change its configuration.
 func start(t testing.TB, mods ...func(*setup)) *harness {
 	t.Helper()
 	h := &harness{
@@ -102,15 +102,15 @@ func start(t testing.TB, mods ...func(*setup)) *harness {
 			JWKS:      h.trusted.JWKS,
 			Registry:  registry,
 			Log:       slog.New(slog.NewJSONHandler(h.log, nil)),
-			// On, so that every exchange is held to what openapi.yaml says of them.
+			// The limits are on, so that every exchange is compared with their description in openapi.yaml.
 			RateLimits: RateLimits{Credential: ample, Evaluate: ample, Address: ample},
 		},
 		Service: decision.Config{
 			Store: h.store, Ledger: h.ledger, Scrub: scrubber(), Metrics: registry, Now: h.clock.Now, CacheBytes: 64 << 20,
 		},
 	}
-	// Deadlines are reckoned by the clock, which stands still: all requests of ten seconds would
-	// share one, and those under way when it comes would be refused.
+	// Deadlines are computed from the test's clock, which stands still. With a short limit, all requests of ten seconds
+	// would share one deadline. The requests under way at that deadline would then be refused.
 	cfg.Limits.Handle = time.Hour
 	for _, mod := range mods {
 		mod(&cfg)
@@ -167,7 +167,7 @@ func (h *harness) key(org string, scopes ...string) (key, id string) {
 
 type obj = map[string]any
 
-// reply is what came back.
+// reply is the response to a request.
 type reply struct {
 	t      testing.TB
 	what   string
@@ -176,7 +176,7 @@ type reply struct {
 	body   []byte
 }
 
-// do sends a request. A string or []byte body is sent as it is, nil sends none.
+// do sends a request. A string or []byte body is sent as it is. A nil body sends no body.
 func (h *harness) do(method, path, token string, body any, header ...string) *reply {
 	h.t.Helper()
 	var r io.Reader
@@ -205,7 +205,7 @@ func (h *harness) do(method, path, token string, body any, header ...string) *re
 	return h.send(req)
 }
 
-// send sends req and holds the exchange to openapi.yaml.
+// send sends req and compares the exchange with openapi.yaml.
 func (h *harness) send(req *http.Request) *reply {
 	h.t.Helper()
 	var sent []byte
@@ -222,7 +222,7 @@ func (h *harness) send(req *http.Request) *reply {
 	must(h.t, err)
 	r := &reply{h.t, req.Method + " " + req.URL.Path, res.StatusCode, res.Header, data}
 	if _, measuring := h.t.(*testing.B); measuring {
-		return r // the service, not the validator
+		return r // a benchmark measures the service, not the validator
 	}
 	if found := mustContract(h.t).violations(req, sent, r); found != "" {
 		h.t.Errorf("%s = %d is not as openapi.yaml describes it: %s", r.what, r.status, found)
@@ -238,7 +238,7 @@ func (r *reply) wantStatus(want int) *reply {
 	return r
 }
 
-// wantHeader checks a header, whose value is empty where it is missing.
+// wantHeader checks the value of a header. The value of a missing header is empty.
 func (r *reply) wantHeader(name, want string) {
 	r.t.Helper()
 	if got := r.header.Get(name); got != want {
@@ -269,7 +269,7 @@ func (r *reply) wantProblem(status int, code string) *problem {
 	return &p
 }
 
-// wantField checks for a 400 that names field.
+// wantField checks that the reply is a 400 that names field.
 func (r *reply) wantField(field string) {
 	r.t.Helper()
 	p := r.wantProblem(http.StatusBadRequest, codeInvalidRequest)
@@ -288,14 +288,14 @@ func (r *reply) into(v any) {
 	}
 }
 
-// read returns what r says.
+// read returns the decoded body of r.
 func read[T any](r *reply) (v T) {
 	r.t.Helper()
 	r.into(&v)
 	return v
 }
 
-// same reports in what got is not want.
+// same reports an error if got differs from want. what names the values.
 func same(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
@@ -305,7 +305,7 @@ func same(t testing.TB, what string, want, got any, options ...cmp.Option) {
 
 const policyID = "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20"
 
-// policy returns a policy document of org with changes.
+// policy returns a policy document of org. changes replace some of its members.
 func policy(org string, changes ...obj) obj {
 	p := obj{
 		"policy_id": policyID, "version": 1, "organization_id": org, "agent_id": "*",
@@ -319,14 +319,13 @@ func policy(org string, changes ...obj) obj {
 	return p
 }
 
-// register registers a policy.
+// register registers the policy that policy returns.
 func (h *harness) register(org string, changes ...obj) {
 	h.t.Helper()
 	h.do("POST", "/v1/policies/register", h.operator(org), obj{"policy": policy(org, changes...)}).wantStatus(http.StatusCreated)
 }
 
-// intent returns the body of an evaluation with a fresh intent id and changes
-// to the intent.
+// intent returns the body of an evaluation. The intent has a fresh id. changes replace some members of the intent.
 func intent(changes ...obj) obj {
 	in := obj{
 		"intent_id": uuid.NewString(), "policy_id": policyID, "agent_id": "ci", "action_type": "deploy",
@@ -408,22 +407,22 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// faultStore fails the calls that a test names.
+// faultStore is a store whose calls fail if a test says so.
 type faultStore struct {
 	storage.Store
 	mu     sync.Mutex
 	faults map[string]error
 	calls  map[string]int
-	blocks map[string]func() // each is used once
+	blocks map[string]func() // each function is called once
 	// corrupt changes the policies that are read.
 	corrupt func(*engine.ActionPolicy)
-	// age is how long ago the store was heard of; deaf, nothing is heard of it.
+	// age is the time since the store was last heard of. While deaf is true, the changes of the store are not reported.
 	age  atomic.Int64
 	deaf atomic.Bool
 	told []func(storage.Change)
 }
 
-// fail makes the named calls fail with err from now on; nil heals them.
+// fail makes calls with this name fail with err from now on. A nil err ends this.
 func (f *faultStore) fail(call string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -456,8 +455,7 @@ func (f *faultStore) count(call string) int {
 	return f.calls[call]
 }
 
-// block makes the next of the named calls tell that it was entered and wait
-// for release.
+// block makes the next call with this name send on entered and then wait for release.
 func (f *faultStore) block(call string, entered chan<- struct{}, release <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,11 +8,10 @@ import (
 
 type header struct{ name, value []byte }
 
-// everyResponse are the headers that every response has, whatever it answers:
-// what OWASP's REST Security cheat sheet asks for. No answer is a page to be
-// framed, guessed at, kept or loaded by another site; the pages that are have
-// policies of their own. Strict-Transport-Security is sent only where clients
-// are told to use https: from a deployment without TLS it would lock them out.
+// everyResponse returns the headers of every response, as OWASP's REST Security cheat sheet recommends them. They
+// forbid that another site frames or loads an answer, that a browser guesses its type, and that a cache keeps it. The
+// responses of site replace some of these headers with their own. Strict-Transport-Security is sent only if apiURL
+// begins with https. From a deployment without TLS it would lock clients out.
 func everyResponse(apiURL string) []header {
 	lines := []string{
 		"X-Content-Type-Options: nosniff",

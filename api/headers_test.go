@@ -10,8 +10,7 @@ import (
 	"writ/api/limit"
 )
 
-// TestSecurityHeaders holds every route and every kind of refusal to the headers
-// that all responses have.
+// TestSecurityHeaders checks that every route and every kind of refusal has the headers that all responses have.
 func TestSecurityHeaders(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Hosted.APIURL = "https://api.example.com"

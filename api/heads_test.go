@@ -15,9 +15,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestDecision_Receipts_Heads holds "GET /v1/ledger/heads": every organization sees the same
-// chain, newest first, but for heads younger than a minute; it verifies, and holds nothing of
-// an organization.
+// TestDecision_Receipts_Heads checks "GET /v1/ledger/heads". Every organization sees the same chain, newest first,
+// without heads younger than a minute. The chain verifies and contains nothing about an organization.
 func TestDecision_Receipts_Heads(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -34,7 +33,7 @@ func TestDecision_Receipts_Heads(t *testing.T) {
 		t.Errorf("%d heads are listed, want the 4 that are a minute old", len(got))
 	}
 	h.clock.advance(time.Hour)
-	h.evaluate(acme, intent()).wantStatus(http.StatusOK) // too young
+	h.evaluate(acme, intent()).wantStatus(http.StatusOK) // the head of this decision is too young
 	heads := h.heads(t, rival)
 	if len(heads) != 7 {
 		t.Fatalf("%d heads are listed, want 7", len(heads))
@@ -57,7 +56,7 @@ func TestDecision_Receipts_Heads(t *testing.T) {
 	h.do("GET", "/v1/ledger/heads?from=1", h.operator(acme), nil).wantField("from")
 }
 
-// heads lists all heads, three a page.
+// heads returns all heads. It reads pages of three.
 func (h *harness) heads(t *testing.T, org string) (heads []receipt.SignedHead) {
 	t.Helper()
 	for path := "/v1/ledger/heads?limit=3"; path != ""; {
@@ -77,7 +76,7 @@ func (h *harness) heads(t *testing.T, org string) (heads []receipt.SignedHead) {
 	return heads
 }
 
-// twoChains adds to a store the chain of another writer.
+// twoChains is a store with a second chain, which another writer has written.
 type twoChains struct {
 	storage.Store
 	other *storagetest.MemoryLog
@@ -94,7 +93,7 @@ func (s twoChains) Heads(ctx context.Context, chain [16]byte, from uint64, f fun
 	return s.Store.Heads(ctx, chain, from, f)
 }
 
-// TestHeads_OfEveryChain: where several write a store, each server lists all heads.
+// TestHeads_OfEveryChain checks that each server lists the heads of all chains if several servers write to a store.
 func TestHeads_OfEveryChain(t *testing.T) {
 	for _, others := range []int{3, 4, 6} { // with pages of three
 		other, w := storagetest.NewMemoryLog(), storagetest.NewWriter()

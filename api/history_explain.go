@@ -12,15 +12,15 @@ import (
 	"writ/storage/ledger"
 )
 
-// explained is a row of the history with what led to the decision. Nothing of it is stored.
+// explained is a row of the history with the explanation of its decision. The explanation is not stored.
 type explained struct {
 	*storage.Record
 	Explanation *engine.Explanation `json:"explanation,omitzero"`
-	// Unexplained is why there is no explanation.
+	// Unexplained says why there is no explanation.
 	Unexplained string `json:"unexplained,omitzero"`
 }
 
-// Why a row is not explained.
+// The reasons why a row has no explanation.
 const (
 	changedSince = "the policy, the rules or the agent have changed since"
 	partOfIntent = "the history does not keep all of the intent: a value of the metadata, a part of the resource or " +
@@ -37,10 +37,10 @@ func wantsExplanation(q *query) bool {
 	return text == "true"
 }
 
-// explain evaluates the intent of a row once more, by the one trace that a simulation
-// shows. It says only what is certain: the documents are those that the decision was made
-// under, by their revisions, the intent is that one, by its digest, and the reasons are the
-// same. The explanation shows documents, which takes the scopes to read them.
+// explain evaluates the intent of a row again, with the same trace as a simulation. It returns an explanation only if
+// it is certain. So the documents must have the revisions that the decision was made under, the intent must have the
+// digest of the row, and the reasons must be the same. The explanation shows documents, so the caller needs the scopes
+// to read them.
 func (s *Server) explain(r *request, record *storage.Record) error {
 	if err := s.auth.permit(&r.who, scopePolicyRead|scopeRulesRead); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 	}
 	set, err := s.decisions.Sets.Load(r.ctx, &r.slot, r.who.org, record.PolicyID, record.AgentID)
 	then := engine.Revisions{Policy: record.PolicyRevision, Rules: record.RulesRevision, Agent: record.AgentRevision}
-	if found(record, engine.CodeAgentDisabled) { // whatever the agent is now
+	if found(record, engine.CodeAgentDisabled) { // whatever the agent's status is now
 		set.Agent, then.Agent = engine.AgentDisabled, set.Revisions.Agent
 	}
 	switch {
@@ -76,13 +76,13 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 	return r.ok(row)
 }
 
-// explanationOf explains rules up to the size of sixteen of the longest conditions. This
-// bounds the memory of one answer.
+// explanationOf explains rules up to the total size of sixteen conditions of the greatest length. This bounds the
+// memory of one answer.
 func explanationOf(t *engine.Trace) *engine.Explanation {
 	return t.ExplainUpTo(16 * condition.MaxCondition)
 }
 
-// found reports whether a code is among the reasons of a row.
+// found reports whether one of the reasons of a row has this code.
 func found(r *storage.Record, code engine.Code) bool {
 	return slices.ContainsFunc(r.Reasons, func(reason string) bool {
 		return strings.HasPrefix(reason, string(code)+":")

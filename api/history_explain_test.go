@@ -8,14 +8,14 @@ import (
 	"writ/engine"
 )
 
-// explain returns a row of the history as it is explained.
+// explain returns a row of the history with its explanation.
 func (h *harness) explain(token, decisionID string) (row explained) {
 	h.t.Helper()
 	h.do("GET", "/v1/authorizations/"+decisionID+"?explain=true", token, nil).wantStatus(http.StatusOK).into(&row)
 	return row
 }
 
-// A row is explained as the decision was made, or not at all.
+// TestAuthorization_Explained checks that a row gets the explanation of exactly its decision, or none.
 func TestAuthorization_Explained(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -54,7 +54,8 @@ func TestAuthorization_NotExplainedByHalfAnIntent(t *testing.T) {
 	}
 }
 
-// The explanation of a decision under a disabled agent stands when the agent is back.
+// TestAuthorization_ExplainsTheKillSwitch checks that a decision under a disabled agent is still explained after the
+// agent is enabled again.
 func TestAuthorization_ExplainsTheKillSwitch(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -65,7 +66,8 @@ func TestAuthorization_ExplainsTheKillSwitch(t *testing.T) {
 	}
 }
 
-// The explanation shows the policy and the rules to those who may read them.
+// TestAuthorization_ExplainedToThoseWhoMayRead checks that the explanation is shown only to credentials that may read
+// the policy and the rules.
 func TestAuthorization_ExplainedToThoseWhoMayRead(t *testing.T) {
 	h := start(t)
 	h.register(acme)

@@ -44,7 +44,7 @@ func TestDecision_Resources_AuthorizationFilters(t *testing.T) {
 	}
 	for query, field := range map[string]string{
 		"decision=maybe": "decision", "from=yesterday": "from", "to=1": "to", "agent_id=": "agent_id",
-		"from=2026-11-21T00:00:00+02:00": "from", // the + of a query is a space
+		"from=2026-11-21T00:00:00+02:00": "from", // a + in a query means a space
 		"from=" + at(2) + "&to=" + at(1): "to", "agent_id=%01": "agent_id", "agent=x": "agent",
 	} {
 		h.do("GET", "/v1/authorizations?"+query, h.operator(acme), nil).wantField(field)
@@ -108,9 +108,9 @@ func TestDecision_Audit_RecordingAnAction(t *testing.T) {
 	}
 }
 
-// "executed for a decision that did not allow is accepted, marked unapproved:
-// true in the row's settlement, counted by a metric and alerted on: it is the one
-// sign of an integration that does not enforce."
+// TestDecision_Audit_ExecutedWithoutBeingAllowedIsMarkedAndCounted checks "executed for a decision that did not allow
+// is accepted, marked unapproved: true in the row's settlement, counted by a metric and alerted on: it is the one sign
+// of an integration that does not enforce."
 func TestDecision_Audit_ExecutedWithoutBeingAllowedIsMarkedAndCounted(t *testing.T) {
 	h := start(t)
 	h.register(acme, obj{"agent_id": "ci"})
@@ -121,7 +121,7 @@ func TestDecision_Audit_ExecutedWithoutBeingAllowedIsMarkedAndCounted(t *testing
 		change   obj
 		outcome  string
 		marked   bool
-		after    time.Duration // by the clock of who records it
+		after    time.Duration // from the decision to the settlement, by the clock of the recording server
 	}{
 		{"allow", obj{}, "executed", false, time.Second},
 		{"deny", obj{"action_type": "sql.drop"}, "executed", true, time.Second},
@@ -158,8 +158,8 @@ func TestDecision_Audit_ExecutedWithoutBeingAllowedIsMarkedAndCounted(t *testing
 	}
 }
 
-// decideOneAMinute gives acme four decisions a minute apart, each selected by
-// other filters, and the rival one.
+// decideOneAMinute makes four decisions of acme, a minute apart. Different filters select each of them. It also makes
+// one decision of rival.
 func (h *harness) decideOneAMinute() {
 	h.t.Helper()
 	h.register(acme, obj{"agent_id": "ci"})

@@ -8,12 +8,11 @@ import (
 	"writ/engine"
 )
 
-// Hosted is where clients and people find the deployment. Its URLs are the
-// deployment's to set: a request's Host header is the caller's and never
-// becomes part of an answer.
+// Hosted has the addresses of the deployment for clients and people. Only the deployment sets these URLs. The caller
+// controls a request's Host header, so that header never becomes part of an answer.
 type Hosted struct {
-	// APIURL and PortalURL are absolute http(s) URLs without query or fragment.
-	// APIURL is http://localhost:3820 if empty, PortalURL is APIURL.
+	// APIURL and PortalURL are absolute http(s) URLs without query or fragment. An empty APIURL means
+	// http://localhost:3820. An empty PortalURL means APIURL.
 	APIURL, PortalURL string
 }
 
@@ -31,7 +30,7 @@ func (h Hosted) withDefaults() Hosted {
 	return h
 }
 
-// Validate returns why h can't be a Config's.
+// Validate returns an error if h is not valid in a Config.
 func (h Hosted) Validate() error { return h.withDefaults().check() }
 
 func (h Hosted) check() error {
@@ -53,7 +52,7 @@ type hostedConfigBody struct {
 	Limits        planLimits `json:"limits"`
 }
 
-// planLimits are a plan's limits as they are shown.
+// planLimits are the limits of a plan as answers show them.
 type planLimits struct {
 	Evaluations   int64 `json:"evaluations_per_month"`
 	Agents        int   `json:"agents"`
@@ -67,8 +66,8 @@ func newPlanLimits(p engine.Plan) planLimits {
 	return planLimits{p.Evaluations, p.Agents, p.Policies, p.Rules, p.Tokens, p.RetentionDays}
 }
 
-// hostedConfig tells how to connect on the free plan. It is the same for
-// everyone and holds no secret.
+// hostedConfig answers with the addresses and the limits of the free plan. The answer is the same for everyone and
+// holds no secret.
 func (s *Server) hostedConfig(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err
@@ -82,8 +81,8 @@ func (s *Server) hostedConfig(r *request) error {
 	})
 }
 
-// health answers GET /health: the process runs. The state of the store is in /readyz of
-// the admin address.
+// health answers GET /health. The answer only means that the process runs. /readyz of the admin address tells the state
+// of the store.
 func (s *Server) health(r *request) error {
 	return r.ok(healthBody{OK: true, Service: "writ"})
 }
@@ -93,8 +92,8 @@ type healthBody struct {
 	Service string `json:"service"`
 }
 
-// jwks answers GET /.well-known/jwks.json with the keys that verify receipts. Clients may
-// cache them and revalidate.
+// jwks answers GET /.well-known/jwks.json with the keys that verify receipts. Clients may cache the answer and
+// revalidate it.
 func (s *Server) jwks(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err

@@ -11,16 +11,15 @@ import (
 	"writ/storage"
 )
 
-// A key can be bound to agents. It then evaluates and records settlements for these
-// agents only, registers and switches only them, writes only their policies, and makes,
-// sees and revokes only keys that are bound at least as tightly. The binding does not
-// limit what the key's scopes let it read.
+// A key can be bound to agents. Such a key evaluates and records settlements only for its agents. It registers and
+// switches only these agents, and writes only their policies. It makes, sees and revokes only keys that are bound at
+// least as tightly. The binding does not limit what the key's scopes let it read.
 //
-// Ids are compared exactly. Folding them, as the kill switch does, would let a key act
-// for an agent that it was not made for.
+// Ids are compared exactly. The kill switch folds ids. If the binding did so too, a key could act for an agent that it
+// was not made for.
 
-// actFor refuses a bound key that would act for another agent. One matching name of
-// the agent suffices.
+// actFor refuses a bound key that would act for another agent. names are the names of one agent; it is enough if one of
+// them matches.
 func (a *auth) actFor(who *principal, names ...string) error {
 	if who.agents == nil || slices.ContainsFunc(names, who.agents.Matches) {
 		return nil
@@ -28,8 +27,8 @@ func (a *auth) actFor(who *principal, names ...string) error {
 	return a.notBound(who)
 }
 
-// within refuses a bound key that would write a document about the agents of pattern,
-// unless its binding covers all of them.
+// within refuses a bound key that would write a document about the agents of pattern, unless the binding covers all
+// these agents.
 func (a *auth) within(who *principal, pattern string) error {
 	if who.agents == nil || who.agents.Covers(pattern) {
 		return nil
@@ -42,8 +41,7 @@ func (a *auth) notBound(who *principal) error {
 	return refuse(codeAgentNotBound, "The key is bound to the agents "+condition.Quote(who.agents.String())+".")
 }
 
-// checkBound refuses a bound key if p, or the version that p replaces, governs other
-// agents.
+// checkBound refuses a bound key if p governs other agents, or if the version that p replaces does.
 func (s *Server) checkBound(r *request, p *engine.ActionPolicy) error {
 	if r.who.agents == nil {
 		return nil
@@ -61,9 +59,9 @@ func (s *Server) checkBound(r *request, p *engine.ActionPolicy) error {
 	return s.auth.within(&r.who, newest.AgentID)
 }
 
-// checkDecision refuses a bound key if the decision is neither its own nor about one of its
-// agents. A row may hide its agent's id: an id is compared in every spelling of rows, a glob
-// does not match then.
+// checkDecision refuses a bound key unless the decision is its own or about one of its agents. The row of a decision
+// may hide the id of its agent. So a binding to an id is compared in every spelling that rows may have. A binding to a
+// glob does not match a hidden id.
 func (s *Server) checkDecision(r *request, decisionID string) error {
 	if r.who.agents == nil {
 		return nil
@@ -92,7 +90,7 @@ func (s *Server) checkAgent(r *request, name string) error {
 	return s.auth.actFor(&r.who, a.ID, a.ExternalID)
 }
 
-// checkToken refuses a bound key if the token is bound less tightly.
+// checkToken refuses a bound key if the token is bound less tightly than the key.
 func (s *Server) checkToken(r *request, tokenID string) error {
 	if r.who.agents == nil {
 		return nil
@@ -115,7 +113,8 @@ func (p *principal) covers(t *storage.Token) bool {
 	return p.agents == nil || t.AgentID != "" && p.agents.Covers(t.AgentID)
 }
 
-// bind sets the binding of t: the one its maker asks for, otherwise the maker's own.
+// bind sets the agents and the policy of t. in may ask for both. Otherwise t gets the agents and the policy of the
+// key that makes it.
 func (s *Server) bind(r *request, in *tokenBody, t *storage.Token) error {
 	if r.who.agents != nil {
 		t.AgentID = r.who.agents.String()
@@ -134,7 +133,8 @@ func (s *Server) bind(r *request, in *tokenBody, t *storage.Token) error {
 	return nil
 }
 
-// checkPolicyID refuses a policy that does not exist or is not the maker's.
+// checkPolicyID refuses a policy that does not exist. If the key that makes the token has a policy, it refuses every
+// other policy.
 func (s *Server) checkPolicyID(r *request, policyID string) error {
 	if r.who.policy != "" && policyID != r.who.policy {
 		return invalid("policy_id", "must be %s, the policy of the key that makes it", r.who.policy)

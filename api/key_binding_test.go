@@ -14,7 +14,7 @@ import (
 	"writ/storage"
 )
 
-// mint makes a key with token, which body describes.
+// mint makes a key with the credential token. body describes the key.
 func (h *harness) mint(token string, body obj) *reply {
 	h.t.Helper()
 	if body["name"] == nil {
@@ -30,9 +30,9 @@ func (h *harness) bound(agents string, scopes ...string) (key, id string) {
 	return made.Token, made.ID
 }
 
-// "POST /v1/tokens also takes agent_id (an id or a glob) and policy_id: such a key
-// evaluates for those agents only (403 agent_not_bound otherwise)"; "key bindings
-// … compare exactly".
+// TestDecision_Credentials_ABoundKeyEvaluatesForItsAgentsOnly checks "POST /v1/tokens also takes agent_id (an id or a
+// glob) and policy_id: such a key evaluates for those agents only (403 agent_not_bound otherwise)" and "key bindings …
+// compare exactly".
 func TestDecision_Credentials_ABoundKeyEvaluatesForItsAgentsOnly(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -55,7 +55,7 @@ func TestDecision_Credentials_ABoundKeyEvaluatesForItsAgentsOnly(t *testing.T) {
 				before := len(h.history(acme))
 				h.do("POST", path, key, body).wantProblem(http.StatusForbidden, codeAgentNotBound)
 				h.wantRows(acme, before)
-				h.evaluate(acme, body).wantStatus(http.StatusOK) // its intent id is free
+				h.evaluate(acme, body).wantStatus(http.StatusOK) // the refused request has not used its intent id
 				h.do("POST", path, key, body).wantProblem(http.StatusForbidden, codeAgentNotBound)
 			}
 		}
@@ -97,8 +97,8 @@ func TestTokens_InvalidBindings(t *testing.T) {
 	}
 }
 
-// "A key can't mint a scope it lacks, a minted key ends no later than its maker
-// and is revoked with it": nor is it bound less tightly.
+// TestDecision_Credentials_ABoundKeyMintsKeysBoundAsTightlyOnly checks "A key can't mint a scope it lacks, a minted key
+// ends no later than its maker and is revoked with it". A minted key must not be bound less tightly either.
 func TestDecision_Credentials_ABoundKeyMintsKeysBoundAsTightlyOnly(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -135,7 +135,8 @@ func TestDecision_Credentials_ABoundKeyMintsKeysBoundAsTightlyOnly(t *testing.T)
 	same(t, "bindings", want, got)
 }
 
-// A child of a bound key is held to its binding, and ends with its maker.
+// TestTokens_AChildOfABoundKeyIsBoundAndRevokedWithIt checks that a key made with a bound key has the same binding and
+// is revoked with that key.
 func TestTokens_AChildOfABoundKeyIsBoundAndRevokedWithIt(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -193,7 +194,7 @@ func TestRecordAction_ABoundKeyRecordsForItsAgentsOnly(t *testing.T) {
 		}
 		record(key, h.decisionOfRival()).wantProblem(http.StatusNotFound, "decision_not_found")
 	}
-	// The row hides the id, so the glob can't tell, but the key asked itself.
+	// The row hides the id, so the glob can't match it. The key may record because it asked for the decision.
 	key, _ := h.bound("*@corp.example", "actions:record", "policy:evaluate")
 	record(key, h.decision(key, obj{"agent_id": "ann@corp.example"})).wantStatus(http.StatusOK)
 	record(key, of("ann@corp.example")).wantProblem(http.StatusForbidden, codeAgentNotBound)
@@ -243,7 +244,8 @@ func TestPolicies_ABoundKeyWritesPoliciesOfItsAgentsOnly(t *testing.T) {
 	register(key, obj{"agent_id": "team-a/ci", "version": 4}).wantProblem(http.StatusForbidden, codeAgentNotBound)
 }
 
-// A binding that cannot be read must not read as none.
+// TestAuth_ATokenWhoseBindingDoesNotCompileIsRefused checks that a key is refused if its binding cannot be read. It
+// must not count as a key without a binding.
 func TestAuth_ATokenWhoseBindingDoesNotCompileIsRefused(t *testing.T) {
 	h := start(t)
 	h.register(acme)

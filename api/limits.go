@@ -1,20 +1,20 @@
 package api
 
-// The limits that no deployment sets; [Limits] and [RateLimits] are those that it does.
-// docs/configuration.md lists what a caller can meet.
+// These limits are the same in every deployment. A deployment sets the others with [Limits] and [RateLimits].
+// docs/configuration.md lists the limits that a caller can meet.
 const (
-	// maxBatch is how many intents a batch may have.
+	// maxBatch is the greatest number of intents in a batch.
 	maxBatch = 100
-	// maxExports bounds the exports under way, which each take a megabyte and may
-	// last as long as their reader likes. One organization has a sixteenth of them.
+	// maxExports bounds the exports that run at the same time. Each export takes a megabyte and lasts until its client
+	// has read it. One organization has at most a sixteenth of these exports.
 	maxExports = 64
-	// maxReads is how many times a page of the history asks the store, which each
-	// time may skip some hundreds of rows, to find what its filter selects.
+	// maxReads bounds how many times the store is asked for one page of the history. Each time it may skip some
+	// hundreds of rows that the filter does not select.
 	maxReads = 200
-	// maxWait is for how many seconds a look-up of an approval waits for a verdict: below
-	// what proxies take for a connection that is idle.
+	// maxWait is the longest wait, in seconds, of a look-up of an approval for its verdict. Proxies close a connection
+	// that is idle for longer.
 	maxWait = 60
-	// maxPolls bounds the look-ups that wait for a verdict, which take some megabytes of
-	// goroutines. One organization has a quarter of them.
+	// maxPolls bounds the look-ups that wait for a verdict. Together they take some megabytes of goroutines. One
+	// organization has at most a quarter of them.
 	maxPolls = 2048
 )

@@ -14,7 +14,7 @@ import (
 	"writ/storage/registry"
 )
 
-// listsPath begins the paths of lists. Their bodies may be as large as a batch.
+// listsPath is the prefix of the paths of lists. A list's body may be as large as a batch.
 const listsPath = "/v1/lists/"
 
 // listBody is the body of PUT /v1/lists/{name}.
@@ -35,9 +35,9 @@ func summarizeList(_ *request, l *engine.List) listSummary {
 	return listSummary{l.Name, l.Version, len(l.Values), l.CreatedAt, l.UpdatedAt}
 }
 
-// putList stores a list, or its next version. It is in force before it answers.
+// putList stores a list, or its next version. The list is in force before the answer is sent.
 func (s *Server) putList(r *request, in *listBody) error {
-	r.slot.Leave() // the rest is waiting
+	r.slot.Leave() // the rest only waits for the store
 	l, created, err := s.docs.PutList(r.ctx, r.who.org, r.param, in.Values, r.stamp(), r.mayChangeList)
 	if full := (*storage.LimitError)(nil); errors.As(err, &full) {
 		return invalid("values", "take the lists of the organization over %d MiB together", full.Limit>>20)
@@ -52,8 +52,8 @@ func (s *Server) putList(r *request, in *listBody) error {
 	return r.answer(status, l)
 }
 
-// mayChangeList refuses a change whose If-Match or If-None-Match does not hold. l is nil if
-// the list does not exist.
+// mayChangeList refuses a change whose If-Match or If-None-Match does not hold. l is the stored list. It is
+// nil if there is no such list.
 func (r *request) mayChangeList(l *engine.List) error {
 	is := r.ifMatch == ""
 	if l != nil {
@@ -78,10 +78,10 @@ func checkList(r *request, in *listBody) error {
 	return bad.err()
 }
 
-// deleteList removes a list that no rule looks in.
+// deleteList removes a list. It refuses if a rule looks in the list.
 func (s *Server) deleteList(r *request) error {
 	err := s.docs.DeleteList(r.ctx, r.who.org, r.param, func(rule engine.Rule) bool {
-		rule.IsActive = true // a list is kept for those that are not, too
+		rule.IsActive = true // an inactive rule keeps a list, too
 		return slices.Contains(engine.CompileRules([]engine.Rule{rule}, s.decisions.Conditions()).ListNames(), r.param)
 	}, r.mayChangeList)
 	if used := (*registry.ListInUseError)(nil); errors.As(err, &used) {
@@ -94,7 +94,8 @@ func (s *Server) deleteList(r *request) error {
 	return r.answer(http.StatusNoContent, nil)
 }
 
-// missingList says of a rule that looks in a list which is not there what to do.
+// missingList adds what to do to an error about a rule. The error says that the rule looks in a list that does not
+// exist.
 func missingList(err error) error {
 	if missing := (*registry.MissingListError)(nil); errors.As(err, &missing) {
 		return invalid("condition", "looks in the list %q, which does not exist: make it with PUT %s%s first",
@@ -103,7 +104,7 @@ func missingList(err error) error {
 	return err
 }
 
-// listsOf returns the organization's lists that rules look in. All of them must be there.
+// listsOf returns the lists that the rules look in. It is an error if one of these lists does not exist.
 func (s *Server) listsOf(r *request, rules ...*engine.CompiledRule) (condition.Lists, error) {
 	names := engine.ListNames(rules...)
 	if len(names) == 0 {

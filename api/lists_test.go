@@ -13,7 +13,7 @@ import (
 	"writ/rego"
 )
 
-// paying is an intent whose metadata names a payee.
+// paying returns an intent whose metadata names a payee.
 func paying(payee string) obj {
 	return intent(obj{"metadata": obj{"payee": payee}})
 }
@@ -39,7 +39,7 @@ func TestLists_LifeCycle(t *testing.T) {
 	h.do("GET", "/v1/lists/payees", op, nil).wantProblem(http.StatusNotFound, "list_not_found")
 }
 
-// TestLists_IfMatch: a caller never overwrites a change that it has not read.
+// TestLists_IfMatch checks that a caller cannot overwrite a change that it has not read.
 func TestLists_IfMatch(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
@@ -52,7 +52,7 @@ func TestLists_IfMatch(t *testing.T) {
 	refused("PUT", values("a"), "If-Match", "*")
 	l := read[engine.List](h.do("PUT", path, op, values("a"), "If-None-Match", "*").wantStatus(http.StatusCreated))
 	refused("PUT", values("b"), "If-None-Match", "*")
-	refused("PUT", values("a"), "If-None-Match", "*") // the same values, which are not its own
+	refused("PUT", values("a"), "If-None-Match", "*") // the values are the same, but the caller did not store them
 	first := `"` + l.UpdatedAt.Format(time.RFC3339Nano) + `"`
 	h.clock.advance(time.Millisecond)
 	h.do("PUT", path, op, values("b"), "If-Match", first).wantStatus(http.StatusOK).into(&l)
@@ -67,7 +67,8 @@ func TestLists_IfMatch(t *testing.T) {
 	h.do("DELETE", path, op, nil, "If-Match", "*").wantProblem(http.StatusNotFound, "list_not_found")
 }
 
-// A list is stored under the name that its path has, which is no place for a secret.
+// TestLists_NameThatIsASecret checks that a list is refused if its name looks like a secret. The path has the name, and
+// the list is stored under it.
 func TestLists_NameThatIsASecret(t *testing.T) {
 	h := start(t)
 	for _, c := range scrubtest.Canaries(1) {
@@ -103,7 +104,8 @@ func TestLists_Invalid(t *testing.T) {
 	}
 }
 
-// A list of the greatest length is larger than other bodies may be.
+// TestLists_TakeTenThousandValues checks that a list may have its greatest length. Such a list is larger than other
+// bodies may be.
 func TestLists_TakeTenThousandValues(t *testing.T) {
 	h := start(t)
 	values := make([]string, engine.MaxListValues)
@@ -113,7 +115,8 @@ func TestLists_TakeTenThousandValues(t *testing.T) {
 	h.do("PUT", "/v1/lists/payees", h.operator(acme), obj{"values": values}).wantStatus(http.StatusCreated)
 }
 
-// A list is in force before its change is answered, in each form of a condition.
+// TestLists_AreInForceAtOnce checks that a change of a list is in force before it is answered, in each form of a
+// condition.
 func TestLists_AreInForceAtOnce(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Service.CompileRego = rego.CompileCondition
@@ -151,7 +154,7 @@ func TestLists_AreInForceAtOnce(t *testing.T) {
 	}
 }
 
-// A change of a rule is held to the lists that there are, as a new rule is.
+// TestLists_RulesThatChange checks that a changed rule may only look in lists that exist, like a new rule.
 func TestLists_RulesThatChange(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
@@ -164,7 +167,8 @@ func TestLists_RulesThatChange(t *testing.T) {
 	h.do("DELETE", "/v1/lists/trusted", op, nil).wantProblem(http.StatusConflict, codeListInUse)
 }
 
-// A rule that writes the name of its list with escapes also keeps the list.
+// TestLists_AnotherSpellingOfTheNameKeepsTheList checks that a list cannot be deleted while a rule looks in it, even if
+// the rule writes the list's name with escapes.
 func TestLists_AnotherSpellingOfTheNameKeepsTheList(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)

@@ -21,18 +21,17 @@ var updateMatrix = flag.Bool("update-matrix", false, "rewrite the table of docs/
 
 const matrixFile = "../docs/authorization.md"
 
-// matrixColumns are the kinds of credential, in the order of the table.
+// matrixColumns are the kinds of credential, in the order of the columns of the table.
 var matrixColumns = [...]string{
 	"none", "broken", "expired", "revoked", "other scope", "other organization", "scope", "operator", "service token",
 }
 
-// TestDecision_Credentials_AuthorizationMatrix asks every route with every kind of credential, for
-// something of acme's that is there, and holds the answers to the table of
-// docs/authorization.md.
+// TestDecision_Credentials_AuthorizationMatrix sends requests to every route with every kind of credential. Each
+// request is for an existing resource of acme. The test compares the answers with the table in docs/authorization.md.
 func TestDecision_Credentials_AuthorizationMatrix(t *testing.T) {
 	h := start(t, selling(&seller{}), func(c *setup) { c.ServiceToken = serviceToken })
 	h.register(acme)
-	h.subscribe(acme, "business") // which may export
+	h.subscribe(acme, "business") // this plan may export
 	h.subscribe(rival, "business")
 	var got strings.Builder
 	fmt.Fprintf(&got, "| endpoint | scope | %s |\n|---|---|%s\n", strings.Join(matrixColumns[:], " | "), strings.Repeat("---|", len(matrixColumns)))
@@ -60,7 +59,7 @@ func TestDecision_Credentials_AuthorizationMatrix(t *testing.T) {
 	}
 }
 
-// credentials returns what rt needs, in words, and its credentials by column.
+// credentials returns the demand of rt in words, and the credentials for each column.
 func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 	h.t.Helper()
 	scopes, others := Scopes(), []string{"policy:evaluate"}
@@ -79,7 +78,7 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 	without, _ := h.key(acme, others...)
 	theirs, _ := h.key(rival, scopes...)
 	others = []string{theirs, h.operator(rival)}
-	if rt.scope == operatorOnly { // which no key is
+	if rt.scope == operatorOnly { // no API key is an operator
 		others = others[1:]
 	}
 	expired, _ := h.keyExpiring(acme, scopes...)
@@ -102,13 +101,13 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 	}
 }
 
-// cell asks rt with each of tokens, which are of one column, and returns the
-// status that all of them get.
+// cell sends a request to rt with each of tokens. The tokens belong to one column and must get the same status. cell
+// returns that status.
 func (h *harness) cell(rt route, column string, tokens []string) (status int) {
 	h.t.Helper()
 	var headers []string
 	if rt.is(signed) {
-		headers = []string{headerSignature, "t=1,v1=0"} // which the seller takes for good
+		headers = []string{headerSignature, "t=1,v1=0"} // the seller accepts this signature
 	}
 	for _, token := range tokens {
 		path, body := h.sample(rt)
@@ -134,7 +133,7 @@ func (h *harness) cell(rt route, column string, tokens []string) (status int) {
 	return status
 }
 
-// sample returns a request of rt for something of acme's, which it makes.
+// sample makes a resource of acme and returns a request to rt for it.
 func (h *harness) sample(rt route) (path string, body any) {
 	h.t.Helper()
 	id := ""
@@ -208,7 +207,7 @@ func (h *harness) sample(rt route) (path string, body any) {
 	return strings.Replace(rt.path, ":"+rt.param, id, 1), body
 }
 
-// held has an agent's intent held for org.
+// held makes an intent of an agent of org that is held. It returns the id of the decision.
 func (h *harness) held(org string) (id string) {
 	h.t.Helper()
 	agent, _ := h.key(org, "policy:evaluate")

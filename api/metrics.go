@@ -10,9 +10,8 @@ import (
 	"writ/internal/telemetry"
 )
 
-// metrics are the server's own, which docs/metrics.md lists. No label ever holds
-// what a caller chose: not the organization, the agent or a path that has no
-// route.
+// metrics are the metrics of the server. docs/metrics.md lists them. No label ever holds a text that a caller chose,
+// such as an organization, an agent or a path without a route.
 type metrics struct {
 	duration     *prometheus.HistogramVec
 	responses    [6]prometheus.Counter // by the first digit of the status
@@ -49,7 +48,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			m.responses[class] = responses.WithLabelValues(name)
 		}
 	}
-	// An alert sees the first of these only if it saw a 0 before.
+	// Each counter starts at 0. Without the 0 an alert would miss the first of these problems.
 	for _, code := range []string{codeInternal, codeTimeout, codeOverloaded} {
 		m.problems.WithLabelValues(code)
 	}
@@ -57,7 +56,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// gauges are asked at each scrape.
+// gauges returns the metrics that are computed at each scrape.
 func (s *Server) gauges() []prometheus.Collector {
 	number := func(is bool) float64 {
 		if is {
@@ -81,11 +80,11 @@ func (s *Server) gauges() []prometheus.Collector {
 	}
 }
 
-// classes are the labels of statuses by their first digit. The server sends no 1xx.
+// classes are the labels of statuses. The index is the first digit of the status. The server sends no 1xx.
 var classes = [6]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
-// routeMetrics count one route's requests. A histogram exists once its route has
-// answered with its class: all of them would be 2,500 series of zeros.
+// routeMetrics count the requests of one route. The histogram of a class is created when the route first answers with
+// that class. Creating all histograms at the start would add 2,500 series of zeros.
 type routeMetrics struct {
 	all              *metrics
 	template, method string

@@ -33,7 +33,7 @@ func TestDescription_IsServedAsYAMLAndJSONFromTheSameSource(t *testing.T) {
 	}
 }
 
-// jsonish returns v as encoding/json would read it back.
+// jsonish returns v after encoding it as JSON and decoding it.
 func jsonish(t *testing.T, v any) (out any) {
 	data, err := json.Marshal(v)
 	must(t, err)
@@ -63,8 +63,7 @@ func TestDocuments_AreSentAgainOnlyWhenTheyChanged(t *testing.T) {
 	}
 }
 
-// TestContract_ExamplesAreValid holds every example of the document to the
-// schema beside it.
+// TestContract_ExamplesAreValid checks every example of the document against the schema beside it.
 func TestContract_ExamplesAreValid(t *testing.T) {
 	n := 0
 	for path, item := range mustContract(t).model.Paths.PathItems.FromOldest() {

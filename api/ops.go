@@ -7,23 +7,22 @@ import (
 	"writ/storage"
 )
 
-// opsUsageBody is the body of GET /v1/ops/usage: sums over all organizations,
-// naming none.
+// opsUsageBody is the body of GET /v1/ops/usage. It has sums over all organizations and names none of them.
 type opsUsageBody struct {
 	Period period    `json:"period"`
 	Free   planUsage `json:"free"`
 	Paid   paidUsage `json:"paid"`
 }
 
-// planUsage is the usage of organizations in the period. Only organizations with a
-// decision in it are counted.
+// planUsage is the usage of a group of organizations in the period. It counts only organizations that had a decision in
+// the period.
 type planUsage struct {
 	Organizations int64 `json:"organizations"`
 	Evaluations   int64 `json:"evaluations"`
 }
 
-// paidUsage is the usage of organizations on paid plans, in all and by plan. An unused
-// plan has zeros.
+// paidUsage is the usage of organizations on paid plans: the sum, and each plan by itself. A plan without usage has
+// zeros.
 type paidUsage struct {
 	planUsage
 	ByPlan map[string]planUsage `json:"by_plan"`
@@ -34,7 +33,7 @@ func (u *planUsage) add(decided int64) {
 	u.Evaluations += decided
 }
 
-// opsUsage sums the month's meters by the organizations' current plans.
+// opsUsage sums the month's evaluations by the current plans of the organizations.
 func (s *Server) opsUsage(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err

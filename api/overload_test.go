@@ -22,14 +22,14 @@ import (
 	"writ/storage/storagetest"
 )
 
-// orgQueue is how many requests of an organization wait.
+// orgQueue is how many requests of an organization can wait.
 const orgQueue = 512
 
-// patient has nothing that waits refused before the test is over.
+// patient configures a queue in which no request waits too long during the test.
 func patient(c *setup) { c.Service.Queue = time.Hour }
 
-// hold takes every slot, all that one organization can have in the name of org.
-// Each function that it returns gives one back, the first one of org's.
+// hold takes every slot. org gets all slots that one organization can have, and another organization gets the rest.
+// Each returned function gives one slot back. The first one gives back a slot of org.
 func (h *harness) hold(org string) (release []func()) {
 	h.t.Helper()
 	for i := range runtime.GOMAXPROCS(0) {
@@ -45,8 +45,7 @@ func (h *harness) hold(org string) (release []func()) {
 	return release
 }
 
-// fill takes every slot and fills the queue of org's decisions until the
-// function that it returns is called.
+// fill takes every slot and fills the queue of decisions of org. It lasts until the returned function is called.
 func (h *harness) fill(org string) (release func()) {
 	h.t.Helper()
 	held := h.hold(org)
@@ -69,7 +68,7 @@ func (h *harness) fill(org string) (release func()) {
 	}
 }
 
-// untilMetrics waits until the gate says that so many are at work and waiting.
+// untilMetrics waits until the gate has this number of working and of waiting requests.
 func (h *harness) untilMetrics(working, waiting int) {
 	h.t.Helper()
 	want := [2]string{fmt.Sprintf("\nwrit_admission_in_flight %d\n", working), fmt.Sprintf("\nwrit_admission_waiting %d\n", waiting)}
@@ -93,7 +92,7 @@ func TestOverload_DecisionsAreRefusedAtOnce(t *testing.T) {
 		got := r.wantProblem(http.StatusServiceUnavailable, codeOverloaded)
 		want := problemOf(ledger.ErrOverloaded)
 		want.encode(path, "mine")
-		want.retryAfter = 0 // a header
+		want.retryAfter = 0 // retryAfter is sent as a header
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(problem{})); diff != "" {
 			t.Errorf("POST %s (-as the ledger's refusal +got):\n%s", path, diff)
 		}
@@ -104,7 +103,7 @@ func TestOverload_DecisionsAreRefusedAtOnce(t *testing.T) {
 			}
 		}
 	}
-	// Before decoding.
+	// The body is not valid JSON: the request is refused before its body is decoded.
 	h.do("POST", "/v1/policy/evaluate", h.operator(acme), "{").wantProblem(http.StatusServiceUnavailable, codeOverloaded)
 	release()
 	h.untilMetrics(0, 0)
@@ -115,7 +114,8 @@ func TestOverload_DecisionsAreRefusedAtOnce(t *testing.T) {
 	wantDecision(t, h.evaluate(acme, intent()), "allow")
 }
 
-// "A request is authenticated first, then waits in its organization's queue."
+// TestDecision_Bounds_AuthenticatedFirst checks "A request is authenticated first, then waits in its organization's
+// queue."
 func TestDecision_Bounds_AuthenticatedFirst(t *testing.T) {
 	h := start(t, patient)
 	h.register(acme)
@@ -128,7 +128,8 @@ func TestDecision_Bounds_AuthenticatedFirst(t *testing.T) {
 	h.do("POST", "/v1/policy/evaluate", limited, intent()).wantProblem(http.StatusForbidden, codeInsufficientScope)
 }
 
-// "No organization slows another down. … queues are served in turn."
+// TestDecision_Bounds_AFullQueueIsItsOrganizationsOwn checks "No organization slows another down. … queues are served
+// in turn."
 func TestDecision_Bounds_AFullQueueIsItsOrganizationsOwn(t *testing.T) {
 	h := start(t, patient)
 	h.register(acme)
@@ -139,7 +140,7 @@ func TestDecision_Bounds_AFullQueueIsItsOrganizationsOwn(t *testing.T) {
 		go func() {
 			slot, _ := h.server.decisions.Gate.Enter(h.server.deadlines.base, admission.Work{Org: acme})
 			defer slot.Leave()
-			<-h.server.deadlines.base.Done() // holds what it gets
+			<-h.server.deadlines.base.Done() // keeps the slot that it gets
 		}()
 	}
 	h.untilMetrics(len(held), orgQueue)
@@ -147,13 +148,12 @@ func TestDecision_Bounds_AFullQueueIsItsOrganizationsOwn(t *testing.T) {
 	answered := make(chan *reply)
 	go func() { answered <- h.evaluate(rival, intent()) }()
 	h.untilMetrics(len(held), orgQueue+1)
-	held[0]() // one slot, for which 512 of acme's came before
+	held[0]() // frees one slot; 512 requests of acme were waiting before
 	wantDecision(t, <-answered, "allow")
 }
 
-// TestOverload_TheKillSwitchAnswers: whatever waits, an operator can stop an
-// agent, revoke a key and remove a rule, and the switch is in force for all that
-// is decided from then on.
+// TestOverload_TheKillSwitchAnswers checks that an operator can disable an agent, revoke a key and remove a rule
+// however many requests wait. The disabled agent is refused in all decisions from then on.
 func TestOverload_TheKillSwitchAnswers(t *testing.T) {
 	h := start(t, patient)
 	h.register(acme)
@@ -191,7 +191,8 @@ func TestOverload_WhoWaitsIsAnsweredInTheEnd(t *testing.T) {
 	h.untilMetrics(0, 0)
 }
 
-// "Registering, creating rules, listing and exporting are charged alike."
+// TestDecision_Bounds_EverythingElseTakesASlotToo checks "Registering, creating rules, listing and exporting are
+// charged alike."
 func TestDecision_Bounds_EverythingElseTakesASlotToo(t *testing.T) {
 	h := start(t, func(c *setup) { c.Service.Queue = 2 * time.Millisecond })
 	h.register(acme)
@@ -224,7 +225,7 @@ func TestDecision_Bounds_EverythingElseTakesASlotToo(t *testing.T) {
 	}
 }
 
-// "A slot (as many as processors; Rego at most one fewer …)."
+// TestDecision_Bounds_RegoLeavesASlot checks "A slot (as many as processors; Rego at most one fewer …)."
 func TestDecision_Bounds_RegoLeavesASlot(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	h := start(t, patient, func(c *setup) {
@@ -233,7 +234,7 @@ func TestDecision_Bounds_RegoLeavesASlot(t *testing.T) {
 	})
 	for _, org := range []string{acme, rival} {
 		h.register(org)
-		wantDecision(t, h.evaluate(org, intent()), "allow") // compiles its rules
+		wantDecision(t, h.evaluate(org, intent()), "allow") // this compiles the rules of org
 	}
 	h.rule(acme, `{"rego":"input.intent.action_type == \"x\""}`, `{"decision":"deny"}`)
 	slot, v := h.server.decisions.Gate.Enter(t.Context(), admission.Work{Org: "somebody else", Costly: true})
@@ -248,8 +249,8 @@ func TestDecision_Bounds_RegoLeavesASlot(t *testing.T) {
 	wantDecision(t, <-answered, "allow")
 }
 
-// "A slot covers decoding to projection and is given back before the commit
-// waits."
+// TestDecision_Bounds_NoSlotIsHeldWhileTheCommitWaits checks "A slot covers decoding to projection and is given back
+// before the commit waits."
 func TestDecision_Bounds_NoSlotIsHeldWhileTheCommitWaits(t *testing.T) {
 	h := start(t, patient)
 	h.register(acme)
@@ -263,12 +264,12 @@ func TestDecision_Bounds_NoSlotIsHeldWhileTheCommitWaits(t *testing.T) {
 	wantDecision(t, <-answered, "allow")
 }
 
-// A store that does not answer stops the one intent that waits for it: not another of the
-// same organization's, nor what others decide.
+// TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits checks that a store that does not answer delays only the intent
+// that waits for it. Another intent of the same organization and the decisions of other organizations go on.
 func TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits(t *testing.T) {
 	for call, held := range map[string]obj{
 		"AgentsNamed": {"agent_id": "another"},
-		"Count":       {}, // of the first decision of its organization
+		"Count":       {}, // of the first decision of an organization
 	} {
 		t.Run(call, func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -296,8 +297,8 @@ func TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits(t *testing.T) {
 	}
 }
 
-// A request that waits for another to load rules holds no slot. Here a decision loads them, a
-// simulation waits, and both are answered.
+// TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot checks that a request holds no slot while it waits until another
+// request has loaded rules. A decision loads the rules here and a simulation waits. Both are answered.
 func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	h := start(t, patient)
@@ -305,7 +306,7 @@ func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
 		h.register(org)
 		wantDecision(t, h.evaluate(org, intent()), "allow")
 	}
-	h.rule(acme, `{"action_type":"x"}`, `{"decision":"deny"}`) // none is compiled any more
+	h.rule(acme, `{"action_type":"x"}`, `{"decision":"deny"}`) // no rules are compiled now
 	entered, release := make(chan struct{}), make(chan struct{})
 	h.store.block("AllRules", entered, release)
 	decided, simulated := make(chan *reply, 1), make(chan *reply, 1)
@@ -313,7 +314,7 @@ func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
 	<-entered
 	go func() { simulated <- h.simulate(h.operator(acme), obj{"intent": intent()["intent"]}) }()
 	wantDecision(t, h.evaluate(rival, intent()), "allow")
-	time.Sleep(20 * time.Millisecond) // for the simulation to wait, too; earlier it proves less
+	time.Sleep(20 * time.Millisecond) // lets the simulation wait too; with a shorter sleep the test proves less
 	wantDecision(t, h.evaluate(rival, intent()), "allow")
 	close(release)
 	wantDecision(t, <-decided, "allow")
@@ -322,8 +323,8 @@ func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
 	}
 }
 
-// "Listing and exporting are charged alike": a search of the history lets others
-// go first between its reads.
+// TestDecision_Bounds_ASearchTakesTurns checks "Listing and exporting are charged alike". A search of the history lets
+// other requests go first between its reads.
 func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var h *harness
@@ -333,7 +334,7 @@ func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {
 		case 1:
 			go func() { answered <- h.do("GET", "/v1/rules", h.operator(rival), nil) }()
 			h.untilMetrics(1, 1)
-			time.Sleep(2 * time.Millisecond) // more than a slice
+			time.Sleep(2 * time.Millisecond) // longer than a slice of time
 		case 2:
 			select {
 			case r := <-answered:
@@ -362,8 +363,8 @@ func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {
 	}
 }
 
-// TestOverload_EveryAnswerFreesItsPlace: answers, refusals, panics, timeouts and
-// clients that went away.
+// TestOverload_EveryAnswerFreesItsPlace checks that a request gives its slot back in each case: after an answer, a
+// refusal, a panic or a timeout, and if the client goes away.
 func TestOverload_EveryAnswerFreesItsPlace(t *testing.T) {
 	h := start(t, func(c *setup) { c.Limits.Handle = time.Millisecond })
 	h.register(acme)

@@ -38,8 +38,8 @@ func TestOversized_IsRefusedBeforeItIsRead(t *testing.T) {
 	}
 }
 
-// A client that asks before it sends a body is told at once that it is too
-// large, and is not asked for it.
+// TestOversized_ExpectedBodyIsNotAskedFor has a client that asks before it sends a body. It checks that the server
+// answers at once that the body is too large, and does not ask for it.
 func TestOversized_ExpectedBodyIsNotAskedFor(t *testing.T) {
 	h := start(t)
 	const limit = 256 << 10
@@ -54,7 +54,7 @@ func TestOversized_ExpectedBodyIsNotAskedFor(t *testing.T) {
 		return c
 	}
 
-	got, err := io.ReadAll(dial(limit + 1)) // until the server closes
+	got, err := io.ReadAll(dial(limit + 1)) // the server closes the connection
 	must(t, err)
 	if !bytes.HasPrefix(got, []byte("HTTP/1.1 413 ")) || bytes.Contains(got, []byte("100 Continue")) ||
 		!bytes.Contains(got, []byte("\r\nConnection: close\r\n")) || !bytes.Contains(got, []byte(codeBodyTooLarge)) {
@@ -74,8 +74,8 @@ func TestOversized_ExpectedBodyIsNotAskedFor(t *testing.T) {
 	}
 }
 
-// TestOversized_JSONThatIsDearToReadIsA400 sends what fits into a body and is
-// meant to take the decoder long, or deep.
+// TestOversized_JSONThatIsDearToReadIsA400 sends bodies that are small enough but are meant to take the decoder a long
+// time or much depth.
 func TestOversized_JSONThatIsDearToReadIsA400(t *testing.T) {
 	h := start(t)
 	const room = 256<<10 - 512

@@ -19,8 +19,7 @@ func decodeRegister(r *request, in *registerBody) error {
 	return policyEnvelope().hint(engine.Decode(r.body, "", in, func() error { return checkRegister(r, in) }))
 }
 
-// checkRegister refuses a policy that does not compile, or is another
-// organization's.
+// checkRegister refuses a policy that does not compile or that belongs to another organization.
 func checkRegister(r *request, in *registerBody) error {
 	p := in.Policy
 	if p == nil {
@@ -36,16 +35,16 @@ func checkRegister(r *request, in *registerBody) error {
 	return bad.err()
 }
 
-// registered is the answer: the stored version, whether it is new, and which of
-// its patterns can match next to nothing.
+// registered is the answer to a registration. It has the stored version, says whether that version is new, and warns of
+// patterns that match next to nothing.
 type registered struct {
 	Created bool `json:"created"`
 	*engine.ActionPolicy
 	Warnings []engine.FieldError `json:"warnings,omitzero"`
 }
 
-// registerPolicy stores a policy version. It compiles it first, so that what is
-// stored can be evaluated.
+// registerPolicy stores a version of a policy. It compiles the policy first, so that every stored policy can be
+// evaluated.
 func (s *Server) registerPolicy(r *request, in *registerBody) error {
 	if err := checkRegister(r, in); err != nil {
 		return err
@@ -58,7 +57,7 @@ func (s *Server) registerPolicy(r *request, in *registerBody) error {
 	if err != nil {
 		return err
 	}
-	r.slot.Leave() // the rest is waiting
+	r.slot.Leave() // the rest only waits for the store
 	created, err := s.docs.PutPolicy(r.ctx, p, plan.Policies)
 	if errors.Is(err, storage.ErrConflict) {
 		return s.versionConflict(r, p)
@@ -69,7 +68,8 @@ func (s *Server) registerPolicy(r *request, in *registerBody) error {
 	return r.created(registered{created, p, p.Warnings()})
 }
 
-// versionConflict says which versions p could have.
+// versionConflict returns the error for a version of p that is not greater than the newest one. The error names the
+// versions that are free.
 func (s *Server) versionConflict(r *request, p *engine.ActionPolicy) error {
 	newest, err := s.docs.Policy(r.ctx, r.who.org, p.PolicyID)
 	if err != nil {
@@ -82,25 +82,25 @@ func (s *Server) versionConflict(r *request, p *engine.ActionPolicy) error {
 	return invalid("policy.version", "must be greater than %d", newest.Version)
 }
 
-// envelope is the member of a body that holds a document. A client that sends the bare
-// document gets an unknown field as its first error; hint adds where the field belongs.
+// envelope is the member of a body that holds a document. If a client sends the document without this member, its first
+// error is an unknown field. hint adds where that field belongs.
 type envelope struct {
 	name    string
-	members []string // of the document, without names that the body has, too
+	members []string // the members of the document, except those that the body has too
 }
 
 func policyEnvelope() envelope {
 	return envelope{"policy", engine.MemberNames(reflect.TypeFor[engine.ActionPolicy]())}
 }
 
-// intentEnvelope is for evaluations, whose body has a policy_id of its own.
+// intentEnvelope returns the envelope of an intent. The body of an evaluation has a policy_id of its own.
 func intentEnvelope() envelope {
 	members := engine.MemberNames(reflect.TypeFor[engine.Intent]())
 	return envelope{"intent", slices.DeleteFunc(members, func(name string) bool { return name == "policy_id" })}
 }
 
-// hint adds to err, an error of decoding the body, that the unknown field belongs into the
-// envelope.
+// hint changes err, an error of decoding a body. For each unknown field that belongs to the document, it adds that the
+// field belongs inside the envelope.
 func (e envelope) hint(err error) error {
 	var fields *engine.InvalidError
 	if !errors.As(err, &fields) {

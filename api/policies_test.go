@@ -57,8 +57,8 @@ func TestDecision_Resources_Registering(t *testing.T) {
 	})
 }
 
-// "A warning (warnings: [{field, message}] in the 201): what can match next to
-// nothing … or has a fragment or user info, which no reading keeps."
+// TestDecision_Resources_RegisteringWarns checks "A warning (warnings: [{field, message}] in the 201): what can match
+// next to nothing … or has a fragment or user info, which no reading keeps."
 func TestDecision_Resources_RegisteringWarns(t *testing.T) {
 	h := start(t)
 	var got registered
@@ -145,7 +145,7 @@ func TestDecision_Resources_ListsTakeLimitAndCursor(t *testing.T) {
 	}
 }
 
-// nextPath follows the Link header.
+// nextPath returns the path of the next page from the Link header, or "".
 func nextPath(t testing.TB, r *reply) string {
 	t.Helper()
 	link := r.header.Get("Link")

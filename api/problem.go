@@ -17,8 +17,7 @@ import (
 	"writ/storage/registry"
 )
 
-// The codes of problems. They are part of the interface: clients branch on
-// them, and so they never change meaning.
+// The codes of problems. They are part of the interface. Clients branch on them, so a code never changes its meaning.
 const (
 	codeInvalidRequest    = "invalid_request"
 	codeUnauthorized      = "unauthorized"
@@ -58,8 +57,8 @@ const (
 	codeApprovalSelf      = "approval_self"
 )
 
-// statuses are the HTTP statuses of the codes. Other codes, such as the codes of [Billing],
-// are 400.
+// statuses are the HTTP statuses of the codes. A code that is missing here, such as a code of [Billing], has the status
+// 400.
 var statuses = map[string]int{
 	codeUnauthorized:      http.StatusUnauthorized,
 	codeInsufficientScope: http.StatusForbidden,
@@ -94,8 +93,8 @@ var statuses = map[string]int{
 	codeStoreUnavailable:  http.StatusServiceUnavailable,
 }
 
-// problem is an RFC 9457 problem document. Type, Title, Instance and RequestID
-// are set when it is written; the rest is what went wrong.
+// problem is an RFC 9457 problem document. Type, Title, Instance and RequestID are set when the problem is written. The
+// other fields say what went wrong.
 type problem struct {
 	Type      string              `json:"type"`
 	Title     string              `json:"title"`
@@ -107,25 +106,24 @@ type problem struct {
 	RequestID string              `json:"request_id"`
 	Errors    []engine.FieldError `json:"errors,omitzero"`
 
-	// The decision that did not allow the intent.
+	// These fields describe the decision that did not allow the intent.
 	DecisionID  string           `json:"decision_id,omitzero"`
 	Reasons     []string         `json:"reasons,omitzero"`
 	AuditDigest string           `json:"audit_digest,omitzero"`
 	Receipt     *receipt.Receipt `json:"receipt,omitzero"`
 
-	// retryAfter is in seconds; 0 sends no header.
+	// retryAfter is the Retry-After header, in seconds. 0 sends no header.
 	retryAfter int
-	// rateLimit and ratePolicy are the headers of the limit that refused; empty ones are
-	// not sent.
+	// rateLimit and ratePolicy are the headers of the limit that refused the request. Empty headers are not sent.
 	rateLimit, ratePolicy string
 	// allow is the Allow header of a 405.
 	allow string
-	// logged reports that the cause is logged for operators.
+	// logged says that the cause is logged for operators.
 	logged   bool
 	replayed bool
 }
 
-// refusalError is a problem that a handler chose itself.
+// refusalError is the error of a handler that chose a problem itself.
 type refusalError struct{ problem problem }
 
 // Error implements error.
@@ -133,21 +131,21 @@ func (e *refusalError) Error() string { return e.problem.Code + ": " + e.problem
 
 func refuse(code, detail string) error { return refuseWith(problem{Code: code, Detail: detail}) }
 
-// refuseWith is refuse with a problem that says more.
+// refuseWith returns an error with all fields of p.
 func refuseWith(p problem) error { return &refusalError{p} }
 
 func invalid(field, format string, args ...any) error {
 	return &engine.InvalidError{Fields: []engine.FieldError{{Field: field, Message: fmt.Sprintf(format, args...)}}}
 }
 
-// aboutError says which resource an error of the store is about.
+// aboutError is an error of the store with the resource that it is about.
 type aboutError struct {
 	resource string
 	err      error
 }
 
-// about adds to an error the resource, such as "policy", that a 404 names. Another
-// organization's document gives the same error as a missing one, and so the same problem.
+// about adds the kind of the resource, such as "policy", to err. The problem of a 404 names it. A document of another
+// organization gives the same error as a missing document, and so the same problem.
 func about(resource string, err error) error {
 	if err == nil {
 		return nil
@@ -158,7 +156,7 @@ func about(resource string, err error) error {
 func (e *aboutError) Error() string { return e.resource + ": " + e.err.Error() }
 func (e *aboutError) Unwrap() error { return e.err }
 
-// known are the problems of errors that other packages return. The first that fits is meant.
+// known maps errors of other packages to problems. The first match counts.
 var known = []struct {
 	err error
 	problem
@@ -185,7 +183,7 @@ var known = []struct {
 	{storage.ErrImporting, problem{Code: codeStoreUnavailable, retryAfter: 60, logged: true,
 		Detail: "The import of your organization into this deployment is not finished. Nothing was stored; try " +
 			"again once it is."}},
-	{storage.ErrUnavailable, unavailable(false)}, // the store has told operators, once
+	{storage.ErrUnavailable, unavailable(false)}, // the store itself logs this, once
 	{storage.ErrUnknown, unavailable(true)},
 	{context.DeadlineExceeded, tooLong},
 	{context.Canceled, tooLong},
@@ -205,8 +203,7 @@ func unavailable(logged bool) problem {
 			"decided once."}
 }
 
-// problemOf returns the problem of an error, with its status. An unknown error is a generic
-// 500.
+// problemOf returns the problem of an error, with its status. An unknown error becomes a generic 500.
 func problemOf(err error) *problem {
 	p := problemFor(err)
 	if p.Status == 0 {
@@ -234,7 +231,7 @@ func problemFor(err error) problem {
 			rateLimit: often.Level, ratePolicy: often.Policy}
 	case errors.As(err, &sale):
 		return billingProblem(sale)
-	case errors.As(err, &core): // the core logs, at a bounded rate
+	case errors.As(err, &core): // the core itself logs this, at a bounded rate
 		return problem{Code: codeCoreUnavailable, retryAfter: limit.Seconds(core.RetryAfter()),
 			Detail: "The evaluation core of this deployment made no decision. Nothing was allowed."}
 	case errors.Is(err, storage.ErrBadCursor):

@@ -64,7 +64,8 @@ func TestDecision_Errors_A400NamesEveryField(t *testing.T) {
 	same(t, "errors", fields, problemOf(&engine.InvalidError{Fields: fields}).Errors)
 }
 
-// "A stored policy version that no longer compiles denies with `policy.unreadable`"
+// TestDecision_Resources_AStoredPolicyThatNoLongerCompilesDenies checks "A stored policy version that no longer
+// compiles denies with `policy.unreadable`".
 func TestDecision_Resources_AStoredPolicyThatNoLongerCompilesDenies(t *testing.T) {
 	h := start(t)
 	h.register(acme)

@@ -42,7 +42,7 @@ func writeProblem(fc *fasthttp.RequestCtx, p *problem, requestID []byte) {
 	res.SetBodyRaw(body)
 }
 
-// encode returns p as the problem of a request.
+// encode returns the JSON of p. instance and requestID belong to the request.
 func (p *problem) encode(instance, requestID string) []byte {
 	words := strings.ReplaceAll(p.Code, "_", " ")
 	p.Type, p.Title = "urn:writ:problem:"+p.Code, strings.ToUpper(words[:1])+words[1:]
@@ -57,8 +57,8 @@ func (p *problem) encode(instance, requestID string) []byte {
 	return body
 }
 
-// instance is the request's path as it was sent, without the query, which may
-// hold what does not belong in a log. A path that holds a credential is "/".
+// instance returns the path of the request as it was sent. It leaves out the query, because the query may hold data
+// that must not be in a log. For a path that holds a credential it returns "/".
 func instance(fc *fasthttp.RequestCtx) string {
 	original := string(fc.Request.URI().PathOriginal())
 	if holdsCredential(original) {

@@ -17,8 +17,8 @@ import (
 	"writ/storage"
 )
 
-// request is one call as a handler sees it. Its memory is its own, except body, which is
-// Fiber's and invalid after the handler returns.
+// request is one call as a handler sees it. Its memory is its own, except for body. The memory of body is Fiber's and
+// is invalid after the handler returns.
 type request struct {
 	ctx   context.Context
 	now   time.Time
@@ -31,28 +31,27 @@ type request struct {
 	signature string
 	// ifMatch and ifNoneMatch are the headers of those names of a conditional route.
 	ifMatch, ifNoneMatch string
-	// slot is the request's slot; a handler that waits for something else leaves it.
+	// slot is the slot of the request. A handler leaves the slot while it waits for something else.
 	slot admission.Slot
 	// res is the answer, unless the handler returns an error.
 	res response
 }
 
-// response is what a handler answers. The wrapper encodes it.
+// response is the answer of a handler. The wrapper encodes it.
 type response struct {
 	status int
-	// body is encoded as JSON, unless it is a fixed body, an appender or an
-	// *export. Nil sends none.
+	// body is encoded as JSON, unless it is a fixed body, an appender or an *export. Nil sends no body.
 	body any
-	// next is the cursor of the list's next page; it becomes a Link header.
+	// next is the cursor of the next page of a list. It becomes a Link header.
 	next string
 	// replayed marks an answer that repeats the answer to an earlier request. expired marks a
 	// repeated answer whose receipt has expired.
 	replayed, expired bool
-	// retryAfter is in seconds; 0 sends no header.
+	// retryAfter is the Retry-After header, in seconds. 0 sends no header.
 	retryAfter int
 }
 
-// answer sets the answer. It returns nil, for a handler to end with.
+// answer sets the answer and returns nil, so that a handler can end with it.
 func (r *request) answer(status int, body any) error {
 	r.res.status, r.res.body = status, body
 	return nil
@@ -62,7 +61,7 @@ func (r *request) ok(body any) error { return r.answer(http.StatusOK, body) }
 
 func (r *request) created(body any) error { return r.answer(http.StatusCreated, body) }
 
-// part answers with a part of a list, which goes on at the cursor next unless that is empty.
+// part answers with a part of a list. next is the cursor of the next part, or empty if this is the last part.
 func (r *request) part(body any, next string) error {
 	r.res.next = next
 	return r.ok(body)
@@ -76,7 +75,7 @@ type appender interface {
 // page is the body of a list that is not a plain array.
 type page[T any] struct {
 	Data       []T     `json:"data"`
-	NextCursor *string `json:"next_cursor"` // null: nothing follows
+	NextCursor *string `json:"next_cursor"` // null if this is the last page
 }
 
 func list[T any](r *request, items []T, next string) error {
@@ -87,14 +86,14 @@ func list[T any](r *request, items []T, next string) error {
 	return r.part(body, next)
 }
 
-// query holds the query parameters of a request. A handler takes those that it knows. The
-// rest is unknown and refused: a misspelt filter must not silently select everything.
+// query holds the query parameters of a request. A handler takes the parameters that it knows. All others are refused,
+// because a misspelt filter must not silently select everything.
 type query struct {
 	params map[string]string
-	err    error // the first mistake, which done returns
+	err    error // the first mistake; done returns it
 }
 
-// parseQuery reads a raw query string, in which no name may occur twice.
+// parseQuery reads a raw query string. No name may occur twice.
 func parseQuery(s string) (query, error) {
 	values, err := url.ParseQuery(s)
 	if err != nil {
@@ -110,17 +109,17 @@ func parseQuery(s string) (query, error) {
 	return query{params: params}, nil
 }
 
-// take returns the parameter and removes it.
+// take returns a parameter and removes it from q.
 func (q *query) take(name string) (value string, ok bool) {
 	value, ok = q.params[name]
 	delete(q.params, name)
 	return value, ok
 }
 
-// refuse records that a parameter is wrong.
+// refuse records err as the mistake of the query, unless there is an earlier one.
 func (q *query) refuse(err error) { q.err = cmp.Or(q.err, err) }
 
-// done returns the first mistake. A parameter that was not taken is one.
+// done returns the first mistake, or nil. A parameter that nobody took is a mistake.
 func (q *query) done() error {
 	for name := range q.params {
 		q.refuse(invalid(printable(name), "is not a query parameter of this endpoint"))
@@ -130,7 +129,7 @@ func (q *query) done() error {
 
 const defaultLimit = 50
 
-// page takes limit and cursor.
+// page takes the parameters limit and cursor.
 func (q *query) page() storage.Page {
 	p := storage.Page{Limit: defaultLimit}
 	if s, ok := q.take("limit"); ok {
@@ -157,7 +156,7 @@ func (q *query) text(name string) string {
 	return s
 }
 
-// timestamp takes an RFC 3339 time; the zero time if it is absent.
+// timestamp takes an RFC 3339 time. It returns the zero time if the parameter is absent.
 func (q *query) timestamp(name string) (t time.Time) {
 	if s, ok := q.take(name); ok {
 		var err error
@@ -168,7 +167,7 @@ func (q *query) timestamp(name string) (t time.Time) {
 	return t
 }
 
-// seconds takes a duration in seconds, up to most.
+// seconds takes a duration in whole seconds. most is the greatest number of seconds that is accepted.
 func (q *query) seconds(name string, most int) time.Duration {
 	text, ok := q.take(name)
 	if !ok {
@@ -181,14 +180,14 @@ func (q *query) seconds(name string, most int) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// onlyPage takes limit and cursor and refuses every parameter that is left.
+// onlyPage takes limit and cursor. It refuses every other parameter that is left.
 func (r *request) onlyPage() (storage.Page, error) {
 	p := r.query.page()
 	return p, r.query.done()
 }
 
-// pageOf reads a page of an organization's resources and refuses every parameter that is left.
-// Errors name what.
+// pageOf reads a page of an organization's resources. It refuses every parameter that is left. what names the resources
+// in errors.
 func pageOf[T any](
 	r *request, what string, read func(ctx context.Context, org string, p storage.Page) ([]T, string, error),
 ) (items []T, next string, err error) {
@@ -202,8 +201,8 @@ func pageOf[T any](
 	return items, next, nil
 }
 
-// listOf makes the handler of a list of an organization's resources. Errors name what; show
-// returns the shown form of each.
+// listOf returns the handler of a list of an organization's resources. what names the resources in errors. show returns
+// the form of a resource that the answer shows.
 func listOf[T, S any](
 	what string, read func(ctx context.Context, org string, p storage.Page) ([]T, string, error),
 	show func(*request, T) S,
@@ -221,7 +220,7 @@ func listOf[T, S any](
 	}
 }
 
-// getOf makes the handler that reads the resource of the organization that the path names.
+// getOf returns the handler that reads one resource of the organization. The path has the id of the resource.
 func getOf[T, S any](
 	resource string, read func(ctx context.Context, org, id string) (T, error), show func(*request, T) S,
 ) handler {
@@ -247,10 +246,10 @@ func (s *Server) plan(r *request) (engine.Plan, error) {
 // asStored shows a document as it is stored.
 func asStored[T any](_ *request, v T) T { return v }
 
-// stamp is the request's time as documents keep it.
+// stamp returns the time of the request in the precision and zone of stored documents.
 func (r *request) stamp() time.Time { return r.now.UTC().Truncate(time.Millisecond) }
 
-// printable returns the part of a caller's text that can be echoed.
+// printable returns the part of a caller's text that an answer may repeat.
 func printable(s string) string {
 	s = strings.ToValidUTF8(s, "�")
 	if len(s) > condition.MaxName {

@@ -10,9 +10,9 @@ import (
 
 const headerRequestID = "X-Request-Id"
 
-// requestIDs makes ids for requests whose caller sent none (or one that is not
-// fit for a log line). They are unique, not secret: a random prefix a process
-// and a counter cost a request next to nothing.
+// requestIDs makes ids for requests. A request gets one if its caller sent none, or one that is not fit for a log line.
+// The ids are unique, not secret. Each is a prefix that is random for each process, and a counter. So an id costs next
+// to nothing.
 type requestIDs struct {
 	prefix string
 	n      atomic.Uint64
@@ -22,7 +22,7 @@ func newRequestIDs() *requestIDs {
 	return &requestIDs{prefix: rand.Text()[:12] + "-"}
 }
 
-// append appends the caller's id if it is acceptable, otherwise a new one.
+// append appends the caller's id if it is valid, otherwise a new one.
 func (r *requestIDs) append(dst, callers []byte) []byte {
 	if validRequestID(callers) {
 		return append(dst, callers...)

@@ -8,27 +8,27 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// route is one row of the table below.
+// route is one row of the table in routes.
 type route struct {
 	method, path string
-	scope        scopeSet // what a credential must hold; public needs none
+	scope        scopeSet // the scopes that a credential must hold; public needs no credential
 	handler      handler
-	param        string // the name of the path's parameter, if it has one
+	param        string // the name of the parameter in the path, or empty
 	traits       trait
 }
 
-// trait is what sets a route apart from the others; routes can have several.
+// trait is a property in which a route differs from the others. A route can have several traits.
 type trait uint8
 
 const (
-	signed      trait = 1 << iota // public, yet has a body, which a header signs and the handler authenticates by it
-	anyQuery                      // does not look at the query: all others refuse the parameters that they don't know
-	unlimited                     // no rate limit holds it; it is public
-	urgent                        // takes no slot: however much waits, it is answered
-	deciding                      // waits with the decisions, not with the work on documents
-	stored                        // the body is stored as it is written, and refused if it holds a secret
-	conditional                   // may name in If-Match the state that it is to change
-	owned                         // a credential without the scope may ask for what is its own: the handler checks
+	signed      trait = 1 << iota // public, but has a body; the handler verifies a header that signs it
+	anyQuery                      // accepts any query; all other routes refuse parameters that they don't know
+	unlimited                     // public, and no rate limit applies
+	urgent                        // takes no slot, so it is answered however many requests wait
+	deciding                      // waits in the queue of decisions, not in the queue of work on documents
+	stored                        // the body is stored as it was written, and refused if it holds a secret
+	conditional                   // may have an If-Match that names the state to change
+	owned                         // without the scope, the handler gives a credential only what is its own
 )
 
 func (rt *route) is(t trait) bool { return rt.traits&t != 0 }
@@ -109,7 +109,7 @@ func (s *Server) routes() []route {
 	}
 }
 
-// static is a fixed body. Links to it may have a query.
+// static returns the route of a fixed body. Links to it may have a query.
 func static(path string, d fixed) route {
 	return on("GET "+path, public, func(r *request) error { return r.ok(d) }, anyQuery)
 }
@@ -127,8 +127,8 @@ func on(pattern string, scope scopeSet, h handler, traits ...trait) route {
 	return r
 }
 
-// assetRoutes lists the files that the pages are made of, which are no part of the
-// interface and may change with any release.
+// assetRoutes lists the routes of the files that the pages use. These files are not part of the interface. They may
+// change with any release.
 func (s *Server) assetRoutes() []route {
 	var all []route
 	for path, d := range s.site.assets {
@@ -137,7 +137,7 @@ func (s *Server) assetRoutes() []route {
 	return all
 }
 
-// mount adds the routes to app. A GET route answers HEAD too.
+// mount adds the routes to app. A GET route also answers HEAD.
 func (s *Server) mount(app *fiber.App) {
 	for _, rt := range append(s.routes(), s.assetRoutes()...) {
 		if rt.method == http.MethodGet {

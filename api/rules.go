@@ -18,8 +18,8 @@ import (
 	"writ/storage/registry"
 )
 
-// ruleBody is the body of POST and PATCH of rules. Pointers tell a member that
-// is absent from one that is zero.
+// ruleBody is the body of POST and PATCH of rules. A pointer is nil if its member is absent; this differs from a member
+// that is zero.
 type ruleBody struct {
 	Name        *string `json:"name"`
 	Description *string `json:"description"`
@@ -38,15 +38,15 @@ func (s *Server) createRule(r *request, in *ruleBody) error {
 	if err != nil {
 		return err
 	}
-	r.slot.Leave() // the rest is waiting
+	r.slot.Leave() // the rest only waits for the store
 	if err := s.docs.PutRule(r.ctx, r.who.org, rule, plan.Rules, lists...); err != nil {
 		return fmt.Errorf("storing a rule: %w", missingList(err))
 	}
 	return r.created(rule)
 }
 
-// newRule returns the rule that in describes and the names of the lists that it looks in, or
-// all that is wrong with it.
+// newRule returns the rule that in describes, and the names of the lists that it looks in. If in has mistakes, the
+// error has all of them.
 func (s *Server) newRule(r *request, in *ruleBody) (*engine.Rule, []string, error) {
 	var bad fieldErrors
 	if in.IsActive != nil {
@@ -74,25 +74,22 @@ func (s *Server) decodeChange(r *request, in *ruleBody) error {
 	return decoding(s.checkChange)(r, in)
 }
 
-// checkChange reports what is wrong with the members of a change, whatever rule it
-// applies to.
+// checkChange reports all mistakes in the members of a change. It does not need the rule that is changed.
 func (s *Server) checkChange(r *request, in *ruleBody) error {
 	rule := in.apply(engine.Rule{Name: "any", Condition: "{}", Action: `{"decision":"deny"}`}, r.stamp())
-	rule.IsActive = false // the room is that of the rule which is changed
+	rule.IsActive = false // an inactive rule needs no room; the room depends on the rule that is changed
 	_, err := s.checkRule(r, &rule)
 	return err
 }
 
-// updateRule changes the members that are given. Without any it changes
-// nothing.
+// updateRule changes the members that the body has. A body without members changes nothing.
 //
-// UpdateRule may block every other write, including the kill switch, while its function
-// runs, and may call it more than once. Compiling takes too long for that, so the function
-// only compares: an unchecked change aborts, is compiled outside, and the update is
-// retried.
+// While the function given to UpdateRule runs, it may block every other write, including the kill switch. UpdateRule
+// may also call it more than once. Compiling would take too long there, so the function only compares. If the change is
+// not checked yet, the function aborts the update. updateRule then checks the change and tries again.
 func (s *Server) updateRule(r *request, in *ruleBody) error {
 	var checked engine.Rule
-	var lists []string // of checked
+	var lists []string // the lists that checked looks in
 	for {
 		var unchecked *engine.Rule
 		rule, err := s.docs.UpdateRule(r.ctx, r.who.org, r.param, func(old engine.Rule) (engine.Rule, error) {
@@ -104,7 +101,7 @@ func (s *Server) updateRule(r *request, in *ruleBody) error {
 			}
 			changed := in.apply(old, r.stamp())
 			if !changed.IsActive && in.Condition == nil && in.Action == nil {
-				// A rule that an upgrade no longer compiles can still be switched off.
+				// If an upgrade no longer compiles a rule, the rule can still be switched off.
 				return changed, changed.Validate()
 			}
 			if !equalExceptTimes(changed, checked) {
@@ -128,7 +125,7 @@ func (s *Server) updateRule(r *request, in *ruleBody) error {
 	}
 }
 
-// mayChange refuses to change a rule that is no longer as If-Match says.
+// mayChange refuses to change a rule whose state is not the one that If-Match names.
 func (r *request) mayChange(rule engine.Rule) error {
 	if is, err := r.matches(rule.UpdatedAt); is || err != nil {
 		return err
@@ -136,8 +133,8 @@ func (r *request) mayChange(rule engine.Rule) error {
 	return refuse(codeRuleChanged, "The rule was changed at another time than If-Match says. Read it again.")
 }
 
-// matches reports whether If-Match allows to change what was changed last at a time, which as
-// JSON is its entity tag.
+// matches reports whether If-Match allows a change of a document. updated is the time of the document's last change. As
+// JSON, that time is the entity tag of the document.
 func (r *request) matches(updated time.Time) (bool, error) {
 	tag, err := updated.MarshalJSON()
 	if err != nil {
@@ -187,9 +184,8 @@ func set[T any](to, from *T) {
 	}
 }
 
-// pageOfRules cuts a page out of rules, which are in evaluation order. Its
-// cursor is the place of the page's last rule in that order, which stays valid
-// whatever is added or removed.
+// pageOfRules returns a page of rules, which are in evaluation order. Its cursor is the position of the page's last
+// rule in that order. The cursor stays valid when rules are added or removed.
 func pageOfRules(rules []engine.Rule, page storage.Page) ([]engine.Rule, string, error) {
 	if page.After != "" {
 		last, err := parseRuleCursor(page.After)
@@ -230,18 +226,16 @@ func parseRuleCursor(cursor string) (engine.Rule, error) {
 	return engine.Rule{ID: fields[2], Priority: priority, CreatedAt: time.Unix(0, created)}, nil
 }
 
-// errRuleUnchecked aborts the update of a rule that must be checked first.
+// errRuleUnchecked aborts the update of a rule that checkRule has not seen yet.
 var errRuleUnchecked = errors.New("the rule is not checked")
 
-// equalExceptTimes reports whether a and b differ in their times at most, which checkRule
-// does not look at.
+// equalExceptTimes reports whether a and b are equal except for their times. checkRule does not look at times.
 func equalExceptTimes(a, b engine.Rule) bool {
 	a.CreatedAt, a.UpdatedAt = b.CreatedAt, b.UpdatedAt
 	return a == b
 }
 
-// checkRule reports all that is wrong with a rule at once, and returns the names of the lists
-// that it looks in.
+// checkRule reports all mistakes of a rule in one error. It returns the names of the lists that the rule looks in.
 func (s *Server) checkRule(r *request, rule *engine.Rule) (lists []string, err error) {
 	compiled, err := s.compileRule(rule)
 	if err != nil {
@@ -253,7 +247,7 @@ func (s *Server) checkRule(r *request, rule *engine.Rule) (lists []string, err e
 	return compiled.Lists(), err
 }
 
-// compileRule compiles r, or reports all that is wrong with it at once.
+// compileRule compiles r. If r has mistakes, the error has all of them.
 func (s *Server) compileRule(r *engine.Rule) (compiled *engine.CompiledRule, err error) {
 	var bad fieldErrors
 	bad.merge(r.Validate())
@@ -264,11 +258,11 @@ func (s *Server) compileRule(r *engine.Rule) (compiled *engine.CompiledRule, err
 	return compiled, bad.err()
 }
 
-// smallRule is the size up to which a rule is accepted without adding up the others,
-// which is slow if they are many.
+// smallRule is the greatest size at which a rule is accepted without adding up the sizes of the other rules. Adding up
+// many rules is slow.
 const smallRule = 4 << 10
 
-// checkRulesSize refuses a rule with which the rules of its organization would have no room.
+// checkRulesSize refuses a rule if the rules of its organization would then take too much room.
 func (s *Server) checkRulesSize(r *request, rule *engine.CompiledRule) error {
 	rules, err := s.decisions.Sets.Rules(r.ctx, &r.slot, r.who.org)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestRules_LifeCycle(t *testing.T) {
 	})
 }
 
-// TestRules_IfMatch: who has read a rule overwrites and deletes no later change of it.
+// TestRules_IfMatch checks that a caller can neither overwrite nor delete a change of a rule that it has not read.
 func TestRules_IfMatch(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
@@ -128,8 +128,8 @@ func TestRules_InvalidFields(t *testing.T) {
 	h.do("PATCH", "/v1/rules/"+id, h.operator(acme), "null").wantProblem(http.StatusBadRequest, codeInvalidRequest)
 }
 
-// "A 400 names every invalid member": what is unknown, of the wrong type, missing
-// and wrong, each once, and nothing of the others.
+// TestDecision_Resources_A400NamesEveryInvalidMember checks "A 400 names every invalid member". These are unknown and
+// missing members, members of the wrong type and wrong values. Each is named once, and no valid member is named.
 func TestDecision_Resources_A400NamesEveryInvalidMember(t *testing.T) {
 	h := start(t)
 	id := h.rule(acme, `{}`, allowAction)
@@ -182,7 +182,7 @@ func TestDecision_Resources_A400NamesEveryInvalidMember(t *testing.T) {
 	h.wantRows(acme, 0)
 }
 
-// The number of mistakes in an answer is bounded.
+// TestRefusedBodies_NameABoundedNumberOfMembers checks that the number of mistakes in an answer is bounded.
 func TestRefusedBodies_NameABoundedNumberOfMembers(t *testing.T) {
 	h := start(t)
 	patterns := make([]string, 200)
@@ -284,11 +284,12 @@ func TestRules_PlanLimit(t *testing.T) {
 	create().wantStatus(http.StatusCreated)
 }
 
-// Compiling a condition takes up to tens of milliseconds. The kill switch and other writes do
-// not wait for it. A change in the meantime is not lost, and the merged rule is checked.
+// TestRules_OthersWriteWhileAChangeIsCompiled checks that the kill switch and other writes do not wait while a
+// condition is compiled, which takes up to tens of milliseconds. A change that is made in the meantime is not lost, and
+// the merged rule is checked.
 func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 	var h *harness
-	var meanwhile []func() // what is done while a condition is compiled, one each time
+	var meanwhile []func() // functions to call while a condition is compiled, one for each compilation
 	h = start(t, func(c *setup) {
 		c.Service.CompileRego = func(source string) (engine.RegoCondition, error) {
 			if len(meanwhile) > 0 {
@@ -334,7 +335,7 @@ func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 	h.do("PATCH", path, op, obj{"condition": `{"rego":"input.nothing["}`}).wantStatus(http.StatusBadRequest)
 }
 
-// heavy is a condition in Rego that takes 10 MiB.
+// heavy is a condition in Rego that takes 10 MiB of memory.
 type heavy struct{}
 
 func (heavy) Match(*engine.RegoInput) (bool, error) { return false, nil }
@@ -342,8 +343,8 @@ func (heavy) Lists() []string                       { return nil }
 func (heavy) Review() condition.Review              { return condition.Review{} }
 func (heavy) Size() int                             { return 10 << 20 }
 
-// Rules too large for the cache would be compiled for each decision and evict the rules of
-// other organizations.
+// TestRules_TakeABoundedAmountOfMemory checks that the rules of an organization cannot become too large for the cache.
+// Such rules would be compiled for each decision, and would evict the rules of other organizations.
 func TestRules_TakeABoundedAmountOfMemory(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Service.CompileRego = func(string) (engine.RegoCondition, error) { return heavy{}, nil }
@@ -365,8 +366,8 @@ func TestRules_TakeABoundedAmountOfMemory(t *testing.T) {
 	h.do("PATCH", "/v1/rules/"+first, op, obj{"isActive": true, "condition": "{}"}).wantStatus(http.StatusOK)
 }
 
-// TestRules_TextsAreMeasuredInBytes keeps what openapi.yaml says of lengths: a
-// name of an agent has characters, one of a rule bytes.
+// TestRules_TextsAreMeasuredInBytes checks the units of lengths in openapi.yaml. The name of an agent is measured in
+// characters, the name of a rule in bytes.
 func TestRules_TextsAreMeasuredInBytes(t *testing.T) {
 	h := start(t)
 	rule := obj{"condition": `{}`, "action": `{"decision":"deny"}`}

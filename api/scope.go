@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// scopeSet is the set of scopes a credential holds, one bit a scope.
+// scopeSet is the set of scopes that a credential holds. Each scope is one bit.
 type scopeSet uint32
 
-// The scopes a route can demand. Their names are in scopeNames, in this order.
+// These are the scopes that a route can demand. scopeList has their names in the same order.
 const (
 	scopeEvaluate scopeSet = 1 << iota
 	scopePolicyRead
@@ -32,13 +32,11 @@ const (
 
 	scopeAll = 1<<iota - 1
 
-	// public is what a route demands that needs no credential.
+	// public is the demand of a route that needs no credential.
 	public scopeSet = 0
-	// service is what a route demands that takes the service bearer alone: no
-	// API key and no operator token holds it.
+	// service is the demand of a route that accepts only the service bearer. No API key and no operator token holds it.
 	service scopeSet = 1 << 31
-	// operatorOnly is what a route demands that no API key may call: operators hold it
-	// beside all scopes.
+	// operatorOnly is the demand of a route that no API key may call. Operators hold it in addition to all scopes.
 	operatorOnly scopeSet = 1 << 30
 )
 
@@ -46,11 +44,11 @@ const scopeList = "policy:evaluate policy:read policy:write rules:read rules:wri
 	"tokens:read tokens:write history:read usage:read billing:read billing:write actions:record facts:assert " +
 	"approvals:read approvals:decide"
 
-// Scopes returns the names of all scopes an API key can hold.
+// Scopes returns the names of all scopes that an API key can hold.
 func Scopes() []string { return strings.Fields(scopeList) }
 
-// parseScopes returns the set of names. It refuses an unknown name with its
-// index, so that a misspelt scope is found when the key is made.
+// parseScopes returns the set of the scopes with these names. For an unknown name it returns an error and the index of
+// the name. So a misspelt scope is found when the key is made.
 func parseScopes(names []string) (scopeSet, int, error) {
 	known := Scopes()
 	var set scopeSet

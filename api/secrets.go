@@ -13,11 +13,10 @@ import (
 	"writ/engine/condition"
 )
 
-// refuseSecrets refuses a JSON document if one of its strings or its name looks like a secret.
-// The error names each such field and the kind of secret. name is empty if the body has it. A
-// document is stored as it was written, so a secret in it can't be replaced. Strings that are
-// JSON documents themselves, as a rule's condition is, are searched like the rest. Invalid
-// JSON is left to the decoder.
+// refuseSecrets refuses a JSON document if one of its strings or its name looks like a secret. The error names each
+// such field and the kind of secret. name is empty if the body has the name. A document is stored as it was written, so
+// a secret in it can't be replaced. Some strings are JSON documents themselves, such as the condition of a rule. The
+// strings in them are searched too. Invalid JSON is left to the decoder.
 func (s *Server) refuseSecrets(body []byte, name string) error {
 	search := secretSearch{scrub: s.cfg.Scrub, find: s.cfg.Scrub.Search()}
 	search.value(jsontext.NewDecoder(bytes.NewBuffer(body)), "")
@@ -33,12 +32,12 @@ func (s *Server) refuseSecrets(body []byte, name string) error {
 type secretSearch struct {
 	scrub Scrubber
 	find  func(name, value string) (kind string, found bool)
-	path  []string // to the value that is searched: .name or [0] each
+	path  []string // the path to the value that is searched; each step is .name or [0]
 	found []engine.FieldError
 }
 
-// value searches the next value, of the member name. It returns false where the document ends
-// or is broken, or enough was found.
+// value searches the next value of dec. name is the name of its member. value returns false at the end of the document,
+// if the document is broken, or when enough secrets were found.
 func (s *secretSearch) value(dec *jsontext.Decoder, name string) bool {
 	token, err := dec.ReadToken()
 	if err != nil {
@@ -60,7 +59,7 @@ func (s *secretSearch) value(dec *jsontext.Decoder, name string) bool {
 	return err == nil && len(s.found) < condition.MaxMistakes
 }
 
-// members searches the rest of an object, its names too.
+// members searches the rest of an object, including the names of its members.
 func (s *secretSearch) members(dec *jsontext.Decoder) bool {
 	for {
 		token, err := dec.ReadToken()
@@ -79,14 +78,14 @@ func (s *secretSearch) members(dec *jsontext.Decoder) bool {
 	}
 }
 
-// below searches the next value, which is at step from here.
+// below searches the next value. step leads to that value from the current path.
 func (s *secretSearch) below(step string, dec *jsontext.Decoder, name string) bool {
 	s.path = append(s.path, step)
 	defer func() { s.path = s.path[:len(s.path)-1] }()
 	return s.value(dec, name)
 }
 
-// text searches a string and a JSON document in it.
+// text searches a string. If the string is a JSON document, it searches that document first.
 func (s *secretSearch) text(name, text string) {
 	before := len(s.found)
 	if t := strings.TrimSpace(text); strings.HasPrefix(t, "{") || strings.HasPrefix(t, "[") {
@@ -108,8 +107,7 @@ func looksSecret(kind string) string {
 		kind)
 }
 
-// named returns the name in the path under which the body is stored, empty if the body has the
-// name.
+// named returns the name under which the body is stored, if the path has that name. It returns "" if the body has it.
 func (rt *route) named(r *request) string {
 	if rt.method != http.MethodPut {
 		return ""
@@ -117,8 +115,8 @@ func (rt *route) named(r *request) string {
 	return r.param
 }
 
-// field is the path as callers are told. It is built only for findings: doing so for every
-// value would take time quadratic in the body.
+// field returns the path in the form that callers get. It is built only when a secret is found. Building it for every
+// value would take time quadratic in the size of the body.
 func (s *secretSearch) field() string {
 	text := s.scrub.Text(strings.TrimPrefix(strings.Join(s.path, ""), "."))
 	if len(text) > condition.MaxLabel {

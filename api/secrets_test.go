@@ -15,8 +15,7 @@ import (
 	"writ/storage"
 )
 
-// madeUp is in the format of a real token, put together so that no scanner takes
-// it for one.
+// madeUp has the format of a real token. It is made of two parts, so that no scanner mistakes it for a real one.
 const madeUp = "gh" + "p_9fKq2LmX7wZb4Rt8Yv1Nc6Hd3Jg5Ps0Aq2We"
 
 func TestStored_DocumentsWithASecretAreRefused(t *testing.T) {
@@ -67,8 +66,8 @@ func TestStored_DocumentsWithASecretAreRefused(t *testing.T) {
 	}
 }
 
-// A document may name somebody: "Documents that hold a secret are 400"; an e-mail address or a
-// card number is not a secret.
+// TestStored_DocumentsMayNameSomebody checks that a document may name a person. "Documents that hold a secret are 400",
+// but an e-mail address or a card number is not a secret.
 func TestStored_DocumentsMayNameSomebody(t *testing.T) {
 	h := start(t)
 	token := h.operator(acme)
@@ -89,7 +88,8 @@ func TestStored_DocumentsMayNameSomebody(t *testing.T) {
 	}
 }
 
-// Texts that only resemble secrets are stored in every document and kept of an intent.
+// TestStored_WhatOnlyLooksLikeASecretIsKept checks that texts which only resemble secrets are stored, in every document
+// and of an intent.
 func TestStored_WhatOnlyLooksLikeASecretIsKept(t *testing.T) {
 	h := start(t)
 	token := h.operator(acme)
@@ -129,8 +129,9 @@ func TestDecision_Audit_HistoryIsFoundByWhatTheIntentSaid(t *testing.T) {
 	}
 }
 
-// An id that has the form of a tag could be taken for another's, so it is refused
-// before anything is decided: also where only the stored form of a resource has it.
+// TestDecision_Audit_WhatLooksLikeATagIsRefused checks that an id in the form of a tag is refused before anything is
+// decided. Otherwise it could be mistaken for somebody else's id. It is refused even if only the stored form of a
+// resource has that form.
 func TestDecision_Audit_WhatLooksLikeATagIsRefused(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -178,7 +179,7 @@ func TestDecision_Record_SecretInAReferenceIsReplaced(t *testing.T) {
 	h.register(acme)
 	decided := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
 	body := obj{"decision_id": decided.DecisionID, "outcome": "executed", "external_ref": "of " + madeUp}
-	for range 2 { // the same record again is the same answer
+	for range 2 { // the second time, the same record gets the same answer
 		row := read[storage.Record](h.do("POST", "/v1/actions/record", h.operator(acme), body).wantStatus(http.StatusOK))
 		if got, want := row.Settlement.ExternalRef, "of [redacted:github-pat]"; got != want {
 			t.Errorf("external_ref = %q, want %q", got, want)
@@ -201,8 +202,9 @@ func TestMetrics_NoLabelIsOfTheCallers(t *testing.T) {
 	}
 }
 
-// The answer to a body with many secrets, deeply nested under long names, stays small. The
-// search must be fast, too: the paths of all values of such a body would be gigabytes.
+// TestStored_TheAnswerDoesNotOutgrowTheBody sends a body with many secrets, deeply nested under long names. It checks
+// that the answer stays small. The search must be fast, too: the paths of all values in such a body would take
+// gigabytes.
 func TestStored_TheAnswerDoesNotOutgrowTheBody(t *testing.T) {
 	h := start(t)
 	const depth = 2000

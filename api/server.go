@@ -22,12 +22,12 @@ import (
 	"writ/storage/registry"
 )
 
-// Server answers writ's HTTP interface. It is made by [New].
+// Server answers writ's HTTP interface. [New] makes it.
 type Server struct {
 	cfg         Config
 	decisions   *decision.Service
-	store       storage.Store      // of decisions
-	docs        *registry.Registry // of store
+	store       storage.Store      // the store of decisions
+	docs        *registry.Registry // the documents in store
 	app         *fiber.App
 	admin       *http.Server
 	auth        *auth
@@ -37,15 +37,15 @@ type Server struct {
 	ids         *requestIDs
 	scratch     *sync.Pool
 	deadlines   deadlines
-	headers     []header // of every response
+	headers     []header // the headers of every response
 	connections *limit.Tally[limit.Address]
 	exports     *limit.Tally[string] // by organization
-	polls       *limit.Tally[string] // look-ups that wait, by organization
+	polls       *limit.Tally[string] // look-ups that wait for a verdict, by organization
 
-	// giveUp ends the contexts of requests and the refreshing of keys, which
-	// background waits for; unwatch ends the store's calls.
+	// giveUp ends the contexts of requests and the refreshing of keys. background waits for that refreshing. unwatch
+	// makes the store stop reporting changes.
 	giveUp     context.CancelFunc
-	awake      context.Context // of look-ups that wait: it ends as soon as the server stops
+	awake      context.Context // the context of look-ups that wait; it ends as soon as the server begins to stop
 	endPolls   context.CancelFunc
 	background sync.WaitGroup
 	unwatch    func()
@@ -55,10 +55,9 @@ type Server struct {
 	closed   bool
 }
 
-// New returns a server for cfg, ready to serve. It reads the keys of operator
-// tokens, registers its metrics and follows the changes of the store from then
-// on: it forgets a credential before the write that changed it returns.
-// Shutdown must be called to release it.
+// New returns a server for cfg that is ready to serve. It reads the keys of operator tokens and registers the metrics
+// of the server. From then on the server follows the changes of the store: it forgets a credential before the write
+// that changes the credential returns. Shutdown must be called to release the server.
 func New(cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -104,7 +103,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// changed forgets credentials that a change of the store made stale.
+// changed forgets credentials that a change of the store has made stale.
 func (s *Server) changed(c storage.Change) {
 	switch c.Kind {
 	case storage.TokenKind:
@@ -122,9 +121,9 @@ func (s *Server) newApp() *fiber.App {
 		DisableStartupMessage:        true,
 		DisableDefaultContentType:    true,
 		DisablePreParseMultipartForm: true,
-		BodyLimit:                    l.Body, // but of a batch or a list: see below
+		BodyLimit:                    l.Body, // HeaderReceived below sets the limit of a batch or a list
 		ReadBufferSize:               l.Header,
-		Concurrency:                  l.Connections + 1, // the listener holds the limit
+		Concurrency:                  l.Connections + 1, // the listener enforces the limit
 		ReadTimeout:                  l.Read,
 		WriteTimeout:                 l.Write,
 		IdleTimeout:                  l.Idle,
@@ -142,7 +141,7 @@ func (s *Server) newApp() *fiber.App {
 			most = max(most, storage.MaxBody)
 		}
 		if h.ContentLength() > most {
-			// It is refused for its length: nobody shall ask for its body before.
+			// The request is refused for its length, so the client must not be asked to send the body.
 			h.Del(fiber.HeaderExpect)
 		}
 		return fasthttp.RequestConfig{MaxRequestBodySize: most}
@@ -153,8 +152,8 @@ func (s *Server) newApp() *fiber.App {
 			s.refuseFraming(ctx, err)
 			return
 		}
-		// Fiber answers an unknown method itself, in plain text. As TRACE, which no
-		// route has, it becomes a 404 or a 405 like any other.
+		// Fiber itself answers an unknown method, in plain text. No route has the method TRACE. So the method becomes
+		// TRACE here, and the answer is a 404 or a 405 like any other.
 		if !slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
 			ctx.Request.Header.SetMethod(http.MethodTrace)
 		}
@@ -163,8 +162,8 @@ func (s *Server) newApp() *fiber.App {
 	return app
 }
 
-// Serve answers requests of the public address until ln fails or Shutdown is
-// called, when it returns nil. It closes ln. It may be called once.
+// Serve answers requests of the public address until ln fails or Shutdown is called. After Shutdown it returns nil. It
+// closes ln. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
 	limited := wire.Listen(ln, s.cfg.Limits.Connections, s.enter)
 	s.mu.Lock()
@@ -180,9 +179,9 @@ func (s *Server) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting, finishes the requests that were accepted, then
-// stops the admin address and the background work. If ctx ends first it gives
-// up what is left, whose callers get an error, and returns ctx's error.
+// Shutdown stops accepting and finishes the requests that were accepted. Then it stops the admin address and the
+// background work. If ctx ends first, Shutdown gives up the remaining requests, whose callers get an error. It then
+// returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	first := !s.closed

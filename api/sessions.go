@@ -23,7 +23,7 @@ type sessionRequest struct {
 	MaxCostMinor            *int64   `json:"max_cost_minor"`
 	TTL                     int64    `json:"ttl"`
 
-	session *engine.Session // that it asks for, which checkNewSession sets
+	session *engine.Session // the session that the body asks for; checkNewSession sets it
 }
 
 // closeBody is the body of PATCH /v1/sessions/{sessionId}.
@@ -35,7 +35,7 @@ func (s *Server) createSession(r *request, in *sessionRequest) error {
 	if err := s.auth.actFor(&r.who, in.session.AgentID); err != nil {
 		return err
 	}
-	r.slot.Leave() // the rest is waiting
+	r.slot.Leave() // the rest only waits for the store
 	err := s.docs.PutSession(r.ctx, r.who.org, in.session)
 	switch full := (*storage.LimitError)(nil); {
 	case errors.Is(err, storage.ErrNotFound):
@@ -69,7 +69,7 @@ func checkNewSession(r *request, in *sessionRequest) error {
 	return bad.err()
 }
 
-// session reads a session by its id in any case.
+// session reads a session by its id. The id may have any case.
 func (s *Server) session(ctx context.Context, org, id string) (*engine.Session, error) {
 	return s.docs.Session(ctx, org, strings.ToLower(id))
 }
@@ -81,7 +81,7 @@ func checkClose(_ *request, in *closeBody) error {
 	return nil
 }
 
-// closeSession closes a session. It is in force before it answers, on every replica.
+// closeSession closes a session. The session is closed on every replica before the answer is sent.
 func (s *Server) closeSession(r *request, in *closeBody) error {
 	if r.who.agents != nil {
 		session, err := s.session(r.ctx, r.who.org, r.param)
@@ -99,7 +99,7 @@ func (s *Server) closeSession(r *request, in *closeBody) error {
 	return r.ok(session)
 }
 
-// aboutDecision says what an error of a decision is about.
+// aboutDecision adds to an error of a decision the resource that the error is about.
 func aboutDecision(err error) error {
 	if err == nil { // errors.As allocates
 		return nil
@@ -110,8 +110,8 @@ func aboutDecision(err error) error {
 	return about("policy", err)
 }
 
-// session returns the id of the session that a body names, empty if it names none. An empty
-// one is refused: it would widen what the caller meant to narrow.
+// session returns the id of the session that a body names. It returns "" if the body names none. It refuses an empty
+// id: the caller meant to narrow the request, and an empty id would widen it.
 func (f *fieldErrors) session(id *string) string {
 	if id == nil {
 		return ""

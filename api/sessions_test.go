@@ -14,7 +14,7 @@ import (
 	"writ/engine"
 )
 
-// session makes a session of org for the agent ci and returns its id.
+// session makes a session of org for the agent ci and returns its id. changes replace some members of the request.
 func (h *harness) session(org string, changes obj) (id string) {
 	h.t.Helper()
 	body := obj{"policy_id": policyID, "agent_id": "ci", "ttl": 600}
@@ -23,7 +23,7 @@ func (h *harness) session(org string, changes obj) (id string) {
 	return made.ID
 }
 
-// in returns the body of an evaluation in a session.
+// in adds the session to the body of an evaluation and returns the body.
 func in(session string, body obj) obj {
 	body["session_id"] = session
 	return body
@@ -61,7 +61,7 @@ func TestSessions_LifeCycle(t *testing.T) {
 	same(t, "GET", want, got)
 	h.clock.advance(time.Second)
 	want.Status, want.ClosedAt = engine.SessionClosed, h.clock.Now()
-	for range 2 { // closed once, closed for good
+	for range 2 { // closing a closed session changes nothing
 		got = engine.Session{}
 		h.do("PATCH", "/v1/sessions/"+made.ID, op, obj{"status": "closed"}).wantStatus(http.StatusOK).into(&got)
 		same(t, "closed", want, got)
@@ -112,7 +112,7 @@ func TestSessions_Invalid(t *testing.T) {
 	}
 }
 
-// A session narrows what the policy allows, and widens nothing.
+// TestSessions_Narrow checks that a session can forbid what the policy allows, and cannot allow anything else.
 func TestSessions_Narrow(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -130,7 +130,7 @@ func TestSessions_Narrow(t *testing.T) {
 	h.wantCodes(in(h.session(acme, nil), intent(obj{"action_type": "http_get"})), "policy.allowed")
 }
 
-// "another agent's session denies with session.not_allowed, an unknown one is 404"
+// TestSessions_OfOthers checks "another agent's session denies with session.not_allowed, an unknown one is 404".
 func TestSessions_OfOthers(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -175,8 +175,8 @@ func TestSessions_End(t *testing.T) {
 	h.evaluate(acme, in(id, intent())).wantProblem(http.StatusNotFound, "session_not_found")
 }
 
-// The session is part of the intent: the same intent in another session, or without one, is a
-// different intent.
+// TestSessions_ArePartOfTheIntent checks that the session is part of the intent. The same intent in another session, or
+// without a session, is a different intent.
 func TestSessions_ArePartOfTheIntent(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -213,8 +213,8 @@ func TestSessions_InBatchesAndSimulations(t *testing.T) {
 	}
 }
 
-// A key that only evaluates can neither make a session nor change one, and one that is bound
-// to agents makes only theirs.
+// TestSessions_Credentials checks that a key that only evaluates can neither make a session nor change one. A key that
+// is bound to agents can make sessions only for these agents.
 func TestSessions_Credentials(t *testing.T) {
 	h := start(t)
 	h.register(acme)

@@ -10,8 +10,8 @@ import (
 	"writ/engine/condition"
 )
 
-// simulateBody is the body of POST /v1/policy/simulate. A member that is left out is read from
-// the store: the policy that the intent names, the rules, the agent's status.
+// simulateBody is the body of POST /v1/policy/simulate. If the policy, the rules or the agent's status is left out, it
+// is read from the store. The intent names the policy to read.
 type simulateBody struct {
 	Policy            *engine.ActionPolicy `json:"policy"`
 	PolicyID          string               `json:"policy_id"`
@@ -22,14 +22,13 @@ type simulateBody struct {
 	UsageExceeded     bool                 `json:"usage_exceeded"`
 	RequireRegistered *bool                `json:"require_registered_agents"`
 
-	// compiled and ruled are what check made of Policy and Rules, nil where those are
-	// left out.
+	// compiled and ruled are the compiled Policy and Rules. checkSimulate sets them. Each is nil if the body leaves its
+	// source out.
 	compiled *engine.Policy
 	ruled    *engine.RuleSet
 }
 
-// simulatedRule is a rule as POST /v1/rules takes it or GET /v1/rules lists it: active,
-// unless it says otherwise.
+// simulatedRule is a rule in the form of POST /v1/rules or of GET /v1/rules. It is active unless it says otherwise.
 type simulatedRule struct {
 	ID string `json:"id"`
 	ruleBody
@@ -37,7 +36,7 @@ type simulatedRule struct {
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
-// simulated is the answer: there is no decision to replay, no receipt and no row.
+// simulated is the answer to a simulation. It has no receipt. A simulation makes no row, and nothing can be replayed.
 type simulated struct {
 	DryRun      bool                `json:"dry_run"`
 	Decision    engine.Decision     `json:"decision"`
@@ -45,9 +44,8 @@ type simulated struct {
 	Explanation *engine.Explanation `json:"explanation"`
 }
 
-// simulate decides an intent by the built-in engine and explains the decision. It
-// stores, meters and signs nothing. Documents of the organization take the scopes to
-// read them, for the explanation shows them.
+// simulate decides an intent with the built-in engine and explains the decision. It stores, meters and signs nothing.
+// The explanation shows the documents. So the caller needs the scopes to read those that come from the store.
 func (s *Server) simulate(r *request, in *simulateBody) error {
 	if err := s.auth.actFor(&r.who, in.Intent.AgentID); err != nil {
 		return err
@@ -75,7 +73,7 @@ func (s *Server) simulate(r *request, in *simulateBody) error {
 	})
 }
 
-// simulatedInput loads what in leaves out.
+// simulatedInput loads from the store what the body leaves out.
 func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, error) {
 	input := &engine.Input{
 		Intent: in.Intent, RequireRegistered: s.decisions.RequiresRegistered(),
@@ -102,7 +100,7 @@ func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, er
 		input.Session = engine.InSession{CompiledSession: session, Expired: session.Expired(r.now)}
 	}
 	if in.Agent != nil {
-		input.Agent, _ = simulatedStatus(*in.Agent) // checked
+		input.Agent, _ = simulatedStatus(*in.Agent) // checkSimulate has checked it
 		return input, nil
 	}
 	if input.Agent, err = s.decisions.Sets.Agent(r.ctx, &r.slot, r.who.org, in.Intent.AgentID); err != nil {
@@ -120,7 +118,7 @@ func simulatedStatus(name string) (engine.AgentStatus, bool) {
 	return engine.AgentDisabled, false
 }
 
-// checkSimulate reports all that is wrong with the body at once, and compiles it.
+// checkSimulate reports all mistakes of the body at once. It also compiles the policy and the rules.
 func (s *Server) checkSimulate(r *request, in *simulateBody) error {
 	var bad fieldErrors
 	in.PolicyID = strings.ToLower(in.PolicyID)
@@ -150,7 +148,7 @@ func (s *Server) checkSimulate(r *request, in *simulateBody) error {
 	return bad.err()
 }
 
-// policy refuses an intent under another policy than the one that is given.
+// policy refuses an intent that names another policy than the body does.
 func (in *simulateBody) policy(bad *fieldErrors) {
 	switch {
 	case in.Policy != nil && in.PolicyID != "":
@@ -162,14 +160,15 @@ func (in *simulateBody) policy(bad *fieldErrors) {
 	}
 }
 
-// compileSimulated compiles the rules, in turn with other work and only as many as may
-// be held for one request.
+// compileSimulated compiles the rules. It takes turns with other work. It compiles only as many rules as one request
+// may hold.
 func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors) error {
 	if in.Rules == nil {
 		return nil
 	}
 	var rules []*engine.CompiledRule
-	// some thousands by default, or a hundred in Rego: they are compiled for it alone
+	// This is room for some thousands of rules by default, or for a hundred in Rego. They are compiled for this request
+	// alone.
 	room := s.decisions.Sets.RulesRoom() / 4
 	size, wrong := 0, 0
 	for i := range in.Rules {

@@ -12,7 +12,8 @@ import (
 	"writ/rego"
 )
 
-// trial returns the body of a simulation by a policy and rules of its own.
+// trial returns the body of a simulation with its own policy and rules. changes replace some members, and remove those
+// that are nil.
 func trial(in obj, changes ...obj) obj {
 	body := obj{"policy": policy(acme), "rules": []any{}, "intent": in}
 	for _, c := range changes {
@@ -30,8 +31,8 @@ func (h *harness) simulate(token string, body any) *reply {
 	return h.do("POST", "/v1/policy/simulate", token, body)
 }
 
-// A simulation decides as an evaluation does and leaves no trace: no row, no meter, no
-// change. Nothing of it approves, and no metadata is in it.
+// TestSimulate_DecidesAndStoresNothing checks that a simulation decides like an evaluation and stores nothing: no row,
+// no meter, no change. Its answer approves nothing and contains no metadata.
 func TestSimulate_DecidesAndStoresNothing(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -79,7 +80,8 @@ func TestSimulate_DecidesAndStoresNothing(t *testing.T) {
 	}
 }
 
-// Stored documents are shown to credentials that may read them, and to no other organization.
+// TestSimulate_ShowsWhatIsStoredToThoseWhoMayReadIt checks that a simulation shows stored documents only to credentials
+// that may read them, and never to another organization.
 func TestSimulate_ShowsWhatIsStoredToThoseWhoMayReadIt(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -152,8 +154,8 @@ func TestSimulate_NamesAllMistakes(t *testing.T) {
 	}
 }
 
-// A request is bounded in the rules that it compiles and explains: short rules in Rego are
-// large once compiled.
+// TestSimulate_IsBounded checks that the rules that one request compiles and explains are bounded. Short rules in Rego
+// are large once compiled.
 func TestSimulate_IsBounded(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Service.CompileRego = rego.CompileCondition
@@ -169,7 +171,7 @@ func TestSimulate_IsBounded(t *testing.T) {
 
 	h.register(acme)
 	condition := `{"metadata.key":{"$in":["` + strings.Repeat("x", 14<<10) + `"]}}`
-	const rules = 22 // a few more than are explained
+	const rules = 22 // a few more rules than an answer explains
 	for range rules {
 		h.rule(acme, condition, `{"decision":"deny"}`)
 	}

@@ -19,7 +19,7 @@ import (
 	"writ/storage"
 )
 
-// web holds the pages and their files; web/README.md says where they are from.
+// web holds the pages and their files. web/README.md says where they come from.
 //
 //go:embed web/*.html web/*.css web/*.js web/*.svg web/*.ico
 var web embed.FS
@@ -29,11 +29,10 @@ var web embed.FS
 //go:embed openapi.yaml
 var descriptionYAML []byte
 
-// The pages' Content-Security-Policies. Scripts are files of ours, and nothing
-// comes from or goes to another server. The viewers set style attributes and
-// make style elements as they render, with contents that cannot be known
-// beforehand, and draw icons of data URLs; no style can run a script or send
-// anything under these policies.
+// The Content-Security-Policies of the pages. All scripts are our own files, and the pages exchange data with no other
+// server. The viewers set style attributes and make style elements while they render. The contents of these styles
+// cannot be known beforehand. The viewers also draw icons from data URLs. Under these policies no style can run a
+// script or send data.
 const (
 	strictPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -46,7 +45,7 @@ const (
 // icon, such as openapi.yaml.
 const favicon = "favicon.ico"
 
-// site is what people and tools get without a credential.
+// site has the answers that people and tools get without a credential.
 type site struct {
 	landing, viewer, reference fixed
 	yaml, json                 fixed            // the OpenAPI document
@@ -54,7 +53,7 @@ type site struct {
 	schemas                    map[string]fixed // the JSON Schemas of documents, by kind
 }
 
-// loadSite returns the site, which is the same for every server.
+// loadSite returns the site. It is the same for every server.
 var loadSite = sync.OnceValues(func() (*site, error) {
 	s := site{assets: make(map[string]fixed), schemas: make(map[string]fixed)}
 	described, err := document.Parse("openapi.yaml", descriptionYAML)
@@ -96,8 +95,7 @@ var loadSite = sync.OnceValues(func() (*site, error) {
 	return &s, nil
 })
 
-// schema returns the JSON Schema of a kind of document. Its path stays the same: files of
-// users name it.
+// schema returns the JSON Schema of a kind of document. Its path never changes, because files of users refer to it.
 func (s *Server) schema(r *request) error {
 	d, ok := s.site.schemas[r.param]
 	if !ok {
@@ -121,13 +119,13 @@ func webFile(name string) (fixed, error) {
 	return newFixed(types[path.Ext(name)], text), nil
 }
 
-// fixed is a body that stays the same as long as the process runs: a page,
-// a file of a page or the description of the interface.
+// fixed is a body that stays the same as long as the process runs. It is a page, a file of a page or the description of
+// the interface.
 type fixed struct {
 	contentType string
 	bytes       []byte
 	etag        string
-	policy      string // its Content-Security-Policy; empty keeps the one of every response
+	policy      string // the page's Content-Security-Policy; if it is empty, the one of every response stays
 }
 
 func newFixed(contentType string, data []byte) fixed {
@@ -136,10 +134,9 @@ func newFixed(contentType string, data []byte) fixed {
 		`"`}
 }
 
-// writeFixed sends d, or 304 where the caller has it already, and returns
-// the status. Caches may keep it and must ask whether it is still the same: a
-// new release shows at once. A cache puts the headers of a 304 in place of those
-// it keeps (RFC 9111, section 3.2), so both have the same.
+// writeFixed sends d, or 304 if the client already has d. It returns the status. Caches may keep d but must ask each
+// time whether it has changed, so a new release shows at once. A cache replaces its stored headers with the headers of
+// a 304 (RFC 9111, section 3.2). So a 200 and a 304 have the same headers.
 func writeFixed(fc *fasthttp.RequestCtx, d fixed) int {
 	h := &fc.Response.Header
 	h.Set(fiber.HeaderETag, d.etag)

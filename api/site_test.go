@@ -72,9 +72,9 @@ func TestSite_PoliciesAllowScriptsOfOurFilesOnly(t *testing.T) {
 	}
 }
 
-// TestSite_A304HasTheHeadersOfIts200: a cache puts the headers of a 304 in place
-// of those it keeps (RFC 9111, section 3.2). A policy that differs blocks the
-// page's own files after a reload.
+// TestSite_A304HasTheHeadersOfIts200 checks that a 304 has the same headers as the 200. A cache replaces its stored
+// headers with the headers of a 304 (RFC 9111, section 3.2). If the Content-Security-Policy differed, it would block
+// the page's own files after a reload.
 func TestSite_A304HasTheHeadersOfIts200(t *testing.T) {
 	h := start(t)
 	for _, rt := range append(h.server.routes(), h.server.assetRoutes()...) {

@@ -13,10 +13,10 @@ import (
 	"writ/internal/telemetry"
 )
 
-// credential is the key of the limits by credential.
+// credential is the key by which limits count the requests of a credential.
 type credential struct{ org, subject string }
 
-// throttle has the limits over time, nil where they are off.
+// throttle has the limits over time. A limit that is off is nil.
 type throttle struct {
 	credential, evaluate *limit.Limiter[credential]
 	changes              *limit.Limiter[string]
@@ -42,7 +42,7 @@ func newThrottle(l RateLimits, reg prometheus.Registerer) *throttle {
 	}
 }
 
-// forRoute returns the limit by credential that a route counts for.
+// forRoute returns the limit by credential for the requests of a route.
 func (t *throttle) forRoute(rt *route) *limit.Limiter[credential] {
 	if rt.scope == scopeEvaluate {
 		return t.evaluate
@@ -50,7 +50,7 @@ func (t *throttle) forRoute(rt *route) *limit.Limiter[credential] {
 	return t.credential
 }
 
-// takeAddress counts a request without a good credential for its address.
+// takeAddress counts a request for its address. The request has no good credential.
 func (t *throttle) takeAddress(fc *fasthttp.RequestCtx, now time.Time) (limit.Level, error) {
 	if t.address == nil {
 		return limit.Level{}, nil
@@ -58,8 +58,8 @@ func (t *throttle) takeAddress(fc *fasthttp.RequestCtx, now time.Time) (limit.Le
 	return t.address.Take(limit.AddressOf(t.proxies.Client(fc)), now)
 }
 
-// enter counts a connection for its address, so that none takes all connections of the
-// server. Those of trusted proxies are their callers'.
+// enter counts a connection for its address, so that no address takes all connections of the server. It does not count
+// the connections of trusted proxies, because they carry requests of many callers.
 func (s *Server) enter(c net.Conn) (leave func(), ok bool) {
 	at := limit.Peer(c.RemoteAddr())
 	if s.throttle.proxies.Trust(at) {
@@ -71,29 +71,26 @@ func (s *Server) enter(c net.Conn) (leave func(), ok bool) {
 	return leave, ok
 }
 
-// RateLimits say how many requests are answered before one is refused with a 429. Zero limits
-// are off.
+// RateLimits say how many requests are answered before one is refused with a 429. A limit that is zero is off.
 type RateLimits struct {
-	// Credential is for the requests of one API key or operator, except
-	// evaluations.
+	// Credential limits the requests of one API key or operator, except evaluations.
 	Credential limit.Rate
-	// Evaluate is for the evaluations of one API key or operator.
+	// Evaluate limits the evaluations of one API key or operator.
 	Evaluate limit.Rate
-	// Changes is for the documents that an organization makes or changes, by any credential:
-	// new policies, rules, keys and agents, changed rules, enabled agents. Each leaves an
-	// entry in the history for good. Deleting, revoking and disabling are never refused: each
-	// undoes one of these, once.
+	// Changes limits the documents that an organization makes or changes, with all its credentials together. It counts
+	// new policies, rules, keys and agents, changed rules and enabled agents. Each of these leaves an entry in the
+	// history forever. Deleting, revoking and disabling are never refused, because each of them undoes one of these
+	// changes, once.
 	Changes limit.Rate
-	// Address is for the requests of one address that come without a credential
-	// known to be good: public documents, unknown paths, refused credentials, and
-	// the first use of a good one. An IPv6 address stands for its /64.
+	// Address limits the requests of one address that have no credential known to be good. These are requests for
+	// public documents or unknown paths, requests with a refused credential, and the first use of a good credential. An
+	// IPv6 address stands for its /64.
 	//
-	// An address that has used it up can still use the credentials that this
-	// process has accepted before. So whoever shares it is not locked out by
-	// another's guesses, and guesses neither reach the store nor verify a
-	// signature.
+	// When an address has used up this limit, it can still use credentials that this process has accepted before. So if
+	// somebody guesses credentials, others at the same address are not locked out. The guesses neither reach the store
+	// nor verify a signature.
 	Address limit.Rate
-	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	// TrustedProxies are the networks whose X-Forwarded-For header is believed.
 	TrustedProxies []netip.Prefix
 }
 

@@ -20,12 +20,12 @@ import (
 	"writ/internal/metricstest"
 )
 
-// limitedTo is a configuration with these limits alone.
+// limitedTo configures a server with only these limits.
 func limitedTo(l RateLimits) func(*setup) {
 	return func(c *setup) { c.RateLimits = l }
 }
 
-// wantLimited checks for a whole 429 of the limit.
+// wantLimited checks that the reply is a complete 429 of the limit.
 func (r *reply) wantLimited(limit string) {
 	r.t.Helper()
 	r.wantProblem(http.StatusTooManyRequests, codeRateLimited)
@@ -35,7 +35,7 @@ func (r *reply) wantLimited(limit string) {
 	r.wantLevel(limit, 0)
 }
 
-// wantLevel checks the two headers of a counted request.
+// wantLevel checks the two headers of a request that was counted.
 func (r *reply) wantLevel(limit string, left int) {
 	r.t.Helper()
 	prefix := `"` + limit + `";r=` + strconv.Itoa(left) + ";t="
@@ -57,7 +57,7 @@ func TestThrottle_ACredentialHasItsOwnBucket(t *testing.T) {
 		r.wantHeader("RateLimit-Policy", `"credential";q=5;w=3`)
 	}
 	h.do("GET", "/v1/rules", a, nil).wantLimited("credential")
-	h.do("GET", "/v1/policies", a, nil).wantLimited("credential") // whatever it is about
+	h.do("GET", "/v1/policies", a, nil).wantLimited("credential") // on any route
 	h.do("GET", "/v1/rules", b, nil).wantStatus(http.StatusOK)
 	h.do("GET", "/v1/rules", h.operator(rival), nil).wantStatus(http.StatusOK)
 	h.clock.advance(500 * time.Millisecond)
@@ -65,8 +65,8 @@ func TestThrottle_ACredentialHasItsOwnBucket(t *testing.T) {
 	h.do("GET", "/v1/rules", a, nil).wantLimited("credential")
 }
 
-// An operator is counted by organization and subject, however often the token
-// is renewed.
+// TestThrottle_ANewTokenIsNoNewOperator checks that an operator is counted by organization and subject. A renewed token
+// gets no new bucket.
 func TestThrottle_ANewTokenIsNoNewOperator(t *testing.T) {
 	h := start(t, limitedTo(RateLimits{Credential: limit.Rate{PerSecond: 0.001, Burst: 2}}))
 	for range 2 {
@@ -157,8 +157,8 @@ func TestThrottle_AnUnknownPathIsCountedByWhatItIsAnswered(t *testing.T) {
 	}
 }
 
-// TestThrottle_GuessesLockOutNobody has somebody guess from the address that a
-// customer shares.
+// TestThrottle_GuessesLockOutNobody has somebody guess credentials from the address that a customer uses too. It checks
+// that the customer is not locked out.
 func TestThrottle_GuessesLockOutNobody(t *testing.T) {
 	h := start(t, limitedTo(RateLimits{Address: limit.Rate{PerSecond: 1, Burst: 10}}))
 	known, _ := h.key(acme, "rules:read")
@@ -179,8 +179,8 @@ func TestThrottle_GuessesLockOutNobody(t *testing.T) {
 	h.do("GET", "/v1/rules", fresh, nil).wantStatus(http.StatusOK)
 }
 
-// A made-up key id causes a read of the operators' keys. Operators at the guesser's address
-// must still be recognized.
+// TestThrottle_AMadeUpKeyIDLocksOutNoOperator checks that operators at a guesser's address are still recognized after a
+// made-up key id. Such an id causes a read of the operators' keys.
 func TestThrottle_AMadeUpKeyIDLocksOutNoOperator(t *testing.T) {
 	keys := keyPairs(t)["EdDSA"]
 	file := filepath.Join(t.TempDir(), "jwks.json")
@@ -198,8 +198,8 @@ func TestThrottle_AMadeUpKeyIDLocksOutNoOperator(t *testing.T) {
 	h.do("GET", "/v1/rules", operator, nil).wantStatus(http.StatusOK)
 }
 
-// An address that may ask no more learns nothing of a credential: neither
-// whether a key exists, nor whether it expired.
+// TestThrottle_AUsedUpAddressIsNoOracle checks that an address that has used up its limit learns nothing about a
+// credential. It cannot learn whether a key exists or has expired.
 func TestThrottle_AUsedUpAddressIsNoOracle(t *testing.T) {
 	h := start(t, limitedTo(RateLimits{Address: limit.Rate{PerSecond: 0.001, Burst: 4}}))
 	key, id := h.key(acme, "rules:read")
@@ -245,7 +245,7 @@ func TestThrottle_SeveralForwardedForLinesAreOneList(t *testing.T) {
 func TestThrottle_Metrics(t *testing.T) {
 	var reg *prometheus.Registry
 	h := start(t, limitedTo(RateLimits{
-		Credential: limit.Rate{PerSecond: 0.001, Burst: 1}, // no bucket is full again, and so none is dropped
+		Credential: limit.Rate{PerSecond: 0.001, Burst: 1}, // no bucket gets full again, so no bucket is dropped
 		Evaluate:   limit.Rate{PerSecond: 1, Burst: 1}, Address: limit.Rate{PerSecond: 1, Burst: 1},
 	}), func(c *setup) { reg = c.Registry })
 	key, _ := h.key(acme, "policy:evaluate", "rules:read")
@@ -271,8 +271,8 @@ func TestThrottle_Metrics(t *testing.T) {
 	same(t, "metrics", want, got)
 }
 
-// TestThrottle_ChangesAreAnOrganizations: the credentials of an organization share one bucket
-// for changes, and deleting, revoking and disabling are never refused.
+// TestThrottle_ChangesAreAnOrganizations checks that the credentials of an organization share one bucket for changes.
+// Deleting, revoking and disabling are never refused.
 func TestThrottle_ChangesAreAnOrganizations(t *testing.T) {
 	h := start(t, limitedTo(RateLimits{Changes: limit.Rate{PerSecond: 1, Burst: 6}}))
 	a, _ := h.key(acme, "agents:write", "rules:write", "tokens:write")

@@ -19,29 +19,29 @@ type tokenBody struct {
 	AgentID   *string    `json:"agent_id"`
 	PolicyID  *string    `json:"policy_id"`
 
-	scopes scopeSet // those of Scopes, which checkNewToken sets
+	scopes scopeSet // the set of Scopes; checkNewToken sets it
 }
 
-// tokenSecret is the one answer that holds a whole key.
+// tokenSecret is the answer to a new token. No other answer holds a whole key.
 type tokenSecret struct {
 	Token string `json:"token"`
 	ID    string `json:"id"`
 }
 
-// tokenSummary is a row of the list.
+// tokenSummary is a row of the list of tokens.
 type tokenSummary struct {
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
 	Token     string     `json:"token"`
 	Scopes    []string   `json:"scopes"`
 	CreatedAt time.Time  `json:"createdAt"`
-	ExpiresAt *time.Time `json:"expiresAt"` // null: never
+	ExpiresAt *time.Time `json:"expiresAt"` // null if the token never expires
 	AgentID   string     `json:"agent_id,omitzero"`
 	PolicyID  string     `json:"policy_id,omitzero"`
 }
 
-// createToken makes an API key. A key that is made with another has at most its scopes, its
-// lifetime and its agents, and is revoked with it.
+// createToken makes an API key. If another key makes it, the new key has at most the scopes, the lifetime and the
+// agents of that key. Revoking that key revokes the new key too.
 func (s *Server) createToken(r *request, in *tokenBody) error {
 	if !r.who.scopes.has(in.scopes) {
 		return insufficientScope(in.scopes &^ r.who.scopes)
@@ -64,10 +64,10 @@ func (s *Server) createToken(r *request, in *tokenBody) error {
 	if err != nil {
 		return err
 	}
-	r.slot.Leave() // the rest is waiting
+	r.slot.Leave() // the rest only waits for the store
 	err = s.docs.PutToken(r.ctx, t, plan.Tokens)
 	if errors.Is(err, storage.ErrNotFound) {
-		return errUnauthorized // its maker was revoked meanwhile
+		return errUnauthorized // the key that makes it was revoked meanwhile
 	}
 	if err != nil {
 		return fmt.Errorf("storing a token: %w", err)
@@ -75,8 +75,8 @@ func (s *Server) createToken(r *request, in *tokenBody) error {
 	return r.created(tokenSecret{Token: key, ID: id})
 }
 
-// keyExpiry is the latest expiry of a key that p makes, zero for none. An operator's
-// session does not bound the keys made in it.
+// keyExpiry returns the latest expiry of a key that p makes, or zero for no bound. The end of an operator's token does
+// not bound the keys that the operator makes.
 func (p *principal) keyExpiry() time.Time {
 	if p.isKey {
 		return p.expires
@@ -99,7 +99,7 @@ func checkNewToken(r *request, in *tokenBody) error {
 	case in.ExpiresAt == nil:
 	case !in.ExpiresAt.After(r.now):
 		bad.add("expiresAt", "must be in the future")
-	case in.ExpiresAt.UTC().Year() > 9999: // its offset may hide it
+	case in.ExpiresAt.UTC().Year() > 9999: // the offset of the time may hide this year
 		bad.add("expiresAt", "must be before the year 10000 in UTC")
 	case !latest.IsZero() && in.ExpiresAt.After(latest):
 		bad.add("expiresAt", "must not be after "+latest.Format(time.RFC3339Nano)+
@@ -115,8 +115,7 @@ func checkNewToken(r *request, in *tokenBody) error {
 	return bad.err()
 }
 
-// listTokens returns a plain array of the tokens that are not revoked. Pages for a bound
-// key may be short.
+// listTokens returns a plain array of the tokens that are not revoked. For a bound key a page may be short.
 func (s *Server) listTokens(r *request) error {
 	tokens, next, err := pageOf(r, "tokens", s.docs.ListTokens)
 	if err != nil {
@@ -142,7 +141,7 @@ func summary(t *storage.Token) tokenSummary {
 	return row
 }
 
-// revokeToken revokes a token and all that were made with it before it answers.
+// revokeToken revokes a token and all tokens that were made with it. They are revoked before the answer is sent.
 func (s *Server) revokeToken(r *request) error {
 	if err := s.checkToken(r, r.param); err != nil {
 		return err

@@ -12,21 +12,19 @@ import (
 	"writ/internal/apikey"
 )
 
-// A credential in a URL is leaked: browsers, proxies and access logs keep URLs. Such a
-// request is refused even if it has a good Authorization header, so that its sender finds
-// out at once. Its URL is neither logged nor echoed.
+// A credential in a URL is leaked, because browsers, proxies and access logs keep URLs. A request with such a URL is
+// refused even if its Authorization header is good. So the sender learns of the leak at once. The URL is neither logged
+// nor echoed.
 //
-// The status is 400 with an Authorization header or on a route that needs no credential,
-// as RFC 6750, section 3.1, says of a token that is sent in two ways. Otherwise the
-// credential is missing: 401.
+// The status is 400 if the request has an Authorization header or the route needs no credential. RFC 6750, section 3.1,
+// says so of a token that is sent in two ways. In all other cases the credential is missing, and the status is 401.
 
-// credentialParams are the names of query parameters for credentials. Dashes count as
-// underscores.
+// credentialParams are the names of query parameters that hold credentials. A dash in a name counts as an underscore.
 const credentialParams = " access_token token api_key apikey auth_token authorization bearer client_secret id_token " +
 	"jwt refresh_token secret "
 
-// carriesCredential reports whether a request has a credential in its URL. Only paths
-// with a parameter, and unknown paths, can hold one.
+// carriesCredential reports whether the URL of a request has a credential in it. It looks at the path only if openPath
+// is set: for paths with a parameter and for unknown paths.
 func carriesCredential(fc *fasthttp.RequestCtx, openPath bool) bool {
 	uri := fc.Request.URI()
 	if q := uri.QueryString(); len(q) > 0 && queryHoldsCredential(string(q)) {
@@ -50,12 +48,12 @@ func isCredentialParam(name string) bool {
 	return name != "" && !strings.Contains(name, " ") && strings.Contains(credentialParams, " "+name+" ")
 }
 
-// credentials matches what looks like an API key or a JWT: three dotted parts of base64url,
-// of which the first is a JSON object.
+// credentials matches texts that look like an API key or a JWT. A JWT is three parts of base64url with dots between
+// them; the first part is a JSON object.
 var credentials = regexp.MustCompile(apikey.Pattern + `|eyJ[\w-]{5,}\.[\w-]{8,}\.[\w-]{8}`)
 
-// holdsCredential reports whether text, percent-encoded or not, has what looks
-// like an API key or a JWT in it.
+// holdsCredential reports whether text contains something that looks like an API key or a JWT. text may be
+// percent-encoded.
 func holdsCredential(text string) bool {
 	for range 3 { // clients may encode more than once
 		if credentials.MatchString(text) {
@@ -70,7 +68,8 @@ func holdsCredential(text string) bool {
 	return false
 }
 
-// refuseURL is the problem of a request that carries a credential in its URL.
+// refuseURL returns the problem of a request with a credential in its URL. guarded says that the route needs a
+// credential.
 func refuseURL(fc *fasthttp.RequestCtx, guarded bool) error {
 	p := problem{
 		Code: codeCredentialInURL,

@@ -19,7 +19,7 @@ type usageBody struct {
 	Upgrade       *upgrade   `json:"upgrade,omitzero"`
 }
 
-// period is a calendar month in UTC, from Start to just before End.
+// period is a calendar month in UTC. It includes Start and excludes End.
 type period struct {
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
@@ -29,8 +29,8 @@ func periodOf(m storage.Month) period {
 	return period{m.Start(), m.Start().AddDate(0, 1, 0)}
 }
 
-// planMeters are the meters of a plan: evaluations in the period, all agents, policies and
-// rules, and usable tokens.
+// planMeters are the meters of a plan. They count the evaluations in the period, all agents, policies and rules, and
+// the usable tokens.
 type planMeters struct {
 	Evaluations planMeter `json:"evaluations"`
 	Agents      planMeter `json:"agents"`
@@ -39,8 +39,8 @@ type planMeters struct {
 	Tokens      planMeter `json:"tokens"`
 }
 
-// planMeter is the use of a limit. Used can exceed Limit after a downgrade, and because denied
-// intents count; Remaining is 0 then.
+// planMeter is the use of a limit. Used can exceed Limit after a downgrade. It can also exceed Limit because denied
+// intents count. Remaining is then 0.
 type planMeter struct {
 	Used      int64 `json:"used"`
 	Limit     int64 `json:"limit"`
@@ -51,24 +51,23 @@ func newPlanMeter(used, limit int64) planMeter {
 	return planMeter{used, limit, max(limit-used, 0)}
 }
 
-// upgrade recommends a plan to an organization that is near a limit of the free
-// one.
+// upgrade recommends a plan to an organization on the free plan that is near a limit.
 type upgrade struct {
 	Plan   string   `json:"recommended_plan"`
 	Reason string   `json:"reason"`
-	Meters []string `json:"meters"` // those that are near their limits
+	Meters []string `json:"meters"` // the meters that are near their limits
 }
 
-// nearPercent is how much of a limit is near it.
+// nearPercent is the percentage of a limit from which on the use counts as near the limit.
 const nearPercent = 80
 
-// near reports whether nearPercent of the limit is used. A limit of 0 (none, or nothing
-// allowed) is never near.
+// near reports whether at least nearPercent of the limit is used. A limit of 0 means no limit, or that nothing is
+// allowed. The use is then never near it.
 func (m planMeter) near() bool {
 	return m.Limit > 0 && float64(m.Used)*100 >= float64(m.Limit)*nearPercent
 }
 
-// usageSummary answers with the use of the plan of the organization.
+// usageSummary answers with how much of its plan the organization has used.
 func (s *Server) usageSummary(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err
@@ -108,8 +107,7 @@ func (s *Server) planMeters(r *request, plan engine.Plan, month storage.Month) (
 	}, nil
 }
 
-// recommend returns the next greater plan if a meter of the free one is near
-// its limit, else nil.
+// recommend returns the next greater plan if a meter of the free plan is near its limit. Otherwise it returns nil.
 func recommend(m planMeters, free engine.Plan, plans map[string]engine.Plan) *upgrade {
 	var near []string
 	for _, meter := range []struct {
@@ -133,7 +131,8 @@ func recommend(m planMeters, free engine.Plan, plans map[string]engine.Plan) *up
 	}
 }
 
-// nextPlan returns the plan with the fewest evaluations beyond free's, or "".
+// nextPlan returns the plan with the fewest evaluations among the plans with more evaluations than free. It returns ""
+// if there is no such plan.
 func nextPlan(free engine.Plan, plans map[string]engine.Plan) string {
 	var next engine.Plan
 	for _, p := range plans {

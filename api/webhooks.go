@@ -25,17 +25,17 @@ type webhookSummary struct {
 	URL       string    `json:"url"`
 	Events    []string  `json:"events"`
 	CreatedAt time.Time `json:"created_at"`
-	// OldSecretUntil is until when the secret before the newest signs, too.
+	// OldSecretUntil is the time until which the previous secret signs too.
 	OldSecretUntil time.Time `json:"old_secret_until,omitzero"`
 }
 
-// secretWebhook is the one answer that holds a secret.
+// secretWebhook is the answer to a new webhook or a new secret. No other answer holds a secret.
 type secretWebhook struct {
 	webhookSummary
 	Secret string `json:"secret"`
 }
 
-// secretOverlap is how long the old secret signs beside the new one.
+// secretOverlap is how long the old secret signs in addition to the new one.
 const secretOverlap = 24 * time.Hour
 
 func summarizeWebhook(r *request, w *storage.Webhook) webhookSummary {
@@ -46,7 +46,7 @@ func summarizeWebhook(r *request, w *storage.Webhook) webhookSummary {
 	return out
 }
 
-// createWebhook makes a webhook, whose secret is shown once.
+// createWebhook makes a webhook. Only this answer shows its secret.
 func (s *Server) createWebhook(r *request, in *webhookBody) error {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Server) createWebhook(r *request, in *webhookBody) error {
 		ID: id.String(), URL: in.URL, Events: in.Events, CreatedAt: r.stamp(),
 		Secrets: []storage.WebhookSecret{{Secret: webhook.NewSecret()}},
 	}
-	r.slot.Leave() // the rest is waiting
+	r.slot.Leave() // the rest only waits for the store
 	if err := s.docs.PutWebhook(r.ctx, r.who.org, w); err != nil {
 		return fmt.Errorf("storing a webhook: %w", err)
 	}
@@ -82,7 +82,7 @@ func (s *Server) checkWebhook(_ *request, in *webhookBody) error {
 			bad.add(fmt.Sprintf("events[%d]", i), "is named twice")
 		}
 		if i == len(known) {
-			break // one of them was wrong
+			break // one of the events was wrong
 		}
 	}
 	return bad.err()
@@ -95,10 +95,10 @@ func (s *Server) deleteWebhook(r *request) error {
 	return r.answer(http.StatusNoContent, nil)
 }
 
-// rotateWebhook gives a webhook a new secret, which is shown once.
+// rotateWebhook gives a webhook a new secret. Only this answer shows that secret.
 func (s *Server) rotateWebhook(r *request) error {
 	secret := webhook.NewSecret()
-	r.slot.Leave() // the rest is waiting
+	r.slot.Leave() // the rest only waits for the store
 	w, err := s.docs.RotateWebhook(r.ctx, r.who.org, r.param, secret, r.stamp().Add(secretOverlap))
 	if err != nil {
 		return about("webhook", err)
@@ -113,7 +113,7 @@ type messageBody struct {
 // testWebhook sends a test event to one webhook. The webhook gets the event even if it does not ask
 // for events of that type.
 func (s *Server) testWebhook(r *request) error {
-	r.slot.Leave() // the rest is waiting
+	r.slot.Leave() // the rest only waits for the store
 	id, err := s.docs.TellTest(r.ctx, r.who.org, r.param, storage.Event{
 		Type: storage.WebhookTest, Subject: "test/" + r.param, Fact: uuid.NewString(), At: r.stamp(),
 		Data: map[string]any{"webhook_id": r.param},
@@ -132,8 +132,8 @@ type delivery struct {
 	Status    string    `json:"status"`
 	CreatedAt time.Time `json:"created_at"`
 	Attempts  int       `json:"attempts"`
-	// DueAt is when it is attempted next; absent while it waits for an earlier one of its
-	// subject, and once it has ended.
+	// DueAt is the time of the next attempt. It is absent while the delivery waits for an earlier delivery of its
+	// subject, and after the delivery has ended.
 	DueAt       time.Time `json:"due_at,omitzero"`
 	AttemptedAt time.Time `json:"attempted_at,omitzero"`
 	Answer      int       `json:"answer,omitzero"`
@@ -147,8 +147,8 @@ func describe(d *storage.Delivery) delivery {
 	}
 }
 
-// listDeliveries returns the deliveries to a webhook, the newest first. Pages of a status may
-// be short.
+// listDeliveries returns the deliveries to a webhook, the newest first. If the query selects a status, pages may be
+// short.
 func (s *Server) listDeliveries(r *request) error {
 	status, given := r.query.take("status")
 	statuses := []string{storage.DeliveryPending, storage.DeliveryDelivered, storage.DeliveryDead}
@@ -173,9 +173,9 @@ func (s *Server) listDeliveries(r *request) error {
 	return list(r, items, next)
 }
 
-// replayDelivery sends an event again whose delivery ended.
+// replayDelivery sends the event of a delivery that has ended once more.
 func (s *Server) replayDelivery(r *request, in *messageBody) error {
-	r.slot.Leave() // the rest is waiting
+	r.slot.Leave() // the rest only waits for the store
 	d, err := s.docs.ReplayDelivery(r.ctx, r.who.org, r.param, in.MessageID, r.stamp())
 	if err != nil {
 		return about("delivery", err)

@@ -23,7 +23,7 @@ func (h *harness) webhookOf(org, url string, events ...string) (out secretWebhoo
 	return out
 }
 
-// deleteWebhooks makes room for others.
+// deleteWebhooks deletes all webhooks of org, to make room for others.
 func (h *harness) deleteWebhooks(org string) {
 	h.t.Helper()
 	all, _, err := h.docs.ListWebhooks(h.t.Context(), org, storage.Page{Limit: 20})
@@ -33,7 +33,7 @@ func (h *harness) deleteWebhooks(org string) {
 	}
 }
 
-// testWebhook asks for a test event and returns its id.
+// testWebhook requests a test event and returns the id of its message.
 func (h *harness) testWebhook(org, id string) string {
 	h.t.Helper()
 	out := read[messageBody](h.do("POST", "/v1/webhooks/"+id+"/test", h.operator(org), nil).wantStatus(http.StatusAccepted))

@@ -15,15 +15,15 @@ import (
 	"writ/storage"
 )
 
-// Subscriptions keeps one subscription an organization.
+// Subscriptions keeps one subscription for each organization.
 type Subscriptions interface {
-	// UpdateSubscription replaces org's subscription by f's, atomically. f gets a copy to
-	// change, with only its OrganizationID if none is stored, and returns whether it
-	// changed it. f may be called more than once. UpdateSubscription returns the stored
-	// subscription afterwards, or storage.ErrNotFound.
+	// UpdateSubscription changes the subscription of org atomically. It gives f a copy of the stored subscription to
+	// change. If none is stored, the copy has only its OrganizationID. f reports whether it changed the copy. f may be
+	// called more than once. UpdateSubscription returns the subscription that is stored afterwards, or
+	// storage.ErrNotFound.
 	UpdateSubscription(ctx context.Context, org string,
 		f func(*storage.Subscription) (changed bool)) (*storage.Subscription, error)
-	// Subscription returns org's, or storage.ErrNotFound.
+	// Subscription returns the subscription of org, or storage.ErrNotFound.
 	Subscription(ctx context.Context, org string) (*storage.Subscription, error)
 }
 
@@ -31,19 +31,18 @@ type Subscriptions interface {
 type Config struct {
 	// Store keeps the subscriptions. Billing does not close it.
 	Store Subscriptions
-	// Key is Stripe's secret key; WebhookSecret is the key of webhooks' signatures.
-	// Neither is ever logged or part of an error.
+	// Key is Stripe's secret key. WebhookSecret is the key of webhooks' signatures. Neither is ever logged or part of
+	// an error.
 	Key, WebhookSecret string
-	// Prices are Stripe's price ids by the name of the plan they buy.
+	// Prices maps the name of a plan to the id of Stripe's price for it.
 	Prices map[string]string
-	// PortalURL is the base address of the portal. The browser returns to its page
-	// billing.
+	// PortalURL is the base address of the portal. After a payment the browser returns to the portal's page "billing".
 	PortalURL string
-	// URL is the address of Stripe's API, its own if empty.
+	// URL is the address of Stripe's API. If it is empty, Stripe's own address is used.
 	URL string
-	// Timeout bounds a call of Stripe with its one retry; 8 s if zero.
+	// Timeout bounds a call of Stripe, including its one retry. Zero means 8 s.
 	Timeout time.Duration
-	// Now is the clock, time.Now if nil.
+	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 	// Log receives changed plans and events that need attention. Nil discards them.
 	Log *slog.Logger
@@ -51,15 +50,15 @@ type Config struct {
 
 const defaultTimeout = 8 * time.Second
 
-// Billing sells plans. It is safe for concurrent use and needs no closing.
+// Billing sells plans. It is safe for concurrent use and need not be closed.
 type Billing struct {
 	cfg    Config
 	stripe stripe.Backend
-	plans  map[string]string // by price id
-	portal string            // the page that browsers return to
+	plans  map[string]string // the names of the plans by price id
+	portal string            // the page to which browsers return
 }
 
-// New returns a Billing, or an error that names what cfg lacks. It does not call Stripe.
+// New returns a Billing, or an error that names the field that cfg lacks. It does not call Stripe.
 func New(cfg Config) (*Billing, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
@@ -80,7 +79,7 @@ func New(cfg Config) (*Billing, error) {
 	}, nil
 }
 
-// check returns the plans by price id.
+// check returns the names of the plans by price id, or an error if c is not valid.
 func (c Config) check() (map[string]string, error) {
 	switch {
 	case c.Store == nil:
@@ -122,9 +121,9 @@ func checkURL(s string) error {
 	return nil
 }
 
-// client returns a backend that calls Stripe. It logs nothing: Stripe's logger quotes
-// requests. This package makes two calls; stripe.Client would link every service of
-// Stripe for them, which is 10 MB of the binary.
+// client returns a backend that calls Stripe. It logs nothing, because Stripe's logger quotes requests. This package
+// makes only two kinds of call. stripe.Client would link every service of Stripe for them, which adds 10 MB to the
+// binary.
 func (c Config) client() stripe.Backend {
 	backend := &stripe.BackendConfig{
 		EnableTelemetry:   stripe.Bool(false),

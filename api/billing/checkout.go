@@ -15,16 +15,16 @@ import (
 	"writ/storage"
 )
 
-// sameSession is for how long the same request gives the same session, so that a caller
-// can repeat a call that may have failed.
+// sameSession is the time in which the same request gives the same session. So a caller can repeat a call that may have
+// failed.
 const sameSession = 10 * time.Minute
 
-// Checkout returns the URL where a browser pays for plan. An organization that pays for
-// another plan gets the page that confirms the change of its subscription instead,
-// without a session id: a second Checkout would charge it twice.
+// Checkout returns the URL at which a browser pays for plan. If the organization already pays for another plan, url is
+// the page that confirms the change of its subscription, and sessionID is empty. A second Checkout would charge that
+// organization twice.
 //
-// It refuses with CodeNotConfigured when plan has no price, CodeAlreadyOnPlan,
-// or CodeUnavailable.
+// Checkout refuses with CodeNotConfigured if plan has no price. It also refuses with CodeAlreadyOnPlan or
+// CodeUnavailable.
 func (b *Billing) Checkout(ctx context.Context, org, plan string) (url, sessionID string, err error) {
 	price, ok := b.cfg.Prices[plan]
 	if !ok {
@@ -49,7 +49,7 @@ func (b *Billing) Checkout(ctx context.Context, org, plan string) (url, sessionI
 	}
 }
 
-// buy opens a Checkout.
+// buy opens a Checkout and returns its URL and id.
 func (b *Billing) buy(ctx context.Context, sub *storage.Subscription, plan, price string) (url, id string, err error) {
 	metadata := map[string]string{metaOrganization: sub.OrganizationID, metaPlan: plan}
 	params := &stripe.CheckoutSessionCreateParams{
@@ -77,8 +77,8 @@ func (b *Billing) buy(ctx context.Context, sub *storage.Subscription, plan, pric
 	return s.URL, s.ID, nil
 }
 
-// idempotencyKey is the same for the same request within sameSession. The state of the
-// subscription is part of it: a paid session is useless after the subscription ended.
+// idempotencyKey returns the same key for the same request within sameSession. The state of the subscription is part of
+// the key, because a paid session is useless after its subscription has ended.
 func (b *Billing) idempotencyKey(sub *storage.Subscription, plan, price string) string {
 	window := b.cfg.Now().Truncate(sameSession).Unix()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %d %d", b.portal, sub.OrganizationID, plan, price,
@@ -86,8 +86,8 @@ func (b *Billing) idempotencyKey(sub *storage.Subscription, plan, price string) 
 	return "writ-checkout-" + hex.EncodeToString(sum[:])
 }
 
-// Portal returns the URL where a browser manages the payment methods and the
-// subscription. It refuses with CodeNoCustomer or CodeUnavailable.
+// Portal returns the URL at which a browser manages the payment methods and the subscription. It refuses with
+// CodeNoCustomer or CodeUnavailable.
 func (b *Billing) Portal(ctx context.Context, org string) (url string, err error) {
 	sub, err := b.subscription(ctx, org)
 	if err != nil {
@@ -101,7 +101,7 @@ func (b *Billing) Portal(ctx context.Context, org string) (url string, err error
 	return b.session(ctx, sub, nil)
 }
 
-// session opens the Billing Portal, at flow if it is not nil.
+// session opens the Billing Portal. If flow is not nil, the portal opens at flow.
 func (b *Billing) session(
 	ctx context.Context, sub *storage.Subscription, flow *stripe.BillingPortalSessionCreateFlowDataParams,
 ) (string, error) {
@@ -123,8 +123,8 @@ func (b *Billing) session(
 	return s.URL, nil
 }
 
-// switchTo is the portal's page that confirms another price. If the item to change is
-// not known yet, the page lets the customer choose a price.
+// switchTo returns the page of the portal that confirms another price. If the item to change is not known yet, the page
+// lets the customer choose a price.
 func switchTo(sub *storage.Subscription, price string) *stripe.BillingPortalSessionCreateFlowDataParams {
 	if sub.ItemID == "" {
 		return &stripe.BillingPortalSessionCreateFlowDataParams{
@@ -145,7 +145,7 @@ func switchTo(sub *storage.Subscription, price string) *stripe.BillingPortalSess
 	}
 }
 
-// subscription returns org's, or an empty one.
+// subscription returns the subscription of org, or an empty one if none is stored.
 func (b *Billing) subscription(ctx context.Context, org string) (*storage.Subscription, error) {
 	sub, err := b.cfg.Store.Subscription(ctx, org)
 	if errors.Is(err, storage.ErrNotFound) {

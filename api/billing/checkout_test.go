@@ -14,7 +14,7 @@ import (
 	"writ/storage"
 )
 
-// owned is acme's subscription with a plan.
+// owned returns a subscription of acme with this plan and status.
 func owned(plan, status string) storage.Subscription {
 	return storage.Subscription{
 		OrganizationID: acme, Plan: plan, Status: status, CustomerID: "cus_9", SubscriptionID: "sub_9", ItemID: "si_9",
@@ -22,7 +22,7 @@ func owned(plan, status string) storage.Subscription {
 	}
 }
 
-// only returns the one request that was sent.
+// only returns the request in calls. It fails the test unless there is exactly one and it succeeded with the key.
 func only(t *testing.T, calls *recorder) call {
 	t.Helper()
 	list := calls.take()
@@ -188,8 +188,7 @@ func TestPortal(t *testing.T) {
 	wantCode(t, "Portal of another organization", err, CodeNoCustomer)
 }
 
-// down are the ways in which Stripe does not answer as it should. attempts is
-// how often it is asked.
+// down returns the ways in which Stripe can fail to answer. attempts is how many requests Stripe then gets.
 func down() map[string]struct {
 	handler  http.HandlerFunc
 	attempts int
@@ -197,7 +196,7 @@ func down() map[string]struct {
 	answer := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
-			_, _ = w.Write([]byte(body)) // the client may have gone
+			_, _ = w.Write([]byte(body)) // the client may be gone
 		}
 	}
 	return map[string]struct {
@@ -217,7 +216,7 @@ func down() map[string]struct {
 func TestPortal_OfACustomerThatIsGoneAtStripe(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write([]byte(`{"error":{"type":"invalid_request_error","code":"resource_missing","param":"customer"}}`)) // the client may have gone
+		_, _ = w.Write([]byte(`{"error":{"type":"invalid_request_error","code":"resource_missing","param":"customer"}}`)) // the client may be gone
 	}))
 	defer s.Close()
 	h := start(t, s.URL)

@@ -10,17 +10,17 @@ import (
 
 // The codes of errors. They are part of the interface.
 const (
-	CodeNotConfigured    = "billing_not_configured" // the plan has no price here
+	CodeNotConfigured    = "billing_not_configured" // this deployment has no price for the plan
 	CodeAlreadyOnPlan    = "already_on_plan"
 	CodeNoCustomer       = "no_customer"
 	CodeInvalidSignature = "invalid_signature" // missing, malformed or not Stripe's
-	CodeSignatureExpired = "signature_expired" // outside of the replay window
+	CodeSignatureExpired = "signature_expired" // signed at a time outside the replay window
 	CodeInvalidEvent     = "invalid_event"     // signed, but not an event
 	CodeUnavailable      = "billing_unavailable"
 )
 
-// Error is a refused call. Detail is safe for the caller. Only Error includes the cause,
-// which is for operators and contains no secret.
+// Error is a refused call. Code and Detail are safe for the caller. The text of the method Error includes the cause.
+// The cause is for operators and contains no secret.
 type Error struct {
 	Code, Detail string
 	cause        string
@@ -45,7 +45,7 @@ func missingCustomer(err error) bool {
 	return errors.As(err, &answered) && answered.Code == stripe.ErrorCodeResourceMissing && answered.Param == "customer"
 }
 
-// failed is the error of a call of Stripe.
+// failed returns the error of a call of Stripe that failed.
 func (b *Billing) failed(err error) error {
 	return &Error{
 		Code:   CodeUnavailable,
@@ -54,7 +54,7 @@ func (b *Billing) failed(err error) error {
 	}
 }
 
-// cause describes the failure without Stripe's own words, which may quote the request.
+// cause describes a failure. It leaves out Stripe's own words, which may quote the request.
 func (b *Billing) cause(err error) string {
 	var answered *stripe.Error
 	if errors.As(err, &answered) {

@@ -10,15 +10,15 @@ import (
 	"writ/engine"
 )
 
-// The keys of metadata, by which an event finds its organization.
+// These are the keys of the metadata from which an event's organization is read.
 const (
 	metaOrganization = "organization_id"
 	metaPlan         = "plan"
 )
 
-// The members of events' objects that are read. The account or the endpoint sets the API
-// version of webhooks, which may differ from the library's. These members mean the same in
-// each version. If a member has moved, both places are read.
+// These types have the members of events' objects that are read. The account or the endpoint sets the API version of
+// webhooks. It may differ from the library's version. These members mean the same in each version. If a member has
+// moved, both places are read.
 type (
 	subscriptionObject struct {
 		ID         string            `json:"id"`
@@ -59,7 +59,7 @@ type (
 	}
 )
 
-// reference is the id of an object. The JSON may have the whole object in its place.
+// reference is the id of an object. The JSON may have the whole object in place of the id.
 type reference string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -75,7 +75,7 @@ func (r *reference) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*string)(r))
 }
 
-// read returns e's organization and the change that e makes, nil if none.
+// read returns the organization of e and the change that e makes. The change is nil if e makes none.
 func (b *Billing) read(e *stripe.Event) (org string, c change, err error) {
 	if e.Account != "" {
 		return "", nil, nil
@@ -97,9 +97,8 @@ func (b *Billing) read(e *stripe.Event) (org string, c change, err error) {
 	}
 }
 
-// otherMode reports whether e is of test mode and the key of live mode, or the reverse:
-// purchases in test mode are not paid for. The prefix of a key gives its mode. With any
-// other key, events of both modes count.
+// otherMode reports whether e is of test mode and the key of live mode, or the reverse. Nobody pays for purchases in
+// test mode. The prefix of a key tells its mode. If a key has no such prefix, events of both modes count.
 func (b *Billing) otherMode(e *stripe.Event) bool {
 	_, mode, _ := strings.Cut(b.cfg.Key, "_") // sk_live_…, rk_test_…
 	return strings.HasPrefix(mode, "live_") && !e.Livemode || strings.HasPrefix(mode, "test_") && e.Livemode
@@ -181,7 +180,7 @@ func errNotEvent() error {
 	return refuse(CodeInvalidEvent, "The event's object is not what its type says.")
 }
 
-// organization returns the organization that metadata names, "" if none.
+// organization returns the organization that metadata names, or "".
 func organization(metadata map[string]string) string {
 	return metadata[metaOrganization]
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stripe/stripe-mock/server"
 )
 
-// mock makes Stripe's own mock server, once: it reads a large description.
+// mock makes Stripe's own mock server. It is made only once, because it reads a large description.
 var mock = sync.OnceValues(func() (http.Handler, error) {
 	spec, err := server.LoadSpec(embedded.OpenAPISpec, "")
 	if err != nil {
@@ -27,8 +27,8 @@ var mock = sync.OnceValues(func() (http.Handler, error) {
 	return http.HandlerFunc(stub.HandleRequest), nil
 })
 
-// stripeMock serves Stripe's mock, which checks each request against the
-// description of the API, and keeps the requests.
+// stripeMock serves Stripe's mock, which checks each request against the description of the API. calls records the
+// requests.
 func stripeMock(t *testing.T) (url string, calls *recorder) {
 	t.Helper()
 	handler, err := mock()

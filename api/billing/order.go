@@ -11,11 +11,11 @@ import (
 	"writ/storage"
 )
 
-// maxRemembered is how many events of one second, and how many ended subscriptions of
-// an organization, are remembered.
+// maxRemembered is how many events of one second are remembered. It is also how many ended subscriptions of an
+// organization are remembered.
 const maxRemembered = 32
 
-// The statuses of a subscription that are treated specially.
+// The statuses of a subscription that the package treats specially.
 const (
 	statusActive            = string(stripe.SubscriptionStatusActive)
 	statusTrialing          = string(stripe.SubscriptionStatusTrialing)
@@ -25,26 +25,26 @@ const (
 	statusIncompleteExpired = string(stripe.SubscriptionStatusIncompleteExpired)
 )
 
-// paid reports whether a subscription of that status gives its plan.
+// paid reports whether a subscription with this status gives its plan.
 func paid(status string) bool {
 	return status == statusActive || status == statusTrialing || status == statusPastDue
 }
 
-// ended reports whether a subscription of that status never gives a plan again.
+// ended reports whether a subscription with this status can never give a plan again.
 func ended(status string) bool {
 	return status == statusCanceled || status == statusIncompleteExpired
 }
 
 // change is the effect of an event on a subscription.
 type change interface {
-	// apply changes s, or returns false if the event is not newer than s.
+	// apply changes s. It returns false if the event is not newer than s.
 	apply(s *storage.Subscription) bool
 }
 
-// rankPurchase is the rank of a subscription of which only the purchase is known.
+// rankPurchase is the rank of a subscription before its own first event. Only its purchase is known then.
 const rankPurchase = 0
 
-// rankOf orders the events of a subscription that have the same time.
+// rankOf returns the rank by which events of a subscription at the same time are ordered.
 func rankOf(t stripe.EventType) int {
 	switch t {
 	case stripe.EventTypeCustomerSubscriptionDeleted:
@@ -56,7 +56,7 @@ func rankOf(t stripe.EventType) int {
 	}
 }
 
-// snapshot is a subscription as it was at an event.
+// snapshot is the state of a subscription at an event.
 type snapshot struct {
 	event     string
 	at        time.Time
@@ -64,7 +64,7 @@ type snapshot struct {
 	id        string
 	customer  string
 	item      string
-	plan      string // the free one unless it is paid for
+	plan      string // the free plan unless the subscription is paid for
 	status    string
 	began     time.Time
 	periodEnd time.Time
@@ -112,9 +112,9 @@ func (n *snapshot) news(s *storage.Subscription) bool {
 	}
 }
 
-// rememberEnd records that a subscription other than s has ended, or returns false if that is
-// recorded already. Earlier events of it may be delivered later; without the record they
-// would give its plan forever.
+// rememberEnd records that the subscription called id has ended. s is another subscription. rememberEnd returns false
+// if the end is recorded already. Earlier events of the ended subscription may be delivered later. Without the record
+// they would give its plan forever.
 func rememberEnd(s *storage.Subscription, id string) bool {
 	if slices.Contains(s.Ended, id) {
 		return false
@@ -128,8 +128,7 @@ func (n *snapshot) compare(last storage.SubscriptionEvent) int {
 	return cmp.Or(n.at.Compare(last.At), cmp.Compare(n.rank, last.Rank))
 }
 
-// purchase is a paid Checkout. It gives the plan until the subscription's own events
-// arrive.
+// purchase is a paid Checkout. It gives the plan until events of the subscription itself arrive.
 type purchase struct {
 	at       time.Time
 	id       string
@@ -150,8 +149,7 @@ func (p *purchase) apply(s *storage.Subscription) bool {
 	return true
 }
 
-// failure is a failed payment. It sets the status early and leaves Last to the
-// subscription's own event.
+// failure is a failed payment. It changes the status before the subscription's own event does. It does not change Last.
 type failure struct {
 	at time.Time
 	id string

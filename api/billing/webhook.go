@@ -17,13 +17,12 @@ import (
 	"writ/storage"
 )
 
-// Tolerance is how far the time of a webhook's signature may be from now.
+// Tolerance is the greatest difference between the time of a webhook's signature and now.
 const Tolerance = 300 * time.Second
 
-// Webhook processes an event. payload is the unchanged body, signature the header
-// Stripe-Signature. A nil error means that the event is stored, was stored before, or is
-// irrelevant. After an error Stripe must deliver it again. An *Error means that the event
-// is not Stripe's; any other error is the store's.
+// Webhook processes an event. payload is the unchanged body. signature is the header Stripe-Signature. A nil error
+// means that the event is stored, was stored before, or is irrelevant. After an error Stripe must deliver the event
+// again. An *Error means that the payload is not a valid event of Stripe. Any other error comes from the store.
 func (b *Billing) Webhook(ctx context.Context, payload []byte, signature string) error {
 	e, err := b.verify(payload, signature)
 	if err != nil {
@@ -40,8 +39,7 @@ func (b *Billing) Webhook(ctx context.Context, payload []byte, signature string)
 	return b.store(ctx, org, &e, c)
 }
 
-// verify returns the event in payload if Stripe signed it within the replay
-// window.
+// verify returns the event in payload. It refuses unless Stripe signed it within the replay window.
 func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error) {
 	// The library's own check of the time reads the machine's clock and accepts any time
 	// in the future.
@@ -54,7 +52,7 @@ func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error)
 	case err != nil || e.ID == "" || unix(e.Created).IsZero() || e.Data == nil:
 		return e, refuse(CodeInvalidEvent, "The body is not an event of Stripe.")
 	}
-	// The newest event decides: an event of the far future would suppress all later ones.
+	// The newest event decides, so an event of the far future would suppress all later events.
 	if time.Unix(e.Created, 0).Sub(b.cfg.Now()) > Tolerance {
 		return e, refuse(CodeInvalidEvent, fmt.Sprintf("The event's time is more than %v in the future.", Tolerance))
 	}
@@ -68,8 +66,8 @@ func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error)
 	return e, nil
 }
 
-// signedAt returns the signed time in a header such as t=1795255200,v1=5257a8…. It refuses
-// two times, which could be read in two ways.
+// signedAt returns the signed time in a header such as t=1795255200,v1=5257a8…. It refuses a header with two times,
+// because such a header can be read in two ways.
 func signedAt(header string) (time.Time, error) {
 	var at []string
 	for part := range strings.SplitSeq(header, ",") {
@@ -85,8 +83,8 @@ func signedAt(header string) (time.Time, error) {
 	return time.Time{}, refuse(CodeInvalidSignature, "The header Stripe-Signature must hold one time.")
 }
 
-// pastPlans returns the past plans after the change from before to after: each plan
-// once, with the last time that it was in force.
+// pastPlans returns the past plans after the change from before to after. Each plan occurs once, with the last time at
+// which it was in force.
 func pastPlans(before, after *storage.Subscription) []storage.PastPlan {
 	plan := cmp.Or(before.Plan, engine.FreePlan)
 	if plan == after.Plan {
@@ -96,7 +94,7 @@ func pastPlans(before, after *storage.Subscription) []storage.PastPlan {
 	return append(past, storage.PastPlan{Plan: plan, Until: after.UpdatedAt})
 }
 
-// store changes org's subscription by c, if c is newer.
+// store applies c to the subscription of org if c is newer than that subscription.
 func (b *Billing) store(ctx context.Context, org string, e *stripe.Event, c change) error {
 	var before, after storage.Subscription
 	changed := false
@@ -110,7 +108,7 @@ func (b *Billing) store(ctx context.Context, org string, e *stripe.Event, c chan
 			after = *s
 			return changed
 		})
-	if err != nil && !errors.Is(err, storage.ErrNotFound) { // not found: none was stored, and none is
+	if err != nil && !errors.Is(err, storage.ErrNotFound) { // no subscription was stored, before or now
 		return fmt.Errorf("storing the subscription: %w", err)
 	}
 	level := slog.LevelDebug

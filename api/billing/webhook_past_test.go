@@ -16,7 +16,7 @@ func TestWebhook_RemembersPastPlans(t *testing.T) {
 		must(t, h.deliver(event(fmt.Sprint("e", i), updated, i, subscription("sub_1", "active", price))))
 	}
 	must(t, h.deliver(event("e8", deleted, 8, subscription("sub_1", "canceled", priceBusiness))))
-	must(t, h.deliver(event("e9", completed, 9, session("sub_2", "pro", nil)))) // replaces all else
+	must(t, h.deliver(event("e9", completed, 9, session("sub_2", "pro", nil)))) // this replaces the whole subscription
 	var got []string
 	for _, p := range h.stored(acme).Past {
 		if got = append(got, p.Plan); !p.Until.Equal(noon) {
@@ -28,8 +28,8 @@ func TestWebhook_RemembersPastPlans(t *testing.T) {
 	}
 }
 
-// However often a plan changes, none that was in force is forgotten: the
-// history that it promised is kept for a while.
+// TestWebhook_ManyChangesForgetNoPastPlan checks that no past plan is forgotten, however often the plan changes. The
+// history that a past plan promised is kept for a while.
 func TestWebhook_ManyChangesForgetNoPastPlan(t *testing.T) {
 	h := start(t, "")
 	must(t, h.deliver(event("e0", updated, 0, subscription("sub_1", "active", priceBusiness))))

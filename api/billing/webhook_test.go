@@ -23,7 +23,7 @@ const (
 	failed    = "invoice.payment_failed"
 )
 
-// session is a completed Checkout of acme for plan.
+// session returns a completed Checkout of acme for plan.
 func session(sub, plan string, changes obj) obj {
 	s := obj{
 		"id": "cs_1", "object": "checkout.session", "mode": "subscription", "payment_status": "paid", "customer": "cus_1",
@@ -35,7 +35,7 @@ func session(sub, plan string, changes obj) obj {
 	return s
 }
 
-// invoice is one of acme's subscription that was not paid.
+// invoice returns an unpaid invoice for the subscription sub of acme.
 func invoice(sub string) obj {
 	return obj{
 		"id": "in_1", "object": "invoice", "customer": "cus_1",
@@ -146,9 +146,9 @@ func TestWebhook_KeepsWhatTheEventTells(t *testing.T) {
 	}
 }
 
-// TestWebhook_AnyOrderAndRepetitionEndsTheSame delivers the events of one subscription in
-// every order, each twice: late and replayed events never move the plan backwards, so every
-// order ends alike.
+// TestWebhook_AnyOrderAndRepetitionEndsTheSame delivers the events of one subscription in every order, each event
+// twice. It checks that late and repeated events never bring an older plan back, so that every order has the same
+// result.
 func TestWebhook_AnyOrderAndRepetitionEndsTheSame(t *testing.T) {
 	for name, story := range map[string]struct {
 		events       []obj
@@ -187,8 +187,8 @@ func TestWebhook_AnyOrderAndRepetitionEndsTheSame(t *testing.T) {
 	}
 }
 
-// TestWebhook_AnyOrderOfACancelledSubscriptionEndsFree delivers each event once,
-// as Stripe does that got a 200 for it: the end may come before what it ends.
+// TestWebhook_AnyOrderOfACancelledSubscriptionEndsFree delivers each event once, because Stripe does not repeat an
+// event that got a 200. The end of a subscription may come before its other events.
 func TestWebhook_AnyOrderOfACancelledSubscriptionEndsFree(t *testing.T) {
 	story := func(sub string) []obj {
 		return []obj{
@@ -209,7 +209,7 @@ func TestWebhook_AnyOrderOfACancelledSubscriptionEndsFree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			permute(story("sub_1"), func(order []obj) {
 				if tc.plan != "free" && order[0]["type"] != deleted {
-					return // what takes over from another ends with it
+					return // this subscription takes over from another, and ends with it
 				}
 				h := start(t, "")
 				if tc.first != nil {
@@ -248,7 +248,7 @@ func ids(events []obj) (list []any) {
 	return list
 }
 
-// permute calls f with every order of list.
+// permute calls f once for every order of list.
 func permute(list []obj, f func([]obj)) {
 	var rec func(head, tail []obj)
 	rec = func(head, tail []obj) {
@@ -310,7 +310,8 @@ func TestWebhook_RacingEventsEndWithTheNewest(t *testing.T) {
 	h.wantPlan(acme, "business", "active")
 }
 
-// TestWebhook_AnOrganizationsLengthIsInCharacters: an organization has at most 128 of them.
+// TestWebhook_AnOrganizationsLengthIsInCharacters checks that the name of an organization may have 128 characters, not
+// bytes.
 func TestWebhook_AnOrganizationsLengthIsInCharacters(t *testing.T) {
 	h := start(t, "")
 	org := strings.Repeat("🜁", 128)
@@ -356,7 +357,7 @@ func TestWebhook_OtherOrganizationsAreUntouched(t *testing.T) {
 	must(t, h.deliver(event("e1", created, 0, subscription("sub_1", "active", pricePro))))
 	must(t, h.deliver(event("e2", created, 1, subscription("sub_2", "active", priceBusiness, obj{"metadata": obj{"organization_id": rival}}))))
 	must(t, h.deliver(event("e3", deleted, 2, subscription("sub_2", "canceled", priceBusiness, obj{"metadata": obj{"organization_id": rival}}))))
-	// Another organization's subscription under acme's name is not acme's.
+	// This event names acme, but its subscription belongs to another organization. It must not change acme.
 	must(t, h.deliver(event("e4", deleted, 3, subscription("sub_2", "canceled", priceBusiness))))
 	h.wantPlan(acme, "pro", "active")
 	h.wantPlan(rival, "free", "canceled")

@@ -10,9 +10,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Address is whom a request is counted against that has no good credential: an
-// IPv4 address or the /64 of an IPv6 address, which is what one customer of a
-// provider gets. It has no pointer and so costs nothing to look up.
+// Address is the key by which requests without a good credential are counted. It is an IPv4 address or the /64 of an
+// IPv6 address, because a provider gives one customer a /64. It has no pointer and so costs nothing to look up.
 type Address [16]byte
 
 // AddressOf returns the key by which the requests from a are counted.
@@ -24,12 +23,12 @@ func AddressOf(a netip.Addr) Address {
 		}
 	}
 	if !a.IsValid() {
-		return Address{} // shared by all that cannot be told apart
+		return Address{} // all requests whose address is unknown share this key
 	}
 	return a.As16()
 }
 
-// Proxies are the networks whose X-Forwarded-For is believed.
+// Proxies are the networks whose X-Forwarded-For header is believed.
 type Proxies []netip.Prefix
 
 // Trust reports whether a is in one of the networks.
@@ -37,9 +36,9 @@ func (p Proxies) Trust(a netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(a) })
 }
 
-// Client returns the address that a request is from: the socket's, or behind a trusted proxy
-// the right-most one in X-Forwarded-For that is not a trusted proxy's itself. The client may
-// have written the entries left of it.
+// Client returns the address from which a request comes. That is the address of the socket, unless it is a trusted
+// proxy. Behind a trusted proxy, it is the right-most address in X-Forwarded-For that is not a trusted proxy itself.
+// The client may have written the entries left of that address.
 func (p Proxies) Client(ctx *fasthttp.RequestCtx) netip.Addr {
 	at := Peer(ctx.RemoteAddr())
 	if !p.Trust(at) {
@@ -66,8 +65,8 @@ func (p Proxies) Client(ctx *fasthttp.RequestCtx) netip.Addr {
 	return at
 }
 
-// hopAddr reads an entry of X-Forwarded-For: an address, some write its port or
-// an IPv6 address in brackets.
+// hopAddr reads an entry of X-Forwarded-For. The entry is an address. Some proxies add a port, or put an IPv6 address
+// in brackets.
 func hopAddr(s string) (netip.Addr, bool) {
 	bare := s
 	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
@@ -80,7 +79,7 @@ func hopAddr(s string) (netip.Addr, bool) {
 	return ap.Addr().Unmap().WithZone(""), err == nil
 }
 
-// Peer returns the address of the other end of a connection.
+// Peer returns the address of the other end of a connection, or the zero Addr if it is not TCP.
 func Peer(a net.Addr) netip.Addr {
 	if tcp, ok := a.(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr().Unmap().WithZone("")

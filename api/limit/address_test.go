@@ -13,7 +13,7 @@ func TestProxies_ForwardedForIsBelievedOfTrustedProxiesAlone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		trusted     Proxies
 		first, next string // X-Forwarded-For of two requests
-		same        bool   // they are of one address
+		same        bool   // whether both count for one address
 	}{
 		"no proxy is trusted":         {nil, "192.0.2.1", "192.0.2.2", true},
 		"two clients":                 {loopback, "192.0.2.1", "192.0.2.2", false},

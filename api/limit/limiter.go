@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// HeaderLevel is the header that says how much of a limit is left.
+	// HeaderLevel is the header that says how many requests are left.
 	HeaderLevel = "RateLimit"
-	// HeaderPolicy is the header that says what the limit is.
+	// HeaderPolicy is the header that describes the limit.
 	HeaderPolicy = "RateLimit-Policy"
 
 	// maxBuckets is how many buckets one limit keeps, in all of its shards.
@@ -25,31 +25,30 @@ const (
 	sweepPause = 100 * time.Millisecond
 )
 
-// ExceededError is the error of a request that was one too many.
+// ExceededError is the error of a request that exceeds a limit.
 type ExceededError struct {
 	Detail string
-	// RetryAfter is how many seconds later one request is let through.
+	// RetryAfter is the time in seconds after which a request is let through again.
 	RetryAfter int
-	// Level and Policy are the values of the headers of those names.
+	// Level and Policy are the values of HeaderLevel and HeaderPolicy.
 	Level, Policy string
 }
 
 // Error implements error.
 func (e *ExceededError) Error() string { return e.Detail }
 
-// Limiter is one limit over time: a token bucket for each key. A nil Limiter is off.
+// Limiter is one limit over time. It has a token bucket for each key. A nil Limiter is off.
 //
-// The number of buckets is bounded, and only full ones are dropped: a full bucket equals a
-// new one, so nobody gets a used bucket renewed by filling the table. Filling it takes
-// maxBuckets times the limit's rate, because each bucket must be used again whenever it
-// refills. If the table is full, new keys share the bucket of their shard until there
-// is room. The assignment of keys to shards differs in each process.
+// The number of buckets is bounded, and only full buckets are dropped. A full bucket equals a new one, so nobody can
+// renew a used bucket by filling the table. To keep the table full, a sender needs maxBuckets times the limit's rate,
+// because each bucket must be used again when it is full. If the table is full, new keys share the bucket of their
+// shard until there is room. The assignment of keys to shards differs in each process.
 type Limiter[K comparable] struct {
-	name, policy string // policy is the value of RateLimit-Policy
-	detail       string // of the 429
+	name, policy string // policy is the value of HeaderPolicy
+	detail       string // Detail of an ExceededError
 	refused      prometheus.Counter
-	interval     time.Duration // until one request is back
-	depth        time.Duration // until all are
+	interval     time.Duration // the time after which the bucket gets one request back
+	depth        time.Duration // the time after which an empty bucket is full
 	seed         maphash.Seed
 	shards       [bucketShards]bucketShard[K]
 }
@@ -62,19 +61,18 @@ type bucketShard[K comparable] struct {
 	swept  time.Time
 }
 
-// bucket is a token bucket: used is the time from at until the bucket is full again.
+// bucket is a token bucket. It is full again when the time used has passed since at.
 type bucket struct {
 	used time.Duration
 	at   time.Time
 }
 
-// usedAt returns the time from now until the bucket is full. If the clock is set back, the bucket
-// stays as it was.
+// usedAt returns the time from now until the bucket is full. If the clock was set back, usedAt returns used, as if no
+// time had passed.
 func (b *bucket) usedAt(now time.Time) time.Duration { return max(0, b.used-max(0, now.Sub(b.at))) }
 
-// set sets the time until the bucket is full. Requests may arrive out of the order of their
-// times. An earlier time does not set the bucket's clock back: the bucket would otherwise give the
-// same time back twice.
+// set sets the time from now until the bucket is full. Requests may arrive in another order than their times. An
+// earlier now does not set the bucket's clock back, because the bucket would then give the same time back twice.
 func (b *bucket) set(used time.Duration, now time.Time) {
 	if b.used = used; now.After(b.at) {
 		b.at = now
@@ -88,8 +86,8 @@ type Level struct {
 	wait int // seconds until one request is left, at least 1
 }
 
-// NewLimiter returns the limit called name, or nil if l is off. detail is the text of the error that
-// a refused caller gets. The metrics show the limit and its refusals under name.
+// NewLimiter returns the limit called name, or nil if l is off. A refused caller gets an error with the text detail.
+// The metrics show the limit and its refusals under name.
 func NewLimiter[K comparable](
 	l Rate, name, detail string, refused *prometheus.CounterVec, reg prometheus.Registerer,
 ) *Limiter[K] {
@@ -112,10 +110,10 @@ func NewLimiter[K comparable](
 	return lim
 }
 
-// Seconds is d in whole seconds, rounded up.
+// Seconds returns d in whole seconds, rounded up.
 func Seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
-// Take counts a request of key. It returns an [*ExceededError] if key has sent too many requests.
+// Take counts a request of key. It returns an [*ExceededError] if the bucket of key is used up.
 func (l *Limiter[K]) Take(key K, now time.Time) (at Level, err error) {
 	if l == nil {
 		return at, nil
@@ -142,8 +140,8 @@ func (l *Limiter[K]) Take(key K, now time.Time) (at Level, err error) {
 	return at, &ExceededError{Detail: l.detail, RetryAfter: at.wait, Level: string(l.level(at)), Policy: l.policy}
 }
 
-// Charge counts n further requests of key after one was let through: the intents of a batch beyond
-// the first. It refuses none of them. Later requests are refused until the bucket has room again.
+// Charge counts n more requests of key and refuses none of them. A batch is let through as one request; Charge then
+// counts its other intents. Later requests are refused until the bucket has room again.
 func (l *Limiter[K]) Charge(key K, n int, now time.Time) {
 	if l == nil {
 		return

@@ -1,5 +1,5 @@
-// Package limit bounds the requests of one caller: over time by token buckets ([Limiter]), and
-// at once by counts ([Tally]). A caller without a credential is counted by its [Address].
+// Package limit bounds the requests of one caller. A [Limiter] bounds them over time with token buckets. A [Tally]
+// bounds how many are under way at once. A caller without a credential is counted by its [Address].
 package limit
 
 import (
@@ -11,11 +11,10 @@ import (
 	"writ/engine"
 )
 
-// Rate is a token bucket: it holds at most Burst requests and gets PerSecond of
-// them back a second. The zero Rate limits nothing.
+// Rate is a token bucket. It holds at most Burst requests and gets PerSecond of them back each second. The zero Rate
+// limits nothing.
 //
-// As text it is a count, a unit of time (s, m or h), and the burst, which is
-// the count if it is left out:
+// As text it has a count, a unit of time (s, m or h), and the burst. If the burst is left out, it equals the count.
 //
 //	limit = "off" | "0" | count "/" ("s" | "m" | "h") [ ":" burst ]
 //
@@ -68,7 +67,7 @@ func requests(s string) (int, error) {
 
 func (l Rate) on() bool { return l != Rate{} }
 
-// Check returns why no bucket can have such a rate.
+// Check returns an error if no bucket can have the rate l.
 func (l Rate) Check() error {
 	within := l.Burst >= 1 && l.Burst <= engine.MaxSetting && l.PerSecond > 0 && l.PerSecond <= engine.MaxSetting
 	if l.on() && !within {

@@ -2,26 +2,25 @@ package limit
 
 import "sync"
 
-// Tally bounds how much of something is under way, in all and of one key. A key may have as
-// much as it leaves to others, so that those who come later find room, however many take all
-// they can.
+// Tally bounds how much of something is under way, in all and for each key. A key may have at most as much as it leaves
+// to the other keys. So a key that comes later finds room, even if all others take as much as they can.
 type Tally[K comparable] struct {
 	most, each int
 
 	mu     sync.Mutex
 	all    int
-	byKey  map[K]int // never 0
+	byKey  map[K]int // no value is 0
 	closed bool
-	ended  sync.WaitGroup // not added to once closed is set
+	ended  sync.WaitGroup // nothing is added after closed is set
 }
 
-// NewTally returns a tally of most in all and each of one key.
+// NewTally returns a tally that allows most in all, and each for one key.
 func NewTally[K comparable](most, each int) *Tally[K] {
 	return &Tally[K]{most: most, each: each, byKey: make(map[K]int)}
 }
 
-// Begin counts one more of key until end is called, which may be called again. It returns
-// false if there is no room.
+// Begin adds one to the count of key. end takes it away again; further calls of end do nothing. Begin returns false if
+// there is no room.
 func (t *Tally[K]) Begin(key K) (end func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,7 +41,7 @@ func (t *Tally[K]) Begin(key K) (end func(), ok bool) {
 	}), true
 }
 
-// Close lets none begin any more and waits for those under way.
+// Close makes every later Begin return false, and waits until everything under way has ended.
 func (t *Tally[K]) Close() {
 	t.mu.Lock()
 	t.closed = true

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// 10,000 ask for a place. No organization gets more than its share, each gets some, and ending
-// twice frees one place.
+// TestTally_HasSoManyUnderWayAndNoMore has 10,000 callers that ask for a place. It checks that no organization gets
+// more than its share and that each gets some. It also checks that calling end twice frees only one place.
 func TestTally_HasSoManyUnderWayAndNoMore(t *testing.T) {
 	x := NewTally[string](2048, 512)
 	under := map[string]int{}

@@ -12,13 +12,13 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// keySet is one state of the keys. gen tells states apart: what was verified
-// under one says nothing under the next.
+// keySet is one state of the keys. Each state has its own gen. A token that was verified under one gen must be verified
+// again under the next.
 type keySet struct {
 	gen    uint64
-	source [sha256.Size]byte // of the text that it was read from
+	source [sha256.Size]byte // the hash of the text from which the set was read
 	byID   map[string]any
-	only   any // the key of a set of one, for tokens that name none
+	only   any // the key of a set with one key, for tokens without a key id
 }
 
 func (s *keySet) key(kid string) any {
@@ -28,9 +28,9 @@ func (s *keySet) key(kid string) any {
 	return s.byID[kid]
 }
 
-// parseJWKS returns the keys of a set that can verify alg. It skips keys for other purposes.
-// As RFC 7517 says, it also skips broken keys and unknown types and curves: if it refused the
-// set, a withdrawn key would stay in force. It refuses a set that gives away a secret.
+// parseJWKS returns the keys of a set that can verify alg. It skips keys for other purposes. It also skips broken keys
+// and unknown types and curves, as RFC 7517 says. If it refused the whole set for them, a withdrawn key would stay in
+// force. It does refuse a set that contains a secret or private key.
 func parseJWKS(data []byte, alg string) (*keySet, error) {
 	set, err := jwk.Parse(data, jwk.WithIgnoreParseError(true))
 	if err != nil {
@@ -68,8 +68,7 @@ func parseJWKS(data []byte, alg string) (*keySet, error) {
 	return s, nil
 }
 
-// verifyingKey returns the public key that k is, or nil if it is not one for
-// verifying alg.
+// verifyingKey returns the public key in k, or nil if k is not a key for verifying alg.
 func verifyingKey(k jwk.Key, alg string) (any, error) {
 	private, err := jwk.IsPrivateKey(k)
 	if err != nil || private {
@@ -83,7 +82,7 @@ func verifyingKey(k jwk.Key, alg string) (any, error) {
 	}
 	var public any
 	if jwk.Export(k, &public) != nil {
-		return nil, nil //nolint:nilerr // of a curve that is not known, which is passed over
+		return nil, nil //nolint:nilerr // the curve is not known, so the key is skipped
 	}
 	fits := false
 	switch p := public.(type) {

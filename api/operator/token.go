@@ -1,6 +1,6 @@
-// Package operator verifies the tokens of operators: JWTs that the deployment's identity
-// provider signs, by one pinned algorithm. It follows the keys of the provider as they are
-// rotated. It alone imports jwx.
+// Package operator verifies the tokens of operators. They are JWTs that the deployment's identity provider signs with
+// one pinned algorithm. The package follows the keys of the provider when they are rotated. No other package imports
+// jwx.
 package operator
 
 import (
@@ -26,8 +26,8 @@ import (
 	"writ/engine/resource"
 )
 
-// The algorithms of operator tokens. A deployment pins one; what a token's
-// header says is only ever compared with it.
+// The algorithms of operator tokens. A deployment pins one of them. The algorithm in a token's header is only compared
+// with the pinned one.
 const (
 	algHS256 = "HS256"
 	algRS256 = "RS256"
@@ -35,8 +35,7 @@ const (
 	algEdDSA = "EdDSA"
 )
 
-// keyBits are how many bits a key has at least, where its algorithm leaves that open
-// (RFC 7518 §3.2 and §3.3).
+// keyBits is the least length of a key in bits, for the algorithms that do not fix the length (RFC 7518 §3.2 and §3.3).
 var keyBits = map[string]int{algHS256: 256, algRS256: 2048}
 
 func checkSecret(secret []byte) error {
@@ -47,14 +46,13 @@ func checkSecret(secret []byte) error {
 }
 
 const (
-	// leeway forgives clocks that differ.
+	// leeway is the difference between clocks that is allowed.
 	leeway = 30 * time.Second
-	// latestExpiry is in the year 10680: beyond it seconds overflow a time.
+	// latestExpiry is in the year 10680. Later seconds overflow a time.Time.
 	latestExpiry = 1 << 38
 )
 
-// tokenClaims are what an operator token may claim that counts here. The times
-// are in seconds since 1970.
+// tokenClaims are the claims of an operator token that writ reads. The times are in seconds since 1970.
 type tokenClaims struct {
 	OrgID     string  `json:"org_id"`
 	Subject   string  `json:"sub"`
@@ -63,18 +61,16 @@ type tokenClaims struct {
 	NotBefore float64 `json:"nbf,omitzero"`
 }
 
-// Config says which operator tokens (JWTs) are accepted. The zero
-// Config accepts none.
+// Config says which operator tokens (JWTs) are accepted. The zero Config accepts none.
 type Config struct {
-	// Alg is the only algorithm accepted: HS256, RS256, ES256 or EdDSA.
+	// Alg is the only algorithm that is accepted: HS256, RS256, ES256 or EdDSA.
 	Alg string
-	// Secret is the key of HS256, at least 32 bytes.
+	// Secret is the key of HS256. It has at least 32 bytes.
 	Secret []byte
-	// JWKS is the path or the http(s) URL of the public keys of the other
-	// algorithms. It is read again every five minutes and, at most every ten
-	// seconds, when a token names an unknown key.
+	// JWKS is the path or the http(s) URL of the public keys for the other algorithms. It is read again every five
+	// minutes. It is also read again when a token names an unknown key, at most every ten seconds.
 	JWKS string
-	// Client fetches JWKS; nil is a client with timeouts.
+	// Client fetches JWKS. If it is nil, a client with a timeout is used.
 	Client *http.Client
 }
 
@@ -104,16 +100,17 @@ func (c Config) check() error {
 	return nil
 }
 
-// Verifier verifies operator tokens. It is made by [Open].
+// Verifier verifies operator tokens. [Open] makes it.
 type Verifier struct {
 	alg    jwa.SignatureAlgorithm
-	secret []byte // of HS256
-	keys   *keys  // of the others
+	secret []byte // for HS256
+	keys   *keys  // for the other algorithms
 	now    func() time.Time
 }
 
-// Open returns a verifier of what cfg accepts, nil if that is nothing. It reads the keys. A
-// file of keys that cannot be read is an error; a URL may come up later than we do.
+// Open returns a verifier of the tokens that cfg accepts, or nil if cfg accepts none. It reads the keys. A file of keys
+// that cannot be read is an error. A URL that cannot be read is not, because its server may start later than this
+// process.
 func Open(ctx context.Context, cfg Config, now func() time.Time, log *slog.Logger) (*Verifier, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("operator tokens: %w", err)
@@ -121,7 +118,7 @@ func Open(ctx context.Context, cfg Config, now func() time.Time, log *slog.Logge
 	if cfg.Alg == "" {
 		return nil, nil
 	}
-	alg, _ := jwa.LookupSignatureAlgorithm(cfg.Alg) // it is known
+	alg, _ := jwa.LookupSignatureAlgorithm(cfg.Alg) // check has found it to be known
 	v := &Verifier{alg: alg, secret: cfg.Secret, now: now}
 	if cfg.Alg == algHS256 {
 		return v, nil
@@ -131,15 +128,14 @@ func Open(ctx context.Context, cfg Config, now func() time.Time, log *slog.Logge
 	return v, err
 }
 
-// Run reads the keys again and again until ctx ends. With a secret in their place it returns
-// at once.
+// Run reads the keys again and again until ctx ends. If the verifier has a secret and no keys, Run returns at once.
 func (v *Verifier) Run(ctx context.Context) {
 	if v != nil && v.keys != nil {
 		v.keys.run(ctx)
 	}
 }
 
-// Generation changes when a verified token must be verified again.
+// Generation returns a number. When it changes, every verified token must be verified again.
 func (v *Verifier) Generation() uint64 {
 	if v.keys == nil {
 		return 0
@@ -147,13 +143,13 @@ func (v *Verifier) Generation() uint64 {
 	return v.keys.generation()
 }
 
-// Operator is whom a token speaks for, until Expires.
+// Operator is the operator that a token speaks for. The token is valid until Expires.
 type Operator struct {
 	Organization, Subject string
 	Expires               time.Time
 }
 
-// Verify returns whom a token speaks for.
+// Verify returns the operator that a token speaks for.
 func (v *Verifier) Verify(ctx context.Context, token string) (Operator, error) {
 	claims, err := v.claims(ctx, token)
 	if err == nil {
@@ -168,12 +164,12 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Operator, error) {
 	}, nil
 }
 
-// claims returns the claims of a token with a good signature. A name that is given twice is an
-// error, and names are compared exactly: an issuer that lets its users choose further claims
-// must not let them choose org_id or exp.
+// claims returns the claims of a token with a good signature. A name that is given twice is an error, and names are
+// compared exactly. Some issuers let their users choose further claims. Such a claim must not be able to replace org_id
+// or exp.
 func (v *Verifier) claims(ctx context.Context, token string) (claims tokenClaims, err error) {
 	var header []byte
-	// the library also takes padding and the other alphabet
+	// the library also accepts padding and the alphabet of standard base64
 	for _, part := range slices.Backward(strings.Split(token, ".")) {
 		if header, err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil {
 			return claims, err
@@ -191,7 +187,7 @@ func (v *Verifier) claims(ctx context.Context, token string) (claims tokenClaims
 			return claims, err
 		}
 	}
-	payload, err := jws.VerifyCompactFast(key, []byte(token), v.alg) // refuses "crit" and any other algorithm
+	payload, err := jws.VerifyCompactFast(key, []byte(token), v.alg) // it refuses "crit" and every other algorithm
 	if err != nil {
 		return claims, err
 	}
@@ -220,7 +216,7 @@ func (c *tokenClaims) check(now time.Time) error {
 	return nil
 }
 
-// CheckName refuses what cannot name an organization, a subject or an agent.
+// CheckName returns an error if s cannot name an organization, a subject or an agent.
 func CheckName(s string, maxLen int) error {
 	if s == "" || utf8.RuneCountInString(s) > maxLen || !utf8.ValidString(s) {
 		return fmt.Errorf("must have 1 to %d characters", maxLen)
@@ -236,9 +232,8 @@ func CheckName(s string, maxLen int) error {
 	return nil
 }
 
-// Sign returns an HS256 operator token for subject with full
-// access to org, valid from now for ttl. The secret must be the one the server
-// is configured with.
+// Sign returns an HS256 operator token for subject with full access to org. The token is valid from now for ttl. secret
+// must be the one in the server's configuration.
 func Sign(secret []byte, org, subject string, now time.Time, ttl time.Duration) (string, error) {
 	claims := tokenClaims{
 		OrgID: org, Subject: subject, IssuedAt: float64(now.Unix()), ExpiresAt: float64(now.Add(ttl).Unix()),

@@ -36,7 +36,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// jwksOf is a key set of public keys by id.
+// jwksOf returns a key set with the public keys of keys. The map has the keys by their ids.
 func jwksOf(t testing.TB, keys map[string]crypto.Signer) []byte {
 	t.Helper()
 	set := jwk.NewSet()
@@ -67,7 +67,7 @@ func TestParseJWKS(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data []byte
 		alg  string
-		keys int // -1: refused
+		keys int // -1 if the set is refused
 	}{
 		"one":               {jwksOf(t, map[string]crypto.Signer{"a": ed}), algEdDSA, 1},
 		"others are passed": {jwksOf(t, map[string]crypto.Signer{"a": ed, "b": p384, "c": rsaKey}), algEdDSA, 1},
@@ -143,7 +143,7 @@ func TestSign_RefusesWhatWouldNotBeAccepted(t *testing.T) {
 	}
 }
 
-// verify verifies an HS256 token of claims as they are written.
+// verify verifies an HS256 token. Its payload is the text claims, unchanged.
 func verify(t *testing.T, now time.Time, claims string) (Operator, error) {
 	t.Helper()
 	v, err := Open(t.Context(), Config{Alg: algHS256, Secret: []byte(secret)}, func() time.Time { return now }, slog.New(slog.DiscardHandler))
@@ -198,8 +198,9 @@ func TestDecision_Credentials_OperatorClaims(t *testing.T) {
 	}
 }
 
-// An issuer that lets its users add claims must not let them choose org_id or
-// exp by another spelling of the name or by giving it again.
+// TestDecision_Credentials_ClaimsHaveOneReading checks that a token is refused or read correctly if an issuer lets its
+// users add claims. Such a user must not be able to choose org_id or exp with another spelling of the name or by
+// repeating it.
 func TestDecision_Credentials_ClaimsHaveOneReading(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	past, future := now.Add(-time.Hour).Unix(), now.Add(time.Hour).Unix()
@@ -238,7 +239,8 @@ func TestVerifier_AcceptsWhatSignMakes(t *testing.T) {
 	}
 }
 
-// An unknown key id has the keys read again, a withdrawn key verifies nothing.
+// TestVerifier_FollowsTheKeysOfAURL checks that an unknown key id causes a read of the keys, and that a withdrawn key
+// verifies nothing.
 func TestVerifier_FollowsTheKeysOfAURL(t *testing.T) {
 	var served atomic.Pointer[[]byte]
 	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(*served.Load()) }))

@@ -17,21 +17,21 @@ import (
 // errRefused means that the deployment does not send to the address of a webhook.
 var errRefused = errors.New("the address is not public: --webhook-allow can name its network")
 
-// errPlain means that only TLS would do.
+// errPlain means that this address needs TLS.
 var errPlain = errors.New("plain HTTP is for networks that --webhook-allow names")
 
-// Targets says where webhooks may be: at public addresses over HTTPS, and at Allow.
+// Targets says which addresses webhooks may have: public addresses over HTTPS, and the addresses in Allow.
 type Targets struct {
-	// Allow are networks that are no public ones, over HTTP too.
+	// Allow are networks that are not public. They may also be reached over HTTP.
 	Allow []netip.Prefix
 }
 
-// public6 is what is assigned of IPv6 to be routed. Addresses that stand for one of IPv4
-// are not in it, but for 6to4, which special has.
+// public6 is the part of IPv6 that is assigned for routing. IPv6 addresses that stand for an IPv4 address are outside
+// this part, except for 6to4. special contains 6to4.
 var public6 = netip.MustParsePrefix("2000::/3")
 
-// special are networks that no server of the public Internet is in (IANA's registries of
-// special-purpose addresses).
+// special are networks that contain no server of the public Internet, according to IANA's registries of special-purpose
+// addresses.
 var special = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
 	"192.0.2.0/24",
@@ -48,7 +48,7 @@ func prefixes(texts ...string) []netip.Prefix {
 	return all
 }
 
-// Permit returns nil if something may be sent to an address, with TLS or without.
+// Permit returns nil if webhooks may send to the address a. secure says that they use TLS.
 func (t Targets) Permit(a netip.Addr, secure bool) error {
 	a = a.Unmap().WithZone("")
 	for _, p := range t.Allow {
@@ -70,8 +70,8 @@ func (t Targets) Permit(a netip.Addr, secure bool) error {
 	return nil
 }
 
-// CheckURL returns why nothing can be sent to a URL. A name is resolved for each connection,
-// and its address is checked then.
+// CheckURL returns an error if nothing can be sent to the URL text. It does not resolve names. A name is resolved for
+// each connection, and its address is checked then.
 func (t Targets) CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -92,8 +92,8 @@ func (t Targets) CheckURL(text string) error {
 	return nil
 }
 
-// dialer returns what connects to permitted addresses alone. It asks for the address that
-// is dialled, after names are resolved, so that a name cannot have another by then.
+// dialer returns a dialer that connects only to permitted addresses. It checks the address that is dialled, after the
+// name is resolved. So a name cannot resolve to another address after the check.
 func (t Targets) dialer(secure bool) *net.Dialer {
 	return &net.Dialer{
 		Timeout: connectTimeout,
@@ -107,5 +107,5 @@ func (t Targets) dialer(secure bool) *net.Dialer {
 	}
 }
 
-// connectTimeout bounds the time to connect, and the TLS handshake.
+// connectTimeout bounds the time to connect. It also bounds the TLS handshake.
 const connectTimeout = 5 * time.Second

@@ -50,7 +50,7 @@ func TestTargets_CheckURL(t *testing.T) {
 		"https://93.184.216.34":          {true, true},
 		"https://[2606:2800:220:1::1]:8": {true, true},
 		"http://10.0.0.1/x":              {false, true},
-		"http://example.com":             {false, true}, // its address decides
+		"http://example.com":             {false, true}, // its address is checked later
 		"https://10.0.0.1":               {false, true},
 		"":                               {}, "example.com": {}, "https:///x": {}, "https://": {}, "ftp://example.com": {}, "https:example.com": {},
 		"https://u:p@example.com": {}, "https://u@example.com": {}, "https://example.com/#x": {}, "https://example.com/#": {},

@@ -12,30 +12,30 @@ import (
 	"writ/storage"
 )
 
-// ApprovalsConfig is what a source of approvals reads. History and Entries are required.
+// ApprovalsConfig configures a source of approvals. History and Entries are required.
 type ApprovalsConfig struct {
 	// History has the decisions that were held.
 	History storage.History
-	// Entries returns verdicts: see [storage.Log].
+	// Entries returns the entries of verdicts. It is a method of [storage.Log].
 	Entries func(ctx context.Context, org string, kind storage.EntryKind, p storage.Page) ([]*storage.Entry, string,
 		error)
-	// TTL is how long after its decision an approval expires, and Decided reports whether
-	// there is a verdict on it. Without these nothing is told of what expires.
+	// TTL is how long after its decision an approval expires. Decided reports whether an approval has a verdict.
+	// Without Decided the source tells nothing of expired approvals.
 	TTL     time.Duration
 	Decided func(ctx context.Context, org, approvalID string) (bool, error)
-	// Now is the clock, time.Now if nil.
+	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
 
-// Approvals finds what becomes of decisions that were held. Its facts are rows and verdicts
-// of the log, so that neither waits for it.
+// Approvals finds what becomes of decisions that were held. It reads rows of the history and verdicts of the log. So
+// neither the history nor the log waits for it.
 type Approvals struct {
 	cfg ApprovalsConfig
-	// whole is when all of an organization's facts from its position on were told last.
+	// whole is the last time when all facts of an organization after its position were told.
 	whole map[string]time.Time
 }
 
-// NewApprovals returns a source that has told nothing yet.
+// NewApprovals returns a source of approvals. It has told no facts yet.
 func NewApprovals(cfg ApprovalsConfig) *Approvals {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -44,14 +44,14 @@ func NewApprovals(cfg ApprovalsConfig) *Approvals {
 }
 
 const (
-	// late is how long after its time a fact may appear: while it is committed, and as far
-	// as replicas' clocks differ.
+	// late is the longest time after which a fact may still appear. It takes time to commit a fact, and the clocks of
+	// replicas differ.
 	late = 2 * storage.MaxSkew
-	// soon is within what facts ordinarily appear. Later ones are found by reading from the
-	// position on, each wholeEvery.
+	// soon is the time within which facts usually appear. Facts that appear later are found every wholeEvery, when the
+	// source reads everything after the position.
 	soon       = 10 * time.Second
 	wholeEvery = 15 * time.Second
-	// moveEvery is how far the position may be behind where there was nothing to tell.
+	// moveEvery is how far the position may fall behind while there is nothing to tell.
 	moveEvery = 10 * time.Minute
 )
 
@@ -66,8 +66,8 @@ func (*Approvals) Wanted(w *storage.Webhook) bool {
 	})
 }
 
-// Since implements [Source]. The position is a time before which no fact can appear that was
-// not told. A verdict is told after the decision: verdicts are read first and told last.
+// Since implements [Source]. The position is a time. Every fact before it was told, and no further fact can appear
+// there. Verdicts are read before decisions and told after them. So a verdict is always told after its decision.
 func (a *Approvals) Since(
 	ctx context.Context, org, position string, begin time.Time, tell func([]storage.Event, string) error,
 ) error {
@@ -131,8 +131,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// between returns the held decisions from a time to another, or to an earlier one where
-// there are too many, the oldest first.
+// between returns the held decisions between from and to, the oldest first. If there are too many, it stops at an
+// earlier time. It returns the time at which it stopped.
 func (a *Approvals) between(ctx context.Context, org string, from, to time.Time) ([]*storage.Record, time.Time, error) {
 	for {
 		rows, all, err := a.list(ctx, org, storage.Filter{Decision: engine.ApprovalRequired, From: from, To: to})
@@ -147,8 +147,8 @@ func (a *Approvals) between(ctx context.Context, org string, from, to time.Time)
 	}
 }
 
-// list returns what f selects, the newest first, and whether that is all. Decisions within two
-// milliseconds are not divided.
+// list returns the rows that f selects, the newest first. all is false if there are too many. Decisions within two
+// milliseconds are always returned together.
 func (a *Approvals) list(
 	ctx context.Context, org string, f storage.Filter,
 ) (rows []*storage.Record, all bool, err error) {
@@ -168,7 +168,7 @@ func (a *Approvals) list(
 	}
 }
 
-// verdict is what the entry of a verdict says: see ledger.Verdict.
+// verdict has the members of the entry of a verdict. ledger.Verdict describes them.
 type verdict struct {
 	ApprovalID    string    `json:"approval_id"`
 	Verdict       string    `json:"verdict"`
@@ -178,8 +178,8 @@ type verdict struct {
 	ApprovedUntil time.Time `json:"approved_until"`
 }
 
-// verdicts returns the verdicts from a time on, the oldest first. Entries are in the order
-// of their commits, their times nearly.
+// verdicts returns the verdicts since from, the oldest first. Entries are in the order of their commits. Their times
+// are nearly in that order.
 func (a *Approvals) verdicts(ctx context.Context, org string, from time.Time) (events []storage.Event, err error) {
 	for p := (storage.Page{Limit: storage.MaxPage}); ; {
 		entries, next, err := a.cfg.Entries(ctx, org, storage.VerdictEntry, p)
@@ -206,7 +206,7 @@ func (a *Approvals) verdicts(ctx context.Context, org string, from time.Time) (e
 	}
 }
 
-// event returns the event of v. Used and revoked have none.
+// event returns the event of v. The verdicts used and revoked have no event.
 func (v *verdict) event() (e storage.Event, known bool) {
 	types := map[string]string{"approved": storage.ApprovalApproved, "rejected": storage.ApprovalRejected,
 		"expired": storage.ApprovalExpired}
@@ -223,12 +223,13 @@ func (v *verdict) event() (e storage.Event, known bool) {
 	return verdictEvent(types[v.Verdict], v.ApprovalID, v.DecidedAt, data), types[v.Verdict] != ""
 }
 
-// verdictEvent returns the first verdict on an approval, of which there is one alone.
+// verdictEvent returns the event of a verdict on an approval. Only the first verdict on an approval has an event, so
+// all of them share one Fact.
 func verdictEvent(kind, approvalID string, at time.Time, data map[string]any) storage.Event {
 	return storage.Event{Type: kind, Subject: "approval/" + approvalID, Fact: "verdict", At: at, Data: data}
 }
 
-// expired returns the approvals that expired from a time to another without a verdict.
+// expired returns the events of approvals that expired between from and to without a verdict.
 func (a *Approvals) expired(ctx context.Context, org string, from, to time.Time) (events []storage.Event, err error) {
 	if a.cfg.Decided == nil {
 		return nil, nil

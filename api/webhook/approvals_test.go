@@ -17,7 +17,7 @@ import (
 	"writ/storage"
 )
 
-// log is a history and its verdicts, the newest last.
+// log is a history with its verdicts, the newest last.
 type log struct {
 	storage.History
 	mu       sync.Mutex
@@ -38,7 +38,7 @@ func (l *log) judge(id, verdict string, at time.Time) {
 	l.verdicts = append(l.verdicts, &storage.Entry{Kind: storage.VerdictEntry, Key: id, Body: []byte(body)})
 }
 
-// ListRecords gives pages that may be short, as stores do.
+// ListRecords implements storage.History. As in real stores, its pages may be short.
 func (l *log) ListRecords(_ context.Context, _ string, f storage.Filter, p storage.Page) (page []*storage.Record, next string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +77,7 @@ func (l *log) decided(_ context.Context, _, id string) (bool, error) {
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// told is what a source told: "type subject", each once.
+// told records what a source tells, as "type subject", each fact once.
 type told struct {
 	t        *testing.T
 	source   *webhook.Approvals
@@ -122,7 +122,7 @@ func (o *told) want(want ...string) {
 	o.order = nil
 }
 
-// TestApprovals_AreToldInOrder: held, then its verdict, or that it expired.
+// TestApprovals_AreToldInOrder checks that a held decision is told first, and after that its verdict or its expiry.
 func TestApprovals_AreToldInOrder(t *testing.T) {
 	l, now := &log{}, noon.Add(time.Minute)
 	o := ask(t, l, &now)
@@ -137,7 +137,7 @@ func TestApprovals_AreToldInOrder(t *testing.T) {
 	l.judge("c", "rejected", now)
 	o.want("approval.pending c", "approval.rejected c")
 	now = now.Add(5 * time.Second)
-	l.hold("late", noon.Add(30*time.Second)) // it took so long to be committed
+	l.hold("late", noon.Add(30*time.Second)) // this decision took that long to be committed
 	o.want()
 	now = now.Add(10 * time.Second)
 	o.want("approval.pending late")
@@ -152,14 +152,15 @@ func TestApprovals_AreToldInOrder(t *testing.T) {
 	}
 }
 
-// TestApprovals_NoneIsLeftOut however many there are, and wherever telling fails.
+// TestApprovals_NoneIsLeftOut checks that every approval is told, even if there are many and telling fails at any
+// point.
 func TestApprovals_NoneIsLeftOut(t *testing.T) {
 	l, now := &log{}, noon.Add(10*time.Minute)
 	want := 0
 	for i := range 5000 {
 		at := noon.Add(time.Duration(i) * 100 * time.Millisecond)
 		if i > 2000 && i < 3200 {
-			at = noon.Add(200 * time.Second) // many at once
+			at = noon.Add(200 * time.Second) // many at the same time
 		}
 		l.hold(fmt.Sprint(i), at)
 		want++
@@ -185,7 +186,7 @@ func TestApprovals_NoneIsLeftOut(t *testing.T) {
 			break
 		}
 		if err != nil && failures > 5 {
-			o.source = ask(t, l, &now).source // killed: it begins at its position
+			o.source = ask(t, l, &now).source // a new source after a crash begins at the stored position
 		}
 		now = now.Add(time.Second)
 	}
@@ -202,7 +203,7 @@ func TestApprovals_NoneIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestUsage_IsToldOnceForAMonthAndLimit.
+// TestUsage_IsToldOnceForAMonthAndLimit checks that a limit that is near is told once for each month and limit.
 func TestUsage_IsToldOnceForAMonthAndLimit(t *testing.T) {
 	now, used, limit := noon, int64(79), int64(100)
 	u := webhook.NewUsage(func(context.Context, string) (int64, int64, error) { return used, limit, nil }, func() time.Time { return now })
@@ -232,7 +233,8 @@ func TestUsage_IsToldOnceForAMonthAndLimit(t *testing.T) {
 	ask(3)
 }
 
-// TestDeliverer_TellsFactsOfItsSources to webhooks that ask for them.
+// TestDeliverer_TellsFactsOfItsSources checks that the facts of a source are delivered to the webhooks that ask for
+// them.
 func TestDeliverer_TellsFactsOfItsSources(t *testing.T) {
 	l := &log{}
 	w := start(t, loopback, func(w *world) []webhook.Source {

@@ -10,7 +10,7 @@ import (
 	"writ/storage"
 )
 
-// note remembers how a batch went and reports whether the webhook pauses.
+// note records the result of a batch and reports whether the webhook pauses.
 func (d *Deliverer) note(t *target, due []*storage.Delivery, answered bool) (pauses bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -24,8 +24,8 @@ func (d *Deliverer) note(t *target, due []*storage.Delivery, answered bool) (pau
 	return true
 }
 
-// attempt makes an attempt of each of due, some at a time, and notes in it how that went. It
-// reports whether anything was answered.
+// attempt makes an attempt of each delivery in due, several at a time, and stores the result in the delivery. It
+// reports whether any attempt got an answer.
 func (d *Deliverer) attempt(ctx context.Context, w *storage.Webhook, due []*storage.Delivery) (answered bool) {
 	var all sync.WaitGroup
 	next := make(chan *storage.Delivery)
@@ -50,7 +50,7 @@ func (d *Deliverer) attempt(ctx context.Context, w *storage.Webhook, due []*stor
 	return answered
 }
 
-// outcome sets what follows an attempt of v that began and ended.
+// outcome sets the status of v after an attempt, and the time of the next attempt if there is one.
 func outcome(v *storage.Delivery, began, ended time.Time) {
 	switch {
 	case v.Problem == "":
@@ -62,8 +62,9 @@ func outcome(v *storage.Delivery, began, ended time.Time) {
 	}
 }
 
-// backoff returns the time from the end of an attempt, the first being 1, to the next: four
-// fifths to all of what doubles with each, so that many do not come at once.
+// backoff returns the time from the end of an attempt to the next attempt. attempts is 1 after the first. The longest
+// time doubles with each attempt. The result is four fifths of it or more, at random, so that many deliveries do not
+// come at once.
 func backoff(attempts int) time.Duration {
 	d := min(firstRetry<<min(attempts-1, 20), lastRetry)
 	return d - rand.N(d/5) //nolint:gosec // it is no secret

@@ -15,7 +15,7 @@ import (
 	"writ/storage/registry"
 )
 
-// Outboxes keeps deliveries: see the methods of [registry.Registry].
+// Outboxes keeps deliveries. The methods of [registry.Registry] implement it.
 type Outboxes interface {
 	AllOutboxes(ctx context.Context) ([]registry.Told, error)
 	DueDeliveries(ctx context.Context, org, webhookID string, from, at time.Time, max int) ([]*storage.Delivery, error)
@@ -24,68 +24,68 @@ type Outboxes interface {
 	Tidy(ctx context.Context, org string, at time.Time, max int) (removed int, err error)
 }
 
-// Config is what a Deliverer works with. Outboxes and Leads are required.
+// Config configures a Deliverer. Outboxes and Leads are required.
 type Config struct {
 	Outboxes Outboxes
-	// Leads is the method of [storage.Documents]: only the leader delivers.
+	// Leads reports whether this handle leads. Only the leader delivers. It is a method of [storage.Documents].
 	Leads func() bool
-	// Sources find the facts that are not documents.
+	// Sources find facts that are not documents.
 	Sources []Source
 	Targets Targets
 	// Agent is the User-Agent of attempts.
 	Agent string
-	// Now is the clock, time.Now if nil.
+	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Log hears of what could not be read or stored. Nil discards.
+	// Log receives failures to read or store deliveries. Nil discards them.
 	Log *slog.Logger
-	// Metrics is where the deliverer registers its metrics. Nil registers nowhere.
+	// Metrics is where the deliverer registers its metrics. If it is nil, the metrics are not registered.
 	Metrics prometheus.Registerer
 }
 
 const (
-	// every is how long it takes at most until a delivery is found that nothing announced.
+	// every is the longest time until a delivery is found that nothing announced.
 	every = time.Second
-	// tidyEvery is how often deliveries are removed that were kept long enough.
+	// tidyEvery is the time between two removals of deliveries that were kept long enough.
 	tidyEvery = time.Minute
-	// batch is how many deliveries are stored at a time, and turn how many batches a
-	// webhook has before others have theirs.
+	// batch is how many deliveries are stored at a time. turn is how many batches a webhook sends before it is another
+	// webhook's turn.
 	batch = 64
 	turn  = 16
-	// firstRetry and lastRetry bound the time to the next attempt, which doubles.
+	// firstRetry and lastRetry bound the time until the next attempt. That time doubles with each attempt.
 	firstRetry = 5 * time.Second
 	lastRetry  = time.Hour
-	// longestPause is for how long nothing is sent where nothing answers.
+	// longestPause bounds how long nothing is sent to a webhook that does not answer.
 	longestPause = 5 * time.Minute
-	// giveUp is for how long a delivery is attempted.
+	// giveUp is the time after which a delivery is no longer attempted.
 	giveUp = 24 * time.Hour
 )
 
-// Deliverer sends what is due. It is made by [New].
+// Deliverer sends the deliveries that are due. [New] makes it.
 type Deliverer struct {
 	cfg     Config
 	sender  *sender
 	metrics *metrics
 	wake    chan struct{}
-	fed     recent // of feed
+	fed     recent // events that feed stored recently; only feed uses it
 
 	mu sync.Mutex
-	// at are the webhooks that are worked on, or had something undelivered last.
+	// at has the webhooks that are being worked on or had something undelivered last time.
 	at      map[place]*target
 	working int
-	next    int // the organization whose turn is first
+	next    int // the index of the organization whose turn is first
 }
 
 type place struct{ org, webhook string }
 
-// target is what is known of a webhook on this handle alone.
+// target is the state of a webhook that only this handle knows.
 type target struct {
 	working bool
-	failing bool // the last attempt failed
-	silent  int  // how many batches in a row nothing answered
+	failing bool // whether the last attempt failed
+	silent  int  // the number of batches in a row without any answer
 	paused  time.Time
 }
 
-// New returns a deliverer that has sent nothing yet.
+// New returns a deliverer. It sends nothing before Run.
 func New(cfg Config) (*Deliverer, error) {
 	if cfg.Outboxes == nil || cfg.Leads == nil {
 		return nil, errors.New("webhook: no outboxes, or nothing that says who leads")
@@ -114,7 +114,7 @@ func (d *Deliverer) Wake() {
 	}
 }
 
-// Changed is a watcher of [storage.Documents]: what it tells of may have made events.
+// Changed is a function for Watch of [storage.Documents]. It wakes the Deliverer if the change may have made events.
 func (d *Deliverer) Changed(c storage.Change) {
 	switch c.Kind {
 	case storage.AgentKind, storage.PolicyKind, storage.EverythingChanged:
@@ -122,8 +122,8 @@ func (d *Deliverer) Changed(c storage.Change) {
 	}
 }
 
-// Run delivers while the handle leads, until ctx ends, and returns when no attempt is under
-// way. The store must not be closed before.
+// Run delivers while the handle leads, until ctx ends. It returns when no attempt is under way. The store must stay
+// open until then.
 func (d *Deliverer) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { d.feed(ctx) })
@@ -151,7 +151,7 @@ func (d *Deliverer) Run(ctx context.Context) {
 	}
 }
 
-// pass starts work on each webhook that may have something due, the organizations in turn.
+// pass starts work on each webhook that may have due deliveries. The organizations take turns.
 func (d *Deliverer) pass(ctx context.Context, all *sync.WaitGroup, tidied *time.Time) error {
 	told, err := d.cfg.Outboxes.AllOutboxes(ctx)
 	if err != nil {
@@ -182,7 +182,7 @@ func (d *Deliverer) pass(ctx context.Context, all *sync.WaitGroup, tidied *time.
 	return nil
 }
 
-// tidy removes what an organization keeps no longer.
+// tidy removes the deliveries that an organization no longer keeps.
 func (d *Deliverer) tidy(ctx context.Context, o registry.Told, now time.Time) error {
 	if o.Ended == 0 && len(o.Gone) == 0 {
 		return nil
@@ -195,8 +195,7 @@ func (d *Deliverer) tidy(ctx context.Context, o registry.Told, now time.Time) er
 	}
 }
 
-// start works on a webhook in a goroutine of its own. It reports false where too many are
-// worked on already.
+// start works on a webhook in a new goroutine. It returns false if too many webhooks are being worked on already.
 func (d *Deliverer) start(ctx context.Context, all *sync.WaitGroup, org string, w *storage.Webhook) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -228,7 +227,7 @@ func (d *Deliverer) start(ctx context.Context, all *sync.WaitGroup, org string, 
 	return true
 }
 
-// forget drops what is known of webhooks that are gone, and returns how many fail.
+// forget drops the state of webhooks that no longer exist. It returns how many webhooks fail.
 func (d *Deliverer) forget(there map[place]bool) (failing int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -243,13 +242,13 @@ func (d *Deliverer) forget(there map[place]bool) (failing int) {
 	return failing
 }
 
-// work has a turn of a webhook.
+// work delivers to a webhook for one turn.
 func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t *target) error {
-	var from time.Time // nothing was due before that when the turn began
+	var from time.Time // when the turn began, nothing was due before this time
 	for range turn {
 		most := batch
 		if t.silent > 0 {
-			most = 1 // to see whether it answers again
+			most = 1 // one delivery shows whether the webhook answers again
 		}
 		due, err := d.cfg.Outboxes.DueDeliveries(ctx, org, w.ID, from, d.cfg.Now(), most)
 		if err != nil || len(due) == 0 {
@@ -258,7 +257,7 @@ func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t 
 		from = due[0].DueAt
 		answered := d.attempt(ctx, w, due)
 		stopped := ctx.Err() != nil
-		if stopped { // which ended attempts
+		if stopped { // the stop has cancelled attempts; they do not count as failures
 			due = slices.DeleteFunc(due, func(v *storage.Delivery) bool { return v.Problem != "" })
 		}
 		if err := d.cfg.Outboxes.EndAttempts(context.WithoutCancel(ctx), org,
@@ -267,7 +266,7 @@ func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t 
 		}
 		d.count(due)
 		if stopped || d.note(t, due, answered) {
-			return nil //nolint:nilerr // to be stopped is no failure
+			return nil //nolint:nilerr // a stop is not a failure
 		}
 	}
 	d.Wake()

@@ -10,21 +10,22 @@ import (
 	"writ/storage/registry"
 )
 
-// Source finds facts that are not documents, whose updates tell of them themselves.
+// Source finds facts that are not documents. Facts that are documents need no source, because their updates store the
+// events.
 type Source interface {
-	// Name names its position in the outboxes. It never changes.
+	// Name names the position of the source in the outboxes. It never changes.
 	Name() string
-	// Wanted reports whether a webhook asks for its events.
+	// Wanted reports whether the webhook asks for events of the source.
 	Wanted(w *storage.Webhook) bool
-	// Since calls tell with org's facts after a position, in the order in which they are
-	// told, and each time with the position up to which all were told then. The position is
-	// empty at first; nothing is asked for from before a time. Facts may be told more than
-	// once, none may be left out. An error of tell ends it, and is returned.
+	// Since calls tell with the facts of org after position, in the order in which they are to be told. Each call has
+	// the position up to which all facts have been told with that call. The first position is empty. Facts before begin
+	// are not needed. A fact may be told more than once, but none may be left out. If tell returns an error, Since
+	// returns that error at once.
 	Since(ctx context.Context, org, position string, begin time.Time,
 		tell func(events []storage.Event, position string) error) error
 }
 
-// feed makes events of the facts of the sources, for organizations that want them.
+// feed makes events of the facts of the sources, for the organizations that want them.
 func (d *Deliverer) feed(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -41,7 +42,7 @@ func (d *Deliverer) feed(ctx context.Context) {
 		for _, o := range told {
 			for _, s := range d.cfg.Sources {
 				if e := d.feedFrom(ctx, o, s); e != nil {
-					err = e // the others go on
+					err = e // the loop goes on with the other organizations and sources
 				}
 			}
 		}
@@ -53,9 +54,9 @@ func (d *Deliverer) feed(ctx context.Context) {
 	}
 }
 
-// feedFrom stores what a source finds of one organization.
+// feedFrom stores the facts that a source finds for one organization.
 func (d *Deliverer) feedFrom(ctx context.Context, o registry.Told, s Source) error {
-	var begin time.Time // when the first of those that ask was made
+	var begin time.Time // when the first webhook that wants this source was made
 	for _, w := range o.Webhooks {
 		if s.Wanted(w) && (begin.IsZero() || w.CreatedAt.Before(begin)) {
 			begin = w.CreatedAt
@@ -74,8 +75,8 @@ func (d *Deliverer) feedFrom(ctx context.Context, o registry.Told, s Source) err
 	})
 }
 
-// store stores events that were not stored before, in parts, of which only the last moves
-// the position: a tenth of a page in one update, which others wait for.
+// store stores events that are not stored yet. It stores a tenth of a page in one update, because other updates wait
+// for it. Only the last update moves the position.
 func (d *Deliverer) store(ctx context.Context, org, source, position, next string, events []storage.Event) error {
 	at := d.cfg.Now().UTC().Truncate(time.Millisecond)
 	events = slices.DeleteFunc(events, func(e storage.Event) bool { return d.fed.has(e.ID(org)) })
@@ -100,8 +101,8 @@ func (d *Deliverer) store(ctx context.Context, org, source, position, next strin
 	return nil
 }
 
-// recent is a set of the last ids that were added, of one to two hundred pages: some 10 MB. It
-// spares updates that would find everything stored, no more.
+// recent is a set of the ids that were added last. It holds the ids of one to two hundred pages, which take some 10 MB.
+// Its only use is to avoid updates whose events are all stored already.
 type recent struct{ now, before map[string]struct{} }
 
 func (r *recent) has(id string) bool {

@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// maxAnswer is how much of an answer is read, so that its connection can be used again;
-	// nothing of it is kept. Its header may have as many bytes.
+	// maxAnswer is how many bytes of an answer's body are read, so that the connection can be used again. The body is
+	// not kept. The answer's header may also have that many bytes.
 	maxAnswer = 16 << 10
-	// maxWorking is how many webhooks are worked on at once, and maxConnections how many
-	// connections each may have: a batch of each is in memory.
+	// maxWorking is how many webhooks are worked on at once. maxConnections is how many connections each of them may
+	// have. A batch of each webhook is in memory.
 	maxWorking     = 64
 	maxConnections = 8
 )
 
-// attemptTimeout bounds an attempt, from resolving the name to the end of the answer.
+// attemptTimeout bounds an attempt. An attempt lasts from resolving the name to the end of the answer.
 const attemptTimeout = 10 * time.Second
 
 // secretBytes is the length of a secret and of its hash.
@@ -49,8 +49,8 @@ type sender struct {
 	agent         string
 }
 
-// transport returns what makes requests. It uses no proxy, which would connect where it
-// likes, and a transport follows no redirect.
+// transport returns a transport for requests. It uses no proxy, because a proxy would connect to addresses that are not
+// checked. A transport follows no redirects.
 func transport(t Targets, secure bool) *http.Transport {
 	return &http.Transport{
 		DialContext:            t.dialer(secure).DialContext,
@@ -69,7 +69,7 @@ func (s *sender) close() {
 	s.plain.CloseIdleConnections()
 }
 
-// The problems of attempts. They are labels of a metric and members of the list of deliveries.
+// The problems of attempts. They are labels of a metric. The list of deliveries shows them too.
 const (
 	problemRefused  = "address_refused"
 	problemName     = "name_not_resolved"
@@ -79,11 +79,11 @@ const (
 	problemStatus   = "status"
 	problemSecret   = "secret"
 
-	delivered = "delivered" // instead of a problem
+	delivered = "delivered" // the label of attempts without a problem
 )
 
-// send makes one attempt at a time. answer is the status of the answer, 0 without one;
-// problem is empty if it was delivered.
+// send makes one attempt to deliver d at the time at. answer is the status of the answer, or 0 if none came.
+// problem is empty if d was delivered.
 func (s *sender) send(
 	ctx context.Context, w *storage.Webhook, d *storage.Delivery, at time.Time,
 ) (answer int, problem string) {
@@ -127,7 +127,7 @@ func (s *sender) send(
 	return res.StatusCode, problemStatus
 }
 
-// sign returns the signatures of d by each secret of w that signs at a time.
+// sign returns the signatures of d, one for each secret of w that is in use at the time at.
 func sign(w *storage.Webhook, d *storage.Delivery, at time.Time) (string, error) {
 	var all []string
 	for _, secret := range w.Secrets {
@@ -150,7 +150,8 @@ func sign(w *storage.Webhook, d *storage.Delivery, at time.Time) (string, error)
 	return strings.Join(all, " "), nil
 }
 
-// problemOf names an error without quoting it: it may hold the URL, and what answered.
+// problemOf returns the problem for an error. It does not quote the error, which may contain the URL and parts of the
+// answer.
 func problemOf(err error) string {
 	var (
 		timeout net.Error

@@ -29,20 +29,20 @@ const org = "acme"
 
 var loopback = webhook.Targets{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 
-// world is a deliverer over a new store, and its clock.
+// world is a deliverer over a new store, with a clock.
 type world struct {
 	*testing.T
 	docs    *registry.Registry
 	store   storage.Store
 	d       *webhook.Deliverer
-	offset  atomic.Int64 // of the clock
+	offset  atomic.Int64 // how far the clock is ahead of the real one
 	follows atomic.Bool
 	metrics *prometheus.Registry
 }
 
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }
 
-// start runs a deliverer until the test ends.
+// start starts a deliverer, which runs until the test ends.
 func start(t *testing.T, targets webhook.Targets, sources func(*world) []webhook.Source) *world {
 	t.Helper()
 	store, err := embedded.Open("db", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
@@ -84,7 +84,7 @@ func (w *world) hook(org, id, url string, events ...string) (secret string) {
 	return secret
 }
 
-// tell stores events of subjects, which name their facts after a slash.
+// tell stores events. Each of facts is "subject/fact".
 func (w *world) tell(org string, facts ...string) {
 	w.Helper()
 	var events []storage.Event
@@ -97,7 +97,7 @@ func (w *world) tell(org string, facts ...string) {
 	w.d.Wake()
 }
 
-// eventually waits until f is true.
+// eventually waits until f returns true. It fails the test after half a minute.
 func (w *world) eventually(what string, f func() bool) {
 	w.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
@@ -155,7 +155,7 @@ func (rc *receiver) facts() (facts []string) {
 	return facts
 }
 
-// TestDelivery_IsSigned holds what is sent to the library of Standard Webhooks.
+// TestDelivery_IsSigned checks that the library of Standard Webhooks accepts the signature of a delivery.
 func TestDelivery_IsSigned(t *testing.T) {
 	w, rc := start(t, loopback, nil), receive(t, nil)
 	old := w.hook(org, "h", rc.URL+"/in?a=b", storage.AgentDisabled)
@@ -174,7 +174,7 @@ func TestDelivery_IsSigned(t *testing.T) {
 			hook, err := standardwebhooks.NewWebhook(secret)
 			must(t, err)
 			verify := hook.Verify
-			if i == 2 { // from the future
+			if i == 2 { // its time is in the future
 				verify = hook.VerifyIgnoringTimestamp
 			}
 			if err := verify([]byte(rc.bodies[i]), rc.headers[i]); (err == nil) != good {
@@ -190,8 +190,8 @@ func TestDelivery_IsSigned(t *testing.T) {
 	}
 }
 
-// TestDelivery_FailsAndIsAttemptedAgain: whatever is no 2xx is a failure, redirects are not
-// followed, and the next attempt of the same id comes within five seconds.
+// TestDelivery_FailsAndIsAttemptedAgain checks that every answer other than a 2xx is a failure, and that redirects are
+// not followed. The next attempt has the same id and comes within five seconds.
 func TestDelivery_FailsAndIsAttemptedAgain(t *testing.T) {
 	var elsewhere atomic.Int64
 	other := receive(t, func(http.ResponseWriter, *http.Request, string) { elsewhere.Add(1) })
@@ -253,7 +253,7 @@ func lastIndex(s []string, v string) int {
 	return -1
 }
 
-// TestDelivery_DiesAfterADay, is listed, and is replayed.
+// TestDelivery_DiesAfterADay checks that a delivery dies after a day, is then listed, and can be replayed.
 func TestDelivery_DiesAfterADay(t *testing.T) {
 	var good atomic.Bool
 	w, rc := start(t, loopback, nil), receive(t, func(rw http.ResponseWriter, _ *http.Request, _ string) {
@@ -295,8 +295,8 @@ func TestDelivery_DiesAfterADay(t *testing.T) {
 	}
 }
 
-// TestDelivery_AddressesAreChecked when they are dialled: a name that resolves to a private
-// address is refused, and nothing is sent.
+// TestDelivery_AddressesAreChecked checks that addresses are checked when they are dialled. A name that resolves to a
+// private address is refused, and nothing is sent.
 func TestDelivery_AddressesAreChecked(t *testing.T) {
 	rc := receive(t, nil)
 	_, port, _ := strings.Cut(strings.TrimPrefix(rc.URL, "http://"), ":")
@@ -317,8 +317,8 @@ func TestDelivery_AddressesAreChecked(t *testing.T) {
 	}
 }
 
-// TestDelivery_OneDoesNotDelayAnother: endpoints that answer nothing, and never stop
-// answering, take nothing from others, nor does one webhook from another of its organization.
+// TestDelivery_OneDoesNotDelayAnother has endpoints that never answer or never stop answering. It checks that they do
+// not delay deliveries to other organizations or to other webhooks of the same organization.
 func TestDelivery_OneDoesNotDelayAnother(t *testing.T) {
 	done := make(chan struct{})
 	hangs := receive(t, func(http.ResponseWriter, *http.Request, string) { <-done })
@@ -348,7 +348,7 @@ func TestDelivery_OneDoesNotDelayAnother(t *testing.T) {
 	}
 }
 
-// TestDelivery_OnlyWhoLeadsDelivers.
+// TestDelivery_OnlyWhoLeadsDelivers checks that only the leader delivers.
 func TestDelivery_OnlyWhoLeadsDelivers(t *testing.T) {
 	w, rc := start(t, loopback, nil), receive(t, nil)
 	w.follows.Store(true)

@@ -9,27 +9,26 @@ import (
 )
 
 const (
-	// Slack is how much longer than its timeout a connection may take.
+	// Slack is the longest time by which a connection may exceed its timeout.
 	Slack = 100 * time.Millisecond
-	// A connection that is closed over an unread request is drained within these bounds
-	// first. Otherwise the kernel would reset it, and the answer that says why might
-	// never be read.
+	// A connection that is closed while a request is not fully read is drained first, within these bounds. Otherwise
+	// the kernel would reset it. The client might then never read the answer that says why its request failed.
 	lingerTime  = time.Second
 	lingerBytes = 1 << 20
 )
 
-// Conn is a connection of a listener of [Listen]. It gives its slot back when it is closed.
+// Conn is a connection of a listener that [Listen] returned. When it is closed, it gives its slot back.
 type Conn struct {
 	net.Conn
 	release func()
 	once    sync.Once
 	unread  atomic.Bool
-	// began is called when something has been read, once. It is the reader's alone.
+	// began is called once, when the first bytes have been read. Only the reader uses this field.
 	began func()
 	lazyDeadlines
 }
 
-// LeaveUnread has Close drain what is left of a request that is not read to its end.
+// LeaveUnread makes Close drain the rest of a request that is not read to its end.
 func (c *Conn) LeaveUnread() { c.unread.Store(true) }
 
 // Read implements net.Conn.
@@ -45,7 +44,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection, after draining it if it was left unread.
+// Close closes the connection. After LeaveUnread it drains the connection first.
 func (c *Conn) Close() error {
 	var err error
 	c.once.Do(func() {
@@ -63,29 +62,28 @@ func (c *Conn) drain() {
 	if !ok || half.CloseWrite() != nil || c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
-	// Whether it ends by EOF, time or size, the connection is closed next.
+	// The connection is closed next, whether the copy ends by EOF, time or size.
 	_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
 }
 
-// lazyDeadlines are the deadlines of a connection. Fasthttp sets three for every request,
-// and each costs what decoding half an intent does: one to wait for the request, one to read
-// the rest of it, which is mostly there already, and one to write the answer. They reach the
-// connection only where they make a difference: the reader's when it reads, and none that is
-// at most Slack before the one that stands. So a connection may take that much longer
-// than its timeout.
+// lazyDeadlines are the deadlines of a connection. Fasthttp sets three deadlines for every request, and each call costs
+// half as much as decoding an intent. The first is for the wait for the request. The second is for reading the rest of
+// it, which has mostly arrived already. The third is for writing the answer. lazyDeadlines passes a deadline to the
+// connection only if it makes a difference. The reader's deadline is passed on when the reader reads. A deadline is not
+// passed on if the one in force is at most Slack later. So a connection may exceed its timeout by Slack.
 type lazyDeadlines struct {
-	// asked is the reader's deadline, in nanoseconds since 1970, 0 for none.
+	// asked is the reader's deadline in nanoseconds since 1970, or 0 for none.
 	asked atomic.Int64
-	// reads and writes are those that stand.
+	// reads and writes are the deadlines in force.
 	reads, writes atomic.Int64
 }
 
-// applyReadDeadline has the connection keep the deadline that was asked for.
+// applyReadDeadline passes the deadline that was asked for to the connection.
 func (d *lazyDeadlines) applyReadDeadline(c net.Conn) error {
 	return setDeadline(&d.reads, d.asked.Load(), c.SetReadDeadline)
 }
 
-// setDeadline sets a deadline, unless the one that stands will do.
+// setDeadline sets a deadline unless the one in force is near enough.
 func setDeadline(standing *atomic.Int64, asked int64, set func(time.Time) error) error {
 	if late := standing.Load() - asked; asked == 0 && late == 0 || asked > 0 && 0 <= late &&
 		late <= int64(Slack) {
@@ -100,7 +98,7 @@ func setDeadline(standing *atomic.Int64, asked int64, set func(time.Time) error)
 	return set(t)
 }
 
-// nanoseconds returns a deadline as lazyDeadlines keeps it.
+// nanoseconds returns a deadline in the form that lazyDeadlines stores.
 func nanoseconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -108,13 +106,13 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// SetReadDeadline implements net.Conn, for the next Read: one that waits is not ended.
+// SetReadDeadline implements net.Conn. It applies to the next Read and does not end a Read that is waiting.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.asked.Store(nanoseconds(t))
 	return nil
 }
 
-// SetWriteDeadline implements net.Conn. It may be called while something is written.
+// SetWriteDeadline implements net.Conn. It may be called during a Write.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return setDeadline(&c.writes, nanoseconds(t), c.Conn.SetWriteDeadline)
 }

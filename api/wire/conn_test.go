@@ -26,8 +26,8 @@ func (c *countedConn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// A connection keeps each deadline that a read or a write runs under, at most Slack
-// later, and sets none that already stands.
+// TestConn_Deadlines checks that each read and write has its deadline, at most Slack later. It also checks that a
+// deadline that is already in force is not set again.
 func TestConn_Deadlines(t *testing.T) {
 	const read, write = "read", "write"
 	start := time.Unix(1_800_000_000, 0)
@@ -61,7 +61,7 @@ func TestConn_Deadlines(t *testing.T) {
 					if len(*set) != len(before) {
 						t.Errorf("step %d: SetReadDeadline reached the connection, want that only of Read", i)
 					}
-					_, _ = c.Read(nil) // it is at the end
+					_, _ = c.Read(nil) // the connection is at its end
 				}
 				if got := len(*set) - len(before); got != map[bool]int{true: 1}[s.sets] {
 					t.Errorf("step %d: %d deadlines were set, want %t", i, got, s.sets)
@@ -74,7 +74,7 @@ func TestConn_Deadlines(t *testing.T) {
 	}
 }
 
-// No deadline is one too: it takes back what stands.
+// TestConn_NoDeadline checks that the zero time removes the deadline in force.
 func TestConn_NoDeadline(t *testing.T) {
 	counted := &countedConn{}
 	c := &Conn{Conn: counted}
@@ -82,7 +82,7 @@ func TestConn_NoDeadline(t *testing.T) {
 		if err := c.SetDeadline(at); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = c.Read(nil) // it is at the end
+		_, _ = c.Read(nil) // the connection is at its end
 	}
 	for _, set := range [][]time.Time{counted.reads, counted.writes} {
 		if len(set) != 2 || set[0].IsZero() || !set[1].IsZero() {

@@ -2,8 +2,8 @@ package wire
 
 import "bytes"
 
-// FramingError says why two servers may read different requests from the same bytes,
-// which is known as request smuggling.
+// FramingError says why two servers may read different requests from the same bytes. Attacks that use this are known as
+// request smuggling.
 type FramingError string
 
 // Error implements error.
@@ -18,9 +18,9 @@ const (
 	errFolded     FramingError = "a header goes on in another line"
 )
 
-// Ambiguous returns a FramingError if raw, the header lines of a request, has more
-// than one reading. A proxy in front of Fiber could take for a body or a header what
-// Fiber takes for the next request. Host may be missing only before HTTP/1.1.
+// Ambiguous returns a FramingError if raw can be read in more than one way. raw has the header lines of a request. A
+// proxy in front of Fiber could read bytes as a body or a header that Fiber reads as the next request. Host may be
+// missing only before HTTP/1.1.
 func Ambiguous(raw []byte, http11 bool) error {
 	lengths, hosts := 0, 0
 	for len(raw) > 0 {
@@ -51,7 +51,7 @@ func Ambiguous(raw []byte, http11 bool) error {
 			lengths++
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 			lengths++
-			// Fiber takes all but "identity" for chunked, whatever it says.
+			// Fiber treats every coding except "identity" as chunked.
 			if !bytes.EqualFold(bytes.Trim(value, " \t"), []byte("chunked")) {
 				return errCoding
 			}

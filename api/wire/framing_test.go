@@ -8,7 +8,7 @@ import (
 
 func TestAmbiguous(t *testing.T) {
 	for name, tc := range map[string]struct {
-		lines  string // of the headers
+		lines  string // the header lines
 		http11 bool
 		want   error
 	}{

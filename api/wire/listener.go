@@ -1,6 +1,5 @@
-// Package wire is what a server of HTTP stands on: a listener that bounds connections,
-// connections that reach the kernel seldom, and the refusal of requests whose end two
-// servers may see in different places.
+// Package wire has the connections below an HTTP server. Its listener bounds their number, and they call the kernel
+// seldom. It also refuses requests whose end two servers may see in different places.
 package wire
 
 import (
@@ -12,16 +11,16 @@ import (
 )
 
 const (
-	// acceptRetry is how long to wait when the process is out of descriptors.
+	// acceptRetry is how long Accept waits before it tries again when the process is out of descriptors.
 	acceptRetry = 50 * time.Millisecond
-	// lastCall is how long a connection may take to begin its first request after the
-	// server has begun to stop.
+	// lastCall is the longest time in which a connection may begin its first request after the server has begun to
+	// stop.
 	lastCall = 500 * time.Millisecond
 )
 
-// limitListener bounds the open connections. Further connections wait in the kernel's backlog.
-// An address with too many has further connections closed. Temporary errors of Accept do not
-// end it. It may be closed more than once.
+// limitListener bounds the open connections. Further connections wait in the kernel's backlog. If an address has too
+// many connections, further connections from it are closed. Temporary errors of Accept do not end the listener. It may
+// be closed more than once.
 type limitListener struct {
 	net.Listener
 	enter     func(net.Conn) (leave func(), ok bool)
@@ -33,9 +32,9 @@ type limitListener struct {
 	fresh map[*Conn]struct{} // connections that have sent nothing yet
 }
 
-// Listen returns a listener of at most so many connections of ln, which are [*Conn]. enter
-// counts a connection for its address until leave is called, or returns false if the address
-// has too many.
+// Listen returns a listener that accepts connections of ln. most bounds how many are open at the same time. The
+// connections are [*Conn]. enter counts a connection for its address until leave is called. It returns false if the
+// address has too many connections.
 func Listen(ln net.Listener, most int, enter func(net.Conn) (leave func(), ok bool)) net.Listener {
 	l := &limitListener{Listener: ln, enter: enter, slots: make(chan struct{}, most),
 		closed: make(chan struct{}), fresh: make(map[*Conn]struct{})}
@@ -48,17 +47,17 @@ func Listen(ln net.Listener, most int, enter func(net.Conn) (leave func(), ok bo
 	return l
 }
 
-// hurry closes the connections that have sent nothing within lastCall: clients open
-// spare connections, and stopping must not wait for requests that never come.
+// hurry closes the connections that send nothing within lastCall. Clients open spare connections, and stopping must not
+// wait for requests that never come.
 func (l *limitListener) hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.fresh {
-		_ = c.Conn.SetReadDeadline(time.Now().Add(lastCall)) // it fails for what is closed
+		_ = c.Conn.SetReadDeadline(time.Now().Add(lastCall)) // it fails if the connection is closed
 	}
 }
 
-// take wraps an accepted connection, which counts for its address until leave.
+// take wraps an accepted connection. The connection counts for its address until leave is called.
 func (l *limitListener) take(c net.Conn, leave func()) *Conn {
 	taken := &Conn{Conn: c}
 	began := func() {
@@ -88,7 +87,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		if err == nil {
 			leave, ok := l.enter(c)
 			if !ok {
-				_ = c.Close() // it is not worth more
+				_ = c.Close() // an answer would cost too much
 				continue
 			}
 			return l.take(c, leave), nil
@@ -106,7 +105,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	}
 }
 
-// passing reports whether accepting may work again soon.
+// passing reports whether accepting may succeed again soon after err.
 func passing(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
 }

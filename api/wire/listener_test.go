@@ -47,7 +47,7 @@ func TestLimitListener_SurvivesAShortageOfDescriptors(t *testing.T) {
 func TestLimitListener_PassesOnOtherErrors(t *testing.T) {
 	inner := &scriptedListener{accepts: make(chan func() (net.Conn, error), 2)}
 	l := Listen(inner, 1, roomy)
-	for range 2 { // a failed accept holds no slot
+	for range 2 { // a failed Accept keeps no slot
 		inner.accepts <- func() (net.Conn, error) { return nil, syscall.EINVAL }
 		if _, err := l.Accept(); !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("Accept = %v, want EINVAL", err)
