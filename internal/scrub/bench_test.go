@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// ordinary is what an intent has that the history keeps.
+// ordinary has the texts of an ordinary intent that the history keeps.
 var ordinary = []string{"https://api.payments.example/v1/refunds", "billing-agent", "payment.refund", "env", "ticket"}
 
 // blob holds a run of digits that is long enough to be an encoded secret.

@@ -39,8 +39,8 @@ func digitsEnd(text string, start int) int {
 	return end
 }
 
-// isJoint reports whether b may separate two groups of digits. A plus counts: it encodes a space in
-// a form.
+// isJoint reports whether b may separate two groups of digits. A plus may do so because
+// it encodes a space in a form.
 func isJoint(b byte) bool { return b == ' ' || b == '-' || b == '+' }
 
 // appendCards appends the card numbers in text[start:end] that consist of whole groups. If several
@@ -101,9 +101,9 @@ func network(first string, n int) bool {
 	return false
 }
 
-// number reports whether the digits at text[start:] are a fraction, a telephone number, or a
-// GTIN-13, whose check digit is computed differently. Visa no longer issues numbers of 13
-// digits.
+// number reports whether the digits at text[start:] are a fraction, a telephone number or
+// a GTIN-13. A GTIN-13 computes its check digit in another way than a card number. Visa
+// no longer issues card numbers of 13 digits.
 func number(text string, start int, digits []byte) bool {
 	grouped := len(text)-start > len(digits)
 	if start > 1 && text[start-1] == '.' && isDecimal(text[start-2]) && !grouped {

@@ -2,11 +2,12 @@ package scrub
 
 import "regexp/syntax"
 
-// demand has lower bounds for every text that an expression matches. They are quick to check.
+// demand has lower bounds that every text meets if an expression matches it. The bounds
+// are quick to check.
 type demand struct {
 	length int // bytes
-	run    int // of word characters in a row
-	dashed int // of word characters and dashes in a row
+	run    int // word characters in a row
+	dashed int // word characters and dashes in a row
 }
 
 // meets reports whether a text with these measures meets d.
@@ -14,7 +15,8 @@ func (d demand) meets(text demand) bool {
 	return text.length >= d.length && text.run >= d.run && text.dashed >= d.dashed
 }
 
-// demandsOf returns demands. A text that the expression re matches meets at least one.
+// demandsOf returns the demands of the expression re. Each text that re matches meets at
+// least one of them.
 func demandsOf(re *syntax.Regexp) []demand {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -73,7 +75,8 @@ func demandsOfConcat(subs []*syntax.Regexp) []demand {
 	return all
 }
 
-// bounded returns all, or one demand with their least bounds if there are too many.
+// bounded returns all. If all has too many demands, it returns one demand with the lowest
+// bounds of all.
 func bounded(all []demand) []demand {
 	const apart = 8
 	if len(all) <= apart {

@@ -1,8 +1,8 @@
 // Package scrub takes secrets out of text before it is stored or logged.
 //
-// It uses the rules of gitleaks: the formats of some two hundred providers, private keys,
-// JWTs, and values assigned to a name such as api_key. Gitleaks searches source code, so this
-// package adds rules for
+// It uses the rules of gitleaks. They find the formats of about two hundred providers,
+// private keys, JWTs, and values that are assigned to a name such as api_key. Gitleaks
+// searches source code, so this package adds rules for
 //
 //   - card numbers and e-mail addresses;
 //   - user names with passwords in URLs and connection strings;
@@ -87,9 +87,9 @@
 //
 // # Speed
 //
-// Nearly all text is clean. One pass over its bytes proves that without allocating: an
-// automaton looks for the keywords of all rules and measures the lengths that they
-// require. A rule's expression runs only on text that it could match.
-// TestSuspect_HasNoFalseNegatives and FuzzSuspect compare the pass with the rules run
-// one by one.
+// Nearly all text is clean. One pass over its bytes proves that a text is clean, without
+// allocating. An automaton looks for the keywords of all rules and measures the lengths
+// that the rules require. A rule's expression runs only on text that it could match.
+// TestSuspect_HasNoFalseNegatives and FuzzSuspect compare the result of the pass with
+// running all rules one by one.
 package scrub

@@ -9,7 +9,8 @@ import (
 // text.
 const asciiRun = 12
 
-// encoding is a way to write bytes as digits of so many bits each.
+// encoding is a way to write bytes as digits, such as hexadecimal. Each digit holds the
+// same number of bits.
 type encoding struct {
 	bits int
 	// least is the least number of digits that encode asciiRun bytes. In base64 of ASCII only
@@ -43,8 +44,8 @@ func newEncoding(bits, line int, digits, others string) *encoding {
 	return &e
 }
 
-// encoded appends the parts of text that encode a text with a secret: base64, in either
-// alphabet and with or without padding, or hexadecimal.
+// encoded appends the parts of text that encode a text with a secret. It reads
+// hexadecimal and base64, in both alphabets and with or without padding.
 func (s *Scrubber) encoded(spans []span, text string, j *job) []span {
 	j.inside = true
 	defer func() { j.inside = false }()
@@ -169,7 +170,7 @@ func (e *encoding) decode(dst []byte, digits string) []byte {
 	return dst
 }
 
-// all returns the text that digits encode, "" if the data is not all text.
+// all returns the text that digits encode. It returns "" if some of the data is not text.
 func (e *encoding) all(digits string) string {
 	data := e.decode(nil, digits)
 	if slices.ContainsFunc(data, func(b byte) bool { return !printable[b] }) {
@@ -178,7 +179,7 @@ func (e *encoding) all(digits string) string {
 	return string(data)
 }
 
-// printable has the bytes that text in ASCII has.
+// printable has the bytes that can occur in ASCII text.
 var printable = func() (set [256]bool) {
 	for b := ' '; b <= '~'; b++ {
 		set[b] = true

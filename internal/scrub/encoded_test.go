@@ -9,7 +9,8 @@ import (
 	"writ/internal/scrub/scrubtest"
 )
 
-// encoders write a text as it is found in headers, environments and dumps.
+// encoders has the encodings in which a text may occur in headers, environments and
+// dumps.
 var encoders = map[string]func(string) string{
 	"base64":          func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
 	"unpadded base64": func(s string) string { return base64.RawStdEncoding.EncodeToString([]byte(s)) },
@@ -85,8 +86,8 @@ func TestText_HidesEncodedCanaries(t *testing.T) {
 	}
 }
 
-// A text without a secret stays, however long it is. A text that takes too much work is
-// replaced.
+// TestText_BoundsItsWorkOnEncodedText checks that a text without a secret stays, however
+// long it is, and that a text that takes too much work is replaced.
 func TestText_BoundsItsWorkOnEncodedText(t *testing.T) {
 	s := newScrubber(t)
 	for name, encode := range encoders {
@@ -105,8 +106,8 @@ func TestText_BoundsItsWorkOnEncodedText(t *testing.T) {
 	}
 }
 
-// FuzzEncoded holds what is found in encoded text against what is found in it
-// plain.
+// FuzzEncoded checks that a secret that is found in a plain text is also found after the
+// text is encoded.
 func FuzzEncoded(f *testing.F) {
 	s := newScrubber(f)
 	for _, c := range scrubtest.Canaries(2) {

@@ -79,7 +79,8 @@ func escapeAt(s string) (decoded string, n int) {
 
 func character(c rune) string { return string(c) }
 
-// hexadecimal decodes digits hexadecimal digits that begin at s[start].
+// hexadecimal decodes the hexadecimal digits that begin at s[start]. digits is their
+// number.
 func hexadecimal(s string, start, digits int, decode func(rune) string) (string, int) {
 	c := rune(0)
 	for i := start; i < start+digits; i++ {
@@ -111,8 +112,9 @@ func reference(s string) (string, int) {
 }
 
 // asASCII returns the ASCII text that the first character of s looks like, and the length of
-// that character: "A" for a full-width A, "" for an invisible character. The length is 0 for a
-// character that does not look like ASCII. Its decomposition could be many times as long.
+// that character: "A" for a full-width A, "" for an invisible character. The length is 0
+// for a character that does not look like ASCII. Such a character is not decomposed,
+// because the result could be many times as long.
 func asASCII(s string) (string, int) {
 	c, n := utf8.DecodeRuneInString(s)
 	if unicode.Is(unicode.Cf, c) || unicode.Is(unicode.Variation_Selector, c) {

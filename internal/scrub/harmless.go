@@ -10,8 +10,9 @@ import (
 // placeholder matches values in the place of a credential, such as xxxx and null.
 var placeholder = regexp.MustCompile(`^(?i:true|false|null|none|nil|undefined|redacted|x{3,}|\.{3,}|%s)$`)
 
-// isOrdinaryValue reports whether the value text[start:end] is no credential although its name
-// ends like the name of one: page_token=CAUQAA, max_token=4096.
+// isOrdinaryValue reports whether the value text[start:end] is not a credential, although
+// its name ends like the name of a credential. Examples are page_token=CAUQAA and
+// max_token=4096.
 func isOrdinaryValue(text string, start, end int) bool {
 	if placeholder.MatchString(text[start:end]) {
 		return true
@@ -34,7 +35,8 @@ func namesPageToken(words []string) bool {
 	return isToken && slices.Contains(places, first)
 }
 
-// places are the words before "token" in such names.
+// places are the words that come before "token" in the names of page tokens and of
+// numbers of tokens.
 var places = strings.Fields(`
 	page next nextpage prev previous pagination paging continuation continue cursor sync delta
 	skip resume resumption start starting stop eos bos pad mask max min maximum minimum total
@@ -77,7 +79,8 @@ var loginSchemes = strings.Fields(`ssh sftp scp rsync postgres postgresql mysql 
 
 var (
 	release = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+[-+.]`)
-	// files matches endings of files and of units of systemd. None is a domain.
+	// files matches the endings of names of files and of systemd units. None of these
+	// endings is a top-level domain.
 	files = regexp.MustCompile(`(?:\.(?:png|jpe?g|gif|webp|svg|avif|pdf|json|ya?ml|toml|xml|html|css|js|ts|csv|tsv|txt|log|gz|tgz|bz2|xz|zst|tar|` +
 		`sql|parquet|avro|orc|proto|conf|cfg|ini|lock|jar|whl|rpm|deb|iso|onnx|service|socket|timer|mount|slice))+$`)
 	address = regexp.MustCompile(`\.\pL{2,}$`)

@@ -83,7 +83,8 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
-// Secrets that look a little like harmless texts are found.
+// TestHarmless_HidesNothing checks that secrets are found even if they look a little like
+// harmless texts.
 func TestHarmless_HidesNothing(t *testing.T) {
 	s := newScrubber(t)
 	token := "gh" + "p_9fKq2LmX7wZb4Rt8Yv1Nc6Hd3Jg5Ps0Aq2We"

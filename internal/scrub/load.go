@@ -19,8 +19,9 @@ var gitleaksRules []byte
 // secret.
 const operator = `(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)`
 
-// before is the part of such an expression in front of the name. It finds no further secret
-// and takes most of the time. Only the allowlists of the rule generic read it.
+// before is the part of such an expression that matches text in front of the name. It
+// takes most of the time and finds no further secret. Only the allowlists of the rule
+// generic read the text that it matches.
 const before = `[\w.-]{0,50}?`
 
 // generic is the rule for any value assigned to a name like api_key. It is the only rule that
@@ -28,8 +29,8 @@ const before = `[\w.-]{0,50}?`
 // made from source code.
 const generic = "generic-api-key"
 
-// loadRules returns gitleaks' rules, without those for files of a certain name, and this
-// package's own.
+// loadRules returns this package's own rules and the rules of gitleaks. It leaves out the
+// rules that are only for files of a certain name.
 func loadRules() ([]*rule, error) {
 	var doc struct{ Rules []gitleaksRule }
 	if err := toml.Unmarshal(gitleaksRules, &doc); err != nil {

@@ -19,10 +19,11 @@ func ownRules() []*rule {
 		basic(),
 		mustRule("authorization-header", `(?i)\b(?:bearer|basic)[ +]+([\w.~+/=-]*[0-9][\w.~+/=-]{11,})`, "bearer",
 			"basic"),
-		// gitleaks wants the whole key; half of one is a secret too.
+		// The rule of gitleaks requires a whole key, but half of a key is a secret too.
 		mustRule("private-key", `(?i)-----BEGIN[ +A-Z0-9_-]{0,100}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----[\s\S]*`,
 			"-----begin"),
-		// gitleaks wants two parts that begin with {" and no more than three.
+		// The rule of gitleaks requires two parts that begin with {" and allows at most
+		// three parts.
 		mustRule("jwt", `(?:\b|_)(ew[o0k][\w-]{16,}\.e[wy][\w-]{17,}\.[\w-]*|eyJ[\w-]{16,}\.[\w-]*(?:\.[\w-]{8,}){3})`,
 			"ewo", "ew0", "ewk", "eyj"),
 		structured(),
@@ -50,7 +51,7 @@ func nameWords() []string {
 	authorization cookie credential signature`)
 }
 
-// followed returns each of words with each of ends.
+// followed returns each word of words, followed by each end of ends.
 func followed(words []string, ends ...string) (all []string) {
 	for _, word := range words {
 		for _, end := range ends {

@@ -33,7 +33,7 @@ func (s *ruleSet) remove(t *ruleSet) {
 
 // hits is the result of one pass over a text.
 type hits struct {
-	rules   ruleSet // that could match
+	rules   ruleSet // the rules that could match the text
 	escaped bool    // the text has a byte that can begin an escape
 	encoded bool    // the text is long enough in a row to be base64 or hexadecimal
 }
@@ -45,7 +45,7 @@ type prefilter struct {
 	automaton  automaton
 	contextual ruleSet // the rules that want a keyword, an operator and a value
 	card       int     // the index of the rule of card numbers, which has no keyword
-	digits     int     // that rule needs so many digits in a row
+	digits     int     // the number of digits in a row that the rule of card numbers needs
 	demands    [][]demand
 }
 
@@ -107,10 +107,10 @@ type pass struct {
 	context  bool    // an operator came after a keyword of such a rule
 	escaped  bool
 	run      int // length of the current run of word characters
-	dashed   int // of word characters and dashes
-	digits   int // in a row, with single spaces and dashes between them
+	dashed   int // length of the current run of word characters and dashes
+	digits   int // number of digits in a row, with single spaces and dashes between them
 	longest  demand
-	most     int // digits
+	most     int // the greatest value that digits had
 }
 
 // scan makes one pass over text.
@@ -122,8 +122,8 @@ func (p *prefilter) scan(text string) (h hits) {
 	return h
 }
 
-// scanPair is scan of `key = "value"`. It does not look for encoded parts: scans of key
-// and value alone find them.
+// scanPair is scan of `key = "value"`. It does not look for encoded parts, because
+// separate scans of key and of value find them.
 func (p *prefilter) scanPair(key, value string) (h hits) {
 	var ps pass
 	const assign, quote = ` = "`, `"`

@@ -9,7 +9,8 @@ import (
 	"writ/internal/scrub/scrubtest"
 )
 
-// naive applies all rules one by one. As in gitleaks, the text only needs a keyword of the rule.
+// naive applies all rules one by one. As in gitleaks, a rule is applied if the text
+// contains one of its keywords.
 func naive(s *Scrubber, text string) (spans []span) {
 	low := strings.ToLower(text)
 	for _, r := range s.rules {

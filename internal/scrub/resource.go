@@ -42,8 +42,9 @@ func (t *Tagger) resource(raw, kept string) string {
 	return replace(kept, spans, t.keys[0].tag)
 }
 
-// inNormalForm appends the places in kept of the secrets of raw, ignoring case. The normal form
-// may spell a secret so that no rule matches it: a host is in lower case.
+// inNormalForm appends the places in kept of the secrets of raw, ignoring case. It is
+// needed because the normal form may spell a secret so that no rule matches it. For
+// example, it has a host in lower case.
 func (s *Scrubber) inNormalForm(spans []span, raw, kept string) []span {
 	low, seen := foldASCII(kept), make(map[string]bool)
 	j := job{left: maxWork}
@@ -108,7 +109,8 @@ func dropEncodedQuery(s string) string {
 }
 
 // dropParameters drops the parameters of s's path segments. In a connection string, or after
-// the name of a credential, a parameter can contain slashes: the whole rest is dropped.
+// the name of a credential, a parameter can contain slashes. There the whole rest of s is
+// dropped.
 func dropParameters(s string) string {
 	var b strings.Builder
 	rest := 0

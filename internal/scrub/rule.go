@@ -15,15 +15,15 @@ type rule struct {
 	kind     string
 	keywords []string // in lower case; every match contains one
 	demands  []demand // every text with a match meets one
-	digits   int      // in a row, that every match contains; a rule with digits has no keyword
-	// contextual says that a keyword comes before the secret, with one of = > : | ? , in
-	// between.
+	digits   int      // every match contains so many digits in a row; a rule with digits has no keyword
+	// contextual says that a keyword comes before the secret, and that one of the
+	// operators = > : | ? , is between them.
 	contextual bool
-	// redacts says that a match does not refuse a document, because the rule has too many
-	// false matches, or because documents may name identities.
+	// redacts says that a document with a match is not refused. Either the rule has too
+	// many false matches, or it finds identities, which a document may name.
 	redacts bool
 	entropy float64 // a secret must exceed it
-	group   int     // the group that is the secret; 0: the first that matched
+	group   int     // the number of the group that is the secret; 0 is the first group that matched
 	allowed []allowlist
 	// possible reports whether the expression, which is slow, could match. It may be nil.
 	possible func(text string) bool

@@ -29,8 +29,8 @@ const (
 	maxWork = 32 << 10
 	// maxRounds limits how often a text is read. The first round reads the text unchanged.
 	// Each further round decodes the escapes once more. maxRounds also limits how often an
-	// identity is scrubbed. Scrubbing stops at a round that finds nothing: an ordinary
-	// identity takes one round, an identity with a secret two.
+	// identity is scrubbed. Scrubbing stops at a round that finds nothing. So an ordinary
+	// identity takes one round, and an identity with a secret takes two.
 	maxRounds = 4
 )
 
@@ -96,9 +96,9 @@ func (s *Scrubber) Find(text string) (kind string, found bool) {
 
 // Search returns a function like [Scrubber.Find] for the values of one document. Rules that
 // need context see the name of a value. Unlike [Scrubber.Values] it judges a value by its own
-// form, so that a document can mention a password without containing one. It ignores e-mail
-// addresses and card numbers, because documents may name people. One bound covers the work of
-// all values. The function is not safe for concurrent use.
+// form, so that a document may mention that there is a password. It ignores e-mail
+// addresses and card numbers, because documents may name people. One bound covers the
+// work of all values. The function is not safe for concurrent use.
 func (s *Scrubber) Search() func(key, value string) (kind string, found bool) {
 	j := job{left: 8 * maxWork, document: true}
 	return func(key, value string) (string, bool) { return first(s.inPair(key, value, &j)) }
@@ -111,7 +111,7 @@ func first(spans []span) (string, bool) {
 	return spans[0].kind, true
 }
 
-// inPair returns the secrets in value, read as the value of key.
+// inPair returns the secrets in value. Rules that need context see key too.
 func (s *Scrubber) inPair(key, value string, j *job) []span {
 	spans := s.find(value, j)
 	if hits := s.prefilter.scanPair(key, value); hits.any() {
@@ -157,7 +157,7 @@ func (s *Scrubber) once(spans []span, text string, hits hits, j *job) []span {
 	return spans
 }
 
-// job is the budget and the mode that texts of one call share.
+// job has the budget and the mode that all texts of a call share.
 type job struct {
 	left     int  // bytes that rules may read
 	document bool // the texts are a document's, which is refused if it has a secret

@@ -26,7 +26,8 @@ func newScrubber(t testing.TB) *Scrubber {
 	return s
 }
 
-// newTagger returns a Tagger whose keys consist of these bytes. The default is one key of 1.
+// newTagger returns a Tagger with one key for each byte of keys. Each key repeats its
+// byte. The default is one key of the byte 1.
 func newTagger(t testing.TB, keys ...byte) *Tagger {
 	t.Helper()
 	if len(keys) == 0 {
@@ -147,7 +148,7 @@ func TestText_HidesCanariesInEverySpelling(t *testing.T) {
 	}
 }
 
-// spellings returns texts with secret in them as callers may send it.
+// spellings returns texts that contain secret in the spellings that callers may send.
 func spellings(secret string) []string {
 	var escaped strings.Builder
 	for i := range len(secret) {
@@ -185,8 +186,9 @@ func TestText_LeavesOrdinaryTextAlone(t *testing.T) {
 	}
 }
 
-// A character that does not look like ASCII stays, because some are eleven times as long in
-// their compatibility form.
+// TestAsASCII_MakesAllThatLooksLikeASCII checks that characters that look like ASCII
+// become ASCII. All other characters stay, because some are eleven times as long in their
+// compatibility form.
 func TestAsASCII_MakesAllThatLooksLikeASCII(t *testing.T) {
 	for c := rune(utf8.RuneSelf); c <= unicode.MaxRune; c++ {
 		text := string(c)

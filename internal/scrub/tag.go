@@ -18,8 +18,8 @@ const (
 	tagDigits = tagBytes * 8 / 5
 )
 
-// Tagger scrubs identities without merging two of them: it replaces each secret by a
-// tag. See the package documentation. It is safe for concurrent use.
+// Tagger scrubs identities so that different identities stay different. It replaces each
+// secret by a tag: see the package documentation. It is safe for concurrent use.
 type Tagger struct {
 	*Scrubber
 	keys []tagKey
@@ -65,8 +65,8 @@ func (t *Tagger) Spellings(text string) []string {
 	return all
 }
 
-// Tagged reports whether text contains a tag. Such an identity is refused: it could equal
-// another's.
+// Tagged reports whether text contains a tag. Callers refuse such an identity, because it
+// could equal the scrubbed form of another identity.
 func (t *Tagger) Tagged(text string) bool {
 	return tagForm.MatchString(text)
 }
@@ -78,7 +78,8 @@ func (t *Tagger) identity(text string, key tagKey) string {
 	})
 }
 
-// untilStable applies pass to text until it changes nothing, so that scrubbing is idempotent.
+// untilStable applies pass to text again and again until pass changes nothing. So
+// scrubbing is idempotent.
 func untilStable(text string, key tagKey, pass func(string) string) string {
 	for range maxRounds {
 		next := pass(text)
@@ -94,7 +95,8 @@ func untilStable(text string, key tagKey, pass func(string) string) string {
 var tagForm = regexp.MustCompile(fmt.Sprintf(`\[[a-z0-9-]+:[A-Z2-7]{%d}\]`, tagDigits))
 
 // outsideTags drops the spans within a tag, because its kind and digits look like secrets to
-// some rules. It keeps card numbers: a caller could hide one in the form of a tag.
+// some rules. It keeps the spans of card numbers, because a caller could hide a card
+// number in the form of a tag.
 func outsideTags(text string, spans []span) []span {
 	if len(spans) == 0 || strings.IndexByte(text, '[') < 0 {
 		return spans

@@ -10,7 +10,7 @@ import (
 	"writ/internal/scrub/scrubtest"
 )
 
-// The worked example of the package documentation.
+// TestIdentity_Example checks the example in the package documentation.
 func TestIdentity_Example(t *testing.T) {
 	key := make([]byte, sha256.Size)
 	for i := range key {
@@ -51,8 +51,9 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// "Equal values stay equal, different ones stay different, and a filter for the
-// value finds its rows": of every two of many look-alikes.
+// TestIdentity_NeverMergesTwo checks many values that look alike. Equal values stay
+// equal, any two different values stay different, and a filter for a value finds its
+// rows.
 func TestIdentity_NeverMergesTwo(t *testing.T) {
 	g, other := newTagger(t), newTagger(t, 2)
 	all := []string{
@@ -86,7 +87,8 @@ func TestIdentity_NeverMergesTwo(t *testing.T) {
 	}
 }
 
-// A filter finds rows that were written under an older key, and the tag that a row shows.
+// TestSpellings_TryAllKnownKeys checks that a filter finds rows that were written under
+// an older key. A filter for the tag that a row shows finds the row too.
 func TestSpellings_TryAllKnownKeys(t *testing.T) {
 	const text = "ann@corp.test"
 	old, now := newTagger(t, 1), newTagger(t, 2, 1)
@@ -127,8 +129,8 @@ func TestTagged(t *testing.T) {
 	}
 }
 
-// For all texts, scrubbing twice is scrubbing once, and two results are equal only if the texts
-// are.
+// FuzzIdentity checks that scrubbing a text twice has the same result as scrubbing it
+// once, and that two results are equal only if the texts are equal.
 func FuzzIdentity(f *testing.F) {
 	g := newTagger(f)
 	for _, c := range scrubtest.Canaries(1) {

@@ -19,7 +19,7 @@ type urlFormat struct {
 // urlFormats are formats that gitleaks lacks. They were gathered from the
 // services' own documentation, from the URLs that Apprise's plugins accept
 // (github.com/caronc/apprise) and from TruffleHog's detectors. Look there first for
-// further ones. An account or a channel before the credential stays.
+// further ones. An account or a channel before the credential is not replaced.
 var urlFormats = []urlFormat{
 	// Chats.
 	{"hooks.slack", `hooks\.slack(?:-gov)?\.com`, `/services/\w+/\w+/(\w{8,})`},

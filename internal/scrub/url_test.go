@@ -85,7 +85,8 @@ var urlExamples = [][2]string{
 	{"https://prod-1.westeurope.logic.azure.com:443/workflows/{x32}/triggers/manual/paths/invoke?sv=1.0&sig={w43}",
 		"https://prod-1.westeurope.logic.azure.com:443/workflows/*/triggers/manual/paths/invoke?sv=1.0&sig=!"},
 	{"https://acme.azurewebsites.net/api/run?x=1&code={w54}==", "https://acme.azurewebsites.net/api/run?x=1&code=!"},
-	// These gitleaks finds, or they are named.
+	// Rules of gitleaks find these, or the names of their parameters tell that they are
+	// credentials.
 	{"https://chat.googleapis.com/v1/spaces/{w11}/messages?key=AI{w0}za{w35}&token={w43}", "https://chat.googleapis.com/v1/spaces/*/messages?key=!&token=!"},
 	{"https://hooks.chime.aws/incomingwebhooks/{u}?token={w43}", "https://hooks.chime.aws/incomingwebhooks/*?token=!"},
 	{"https://oapi.dingtalk.com/robot/send?access_token={x64}", "https://oapi.dingtalk.com/robot/send?access_token=!"},
@@ -97,7 +98,7 @@ var urlExamples = [][2]string{
 
 var madeUpPart = regexp.MustCompile(`\{([wxdmu])(\d*)\}`)
 
-// makeUp returns example with something made up in the place of its braces.
+// makeUp returns example with its braces replaced by random characters.
 func makeUp(r *rand.Rand, example string) string {
 	const digits = "0123456789"
 	alphabets := map[byte]string{
@@ -124,9 +125,9 @@ func makeUp(r *rand.Rand, example string) string {
 	})
 }
 
-// "Credentials in the paths of well-known hosts (chat webhooks, bot tokens) are
-// found": as they are written, in upper case and with a port, doubled slashes and
-// escapes, in texts, resources and documents.
+// TestURLs_CredentialsAreFound checks that credentials in the URLs of well-known services
+// (chat webhooks, bot tokens) are found in texts, resources and documents. The URLs are
+// tried as they are written, in upper case, and with a port, doubled slashes and escapes.
 func TestURLs_CredentialsAreFound(t *testing.T) {
 	g := newTagger(t)
 	r := rand.New(rand.NewPCG(8, 5))
@@ -159,7 +160,8 @@ func TestURLs_CredentialsAreFound(t *testing.T) {
 	}
 }
 
-// Each format is shown by an example.
+// TestURLs_EachFormatHasAnExample checks that each format of urlFormats matches an
+// example.
 func TestURLs_EachFormatHasAnExample(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 6))
 	for _, f := range urlFormats {
@@ -174,7 +176,8 @@ func TestURLs_EachFormatHasAnExample(t *testing.T) {
 	}
 }
 
-// Patterns, documentation and what else these hosts serve hold no credential.
+// TestURLs_OtherURLsStay checks that URL patterns, documentation and other URLs of the
+// same hosts are not taken for credentials.
 func TestURLs_OtherURLsStay(t *testing.T) {
 	g := newTagger(t)
 	for _, url := range []string{

@@ -20,11 +20,12 @@ import (
 	"writ/storage/receipt"
 )
 
-// Held is a receipt of a file, with the reasons and the row that stand beside it.
+// Held is a receipt that was read from a file. It also has the evaluation result or the
+// row of the history that the file has beside the receipt.
 type Held struct {
 	Receipt receipt.Receipt
-	result  *receipt.Result // nil beside a bare receipt
-	row     *storage.Record // of the history, if it is one
+	result  *receipt.Result // nil if the file has a bare receipt
+	row     *storage.Record // nil unless the file has a row of the history
 }
 
 // Parse reads a receipt, an evaluation result, or a row of the history.
@@ -50,17 +51,18 @@ func Parse(data []byte) (Held, error) {
 	return Held{}, err
 }
 
-// Check is how decisions are verified.
+// Check configures how decisions are verified.
 type Check struct {
 	Keys         receipt.Keys
 	AllowExpired bool
-	// Intent and Policy are those that were decided. Nil: they are not checked.
+	// Intent is the intent that was decided, and Policy is the policy that decided it. If
+	// they are nil, they are not checked.
 	Intent *engine.Intent
 	Policy *engine.Policy
 }
 
-// Verify returns a line for each thing that it verified of h at now or left out. Its
-// error is why h does not verify.
+// Verify verifies h at the time now. It returns a line for each check that it has made or
+// left out. Its error says why h does not verify.
 func (c Check) Verify(h Held, now time.Time) (said []string, err error) {
 	r := h.Receipt
 	err = receipt.Verify(r, c.Keys, now)
@@ -140,7 +142,8 @@ func (c Check) follows(h Held) (said []string, err error) {
 	return append(said, "the reasons follow from the policy"), nil
 }
 
-// needMore are the codes of findings that rest on more than policy and intent.
+// needMore has the codes of findings that do not follow from the policy and the intent
+// alone.
 var needMore = []engine.Code{
 	engine.CodeAgentDisabled, engine.CodeAgentUnregistered, engine.CodeUsageLimit, engine.CodeBatchRefused,
 	engine.CodeSessionClosed, engine.CodeSessionExpired, engine.CodeSessionNotAllowed,
@@ -148,8 +151,8 @@ var needMore = []engine.Code{
 	engine.CodePolicyUnreadable,
 }
 
-// following compares reasons with the findings of the policy alone. It returns the
-// codes of reasons that need more than the policy to follow.
+// following compares reasons with the findings of the policy alone. It returns the codes
+// of the reasons that do not follow from the policy alone.
 func following(reasons []string, alone engine.Result) (rest []string, err error) {
 	var own, want []string
 	for _, reason := range reasons {

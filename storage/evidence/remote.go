@@ -13,15 +13,16 @@ import (
 	"writ/storage/receipt"
 )
 
-// Remote is the history that a server shows to one organization. It implements
-// [ledger.History] as far as a partial history is asked.
+// Remote is the history that a server shows to one organization. It implements the
+// methods of [ledger.History] that [ledger.Prove] calls for a partial history.
 type Remote struct {
-	// Each calls f with each item of a list of the server, the newest first.
+	// Each calls f with each item of the list that the server has at path, the newest
+	// first.
 	Each func(ctx context.Context, path string, f func(jsontext.Value) error) error
 
-	ledger.History // nil: the rest is not asked of a partial history
+	ledger.History // nil: Prove does not call the other methods
 
-	chains map[[16]byte][]receipt.SignedHead // as Chains was told, the newest first
+	chains map[[16]byte][]receipt.SignedHead // as the server listed them to Chains, the newest first
 }
 
 // Chains implements ledger.History.
@@ -60,7 +61,7 @@ func (r *Remote) Heads(_ context.Context, chain [16]byte, _ uint64, f func(recei
 	return nil
 }
 
-// EachEntry implements ledger.History. A server shows the changes.
+// EachEntry implements ledger.History. Of all entries a server shows only the changes.
 func (r *Remote) EachEntry(ctx context.Context, f func(*storage.Entry) error) error {
 	listed := make(map[string]bool)
 	return r.Each(ctx, "/v1/changes", func(item jsontext.Value) error {
@@ -80,12 +81,13 @@ func (r *Remote) EachEntry(ctx context.Context, f func(*storage.Entry) error) er
 	})
 }
 
-// EachTombstone implements ledger.History. A server shows none.
+// EachTombstone implements ledger.History. A server shows no tombstones.
 func (r *Remote) EachTombstone(context.Context, string, func(*storage.Tombstone) error) error {
 	return nil
 }
 
-// Organizations implements ledger.History: the credential is of one.
+// Organizations implements ledger.History. It calls f once, with an empty name, because
+// the credential belongs to one organization.
 func (r *Remote) Organizations(_ context.Context, f func(string) error) error { return f("") }
 
 // EachRow implements ledger.History.

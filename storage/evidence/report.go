@@ -14,7 +14,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// ParseAnchors reads heads, one a line, or the head that a receipt stands under.
+// ParseAnchors reads heads, one on each line. If data is a receipt, or contains one,
+// ParseAnchors returns the head of that receipt.
 func ParseAnchors(data []byte) (heads []receipt.SignedHead, err error) {
 	for line := range bytes.Lines(data) {
 		var h receipt.SignedHead
@@ -109,8 +110,8 @@ func decidedAt(decisionID string) string {
 	return time.Unix(id.Time().UnixTime()).UTC().Format(time.RFC3339)
 }
 
-// counts writes the counts of a proof in few words: a line of 100 columns has room for
-// the name and a history of 1,000,000 decisions. "9 removals of 9999" are nine
+// counts returns the counts of a proof in few words. A line of 100 columns has room for
+// the name and for the counts of 1,000,000 decisions. "9 removals of 9999" are nine
 // retention entries for 9,999 rows that left a tombstone.
 func counts(p ledger.Proof) string {
 	said := fmt.Sprintf("%s, %s, %s, %d settled, %s, %s of %d", Count(len(p.Ends), "chain"), Count(p.Heads, "head"),
@@ -122,7 +123,7 @@ func counts(p ledger.Proof) string {
 	return said
 }
 
-// Count writes a number of things, which take an s unless there is one.
+// Count returns n and what, such as "1 head". It adds an s to what unless n is 1.
 func Count(n int, what string) string {
 	if n != 1 {
 		what += "s"

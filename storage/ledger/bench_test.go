@@ -24,7 +24,7 @@ const callers = 64
 // setCallers makes RunParallel use callers goroutines.
 func setCallers(b *testing.B) { b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0))) }
 
-// noop is a store that has everything sealed and keeps nothing.
+// noop is a store that calls the seal with every batch and keeps nothing.
 type noop struct{ Store }
 
 func (noop) Append(_ context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
@@ -34,7 +34,7 @@ func (noop) Append(_ context.Context, batch storage.Batch, seal storage.Seal) (s
 
 func (noop) Metered(context.Context, string, storage.Month) (int64, error) { return 0, nil }
 
-// BenchmarkCommit is a reservation and its commit, by many callers at once.
+// BenchmarkCommit measures a reservation and its commit, with many concurrent callers.
 func BenchmarkCommit(b *testing.B) {
 	b.Run("callers=64/store=noop", func(b *testing.B) { benchmarkCommit(b, noop{newFake()}) })
 	b.Run("callers=64/store=embedded", func(b *testing.B) { benchmarkCommit(b, openEmbedded(b)) })
@@ -89,7 +89,7 @@ func benchID(n int64) string {
 	return shape[:len(shape)-len(digits)] + digits
 }
 
-// BenchmarkReplay is the commit of an intent that was decided before.
+// BenchmarkReplay measures the commit of an intent that was decided before.
 func BenchmarkReplay(b *testing.B) {
 	l := open(b, openEmbedded(b), func(c *Config) { c.Now = time.Now })
 	e := entry(benchIntent, engine.Allow)
@@ -105,7 +105,8 @@ func BenchmarkReplay(b *testing.B) {
 	})
 }
 
-// BenchmarkCaller is what a commit costs its caller beside waiting.
+// BenchmarkCaller measures the cost of a commit for its caller, without the time of
+// waiting.
 func BenchmarkCaller(b *testing.B) {
 	l := open(b, noop{newFake()}, func(c *Config) { c.Now = time.Now })
 	e := entry(benchIntent, engine.Allow)
@@ -137,7 +138,8 @@ func BenchmarkCaller(b *testing.B) {
 	})
 }
 
-// BenchmarkFloor is the least cost of a commit: its signature, and its write to the store.
+// BenchmarkFloor measures the two parts that no commit can do without: the signature and
+// the write to the store.
 func BenchmarkFloor(b *testing.B) {
 	b.Run("sign", func(b *testing.B) {
 		key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
@@ -152,8 +154,8 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// benchmarkStore commits batches of records that are made and sealed
-// beforehand, as far as that can be.
+// benchmarkStore measures how long the store takes to commit a batch. As far as possible,
+// the records are made and sealed before the measurement.
 func benchmarkStore(b *testing.B, size int) {
 	store := openEmbedded(b)
 	l := open(b, noop{newFake()}, func(c *Config) { c.Now = time.Now })

@@ -13,8 +13,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// committer writes one batch after the other. Its fields belong to the
-// goroutine of run.
+// committer writes one batch after the other. Only the goroutine of run uses its fields.
 type committer struct {
 	cfg     *Config
 	quotas  *quotas
@@ -24,12 +23,12 @@ type committer struct {
 	// were refused. Their reservations are held until the outcome is found.
 	unresolved *waiter
 
-	refused int // intents refused since commits began to fail; 0: commits succeed
+	refused int // intents refused since commits began to fail; 0 while commits succeed
 	leaves  [][32]byte
 }
 
-// maxCommit bounds a batch, of decisions or of changes, so that the first of a
-// backlog doesn't wait for the last.
+// maxCommit is the largest number of decisions or changes in a batch. It keeps the first
+// commits of a long backlog from waiting for the last ones.
 const maxCommit = 1024
 
 // commitRest is the longest pause between two commits. A commit to MongoDB takes several
@@ -39,10 +38,10 @@ const commitRest = time.Millisecond
 // run commits the waiters of q until q is closed and empty. After ctx ends it refuses
 // them.
 //
-// After a commit of several waiters it pauses for as long as the commit took. More
-// requests then share a signature, a write and a wait for the disk: at half of the
-// highest load a request costs up to a quarter less CPU. After a commit of one waiter
-// it does not pause.
+// After a commit of several waiters it pauses for as long as the commit took. Requests
+// that arrive during the pause share a signature, a write and a wait for the disk. At
+// half of the highest load this saves up to a quarter of the CPU time of a request. After
+// a commit of one waiter it does not pause.
 func (c *committer) run(ctx context.Context, q *queue) {
 	var batch []*waiter
 	for {
@@ -78,7 +77,7 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 	}
 	err = c.try(ctx, batch)
 	doubt := errors.Is(err, storage.ErrUnknown)
-	if doubt { // appending the same batch again finds what is stored of it
+	if doubt { // appending the same batch again tells which of its records are stored
 		if err = c.try(ctx, batch); err == nil {
 			adopt(batch)
 		} else if !errors.Is(err, storage.ErrUnknown) {
@@ -134,8 +133,9 @@ func (c *committer) recoverUnknown(ctx context.Context) error {
 	return nil
 }
 
-// adopt treats what an earlier append of batch has stored as new: a row with a waiter's
-// own decision id is its own, and so is a verdict with the same body.
+// adopt corrects the result of a repeated append. Rows and verdicts that an earlier
+// append of the same batch has stored count as new. Such a row has the decision id of the
+// waiter's record. Such a verdict has the same body as the waiter's verdict.
 func adopt(batch []*waiter) {
 	for _, w := range batch {
 		for i := range w.places {
@@ -169,8 +169,8 @@ func wakeFlushes(batch []*waiter, err error) []*waiter {
 	return commits
 }
 
-// try has the store append batch. It is an error if the store takes a record as new that
-// is not signed.
+// try makes the store append batch. It returns an error if the store reports an unsigned
+// record as new.
 func (c *committer) try(ctx context.Context, batch []*waiter) error {
 	if err := c.commit(ctx, batch, c.sealer(batch)); err != nil {
 		return err
@@ -185,8 +185,8 @@ func (c *committer) try(ctx context.Context, batch []*waiter) error {
 	return nil
 }
 
-// commit has the store append batch and sets existing of each waiter. A panic of the store
-// is an error.
+// commit makes the store append batch, and sets the field existing of each waiter. It
+// returns a panic of the store as an error.
 func (c *committer) commit(ctx context.Context, batch []*waiter, seal storage.Seal) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

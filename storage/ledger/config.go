@@ -20,10 +20,10 @@ import (
 type Mode string
 
 const (
-	// Minimal keeps all ids (the credential's too), the policy's version, the action
-	// type, the resource without user info, query and fragment, the cost, the keys of
-	// the metadata, the decision with its reasons and digests, and times. It is the
-	// default.
+	// Minimal is the default. It keeps all ids, including the credential's, and the
+	// policy's version. Of the intent it keeps the action type, the resource without user
+	// info, query and fragment, the cost, and the keys of the metadata. It also keeps the
+	// decision with its reasons and digests, and all times.
 	Minimal Mode = "minimal"
 	// Full keeps the metadata's values too. Both modes scrub what they keep.
 	Full Mode = "full"
@@ -34,11 +34,12 @@ const (
 type Scrubber interface {
 	// Text scrubs a text that identifies nobody.
 	Text(s string) string
-	// Identity scrubs a text that rows are found by. Its result is equal for equal
-	// texts and different for different ones.
+	// Identity scrubs a text by which rows are looked up. Equal texts give equal results,
+	// and different texts give different results.
 	Identity(s string) string
-	// Resource scrubs a resource, given as it was written and as its projection. Like
-	// Identity it never merges two projections.
+	// Resource scrubs a resource. raw is the resource as it was written. projection is
+	// the part of it that is kept. Different projections give different results, as with
+	// Identity.
 	Resource(raw, projection string) string
 	// Values scrubs the values of metadata, under the same keys.
 	Values(metadata map[string]string) map[string]string
@@ -52,7 +53,7 @@ type Store interface {
 	Record(ctx context.Context, org, decisionID string) (*storage.Record, error)
 }
 
-// Config is what a Ledger works with. Store, Signer and Scrub are required.
+// Config configures a Ledger. Store, Signer and Scrub are required.
 type Config struct {
 	// Store makes batches durable. Its calls must take a bounded time, because all
 	// callers wait for the batch that is being written. No other ledger may use the same
@@ -72,17 +73,17 @@ type Config struct {
 	Scrub Scrubber
 	// Writer names this writer in its records, if the store has several. It may be empty.
 	Writer string
-	// Log gets one line when commits begin to fail and one when they succeed again. Nil
-	// discards them.
+	// Log gets one line when commits begin to fail and one line when they succeed again.
+	// If Log is nil, these lines are discarded.
 	Log *slog.Logger
-	// Metrics is where the ledger registers its metrics until it is closed. Nil
-	// registers nowhere.
+	// Metrics is where the ledger registers its metrics until it is closed. If Metrics is
+	// nil, they are not registered.
 	Metrics prometheus.Registerer
-	// QueueLimit is how many commits may wait for the next batch; more are
-	// refused with ErrOverloaded. Zero is DefaultQueueLimit.
+	// QueueLimit is the number of commits that may wait for the next batch. Further
+	// commits are refused with ErrOverloaded. Zero is DefaultQueueLimit.
 	QueueLimit int
 
-	signer *atomic.Pointer[receipt.Signer] // the current one
+	signer *atomic.Pointer[receipt.Signer] // the current signer
 }
 
 // The defaults of Config.
@@ -91,7 +92,8 @@ const (
 	DefaultQueueLimit = 8192
 )
 
-// withDefaults returns c with its zero values filled in. It is an error if c is invalid.
+// withDefaults returns c with defaults in place of its zero values. It returns an error
+// if c is invalid.
 func (c Config) withDefaults() (Config, error) {
 	if c.Now == nil {
 		c.Now = time.Now

@@ -10,8 +10,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// TestEmbedded runs the ledger on the store it is deployed with: batches that
-// form by chance, duplicates, conflicts and restarts.
+// TestEmbedded checks the ledger on the embedded store, with batches that form by chance,
+// with duplicates and conflicts, and with restarts.
 func TestEmbedded(t *testing.T) {
 	dir := t.TempDir()
 	keys := testKeys(t, testSigner(1))
@@ -55,7 +55,8 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// checkCopies holds outs, which is by copy and intent, to one decision each.
+// checkCopies checks that all copies of an intent got the same decision. outs has the
+// outcomes by copy and by intent.
 func checkCopies(t *testing.T, keys receipt.Keys, outs [][]Outcome) {
 	t.Helper()
 	for i, first := range outs[0] {
@@ -70,8 +71,8 @@ func checkCopies(t *testing.T, keys receipt.Keys, outs [][]Outcome) {
 	}
 }
 
-// checkHeads verifies the whole chain of store, which must go on from tip, and
-// returns its end.
+// checkHeads verifies the whole chain of store and returns its end. The chain must
+// continue the one whose tip is tip.
 func checkHeads(t *testing.T, store *embedded.Store, keys receipt.Keys, tip receipt.Chain) receipt.Chain {
 	t.Helper()
 	var heads []receipt.SignedHead

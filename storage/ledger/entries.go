@@ -16,10 +16,11 @@ import (
 	"writ/storage"
 )
 
-// Settle records the outcome of a decision's action. It returns the decision's record with
-// the settlement, and whether this call made it final: the same settlement again returns
-// the first one. The settlement is marked Unapproved if the action was executed without
-// being allowed. Its time is s.RecordedAt, but not before the decision.
+// Settle records the outcome of a decision's action. It returns the decision's record
+// with the settlement. first reports whether this call made the settlement final. A
+// further call with the same settlement returns the first one. The settlement is marked
+// Unapproved if the action was executed without being allowed. The time of the settlement
+// is s.RecordedAt, or the time of the decision if that is later.
 //
 // The error is storage.ErrNotFound if the decision does not exist, storage.ErrConflict if
 // another settlement is stored, or a failure of the store.
@@ -57,9 +58,9 @@ func (l *Ledger) Settle(
 	return &r, first, nil
 }
 
-// append makes entries final. For each it returns the stored entry, which is an earlier
-// one with the same key if there is one. In the queue they count for the organization of
-// the first one.
+// append makes entries final. For each entry it returns the stored entry of the same key.
+// This may be an earlier one. In the queue all entries count for the organization of the
+// first entry.
 func (l *Ledger) append(ctx context.Context, entries ...*storage.Entry) ([]*storage.Entry, error) {
 	if slices.ContainsFunc(entries, func(e *storage.Entry) bool { return e.Body == nil }) {
 		return nil, errors.New("an entry without a body")
@@ -81,10 +82,11 @@ func (l *Ledger) append(ctx context.Context, entries ...*storage.Entry) ([]*stor
 	return final, nil
 }
 
-// Removal announces that retention is about to remove rows of an organization that were
-// decided before a time: at most Count rows, at most Settled of them with a signed
-// settlement. Its entry is the canonical JSON of {before, count, entry, id,
-// organization_id, settled}. Before has at most milliseconds. Settled is absent if it is 0.
+// Removal announces that retention is about to remove rows of an organization. All of
+// them were decided before the time Before. There are at most Count such rows, and at
+// most Settled of them have a signed settlement. The entry of a Removal is the canonical
+// JSON of {before, count, entry, id, organization_id, settled}. Before is in whole
+// milliseconds. Settled is absent if it is 0.
 type Removal struct {
 	ID             string    `json:"id"` // a UUIDv7
 	OrganizationID string    `json:"organization_id"`
@@ -98,9 +100,9 @@ func (r Removal) entry() *storage.Entry {
 	return entryOf(storage.RetentionEntry, r.OrganizationID, r.ID, r)
 }
 
-// Retain announces the removal of rows of org that were decided before a time. It must be
-// called before they are removed: rows that are removed without an announcement are a break
-// of the history.
+// Retain announces the removal of rows of org that are older than the time in before. It
+// must be called before the rows are removed, because a row that is removed without an
+// announcement is a break of the history.
 func (l *Ledger) Retain(ctx context.Context, org string, before time.Time, count storage.Expired) error {
 	id, _ := l.ids.next(l.cfg.Now())
 	r := Removal{ID: id.String(), OrganizationID: org, Before: before.Truncate(time.Millisecond),
@@ -111,24 +113,24 @@ func (l *Ledger) Retain(ctx context.Context, org string, before time.Time, count
 	return nil
 }
 
-// Change is a change of a document: an entry of the administrative audit log. Its
+// Change is a change of a document. It is an entry of the administrative audit log. The
 // entry is the canonical JSON of {actor, digest, entry, id, kind, organization_id,
 // revision}. The actor is absent if it is not known.
 type Change struct {
 	OrganizationID string `json:"organization_id"`
 	Kind           string `json:"kind"` // policy, rule, list, agent, session, key, plan or import
 	ID             string `json:"id"`
-	Revision       int64  `json:"revision"` // of the commit of documents that made it
+	Revision       int64  `json:"revision"` // of the commit of documents that made the change
 	Digest         string `json:"digest"`   // of the document after the change; empty if it was removed
 	Actor          string `json:"actor,omitzero"`
 }
 
-// Entry returns the entry of c, which is not signed yet.
+// Entry returns the unsigned entry of c.
 func (c Change) Entry() *storage.Entry {
 	return entryOf(storage.ChangeEntry, c.OrganizationID, c.Kind+"/"+c.ID+"/"+strconv.FormatInt(c.Revision, 10), c)
 }
 
-// changeOf returns c as it is signed.
+// changeOf returns the form of c that is signed.
 func changeOf(c *storage.Change) (Change, error) {
 	of := storage.CollectionOf(c.Kind)
 	if of == nil || of.Quiet {
@@ -147,8 +149,8 @@ type Changes interface {
 	Trim(ctx context.Context, upTo uint64) error
 }
 
-// SignChanges puts all changes of src into the chain and trims src. Changes that were
-// signed before and not trimmed are not signed again.
+// SignChanges puts all changes of src into the chain and trims src. A change that was
+// signed before but not trimmed is not signed again.
 func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 	for {
 		changes, err := src.Changes(ctx, 0, maxCommit)
@@ -184,9 +186,9 @@ func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 // ParseChange reads the entry of a change.
 func ParseChange(e *storage.Entry) (Change, error) { return parseBody(e, Change.Entry) }
 
-// entryOf returns an entry that is not signed yet. Its body is the canonical JSON of body
-// and of the member entry, which names the kind. The body is nil if a time has no JSON,
-// which happens only in forged histories.
+// entryOf returns an unsigned entry. Its body is the canonical JSON of body with one more
+// member, entry, which names the kind. The body is nil if a time cannot be written as
+// JSON. This happens only in forged histories.
 func entryOf[T any](kind storage.EntryKind, org, key string, body T) *storage.Entry {
 	text, err := json.Marshal(struct {
 		Kind storage.EntryKind `json:"entry"`
@@ -199,7 +201,8 @@ func entryOf[T any](kind storage.EntryKind, org, key string, body T) *storage.En
 	return &storage.Entry{Kind: kind, OrganizationID: org, Key: key, Body: canonical}
 }
 
-// parseBody reads the body of e. It is an error if entry(body) is not e.
+// parseBody reads the body of e. It returns an error if entry, called with the parsed
+// body, does not return e.
 func parseBody[T any](e *storage.Entry, entry func(T) *storage.Entry) (T, error) {
 	var body T
 	if err := json.Unmarshal(e.Body, &body); err != nil {

@@ -20,9 +20,9 @@ func executed(ref string) storage.Settlement {
 	return storage.Settlement{Outcome: storage.Executed, ExternalRef: ref, RecordedAt: noon}
 }
 
-// TestSettle_ByAClockThatIsBehind has one replica decide, whose clock is ahead, and another
-// settle, whose clock is behind. The settlement is not before the decision, and the history
-// is whole.
+// TestSettle_ByAClockThatIsBehind checks that a settlement is not before its decision,
+// and that the history is whole. The replica that decides has a clock that is ahead. The
+// replica that settles has a clock that is behind.
 func TestSettle_ByAClockThatIsBehind(t *testing.T) {
 	log := storagetest.NewMemoryLog()
 	ahead, behind := &clock{now: noon.Add(storage.MaxSkew)}, &clock{now: noon.Add(-storage.MaxSkew)}
@@ -41,8 +41,8 @@ func TestSettle_ByAClockThatIsBehind(t *testing.T) {
 	}
 }
 
-// TestSettle_OnceAndSigned: the first settlement is stored with a receipt of its own, and
-// returned to every caller that settles in the same way again.
+// TestSettle_OnceAndSigned checks that the first settlement is stored with its own
+// receipt. Every later caller with the same settlement gets the first one.
 func TestSettle_OnceAndSigned(t *testing.T) {
 	store, keys := newFake(), testKeys(t, testSigner(1))
 	l := open(t, store)
@@ -88,8 +88,8 @@ func TestSettle_OnceAndSigned(t *testing.T) {
 	store.check(t, keys)
 }
 
-// TestSettle_Races: of several settlements at once one is stored, and a removal in between
-// is an error.
+// TestSettle_Races checks that one of several concurrent settlements is stored. If the
+// decision is removed in between, the settlement fails.
 func TestSettle_Races(t *testing.T) {
 	store, l := openFake(t)
 	id := mustDecide(t, l, "acme", intent(1)).Record.DecisionID
@@ -117,7 +117,8 @@ func TestSettle_Races(t *testing.T) {
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// TestSettle_Faults: a settlement that may be stored is stored once.
+// TestSettle_Faults checks that a settlement is stored once, even if the store's answer
+// does not tell whether it was stored.
 func TestSettle_Faults(t *testing.T) {
 	for _, faults := range [][]fault{{lost}, {persisted}, {lost, lost}, {persisted, lost}, {lost, persisted}} {
 		t.Run(fmt.Sprint(faults), func(t *testing.T) {
@@ -161,8 +162,8 @@ func (s *source) Trim(_ context.Context, upTo uint64) error {
 	return nil
 }
 
-// TestSignChanges_EachOnce: a change that was signed and not trimmed is not signed again. It
-// is an error if it is another change now.
+// TestSignChanges_EachOnce checks that a change that was signed but not trimmed is not
+// signed again. If the change has another content now, the call fails.
 func TestSignChanges_EachOnce(t *testing.T) {
 	store, l := openFake(t)
 	all := make([]storage.Change, 2*maxCommit+1)
@@ -195,7 +196,7 @@ func TestSignChanges_EachOnce(t *testing.T) {
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// TestRetain_IsInTheChain also expects a new entry for each announcement.
+// TestRetain_IsInTheChain checks that each announcement makes a new entry in the chain.
 func TestRetain_IsInTheChain(t *testing.T) {
 	store, l := openFake(t)
 	before := noon.Add(time.Microsecond)

@@ -12,7 +12,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// fault is how a Commit of the fake store fails.
+// fault is a way in which an Append of the fake store fails.
 type fault int
 
 const (
@@ -23,8 +23,8 @@ const (
 
 var errFault = fmt.Errorf("injected fault: %w", storage.ErrUnknown)
 
-// fake is a store in memory that checks its caller: records must never change after they
-// were stored, and heads must extend the chain.
+// fake is a store in memory. It checks that records do not change after they were stored,
+// and that heads extend the chain.
 type fake struct {
 	*storagetest.LogHandle
 	log *storagetest.MemoryLog
@@ -34,12 +34,12 @@ type fake struct {
 	commitGate chan gated
 
 	mu         sync.Mutex
-	faults     []fault // of the next commits
-	down       error   // Append's, whatever the faults
-	headErr    error   // Tip's
-	quotaErr   error   // Count's
-	decidedErr error   // Decided's
-	removed    bool    // Decided and Append find records removed
+	faults     []fault // the faults of the next commits
+	down       error   // the error of every Append, whatever faults has
+	headErr    error   // the error of Tip
+	quotaErr   error   // the error of Count
+	decidedErr error   // the error of Decided
+	removed    bool    // Decided and Append report all records as removed
 	grants     int     // calls of Count
 	held       map[quotaKey]int64
 	answer     func(batch, existing []*storage.Record) []*storage.Record
@@ -50,13 +50,13 @@ type fake struct {
 	batches []int
 }
 
-// row is a record as it was given and as it was then.
+// row is a stored record, with its bytes at the time when it was stored.
 type row struct {
 	record *storage.Record
 	bytes  string
 }
 
-// gated is a commit at the gate. It goes on when open is closed.
+// gated is a commit that waits at the gate. It continues when the test closes open.
 type gated struct {
 	size int
 	open chan struct{}
@@ -64,7 +64,7 @@ type gated struct {
 
 func newFake() *fake { return fakeOn(storagetest.NewMemoryLog()) }
 
-// fakeOn returns one of the stores that write a log.
+// fakeOn returns a store that writes to log. Several stores may write to the same log.
 func fakeOn(log *storagetest.MemoryLog) *fake {
 	return &fake{LogHandle: log.OpenLog(), log: log, held: make(map[quotaKey]int64)}
 }
@@ -176,7 +176,7 @@ func (f *fake) Count(_ context.Context, w storage.Window, ask storage.Ask) (stor
 	return storage.Granted{N: n, Total: taken + n}, nil
 }
 
-// grant requests up to 10 places within a limit of 10 for another handle.
+// grant requests up to 10 places within a limit of 10, as another handle would do.
 func (f *fake) grant(t *testing.T) int64 {
 	t.Helper()
 	granted, err := f.Count(t.Context(), storage.Window{Org: "acme", Month: storage.MonthOf(noon)}, storage.Ask{Limit: 10, Want: 10})
@@ -213,7 +213,7 @@ func encode(r *storage.Record) string {
 	return string(b)
 }
 
-// check checks the whole state of the store.
+// check checks everything that the store has: its history, heads and records.
 func (f *fake) check(t *testing.T, keys receipt.Keys) {
 	t.Helper()
 	f.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// TestFault_CommittedAgain: after an error of unknown outcome the batch is committed again,
-// once.
+// TestFault_CommittedAgain checks that the batch is committed again, once, after an error
+// that leaves its outcome unknown.
 func TestFault_CommittedAgain(t *testing.T) {
 	for _, what := range []fault{lost, persisted} {
 		t.Run(fmt.Sprint(what), func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestFault_FailedButPersisted(t *testing.T) {
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// TestFault_NothingIsStored: an error that says so is not tried again, and gives
-// the place in the meter back at once.
+// TestFault_NothingIsStored checks that a batch is not committed again after an error
+// that says that nothing was stored. Its place in the meter is given back at once.
 func TestFault_NothingIsStored(t *testing.T) {
 	for _, down := range []error{storage.ErrUnavailable, storage.ErrConflict, errors.New("a corrupt row")} {
 		store, l := openFake(t)
@@ -107,8 +107,8 @@ func (f *failing) Append(ctx context.Context, batch storage.Batch, seal storage.
 	return f.fake.Append(ctx, batch, seal)
 }
 
-// TestFault_UnknownStaysUnknown: an error of the second try does not tell the outcome of the
-// first.
+// TestFault_UnknownStaysUnknown checks that the outcome of a first try stays unknown if
+// the second try fails, whatever the second error says.
 func TestFault_UnknownStaysUnknown(t *testing.T) {
 	l := open(t, &failing{newFake(), []error{storage.ErrUnknown, storage.ErrUnavailable}})
 	_, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow))
@@ -120,8 +120,9 @@ func TestFault_UnknownStaysUnknown(t *testing.T) {
 	}
 }
 
-// TestFault_ChainAndMetersSurviveAnySeries runs every series of four faults
-// against batches that form by chance, with a restart after each.
+// TestFault_ChainAndMetersSurviveAnySeries checks the chain and the meters after every
+// possible series of four faults. Batches form by chance, and each series ends with a
+// restart.
 func TestFault_ChainAndMetersSurviveAnySeries(t *testing.T) {
 	for i := range 81 {
 		series := []fault{fault(i / 27), fault(i / 9 % 3), fault(i / 3 % 3), fault(i % 3)}
@@ -184,7 +185,8 @@ func TestFault_LoggedOnceAnEpisode(t *testing.T) {
 	}
 }
 
-// TestFault_NothingIsCommittedWhileABatchIsUnknown also checks Healthy.
+// TestFault_NothingIsCommittedWhileABatchIsUnknown checks that the ledger commits nothing
+// else while the outcome of a batch is unknown, and that Healthy reports an error.
 func TestFault_NothingIsCommittedWhileABatchIsUnknown(t *testing.T) {
 	store, down := newFake(), errors.New("down")
 	l := open(t, store)
@@ -247,7 +249,7 @@ func TestFault_StoreBreaksItsContract(t *testing.T) {
 	}
 }
 
-// sealing is a store that has other records sealed than it was given.
+// sealing is a store that passes other records to the seal than it was given.
 type sealing struct {
 	*fake
 	wrong func(batch []*storage.Record) []*storage.Record
@@ -278,8 +280,8 @@ func TestSeal_RefusesWhatIsNotOfTheBatchInOrder(t *testing.T) {
 	}
 }
 
-// TestSeal_StoreTriesAgainWithFewer has the store find an earlier decision only after a
-// first seal.
+// TestSeal_StoreTriesAgainWithFewer checks that a batch can be sealed twice. The store
+// finds an earlier decision only after the first seal.
 func TestSeal_StoreTriesAgainWithFewer(t *testing.T) {
 	store := newFake()
 	l := open(t, retrying{store})
@@ -305,7 +307,8 @@ func TestSeal_StoreTriesAgainWithFewer(t *testing.T) {
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// retrying is a store that seals every batch twice, first with all records.
+// retrying is a store that calls the seal twice for each batch, the first time with all
+// records.
 type retrying struct{ *fake }
 
 func (s retrying) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {

@@ -16,7 +16,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// noon is when the tests' clocks start.
+// noon is the time at which the tests' clocks start.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // clock is a clock that a test moves.
@@ -59,8 +59,8 @@ func (l *logged) lines() []string {
 	return lines
 }
 
-// marking is a scrubber that takes whatever has "hunter" in it for a secret, and
-// the value of ticket.
+// marking is a scrubber that treats each text with "hunter" in it as a secret, and the
+// value of ticket too.
 type marking struct{}
 
 func (marking) Text(s string) string {
@@ -109,7 +109,7 @@ func testKeys(t testing.TB, signers ...*receipt.Signer) receipt.Keys {
 	return keys
 }
 
-// open returns a ledger on store that is closed with the test. change may
+// open returns a ledger on store. The ledger is closed when the test ends. change may
 // change its configuration.
 func open(t testing.TB, store Store, change ...func(*Config)) *Ledger {
 	t.Helper()
@@ -167,7 +167,7 @@ func entry(in *engine.Intent, d engine.Decision) Entry {
 	}}
 }
 
-// decide takes e through a reservation of org.
+// decide reserves a place for org and commits e with it.
 func decide(ctx context.Context, l *Ledger, org string, e Entry) (Outcome, error) {
 	reservation, err := l.Reserve(ctx, nil, org, plenty)
 	if err != nil {
@@ -205,8 +205,8 @@ func mustDecide(t *testing.T, l *Ledger, org string, in *engine.Intent) Outcome 
 // plenty is a limit that no test reaches.
 const plenty = 1_000_000
 
-// ordinal returns the least limit that the next decision is within: the number of decisions
-// in the meter, and one.
+// ordinal returns the least limit that the next decision does not exceed. This is one
+// more than the number of decisions in the meter.
 func ordinal(t *testing.T, l *Ledger, org string) int64 {
 	t.Helper()
 	for limit := int64(1); ; limit++ {
@@ -221,7 +221,7 @@ func ordinal(t *testing.T, l *Ledger, org string) int64 {
 	}
 }
 
-// result is how a decide in a goroutine ended.
+// result is the result of a decide in a goroutine.
 type result struct {
 	out Outcome
 	err error
@@ -237,14 +237,14 @@ func goDecide(ctx context.Context, l *Ledger, org string, e Entry) <-chan result
 	return done
 }
 
-// awaitQueued returns when n commits wait.
+// awaitQueued returns when n commits wait in the queue.
 func awaitQueued(l *Ledger, n int) {
 	for l.queue.len() != n {
 		runtime.Gosched()
 	}
 }
 
-// must ends the test with an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -11,15 +11,14 @@ import (
 	"writ/storage"
 )
 
-// ids makes decision ids: UUIDv7 of RFC 9562 with its method 3, where the 12
-// bits after the version go on with the time below a millisecond. Unlike
-// uuid.NewV7 it takes the time from its caller. The ids of one ids strictly
-// increase, unless the clock goes back by more than [storage.MaxSkew]. If the clock
-// jumps ahead and back, ids must not stay in the future: later receipts would be valid
-// too long and be metered in the wrong month.
+// ids makes decision ids. They are UUIDv7 by method 3 of RFC 9562: the 12 bits after the
+// version hold the fraction of the millisecond. Unlike uuid.NewV7, ids takes the time
+// from its caller. Its results strictly increase, unless the clock goes back by more than
+// [storage.MaxSkew]. In that case the results go back too. If they stayed in the future
+// after a clock that jumped ahead, later receipts would be valid too long and decisions
+// would be metered in the wrong month.
 type ids struct {
-	// last is the time of the last id: milliseconds since 1970, and below them
-	// 12 bits of 1/4096 ms.
+	// last is the time of the last id, in units of 1/4096 ms since 1970.
 	last atomic.Int64
 }
 
@@ -28,7 +27,7 @@ type ids struct {
 func (s *ids) next(now time.Time) (uuid.UUID, time.Time) {
 	tick := s.advance(now)
 	var id uuid.UUID
-	rand.Read(id[8:]) // never fails: it would crash the process
+	rand.Read(id[8:]) // never returns an error: it crashes the process instead
 	binary.BigEndian.PutUint64(id[:8], uint64(tick>>12)<<16|0x7000|uint64(tick&0xfff))
 	id[8] = id[8]&0x3f | 0x80
 	return id, time.UnixMilli(tick >> 12).UTC()

@@ -42,7 +42,7 @@ func TestIDs_IncreaseWhenTheClockGoesBackALittle(t *testing.T) {
 		}
 		last, lastAt = id, at
 	}
-	for range 10_000 { // more than a millisecond has
+	for range 10_000 { // more ids than there are times within a millisecond
 		next(noon)
 	}
 	if want := noon.Add(2 * time.Millisecond); !lastAt.Equal(want) {
@@ -57,8 +57,9 @@ func TestIDs_IncreaseWhenTheClockGoesBackALittle(t *testing.T) {
 	}
 }
 
-// TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead: after a moment in which the clock
-// was weeks ahead, receipts are not valid for weeks and are not metered in another month.
+// TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead checks decisions that are made
+// after the clock was weeks ahead for a moment. Their receipts are not valid for weeks,
+// and they are not metered in another month.
 func TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead(t *testing.T) {
 	now := &clock{now: noon}
 	store, l := openFake(t, func(c *Config) { c.Now, c.TTL = now.Now, 300*time.Second })

@@ -15,12 +15,12 @@ import (
 
 // Import records that an organization's history was imported from another store. Its
 // entry is the canonical JSON of {entry, id, imported_at, organization_id, removed,
-// root, rows, settled}. ImportedAt has at most milliseconds.
+// root, rows, settled}. ImportedAt is in whole milliseconds.
 //
-// Root is the root of an RFC 9162 tree, as "sha256:" and hex. Its leaves are in the order
-// of decision ids: the leaf of each row, followed by the leaf of its settlement if it has
-// one. For a row that the other store had removed it is the leaf of
-// [storage.Tombstone.Entry].
+// Root is the root of an RFC 9162 tree, as "sha256:" and hex. The tree has a leaf for
+// each row, in the order of decision ids. If a row has a settlement, the leaf of the
+// settlement follows the leaf of the row. For a row that the other store had removed, the
+// tree has the leaf of its [storage.Tombstone.Entry] instead.
 type Import struct {
 	ID             string    `json:"id"` // of the export, a UUIDv7
 	OrganizationID string    `json:"organization_id"`
@@ -39,9 +39,10 @@ func (i Import) entry() *storage.Entry {
 // ParseImport reads the entry of an import.
 func ParseImport(e *storage.Entry) (Import, error) { return parseBody(e, Import.entry) }
 
-// SignImport ends an import whose rows are all stored. It sets ImportedAt, signs the entry
-// and returns the import as it is signed, which is the first one if it was signed before.
-// Its error is storage.ErrConflict if that one is of another history.
+// SignImport ends an import after all of its rows are stored. It sets ImportedAt, signs
+// the entry and returns the signed import. If the organization has a signed import
+// already, SignImport returns that one. Its error is storage.ErrConflict if the earlier
+// import is of another history.
 func (l *Ledger) SignImport(ctx context.Context, i Import) (Import, error) {
 	i.ImportedAt = l.cfg.Now().Truncate(time.Millisecond)
 	final, err := l.append(ctx, i.entry())
@@ -57,7 +58,7 @@ func (l *Ledger) SignImport(ctx context.Context, i Import) (Import, error) {
 
 // Abandonment announces that the rows of an unfinished import are about to be removed. Its
 // entry is the canonical JSON of {abandoned_at, entry, export, id, organization_id, removed,
-// rows}. AbandonedAt has at most milliseconds.
+// rows}. AbandonedAt is in whole milliseconds.
 type Abandonment struct {
 	ID             string    `json:"id"`     // a UUIDv7
 	ExportID       string    `json:"export"` // the id of the imported file
@@ -72,8 +73,8 @@ func (a Abandonment) entry() *storage.Entry {
 	return entryOf(storage.AbandonEntry, a.OrganizationID, a.ID, a)
 }
 
-// SignAbandonment signs a, before the rows of the import are removed. It sets ID and
-// AbandonedAt.
+// SignAbandonment sets ID and AbandonedAt of a and signs it. It must be called before the
+// rows of the import are removed.
 func (l *Ledger) SignAbandonment(ctx context.Context, a Abandonment) (Abandonment, error) {
 	now := l.cfg.Now()
 	id, _ := l.ids.next(now)
@@ -84,9 +85,9 @@ func (l *Ledger) SignAbandonment(ctx context.Context, a Abandonment) (Abandonmen
 	return a, nil
 }
 
-// ImportTree computes the counts and the root of an [Import]. Rows are added in the order
-// of their ids. Its size grows with the logarithm of their number. The zero ImportTree has
-// no rows.
+// ImportTree computes the counts and the root of an [Import]. Rows must be added in the
+// order of their ids. The size of an ImportTree grows with the logarithm of the number of
+// rows. The zero ImportTree has no rows.
 type ImportTree struct {
 	Rows, Settled, Removed int64
 
@@ -138,7 +139,8 @@ func (v *Verifier) Verify(r *storage.Record) error {
 	return settlementLeaf(r, v.leaf)
 }
 
-// maxVerified bounds the heads that a Verifier remembers: some 3 MiB.
+// maxVerified is the largest number of heads that a Verifier remembers. They take about 3
+// MiB.
 const maxVerified = 1 << 16
 
 // leaf verifies that keys have signed a leaf.

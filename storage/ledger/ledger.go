@@ -19,9 +19,9 @@ var (
 	// ErrIntentExpired means that the intent id was decided and that retention has removed
 	// the decision.
 	ErrIntentExpired = errors.New("the intent id was decided before and its decision is kept no longer")
-	// ErrRaced means that another caller has meanwhile decided one of the intents that are
-	// stored all or none, or given the verdict that is stored with a decision. Nothing was
-	// stored.
+	// ErrRaced means that nothing was stored because another caller was faster. For
+	// intents that are stored all or none, the other caller has decided one of them. For
+	// a decision with a verdict, it has given another verdict.
 	ErrRaced = errors.New("an intent was decided by another while this one was")
 	// ErrOverloaded means that the queue is full.
 	ErrOverloaded = errors.New("too many decisions wait to be committed")
@@ -94,9 +94,9 @@ func (l *Ledger) Close(ctx context.Context) error {
 // SignWith makes s sign all later batches. Its public key must be published first.
 func (l *Ledger) SignWith(s *receipt.Signer) { l.cfg.signer.Store(s) }
 
-// Healthy returns nil if no batch has an unknown outcome. After a failed commit it has
-// the ledger find the outcome, as the next commit would. It does not try a write: see
-// [storage.Store].
+// Healthy returns nil if it is known of every batch whether it was stored. After a failed
+// commit Healthy makes the ledger find this out, as the next commit would. It does not
+// try to write: see [storage.Store].
 func (l *Ledger) Healthy(ctx context.Context) error {
 	if _, err := l.append(ctx); err != nil { // no entries: it only waits for its turn
 		return fmt.Errorf("checking the ledger: %w", err)
@@ -104,8 +104,8 @@ func (l *Ledger) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// Entry is a decision to commit. Its strings and maps become part of the record and of the
-// answer: they must be the ledger's to keep, never views of a request's buffer.
+// Entry is a decision to commit. The ledger keeps its strings and maps in the record and
+// in the answer. So they must never be views of a request's buffer.
 type Entry struct {
 	Reservation *Reservation // nil once it has ended
 	// Intent is the evaluated intent. It must have passed [engine.Intent.Validate].
@@ -115,44 +115,49 @@ type Entry struct {
 	// Credential is the id of the caller's API key, or [OperatorPrefix] and the subject of
 	// an operator. It is empty if no credential was needed.
 	Credential string
-	// The revisions of the documents that it was evaluated under, the approval that the
-	// caller named, and the digest of its [storage.Details]. Each is empty if it is not
-	// known.
+	// PolicyRevision, RulesRevision and AgentRevision are the revisions of the documents
+	// under which the intent was evaluated. ApprovalID is the approval that the caller
+	// named. DetailsDigest is the digest of the intent's [storage.Details]. Each is zero
+	// or empty if it is not known.
 	PolicyRevision, RulesRevision, AgentRevision int64
 	ApprovalID, DetailsDigest                    string
-	// Verdict is committed with the decision, both or none. If another verdict was first,
-	// the Outcome's error is ErrRaced. If it is [Used], the ledger sets its UsedBy. It is
-	// nil for a decision without an approval.
+	// Verdict is committed together with the decision: both are stored, or neither is. If
+	// another verdict was stored first, the Outcome's error is ErrRaced. The ledger sets
+	// UsedBy of a verdict that is [Used]. Verdict is nil for a decision without an
+	// approval.
 	Verdict *Verdict
 }
 
-// OperatorPrefix begins the credential of an operator. No id of a key has a colon.
+// OperatorPrefix is the prefix of an operator's credential. The id of an API key has no
+// colon, so it never begins with this prefix.
 const OperatorPrefix = "operator:"
 
 // Outcome is the first decision of an intent, which another caller may have made.
 type Outcome struct {
 	// Record is the first decision of the intent. It may be shared and must not be
-	// modified. It can keep the memory of its whole batch alive: copy what is kept long.
+	// modified. A Record can keep the memory of its whole batch alive, so copy the parts
+	// that are kept for long.
 	Record *storage.Record
 	// Replayed reports that the intent was decided before.
 	Replayed bool
-	// Err is ErrIntentConflict, ErrIntentExpired or, for a decision with a verdict, ErrRaced.
-	// Record is nil then.
+	// Err is nil, ErrIntentConflict, ErrIntentExpired or, for a decision with a verdict,
+	// ErrRaced. If Err is not nil, Record is nil.
 	Err error
 }
 
-// Pending is a commit under way. Its Wait must be called, once.
+// Pending is a commit under way. Wait must be called exactly once.
 type Pending struct {
 	ledger *Ledger
 	waiter *waiter
 }
 
 // Enqueue makes the records of entries and queues them for one batch. The entries must be
-// of one organization, and each needs its own reservation. If whole is set, they are stored
-// all or none. Enqueue ends the reservations even if it returns an error. A place in the
-// meter is used up only by the first decision of an intent.
+// of one organization, and each needs its own reservation. If whole is set, either all
+// entries are stored or none. Enqueue ends the reservations even if it returns an error.
+// Only the first decision of an intent uses up a place in the meter.
 //
-// Its error is [ErrOverloaded] or [ErrClosed], or says why an entry is no decision.
+// Its error is [ErrOverloaded] or [ErrClosed], or says why an entry is not a valid
+// decision.
 func (l *Ledger) Enqueue(ctx context.Context, entries []*Entry, whole bool) (Pending, error) {
 	w := l.waiters.get(len(entries))
 	err := l.enqueue(ctx, w, entries, whole)
@@ -160,7 +165,7 @@ func (l *Ledger) Enqueue(ctx context.Context, entries []*Entry, whole bool) (Pen
 		if err != nil {
 			e.Reservation.Release()
 		}
-		e.Reservation = nil // the committer ends it
+		e.Reservation = nil // the committer ends the reservation
 	}
 	if err != nil {
 		return Pending{}, fmt.Errorf("committing a decision: %w", err)
@@ -193,14 +198,14 @@ func (l *Ledger) enqueue(ctx context.Context, w *waiter, entries []*Entry, whole
 	return l.queue.put(w)
 }
 
-// Wait puts the Outcome of each entry into outs, which must have room for all of them. When
-// it returns nil, each Outcome without an error survives a crash, and no other exists for
-// its intent.
+// Wait puts the Outcome of each entry into outs, which must have room for all of them.
+// When it returns nil, each Outcome without an error survives a crash, and its intent
+// never gets another decision.
 //
 // Its error is [ErrClosed], [ErrRaced] for entries that are stored all or none, or the
 // reason why the store could not commit them. If ctx ends, Wait returns ctx's error at
-// once. The entries may still become final: committing the same intents again returns their
-// Outcomes.
+// once. The entries may still become final after that. To learn their Outcomes, commit
+// the same intents again.
 func (p Pending) Wait(ctx context.Context, outs []Outcome) error {
 	if err := p.ledger.waiters.wait(ctx, p.waiter, outs, nil); err != nil {
 		return fmt.Errorf("committing a decision: %w", err)

@@ -59,7 +59,7 @@ func newMetrics(reg prometheus.Registerer, q *queue, qs *quotas) (_ *metrics, er
 	return m, nil
 }
 
-// counted returns a metric that shows n.
+// counted returns a counter that shows the value of n.
 func counted(name, help string, n *atomic.Int64) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 {
 		return float64(n.Load())

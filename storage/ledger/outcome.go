@@ -9,8 +9,8 @@ import (
 	"writ/storage"
 )
 
-// checkReplay returns nil if earlier, the decision under the intent's id, is also the
-// decision of an intent with this digest.
+// checkReplay returns nil if an intent with this digest is a replay of earlier, the
+// stored decision of the same intent id.
 func checkReplay(earlier *storage.Record, digest string) error {
 	switch {
 	case earlier.Removed():
@@ -21,11 +21,11 @@ func checkReplay(earlier *storage.Record, digest string) error {
 	return nil
 }
 
-// Recall returns the earlier decision of in under approvalID, which may be empty. Without an
-// earlier decision the Outcome has no Record. Recall makes nothing final. A caller whose
-// evaluation is expensive or can fail calls Recall first, so that a replay does not depend on
-// the evaluation. The caller must still commit: only the commit decides which decision was
-// first.
+// Recall returns the earlier decision of in under approvalID, which may be empty. If
+// there is no earlier decision, the Outcome has no Record. Recall stores nothing. A
+// caller whose evaluation is expensive or can fail calls Recall first, so that a replay
+// does not depend on the evaluation. The caller must still commit: only the commit
+// decides which decision was first.
 func (l *Ledger) Recall(ctx context.Context, org string, in *engine.Intent, approvalID string) (Outcome, error) {
 	earlier, err := l.cfg.Store.Decided(ctx, org, in.IntentID, approvalID)
 	if errors.Is(err, storage.ErrNotFound) {

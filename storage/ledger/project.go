@@ -69,7 +69,7 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 	return r, nil
 }
 
-// texts holds the texts of one record in one allocation.
+// texts holds all texts of a record in a single allocation.
 type texts struct{ strings.Builder }
 
 func (t *texts) add(text []byte) string {
@@ -93,8 +93,8 @@ func (t *texts) id(id uuid.UUID) string {
 
 // KeptCredential returns a credential in the form that records keep. The subject of an
 // operator is chosen by an issuer and often an e-mail address, so identity, a
-// [Scrubber.Identity], scrubs it. The id of a key is ours and stays: its holder finds its
-// own rows by it.
+// [Scrubber.Identity], scrubs it. The id of an API key comes from the service and stays,
+// so that the key's holder can find its own rows by the id.
 func KeptCredential(asked string, identity func(string) string) string {
 	subject, ok := strings.CutPrefix(asked, OperatorPrefix)
 	if !ok {

@@ -125,7 +125,7 @@ func TestDecision_Audit_TimesKeepNoMoreThanNanoseconds(t *testing.T) {
 func TestConfig_RefusesWhatIsUnsafe(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Config)
-		want   string // in the error; empty: fine
+		want   string // part of the error; empty if there is none
 	}{
 		"defaults":                     {func(*Config) {}, ""},
 		"full":                         {func(c *Config) { c.Audit = Full }, ""},

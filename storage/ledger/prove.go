@@ -16,7 +16,7 @@ import (
 )
 
 // History is one state of a store, or the part of it that a server shows. Its methods do
-// the same as the methods of [storage.Store] with their names.
+// the same as the methods of [storage.Store] that have the same names.
 type History interface {
 	Chains(ctx context.Context, f func(end receipt.Chain) error) error
 	Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error
@@ -42,7 +42,7 @@ type History interface {
 
 // ProveConfig configures [Prove].
 type ProveConfig struct {
-	// Keys may have signed heads.
+	// Keys are the trusted keys. Each head must be signed by one of them.
 	Keys receipt.Keys
 	// Anchors are heads that were kept outside of the store. Their chains must contain them.
 	Anchors []receipt.SignedHead
@@ -53,8 +53,8 @@ type ProveConfig struct {
 	Progress Progress
 }
 
-// Progress is called now and then with the number of steps that are done, and of all. Kind
-// names the step, such as "rows". Progress may be nil.
+// Progress is called from time to time with the number of steps that are done and the
+// total number of steps. Kind names the step, such as "rows". Progress may be nil.
 type Progress func(kind string, done, total int)
 
 // Tell calls p, unless it is nil.
@@ -76,9 +76,10 @@ type Proof struct {
 	Rows       int
 	// Settled is the number of rows with a settlement.
 	Settled int
-	// Changes, Removals and Verdicts are the numbers of entries of these kinds. For a
-	// verdict the signature is proved, and that the decisions it names exist. For a decision
-	// under an approval it is proved that its verdicts allow it.
+	// Changes, Removals and Verdicts are the numbers of entries of these kinds. For each
+	// verdict Prove has verified the signature and found the decisions that the verdict
+	// names. For each decision under an approval it has verified that the verdicts on the
+	// approval allow the decision.
 	Changes, Removals, Verdicts int
 	// Removed is the number of tombstones. NewestRemoved is the greatest decision id among
 	// them, which contains its time. It is empty if Removed is 0.
@@ -87,7 +88,7 @@ type Proof struct {
 	// Foreign counts the imported rows.
 	Foreign Foreign
 	// Unfinished are the organizations with an unfinished import, in order. Each of their
-	// imported rows is genuine, but rows may be missing or too many.
+	// imported rows is genuine, but rows may be missing and there may be surplus rows.
 	Unfinished []string
 	// Older is the number of rows without an audit digest. Only the payload of these rows
 	// is signed: see [Payload].
@@ -96,36 +97,39 @@ type Proof struct {
 	// is the last of them.
 	Waiting       int
 	NewestWaiting Change
-	// Unlisted is the number of rows of a partial history whose heads it does not have. Each
-	// was verified by itself.
+	// Unlisted is the number of rows of a partial history whose heads are not in the
+	// history. Each of these rows was verified by its own receipt.
 	Unlisted int
 }
 
-// Prove proves a whole history. It is proved that
+// Prove verifies a whole history. It proves that
 //
 //   - each head of each chain is signed and carries the hash of the head before it;
 //   - each row, settlement and entry is a leaf of exactly one head, and no head has
 //     more leaves;
-//   - each removal was announced and left the leaf in its place;
-//   - each document is as its last change left it;
+//   - each removal of a row was announced, and the hash of the row's leaf is still in its
+//     place;
+//   - each document has the content that its last signed change says;
 //   - each meter counts the rows;
-//   - the store's indexes find all of it.
+//   - the store's indexes find all rows, entries and documents.
 //
-// If the end of a chain is cut off, or a whole chain is gone with everything under its
-// heads, nothing in the store shows it. Only an anchor of that chain does. A row or entry
-// that remains under the heads of a missing chain is a break.
+// Nothing in the store shows that the end of a chain was cut off. Nothing shows either
+// that a whole chain is gone with everything under its heads. Only an anchor of the chain
+// shows these two. A row or entry that remains under the heads of a missing chain is a
+// break.
 //
-// Rows and settlements under heads of other chains were imported. Each is signed by
-// itself, and together they must be exactly the rows of the organization's import entry.
+// Rows and settlements under heads of chains that the store does not have were imported.
+// Each must have a valid receipt of its own. Together they must be exactly the leaves of
+// the organization's import entry.
 //
-// A head's signature is verified once, for all of its leaves. Prove takes some 80 bytes
-// of memory a head, 40 bytes a leaf of heads with a tombstone, and 56 bytes an imported
-// leaf.
+// A head's signature is verified once, for all of its leaves. Prove takes about 80 bytes
+// of memory for each head, 40 bytes for each leaf of a head with a tombstone, and 56
+// bytes for each imported leaf.
 //
-// The error is a *storage.BreakError if the history is broken: the first break in the
-// order of the chains and then of the rows. Otherwise it is a failure to read.
+// If the history is broken, the error is a *storage.BreakError. It tells the first break,
+// in the order of the chains and then of the rows. Any other error is a failure to read.
 //
-// Rows that are older than audit digests are signed only as far as [Payload] shows them.
+// For older rows, which have no audit digest, the signature covers only the [Payload].
 func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	p := prover{
 		cfg: cfg, chains: make(map[[16]byte]*provenChain),
@@ -179,9 +183,9 @@ type prover struct {
 
 	chains  map[[16]byte]*provenChain
 	order   []*provenChain // by id
-	several bool           // there are several chains, so breaks name theirs
-	heads   int            // of all chains
-	leaves  int            // of all heads
+	several bool           // there are several chains, so a break names its chain
+	heads   int            // the number of heads of all chains
+	leaves  int            // the number of leaves of all heads
 
 	changes, removals int
 	removed           partialTrees
@@ -255,7 +259,8 @@ func (p *prover) name(c *provenChain, seq uint64) string {
 	return fmt.Sprintf("head %d", seq)
 }
 
-// count counts a leaf of a head. It is an error if the head has no more leaves.
+// count counts a proved leaf of a head. It returns an error if all leaves of the head
+// were counted before.
 func (p *prover) count(c *provenChain, seq uint64) error {
 	p.proved.Add(1)
 	if size := c.heads[seq-1].size; c.seen[seq-1].Add(1) > size {
@@ -281,7 +286,8 @@ func (p *prover) complete() error {
 	return errors.New("counting leaves") // cannot happen: some head lacks a leaf
 }
 
-// brokenRow is a break at the row of a decision, brokenOrg one of an organization.
+// brokenRow returns a break at the row of a decision. brokenOrg returns a break in an
+// organization.
 func brokenRow(org, id string, err error) error {
 	return &storage.BreakError{OrganizationID: org, DecisionID: id, Err: err}
 }

@@ -14,12 +14,13 @@ import (
 
 // documents compares each document with its last change.
 type documents struct {
-	// last are the last changes by document. A policy has one for each version, because its
-	// older versions stay.
+	// last has the last change of each document. It has one for each version of a policy,
+	// because older versions stay.
 	last map[string]*lastChange
 	// removed has the revision at which a policy was last removed with all of its versions.
 	removed map[string]int64
-	// waiting is the number of changes that are not signed yet. newest is the last of them.
+	// waiting is the number of changes that are not signed yet. newest is the last of
+	// these changes.
 	waiting int
 	newest  Change
 	// unfinished are the organizations with an unfinished import.
@@ -27,8 +28,8 @@ type documents struct {
 	broken     error // of the first document that is broken
 }
 
-// lastChange is the last change of a document. found reports that the document exists, or
-// that it was removed.
+// lastChange is the last change of a document. found is true if the document was found in
+// the store, or if its last change removed it.
 type lastChange struct {
 	Change
 	found bool
@@ -109,8 +110,8 @@ func (d *documents) check() error {
 	return nil
 }
 
-// isAsLeft compares a document with its last change. The document is given as the change
-// that would have written it.
+// isAsLeft compares a document with its last change. c is the change that would have
+// written the document as it is.
 func (d *documents) isAsLeft(c Change) error {
 	switch last := d.last[c.name()]; {
 	case last == nil:

@@ -29,8 +29,8 @@ type month struct {
 }
 
 // monthly counts decisions of a month. The month of a removed row is known only from its
-// id, whose time may be off by [storage.MaxSkew]. Near the end of a month the row may belong
-// to either month: it is possible in both.
+// id, and the time in the id may be wrong by [storage.MaxSkew]. Near the end of a month
+// such a row may belong to either month, so both months count it as possible.
 type monthly struct{ certain, possible int64 }
 
 // read sums up the rows of an organization that one goroutine has read.
@@ -40,11 +40,11 @@ type read struct {
 	months map[storage.Month]int64
 }
 
-// partLeaves is the least number of leaves for which rows are divided further.
+// partLeaves is the least number of leaves for each part into which rows are divided.
 const partLeaves = 64
 
-// readRows proves all rows. Goroutines read different organizations, or different parts of
-// one.
+// readRows proves all rows. Several goroutines read at the same time. Each reads another
+// organization, or another part of an organization.
 func (p *prover) readRows(ctx context.Context, h History) error {
 	var orgs []string
 	if err := h.Organizations(ctx, func(org string) error {
@@ -127,7 +127,7 @@ func (f *found) meter(org string, m storage.Month, n int64) error {
 	return brokenOrg(org, fmt.Errorf("its meter of %d says %d, and %d decisions are of that month", m, n, want.certain))
 }
 
-// unmetered returns an error if decisions are left that no meter counts.
+// unmetered returns an error if there are decisions that no meter counts.
 func (f *found) unmetered() error {
 	for _, of := range slices.SortedFunc(maps.Keys(f.months), func(a, b month) int {
 		return cmp.Or(strings.Compare(a.org, b.org), cmp.Compare(a.month, b.month))

@@ -28,7 +28,8 @@ type provenHead struct {
 	size uint32
 }
 
-// headRun is how many heads are verified at a time. It keeps all processors busy.
+// headRun is the number of heads that are verified at a time. It is large enough to keep
+// all processors busy.
 const headRun = 4096
 
 // readChains verifies all heads of all chains and compares them with the anchors.
@@ -66,7 +67,8 @@ func (p *prover) readChains(ctx context.Context, h History) error {
 	return nil
 }
 
-// brokenHead is a break at a head. It names the chain if there are several.
+// brokenHead returns a break at a head. The break names the chain if there are several
+// chains.
 func (p *prover) brokenHead(c *provenChain, seq uint64, err error) error {
 	broken := &storage.BreakError{Head: seq, Err: err}
 	if p.several {

@@ -38,8 +38,8 @@ type imports struct {
 type imported struct {
 	entry  *Import // nil: there is none
 	leaves []foreign
-	// unlisted is the first foreign row if there is no entry, and unlistedErr why it is not
-	// under a head of the history.
+	// unlisted is the first foreign row if there is no entry. unlistedErr says why this
+	// row is not under a head of the history.
 	unlisted    uuid.UUID
 	unlistedErr error
 }
@@ -49,8 +49,8 @@ type foreign struct {
 	id         uuid.UUID
 	leaf       [32]byte
 	settlement bool
-	removed    bool // before it was imported
-	exists     bool // the row was not removed since
+	removed    bool // the row was removed before the import
+	exists     bool // the row was not removed after the import
 }
 
 func (i *imports) orgLocked(org string) *imported {
@@ -75,7 +75,8 @@ func (i *imports) entry(e *storage.Entry) error {
 	return nil
 }
 
-// rowLeaf is leaf for a decision or its settlement, either of which may be imported.
+// rowLeaf proves the leaf of a decision or of its settlement. Unlike leaf, it accepts an
+// imported leaf. It returns no chain for such a leaf.
 func (p *prover) rowLeaf(
 	r *storage.Record, in receipt.Inclusion, leaf [32]byte, settlement bool,
 ) (*provenChain, error) {
@@ -106,7 +107,7 @@ func (p *prover) foreignLeaf(r *storage.Record, in receipt.Inclusion, leaf [32]b
 	return nil
 }
 
-// add adds a leaf. unlisted says why it is not under a head of the history.
+// add adds a foreign leaf. unlisted says why the leaf is not under a head of the history.
 func (i *imports) add(org string, f foreign, unlisted error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

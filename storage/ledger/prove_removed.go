@@ -87,14 +87,15 @@ func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 	return errors.New("its kind is unknown")
 }
 
-// removals are the announced removals of an organization, ordered by Before. found counts
-// the tombstones for which each is the first removal that covers them.
+// removals are the announced removals of an organization, ordered by Before. found has,
+// for each removal, the number of tombstones that no earlier removal covers.
 type removals struct {
 	all   []Removal
 	found []storage.Expired
 }
 
-// cover counts the tombstone of a decision. It has one leaf, or two with a settlement.
+// cover counts the tombstone of a decision. A tombstone has one leaf, or two if the
+// decision had a settlement.
 func (a *removals) cover(id uuid.UUID, leaves int) error {
 	if leaves < 1 || leaves > 2 {
 		return fmt.Errorf("%d leaves are left of it, and a decision has one and its settlement another", leaves)
@@ -115,8 +116,9 @@ func (a *removals) cover(id uuid.UUID, leaves int) error {
 	return errors.New("it was removed, and no retention entry covers it")
 }
 
-// check compares the numbers of tombstones with the announced numbers. A removal that
-// covers a tombstone is followed only by removals that cover it, too.
+// check compares the numbers of tombstones with the announced numbers. If a removal
+// covers a tombstone, all removals after it in the order of Before cover the tombstone
+// too.
 func (a *removals) check() error {
 	var found, announced, settled, announcedSettled int64
 	for i := len(a.all) - 1; i >= 0; i-- {
@@ -186,7 +188,7 @@ type partialTrees struct {
 	trees  map[headName]*partialTree // complete before rows are read
 	// earlier has the leaves of entries, which are read before trees is complete.
 	earlier  []receipt.Leaf
-	complete bool // trees is
+	complete bool // trees is complete
 }
 
 type headName struct {

@@ -14,8 +14,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// VerifyRow returns nil if r matches its receipt. An older row without an audit digest is
-// compared only as far as [Payload] shows it. VerifyRow does not verify the receipt's
+// VerifyRow returns nil if r matches its receipt. If r is an older row without an audit
+// digest, only its [Payload] is compared. VerifyRow does not verify the receipt's
 // signature: see [receipt.Verify].
 func VerifyRow(r *storage.Record) error {
 	if r.Receipt.Decision != r.Decision.String() {
@@ -27,13 +27,14 @@ func VerifyRow(r *storage.Record) error {
 	return receipt.VerifyPayload(r.Receipt, Payload(r))
 }
 
-// VerifySettlement returns nil if r has no settlement, or one that trusted keys have signed.
+// VerifySettlement returns nil if r has no settlement, or if trusted keys have signed its
+// settlement.
 func VerifySettlement(r *storage.Record, keys receipt.Keys) error {
 	return settlementLeaf(r, func(in receipt.Inclusion, leaf [32]byte) error { return in.Verify(leaf, keys) })
 }
 
-// settlementLeaf calls prove with the leaf of r's settlement, if r has one. It is an error
-// if the settlement cannot belong to r's decision.
+// settlementLeaf calls prove with the leaf of r's settlement, if r has one. It returns an
+// error if the settlement cannot belong to r's decision.
 func settlementLeaf(r *storage.Record, prove func(receipt.Inclusion, [32]byte) error) error {
 	if r.Settlement == nil {
 		return nil
@@ -66,9 +67,9 @@ func checkSettlement(r *storage.Record) error {
 	return nil
 }
 
-// row proves r and adds it to the sums of.
+// row proves r and adds r to the sums in of.
 func (p *prover) row(r *storage.Record, of *read) error {
-	// An imported row has no verdicts here: they stayed in the other store.
+	// An imported row has no verdicts here, because they stayed in the other store.
 	chain, err := r.Receipt.Inclusion().Chain()
 	own := err == nil && !p.cfg.Partial && p.chains[chain] != nil
 	id, err := p.placed(r)
@@ -89,8 +90,8 @@ func (p *prover) row(r *storage.Record, of *read) error {
 	return nil
 }
 
-// placed returns r's id. It is an error if no store could have written r with its id and
-// time.
+// placed returns r's id. It returns an error if no store can have written a row with r's
+// id and time.
 func (p *prover) placed(r *storage.Record) (uuid.UUID, error) {
 	id, err := uuid.Parse(r.DecisionID)
 	switch {

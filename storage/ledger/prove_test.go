@@ -51,8 +51,8 @@ func (headsOnly) Changes(context.Context, uint64, int) ([]storage.Change, error)
 
 func (headsOnly) CheckIndex(context.Context, storage.IndexCheck) error { return nil }
 
-// TestProve_FirstBrokenHead changes heads near the bounds of the pieces that are verified
-// together. Of two broken heads the first is named.
+// TestProve_FirstBrokenHead checks that the error names the first of two broken heads.
+// The broken heads are near the bounds of the pieces that are verified together.
 func TestProve_FirstBrokenHead(t *testing.T) {
 	signer, tip := testSigner(1), receipt.Chain{ID: [16]byte{'t'}}
 	whole := make(headsOnly, headRun+200)
@@ -94,8 +94,8 @@ func (h oneRow) CheckIndex(_ context.Context, read storage.IndexCheck) error {
 	return read.Meter("acme", storage.MonthOf(h.row.DecidedAt), 1)
 }
 
-// TestProve_RowWithoutAuditDigest proves a row as it was signed before there were
-// audit digests, and counts it.
+// TestProve_RowWithoutAuditDigest checks that Prove accepts a row that was signed before
+// there were audit digests, and counts it as older.
 func TestProve_RowWithoutAuditDigest(t *testing.T) {
 	signer := testSigner(1)
 	row := &storage.Record{

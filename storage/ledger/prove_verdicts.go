@@ -12,7 +12,7 @@ import (
 	"writ/storage"
 )
 
-// verdicts are the decisions that verdicts name. None is added once rows are read.
+// verdicts has the decisions that verdicts name. It does not grow while rows are read.
 type verdicts struct {
 	n     int // verdicts
 	named map[decisionName]*namedDecision
@@ -20,15 +20,15 @@ type verdicts struct {
 
 // namedDecision is a decision that a verdict is on, or that used an approval.
 type namedDecision struct {
-	Verdicts             // on it
-	uses     bool        // an approval, says a verdict
+	Verdicts             // on the decision
+	uses     bool        // a verdict says that the decision used an approval
 	found    atomic.Bool // the decision is there
 }
 
 type decisionName struct{ org, id string }
 
-// verdict adds a verdict. row compares it with the decision that it is on and with the
-// decision that used the approval.
+// verdict adds the verdict of e. Later, row compares the verdict with the decision that
+// it judges and with the decision that used the approval.
 func (p *prover) verdict(e *storage.Entry) error {
 	v, err := ParseVerdict(e)
 	if err != nil {
@@ -62,8 +62,9 @@ func (v *verdicts) removed(org, id string) {
 	}
 }
 
-// row compares the decision r with the verdicts that name r. own reports that r is under a head of
-// the history. An imported row is not, and comes without its verdicts.
+// row compares the decision r with the verdicts that name r. own says that r is under a
+// head of the history. An imported row is not under such a head, and its verdicts are not
+// in the history.
 func (v *verdicts) row(r *storage.Record, own bool) error {
 	d := v.named[decisionName{r.OrganizationID, r.DecisionID}]
 	if d != nil {

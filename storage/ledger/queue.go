@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// orgShare limits one organization to half of the queue, so that its backlog leaves room
-// for others.
+// orgShare divides the limit of the queue into the limit of one organization. An
+// organization may fill at most half of the queue, so that its backlog leaves room for
+// others.
 const orgShare = 2
 
-// queue holds the waiters until the committer takes them. It is bounded, in all and for
-// each organization, and drops nothing.
+// queue holds the waiters until the committer takes them. It has a bound for all waiters
+// and a bound for each organization. It drops nothing.
 type queue struct {
 	limit int
 
@@ -51,12 +52,13 @@ func (q *queue) put(w *waiter) error {
 }
 
 // take replaces the content of batch by up to limit waiting intents. If more wait, each
-// organization gets an equal share, so that the backlog of one does not delay the others.
-// It blocks until something waits. It returns nothing when the queue is closed and empty.
+// organization gets an equal share, so that the backlog of one organization does not
+// delay the others. take blocks until an intent waits. It returns nothing when the queue
+// is closed and empty.
 //
-// It yields the processor once first. On a busy CPU the scheduler runs take right after
-// the first arrival, before other goroutines that are ready to put. Without the yield every
-// commit would be a batch of its own, with its own signature and write.
+// take first yields the processor once. On a busy CPU the scheduler runs take right after
+// the first arrival, before other goroutines that are ready to put. Without the yield
+// every commit would be a batch of its own, with its own signature and write.
 func (q *queue) take(batch []*waiter, limit int) []*waiter {
 	q.await()
 	runtime.Gosched()
@@ -103,8 +105,9 @@ func (q *queue) takeInTurnLocked(batch []*waiter, limit int) []*waiter {
 	return batch
 }
 
-// roundsLocked returns the round in which each waiter is taken, which is the number of
-// intents of its organization before it, and the number of intents in each round.
+// roundsLocked returns in rounds the round in which each waiter is taken. A waiter's
+// round is the number of intents that wait before it for the same organization. sizes has
+// the number of intents in each round.
 func (q *queue) roundsLocked() (rounds, sizes []int) {
 	rounds = make([]int, len(q.waiting))
 	seen := make(map[string]int, len(q.byOrg))

@@ -21,7 +21,7 @@ func waiterOf(records ...*storage.Record) *waiter {
 	return w
 }
 
-// queueOf returns a queue in which the organizations wait in that order.
+// queueOf returns a queue with one waiter for each element of orgs, in this order.
 func queueOf(t *testing.T, limit int, orgs ...string) *queue {
 	t.Helper()
 	q := newQueue(limit)
@@ -41,7 +41,8 @@ func intentIDs(batch []*waiter) string {
 	return strings.Join(all, " ")
 }
 
-// "The committer fills a batch from organizations in turn."
+// TestQueue_FillsABatchFromOrganizationsInTurn checks which waiters of a backlog form a
+// batch: the first of each organization, then the second of each, and so on.
 func TestQueue_FillsABatchFromOrganizationsInTurn(t *testing.T) {
 	backlog := strings.Fields("a a a a a b c b a")
 	for limit, want := range map[int][]string{
@@ -77,8 +78,9 @@ func TestQueue_OneBacklogLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-// Every waiter is taken once, and an organization's rows keep their order. The shares of a
-// batch differ by at most one, except for organizations with nothing left to take.
+// TestQueue_TakesEachOnceAndInItsOrder checks that every waiter is taken once, and that
+// the rows of an organization keep their order. The shares of a batch differ by at most
+// one. Only an organization that has nothing left to take may have a smaller share.
 func TestQueue_TakesEachOnceAndInItsOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

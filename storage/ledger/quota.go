@@ -35,11 +35,11 @@ type quotas struct {
 	byKey  map[quotaKey]*quota
 	ended  sync.Pool // of *Reservation
 	closed bool
-	close  context.CancelFunc // of run
+	close  context.CancelFunc // stops run
 	idle   chan struct{}      // closed when run has returned
 }
 
-// newQuotas returns quotas that give idle places back until close is called.
+// newQuotas returns quotas. They return idle places to the store until close is called.
 func newQuotas(ctx context.Context, cfg *Config) *quotas {
 	qs := &quotas{Pool: lease.NewPool(cfg.Store), byKey: make(map[quotaKey]*quota), idle: make(chan struct{})}
 	qs.Lost = func(err error) {
@@ -54,7 +54,8 @@ func newQuotas(ctx context.Context, cfg *Config) *quotas {
 	return qs
 }
 
-// take takes a place of key for r. If none is left within r's limit, it takes one above it.
+// take takes a place in the meter of key for r. If no place is left within r's limit, it
+// takes a place above the limit.
 func (qs *quotas) take(ctx context.Context, turn condition.Turn, key quotaKey, r *Reservation) (err error) {
 	qs.Lock()
 	defer qs.Unlock()

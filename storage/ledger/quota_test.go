@@ -70,7 +70,8 @@ func TestDecision_Plans_LimitIsExactUnderConcurrency(t *testing.T) {
 
 func TestDecision_Plans_MonthTurnsInUTC(t *testing.T) {
 	store := newFake()
-	// An hour east of UTC it is December already.
+	// In this time zone, one hour east of UTC, it is December already. In UTC it is
+	// November.
 	now := &clock{now: time.Date(2026, 12, 1, 0, 59, 59, 0, time.FixedZone("", 3600))}
 	l := open(t, store, func(c *Config) { c.Now = now.Now })
 	for i := range 3 {
@@ -82,7 +83,7 @@ func TestDecision_Plans_MonthTurnsInUTC(t *testing.T) {
 	if got := ordinal(t, l, "acme"); got != 1 {
 		t.Errorf("ordinal in the new month = %d, want 1", got)
 	}
-	// A reservation keeps the month it began in, as does its record.
+	// A reservation and its record keep the month in which the reservation was made.
 	out, err := commit(t.Context(), l, inFlight, entry(intent(4), engine.Allow))
 	must(t, err)
 	if got := storage.MonthOf(out.Record.DecidedAt); got != 202611 {
@@ -123,8 +124,8 @@ func TestTurn_EndGivesThePlaceBackOnce(t *testing.T) {
 	}
 }
 
-// TestDecision_Plans_AChangedLimitCountsAtOnce: a place that was taken under one limit is not
-// given out under a lower one.
+// TestDecision_Plans_AChangedLimitCountsAtOnce checks that a place that was taken under
+// one limit is not given out under a lower limit.
 func TestDecision_Plans_AChangedLimitCountsAtOnce(t *testing.T) {
 	l := open(t, newFake())
 	for i := range 5 {
@@ -145,7 +146,7 @@ func TestDecision_Plans_AChangedLimitCountsAtOnce(t *testing.T) {
 	if reservation, err := l.Reserve(t.Context(), nil, "acme", 6); err != nil || !reservation.Exceeded() {
 		t.Errorf("Reserve at the limit = %v, %v, want one above it", reservation, err)
 	}
-	held.Release() // of a limit of 100: no place within 6
+	held.Release() // it was taken under a limit of 100, so it gives no place within 6
 	if reservation, err := l.Reserve(t.Context(), nil, "acme", 6); err != nil || !reservation.Exceeded() {
 		t.Errorf("Reserve after a place of another limit came back = %v, %v, want one above this", reservation, err)
 	}
@@ -208,8 +209,9 @@ func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
 	}
 }
 
-// TestQuotas_WhatMayHaveGoneBackIsNotUsed: the store has taken places back, and its answer
-// was lost. Another handle may have them now.
+// TestQuotas_WhatMayHaveGoneBackIsNotUsed checks that the ledger does not use places that
+// it tried to give back. The store has taken them back, but its answer was lost. Another
+// handle may have them now.
 func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
 	for name, giveBack := range map[string]func(l *Ledger){
 		"idle": func(l *Ledger) {
@@ -274,7 +276,7 @@ func (s slow) Count(ctx context.Context, w storage.Window, ask storage.Ask) (sto
 	}
 }
 
-// reserves calls Reserve n times at once and returns a channel of the errors.
+// reserves starts n concurrent calls of Reserve and returns a channel of their errors.
 func reserves(ctx context.Context, l *Ledger, n int) <-chan error {
 	errs := make(chan error, n)
 	for range n {
@@ -302,8 +304,8 @@ func TestQuotas_OneAskingHoweverManyWait(t *testing.T) {
 	}
 }
 
-// TestQuotas_WhoAskedMayLeave: if the caller has left, another caller gets the granted
-// places, or they go back.
+// TestQuotas_WhoAskedMayLeave checks what happens if the caller whose request was granted
+// has left. Another caller gets the granted places, or the store gets them back.
 func TestQuotas_WhoAskedMayLeave(t *testing.T) {
 	store := slow{newFake(), make(chan chan error, 1)}
 	l := open(t, store)

@@ -20,16 +20,16 @@ type Reservation struct {
 	id     uuid.UUID
 	at     time.Time // id's time
 	quotas *quotas
-	quota  *quota // nil after the end
-	limit  int64  // under which the place was taken
+	quota  *quota // nil after the reservation has ended
+	limit  int64  // the limit under which the place was taken
 	claim  lease.Claim
 	within bool
 }
 
 // Reserve takes a place in org's meter of the current month, whose limit is limit. The
-// reservation must be committed or released. An error means that the meter is not known:
-// the caller must refuse. org must not be a view of a request's buffer, as [Entry] says.
-// turn is paused while the store is asked. It may be nil.
+// reservation must be committed or released. An error means that the state of the meter
+// is not known, so the caller must refuse. org must not be a view of a request's buffer,
+// as [Entry] says. turn is paused during a request to the store. turn may be nil.
 func (l *Ledger) Reserve(ctx context.Context, turn condition.Turn, org string, limit int64) (*Reservation, error) {
 	r, _ := l.quotas.ended.Get().(*Reservation)
 	if r == nil {
@@ -44,11 +44,11 @@ func (l *Ledger) Reserve(ctx context.Context, turn condition.Turn, org string, l
 	return r, nil
 }
 
-// Exceeded reports whether the place is above the limit: all places within it are used by
-// decisions or held by reservations, in this or another process. Exceeded can be true too
-// early, never too late. Replays, reservations that are given up and commits of unknown
-// outcome hold their places until they are settled, and a process may hold granted places
-// for a moment.
+// Exceeded reports whether the place is above the limit. In that case all places within
+// the limit are used by decisions or held by reservations, in this or another process.
+// Exceeded can be true too early, never too late. One cause is that replays, released
+// reservations and commits of unknown outcome hold their places until they are settled.
+// Another cause is that a process may hold granted places for a moment.
 func (r *Reservation) Exceeded() bool { return !r.within }
 
 // DecisionID returns the id of the decision that the reservation is for.

@@ -8,9 +8,10 @@ import (
 	"writ/storage/receipt"
 )
 
-// separable returns how many waiters of batch can be committed together. The records of a
-// tentative waiter may end up not stored, so no other waiter of its batch may be answered
-// with them. A second waiter with the same intent or entry begins the next batch.
+// separable returns how many waiters, from the first on, can be committed together. The
+// records of a tentative waiter may turn out not to be stored, so no other waiter of its
+// batch may be answered with such a record. Therefore a second waiter with the same
+// intent or entry begins the next batch.
 func separable(batch []*waiter) int {
 	if !slices.ContainsFunc(batch, (*waiter).tentative) {
 		return len(batch)
@@ -20,7 +21,7 @@ func separable(batch []*waiter) int {
 		names := w.elements()
 		for _, name := range names {
 			if tentative, twice := decided[name]; twice && (tentative || w.tentative()) {
-				return max(n, 1) // no waiter has an element twice if it is tentative
+				return max(n, 1) // a tentative waiter has no element twice
 			}
 		}
 		for _, name := range names {
@@ -30,7 +31,8 @@ func separable(batch []*waiter) int {
 	return len(batch)
 }
 
-// element names an entry, or an intent, which has no kind. Each is unique in the store.
+// element names an entry or an intent. The element of an intent has no kind. Each element
+// is unique in the store.
 type element struct {
 	org  string
 	kind storage.EntryKind
@@ -68,9 +70,9 @@ func (c *committer) sealer(batch []*waiter) storage.Seal {
 	}
 }
 
-// storable returns the part of fresh that is to be stored, and appends its leaves. If a
-// waiter is whole and not all of it is fresh, it leaves out all of the waiter. If a record
-// or its verdict is not fresh, it leaves out both.
+// storable returns the part of fresh that is to be stored, and appends the leaves of this
+// part to leaves. It leaves out a whole waiter if any of the waiter's records or entries
+// is not fresh. It leaves out a record and its verdict if one of the two is not fresh.
 func storable(
 	batch []*waiter, fresh storage.Batch, keyID string, leaves [][32]byte,
 ) (storage.Batch, [][32]byte, error) {

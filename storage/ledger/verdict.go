@@ -11,8 +11,8 @@ import (
 )
 
 // Verdict is a verdict on a decision that was held for approval. A decision has at most
-// two, each an entry: the first of approved, rejected and expired, and for an approval the
-// first of used and revoked, which ends it.
+// two verdicts, and each is an entry. The first verdict is approved, rejected or expired.
+// Only an approved decision has a second one, used or revoked, which ends the approval.
 //
 // Its entry is the canonical JSON of
 //
@@ -44,15 +44,15 @@ const (
 	Approved = "approved"
 	Rejected = "rejected"
 	Expired  = "expired" // nobody decided in time
-	Revoked  = "revoked" // it was approved and not used
-	Used     = "used"    // by the decision UsedBy
+	Revoked  = "revoked" // revoked after it was approved and before it was used
+	Used     = "used"    // used by the decision UsedBy
 )
 
 func (v *Verdict) ends() bool { return v.Verdict == Revoked || v.Verdict == Used }
 
 func endKey(approvalID string) string { return approvalID + "/end" }
 
-// entry returns the entry of v, which is not signed yet.
+// entry returns the unsigned entry of v.
 func (v Verdict) entry() *storage.Entry {
 	key := v.ApprovalID
 	if v.ends() {
@@ -75,8 +75,8 @@ type Verdicts struct {
 	End   *Verdict // used or revoked
 }
 
-// Verdicts returns the verdicts on a decision that was held. Another may be given at any
-// time: only a commit decides which is first.
+// Verdicts returns the verdicts on a decision that was held. Another verdict may be given
+// at any time. Only a commit decides which verdict is first.
 func (l *Ledger) Verdicts(ctx context.Context, org, approvalID string) (v Verdicts, err error) {
 	if v.First, err = l.verdict(ctx, org, approvalID); v.First != nil && err == nil {
 		v.End, err = l.verdict(ctx, org, endKey(approvalID))
@@ -117,7 +117,8 @@ func (l *Ledger) Held(ctx context.Context, org, decisionID string) (*storage.Rec
 	return r, nil
 }
 
-// Now returns the ledger's time. No earlier decision or verdict of the ledger is later.
+// Now returns the ledger's time. It is not before the time of any earlier decision or
+// verdict of this ledger.
 func (l *Ledger) Now() time.Time {
 	_, at := l.ids.next(l.cfg.Now())
 	return at

@@ -13,7 +13,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// approving is a ledger with a decision that is held.
+// approving is a ledger that has a decision that is held.
 type approving struct {
 	*testing.T
 	*Ledger
@@ -88,7 +88,8 @@ func TestVerdict_ADecisionAndItsVerdictAreStoredBothOrNone(t *testing.T) {
 	if n := len(a.log.Records); n != 1 {
 		t.Errorf("%d records are stored, want the held one", n)
 	}
-	// The decision stands without a verdict, and then its verdict is not stored alone.
+	// If the decision is already stored without a verdict, the verdict is not stored
+	// alone.
 	e := entry(intent(1), engine.Deny)
 	e.ApprovalID = a.held.DecisionID
 	if _, err := decide(t.Context(), a.Ledger, "acme", e); err != nil {
@@ -105,8 +106,9 @@ func TestVerdict_ADecisionAndItsVerdictAreStoredBothOrNone(t *testing.T) {
 	}
 }
 
-// Uses of one approval race its revocation in the batches of one ledger. One verdict ends
-// the approval, and an allow is answered only if it is stored.
+// TestVerdict_UsesRaceARevocation checks concurrent uses and a revocation of one
+// approval, in the batches of one ledger. One verdict ends the approval, and a caller
+// gets an allow only if the allow is stored.
 func TestVerdict_UsesRaceARevocation(t *testing.T) {
 	for range 20 {
 		a := openApproving(t)

@@ -12,8 +12,8 @@ import (
 // waiter is one caller's commit. The committer owns it until it sends on done, and the
 // caller afterwards. If the caller has left, nobody uses it again.
 type waiter struct {
-	// places and entries are committed. A waiter with neither only waits for the committer
-	// to reach it.
+	// places and entries are to be committed. A waiter without any only waits for the
+	// committer to reach it.
 	places  []place
 	entries []*storage.Entry
 	whole   bool // the records are stored all or none
@@ -21,12 +21,12 @@ type waiter struct {
 
 	done chan struct{} // has a buffer of one
 	outs []Outcome     // one for each place, unless err is set
-	// existing has the earlier record of each place and the earlier entry of each entry, nil
-	// where w's own was first.
+	// existing has the earlier stored record of each place and the earlier stored entry
+	// of each entry. It has nil if w's own record or entry was the first.
 	existing storage.Batch
 	err      error
 
-	one    [1]place // the memory of places, if there is one
+	one    [1]place // the memory of places if there is only one place
 	oneOut [1]Outcome
 }
 
@@ -36,8 +36,8 @@ type place struct {
 	leaf     [32]byte // of record's receipt
 	reserved *Reservation
 	used     bool // whether it uses its place in the meter; set before reserved ends
-	// verdict is stored with record, both or none. It is one of the waiter's entries. It is
-	// nil for a decision without an approval.
+	// verdict is stored together with record, or neither is stored. It is one of the
+	// waiter's entries. It is nil for a decision without an approval.
 	verdict *storage.Entry
 }
 
@@ -73,14 +73,15 @@ func (w *waiter) raced() bool {
 		slices.ContainsFunc(w.existing.Entries, func(e *storage.Entry) bool { return e != nil }))
 }
 
-// stored reports whether the record of a place was stored, if w has not raced. It was not
-// if an earlier record exists, or an earlier verdict.
+// stored reports whether the record of place i was stored. It was not stored if an
+// earlier record or an earlier verdict exists. stored must not be called if w has raced.
 func (w *waiter) stored(i int) bool {
 	v := w.places[i].verdict
 	return w.existing.Records[i] == nil && (v == nil || w.existing.Entries[slices.Index(w.entries, v)] == nil)
 }
 
-// tentative reports whether some of w may not be stored though it is first.
+// tentative reports whether a record or entry of w may stay unstored although the store
+// has no earlier one.
 func (w *waiter) tentative() bool {
 	return w.whole || slices.ContainsFunc(w.places, func(p place) bool { return p.verdict != nil })
 }
@@ -105,8 +106,9 @@ func (ws *waiters) get(n int) *waiter {
 	return w
 }
 
-// wait waits for w and ends it. It copies w's outcomes and its existing entries, and returns
-// the error of the commit, or ctx's error.
+// wait waits until w is committed. It copies w's outcomes to outs and w's existing
+// entries to existing, recycles w and returns the error of the commit. If ctx ends first,
+// it returns ctx's error.
 func (ws *waiters) wait(ctx context.Context, w *waiter, outs []Outcome, existing []*storage.Entry) error {
 	select {
 	case <-w.done:

@@ -71,8 +71,9 @@ func TestEnqueue_AllOrNone(t *testing.T) {
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// Groups that share intents race each other and single commits: each is stored
-// all or none, and no one is answered with a record that is not stored.
+// TestEnqueue_AllOrNoneUnderRace checks groups of intents that are committed concurrently
+// with other groups and with single commits of the same intents. Each group is stored all
+// or none, and no caller gets a record that is not stored.
 func TestEnqueue_AllOrNoneUnderRace(t *testing.T) {
 	store, l := openFake(t)
 	const intents = 40

@@ -23,7 +23,8 @@ func benchReceipts(s *Signer, n int) []Receipt {
 	return rs
 }
 
-// BenchmarkSign is the floor: one signature over a head's bytes.
+// BenchmarkSign measures one signature over a head's bytes, which is the least cost of a
+// batch.
 func BenchmarkSign(b *testing.B) {
 	s := NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	msg := Head{}.Bytes()
@@ -33,7 +34,7 @@ func BenchmarkSign(b *testing.B) {
 	}
 }
 
-// BenchmarkSeal hashes the leaves, seals the batch and stores each sig.
+// BenchmarkSeal measures a batch: hashing its leaves, sealing it and storing each sig.
 func BenchmarkSeal(b *testing.B) {
 	s := NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	for _, size := range []int{1, 8, 64, 512} {

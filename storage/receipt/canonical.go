@@ -17,23 +17,23 @@ const (
 	lowerHex     = "0123456789abcdef"
 )
 
-// DigestBytes returns "sha256:" and the lower-case hex SHA-256 of canonical,
-// which must be canonical JSON: it is hashed as it stands.
+// DigestBytes returns "sha256:" and the lower-case hex SHA-256 of canonical. It hashes
+// canonical as it stands, so canonical must be canonical JSON.
 func DigestBytes(canonical []byte) string {
 	var buf [DigestLen]byte
 	return string(AppendDigest(buf[:0], canonical))
 }
 
-// AppendDigest appends what [DigestBytes] returns, DigestLen bytes.
+// AppendDigest appends the result of [DigestBytes], which has DigestLen bytes.
 func AppendDigest(dst, canonical []byte) []byte {
 	sum := sha256.Sum256(canonical)
 	return hex.AppendEncode(append(dst, digestPrefix...), sum[:])
 }
 
 // AppendString appends the canonical JSON string of s, quotes included.
-// s must be valid UTF-8. A byte that is not is written as U+FFFD, so two
-// invalid strings can share a canonical form: validate before hashing.
-// It does not allocate when dst has room.
+// s must be valid UTF-8. An invalid byte is written as U+FFFD, so two invalid strings can
+// have the same canonical form. Validate strings before hashing. It does not allocate
+// when dst has room.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -60,12 +60,12 @@ func AppendString(dst []byte, s string) []byte {
 // AppendMember appends name as it is, such as `,"kid":`, and the canonical JSON string of s.
 func AppendMember(dst []byte, name, s string) []byte { return AppendString(append(dst, name...), s) }
 
-// IsPlain reports whether s is ASCII that JSON has as it stands, without escapes.
+// IsPlain reports whether s is ASCII text that needs no escapes in JSON.
 func IsPlain(s string) bool { return skipPlain(s, 0) == len(s) }
 
-// skipPlain moves i forward by eight while the next eight bytes of s are ASCII that needs no
-// escape, and to the end if the rest is, too. Nearly all text is, and each decision hashes
-// it three times.
+// skipPlain moves i forward by eight while the next eight bytes of s are plain: ASCII
+// that needs no escape. It moves i to the end if the rest is plain too. Nearly all text
+// is plain, and each decision hashes its text three times.
 func skipPlain(s string, i int) int {
 	n := len(s)
 	for ; i+8 <= n; i += 8 {
@@ -97,8 +97,8 @@ func word(s string) uint64 {
 }
 
 // plain reports whether none of the eight bytes of w is a control character, a quote, a
-// backslash or beyond ASCII. Each term sets the high bit of such bytes, and perhaps of the
-// byte above one.
+// backslash or beyond ASCII. Each term sets the high bit of every such byte. It may also
+// set the high bit of the byte above such a byte.
 func plain(w uint64) bool {
 	quote, backslash := w^ones*'"', w^ones*'\\'
 	return (w|(w-spaces)|(quote-ones)|(backslash-ones))&highs == 0
@@ -129,8 +129,8 @@ func AppendInt(dst []byte, n int64) []byte {
 	return strconv.AppendInt(dst, n, 10)
 }
 
-// AppendStrings appends the canonical JSON array of list. Nil is []. For invalid UTF-8 see
-// AppendString. It does not allocate when dst has room.
+// AppendStrings appends the canonical JSON array of list. A nil list is written as [].
+// For invalid UTF-8 see AppendString. It does not allocate when dst has room.
 func AppendStrings(dst []byte, list []string) []byte {
 	dst = append(dst, '[')
 	for i, s := range list {
@@ -142,9 +142,9 @@ func AppendStrings(dst []byte, list []string) []byte {
 	return append(dst, ']')
 }
 
-// AppendMap appends the canonical JSON object of m, keys sorted by UTF-16 code
-// units. Nil is {}. For invalid UTF-8 see AppendString. It does not allocate when dst has
-// room and m has at most 32 keys.
+// AppendMap appends the canonical JSON object of m, keys sorted by UTF-16 code units. A
+// nil map is written as {}. For invalid UTF-8 see AppendString. It does not allocate when
+// dst has room and m has at most 32 keys.
 func AppendMap(dst []byte, m map[string]string) []byte {
 	var few [32]string
 	names := few[:0]

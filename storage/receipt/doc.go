@@ -1,16 +1,16 @@
 // Package receipt seals and verifies the receipts of decisions.
 //
-// A receipt says what was decided (allow, deny or approval_required) about
-// which decision id, until when it may be acted upon, and, by a digest, on what
-// grounds. Anyone who holds the public key can verify it offline, with this
-// package or from the description below. The package depends on the standard
-// library alone.
+// A receipt has the id of a decision, its outcome (allow, deny or approval_required) and
+// the time until which it may be acted upon. A digest in the receipt covers the grounds
+// of the decision. Anyone who holds the public key can verify it offline, with this
+// package or from the description below. The package depends on the standard library
+// alone.
 //
-// A ledger signs whole batches: one Ed25519 signature over the root of a
-// Merkle tree, of which each receipt is a leaf. A receipt carries the signed
-// head and its own inclusion proof, so it verifies by itself. Each head holds
-// the hash of the head before it: the heads form a chain in which nothing can
-// be changed, removed or inserted later without a visible break.
+// A ledger signs whole batches. One Ed25519 signature covers the root of a Merkle tree,
+// and each receipt of the batch is a leaf of this tree. A receipt carries the signed head
+// and its own inclusion proof, so it can be verified without other receipts. Each head
+// holds the hash of the head before it. So the heads form a chain in which nothing can be
+// changed, removed or inserted later without a visible break.
 //
 // # Verifying
 //
@@ -47,16 +47,15 @@
 // in which policy_version and exp (unix seconds) are integers, reasons is an array of
 // strings and the others are strings. Intent_digest is the digest of the intent.
 // Audit_digest is the digest of the row of the history without the members approval,
-// audit_digest, receipt and settlement. If the answer or the row has no audit_digest, as
-// older ones do, the payload has none either. The receipt is the object
+// audit_digest, receipt and settlement. Older answers and rows have no audit_digest. In
+// that case the payload has none either. The receipt is the object
 //
 //	{decision, decision_id, digest, exp, sig, kid}
 //
 // in which digest is the digest of the payload, kid is the id of the key that
 // signed, and sig is described below. Its exp is 0 to 2^53-1, written without
-// fraction, exponent or sign. A receipt with any other member, with one that is
-// missing, null or there twice, is malformed. From the second exp on it is
-// expired.
+// fraction, exponent or sign. A receipt is malformed if it has any other member, or if a
+// member is missing, null or duplicated. From the second exp on, a receipt is expired.
 //
 // # Entries
 //
@@ -69,17 +68,16 @@
 // # Leaf and tree
 //
 // A receipt's leaf is the canonical JSON of {decision, decision_id, digest, exp,
-// kid}: all of it but sig. The leaves of a batch, in their order, form the
-// Merkle tree of RFC 9162 §2.1 over SHA-256:
+// kid}, which are all members of the receipt except sig. The leaves of a batch, in their
+// order, form the Merkle tree of RFC 9162 §2.1 over SHA-256:
 //
 //	leaf hash = SHA-256(0x00 || leaf)
 //	node hash = SHA-256(0x01 || left || right)
 //
-// where the left child of a node over n leaves covers the first k, k being the
-// largest power of two below n. The root of a single leaf is its leaf hash; the
-// root of no leaves is SHA-256 of nothing. The inclusion proof of a leaf is the
-// list of the siblings on its way to the root, the lowest first (RFC 9162
-// §2.1.3). For a single leaf it is empty.
+// The left child of a node over n leaves covers the first k leaves. Here k is the largest
+// power of two below n. The root of a single leaf is its leaf hash; the root of no leaves
+// is SHA-256 of nothing. The inclusion proof of a leaf is the list of the siblings on its
+// way to the root, the lowest first (RFC 9162 §2.1.3). For a single leaf it is empty.
 //
 // # Head
 //
@@ -94,9 +92,9 @@
 //	    49      32  prev: hash of the head before; zeros in the first
 //	    81      32  root: of the batch's tree
 //
-// It is these bytes that Ed25519 (RFC 8032, without prehashing) signs. The hash
-// of a head is SHA-256(0x02 || head). Its first byte differs from the first byte that is
-// hashed for leaves and nodes. A stored head is the head, the 64 bytes of
+// Ed25519 (RFC 8032, without prehashing) signs these bytes. The hash of a head is
+// SHA-256(0x02 || head). Its first byte differs from the first byte that is hashed for
+// leaves and nodes. A stored head has three parts: these bytes, the 64 bytes of the
 // signature, and the kid of 1 to 256 bytes.
 //
 // # Sig
@@ -114,15 +112,15 @@
 //	   133       4  index of the leaf, from 0
 //	   137    32*n  inclusion proof
 //
-// The root is left out; the verifier computes it. There is one valid spelling:
-// a verifier must refuse padding, line breaks, unused bits that are not zero, an
-// index that is not below size, and a proof of another length than index and
-// size demand. A signature whose second half is not below the order of the
-// group must be refused too, as RFC 8032 §5.1.7 says.
+// The root is left out, because the verifier computes it. A sig has only one valid
+// spelling: a verifier must refuse padding, line breaks, unused bits that are not zero,
+// an index that is not below size, and a proof whose length does not fit index and size.
+// A signature whose second half is not below the order of the group must be refused too,
+// as RFC 8032 §5.1.7 says.
 //
-// To verify: look up kid among the trusted keys; hash the leaf; fold it with the
-// proof into the root; put the head together; verify the signature over it;
-// only then compare exp with the clock.
+// To verify a receipt, look up kid among the trusted keys and hash the leaf. Fold the
+// leaf hash with the proof into the root, and build the head from the root and sig.
+// Verify the signature over the head. Only then compare exp with the clock.
 //
 // # Keys
 //
@@ -170,7 +168,7 @@
 //	 "kid":"1IG2tMH7J2wbJZnOf8LJzQitKf7LMvoAElsuDMVM54Y"}
 //	4a2d5970d36b9f6797b5ebc4a6514f56bd00e52e4cf5b656e6f58040e2c8a3ee
 //
-// It is leaf 0 of a batch of two. The other, whose leaf is
+// This leaf is leaf 0 of a batch of two. Leaf 1 is
 //
 //	{"decision":"deny",
 //	 "decision_id":"0198f3c2-7a10-7c3e-9d41-5b1f6f0a9e38",
@@ -178,7 +176,7 @@
 //	 "exp":1800000300,
 //	 "kid":"1IG2tMH7J2wbJZnOf8LJzQitKf7LMvoAElsuDMVM54Y"}
 //
-// has the hash that is the first one's proof, and they have the root
+// These are the hash of leaf 1, which is the proof of leaf 0, and the root of both:
 //
 //	79871278c4be1eecec836af66e9272ed8202dbe7749357faca11dcfcc0f5a0b4
 //	1caa5ebe7cf643e6499facda847a3fefc1ad9b616eae5910bd29a60afb4b4399

@@ -12,8 +12,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// A client verifies the answer of an evaluation. The key set comes from
-// the service's /.well-known/jwks.json, fetched once and kept.
+// A client verifies the answer of an evaluation. It has fetched the key set once, from
+// the service's /.well-known/jwks.json, and kept it.
 func Example_verify() {
 	jwks := `{"keys":[{"alg":"EdDSA","crv":"Ed25519","kid":"1IG2tMH7J2wbJZnOf8LJzQitKf7LMvoAElsuDMVM54Y",
 		"kty":"OKP","use":"sig","x":"A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg"}]}`
@@ -42,7 +42,8 @@ func Example_verify() {
 	result.Receipt.Exp += 3600
 	fmt.Println(receipt.Verify(result.Receipt, keys, now))
 
-	// The payload is what the client knows of its own accord.
+	// The payload has the values that the client knows from its own data, not from the
+	// receipt.
 	intent := jsontext.Value(`{"agent_id": "ci", "action_type": "deploy"}`)
 	if err := intent.Canonicalize(); err != nil {
 		log.Fatal(err)

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// maxSafeInt is the largest integer n for which JSON's numbers hold n and n+1.
+	// maxSafeInt is the largest integer n for which a JSON number can hold both n and n+1
+	// exactly.
 	maxSafeInt = 1<<53 - 1
 	// maxKeyID bounds a key id in bytes; a thumbprint has 43.
 	maxKeyID = 256
@@ -22,9 +23,9 @@ const (
 	headLen    = len(headDomain) + 16 + 8 + 4 + 8 + sha256.Size + sha256.Size
 )
 
-// Head is what a ledger signs once for each batch: the root of the batch's
-// tree and the hash of the head before it. Its bytes are laid out in the
-// package documentation.
+// Head is the message that a ledger signs, once for each batch. It has the root of the
+// batch's tree and the hash of the head before it. The package documentation describes
+// its bytes.
 type Head struct {
 	Chain     [16]byte // the same for every head of one ledger
 	Seq       uint64   // 1 for the first head, then one more for each
@@ -71,7 +72,7 @@ func (h Head) Hash() [32]byte {
 // SignedHead is a head and its signature. It must not be trusted before Verify.
 type SignedHead struct {
 	Head
-	KeyID string // which key to verify with; not itself signed
+	KeyID string // names the key that verifies the signature; it is not signed itself
 	Sig   [64]byte
 }
 
@@ -129,14 +130,14 @@ func checkKeyID(id string) error {
 }
 
 // Chain is the tip of a ledger's chain of heads. It is enough to extend the chain, or to
-// verify heads that do.
+// verify the heads that follow.
 type Chain struct {
 	ID   [16]byte
 	Seq  uint64   // of the last head; 0 before the first
 	Prev [32]byte // hash of the last head; zeros before the first
 }
 
-// Next returns the tip once h, sealed on c, has become final.
+// Next returns the tip after h. The head h must have been sealed on c.
 func (c Chain) Next(h Head) Chain {
 	return Chain{ID: c.ID, Seq: h.Seq, Prev: h.Hash()}
 }
@@ -154,7 +155,7 @@ func (c Chain) check(h Head) error {
 	return nil
 }
 
-// ChainError says at which sequence number a chain breaks.
+// ChainError is a break of a chain.
 type ChainError struct {
 	Seq uint64 // the number that the failing head should have had
 	Err error  // is ErrChain, ErrUnknownKey or ErrSignature
@@ -167,14 +168,14 @@ func (e *ChainError) Error() string {
 // Unwrap returns Err.
 func (e *ChainError) Unwrap() error { return e.Err }
 
-// VerifyChain checks that heads extend from, one by one and without a gap, and
-// that each was signed by a key of keys. To verify a whole chain, from is
-// Chain{ID: id}. To verify the heads after one that is already trusted, from is the tip of
-// that head.
+// VerifyChain checks that heads continue a chain whose tip is from, without a gap, and
+// that a key of keys has signed each of them. To verify a whole chain, pass Chain{ID: id}
+// as from. To verify only the heads that follow a trusted head, pass the tip after the
+// trusted head.
 //
-// It returns the tip it reached. With an error, a *ChainError, it is the last good tip. A
-// chain whose end was cut off verifies: compare the tip with one from elsewhere, such as a
-// receipt's.
+// VerifyChain returns the tip after the last valid head. Its error is a *ChainError. A
+// chain whose end was cut off verifies without an error. So compare the tip with a head
+// from elsewhere, such as the head of a receipt.
 func VerifyChain(from Chain, heads iter.Seq[SignedHead], keys Keys) (Chain, error) {
 	tip := from
 	for h := range heads {

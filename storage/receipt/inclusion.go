@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// Inclusion proves that a leaf is under a signed head. It is the receipt of an entry that is
-// not a decision. It must not be trusted before [Inclusion.Verify].
+// Inclusion proves that a leaf is under a signed head. An entry, which is not a decision,
+// has an Inclusion as its receipt. An Inclusion must not be trusted before
+// [Inclusion.Verify].
 type Inclusion struct {
 	Sig   string `json:"sig"` // as a receipt's
 	KeyID string `json:"kid"`
@@ -20,7 +21,8 @@ func EntryLeaf(entry []byte) [32]byte {
 	return sha256.Sum256(append(append(buf[:0], leafPrefix), entry...))
 }
 
-// SignedHead is [Receipt.SignedHead] for a leaf.
+// SignedHead returns the head that i claims for leaf, as [Receipt.SignedHead] does for a
+// receipt.
 func (i Inclusion) SignedHead(leaf [32]byte) (SignedHead, error) {
 	h, _, err := headOver(leaf, i.Sig, i.KeyID)
 	return h, err
@@ -36,7 +38,8 @@ func (i Inclusion) Verify(leaf [32]byte, keys Keys) error {
 	return h.Verify(keys)
 }
 
-// Leaf is the hash of a leaf and its place. It stays when the content is removed.
+// Leaf has the hash and the place of a leaf. It is kept when the content of the leaf is
+// removed.
 type Leaf struct {
 	Chain [16]byte // of the head that signs it
 	Seq   uint64   // of that head
@@ -89,8 +92,9 @@ func (i Inclusion) Chain() (chain [16]byte, err error) {
 	return chain, nil
 }
 
-// Forest computes the root of a tree whose leaves are added one after the other. Its size
-// grows with the logarithm of their number. The zero Forest has no leaves.
+// Forest computes the root of a tree whose leaves are added one after the other. The size
+// of a Forest grows with the logarithm of the number of leaves. The zero Forest has no
+// leaves.
 type Forest struct {
 	n     uint64
 	nodes [][32]byte // roots of complete trees, the greatest first: one for each bit of n
@@ -119,8 +123,9 @@ func (f *Forest) Root() [32]byte {
 	return root
 }
 
-// Sigs returns the Sig of each leaf's receipt, as Seal returned them with h. Its error is
-// ErrMalformed if h is not a head over these leaves.
+// Sigs returns the Sig of each leaf's receipt. These are the same strings that Seal
+// returned together with h. Its error is ErrMalformed if h is not a head over these
+// leaves.
 func (h *SignedHead) Sigs(leaves [][32]byte) ([]string, error) {
 	if t := newTree(leaves); uint64(h.Size) == uint64(len(leaves)) && h.Root == t.root() {
 		return sigs(h, t), nil

@@ -12,8 +12,8 @@ import (
 // parseJSON reads exactly one I-JSON value (RFC 7493): a map[string]any, []any, string,
 // json.Number, bool or nil. It reads the tokens of encoding/json, and also refuses duplicate
 // members, invalid UTF-8 and lone surrogates. json.Unmarshal keeps the last duplicate, and
-// replaces invalid UTF-8 and surrogates by U+FFFD. Two readers could see two receipts in the
-// same bytes.
+// replaces invalid UTF-8 and surrogates by U+FFFD. If parseJSON did the same, two readers
+// could see two different receipts in the same bytes.
 func parseJSON(data []byte) (any, error) {
 	var whole json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil { // bounds nesting, which Token does not

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// RFC 8410's key, as "openssl genpkey -algorithm ed25519" writes it.
+// opensslKey is the key of RFC 8410, in the form that "openssl genpkey -algorithm
+// ed25519" writes.
 const opensslKey = `-----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC
 -----END PRIVATE KEY-----

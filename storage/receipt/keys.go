@@ -56,7 +56,8 @@ func (k Keys) IDs() []string {
 	return slices.Sorted(maps.Keys(k.byID))
 }
 
-// Only returns the set of the key of an id, which is empty if k does not have it.
+// Only returns the set that has only the key with this id. The set is empty if k does not
+// have the key.
 func (k Keys) Only(id string) Keys {
 	pub, ok := k.byID[id]
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// RFC 8037 appendix A.2 and A.3.
+// The example key of RFC 8037, appendices A.2 and A.3.
 const (
 	rfc8037X          = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
 	rfc8037Thumbprint = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
@@ -112,11 +112,12 @@ func TestParseKeysRefuses(t *testing.T) {
 	}
 }
 
-// Under the identity as public key, R = [S]B is a signature of any message.
-// The standard library verifies it, so the key set has to refuse the key.
+// TestSmallOrderKeyIsRefusedBecauseItForges checks that the key set refuses the identity
+// as a public key. Under this key R = [S]B is a signature of any message, and the
+// standard library accepts it.
 func TestSmallOrderKeyIsRefusedBecauseItForges(t *testing.T) {
 	identity := append([]byte{1}, make([]byte, 31)...)
-	// With S = 0 the R that fits is the identity.
+	// With S = 0, the matching R is the identity.
 	sig := append(bytes.Clone(identity), make([]byte, 32)...)
 	if !ed25519.Verify(identity, []byte("anything"), sig) {
 		t.Error("the forgery that this test is about no longer works: is checkPublic still needed?")
@@ -167,8 +168,9 @@ func TestSignerHidesItsKey(t *testing.T) {
 	}
 }
 
-// A private key whose public half is another's would leak the secret scalar
-// when it signs twice.
+// TestSignerDerivesThePublicHalf checks that a signer does not use the public half of the
+// private key that it gets. Two signatures with the public half of another key would
+// reveal the secret scalar.
 func TestSignerDerivesThePublicHalf(t *testing.T) {
 	mixed := append(testKey(1).Seed(), testKey(2)[32:]...)
 	if got, want := NewSigner(mixed).KeyID(), testSigner(1).KeyID(); got != want {

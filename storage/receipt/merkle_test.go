@@ -17,7 +17,7 @@ func testLeaves(n int) []hash {
 	return leaves
 }
 
-// rfcRoot is RFC 9162 §2.1.1 word for word.
+// rfcRoot computes a root exactly as RFC 9162 §2.1.1 defines it.
 func rfcRoot(leaves []hash) hash {
 	if len(leaves) == 1 {
 		return leaves[0]
@@ -27,7 +27,7 @@ func rfcRoot(leaves []hash) hash {
 	return hashNode(&left, &right)
 }
 
-// rfcProof is RFC 9162 §2.1.3.1 word for word.
+// rfcProof computes a proof exactly as RFC 9162 §2.1.3.1 defines it.
 func rfcProof(m int, leaves []hash) []hash {
 	if len(leaves) == 1 {
 		return nil
@@ -50,7 +50,8 @@ func proofOf(t tree, i int) []hash {
 	return proof
 }
 
-// The roots that the certificate transparency implementations share.
+// TestTreeKnownRoots checks the roots that the tests of certificate transparency
+// implementations share.
 func TestTreeKnownRoots(t *testing.T) {
 	inputs := []string{"", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"}
 	roots := []string{
@@ -133,9 +134,10 @@ func rfcProofLen(m, n int) int {
 	return 1 + rfcProofLen(m-k, n-k)
 }
 
-// A size that needs a proof of another length is refused. A size that needs a proof of the
-// same length may yield the same root. The signature covers the size, so such a receipt does
-// not verify, as the vectors of batch sizes show.
+// TestProofOfAnotherSize checks that a size is refused if it needs a proof of another
+// length. A size that needs a proof of the same length may yield the same root. The
+// signature covers the size, so such a receipt does not verify, as the vectors of batch
+// sizes show.
 func TestProofOfAnotherSize(t *testing.T) {
 	for size := 1; size <= 40; size++ {
 		tr := newTree(testLeaves(size))
@@ -167,7 +169,8 @@ func TestProofLargestTree(t *testing.T) {
 	}
 }
 
-// TestForest_IsTheTree compares the root that is computed leaf by leaf with the tree's root.
+// TestForest_IsTheTree checks that a Forest, whose leaves are added one by one, has the
+// same root as a tree.
 func TestForest_IsTheTree(t *testing.T) {
 	var f Forest
 	leaves := testLeaves(300)

@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// Parse reads one receipt from JSON: exactly the members decision,
-// decision_id, digest, exp, sig and kid, each once, in any order, spelt so,
-// none of them null. Another member, such as a jwk that brings its own key, is
-// refused, and so is anything after the object. An error is ErrMalformed.
-// Parse does not look into sig; [Verify] does.
+// Parse reads one receipt from JSON. It must have exactly the members decision,
+// decision_id, digest, exp, sig and kid, in any order. Each member must occur once, in
+// this spelling, and must not be null. Parse refuses any other member, such as a jwk that
+// brings its own key, and anything that follows the object. Its errors are ErrMalformed.
+// Parse does not decode sig, but [Verify] does.
 func Parse(data []byte) (Receipt, error) {
 	v, err := parseJSON(data)
 	if err != nil {
@@ -30,7 +30,7 @@ type Result struct {
 
 // ParseResult reads a whole PolicyEvaluationResult as strictly as Parse. Also, ok must be
 // true, decision_id must be the receipt's, and approved must be true exactly if the
-// receipt's decision is allow: an answer may not say more than its receipt.
+// receipt's decision is allow. So an answer cannot say more than its receipt.
 func ParseResult(data []byte) (Result, error) {
 	v, err := parseJSON(data)
 	if err != nil {

@@ -1,8 +1,8 @@
 package receipt
 
 // Payload has the grounds and the content of a decision. The digest of a receipt covers it.
-// It is not sent: a client that has its parts can compare them with the receipt by
-// [VerifyPayload].
+// A Payload is not sent. A client that knows its fields can compare them with the receipt
+// by [VerifyPayload].
 type Payload struct {
 	OrganizationID string
 	IntentID       string
@@ -14,7 +14,7 @@ type Payload struct {
 	Reasons        []string // in the order of the answer
 	Exp            int64    // unix seconds
 	AuditDigest    string   // of the row of the history; empty in older receipts
-	ApprovalID     string   // under which the intent was decided; empty: none
+	ApprovalID     string   // the approval under which the intent was decided; empty if there is none
 }
 
 // AppendCanonical appends the payload's canonical JSON. It does not allocate

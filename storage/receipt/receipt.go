@@ -54,9 +54,9 @@ func (r *Receipt) SignedHead() (SignedHead, error) {
 	return h, err
 }
 
-// check returns an ErrMalformed for members that no signer writes. Two receipts that pass
-// have different leaves unless they are equal: AppendString is only ambiguous for invalid
-// UTF-8.
+// check returns an ErrMalformed for members that no signer writes. If two receipts pass
+// and differ in a member other than sig, their leaves differ too, because AppendString is
+// ambiguous only for invalid UTF-8.
 func (r *Receipt) check() error {
 	var err error
 	switch {

@@ -43,14 +43,14 @@ func examplePayload() Payload {
 	}
 }
 
-// testSigner's key is 32 times the byte seed.
+// testSigner returns a signer. The seed of its key is the byte seed, 32 times.
 func testSigner(seed byte) *Signer { return NewSigner(testKey(seed)) }
 
 func testKey(seed byte) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
 }
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

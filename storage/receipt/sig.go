@@ -13,8 +13,9 @@ import (
 const (
 	sigVersion = 1
 
-	// sigBatchLen is the part that a batch shares: version, head without root,
-	// signature. The leaf's index and proof follow it.
+	// sigBatchLen is the length of the part that all sigs of a batch share: the version,
+	// the head without its root, and the signature. The leaf's index and proof follow
+	// this part.
 	sigBatchLen = 1 + 16 + 8 + 4 + 8 + sha256.Size + ed25519.SignatureSize
 	sigMinLen   = sigBatchLen + 4
 	sigMaxLen   = sigMinLen + 32*sha256.Size // a tree of 2^32-1 leaves is 32 levels high
@@ -29,7 +30,8 @@ type sig struct {
 	proof []hash
 }
 
-// encoding refuses unused bits of the last character that are not zero.
+// encoding returns base64url without padding. Its decoder refuses a last character whose
+// unused bits are not zero.
 func encoding() *base64.Encoding { return base64.RawURLEncoding.Strict() }
 
 // appendSigBatch appends the sigBatchLen bytes that a batch shares.

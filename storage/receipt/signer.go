@@ -20,9 +20,9 @@ type Signer struct {
 }
 
 // NewSigner returns a signer for priv, which it copies. It panics, as
-// ed25519.Sign does, if priv is not ed25519.PrivateKeySize bytes long. The
-// public half is derived from the seed again: signing with a wrong one would
-// give the key away.
+// ed25519.Sign does, if priv is not ed25519.PrivateKeySize bytes long. NewSigner derives
+// the public half from the seed again, because signatures with a wrong public half would
+// reveal the private key.
 func NewSigner(priv ed25519.PrivateKey) *Signer {
 	if len(priv) != ed25519.PrivateKeySize {
 		panic(fmt.Sprintf("receipt: private key of %d bytes", len(priv)))
@@ -50,17 +50,18 @@ func (s *Signer) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, "receipt.Signer("+s.kid+")")
 }
 
-// Seal signs a batch: the head that follows c over the tree of leaves, at the
-// time at, and for each leaf, in order, the Sig of its receipt. It costs one
-// signature, len(leaves)-1 hashes and a handful of allocations. The strings
-// share memory: copy one that outlives its batch by long.
+// Seal signs a batch. It makes the head that follows c, with the time at and the root of
+// the tree of leaves. It returns the signed head and the Sig of each leaf's receipt, in
+// the order of leaves. Seal costs one signature, len(leaves)-1 hashes and a few
+// allocations. The returned strings share memory, so copy a string that is kept much
+// longer than the others.
 //
-// The same arguments give the same result. c is not advanced: once the batch
-// is durable, c.Next(head.Head) is the next tip. Sealing two batches on the
-// same tip forks the chain, which VerifyChain will report.
+// The same arguments give the same result. Seal does not advance c. Once the batch is
+// durable, c.Next(head.Head) is the next tip. If two batches are sealed on the same tip,
+// the chain forks, and VerifyChain reports this.
 //
-// No leaves at all seal the empty tree, whose root is SHA-256 of nothing. Seal
-// panics beyond 2^32-1 leaves.
+// Without leaves Seal signs the empty tree, whose root is SHA-256 of nothing. Seal panics
+// if there are more than 2^32-1 leaves.
 func (s *Signer) Seal(c Chain, at time.Time, leaves [][32]byte) (SignedHead, []string) {
 	if len(leaves) > math.MaxUint32 {
 		panic(fmt.Sprintf("receipt: batch of %d leaves", len(leaves)))

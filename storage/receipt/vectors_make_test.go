@@ -15,7 +15,8 @@ const vectorNow = 1_800_000_000
 
 var vectorChain = [16]byte([]byte("test-vectors-001"))
 
-// Signers of the vectors: two that are trusted, and one that is not.
+// vectorSigners returns the signers of the vectors. The first two are trusted, and the
+// third is not.
 func vectorSigners() (signer, second, foreign *Signer) {
 	return testSigner(1), testSigner(2), testSigner(3)
 }
@@ -28,7 +29,8 @@ func vectorPayload() Payload {
 	return p
 }
 
-// vectorReceipts returns n unsigned receipts of every decision in turn.
+// vectorReceipts returns n unsigned receipts. Their decisions are allow, deny and
+// approval_required in turn.
 func vectorReceipts(batch, n int) []Receipt {
 	decisions := []string{Allow, Deny, ApprovalRequired}
 	rs := make([]Receipt, n)
@@ -107,7 +109,7 @@ func encode(t testing.TB, r Receipt) string {
 	return string(data)
 }
 
-// Offsets in the bytes of sig, as the package documentation has them.
+// The offsets of the fields of a sig, as the package documentation lists them.
 const (
 	atChain, atSeq, atSize, atTime, atPrev = 1, 17, 25, 29, 37
 	atR, atS, atIndex, atProof             = 69, 101, 133, 137
@@ -148,7 +150,7 @@ const (
 	badB64   = "not canonical base64url"
 )
 
-// refusedMembers changes what the leaf covers.
+// refusedMembers returns vectors in which a member that the leaf covers is changed.
 func refusedMembers(t *testing.T, batch []Receipt) []refusedVector {
 	c := &refuser{t: t}
 	_, second, _ := vectorSigners()

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// refusedSigs changes what sig carries. Leaf 3 of 7 has a proof of 3 nodes.
+// refusedSigs returns vectors in which a field of sig is changed. Leaf 3 of 7 has a proof
+// of 3 nodes.
 func refusedSigs(t *testing.T, batch, otherBatch []Receipt) []refusedVector {
 	c := &refuser{t: t}
 	base := batch[3]
@@ -56,7 +57,8 @@ func refusedSigs(t *testing.T, batch, otherBatch []Receipt) []refusedVector {
 	return append(c.out, refusedEncodings(t, batch)...)
 }
 
-// graft keeps index and proof and takes head and signature from another.
+// graft returns a function that replaces the head and the signature of a sig with those
+// in from. The index and the proof stay.
 func graft(t *testing.T, from Receipt) func(b []byte) []byte {
 	return func(b []byte) []byte {
 		editSig(t, from, func(other []byte) []byte {
@@ -68,7 +70,8 @@ func graft(t *testing.T, from Receipt) func(b []byte) []byte {
 	}
 }
 
-// crossChain is a genuine receipt by the same key in another ledger's chain.
+// crossChain returns a genuine receipt that the same key has signed in the chain of
+// another ledger.
 func crossChain(t *testing.T) Receipt {
 	signer, _, _ := vectorSigners()
 	rs := vectorReceipts(9, 7)
@@ -76,8 +79,8 @@ func crossChain(t *testing.T) Receipt {
 	return rs[3]
 }
 
-// refusedEncodings spells the bytes of sig in other ways. Leaf 3 of 7 has 233
-// bytes in 311 characters, the last of which has two bits to spare.
+// refusedEncodings returns vectors in which the bytes of sig are spelled in other ways.
+// Leaf 3 of 7 has 233 bytes in 311 characters, the last of which has two bits to spare.
 func refusedEncodings(t *testing.T, batch []Receipt) []refusedVector {
 	c := &refuser{t: t}
 	respell := func(name, because string, f func(s string) string) {
@@ -105,8 +108,7 @@ func refusedEncodings(t *testing.T, batch []Receipt) []refusedVector {
 	return c.out
 }
 
-// refusedJSON spells the receipt in ways that two readers might read in two
-// ways.
+// refusedJSON returns vectors whose JSON two readers might read as different receipts.
 func refusedJSON(t *testing.T, batch []Receipt) []refusedVector {
 	c := &refuser{t: t}
 	text := encode(t, batch[3])
@@ -135,7 +137,7 @@ func refusedJSON(t *testing.T, batch []Receipt) []refusedVector {
 	return c.out
 }
 
-// refusedKeys are perfectly good receipts of a key that nobody trusts.
+// refusedKeys returns genuine receipts that an untrusted key has signed.
 func refusedKeys(t *testing.T, batch []Receipt) []refusedVector {
 	c := &refuser{t: t}
 	_, _, foreign := vectorSigners()
@@ -157,7 +159,7 @@ func refusedKeys(t *testing.T, batch []Receipt) []refusedVector {
 	return c.out
 }
 
-// forge signs r, whatever kid it claims, as a batch of one.
+// forge returns r, signed by s as a batch of one, whatever kid r claims.
 func forge(t *testing.T, s *Signer, r Receipt) Receipt {
 	t.Helper()
 	_, sigs := s.Seal(Chain{ID: vectorChain}, time.Unix(vectorNow, 0), [][32]byte{r.LeafHash()})

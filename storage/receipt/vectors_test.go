@@ -19,8 +19,8 @@ var update = flag.Bool("update", false, "rewrite testdata/vectors.json")
 
 const vectorsFile = "testdata/vectors.json"
 
-// vectors is the content of the file. Everything in it follows from fixed
-// seeds. A receipt is a string of JSON, since some are not valid JSON.
+// vectors is the content of the file. Everything in it is computed from fixed seeds. A
+// receipt is a string that contains JSON, because some receipts are not valid JSON.
 type vectors struct {
 	About   string          `json:"about"`
 	Now     int64           `json:"now"`
@@ -36,7 +36,7 @@ type payloadVector struct {
 	Receipt   string `json:"receipt"`
 }
 
-// batchVector is one batch; the batches follow one another in one chain.
+// batchVector is one batch. All batches follow each other in one chain.
 type batchVector struct {
 	SignedHead string          `json:"signed_head"` // hex of SignedHead.MarshalBinary
 	HeadBytes  string          `json:"head_bytes"`  // hex

@@ -10,13 +10,14 @@ import (
 
 // The reasons why a receipt or a head is refused, for errors.Is.
 var (
-	// ErrMalformed means that it is not a receipt at all.
+	// ErrMalformed means that the input is not a receipt or a head at all.
 	ErrMalformed = errors.New("receipt: malformed")
 	// ErrUnknownKey means that kid names none of the trusted keys.
 	ErrUnknownKey = errors.New("receipt: unknown key")
-	// ErrSignature means forged or changed: the key did not sign this.
+	// ErrSignature means that the key did not sign this content, so it was forged or
+	// changed.
 	ErrSignature = errors.New("receipt: signature does not verify")
-	// ErrExpired means genuine, but too old to act upon.
+	// ErrExpired means that the receipt is genuine but too old to act upon.
 	ErrExpired = errors.New("receipt: expired")
 	// ErrPayload means that the receipt is of another decision.
 	ErrPayload = errors.New("receipt: payload does not match")
@@ -26,8 +27,8 @@ var (
 
 // Verify returns nil if r was signed by the key of keys that its kid names and has not
 // expired at now. Otherwise the error is ErrMalformed, ErrUnknownKey, ErrSignature or
-// ErrExpired, checked in this order: with ErrExpired, an old receipt is otherwise valid.
-// Verify needs no network and trusts only keys.
+// ErrExpired, checked in this order. So a receipt that is refused with ErrExpired is
+// otherwise valid. Verify needs no network and trusts only keys.
 //
 // It does not verify the content of the decision: see [VerifyPayload].
 func Verify(r Receipt, keys Keys, now time.Time) error {

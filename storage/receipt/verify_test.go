@@ -51,7 +51,8 @@ func TestDecision_Receipts_KeysRotateWithoutInvalidatingOldReceipts(t *testing.T
 	}
 }
 
-// Every bit of sig, at every place of a small batch.
+// TestEveryBitOfSigCounts checks that a receipt does not verify after a change of any bit
+// of its sig. It tries every receipt of a small batch.
 func TestEveryBitOfSigCounts(t *testing.T) {
 	rs, keys := sealed(t, 3)
 	for i, r := range rs {
@@ -68,7 +69,8 @@ func TestEveryBitOfSigCounts(t *testing.T) {
 	}
 }
 
-// Each leaf's sig proves that leaf and no other of its batch.
+// TestSigsAreNotExchangeable checks that the sig of a leaf does not prove another leaf of
+// its batch.
 func TestSigsAreNotExchangeable(t *testing.T) {
 	rs, keys := sealed(t, 9)
 	for i := range rs {
@@ -126,8 +128,9 @@ func TestDecision_Receipts_DigestCoversEveryField(t *testing.T) {
 	}
 }
 
-// The members that both have are compared directly, not only through the digest that the
-// receipt claims.
+// TestVerifyPayloadComparesSharedMembers checks that VerifyPayload compares the members
+// that a receipt and a payload have in common. It must not rely only on the digest that
+// the receipt claims.
 func TestVerifyPayloadComparesSharedMembers(t *testing.T) {
 	p := examplePayload()
 	for name, edit := range map[string]func(r *Receipt){
@@ -257,7 +260,8 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// A verifier of receipts must not need any other code.
+// TestDecision_Receipts_StandardLibraryAlone checks that the package imports only the
+// standard library, so that a verifier of receipts needs no other code.
 func TestDecision_Receipts_StandardLibraryAlone(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
 	if err != nil {

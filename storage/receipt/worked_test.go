@@ -16,8 +16,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// workedExample computes what the package documentation shows, from nothing
-// but its seed and its members.
+// workedExample computes the example of the package documentation from its seed and its
+// members.
 func workedExample(t testing.TB) (p receipt.Payload, batch [2]receipt.Receipt, head receipt.SignedHead, keys receipt.Keys) {
 	t.Helper()
 	seed := make([]byte, ed25519.SeedSize)
@@ -100,7 +100,7 @@ func TestDecision_Receipts_WorkedExample(t *testing.T) {
 	}
 }
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -27,11 +27,11 @@ type Abandoned struct {
 // KeptDocument is a document that an abandoned import leaves.
 type KeptDocument struct{ Kind, ID, Actor string }
 
-// Abandon removes everything that an unfinished import has stored, in reverse order: keys
-// first, so that nobody can authenticate, then policies, so that nothing is decided.
-// Documents that others have made or changed since stay, and so do the store's own
-// decisions. The removal of each document is a signed change, and one signed entry announces
-// the removal of rows. If Abandon is interrupted, run it or the import again.
+// Abandon removes everything that an unfinished import has stored, in reverse order. Keys
+// go first, so that nobody can authenticate. Policies go next, so that nothing is
+// decided. Documents that others have made or changed since stay, and so do the store's
+// own decisions. The removal of each document is a signed change, and one signed entry
+// announces the removal of rows. If Abandon is interrupted, run it or the import again.
 //
 // Its error is ErrNoImport, storage.ErrConflict if the store has signed a settlement of an
 // imported row, or a failure of the store.
@@ -54,7 +54,8 @@ type abandoning struct {
 	done   *Abandoned
 }
 
-// find finds the import. It is an error if it is signed or if its rows cannot be removed.
+// find finds the import. It returns an error if the import is signed or if its rows
+// cannot be removed.
 func (a *abandoning) find() error {
 	err := a.Store.View(a.ctx, func(r storage.Reader) (err error) {
 		a.found, err = storage.Imports.Get(r, a.org, "")
@@ -170,8 +171,8 @@ func (a *abandoning) collection(c *storage.Collection, keep func(name string) (b
 	return nil
 }
 
-// together returns the name of the first document, and how many documents follow each other
-// with this name. They are removed at once.
+// together returns the name of the first document, and how many documents at the
+// beginning of all have this name. These documents are removed in one write.
 func together(c *storage.Collection, all []storage.Document) (first string, n int, err error) {
 	for n := range all {
 		_, name, _, err := c.Describe(all[n])
@@ -187,7 +188,7 @@ func together(c *storage.Collection, all []storage.Document) (first string, n in
 	return first, len(all), nil
 }
 
-// delete deletes documents of one name and takes them out of the counts.
+// delete deletes documents of one name and subtracts them from the counts.
 func (a *abandoning) delete(tx storage.Tx, same []storage.Document) error {
 	counts, uncounted := storage.AllCounts.Get(tx, a.org, "")
 	if uncounted != nil {
@@ -254,8 +255,8 @@ func abandoned(ctx context.Context, s storage.Store, org string) (bool, error) {
 	return len(entries) > 0, err
 }
 
-// mayRemain reports whether d may exist when an import begins: an abandoned import leaves
-// counts and disabled agents.
+// mayRemain reports whether d may exist when an import begins. This is so for counts and
+// disabled agents, which an abandoned import leaves.
 func mayRemain(d storage.Document) (bool, error) {
 	switch d.Kind {
 	case storage.CountsKind:

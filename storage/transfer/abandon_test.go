@@ -23,7 +23,7 @@ func (p place) abandon(t *testing.T, s storage.Store) (done transfer.Abandoned, 
 	return done, err
 }
 
-// importSome imports a file until a store has had some writes.
+// importSome imports a file and stops the import after a number of writes to the store.
 func (p place) importSome(t *testing.T, file string, writes int) {
 	t.Helper()
 	s := &dying{Store: p.open(t), left: writes}
@@ -59,9 +59,9 @@ func wantNothing(t *testing.T, s storage.Store) {
 	}
 }
 
-// TestAbandon_Interrupted has an import fail after each of its writes, and Abandon after each
-// of its own. In the end nothing remains, the history is whole, and the same file can be
-// imported.
+// TestAbandon_Interrupted checks interrupted calls of Abandon. The import fails after any
+// of its writes, and Abandon fails after any of its own writes. In the end nothing
+// remains, the history is whole, and the same file can be imported.
 func TestAbandon_Interrupted(t *testing.T) {
 	_, file, footer := exported(t, rows)
 	for imported := 2; imported < 6; imported++ {
@@ -97,7 +97,7 @@ func TestAbandon_Interrupted(t *testing.T) {
 	}
 }
 
-// TestAbandon_Lists: the bytes of lists do not stay in the counts.
+// TestAbandon_Lists checks that Abandon subtracts the bytes of lists from the counts.
 func TestAbandon_Lists(t *testing.T) {
 	from, to := inMemory(1), inMemory(2)
 	from.fill(t, rows)
@@ -117,7 +117,8 @@ func TestAbandon_Lists(t *testing.T) {
 	})
 }
 
-// TestAbandon_InMongoDB: no rows stay that were imported in several steps.
+// TestAbandon_InMongoDB checks that Abandon removes all rows, even if they were imported
+// in several steps.
 func TestAbandon_InMongoDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set")
@@ -139,8 +140,8 @@ func TestAbandon_InMongoDB(t *testing.T) {
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
-// TestAbandon_WhatOthersMade: an agent that was disabled meanwhile stays disabled, also in the
-// next import. A key that somebody made stays, too.
+// TestAbandon_WhatOthersMade checks that an agent that was disabled during the import
+// stays disabled, in the next import too. A key that somebody made stays too.
 func TestAbandon_WhatOthersMade(t *testing.T) {
 	to := inMemory(2)
 	_, file, _ := exported(t, rows)
@@ -184,7 +185,8 @@ func TestAbandon_WhatOthersMade(t *testing.T) {
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
-// TestAbandon_Refused: an import that is not under way, or that is signed, is not taken back.
+// TestAbandon_Refused checks that Abandon refuses an import that is not under way or that
+// is signed.
 func TestAbandon_Refused(t *testing.T) {
 	_, file, _ := exported(t, rows)
 	for name, test := range map[string]struct {

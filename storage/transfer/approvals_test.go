@@ -55,7 +55,7 @@ func held(n int) *engine.Intent {
 	return in
 }
 
-// decides decides an intent, under an approval or none.
+// decides decides the n-th intent, under an approval unless approvalID is empty.
 func (a approving) decides(n int, approvalID string) *storage.Record {
 	a.Helper()
 	out := a.service.Decide(a.Context(), decision.Caller{Organization: "acme", Credential: "key-of-the-agent"},
@@ -71,7 +71,7 @@ func (a approving) approve(id string) error {
 	return err
 }
 
-// wantCode wants a decision with a reason of a code.
+// wantCode fails the test unless r has the decision want and a reason with this code.
 func wantCode(t *testing.T, r *storage.Record, want engine.Decision, code engine.Code) {
 	t.Helper()
 	if r.Decision != want || !strings.Contains(strings.Join(r.Reasons, "\n"), string(code)+":") {
@@ -79,9 +79,10 @@ func wantCode(t *testing.T, r *storage.Record, want engine.Decision, code engine
 	}
 }
 
-// TestImport_ApprovalsEnd: a decision that was held or approved at the source and not used
-// allows nothing at the target, even if the file brings its details. The source could still
-// allow the same intent, which would be allowed twice. A used approval stays used.
+// TestImport_ApprovalsEnd checks decisions that were held or approved at the source and
+// were not used. They allow nothing at the target, even if the file has their details.
+// Otherwise the source and the target could both allow the same intent. A used approval
+// stays used.
 func TestImport_ApprovalsEnd(t *testing.T) {
 	from := inMemory(1)
 	var pending, approved, used, allowed string

@@ -18,17 +18,17 @@ import (
 type Checked struct {
 	Header Header
 	Footer Footer
-	// Older is the number of rows without an audit digest. Only their payload is verified:
-	// see [ledger.Payload].
+	// Older is the number of rows without an audit digest. Check verifies only the
+	// payload of these rows: see [ledger.Payload].
 	Older int
 	// Keys are the keys of the header that are trusted.
 	Keys receipt.Keys
 	// Untrusted are the ids of the header's other keys.
 	Untrusted []string
 
-	chains map[[16]byte]bool // of the heads of rows and settlements
-	// runs has a digest for each run but the last, of all lines up to its end. Import stores
-	// a run only if it reads the same lines.
+	chains map[[16]byte]bool // the chains of the heads of rows and settlements
+	// runs has a digest for each run except the last. The digest is of all lines up to
+	// the end of the run. Import stores a run only if it has read the same lines.
 	runs []string
 }
 
@@ -78,7 +78,7 @@ type checker struct {
 	state    state
 	run      run
 	found    Checked
-	details  map[string]string // digests of details in rows, by decision id
+	details  map[string]string // the digests of details that rows name, by decision id
 }
 
 func (c *checker) line(r *reader, l *line) error {

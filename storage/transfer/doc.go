@@ -3,8 +3,8 @@
 //
 // # The file
 //
-// It is NDJSON: UTF-8, one JSON object a line, each line ended by 0x0a. An object has
-// one member, which names the kind of line. In order:
+// The file is NDJSON in UTF-8. Each line is one JSON object and ends with the byte 0x0a.
+// An object has one member, which names the kind of line. In order:
 //
 //	{"header":   {"format","id","organization_id","exported_at","last","keys"}}
 //	{"row":      a row of the history as GET /v1/authorizations/{id} shows it}     any number
@@ -15,20 +15,21 @@
 // The format is "writ-export/1". Id is a UUIDv7. Last is the greatest decision id of the
 // file, and empty if the file has no rows. Keys is the JSON Web Key Set of the source. Rows
 // and removed rows are in the order of their decision ids, each greater than the one before.
-// A removed row is one that retention has removed: its intent stays decided. A leaf is
+// A removed row was removed by retention, but its intent stays decided. A leaf is
 // {"chain","seq","index","hash"}, chain and hash in hex.
 //
 // A document's kind is agent, list, rule, plan, counts, details, policy or key. Its id is
-// base64url without padding, its value the stored JSON. Documents are in the order of their
-// kinds as listed here, and within a kind in the order of the bytes of their ids, each once.
-// A key is the hash of an API key, never the key. Details occur only in older exports. They
-// are read and not stored: see [Import].
+// in base64url without padding. Its value is the stored JSON. Documents are in the order
+// in which their kinds are listed here. Documents of one kind are in the order of the
+// bytes of their ids. Each document occurs once. A key is the hash of an API key, never
+// the key. Details occur only in older exports. They are read and not stored: see
+// [Import].
 //
 // The footer counts the lines above it. Settled is the number of rows with a settlement. Root
 // is the root of [ledger.Import]. Digest is "sha256:" and the SHA-256, in hex, of all bytes
 // of the lines above. A file without a footer is incomplete.
 //
-// For example, the history of an organization without any:
+// For example, this is the file of an organization without rows and documents:
 //
 //	{"header":{"format":"writ-export/1","id":"01a1fe16-…","organization_id":"acme","exported_at":"2026-11-22T12:00:00Z","last":"","keys":{"keys":[…]}}}
 //	{"footer":{"rows":0,"settled":0,"removed":0,"documents":0,"root":"sha256:e3b0c442…","digest":"sha256:…"}}
@@ -36,19 +37,20 @@
 // # What is verified
 //
 // [Check] verifies each row by its receipt and its audit digest, and each settlement by its
-// receipt, with the keys that it was given. Nothing proves the documents, the removed rows
-// and that no row is missing: a person who can change the file can change these, and the
-// footer. So carry the digest of the footer by another way, and compare. The counts in a
-// file are not used: [Import] counts the documents. If the file has changed since Check,
-// Import stores nothing that Check has not read.
+// receipt, with the keys that it was given. Nothing proves the documents or the removed
+// rows, and nothing proves that no row is missing. A person who can change the file can
+// change these, and the footer too. So send the digest of the footer in another way than
+// the file, and compare it. The counts in a file are not used: [Import] counts the
+// documents. If the file has changed since Check, Import stores nothing that Check has
+// not read.
 //
 // # Exporting and importing again
 //
-// [Export] continues an interrupted file after its last complete row or removed row, up to
-// header.last. So the file has each decision from before the export once. It may have
-// settlements and removals that are later. [Import] stores nothing twice: if it is
-// interrupted, run it again with the same file. Until everything is stored and the entry
-// [ledger.Import] is signed, a document of the kind import says that it is not finished.
-// [Abandon] takes an unfinished import back: one entry, [ledger.Abandonment], announces the
-// number of removed rows.
+// [Export] continues an interrupted file after its last complete row or removed row, up
+// to the decision id header.last. So the file has each decision from before the export
+// once. It may have settlements and removals from after the beginning of the export.
+// [Import] stores nothing twice: if it is interrupted, run it again with the same file.
+// Until everything is stored and the entry [ledger.Import] is signed, a document of the
+// kind import says that it is not finished. [Abandon] undoes an unfinished import. One
+// entry, [ledger.Abandonment], announces the number of removed rows.
 package transfer

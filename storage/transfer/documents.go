@@ -48,7 +48,8 @@ func distinct(documents []storage.Document) (n int, err error) {
 }
 
 // put stores the documents that the store lacks, and counts them. It ignores the counts and
-// the details of the file. It takes and returns the policy of the last version.
+// the details of the file. policy is the id of the policy whose version came last. put
+// returns the new value of policy.
 func put(tx storage.Tx, org string, documents []storage.Document, policy string) (string, error) {
 	counts, err := storage.AllCounts.Get(tx, org, "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -85,8 +86,9 @@ func put(tx storage.Tx, org string, documents []storage.Document, policy string)
 	return policy, err
 }
 
-// missing reports whether the store lacks d. It is an error if the store has another document
-// in its place, unless that is the same agent, disabled since. It stays disabled.
+// missing reports whether the store lacks d. It returns an error if the store has another
+// document in the place of d, unless that is the same agent and was disabled since. Such
+// an agent stays disabled.
 func missing(tx storage.Tx, d *storage.Document) (bool, error) {
 	name := storage.CollectionOf(d.Kind).Name
 	there, err := tx.Get(d.Kind, d.Org, d.ID)
@@ -112,7 +114,7 @@ func missing(tx storage.Tx, d *storage.Document) (bool, error) {
 		}
 		agent.Status, agent.UpdatedAt, agent.Revision = stored.Status, stored.UpdatedAt, stored.Revision
 		if agent.CreatedAt.Equal(stored.CreatedAt) {
-			agent.CreatedAt = stored.CreatedAt // in the same words
+			agent.CreatedAt = stored.CreatedAt // in the same spelling
 		}
 		if stored.Status == engine.AgentDisabled && *agent == *stored {
 			return false, nil
@@ -121,8 +123,9 @@ func missing(tx storage.Tx, d *storage.Document) (bool, error) {
 	return false, fmt.Errorf("%w: the %s %q is there and is another", storage.ErrConflict, name, d.ID)
 }
 
-// count adds by to the count of d's kind: 1, 0 or -1. A policy counts with the first of its
-// versions. count takes and returns the policy of the last version.
+// count adds by to the count of d's kind: 1, 0 or -1. A policy is counted with the first
+// of its versions. policy is the id of the policy whose version came last. count returns
+// the new value of policy.
 func count(n *storage.Counts, d storage.Document, by int64, policy string) (string, error) {
 	switch d.Kind {
 	case storage.RuleKind:

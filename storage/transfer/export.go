@@ -30,7 +30,7 @@ type Source interface {
 	EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error
 }
 
-// afterAll is after every decision.
+// afterAll is a time after every decision.
 var afterAll = time.UnixMilli(1 << 48)
 
 // File is a file for Export, such as an *os.File.
@@ -55,8 +55,9 @@ type ExportConfig struct {
 var ErrNothing = errors.New("the store has nothing of the organization")
 
 // Export writes an organization to f, or continues an interrupted Export. It returns the
-// footer once the file is complete and durable. A complete file is not changed. Export holds
-// some rows and up to 65,536 tombstones in memory, however many there are.
+// footer once the file is complete and durable. A complete file is not changed. However
+// many rows and tombstones there are, Export holds only some rows and up to 65,536
+// tombstones in memory.
 func Export(ctx context.Context, src Source, f File, cfg ExportConfig) (Footer, error) {
 	e := exporter{ctx: ctx, src: src, cfg: cfg, file: f, tombstones: tombstones{most: tombstoneChunk}}
 	if err := e.resume(); err != nil {
@@ -79,9 +80,9 @@ type exporter struct {
 	file File
 
 	state state
-	sum   hash.Hash // of what is in the file
+	sum   hash.Hash // the hash of the bytes in the file
 	out   *bufio.Writer
-	total int // rows of the source
+	total int // the number of rows of the source
 	tombstones
 }
 

@@ -17,7 +17,8 @@ import (
 	"writ/storage/transfer"
 )
 
-// TestCheck_Forged changes a file as its carrier can. The error must name the line.
+// TestCheck_Forged checks that Check refuses changes that a person who carries the file
+// could make. The error must name the line.
 func TestCheck_Forged(t *testing.T) {
 	_, file, _ := exported(t, rows)
 	whole := readFile(t, file)
@@ -29,7 +30,8 @@ func TestCheck_Forged(t *testing.T) {
 		all := strings.SplitAfter(string(of), "\n")
 		return all[:len(all)-1]
 	}
-	// Lines 2 to 6 are of removed rows, 7 to 46 rows, 47 to 53 documents.
+	// Lines 2 to 6 are removed rows, lines 7 to 46 are rows, and lines 47 to 53 are
+	// documents.
 	find := func(all []string, part string) int {
 		return slices.IndexFunc(all, func(l string) bool { return strings.Contains(l, part) })
 	}
@@ -156,7 +158,7 @@ func TestCheck_Forged(t *testing.T) {
 	}
 }
 
-// TestImport_Refused: an import that is refused leaves nothing behind.
+// TestImport_Refused checks that a refused import stores nothing.
 func TestImport_Refused(t *testing.T) {
 	from, file, _ := exported(t, rows)
 	for name, test := range map[string]struct {
@@ -221,8 +223,8 @@ func TestImport_Refused(t *testing.T) {
 	}
 }
 
-// TestImport_KeyOfAnother: the id of an API key is unique in a store. Once it is free
-// the import goes on.
+// TestImport_KeyOfAnother checks an import with an API key whose id another organization
+// of the store uses. The import continues once the id is free.
 func TestImport_KeyOfAnother(t *testing.T) {
 	to := inMemory(2)
 	_, file, _ := exported(t, rows)
@@ -248,7 +250,8 @@ func TestImport_KeyOfAnother(t *testing.T) {
 	if _, err := to.exportTo(t, t.TempDir()+"/acme"); err == nil || !strings.Contains(err.Error(), "its import into this store is not finished") {
 		t.Errorf("Export = %v, want that the import is not finished", err)
 	}
-	// Nobody decides for the organization before all its decisions are stored. Others go on.
+	// The organization gets no new policy before the import is finished, so nothing is
+	// decided for it. Other organizations are not affected.
 	register := func(org string, want error) {
 		t.Helper()
 		to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
@@ -267,8 +270,8 @@ func TestImport_KeyOfAnother(t *testing.T) {
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
-// TestImport_Changed: if a file changes after its check, nothing is stored that was not
-// checked.
+// TestImport_Changed checks that Import stores only lines that Check has read, even if
+// the file changes after Check.
 func TestImport_Changed(t *testing.T) {
 	to := inMemory(2)
 	_, file, _ := exported(t, rows)
@@ -298,7 +301,8 @@ func TestImport_Changed(t *testing.T) {
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
-// TestImport_Counts: a file's counts of documents give no plan more room.
+// TestImport_Counts checks that Import ignores the counts in a file. Otherwise low counts
+// would allow more documents than the plan does.
 func TestImport_Counts(t *testing.T) {
 	from := inMemory(1)
 	from.fill(t, rows)
@@ -335,8 +339,8 @@ func TestImport_Counts(t *testing.T) {
 	})
 }
 
-// TestImport_DisabledAgent: an agent that was disabled in the target during an unfinished
-// import stays disabled and is counted once.
+// TestImport_DisabledAgent checks that an agent that was disabled in the target during an
+// unfinished import stays disabled, and is counted once.
 func TestImport_DisabledAgent(t *testing.T) {
 	to := inMemory(2)
 	_, file, _ := exported(t, rows)

@@ -40,8 +40,9 @@ var ErrHere = errors.New("the store has the organization already")
 // documents that an interrupted Import of the same file has stored stay. A finished Import
 // can be repeated and changes nothing.
 //
-// Approvals are not carried, because the source could still allow the same intent. Decisions
-// that were held and not used have expired in the target, and nothing can approve them.
+// Approvals are not carried, because with the same approval the source could still allow
+// the same intent. A decision that was held and not used counts as expired in the target,
+// and nothing can approve it.
 //
 // Its error is a *LineError, ErrHere, or a failure to read or store.
 func Import(ctx context.Context, t Target, in io.ReadSeeker, checked *Checked) (ledger.Import, error) {
@@ -78,12 +79,12 @@ type importer struct {
 	rows      []*storage.Record
 	removed   []*storage.Tombstone
 	documents []storage.Document
-	policy    string // of the last version that is stored
+	policy    string // the policy whose version was stored last
 	signed    ledger.Import
 }
 
-// begin stores that the import is under way, or returns the import if it was finished before.
-// It is an error if the store has anything else of the organization.
+// begin stores that the import is under way, or returns the import if it was finished
+// before. It returns an error if the store has anything else of the organization.
 func (i *importer) begin() (done *ledger.Import, err error) {
 	if err := i.Store.Chains(i.ctx, func(end receipt.Chain) error {
 		if i.checked.chains[end.ID] {
@@ -105,8 +106,8 @@ func (i *importer) begin() (done *ledger.Import, err error) {
 	return nil, i.publish()
 }
 
-// done returns the organization's signed import, or nil. It is an error if that import was of
-// another export.
+// done returns the organization's signed import, or nil. It returns an error if that
+// import was of another export.
 func (i *importer) done() (*ledger.Import, error) {
 	entries, _, err := i.Store.Entries(i.ctx, i.org, storage.ImportEntry, storage.Page{Limit: 1})
 	if err != nil || len(entries) == 0 {
@@ -120,8 +121,8 @@ func (i *importer) done() (*ledger.Import, error) {
 	return &done, err
 }
 
-// claim stores that the import is under way. It is an error if the store has anything of the
-// organization.
+// claim stores that the import is under way. It returns an error if the store has
+// anything of the organization.
 func (i *importer) claim() error {
 	h := &i.checked.Header
 	empty := i.empty()

@@ -41,7 +41,8 @@ func (r *run) endsBefore(l *line, bytes int) bool {
 // errChanged means that the file is not the one that Check has read.
 var errChanged = errors.New("the file has changed since it was checked: run the import again")
 
-// file stores the content of the file. It is an error if that is not the checked file.
+// file stores the content of the file. It returns an error if that is not the checked
+// file.
 func (i *importer) file(in io.ReadSeeker) error {
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -88,8 +89,8 @@ func (i *importer) line(r *reader, l *line) error {
 	return nil
 }
 
-// store stores a run. It is an error if the lines up to its end are not those that were
-// checked.
+// store stores a run. It returns an error if the lines up to the end of the run are not
+// the lines that were checked.
 func (i *importer) store(digest string) error {
 	if i.runs >= len(i.checked.runs) || i.checked.runs[i.runs] != digest {
 		return errChanged

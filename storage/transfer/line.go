@@ -135,8 +135,8 @@ var carried = []*storage.Collection{
 	&storage.AllDetails.Collection, &storage.Policies.Collection, &storage.Tokens.Collection,
 }
 
-// place returns the place of a document in the order of the file: the rank of its kind, then
-// its decoded id.
+// place returns the place of a document in the order of the file. rank is the rank of its
+// kind, and id is its decoded id.
 func (d *document) place() (rank int, id string, err error) {
 	rank = slices.IndexFunc(carried, func(c *storage.Collection) bool { return c.Name == d.Kind })
 	if rank < 0 {
@@ -162,9 +162,9 @@ func (d *document) stored(org string) (storage.Document, error) {
 	return doc, d.owned(doc)
 }
 
-// owned returns an error if doc names no or another organization, though documents of its
-// kind name theirs. [storage.Collection] accepts a document without a name, but a key without
-// one would let its holder act for an organization without a name.
+// owned returns an error if documents of doc's kind name their organization and doc names
+// another one or none. [storage.Collection] accepts a document without a name, but a key
+// without one would let its holder act for an organization without a name.
 func (d *document) owned(doc storage.Document) error {
 	switch doc.Kind {
 	case storage.PolicyKind, storage.TokenKind, storage.SubscriptionKind:
@@ -187,7 +187,7 @@ func (d *document) owned(doc storage.Document) error {
 // LineError is an error in a line of a file.
 type LineError struct {
 	Line       int    // from 1
-	DecisionID string // of a row or removed row, else empty
+	DecisionID string // of a row or removed row; empty for other lines
 	Err        error
 }
 
@@ -208,9 +208,9 @@ var ErrNotWhole = errors.New("the file has no footer: it is not whole, go on wit
 type reader struct {
 	in     *bufio.Reader
 	buf    []byte
-	n      int       // of the last line
-	offset int64     // of the end of the last line
-	before hash.Hash // of the lines before the last one
+	n      int       // the number of the last line
+	offset int64     // the offset of the end of the last line
+	before hash.Hash // the hash of the lines before the last line
 }
 
 func newReader(in io.Reader) *reader {
@@ -223,7 +223,7 @@ var errPartial = errors.New("the last line is not ended")
 // next returns the next line. After the last line it returns io.EOF, or errPartial if the
 // line is not ended.
 func (r *reader) next() (*line, error) {
-	const longest = 8 * storage.MaxBody // four times what the longest row has
+	const longest = 8 * storage.MaxBody // four times the size of the longest row
 	r.before.Write(r.buf)               // never fails
 	r.buf = r.buf[:0]
 	for {

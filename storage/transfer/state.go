@@ -16,7 +16,7 @@ import (
 // state is the state of reading a file. It compares each line with the lines before it.
 type state struct {
 	header    *Header
-	last      string // decision id
+	last      string // the last decision id
 	tree      ledger.ImportTree
 	documents int64
 	rank      int    // of the last document

@@ -7,13 +7,14 @@ import (
 	"writ/storage"
 )
 
-// tombstoneChunk is how many tombstones are held at a time: some 20 MiB.
+// tombstoneChunk is the number of tombstones that are held at a time. They take about 20
+// MiB.
 const tombstoneChunk = 1 << 16
 
 // tombstones holds the next tombstones in the order of their ids. A source lists them in any
 // order, so each chunk takes a pass over all of them.
 type tombstones struct {
-	most     int                  // length of some
+	most     int                  // the greatest length of some
 	some     []*storage.Tombstone // sorted by id
 	all      bool                 // no others follow some
 	greatest string               // the greatest id of all tombstones

@@ -14,7 +14,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// buried is a source of rows and removed rows. It lists the removed ones in random order.
+// buried is a source of rows and removed rows. It lists the removed rows in random order.
 type buried struct {
 	Source
 	removed []*storage.Tombstone
@@ -43,8 +43,9 @@ func (b *buried) EachRow(_ context.Context, _, after, upTo string, f func(*stora
 	return nil
 }
 
-// TestExporter_RemovedInOrder: rows and removed rows are in the order of their ids, even if
-// only a few tombstones fit in memory, and wherever the export continues.
+// TestExporter_RemovedInOrder checks that an export has rows and removed rows in the
+// order of their ids. This holds if only a few tombstones fit in memory, and wherever an
+// interrupted export continues.
 func TestExporter_RemovedInOrder(t *testing.T) {
 	const n = 100
 	for _, most := range []int{1, 7, 50, 51, 100} {

@@ -20,7 +20,8 @@ import (
 
 const rows = 40
 
-// TestRoundTrip carries an organization between all pairs of stores.
+// TestRoundTrip checks an export and import of an organization between all pairs of
+// stores.
 func TestRoundTrip(t *testing.T) {
 	trip := func(name string, from, to func() place) {
 		t.Run(name, func(t *testing.T) { roundTrip(t, from(), to()) })
@@ -44,7 +45,7 @@ func roundTrip(t *testing.T, from, to place) {
 		t.Errorf("Export = %+v, want %+v", footer, want)
 	}
 	before := wantWhole(t, from, keysOf(t, 1))
-	// Somebody else is there already.
+	// The target has another organization already.
 	to.with(t, noon, func(s storage.Store, l *ledger.Ledger) {
 		if _, err := decide(t.Context(), l, "other", 1); err != nil {
 			t.Fatal(err)
@@ -65,7 +66,7 @@ func roundTrip(t *testing.T, from, to place) {
 	if err != nil || again != imported {
 		t.Errorf("Import again = %+v, %v, want %+v", again, err, imported)
 	}
-	// On to a third store: rows of two chains.
+	// The target's rows, which are of two chains, are exported to a third store.
 	second, next := to.export(t)
 	if next.Rows != rows-1 || next.Removed != 7 {
 		t.Errorf("Export of what was imported = %+v, want %d rows and 7 removed ones", next, rows-1)
@@ -87,7 +88,8 @@ func wantWhole(t *testing.T, p place, keys receipt.Keys) ledger.Proof {
 	return proof
 }
 
-// wantInUse uses imported rows as the API does. answers are the answers of the source.
+// wantInUse checks that imported rows can be used as the API uses them. answers has the
+// answers that the source gave.
 func wantInUse(t *testing.T, s storage.Store, l *ledger.Ledger, answers map[int]string) {
 	t.Helper()
 	for n, want := range answers {
@@ -162,8 +164,8 @@ func retain(t *testing.T, s storage.Store, l *ledger.Ledger) {
 	must(t, err)
 }
 
-// TestExport_Resumed cuts a file at any place, has the source decide more, and exports again.
-// The result is the same file.
+// TestExport_Resumed checks that an export that continues a cut file gives the same file.
+// The file is cut at any place, and the source decides more intents in between.
 func TestExport_Resumed(t *testing.T) {
 	from, file, footer := exported(t, rows)
 	whole := readFile(t, file)
@@ -201,7 +203,7 @@ func TestExport_Resumed(t *testing.T) {
 	}
 }
 
-// TestExport_Nothing: the export of an unknown organization is an error.
+// TestExport_Nothing checks that the export of an unknown organization is an error.
 func TestExport_Nothing(t *testing.T) {
 	from := inMemory(1)
 	from.with(t, noon, func(storage.Store, *ledger.Ledger) {})
@@ -253,8 +255,9 @@ func (d *dying) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 	return d.Store.Append(ctx, batch, seal)
 }
 
-// TestImport_Interrupted has an import fail after each of its writes. Running it again has
-// the same result. Until then the history says that the import is not finished.
+// TestImport_Interrupted checks imports that fail after any of their writes. A second run
+// of the import has the same result as one run without a failure. Until the second run
+// the history says that the import is not finished.
 func TestImport_Interrupted(t *testing.T) {
 	_, file, footer := exported(t, 2500) // rows are stored in several runs
 	for n, done := 0, false; !done; n++ {

@@ -30,7 +30,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// must ends the test with an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -55,14 +55,14 @@ func keysOf(t testing.TB, seeds ...byte) (keys receipt.Keys) {
 	return keys
 }
 
-// reader is a store that is read to be exported or proved.
+// reader is a store that is opened for an export or a proof.
 type reader interface {
 	ledger.History
 	transfer.Source
 	io.Closer
 }
 
-// place is where a store is. Its key signs.
+// place is the location of a store, with the seed of its signing key.
 type place struct {
 	key  byte
 	open func(t *testing.T) storage.Store
@@ -281,7 +281,7 @@ func (p place) exportTo(t *testing.T, name string) (transfer.Footer, error) {
 	return transfer.Export(t.Context(), r, f, transfer.ExportConfig{Organization: "acme", Now: time.Now})
 }
 
-// checking returns the configuration that files are checked with.
+// checking returns the configuration for checks of files.
 func checking(keys receipt.Keys) transfer.CheckConfig {
 	return transfer.CheckConfig{Keys: keys, Scopes: []string{"policy:evaluate"}, Plans: []string{"free", "pro"}}
 }

@@ -17,7 +17,7 @@ type Canary struct {
 	Secret string
 	// Lines says that Value has several lines, which most fields refuse.
 	Lines bool
-	// Somebody says that Value identifies somebody: documents may hold it.
+	// Somebody says that Value identifies somebody. Documents may contain such a value.
 	Somebody bool
 }
 

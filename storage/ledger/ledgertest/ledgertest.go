@@ -1,4 +1,4 @@
-// Package ledgertest has ledgers decide for tests and benchmarks.
+// Package ledgertest makes ledgers decide intents, for tests and benchmarks.
 package ledgertest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"writ/storage/ledger"
 )
 
-// Decide has l decide size intents of org under one head. The decisions take turns, beginning
-// with the n-th.
+// Decide makes l decide size new intents of org in one batch. The three possible
+// decisions take turns, and n says which of them is the first.
 func Decide(ctx context.Context, l *ledger.Ledger, org string, n, size int) ([]ledger.Outcome, error) {
 	entries := make([]*ledger.Entry, size)
 	for i := range entries {
@@ -33,7 +33,8 @@ func Decide(ctx context.Context, l *ledger.Ledger, org string, n, size int) ([]l
 	return Commit(ctx, l, org, entries...)
 }
 
-// Commit commits entries of org in one batch. Each can be stored without the others.
+// Commit commits entries of org in one batch. An entry may be stored even if another is
+// not.
 func Commit(
 	ctx context.Context, l *ledger.Ledger, org string, entries ...*ledger.Entry,
 ) (outs []ledger.Outcome, err error) {
