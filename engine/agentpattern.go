@@ -7,16 +7,14 @@ import (
 	"writ/engine/glob"
 )
 
-// AgentPattern names agents, as the agent_id of a policy does: by one id, by a glob over
-// ids, or by "*" alone for every agent. Ids are compared exactly. It is safe for
-// concurrent use.
+// AgentPattern selects agents, as the agent_id of a policy does. It is one id, a glob over ids, or
+// "*" alone for every agent. Ids are compared exactly. It is safe for concurrent use.
 type AgentPattern struct {
 	text string
-	set  *glob.List // nil where text is an id or "*"
+	set  *glob.List // nil if text is an id or "*"
 }
 
-// CompileAgentPattern compiles a pattern. Its error is an [*InvalidError] about
-// field.
+// CompileAgentPattern compiles a pattern. Its error is an [*InvalidError] that names field.
 func CompileAgentPattern(field, text string) (*AgentPattern, error) {
 	var p problems
 	p.agentPattern(field, text)
@@ -38,7 +36,7 @@ func CompileAgentPattern(field, text string) (*AgentPattern, error) {
 // String returns the pattern as it was written.
 func (a *AgentPattern) String() string { return a.text }
 
-// Size returns about how many bytes a takes.
+// Size returns the approximate size of a in memory, in bytes.
 func (a *AgentPattern) Size() int {
 	n := len(a.text) + 32
 	if a.set != nil {
@@ -50,7 +48,8 @@ func (a *AgentPattern) Size() int {
 // IsID reports whether a is one agent's id.
 func (a *AgentPattern) IsID() bool { return a.text != anyAgent && a.set == nil }
 
-// Matches reports whether a names the agent. No agent has the empty id.
+// Matches reports whether a matches the agent's id. It never matches the empty id, because no
+// agent has it.
 func (a *AgentPattern) Matches(agentID string) bool {
 	if agentID == "" {
 		return false
@@ -61,10 +60,10 @@ func (a *AgentPattern) Matches(agentID string) bool {
 	return a.set != nil && a.set.Match(agentID) >= 0
 }
 
-// Covers reports whether a matches every agent that the pattern text matches. It may
-// answer no for a glob that is covered, and never yes for one that is not. The answer is
-// yes in three cases: the patterns are the same, text is an id that a matches, or a is a
-// literal text before ** and text begins with that literal.
+// Covers reports whether a matches every agent that the pattern text matches. For a glob it may
+// answer false although a covers the glob. It never answers true if a does not cover text. The
+// answer is true in three cases: the patterns are the same, text is an id that a matches, or a is
+// a literal text before ** and text begins with that literal.
 func (a *AgentPattern) Covers(text string) bool {
 	if a.text == anyAgent || a.text == text {
 		return true

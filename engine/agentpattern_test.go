@@ -13,7 +13,7 @@ func pattern(t testing.TB, text string) *AgentPattern {
 	return p
 }
 
-// "Registration, key bindings and check 3 compare exactly."
+// TestDecision_Evaluation_AgentPatternsCompareExactly checks that agent ids are compared exactly.
 func TestDecision_Evaluation_AgentPatternsCompareExactly(t *testing.T) {
 	for _, tc := range []struct {
 		pattern string
@@ -57,7 +57,7 @@ func TestAgentPattern_Covers(t *testing.T) {
 		{"team-a/*", "team-a/**", false}, {"team-a/*", "*", false}, {"team-a/*", "**", false},
 		{"team-a/**", "team-a/*", true}, {"team-a/**", "team-a/ci-*", true}, {"team-a/**", "team-a/x/y", true},
 		{"team-a/**", "team-b/*", false}, {"team-a/**", "team-*/x", false}, {"team-a/**", "{team-a/x,team-b/x}", false},
-		{"t*m-a/**", "t*m-a/x/*", false}, // not certain by its text alone
+		{"t*m-a/**", "t*m-a/x/*", false}, // the text alone does not prove it
 	} {
 		if got := pattern(t, tc.outer).Covers(tc.inner); got != tc.want {
 			t.Errorf("%s covers %s = %v, want %v", tc.outer, tc.inner, got, tc.want)
@@ -65,8 +65,9 @@ func TestAgentPattern_Covers(t *testing.T) {
 	}
 }
 
-// A covering pattern matches every id that the covered one matches. Patterns and ids are of
-// few characters, so that they often meet.
+// TestAgentPattern_WhatIsCoveredIsMatched checks that a covering pattern matches every id that the
+// covered pattern matches. Patterns and ids have few different characters, so that they often
+// match.
 func TestAgentPattern_WhatIsCoveredIsMatched(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	text := func(alphabet []string) (s string) {

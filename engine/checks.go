@@ -8,7 +8,7 @@ import (
 	"writ/engine/resource"
 )
 
-// The members of a policy that checks are of, as [FieldError] names them.
+// The members of a policy that checks read, by their names in [FieldError].
 const (
 	fieldStatus          = "policy.status"
 	fieldAgentID         = "policy.agent_id"
@@ -20,15 +20,15 @@ const (
 	fieldCurrency        = "policy.currency"
 )
 
-// Check is one check of an [ActionPolicy]. It fails if Holds is false or an error, and then
-// contributes a finding with Code and Outcome. Package rego renders each check by its code.
+// Check is one check of an [ActionPolicy]. It fails if Holds is false or an error. A check that
+// fails adds a finding with Code and Outcome. Package rego renders each check by its code.
 type Check struct {
 	Code    Code
 	Outcome Decision
-	// Reason starts with the code and says what is wrong. If a pattern or an action type
-	// objected, the engine's finding also names it.
+	// Reason starts with the code and names the failure. If a pattern or an action type made the
+	// check fail, the engine's finding also names the pattern or type.
 	Reason string
-	// Holds is the check as a condition on the fields of an evaluation, for display.
+	// Holds is the check as a condition on the fields of an evaluation. It is only for display.
 	Holds *condition.Node
 
 	row *checkRow
@@ -38,18 +38,18 @@ type Check struct {
 type checkRow struct {
 	code    Code
 	outcome Decision
-	// set reports whether p has the check; nil if each policy has it.
+	// set reports whether p has the check. It is nil if every policy has the check.
 	set func(p *ActionPolicy) bool
 	// reason is the same for every policy. If reasonOf is set, it is used instead.
 	reason   string
 	reasonOf func(p *ActionPolicy) string
-	// holds runs, and tree says the same as a condition.
+	// holds evaluates the check. tree returns the same check as a condition.
 	holds func(s *scope, e evaluation) bool
 	tree  func(p *ActionPolicy) *condition.Node
-	// field is the policy's member that the check reads, as [FieldError] names it; empty if
-	// it reads none. If the member is a list of patterns, entries returns it, and actions or
-	// patterns returns it compiled. If a match makes the check fail, named is the reason,
-	// with %s for the pattern.
+	// field is the policy's member that the check reads, by its name in [FieldError]. It is empty
+	// if the check reads no member. If the member is a list of patterns, entries returns the list,
+	// and actions or patterns returns the compiled list. If a match makes the check fail, named is
+	// the reason; its %s stands for the pattern.
 	field    string
 	entries  func(p *ActionPolicy) []string
 	actions  func(s *scope) *glob.Actions
@@ -168,8 +168,8 @@ func (r *checkRow) finding(p *ActionPolicy) Finding {
 	return f
 }
 
-// Checks returns the checks of a policy, in the order of their findings. A check without
-// anything to compare (no cap, an empty block list) is left out.
+// Checks returns the checks of a policy, in the order of their findings. A check that has nothing
+// to compare is left out: no cap, or an empty block list.
 //
 //	policy.inactive       deny               the policy's status is not active
 //	agent.disabled        deny               the kill switch of the agent
@@ -193,7 +193,7 @@ func Checks(p *ActionPolicy) []Check {
 	return checks
 }
 
-// asks returns the comparison of a field with texts.
+// asks returns the comparison of a field with texts by op.
 func asks(id condition.FieldID, op condition.Operator, texts ...string) *condition.Node {
 	return condition.Compare(condition.FieldOf(id), op, condition.Texts(texts...)...)
 }
@@ -202,7 +202,7 @@ func isSet(id condition.FieldID) *condition.Node {
 	return condition.Compare(condition.FieldOf(id), condition.IsTrue)
 }
 
-// reads returns the comparison of the resource with a list of patterns for a side.
+// reads returns the comparison of the resource with patterns, for a block or an allowance.
 func reads(side resource.Side, patterns []string) *condition.Node {
 	n := asks(condition.Resource, condition.ResourceGlob, patterns...)
 	n.Side = side
@@ -223,8 +223,8 @@ func agentRegistered(*ActionPolicy) *condition.Node {
 		condition.Negate(asks(condition.GovernedAgentStatus, condition.Eq, AgentUnregistered.String())))
 }
 
-// anyAgent alone governs every agent, whatever segments its id has. In a longer pattern a
-// "*" matches within a segment.
+// anyAgent governs every agent if it is the whole pattern, whatever segments the agent's id has.
+// In a longer pattern a "*" matches within a segment.
 const anyAgent = "*"
 
 func mismatch(p *ActionPolicy) string {
@@ -240,7 +240,7 @@ func agentMatches(p *ActionPolicy) *condition.Node {
 	return id
 }
 
-// ofCost returns the condition that there is no cost, or that holds is true of it.
+// ofCost returns a condition that is true if the intent has no cost or if holds is true.
 func ofCost(holds *condition.Node) *condition.Node {
 	return condition.Either(condition.Negate(condition.Has(condition.FieldOf(condition.Cost))), holds)
 }

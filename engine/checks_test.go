@@ -9,7 +9,8 @@ import (
 	"writ/internal/must"
 )
 
-// The condition that a check shows means the same as the Go code that runs.
+// TestCheck_TreesMeanWhatRuns checks that the condition that a check shows gives the same result
+// as its Go code.
 func TestCheck_TreesMeanWhatRuns(t *testing.T) {
 	g := newGenerator(1)
 	one := func(list ...string) string { return conditiontest.Pick(g.Generator, list...) }
@@ -76,7 +77,7 @@ func TestCheck_TreesMeanWhatRuns(t *testing.T) {
 	}
 }
 
-// A check that cannot be asked fails.
+// TestCheck_ThatPanicsDenies checks that a check that panics denies.
 func TestCheck_ThatPanicsDenies(t *testing.T) {
 	e := testEvaluation(t, intentWith(nil))
 	r := checkRow{code: CodePolicyInactive, holds: func(*scope, evaluation) bool { panic("no") }}
@@ -93,7 +94,8 @@ func TestCheck_ThatPanicsDenies(t *testing.T) {
 	}
 }
 
-// Only policies whose checks are the same share what these are compiled into.
+// TestScope_IsSharedByEqualPoliciesAlone checks that policies share a compiled scope only if their
+// checks are the same.
 func TestScope_IsSharedByEqualPoliciesAlone(t *testing.T) {
 	compiled := func(edit func(p *ActionPolicy)) *Policy {
 		p := testPolicy()

@@ -14,7 +14,7 @@ import (
 	"writ/internal/must"
 )
 
-// crowd are policies of which no two are alike, in a random order.
+// crowd returns policies in a random order. No two of them are equal.
 var crowd = sync.OnceValues(func() ([]*engine.Policy, error) {
 	policies := make([]*engine.Policy, 10_000)
 	for i := range policies {
@@ -27,10 +27,10 @@ var crowd = sync.OnceValues(func() ([]*engine.Policy, error) {
 	return policies, nil
 })
 
-// BenchmarkEvaluateCold evaluates one intent under policies that all differ, in a random
-// order. Beyond the time with one policy it shows reads of memory that no cache has. The
-// intent stays in the caches, like an intent that was just decoded. cpu-ns/op is processor
-// time, which other load on the machine changes less.
+// BenchmarkEvaluateCold evaluates one intent under policies that all differ, in a random order.
+// The time beyond that with one policy is the time to read memory that no cache holds. The intent
+// stays in the caches, like an intent that was just decoded. cpu-ns/op is processor time, because
+// other load on the machine changes it less.
 func BenchmarkEvaluateCold(b *testing.B) {
 	policies := must.Get(crowd())(b)
 	for _, n := range []int{1, 1000, 10_000} {
@@ -52,7 +52,7 @@ func BenchmarkEvaluateCold(b *testing.B) {
 	}
 }
 
-// threadTime returns the processor time of the calling thread.
+// threadTime returns the processor time that the calling thread has used.
 func threadTime(b *testing.B) time.Duration {
 	const thisThread = 1 // RUSAGE_THREAD
 	var used syscall.Rusage

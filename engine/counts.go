@@ -2,8 +2,8 @@ package engine
 
 import "writ/engine/condition"
 
-// Counts returns the counts of counters with an intent. before returns the count without
-// it, of a counter that counts the intent.
+// Counts returns the values of counters, with in counted. before returns the value without in. It
+// is called only for counters that count in.
 func Counts(counters []*condition.Counter, in *Intent, before func(*condition.Counter) int64) []condition.Count {
 	if len(counters) == 0 {
 		return nil
@@ -18,7 +18,7 @@ func Counts(counters []*condition.Counter, in *Intent, before func(*condition.Co
 	return counts
 }
 
-// Alone returns the counts of counters if nothing was allowed before.
+// Alone returns the values of counters if no other intent was allowed before in.
 func Alone(counters []*condition.Counter, in *Intent) []condition.Count {
 	return Counts(counters, in, func(*condition.Counter) int64 { return 0 })
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A set has each counter once, with the bounds of all rules and the revision of the oldest
-// rule. That revision never returns to an earlier value.
+// TestRuleSet_CountersAreJoined checks that a set has each counter once, with the bounds of all
+// rules and the revision of the oldest rule. That revision never returns to an earlier value.
 func TestRuleSet_CountersAreJoined(t *testing.T) {
 	rule := func(id string, revision int64, limit int) Rule {
 		r := Rule{ID: id, Name: id, IsActive: true, Action: `{"decision":"deny","reason":"no"}`}

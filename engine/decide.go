@@ -8,23 +8,23 @@ import (
 	"writ/engine/resource"
 )
 
-// decide returns the findings of the rules, nil if none matches, and counts the conditions
-// that were an error. Rules are asked in deciding order until one matches. Later rules are
-// not asked, so that their errors do not count.
+// decide returns the findings of the rules, nil if no rule matches. It also counts the conditions
+// that were an error. Rules are evaluated in deciding order until one matches. Later rules are not
+// evaluated, so their errors do not count.
 //
-// If a rule asks for approval because its condition is an error, the rules below it are
-// asked too, and their deny wins. Otherwise the caller could lift that deny by leaving out
-// a field that the condition reads. Both findings are reported then.
+// If a rule asks for approval because its condition is an error, the rules below it are evaluated
+// too, and their deny wins. Otherwise the caller could lift that deny by leaving out a field that
+// the condition reads. In this case both findings are reported.
 //
-// The resource is the raw one before and after. The slice is shared and must not be
-// modified. A nil set has no rules.
+// When decide returns, the frame's resource is again the text as written. The slice is shared and
+// must not be modified. A nil set has no rules.
 func (rs *RuleSet) decide(e *evaluation) (_ []Finding, failed condition.CauseCounts) {
 	if rs == nil || len(rs.rules) == 0 {
 		return nil, failed
 	}
 	var buffer bitsetBuffer
 	candidates := rs.index.candidates(e.Frame, buffer.sized(len(rs.rules)))
-	var unsure []Finding // of the first rule to ask for approval by an error
+	var unsure []Finding // of the first rule that asks for approval because of an error
 	e.Work = condition.NewWork(e.in.Turn)
 	e.lists = rs.lists
 	e.SetLists(rs.lists)
@@ -55,7 +55,7 @@ func (rs *RuleSet) decide(e *evaluation) (_ []Finding, failed condition.CauseCou
 	return unsure, failed
 }
 
-// decide returns the rule's finding, or nil if it does not match.
+// decide returns the rule's findings, or nil if the rule does not match.
 func (c *CompiledRule) decide(e *evaluation) ([]Finding, error) {
 	ok, err := c.matches(e)
 	switch {
@@ -67,11 +67,10 @@ func (c *CompiledRule) decide(e *evaluation) ([]Finding, error) {
 	return nil, err
 }
 
-// matches asks the condition. A condition in CEL or Rego that reads the resource is asked
-// as a whole, once for each reading. A rule that allows must match every reading of an
-// allowance. Any other rule must match one reading of a block. matches stops at the first
-// reading that settles it or is an error. In match objects and trees each comparison reads
-// the resource by itself.
+// matches evaluates the condition. A condition in CEL or Rego that reads the resource is evaluated
+// once for each reading. A rule that allows must match every reading of an allowance. For any
+// other rule one matching reading of a block is enough. matches stops at the first reading that
+// decides or is an error. In match objects and trees each comparison reads the resource by itself.
 func (c *CompiledRule) matches(e *evaluation) (bool, error) {
 	if !c.cond.ReadsResource {
 		return c.ask(e)
@@ -98,7 +97,7 @@ func (c *CompiledRule) matches(e *evaluation) (bool, error) {
 	return !decides, failed
 }
 
-// ask asks the condition about the intent and a reading of its resource.
+// ask evaluates the condition for the intent and the current reading of its resource.
 func (c *CompiledRule) ask(e *evaluation) (bool, error) {
 	switch {
 	case c.cond.Program != nil:
@@ -114,7 +113,7 @@ func (c *CompiledRule) ask(e *evaluation) (bool, error) {
 	return false, condition.ErrBroken
 }
 
-// candidates adds to the empty set every rule that can match the intent or be an error.
+// candidates adds every rule that can match the intent or be an error to set, which must be empty.
 func (x *ruleIndex) candidates(f *condition.Frame, set bitset) bitset {
 	copy(set, x.always)
 	for i := range x.fields {
@@ -167,13 +166,13 @@ func (x *resourceIndex) add(set bitset, resource string) {
 	}
 }
 
-// bitset is a set of rules by their place in the deciding order.
+// bitset is a set of rules. A rule's index is its place in the deciding order.
 type bitset []uint64
 
-// bitsetBuffer is room on the stack for the bitset of this many rules.
+// bitsetBuffer is memory on the stack for a bitset of up to 4,096 rules.
 type bitsetBuffer [64]uint64
 
-// sized returns an empty bitset for n rules, in the buffer where it fits.
+// sized returns an empty bitset for n rules. It uses the buffer if the bitset fits.
 func (b *bitsetBuffer) sized(n int) bitset {
 	words := (n + 63) / 64
 	if words > len(b) {

@@ -7,9 +7,9 @@ import (
 	"writ/engine/resource"
 )
 
-// Decision is the outcome of an evaluation. Greater is more restrictive, so the
-// decision of several findings is their maximum. The zero Decision is invalid
-// and reads as a deny everywhere it could matter.
+// Decision is the outcome of an evaluation. A greater Decision is more restrictive, so the
+// decision of several findings is their maximum. The zero Decision is invalid. Wherever it
+// matters, it is treated as a deny.
 type Decision uint8
 
 // The three outcomes, from the least to the most restrictive.
@@ -31,7 +31,7 @@ func (d Decision) String() string {
 	}
 }
 
-// Side returns the side that a match of a rule with this outcome is for.
+// Side returns the side for which a rule with this outcome matches the resource.
 func (d Decision) Side() resource.Side {
 	if d == Allow {
 		return resource.ForAllow
@@ -61,24 +61,24 @@ func (d *Decision) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Code is the kind of a finding. Codes are stable: they start every reason, label the
-// metrics and are the same in the CEL and the Rego rendering of a check.
+// Code is the kind of a finding. Codes are stable. They start every reason, label the metrics, and
+// are the same in the CEL and the Rego rendering of a check.
 type Code string
 
-// Finding is one result of an evaluation: a check that failed, the rule that decided or, if
-// there was no objection, the policy that allowed the intent.
+// Finding is one result of an evaluation. It is a check that failed or the rule that decided. If
+// there was no objection, it is the policy that allowed the intent.
 type Finding struct {
 	Code    Code
 	Outcome Decision
-	// Reason is one sentence that starts with Code and a colon. Its words are the policy's
-	// or the rule's author's, and writ's. It repeats nothing of the intent.
+	// Reason is one sentence that starts with Code and a colon. Its words come from writ and from
+	// the author of the policy or rule. It repeats nothing of the intent.
 	Reason string
-	// RuleID is the deciding rule of a rule finding, otherwise empty.
+	// RuleID is the id of the deciding rule. It is empty if the finding is not a rule's.
 	RuleID string
 }
 
-// Result is the result of [Evaluate]. Findings are in check order, and there is at least
-// one. They must not be modified: results share them.
+// Result is the result of [Evaluate]. Findings has at least one finding, in check order. Results
+// share findings, so they must not be modified.
 type Result struct {
 	Decision Decision
 	Findings []Finding

@@ -14,17 +14,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Decode reads data, which is one JSON document, into v. It refuses whatever two readers
-// could read differently, or a reader could overlook: unknown members (also if only their
-// case differs), duplicate names, invalid UTF-8, text after the document, and null. JSON
-// decoders take a null for an absent or a zero value.
+// Decode reads data, which is one JSON document, into v. It refuses everything that two readers
+// could read differently or that a reader could overlook: unknown members (even if only their case
+// differs), duplicate names, invalid UTF-8, text after the document, and null. Null is refused
+// because JSON decoders read it as an absent or a zero value.
 //
-// Every error is an [*InvalidError] that names each field below root, such as
+// Every error is an [*InvalidError]. It names each field by its path from root, such as
 // "intent.cost.amount_minor" for the root "intent". If root is empty, paths start at the
-// document's members. v's strings are copies: nothing of data is kept.
+// document's members. The strings in v are copies: Decode keeps no memory of data.
 //
-// If members are refused, v holds the others, and the error also names the mistakes that
-// checks find in v. If none is refused, checks are not run: the caller runs them.
+// If Decode refuses members, v holds the other members, and the error also has the mistakes that
+// checks find in v. If Decode refuses no member, it does not run checks: the caller runs them.
 func Decode[T any](data []byte, root string, v *T, checks ...func() error) error {
 	all := func(first error) error {
 		return allMistakes(data, root, reflect.ValueOf(v).Elem(), first, checks)
@@ -43,13 +43,13 @@ func Decode[T any](data []byte, root string, v *T, checks ...func() error) error
 	return nil
 }
 
-// The messages about a null, and about a member that is given again.
+// The messages about a null, and about a member that is given twice.
 const (
 	noNull     = "must not be null: give a value, or leave it out if it is optional"
 	givenTwice = "is given more than once"
 )
 
-// document is a document whose spelling is normalised when it is read.
+// document is a document that is normalised after it is read.
 type document[T any] interface {
 	*T
 	Normalize()
@@ -69,20 +69,20 @@ func decodeDocument[T any, D document[T]](data []byte, field string) (*T, error)
 	return &v, nil
 }
 
-// DecodeIntent reads an intent, normalised but not validated. Field is the path
-// that errors start with, usually "intent".
+// DecodeIntent reads an intent. The intent is normalised but not validated. The paths in errors
+// start with field, usually "intent".
 func DecodeIntent(data []byte, field string) (*Intent, error) {
 	return decodeDocument[Intent](data, field)
 }
 
-// DecodePolicy reads a policy, normalised but not validated. Field is the path
-// that errors start with, usually "policy".
+// DecodePolicy reads a policy. The policy is normalised but not validated. The paths in errors
+// start with field, usually "policy".
 func DecodePolicy(data []byte, field string) (*ActionPolicy, error) {
 	return decodeDocument[ActionPolicy](data, field)
 }
 
-// UnmarshalJSONFrom implements [json.UnmarshalerFrom]. Both members are
-// required: a cost without an amount must not read as one of nothing.
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom]. Both members are required: a cost without
+// an amount must not be read as a cost of 0.
 func (c *Cost) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	var members struct {
 		AmountMinor *int64  `json:"amount_minor"`
@@ -92,7 +92,7 @@ func (c *Cost) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return err
 	}
 	if members.AmountMinor == nil || members.Currency == nil {
-		return errors.New("a member of the cost is missing") // mistakes says which
+		return errors.New("a member of the cost is missing") // mistakes names the member
 	}
 	c.AmountMinor, c.Currency = *members.AmountMinor, *members.Currency
 	return nil
@@ -102,14 +102,14 @@ func invalid(field, format string, args ...any) error {
 	return &InvalidError{Fields: []FieldError{{Field: field, Message: fmt.Sprintf(format, args...)}}}
 }
 
-// refuseNull finds the first null of a document. It leaves syntax errors to the
-// decoder.
+// refuseNull returns an error about the first null of a document. It ignores syntax errors: the
+// decoder reports them.
 func refuseNull(data []byte, root string) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data))
 	for {
 		token, err := dec.ReadToken()
 		if err != nil {
-			return nil //nolint:nilerr // the decoder proper reports it better
+			return nil //nolint:nilerr // the decoder itself reports this error better
 		}
 		if token.Kind() == 'n' {
 			return invalid(fieldPath(root, dec.StackPointer()), "%s", noNull)
@@ -117,8 +117,8 @@ func refuseNull(data []byte, root string) error {
 	}
 }
 
-// fieldPath writes a JSON pointer the way errors name fields:
-// intent.metadata.env, policy.denied_action_types[2].
+// fieldPath returns a JSON pointer in the form in which errors name fields, such as
+// intent.metadata.env or policy.denied_action_types[2].
 func fieldPath(root string, p jsontext.Pointer) string {
 	var b strings.Builder
 	b.WriteString(root)
@@ -138,7 +138,8 @@ func fieldPath(root string, p jsontext.Pointer) string {
 	return b.String()
 }
 
-// decodeError turns a decoder's error into one that its author can act on.
+// decodeError turns a decoder's error into an error that tells the document's author what to
+// change.
 func decodeError(err error, root string) error {
 	var semantic *json.SemanticError
 	var syntactic *jsontext.SyntacticError
@@ -151,7 +152,7 @@ func decodeError(err error, root string) error {
 	return invalid(fieldPath(root, semantic.JSONPointer), "%s", wanted(semantic))
 }
 
-// MemberNames returns the members that an object read into t can have.
+// MemberNames returns the names of the members that a JSON object for a t can have.
 func MemberNames(t reflect.Type) (names []string) {
 	for _, f := range reflect.VisibleFields(t) {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && name != "" && name != "-" {
@@ -175,7 +176,7 @@ func syntaxMessage(e *jsontext.SyntacticError) string {
 		strings.TrimPrefix(e.Err.Error(), "jsontext: "))
 }
 
-// wanted says which value belongs there instead.
+// wanted describes the value that the decoder expected.
 func wanted(e *json.SemanticError) string {
 	if e.GoType == nil {
 		return "has the wrong type"

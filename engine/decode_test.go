@@ -14,7 +14,7 @@ import (
 	"writ/internal/must"
 )
 
-// evaluateBody is the shape of an evaluate request.
+// evaluateBody has the form of the body of an evaluate request.
 type evaluateBody struct {
 	PolicyID string         `json:"policy_id"`
 	Intent   *engine.Intent `json:"intent"`
@@ -157,7 +157,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// "A 400 names every invalid member, not the first unknown one"
+// TestDecision_Errors_EveryInvalidMemberIsNamed checks that a 400 names every invalid member and
+// not only the first unknown one.
 func TestDecision_Errors_EveryInvalidMemberIsNamed(t *testing.T) {
 	tests := []struct {
 		name, data string
@@ -185,7 +186,8 @@ func TestDecision_Errors_EveryInvalidMemberIsNamed(t *testing.T) {
 	if diff := cmp.Diff(want, fields(t, err)); diff != "" {
 		t.Errorf("DecodePolicy names other fields (-want +got):\n%s", diff)
 	}
-	// Checks see what fits, and their findings count where the member is not refused.
+	// Checks run on the members that fit. Their findings count only for members that are not
+	// refused.
 	var in engine.Intent
 	data := `{"resorce":"a","agent_id":"x","cost":{"amount_minor":"1","currency":"EUR"},"metadata":{"a":"b","c":1}}`
 	found := new(engine.InvalidError)

@@ -8,30 +8,31 @@ import (
 	"writ/engine/resource"
 )
 
-// Input is the input of an evaluation, apart from the policy and the rules.
+// Input has all inputs of an evaluation except the policy and the rules.
 type Input struct {
-	// Intent is what is decided; it has passed [Intent.Validate].
+	// Intent is the intent to decide. It has passed [Intent.Validate].
 	Intent *Intent
-	// Agent is the state of the kill switch of the agent that the intent names.
+	// Agent is the state of the kill switch for the intent's agent.
 	Agent AgentStatus
 	// RequireRegistered denies agents that the organization has not registered.
 	RequireRegistered bool
 	Usage             Usage
-	// Counts are the counts of all [RuleSet.Counters]. A condition that reads a missing one
-	// is an error.
+	// Counts has the values of all [RuleSet.Counters]. If a value is missing, every condition that
+	// reads it is an error.
 	Counts []condition.Count
-	// Approval is the approval that the intent is decided under, nil for none. No check
-	// reads it: an external core may.
+	// Approval is the approval under which the intent is decided, or nil. No check reads it, but
+	// an external core may.
 	Approval *Approval
-	// Session is the one that the intent is proposed in.
+	// Session is the session in which the intent is proposed.
 	Session InSession
-	// Turn is offered to others while conditions take long; nil if it is not shared.
+	// Turn lets other evaluations run while conditions take long. It is nil if the evaluation
+	// shares no turn.
 	Turn condition.Turn
-	// Trace records the steps of the evaluation; nil records none.
+	// Trace records the steps of the evaluation. If it is nil, nothing is recorded.
 	Trace *Trace
 }
 
-// Set is what [Evaluate] needs to decide the intents of one agent under one policy.
+// Set has everything that [Evaluate] needs to decide the intents of one agent under one policy.
 type Set struct {
 	Policy    *Policy
 	Rules     *RuleSet
@@ -39,23 +40,23 @@ type Set struct {
 	Revisions Revisions
 }
 
-// Revisions are a store's revisions of the last write to a policy, to the rules and to the
-// agents of a name; 0 if there was no write.
+// Revisions has the store's revisions of the last writes to the policy, to the rules, and to the
+// agents of a name. A revision is 0 if there was no write.
 type Revisions struct{ Policy, Rules, Agent int64 }
 
-// Approval is the approval that an intent is decided under.
+// Approval is the approval under which an intent is decided.
 type Approval struct {
-	ID     string // of the decision that was held
+	ID     string // the id of the decision that was held
 	Status string // approved, rejected, expired, revoked or used
 }
 
-// Evaluate decides an intent. Every check of p and of the session runs. The findings are
-// the checks that fail and then the rule that decides, if one matches. Without these the
-// finding is [CodePolicyAllowed]. The most restrictive finding decides.
+// Evaluate decides an intent. Every check of p and of the session runs. The findings are the
+// checks that fail and then the rule that decides, if a rule matches. If there are no such
+// findings, the only finding is [CodePolicyAllowed]. The most restrictive finding decides.
 //
-// Evaluate is deterministic and has no side effects. Errors deny, each with a finding of its
-// own: no policy, no intent, a resource that cannot be read, a check that ends in an error.
-// A nil rs has no rules. Allowing allocates nothing.
+// Evaluate is deterministic and has no side effects. Errors deny, each with its own finding: there
+// is no policy or no intent, a resource cannot be read, a check ends in an error. A nil rs has no
+// rules. An evaluation that allows the intent allocates nothing.
 func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 	if p == nil || in == nil || in.Intent == nil {
 		return in.traced(result([]Finding{{
@@ -89,7 +90,7 @@ func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 	return got
 }
 
-// evaluation is one evaluation of a policy and rules. It lives as long as [Evaluate].
+// evaluation is one evaluation of a policy and rules. It is not used after [Evaluate] returns.
 type evaluation struct {
 	*condition.Frame
 	in     *Input
@@ -122,7 +123,7 @@ func newEvaluation(p *ActionPolicy, in *Input) evaluation {
 	return evaluation{Frame: f, in: in, policy: p}
 }
 
-// check returns the findings of the checks that fail, nil if none does.
+// check returns the findings of the checks that fail, nil if none fails.
 func (p *Policy) check(e *evaluation) []Finding {
 	findings := slices.Clone(p.unreadable)
 	readings, err := e.in.Intent.Readings()
@@ -132,7 +133,7 @@ func (p *Policy) check(e *evaluation) []Finding {
 	} else {
 		findings = append(findings, unreadable(err))
 	}
-	i := 0 // in the trace
+	i := 0 // the index of the check in the trace
 	for r := range p.rows {
 		if readable || r.patterns == nil {
 			findings = r.evaluate(p.scope, e, i, findings)
@@ -149,7 +150,8 @@ func unreadable(err error) Finding {
 	}
 }
 
-// evaluate adds the finding of the check, unless it holds. i is its index in the trace.
+// evaluate returns findings with the check's finding added if the check fails. i is the check's
+// index in the trace.
 func (r *checkRow) evaluate(s *scope, e *evaluation, i int, findings []Finding) []Finding {
 	holds, err := r.ask(s, e)
 	if err == nil && holds && e.in.Trace == nil {
@@ -184,7 +186,8 @@ func (r *checkRow) ask(s *scope, e *evaluation) (holds bool, err error) {
 	return r.holds(s, *e), nil
 }
 
-// failure returns the finding of a check that fails. It names the pattern that matched.
+// failure returns the finding of a check that fails. The finding names the pattern that matched,
+// if a match was the reason.
 func (r *checkRow) failure(s *scope, e *evaluation) *Finding {
 	finding := r.finding(e.policy)
 	if r.named == "" {
@@ -196,8 +199,8 @@ func (r *checkRow) failure(s *scope, e *evaluation) *Finding {
 	return &finding
 }
 
-// objected returns the index of the first entry of the check's list that matches, -1 if
-// none does, and the readers of the resource that see the match.
+// objected returns the index of the first matching entry of the check's list, or -1. It also
+// returns the readers of the resource for which the entry matches.
 func (r *checkRow) objected(s *scope, e *evaluation) (int, resource.Reader) {
 	if r.patterns != nil {
 		return r.patterns(s).FirstMatch(e.Readings())
@@ -205,7 +208,8 @@ func (r *checkRow) objected(s *scope, e *evaluation) (int, resource.Reader) {
 	return r.actions(s).Match(e.in.Intent.ActionType), resource.Raw
 }
 
-// asRead names the readers that see a match, unless the resource matches as written.
+// asRead returns a note with the readers for which a pattern matches. It is empty if the pattern
+// matches the resource as written.
 func asRead(by resource.Reader) string {
 	if by&resource.Raw != 0 {
 		return ""
@@ -213,7 +217,7 @@ func asRead(by resource.Reader) string {
 	return " (as read by " + by.String() + ")"
 }
 
-// result combines findings, of which there is at least one.
+// result returns the result for findings, which has at least one finding.
 func result(findings []Finding, errs condition.CauseCounts) Result {
 	decision := Allow
 	for i := range findings {

@@ -44,7 +44,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
-// BenchmarkEvaluateMixed decides a mix of intents, half of which are refused.
+// BenchmarkEvaluateMixed decides a mix of intents. Half of the intents are refused.
 func BenchmarkEvaluateMixed(b *testing.B) {
 	p := mustCompile(b, corpus.ReferencePolicy())
 	rs := engine.CompileRules(corpus.Rules(1000, 1), engine.Options{})
@@ -60,7 +60,7 @@ func BenchmarkEvaluateMixed(b *testing.B) {
 	}
 }
 
-// BenchmarkTrace is BenchmarkEvaluateMixed with a trace, which is explained.
+// BenchmarkTrace decides a mix of intents with a trace. Half of its parts also explain the trace.
 func BenchmarkTrace(b *testing.B) {
 	p := mustCompile(b, corpus.ReferencePolicy())
 	intents := corpustest.Intents(256, 1)
@@ -80,9 +80,9 @@ func BenchmarkTrace(b *testing.B) {
 	}
 }
 
-// BenchmarkFloor is the same checks of the reference policy in plain Go, over
-// the same resource readings and compiled globs: what is left of
-// BenchmarkEvaluate above it is what CEL costs.
+// BenchmarkFloor runs the checks of the reference policy in plain Go, over the same resource
+// readings and compiled globs. The difference between BenchmarkEvaluate and this benchmark is the
+// cost of everything else in an evaluation.
 func BenchmarkFloor(b *testing.B) {
 	f := newFloor(b, corpus.ReferencePolicy())
 	in := allowedInput()

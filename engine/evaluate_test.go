@@ -9,8 +9,8 @@ import (
 	"writ/engine"
 )
 
-// The allow path allocates nothing, with and without rules, also where a rule
-// is what allows.
+// TestEvaluate_AllowAllocatesNothing checks that an evaluation that allows allocates nothing:
+// without rules, with rules, and if a rule allows.
 func TestEvaluate_AllowAllocatesNothing(t *testing.T) {
 	p := mustCompile(t, corpus.ReferencePolicy())
 	allowing := append(corpus.Rules(1000, 1), engine.Rule{
@@ -67,7 +67,8 @@ func TestEvaluate_NothingToEvaluateDenies(t *testing.T) {
 	}
 }
 
-// An intent that was not validated is still never allowed by accident.
+// TestDecision_Evaluation_UnreadableResourceDenies checks that an intent whose resource cannot be
+// read is denied, even if nobody validated the intent.
 func TestDecision_Evaluation_UnreadableResourceDenies(t *testing.T) {
 	doc := corpus.ReferencePolicy()
 	doc.AllowedResourcePatterns, doc.BlockedResourcePatterns = nil, nil

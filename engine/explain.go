@@ -10,21 +10,22 @@ import (
 	"writ/engine/resource"
 )
 
-// Explanation says why an intent was decided as it was. It has one shape for `writ eval`,
-// `writ test` and the API. It holds the intent's resource, agent, action type and cost, and
-// no value of its metadata, unless the policy's or the rule's author wrote the same text.
+// Explanation says why an intent was decided as it was. `writ eval`, `writ test` and the API use
+// the same form. It holds the intent's resource, agent, action type and cost. It holds no value of
+// the metadata, unless the author of the policy or rule wrote the same text.
 type Explanation struct {
 	Decision Decision           `json:"decision"`
 	Findings []ExplainedFinding `json:"findings"`
 	Resource ExplainedResource  `json:"resource"`
 	Checks   []ExplainedCheck   `json:"checks"`
-	// Rules are in deciding order, RulesLeftOut is how many more there are.
+	// Rules are in deciding order. RulesLeftOut is the number of further rules that are not in
+	// Rules.
 	Rules        []ExplainedRule `json:"rules"`
 	RulesLeftOut int             `json:"rules_left_out,omitzero"`
 }
 
-// ExplainedFinding is a [Finding]. Decides is set if its outcome is the decision: alone it
-// would have decided the same.
+// ExplainedFinding is a [Finding]. Decides says that its outcome is the decision: the finding
+// alone would have led to the same decision.
 type ExplainedFinding struct {
 	Code    Code     `json:"code"`
 	Outcome Decision `json:"outcome"`
@@ -34,7 +35,7 @@ type ExplainedFinding struct {
 }
 
 // ExplainedResource has the readings of the intent's resource. An allowance must cover all
-// of Allow, and a block looks at all of Block. Error says why there are no readings.
+// readings in Allow. A block looks at all readings in Block. Error says why there are no readings.
 type ExplainedResource struct {
 	Written string             `json:"written"`
 	Allow   []ExplainedReading `json:"allow,omitzero"`
@@ -42,58 +43,58 @@ type ExplainedResource struct {
 	Error   string             `json:"error,omitzero"`
 }
 
-// ExplainedReading is the canonical form of a resource as Readers read it.
+// ExplainedReading is the canonical form of a resource for Readers.
 type ExplainedReading struct {
 	Text    string   `json:"text"`
 	Readers []string `json:"readers"`
 }
 
-// ExplainedCheck is a [Checked]. Result is "pass", "fail" or "not_asked". Holds is the
-// check in CEL.
+// ExplainedCheck is a [Checked]. Result is "pass", "fail" or "not_asked". Holds is the check in
+// CEL.
 type ExplainedCheck struct {
 	Code   Code   `json:"code"`
 	Result string `json:"result"`
 	Holds  string `json:"holds"`
-	// Field is the path of the policy's member that decided, or of an entry of it such as
-	// "policy.blocked_resource_patterns[2]". Value is the value there. It is empty if Field
-	// is a list of which no entry matches.
+	// Field is the path of the policy's member that decided, or of one entry in it, such as
+	// "policy.blocked_resource_patterns[2]". Value is the value at that path. Value is empty if
+	// Field is a list and no entry matches.
 	Field string `json:"field,omitzero"`
 	Value string `json:"value,omitzero"`
-	// Entries are the indices of all entries that match, the one that decided first.
+	// Entries has the indices of all entries that match. The entry that decided is the first.
 	Entries []int `json:"entries,omitzero"`
-	// Got is the intent's value that the check compares: the agent or its status, the
-	// action type, the amount in minor units, the currency, or the reading of the resource
-	// by which it failed, with its Readers.
+	// Got is the intent's value that the check compares: the agent or its status, the action type,
+	// the amount in minor units, or the currency. For a check of the resource it is the reading
+	// that failed, and Readers are the readers of that reading.
 	Got     string   `json:"got,omitzero"`
 	Readers []string `json:"readers,omitzero"`
 }
 
-// ExplainedRule is an [Asked]. Result is "match", "no_match", "error" or "not_asked".
+// ExplainedRule is an [Asked] rule. Result is "match", "no_match", "error" or "not_asked".
 type ExplainedRule struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
 	Priority int64    `json:"priority"`
 	Outcome  Decision `json:"outcome"`
 	Result   string   `json:"result"`
-	// Decides says that, of the rules, this one decided.
+	// Decides says that this rule decided among the rules.
 	Decides bool `json:"decides"`
-	// Condition is the condition in CEL, or in Rego if it is written so. It is empty if the
-	// stored condition does not compile.
+	// Condition is the condition in Rego if its author wrote Rego, otherwise in CEL. It is empty
+	// if the stored condition does not compile.
 	Condition string `json:"condition"`
-	// Error is why the condition could not be evaluated, and Cause its kind.
+	// Error is the reason why the condition could not be evaluated, and Cause is the kind of the
+	// reason.
 	Error string `json:"error,omitzero"`
 	Cause string `json:"cause,omitzero"`
-	// Reading is the reading of the resource that Leaves are of: see [Asked].
+	// Reading is the reading of the resource for which Leaves were evaluated: see [Asked].
 	Reading *ExplainedReading `json:"reading,omitzero"`
-	// Leaves are the parts of the condition that are asked by themselves: see
-	// [condition.Clause]. Because is the index of the first leaf that makes the rule not
-	// match, or an error.
+	// Leaves has the parts of the condition that are evaluated by themselves: see
+	// [condition.Clause]. Because is the index of the first leaf for which the rule does not match
+	// or is an error.
 	Leaves  []ExplainedLeaf `json:"leaves,omitzero"`
 	Because *int            `json:"because,omitzero"`
 }
 
-// ExplainedLeaf is a part of a condition. Result is "true", "false", "error" or
-// "not_asked".
+// ExplainedLeaf is a leaf of a condition. Result is "true", "false", "error" or "not_asked".
 type ExplainedLeaf struct {
 	Text   string `json:"text"`
 	Result string `json:"result"`
@@ -101,12 +102,12 @@ type ExplainedLeaf struct {
 	Cause  string `json:"cause,omitzero"`
 }
 
-// Explain returns the trace in words. It renders every check and rule, which takes far
+// Explain returns the trace as an explanation. It renders every check and rule, which takes far
 // longer than the evaluation.
 func (t *Trace) Explain() *Explanation { return t.ExplainUpTo(math.MaxInt) }
 
-// ExplainUpTo is [Trace.Explain] up to a size: once the conditions of the explained rules
-// have limit bytes, further rules are left out, unless they decided.
+// ExplainUpTo is [Trace.Explain] with a bound of the size. When the conditions of the explained
+// rules have limit bytes, it leaves out all further rules except those that decided.
 func (t *Trace) ExplainUpTo(limit int) *Explanation {
 	x := &Explanation{
 		Decision: t.Result.Decision, Findings: []ExplainedFinding{}, Checks: []ExplainedCheck{},
@@ -197,7 +198,7 @@ func (t *Trace) explainCheck(found *Checked, c *Check) ExplainedCheck {
 
 func (c *Checked) session() bool { return strings.HasPrefix(c.Field, "session.") }
 
-// valueOf returns the value of a policy's member, unless it is a list.
+// valueOf returns the value of a policy's member. It is empty if the member is a list.
 func valueOf(p *ActionPolicy, field string) string {
 	switch field {
 	case fieldStatus:
@@ -212,7 +213,8 @@ func valueOf(p *ActionPolicy, field string) string {
 	return ""
 }
 
-// got returns the intent's value that a check compares, except a reading of the resource.
+// got returns the intent's value that a check compares. It is empty if the check compares the
+// resource.
 func got(in *Input, check Code) string {
 	switch check {
 	case CodeAgentDisabled, CodeAgentUnregistered:
@@ -259,8 +261,8 @@ func (a *Asked) explain() ExplainedRule {
 	return x
 }
 
-// because returns the index of the leaf that makes the rule not match, or an error. It is
-// nil if the rule matches or the leaves do not say.
+// because returns the index of the leaf for which the rule does not match or is an error. It is
+// nil if the rule matches or if no leaf is the reason.
 func (a *Asked) because(clause *condition.Clause) *int {
 	said := func(i int) condition.Truth { return a.Leaves[i].Verdict.truth() }
 	value := clause.Value(said)
@@ -273,7 +275,7 @@ func (a *Asked) because(clause *condition.Clause) *int {
 	return nil
 }
 
-// condition returns the condition in CEL, or in Rego if it is written so.
+// condition returns the condition in Rego if its author wrote Rego, otherwise in CEL.
 func (c *CompiledRule) condition() string {
 	if cel, ok := c.CEL(); ok {
 		return cel

@@ -15,7 +15,7 @@ import (
 	"writ/internal/must"
 )
 
-// policy makes a policy whose lists meet the intents.
+// policy returns a policy whose lists often match the generated intents.
 func (g generator) policy() *ActionPolicy {
 	some := func(list ...string) (out []string) {
 		for _, s := range list {
@@ -53,8 +53,9 @@ func (g generator) input() *Input {
 	return in
 }
 
-// Of generated policies, rules and intents, asking for a trace changes no result, the
-// explanation says what was decided and why, and no value of the metadata is in it.
+// TestDecision_Explain_SaysWhatWasDecided checks traces of generated policies, rules and intents.
+// A trace changes no result. The explanation says what was decided and why. It contains no value
+// of the metadata.
 func TestDecision_Explain_SaysWhatWasDecided(t *testing.T) {
 	g := newGenerator(3)
 	seen := map[string]int{}
@@ -87,7 +88,7 @@ func TestDecision_Explain_SaysWhatWasDecided(t *testing.T) {
 	}
 }
 
-// checkExplanation returns the mistakes of an explanation.
+// checkExplanation returns the mistakes in an explanation, or "".
 func checkExplanation(trace *Trace, p *ActionPolicy, in *Input, want Result, seen map[string]int) string {
 	x := trace.Explain()
 	text, err := json.Marshal(x)
@@ -154,8 +155,9 @@ func checkCheck(found *Checked, x *ExplainedCheck, p *ActionPolicy, in *Intent, 
 	return ""
 }
 
-// matchesAlone asks a list of one entry. An allowed pattern matches as one of a block
-// does here: the resources have no readings that tell the uses apart.
+// matchesAlone reports whether the list field matches with pattern as its only entry. It compiles
+// an allowed pattern as one of a block. Here that makes no difference, because the resources have
+// the same readings for both sides.
 func matchesAlone(field, pattern string, in *Intent) bool {
 	switch field {
 	case "policy.allowed_action_types":
@@ -225,12 +227,12 @@ func checkAsked(a *Asked, x *ExplainedRule, want Result, seen map[string]int) st
 	return ""
 }
 
-// constant reports whether c may be what it is without a leaf.
+// constant reports whether a part of c has no leaf, so that c may have a value without one.
 func constant(c *condition.Clause) bool {
 	return c.Kind != condition.Leaf && len(c.Kids) == 0 || slices.ContainsFunc(c.Kids, constant)
 }
 
-// The whole text of an explanation of one intent.
+// TestExplanation_Text checks the whole text of the explanation of one intent.
 func TestExplanation_Text(t *testing.T) {
 	doc := explainedPolicy()
 	limit := int64(4999)

@@ -9,7 +9,7 @@ import (
 )
 
 // WriteText writes the explanation for people: the codes that decided, the readings of the
-// resource, the checks, and the rules. It does not repeat the reasons.
+// resource, the checks, and the rules. It does not repeat the reasons of the findings.
 func (x *Explanation) WriteText(w io.Writer) error {
 	var b bytes.Buffer
 	var codes []string
@@ -36,7 +36,7 @@ func (x *Explanation) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "  and %d more, which are left out here\n", x.RulesLeftOut)
 	}
 	_, err := w.Write(b.Bytes())
-	return err //nolint:wrapcheck // the caller knows what it writes to
+	return err //nolint:wrapcheck // the caller knows the writer
 }
 
 func (x *ExplainedResource) write(w io.Writer) {
@@ -55,7 +55,7 @@ func (x *ExplainedResource) write(w io.Writer) {
 	}
 }
 
-// String is the reading with its readers.
+// String returns the reading with its readers.
 func (x ExplainedReading) String() string {
 	return fmt.Sprintf("%s (%s)", x.Text, strings.Join(x.Readers, ", "))
 }
@@ -68,7 +68,7 @@ func (x *ExplainedCheck) write(w io.Writer) {
 	}
 }
 
-// detail says in a line which value decided.
+// detail returns a line that says which value decided.
 func (x *ExplainedCheck) detail() string {
 	got := x.Got
 	if len(x.Readers) > 0 {
@@ -113,7 +113,7 @@ func (x *ExplainedRule) write(w io.Writer) {
 	}
 }
 
-// writeLeaf writes a leaf, and marks the one that makes the rule not match.
+// writeLeaf writes a leaf. It marks the leaf that Because names.
 func (x *ExplainedRule) writeLeaf(w io.Writer, i int) {
 	leaf, mark := &x.Leaves[i], " "
 	if x.Because != nil && *x.Because == i {

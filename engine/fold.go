@@ -9,10 +9,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// FoldID returns the form in which the kill switch compares ids of agents: ids with equal
-// forms are the same agent's. It is Unicode's compatibility caseless matching (D146): NFKC
-// and case folding, until neither changes anything. An id in ASCII without upper-case
-// letters is its own form.
+// FoldID returns the form in which the kill switch compares ids of agents. Ids with equal forms
+// belong to the same agent. The form is Unicode's compatibility caseless matching (D146): NFKC and
+// case folding, repeated until neither changes anything. An id in ASCII without upper-case letters
+// is its own form.
 func FoldID(id string) string {
 	for i := range len(id) {
 		if c := id[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
@@ -22,8 +22,8 @@ func FoldID(id string) string {
 	return id
 }
 
-// foldCase is Unicode's full case folding. Package cases swaps the two cases of
-// Cherokee instead of folding them to capitals.
+// foldCase returns Unicode's full case folding of s. Cherokee needs its own step, because package
+// cases swaps the two cases of Cherokee instead of folding them to capitals.
 func foldCase(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Cherokee, r) {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// "In check 2 ids are equal when they are after NFKC and case folding"
+// TestDecision_Agents_FoldID checks that check 2 compares ids after NFKC and case folding.
 func TestDecision_Agents_FoldID(t *testing.T) {
 	for _, tt := range []struct{ id, want string }{
 		{"", ""},

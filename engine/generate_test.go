@@ -10,7 +10,7 @@ import (
 	"writ/engine/condition/conditiontest"
 )
 
-// generator makes random rules and intents.
+// generator generates random rules and intents.
 type generator struct{ conditiontest.Generator }
 
 func newGenerator(seed uint64) generator { return generator{conditiontest.New(seed)} }
@@ -43,7 +43,7 @@ func (g generator) rule(id int) Rule {
 	}
 }
 
-// regoStub stands for conditions in Rego: it looks at the reading it is given.
+// regoStub replaces a condition in Rego. Its result depends on the reading in its input.
 type regoStub struct{}
 
 func (regoStub) Match(in *RegoInput) (bool, error) {

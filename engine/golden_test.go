@@ -18,10 +18,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the want sections of testdata/*.txtar")
 
-// TestDecision_Evaluation decides the cases of testdata. A case is a txtar archive whose
-// comment quotes the rule it is about and whose files are policy.json,
-// intent.json, rules.json (optional), options (optional: lines agent=STATUS,
-// usage=exceeded, require_registered_agents=true) and want.
+// TestDecision_Evaluation decides the cases in testdata and compares the results. A case is a
+// txtar archive. Its comment quotes the rule that it tests. Its files are policy.json,
+// intent.json, rules.json (optional), options (optional: lines agent=STATUS, usage=exceeded,
+// require_registered_agents=true) and want.
 func TestDecision_Evaluation(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -45,8 +45,8 @@ func TestDecision_Evaluation(t *testing.T) {
 	}
 }
 
-// TestDecision_Evaluation_EveryRowOfTheCheckTableHasCases: rows 1 to 9 are
-// checks, row 10 is the rules.
+// TestDecision_Evaluation_EveryRowOfTheCheckTableHasCases checks that there are cases for each
+// row. Rows 1 to 9 are checks, row 10 is the rules.
 func TestDecision_Evaluation_EveryRowOfTheCheckTableHasCases(t *testing.T) {
 	rows := []string{"rule-"}
 	for row := 1; row <= 9; row++ {
@@ -78,7 +78,7 @@ func setSection(a *txtar.Archive, name, data string) {
 	a.Files = append(a.Files, txtar.File{Name: name, Data: []byte(data)})
 }
 
-// decide runs one case and writes what was decided.
+// decide runs one case and returns its result in the form of the file want.
 func decide(t *testing.T, a *txtar.Archive) string {
 	t.Helper()
 	doc, err := engine.DecodePolicy([]byte(section(a, "policy.json")), "policy")

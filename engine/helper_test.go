@@ -31,7 +31,7 @@ func testPolicy() *ActionPolicy {
 	return &ActionPolicy{PolicyID: "0b9f7f2e-5a57-4a5e-8f27-6a3f3f0f9a01", Version: 3, OrganizationID: "org", AgentID: "team-a/deployer", Status: StatusActive}
 }
 
-// testEvaluation returns what [Evaluate] makes of in.
+// testEvaluation returns an evaluation of in, as [Evaluate] prepares it.
 func testEvaluation(t testing.TB, in *Intent) *evaluation {
 	t.Helper()
 	e := newEvaluation(testPolicy(), &Input{Intent: in, Agent: AgentActive})
@@ -52,7 +52,7 @@ func mustCondition(t testing.TB, doc string) *condition.Condition {
 	return c
 }
 
-// wantInvalid checks that err is an *InvalidError about field that says all of texts.
+// wantInvalid checks that err is an *InvalidError about field that contains all of texts.
 func wantInvalid(t *testing.T, err error, field string, texts ...string) {
 	t.Helper()
 	var inv *InvalidError

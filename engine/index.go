@@ -8,19 +8,19 @@ import (
 	"writ/engine/condition"
 )
 
-// ruleIndex finds the rules that can match an intent without asking the others. A rule is
-// filed under one equality that its condition demands. If the intent does not have the
-// value, the condition is false, and neither a match nor an error is overlooked. A rule
-// whose condition demands no equality is always asked.
+// ruleIndex finds the rules that can match an intent without evaluating the other rules. A rule is
+// filed under one equality that its condition demands. If the intent does not have the demanded
+// value, the condition is false. So the index misses neither a match nor an error. A rule whose
+// condition demands no equality is always evaluated.
 //
-// In CEL a comparison with a missing field is an error, so such a rule is filed under the
-// value and under "absent".
+// In CEL a comparison with a missing field is an error. So a rule with such a comparison is filed
+// both under the value and under "absent".
 type ruleIndex struct {
-	// always holds the rules to ask always.
+	// always has the rules that are always evaluated.
 	always bitset
 	fields []fieldIndex
-	// keys are the metadata keys that rules are filed under. absent are the keys with rules
-	// for an intent without the key.
+	// keys has the metadata keys under which rules are filed. absent has the keys under which
+	// rules are filed for intents without that key.
 	keys      map[string]*valueIndex
 	absent    []string
 	resources resourceIndex
@@ -38,16 +38,16 @@ type fieldIndex struct {
 	valueIndex
 }
 
-// resourceIndex files rules under exact resources and under the directories
-// that a resource has to be in.
+// resourceIndex files rules under exact resources, and under directories that contain the
+// resource.
 type resourceIndex struct {
 	used   bool
 	exact  map[string][]int32
 	within map[string][]int32
 }
 
-// newRuleIndex files each rule, in the deciding order, under the demand that
-// the fewest intents are likely to meet.
+// newRuleIndex files each rule under one of its demands: the one that the fewest intents are
+// likely to meet. rules is in the deciding order.
 func newRuleIndex(rules []*CompiledRule) ruleIndex {
 	seen := distinctValues{}
 	for _, r := range rules {
@@ -122,7 +122,7 @@ func (x *resourceIndex) file(i int32, d condition.Demand) {
 	}
 }
 
-// distinctValues counts, for each field, the values that any rule demands of it.
+// distinctValues has the distinct values that rules demand of each field.
 type distinctValues map[condition.Field]map[string]struct{}
 
 func (s distinctValues) add(d condition.Demand) {
@@ -136,8 +136,8 @@ func (s distinctValues) add(d condition.Demand) {
 	}
 }
 
-// likelihood guesses how likely an intent meets d. All values are taken to be equally
-// frequent, and an optional field to be absent from half of the intents.
+// likelihood estimates how likely an intent meets d. It assumes that all values are equally
+// frequent, and that half of the intents lack an optional field.
 func (s distinctValues) likelihood(d condition.Demand) float64 {
 	p := float64(len(d.Values)+len(d.Within)) / float64(len(s[d.Field])+1)
 	if d.Absent {
@@ -146,7 +146,7 @@ func (s distinctValues) likelihood(d condition.Demand) float64 {
 	return p
 }
 
-// size returns about how many bytes the index holds on to.
+// size returns the approximate size of the index in memory, in bytes.
 func (x *ruleIndex) size() int {
 	size := 8 * len(x.always)
 	for i := range x.fields {
@@ -160,7 +160,7 @@ func (x *ruleIndex) size() int {
 
 func (v *valueIndex) size() int { return filedSize(v.values) + 4*len(v.absent) }
 
-// mapEntryBytes is about what an entry of a map of strings to slices takes.
+// mapEntryBytes is the approximate size of an entry in a map of strings to slices.
 const mapEntryBytes = 64
 
 func filedSize(m map[string][]int32) int {

@@ -12,7 +12,7 @@ import (
 
 var indexCases = flag.Int("index-cases", 20_000, "how many intents the index is tried on")
 
-// withoutIndex returns rs with every rule to be asked always.
+// withoutIndex returns a copy of rs that always evaluates every rule.
 func withoutIndex(rs *RuleSet) *RuleSet {
 	always := make(bitset, (len(rs.rules)+63)/64)
 	for i := range rs.rules {
@@ -21,8 +21,8 @@ func withoutIndex(rs *RuleSet) *RuleSet {
 	return &RuleSet{rules: rs.rules, index: ruleIndex{always: always}}
 }
 
-// TestDecision_Rules_IndexNeverChangesAnOutcome compares finding and error
-// count with and without the index.
+// TestDecision_Rules_IndexNeverChangesAnOutcome checks that the finding and the number of errors
+// are the same with and without the index.
 func TestDecision_Rules_IndexNeverChangesAnOutcome(t *testing.T) {
 	const intentsPerSet = 50
 	asked, matched, failed := 0, 0, 0
@@ -112,8 +112,8 @@ func describeDemand(d condition.Demand) string {
 	return s
 }
 
-// TestIndex_AsksOnlyCandidates checks that an intent leaves the rules for other
-// intents alone.
+// TestIndex_AsksOnlyCandidates checks that the rules for other intents are not evaluated for an
+// intent.
 func TestIndex_AsksOnlyCandidates(t *testing.T) {
 	var rules []Rule
 	for i := range 1000 {

@@ -9,25 +9,25 @@ import (
 	"writ/engine/condition"
 )
 
-// List is a list of texts that conditions look in by its name: see
-// [condition.CheckListName]. Its values are sorted and distinct.
+// List is a named list of texts. Conditions use it by its name: see [condition.CheckListName]. Its
+// values are sorted and distinct.
 type List struct {
 	Stored
 	Name   string   `json:"name"`
 	Values []string `json:"values"`
-	// Version counts the contents that the list has had, from 1.
+	// Version is the number of different contents that the list has had so far. It starts at 1.
 	Version   int64     `json:"version"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// Normalize sorts the values and keeps one of each.
+// Normalize sorts the values and drops duplicates.
 func (l *List) Normalize() {
 	slices.Sort(l.Values)
 	l.Values = slices.Compact(l.Values)
 }
 
-// Validate reports everything that is wrong with the list as an *[InvalidError].
+// Validate reports every mistake in the list as an *[InvalidError].
 func (l *List) Validate() error {
 	var p problems
 	if err := condition.CheckListName(l.Name); err != nil {
@@ -50,10 +50,10 @@ func (l *List) Validate() error {
 	return p.err()
 }
 
-// Size returns about how many bytes the list takes once it is compiled.
+// Size returns the approximate size of the compiled list in memory, in bytes.
 func (l *List) Size() int { return condition.ListSize(l.Values) }
 
-// Lists returns the names of the lists that the rule looks in, sorted. It is nil if the
+// Lists returns the names of the lists that the rule's condition uses, sorted. It is nil if the
 // stored rule does not compile.
 func (c *CompiledRule) Lists() []string {
 	if c.rego != nil {
@@ -62,10 +62,10 @@ func (c *CompiledRule) Lists() []string {
 	return c.cond.Lists
 }
 
-// ListNames returns the names of the lists that the rules look in, sorted, each once.
+// ListNames returns the names of the lists that the rules use, sorted, each once.
 func (rs *RuleSet) ListNames() []string { return ListNames(rs.rules...) }
 
-// ListNames returns the names of the lists that rules look in, sorted, each once.
+// ListNames returns the names of the lists that rules use, sorted, each once.
 func ListNames(rules ...*CompiledRule) (names []string) {
 	for _, r := range rules {
 		names = append(names, r.Lists()...)
@@ -74,18 +74,18 @@ func ListNames(rules ...*CompiledRule) (names []string) {
 	return slices.Compact(names)
 }
 
-// Lists returns the lists that the rules look in, by name. It must not be modified.
+// Lists returns the lists that the rules use, by name. The map must not be modified.
 func (rs *RuleSet) Lists() condition.Lists { return rs.lists }
 
-// WithLists returns the rules with the lists that they name. rs must have none yet.
+// WithLists returns a copy of rs with the lists that its rules use. rs must not have lists yet.
 func (rs *RuleSet) WithLists(lists condition.Lists) *RuleSet {
 	with := *rs
 	with.addLists(lists)
 	return &with
 }
 
-// addLists adds the lists that the rules name. If one is missing, the conditions that name
-// it are errors.
+// addLists adds the lists that the rules use. If a list is missing, the conditions that use it are
+// errors.
 func (rs *RuleSet) addLists(lists condition.Lists) {
 	for _, name := range rs.ListNames() {
 		l := lists[name]
@@ -100,7 +100,7 @@ func (rs *RuleSet) addLists(lists condition.Lists) {
 	}
 }
 
-// CompileLists returns lists as conditions look in them.
+// CompileLists returns lists in the form that conditions use.
 func CompileLists(lists []List) condition.Lists {
 	compiled := make(condition.Lists, len(lists))
 	for i := range lists {

@@ -11,8 +11,8 @@ import (
 	"writ/engine/condition"
 )
 
-// The text members of an intent are the ones in the table of fields, each where the table
-// says.
+// TestIntent_MembersAreThoseOfTheTable checks that the text members of an intent are those in the
+// table of fields, and that Text returns each of them.
 func TestIntent_MembersAreThoseOfTheTable(t *testing.T) {
 	var in Intent
 	var want, got []string
@@ -21,7 +21,7 @@ func TestIntent_MembersAreThoseOfTheTable(t *testing.T) {
 		if f.Type.Kind() == reflect.String && f.IsExported() {
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if name == "-" {
-				continue // the session, which stands beside the intent
+				continue // the session, which is not in the intent's document
 			}
 			want = append(want, name)
 			v.FieldByIndex(f.Index).SetString(name)

@@ -22,14 +22,14 @@ type mistakes struct {
 	problems
 }
 
-// allMistakes returns every mistake of a document. Some mistakes show in v's type. checks finds
-// the others in v, which then has the members that fit. If data is not JSON, allMistakes returns
-// first, the decoder's error.
+// allMistakes returns every mistake of a document. It finds mistakes against v's type itself, and
+// stores the members that fit in v. Then checks find further mistakes in v. If data is not JSON,
+// allMistakes returns first, the decoder's error.
 func allMistakes(data []byte, root string, v reflect.Value, first error, checks []func() error) error {
 	v.SetZero()
 	m := &mistakes{dec: jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true)), root: root}
 	if err := m.value(v); err != nil || len(m.fields) == 0 {
-		return first // the decoder says better where the document stops being JSON
+		return first // the decoder describes a syntax error better
 	}
 	for _, check := range checks {
 		var found *InvalidError
@@ -54,20 +54,20 @@ func (m *mistakes) addUnrelated(found []FieldError) {
 	}
 }
 
-// within reports whether the path field is outer or leads into it.
+// within reports whether field is the path outer or a path inside outer.
 func within(field, outer string) bool {
 	rest, ok := strings.CutPrefix(field, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// found adds a mistake at the decoder's place.
+// found adds a mistake about the value at the decoder's place.
 func (m *mistakes) found(message string) {
 	if len(m.fields) < condition.MaxMistakes {
 		m.add(fieldPath(m.root, m.dec.StackPointer()), "%s", message)
 	}
 }
 
-// unknown adds the member at the decoder's place as an unknown one.
+// unknown adds a mistake about an unknown member at the decoder's place.
 func (m *mistakes) unknown(name string, known []string) {
 	if len(m.fields) < condition.MaxMistakes {
 		p := fieldPath(m.root, m.dec.StackPointer())
@@ -75,7 +75,8 @@ func (m *mistakes) unknown(name string, known []string) {
 	}
 }
 
-// unknownMember says which member the author probably meant, or lists the members.
+// unknownMember returns a message with the name that the author probably meant, or with all known
+// names.
 func unknownMember(name string, known []string) string {
 	const unknown = "unknown field"
 	if guess := didYouMean(name, known...); guess != "" {
@@ -90,7 +91,7 @@ func unknownMember(name string, known []string) string {
 	return unknown + ": want one of " + strings.Join(known, ", ")
 }
 
-// didYouMean guesses which of names was meant: ": did you mean x?", or "".
+// didYouMean returns ": did you mean x?" with the name that the author probably meant, or "".
 func didYouMean(name string, names ...string) string {
 	if meant := condition.Meant(name, names); meant != "" {
 		return ": did you mean " + meant + "?"
@@ -134,7 +135,7 @@ func (m *mistakes) value(v reflect.Value) error {
 	return nil
 }
 
-// required adds the members that the object just read lacks.
+// required adds a mistake for each of names that the object just read does not have.
 func (m *mistakes) required(seen map[string]bool, names ...string) {
 	for _, name := range names {
 		if !seen[name] {
@@ -143,8 +144,8 @@ func (m *mistakes) required(seen map[string]bool, names ...string) {
 	}
 }
 
-// object reads an object and returns the names in it. member returns what reads
-// the value of a name, or false for a name that is unknown.
+// object reads an object and returns the names in it. member returns a function that reads the
+// value of the member name. It returns false if the name is unknown.
 func (m *mistakes) object(member func(name string) (func() error, bool), known []string) (map[string]bool, error) {
 	seen := map[string]bool{}
 	if _, err := m.dec.ReadToken(); err != nil {
@@ -176,7 +177,7 @@ func (m *mistakes) object(member func(name string) (func() error, bool), known [
 	return seen, err
 }
 
-// member returns what reads the value of the member of the struct v called name.
+// member returns a function that reads the value of the member called name into the struct v.
 func (m *mistakes) member(v reflect.Value, name string) (func() error, bool) {
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && tag == name && tag != "-" {
@@ -186,7 +187,7 @@ func (m *mistakes) member(v reflect.Value, name string) (func() error, bool) {
 	return nil, false
 }
 
-// entry returns what reads the value of the key name of the map v.
+// entry returns a function that reads the value of the key name into the map v.
 func (m *mistakes) entry(v reflect.Value, name string) func() error {
 	return func() error {
 		element := reflect.New(v.Type().Elem()).Elem()

@@ -10,8 +10,8 @@ import (
 	"writ/internal/must"
 )
 
-// TestDecision_Globs_NoListIsSlow holds that lists which would take long to
-// compile or to match are refused with the field, the index and the limit.
+// TestDecision_Globs_NoListIsSlow checks that a list is refused if it would take long to compile
+// or to match. The error has the field, the index and the limit.
 func TestDecision_Globs_NoListIsSlow(t *testing.T) {
 	list := func(f func(i int) string) []string { return slicesOf(condition.MaxEntries, f) }
 	for name, test := range map[string]struct {
@@ -48,8 +48,8 @@ func TestDecision_Globs_NoListIsSlow(t *testing.T) {
 	}
 }
 
-// BenchmarkWorstPatterns evaluates the most expensive resource known against two of the most
-// expensive valid lists, and compiles them.
+// BenchmarkWorstPatterns compiles two of the most expensive valid lists, and evaluates the most
+// expensive known resource against them.
 func BenchmarkWorstPatterns(b *testing.B) {
 	for name, patterns := range map[string][]string{
 		"supers": slicesOf(4, func(i int) string { return strings.Repeat("**a", 20) + fmt.Sprint("b", i) }),

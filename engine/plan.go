@@ -1,28 +1,29 @@
 package engine
 
-// Plan is what an organization's subscription entitles it to.
+// Plan has the limits and features of an organization's subscription.
 type Plan struct {
 	Name string `json:"name"`
-	// Evaluations is how many distinct intents are decided in a calendar month
-	// (UTC) before further ones are denied.
+	// Evaluations is the number of distinct intents that are decided in a calendar month (UTC).
+	// Further intents are denied.
 	Evaluations int64 `json:"evaluations"`
-	// Agents and Policies are how many of each can be registered.
+	// Agents and Policies are the greatest numbers of registered agents and policies.
 	Agents   int `json:"agents"`
 	Policies int `json:"policies"`
-	// Rules is how many rules can be kept, active or not; 0 sets no limit.
+	// Rules is the greatest number of rules, active or not. 0 sets no limit.
 	Rules int `json:"rules"`
-	// Tokens is how many API keys can be usable at a time; 0 sets no limit.
+	// Tokens is the greatest number of usable API keys at a time. 0 sets no limit.
 	Tokens int `json:"tokens"`
-	// RetentionDays is how long the authorization history is kept, 0 for good.
+	// RetentionDays is the number of days for which the authorization history is kept. 0 keeps it
+	// forever.
 	RetentionDays int `json:"retention_days"`
-	// CSVExport entitles to the export of the authorization history.
+	// CSVExport says that the organization may export the authorization history.
 	CSVExport bool `json:"csv_export"`
 }
 
 // FreePlan is the plan of an organization without a subscription.
 const FreePlan = "free"
 
-// DefaultPlans returns the plans of a deployment that configures none, by name.
+// DefaultPlans returns the plans by name for a deployment that configures no plans.
 func DefaultPlans() map[string]Plan {
 	return map[string]Plan{
 		FreePlan: {Name: FreePlan, Evaluations: 10_000, Agents: 5, Policies: 10, Rules: 100, Tokens: 100,

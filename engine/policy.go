@@ -9,9 +9,9 @@ import (
 	"writ/engine/glob"
 )
 
-// Semantics is the version of what policies and rules mean. It grows with every release that
-// decides differently by an unchanged document. An external core with an export of another
-// version decides nothing.
+// Semantics is the version of the meaning of policies and rules. It grows with every release that
+// decides differently for an unchanged document. An external core whose export has another version
+// decides nothing.
 const Semantics = 3
 
 // Policy is one compiled version of an [ActionPolicy]. It is immutable and safe
@@ -19,16 +19,15 @@ const Semantics = 3
 type Policy struct {
 	doc ActionPolicy
 	*scope
-	// allowed is the finding if there is no objection.
+	// allowed is the finding if nothing objected.
 	allowed [1]Finding
-	// unreadable is the finding of a stored version that does not compile and so has no
-	// checks. It is nil otherwise.
+	// unreadable is the finding of a stored version that does not compile and so has no checks. It
+	// is nil for any other policy.
 	unreadable []Finding
 }
 
-// CompilePolicy compiles a policy. It refuses with an [*InvalidError] what
-// [ActionPolicy.Validate] refuses, so that nothing unchecked is ever run. The
-// Policy keeps a copy of p.
+// CompilePolicy compiles a policy. It refuses every policy that [ActionPolicy.Validate] refuses,
+// with an [*InvalidError]. So no unchecked policy is ever evaluated. The Policy keeps a copy of p.
 func CompilePolicy(p *ActionPolicy) (*Policy, error) {
 	if p == nil {
 		return nil, errors.New("there is no policy")
@@ -60,14 +59,14 @@ func (p *Policy) rows(yield func(r *checkRow) bool) {
 	}
 }
 
-// lists returns the lists of texts of p.
+// lists returns p's lists of action types and of resource patterns.
 func (p *ActionPolicy) lists() [4]*[]string {
 	return [...]*[]string{&p.AllowedActionTypes, &p.DeniedActionTypes, &p.AllowedResourcePatterns,
 		&p.BlockedResourcePatterns}
 }
 
-// CompileStored compiles a version that was accepted once. If it no longer compiles, the
-// result denies everything: no part of it is decided by.
+// CompileStored compiles a version that was accepted before. If the version no longer compiles,
+// the result denies everything, and no part of the version is used.
 func CompileStored(p *ActionPolicy) (*Policy, error) {
 	c, err := CompilePolicy(p)
 	var refused *InvalidError
@@ -81,11 +80,12 @@ func CompileStored(p *ActionPolicy) (*Policy, error) {
 	}}}, nil
 }
 
-// Unreadable reports whether the policy is a stored version that no longer
-// compiles. It denies everything.
+// Unreadable reports whether the policy is a stored version that no longer compiles. Such a policy
+// denies everything.
 func (p *Policy) Unreadable() bool { return p.unreadable != nil }
 
-// Warnings names the patterns of p that can match next to nothing. They are valid.
+// Warnings returns a warning for each pattern of p that can match hardly any resource. Such
+// patterns are valid.
 func (p *ActionPolicy) Warnings() []FieldError {
 	var w problems
 	for _, list := range []struct {
@@ -101,10 +101,10 @@ func (p *ActionPolicy) Warnings() []FieldError {
 	return w.fields
 }
 
-// Document returns a copy of the policy that was compiled. It must not be modified.
+// Document returns the policy that was compiled. It must not be modified.
 func (p *Policy) Document() *ActionPolicy { return &p.doc }
 
-// Size returns about how many bytes the policy keeps resident.
+// Size returns the approximate size of the policy in memory, in bytes.
 func (p *Policy) Size() int {
 	size := int(unsafe.Sizeof(*p)) + len(p.allowed[0].Reason)
 	if p.scope != nil {

@@ -12,7 +12,7 @@ import (
 	"writ/engine"
 )
 
-// heap returns the bytes of live objects.
+// heap returns the bytes of live objects on the heap.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -21,7 +21,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// resident compiles n policies and returns them, and how many bytes each keeps alive.
+// resident compiles n policies. It returns the policies and the number of bytes that each keeps
+// alive.
 func resident(t *testing.T, n int, doc func(int) *engine.ActionPolicy) (policies []*engine.Policy, each int) {
 	t.Helper()
 	policies = make([]*engine.Policy, n)
@@ -34,8 +35,8 @@ func resident(t *testing.T, n int, doc func(int) *engine.ActionPolicy) (policies
 	return policies, each
 }
 
-// A compiled policy takes at most 6 KiB, its document included, and Size says
-// about how much it is.
+// TestPolicy_Size checks that a compiled policy with its document takes at most 6 KiB, and that
+// Size returns about its actual size.
 func TestPolicy_Size(t *testing.T) {
 	const n, limit = 200, 6 << 10
 	mustCompile(t, corpus.ReferencePolicy())
@@ -50,7 +51,8 @@ func TestPolicy_Size(t *testing.T) {
 	}
 }
 
-// Policies with equal contents share their compiled form across versions and organizations.
+// TestPolicy_SharesWhatIsEqual checks that policies with equal contents share their compiled form
+// across versions and organizations.
 func TestPolicy_SharesWhatIsEqual(t *testing.T) {
 	const n, limit = 200, 2 << 10
 	first := mustCompile(t, corpus.Policy(0))
@@ -124,7 +126,7 @@ func TestChecks_LeavesOutWhatCannotFail(t *testing.T) {
 	}
 }
 
-// Authors' texts cannot break out of a rendering.
+// TestChecks_QuoteWhatAuthorsWrite checks that authors' texts cannot break out of a rendering.
 func TestChecks_QuoteWhatAuthorsWrite(t *testing.T) {
 	doc := corpus.ReferencePolicy()
 	doc.AgentID = `bot"; true || "\` + "`"

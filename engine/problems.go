@@ -29,8 +29,8 @@ func (p *problems) err() error {
 	return &InvalidError{Fields: p.fields}
 }
 
-// text checks a required string of one line, which is a name: two names that look the same
-// must be the same.
+// text checks a required string of one line, which is a name. It refuses characters that make two
+// different names look the same.
 func (p *problems) text(field, s string, limit int) {
 	if s == "" {
 		p.add(field, "is required")
@@ -50,8 +50,8 @@ func (p *problems) text(field, s string, limit int) {
 	}
 }
 
-// optionalText checks a string that may be empty and may have several lines,
-// and reports whether it is fine.
+// optionalText checks a string that may be empty and may have several lines. It reports whether
+// the string is valid.
 func (p *problems) optionalText(field, s string, limit int) bool {
 	problem := textProblem(s, limit)
 	if problem != "" {
@@ -75,7 +75,7 @@ func textProblem(s string, limit int) string {
 	return ""
 }
 
-// document checks a string that holds a JSON document.
+// document checks the presence and the length of a string that holds a JSON document.
 func (p *problems) document(field, s, example string, limit int) {
 	switch {
 	case s == "":
@@ -85,8 +85,8 @@ func (p *problems) document(field, s, example string, limit int) {
 	}
 }
 
-// isPrintable reports whether s is printable ASCII. Nearly every text is, and none of it is
-// refused.
+// isPrintable reports whether s is printable ASCII. Nearly every text is, and such a text has no
+// invalid character.
 func isPrintable(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -96,8 +96,8 @@ func isPrintable(s string) bool {
 	return true
 }
 
-// hasControl reports whether s has a control character other than those that
-// lay out text.
+// hasControl reports whether s has a control character other than tab, line feed and carriage
+// return.
 func hasControl(s string) bool {
 	for _, r := range s {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7F && unicode.IsControl(r) {
@@ -118,8 +118,7 @@ func (p *problems) uuid(field, s string) {
 	}
 }
 
-// actionType checks a name of the action taxonomy, in which the characters of extra are
-// allowed too.
+// actionType checks a name of the action taxonomy. The characters in extra are allowed too.
 func (p *problems) actionType(field, s, extra string) {
 	switch {
 	case s == "":
@@ -200,7 +199,7 @@ func (p *problems) timestamp(field, s string) {
 	}
 }
 
-// agentPattern checks the agent id of a policy, which may be a glob.
+// agentPattern checks the agent id of a policy, which may be a glob over ids.
 func (p *problems) agentPattern(field, s string) {
 	before := len(p.fields)
 	p.text(field, s, condition.MaxLabel)
@@ -212,7 +211,7 @@ func (p *problems) agentPattern(field, s string) {
 	}
 }
 
-// length checks the length of a list and reports whether it is fine.
+// length checks the length of a list and reports whether it is valid.
 func (p *problems) length(field string, n int) bool {
 	if n > condition.MaxEntries {
 		p.add(field, "has more than %d entries", condition.MaxEntries)
@@ -231,8 +230,8 @@ func (p *problems) actionTypes(field string, types []string) {
 	}
 }
 
-// patterns checks resource patterns so that every mistake is named. Lists that
-// are too long are left alone.
+// patterns checks resource patterns and names every mistake. It does not check the patterns of a
+// list that is too long.
 func (p *problems) patterns(field string, patterns []string, side resource.Side) {
 	if len(patterns) > condition.MaxEntries {
 		return
@@ -242,7 +241,7 @@ func (p *problems) patterns(field string, patterns []string, side resource.Side)
 	}
 }
 
-// problemOf returns the mistake of a pattern, without its index.
+// problemOf returns the mistake of a pattern without the pattern's index.
 func problemOf(err error) string {
 	var e *glob.PatternError
 	switch {

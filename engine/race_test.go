@@ -2,6 +2,6 @@
 
 package engine_test
 
-// raceEnabled says that allocations cannot be counted: the race detector drops
-// pooled objects at random.
+// raceEnabled says that the race detector is on. Tests cannot count allocations then, because the
+// race detector drops pooled objects at random.
 const raceEnabled = true

@@ -2,24 +2,24 @@ package engine
 
 import "slices"
 
-// Restrict returns res, the result of an external core, with the objections of the checks
-// that only writ can make. The most restrictive finding wins:
+// Restrict returns res, the result of an external core, with the findings of checks that only writ
+// can make. The most restrictive finding wins:
 //
 //	policy.inactive      the policy is suspended or revoked
-//	agent.disabled       the kill switch
-//	agent.unregistered   where the deployment requires registration
+//	agent.disabled       the kill switch has disabled the agent
+//	agent.unregistered   the deployment requires registration, and the agent has no registration
 //	usage.limit          the organization's meter is used up
-//	session.*            the session, which the core does not know
+//	session.*            the session objects; the core does not know sessions
 //
-// If a finding was added, the findings are in check order. Like [Evaluate], Restrict denies
-// if there is no policy or no intent.
+// If Restrict adds a finding, all findings are in check order. Like [Evaluate], Restrict denies if
+// there is no policy or no intent.
 func (p *Policy) Restrict(res Result, in *Input) Result {
 	if p == nil || in == nil || in.Intent == nil {
 		return Evaluate(p, nil, in)
 	}
 	e := newEvaluation(&p.doc, in)
 	defer e.Free()
-	// writ's own, whoever decides
+	// the checks that writ makes even if a core decides
 	always := []Code{CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeUsageLimit}
 	added := false
 	findings := slices.Clone(res.Findings)

@@ -71,7 +71,8 @@ func TestRestrict_DeniesWhereThereIsNothingToDecide(t *testing.T) {
 	}
 }
 
-// A code tells the outcome that Evaluate gives it.
+// TestCode_Outcome checks that Outcome returns the outcome that Evaluate gives to a finding with
+// that code.
 func TestCode_Outcome(t *testing.T) {
 	doc := corpus.ReferencePolicy()
 	for _, c := range engine.Checks(doc) {

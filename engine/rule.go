@@ -11,72 +11,72 @@ import (
 	"writ/engine/condition"
 )
 
-// The codes of a rule's finding, one for each outcome.
+// The codes of the findings of rules, one for each outcome.
 const (
 	CodeRuleDeny             Code = "rule.deny"
 	CodeRuleApprovalRequired Code = "rule.approval_required"
 	CodeRuleAllow            Code = "rule.allow"
 )
 
-// Options are the parts of compiling that are outside the engine.
+// Options has the parts of compiling that are outside the engine.
 type Options struct {
-	// CompileRego compiles the source of a condition in Rego: the body of a rule, or a
-	// module with a rule called match. Its errors are shown to the rule's author. If it is
-	// nil, such conditions are refused.
+	// CompileRego compiles the source of a condition in Rego: the body of a rule, or a module with
+	// a rule called match. The rule's author sees its errors. If CompileRego is nil, conditions in
+	// Rego are refused.
 	CompileRego func(source string) (RegoCondition, error)
-	// Lists are those that conditions look in.
+	// Lists has the lists that conditions may use.
 	Lists condition.Lists
-	// KeepJSON caches the rules' JSON in the set, where it counts in the set's size. Set it
-	// when an external core is configured.
+	// KeepJSON keeps the rules' JSON in the set. The JSON counts in the set's size. Set it if an
+	// external core is configured.
 	KeepJSON bool
-	// stored is set for rules that were accepted once. They keep running if today they would
-	// be refused only because they likely do not say what their author meant.
+	// stored is set for rules that were accepted before. New rules that likely do not say what
+	// their author meant are refused, but stored ones keep running.
 	stored bool
 }
 
 // RegoCondition is a compiled condition in Rego. It is safe for concurrent use.
 type RegoCondition interface {
-	// Match reports whether the condition holds. An error means that it has no value,
-	// which tightens. Match must not keep in, and may modify only its Work and Spent.
+	// Match reports whether the condition is true. If it returns an error, the condition has no
+	// value, and the stricter outcome applies. Match must not keep in. It may modify only in's
+	// Work and Spent.
 	Match(in *RegoInput) (bool, error)
-	// Review says where the source may not do what its author means.
+	// Review lists parts of the source that its author may not have meant.
 	Review() condition.Review
-	// Lists returns the names of the lists that the condition looks in, sorted.
+	// Lists returns the names of the lists that the condition uses, sorted.
 	Lists() []string
-	// Size returns about how many bytes the condition holds on to.
+	// Size returns the approximate size of the condition in memory, in bytes.
 	Size() int
 }
 
 // RegoInput is the input document of a condition in Rego.
 type RegoInput struct {
 	Intent *Intent
-	// AgentID is the intent's agent and Agent the state of its kill switch.
+	// AgentID is the intent's agent. Agent is the state of the kill switch for it.
 	AgentID string
 	Agent   AgentStatus
 	Policy  *ActionPolicy
-	// Resource is the reading of the intent's resource to evaluate, in place of the
-	// resource in Intent.
+	// Resource is the reading of the resource for which the condition is evaluated. It replaces
+	// the resource in Intent.
 	Resource string
-	// Lists are those that the condition can name.
+	// Lists has the lists that the condition can use.
 	Lists condition.Lists
-	// Work is the steps of all conditions of this evaluation so far, and Spent the time of
-	// those in Rego. Match adds to them and ends with an error once they are too much. They
-	// may be nil.
+	// Work counts the steps of all conditions of this evaluation so far. Spent is the time of its
+	// conditions in Rego. Match adds to both. If there is too much of either, Match returns an
+	// error. Both may be nil.
 	Work  *condition.Work
 	Spent *time.Duration
 }
 
-// CompiledRule is a rule that can be asked. It is immutable and safe for
-// concurrent use.
+// CompiledRule is a rule that can be evaluated. It is immutable and safe for concurrent use.
 type CompiledRule struct {
 	rule    Rule
 	outcome Decision
 	cond    *condition.Condition
 	rego    RegoCondition // nil unless the condition is in Rego
-	// finding is reported if the rule decides, errored if it decides because its condition
-	// could not be evaluated. Each is a slice of one finding, which all results share.
+	// finding is reported if the rule decides. errored is reported if the rule decides because its
+	// condition could not be evaluated. Each is a slice of one finding, which all results share.
 	finding, errored []Finding
-	// err is why the stored rule does not compile, usually nil.
+	// err is the reason why a stored rule does not compile. It is nil for all other rules.
 	err error
 }
 
@@ -86,15 +86,13 @@ func ValidateRule(r Rule, o Options) error {
 	return err
 }
 
-// CompileRule compiles r. Mistakes of its condition and its action are an *[InvalidError]
-// whose fields are "condition" and "action". The forms of a condition are in package
-// condition. An action is
+// CompileRule compiles r. Mistakes in its condition and its action are an *[InvalidError] with the
+// fields "condition" and "action". The forms of a condition are in package condition. An action is
 //
 //	{"decision": "allow" | "deny" | "approval_required", "reason": string}
 //
-// where the reason is optional, "effect", "type" and "outcome" are accepted for
-// "decision", "block" for "deny", and "wait" and "require_approval" for
-// "approval_required".
+// The reason is optional. "effect", "type" and "outcome" are accepted for "decision", "block" is
+// accepted for "deny", and "wait" and "require_approval" are accepted for "approval_required".
 func CompileRule(r Rule, o Options) (*CompiledRule, error) {
 	act, actErr := parseAction(r.Action)
 	if actErr != nil {
@@ -127,7 +125,7 @@ func compileCondition(doc string, outcome Decision, o Options) (*condition.Condi
 	return c, rego, nil
 }
 
-// regoError returns err as mistakes of the member rego of a condition.
+// regoError returns err as mistakes in the member rego of a condition.
 func regoError(err error) error {
 	var bad *condition.Error
 	if !errors.As(err, &bad) {
@@ -136,7 +134,8 @@ func regoError(err error) error {
 	return bad.In("/rego")
 }
 
-// badCondition reports the mistakes of package condition under the field "condition".
+// badCondition returns the mistakes in err, which package condition found, as mistakes in the
+// field "condition".
 func badCondition(err error) error {
 	var bad *condition.Error
 	if !errors.As(err, &bad) {
@@ -149,8 +148,8 @@ func badCondition(err error) error {
 	return p.err()
 }
 
-// joinInvalid joins errs into one *InvalidError. If one is of another type, which is not
-// the author's fault, it returns that.
+// joinInvalid joins errs into one *InvalidError. If an error has another type, the author did not
+// cause it, and joinInvalid returns only that error.
 func joinInvalid(errs ...error) error {
 	var joined InvalidError
 	for _, err := range errs {
@@ -188,8 +187,8 @@ func newCompiledRule(r Rule, act action, cond *condition.Condition) *CompiledRul
 	}
 }
 
-// brokenRule returns a stored rule that does not compile: its condition is always an error.
-// If the action is unreadable too, it denies.
+// brokenRule returns a stored rule that does not compile. Its condition is always an error. If its
+// action does not compile either, the rule denies.
 func brokenRule(r Rule, err error) *CompiledRule {
 	act, actErr := parseAction(r.Action)
 	if actErr != nil {
@@ -200,28 +199,30 @@ func brokenRule(r Rule, err error) *CompiledRule {
 	return broken
 }
 
-// Rule returns the rule as it is stored.
+// Rule returns the stored rule.
 func (c *CompiledRule) Rule() Rule { return c.rule }
 
 // Outcome returns the decision of the rule's action.
 func (c *CompiledRule) Outcome() Decision { return c.outcome }
 
-// Finding returns the finding if the rule decides.
+// Finding returns the finding that is reported if the rule decides.
 func (c *CompiledRule) Finding() Finding { return c.finding[0] }
 
-// CEL returns the condition in CEL, or false if it is in Rego or does not compile.
+// CEL returns the condition in CEL. It returns false if the condition is in Rego or does not
+// compile.
 func (c *CompiledRule) CEL() (string, bool) { return c.cond.CEL() }
 
-// RegoSource returns the source of a condition that was written in Rego.
+// RegoSource returns the source of a condition in Rego. It returns false if the condition is in
+// another form.
 func (c *CompiledRule) RegoSource() (string, bool) { return c.cond.Rego, c.cond.Rego != "" }
 
-// Leaves returns the texts of the leaves of the condition, in the order of a [Trace]: see
-// [condition.Clause]. It is nil if the condition does not compile. A condition in Rego has
-// one leaf, its source. A condition in CEL is parsed each time.
+// Leaves returns the texts of the condition's leaves, in the order of a [Trace]: see
+// [condition.Clause]. It is nil if the condition does not compile. A condition in Rego has one
+// leaf, which is its source. Leaves parses a condition in CEL each time.
 func (c *CompiledRule) Leaves() []string { return c.cond.Clause().Leaves() }
 
-// Matches returns the tree of the intents that the rule matches: its condition is true or,
-// unless the rule allows, an error.
+// Matches returns a tree that is true for the intents that the rule matches. The rule matches if
+// its condition is true. Unless the rule allows, it also matches if the condition is an error.
 func (c *CompiledRule) Matches() *condition.Node {
 	if c.outcome == Allow {
 		return c.cond.Holds
@@ -229,12 +230,13 @@ func (c *CompiledRule) Matches() *condition.Node {
 	return condition.Negate(c.cond.Fails)
 }
 
-// Certain returns the tree of the intents for which the condition is true.
+// Certain returns a tree that is true for the intents for which the condition is true.
 func (c *CompiledRule) Certain() *condition.Node { return c.cond.Holds }
 
-// Unrendered says why a condition in CEL has no rendering in Rego: an *[InvalidError] with
-// the field "condition" for each part that has none, or nil. Renderings are of
-// [CompiledRule.Matches] and, if the rule asks for approval, [CompiledRule.Certain].
+// Unrendered returns the reasons why a condition in CEL has no rendering in Rego, or nil. It is an
+// *[InvalidError] with a field "condition" for each part without a rendering.
+// [CompiledRule.Matches] is rendered and, if the rule asks for approval, also
+// [CompiledRule.Certain].
 func (c *CompiledRule) Unrendered() error {
 	if c.Matches().IsRendered() && (c.outcome != ApprovalRequired || c.Certain().IsRendered()) {
 		return nil
@@ -246,12 +248,12 @@ func (c *CompiledRule) Unrendered() error {
 	return badCondition(&condition.Error{Mistakes: found})
 }
 
-// AsksEachReading reports whether the condition is asked as a whole, once for each reading
-// of the resource. A rule that allows must match every reading of an allowance, another
-// rule one reading of a block.
+// AsksEachReading reports whether the whole condition is evaluated once for each reading of the
+// resource. A rule that allows must match every reading of an allowance. For any other rule one
+// matching reading of a block is enough.
 func (c *CompiledRule) AsksEachReading() bool { return c.cond.ReadsResource }
 
-// Review says where the condition may not do what its author means.
+// Review lists parts of the condition that its author may not have meant.
 func (c *CompiledRule) Review() condition.Review {
 	switch {
 	case c.err != nil:
@@ -306,7 +308,7 @@ func parseAction(doc string) (action, error) {
 	return action{decision: decision, reason: strings.TrimSpace(d.Reason)}, nil
 }
 
-// decisionNames are the decisions of actions, each with its other names.
+// decisionNames has the decisions of actions. Each comes with its other names.
 var decisionNames = []string{"deny block", "approval_required wait require_approval", "allow"}
 
 var actionDecisions = map[string]Decision{
@@ -314,7 +316,7 @@ var actionDecisions = map[string]Decision{
 	"approval_required": ApprovalRequired, "wait": ApprovalRequired, "require_approval": ApprovalRequired,
 }
 
-// member returns the name and the value of the member with the decision.
+// member returns the name and the value of the member that holds the decision.
 func (d *actionDocument) member() (member, name string, err error) {
 	keys := map[string]*string{"decision": d.Decision, "effect": d.Effect, "type": d.Type, "outcome": d.Outcome}
 	for key, value := range keys {
@@ -332,15 +334,15 @@ func (d *actionDocument) member() (member, name string, err error) {
 	return member, name, nil
 }
 
-// inAction returns the mistake of a value of an action. The message does not name the
-// place, because actions are short.
+// inAction returns a mistake about a value in an action. The message does not name the place,
+// because actions are short.
 func inAction(at, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
 	return &InvalidError{Fields: []FieldError{{Field: "action", Message: message,
 		In: condition.Mistake{At: at, Message: message}}}}
 }
 
-// badAction reports the mistakes of [Decode] under the field "action".
+// badAction returns the mistakes in err, which [Decode] found, as mistakes in the field "action".
 func badAction(err error) error {
 	var inv *InvalidError
 	if !errors.As(err, &inv) {

@@ -80,7 +80,8 @@ func TestCompileRule_RegoErrorIsShown(t *testing.T) {
 	wantInvalid(t, err, "condition", "at /rego: 2:3: unsafe http.send")
 }
 
-// The message is about the member "action", not about a body of its own.
+// TestValidateRule_AnActionThatIsNotJSONIsNamedOnce checks that the message is about the member
+// "action" and not about a whole body.
 func TestValidateRule_AnActionThatIsNotJSONIsNamedOnce(t *testing.T) {
 	r := Rule{ID: "r", Name: "n", Condition: "{}", Action: "deny"}
 	var invalid *InvalidError

@@ -10,32 +10,32 @@ import (
 	"writ/engine/condition"
 )
 
-// RuleSet is an organization's active rules, compiled. It is immutable and safe
-// for concurrent use.
+// RuleSet has the compiled active rules of an organization. It is immutable and safe for
+// concurrent use.
 type RuleSet struct {
-	// rules are in deciding order: the first that matches decides.
+	// rules are in deciding order: the first rule that matches decides.
 	rules []*CompiledRule
-	// hasRego is set if a condition is in Rego.
+	// hasRego says that the condition of at least one rule is in Rego.
 	hasRego bool
-	// counters are the distinct counters of the conditions.
+	// counters has the distinct counters of the conditions.
 	counters []*condition.Counter
 	index    ruleIndex
 	size     int
 	lists    condition.Lists
-	json     []byte // nil if it is not kept
+	json     []byte // nil unless Options.KeepJSON was set
 }
 
-// CompileRules compiles the active rules, in any order. It never fails: a stored rule that
-// does not compile gets a condition that is always an error, so that it tightens, and is
-// reported by [RuleSet.Broken].
+// CompileRules compiles the active rules of rules, which may be in any order. It never fails. If a
+// stored rule does not compile, its condition is always an error, which leads to the stricter
+// outcome. [RuleSet.Broken] returns such rules.
 func CompileRules(rules []Rule, o Options) *RuleSet {
 	var none *RuleSet
 	return none.Update(rules, o)
 }
 
-// Update is [CompileRules] that reuses the rules of rs whose texts have not changed, so that
-// a change of one rule among many is cheap. rs, which was compiled with the same options, is
-// left as it is.
+// Update does the same as [CompileRules], but reuses the rules of rs whose texts have not changed.
+// So it is fast if one rule among many has changed. rs must have been compiled with the same
+// options. Update does not modify rs.
 func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 	known := rs.byID()
 	next := &RuleSet{}
@@ -58,7 +58,8 @@ func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 	return next
 }
 
-// SetOf returns the set of the active rules, in any order, with the lists that they look in.
+// SetOf returns the set of the active rules of rules, with the lists that they use. rules may be
+// in any order.
 func SetOf(rules []*CompiledRule, lists condition.Lists) *RuleSet {
 	rs := &RuleSet{}
 	for _, r := range rules {
@@ -71,7 +72,7 @@ func SetOf(rules []*CompiledRule, lists condition.Lists) *RuleSet {
 	return rs
 }
 
-// finish orders, indexes and measures the rules.
+// finish orders the rules, builds the index and measures the size.
 func (rs *RuleSet) finish(o Options) {
 	slices.SortFunc(rs.rules, CompareDeciding)
 	rs.index = newRuleIndex(rs.rules)
@@ -83,7 +84,7 @@ func (rs *RuleSet) finish(o Options) {
 		}
 	}
 	if o.KeepJSON {
-		rs.json, _ = rs.encode() // its error is JSON's, each time
+		rs.json, _ = rs.encode() // if it fails, JSON returns the error each time
 	}
 	rs.size = rs.measure() + len(rs.json)
 	rs.addLists(o.Lists)
@@ -100,7 +101,7 @@ func (rs *RuleSet) byID() map[string]*CompiledRule {
 	return known
 }
 
-// reuse returns c as the compiled form of r, nil if their texts differ.
+// reuse returns c as the compiled form of r. It returns nil if the texts of c and r differ.
 func (c *CompiledRule) reuse(r Rule) *CompiledRule {
 	if c == nil || c.err != nil || c.rule.Condition != r.Condition || c.rule.Action != r.Action ||
 		c.rule.Name != r.Name {
@@ -111,8 +112,8 @@ func (c *CompiledRule) reuse(r Rule) *CompiledRule {
 	return &next
 }
 
-// CompareDeciding orders rules so that the first that matches decides: the
-// highest priority first and, on a tie, the most restrictive.
+// CompareDeciding orders rules so that the first rule that matches decides. Rules with a higher
+// priority come first. Among rules with the same priority the most restrictive comes first.
 func CompareDeciding(a, b *CompiledRule) int {
 	return cmp.Or(
 		cmp.Compare(b.rule.Priority, a.rule.Priority),
@@ -122,8 +123,8 @@ func CompareDeciding(a, b *CompiledRule) int {
 	)
 }
 
-// Counters returns the distinct counters of the conditions. The slice must not be modified.
-// A nil set has none.
+// Counters returns the distinct counters of the conditions. The slice must not be modified. A nil
+// set has no counters.
 func (rs *RuleSet) Counters() []*condition.Counter {
 	if rs == nil {
 		return nil
@@ -131,7 +132,7 @@ func (rs *RuleSet) Counters() []*condition.Counter {
 	return rs.counters
 }
 
-// RevisionOf returns the revision of an active rule's document, 0 if there is no such rule.
+// RevisionOf returns the revision of an active rule's document, or 0 if there is no such rule.
 func (rs *RuleSet) RevisionOf(ruleID string) int64 {
 	if rs == nil {
 		return 0
@@ -144,11 +145,11 @@ func (rs *RuleSet) RevisionOf(ruleID string) int64 {
 	return 0
 }
 
-// HasRego reports whether the condition of a rule is in Rego.
+// HasRego reports whether the condition of at least one rule is in Rego.
 func (rs *RuleSet) HasRego() bool { return rs.hasRego }
 
-// Rules returns the rules in deciding order: the first that matches decides.
-// The slice must not be modified.
+// Rules returns the rules in deciding order: the first rule that matches decides. The slice must
+// not be modified.
 func (rs *RuleSet) Rules() []*CompiledRule { return rs.rules }
 
 // BrokenRule is a stored rule that does not compile.
@@ -157,7 +158,7 @@ type BrokenRule struct {
 	Err    error
 }
 
-// Broken returns the rules that do not compile: their condition is always an error.
+// Broken returns the rules that do not compile. Their conditions are always an error.
 func (rs *RuleSet) Broken() []BrokenRule {
 	var broken []BrokenRule
 	for _, r := range rs.rules {
@@ -168,10 +169,11 @@ func (rs *RuleSet) Broken() []BrokenRule {
 	return broken
 }
 
-// Size returns about how many bytes the set holds on to.
+// Size returns the approximate size of the set in memory, in bytes.
 func (rs *RuleSet) Size() int { return rs.size }
 
-// ruleBytes is what a compiled rule takes beyond its texts and its condition, measured.
+// ruleBytes is the measured size of a compiled rule in memory, without its texts and its
+// condition.
 const ruleBytes = 800
 
 func (rs *RuleSet) measure() int {
@@ -182,7 +184,7 @@ func (rs *RuleSet) measure() int {
 	return size
 }
 
-// Size returns about how many bytes the rule holds on to.
+// Size returns the approximate size of the rule in memory, in bytes.
 func (c *CompiledRule) Size() int {
 	size := ruleBytes + len(c.rule.Condition) + len(c.rule.Action) + len(c.rule.Name) + len(c.rule.Description) +
 		len(c.finding[0].Reason) + len(c.errored[0].Reason) + c.cond.Bytes()
@@ -192,8 +194,9 @@ func (c *CompiledRule) Size() int {
 	return size
 }
 
-// JSON returns the rules as a JSON array of [Rule] in deciding order, from a cache if
-// [Options.KeepJSON] was set. It must not be modified. A nil set has no rules.
+// JSON returns the rules as a JSON array of [Rule] in deciding order. If [Options.KeepJSON] was
+// set, it returns the array that the set keeps. The result must not be modified. A nil set has no
+// rules.
 func (rs *RuleSet) JSON() ([]byte, error) {
 	if rs != nil && rs.json != nil {
 		return rs.json, nil

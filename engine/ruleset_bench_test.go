@@ -9,8 +9,8 @@ import (
 	"writ/internal/must"
 )
 
-// benchRules returns n rules as an organization writes them, none of which
-// matches benchIntent but, where it is asked for, the last.
+// benchRules returns n rules as an organization writes them. No rule matches benchIntent, except
+// for the last one if match is set.
 func benchRules(n int, match bool) []Rule {
 	rules := make([]Rule, n)
 	for i := range rules {
@@ -73,7 +73,7 @@ func BenchmarkRuleSetUpdate(b *testing.B) {
 	}
 }
 
-// TestRuleSet_Size compares the estimate that caches are bounded by with the heap.
+// TestRuleSet_Size compares Size, by which caches are bounded, with the growth of the heap.
 func TestRuleSet_Size(t *testing.T) {
 	CompileRules(benchRules(4, false), Options{})
 	heap := func() int64 {
@@ -93,7 +93,8 @@ func TestRuleSet_Size(t *testing.T) {
 	}
 }
 
-// The JSON that a set keeps is its encoding, and counts in its size.
+// TestRuleSet_JSON checks that the JSON that a set keeps is the set's encoding, and that it counts
+// in the set's size.
 func TestRuleSet_JSON(t *testing.T) {
 	inactive := stored("off", "deny", `{}`, 1)
 	inactive.IsActive = false
@@ -125,8 +126,8 @@ func TestRuleSet_JSON(t *testing.T) {
 	}
 }
 
-// TestRuleSet_DecidesWithoutAllocating holds the index and every fused
-// comparison to their promise, also where a rule matches.
+// TestRuleSet_DecidesWithoutAllocating checks that the index and every fused comparison allocate
+// nothing, both if a rule matches and if none does.
 func TestRuleSet_DecidesWithoutAllocating(t *testing.T) {
 	for _, match := range []bool{false, true} {
 		rs := CompileRules(benchRules(1000, match), Options{})

@@ -18,7 +18,7 @@ func stored(id, decision, condition string, priority int64) Rule {
 	}
 }
 
-// decided returns "outcome by rule, n errors" for rules on in.
+// decided returns the decision of rules for in as "outcome by rule, n errors".
 func decided(t *testing.T, in *Intent, o Options, rules ...Rule) string {
 	t.Helper()
 	findings, failed := CompileRules(rules, o).decide(testEvaluation(t, in))
@@ -68,9 +68,10 @@ func TestDecision_Rules_Winner(t *testing.T) {
 	}
 }
 
-// "an allow counts as not matching; a deny counts as matching; an approval_required
-// asks for approval, yet the rules below it are asked on and their deny wins (both
-// findings are reported), so that an *error* never lifts a deny of a lower rule"
+// TestDecision_Rules_ErrorsOnlyTighten checks rules whose condition is an error. A rule that
+// allows does not match. A rule that denies matches. A rule that asks for approval asks for it,
+// but the rules below it are evaluated too. Their deny wins, and both findings are reported. So an
+// error never lifts the deny of a lower rule.
 func TestDecision_Rules_ErrorsOnlyTighten(t *testing.T) {
 	const missing = `{"cel":"intent.metadata.nothing == 'x'"}`
 	tests := []struct {
@@ -227,8 +228,9 @@ func TestRuleSet_NilHasNoRules(t *testing.T) {
 	}
 }
 
-// Work on each item of a list is charged as it is done: a list costs as much work as it has
-// items. Conditions on lists do not use up the work of all others.
+// TestRuleSet_ListsAreCharged checks that the work on each item of a list is charged when it is
+// done. A list costs as much work as it has items. Conditions on lists do not use up the work of
+// all other conditions.
 func TestRuleSet_ListsAreCharged(t *testing.T) {
 	rules := make([]Rule, 0, 200)
 	for i := range cap(rules) {
@@ -245,7 +247,8 @@ func TestRuleSet_ListsAreCharged(t *testing.T) {
 	}
 }
 
-// Stored rules keep what they were accepted with.
+// TestDecision_Rules_StoredRulesKeepRunning checks that stored rules keep running although a new
+// rule with the same condition would be refused.
 func TestDecision_Rules_StoredRulesKeepRunning(t *testing.T) {
 	for _, doc := range []string{`{"metadata.n":{"$gt":"5000"}}`, `{"cel":"intent.metadata.n > '5000'"}`} {
 		r := stored("a", "deny", doc, 1)

@@ -14,23 +14,23 @@ import (
 // SessionStatus says whether a session can be used.
 type SessionStatus string
 
-// The statuses of a session. A session that is closed stays so.
+// The statuses of a session. A closed session stays closed.
 const (
 	SessionActive SessionStatus = "active"
 	SessionClosed SessionStatus = "closed"
 )
 
-// Session narrows a policy to one task of one agent until it expires. A member that is left
-// out does not narrow, and no member allows more than the policy does.
+// Session narrows a policy to one task of one agent until the session expires. A member that is
+// left out does not narrow the policy. No member allows more than the policy does.
 type Session struct {
 	Stored
 	ID       string `json:"session_id"`
 	PolicyID string `json:"policy_id"`
 	AgentID  string `json:"agent_id"`
-	// The lists have the meaning that they have in an [ActionPolicy]. Nil narrows nothing.
+	// The lists have the same meaning as in an [ActionPolicy]. A nil list narrows nothing.
 	AllowedActionTypes      []string `json:"allowed_action_types,omitzero"`
 	AllowedResourcePatterns []string `json:"allowed_resource_patterns,omitzero"`
-	// MaxCostMinor bounds the cost of each action, inclusive, in minor units.
+	// MaxCostMinor is the greatest cost of each action, in minor units.
 	MaxCostMinor *int64        `json:"max_cost_minor,omitzero"`
 	Status       SessionStatus `json:"status"`
 	CreatedAt    time.Time     `json:"created_at"`
@@ -38,7 +38,7 @@ type Session struct {
 	ClosedAt     time.Time     `json:"closed_at,omitzero"`
 }
 
-// The members of a session that checks read, as [Checked] names them.
+// The members of a session that checks read, by their names in [Checked].
 const (
 	fieldSessionPolicy    = "session.policy_id"
 	fieldSessionAgent     = "session.agent_id"
@@ -49,8 +49,8 @@ const (
 	fieldSessionExpiresAt = "session.expires_at"
 )
 
-// Validate returns an [*InvalidError] that names every invalid member that narrows, or nil.
-// The policy's UUID must be in lower case.
+// Validate returns an [*InvalidError], or nil. The error names every invalid member that narrows
+// the policy. The policy's UUID must be in lower case.
 func (s *Session) Validate() error {
 	var p problems
 	p.uuid("policy_id", s.PolicyID)
@@ -72,7 +72,7 @@ func (s *Session) Validate() error {
 	return p.err()
 }
 
-// checks returns the checks of a session, in the order of their findings. They deny:
+// checks returns the checks of a session, in the order of their findings. All of them deny:
 //
 //	session.closed        the session is closed
 //	session.expired       its time is over
@@ -120,7 +120,7 @@ func (s *Session) checks() []Check {
 	return checks
 }
 
-// narrows returns the narrowing members of the session as a policy.
+// narrows returns a policy with the members by which the session narrows.
 func (s *Session) narrows() *ActionPolicy {
 	return &ActionPolicy{
 		AgentID: anyAgent, AllowedActionTypes: s.AllowedActionTypes, AllowedResourcePatterns: s.AllowedResourcePatterns,
@@ -128,7 +128,7 @@ func (s *Session) narrows() *ActionPolicy {
 	}
 }
 
-// CompiledSession is a session that narrows evaluations. It is immutable and safe for
+// CompiledSession is a compiled session, ready to narrow evaluations. It is immutable and safe for
 // concurrent use.
 type CompiledSession struct {
 	doc *Session
@@ -136,8 +136,8 @@ type CompiledSession struct {
 	rows []*checkRow
 }
 
-// CompileSession compiles a session, which is kept and must not be modified afterwards. It
-// refuses with an [*InvalidError] what [Session.Validate] refuses.
+// CompileSession compiles a session. It keeps s, so s must not be modified afterwards. It refuses
+// every session that [Session.Validate] refuses, with an [*InvalidError].
 func CompileSession(s *Session) (*CompiledSession, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -153,13 +153,13 @@ func CompileSession(s *Session) (*CompiledSession, error) {
 	return c, nil
 }
 
-// Document returns the session that was compiled. It must not be modified.
+// Document returns the compiled session's document. It must not be modified.
 func (c *CompiledSession) Document() *Session { return c.doc }
 
-// Expired reports whether the session's time is over at a time.
+// Expired reports whether the session has expired at a time.
 func (c *CompiledSession) Expired(at time.Time) bool { return !at.Before(c.doc.ExpiresAt) }
 
-// Size returns about how many bytes the session keeps resident.
+// Size returns the approximate size of the session in memory, in bytes.
 func (c *CompiledSession) Size() int {
 	size := int(unsafe.Sizeof(*c)+unsafe.Sizeof(*c.doc)) + len(c.doc.ID) + len(c.doc.PolicyID) + len(c.doc.AgentID)
 	for _, list := range [][]string{c.doc.AllowedActionTypes, c.doc.AllowedResourcePatterns} {
@@ -174,29 +174,29 @@ func (c *CompiledSession) Size() int {
 	return size
 }
 
-// InSession is the session that an intent is proposed in. The zero value is no session.
+// InSession is the session in which an intent is proposed. The zero value means no session.
 type InSession struct {
 	*CompiledSession
-	// Expired says that the session's time is over.
+	// Expired says that the session has expired.
 	Expired bool
 }
 
-// check returns the findings of the session's checks that fail, nil if none does.
+// check returns the findings of the session's checks that fail, nil if none fails.
 func (s *InSession) check(e *evaluation) (findings []Finding) {
 	_, err := e.in.Intent.Readings()
-	first := 0 // where the trace has them
+	first := 0 // the index of the first check in the trace
 	if e.in.Trace != nil {
 		first = len(e.in.Trace.Checks) - len(s.rows)
 	}
 	for i, r := range s.rows {
-		if err == nil || r.patterns == nil { // which denies
+		if err == nil || r.patterns == nil { // a resource that cannot be read is denied already
 			findings = r.evaluate(s.scope, e, first+i, findings)
 		}
 	}
 	return findings
 }
 
-// valueOf returns the value of a member, unless it is a list.
+// valueOf returns the value of a member. It is empty if the member is a list.
 func (s *Session) valueOf(field string) string {
 	switch field {
 	case fieldSessionAgent:
@@ -213,7 +213,7 @@ func (s *Session) valueOf(field string) string {
 	return ""
 }
 
-// gotInSession returns the intent's value that the check of a session's member compares.
+// gotInSession returns the intent's value with which a check compares the session's member.
 func gotInSession(in *Intent, field string) string {
 	switch field {
 	case fieldSessionAgent:

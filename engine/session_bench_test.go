@@ -7,7 +7,7 @@ import (
 	"writ/engine"
 )
 
-// BenchmarkEvaluate_Session shows what a session costs an evaluation that it allows.
+// BenchmarkEvaluate_Session measures an evaluation in a session that allows the intent.
 func BenchmarkEvaluate_Session(b *testing.B) {
 	policy, in := mustCompile(b, corpus.ReferencePolicy()), allowedInput()
 	most := int64(1_000_000_000)

@@ -7,9 +7,9 @@ import (
 	"writ/engine/resource"
 )
 
-// Trace records an evaluation: every check of the policy and of the session, in order, and
-// every rule of the set, in deciding order. [Trace.Explain] makes it readable. It can be
-// used for one evaluation after another. It holds no value of the intent's metadata.
+// Trace records an evaluation. It has every check of the policy and of the session, in order, and
+// every rule of the set, in deciding order. [Trace.Explain] makes it readable. A Trace can be used
+// for several evaluations, one after another. It holds no value of the intent's metadata.
 type Trace struct {
 	Checks []Checked
 	Rules  []Asked
@@ -17,35 +17,35 @@ type Trace struct {
 
 	in      Input
 	policy  *Policy
-	reading resource.Reading // that settled the rule that is being asked
+	reading resource.Reading // the reading that decided the rule that is being evaluated
 }
 
 // Checked is a check of a policy with its result.
 type Checked struct {
 	Code Code
-	// Asked is false if the check needs a resource that cannot be read.
+	// Asked is false if the check needs the resource and the resource cannot be read.
 	Asked bool
-	// Finding is the check's finding; nil if it holds or was not asked.
+	// Finding is the check's finding. It is nil if the check holds or was not asked.
 	Finding *Finding
-	// Field is the policy's member that the check reads, as [FieldError] names it; empty if
-	// it reads the agent or the meter.
+	// Field is the policy's member that the check reads, by its name in [FieldError]. It is empty
+	// if the check reads the agent or the meter.
 	Field string
-	// Entries are the indices of the entries that match, if Field is a list: first the entry
-	// that decided, then the others, ascending. An entry for resources matches at least one
-	// reading. In a list that blocks an entry makes the check fail, in a list that allows it
-	// makes it hold.
+	// Entries has the indices of the entries that match, if Field is a list. The entry that
+	// decided is the first, the others follow in ascending order. An entry for resources matches
+	// at least one reading. In a list that blocks, a matching entry makes the check fail. In a
+	// list that allows, it makes the check hold.
 	Entries []int
-	// Reading is the reading of the resource that made the check fail: an entry blocks it,
-	// or none allows it. Without such a reading it has no Readers.
+	// Reading is the reading of the resource that made the check fail: an entry blocks it, or no
+	// entry allows it. If there is no such reading, it has no Readers.
 	Reading resource.Reading
 }
 
-// Verdict is the answer of a rule, or of a leaf of its condition, for an intent.
+// Verdict is the result of a rule, or of a leaf of its condition, for an intent.
 type Verdict uint8
 
-// The verdicts. Rules below the one that decided are not asked. A leaf is not asked if the
-// conditions do too much together, or if its rule is asked for each reading of a resource
-// without readings.
+// The verdicts. Rules below the rule that decided are not asked. A leaf is not asked if the
+// conditions do too much work together. It is not asked either if its rule is evaluated for each
+// reading of a resource that has no readings.
 const (
 	NotAsked Verdict = iota
 	NotMatched
@@ -68,33 +68,32 @@ func (v Verdict) truth() condition.Truth {
 	return condition.False
 }
 
-// Leaf is the result of a leaf of a condition: Matched is true, NotMatched false. Err is set
-// if the verdict is Failed.
+// Leaf is the result of a leaf of a condition. Matched means true, NotMatched means false. Err is
+// set if the verdict is Failed.
 type Leaf struct {
 	Verdict Verdict
 	Err     *condition.EvalError
 }
 
-// Asked is a rule with its answer for an intent. Err is set if the verdict is Failed, which
+// Asked is a rule with its verdict for an intent. Err is set if the verdict is Failed. Failed
 // counts as a match unless the rule allows.
 type Asked struct {
 	Rule    *CompiledRule
 	Verdict Verdict
 	Err     *condition.EvalError
-	// Decides is set if the rule's finding is in the result.
+	// Decides says that the rule's finding is in the result.
 	Decides bool
-	// Leaves are the results of the leaves of the condition, in the order of
-	// [CompiledRule.Leaves]. They include leaves that the evaluation did not need, and
-	// leaves of rules that the index ruled out. It is nil if the rule was not asked or does
-	// not compile.
+	// Leaves has the results of the leaves of the condition, in the order of
+	// [CompiledRule.Leaves]. It includes leaves that the evaluation did not need, and leaves of
+	// rules that the index ruled out. It is nil if the rule was not asked or does not compile.
 	Leaves []Leaf
-	// Reading is the reading of the resource for which Leaves were asked, if the condition
-	// is asked as a whole for each reading: the reading that settled the rule's answer.
-	// Otherwise it has no Readers.
+	// Reading is the reading of the resource that decided the rule's verdict, if the whole
+	// condition is evaluated for each reading. Leaves were evaluated for it. Otherwise it has no
+	// Readers.
 	Reading resource.Reading
 }
 
-// traced resets the trace of in, if there is one, to a result without steps.
+// traced sets the trace of in, if there is one, to a trace of r without steps. It returns r.
 func (in *Input) traced(r Result) Result {
 	if in != nil && in.Trace != nil {
 		*in.Trace = Trace{Result: r}
@@ -102,7 +101,8 @@ func (in *Input) traced(r Result) Result {
 	return r
 }
 
-// begin makes room for the checks of p and the rules of rs.
+// begin resets t and adds the checks of p and of the session, and the rules of rs, without
+// results.
 func (t *Trace) begin(p *Policy, rs *RuleSet, in *Input) {
 	*t = Trace{policy: p, in: *in}
 	for r := range p.rows {
@@ -122,7 +122,7 @@ func (t *Trace) begin(p *Policy, rs *RuleSet, in *Input) {
 	}
 }
 
-// checked records the check at i. found is nil if it holds.
+// checked records the result of the check at i. found is nil if the check holds.
 func (t *Trace) checked(i int, r *checkRow, s *scope, e *evaluation, found *Finding) {
 	c := &t.Checks[i]
 	c.Asked, c.Finding = true, found
@@ -140,18 +140,18 @@ func (t *Trace) checked(i int, r *checkRow, s *scope, e *evaluation, found *Find
 	if r.named == "" {
 		return
 	}
-	if first, _ := r.objected(s, e); first >= 0 { // the one that the reason names
+	if first, _ := r.objected(s, e); first >= 0 { // the entry that the reason names
 		c.Entries = slices.DeleteFunc(c.Entries, func(i int) bool { return i == first })
 		c.Entries = slices.Insert(c.Entries, 0, first)
 	}
 }
 
-// read records that the current reading settles the rule.
+// read records that the current reading decides the rule.
 func (t *Trace) read(e *evaluation) {
 	t.reading = e.Reading()
 }
 
-// ruled records the answer of the rule at i.
+// ruled records the verdict of the rule at i.
 func (t *Trace) ruled(i int, matched bool, err error) {
 	t.ruledOut(i)
 	a := &t.Rules[i]
@@ -166,16 +166,16 @@ func (t *Trace) ruled(i int, matched bool, err error) {
 	}
 }
 
-// ruledOut records that the rules before i without a record do not match: the index has
-// ruled them out.
+// ruledOut records that rules before i which have no verdict yet do not match, because the index
+// has ruled them out.
 func (t *Trace) ruledOut(i int) {
 	for ; i > 0 && t.Rules[i-1].Verdict == NotAsked; i-- {
 		t.Rules[i-1].Verdict = NotMatched
 	}
 }
 
-// end records the result, and asks the leaves of every rule that was asked. Leaves have a
-// budget of their own, so that a trace does not change the budget of the evaluation.
+// end records the result, and evaluates the leaves of every rule that was asked. Leaves have their
+// own budget, so that a trace does not change the budget of the evaluation.
 func (t *Trace) end(e *evaluation, r Result) {
 	t.Result = r
 	e.Work = condition.NewWork(e.in.Turn)
@@ -202,7 +202,7 @@ func (a *Asked) askLeaves(e *evaluation) {
 	}
 }
 
-// askLeavesOf asks the leaves for the reading that settled the rule's answer.
+// askLeavesOf evaluates the leaves for the reading that decided the rule's verdict.
 func (a *Asked) askLeavesOf(e *evaluation) {
 	side := a.Rule.outcome.Side()
 	if a.Reading.Readers == 0 && e.Readings().Len(side) > 0 {

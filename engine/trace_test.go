@@ -12,8 +12,8 @@ import (
 	"writ/internal/must"
 )
 
-// "The error and its cause (`no such key: env`) appear in explain output …; never a
-// metadata value."
+// TestDecision_Rules_ExplainShowsTheCauseAndNoValue checks that explain output has the error of a
+// condition and its cause (`no such key: env`), and never a metadata value.
 func TestDecision_Rules_ExplainShowsTheCauseAndNoValue(t *testing.T) {
 	const value = "a-private-value"
 	in := &Input{Intent: intentWith(func(in *Intent) { in.Cost, in.Metadata = nil, map[string]string{"n": value, "key": value} })}
@@ -91,8 +91,8 @@ func TestTrace_SaysWhatEachRuleSaid(t *testing.T) {
 	}
 }
 
-// A trace names every check of the policy with its finding, and says which were
-// not asked because the resource cannot be read.
+// TestTrace_SaysWhatEachCheckFound checks that a trace has every check of the policy with its
+// finding. It also says which checks were not asked because the resource cannot be read.
 func TestTrace_SaysWhatEachCheckFound(t *testing.T) {
 	doc := explainedPolicy()
 	doc.AllowedActionTypes = []string{"other"}

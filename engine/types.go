@@ -7,19 +7,18 @@ import (
 	"writ/engine/resource"
 )
 
-// Cost is what an action costs, in minor units of an ISO-4217 currency
-// (1250 EUR is €12.50).
+// Cost is the cost of an action in minor units of an ISO 4217 currency. 1250 EUR is €12.50.
 type Cost struct {
 	AmountMinor int64  `json:"amount_minor"`
 	Currency    string `json:"currency"`
 }
 
-// FactPrefix begins the metadata keys that the integration states, and not the agent. Rules
-// read keys exactly, so no other key is a fact.
+// FactPrefix is the prefix of metadata keys whose values come from the integration and not from
+// the agent. Rules read keys exactly, so no key without this prefix is a fact.
 const FactPrefix = "fact."
 
-// Intent is an action an agent proposes: the contract's ActionIntent.
-// An Intent must pass [Intent.Validate] before it is evaluated.
+// Intent is an action that an agent proposes: the contract's ActionIntent. It must pass
+// [Intent.Validate] before it is evaluated.
 type Intent struct {
 	IntentID   string            `json:"intent_id"`
 	PolicyID   string            `json:"policy_id"`
@@ -39,7 +38,8 @@ type Intent struct {
 	readings resource.Readings
 }
 
-// Text returns where the intent keeps a member that is a text: see [condition.Members].
+// Text returns a pointer to the member of the intent with this id, which must be a text: see
+// [condition.Members].
 func (in *Intent) Text(id condition.FieldID) *string {
 	switch id {
 	case condition.IntentID:
@@ -67,18 +67,18 @@ func (in *Intent) Readings() (resource.Readings, error) {
 	return resource.Read(in.Resource)
 }
 
-// Status says whether a policy participates in evaluation.
+// Status says whether a policy can allow intents.
 type Status string
 
-// The statuses of a policy. Only an active one can allow anything.
+// The statuses of a policy. Only an active policy can allow anything.
 const (
 	StatusActive    Status = "active"
 	StatusSuspended Status = "suspended"
 	StatusRevoked   Status = "revoked"
 )
 
-// ActionPolicy is one version of a registered policy: the contract's
-// ActionPolicy. A version's content never changes once it is stored.
+// ActionPolicy is one version of a registered policy: the contract's ActionPolicy. The content of
+// a stored version never changes.
 type ActionPolicy struct {
 	Stored
 	PolicyID                string    `json:"policy_id"`
@@ -95,8 +95,8 @@ type ActionPolicy struct {
 	UpdatedAt               time.Time `json:"updated_at"`
 }
 
-// Rule is an organization-wide rule: the contract's Rule. Condition and Action
-// are JSON documents kept as strings; see [CompileRule] for their forms.
+// Rule is a rule of a whole organization: the contract's Rule. Condition and Action are JSON
+// documents in strings: see [CompileRule] for their forms.
 type Rule struct {
 	Stored
 	ID          string    `json:"id"`
@@ -110,29 +110,29 @@ type Rule struct {
 	UpdatedAt   time.Time `json:"updatedAt"`
 }
 
-// DefaultPriority is a rule's priority when its author chose none.
+// DefaultPriority is a rule's priority if its author chose none.
 const DefaultPriority = 100
 
-// Stored is the part of a document that a store adds.
+// Stored has the members that a store adds to a document.
 type Stored struct {
-	Revision int64 `json:"-"` // of the last write; 0 if it comes from no store
+	Revision int64 `json:"-"` // of the last write; 0 if the document comes from no store
 }
 
-// SetRevision sets the revision. Readers of a store call it.
+// SetRevision sets the revision. The code that reads documents from a store calls it.
 func (s *Stored) SetRevision(revision int64) { s.Revision = revision }
 
 // AgentStatus is the state of an agent's kill switch.
 type AgentStatus string
 
-// The statuses of an agent. AgentUnregistered is not stored: it stands for an
-// agent id that the organization has not registered.
+// The statuses of an agent. AgentUnregistered is never stored: it means that the organization has
+// not registered the agent id.
 const (
 	AgentActive       AgentStatus = "active"
 	AgentDisabled     AgentStatus = "disabled"
 	AgentUnregistered AgentStatus = ""
 )
 
-// String returns the status as conditions see it.
+// String returns the status in the form that conditions compare.
 func (s AgentStatus) String() string {
 	if s == AgentUnregistered {
 		return "unregistered"
@@ -140,8 +140,8 @@ func (s AgentStatus) String() string {
 	return string(s)
 }
 
-// Agent is a governed agent of an organization. An intent names it by its ID
-// or, where it has one, by its ExternalID.
+// Agent is a governed agent of an organization. An intent names it by its ID or, if it has one, by
+// its ExternalID.
 type Agent struct {
 	Stored
 	ID         string      `json:"id"`
@@ -152,22 +152,20 @@ type Agent struct {
 	UpdatedAt  time.Time   `json:"updatedAt"`
 }
 
-// Usage is the state of the organization's evaluation meter at the moment of
-// an evaluation.
+// Usage is the state of the organization's evaluation meter at the time of an evaluation.
 type Usage struct {
-	// Exceeded reports that the organization's plan allows no further
-	// evaluation this month.
+	// Exceeded says that the organization's plan allows no further evaluation this month.
 	Exceeded bool
 }
 
-// FieldError says what is wrong with one field and what would be right.
+// FieldError says what is wrong with one field and what would be valid.
 type FieldError struct {
 	// Field is the field's path, such as "intent.cost.currency" or
 	// "policy.blocked_resource_patterns[2]".
 	Field   string `json:"field"`
 	Message string `json:"message"`
-	// In is the mistake with its place in the field, if the field holds a document.
-	// Otherwise it is zero.
+	// In is the mistake with its place inside the field, if the field holds a document. Otherwise
+	// it is zero.
 	In condition.Mistake `json:"-"`
 }
 

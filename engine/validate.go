@@ -7,23 +7,23 @@ import (
 	"writ/engine/resource"
 )
 
-// The size limits of documents, in bytes and counts. Limits of intents are in package
+// The greatest sizes of documents, in bytes or in entries. The limits of intents are in package
 // condition.
 const (
-	// MaxSetting is the greatest number that people set: the priority of a rule, a rate,
-	// megabytes, the N of a share 1/N.
+	// MaxSetting is the greatest number that people can set: the priority of a rule, a rate,
+	// megabytes, or the N of a share 1/N.
 	MaxSetting = 1_000_000
-	// MaxReason is in characters.
+	// MaxReason is the greatest length of a reason in characters.
 	MaxReason = 500
-	// MaxListValues is how many values a list has, each of at most [condition.MaxLabel]
-	// bytes.
+	// MaxListValues is the greatest number of values in a list. Each value has up to
+	// [condition.MaxLabel] bytes.
 	MaxListValues = 10_000
-	// MaxSessionSeconds is how long a session lasts at most: a week.
+	// MaxSessionSeconds is the longest time for which a session lasts: a week.
 	MaxSessionSeconds = 7 * 24 * 60 * 60
 )
 
-// Normalize writes the intent's UUIDs in lower case, as in RFC 9562. An intent that is sent
-// with either spelling is one intent.
+// Normalize writes the intent's UUIDs in lower case, as in RFC 9562. So an intent that is sent in
+// either spelling is the same intent.
 func (in *Intent) Normalize() {
 	in.IntentID = LowerUUID(in.IntentID)
 	in.PolicyID = LowerUUID(in.PolicyID)
@@ -40,9 +40,9 @@ func LowerUUID(s string) string {
 // Normalize writes the policy's UUID in lower case.
 func (p *ActionPolicy) Normalize() { p.PolicyID = LowerUUID(p.PolicyID) }
 
-// Validate returns an [*InvalidError] that names every invalid field, or nil.
-// Its UUIDs must be in lower case: see [Intent.Normalize]. It keeps the readings
-// of the resource in the intent, so nobody else may use that meanwhile.
+// Validate returns an [*InvalidError] that names every invalid field, or nil. The intent's UUIDs
+// must be in lower case: see [Intent.Normalize]. Validate keeps the readings of the resource in
+// the intent. No other goroutine may use the intent meanwhile.
 func (in *Intent) Validate() error {
 	var p problems
 	for i := range condition.Members {
@@ -74,9 +74,9 @@ func (p *problems) member(m *condition.Member, s string, in *Intent) {
 	}
 }
 
-// Validate returns an [*InvalidError] that names every invalid field, or nil.
-// Its UUID must be in lower case: see [ActionPolicy.Normalize]. A nil
-// AllowedActionTypes is missing, an empty one allows nothing.
+// Validate returns an [*InvalidError] that names every invalid field, or nil. The policy's UUID
+// must be in lower case: see [ActionPolicy.Normalize]. A nil AllowedActionTypes is a missing
+// member. An empty one allows nothing.
 func (p *ActionPolicy) Validate() error {
 	var e problems
 	p.validateFields(&e)
@@ -85,8 +85,8 @@ func (p *ActionPolicy) Validate() error {
 	return e.err()
 }
 
-// validateFields validates all but the resource patterns, which are also checked when the
-// policy is compiled.
+// validateFields validates all members except the resource patterns. These are also checked when
+// the policy is compiled.
 func (p *ActionPolicy) validateFields(e *problems) {
 	e.uuid("policy.policy_id", p.PolicyID)
 	switch {
@@ -125,8 +125,8 @@ func (p *ActionPolicy) validateFields(e *problems) {
 	}
 }
 
-// Validate returns an [*InvalidError] that names every invalid field but the
-// condition's and the action's contents, which [CompileRule] judges, or nil.
+// Validate returns an [*InvalidError] that names every invalid field, or nil. It does not check
+// the contents of the condition and the action: [CompileRule] does.
 func (r *Rule) Validate() error {
 	var p problems
 	p.text("name", r.Name, condition.MaxLabel)

@@ -18,7 +18,7 @@ import (
 	"writ/internal/must"
 )
 
-// fields returns the fields that err names, or nil where there is no error.
+// fields returns the fields that err names. It returns nil if err is nil.
 func fields(t *testing.T, err error) []string {
 	t.Helper()
 	if err == nil {
@@ -38,14 +38,14 @@ func fields(t *testing.T, err error) []string {
 	return names
 }
 
-// changed is a document with a change, and the fields of it that are invalid.
+// changed is a change of a valid document, and the fields that are invalid after the change.
 type changed[T any] struct {
 	name   string
 	change func(*T)
 	want   []string
 }
 
-// validates holds that validate names the invalid fields of each changed document.
+// validates checks that validate names the invalid fields of each changed document.
 func validates[T any](t *testing.T, valid func() *T, validate func(*T) error, all []changed[T]) {
 	t.Helper()
 	for _, tt := range all {
@@ -158,7 +158,8 @@ func TestRule_Validate(t *testing.T) {
 	})
 }
 
-// The same UUID in either case is the same intent.
+// TestIntent_Normalize checks that an intent has the same UUIDs whether they are written in lower
+// or upper case.
 func TestIntent_Normalize(t *testing.T) {
 	in := corpus.AllowedIntent()
 	in.IntentID, in.PolicyID = strings.ToUpper(in.IntentID), strings.ToUpper(in.PolicyID)
@@ -176,8 +177,8 @@ func BenchmarkIntentValidate(b *testing.B) {
 	}
 }
 
-// TestIntent_ReadingsAreThoseOfTheResource: what Validate has read serves the
-// resource that it has read and no other.
+// TestIntent_ReadingsAreThoseOfTheResource checks that Readings uses the readings that Validate
+// keeps only for the resource that Validate has read.
 func TestIntent_ReadingsAreThoseOfTheResource(t *testing.T) {
 	in := corpus.AllowedIntent()
 	for _, text := range []string{"prod/a%2Fb", "HTTPS://Example.com:443/./x", "prod/web"} {
@@ -216,8 +217,8 @@ func TestIntent_ValidatedReadingsCostNothing(t *testing.T) {
 	}
 }
 
-// TestActionPolicy_ValidateSaysWhatIsRight keeps messages that were wrong: an
-// UUID in capitals is read, and a version that is left out is missing.
+// TestActionPolicy_ValidateSaysWhatIsRight checks messages that were wrong once. A UUID in
+// capitals is read. A version that is left out is reported as missing.
 func TestActionPolicy_ValidateSaysWhatIsRight(t *testing.T) {
 	p := corpus.ReferencePolicy()
 	p.PolicyID, p.Version = "refunds", 0
@@ -228,8 +229,9 @@ func TestActionPolicy_ValidateSaysWhatIsRight(t *testing.T) {
 	}
 }
 
-// "`agent_id`, `action_type` and every id refuse control, invisible and
-// bidirectional characters (the set is in `resources.md`): 400."
+// TestDecision_Evaluation_IDsRefuseInvisibleCharacters checks that `agent_id`, `action_type` and
+// every id refuse control, invisible and bidirectional characters with a 400. docs/resources.md
+// has the set of these characters.
 func TestDecision_Evaluation_IDsRefuseInvisibleCharacters(t *testing.T) {
 	for _, c := range []string{"\x00", "\x7f", "\u0085", "\u00ad", "\u200b", "\u200d", "\u202e", "\u2066", "\ufeff", "\u3164", "\U000e0041"} {
 		in := corpus.AllowedIntent()

@@ -12,12 +12,13 @@ import (
 	"writ/engine/resource"
 )
 
-// costliest is a regular expression of nearly as many instructions as a condition may have.
-// It matches nothing without a z.
+// costliest is a regular expression with nearly as many instructions as a condition may have. It
+// matches only texts with a z.
 const costliest = `(.*.*[ab]){1,110}z$`
 
-// Conditions are bounded when their rules are created, their number by the plan
-// alone: together they must not take a core for seconds.
+// TestDecision_Rules_WorkTogetherIsBounded checks that all conditions together do not occupy a
+// core for seconds. A condition is bounded when its rule is created, but only the plan bounds the
+// number of rules.
 func TestDecision_Rules_WorkTogetherIsBounded(t *testing.T) {
 	long := intentWith(func(in *Intent) {
 		in.Resource = "https://h.example/" + strings.Repeat("a%2fb", 600) + "#" + strings.Repeat("b", 1000)
@@ -56,7 +57,8 @@ func TestDecision_Rules_WorkTogetherIsBounded(t *testing.T) {
 	}
 }
 
-// The budget covers the most expensive condition on the longest resource, with five readings.
+// TestWork_IsEnoughForOneCondition checks that the budget covers the most expensive condition on
+// the longest resource, with five readings.
 func TestWork_IsEnoughForOneCondition(t *testing.T) {
 	raw := "https://h.example/" + strings.Repeat("a", 1000) + "/./#"
 	raw += strings.Repeat("b", condition.MaxText-len(raw))
@@ -66,15 +68,15 @@ func TestWork_IsEnoughForOneCondition(t *testing.T) {
 		t.Fatalf("Read = %d readings, want 5", n)
 	}
 	rs := CompileRules([]Rule{stored("a", "deny", `{"resource":{"$regex":"`+costliest+`"}}`, 1)}, Options{})
-	for range 2 { // each evaluation has all of it
+	for range 2 { // each evaluation has the whole budget
 		if findings, failed := rs.decide(f); len(findings) > 0 || failed.Total() > 0 {
 			t.Errorf("decide = %v, errors %v, want neither", findings, failed)
 		}
 	}
 }
 
-// A macro that ends early has done as much each time, so that a condition for
-// which there is just enough left is decided the same each time.
+// TestWork_IsTheSameEachTime checks that a macro that ends early does the same work each time. So
+// a condition for which the budget is just enough is decided the same each time.
 func TestWork_IsTheSameEachTime(t *testing.T) {
 	in := intentWith(func(in *Intent) {
 		in.Metadata = map[string]string{"key2x": "hit"}
@@ -98,7 +100,7 @@ func TestWork_IsTheSameEachTime(t *testing.T) {
 	}
 }
 
-// offers counts how often a turn is offered.
+// offers is a turn that counts how often it is offered.
 type offers int
 
 func (o *offers) Yield() time.Duration { *o++; return time.Second }
@@ -106,8 +108,9 @@ func (o *offers) Yield() time.Duration { *o++; return time.Second }
 func (o *offers) Pause() bool  { return false }
 func (o *offers) Resume() bool { return false }
 
-// A long condition offers its turn repeatedly. The offers do not change the decision. A short
-// condition never offers its turn.
+// TestDecision_Bounds_LongConditionsOfferTheirTurn checks that a long condition offers its turn
+// repeatedly, and that the offers do not change the decision. A short condition never offers its
+// turn.
 func TestDecision_Bounds_LongConditionsOfferTheirTurn(t *testing.T) {
 	wide := intentWith(func(in *Intent) {
 		in.Metadata = make(map[string]string)

@@ -6,18 +6,19 @@ import (
 	"writ/engine/resource"
 )
 
-// budget adds up the compiled sizes of one condition's patterns, and refuses too large ones.
+// budget adds up the compiled sizes of one condition's patterns, and refuses a condition whose
+// patterns are too large.
 type budget struct {
 	instructions int
 	spellings    int
-	// bytes is about what the compiled patterns take.
+	// bytes is the approximate size of the compiled patterns in memory.
 	bytes int
 }
 
-// instructionBytes is about what one instruction of a regular expression takes.
+// instructionBytes is the approximate size of one instruction of a regular expression.
 const instructionBytes = 64
 
-// regexp adds an RE2 expression that is run at most times times.
+// regexp adds an RE2 expression that is run up to times times.
 func (b *budget) regexp(expr string, times int) error {
 	n, err := Instructions(expr)
 	if err != nil {
@@ -30,8 +31,8 @@ func (b *budget) regexp(expr string, times int) error {
 	return nil
 }
 
-// glob adds a pattern of an operator that takes patterns. Compiling takes long, so it stops
-// once there are too many.
+// glob adds a pattern of op, which takes patterns. Compiling takes long, so glob compiles nothing
+// more once there are too many spellings.
 func (b *budget) glob(op Operator, pattern string) error {
 	if b.spellings <= MaxEntries {
 		m, err := compileMatcher(op, []string{pattern}, resource.ForBlock)

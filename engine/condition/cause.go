@@ -2,23 +2,24 @@ package condition
 
 import "errors"
 
-// Cause is why a condition could not be evaluated. Causes label a metric.
+// Cause is the reason why a condition could not be evaluated. Causes label a metric.
 type Cause uint8
 
 // The causes.
 const (
 	// CauseFunction: a function or a conversion has no result for its arguments.
 	CauseFunction Cause = iota
-	// CauseMissing: the intent lacks a metadata key or a cost.
+	// CauseMissing: the intent lacks a metadata key or the cost.
 	CauseMissing
 	// CauseNotDecimal: a metadata value that is compared with a number is not a decimal.
 	CauseNotDecimal
-	// CauseWork: the conditions of the intent have done or taken too much together.
+	// CauseWork: together, the conditions of the intent have done too much work or taken too much
+	// time.
 	CauseWork
-	// CauseBroken: the stored condition does not compile, or names a list that is not there.
+	// CauseBroken: the stored condition does not compile, or it names a list that does not exist.
 	CauseBroken
 
-	// Causes is how many there are.
+	// Causes is the number of causes.
 	Causes = iota
 )
 
@@ -27,10 +28,10 @@ func (c Cause) String() string {
 	return [Causes]string{"function", "missing", "not_decimal", "work", "broken"}[c]
 }
 
-// CauseCounts counts conditions that could not be evaluated, by [Cause].
+// CauseCounts has the number of conditions that could not be evaluated for each [Cause].
 type CauseCounts [Causes]int
 
-// Total is how many they are together.
+// Total returns the sum of the counts.
 func (c CauseCounts) Total() (n int) {
 	for _, count := range c {
 		n += count
@@ -38,8 +39,7 @@ func (c CauseCounts) Total() (n int) {
 	return n
 }
 
-// EvalError says why a condition could not be evaluated, in words that hold no
-// value of the intent.
+// EvalError says why a condition could not be evaluated. Its text holds no value of the intent.
 type EvalError struct {
 	Cause   Cause
 	message string
@@ -49,8 +49,8 @@ type EvalError struct {
 func (e *EvalError) Error() string { return e.message }
 
 var (
-	// ErrTooMuchWork is the error of a condition that is left too little work or time
-	// by the others of its evaluation.
+	// ErrTooMuchWork is the error of a condition that cannot run because the other conditions of
+	// its evaluation have left it too little work or time.
 	ErrTooMuchWork = &EvalError{CauseWork, "the conditions of the rules do too much together"}
 	// ErrBroken is the error of a stored condition that does not compile.
 	ErrBroken = &EvalError{CauseBroken, "the stored condition does not compile"}
@@ -61,16 +61,16 @@ var (
 	errNoCount    = missing("nothing was counted")
 	errNotDecimal = &EvalError{CauseNotDecimal, "a metadata value that is compared with a number is not a decimal"}
 	errNoList     = &EvalError{CauseBroken, "there is no such list"}
-	// errNoSide is the error of a comparison with the resource that has no side.
+	// errNoSide is the error of a comparison with the resource whose side is not set.
 	errNoSide = &EvalError{CauseFunction, "the condition is neither for a block nor for an allowance"}
 )
 
-// missing says that the intent lacks a field or a key that the condition names.
+// missing returns the error of an intent that lacks a field or a key that the condition names.
 func missing(what string) *EvalError {
 	return &EvalError{CauseMissing, errNoSuchKey.message + ": " + what}
 }
 
-// missing says that the intent lacks f.
+// missing returns the error of an intent that lacks f.
 func (f Field) missing() *EvalError {
 	switch f.row().owner {
 	case Cost:
@@ -81,7 +81,7 @@ func (f Field) missing() *EvalError {
 	return missing(f.Path())
 }
 
-// Diagnose returns the error of a condition without any value of the intent.
+// Diagnose returns err as an EvalError, which holds no value of the intent.
 func Diagnose(err error) *EvalError {
 	if e, ok := errors.AsType[*EvalError](err); ok {
 		return e
@@ -89,5 +89,5 @@ func Diagnose(err error) *EvalError {
 	return errNoResult
 }
 
-// CauseOf returns why a condition ended in err.
+// CauseOf returns the cause of err, the error of a condition.
 func CauseOf(err error) Cause { return Diagnose(err).Cause }

@@ -16,16 +16,16 @@ import (
 	celparser "github.com/google/cel-go/parser"
 )
 
-// presenceOfField begins the names of variables that say whether an intent has a field. The
-// field's path follows. Only macros can write such a name.
+// presenceOfField is the prefix of variables that say whether an intent has a field. The field's
+// path follows the prefix. Only macros can write such a name.
 const presenceOfField = "@has "
 
-// language is CEL as authors of conditions write it, over intent.*, agent.* and
-// policy.*. It is immutable.
+// language is CEL as authors of conditions write it, over intent.*, agent.* and policy.*. It is
+// immutable.
 type language struct {
 	cel *cel.Env
-	// planner is shared by every program: [cel.Env.Program] would make a kilobyte of closures
-	// for each.
+	// All programs share planner, because [cel.Env.Program] would make a kilobyte of closures for
+	// each program.
 	planner interpreter.Interpreter
 }
 
@@ -39,7 +39,7 @@ var cels = sync.OnceValues(func() (*language, error) {
 	)
 })
 
-// newLanguage returns CEL with the fields of an evaluation and options.
+// newLanguage returns CEL with the fields of an evaluation as variables, and with options.
 func newLanguage(options ...cel.EnvOption) (*language, error) {
 	env, err := cel.NewCustomEnv(append(options,
 		variables(),
@@ -62,7 +62,7 @@ func newLanguage(options ...cel.EnvOption) (*language, error) {
 	return l, l.init()
 }
 
-// init makes the planner over the functions of the environment.
+// init makes the planner. The planner can call every function of the environment.
 func (s *language) init() error {
 	dispatcher := interpreter.NewDispatcher()
 	for name, fn := range s.cel.Functions() {
@@ -105,12 +105,12 @@ func variableNames() (names []string) {
 	return names
 }
 
-// roots are the names that no local variable of an expression may hide.
+// roots has the names that no local variable of an expression may hide.
 var roots = map[string]bool{"intent": true, "agent": true, "policy": true, "usage": true, "deployment": true,
 	"session": true}
 
-// Names of functions: items and decimal_compare read metadata values, and split, which is
-// CEL's own, makes a list of a text.
+// The names of functions. items and decimal_compare read metadata values. split is CEL's own
+// function: it makes a list of a text.
 const (
 	fnItems          = "items"
 	fnDecimalCompare = "decimal_compare"
@@ -128,8 +128,8 @@ func patternFunction(name string) cel.EnvOption {
 // unplanned is the binding of functions that planning replaces. It is never called.
 var unplanned = cel.FunctionBinding(func(...ref.Val) ref.Val { return types.NewErr("a function was not planned") })
 
-// expandHas is the has() macro over flat variables. It knows which members of an intent are
-// optional, and leaves the rest to CEL's own macro.
+// expandHas expands has() over flat variables. It knows which members of an intent are optional.
+// It leaves every other operand to CEL's own macro.
 func expandHas(eh celparser.ExprHelper, target ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
 	name, ok := dottedName(args[0])
 	if !ok {
@@ -154,7 +154,7 @@ func expandHas(eh celparser.ExprHelper, target ast.Expr, args []ast.Expr) (ast.E
 	return celparser.MakeHas(eh, target, args)
 }
 
-// dottedName returns a.b.c for the chain of selections that e is.
+// dottedName returns the path a.b.c if e is a chain of selections.
 func dottedName(e ast.Expr) (string, bool) {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -186,8 +186,8 @@ func (s *language) check(expr string) (*cel.Ast, error) {
 	return checked, s.bound(checked)
 }
 
-// shadowed returns the name of a comprehension's variable that hides one of the
-// environment's roots, because has() is expanded before scopes are known.
+// shadowed returns the first variable of a comprehension that hides one of roots. Such a variable
+// is refused, because has() is expanded before scopes are known.
 func shadowed(checked *cel.Ast) string {
 	for e := range parts(checked.NativeRep().Expr()) {
 		if e.Kind() != ast.ComprehensionKind {
@@ -203,7 +203,7 @@ func shadowed(checked *cel.Ast) string {
 	return ""
 }
 
-// load returns the most steps that an expression itself takes: see maxWork.
+// load returns the greatest number of steps that the expression itself takes: see maxWork.
 func (s *language) load(checked *cel.Ast) (int, error) {
 	cost, err := s.cost(checked, false)
 	if err != nil {
@@ -216,7 +216,7 @@ func (s *language) load(checked *cel.Ast) (int, error) {
 	return load, nil
 }
 
-// bound refuses an expression whose worst case costs too much.
+// bound refuses an expression whose cost in the worst case is too high.
 func (s *language) bound(checked *cel.Ast) error {
 	cost, err := s.cost(checked, true)
 	if err != nil {
@@ -228,7 +228,7 @@ func (s *language) bound(checked *cel.Ast) error {
 	return nil
 }
 
-// celType is the type of a field's variable in CEL, nil where it has none.
+// celType returns the type of a field's variable in CEL, or nil if the field has no variable.
 func (f Field) celType() *cel.Type {
 	switch {
 	case f.ID == Metadata:
@@ -257,7 +257,7 @@ func listFunction() cel.EnvOption {
 	}
 }
 
-// decimalCompare is decimal_compare(a, b), -1, 0 or 1.
+// decimalCompare implements decimal_compare(a, b). The result is -1, 0 or 1.
 func decimalCompare(a, b ref.Val) ref.Val {
 	s, ok := a.(types.String)
 	t, okToo := b.(types.String)

@@ -36,8 +36,8 @@ func celClause(source string) *Clause {
 	return clause(parsed.NativeRep().Expr())
 }
 
-// joined returns how an expression in CEL joins its operands: it is a Leaf where it does
-// not, and a constant has none.
+// joined returns how a CEL expression joins its operands, and the operands. An expression that
+// joins nothing is a Leaf. A constant joins no operands: true is an All, false is an Any.
 func joined(e ast.Expr) (NodeKind, []ast.Expr) {
 	name, operands := operandsOf(e)
 	switch {
@@ -51,10 +51,10 @@ func joined(e ast.Expr) (NodeKind, []ast.Expr) {
 	return Leaf, nil
 }
 
-// oneLine is more than the length of any expression: texts are not wrapped.
+// oneLine is longer than any expression, so that texts are not wrapped.
 const oneLine = 2 * MaxCondition
 
-// written returns an expression in CEL as its author could have written it.
+// written returns e as CEL text, as its author could have written it.
 func written(e ast.Expr, info *ast.SourceInfo) string {
 	text, err := celparser.Unparse(e, info, celparser.WrapOnColumn(oneLine))
 	if err != nil {

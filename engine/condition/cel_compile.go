@@ -38,8 +38,8 @@ func compileCEL(source string, o Options) (*Condition, error) {
 	return c, nil
 }
 
-// checkOrder refuses to order a metadata value by a text that must have been
-// meant as a number.
+// checkOrder refuses to order a metadata value by a text that looks like a number: its author
+// meant a number.
 func checkOrder(expr ast.Expr) error {
 	for e := range parts(expr) {
 		if text, key := textOrder(e); key.isMetadata() {
@@ -52,7 +52,7 @@ func checkOrder(expr ast.Expr) error {
 	return nil
 }
 
-// inCEL returns err as mistakes of the member cel.
+// inCEL returns err as mistakes in the member cel.
 func inCEL(err error) error {
 	var bad *Error
 	if errors.As(err, &bad) {
@@ -61,8 +61,8 @@ func inCEL(err error) error {
 	return refuse("/cel", "%v", err)
 }
 
-// checkNesting refuses literals that are nested too deeply, before they are
-// type-checked. Only a source with as many brackets open at once is parsed for it.
+// checkNesting refuses literals that are nested too deeply, before they are type-checked. It
+// parses a source only if enough brackets are open at once.
 func checkNesting(l *language, source string) error {
 	open, deepest := 0, 0
 	for _, r := range source {
@@ -101,9 +101,9 @@ func literalDepth(parsed *ast.AST) (deepest int) {
 	return deepest
 }
 
-// checkCalls refuses a regular expression that is not constant: the caller would be its author.
-// It refuses too many patterns and too large patterns. It leaves globs that are not constant to
-// planning. lists has the name of each list that is used, once.
+// checkCalls refuses a regular expression that is not constant: the caller would be its author. It
+// refuses too many patterns and too large patterns. It does not check globs that are not constant;
+// planning does. lists has the name of each list that the expression uses, once.
 func checkCalls(checked *ast.AST) (patterns budget, lists []string, err error) {
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.CallKind)) {
 		switch name, args := operandsOf(e); {
@@ -131,8 +131,8 @@ var errListName = fmt.Errorf(
 	`%s: the name must be a constant, and only "in" asks a list: intent.agent_id in %s("trusted")`, fnList, fnList,
 )
 
-// match adds the regular expression expr of call, once for every metadata key
-// that a macro around it runs it for.
+// match adds the regular expression expr of call. A macro around the call may run it for every
+// metadata key. So each macro multiplies the count by [MaxMetadataKeys].
 func (b *budget) match(call ast.NavigableExpr, expr ast.Expr) error {
 	text, ok := textLiteral(expr)
 	if !ok {
@@ -164,7 +164,7 @@ func (b *budget) globs(function string, patterns ast.Expr) error {
 	return nil
 }
 
-// mentions reports whether e reads the variable called name.
+// mentions reports whether e reads the variable name.
 func mentions(e ast.Expr, name string) bool {
 	for e := range parts(e) {
 		if isIdent(e, name) {

@@ -12,16 +12,16 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// splits bounds the elements of texts that an expression splits. Together they are as long as
-// the text, but CEL only bounds one element. So the cost is estimated twice: for as many
-// elements as the text has characters, and for one element that is the whole text. Elements of
-// other lengths cost at most the sum of both.
+// splits bounds the elements of texts that an expression splits. Together the elements are as long
+// as the text, but CEL only bounds a single element. So the cost is estimated twice: once for as
+// many elements as the text has characters, and once for one element that is the whole text.
+// Elements of other lengths cost at most the sum of both estimates.
 type splits struct {
-	// of maps expressions that are one element to the text, both by id. size is the greatest
-	// length of each text, known once it has been estimated.
+	// of has, for each expression that is one element, the id of the split text. size has the
+	// greatest length of each text by its id, once that length has been estimated.
 	of    map[int64]int64
 	size  map[int64]uint64
-	whole bool // assumes one element
+	whole bool // the estimate assumes one element
 }
 
 // splitsOf returns the splits of an expression.
@@ -43,7 +43,7 @@ func splitsOf(checked *cel.Ast) *splits {
 	return p
 }
 
-// splitText returns the id of the text whose parts e is.
+// splitText returns the id of the text that e splits.
 func splitText(e ast.Expr) (int64, bool) {
 	if name, args := operandsOf(e); name == fnSplit || name == fnItems {
 		return args[0].ID(), true
@@ -51,7 +51,7 @@ func splitText(e ast.Expr) (int64, bool) {
 	return 0, false
 }
 
-// variable records where e reads the variable called name.
+// variable records the places where e reads the variable name, an element of text.
 func (p *splits) variable(e ast.Expr, name string, text int64) {
 	for e := range parts(e) {
 		if e.Kind() == ast.ComprehensionKind && e.AsComprehension().IterVar() == name {
@@ -65,7 +65,7 @@ func (p *splits) variable(e ast.Expr, name string, text int64) {
 	}
 }
 
-// element bounds the length of an element that e is.
+// element returns a bound of the length of e, if e is an element.
 func (p *splits) element(e ast.Expr) *checker.SizeEstimate {
 	if p == nil || e == nil {
 		return nil
@@ -92,8 +92,8 @@ func (p *splits) split(text checker.AstNode) *checker.CallEstimate {
 	return callUpTo(plusOne(size/10), upTo(n))
 }
 
-// cost estimates the greatest cost of an expression. Calls that charge for themselves count
-// where patterns is set.
+// cost estimates the greatest cost of an expression. If patterns is set, the estimate includes
+// calls that charge their own work.
 func (s *language) cost(checked *cel.Ast, patterns bool) (uint64, error) {
 	p := splitsOf(checked)
 	once := func() (uint64, error) {
@@ -112,8 +112,8 @@ func (s *language) cost(checked *cel.Ast, patterns bool) (uint64, error) {
 	return many + one, err
 }
 
-// textCall estimates the cost and the result of a function of CEL's strings extension. It is
-// nil for any other function. CEL itself takes each of them for one unit. But replace can
+// textCall estimates the cost and the result of a function of CEL's strings extension. It is nil
+// for any other function. CEL itself counts each of these functions as one unit. But replace can
 // square the length of a text, and indexOf compares two texts at every place. A function whose
 // result cannot be bounded costs more than any condition may.
 func textCall(function string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
@@ -137,7 +137,8 @@ func textCall(function string, target *checker.AstNode, args []checker.AstNode) 
 	return callUpTo(plusOne(size/10), upTo(size))
 }
 
-// textSize returns the greatest length of a text. It is unbounded where it is unknown.
+// textSize returns the greatest length of a text. If the length is unknown, it returns the
+// greatest integer.
 func textSize(n checker.AstNode) uint64 {
 	if s := n.ComputedSize(); s != nil && n.Type().Kind() == types.StringKind {
 		return s.Max
@@ -150,7 +151,7 @@ func textSize(n checker.AstNode) uint64 {
 
 func upTo(size uint64) *checker.SizeEstimate { return &checker.SizeEstimate{Max: size} }
 
-// callUpTo is the estimate of a call with that greatest cost, and of its result.
+// callUpTo returns the estimate of a call that costs at most cost and returns result.
 func callUpTo(cost uint64, result *checker.SizeEstimate) *checker.CallEstimate {
 	return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: cost}, ResultSize: result}
 }
@@ -169,8 +170,8 @@ func times(a, b uint64) uint64 {
 	return a * b
 }
 
-// sizes bounds the fields for the estimate of an expression's cost. Without patterns, calls
-// that charge for themselves cost nothing.
+// sizes bounds the fields for the estimate of an expression's cost. Without patterns, calls that
+// charge their own work cost nothing.
 type sizes struct {
 	splits   *splits
 	patterns bool
@@ -224,6 +225,6 @@ func (s sizes) EstimateCallCost(
 	return callUpTo(1+patterns*(1+subject/10), nil)
 }
 
-// macroSteps is how many steps a cost unit takes that a macro repeats: CEL
-// interprets it, and boxes what it looks at.
+// macroSteps is the number of steps of one cost unit that a macro repeats. CEL interprets the unit
+// and boxes the values that the unit reads.
 const macroSteps = 4

@@ -12,10 +12,10 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// celFrame is a frame as CEL reads it.
+// celFrame holds the parts of a frame that only CEL uses.
 type celFrame struct {
 	exec *interpreter.ExecutionFrame
-	// boxed are the values that an expression asked for as CEL values, each made at most
+	// boxed has the fields that an expression has read, as CEL values. Each value is made at most
 	// once per evaluation.
 	boxed [fieldCount]ref.Val
 }
@@ -39,7 +39,7 @@ func (f *Frame) ResolveName(name string) (any, bool) {
 	return f.cel.boxed[field.ID], true
 }
 
-// value returns the CEL value of a variable, or a CEL error where it has none.
+// value returns the CEL value of a variable, or a CEL error if the intent lacks the field.
 func (f *Frame) value(id FieldID) ref.Val {
 	switch row := &fields[id]; {
 	case id == Metadata:
@@ -61,13 +61,13 @@ func (f *Frame) value(id FieldID) ref.Val {
 	return types.String(f.texts[id])
 }
 
-// orderedMetadata is the metadata as a CEL map that macros walk in the order of
-// its keys. Go's order differs each time, and with it how much of the work is done
-// before a macro ends early: the same intent could be decided differently.
+// orderedMetadata is the metadata as a CEL map. Macros walk it in the order of its keys. Go's
+// order of a map differs each time. The work before a macro ends early would differ too, and the
+// same intent could be decided differently.
 type orderedMetadata struct {
 	traits.Mapper
 	metadata map[string]string
-	keys     traits.Lister // nil until the first macro asks: most conditions ask for keys by name
+	keys     traits.Lister // nil until the first macro asks: most conditions read keys by name
 }
 
 // Iterator implements [traits.Iterable].
@@ -78,8 +78,7 @@ func (m *orderedMetadata) Iterator() traits.Iterator {
 	return m.keys.Iterator()
 }
 
-// expression is a planned expression of CEL. leaves are its parts that are leaves: see
-// [Clause].
+// expression is a planned CEL expression. leaves has the planned leaves of its [Clause].
 type expression struct {
 	root   interpreter.InterpretableV2
 	leaves []interpreter.InterpretableV2
@@ -96,8 +95,8 @@ func (n *expression) ask(f *Frame) result {
 		if why, ok := errors.AsType[*EvalError](v); ok {
 			return failing(why)
 		}
-		// CEL's own error of a missing key has no type. A condition can have taken the key
-		// from the intent.
+		// CEL's error for a missing key has no type of its own. The text of the key may come from
+		// the intent, so it is not repeated.
 		if strings.HasPrefix(v.Error(), errNoSuchKey.message) {
 			return failing(errNoSuchKey)
 		}
@@ -105,7 +104,7 @@ func (n *expression) ask(f *Frame) result {
 	return failing(errNoResult)
 }
 
-// celFailures are the failures that every intent shares, as CEL has them.
+// celFailures has the CEL values of the failures that do not depend on the intent.
 var celFailures = map[*EvalError]ref.Val{
 	ErrTooMuchWork: types.WrapErr(ErrTooMuchWork), errNotDecimal: types.WrapErr(errNotDecimal),
 	errNoCost: types.WrapErr(errNoCost),

@@ -13,7 +13,7 @@ import (
 	"github.com/google/cel-go/common/overloads"
 )
 
-// explain says what is wrong with expr, in an author's words.
+// explain returns the mistakes that CEL found in expr, in words for the author.
 func (s *language) explain(expr string, issues *cel.Issues) error {
 	e := new(Error)
 	for _, issue := range issues.Errors() {
@@ -28,7 +28,7 @@ func (s *language) explain(expr string, issues *cel.Issues) error {
 		}
 		e.Add(m)
 		if strings.HasPrefix(issue.Message, syntaxError) {
-			break // those that follow are about the same
+			break // the further mistakes have the same cause
 		}
 	}
 	if len(e.Mistakes) == 0 {
@@ -76,8 +76,8 @@ func misread(text string) string {
 	return syntaxError + m[1] + " does not go here: expressions are joined by && and ||"
 }
 
-// unknownName explains a name that is neither a variable nor a function. Where CEL says
-// that a function is unknown, the column is that behind its name.
+// unknownName explains a name that is neither a variable nor a function. For an unknown function
+// CEL reports the column after the name.
 func unknownName(name string, line []rune, column int) Mistake {
 	if column < len(line) && line[column] == '(' {
 		before := strings.TrimRight(string(line[:column]), " \t")
@@ -119,7 +119,7 @@ func unknownVariable(name string) string {
 	return message
 }
 
-// functionNames are the functions that conditions use; CEL has a few more.
+// functionNames has the names that a message may suggest. CEL has a few more functions.
 var functionNames = strings.Fields("startsWith endsWith contains matches size has int double string bool timestamp " +
 	"duration " +
 	"glob resource_glob action_matches list items decimal_compare lowerAscii upperAscii split trim replace exists " +
@@ -140,7 +140,7 @@ func unknownFunction(name string) string {
 	return fmt.Sprintf("there is no function %s; %s", name, list)
 }
 
-// mismatch explains an operator or a function that was given what it does not take.
+// mismatch explains an operator or a function whose arguments have the wrong types.
 func (s *language) mismatch(expr string, issue *common.Error, function, types string) string {
 	name := strings.Trim(function, "_@")
 	message := fmt.Sprintf("no matching overload: %s does not take %s", name, types)
@@ -165,7 +165,7 @@ func (s *language) mismatch(expr string, issue *common.Error, function, types st
 	return message
 }
 
-// comparesNumber reports whether one of two types is a string and the other has a number.
+// comparesNumber reports whether types, the types of two operands, has a string and a number.
 func comparesNumber(types string) bool {
 	return strings.Contains(types, "string") && (strings.Contains(types, "int") || strings.Contains(types, "double"))
 }
@@ -179,7 +179,7 @@ func isMetadataIndex(e ast.Expr) bool {
 	return path == fields[Metadata].path
 }
 
-// callAt returns the call at a place of an expression that parses.
+// callAt returns the call at a place of expr, or nil if expr does not parse.
 func (s *language) callAt(expr string, at common.Location) ast.CallExpr {
 	parsed, issues := s.cel.Parse(expr)
 	if issues.Err() != nil {
@@ -194,11 +194,11 @@ func (s *language) callAt(expr string, at common.Location) ast.CallExpr {
 	return nil
 }
 
-// token finds texts, in which nothing is to be found, words and runs of operators.
+// token matches quoted texts, words and runs of operators. It matches quoted texts so that foreign
+// skips them.
 var token = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[A-Za-z_][A-Za-z_0-9.]*|[=!<>&|]+`)
 
-// foreign finds the first operator that is another language's, in an expression that CEL
-// does not read.
+// foreign finds the first operator of another language in an expression that CEL cannot parse.
 func foreign(expr string) (Mistake, bool) {
 	instead := map[string]string{
 		"=": "==", "===": "==", "!==": "!=", "<>": "!=", "=<": "<=", "=>": ">=", "&": "&&", "|": "||",
@@ -222,7 +222,7 @@ func foreign(expr string) (Mistake, bool) {
 
 func isWord(r rune) bool { return r == '_' || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z' }
 
-// lineAt returns a line of a source, which counts from 1.
+// lineAt returns a line of a source. Lines count from 1.
 func lineAt(source string, line int) []rune {
 	lines := slices.Collect(strings.SplitSeq(source, "\n"))
 	if line < 1 || line > len(lines) {

@@ -14,7 +14,7 @@ import (
 	"writ/engine/resource"
 )
 
-// plan turns a checked expression into a program. Its calls of resource_glob are for side.
+// plan turns a checked expression into a program. side applies to its calls of resource_glob.
 func (s *language) plan(checked *cel.Ast, side resource.Side) (*Program, error) {
 	load, err := s.load(checked)
 	if err != nil {
@@ -38,15 +38,15 @@ func (s *language) plan(checked *cel.Ast, side resource.Side) (*Program, error) 
 	return p, nil
 }
 
-// fusions are the parts of an expression that writ plans itself, by their ids. A comparison of
-// a field with constants becomes a predicate. A call on a computed text becomes a compiled
-// test. CEL plans the rest.
+// fusions has the parts of an expression that writ plans itself, by their ids. A comparison of a
+// field with constants becomes a predicate. A call on a computed text becomes a compiled test. CEL
+// plans the other parts.
 type fusions struct {
 	predicates map[int64]*fused
 	computed   map[int64]computed
 }
 
-// decorate is a step of planning.
+// decorate is a planning step. It replaces the parts that writ plans itself.
 func (x fusions) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	if n, ok := x.predicates[i.ID()]; ok {
 		return n, nil
@@ -59,8 +59,8 @@ func (x fusions) decorate(i interpreter.InterpretableV2) (interpreter.Interpreta
 	return i, nil
 }
 
-// fuse returns the fusions of an expression. Every call with patterns must be among them: a
-// computed pattern cannot be checked before it is used.
+// fuse returns the fusions of an expression. Every call with patterns must become one of them: a
+// pattern that is computed cannot be checked before the call.
 func (p *Program) fuse(checked *ast.AST) (fusions, error) {
 	x := fusions{make(map[int64]*fused), make(map[int64]computed)}
 	for e := range parts(checked.Expr()) {
@@ -83,20 +83,20 @@ func (p *Program) fuse(checked *ast.AST) (fusions, error) {
 	return x, nil
 }
 
-// fused is a predicate in the place of an expression.
+// fused is a predicate that replaces an expression.
 type fused struct {
 	id int64
 	predicate
-	missing ref.Val // is its failure where the intent lacks a metadata key
+	missing ref.Val // the failure if the intent lacks a metadata key
 }
 
-// fused returns the predicate that e is, or nil.
+// fused returns the predicate that replaces e. It returns nil if no predicate can.
 func (p *Program) fused(e ast.Expr) (*fused, error) {
 	f, n, negated, ok := comparisonOf(e)
 	if present, isPresence := presenceIn(e); isPresence {
 		f, n, ok = present, Has(present), true
 	}
-	if ok && n.IsConst(false) { // in [], which CEL answers without asking for the field
+	if ok && n.IsConst(false) { // in [], which CEL answers without reading the field
 		n = Compare(f, In)
 	}
 	if !ok || n.Kind != Leaf {
@@ -126,8 +126,8 @@ func (n *fused) Eval(a interpreter.Activation) ref.Val {
 // Exec implements [interpreter.InterpretableV2].
 func (n *fused) Exec(ef *interpreter.ExecutionFrame) ref.Val { return n.Eval(ef.Activation) }
 
-// celResult is r in CEL. It does not allocate. missing is the failure that is not among
-// [celFailures].
+// celResult returns r as a CEL value, without allocating. missing is the value of a failure that
+// [celFailures] does not have.
 func celResult(r result, missing ref.Val) ref.Val {
 	if r.failed == nil {
 		return types.Bool(r.holds)
@@ -152,13 +152,14 @@ func frameOf(a interpreter.Activation) *Frame {
 	}
 }
 
-// computed is the test of a call, and the operand that it tests, which CEL computes.
+// computed tests an operand of a call that CEL computes.
 type computed struct {
 	operand int
 	ask     func(f *Frame, s string) ref.Val
 }
 
-// computed returns the test of a call on a computed text. It is zero for any other expression.
+// computed returns the test of a call on a computed text. It returns the zero value for any other
+// expression.
 func (p *Program) computed(e ast.Expr) (computed, error) {
 	name, args := operandsOf(e)
 	text := 0
@@ -191,8 +192,8 @@ func (p *Program) computed(e ast.Expr) (computed, error) {
 	return computed{text, func(f *Frame, s string) ref.Val { return celResult(asked(f, s), nil) }}, nil
 }
 
-// celItems is items(text). It charges for the macro that reads the elements, because their
-// number is known here.
+// celItems implements items(text). It also charges for the macro that reads the items, because
+// their number is known here.
 func celItems(f *Frame, text string) ref.Val {
 	items, ok := f.items(text)
 	if !ok {
@@ -226,9 +227,10 @@ func (n *ofComputed) Exec(ef *interpreter.ExecutionFrame) ref.Val {
 	}
 }
 
-// keepLeaves returns the planning step that records the leaves of e. It must be the last step.
+// keepLeaves returns the planning step that records the planned leaves of e. It must be the last
+// step.
 func (n *expression) keepLeaves(e ast.Expr) interpreter.InterpretableDecoratorV2 {
-	places := map[int64]int{} // of the leaves, by the id of their expression
+	places := map[int64]int{} // the place of each leaf in leaves, by the id of its expression
 	var number func(e ast.Expr)
 	number = func(e ast.Expr) {
 		kind, operands := joined(e)

@@ -14,7 +14,8 @@ import (
 	"writ/engine/resource"
 )
 
-// withChecks is CEL with the fields and functions of policies' checks and of rendered trees.
+// withChecks returns CEL with the fields and functions that only policies' checks and rendered
+// trees use.
 var withChecks = sync.OnceValues(func() (*language, error) {
 	options := []cel.EnvOption{
 		cel.ParserExpressionSizeLimit(4 << 20),
@@ -32,8 +33,8 @@ var withChecks = sync.OnceValues(func() (*language, error) {
 	return newLanguage(options...)
 })
 
-// compileTree compiles what [Node.CEL] writes, as CEL runs it. Only the functions of
-// patterns, of lists and of readings are writ's.
+// compileTree compiles the CEL that [Node.CEL] writes into a program that CEL itself runs. Only
+// the functions of patterns, of lists and of readings are writ's.
 func compileTree(t testing.TB, expr string) *Program {
 	t.Helper()
 	l, err := withChecks()
@@ -75,7 +76,7 @@ func compileTree(t testing.TB, expr string) *Program {
 	return p
 }
 
-// ofReadings returns the predicate that a call of resource_any or resource_every is.
+// ofReadings returns the predicate for e if e is a call of resource_any or resource_every.
 func ofReadings(t testing.TB, p *Program, e ast.Expr) *fused {
 	t.Helper()
 	name, args := operandsOf(e)
@@ -96,7 +97,8 @@ func ofReadings(t testing.TB, p *Program, e ast.Expr) *fused {
 	return nil
 }
 
-// Fused nodes mean what CEL means: true, false and errors alike.
+// TestDecorator_ChangesNoMeaning checks that fused nodes give the same results as CEL: true, false
+// and errors.
 func TestDecorator_ChangesNoMeaning(t *testing.T) {
 	l, err := withChecks()
 	if err != nil {
@@ -137,7 +139,8 @@ func TestDecorator_ChangesNoMeaning(t *testing.T) {
 	}
 }
 
-// The trees of the policies' checks mean the same in CEL as they run.
+// TestNode_ChecksMeanTheSameInCEL checks that the trees of the policies' checks give the same
+// results in CEL as in writ's own program.
 func TestNode_ChecksMeanTheSameInCEL(t *testing.T) {
 	g := conditiontest.New(5)
 	text := func(id FieldID, op Operator, side resource.Side, values ...string) *Node {
@@ -185,7 +188,7 @@ func isFused(root interpreter.InterpretableV2) bool {
 	return ok
 }
 
-// comparisons returns `field op constant` in every combination that type-checks.
+// comparisons returns `field op constant` for all combinations that type-check.
 func comparisons() []string {
 	var all []string
 	for _, field := range []string{

@@ -29,7 +29,7 @@ type celReviewer struct {
 	ordered string
 }
 
-// keys adds e's mention of the metadata to keyed if e names the metadata key by a constant.
+// keys adds the id of a mention of the metadata to keyed, if e selects a constant key from it.
 func (r *celReviewer) keys(e ast.Expr) {
 	f, ok := fieldOf(e)
 	_, args := operandsOf(e)
@@ -71,8 +71,8 @@ func (r *celReviewer) read(f Field) {
 	}
 }
 
-// textOrder returns the text that looks like a number and that e orders by, and the metadata
-// key that it orders. The text is empty where e orders by no such text.
+// textOrder returns a text that looks like a number, and the metadata key that e orders by it. If
+// e does no such thing, the text is empty.
 func textOrder(e ast.Expr) (text string, key Field) {
 	name, args := operandsOf(e)
 	if mirrored(name) == "" || mirrored(name) == name {
@@ -88,8 +88,9 @@ func textOrder(e ast.Expr) (text string, key Field) {
 	return text, key
 }
 
-// exceptsResource reports whether e, or its opposite where it is negated, can be true because
-// a comparison with the resource is false. It does not follow the resource into macros.
+// exceptsResource reports whether a comparison with the resource that is false can make e true. If
+// negated is set, it reports the same of e's negation. It does not follow the resource into
+// macros.
 func exceptsResource(e ast.Expr, negated bool) bool {
 	if e.Kind() == ast.ComprehensionKind {
 		c := e.AsComprehension()

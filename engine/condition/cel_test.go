@@ -10,7 +10,7 @@ import (
 	"writ/engine/resource"
 )
 
-// celIntent is what the expressions below are asked about.
+// celIntent returns the intent for which the expressions below are evaluated.
 func celIntent() *intent {
 	return &intent{
 		IntentID: "i", PolicyID: "0b9f7f2e-5a57-4a5e-8f27-6a3f3f0f9a01", AgentID: "team/bot", ActionType: "sql.write", Resource: "db/main/orders",
@@ -141,7 +141,7 @@ func TestScope_CompileRefuses(t *testing.T) {
 	}
 }
 
-// Common conditions run without allocating.
+// TestProgram_EvalAllocatesNothing checks that common conditions run without allocating.
 func TestProgram_EvalAllocatesNothing(t *testing.T) {
 	f := testFrame(t, celIntent())
 	for _, expr := range []string{
@@ -195,15 +195,16 @@ func TestFrame_SetResource(t *testing.T) {
 	}
 }
 
-// A panic while a condition runs is an error, which never allows.
+// TestProgram_PanicIsAnError checks that a panic in a running condition is an error. An error
+// never allows.
 func TestProgram_PanicIsAnError(t *testing.T) {
 	if ok, err := (&Program{}).Eval(testFrame(t, celIntent())); ok || err == nil {
 		t.Errorf("eval of a program that panics = %v, %v, want an error", ok, err)
 	}
 }
 
-// TestDecision_Rules_CELHasACostLimit holds that no condition can make the process run out
-// of memory, and "`split` in CEL is bounded by its text."
+// TestDecision_Rules_CELHasACostLimit checks that no condition can use up the memory of the
+// process. It also checks that the length of a text bounds the cost of its `split` in CEL.
 func TestDecision_Rules_CELHasACostLimit(t *testing.T) {
 	for expr, fine := range map[string]bool{
 		`intent.resource.replace("a", intent.resource) == "x"`:                                                    false,
@@ -232,7 +233,7 @@ func TestDecision_Rules_CELHasACostLimit(t *testing.T) {
 	}
 }
 
-// TestCEL_IsImportedWhereItIsPlanned holds that only the files cel*.go import cel-go.
+// TestCEL_IsImportedWhereItIsPlanned checks that only the files cel*.go import cel-go.
 func TestCEL_IsImportedWhereItIsPlanned(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {

@@ -10,10 +10,12 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// over is a comparison with f. It is an error where the intent lacks f.
+// over returns the outcomes of the comparison n with f. The comparison is an error if the intent
+// lacks f.
 func over(f Field, n *Node) Outcomes { return Outcomes{n, Both(Has(f), Negate(n))} }
 
-// choose is t ? u : v. An error of t is an error, whatever u and v are.
+// choose returns the outcomes of t ? u : v. An error of t is an error of the whole, whatever u and
+// v are.
 func (t Outcomes) choose(u, v Outcomes) Outcomes {
 	if t.Holds.Count()+t.Fails.Count() > MaxEntries/8 {
 		return unknown()
@@ -22,8 +24,8 @@ func (t Outcomes) choose(u, v Outcomes) Outcomes {
 	return Outcomes{either(u.Holds, v.Holds), either(u.Fails, v.Fails)}
 }
 
-// translate translates a boolean expression. Unknown parts become opaque, so that the rest can
-// still be indexed.
+// translate translates a boolean expression into trees. A part without a translation becomes
+// opaque, so that the other parts can still be indexed.
 func translate(e ast.Expr) Outcomes {
 	if e.Kind() == ast.LiteralKind {
 		if b, ok := e.AsLiteral().(types.Bool); ok {
@@ -53,7 +55,8 @@ func translate(e ast.Expr) Outcomes {
 	return over(f, n)
 }
 
-// calls are the operators that a function of CEL is, by its name in CEL's syntax tree.
+// calls has the operator of each CEL function that has one, by the function's name in CEL's syntax
+// tree.
 var calls = map[string]Operator{
 	operators.Equals: Eq, operators.Greater: Gt, operators.GreaterEquals: Gte,
 	operators.Less: Lt, operators.LessEquals: Lte,
@@ -63,13 +66,14 @@ var calls = map[string]Operator{
 	table[ActionGlob].symbol: ActionGlob, table[ActionDenied].symbol: ActionDenied,
 }
 
-// takesPatterns reports whether a function of CEL is one of ours that takes patterns.
+// takesPatterns reports whether the CEL function name is one of writ's that take patterns.
 func takesPatterns(name string) bool {
 	op, ok := calls[name]
 	return ok && op.IsGlob()
 }
 
-// mirrored returns the operator that means the same with its operands swapped, or "".
+// mirrored returns the operator with the same meaning after its operands are swapped. It returns
+// "" if no operator has it.
 func mirrored(op string) string {
 	switch op {
 	case operators.Equals, operators.NotEquals:
@@ -86,7 +90,7 @@ func mirrored(op string) string {
 	return ""
 }
 
-// parts yields e and all expressions in it, the inner ones first.
+// parts yields e and all expressions in e. It yields inner expressions first.
 func parts(e ast.Expr) iter.Seq[ast.Expr] {
 	return func(yield func(e ast.Expr) bool) {
 		stopped := false
@@ -94,8 +98,8 @@ func parts(e ast.Expr) iter.Seq[ast.Expr] {
 	}
 }
 
-// operandsOf returns the function that e calls, and its operands. The receiver of a method is
-// the first.
+// operandsOf returns the function that e calls and its operands. The receiver of a method is the
+// first operand.
 func operandsOf(e ast.Expr) (function string, args []ast.Expr) {
 	if e.Kind() != ast.CallKind {
 		return "", nil
@@ -107,8 +111,8 @@ func operandsOf(e ast.Expr) (function string, args []ast.Expr) {
 	return call.FunctionName(), append(args, call.Args()...)
 }
 
-// presenceIn returns the field whose existence e asks: by a variable that has() becomes,
-// or as a key of the metadata.
+// presenceIn returns the field if e asks whether a field exists. e reads a variable that has()
+// expands to, or looks for a key in the metadata.
 func presenceIn(e ast.Expr) (f Field, ok bool) {
 	if e.Kind() == ast.IdentKind {
 		path, presence := strings.CutPrefix(e.AsIdent(), presenceOfField)
@@ -123,8 +127,8 @@ func presenceIn(e ast.Expr) (f Field, ok bool) {
 	return MetadataKey(key), ok
 }
 
-// comparisonOf returns the comparison of f with constants that e is. Where negated is set, e
-// is its negation.
+// comparisonOf returns the field f and the comparison n if e compares a field with constants. If
+// negated is set, e is the negation of n.
 func comparisonOf(e ast.Expr) (f Field, n *Node, negated, ok bool) {
 	function, args := operandsOf(e)
 	if len(args) != 2 {
@@ -156,7 +160,7 @@ func comparisonOf(e ast.Expr) (f Field, n *Node, negated, ok bool) {
 	return f, Compare(f, op, values...), negated, known && (len(values) == 1 || op.IsGlob())
 }
 
-// listNamed returns the name of the list that e is.
+// listNamed returns the name of the list if e is a call of list().
 func listNamed(e ast.Expr) (string, bool) {
 	if name, args := operandsOf(e); name == fnList {
 		return textLiteral(args[0])
@@ -182,7 +186,7 @@ func fieldOf(e ast.Expr) (Field, bool) {
 	return Field{}, false
 }
 
-// fieldAsNumber returns the field that int(e) reads.
+// fieldAsNumber returns the field that int(e) reads, with the kind of its number.
 func fieldAsNumber(e ast.Expr) (Field, bool) {
 	f, ok := fieldOf(e)
 	switch f.Kind {
@@ -206,8 +210,8 @@ func textLiteral(e ast.Expr) (string, bool) {
 	return string(s), ok
 }
 
-// constantsOf returns the constant or the list of constants that e is, if f can be compared
-// with it.
+// constantsOf returns the constants of e, which is a constant or a list of constants. It returns
+// false if f cannot be compared with e.
 func constantsOf(f Field, e ast.Expr) ([]Constant, bool) {
 	if e.Kind() != ast.ListKind {
 		c, ok := constantOf(f, e)

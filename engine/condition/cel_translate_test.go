@@ -6,8 +6,8 @@ import (
 	"writ/engine/condition/conditiontest"
 )
 
-// TestCondition_RenderingsAgree holds CEL to the trees: of forms 1 and 2, and,
-// with its errors, of form 3.
+// TestCondition_RenderingsAgree checks that CEL agrees with the trees. For match objects and trees
+// it compares the results, for conditions in CEL also the errors.
 func TestCondition_RenderingsAgree(t *testing.T) {
 	g := conditiontest.New(1)
 	g.Lists = true
@@ -112,8 +112,9 @@ func TestCondition_Untranslatable(t *testing.T) {
 	}
 }
 
-// A choice writes its condition twice, so that one within the other could make
-// trees that no machine holds.
+// TestCondition_ChoicesWithinChoicesStaySmall checks that nested choices have small trees. The
+// tree of a choice contains its condition twice, so nested choices could make trees that no
+// machine can hold.
 func TestCondition_ChoicesWithinChoicesStaySmall(t *testing.T) {
 	source := `intent.agent_id == "x"`
 	for range 60 {

@@ -7,9 +7,9 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// Unrendered returns the parts of a condition in CEL that Rego cannot express, each as a
-// mistake of the member cel with its place and the reason. It is nil for other conditions. It
-// compiles the CEL again.
+// Unrendered returns the parts of a CEL condition that Rego cannot express. Each is a mistake in
+// the member cel, with its place and the reason. The result is nil for other conditions.
+// Unrendered compiles the CEL again.
 func (c *Condition) Unrendered() []Mistake {
 	if c.cel == "" || c.Holds.IsRendered() && c.Fails.IsRendered() {
 		return nil
@@ -32,7 +32,7 @@ type unrendered struct {
 	found []Mistake
 }
 
-// visit adds the smallest boolean parts of e that have no rendering.
+// visit adds the smallest boolean parts of e that Rego cannot express.
 func (u *unrendered) visit(e ast.Expr) {
 	if translate(e).Holds.IsRendered() {
 		return
@@ -52,8 +52,8 @@ func (u *unrendered) visit(e ast.Expr) {
 	u.found = append(u.found, m)
 }
 
-// start returns the place where the text of e begins. CEL places an operator behind its first
-// operand, a path at its last dot, and a call at its parenthesis.
+// start returns the place where the text of e begins. CEL itself places an operator after its
+// first operand, a path at its last dot, and a call at its parenthesis.
 func (u *unrendered) start(e ast.Expr) (line, column int) {
 	for e := range parts(e) {
 		at := u.info.GetStartLocation(e.ID())
@@ -77,7 +77,7 @@ func (u *unrendered) start(e ast.Expr) (line, column int) {
 	return max(line, 1), max(column, 1)
 }
 
-// whyUnrendered says what keeps a part of a condition from a rendering.
+// whyUnrendered says why Rego cannot express e.
 func whyUnrendered(e ast.Expr) string {
 	comparison := "writ renders comparisons of one field with constants"
 	name, args := operandsOf(e)
@@ -101,7 +101,7 @@ func whyUnrendered(e ast.Expr) string {
 	return comparison
 }
 
-// calculated names the innermost call in e that computes what is compared.
+// calculated describes the innermost call in e that computes an operand of the comparison.
 func calculated(e ast.Expr) string {
 	for e := range parts(e) {
 		name, _ := operandsOf(e)
@@ -117,7 +117,7 @@ func calculated(e ast.Expr) string {
 	return ""
 }
 
-// spelled is a function's name as authors write it.
+// spelled returns a function's name as authors write it.
 func spelled(function string) string {
 	if symbol, ok := operators.FindReverse(function); ok && symbol != "" {
 		return symbol

@@ -1,20 +1,20 @@
 package condition
 
-// Clause is a condition as its author joined it: leaves in conjunctions (All), disjunctions
-// (Any) and negations (Not). A leaf is a comparison of a match object or a tree, an operand in
-// CEL that is not &&, || or ! itself, or a whole condition in Rego. A constant is an All or an
-// Any without Kids, not a leaf.
+// Clause is a condition as its author joined it: leaves in conjunctions (All), disjunctions (Any)
+// and negations (Not). There are three kinds of leaves: a comparison in a match object or a tree,
+// an operand in CEL that is not itself &&, || or !, and a whole condition in Rego. A constant is
+// not a leaf: it is an All or an Any without Kids.
 type Clause struct {
 	Kind NodeKind
 	Kids []*Clause
-	// Text is a Leaf in CEL, or in Rego where the condition is in Rego.
+	// Text is the source of a Leaf. It is in Rego if the condition is in Rego, otherwise in CEL.
 	Text string
-	// Index numbers the leaves of a condition from 0, from left to right, as
-	// [Program.AskLeaves] does. It changes only with the condition.
+	// Index numbers the leaves of a condition from 0, from left to right. [Program.AskLeaves] uses
+	// the same numbers. They change only if the condition changes.
 	Index int
 }
 
-// Clause returns the condition's clause, or nil where it does not compile. It parses CEL
+// Clause returns the condition's clause, or nil if the condition does not compile. It parses CEL
 // again, so that the condition itself stays small.
 func (c *Condition) Clause() *Clause {
 	leaves := 0
@@ -42,7 +42,7 @@ func (n *Node) clause(next *int) *Clause {
 	return c
 }
 
-// Leaves returns the texts of the leaves by their index.
+// Leaves returns the texts of the leaves, ordered by Index.
 func (c *Clause) Leaves() []string {
 	switch {
 	case c == nil:
@@ -57,8 +57,8 @@ func (c *Clause) Leaves() []string {
 	return texts
 }
 
-// Value combines the truths of leaves, which leaf returns by their index. An operand that
-// decides wins over one that is Unknown.
+// Value returns the value of the clause. leaf returns the value of the leaf with index i. In an
+// All one False operand is enough, in an Any one True operand, even if others are Unknown.
 func (c *Clause) Value(leaf func(i int) Truth) Truth {
 	switch c.Kind {
 	case Leaf:
@@ -69,9 +69,9 @@ func (c *Clause) Value(leaf func(i int) Truth) Truth {
 	return Joined(c.Kind, c.Kids, func(k *Clause) Truth { return k.Value(leaf) })
 }
 
-// Because returns the index of the first leaf that decides the clause's value, or -1 where it
-// has no leaf. A false conjunction is decided by its first false operand, and a failed one by
-// its first failed operand.
+// Because returns the index of the first leaf that decides the clause's value, or -1 if the clause
+// has no leaf. The first false operand decides a false conjunction. The first failed operand
+// decides a failed conjunction.
 func (c *Clause) Because(leaf func(i int) Truth) int {
 	if c.Kind == Leaf {
 		return c.Index
@@ -87,7 +87,8 @@ func (c *Clause) Because(leaf func(i int) Truth) int {
 	return -1
 }
 
-// Truth is the value of a condition as far as it is known. An error is Unknown.
+// Truth is the value of a condition, or Unknown. The value of a condition that is an error is
+// Unknown.
 type Truth int8
 
 // The truths.
@@ -105,7 +106,7 @@ func TruthOf(b bool) Truth {
 	return False
 }
 
-// Opposite is the truth of a negation.
+// Opposite returns the value of the negation of a condition with value t.
 func (t Truth) Opposite() Truth {
 	switch t {
 	case True:
@@ -116,8 +117,8 @@ func (t Truth) Opposite() Truth {
 	return Unknown
 }
 
-// Joined is the truth of a conjunction (All) or a disjunction (Any). An operand that decides
-// wins over one that is Unknown.
+// Joined returns the value of a conjunction (All) or a disjunction (Any). In an All one False
+// operand is enough, in an Any one True operand, even if others are Unknown.
 func Joined[T any](kind NodeKind, kids []T, of func(kid T) Truth) Truth {
 	decides, result := TruthOf(kind == Any), TruthOf(kind == All)
 	for _, k := range kids {

@@ -17,13 +17,13 @@ func told(ok bool, err error) Truth {
 	return TruthOf(ok)
 }
 
-// saidOf asks the leaves of a condition.
+// saidOf returns the results of all leaves of a condition.
 func saidOf(c *Condition, f *Frame) (oks []bool, errs []error) {
 	c.Program.AskLeaves(f, func(ok bool, err error) { oks, errs = append(oks, ok), append(errs, err) })
 	return oks, errs
 }
 
-// celDocument is a condition in CEL.
+// celDocument returns the document of a condition in CEL.
 func celDocument(source string) string {
 	text, err := json.Marshal(map[string]string{"cel": source})
 	if err != nil {
@@ -32,8 +32,9 @@ func celDocument(source string) string {
 	return string(text)
 }
 
-// TestClause_LeavesMakeTheCondition holds that the leaves' values give the condition's, that
-// each leaf's text means the same as the leaf, and that the leaf that Because names decides.
+// TestClause_LeavesMakeTheCondition checks three things. The leaves' values give the condition's
+// value. The text of each leaf gives the same result as the leaf. The leaf that Because names
+// decides.
 func TestClause_LeavesMakeTheCondition(t *testing.T) {
 	g := conditiontest.New(12)
 	joined := 0

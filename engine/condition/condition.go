@@ -8,45 +8,45 @@ import (
 	"writ/engine/resource"
 )
 
-// forms shows the four forms to an author who wrote something else.
+// forms is the end of a message: it shows the four forms to an author who wrote something else.
 const forms = `a condition is one of four forms: {"action_type":"deploy"}, ` +
 	`{"all":[{"field":"action_type","op":"eq","value":"deploy"}]}, ` +
 	`{"cel":"intent.cost.amount_minor > 5000"} or {"rego":"input.intent.cost.amount_minor > 5000"}`
 
 // Condition is a compiled condition. It is immutable and safe for concurrent use.
 type Condition struct {
-	// Outcomes are exact, except of CEL that a tree cannot express. Both trees are opaque
-	// where the condition is in Rego.
+	// Outcomes are exact, except for CEL that a tree cannot express. Both trees are opaque if the
+	// condition is in Rego.
 	Outcomes
-	// Demands hold of every intent for which the condition is not false.
+	// Demands are met by every intent for which the condition is true or an error.
 	Demands []Demand
-	// ReadsResource is set where the condition must be asked for each reading.
+	// ReadsResource says that the condition must be evaluated for each reading of the resource.
 	ReadsResource bool
-	// Program runs the condition; nil where it is in Rego.
+	// Program runs the condition. It is nil if the condition is in Rego.
 	Program *Program
-	// Lists are the names of the lists that the condition uses, sorted. They are empty for a
-	// condition in Rego, whose lists package rego knows.
+	// Lists has the names of the lists that the condition uses, sorted. It is empty for a
+	// condition in Rego: package rego knows the lists of such a condition.
 	Lists []string
-	// Rego is the source of a condition in Rego, which this package does not run.
+	// Rego is the source of a condition in Rego. Package rego runs it.
 	Rego string
 
-	tree         *Node  // of a match object or a tree
-	cel          string // of a condition in CEL
+	tree         *Node  // nil unless the condition is a match object or a tree
+	cel          string // empty unless the condition is in CEL
 	patternBytes int
-	// Counters are the counters that the condition compares, each once.
+	// Counters has the counters that the condition compares, each once.
 	Counters []*Counter
 }
 
-// Options say how a condition is compiled.
+// Options has the options for compiling a condition.
 type Options struct {
-	// Side is the side of a match: block where the rule denies or asks for approval.
+	// Side is the side of the rule. It is ForBlock if the rule denies or asks for approval.
 	Side resource.Side
-	// Stored compiles a condition that was accepted before. Checks for likely mistakes do not
-	// apply to it.
+	// Stored compiles a condition that was accepted before. It skips the checks for likely
+	// mistakes.
 	Stored bool
 }
 
-// Compile returns the condition that doc is. Its error is an [*Error].
+// Compile returns the compiled condition of doc, a JSON document. Its error is an [*Error].
 func Compile(doc string, o Options) (*Condition, error) {
 	if o.Side != resource.ForBlock && o.Side != resource.ForAllow {
 		return nil, errNoSide
@@ -96,11 +96,11 @@ func compile(root jsonNode, o Options) (*Condition, error) {
 		patternBytes: patterns.bytes, Counters: tree.counters(nil)}, nil
 }
 
-// Never is a condition that is false of every intent, and runs nothing.
+// Never returns a condition that is false for every intent. It has no program.
 func Never() *Condition { return &Condition{Outcomes: Outcomes{Always(false), Always(false)}} }
 
-// CEL returns the condition in CEL, or false where it is in Rego. The CEL of a match object or
-// a tree only fails where it compares decimals.
+// CEL returns the condition in CEL, or false if the condition is in Rego. The CEL of a match
+// object or a tree can only end in an error if it compares decimals.
 func (c *Condition) CEL() (string, bool) {
 	if c.tree != nil {
 		return c.tree.CEL(), true
@@ -108,22 +108,23 @@ func (c *Condition) CEL() (string, bool) {
 	return c.cel, c.cel != ""
 }
 
-// nodeBytes is about what a node of a tree takes, with what runs it.
+// nodeBytes is the approximate size of a node of a tree and of the code that runs the node.
 const nodeBytes = 200
 
-// Bytes returns about how many bytes the condition holds on to.
+// Bytes returns the approximate size of the condition in memory.
 func (c *Condition) Bytes() int {
 	return 3*len(c.cel) + len(c.Rego) + c.patternBytes + nodeBytes*(c.Holds.Count()+c.Fails.Count())
 }
 
 // Mistake is one mistake in a condition.
 type Mistake struct {
-	// At is the JSON pointer of the value in the condition. It is empty for the whole
-	// condition. With Key the mistake is in the value's name.
+	// At is the JSON pointer of the value in the condition. It is empty for the whole condition.
+	// If Key is set, the mistake is in the name of that value.
 	At  string
 	Key bool
-	// Line and Column count from 1 in the source that the value is. Columns are in characters.
-	// Both are 0 where the mistake is in the whole source. File names a source that is a file.
+	// Line and Column are a place in the value, which is a source. Both count from 1, columns in
+	// characters. Both are 0 if the mistake is about the whole source. File is the name of a
+	// source that is a file.
 	Line, Column int
 	File         string
 	Message      string
@@ -141,7 +142,7 @@ func (e *Error) Error() string {
 	return strings.Join(messages, "; ")
 }
 
-// String is the mistake and where it is.
+// String returns the message, after the place if the mistake has one.
 func (m Mistake) String() string {
 	switch {
 	case m.File != "":
@@ -156,7 +157,7 @@ func (m Mistake) String() string {
 	return "at " + m.At + ": " + m.Message
 }
 
-// In returns the mistakes of a value whose JSON pointer is at.
+// In returns e's mistakes for a value inside a document. at is the JSON pointer of that value.
 func (e *Error) In(at string) *Error {
 	moved := &Error{Mistakes: slices.Clone(e.Mistakes)}
 	for i := range moved.Mistakes {
@@ -165,14 +166,14 @@ func (e *Error) In(at string) *Error {
 	return moved
 }
 
-// Add reports a mistake, unless there are too many.
+// Add adds a mistake, unless e already has [MaxMistakes].
 func (e *Error) Add(m Mistake) {
 	if len(e.Mistakes) < MaxMistakes {
 		e.Mistakes = append(e.Mistakes, m)
 	}
 }
 
-// Err returns e, or nil where nothing is wrong.
+// Err returns e, or nil if e has no mistakes.
 func (e *Error) Err() error {
 	if len(e.Mistakes) == 0 {
 		return nil
@@ -180,7 +181,7 @@ func (e *Error) Err() error {
 	return e
 }
 
-// add reports a mistake at the JSON pointer at.
+// add adds a mistake about the value at the JSON pointer at.
 func (e *Error) add(at, format string, args ...any) {
 	e.Add(Mistake{At: at, Message: fmt.Sprintf(format, args...)})
 }
@@ -191,7 +192,7 @@ func refuse(at, format string, args ...any) error {
 	return e
 }
 
-// counters adds the counters of the tree to all, each once.
+// counters returns all with the counters of the tree added, each once.
 func (n *Node) counters(all []*Counter) []*Counter {
 	if c := n.Field.Counter; c != nil {
 		all = JoinCounter(all, c)
@@ -202,9 +203,9 @@ func (n *Node) counters(all []*Counter) []*Counter {
 	return all
 }
 
-// checkCounters refuses a counter that would be too loose. A counter may be too high for a
-// moment. So gt and gte must make the outcome stricter when true, and lt and lte must make it
-// stricter when false.
+// checkCounters refuses a comparison with a counter that would be too loose. A counter may be too
+// high for a moment. So gt and gte must make the outcome stricter when they are true, and lt and
+// lte must make it stricter when they are false.
 func (n *Node) checkCounters(side resource.Side) error {
 	if n.Kind == Not {
 		return n.Kids[0].checkCounters(side.Opposite())
@@ -226,7 +227,7 @@ func (n *Node) checkCounters(side resource.Side) error {
 	return nil
 }
 
-// listsOf returns the names of the lists in a tree, each once.
+// listsOf returns the names of the lists in a tree, sorted and each once.
 func listsOf(n *Node) (names []string) {
 	n.some(func(n *Node) bool {
 		if n.Op == InList && n.Kind == Leaf {

@@ -33,7 +33,7 @@ func intentWith(edit func(*intent)) *intent {
 	return in
 }
 
-// testFrame returns a frame over in.
+// testFrame returns a frame with the values of in.
 func testFrame(t testing.TB, in *intent) *Frame {
 	t.Helper()
 	f := NewFrame()
@@ -80,7 +80,7 @@ func rendered(c *Condition) string {
 	return text
 }
 
-// checkCondition asks doc about in, as it runs, in CEL, and by the oracle of trees.
+// checkCondition checks that doc is want for in: by its program, in CEL, and by askTree.
 func checkCondition(t *testing.T, doc string, in *intent, want bool) {
 	t.Helper()
 	c := mustCondition(t, doc)
@@ -99,7 +99,7 @@ func checkCondition(t *testing.T, doc string, in *intent, want bool) {
 	}
 }
 
-// wantInvalid checks that err is an *Error that says all of texts.
+// wantInvalid checks that err is an *Error that contains all of texts.
 func wantInvalid(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	var bad *Error
@@ -113,8 +113,8 @@ func wantInvalid(t *testing.T, err error, texts ...string) {
 	}
 }
 
-// A condition without a side is refused when it is compiled and fails when it is asked: it can
-// neither allow nor fail to block.
+// TestSide_ZeroIsRefused checks that a condition without a side does not compile and is an error
+// when it is evaluated. So it can neither allow nor fail to block.
 func TestSide_ZeroIsRefused(t *testing.T) {
 	if _, err := Compile(`{"resource":"prod/**"}`, Options{}); err == nil {
 		t.Error("Compile without a side succeeded")
@@ -133,7 +133,7 @@ func TestSide_ZeroIsRefused(t *testing.T) {
 	}
 }
 
-// Plan refuses nodes that no tree of this package has.
+// TestPlan_Refuses checks that Plan refuses nodes that no tree of this package has.
 func TestPlan_Refuses(t *testing.T) {
 	for _, n := range []*Node{
 		opaque(),

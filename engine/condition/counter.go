@@ -10,30 +10,30 @@ import (
 	"writ/engine/glob"
 )
 
-// Counter counts, or adds up, the intents that were allowed in a sliding window. An intent
-// that it does not count has no value of it, so that every comparison with it is false.
+// Counter counts the intents that were allowed in a sliding window, or adds up their costs. For an
+// intent that it does not count, it has no value, and every comparison with it is false.
 type Counter struct {
-	// Sum adds up the cost in Currency; otherwise intents are counted.
+	// Sum adds up the cost in Currency. Without Sum the counter counts intents.
 	Sum      bool
 	Currency string
-	// ByAgent and BySession select whose intents are counted: the agent's, the session's or,
-	// without either, the organization's.
+	// ByAgent counts only the intents of the agent, BySession only the intents of the session.
+	// Without either, the counter counts all intents of the organization.
 	ByAgent, BySession bool
-	// ActionType is a glob of action types, "*" for all.
+	// ActionType is a glob of action types, "*" for all of them.
 	ActionType string
 	Window     time.Duration
-	// Key is the counter as text. Equal counters have equal keys.
+	// Key is the counter as a text. Counters are equal if their keys are equal.
 	Key string
-	// Revision is the lowest revision of the rules that compare the counter. Bounds are
-	// sorted: each is the greatest number for which one comparison comes out as for 0. Neither
-	// is part of the counter's identity.
+	// Revision is the lowest revision of the rules that compare the counter. Bounds is sorted.
+	// Each bound is the greatest number for which one comparison has the same result as for 0.
+	// Revision and Bounds are not part of the counter's identity.
 	Revision int64
 	Bounds   []int64
 
 	actions *glob.Actions
 }
 
-// UpTo returns the greatest number with which every comparison comes out as with n.
+// UpTo returns the greatest number for which every comparison has the same result as for n.
 func (c *Counter) UpTo(n int64) int64 {
 	if i, _ := slices.BinarySearch(c.Bounds, n); i < len(c.Bounds) {
 		return c.Bounds[i]
@@ -41,8 +41,8 @@ func (c *Counter) UpTo(n int64) int64 {
 	return MaxInteger
 }
 
-// JoinCounter adds c to counters. A counter with c's key is replaced by a copy that has both
-// bounds and the lower revision.
+// JoinCounter adds c to counters. If counters has a counter with c's key already, a copy replaces
+// it. The copy has the bounds of both and the lower revision.
 func JoinCounter(counters []*Counter, c *Counter) []*Counter {
 	i := slices.IndexFunc(counters, func(d *Counter) bool { return d.Key == c.Key })
 	if i < 0 {
@@ -57,30 +57,30 @@ func JoinCounter(counters []*Counter, c *Counter) []*Counter {
 	return counters
 }
 
-// Count is the value of a counter, with the current intent.
+// Count is the value of a counter. It includes the current intent.
 type Count struct {
 	Counter *Counter
-	N       int64 // Uncounted where the counter does not count the intent
+	N       int64 // Uncounted if the counter does not count the intent
 }
 
 // Uncounted is the value of a counter that does not count the intent.
 const Uncounted = -1
 
-// Buckets is the number of parts of a window. An intent leaves the window with its whole part,
-// so that a counter looks back at least the window and at most a sixtieth more.
+// Buckets is the number of parts of a window. All intents of a part leave the window at the same
+// time. So a counter looks back for at least the window, and for at most a sixtieth of it more.
 const Buckets = 60
 
-// Bucket is how long a part of the window is, in whole milliseconds.
+// Bucket returns the length of a part of the window, in whole milliseconds.
 func (c *Counter) Bucket() time.Duration {
 	return (c.Window/Buckets + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// Counts reports whether c counts an intent. Without a cost, currency is "".
+// Counts reports whether c counts an intent. If the intent has no cost, currency is "".
 func (c *Counter) Counts(actionType, currency, session string) bool {
 	return c.actions.Match(actionType) >= 0 && (!c.Sum || currency == c.Currency) && (!c.BySession || session != "")
 }
 
-// counterKey is the counter as text.
+// counterKey returns the counter as a text.
 func (c *Counter) counterKey() string {
 	key := "count"
 	if c.Sum {
@@ -98,11 +98,11 @@ func (c *Counter) counterKey() string {
 	return fmt.Sprintf("%s in %ds", key, c.Window/time.Second)
 }
 
-// counterForm shows counters to an author.
+// counterForm is the end of a message: it shows the two forms of counters to an author.
 const counterForm = `want {"count": {"by": ["agent_id"], "action_type": "email.send", "window": "1h"}, "gt": 20} or ` +
 	`{"sum": {"field": "cost.amount_minor", "currency": "EUR", "by": ["agent_id"], "window": "24h"}, "gt": 20000}`
 
-// isCounterKey reports whether a member of a tree begins a counter.
+// isCounterKey reports whether a member of a tree is a counter.
 func isCounterKey(name string) bool { return name == "count" || name == "sum" }
 
 // counterLeaf parses {"count": …, "gt": n} and {"sum": …, "gt": n}.
@@ -140,7 +140,7 @@ func (p *parser) counterLeaf(obj jsonNode) *Node {
 	return leaf
 }
 
-// counter parses a counter. It is nil where there is a mistake.
+// counter parses a counter. It returns nil if the counter has a mistake.
 func (p *parser) counter(sum bool, obj jsonNode) *Counter {
 	c := &Counter{Sum: sum, ActionType: "*"}
 	if obj.kind != '{' {
@@ -197,7 +197,7 @@ func (p *parser) counterMember(c *Counter, m jsonMember) (err error) {
 	return fmt.Errorf("unknown member %q of a counter: %s", m.name, counterForm)
 }
 
-// setBy sets whose intents are counted.
+// setBy sets which intents are counted.
 func (c *Counter) setBy(v jsonNode) error {
 	if v.kind != '[' {
 		return fmt.Errorf(
@@ -218,13 +218,14 @@ func (c *Counter) setBy(v jsonNode) error {
 	return nil
 }
 
-// The windows that a counter can have. The history is kept for a week at least.
+// The shortest and the longest window of a counter. The history is kept for at least a week.
 const (
 	shortestWindow = time.Minute
 	longestWindow  = 7 * 24 * time.Hour
 )
 
-// parseWindow reads a number of seconds, minutes, hours or days, such as 90m.
+// parseWindow reads a number with a unit, such as 90m. The units are seconds, minutes, hours and
+// days.
 func parseWindow(s string) (time.Duration, error) {
 	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
 	if len(s) > 1 && len(s) < 8 {
@@ -240,5 +241,5 @@ func parseWindow(s string) (time.Duration, error) {
 	)
 }
 
-// Saturated adds two counts, up to [MaxInteger].
+// Saturated returns the sum of two counts, but at most [MaxInteger].
 func Saturated(a, b int64) int64 { return min(a+b, MaxInteger) }

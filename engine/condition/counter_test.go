@@ -65,8 +65,8 @@ func TestCounter_IsRefused(t *testing.T) {
 	}
 }
 
-// The count decides. Comparisons are false for an intent that the counter does not count, and
-// an error for a counter without a value.
+// TestCounter_IsCompared checks comparisons with a count. They are false for an intent that the
+// counter does not count, and an error for a counter without a value.
 func TestCounter_IsCompared(t *testing.T) {
 	c, err := Compile(emails, Options{Side: resource.ForBlock})
 	if err != nil {
@@ -144,7 +144,8 @@ func TestCounter_Bounds(t *testing.T) {
 	}
 }
 
-// The parts of a window are never shorter than the window.
+// TestCounter_PartsCoverTheWindow checks that the parts of a window together are never shorter
+// than the window.
 func TestCounter_PartsCoverTheWindow(t *testing.T) {
 	for _, window := range []time.Duration{60 * time.Second, 61 * time.Second, 90 * time.Second, 119 * time.Second, time.Hour, 7 * 24 * time.Hour} {
 		c := Counter{Window: window}

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// A decimal is an optional sign, digits and, behind a point, optionally further
-// digits, at most maxDigits on each side: no exponent, no white space.
+// A decimal is an optional sign and digits, and optionally a point and further digits. Each side
+// of the point has at most maxDigits digits. A decimal has no exponent and no white space.
 
 // DecimalExpression is the regular expression of a decimal.
 func DecimalExpression() string {
 	return fmt.Sprintf(`^[+-]?[0-9]{1,%[1]d}(?:[.][0-9]{1,%[1]d})?$`, maxDigits)
 }
 
-// decimal is a decimal without zeros that say nothing.
+// decimal is a decimal without leading zeros of its whole part and trailing zeros of its fraction.
 type decimal struct {
 	negative        bool
 	whole, fraction string
@@ -62,7 +62,7 @@ func (d decimal) magnitude(e decimal) int {
 	)
 }
 
-// LooksLikeNumber reports whether who orders by s most likely meant a number.
+// LooksLikeNumber reports whether an author who orders by s most likely meant a number.
 func LooksLikeNumber(s string) bool {
 	_, ok := parseDecimal(strings.TrimSpace(s))
 	return ok

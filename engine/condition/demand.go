@@ -7,8 +7,9 @@ import (
 	"writ/engine/resource"
 )
 
-// Demand is a necessary condition of a rule: the field has one of values, is
-// absent where that is accepted, or, of the resource, starts with one of within.
+// Demand is a necessary condition of a rule. It is met if the field has one of Values. If Absent
+// is set, it is also met if the intent lacks the field. For the resource it is also met if the
+// resource starts with one of Within.
 type Demand struct {
 	Field  Field
 	Values []string
@@ -16,8 +17,8 @@ type Demand struct {
 	Absent bool
 }
 
-// demandsOf returns demands of the intents for which n is truth. It may find fewer than n
-// makes.
+// demandsOf returns demands that every intent meets for which the truth of n is truth. It may miss
+// some demands of n.
 func demandsOf(n *Node, truth bool) []Demand {
 	switch {
 	case n.Kind == Not:
@@ -44,7 +45,7 @@ func demandsOf(n *Node, truth bool) []Demand {
 	return common
 }
 
-// eitherDemand returns the demands of the intents that meet a or b.
+// eitherDemand returns demands that every intent meets that meets all of a or all of b.
 func eitherDemand(a, b []Demand) []Demand {
 	var both []Demand
 	for _, d := range a {
@@ -62,7 +63,7 @@ func eitherDemand(a, b []Demand) []Demand {
 	return both
 }
 
-// leafDemand returns the demands of a true comparison.
+// leafDemand returns the demands of a comparison that is true.
 func leafDemand(n *Node) []Demand {
 	if n.Field.Kind != Text {
 		return nil
@@ -95,7 +96,7 @@ func leafDemand(n *Node) []Demand {
 	return []Demand{d}
 }
 
-// literals adds the literal beginnings of the patterns of list.
+// literals adds the literal beginnings of the patterns in list.
 func (d *Demand) literals(list *glob.List) {
 	for literal, whole := range list.Literals {
 		if whole {
@@ -106,8 +107,8 @@ func (d *Demand) literals(list *glob.List) {
 	}
 }
 
-// absenceDemand returns the demands of a false comparison: after a false exists, the field is
-// absent. The cost and its currency are absent together.
+// absenceDemand returns the demands of a comparison that is false. If exists is false, the field
+// is absent. The cost and its currency are absent together.
 func absenceDemand(n *Node) []Demand {
 	switch {
 	case n.Op != Exists || n.Field.Kind == Digits:
@@ -120,12 +121,12 @@ func absenceDemand(n *Node) []Demand {
 	return nil
 }
 
-// MaxDirectories is how many slashes of a resource an index looks at. A Within ends at one of
-// them.
+// MaxDirectories is the number of slashes of a resource that an index looks at. Each of Within
+// ends at one of these slashes.
 const MaxDirectories = 6
 
-// directory returns the part of prefix up to the last slash that the index looks at. It may be
-// empty.
+// directory returns the part of prefix up to the last slash that the index looks at. The part may
+// be empty.
 func directory(prefix string) string {
 	end, slashes := 0, 0
 	for i := 0; i < len(prefix) && slashes < MaxDirectories; i++ {

@@ -1,11 +1,11 @@
-// Package condition compiles the conditions of rules and asks them about intents.
+// Package condition compiles the conditions of rules and evaluates them for intents.
 //
-// A condition is a JSON object in one of four forms. Match objects and trees parse into one
-// tree ([Node]). [Plan] makes a [Program] from the tree. CEL plans an expression in CEL. A
-// comparison of a field with a constant has the same predicates in both. Package rego runs a
-// condition in Rego. The tree is the source of the rendering in CEL ([Node.CEL]), of the rendering
-// in Rego (package rego) and of the index of rules ([Demand]). One table has all facts about
-// fields (field.go), another all facts about operators (operator.go).
+// A condition is a JSON object in one of four forms. Match objects and trees parse into one tree
+// ([Node]). [Plan] compiles the tree into a [Program]. CEL itself plans an expression in CEL. In
+// both cases the same predicates compare a field with a constant. Package rego runs a condition in
+// Rego. Three things are made from the tree: the rendering in CEL ([Node.CEL]), the rendering in
+// Rego (package rego) and the index of rules ([Demand]). One table has all facts about fields
+// (field.go), and another has all facts about operators (operator.go).
 //
 //	c, err := condition.Compile(doc, condition.Options{Side: resource.ForBlock}) // *Error: where, what
 //	f := condition.NewFrame()                                           // one for each evaluation
@@ -60,46 +60,46 @@
 // other value makes the comparison an error. A condition that orders a metadata value by a string
 // that looks like a number is refused: its author meant a number.
 //
-// {"list": name} is a list that the organization keeps by that name: see [CheckListName].
-// The texts of a list are compared byte by byte. A list that does not exist is an error.
+// {"list": name} is the organization's list with that name: see [CheckListName]. The texts of a
+// list are compared byte by byte. If the list does not exist, the comparison is an error.
 //
-// $every, $some and $size look at a metadata value as a list: the members of a JSON array of
-// strings, or the parts between commas. Items are trimmed, and empty items are dropped. $every
-// holds if there is an item and every item is in the operand or satisfies its operators. $some
-// holds if one item is in the operand or satisfies its operators.
+// $every, $some and $size read a metadata value as a list: the members of a JSON array of strings,
+// or the parts between commas. Items are trimmed, and empty items are dropped. $every holds if
+// there is an item and every item is in the operand or satisfies its operators. $some holds if at
+// least one item is in the operand or satisfies its operators.
 //
-// A comparison with a field that the intent lacks is false. The negation of that comparison ($ne,
-// $nin, $not, $nor and their like) is therefore true, as in MongoDB.
+// A comparison is false if the intent lacks the field. The negation of that comparison ($ne, $nin,
+// $not, $nor and their like) is therefore true, as in MongoDB.
 //
-// A resource equals a constant if it equals the constant as written or the normal form of the
-// constant: the constant https://EXAMPLE.com also means https://example.com/. Any other comparison
-// takes the constant as written. So do CEL and Rego.
+// A resource equals a constant if it equals the constant as written, or the normal form of the
+// constant. For example, the constant https://EXAMPLE.com also equals https://example.com/. All
+// other comparisons use the constant only as written. CEL and Rego do the same.
 //
 // The field decides the kind of a glob. On the resource it is a resource's glob (package glob). On
-// action_type it is an action type's glob: a "*" alone matches all. On any other field it is a glob
-// whose "*" stops at a "/". If a comparison for equality spells out its operator, `*` is an
-// ordinary character. Such a `*` is refused for a field that never contains `*`, such as the
-// resource: the author can only mean a glob.
+// action_type it is an action type's glob: a "*" that stands by itself matches every action type.
+// On any other field it is a glob whose "*" stops at a "/". If a comparison for equality spells
+// out its operator, `*` is an ordinary character. For a field that never contains `*`, such as the
+// resource, this is refused: the author can only mean a glob.
 //
-// A CEL expression is a bool over the same fields, all with their prefix:
-// intent.cost.amount_minor, intent.metadata.env or intent.metadata["env"],
-// agent.status. A field that the intent lacks is an error, unless the expression tests it with
-// has() or `in` before. items(s) reads a metadata value as a list. decimal_compare(s, t) compares
-// metadata values as decimals.
+// A CEL expression is a bool over the same fields. Each field has its prefix:
+// intent.cost.amount_minor, intent.metadata.env or intent.metadata["env"], agent.status. If the
+// intent lacks the field, reading it is an error. To avoid the error, an expression first tests
+// the field with has() or `in`. items(s) reads a metadata value as a list. decimal_compare(s, t)
+// compares metadata values as decimals.
 //
 // If a condition ends in an error, the stricter of its two outcomes holds. A rule that denies
-// matches. A rule that allows does not match. A rule that asks for approval asks for it, and does
-// not lift the deny of a lower rule.
+// matches. A rule that allows does not match. A rule that asks for approval asks for it, but a
+// lower rule may still deny.
 //
 // A Rego source is the body of a rule, or a module that defines match. It reads input.intent,
-// input.agent and input.policy. A list that the source names is the set input.lists.name.
+// input.agent and input.policy. The set input.lists.name is the list called name.
 //
 // For example
 //
 //	{"action_type": "deploy", "resource": "prod/**",
 //	 "cost.amount_minor": {"$gt": 5000}, "metadata.env": {"$in": ["prod", "dr"]}}
 //
-// matches only intents with a cost above 5000 minor units, and is run as
+// matches only intents with a cost above 5000 minor units. It is run as
 //
 //	intent.action_type == "deploy" && resource_glob("prod/**", intent.resource) &&
 //	has(intent.cost) && intent.cost.amount_minor > 5000 &&
@@ -118,9 +118,9 @@
 // list of strings, as $every reads it. decimal_compare(s, t) is -1, 0 or 1. It is an error if s or
 // t is not a decimal.
 //
-// intent.resource is one reading at a time: see [Frame.SetReading].
+// intent.resource has the value of one reading at a time: see [Frame.SetReading].
 //
-// A comparison of a variable (or intent.metadata.key) with a constant, `in` over
-// a constant list, glob and friends, startsWith, endsWith, contains and matches
-// with a constant run without allocating. Any other expression boxes its operands.
+// Some comparisons run without allocating. They compare a variable (or intent.metadata.key) with a
+// constant, by an operator, by `in` over a constant list, by glob and friends, or by startsWith,
+// endsWith, contains and matches. Any other expression boxes its operands.
 package condition

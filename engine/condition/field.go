@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// FieldID numbers the rows of the table of fields.
+// FieldID is the index of a field in the table of fields.
 type FieldID uint8
 
 // The fields of an evaluation.
@@ -35,64 +35,66 @@ const (
 	SessionClosed
 	SessionExpired
 
-	// MetadataValue is the value of one metadata key, and Item an item of the list
-	// that such a value is.
+	// MetadataValue is the value of one metadata key. Item is an item of a metadata value that is
+	// read as a list.
 	MetadataValue
 	Item
-	// CounterValue is what a [Counter] has come to.
+	// CounterValue is the value of a [Counter].
 	CounterValue
 
 	fieldCount
 )
 
-// Kind is how a field is read.
+// Kind is the way in which a condition reads a field.
 type Kind uint8
 
 // The kinds.
 const (
 	Text Kind = iota
 	Int
-	// Time is a text that is an RFC 3339 time; it is compared as a time.
+	// Time is a text that is an RFC 3339 time. It is compared as a time.
 	Time
 	// Bool is true or false.
 	Bool
-	// Digits is a text that CEL's int() reads: a decimal integer of 64 bits. It is compared as
-	// a number, and exists where it can be read.
+	// Digits is a text that CEL's int() reads: a decimal integer of 64 bits. It is compared as a
+	// number. For a condition the field exists only if int() can read its text.
 	Digits
 	// Decimal is a text that is a decimal. It is compared as a number. A comparison with any
 	// other text is an error.
 	Decimal
-	// Size is how many items a text holds.
+	// Size is the number of items of a text that is read as a list.
 	Size
-	// Object can only be asked whether it exists.
+	// Object can only be tested for existence.
 	Object
 )
 
 // fieldRow holds the facts about a field.
 type fieldRow struct {
-	// name is the field's name in match objects and trees, empty where they have none.
+	// name is the field's name in match objects and trees. It is empty if they cannot name the
+	// field.
 	name string
 	// path is the field's path in CEL and, below input, in Rego.
 	path string
 	kind Kind
-	// size is the greatest length of a text, in bytes, and how many members of an
-	// object there can be.
+	// size is the greatest length of a text in bytes, or the greatest number of members of an
+	// object.
 	size uint64
-	// owner is the field with which this one is absent, if it can be.
+	// owner is another field: if it is absent, this field is absent too. For most fields owner is
+	// the field itself.
 	owner FieldID
-	// optional fields are absent from some intents.
+	// optional says that some intents lack the field.
 	optional bool
-	// literal fields are never spelled with a `*`, so that one in a constant can
-	// only be meant as a pattern.
+	// literal says that the field's texts never contain a `*`. A `*` in a constant can then only
+	// be meant as a pattern.
 	literal bool
-	// glob is the kind of glob that match objects and trees mean of the field.
+	// glob is the operator for a glob over the field in match objects and trees.
 	glob Operator
 	// form is the form of the field's texts in an intent.
 	form Form
-	// enum are the field's only texts. It is nil where any text is possible.
+	// enum has the only texts that the field can have. It is nil if the field can have any text.
 	enum []string
-	// admits returns why the field never equals a text. It is nil where the field can equal
-	// any text.
+	// admits returns the reason why the field can never equal a text. It is nil if the field can
+	// equal any text.
 	admits func(string) error
 }
 
@@ -109,17 +111,17 @@ const (
 	TimeForm
 )
 
-// Member is a member of an intent's document that is a text.
+// Member is a member of an intent's document whose value is a text.
 type Member struct {
 	ID       FieldID
 	Name     string // in the document
 	Path     string // in CEL and Rego, such as "intent.agent_id"
 	Form     Form
-	Size     int // its greatest length, in bytes
+	Size     int // the greatest length in bytes
 	Optional bool
 }
 
-// Members are the members of an intent that are texts, in the order of the table.
+// Members has the members of an intent that are texts, in the order of the table.
 var Members = members()
 
 func members() (all []Member) {
@@ -135,7 +137,7 @@ func members() (all []Member) {
 	return all
 }
 
-// MemberNamed returns the member of that name.
+// MemberNamed returns the member called name.
 func MemberNamed(name string) (*Member, bool) {
 	for i := range Members {
 		if Members[i].Name == name {
@@ -145,8 +147,8 @@ func MemberNamed(name string) (*Member, bool) {
 	return nil, false
 }
 
-// fields is the table of fields: all that an evaluation can ask about an intent, its agent and
-// its policy.
+// fields is the table of fields. It has everything that a condition or a check can read of an
+// intent, its agent and its policy.
 var fields = [fieldCount]fieldRow{
 	IntentID: {name: "intent_id", path: "intent.intent_id", size: 36, glob: Glob, form: UUIDForm,
 		admits: admitsUUID},
@@ -184,11 +186,11 @@ var fields = [fieldCount]fieldRow{
 	CounterValue:      {path: "counters", kind: Int, size: 1, optional: true, owner: CounterValue},
 }
 
-// Field is a field as a condition asks about it.
+// Field is a field with the kind by which a condition reads it.
 type Field struct {
 	ID   FieldID
 	Kind Kind
-	// Key is the metadata key of a MetadataValue, or the key of a CounterValue's counter.
+	// Key is the metadata key of a MetadataValue, or the Key of a CounterValue's Counter.
 	Key string
 	// Counter is the counter of a CounterValue.
 	Counter *Counter
@@ -202,13 +204,14 @@ func MetadataKey(key string) Field { return Field{ID: MetadataValue, Key: key} }
 
 func (f Field) row() *fieldRow { return &fields[f.ID] }
 
-// Path is the field's path in CEL and, below input, in Rego, without a metadata key.
+// Path is the field's path in CEL. In Rego the same path is below input. It does not include a
+// metadata key.
 func (f Field) Path() string { return f.row().path }
 
 // Optional reports whether some intents lack the field.
 func (f Field) Optional() bool { return f.row().optional }
 
-// Owner is the field with which f is absent: the cost for its members, otherwise f.
+// Owner returns the field whose absence makes f absent: the cost for its members, otherwise f.
 func (f Field) Owner() Field {
 	if f.isKeyed() {
 		return f
@@ -226,10 +229,10 @@ func (f Field) isKeyed() bool { return f.ID == MetadataValue || f.ID == CounterV
 
 func (f Field) isMetadata() bool { return f.ID == MetadataValue }
 
-// isFree reports whether callers write any text into f.
+// isFree reports whether callers can write any text into f.
 func (f Field) isFree() bool { return f.ID == MetadataValue || f.ID == Item }
 
-// Label is f's name for authors.
+// Label returns f's name in messages to authors.
 func (f Field) Label() string {
 	switch f.ID {
 	case MetadataValue:
@@ -242,7 +245,7 @@ func (f Field) Label() string {
 	return f.row().name
 }
 
-// describe names what f holds, in messages.
+// describe returns the kind of f's value, for messages.
 func (f Field) describe() string {
 	switch f.Kind {
 	case Int, Size:
@@ -255,7 +258,7 @@ func (f Field) describe() string {
 	return "a string"
 }
 
-// lookupField returns the field that match objects and trees call name.
+// lookupField returns the field that has this name in match objects and trees.
 func lookupField(name string) (Field, error) {
 	short := strings.TrimPrefix(name, "intent.")
 	if key, ok := strings.CutPrefix(short, fields[Metadata].name+"."); ok && key != "" {
@@ -275,7 +278,8 @@ func lookupField(name string) (Field, error) {
 	return Field{}, fmt.Errorf("unknown field %q: want one of %s", name, want)
 }
 
-// namedFields yields the fields that match objects and trees can name, but metadata keys.
+// namedFields yields the fields that match objects and trees can name. It does not yield metadata
+// keys.
 func namedFields(yield func(f Field) bool) {
 	for id := range MetadataValue {
 		if fields[id].name != "" && !yield(FieldOf(id)) {
@@ -284,7 +288,7 @@ func namedFields(yield func(f Field) bool) {
 	}
 }
 
-// names are what match objects and trees call f.
+// names returns the names of f in match objects and trees.
 func (f Field) names() []string {
 	name := f.row().name
 	if strings.HasPrefix(f.row().path, "intent.") {

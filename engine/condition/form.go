@@ -34,8 +34,8 @@ func admitsUUID(s string) error {
 	return nil
 }
 
-// IsUUID reports whether s has the form 8-4-4-4-12 of lower-case hexadecimal digits. No
-// branch depends on a digit, which a processor cannot predict.
+// IsUUID reports whether s has the form 8-4-4-4-12 of lower-case hexadecimal digits. It has no
+// branch that depends on a digit, because a processor cannot predict such a branch.
 func IsUUID(s string) bool {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false
@@ -47,7 +47,7 @@ func IsUUID(s string) bool {
 	return others == len("----")
 }
 
-// noHexDigit has 1 for all bytes but lower-case hexadecimal digits.
+// noHexDigit has 0 for lower-case hexadecimal digits and 1 for every other byte.
 var noHexDigit = func() (t [256]uint8) {
 	for c := range t {
 		if strings.IndexByte("0123456789abcdef", byte(c)) < 0 {
@@ -69,9 +69,9 @@ func IsCurrency(s string) bool {
 	return len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
-// ParseTime reads an RFC 3339 time. Package time also takes a comma before the
-// fraction, which RFC 3339 has not. A time that cannot be counted in nanoseconds of 64
-// bits, as Rego counts it, is an error.
+// ParseTime reads an RFC 3339 time. It refuses a comma before the fraction, which package time
+// accepts and RFC 3339 does not. It also refuses a time that does not fit into 64 bits as
+// nanoseconds, because Rego counts times so.
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil || len(s) > MaxName || strings.IndexByte(s, ',') >= 0 {

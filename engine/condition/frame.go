@@ -7,12 +7,12 @@ import (
 	"writ/engine/resource"
 )
 
-// Frame holds the values of one evaluation: every program of a policy and of its rules
-// reads the same frame. One goroutine at a time uses it. Take it from [NewFrame].
+// Frame holds the values of one evaluation. Every program of a policy and of its rules reads the
+// same frame. Only one goroutine at a time may use it. [NewFrame] returns one.
 type Frame struct {
-	// Work is what the conditions did together.
+	// Work counts the work of the conditions.
 	Work Work
-	// Spent is how long those in Rego took.
+	// Spent is the time that the conditions in Rego took.
 	Spent time.Duration
 
 	texts    [fieldCount]string
@@ -23,7 +23,7 @@ type Frame struct {
 	readings resource.Readings
 	reading  resource.Reading // the value of Resource
 	lists    Lists
-	issuedAt time.Time // IssuedAt as a time, once it was read
+	issuedAt time.Time // IssuedAt as a time, zero until it is first read
 	cel      celFrame
 }
 
@@ -32,22 +32,23 @@ var frames = sync.Pool{New: func() any { return new(Frame) }}
 // NewFrame returns a frame without values. Free it after use.
 func NewFrame() *Frame { return frames.Get().(*Frame) } //nolint:forcetypeassert // the pool has no other
 
-// Free gives the frame back, which must not be used afterwards.
+// Free gives the frame back. The frame must not be used afterwards.
 func (f *Frame) Free() {
 	*f = Frame{cel: celFrame{exec: f.cel.exec}}
 	frames.Put(f)
 }
 
-// SetText sets a field that holds text. An optional one that is empty is absent.
+// SetText sets a field that holds text. If s is empty and the field is optional, the field is
+// absent.
 func (f *Frame) SetText(id FieldID, s string) {
 	f.texts[id] = s
 	f.absent[id] = s == "" && fields[id].optional
 }
 
-// SetInt sets a field that holds an integer, or one of which 0 is false and 1 true.
+// SetInt sets a field that holds an integer, or a boolean: 0 is false, 1 is true.
 func (f *Frame) SetInt(id FieldID, n int64) { f.numbers[id] = n }
 
-// SetMetadata sets the metadata. A nil map is absent metadata.
+// SetMetadata sets the metadata. If m is nil, the intent has no metadata.
 func (f *Frame) SetMetadata(m map[string]string) { f.metadata, f.absent[Metadata] = m, m == nil }
 
 // SetLists sets the organization's lists.
@@ -56,7 +57,7 @@ func (f *Frame) SetLists(l Lists) { f.lists = l }
 // SetCounts sets the values of the counters.
 func (f *Frame) SetCounts(counts []Count) { f.counts = counts }
 
-// count returns the value of the counter of a key. It may be [Uncounted].
+// count returns the value of the counter with key. It may be [Uncounted].
 func (f *Frame) count(key string) (int64, *EvalError) {
 	for i := range f.counts {
 		if f.counts[i].Counter.Key == key {
@@ -84,10 +85,10 @@ func (f *Frame) SetReadings(r resource.Readings) { f.readings = r }
 // Readings returns the readings of the resource.
 func (f *Frame) Readings() *resource.Readings { return &f.readings }
 
-// Reading returns the reading for which a condition is asked.
+// Reading returns the reading for which conditions are evaluated.
 func (f *Frame) Reading() resource.Reading { return f.reading }
 
-// SetReading makes r the value of Resource until it is set again.
+// SetReading makes r the value of Resource until the next call.
 func (f *Frame) SetReading(r resource.Reading) {
 	if r.Text != f.reading.Text {
 		f.cel.boxed[Resource] = nil
@@ -95,7 +96,7 @@ func (f *Frame) SetReading(r resource.Reading) {
 	f.texts[Resource], f.reading = r.Text, r
 }
 
-// Text returns the value of a field that holds text, or false where the intent lacks it.
+// Text returns the value of a field that holds text, or false if the intent lacks the field.
 func (f *Frame) Text(id FieldID) (string, bool) { return f.texts[id], f.has(id) }
 
 // Metadata returns the intent's metadata.
@@ -103,7 +104,7 @@ func (f *Frame) Metadata() map[string]string { return f.metadata }
 
 func (f *Frame) has(id FieldID) bool { return !f.absent[id] }
 
-// issued returns IssuedAt as a time, or false where it is not a time.
+// issued returns IssuedAt as a time, or false if its text is not a time.
 func (f *Frame) issued() (time.Time, bool) {
 	if f.issuedAt.IsZero() {
 		at, err := ParseTime(f.texts[IssuedAt])
@@ -115,27 +116,27 @@ func (f *Frame) issued() (time.Time, bool) {
 	return f.issuedAt, true
 }
 
-// items returns the items of a text, or false where that is too much work.
+// items returns the items of a text, or false if reading them is too much work.
 func (f *Frame) items(text string) ([]string, bool) {
 	items := itemsOf(text)
 	return items, f.Work.Charge(len(text) + itemSteps*len(items))
 }
 
-// yieldEvery is the number of steps between two offers to yield: some 130 µs.
+// yieldEvery is the number of steps after which an evaluation offers its turn again: some 130 µs.
 const yieldEvery = 1 << 14
 
-// Turn is the right to run, which evaluations share.
+// Turn is the right to run. Evaluations share it.
 type Turn interface {
-	// Yield lets others run where it is their turn, and returns how long that took.
+	// Yield lets other evaluations run if it is their turn, and returns the time that they took.
 	Yield() time.Duration
-	// Pause gives the right back while the caller waits for something other than a processor.
-	// Resume waits for it again. Each reports whether it changed anything; a caller undoes
-	// only its own change.
+	// Pause gives the right back while the caller waits, for example for I/O. Resume waits until
+	// the caller has the right again. Each reports whether it changed anything. A caller resumes
+	// only if its own Pause changed something.
 	Pause() bool
 	Resume() bool
 }
 
-// Paused pauses t, if there is one, until resume is called.
+// Paused pauses t until resume is called. If t is nil, neither does anything.
 func Paused(t Turn) (resume func()) {
 	if t == nil || !t.Pause() {
 		return func() {}
@@ -147,15 +148,15 @@ func Paused(t Turn) (resume func()) {
 type Work struct {
 	done    int
 	turn    Turn // nil: not shared
-	yields  int  // what done has to reach for the next offer
+	yields  int  // the value of done at which the turn is offered next
 	yielded time.Duration
 }
 
-// NewWork returns the work of an evaluation that begins.
+// NewWork returns the work of a new evaluation.
 func NewWork(t Turn) Work { return Work{turn: t, yields: yieldEvery} }
 
-// Charge adds steps, at least 0, and reports whether the budget allows them. Others may run
-// before it returns.
+// Charge adds steps, which is at least 0, and reports whether the budget allows them. Other
+// evaluations may run before it returns.
 func (w *Work) Charge(steps int) bool {
 	w.done += min(steps, maxWork+1)
 	if w.turn != nil && w.done >= w.yields {
@@ -165,11 +166,12 @@ func (w *Work) Charge(steps int) bool {
 	return w.done <= maxWork
 }
 
-// offer lets others run if it is their turn. The turn is not nil.
+// offer lets other evaluations run if it is their turn. w.turn must not be nil.
 func (w *Work) offer() { w.yielded += w.turn.Yield() }
 
-// Left is the number of steps left.
+// Left returns the number of steps that the budget still allows.
 func (w *Work) Left() int { return max(0, maxWork-w.done) }
 
-// Yielded is how long others ran. It is not part of the evaluation's time.
+// Yielded returns the time for which other evaluations ran. It is not part of the evaluation's
+// time.
 func (w *Work) Yielded() time.Duration { return w.yielded }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// itemsOf returns the items of a text: the members of a JSON array of strings. Any other text
-// is cut at commas. Items are trimmed, and empty ones dropped.
+// itemsOf returns the items of a text: the members of a JSON array of strings, or the parts
+// between commas of any other text. Items are trimmed, and empty items are dropped.
 func itemsOf(text string) []string {
 	parts, ok := stringArray(text)
 	if !ok {
@@ -40,6 +40,6 @@ func stringArray(text string) ([]string, bool) {
 	return parts, true
 }
 
-// itemSteps is the steps that a macro takes for each element: see maxWork. Its patterns charge
-// for themselves.
+// itemSteps is the number of steps that a macro takes for each item: see maxWork. Patterns in the
+// macro charge their own steps.
 const itemSteps = 128

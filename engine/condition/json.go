@@ -9,10 +9,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonNode is a JSON value with its place, for messages.
+// jsonNode is a JSON value with its place in the document, which messages name.
 type jsonNode struct {
 	kind jsontext.Kind
-	// at is the value's JSON pointer, empty for the root.
+	// at is the value's JSON pointer. It is empty for the root.
 	at string
 	// text is a string's value or a number's literal.
 	text    string
@@ -34,7 +34,7 @@ func (n jsonNode) member(name string) (jsonNode, bool) {
 	return jsonNode{}, false
 }
 
-// describe names the kind of value that n is, in messages.
+// describe returns the kind of n's value, for messages.
 func (n jsonNode) describe() string {
 	switch n.kind {
 	case '{':
@@ -51,8 +51,8 @@ func (n jsonNode) describe() string {
 	return "a boolean"
 }
 
-// decode parses doc as one JSON object, without duplicate names,
-// invalid UTF-8, null, or anything after it.
+// decode parses doc as one JSON object. It refuses duplicate names, invalid UTF-8, null, and
+// anything after the object.
 func decode(doc string) (jsonNode, error) {
 	if len(doc) > MaxCondition {
 		return jsonNode{}, refuse("", "is %d bytes long, at most %d are allowed", len(doc), MaxCondition)
@@ -91,7 +91,7 @@ func decodeNode(dec *jsontext.Decoder) (jsonNode, error) {
 	return n, nil
 }
 
-// decodeKids decodes what an object or an array has, up to its end.
+// decodeKids decodes the members of an object or the items of an array, up to its end.
 func (n *jsonNode) decodeKids(dec *jsontext.Decoder) error {
 	for dec.PeekKind() != '}' && dec.PeekKind() != ']' {
 		var member jsonMember
@@ -116,7 +116,7 @@ func (n *jsonNode) decodeKids(dec *jsontext.Decoder) error {
 	return badJSON(err)
 }
 
-// badJSON says where a document stops being JSON.
+// badJSON returns an error that names the place where a document stops being JSON.
 func badJSON(err error) error {
 	if err == nil {
 		return nil
@@ -128,8 +128,8 @@ func badJSON(err error) error {
 	return refuse(string(syntax.JSONPointer), "is not JSON at byte %d: %v; %s", syntax.ByteOffset, syntax.Err, forms)
 }
 
-// Quote writes s as a string literal that JSON, CEL and Rego read alike. It escapes invisible
-// characters.
+// Quote returns s as a string literal that JSON, CEL and Rego read in the same way. It escapes
+// invisible characters.
 func Quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// fnList names a list in CEL: intent.metadata.payee in list("payees").
+// fnList is the function that names a list in CEL: intent.metadata.payee in list("payees").
 const fnList = "list"
 
-// List is the texts of a named list. It is immutable and safe for concurrent use.
+// List has the texts of a named list. It is immutable and safe for concurrent use.
 type List struct {
 	items []string
 	has   map[string]struct{}
@@ -19,10 +19,10 @@ type List struct {
 	rendered any
 }
 
-// Lists are the lists of an organization, by name.
+// Lists has the lists of an organization by name.
 type Lists map[string]*List
 
-// NewList returns the list of items, in any order.
+// NewList returns the list of items. items may have any order.
 func NewList(items []string) *List {
 	l := &List{items: slices.Compact(slices.Sorted(slices.Values(items))), has: make(map[string]struct{}, len(items))}
 	for _, s := range l.items {
@@ -31,25 +31,26 @@ func NewList(items []string) *List {
 	return l
 }
 
-// Has reports whether s is in the list, byte by byte.
+// Has reports whether s is in the list. It compares bytes.
 func (l *List) Has(s string) bool { _, ok := l.has[s]; return ok }
 
-// Items returns the list, sorted. It must not be modified.
+// Items returns the texts of the list, sorted. The slice must not be modified.
 func (l *List) Items() []string { return l.items }
 
-// Rendered returns render's value of the list in another language. It calls render once.
+// Rendered returns the list in another language, as render writes it. It calls render only once
+// for each list.
 func (l *List) Rendered(render func(items []string) any) any {
 	l.once.Do(func() { l.rendered = render(l.items) })
 	return l.rendered
 }
 
-// itemBytes is about how many bytes an item of a list takes beyond its text.
+// itemBytes is the approximate size of an item in memory, without its text.
 const itemBytes = 56
 
-// Size returns about how many bytes the list takes.
+// Size returns the approximate size of the list in memory, in bytes.
 func (l *List) Size() int { return ListSize(l.items) }
 
-// ListSize returns about how many bytes a list of items takes.
+// ListSize returns the approximate size in memory of a list of items, in bytes.
 func ListSize(items []string) int {
 	size := itemBytes
 	for _, s := range items {
@@ -58,8 +59,8 @@ func ListSize(items []string) int {
 	return size
 }
 
-// CheckListName returns nil if name can name a list: 1 to [MaxName] characters of a-z, 0-9,
-// "_", "-" and ".". The first is a letter or a digit.
+// CheckListName returns nil if name can be the name of a list. Such a name has 1 to [MaxName]
+// characters of a-z, 0-9, "_", "-" and ".". Its first character is a letter or a digit.
 func CheckListName(name string) error {
 	const first = "abcdefghijklmnopqrstuvwxyz0123456789"
 	if name == "" || len(name) > MaxName || !strings.ContainsRune(first, rune(name[0])) ||
@@ -72,7 +73,8 @@ func CheckListName(name string) error {
 	return nil
 }
 
-// inList reports whether s is in the list called name. Without that list it is an error.
+// inList reports whether s is in the list called name. If there is no such list, the result is an
+// error.
 func (f *Frame) inList(name, s string) result {
 	l := f.lists[name]
 	if l == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// words are common words for names of ours.
+// words has the word that writ uses for each common word, without case and punctuation.
 var words = map[string]string{
 	"denied": "deny", "forbid": "deny", "forbidden": "deny", "reject": "deny", "refuse": "deny", "disallow": "deny",
 	"allowed": "allow", "permit": "allow", "permitted": "allow", "accept": "allow",
@@ -28,9 +28,9 @@ var words = map[string]string{
 	"exist": "has", "isset": "has",
 }
 
-// Meant returns the name that an author most likely meant by word, or "". Such a name differs
-// in case or punctuation, by a typing error, or has word as a part or as a synonym. Other
-// spellings of a name may follow it, separated by spaces.
+// Meant returns the name that an author most likely meant by word, or "". The name differs from
+// word in case or punctuation or by a typing error, contains word, or is a synonym. Each of names
+// may have other spellings after it, separated by spaces.
 func Meant(word string, names []string) string {
 	if len(word) > MaxName {
 		return ""
@@ -80,7 +80,7 @@ func (p *parser) unknownKey(m jsonMember, err error) *Node {
 	return p.misnamed(m.value.at, "%v; %s", err, forms)
 }
 
-// combinationMeant returns the combination that the member of a match object is meant as.
+// combinationMeant returns the combination that the author most likely meant by the name of m.
 func combinationMeant(m jsonMember) string {
 	names := map[string][2]string{"and": {"$and", "all"}, "or": {"$or", "any"}, "nor": {"$nor", "not"},
 		"not": {"$not", "not"}}
@@ -91,7 +91,7 @@ func combinationMeant(m jsonMember) string {
 	return meant[0]
 }
 
-// flattened writes the members of a sub-document as fields.
+// flattened returns the members of a sub-document, written as fields.
 func flattened(sub jsonMember) string {
 	all := make([]string, len(sub.value.members))
 	for i, m := range sub.value.members {
@@ -108,7 +108,7 @@ func flattened(sub jsonMember) string {
 }
 
 func unknownOperator(name string, ofTrees bool) string {
-	var all []string // each with its symbol and what it is called in the other form
+	var all []string // each with its symbol and its name in the other form
 	for s := range spellings {
 		symbol := table[s.op].symbol
 		if s.negated {

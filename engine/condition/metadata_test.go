@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// outcomeOf returns "true", "false" or "error" of a condition.
+// outcomeOf returns the outcome of a condition: "true", "false" or "error". It checks that CEL has
+// the same outcome.
 func outcomeOf(t *testing.T, doc string, metadata map[string]string) string {
 	t.Helper()
 	c := mustCondition(t, doc)
@@ -27,8 +28,9 @@ func outcomeIn(p *Program, f *Frame) string {
 	return "false"
 }
 
-// "a comparison whose operand is a number parses the value as a decimal, and one
-// that is none is an error, which tightens"
+// TestDecision_Rules_NumericMetadata checks that a comparison with a number reads the metadata
+// value as a decimal. A value that is not a decimal makes the comparison an error, which leads to
+// the stricter outcome.
 func TestDecision_Rules_NumericMetadata(t *testing.T) {
 	for _, tt := range []struct{ doc, value, want string }{
 		{`{"metadata.n":{"$gt":5000}}`, "10000", "true"},
@@ -64,8 +66,9 @@ func TestDecision_Rules_NumericMetadata(t *testing.T) {
 	}
 }
 
-// "`$every`, `$some` and `$size` look at a value as a list (a JSON array of
-// strings, else split at commas; elements are trimmed, empty ones dropped)"
+// TestDecision_Rules_Lists checks that `$every`, `$some` and `$size` read a value as a list: a
+// JSON array of strings, or the parts between commas. Items are trimmed, and empty items are
+// dropped.
 func TestDecision_Rules_Lists(t *testing.T) {
 	for _, tt := range []struct{ doc, value, want string }{
 		{`{"metadata.to":{"$every":["a","b"]}}`, "a, b,a", "true"},

@@ -7,26 +7,26 @@ import (
 	"writ/engine/resource"
 )
 
-// Node is a condition as a tree. Every node is true or false of any intent: a comparison with
-// a missing field is false. Match objects and trees parse into one Node, in which a comparison
-// of Decimal can also fail. That Node and a CEL expression each become two (see outcomes),
-// from which both renderings are written. Nodes are never modified.
+// Node is a condition as a tree. Every node is true or false for any intent: a comparison with a
+// missing field is false. Match objects and trees parse into one Node, in which a comparison of a
+// Decimal can also fail. That Node and a CEL expression each become two Nodes: see [Outcomes].
+// Both renderings are written from these two. Nodes are never modified.
 type Node struct {
 	Kind NodeKind
-	// Kids are the operands of All, Any (none make All true and Any false) and Not (exactly
-	// one), and the test of Every's and Some's items.
+	// Kids are the operands of All, Any and Not. Not has exactly one. Without operands All is true
+	// and Any is false. Every and Some have one kid, the test of their items.
 	Kids []*Node
-	// Field, Op and Values are a Leaf's. Only In and the globs, which ask whether any of
-	// them fits, have several values, and Exists and IsTrue have none.
+	// Field, Op and Values belong to a Leaf. Only In and the globs have several values: one match
+	// is enough. Exists and IsTrue have none.
 	Field  Field
 	Op     Operator
 	Values []Constant
-	// Side is the side of a comparison with the resource. With the zero Side the whole
-	// condition is asked for one reading at a time.
+	// Side is the side of a comparison with the resource. If it is 0, the whole condition is
+	// evaluated for one reading at a time.
 	Side resource.Side
 }
 
-// NodeKind is what a Node is.
+// NodeKind is the kind of a Node.
 type NodeKind uint8
 
 // The kinds of nodes.
@@ -35,12 +35,13 @@ const (
 	Any
 	Not
 	Leaf
-	// Opaque stands for an unknown part of a CEL expression. An index can pass over it; it has
-	// no rendering.
+	// Opaque stands for a part of a CEL expression that has no tree and no rendering. An index can
+	// skip it.
 	Opaque
 )
 
-// Constant is an operand: Num for a field of Int, Digits or Size, Str for any other.
+// Constant is an operand. Num is its value for a field of Int, Digits or Size, Str for any other
+// field.
 type Constant struct {
 	Str string
 	Num int64
@@ -52,8 +53,8 @@ func Both(kids ...*Node) *Node { return combine(All, kids) }
 // Either returns the disjunction of kids.
 func Either(kids ...*Node) *Node { return combine(Any, kids) }
 
-// combine flattens nested operands of the same kind and drops the neutral ones,
-// so that equal conditions render alike however they were written.
+// combine flattens nested operands of the same kind and drops operands that change nothing. So
+// equal conditions have the same rendering, however they were written.
 func combine(kind NodeKind, kids []*Node) *Node {
 	flat := make([]*Node, 0, len(kids))
 	for _, k := range kids {
@@ -85,7 +86,7 @@ func Negate(n *Node) *Node {
 	return &Node{Kind: Not, Kids: []*Node{n}}
 }
 
-// Always returns the constant that is truth.
+// Always returns a node that is truth for every intent.
 func Always(truth bool) *Node {
 	if truth {
 		return &Node{Kind: All}
@@ -95,12 +96,12 @@ func Always(truth bool) *Node {
 
 func opaque() *Node { return &Node{Kind: Opaque} }
 
-// Compare returns a leaf.
+// Compare returns a leaf: the comparison of f with values.
 func Compare(f Field, op Operator, values ...Constant) *Node {
 	return &Node{Kind: Leaf, Field: f, Op: op, Values: values}
 }
 
-// Texts returns constants of a field that holds text.
+// Texts returns texts as constants for a field that holds text.
 func Texts(texts ...string) []Constant {
 	values := make([]Constant, len(texts))
 	for i, s := range texts {
@@ -109,7 +110,7 @@ func Texts(texts ...string) []Constant {
 	return values
 }
 
-// Has returns a tree that is true of an intent that has f, as f is read.
+// Has returns a tree that is true if the intent has f and f can be read as its kind.
 func Has(f Field) *Node {
 	switch {
 	case f.Kind == Digits || f.Kind == Decimal:
@@ -120,7 +121,7 @@ func Has(f Field) *Node {
 	return Compare(f.Owner(), Exists)
 }
 
-// IsConst reports whether n is Always(truth).
+// IsConst reports whether n is the node that Always(truth) returns.
 func (n *Node) IsConst(truth bool) bool {
 	kind := Any
 	if truth {
@@ -133,15 +134,15 @@ func (n *Node) some(pred func(*Node) bool) bool {
 	return pred(n) || slices.ContainsFunc(n.Kids, func(k *Node) bool { return k.some(pred) })
 }
 
-// IsRendered reports whether n has a rendering in Rego: nothing in it is opaque.
+// IsRendered reports whether Rego can express n. It can if nothing in n is opaque.
 func (n *Node) IsRendered() bool { return !n.some(func(n *Node) bool { return n.Kind == Opaque }) }
 
 func (n *Node) isResource() bool { return n.Kind == Leaf && n.Field.ID == Resource }
 
-// ReadsOneReading reports whether n is asked for one reading of the resource at a time.
+// ReadsOneReading reports whether n is evaluated for one reading of the resource at a time.
 func (n *Node) ReadsOneReading() bool { return n.isResource() && n.Side == 0 }
 
-// Texts returns the values of a leaf over a text.
+// Texts returns the values of a leaf whose field holds text.
 func (n *Node) Texts() []string { return textsOf(n.Values) }
 
 func textsOf(values []Constant) []string {
@@ -152,8 +153,8 @@ func textsOf(values []Constant) []string {
 	return texts
 }
 
-// sided returns n with the side of each comparison with the resource, where n as a whole is
-// for side.
+// sided returns n for side, with the side set in each comparison with the resource. A negation
+// turns the side around.
 func (n *Node) sided(side resource.Side) *Node {
 	switch {
 	case n.Kind == Not:
@@ -176,8 +177,8 @@ func each(kids []*Node, f func(*Node) *Node) []*Node {
 	return out
 }
 
-// Affirm returns n with every negation at a leaf. OPA's index finds rules by the equalities
-// they demand, but not by those under a negation.
+// Affirm returns n with every negation moved down to a leaf. OPA's index finds rules by the
+// equalities that they demand, but it ignores equalities inside a negation.
 func (n *Node) Affirm() *Node {
 	switch {
 	case n.Kind == All || n.Kind == Any:
@@ -195,15 +196,15 @@ func (n *Node) Affirm() *Node {
 	return n
 }
 
-// quantified returns a leaf that is true where n is true of each item of f (Every), or of one
-// (Some).
+// quantified returns a leaf for the items of f. For Every it is true if n is true for each item,
+// for Some if n is true for at least one.
 func quantified(f Field, op Operator, n *Node) *Node {
 	return &Node{Kind: Leaf, Field: f, Op: op, Kids: []*Node{n}}
 }
 
-// Outcomes are a condition as two trees: one is true where the condition is true, the other
-// where it is false. The condition is an error of all other intents. CEL's && and || let an
-// operand that decides win over one that fails, in either order, which makes both trees exact.
+// Outcomes has a condition as two trees. Holds is true if the condition is true, and Fails is true
+// if the condition is false. For all other intents the condition is an error. In CEL false &&
+// error is false and true || error is true, in either order. For this reason both trees are exact.
 type Outcomes struct{ Holds, Fails *Node }
 
 // total returns the outcomes of an expression that never fails.
@@ -219,7 +220,7 @@ func (o Outcomes) and(u Outcomes) Outcomes {
 
 func (o Outcomes) or(u Outcomes) Outcomes { return o.not().and(u.not()).not() }
 
-// outcomes returns when the tree of a match object or a tree is true and when it is false.
+// outcomes returns the outcomes of n, the tree of a match object or a tree.
 func (n *Node) outcomes() Outcomes {
 	switch n.Kind {
 	case All:
@@ -264,7 +265,7 @@ func (n *Node) Count() int {
 	return total
 }
 
-// Patterns yields the patterns of globs in trees.
+// Patterns yields the patterns of all globs in trees.
 func Patterns(trees ...*Node) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		refuses := func(s string) bool { return !yield(s) }

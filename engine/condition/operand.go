@@ -52,8 +52,8 @@ func (p *parser) operand(f Field, c comparison, v jsonNode) *Node {
 	return Compare(f, c.op, value)
 }
 
-// comparedWith returns f as it is compared with v: a number compares a metadata value as a
-// number.
+// comparedWith returns f with the kind by which it is compared with v. A number compares a
+// metadata value as a decimal.
 func (f Field) comparedWith(v jsonNode) Field {
 	if v.kind == '0' && f.Kind == Text && f.isFree() {
 		return f.as(Decimal)
@@ -71,7 +71,7 @@ func (p *parser) existence(f Field, c comparison, v jsonNode) *Node {
 	return p.wrong(v.at, "%s wants true or false, got %s", c.name, v.describe())
 }
 
-// membership parses a list of constants, of which there is at least one.
+// membership parses a list of at least one constant, or a named list.
 func (p *parser) membership(f Field, c comparison, v jsonNode) *Node {
 	if v.kind == '{' {
 		return p.listed(f, c, v)
@@ -96,7 +96,7 @@ func (p *parser) membership(f Field, c comparison, v jsonNode) *Node {
 	return Either(append(kids, among(f, values))...)
 }
 
-// among returns a tree that is true where f equals one of values.
+// among returns a tree that is true if f equals one of values.
 func among(f Field, values []Constant) *Node {
 	if f.Kind == Text && len(values) > 1 {
 		return Compare(f, In, values...)
@@ -165,8 +165,8 @@ func (p *parser) constant(f Field, c comparison, v jsonNode) (Constant, bool) {
 	return value, err == nil
 }
 
-// ordered refuses to order a metadata value by a text that looks like a number. Stored rules
-// keep such comparisons.
+// ordered refuses to order a metadata value by a text that looks like a number. It accepts such a
+// comparison in a stored rule.
 func (p *parser) ordered(f Field, c comparison, s string) error {
 	if p.stored || !f.isFree() || c.op < Gt || c.op > Lte || !LooksLikeNumber(s) {
 		return nil
@@ -175,7 +175,7 @@ func (p *parser) ordered(f Field, c comparison, s string) error {
 		strings.TrimSpace(s))
 }
 
-// decimalOperand checks a number that is compared with a metadata value.
+// decimalOperand checks the number with which a metadata value is compared.
 func decimalOperand(literal string) (string, error) {
 	if _, ok := parseDecimal(literal); !ok {
 		return "", fmt.Errorf(
@@ -196,8 +196,8 @@ func integer(literal string) (int64, error) {
 	return n, nil
 }
 
-// admits refuses constants that f never equals: a rule that never matches is weaker than its
-// author meant.
+// admits refuses a constant that f can never equal: the rule would never match, which is weaker
+// than its author meant.
 func (f Field) admits(c comparison, s string) error {
 	row := f.row()
 	switch {
@@ -218,7 +218,7 @@ func (f Field) admits(c comparison, s string) error {
 	return nil
 }
 
-// quantifier parses the operand of $every and $some: a list of constants, or operators.
+// quantifier parses the operand of $every and $some, which is a list of constants or operators.
 func (p *parser) quantifier(f Field, c comparison, v jsonNode) *Node {
 	if !p.isList(f, c, v) {
 		return opaque()
@@ -252,7 +252,7 @@ func (p *parser) size(f Field, c comparison, v jsonNode) *Node {
 	return p.wrong(v.at, `%s wants an integer, or operators such as {"$lte": 3}, got %s`, c.name, v.describe())
 }
 
-// isList reports whether f can be read as a list, as a metadata value can.
+// isList reports whether f can be read as a list. Only a metadata value can.
 func (p *parser) isList(f Field, c comparison, v jsonNode) bool {
 	if !f.isMetadata() || f.Kind != Text {
 		p.add(v.at, "%s looks at a metadata value as a list, %s is none", c.name, f.Label())

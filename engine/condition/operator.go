@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Operator is a comparison of a field. A negated comparison is a Not node, so that it is true
-// of a missing field.
+// Operator is a comparison of a field. A negated comparison is a Not node. So it is true if the
+// field is missing.
 type Operator uint8
 
 // The operators.
@@ -24,12 +24,12 @@ const (
 	Glob
 	ResourceGlob
 	ActionGlob
-	// ActionDenied is the glob of denied action types, which also matches other
-	// spellings of one. It is for the checks of policies alone.
+	// ActionDenied is the glob of denied action types. It also matches other spellings of a denied
+	// type. Only the checks of policies use it.
 	ActionDenied
 	Regex
-	// Every and Some are true where the field is there and each item, or one item, of its list
-	// satisfies the operand.
+	// Every and Some test the items of the field's list. Every is true if the field exists and
+	// each item satisfies the operand, Some if one item does.
 	Every
 	Some
 	// CountIs is an operator of match objects and trees alone. It is parsed as a comparison of
@@ -62,17 +62,17 @@ const (
 
 // operatorRow holds the facts about an operator.
 type operatorRow struct {
-	// match and tree are the operator's names in match objects and in trees, separated by
-	// spaces. The first is shown. notMatch and notTree are the names of its negation.
+	// match and tree are the operator's names in match objects and in trees, separated by spaces.
+	// Messages show the first name. notMatch and notTree are the names of the operator's negation.
 	match, notMatch, tree, notTree string
 	operand                        operandForm
 	// symbol is the operator, method or function in CEL.
 	symbol string
-	// cel and rego are formats of a comparison of %[1]s, the field, with %[2]s, the constant
-	// or list.
+	// cel and rego are the formats of a comparison. %[1]s is the field, %[2]s is the constant or
+	// the list.
 	cel, rego string
-	// order reports for which order of field and constant the comparison is true, text for
-	// which texts.
+	// order reports whether the comparison is true, given the sign of the order of field and
+	// constant. text reports it for the two texts.
 	order func(c int) bool
 	text  func(field, constant string) bool
 }
@@ -133,11 +133,11 @@ type comparison struct {
 // IsGlob reports whether o takes patterns.
 func (o Operator) IsGlob() bool { return table[o].operand == patternList }
 
-// spelling is how match objects or trees write an operator or its negation.
+// spelling has the names of an operator or of its negation, in match objects or in trees.
 type spelling struct {
 	op               Operator
 	ofTrees, negated bool
-	names            []string // the one to show first
+	names            []string // the first is shown to authors
 }
 
 func spellings(yield func(s spelling) bool) {
@@ -151,7 +151,7 @@ func spellings(yield func(s spelling) bool) {
 	}
 }
 
-// named returns the operator that match objects ("$eq") or trees ("eq") know by name.
+// named returns the operator called name in match objects ("$eq") or in trees ("eq").
 func named(name string) (comparison, bool) {
 	for s := range spellings {
 		if slices.Contains(s.names, name) {
@@ -171,7 +171,7 @@ func operatorNames(ofTrees bool) (names []string) {
 	return names
 }
 
-// Rego writes a comparison of field with constants, both in Rego.
+// Rego returns a comparison of field with constants in Rego. Both are already in Rego.
 func (o Operator) Rego(field, constants string) string {
 	return fmt.Sprintf(table[o].rego, field, constants, table[o].symbol)
 }

@@ -14,8 +14,8 @@ import (
 	"writ/engine/resource"
 )
 
-// askTree evaluates a tree without CEL: it is the meaning that both renderings
-// are held to.
+// askTree evaluates a tree without CEL. Its result is the meaning of the tree, which both
+// renderings must have.
 func askTree(t testing.TB, n *Node, f *Frame) bool {
 	t.Helper()
 	ask := func(k *Node) bool { return askTree(t, k, f) }
@@ -59,7 +59,7 @@ func askLeaf(t testing.TB, n *Node, f *Frame) bool {
 	})
 }
 
-// askReadings asks a leaf of each reading.
+// askReadings evaluates a leaf for each reading.
 func askReadings(t testing.TB, n *Node, f *Frame) bool {
 	t.Helper()
 	one := *n
@@ -74,7 +74,8 @@ func askReadings(t testing.TB, n *Node, f *Frame) bool {
 	return n.Side == resource.ForAllow
 }
 
-// askResource asks a leaf of f's reading, to one of its readers or to all.
+// askResource evaluates a leaf for f's reading. For a block one of its readers must match, for an
+// allowance all of them.
 func askResource(t testing.TB, n *Node, f *Frame, side resource.Side) bool {
 	t.Helper()
 	var list *glob.List
@@ -153,7 +154,7 @@ func present(fd Field, f *Frame) bool {
 
 func number(fd Field, f *Frame) int64 {
 	if fd.Kind == Digits {
-		n, _ := strconv.ParseInt(text(fd, f), 10, 64) // it is present
+		n, _ := strconv.ParseInt(text(fd, f), 10, 64) // the field is present
 		return n
 	}
 	return f.numbers[fd.ID]

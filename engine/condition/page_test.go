@@ -10,8 +10,8 @@ import (
 
 var code = regexp.MustCompile("`[^`]*`")
 
-// rowsOfPage returns the rows of the table of docs/policies.md with that header. A cell is the
-// list of its texts in backquotes.
+// rowsOfPage returns the rows of the table in docs/policies.md whose header is header. A cell is
+// the list of its texts in backquotes.
 func rowsOfPage(t *testing.T, header string) (rows [][][]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/policies.md")
@@ -51,7 +51,7 @@ func sameNames(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestPage_Fields: docs/policies.md has each field with its names.
+// TestPage_Fields checks that docs/policies.md has each field with its names.
 func TestPage_Fields(t *testing.T) {
 	var names, paths, known []string
 	for _, row := range rowsOfPage(t, "| field | CEL | Rego | is |") {
@@ -72,7 +72,7 @@ func TestPage_Fields(t *testing.T) {
 	sameNames(t, "paths", paths, append(known, `intent.metadata["<key>"]`))
 }
 
-// TestPage_Operators: docs/policies.md has each operator.
+// TestPage_Operators checks that docs/policies.md has each operator.
 func TestPage_Operators(t *testing.T) {
 	var match, tree []string
 	for _, row := range rowsOfPage(t, "| match object | tree | holds where the field |") {
@@ -93,7 +93,7 @@ func TestPage_Operators(t *testing.T) {
 	sameNames(t, "operators of trees", tree, operatorNames(true))
 }
 
-// TestPage_Functions: docs/policies.md has each function and macro of CEL.
+// TestPage_Functions checks that docs/policies.md has each function and macro of CEL.
 func TestPage_Functions(t *testing.T) {
 	l, err := cels()
 	if err != nil {

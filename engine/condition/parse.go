@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// parser parses match objects and trees. It reports every mistake, and puts an opaque node in
-// the place of each.
+// parser parses match objects and trees. It reports every mistake, and replaces each mistaken part
+// by an opaque node.
 type parser struct {
 	Error
 	nodes    int
 	patterns budget
-	// stored says that the rule was accepted once: see [Options].
+	// stored says that the rule was accepted before: see [Options].
 	stored bool
 }
 
-// parse returns the tree of a match object or a tree, and the cost of its patterns.
+// parse returns the tree of a match object or a tree, and the sizes of its patterns.
 func parse(root jsonNode, stored bool) (*Node, budget, error) {
 	p := parser{stored: stored}
 	form := p.match
@@ -40,7 +40,8 @@ func (p *parser) wrong(at, format string, args ...any) *Node {
 	return opaque()
 }
 
-// misnamed reports a wrong name of the value at a place.
+// misnamed reports a mistake in the name of the value at the JSON pointer at. It returns an opaque
+// node.
 func (p *parser) misnamed(at, format string, args ...any) *Node {
 	p.Add(Mistake{At: at, Key: true, Message: fmt.Sprintf(format, args...)})
 	return opaque()
@@ -89,7 +90,7 @@ func (p *parser) member(m jsonMember) *Node {
 	return p.expect(f, m.value)
 }
 
-// list parses the operands of a combination, of which there is at least one.
+// list parses the operands of a combination, at least one.
 func (p *parser) list(v jsonNode, parse func(jsonNode) *Node) []*Node {
 	p.nodes++
 	if v.kind != '[' || len(v.items) == 0 {
@@ -156,7 +157,7 @@ func isTree(root jsonNode) bool {
 	return slices.ContainsFunc(root.members, func(m jsonMember) bool { return isTreeKey(m.name) })
 }
 
-// tree parses a node of form 2.
+// tree parses a node of the form tree.
 func (p *parser) tree(obj jsonNode) *Node {
 	if !isTree(obj) {
 		p.nodes++
@@ -201,7 +202,7 @@ func describeTree(n jsonNode) string {
 	return "an object with the key \"" + n.members[0].name + "\""
 }
 
-// leafRoles are the roles of a leaf's keys.
+// leafRoles has the role of each key that a leaf can have.
 var leafRoles = map[string]string{"field": "field", "fact": "field", "op": "op", "operator": "op", "value": "value"}
 
 // treeLeaf parses {"field": …, "op": …, "value": …}.

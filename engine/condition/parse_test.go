@@ -2,7 +2,7 @@ package condition
 
 import "testing"
 
-// bare is an intent without its optional members.
+// bare removes the optional members of an intent.
 func bare(in *intent) { in.Cost, in.Metadata = nil, nil }
 
 func TestDecision_Rules_MatchObject(t *testing.T) {

@@ -17,21 +17,21 @@ type predicate interface {
 // result is the value of a predicate: false, true, or a failure.
 type result struct {
 	holds  bool
-	failed *EvalError // why it has no value
+	failed *EvalError // the reason why it has no value
 }
 
 func is(holds bool) result { return result{holds: holds} }
 
 func failing(why *EvalError) result { return result{failed: why} }
 
-// tally combines the results of operands. As in CEL, an operand that decides wins over one
-// that failed, in either order.
+// tally combines the results of operands. As in CEL, the order does not matter: one operand with
+// the value decides is enough, even if others failed.
 type tally struct {
 	decides, decided bool
 	failed           *EvalError
 }
 
-// add adds a result, and reports whether it decides.
+// add adds a result, and reports whether r decides.
 func (t *tally) add(r result) bool {
 	switch {
 	case r.failed == nil:
@@ -52,7 +52,8 @@ func (t *tally) result() result {
 	return is(!t.decides)
 }
 
-// junction is a conjunction, which a false operand decides, or a disjunction.
+// junction is a conjunction or a disjunction. A false operand decides a conjunction, a true
+// operand decides a disjunction.
 type junction struct {
 	kids    []predicate
 	decides bool
@@ -76,12 +77,12 @@ func (n *negation) ask(f *Frame) result {
 	return r
 }
 
-// source is where a predicate reads its operand.
+// source is the field from which a predicate reads its operand.
 type source struct {
 	field FieldID
 	key   string // of a MetadataValue or a CounterValue
-	// missing is the result where the intent lacks the field: false in match objects and
-	// trees, a failure in CEL.
+	// missing is the result if the intent lacks the field: false in match objects and trees, a
+	// failure in CEL.
 	missing result
 }
 
@@ -93,7 +94,7 @@ func (s *source) text(f *Frame) (text string, ok bool) {
 	return f.texts[s.field], f.has(s.field)
 }
 
-// presence asks whether a field is there.
+// presence is true if the intent has the field.
 type presence struct{ src source }
 
 func (n *presence) ask(f *Frame) result {
@@ -108,7 +109,7 @@ func (n *presence) ask(f *Frame) result {
 	return is(f.has(n.src.field))
 }
 
-// flag is a boolean.
+// flag is the value of a boolean field.
 type flag struct{ src source }
 
 func (n *flag) ask(f *Frame) result { return is(f.numbers[n.src.field] != 0) }
@@ -147,11 +148,11 @@ func (n *timeOrder) ask(f *Frame) result {
 	return is(n.holds(got.Compare(n.want)))
 }
 
-// membership asks whether a text is one of a set.
+// membership is true if the text of a field is in a set.
 type membership struct {
 	src  source
 	one  string
-	many map[string]struct{} // nil where there is one
+	many map[string]struct{} // nil if the set has only one text
 }
 
 func (n *membership) ask(f *Frame) result {
@@ -166,10 +167,10 @@ func (n *membership) ask(f *Frame) result {
 	return is(ok)
 }
 
-// test asks something of a text.
+// test is a test of a text.
 type test func(f *Frame, s string) result
 
-// ofText tests a text that is there.
+// ofText tests the text of a field that the intent has.
 type ofText struct {
 	src  source
 	test test
@@ -183,10 +184,10 @@ func (n *ofText) ask(f *Frame) result {
 	return n.test(f, s)
 }
 
-// readings asks about the readings of the resource that its side has.
+// readings tests the readings of the resource that side looks at.
 type readings struct {
 	side resource.Side
-	// list is set for globs and equality. Otherwise each text is tested.
+	// list is set for globs and equality. Without it, test tests the text of each reading.
 	list *glob.List
 	test test
 }
@@ -214,12 +215,12 @@ func (n *readings) one(f *Frame, r resource.Reading) result {
 	return n.test(f, r.Text)
 }
 
-// reading is resource_glob on intent.resource, which is one reading at a time.
+// reading is resource_glob on intent.resource, which has one reading at a time.
 type reading struct{ list *glob.List }
 
 func (n *reading) ask(f *Frame) result { return f.match(n.list, f.reading) }
 
-// match matches a reading and charges for it.
+// match matches a reading with list and charges the work.
 func (f *Frame) match(list *glob.List, r resource.Reading) result {
 	if !f.Work.Charge(list.Steps(r.Text)) {
 		return failing(ErrTooMuchWork)
@@ -227,7 +228,7 @@ func (f *Frame) match(list *glob.List, r resource.Reading) result {
 	return is(list.HoldsOf(r, f.readings.Stops()))
 }
 
-// Eval asks the program about f. With an error the condition has no value.
+// Eval evaluates the program for f. If there is an error, the condition has no value.
 func (p *Program) Eval(f *Frame) (ok bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -12,16 +12,16 @@ import (
 // Program is a compiled condition. It is immutable and safe for concurrent use.
 type Program struct {
 	root predicate
-	// side is the side of the lists of patterns in a condition in CEL.
+	// side is the side for the patterns of a CEL condition.
 	side resource.Side
-	load int // is charged whenever the program runs
+	load int // the steps that are charged for each run
 }
 
-// nodeSteps is the steps of a node of a tree, without its patterns.
+// nodeSteps is the number of steps for a node of a tree, without its patterns.
 const nodeSteps = 4
 
-// Plan returns the program of n, which has no opaque node. The program agrees with the CEL of
-// n, which CEL itself evaluates several times slower.
+// Plan returns the program of n. n must not have an opaque node. The program has the same result
+// as the CEL of n, and CEL itself is several times slower.
 func Plan(n *Node) (*Program, error) {
 	p := &Program{load: nodeSteps * n.Count()}
 	var err error
@@ -51,8 +51,8 @@ func (p *Program) plan(n *Node) (predicate, error) {
 	return nil, fmt.Errorf("a condition that is not known cannot be run")
 }
 
-// leaf returns the predicate of a leaf. Its result is missing where the intent lacks the
-// field.
+// leaf returns the predicate of a leaf. If the intent lacks the field, the predicate's result is
+// missing.
 func (p *Program) leaf(n *Node, missing result) (predicate, error) {
 	src := source{field: n.Field.ID, key: n.Field.Key, missing: missing}
 	order := table[n.Op].order
@@ -84,7 +84,7 @@ func (p *Program) leaf(n *Node, missing result) (predicate, error) {
 	return &ofText{src, asked}, err
 }
 
-// test returns the test of a leaf's text.
+// test returns the test of the text in a leaf's field.
 func (p *Program) test(n *Node) (test, error) {
 	switch row := &table[n.Op]; {
 	case row.operand == patternList || n.Op == Regex:
@@ -108,10 +108,10 @@ func (p *Program) test(n *Node) (test, error) {
 	return nil, fmt.Errorf("%s is not run on such a field", table[n.Op].symbol)
 }
 
-// searchSteps is how many bytes of a text are searched in one step.
+// searchSteps is the number of bytes of a text that are searched in one step.
 const searchSteps = 64
 
-// searched searches all of a text for a constant.
+// searched returns a test that searches the whole text for want.
 func searched(want string, holds func(s, want string) bool) test {
 	return func(f *Frame, s string) result {
 		if !f.Work.Charge(len(s) / searchSteps) {
@@ -135,7 +135,7 @@ func decimalTest(constant string, holds func(c int) bool) (test, error) {
 	}, nil
 }
 
-// sized compares the number of items of a text.
+// sized returns a test that compares the number of a text's items with want.
 func sized(want int64, holds func(c int) bool) test {
 	return func(f *Frame, s string) result {
 		items, ok := f.items(s)
@@ -146,8 +146,8 @@ func sized(want int64, holds func(c int) bool) test {
 	}
 }
 
-// ofItems tests every item of a text, or some item. As in CEL's macros, an item that decides
-// wins over one that failed.
+// ofItems returns a test of a text's items: of every item, or of at least one. As in CEL's macros,
+// one item that decides is enough, even if others failed.
 func ofItems(every bool, of predicate) test {
 	return func(f *Frame, s string) result {
 		items, ok := f.items(s)
@@ -164,8 +164,8 @@ func ofItems(every bool, of predicate) test {
 	}
 }
 
-// matcher is a compiled list of patterns. Match returns the index of the first
-// pattern that matches s, or -1, and Steps bounds what that takes: see maxWork.
+// matcher is a compiled list of patterns. Match returns the index of the first pattern that
+// matches s, or -1. Steps returns a bound of the steps that Match takes: see maxWork.
 type matcher interface {
 	Match(s string) int
 	Steps(s string) int
@@ -186,7 +186,7 @@ func compileMatcher(op Operator, patterns []string, side resource.Side) (matcher
 	}
 }
 
-// matching tests whether one of patterns matches a text.
+// matching returns a test that is true if one of patterns matches the text.
 func (p *Program) matching(op Operator, patterns []string) (test, error) {
 	m, err := compileMatcher(op, patterns, p.side)
 	if err != nil {
@@ -203,7 +203,7 @@ func (p *Program) matching(op Operator, patterns []string) (test, error) {
 	}, nil
 }
 
-// readings returns the predicate of a comparison with the resource that has a side.
+// readings returns the predicate of a comparison with the resource whose side is set.
 func (p *Program) readings(n *Node) (predicate, error) {
 	var list *glob.List
 	var err error

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// regex is a regular expression as a list of one pattern.
+// regex is a regular expression as a [matcher] with one pattern.
 type regex struct {
 	re           *regexp.Regexp
 	instructions int
@@ -22,7 +22,7 @@ func compileRegex(expr string) (*regex, error) {
 	return &regex{re: re, instructions: n}, err
 }
 
-// Instructions returns how many instructions an RE2 expression compiles to.
+// Instructions returns the number of instructions that an RE2 expression compiles to.
 func Instructions(expr string) (int, error) {
 	parsed, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -46,11 +46,13 @@ func (r *regex) Match(s string) int {
 // Steps implements [matcher].
 func (r *regex) Steps(s string) int { return r.instructions * (len(s) + 1) }
 
-// interruptible is from how many steps on a match offers its turn: some 2 ms. For
-// so many, regexp simulates the automaton whether it reads a text or a reader.
+// interruptible is the number of steps from which a match offers its turn: some 2 ms. For matches
+// as long as that, regexp simulates the automaton both for a string and for a reader, so that
+// reading costs nothing.
 const interruptible = 1 << 18
 
-// matches is Match, which has been charged to w, and offers w's turn.
+// matches does the same as Match, and offers w's turn. The caller has already charged the steps to
+// w.
 func (r *regex) matches(w *Work, s string) bool {
 	if w.turn == nil || r.Steps(s) < interruptible {
 		return r.re.MatchString(s)
@@ -58,7 +60,7 @@ func (r *regex) matches(w *Work, s string) bool {
 	return r.re.MatchReader(&offering{Reader: strings.NewReader(s), work: w, every: max(1, yieldEvery/r.instructions)})
 }
 
-// offering reads a text and offers the turn after every so many characters.
+// offering reads a text. It offers the turn after every characters.
 type offering struct {
 	*strings.Reader
 	work        *Work

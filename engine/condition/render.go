@@ -8,7 +8,8 @@ import (
 	"writ/engine/resource"
 )
 
-// CEL returns a CEL expression that is true of the same intents as n. n has no opaque node.
+// CEL returns a CEL expression that is true for the same intents as n. n must not have an opaque
+// node.
 func (n *Node) CEL() string {
 	var b strings.Builder
 	writeCEL(&b, n)
@@ -28,8 +29,8 @@ func writeCEL(b *strings.Builder, n *Node) {
 	}
 }
 
-// writeOperands writes the operands of a conjunction or a disjunction. An operand that asks
-// whether a field exists guards the others.
+// writeOperands writes the operands of a conjunction or a disjunction. An operand that tests
+// whether a field exists guards the other operands.
 func writeOperands(b *strings.Builder, n *Node, sep, empty string) {
 	if len(n.Kids) == 0 {
 		b.WriteString(empty)
@@ -57,7 +58,7 @@ func writeOperands(b *strings.Builder, n *Node, sep, empty string) {
 		if guards[guard] {
 			guard = ""
 		}
-		// A leaf is a comparison or, behind a guard or of digits, a conjunction.
+		// The CEL of a leaf is one comparison. With a guard or for Digits it is a conjunction.
 		many := guard != "" || k.Op == Exists && k.Field.Kind == Digits
 		if n.Kind == All || !many {
 			writeLeaf(b, k, guard)
@@ -67,7 +68,7 @@ func writeOperands(b *strings.Builder, n *Node, sep, empty string) {
 	}
 }
 
-// writeOperand writes n so that it binds tighter than the operator before it.
+// writeOperand writes n, in parentheses if the operator before it would bind tighter.
 func writeOperand(b *strings.Builder, n *Node) {
 	if n.Kind == Not || n.Kind != Leaf && len(n.Kids) == 0 || isCall(n) {
 		writeCEL(b, n)
@@ -101,7 +102,7 @@ func isCall(n *Node) bool {
 	}
 }
 
-// writeLeaf writes a leaf behind the guard that keeps a missing field from being an error.
+// writeLeaf writes a leaf after its guard. Because of the guard a missing field is not an error.
 func writeLeaf(b *strings.Builder, n *Node, guard string) {
 	f := n.Field
 	if n.isResource() && n.Side != 0 {
@@ -138,8 +139,8 @@ func writeLeaf(b *strings.Builder, n *Node, guard string) {
 	fmt.Fprintf(b, row.cel, ref, constants, row.symbol)
 }
 
-// fnResource are the functions for the readings of the resource, by side. Only rendered match
-// objects and trees use them.
+// fnResource has the functions for the readings of the resource, by side. Only the CEL of match
+// objects and trees calls them.
 var fnResource = [...]string{resource.ForBlock: "resource_any", resource.ForAllow: "resource_every"}
 
 // writeReadings writes a comparison with the readings of the resource.
@@ -151,7 +152,7 @@ func writeReadings(b *strings.Builder, n *Node) {
 	fmt.Fprintf(b, "%s(%s, %s)", fnResource[n.Side], Quote(table[op].symbol), celConstants(n.Field, n.Values))
 }
 
-// Guarded reports whether n is rendered as more than one comparison.
+// Guarded reports whether the rendering of n has more than one comparison.
 func (n *Node) Guarded() bool {
 	return n.Field.Kind == Digits || n.Field.Kind == Decimal || n.Op != Exists && n.Field.Optional()
 }
@@ -163,7 +164,8 @@ func fieldRef(f Field) string {
 	return f.Path()
 }
 
-// celGuard is the presence that a leaf needs, empty where its field always exists.
+// celGuard returns the test of existence that a leaf needs. It is empty if the field always
+// exists.
 func celGuard(n *Node) string {
 	if n.Op == Exists || n.isResource() {
 		return ""
@@ -171,8 +173,8 @@ func celGuard(n *Node) string {
 	return presenceOf(n.Field)
 }
 
-// presenceOf asks whether a field exists, as it is read. It is empty where the field always
-// exists.
+// presenceOf returns a test whether a field exists and can be read as its kind. It is empty if the
+// field always exists.
 func presenceOf(f Field) string {
 	switch {
 	case f.Kind == Digits:
@@ -189,7 +191,7 @@ func presenceOf(f Field) string {
 	return ""
 }
 
-// celConstants writes a list, or its only member where there is one.
+// celConstants writes a list of constants, or only the constant if there is one.
 func celConstants(f Field, values []Constant) string {
 	if len(values) == 1 {
 		return celConstant(f, values[0])
@@ -211,7 +213,7 @@ func celConstant(f Field, v Constant) string {
 	return Quote(v.Str)
 }
 
-// DigitsExpression is the regular expression of the strings that CEL's int() reads: decimal
+// DigitsExpression returns the regular expression of the strings that CEL's int() reads: decimal
 // integers of 64 bits.
 func DigitsExpression() string {
 	const most = "9223372036854775807"

@@ -4,27 +4,26 @@ import (
 	"slices"
 )
 
-// Review lists what a condition's author may not mean. Fields are named as in match objects:
-// "action_type", "metadata.env", or "metadata" where the key is unknown.
+// Review lists parts of a condition that its author may not have meant. Its fields have their
+// names in match objects: "action_type", "metadata.env", or "metadata" if the key is unknown.
 type Review struct {
-	// Fields are all fields that the condition reads or whose existence it asks, sorted. In
-	// Unguarded and Dodges, "cost" stands for its members.
+	// Fields has all fields that the condition reads or tests for existence, sorted. In Unguarded
+	// and Dodges, "cost" stands for the members of the cost.
 	Fields []string
-	// ExceptsResource is set if a condition in CEL or Rego holds because a comparison with
+	// ExceptsResource says that a condition in CEL or Rego can be true because a comparison with
 	// the resource is false.
 	ExceptsResource bool
-	// Unguarded has the metadata keys, and the cost, that a condition in CEL reads without
-	// ever testing their existence, sorted.
+	// Unguarded has the metadata keys, and the cost, that a condition in CEL reads and never tests
+	// for existence, sorted.
 	Unguarded []string
-	// Dodges has the metadata keys, and the cost, that an intent can leave out so that a
-	// condition in another form does not hold, sorted. Keys whose existence the condition
-	// tests are not in it.
+	// Dodges has the metadata keys, and the cost, by whose absence an intent can make a condition
+	// in another form false, sorted. It leaves out keys whose existence the condition tests.
 	Dodges []string
-	// TextOrder is a text that looks like a number, if a condition in CEL or Rego orders by
-	// such a text, and otherwise "".
+	// TextOrder is a text that looks like a number and by which a condition in CEL or Rego orders.
+	// It is empty if the condition orders by no such text.
 	TextOrder string
-	// Misordered is the error of a condition in Rego that orders a metadata value by such a
-	// text, or nil.
+	// Misordered is the error of a condition in Rego that orders a metadata value by a text that
+	// looks like a number, or nil.
 	Misordered error
 }
 
@@ -51,7 +50,7 @@ func ReviewOf(doc string) (r Review) {
 	return r
 }
 
-// names are names that a review collects.
+// names is the set of names that a review collects.
 type names map[string]bool
 
 // without returns the names that are not in others, sorted.
@@ -66,7 +65,7 @@ func (n names) without(others names) []string {
 	return kept
 }
 
-// reviewed is the name of f in a review.
+// reviewed returns the name of f in a review.
 func (f Field) reviewed() string {
 	if f.ID == GovernedAgentID { // the same agent as the intent's
 		return fields[AgentID].name
@@ -74,7 +73,7 @@ func (f Field) reviewed() string {
 	return f.Label()
 }
 
-// whole returns the name of the member whose absence makes f absent: the metadata key, or the
+// whole returns the name of the member without which f is absent. That is the metadata key, or the
 // owner of the field.
 func (f Field) whole() string {
 	if f.isMetadata() {
@@ -93,7 +92,7 @@ func reviewTree(tree *Node) Review {
 				visit(k, negated != (n.Kind == Not))
 			}
 			return
-		case n.Field.Counter != nil: // an intent without a cost evades a counter that sums costs
+		case n.Field.Counter != nil: // an intent without a cost is not in a counter that sums costs
 			if n.Field.Counter.Sum && !negated {
 				reads[FieldOf(CostAmount).whole()] = true
 			}

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Schema returns the definitions of a JSON Schema (2020-12) of a condition as an object:
-// "condition", which is one of the four forms, and its parts, each at "#/$defs/<name>". They
-// check fields, operators and the types of operands. [Compile] checks patterns, CEL and Rego.
+// Schema returns the definitions of a JSON Schema (2020-12) for a condition that is a JSON object.
+// "condition" is one of the four forms. Its parts are definitions too. Each is at
+// "#/$defs/<name>". The schema checks fields, operators and the types of operands. [Compile]
+// checks patterns, CEL and Rego.
 func Schema() map[string]any {
 	defs := object{
 		"condition": anyOf(def("match"), def("tree"), def("cel"), def("rego")),
@@ -66,7 +67,7 @@ func matchSchema() object {
 	return s
 }
 
-// schema is the schema of f's value in a match object.
+// schema returns the schema of f's value in a match object.
 func (f Field) schema() object {
 	switch {
 	case f.row().enum != nil:
@@ -82,7 +83,8 @@ func (f Field) schema() object {
 	return def("text")
 }
 
-// expectSchema is the schema of the value of a kind of field in a match object.
+// expectSchema returns the schema of a field's value in a match object. The names of the
+// definitions for its kind begin with name.
 func expectSchema(name string, f Field) object {
 	if f.Kind == Object {
 		return def(name + "Operators")
@@ -100,7 +102,7 @@ func (f Field) constantSchema() object {
 	return object{"type": "string"}
 }
 
-// operatorsSchema is the schema of a field's operators in match objects.
+// operatorsSchema returns the schema of a field's operators in match objects.
 func operatorsSchema(name string, f Field) object {
 	members := object{"$not": def(name + "Operators")}
 	for s := range spellings {
@@ -113,7 +115,7 @@ func operatorsSchema(name string, f Field) object {
 	return s
 }
 
-// operandSchema is the schema of op's operand, or nil where op is not for f.
+// operandSchema returns the schema of op's operand, or nil if op is not for f.
 func (f Field) operandSchema(op Operator) object {
 	text := object{"type": "string"}
 	list := func(items object) object {

@@ -1,11 +1,11 @@
 package condition
 
-// This file serves traces.
+// This file has the functions that only traces use.
 
-// AskLeaves asks each leaf of the program by itself, also those that [Program.Eval] skips, and
-// yields its value, in the order of [Clause.Index].
+// AskLeaves evaluates each leaf of the program by itself, including leaves that [Program.Eval]
+// skips. It yields the values in the order of [Clause.Index].
 func (p *Program) AskLeaves(f *Frame, yield func(ok bool, err error)) {
-	f.Work.Charge(p.load) // a budget that is used up is an error of each leaf
+	f.Work.Charge(p.load) // if the budget is used up, every leaf is an error
 	for _, leaf := range leavesOf(p.root) {
 		one := Program{root: leaf}
 		yield(one.Eval(f))

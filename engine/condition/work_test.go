@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// most is a regular expression of nearly as many instructions as a condition may have,
-// which matches nothing without a z.
+// most is a regular expression with nearly as many instructions as a condition may have. It
+// matches only texts with a z.
 const most = `(.*.*[ab]){1,110}z$`
 
-// offers counts how often a turn is offered.
+// offers is a turn that counts how often it is offered.
 type offers int
 
 func (o *offers) Yield() time.Duration { *o++; return time.Second }
@@ -18,7 +18,7 @@ func (o *offers) Yield() time.Duration { *o++; return time.Second }
 func (o *offers) Pause() bool  { return false }
 func (o *offers) Resume() bool { return false }
 
-// Work is offered once for so many steps.
+// TestWork_OffersAreSpaced checks that the turn is offered once for every yieldEvery steps.
 func TestWork_OffersAreSpaced(t *testing.T) {
 	var n offers
 	w := NewWork(&n)
@@ -30,7 +30,8 @@ func TestWork_OffersAreSpaced(t *testing.T) {
 	}
 }
 
-// A match that takes long offers its turn meanwhile and decides the same.
+// TestDecision_Bounds_LongMatchesOfferTheirTurn checks that a long match offers its turn while it
+// runs, and that its result stays the same.
 func TestDecision_Bounds_LongMatchesOfferTheirTurn(t *testing.T) {
 	for _, expr := range []string{most, `^(.*.*[ab]){1,110}b$`, `\b(é|[^a]|.*.*){1,90}\x{FFFD}`, `(?m:^b(a|.*.*){1,90}$)`, `(.*.*[ab]){1,110}\z`} {
 		re := mustRegex(t, expr)

@@ -9,33 +9,33 @@ import (
 	"writ/engine/resource"
 )
 
-// Actions is a compiled list of action types. An entry is compared exactly, case and
-// all, except that each * stands for any characters, dots too:
+// Actions is a compiled list of action types. An entry is compared exactly, including its case.
+// Only a * is special: it stands for any characters, including dots:
 //
 //	sql.write   matches sql.write alone
 //	sql.*       matches sql.write and sql.write.bulk, but not sql or sqlite.x
 //	*.delete    matches sql.delete and s3.object.delete
 //	*           matches every action type
 //
-// A * spans dots because a denied sql.* must not be escaped by a deeper name. An entry of
-// a list of denied types also matches what is equal to it after folding:
+// A * matches dots too: otherwise a deeper name would escape a denied sql.*. An entry of a list of
+// denied types also matches every type that is equal to it after folding:
 //
 //	sql.drop    denies SQL.Drop, sql..drop, sql_drop and sql-drop too
 //	sql.*       denies SQL.drop and sql..drop, but not sql_drop
 //
 // It is immutable and safe for concurrent use.
 type Actions struct {
-	// list has each entry in each reading of action types.
+	// list has each entry in each form of an action type.
 	list   List
 	denied bool
 	folds  bool // folding changes an entry
 }
 
-// The readings of an action type, as readers of a [List].
+// The forms of an action type, as readers of a [List].
 const (
 	asWritten resource.Reader = 1 << iota
 	asWords                   // folded, for entries without *
-	asPattern                 // folded, for those with *
+	asPattern                 // folded, for entries with *
 )
 
 // CompileActions compiles action types. Its error is a *[PatternError].
@@ -76,7 +76,7 @@ func actionUnits(t string) []unit {
 		switch r {
 		case '*':
 			units = append(units, unit{star: superStar})
-		case '%': // which begins no escape here
+		case '%': // begins no escape here
 			units = append(units, unit{lit: escaped | '%'})
 		default:
 			units = append(units, unit{lit: r})
@@ -104,8 +104,8 @@ func checkActionType(t string) string {
 	return ""
 }
 
-// FoldAction appends s in lower case, with runs of dots as one and, where words
-// is set, with underscores and hyphens as dots.
+// FoldAction appends s in lower case, with each run of dots as one dot. If words is set,
+// underscores and hyphens count as dots.
 func FoldAction(b []byte, s string, words bool) []byte {
 	for i := range len(s) {
 		c := s[i]
@@ -122,8 +122,9 @@ func FoldAction(b []byte, s string, words bool) []byte {
 	return b
 }
 
-// Match returns the index of an entry that matches action, or -1. It prefers entries that
-// match action as written, and of those the first. It does not allocate.
+// Match returns the index of the first entry that matches action as written. If there is no such
+// entry in a list of denied types, it returns the index of an entry that matches after folding.
+// Otherwise it returns -1. It does not allocate.
 func (a *Actions) Match(action string) int {
 	i := a.match(action, asWritten, nil)
 	if i >= 0 || !a.denied {
@@ -132,7 +133,7 @@ func (a *Actions) Match(action string) int {
 	return a.matchFolded(action, nil)
 }
 
-// Each yields the index of every entry that matches action, some more than once.
+// Each yields the index of every entry that matches action, some indices more than once.
 func (a *Actions) Each(action string, yield func(index int)) {
 	if a.match(action, asWritten, yield); a.denied {
 		a.matchFolded(action, yield)
@@ -146,7 +147,7 @@ func (a *Actions) matchFolded(action string, each func(index int)) int {
 		if !a.folds && string(name) == action {
 			continue
 		}
-		// which keeps no part of it
+		// match keeps no part of name.
 		if i := a.match(unsafe.String(unsafe.SliceData(name), len(name)), way, each); i >= 0 {
 			return i
 		}
@@ -155,7 +156,7 @@ func (a *Actions) matchFolded(action string, each func(index int)) int {
 }
 
 func (a *Actions) match(s string, way resource.Reader, each func(index int)) int {
-	if strings.IndexByte(s, '%') >= 0 { // as the entries have it: see actionUnits
+	if strings.IndexByte(s, '%') >= 0 { // the entries have it in another form: see actionUnits
 		s = strings.ReplaceAll(s, "%", "%25")
 	}
 	i, _ := a.list.search(s, way, resource.StopsAtSlash, each)
@@ -165,8 +166,8 @@ func (a *Actions) match(s string, way resource.Reader, each func(index int)) int
 // List returns the list for [Pack].
 func (a *Actions) List() *List { return &a.list }
 
-// Steps is 0: action types are short, and so are their patterns.
+// Steps returns 0, because action types and their patterns are short.
 func (a *Actions) Steps(string) int { return 0 }
 
-// Size returns about how many bytes a keeps on the heap.
+// Size returns the approximate size of a on the heap, in bytes.
 func (a *Actions) Size() int { return int(unsafe.Sizeof(*a)-unsafe.Sizeof(a.list)) + a.list.Size() }

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// places is how many bits a compound takes.
+// places returns the number of bits of c in a state: one before each unit, and one at the end.
 func (c *compound) places() int { return len(c.units) + 1 }
 
-// wordsOf returns how many words the state of the automaton of compounds takes.
+// wordsOf returns the number of words in a state of the automaton of compounds.
 func wordsOf(compounds []compound) int {
 	places := 0
 	for i := range compounds {
@@ -19,8 +19,8 @@ func wordsOf(compounds []compound) int {
 
 func words(places int) int { return (places + 63) / 64 }
 
-// newAutomaton returns the [automaton] of compounds with one prefix, in the order of their
-// indices.
+// newAutomaton returns the [automaton] of compounds. The compounds have the same prefix and are in
+// the order of their indices.
 func newAutomaton(compounds []compound) automaton {
 	a := automaton{prefixGroup: compounds[0].prefixGroup, words: wordsOf(compounds)}
 	bounds := boundsOf(compounds)
@@ -32,7 +32,7 @@ func newAutomaton(compounds []compound) automaton {
 	place := 0
 	for _, c := range compounds {
 		set(sets[startSet], place)
-		if c.units[0].star != noStar { // which may match nothing; no wildcard follows it
+		if c.units[0].star != noStar { // a star may match nothing; no wildcard follows it
 			set(sets[startSet], place+1)
 		}
 		for _, u := range c.units {
@@ -59,8 +59,8 @@ func newAutomaton(compounds []compound) automaton {
 	return a
 }
 
-// boundsOf returns, ascending, the first character of each run of characters that no unit of
-// compounds distinguishes.
+// boundsOf cuts all characters into runs whose characters no unit of compounds distinguishes. It
+// returns the first character of each run, ascending.
 func boundsOf(compounds []compound) []rune {
 	bounds := []rune{0}
 	for _, c := range compounds {
@@ -74,8 +74,8 @@ func boundsOf(compounds []compound) []rune {
 	return slices.Compact(bounds)
 }
 
-// setKinds sets the column of each character, and returns the columns, each once. bounds are
-// the first characters of the columns.
+// setKinds sets the column of each character. It returns the distinct columns. bounds has the
+// first character of each of columns.
 func (a *automaton) setKinds(bounds []rune, columns [][]uint64) (kinds [][]uint64) {
 	for i, column := range columns {
 		kind := slices.IndexFunc(kinds, func(known []uint64) bool { return slices.Equal(known, column) })
@@ -84,7 +84,7 @@ func (a *automaton) setKinds(bounds []rune, columns [][]uint64) (kinds [][]uint6
 			kinds = append(kinds, column)
 		}
 		for c := bounds[i]; c < utf8.RuneSelf && (i+1 == len(bounds) || c < bounds[i+1]); c++ {
-			a.ascii[c] = uint8(kind) //nolint:gosec // no more than there are characters of ASCII
+			a.ascii[c] = uint8(kind) //nolint:gosec // ASCII has no more characters than that
 		}
 		if i+1 == len(bounds) || bounds[i+1] > utf8.RuneSelf {
 			a.wide = append(a.wide, run{bounds[i], kind})

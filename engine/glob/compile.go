@@ -13,42 +13,41 @@ import (
 
 // The limits of this package, each with its reason.
 const (
-	// MaxLength is the number of bytes that a pattern may have.
+	// MaxLength is the greatest length of a pattern in bytes.
 	MaxLength = 1024
-	// maxSpellings bounds what one pattern expands to: its alternatives, each
-	// as all readers have it.
+	// maxSpellings bounds the spellings of one pattern: each of its alternatives in each reading.
 	maxSpellings = 256
-	// maxSpelled bounds the characters of all alternatives of a list in all readings:
-	// compiling takes about a microsecond for each. Expanding the alternatives of one pattern
-	// copies half as many at most.
+	// maxSpelled bounds the number of characters in all alternatives of a list in all readings.
+	// Compiling takes about a microsecond for each character. Expanding the alternatives of one
+	// pattern copies at most half as many characters.
 	maxSpelled = 128 << 10
-	// maxWildcards bounds wildcards, classes and groups together, and so the depth of groups:
-	// the glob library takes time quadratic in their number to compile a pattern.
+	// maxWildcards bounds the number of wildcards, classes and groups together, and so the depth
+	// of groups. The glob library takes time quadratic in this number to compile a pattern.
 	maxWildcards = 128
-	// maxChain bounds the work for one text: the places of all compounds whose literal
-	// prefixes the text can have at once.
+	// maxChain bounds the work for one text. It is the greatest number of places in all compounds
+	// whose literal prefixes one text can begin with.
 	maxChain = 4096
 )
 
-// Compile compiles patterns of resources for a side. Patterns of a block also match without
-// regard to compatibility characters and, for Windows and addresses, case. Its error is a
+// Compile compiles patterns of resources for a side. Patterns of a block also ignore differences
+// of compatibility characters and, for Windows and addresses, of case. The error is a
 // *[PatternError].
 func Compile(patterns []string, side resource.Side) (*List, error) {
 	return compileFor(patterns, side, spellingsOf)
 }
 
-// Exactly compiles resources that match themselves alone.
+// Exactly compiles resources. Each matches only itself.
 func Exactly(resources []string, side resource.Side) (*List, error) {
 	return compileFor(resources, side, quoted)
 }
 
-// CompileSet compiles patterns that are matched as they are written: for strings that
-// are no resources, such as agent ids and metadata. Its error is a *[PatternError].
+// CompileSet compiles patterns that are matched as written. They are for strings that are not
+// resources, such as agent ids and metadata. The error is a *[PatternError].
 func CompileSet(patterns []string) (*List, error) {
 	return compile(patterns, 0, plain, math.MaxInt)
 }
 
-// compileFor refuses a list that is for no side, even an empty one.
+// compileFor refuses a list without a side, even if the list is empty.
 func compileFor(patterns []string, side resource.Side, spell speller) (*List, error) {
 	if side != resource.ForBlock && side != resource.ForAllow {
 		return nil, &PatternError{Problem: "is neither for a block nor for an allowance"}
@@ -64,7 +63,7 @@ func compile(patterns []string, side resource.Side, spell speller, left int) (*L
 	return l, nil
 }
 
-// Check returns the mistakes in patterns, at most limit.
+// Check returns up to limit mistakes in patterns.
 func Check(patterns []string, side resource.Side, limit int) []*PatternError {
 	_, mistakes := build(patterns, side, spellingsOf, maxSpelled, limit)
 	return mistakes
@@ -73,8 +72,8 @@ func Check(patterns []string, side resource.Side, limit int) []*PatternError {
 const tooMuchText = "stands, with those before it, for more than 131072 characters in all their alternatives and " +
 	"readings"
 
-// build compiles the patterns without mistakes. All spellings together have at most left
-// characters.
+// build compiles the patterns that have no mistakes. All their spellings together may have up to
+// left characters.
 func build(patterns []string, side resource.Side, spell speller, left, limit int) (*List, []*PatternError) {
 	b := builder{list: List{side: side}}
 	var mistakes []*PatternError
@@ -104,17 +103,17 @@ func build(patterns []string, side resource.Side, spell speller, left, limit int
 	return b.finish(), mistakes
 }
 
-// builder makes a [List].
+// builder builds a [List].
 type builder struct {
 	list      List
 	texts     []byte
 	compounds []compound
-	// actions is set for action types, in which a suffix may begin within an escape: see
+	// actions is set for action types. In these a suffix may begin inside an escape: see
 	// [actionUnits].
 	actions bool
 }
 
-// compound is one spelling of a pattern that needs an automaton.
+// compound is one spelling of a pattern that needs an automaton: a [program] is not enough for it.
 type compound struct {
 	prefixGroup
 
@@ -122,8 +121,8 @@ type compound struct {
 	units []unit // after the prefix
 }
 
-// prefixGroup is the readers and the prefix of an automaton's compounds. All texts that they match
-// begin with the prefix.
+// prefixGroup is what the compounds of an automaton have in common: the readers, and the literal
+// prefix of every text that they match.
 type prefixGroup struct {
 	readers resource.Reader
 	prefix  string
@@ -155,7 +154,7 @@ func (b *builder) add(index int, s spelling) {
 }
 
 func (b *builder) finish() *List {
-	l := b.list // not b, which is left
+	l := b.list // not b, so that b can be freed
 	l.programs, l.texts = slices.Clone(l.programs), string(b.texts)
 	var order []prefixGroup
 	groups := make(map[prefixGroup][]compound)
@@ -175,8 +174,8 @@ func (b *builder) finish() *List {
 	return &l
 }
 
-// Pack moves the memory of lists next to each other. A match of lists that are not in a cache
-// costs the fetching of their lines, which is far cheaper for adjacent lines.
+// Pack moves the memory of lists next to each other. If the lists are in no cache, a match has to
+// fetch their cache lines. Adjacent lines take far less time to fetch.
 func Pack(lists ...*List) {
 	var all List
 	var sets []uint64
@@ -200,8 +199,8 @@ func Pack(lists ...*List) {
 
 func cut[T any](s []T, n int) (first, rest []T) { return s[:n:n], s[n:] }
 
-// batches yields compounds in parts that each fit into one state. maxChain leaves one part for
-// a list of resources.
+// batches yields parts of compounds. Each part fits into one state. Because of maxChain, a list of
+// resources has only one part.
 func batches(compounds []compound) iter.Seq[[]compound] {
 	return func(yield func([]compound) bool) {
 		first, places := 0, 0
@@ -217,8 +216,8 @@ func batches(compounds []compound) iter.Seq[[]compound] {
 	}
 }
 
-// cost is c's part of [maxChain]: its places, and more for each unit beyond ASCII, which adds
-// columns.
+// cost returns the share of [maxChain] that c takes. It is the number of places, and more for each
+// unit beyond ASCII, because such a unit adds columns.
 func (c *compound) cost() int {
 	cost := c.places()
 	for _, u := range c.units {
@@ -232,8 +231,8 @@ func (c *compound) cost() int {
 	return cost
 }
 
-// chain returns the greatest cost of compounds that one reading can meet, in whole words of
-// the state. The prefix of each is then a prefix of the next one's.
+// chain returns the greatest cost of compounds that one reading can meet, in whole words of the
+// state. The prefixes of such compounds begin with one another.
 func chain(compounds []compound) int {
 	costs := make(map[prefixGroup]int)
 	for i := range compounds {

@@ -50,8 +50,8 @@ func TestDecision_Globs_PatternThatDoesNotCompileNamesItsIndex(t *testing.T) {
 	}
 }
 
-// TestDecision_Resources_BlockedAndAllowed holds what passes: a block must not
-// reach further than it says, an allowance no further than every reading.
+// TestDecision_Resources_BlockedAndAllowed checks which resources a pattern blocks and allows. A
+// block must not reach further than its pattern says. An allowance must hold for every reading.
 func TestDecision_Resources_BlockedAndAllowed(t *testing.T) {
 	for _, tt := range []struct {
 		name, pattern, resource string
@@ -105,8 +105,8 @@ func TestDecision_Resources_BlockedAndAllowed(t *testing.T) {
 	}
 }
 
-// TestCompile_RefusesWhatIsDearToCompile holds that no pattern takes time
-// quadratic in its length to compile.
+// TestCompile_RefusesWhatIsDearToCompile checks that patterns are refused if compiling them would
+// take time quadratic in their length.
 func TestCompile_RefusesWhatIsDearToCompile(t *testing.T) {
 	for name, pattern := range map[string]string{
 		"single characters": strings.Repeat("?", maxWildcards+1),
@@ -124,8 +124,8 @@ func TestCompile_RefusesWhatIsDearToCompile(t *testing.T) {
 	}
 }
 
-// TestList_SizeIsAboutWhatItTakes holds the estimate that bounds the cache
-// within a factor of two of the heap's growth.
+// TestList_SizeIsAboutWhatItTakes checks that Size is within a factor of two of the heap's growth.
+// The cache is bounded by Size.
 func TestList_SizeIsAboutWhatItTakes(t *testing.T) {
 	for name, patterns := range map[string][]string{
 		"globs":       {"https://*.example.com/**", "prod/*/config", "https://hooks.slack.com/services/*"},
@@ -146,8 +146,8 @@ func TestList_SizeIsAboutWhatItTakes(t *testing.T) {
 	}
 }
 
-// heapInUse returns the bytes on the heap once pools are empty too, which
-// takes two collections.
+// heapInUse returns the bytes on the heap after two collections. Pools are only empty after the
+// second one.
 func heapInUse() int {
 	var m runtime.MemStats
 	runtime.GC()

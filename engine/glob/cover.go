@@ -8,26 +8,26 @@ import (
 	"writ/engine/resource"
 )
 
-// Shape is one pattern in the form in which patterns are compared. side is the side of the
+// Shape is a pattern in a form that can be compared with other patterns. side is the side of the
 // pattern's list.
 type Shape struct {
 	spellings []spelling
 	side      resource.Side
 }
 
-// ShapeOf returns the shape of a pattern. The shape of a pattern that does not compile is empty.
+// ShapeOf returns the shape of a pattern. If the pattern does not compile, the shape is empty.
 func ShapeOf(pattern string, side resource.Side) Shape { return shapeOf(pattern, side, spellingsOf) }
 
-// ExactShape is [ShapeOf] for a resource of [Exactly].
+// ExactShape returns the shape of a resource that [Exactly] compiles.
 func ExactShape(text string, side resource.Side) Shape { return shapeOf(text, side, quoted) }
 
-// PlainShape is [ShapeOf] for a pattern of [CompileSet]. The shape of a pattern with a % is
-// empty: in a text that is not a reading, a % may begin one character or several.
+// PlainShape returns the shape of a pattern that [CompileSet] compiles. If the pattern has a %,
+// the shape is empty: in a text that is not a reading, a % may begin one character or several.
 func PlainShape(pattern string) Shape {
 	if strings.Contains(pattern, "%") {
 		return Shape{}
 	}
-	return shapeOf(pattern, resource.ForBlock, plain) // a * of it ends at slashes alone
+	return shapeOf(pattern, resource.ForBlock, plain) // a * in it ends only at slashes
 }
 
 func shapeOf(text string, side resource.Side, spell speller) Shape {
@@ -38,8 +38,8 @@ func shapeOf(text string, side resource.Side, spell speller) Shape {
 	return Shape{spellings, side}
 }
 
-// Prefixes yields the literal beginning of each spelling of s. A shape that covers s has, for
-// each of them, a spelling that begins with it or with a part of it.
+// Prefixes yields the literal beginning of each spelling of s. Let t be a shape that covers s.
+// Then for each of these prefixes t has a spelling whose own literal beginning starts the prefix.
 func (s Shape) Prefixes(yield func(prefix string) bool) {
 	for _, p := range s.spellings {
 		if prefix, _ := literalPrefix(p.units); !yield(prefix) {
@@ -48,20 +48,22 @@ func (s Shape) Prefixes(yield func(prefix string) bool) {
 	}
 }
 
-// Covers reports whether s matches, to each reader, everything that t matches. A true answer
-// is certain; a false one is not. Both shapes are of the same side.
+// Covers reports whether, for each reader, s matches everything that t matches. If it returns
+// true, this is certain. It may return false although s covers t. Both shapes must have the same
+// side.
 func (s Shape) Covers(t Shape) bool {
 	return s.covers(t, resource.All)
 }
 
-// Beats reports whether s, of a list that blocks, matches every resource with a reading that
-// t, of a list that allows, matches. Its answers are as certain as those by [Shape.Covers]. A
-// block looks at all readings of an allowance, and at the text as written.
+// Beats compares s, of a list that blocks, with t, of a list that allows. It reports whether s
+// matches every resource with a reading that t matches. If it returns true, this is certain, as
+// for [Shape.Covers]. A block looks at all readings of an allowance, and also at the text as
+// written.
 func (s Shape) Beats(t Shape) bool { return s.covers(t, resource.All&^resource.Raw) }
 
 func (s Shape) covers(t Shape, readers resource.Reader) bool {
 	stops := []resource.Stops{resource.StopsAtSlash, resource.StopsInList, resource.StopsAtAt}
-	if s.side == resource.ForBlock { // where a * ends at slashes alone
+	if s.side == resource.ForBlock { // for a block a * ends only at slashes
 		stops = stops[:1]
 	}
 	for _, p := range t.spellings {
@@ -80,8 +82,8 @@ func (s Shape) covers(t Shape, readers resource.Reader) bool {
 	return len(s.spellings) > 0 && len(t.spellings) > 0
 }
 
-// includes reports whether q matches everything that p matches. It matches q with p as a text,
-// in which each wildcard of p is one letter that wildcards alone match.
+// includes reports whether q matches everything that p matches. It matches q with p as a text. In
+// that text each wildcard of p is a letter, and only wildcards match it.
 func includes(q, p []unit, stops resource.Stops) bool {
 	if slices.EqualFunc(q, p, sameUnit) {
 		return true
@@ -91,11 +93,11 @@ func includes(q, p []unit, stops resource.Stops) bool {
 		other, _ := literalPrefix(p)
 		return n == len(q)-1 && q[n].star == superStar && strings.HasPrefix(other, prefix)
 	}
-	state := make([]bool, len(q)+1) // the places of q that p can have led to
+	state := make([]bool, len(q)+1) // the places of q that the units of p so far can lead to
 	state[0] = true
 	for i := 0; ; i++ {
 		for k, v := range q {
-			state[k+1] = state[k+1] || state[k] && v.star != noStar // which may match nothing
+			state[k+1] = state[k+1] || state[k] && v.star != noStar // a star may match nothing
 		}
 		if i == len(p) {
 			return state[len(q)]
@@ -114,8 +116,8 @@ func sameUnit(u, v unit) bool {
 		(u.class == v.class || u.class != nil && v.class != nil && u.class.expr == v.class.expr)
 }
 
-// splitsEscapes reports whether p can match a text by cutting one of its escapes in two: a
-// program ends its only star wherever its suffix begins.
+// splitsEscapes reports whether p can match a text by cutting an escape of the text in two. This
+// can happen because the only star of a program ends wherever the suffix begins.
 func splitsEscapes(p []unit) bool {
 	_, n := literalPrefix(p)
 	if n == len(p) || p[n].star == noStar || n+1 == len(p) {
@@ -132,7 +134,7 @@ func (u unit) absorbs(v unit, stops resource.Stops) bool {
 	}
 	for lo, hi := range v.ranges {
 		if lo < hi && hi > unicode.MaxLatin1 && stops == resource.StopsInList {
-			return false // white space or an escape may be among them
+			return false // the range may include white space or an escape
 		}
 		for r := lo; r <= max(lo, min(hi, unicode.MaxLatin1)); r++ {
 			if stopsStar(r, stops) {
@@ -143,8 +145,8 @@ func (u unit) absorbs(v unit, stops resource.Stops) bool {
 	return true
 }
 
-// holds reports whether the literal or class u matches everything that v matches. v is not a
-// star if so.
+// holds reports whether the literal or class u matches everything that v matches. It is false if v
+// is a star.
 func (u unit) holds(v unit) bool {
 	for lo, hi := range v.ranges {
 		spans := false

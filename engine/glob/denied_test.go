@@ -4,8 +4,9 @@ import (
 	"testing"
 )
 
-// "a denied type also denies what is equal to it after lower-casing and with runs
-// of dots as one on both sides and, where it has no `*`, with `_` and `-` as dots"
+// TestDecision_Actions_DeniedTypesCompareFolded checks which types a denied type denies. Both are
+// compared in lower case and with each run of dots as one dot. If the denied type has no `*`, `_`
+// and `-` count as dots.
 func TestDecision_Actions_DeniedTypesCompareFolded(t *testing.T) {
 	for _, tt := range []struct {
 		denied, action string
@@ -51,7 +52,7 @@ func TestDecision_Actions_DeniedTypesCompareFolded(t *testing.T) {
 	}
 }
 
-// Allowed types are compared exactly.
+// TestDecision_Actions_AllowedTypesCompareExactly checks that allowed types are compared exactly.
 func TestDecision_Actions_AllowedTypesCompareExactly(t *testing.T) {
 	a, err := CompileActions([]string{"sql.read", "http.*"})
 	if err != nil {

@@ -11,22 +11,22 @@ import (
 	"writ/engine/resource"
 )
 
-// Expression is a list as some readers read it, as one regular expression (RE2) without
-// anchors.
+// Expression is a list, as some readers read it, as one regular expression (RE2) without anchors.
 type Expression struct {
 	Readers resource.Reader
 	Text    string
-	// Stopped is the expression for each [resource.Stops] but the first. It is empty where all
-	// are equal.
+	// Stopped has the expression for each [resource.Stops] except the first. It is empty if all
+	// are equal to Text.
 	Stopped map[resource.Stops]string
 }
 
-// Expressions returns the expressions of a list of patterns, by readers. The patterns compile.
+// Expressions returns the expressions of a list of patterns, by readers. All patterns must
+// compile.
 func Expressions(patterns []string, side resource.Side) []Expression {
 	return expressions(patterns, side, spellingsOf)
 }
 
-// ExactExpressions is [Expressions] for [Exactly].
+// ExactExpressions returns the expressions of resources that [Exactly] compiles.
 func ExactExpressions(resources []string, side resource.Side) []Expression {
 	return expressions(resources, side, quoted)
 }
@@ -79,7 +79,7 @@ func expression(units []unit, star string) string {
 			b.WriteString("(?s:.*)")
 		case u.star == oneStar:
 			b.WriteString(star)
-		case strings.HasPrefix(u.class.expr, "[^"): // as one character of which an escape counts
+		case strings.HasPrefix(u.class.expr, "[^"): // one character; an escape counts as one
 			b.WriteString("(?:%[0-9A-F]{2}|" + u.class.expr + ")")
 		default:
 			b.WriteString(u.class.expr)
@@ -88,8 +88,8 @@ func expression(units []unit, star string) string {
 	return b.String()
 }
 
-// PlainExpressions returns a pattern of [CompileSet] as alternative expressions without
-// anchors. The pattern compiles.
+// PlainExpressions returns the alternatives of a pattern of [CompileSet], each as an expression
+// without anchors. The pattern must compile.
 func PlainExpressions(pattern string) []string {
 	alternatives, _ := parsePattern(pattern)
 	var all []string
@@ -99,12 +99,12 @@ func PlainExpressions(pattern string) []string {
 	return all
 }
 
-// HasMeta reports whether a pattern has wildcards or escapes.
+// HasMeta reports whether a pattern has a wildcard, a group or an escape.
 func HasMeta(pattern string) bool { return strings.ContainsAny(pattern, `*?[]{}\`) }
 
-// IsSimple reports whether OPA's glob library matches a pattern without searching for the ends
-// of its wildcards, and whether the pattern has no escape, which OPA's index of rules takes
-// for two characters.
+// IsSimple reports whether OPA matches a pattern without special care. Its glob library must not
+// have to search for the ends of wildcards. The pattern must have no escape either, because OPA's
+// index of rules reads an escape as two characters.
 func IsSimple(pattern string) bool {
 	if strings.Contains(pattern, `\`) {
 		return false
@@ -118,14 +118,14 @@ func IsSimple(pattern string) bool {
 	return true
 }
 
-// needsEscape reports whether u stands behind a backslash in a pattern.
+// needsEscape reports whether u needs a backslash before it in a pattern.
 func (u unit) needsEscape() bool {
 	return u.isLiteral() && u.lit < utf8.RuneSelf && syntax.IsSpecial(byte(u.lit))
 }
 
-// backtracks reports whether several wildcards of a form can end in several places. A wildcard
-// has one possible end if only literals follow it, or if the slash that ends it is the next
-// literal.
+// backtracks reports whether several wildcards of units can end in several places. A wildcard has
+// only one possible end if only literals follow it. The same is true if it ends at a slash and a
+// slash is the next literal.
 func backtracks(units []unit) bool {
 	choices := 0
 	for i, u := range units {
@@ -137,7 +137,7 @@ func backtracks(units []unit) bool {
 	return choices > 1
 }
 
-// Join returns the expression that matches where one of exprs does.
+// Join returns an expression that matches if one of exprs matches.
 func Join(exprs []Expression) string {
 	texts := make([]string, len(exprs))
 	for i, e := range exprs {

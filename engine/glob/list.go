@@ -8,7 +8,7 @@ import (
 	"writ/engine/resource"
 )
 
-// PatternError says which pattern of a list cannot be compiled, and why.
+// PatternError says which pattern of a list does not compile, and why.
 type PatternError struct {
 	Index   int
 	Problem string
@@ -20,26 +20,27 @@ func (e *PatternError) Error() string { return fmt.Sprintf("pattern %d %s", e.In
 // List is a compiled list of patterns. It is immutable and safe for concurrent use.
 //
 // Matching takes time linear in the text, however many wildcards the patterns have: see
-// [automaton]. Compiling refuses a list whose matching could still take long.
+// [automaton]. Compiling refuses a list if matching it could still take long.
 type List struct {
 	side resource.Side
-	// programs are in the order of their indices. texts holds their literals and suffixes, one
-	// after another: pointers would spread the list over many more cache lines.
+	// programs are in the order of their indices. texts has the literals and suffixes of all
+	// programs, one after another. Pointers to the texts would spread the list over many more
+	// cache lines.
 	programs []program
 	texts    string
 	automata []automaton
-	// words is the size of the states of all automata.
+	// words is the number of words in the states of all automata together.
 	words int
 }
 
-// program is one spelling of a pattern with at most one wildcard * or **: a literal before it
-// and a suffix behind it. Without a wildcard the literal is the whole pattern.
+// program is a spelling of a pattern with at most one wildcard, * or **. The wildcard stands
+// between a literal and a suffix. Without a wildcard the literal is the whole pattern.
 type program struct {
-	at, literal, suffix uint32 // where its texts begin, and their lengths
+	at, literal, suffix uint32 // the start of its texts in List.texts, and their lengths
 	index               int32
 	readers             resource.Reader
 	star                star
-	last                byte // of the literal: most texts differ from it already
+	last                byte // the last byte of the literal, which rules out most texts
 }
 
 // FirstMatch returns the index of the first pattern that matches a reading of r, and the readers of
@@ -53,8 +54,8 @@ func (l *List) FirstMatch(r *resource.Readings) (int, resource.Reader) {
 	return -1, 0
 }
 
-// Holds reports whether the list matches a resource. A list of a block matches if one reading
-// matches. A list of an allowance matches if all readings match. Holds is false for a set.
+// Holds reports whether the list matches a resource. For a list of a block one matching reading is
+// enough. For a list of an allowance all readings must match. For a set Holds is false.
 func (l *List) Holds(r *resource.Readings) bool {
 	decides, stops := l.side == resource.ForBlock, r.Stops()
 	for i := range r.Len(l.side) {
@@ -65,8 +66,8 @@ func (l *List) Holds(r *resource.Readings) bool {
 	return !decides && r.Len(l.side) > 0
 }
 
-// HoldsOf is [List.Holds] for one reading. A list of a block must match for one reader of the
-// reading, a list of an allowance for each reader.
+// HoldsOf reports whether the list matches one reading. A list of a block must match for one
+// reader of the reading, a list of an allowance for each reader.
 func (l *List) HoldsOf(reading resource.Reading, stops resource.Stops) bool {
 	if l.side == resource.ForBlock {
 		i, _ := l.MatchAny(reading)
@@ -75,7 +76,7 @@ func (l *List) HoldsOf(reading resource.Reading, stops resource.Stops) bool {
 	return l.side == resource.ForAllow && l.matchEvery(reading, stops)
 }
 
-// Match returns the index of the first pattern that matches s to some reader, or -1. It is for
+// Match returns the index of the first pattern that matches s for some reader, or -1. It is for
 // strings that are not an intent's resource. It does not allocate.
 func (l *List) Match(s string) int {
 	i, _ := l.search(s, resource.All, resource.StopsAtSlash, nil)
@@ -100,9 +101,10 @@ func (l *List) matchEvery(reading resource.Reading, stops resource.Stops) bool {
 	return true
 }
 
-// Settled yields the index of every pattern that matches a reading of r to one of its readers,
-// in no order and some more than once. It returns the reading that decides [List.Holds]: the
-// first that is blocked, or that no pattern allows. Without such a reading it is zero.
+// Settled yields the index of every pattern that matches a reading of r for one of its readers, in
+// any order and some more than once. It returns the reading that decides [List.Holds]: the first
+// that a block matches, or the first that no allowed pattern matches. If no reading decides, it
+// returns the zero value.
 func (l *List) Settled(r *resource.Readings, yield func(index int)) (settles resource.Reading) {
 	stops := resource.StopsAtSlash
 	if l.side == resource.ForAllow {
@@ -148,8 +150,8 @@ func (l *List) search(
 	return first, by
 }
 
-// Literals yields the literal beginning of each pattern in each reading, and whether it is the
-// whole pattern.
+// Literals yields the literal beginning of each pattern in each reading. whole says that the
+// pattern is nothing but this literal.
 func (l *List) Literals(yield func(literal string, whole bool) bool) {
 	for i := range l.programs {
 		p := &l.programs[i]
@@ -164,11 +166,11 @@ func (l *List) Literals(yield func(literal string, whole bool) bool) {
 	}
 }
 
-// Steps bounds the work of matching s: the words of all automata for each character, and a
-// look at each program.
+// Steps returns a bound of the work of matching s: the words of all automata for each character,
+// and one step for each program.
 func (l *List) Steps(s string) int { return l.words*len(s) + len(l.programs) }
 
-// Size returns about how many bytes l keeps on the heap.
+// Size returns the approximate size of l on the heap, in bytes.
 func (l *List) Size() int {
 	size := int(unsafe.Sizeof(*l)) + len(l.programs)*int(unsafe.Sizeof(program{})) + len(l.texts)
 	for i := range l.automata {
@@ -180,8 +182,8 @@ func (l *List) Size() int {
 // Len returns the number of spellings of the patterns.
 func (l *List) Len() int { return len(l.programs) + len(l.automata) }
 
-// mayMatch reports whether p may match s. It is false for most texts that p does not match. It
-// reads no text of the list.
+// mayMatch reports whether p may match s. It is false for most texts that p does not match, and
+// needs no text of the list for that.
 func (p *program) mayMatch(s string) bool {
 	return len(s) >= int(p.literal)+int(p.suffix) && (p.literal == 0 || s[p.literal-1] == p.last)
 }

@@ -10,30 +10,29 @@ import (
 	"writ/engine/resource"
 )
 
-// automaton matches patterns that start with the same literal, all at once and
-// in one pass over the text, however many wildcards they have. Each place in
-// each pattern, before a unit or at the end, is a bit of the state: set where
-// the text so far can have led there. A step takes a few instructions for 64
-// places, which are a word.
+// automaton matches patterns that start with the same literal. It matches all of them in one pass
+// over the text, however many wildcards they have. A place is a position in a pattern, before a
+// unit or at the end. The state has one bit for each place: it is set if the text so far can lead
+// to that place. A step takes a few instructions for each word, which has 64 places.
 //
-// The prefix comes before everything else: the places count from its end.
+// The prefix of the text is compared first. The places only cover the units after it.
 type automaton struct {
 	prefixGroup
 
-	// words is how many a state has. sets has as many for each set of places, one after
-	// another: see startSet.
+	// words is the number of words in a state. sets has the sets of places, one after another and
+	// each with the same number of words: see startSet.
 	words int
 	sets  []uint64
-	// ascii has the column of each character of ASCII. wide has the runs of characters beyond
-	// it, each with its column. The first run may begin in ASCII.
+	// ascii has the column of each ASCII character. wide has the runs of characters beyond ASCII
+	// with their columns. The first run may begin in ASCII.
 	ascii [utf8.RuneSelf]uint8
 	wide  []run
 	ends  []end
 }
 
-// The sets of places of an automaton: the start, the places before * and **, and the places
-// before ** alone. The others are columns: for each kind of character, the places whose unit
-// it matches.
+// The sets of places of an automaton: the start, the places before * and **, and the places before
+// ** alone. The further sets are columns. Each kind of character has a column: the places whose
+// unit matches that kind.
 const (
 	startSet = iota
 	starSet
@@ -44,7 +43,7 @@ const (
 // end is the place at the end of a pattern.
 type end struct{ place, index int }
 
-// run is a run of characters of one column.
+// run is a run of characters that have the same column.
 type run struct {
 	first  rune
 	column int
@@ -56,8 +55,9 @@ func (a *automaton) size() int {
 	return int(unsafe.Sizeof(*a)) + len(a.prefix) + 8*len(a.sets) + int(unsafe.Sizeof(run{}))*(len(a.wide)+len(a.ends))
 }
 
-// match returns the least index of the patterns that match all of s after the prefix, or -1.
-// With each it is called for all such indices instead, ascending, and match returns -1.
+// match returns the least index of the patterns that match all of s after the prefix, or -1. If
+// each is not nil, match calls it with all such indices in ascending order instead, and returns
+// -1.
 func (a *automaton) match(s string, stops resource.Stops, each func(index int)) int {
 	if a.words == 1 {
 		state := [1]uint64{a.runWord(s, stops)}
@@ -71,7 +71,7 @@ func (a *automaton) match(s string, stops resource.Stops, each func(index int)) 
 	return a.ended(state, each)
 }
 
-// ended returns the result of [automaton.match] for the state after the last character.
+// ended returns the result of [automaton.match]. state is the state after the last character.
 func (a *automaton) ended(state []uint64, each func(index int)) int {
 	for _, e := range a.ends {
 		switch {
@@ -85,7 +85,7 @@ func (a *automaton) ended(state []uint64, each func(index int)) int {
 	return -1
 }
 
-// runWord returns the state after s, which is one word.
+// runWord returns the state after s. It is for automata whose state is one word.
 func (a *automaton) runWord(s string, stops resource.Stops) uint64 {
 	state, stars, supers, columns := a.sets[startSet], a.sets[starSet], a.sets[superSet], a.sets[columnSets:]
 	for s != "" && state != 0 {
@@ -118,8 +118,8 @@ func (a *automaton) run(state []uint64, s string, stops resource.Stops) bool {
 	return true
 }
 
-// step moves state over a character that the places in column match and the wildcards in
-// stay. It returns 0 if no place is left.
+// step moves state over one character. column has the places whose unit matches the character,
+// stay has the places whose wildcard does. step returns 0 if no place is left.
 func (a *automaton) step(state, column, stay []uint64) (left uint64) {
 	var moved, opened uint64
 	stars := a.set(starSet)
@@ -144,7 +144,8 @@ func (a *automaton) column(r rune) int {
 	return a.wide[sort.Search(len(a.wide), func(i int) bool { return a.wide[i].first > r })-1].column
 }
 
-// next returns the first character of s, which is not empty: an escape is one.
+// next returns the first character of s and its length. s must not be empty. An escape is one
+// character.
 func next(s string) (rune, int) {
 	if s[0] < utf8.RuneSelf && s[0] != '%' {
 		return rune(s[0]), 1
@@ -160,7 +161,7 @@ func stopsStar(r rune, stops resource.Stops) bool {
 	return r == '/' || stops != resource.StopsAtSlash && stopsAt(r, stops)
 }
 
-// stopsAt reports whether a * of an allowed pattern ends at r, which is no slash.
+// stopsAt reports whether a * of an allowed pattern ends at r. r is not a slash.
 func stopsAt(r rune, stops resource.Stops) bool {
 	if stops == resource.StopsAtAt {
 		return r == '@'

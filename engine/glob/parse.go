@@ -13,7 +13,8 @@ import (
 	"github.com/gobwas/glob/syntax"
 )
 
-// unit is a literal character of a pattern, a star or, where that is not nil, a class.
+// unit is one part of a pattern: a class if class is not nil, otherwise a star or a literal
+// character.
 type unit struct {
 	lit   rune
 	star  star
@@ -29,8 +30,8 @@ const (
 	superStar
 )
 
-// class is a set of characters: a regular expression, and the first and last ones
-// of their ranges, sorted.
+// class is a set of characters. expr is its regular expression. bounds has the first and the last
+// character of each of its ranges, sorted.
 type class struct {
 	expr   string
 	bounds []rune
@@ -38,14 +39,14 @@ type class struct {
 
 func (u unit) isLiteral() bool { return u.star == noStar && u.class == nil }
 
-// escaped marks the unit of an escape: the unit of %2F is escaped | 0x2F.
+// escaped marks the unit of an escape. For example, the unit of %2F is escaped | 0x2F.
 const escaped = 0x200000
 
 // anyOne is the unit of ?.
 var anyOne = oneOf("[^/]")
 
 // oneOf returns the unit that matches one character of expr, a class in the syntax of regular
-// expressions. A class of everything beyond ASCII includes escapes.
+// expressions. If the class has every character beyond ASCII, the unit also matches escapes.
 func oneOf(expr string) unit {
 	re, err := classes.Parse(expr, classes.Perl)
 	if err != nil {
@@ -54,10 +55,11 @@ func oneOf(expr string) unit {
 	bounds := re.Rune
 	if re.Op == classes.OpLiteral {
 		bounds = []rune{bounds[0], bounds[0]}
-		// A class of both cases of a letter, such as [aA], is one literal without case.
+		// A class of both cases of a letter, such as [aA], is parsed as one literal that ignores
+		// case.
 		for r := unicode.SimpleFold(bounds[0]); re.Flags&classes.FoldCase != 0 &&
 			r != bounds[0]; r = unicode.SimpleFold(r) {
-			bounds = append(bounds, r, r) // upper case, which is first, is the least
+			bounds = append(bounds, r, r) // upper case comes first and is the least
 		}
 	}
 	if n := len(bounds); n > 0 && bounds[n-2] <= utf8.RuneSelf && bounds[n-1] == utf8.MaxRune {
@@ -66,7 +68,7 @@ func oneOf(expr string) unit {
 	return unit{class: &class{expr, bounds}}
 }
 
-// ranges yields the first and last characters of u's ranges, which a star has not.
+// ranges yields the first and the last character of each of u's ranges. A star has no ranges.
 func (u unit) ranges(yield func(lo, hi rune) bool) {
 	if u.isLiteral() {
 		yield(u.lit, u.lit)
@@ -75,8 +77,8 @@ func (u unit) ranges(yield func(lo, hi rune) bool) {
 	}
 }
 
-// coalesce returns units with one star for every run of * and **. Otherwise two alternatives
-// that meet, as in {*,a}*, would be written as **.
+// coalesce returns units with one star in place of each run of * and **. Otherwise two stars that
+// meet, as in an alternative of {*,a}*, would be written as **.
 func coalesce(units []unit) []unit {
 	var merged []unit
 	for _, u := range units {
@@ -109,7 +111,8 @@ func (u unit) write(b *strings.Builder) {
 	b.WriteRune(u.lit)
 }
 
-// parsePattern returns the alternatives of pattern, without braces, or its problem.
+// parsePattern returns the alternatives of pattern, in which braces are expanded. If pattern is
+// invalid, it returns the problem.
 func parsePattern(pattern string) ([][]unit, string) {
 	if problem := checkPattern(pattern); problem != "" {
 		return nil, problem
@@ -125,8 +128,8 @@ func parsePattern(pattern string) ([][]unit, string) {
 	return alternatives, p.problem
 }
 
-// checkPattern refuses patterns that the glob library accepts but that hardly mean what they
-// say.
+// checkPattern refuses some patterns that the glob library accepts. Their authors most likely
+// meant something other than the library does.
 func checkPattern(pattern string) string {
 	switch {
 	case pattern == "":
@@ -161,7 +164,7 @@ type patternParser struct {
 	source  string
 	lex     *syntax.Lexer
 	problem string
-	copied  int // characters, for alternatives
+	copied  int // the number of characters copied for alternatives
 }
 
 // sequence parses up to the end of the pattern or of a group, and returns its alternatives.
@@ -204,7 +207,7 @@ func (p *patternParser) product(heads, tails [][]unit) [][]unit {
 		return nil
 	}
 	if len(heads) == 1 && len(tails) == 1 {
-		return [][]unit{append(heads[0], tails[0]...)} // nothing else continues this head
+		return [][]unit{append(heads[0], tails[0]...)} // nothing further continues this head
 	}
 	all := make([][]unit, 0, len(heads)*len(tails))
 	for _, head := range heads {
@@ -220,7 +223,7 @@ func (p *patternParser) product(heads, tails [][]unit) [][]unit {
 	return all
 }
 
-// class parses a character class whose opening bracket has been read.
+// class parses a character class after its opening bracket.
 func (p *patternParser) class(start int) unit {
 	if strings.HasPrefix(p.source[start:], "[^") {
 		p.fail("has a class that starts with ^, which does not negate: write [!…]")
@@ -235,7 +238,7 @@ func (p *patternParser) class(start int) unit {
 		case syntax.RangeBetween:
 			expr += "-"
 		default:
-			expr += notWord.ReplaceAllString(token.Data, `\$0`) // so that it means itself
+			expr += notWord.ReplaceAllString(token.Data, `\$0`) // so that the character stands for itself
 		}
 	}
 	u := oneOf(expr + "]")
@@ -245,7 +248,7 @@ func (p *patternParser) class(start int) unit {
 	return u
 }
 
-// notWord is a character of ASCII that is no letter or digit.
+// notWord is an ASCII character that is neither a letter nor a digit.
 var notWord = regexp.MustCompile(`[^0-9A-Za-z\x{80}-\x{10FFFF}]`)
 
 func (p *patternParser) fail(problem string) {

@@ -10,14 +10,14 @@ import (
 // addressBrackets are the brackets that hold an address.
 var addressBrackets = regexp.MustCompile(`^(.*?//)\[([^\]]*)\]`)
 
-// spelling is one alternative of a pattern as some readers read it.
+// spelling is one alternative of a pattern, as some readers read it.
 type spelling struct {
 	readers resource.Reader
 	units   []unit
 }
 
-// speller returns the spellings of an entry of a list, with at most limit characters, or its
-// problem.
+// speller returns the spellings of an entry of a list, or the entry's problem. The spellings have
+// up to limit characters.
 type speller func(text string, side resource.Side, limit int) ([]spelling, string)
 
 // plain returns the spellings of a pattern that is matched as written.
@@ -30,10 +30,10 @@ func plain(pattern string, _ resource.Side, _ int) ([]spelling, string) {
 	return all, problem
 }
 
-// spellingsOf returns all spellings of a pattern, with at most limit characters, or its
-// problem.
+// spellingsOf returns all spellings of a pattern, or the pattern's problem. The spellings have up
+// to limit characters.
 func spellingsOf(pattern string, side resource.Side, limit int) ([]spelling, string) {
-	// The backslashes of a pattern for Windows and the brackets around an address are letters.
+	// Backslashes of a pattern for Windows and brackets around an address stand for themselves.
 	alternatives, problem := parsePattern(addressBrackets.ReplaceAllString(resource.Separators(pattern), `$1\[$2\]`))
 	if problem != "" {
 		return nil, problem
@@ -52,19 +52,19 @@ func spellingsOf(pattern string, side resource.Side, limit int) ([]spelling, str
 		}
 	}
 	if strings.ContainsAny(pattern, `?[]{}\`) {
-		spellings, _ := quoted(pattern, side, limit) // what no reader can read quotes no resource
+		spellings, _ := quoted(pattern, side, limit) // a text that no reader can read quotes no resource
 		all = append(all, spellings...)
 	}
 	return all, ""
 }
 
-// quoted returns the spellings of a text that stands for itself.
+// quoted returns the spellings of a text in which no character is a wildcard.
 func quoted(text string, side resource.Side, _ int) ([]spelling, string) {
 	readings, err := resource.ReadQuoted(text, side)
 	return spell(readings, err, nil, side)
 }
 
-// read returns an alternative of a pattern as each reader reads it.
+// read returns the spellings of one alternative of a pattern, as each reader reads it.
 func read(alternative []unit, side resource.Side) ([]spelling, string) {
 	text, wildcards, ok := lettered(alternative)
 	if !ok {
@@ -77,7 +77,8 @@ func read(alternative []unit, side resource.Side) ([]spelling, string) {
 	return spell(readings, err, wildcards, side)
 }
 
-// spell returns readings of a pattern as units. The problem is err, if there is one.
+// spell returns readings of a pattern as spellings. If err is not nil, it returns err as the
+// problem.
 func spell(readings []resource.Reading, err error, wildcards []unit, side resource.Side) ([]spelling, string) {
 	if err != nil {
 		return nil, "never matches: " + strings.TrimPrefix(err.Error(), "resource: ")
@@ -89,9 +90,10 @@ func spell(readings []resource.Reading, err error, wildcards []unit, side resour
 	return all, ""
 }
 
-// widened returns the readers of r and those for which it makes no difference, so that lists
-// have fewer groups. Where all readers of URLs agree on a URL, it adds all others, which read
-// no URL. For a list that allows it adds Raw, which only a block looks at.
+// widened returns the readers of r and further readers for which the reading makes no difference.
+// So lists have fewer groups. If all readers of URLs agree on a URL, it adds all other readers,
+// because they read no URL. For an allowance it adds Raw, because only a block looks at the raw
+// text.
 func widened(r resource.Reading, side resource.Side) resource.Reader {
 	const urls = resource.Client | resource.Browser | resource.Server | resource.Literal
 	if r.Readers&urls == urls && strings.Contains(r.Text, "://") {
@@ -103,8 +105,8 @@ func widened(r resource.Reading, side resource.Side) resource.Reader {
 	return r.Readers
 }
 
-// lettered returns units as a text with a letter for each wildcard, and the
-// wildcards.
+// lettered returns units as a text in which letters stand for the wildcards. It also returns the
+// wildcards. ok is false if units has such a letter already.
 func lettered(units []unit) (text string, wildcards []unit, ok bool) {
 	var b strings.Builder
 	for _, u := range units {
@@ -124,7 +126,8 @@ func lettered(units []unit) (text string, wildcards []unit, ok bool) {
 	return b.String(), wildcards, true
 }
 
-// units returns text in canonical form as units.
+// units returns the units of text, which is in canonical form. Letters for wildcards become the
+// wildcards again.
 func units(text string, wildcards []unit) []unit {
 	all := make([]unit, 0, len(text))
 	for text != "" {
@@ -139,10 +142,10 @@ func units(text string, wildcards []unit) []unit {
 	return all
 }
 
-// plainDots writes a path with slashes and with dots that are no escapes.
+// plainDots replaces backslashes by slashes and escaped dots by dots.
 var plainDots = strings.NewReplacer(`\`, "/", "%2e", ".", "%2E", ".")
 
-// climbs reports whether text has a segment .. behind the start of a relative path.
+// climbs reports whether text has a segment .. anywhere but at the start of a relative path.
 func climbs(text string) bool {
 	text = plainDots.Replace(text) + "/"
 	for strings.HasPrefix(text, "../") {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Warning says why a pattern that compiles can match next to nothing, and suggests another.
-// Both are empty for other patterns.
+// Warning returns the reason why a pattern can match hardly any resource, and a better pattern or
+// advice. Both are empty if there is no such reason. The pattern must compile.
 func Warning(pattern string) (problem, instead string) {
 	scheme, rest, isURL := strings.Cut(pattern, "://")
 	authority, path, hasPath := strings.Cut(rest, "/")
@@ -27,5 +27,5 @@ func Warning(pattern string) (problem, instead string) {
 	return "", ""
 }
 
-// webPattern is a scheme of the web, perhaps with a wildcard for its end.
+// webPattern is a scheme of the web. Its end may be a wildcard.
 var webPattern = regexp.MustCompile(`^(?i:https?|wss?|ftp|\*|http\*|http\{,s\}|http\?)$`)

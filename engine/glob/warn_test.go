@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestDecision_Resources_Warnings: "A warning: what can match next to nothing
-// (https://api.example.com, *.example.com, /etc), or has a fragment or user info,
-// which no reading keeps."
+// TestDecision_Resources_Warnings checks that there is a warning for a pattern that can match
+// hardly any resource (https://api.example.com, *.example.com, /etc). There is also one for a
+// fragment or user info, because no reading keeps them.
 func TestDecision_Resources_Warnings(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"https://api.example.com":         "https://api.example.com/**",

@@ -7,15 +7,15 @@ import (
 	"writ/engine/condition"
 )
 
-// facts are the facts about a subject, if that is there.
+// facts has the known facts about a subject. They hold if the subject exists.
 type facts struct {
 	literals []literal
-	// values are the subject's only possible values if finite is set. It is there then.
+	// If finite is set, the subject exists and has one of values.
 	values []string
 	finite bool
 }
 
-// settle finds the values. It returns false if the literals leave no intent.
+// settle finds the values. It returns false if no intent satisfies the literals.
 func (k *facts) settle(c *Case) bool {
 	for _, l := range k.literals {
 		f := l.leaf.Field
@@ -45,7 +45,7 @@ func (k *facts) settle(c *Case) bool {
 	return true
 }
 
-// decideEach decides a leaf that has the same truth for all values.
+// decideEach returns the truth of a leaf that is the same for all values, otherwise Unknown.
 func (k *facts) decideEach(c *Case, n *condition.Node) condition.Truth {
 	if !k.finite {
 		return condition.Unknown
@@ -59,8 +59,8 @@ func (k *facts) decideEach(c *Case, n *condition.Node) condition.Truth {
 	return all
 }
 
-// holdsOf asks a leaf about a text of its field. Comparisons with a text that is not a decimal
-// count as false.
+// holdsOf returns the truth of a leaf for a text of its field. If the text is not a decimal, a
+// comparison of decimals counts as false.
 func (p *Prover) holdsOf(n *condition.Node, s string) condition.Truth {
 	f, exists := n.Field, n.Op == condition.Exists
 	if f.ID == condition.Resource || f.Kind != condition.Decimal && (f.Kind != condition.Text || exists) {
@@ -69,7 +69,7 @@ func (p *Prover) holdsOf(n *condition.Node, s string) condition.Truth {
 	program, ok := p.asked[n]
 	if !ok {
 		ask := n
-		if exists { // which any comparison tells
+		if exists { // any comparison tells whether the value exists
 			ask = condition.Compare(f, condition.Eq, condition.Texts("0")...)
 		}
 		program, _ = condition.Plan(ask)
@@ -88,21 +88,21 @@ func (p *Prover) holdsOf(n *condition.Node, s string) condition.Truth {
 	return condition.TruthOf(holds || exists)
 }
 
-// interval is the range of a field, read as one kind.
+// interval is the range of a field that is read as one kind.
 type interval struct {
-	// isNumber is set where the field is known to be a number.
+	// isNumber says that the field is known to be a number.
 	isNumber  bool
 	low, high end
 }
 
-// end is an end of an interval. at is nil where the interval has no such end. excluded is set
-// where at itself is outside.
+// end is an end of an interval. If at is nil, the interval has no such end. If excluded is set, at
+// itself is not in the interval.
 type end struct {
 	at       *big.Rat
 	excluded bool
 }
 
-// isOrdered reports whether op compares with a number: it is one of the first five operators.
+// isOrdered reports whether op can compare numbers. The first five operators can.
 func isOrdered(op condition.Operator) bool { return op <= condition.Lte }
 
 // numberOf returns the number that a leaf compares with, or nil.
@@ -125,8 +125,8 @@ func numberOf(n *condition.Node) *big.Rat {
 	return nil
 }
 
-// interval returns the range of f that the literals leave, without the one at without. Neither
-// the literals nor a comparison hold of a text that is not a number.
+// interval returns the range of f that the literals leave. It ignores the literal with the index
+// without. For a text that is not a number, the literals and all comparisons are false.
 func (k *facts) interval(c *Case, f condition.Field, without int) (in interval) {
 	in.isNumber = c.isThere(f) == condition.True &&
 		(f.Kind == condition.Int || f.Kind == condition.Size || f.Kind == condition.Time)
@@ -147,19 +147,19 @@ func (k *facts) interval(c *Case, f condition.Field, without int) (in interval) 
 		if !l.truth {
 			op = opposites[op]
 		}
-		if at != nil && (l.truth || op != condition.Eq) { // what is not equal leaves both sides
+		if at != nil && (l.truth || op != condition.Eq) { // a number that is not equal leaves both sides
 			in.cut(op, at)
 		}
 	}
 	return in
 }
 
-// opposites are the negations of operators. Eq has no operator as its negation.
+// opposites has the negations of operators. The negation of Eq is not an operator.
 var opposites = map[condition.Operator]condition.Operator{condition.Gt: condition.Lte, condition.Gte: condition.Lt,
 	condition.Lt: condition.Gte, condition.Lte: condition.Gt}
 
-// cut narrows the interval to the numbers that compare as op with at. It reports whether the
-// interval was wider.
+// cut narrows the interval to the numbers x for which `x op at` is true. It reports whether the
+// interval was wider before.
 func (in *interval) cut(op condition.Operator, at *big.Rat) (less bool) {
 	switch op {
 	case condition.Gt, condition.Gte:
@@ -171,7 +171,8 @@ func (in *interval) cut(op condition.Operator, at *big.Rat) (less bool) {
 	return low || high
 }
 
-// raise moves an end inwards, which is up where sign is 1. It reports whether the end moved.
+// raise moves an end inwards: up if sign is 1, down if sign is -1. It reports whether the end
+// moved.
 func (e *end) raise(at *big.Rat, excluded bool, sign int) bool {
 	if e.at != nil {
 		if c := sign * at.Cmp(e.at); c < 0 || c == 0 && (e.excluded || !excluded) {
@@ -190,7 +191,8 @@ func (in interval) isEmpty() bool {
 	return c > 0 || c == 0 && (in.low.excluded || in.high.excluded)
 }
 
-// decide returns the truth of n for all numbers of the interval.
+// decide returns the truth of n if it is the same for all numbers of the interval, otherwise
+// Unknown.
 func (in interval) decide(n *condition.Node) condition.Truth {
 	at, less := numberOf(n), false
 	switch {

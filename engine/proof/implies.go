@@ -9,7 +9,7 @@ import (
 	"writ/engine/resource"
 )
 
-// shapeKey is a pattern, or an exact text, of a list.
+// shapeKey identifies a pattern or an exact text of a list.
 type shapeKey struct {
 	op   condition.Operator
 	side resource.Side
@@ -22,8 +22,8 @@ type shape struct {
 	prefixes []string
 }
 
-// implies reports whether b is true of every intent of which a is true. Both are leaves of one
-// field.
+// implies reports whether b is true for every intent for which a is true. Both are leaves of the
+// same field.
 func (p *Prover) implies(a, b *condition.Node) bool {
 	switch {
 	case a.Field.Kind != b.Field.Kind:
@@ -52,20 +52,20 @@ func (p *Prover) implies(a, b *condition.Node) bool {
 
 func isEquality(op condition.Operator) bool { return op == condition.Eq || op == condition.In }
 
-// readsAlike reports whether a's statement about readings carries over to b. All readings of
-// an allowance are among the readings of a block.
+// readsAlike reports whether a match of a is also a match of b, as far as readings go. A block
+// looks at all readings of an allowance, so a match for an allowance is also one for a block.
 func readsAlike(a, b *condition.Node) bool {
 	return a.Side == b.Side || a.Side == resource.ForAllow && b.Side == resource.ForBlock
 }
 
-// isMatch reports whether a leaf matches by patterns. A constant of the resource is a pattern
-// too: it equals every text that is read like it.
+// isMatch reports whether a leaf matches by patterns. A constant of the resource counts as a
+// pattern, because it equals every text with the same readings.
 func isMatch(n *condition.Node) bool {
 	return n.Op.IsGlob() && n.Op != condition.ActionDenied ||
 		n.Field.ID == condition.Resource && n.Side != 0 && isEquality(n.Op)
 }
 
-// covered reports whether b matches every text that a matches by the pattern s.
+// covered reports whether b matches every text that the pattern s of a matches.
 func (p *Prover) covered(a *condition.Node, s string, b *condition.Node) bool {
 	return slices.ContainsFunc(b.Texts(), func(by string) bool {
 		switch {
@@ -86,7 +86,7 @@ func (p *Prover) covered(a *condition.Node, s string, b *condition.Node) bool {
 	})
 }
 
-// sides returns the possible sides of a leaf's list.
+// sides returns the sides that a leaf's list may have.
 func sides(n *condition.Node) []resource.Side {
 	if n.Side != 0 {
 		return []resource.Side{n.Side}
@@ -101,7 +101,7 @@ func (p *Prover) shape(op condition.Operator, text string, side resource.Side) s
 		return s
 	}
 	switch op {
-	case condition.ActionGlob: // which is compared by ActionCovers
+	case condition.ActionGlob: // ActionCovers compares these
 		before, _, _ := strings.Cut(text, "*")
 		s.prefixes = []string{before}
 	case condition.Glob:
@@ -118,8 +118,7 @@ func (p *Prover) shape(op condition.Operator, text string, side resource.Side) s
 
 func (s shape) covers(t shape) bool { return s.mayCover(t) && s.Covers(t.Shape) }
 
-// mayCover reports whether s starts with a part of t's beginning, without which it cannot
-// cover t.
+// mayCover reports whether a prefix of s starts t's first prefix. If none does, s cannot cover t.
 func (s shape) mayCover(t shape) bool {
 	return len(t.prefixes) > 0 &&
 		slices.ContainsFunc(s.prefixes, func(prefix string) bool { return strings.HasPrefix(t.prefixes[0], prefix) })

@@ -7,21 +7,23 @@ import (
 	"writ/engine/condition"
 )
 
-// Index finds the items that may cover a case, without deciding each. The zero value is empty.
+// Index finds items that may be true in a case, without deciding each item. The zero value is
+// empty.
 type Index[T comparable] struct {
-	// always are found for every case, values for cases in which a field has that value, and
-	// starts for cases in which a pattern of a field starts with that text.
+	// always has the items that are found for every case. values has the items for cases in which
+	// a field has that value. starts has the items for cases in which a pattern of a field starts
+	// with that text.
 	always         []T
 	values, starts map[entry][]T
 }
 
-// entry is a value of a field, or the literal beginning of a pattern of it.
+// entry is a value of a field, or the literal beginning of a pattern for the field.
 type entry struct {
 	subject
 	text string
 }
 
-// Add files an item that is true in cases alone.
+// Add adds an item that is true only in cases.
 func (x *Index[T]) Add(cases []*Case, item T) {
 	if texts := common(cases, (*Case).textsOf); texts != nil {
 		x.values = file(x.values, texts, item)
@@ -44,7 +46,8 @@ func file[T comparable](under map[entry][]T, entries []entry, item T) map[entry]
 	return under
 }
 
-// common returns the entries of a subject about which each of the cases says something.
+// common returns the entries of a subject about which every case says something. It returns nil if
+// there is no such subject.
 func common(cases []*Case, says func(*Case, subject) []entry) []entry {
 	if len(cases) == 0 {
 		return nil
@@ -62,7 +65,7 @@ func common(cases []*Case, says func(*Case, subject) []entry) []entry {
 	return nil
 }
 
-// Candidates yields each item that can be true in all intents of c, some of them twice.
+// Candidates yields each item that can be true for all intents of c. It yields some items twice.
 func (x *Index[T]) Candidates(c *Case) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		stops := func(item T) bool { return !yield(item) }
@@ -84,7 +87,7 @@ func (x *Index[T]) Candidates(c *Case) iter.Seq[T] {
 	}
 }
 
-// textsOf returns the possible values of s, or nil where any value is possible.
+// textsOf returns the values that s can have. It returns nil if s can have any value.
 func (c *Case) textsOf(s subject) (texts []entry) {
 	for _, text := range c.about(s).values {
 		texts = append(texts, entry{s, text})
@@ -92,8 +95,8 @@ func (c *Case) textsOf(s subject) (texts []entry) {
 	return texts
 }
 
-// startsOf returns the literal beginnings of a list of patterns of which one matches s in all
-// intents of the case, or nil.
+// startsOf returns the literal beginnings of a list of patterns, or nil. In every intent of the
+// case, one pattern of that list matches s.
 func (c *Case) startsOf(s subject) (starts []entry) {
 	for list := range c.matching(s) {
 		for _, text := range list.Texts() {
@@ -108,8 +111,8 @@ func (c *Case) startsOf(s subject) (starts []entry) {
 	return starts
 }
 
-// covered returns texts. Any list of patterns that provably matches s in all intents of the
-// case has a pattern that starts with one of these texts or with a part of it.
+// covered returns texts. If a list of patterns provably matches s in all intents of the case, one
+// of its patterns starts with one of these texts or with a part of one.
 func (c *Case) covered(s subject) (texts []string) {
 	if values := c.about(s).values; len(values) > 0 {
 		texts = append(texts, values[0])
@@ -120,7 +123,7 @@ func (c *Case) covered(s subject) (texts []string) {
 	return texts
 }
 
-// matching yields the lists of patterns that match s in all intents.
+// matching yields the lists of patterns that match s in all intents of the case.
 func (c *Case) matching(s subject) iter.Seq[*condition.Node] {
 	return func(yield func(*condition.Node) bool) {
 		for _, l := range c.about(s).literals {

@@ -1,6 +1,6 @@
-// Package proof proves what follows from conditions, without asking an intent. It answers
-// [condition.Unknown] rather than guess, so that it proves less than is true. It assumes valid
-// intents, and comparisons that have work left.
+// Package proof proves statements about conditions, without evaluating an intent. If it cannot
+// prove a statement, it answers [condition.Unknown]. It can prove fewer statements than are true.
+// It assumes that intents are valid and that comparisons have work left.
 //
 //	p := proof.New()
 //	for _, c := range p.Cases(n) {               // one holds of each intent that n is true of
@@ -14,11 +14,11 @@ import (
 	"writ/engine/condition"
 )
 
-// Prover proves. One goroutine at a time uses it.
+// Prover proves statements about conditions. Only one goroutine at a time may use it.
 type Prover struct {
-	asked  map[*condition.Node]*condition.Program // leaves, each as it runs
-	frame  *condition.Frame                       // of which they are asked
-	shapes map[shapeKey]shape                     // patterns of leaves
+	asked  map[*condition.Node]*condition.Program // the programs of leaves
+	frame  *condition.Frame                       // the frame on which programs run
+	shapes map[shapeKey]shape                     // the shapes of the patterns in leaves
 }
 
 // New returns a Prover.
@@ -26,29 +26,29 @@ func New() *Prover {
 	return &Prover{make(map[*condition.Node]*condition.Program), condition.NewFrame(), make(map[shapeKey]shape)}
 }
 
-// Case is a set of comparisons, each with its truth. It stands for the intents of which they
-// are so.
+// Case is a set of comparisons, each with its truth. It stands for all intents for which the
+// comparisons have these truths.
 type Case struct {
 	prover *Prover
 	facts  map[subject]*facts
-	// present has, for each optional subject, whether it is there.
+	// present says for each optional subject whether it exists.
 	present map[subject]condition.Truth
 }
 
-// subject is a field, however comparisons read it.
+// subject is a field, whatever the kind by which comparisons read it.
 type subject struct {
 	id  condition.FieldID
 	key string
 }
 
 func subjectOf(f condition.Field) subject {
-	if f.ID == condition.GovernedAgentID { // which is the intent's
+	if f.ID == condition.GovernedAgentID { // it is also the intent's agent
 		return subject{id: condition.AgentID}
 	}
 	return subject{f.ID, f.Key}
 }
 
-// ownerOf is the subject with which f is absent.
+// ownerOf returns the subject whose absence makes f absent.
 func ownerOf(f condition.Field) subject { return subject{f.Owner().ID, f.Key} }
 
 // literal is a leaf with its truth.
@@ -57,10 +57,10 @@ type literal struct {
 	truth bool
 }
 
-// Cases returns cases. Each intent of which n is true is in one of them. Without a case, n is
-// false of every intent.
+// Cases returns cases that cover n: each intent for which n is true is in one of them. If there
+// are no cases, n is false for every intent.
 //
-// Where n is asked once for each reading of the resource, so is each case.
+// If n is evaluated once for each reading of the resource, each case also stands for one reading.
 func (p *Prover) Cases(n *condition.Node) []*Case {
 	var cases []*Case
 	for _, literals := range alternatives(n, true) {
@@ -71,12 +71,12 @@ func (p *Prover) Cases(n *condition.Node) []*Case {
 	return cases
 }
 
-// maxCases is the greatest number of cases of a condition. Each has 64 comparisons on average
-// at most.
+// maxCases is the greatest number of cases of a condition. On average each case has up to 64
+// comparisons.
 const maxCases = 32
 
-// alternatives returns lists of literals. Where n is truth, one of the lists holds. It leaves
-// out literals rather than make too many lists.
+// alternatives returns lists of literals. If the truth of n is truth, all literals of at least one
+// list hold. It drops literals if there would be too many lists otherwise.
 func alternatives(n *condition.Node, truth bool) [][]literal {
 	switch {
 	case n.Kind == condition.Not:
@@ -97,7 +97,7 @@ func alternatives(n *condition.Node, truth bool) [][]literal {
 	return all
 }
 
-// together returns the alternatives of all kids at once.
+// together returns the alternatives in which the truth of every kid is truth.
 func together(kids []*condition.Node, truth bool) [][]literal {
 	all := [][]literal{nil}
 	for _, k := range kids {
@@ -123,7 +123,7 @@ func together(kids []*condition.Node, truth bool) [][]literal {
 	return all
 }
 
-// newCase returns the case of literals, or nil where they contradict each other.
+// newCase returns the case of literals, or nil if the literals contradict each other.
 func (p *Prover) newCase(literals []literal) *Case {
 	c := &Case{prover: p, facts: make(map[subject]*facts), present: make(map[subject]condition.Truth)}
 	for _, l := range literals {
@@ -145,8 +145,8 @@ func (p *Prover) newCase(literals []literal) *Case {
 	return c
 }
 
-// learn adds a literal. It returns false if the literal contradicts another about whether a
-// field is there.
+// learn adds a literal. It returns false if the literals contradict each other about the existence
+// of a field.
 func (c *Case) learn(l literal) bool {
 	f := l.leaf.Field
 	if l.leaf.Op != condition.Exists || f.Kind == condition.Digits || f.Kind == condition.Decimal {
@@ -183,7 +183,8 @@ func (c *Case) isThere(f condition.Field) condition.Truth {
 	return c.present[ownerOf(f)]
 }
 
-// Decide returns the truth of n for all intents of the case.
+// Decide returns the truth of n if it is the same for all intents of the case, otherwise
+// [condition.Unknown].
 func (c *Case) Decide(n *condition.Node) condition.Truth {
 	switch n.Kind {
 	case condition.Not:
@@ -196,7 +197,8 @@ func (c *Case) Decide(n *condition.Node) condition.Truth {
 	return condition.Joined(n.Kind, n.Kids, c.Decide)
 }
 
-// decideLeaf decides a leaf from the literals about its field, without the one at without.
+// decideLeaf decides a leaf from the literals about its field. It ignores the literal with the
+// index without.
 func (c *Case) decideLeaf(n *condition.Node, without int) condition.Truth {
 	f := n.Field
 	there := c.isThere(f)
@@ -225,7 +227,7 @@ func (c *Case) decideLeaf(n *condition.Node, without int) condition.Truth {
 	return condition.Unknown
 }
 
-// Forget returns a tree that is true where n is true for some value of f. It assumes that the
+// Forget returns a tree that is true if n is true for at least one value of f. It assumes that the
 // intent has f.
 func Forget(n *condition.Node, f condition.Field) *condition.Node { return forget(n, ownerOf(f), true) }
 

@@ -12,8 +12,9 @@ import (
 	"writ/engine/resource"
 )
 
-// Where an action type is said to cover another, or to beat it, it matches whatever
-// the other does; and of generated ones that match the same, most are said to.
+// TestCovers_IsTrueOfActionTypes checks the functions that say that an action type covers or beats
+// another. If they say so, it matches everything that the other one matches. For most generated
+// pairs that do match the same, they say so.
 func TestCovers_IsTrueOfActionTypes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // no secret
 	one := func(words ...string) string { return words[r.IntN(len(words))] }
@@ -68,8 +69,8 @@ func TestCovers_IsTrueOfActionTypes(t *testing.T) {
 		by, entry string
 		want      bool
 	}{
-		{"sql.*", "sql.drop", false}, // which also denies sql_drop
-		{"A.*.B", "a.*.b", false},    // of a..b the dots are one before it is compared in lower case
+		{"sql.*", "sql.drop", false}, // sql.* also denies sql_drop
+		{"A.*.B", "a.*.b", false},    // the dots of a..b become one before it is compared in lower case
 		{"sql*", "sql.drop", true}, {"sql.drop", "SQL_DROP", true}, {"*", "sql.drop", true}, {"sql.*", "sql.write.*", true}, {"sql.drop", "sql.*", false},
 	} {
 		if got := DeniedCovers(tc.by, tc.entry); got != tc.want {
@@ -78,7 +79,8 @@ func TestCovers_IsTrueOfActionTypes(t *testing.T) {
 	}
 }
 
-// A prover agrees with the program about the texts of a field.
+// TestProver_AsksWhatRuns checks that a prover agrees with the program of a leaf about texts of
+// its field.
 func TestProver_AsksWhatRuns(t *testing.T) {
 	p, n := New(), condition.MetadataKey("n")
 	decimal := condition.Field{ID: n.ID, Kind: condition.Decimal, Key: n.Key}
@@ -110,8 +112,9 @@ func TestProver_AsksWhatRuns(t *testing.T) {
 	}
 }
 
-// Where all cases of a condition decide another one alike, so does every intent of which the
-// condition is true; and a good part of the pairs is decided.
+// TestCase_DecideIsTrueOfIntents checks that decisions are true. If all cases of a condition
+// decide another condition in the same way, that truth holds for every intent for which the first
+// condition is true. It also checks that a good part of the pairs is decided.
 func TestCase_DecideIsTrueOfIntents(t *testing.T) {
 	g := conditiontest.New(9)
 	tree := func() (*condition.Node, *condition.Program) {
@@ -132,7 +135,7 @@ func TestCase_DecideIsTrueOfIntents(t *testing.T) {
 	for i := range 2_000 {
 		n, runs := tree()
 		m, other := tree()
-		if i%2 == 0 { // which is decided more often
+		if i%2 == 0 { // this form is decided more often
 			if m = condition.Either(n, m); i%4 == 0 {
 				m = condition.Negate(m)
 			}

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// readAddresses reads a list of addresses: mailto: by RFC 6068, sms: by RFC 5724,
-// tel: by RFC 3966, or a plain list of mail addresses. Each address is a reading
-// of its own; numbers keep their scheme.
+// readAddresses reads a list of addresses: mailto: by RFC 6068, sms: by RFC 5724, tel: by RFC
+// 3966, or a plain list of mail addresses. Each address has its own reading. Telephone numbers
+// keep their scheme in it.
 func (t *text) readAddresses() {
 	prefix, reader := "", Address
 	if t.scheme == "sms" || t.scheme == "tel" {
@@ -38,8 +38,8 @@ func (t *text) readAddresses() {
 	}
 }
 
-// addressesIn returns the addresses, or numbers, of a decoded list. An entry
-// without one stays as it is.
+// addressesIn returns the addresses, or telephone numbers, of a decoded list. An entry that has
+// none is returned unchanged.
 func (t *text) addressesIn(list string, numbers bool) []string {
 	var all []string
 	for entry := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ';' }) {
@@ -67,7 +67,7 @@ func cutsAddress(r rune) bool {
 	return strings.ContainsRune(`<>"():[]\`, r) || unicode.IsSpace(r)
 }
 
-// address returns a mail address with its domain as the DNS has it, in all readings.
+// address returns all readings of a mail address. Each has the domain as the DNS has it.
 func (t *text) address(s string) []string {
 	at := strings.LastIndexByte(s, '@') + 1
 	names, _ := t.hostNames(s[at:])
@@ -80,8 +80,8 @@ func (t *text) address(s string) []string {
 	return names
 }
 
-// ungrouped drops what only groups the digits of a telephone number.
+// ungrouped drops the characters that only group the digits of a telephone number.
 var ungrouped = strings.NewReplacer("-", "", ".", "", "(", "", ")", "", " ", "")
 
-// number is a telephone number, perhaps with wildcards.
+// number matches a telephone number, which may have wildcards.
 var number = regexp.MustCompile(`^\+?[*#]*[0-9\x{F0000}-\x{F0FFF}][0-9*#\x{F0000}-\x{F0FFF}]*$`)

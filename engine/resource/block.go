@@ -10,20 +10,20 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// blockReadings returns the readings of a block: the text as written, and every reading of it
-// and of its other spellings. Each of these also appears without its query, without
-// parameters, with every escape decoded, with compatibility characters replaced (NFKC), and
-// with all of that together.
+// blockReadings returns the readings of a block: the text as written, and every reading of it and
+// of its other spellings. There are five variants of each of these readings: without its query,
+// without parameters, with every escape decoded, with compatibility characters replaced (NFKC),
+// and with all of these changes together.
 func blockReadings(t *text) ([]Reading, *Error) {
 	var all collection
 	all.add(Raw, t.raw)
 	all.addVariants(t)
 	for _, other := range t.otherSpellings() {
-		if other.form == formService { // a control in it is no reason to look away
+		if other.form == formService { // a control character in it does not end the search
 			if err := other.readService(other.rest); err != nil {
 				return nil, err
 			}
-		} else if other.read() != nil { // it is no spelling of anything
+		} else if other.read() != nil { // it is not a valid spelling
 			continue
 		}
 		all.addVariants(&other)
@@ -31,10 +31,10 @@ func blockReadings(t *text) ([]Reading, *Error) {
 	return all.list, nil
 }
 
-// otherSpellings returns t as programs see it that first cut off its query, decode every
-// escape, replace compatibility characters or take a backslash for a slash. They resolve dot
-// segments only after that. It also returns addresses in a name, behind mailto:// and with
-// white space within them.
+// otherSpellings returns t as some programs see it. These programs first cut off the query, decode
+// every escape, replace compatibility characters or read a backslash as a slash. Only then do they
+// resolve dot segments. otherSpellings also returns mail addresses in a name, after mailto://, and
+// with white space inside.
 func (t *text) otherSpellings() []text {
 	same, bare := t.raw, t.raw
 	if i := strings.IndexAny(bare, "?#"); i > 0 && t.form != formService {
@@ -48,7 +48,7 @@ func (t *text) otherSpellings() []text {
 	switch {
 	case t.form == formWeb: // an escaped ? or # stays a letter of the path
 		decoded, all = t.raw, norm.NFKC.String(canonical(bare))
-		if same, _, _ = strings.Cut(same, "#"); !hasDots(same, encodedDots) { // which are dots in canonical form
+		if same, _, _ = strings.Cut(same, "#"); !hasDots(same, encodedDots) { // dots in canonical form
 			same, bare = canonical(same), canonical(bare)
 		}
 	case t.form == formName:
@@ -73,8 +73,8 @@ func (t *text) otherSpellings() []text {
 	return others
 }
 
-// addressesWithin returns the mail addresses in a text that is not a list of addresses, with
-// and without its white space.
+// addressesWithin returns the mail addresses in a text that is not a list of addresses. It looks
+// at the text both with and without white space.
 func addressesWithin(s string) []text {
 	var all []text
 	s = decodeAll(s)
@@ -90,7 +90,7 @@ func addressesWithin(s string) []text {
 	return all
 }
 
-// withoutSpace drops white space and controls.
+// withoutSpace drops white space and control characters.
 func withoutSpace(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || unicode.IsControl(r) {
@@ -130,8 +130,8 @@ func (c *collection) addVariants(t *text) {
 	}
 }
 
-// isPath reports whether s, without the slash at its end, still has a path. It is false for a
-// slash at the end of a query.
+// isPath reports whether s, a reading without the slash at its end, still has a path. It is false
+// if that slash ended a query.
 func (f form) isPath(s string) bool {
 	if f == formWeb && strings.Count(s, "/") <= len("//") {
 		return false
@@ -139,8 +139,8 @@ func (f form) isPath(s string) bool {
 	return s != "" && !strings.HasSuffix(s, ":") && strings.IndexByte(s, '?') < 0
 }
 
-// addFolded adds a reading, the reading with its scheme in lower case, which URNs do not
-// distinguish, and its case-folded form for readers that ignore case.
+// addFolded adds a reading and up to two further forms. One has the scheme in lower case, because
+// URNs ignore the case of their scheme. The other is case-folded, for readers that ignore case.
 func (c *collection) addFolded(readers Reader, s string) {
 	c.add(readers, s)
 	if colon := strings.IndexAny(s, ":/"); colon > 0 && s[colon] == ':' {
@@ -151,12 +151,12 @@ func (c *collection) addFolded(readers Reader, s string) {
 	}
 }
 
-// variants returns the variants of a canonical reading, itself among them, each with its dot
-// segments resolved again.
+// variants returns the variants of a canonical reading, including the reading itself. In each of
+// them dot segments are resolved again.
 func (f form) variants(s string) []string {
 	base, path, query := f.split(s)
 	bare := path
-	if f != formWeb && f != formService { // ? and # are letters to the reader, to others the end of the path
+	if f != formWeb && f != formService { // ? and # are letters here, but others end the path there
 		bare = path[:letterQuery(path)]
 	}
 	all := withoutParameters(bare)
@@ -182,7 +182,8 @@ func (f form) variants(s string) []string {
 	return list
 }
 
-// split cuts a canonical reading at the end of its authority and at its query.
+// split cuts a canonical reading into three parts. It cuts at the end of the authority and at the
+// query.
 func (f form) split(s string) (base, path, query string) {
 	start := 0
 	if f == formWeb || f == formService || f == formFile {
@@ -197,7 +198,8 @@ func (f form) split(s string) (base, path, query string) {
 	return s[:start], path, s[start+len(path):]
 }
 
-// letterQuery returns the place of a ? or # that the reader takes for a letter.
+// letterQuery returns the place of the first ? or # that is a letter in path, or the length of
+// path.
 func letterQuery(path string) int {
 	for i := range len(path) {
 		if c, ok := escapeAt(path, i); ok && (c == '?' || c == '#') {
@@ -207,7 +209,7 @@ func letterQuery(path string) int {
 	return len(path)
 }
 
-// decodedLetters decodes every escape until none is left.
+// decodedLetters decodes path until no escape is left.
 func decodedLetters(path string) string {
 	if strings.IndexByte(path, '%') < 0 {
 		return path
@@ -223,7 +225,7 @@ func composed(path string) string {
 	return resolve(canonical(norm.NFKC.String(path)), literalDots)
 }
 
-// decodedQuery applies f to a query behind its question mark.
+// decodedQuery applies f to the query after its question mark.
 func decodedQuery(query string, f func(string) string) string {
 	if query == "" {
 		return ""

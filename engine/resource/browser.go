@@ -1,8 +1,8 @@
 package resource
 
-// browserPath returns the path that a browser sends (the WHATWG URL standard):
-// %2e is a dot before segments are resolved and, in web and file URLs, a
-// backslash is a slash.
+// browserPath returns the path that a browser sends (the WHATWG URL standard). Before segments are
+// resolved, %2e becomes a dot. If special is set, as for web and file URLs, a backslash becomes a
+// slash.
 func browserPath(path string, special bool) string {
 	if special {
 		path = slashed(path)

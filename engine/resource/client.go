@@ -2,10 +2,10 @@ package resource
 
 import "strings"
 
-// clientPaths returns the paths that a client sends (RFC 3986, as curl, requests
-// and Go do): literal dot segments are resolved first, and escapes stay for the
-// server. Clients differ over runs of slashes, which are one or several segments
-// for "..", and over a backslash in a web URL, which is sent as each of ways has it.
+// clientPaths returns the paths that a client sends (RFC 3986, as curl, requests and Go do).
+// Literal dot segments are resolved first, and escapes stay for the server. Clients differ over
+// runs of slashes: for ".." a run is one segment or several. They also differ over a backslash in
+// a web URL: each of ways is the path as some client sends it.
 func clientPaths(ways []string) []string {
 	path := ways[0]
 	paths := []string{resolve(path, literalDots)}

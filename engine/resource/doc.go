@@ -1,6 +1,6 @@
-// Package resource reads the resource of an intent as each program that may act on it reads
-// it. A block holds when any of those programs would reach what the block names. An allowance
-// holds only when all of them stay within it.
+// Package resource reads the resource of an intent as each program that may act on the resource
+// reads it. A block holds if any of those programs would reach a resource that the block names. An
+// allowance holds only if all of them stay within the allowance.
 //
 // The form of a resource determines its readers. The first form that fits is:
 //
@@ -22,9 +22,9 @@
 //	windows.go    Win32
 //	addresses.go  RFC 6068 (mailto), RFC 5724 (sms), RFC 3966 (tel)
 //
-// Readings are compared in canonical form. An escape stands for its character, except of ! $ &
-// ' ( ) * + , ; = : @ / ? # % and controls, and of bytes that are not UTF-8. A % that begins
-// no escape is %25. In decoded readings, and where % ? # are letters, these three are escapes.
-// For example, the client reads https://EXAMPLE.com:443/a/../%7Eb%2fc as
-// https://example.com/~b%2Fc, the server as https://example.com/~b/c.
+// Readings are compared in canonical form. There an escape is replaced by its character. These
+// escapes stay: ! $ & ' ( ) * + , ; = : @ / ? # % and controls, and bytes that are not UTF-8. A %
+// that begins no escape becomes %25. In decoded readings, and where % ? # are letters, these three
+// characters become escapes. For example, the client reads https://EXAMPLE.com:443/a/../%7Eb%2fc
+// as https://example.com/~b%2Fc, and the server reads it as https://example.com/~b/c.
 package resource

@@ -9,7 +9,7 @@ import (
 func (t *text) readFile() *Error {
 	rest, hosts := t.rest, []string{""}
 	if s := slashed(rest); strings.HasPrefix(s, "//") {
-		if !strings.HasPrefix(rest, "//") { // to some a backslash begins no host
+		if !strings.HasPrefix(rest, "//") { // for some programs no host follows a backslash
 			t.blocks.add(POSIX, "file://"+letters(posixPath("/"+strings.TrimPrefix(rest, "/"))))
 		}
 		authority := splitURL(s).authority
@@ -22,7 +22,7 @@ func (t *text) readFile() *Error {
 			}
 		}
 	}
-	if end := strings.IndexByte(rest, '/'); end > 0 && rest[0] == '\\' { // a host to those that read one slash as two
+	if end := strings.IndexByte(rest, '/'); end > 0 && rest[0] == '\\' { // a host if one slash is read as two
 		t.blocks.add(POSIX|DecodedPOSIX, "file://"+letters(posixPath(rest[end:])))
 	}
 	if strings.HasPrefix(slashed(rest), "/") {
@@ -38,7 +38,7 @@ func (t *text) readFile() *Error {
 	return nil
 }
 
-// readFilePath adds the readings of a path behind base, a scheme and a host.
+// readFilePath adds the readings of u's path after base, which is a scheme and a host.
 func (t *text) readFilePath(base string, u url) {
 	query := canonical(u.query)
 	browsed := withDrive(resolve(slashed(u.path), fileDots))
@@ -54,7 +54,8 @@ func (t *text) readFilePath(base string, u url) {
 	}
 }
 
-// fileDots is [encodedDots] with a drive, which a .. behind it cannot leave if it comes first.
+// fileDots returns the same as [encodedDots], except for a drive. If a drive is the first segment,
+// a .. after it cannot leave it.
 func fileDots(segment string) int {
 	if len(segment) == 2 && isAlpha(segment[0]) && (segment[1] == ':' || segment[1] == '|') {
 		return rootDots
@@ -62,7 +63,8 @@ func fileDots(segment string) int {
 	return encodedDots(segment)
 }
 
-// withDrive returns path with the bar of a drive as a colon, as browsers read it.
+// withDrive returns path with a colon in place of the bar after a drive letter, as browsers read
+// it.
 func withDrive(path string) string {
 	if len(path) >= 3 && isAlpha(path[1]) && path[2] == '|' && (len(path) == 3 || path[3] == '/') {
 		return path[:2] + ":" + path[3:]
@@ -70,8 +72,8 @@ func withDrive(path string) string {
 	return path
 }
 
-// fileHosts returns the host of a file URL in all readings. localhost counts as no host, and
-// to some programs so does 127.0.0.1.
+// fileHosts returns the host of a file URL in all readings. localhost means no host. For some
+// programs 127.0.0.1 means no host too.
 func (t *text) fileHosts(authority string) ([]string, *Error) {
 	if authority == "" {
 		return []string{""}, nil
@@ -88,7 +90,8 @@ func (t *text) fileHosts(authority string) ([]string, *Error) {
 	return hosts[:1], nil
 }
 
-// fileWindowsPath is [windowsPath] of a URL's path, where a slash stands before a drive.
+// fileWindowsPath returns the [windowsPath] of a URL's path. In such a path a slash comes before a
+// drive.
 func fileWindowsPath(path string) string {
 	if drive := strings.TrimLeft(slashed(path), "/"); isDrive(drive) {
 		return "/" + windowsPath(drive, windowsSegment)

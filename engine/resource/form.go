@@ -17,14 +17,14 @@ const (
 	formAddresses
 )
 
-// schemes are the schemes that determine the form of a resource. The map never changes.
+// schemes has the schemes that determine the form of a resource. The map never changes.
 var schemes = map[string]form{
 	"http": formWeb, "https": formWeb, "ws": formWeb, "wss": formWeb, "ftp": formWeb, "file": formFile,
 	"mailto": formAddresses, "sms": formAddresses, "tel": formAddresses,
 }
 
 // classify returns the form of s. For forms with a scheme it also returns the scheme in lower
-// case, and the text behind its colon. [Wild] characters may stand in a scheme.
+// case, and the text after the scheme's colon. A scheme may contain [Wild] characters.
 func classify(s string) (f form, scheme, rest string) {
 	scheme, rest, ok := cutScheme(s)
 	switch f := schemes[scheme]; {
@@ -33,7 +33,7 @@ func classify(s string) (f form, scheme, rest string) {
 	case isDrive(s) || strings.HasPrefix(s, `\\`):
 		return formWindows, "", s
 	}
-	for ; ok; _, rest, ok = cutScheme(rest) { // perhaps a chain of schemes, such as jdbc:postgresql
+	for ; ok; _, rest, ok = cutScheme(rest) { // this may be a chain of schemes, such as jdbc:postgresql
 		if strings.HasPrefix(rest, "//") {
 			return formService, asciiLower(s[:len(s)-len(":")-len(rest)]), rest
 		}
@@ -44,8 +44,7 @@ func classify(s string) (f form, scheme, rest string) {
 	return formName, "", s
 }
 
-// wrappedURL is a web or file URL within angle brackets or behind URL: (RFC 3986,
-// appendix C).
+// wrappedURL matches a web or file URL within angle brackets or after URL: (RFC 3986, appendix C).
 var wrappedURL = regexp.MustCompile(
 	`(?is)^(?:<(?:url:[\s\p{Z}]*)?(?:https?|wss?|ftp|file):.*>|url:[\s\p{Z}]*(?:https?|wss?|ftp|file):.*)$`,
 )
@@ -71,8 +70,8 @@ func cutScheme(s string) (scheme, rest string, ok bool) {
 	return "", s, false
 }
 
-// looksLikeAddresses reports whether s is a list of mail addresses: entries, cut
-// at commas and semicolons, of the form a@b.example or words <a@b.example>.
+// looksLikeAddresses reports whether s is a list of mail addresses. Commas and semicolons separate
+// the entries. An entry has the form a@b.example or words <a@b.example>.
 func looksLikeAddresses(s string) bool {
 	if strings.IndexByte(s, '@') < 0 || strings.ContainsAny(s, `/\:`) {
 		return false
@@ -95,7 +94,7 @@ func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// asciiLower returns s with the letters of ASCII in lower case.
+// asciiLower returns s with its ASCII letters in lower case.
 func asciiLower(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// defaultPorts are the ports that a URL of a scheme need not spell. It never
-// changes.
+// defaultPorts has the ports that URLs may omit, by scheme. The map never changes.
 var defaultPorts = map[string]string{
 	"http": "80", "ws": "80", "https": "443", "wss": "443", "ftp": "21", "ssh": "22", "sftp": "22",
 	"postgres": "5432", "postgresql": "5432", "mysql": "3306", "mariadb": "3306", "sqlserver": "1433",
@@ -20,14 +19,13 @@ var defaultPorts = map[string]string{
 	"smb": "445", "nfs": "2049", "ftps": "990", "git": "9418", "rsync": "873",
 }
 
-// defaultPort returns the port of a scheme, for which jdbc: and git+ do not
-// count.
+// defaultPort returns the default port of a scheme. It ignores a jdbc: or git+ before the scheme.
 func defaultPort(scheme string) string {
 	return defaultPorts[strings.TrimPrefix(strings.TrimPrefix(scheme, "jdbc:"), "git+")]
 }
 
-// The two ways of UTS 46 to map ß, ς and the joiners: browsers keep them, older
-// clients replace or drop them. They never change.
+// profiles has the two ways of UTS 46 to map ß, ς and the joiners. Browsers keep these characters,
+// older clients replace or drop them. The array never changes.
 var profiles = [...]*idna.Profile{hostProfile(false), hostProfile(true)}
 
 func hostProfile(transitional bool) *idna.Profile {
@@ -35,12 +33,12 @@ func hostProfile(transitional bool) *idna.Profile {
 		idna.CheckHyphens(false), idna.CheckJoiners(!transitional), idna.BidiRule())
 }
 
-// hosts returns the host and port of an authority in all readings. With an error some
-// clients know no host, others those returned.
+// hosts returns the host and port of an authority in all readings. If there is an error too, some
+// clients find no host, and other clients find the returned hosts.
 func (t *text) hosts(authority string) ([]string, *Error) {
 	name, port := splitPort(authority)
 	port, ok := normalPort(port, t.scheme)
-	if !ok || port == ":0" && t.form != formService { // clients differ over port 0: some take it for none
+	if !ok || port == ":0" && t.form != formService { // clients differ over port 0: some read it as no port
 		return nil, &Error{"its port is not a number from 1 to 65535"}
 	}
 	names, err := t.hostNames(name)
@@ -58,8 +56,8 @@ func splitPort(authority string) (host, port string) {
 	return authority, ""
 }
 
-// normalPort returns a colon and the port, or nothing where it is empty or the
-// scheme's own.
+// normalPort returns a colon and the port. It returns "" if the port is empty or is the scheme's
+// default port.
 func normalPort(port, scheme string) (string, bool) {
 	if port == "" {
 		return "", true
@@ -74,8 +72,8 @@ func normalPort(port, scheme string) (string, bool) {
 	return ":" + port, true
 }
 
-// hostNames returns the names that clients look up for host, which has no port. With
-// an error some clients look up none, others the names.
+// hostNames returns the names that clients look up for host, which has no port. If there is an
+// error too, some clients look up no name, and other clients look up the returned names.
 func (t *text) hostNames(host string) ([]string, *Error) {
 	if strings.HasPrefix(host, "[") {
 		address, ok := normalIPv6(host)
@@ -129,10 +127,10 @@ func (t *text) isHostRune(r rune) bool {
 	return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_' || t.pattern && IsWild(r)
 }
 
-// mapLabels maps host by UTS 46. Labels of a pattern that hold wildcards stay.
+// mapLabels maps host by UTS 46. Labels with wildcards stay unchanged.
 func (t *text) mapLabels(host string, profile *idna.Profile) (string, error) {
-	// Revisions of UTS 46 differ over ẞ: to the older ones it is ss, as ß is in
-	// transitional mapping.
+	// Revisions of UTS 46 differ over ẞ. Older revisions map it to ss, as transitional mapping
+	// maps ß.
 	labels := []string{strings.ReplaceAll(host, "ẞ", "ß")}
 	if strings.ContainsFunc(host, IsWild) {
 		labels = strings.Split(labels[0], ".")
@@ -149,8 +147,8 @@ func (t *text) mapLabels(host string, profile *idna.Profile) (string, error) {
 	return strings.Join(labels, "."), nil
 }
 
-// normalIPv6 returns the address between brackets in its shortest form. A zone
-// stays; an address that maps an IPv4 address is that one.
+// normalIPv6 returns the address between brackets in its shortest form. A zone stays. An address
+// that maps an IPv4 address becomes the IPv4 address.
 func normalIPv6(host string) (string, bool) {
 	inner, ok := strings.CutSuffix(strings.TrimPrefix(host, "["), "]")
 	if !ok {
@@ -173,8 +171,8 @@ func normalIPv6(host string) (string, bool) {
 	return "[" + addr.String() + "]", true
 }
 
-// endsInNumber reports whether browsers read host as an IPv4 address or not at
-// all (the WHATWG URL standard, "ends in a number").
+// endsInNumber reports whether host ends in a number by the WHATWG URL standard. Browsers read
+// such a host as an IPv4 address or refuse it.
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	if last == "" || !isDigit(last[0]) {
@@ -184,8 +182,8 @@ func endsInNumber(host string) bool {
 	return ok || strings.Trim(last, digits) == ""
 }
 
-// normalIPv4 reads what inet_aton and browsers take for an IPv4 address: one to
-// four parts, each decimal, octal or hexadecimal, the last filling what is left.
+// normalIPv4 reads a host that inet_aton and browsers read as an IPv4 address. It has one to four
+// parts, and each part is decimal, octal or hexadecimal. The last part fills all remaining bytes.
 func normalIPv4(host string) (string, *Error) {
 	parts := strings.Split(host, ".")
 	var addr uint64

@@ -6,19 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// IsInvisible reports whether r is a character that a reader cannot see or that
-// changes the order of the text around it, wherever it stands: two texts that
-// differ in nothing else look the same. These are Unicode's category Cf, which
-// holds the bidirectional controls, and U+034F, U+115F-1160, U+17B4-17B5,
-// U+180B-180F, U+3164, U+FE00-FE0F, U+FFA0 and U+E0100-E01EF.
+// IsInvisible reports whether r is invisible or changes the order of the text around it, wherever
+// it stands. Two texts that differ only in such characters look the same. The characters are
+// Unicode's category Cf, which has the bidirectional controls, and U+034F, U+115F-1160,
+// U+17B4-17B5, U+180B-180F, U+3164, U+FE00-FE0F, U+FFA0 and U+E0100-E01EF.
 func IsInvisible(r rune) bool {
 	return r >= utf8.RuneSelf && (unicode.In(r, unicode.Cf, unicode.Variation_Selector) ||
 		strings.ContainsRune("\u034F\u115F\u1160\u17B4\u17B5\u3164\uFFA0", r))
 }
 
-// FindInvisible returns the first invisible character of s that is not ordinary
-// where it stands. Scripts and emoji need some: a joiner (U+200C, U+200D) or a
-// variation selector is ordinary right after a character outside ASCII.
+// FindInvisible returns the first invisible character of s, except for ordinary ones. Scripts and
+// emoji need some invisible characters: a joiner (U+200C, U+200D) or a variation selector is
+// ordinary right after a character outside ASCII.
 func FindInvisible(s string) (r rune, found bool) {
 	prev := rune(0)
 	for _, r := range s {

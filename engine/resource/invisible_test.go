@@ -2,9 +2,9 @@ package resource
 
 import "testing"
 
-// "invisible and bidirectional characters (Cf, U+034F, U+115F–1160, U+17B4–5,
-// U+180B–F, U+3164, U+FE00–F, U+FFA0, U+E0100–1EF; a joiner or variation selector
-// after a non-ASCII character is ordinary)"
+// TestDecision_Resources_InvisibleCharacters checks that invisible and bidirectional characters
+// are found: Cf, U+034F, U+115F-1160, U+17B4-17B5, U+180B-180F, U+3164, U+FE00-FE0F, U+FFA0 and
+// U+E0100-E01EF. A joiner or variation selector after a non-ASCII character is ordinary.
 func TestDecision_Resources_InvisibleCharacters(t *testing.T) {
 	for _, r := range []rune{
 		0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180E, 0x180F, 0x200B, 0x200C, 0x200D,

@@ -6,27 +6,27 @@ import (
 	"unicode/utf8"
 )
 
-// Wild is the first character that stands for a wildcard while a pattern is read. From Super
-// on they stand for a **. They are private use characters, which no reader changes, and
-// outnumber the wildcards of any pattern.
+// Wild is the first of the characters that stand for wildcards while a pattern is read. The
+// characters from Super on stand for **. All of them are private use characters, which no reader
+// changes. There are more of them than any pattern has wildcards.
 const (
 	Wild  = '\U000F0000'
 	Super = Wild + 2048
 )
 
-// IsWild reports whether r is such a character.
+// IsWild reports whether r stands for a wildcard.
 func IsWild(r rune) bool { return r >= Wild && r < Super+(Super-Wild) }
 
-// endsInSuper reports whether s ends in a **, which may match more segments.
+// endsInSuper reports whether s ends in a **. Such a text may match more segments.
 func endsInSuper(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(s)
 	return IsWild(r) && r >= Super
 }
 
-// ReadPattern returns a pattern as each reader reads it, with a [Wild] character for each of
-// its wildcards. Every reader reads a pattern without a scheme, because it may match resources
-// of every form. A pattern with a wildcard in its scheme may match a web URL and a service. A
-// pattern that blocks is also read in other forms.
+// ReadPattern returns the readings of a pattern. In them [Wild] characters stand for the
+// wildcards. A pattern without a scheme is read by every reader, because it may match resources of
+// every form. A pattern with a wildcard in its scheme may match a web URL and a service. A pattern
+// that blocks is also read in other forms.
 func ReadPattern(s string, side Side) ([]Reading, error) {
 	if side != ForBlock && side != ForAllow {
 		return nil, errNoSide
@@ -53,7 +53,7 @@ func (t *text) readPattern() *Error {
 	err := t.read()
 	if err == nil && t.form == formService && strings.ContainsFunc(t.scheme, IsWild) {
 		t.form = formWeb
-		_ = t.readWeb() // what is no web URL is a service alone
+		_ = t.readWeb() // if it is not a web URL, only the service remains
 	}
 	return err
 }
@@ -76,7 +76,7 @@ func (t *text) readSchemeless() {
 	t.add(Literal, canonical(path))
 }
 
-// ReadQuoted returns the readings, as a pattern, of a text that stands for itself.
+// ReadQuoted returns the readings of a pattern in which no character is a wildcard.
 func ReadQuoted(s string, side Side) ([]Reading, error) {
 	if side != ForBlock && side != ForAllow {
 		return nil, errNoSide
@@ -102,8 +102,8 @@ func patternReadings(readings []Reading, side Side) []Reading {
 	return all.list
 }
 
-// Separators returns pattern with every backslash as the letter \\ if it is a pattern for
-// Windows. In other patterns a backslash escapes.
+// Separators returns pattern with every backslash doubled if it is a pattern for Windows: a
+// doubled backslash is a letter. In other patterns a backslash escapes the next character.
 func Separators(pattern string) string {
 	if !forWindows.MatchString(pattern) {
 		return pattern
@@ -111,8 +111,8 @@ func Separators(pattern string) string {
 	return strings.ReplaceAll(pattern, `\`, `\\`)
 }
 
-// forWindows is a pattern with a drive or two backslashes at its start, or a
-// backslash before a letter or digit.
+// forWindows matches a pattern with a drive or two backslashes at its start, or with a backslash
+// before a letter or digit.
 var forWindows = regexp.MustCompile(
 	`(?s)^(?:[A-Za-z]:[/\\]|\\\\|(?:[^\\]|\\[^0-9A-Za-z\x{80}-\x{10FFFF}])*\\[0-9A-Za-z\x{80}-\x{10FFFF}])`,
 )

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// plainBytes are, as bit sets of the lower and the upper half of ASCII, the bytes
-// of a path that every reader takes for themselves: letters, digits and
-// ! $ & ' ( ) * + , - . / : = @ _ ~ [ ] | and the space.
+// plainLower and plainUpper are bit sets of the lower and the upper half of ASCII. They have the
+// bytes of a path that every reader reads unchanged: letters, digits, the space and ! $ & ' ( ) *
+// + , - . / : = @ _ ~ [ ] |.
 const (
 	plainLower = 0x27FF_FFD3_0000_0000
 	plainUpper = 0x57FF_FFFE_AFFF_FFFF
@@ -20,9 +20,9 @@ func isPlainByte(c byte) bool {
 	return c < 128 && plainUpper>>(c-64)&1 != 0
 }
 
-// readPlain returns the readings of a resource that all readers of its form read alike: a web
-// URL with a plain host and port, or a name. It recognises most such resources. It is false
-// for all others, which [readAny] reads.
+// readPlain returns the readings of a plain resource: all readers of its form read it in the same
+// way. It is a web URL with a plain host and port, or a name. readPlain recognises most plain
+// resources. It returns false for any other resource, which [readAny] reads.
 func readPlain(raw string) (Readings, bool) {
 	if raw == "" || len(raw) > MaxLength || raw[0] == ' ' || raw[len(raw)-1] == ' ' {
 		return Readings{}, false
@@ -47,7 +47,7 @@ func readPlain(raw string) (Readings, bool) {
 		true
 }
 
-// isPlainName reports whether s is a path or another name with one reading.
+// isPlainName reports whether s is a path, or another name, that has only one reading.
 func isPlainName(s string) bool {
 	if s[0] == '.' || strings.IndexByte(s, '@') >= 0 || strings.IndexByte(s, '?') >= 0 {
 		return false
@@ -60,9 +60,9 @@ func isPlainName(s string) bool {
 	return plainPath(s) == len(s)
 }
 
-// plainHost returns the length of the host and port that s starts with, or 0. A plain host has
-// lower-case letters, digits and hyphens. Its last label starts with a letter, and none is
-// Punycode. A slash follows it. A plain port is not a default port.
+// plainHost returns the length of the host and port at the start of s, or 0 if they are not plain.
+// A plain host has lower-case letters, digits and hyphens. Its last label starts with a letter,
+// and no label is Punycode. A slash follows the host and port. A plain port is not a default port.
 func plainHost(s string) int {
 	label := 0
 	for i := range len(s) {
@@ -90,7 +90,7 @@ func plainHost(s string) int {
 	return 0
 }
 
-// plainPath returns the length of the path that s starts with, or -1 where the path or its
+// plainPath returns the length of the path at the start of s. It returns -1 if the path or its
 // query is not plain.
 func plainPath(s string) int {
 	var prev byte
@@ -110,7 +110,7 @@ func plainPath(s string) int {
 		prev = c
 	}
 	if prev == '/' && len(s) > 1 {
-		return -1 // a block also looks at it without its slash
+		return -1 // a block also looks at the path without its last slash
 	}
 	return len(s)
 }

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Projection returns the normal form without user info, query and fragment: what
-// may be stored of a resource.
+// Projection returns the normal form without user info, query and fragment. Only this part of a
+// resource may be stored.
 func (r *Readings) Projection() string {
 	s := r.normal
 	if r.form == formName {
-		// A # is a letter of a name, and so is a ? that it starts with.
+		// A # is a letter of a name. A ? at the start of a name is a letter too.
 		if i := strings.IndexByte(s, '?'); i > 0 {
 			s = s[:i]
 		}
@@ -22,10 +22,10 @@ func (r *Readings) Projection() string {
 	return s
 }
 
-// withoutPassword drops what stands before an @ in the first segment of a name:
-// user:password@host/x is no URL, but some write it for one. The schemes whose
-// address is a mailbox keep it, and so do names of packages and images:
-// npm:left-pad@1.3.0 says what is installed, 1.3.0 doesn't.
+// withoutPassword drops the text before an @ in the first segment of a name. user:password@host/x
+// is not a URL, but some people write it as if it were one. Schemes whose address is a mailbox
+// keep that text. So do names of packages and images: in npm:left-pad@1.3.0, left-pad says what is
+// installed.
 func withoutPassword(s string) string {
 	scheme, rest, ok := cutScheme(s)
 	switch scheme {
@@ -43,8 +43,8 @@ func withoutPassword(s string) string {
 	return rest[at+1:]
 }
 
-// version is a version of up to three numbers, which no host is, a digest or the
-// latest.
+// version matches a version of up to three numbers, a digest, or latest. No host has the form of
+// such a version.
 var version = regexp.MustCompile(
 	`(?s)^(?:v?[0-9]+(?:\.[0-9]+){0,2}(?:[-+].*)?|(?:sha256|sha384|sha512|latest)(?::.*)?)$`,
 )

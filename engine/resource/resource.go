@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Error says why a resource has no single meaning, so that it cannot be evaluated. The message
-// repeats nothing of the resource.
+// Error says why a resource has no single meaning and so cannot be evaluated. The message repeats
+// nothing of the resource.
 type Error struct {
 	Problem string
 }
@@ -17,7 +17,7 @@ func (e *Error) Error() string { return "resource: " + e.Problem }
 // Reader is a set of readers.
 type Reader uint16
 
-// The readers. Raw is the text as it was written, which only a block looks at.
+// The readers. Raw reads the text as it was written. Only a block looks at that reading.
 const (
 	Raw Reader = 1 << iota
 	Client
@@ -33,7 +33,7 @@ const (
 	All = 1<<iota - 1
 )
 
-// String names the readers: "client, browser".
+// String returns the names of the readers, such as "client, browser".
 func (r Reader) String() string { return strings.Join(r.Names(), ", ") }
 
 // Names returns the name of each reader of the set.
@@ -48,7 +48,7 @@ func (r Reader) Names() []string {
 	return names
 }
 
-// Reading is a resource, or a pattern, in canonical form as Readers read it.
+// Reading is a resource, or a pattern, in canonical form. All of Readers read it as Text.
 type Reading struct {
 	Text    string
 	Readers Reader
@@ -63,8 +63,8 @@ type Readings struct {
 	normal       string
 	form         form
 	block, allow []Reading
-	// plain has the readers of a plain resource. A plain resource has no block and allow. A
-	// block also looks at the resource without its query. query is the length of the query.
+	// plain has the readers of a plain resource. For a plain resource, block and allow are empty.
+	// A block also looks at the resource without its query. query is the length of the query.
 	plain Reader
 	query int
 }
@@ -72,7 +72,8 @@ type Readings struct {
 // Raw returns the resource as it was written.
 func (r *Readings) Raw() string { return r.raw }
 
-// Len returns how many readings a block looks at, or how many an allowance has to cover.
+// Len returns the number of readings for side: a block looks at all of them, an allowance has to
+// cover all of them.
 func (r *Readings) Len(side Side) int {
 	switch {
 	case r.plain == 0:
@@ -85,7 +86,7 @@ func (r *Readings) Len(side Side) int {
 	return 0
 }
 
-// At returns a reading of a side. At(ForBlock, 0) is the text as written.
+// At returns the reading with index i for side. At(ForBlock, 0) is the text as written.
 func (r *Readings) At(side Side, i int) Reading {
 	switch {
 	case r.plain == 0:
@@ -108,23 +109,24 @@ func (r *Readings) of(side Side) []Reading {
 	return nil
 }
 
-// Stops says at which characters a * of an allowed pattern ends. It always ends at a slash.
+// Stops is the set of characters at which a * of an allowed pattern ends. A slash is always one of
+// them.
 type Stops uint8
 
-// The places where a * of an allowed pattern ends.
+// The values of Stops.
 const (
 	StopsAtSlash Stops = iota
-	// StopsInList: a name without a slash, or with a colon before its first
-	// slash, may be a list. A * ends at , ; ? & and white space.
+	// StopsInList: the name may be a list, because it has no slash or has a colon before its first
+	// slash. A * also ends at , ; ? & and white space.
 	StopsInList
 	// StopsAtAt: in an address a * ends at the @.
 	StopsAtAt
 )
 
-// String names the kind as the input of Rego spells it.
+// String returns the name of s in the input of Rego.
 func (s Stops) String() string { return [...]string{"", "list", "address"}[s] }
 
-// Stops returns where a * of an allowed pattern ends in these readings.
+// Stops returns the characters at which a * of an allowed pattern ends in these readings.
 func (r *Readings) Stops() Stops {
 	switch {
 	case r.form == formAddresses:
@@ -135,8 +137,8 @@ func (r *Readings) Stops() Stops {
 	return StopsAtSlash
 }
 
-// isList reports whether name has no slash, or a colon before its first slash
-// and no slash right after that colon.
+// isList reports whether name may be a list: it has no slash, or it has a colon before its first
+// slash and that slash does not follow the colon directly.
 func isList(name string) bool {
 	slash, colon := strings.IndexByte(name, '/'), strings.IndexByte(name, ':')
 	return slash < 0 || colon >= 0 && colon < slash-1
@@ -151,7 +153,7 @@ func Read(raw string) (Readings, error) {
 	return readAny(raw)
 }
 
-// readAny is [Read] of any resource.
+// readAny does the same as [Read] for any resource, plain or not.
 func readAny(raw string) (Readings, error) {
 	if err := checkText(raw); err != nil {
 		return Readings{}, err
@@ -185,17 +187,17 @@ func normalForm(t *text) string {
 	return t.readings.list[i].Text
 }
 
-// text is a resource, or a pattern with [Wild] characters for its wildcards,
-// while it is read.
+// text is a resource or a pattern while it is read. In a pattern [Wild] characters stand for the
+// wildcards.
 type text struct {
 	raw     string
 	pattern bool
 	form    form
-	// scheme is in lower case, without its last colon; rest is what follows it.
+	// scheme is in lower case, without its last colon. rest is the text after that colon.
 	scheme, rest string
 	readings     collection
-	// blocks are further readings of a block. While blocking is set, readings are added to
-	// blocks.
+	// blocks has further readings that only a block looks at. While blocking is set, new readings
+	// are added to blocks.
 	blocks   collection
 	blocking bool
 }
@@ -223,7 +225,7 @@ func (c *collection) add(readers Reader, s string) {
 		return
 	}
 	c.list = append(c.list, Reading{s, readers})
-	const indexed = 16 // a search of fewer readings is faster than making a map
+	const indexed = 16 // with fewer readings a search is faster than making a map
 	switch n := len(c.list); {
 	case n == indexed:
 		c.index = make(map[string]int, 2*n)
@@ -243,7 +245,7 @@ func (t *text) add(readers Reader, s string) {
 	}
 }
 
-// forBlocks calls read. The readings that read adds are only for a block.
+// forBlocks calls read. Only a block looks at the readings that read adds.
 func (t *text) forBlocks(read func()) {
 	before := t.blocking
 	t.blocking = true

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// read is one reading as a test writes it: "client browser: text".
+// read returns a reading in the form that tests compare: "client browser: text".
 func read(r Reading) string { return strings.Join(r.Readers.Names(), " ") + ": " + r.Text }
 
-// TestDecision_Resources_Readers holds what each reader makes of each form.
+// TestDecision_Resources_Readers checks the readings of each reader for each form.
 func TestDecision_Resources_Readers(t *testing.T) {
 	const urls = "client browser server literal: "
 	for _, test := range []struct {
@@ -62,9 +62,9 @@ func TestDecision_Resources_Readers(t *testing.T) {
 	}
 }
 
-// TestDecision_Resources_BlocksSeeEachHostOfAService holds which hosts a block sees
-// in an authority that parsers cut in different ways. An allowance sees none of them
-// but the authority as it is and, where commas list hosts, each of those.
+// TestDecision_Resources_BlocksSeeEachHostOfAService checks which hosts a block sees in an
+// authority that parsers cut in different ways. An allowance sees only the whole authority and, if
+// commas separate hosts, each of these hosts.
 func TestDecision_Resources_BlocksSeeEachHostOfAService(t *testing.T) {
 	for _, test := range []struct {
 		authority     string
@@ -129,8 +129,8 @@ func TestDecision_Resources_BlocksSeeEachHostOfAService(t *testing.T) {
 	}
 }
 
-// TestDecision_Resources_ManyHostsAreRefused holds that a list is refused, not cut, where
-// it is too long in some spelling.
+// TestDecision_Resources_ManyHostsAreRefused checks that a list with too many hosts in any of its
+// spellings is refused and not cut.
 func TestDecision_Resources_ManyHostsAreRefused(t *testing.T) {
 	for _, entry := range []string{"h%d,", "h%d;", "h%d:1:1,", "h%d|", "h%d%%2C", "u@h%d,"} {
 		var authority strings.Builder
@@ -143,7 +143,7 @@ func TestDecision_Resources_ManyHostsAreRefused(t *testing.T) {
 	}
 }
 
-// sameReadings compares readings without regard to the order of readers.
+// sameReadings compares readings. It ignores the order of readers.
 func sameReadings(got, want []string) bool {
 	key := func(list []string) []string {
 		var keys []string
@@ -159,7 +159,7 @@ func sameReadings(got, want []string) bool {
 	return slices.Equal(key(got), key(want))
 }
 
-// TestDecision_Resources_Refused holds what is a 400 in every form.
+// TestDecision_Resources_Refused checks resources that are refused with a 400, of every form.
 func TestDecision_Resources_Refused(t *testing.T) {
 	for _, raw := range []string{
 		"", " a", "a ", "a\nb", "a\u200bb", "a\u202eb", "a\u00adb", "x\u2060y", "a\xff",
@@ -212,8 +212,8 @@ func TestDecision_Audit_ProjectionHasNoUserInfoQueryOrFragment(t *testing.T) {
 	}
 }
 
-// TestRead_PlainAgreesWithTheLongWay holds that a resource is plain only where
-// every reader takes it for itself.
+// TestRead_PlainAgreesWithTheLongWay checks that a resource is plain only if every reader reads it
+// unchanged.
 func TestRead_PlainAgreesWithTheLongWay(t *testing.T) {
 	for _, raw := range plainResources {
 		checkPlain(t, raw)
@@ -223,7 +223,7 @@ func TestRead_PlainAgreesWithTheLongWay(t *testing.T) {
 	}
 }
 
-// checkPlain compares the quick reading of raw with the long one.
+// checkPlain checks that readPlain and readAny agree about raw.
 func checkPlain(t *testing.T, raw string) {
 	t.Helper()
 	quick, ok := readPlain(raw)
@@ -270,9 +270,9 @@ func TestRead_DoesNotAllocateOnPlainResources(t *testing.T) {
 	}
 }
 
-// FuzzRead holds what callers rely on: the quick way agrees with the long way, an
-// error repeats nothing of the resource, the first reading of a block is the text
-// as it was written, and canonical forms are their own.
+// FuzzRead checks the promises that callers rely on. readPlain agrees with readAny. An error
+// repeats nothing of the resource. The first reading of a block is the text as it was written. The
+// canonical form of a canonical form is the same text.
 func FuzzRead(f *testing.F) {
 	for _, raw := range plainResources {
 		f.Add(raw)
@@ -300,7 +300,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// Ordinary names are read: none may be refused for looking like an attempt to hide something.
+// TestRead_OrdinaryNamesAreRead checks that ordinary names are not refused, even if they look like
+// an attempt to hide something.
 func TestRead_OrdinaryNamesAreRead(t *testing.T) {
 	for _, raw := range []string{
 		"https://web.archive.org/web/2020/https://x.example/y",

@@ -2,11 +2,11 @@ package resource
 
 import "strings"
 
-// addServed adds a server's readings of each sent path. Each path is decoded once. A path that
-// is not of a web URL is also decoded twice, and decoded until no escape is left. %2F becomes a
-// slash. One reading takes a backslash as a letter, another as a slash. The path of a web or
-// service URL is also read without the ;… of each segment. Each reading merges runs of slashes
-// and then resolves dot segments.
+// addServed adds a server's readings of each path that a client sends. A path is decoded once. A
+// path that is not from a web URL is also decoded twice, and decoded until no escape is left. A
+// decoded %2F is a slash. If the path has a backslash, one reading takes it as a letter and
+// another as a slash. The path of a web or service URL is also read without the ;… of each
+// segment. Each reading merges runs of slashes and then resolves dot segments.
 func (t *text) addServed(base, query string, sent ...string) {
 	for _, path := range sent {
 		decoded := []string{Decode(path)}
@@ -24,7 +24,8 @@ func (t *text) addServed(base, query string, sent ...string) {
 	}
 }
 
-// bothSlashes returns path with its backslashes as letters and as slashes.
+// bothSlashes returns path twice: with its backslashes as letters, and with slashes in their
+// place.
 func bothSlashes(path string) []string {
 	if strings.IndexByte(path, '\\') < 0 {
 		return []string{path}
@@ -32,7 +33,7 @@ func bothSlashes(path string) []string {
 	return []string{path, slashed(path)}
 }
 
-// withoutParameters drops ;… of each segment, which servlets take for parameters: to them
+// withoutParameters drops the ;… of each segment. Servlets read it as parameters: for them
 // /a/..;x/b is /a/../b.
 func withoutParameters(path string) string {
 	if strings.IndexByte(path, ';') < 0 {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// readService reads a URL of another scheme, from behind the colon. Its authority is a name or
-// a list of names; nothing of it is refused.
+// readService reads a URL of another scheme. rest is the text after the colon. The authority is a
+// name or a list of names, and no authority is refused.
 func (t *text) readService(rest string) (err *Error) {
 	u := splitURL(rest)
 	authority := withoutUserInfo(u.authority)
 	t.forBlocks(func() {
 		t.cutAuthority(authority, u)
-		// to some the host comes behind more slashes
+		// for some programs the host comes after more slashes
 		if after := strings.TrimLeft(u.path, "/"); u.authority == "" && after != u.path {
 			err = t.readService("//" + after + u.query)
 		}
@@ -34,10 +34,10 @@ func (t *text) readService(rest string) (err *Error) {
 	return err
 }
 
-// oddHosts returns the hosts that some parser may find in entries of an authority that are not
-// host:port. Such a host stands between characters that no host has. It is returned without a
-// port, and with each number that a colon precedes. User info ends at the first of several @
-// or, in some programs, once in each entry.
+// oddHosts returns the hosts that some parser may find in an authority whose entries are not
+// host:port. Such a host stands between characters that no host contains. oddHosts returns it
+// without a port, and with each number after a colon as its port. User info ends at the first of
+// several @. In some programs each entry has its own user info.
 func (t *text) oddHosts(authority string) []string {
 	if i := strings.IndexAny(authority, "@,;"); i >= 0 && authority[i] == '@' {
 		authority = authority[i+1:]
@@ -74,7 +74,7 @@ func (t *text) oddHosts(authority string) []string {
 	return hosts
 }
 
-// hostEnd returns where the host that s starts with ends.
+// hostEnd returns the index of the end of the host at the start of s.
 func hostEnd(s string) int {
 	if end := strings.IndexByte(s, ']'); s[0] == '[' && end > 0 {
 		if _, ok := normalIPv6(s[:end+1]); ok {
@@ -84,11 +84,11 @@ func hostEnd(s string) int {
 	return hostLength(s, "-_.")
 }
 
-// readHosts adds the readings of an authority and of each of the hosts in it.
+// readHosts adds the readings of an authority and of each host in it.
 func (t *text) readHosts(joined string, hosts []string, u url) {
 	t.readPath(joined, u)
 	hosts = slices.DeleteFunc(hosts, func(host string) bool { return host == joined })
-	if strings.IndexByte(joined, ';') >= 0 { // what follows a semicolon is no host
+	if strings.IndexByte(joined, ';') >= 0 { // the text after a semicolon is not a host
 		t.forBlocks(func() { t.readEach(hosts, u) })
 	} else {
 		t.readEach(hosts, u)
@@ -101,9 +101,9 @@ func (t *text) readEach(hosts []string, u url) {
 	}
 }
 
-// cutAuthority adds readings for a block, for parsers that end an authority where neither a
-// host, a port nor a list of them goes on. The host is read with and without its port. The
-// rest is read as the start of the path, or dropped.
+// cutAuthority adds readings for a block. They are for parsers that end an authority at the first
+// text that continues neither a host, a port nor a list of hosts. The host is read with and
+// without its port. The remaining text is read as the start of the path, or dropped.
 func (t *text) cutAuthority(authority string, u url) {
 	host := 0
 	if authority != "" {
@@ -136,9 +136,10 @@ func hostLength(s, marks string) int {
 	}))
 }
 
-// serviceAuthority returns the authority with each entry in its normal form, and the entries
-// that are a host with or without a port. Commas and semicolons separate entries. A host may
-// have several names to clients: name is the index of the name to take, or of the last one.
+// serviceAuthority returns the authority with each entry in its normal form. It also returns the
+// entries that are a host with or without a port. Commas and semicolons separate entries. If
+// clients know several names for a host, name is the index of the name to use. If there are fewer
+// names, the last name is used.
 func (t *text) serviceAuthority(authority string, name int) (joined string, hosts []string) {
 	joined = listed.ReplaceAllStringFunc(authority, func(entry string) string {
 		entry, isHost := t.hostPort(entry, name)
@@ -150,11 +151,11 @@ func (t *text) serviceAuthority(authority string, name int) (joined string, host
 	return joined, hosts
 }
 
-// listed is an entry of a list.
+// listed matches an entry of a list.
 var listed = regexp.MustCompile(`[^,;]+`)
 
-// hostPort returns the normal form of an entry, and whether it is a host with or without a
-// port. Any other entry stays as it is.
+// hostPort returns the normal form of an entry that is a host with or without a port, and true.
+// For any other entry it returns the entry in lower case, and false.
 func (t *text) hostPort(entry string, name int) (string, bool) {
 	entry = strings.TrimSpace(canonical(asciiLower(canonical(entry))))
 	names, _ := t.hosts(entry)

@@ -1,8 +1,8 @@
 package resource
 
-// Side is the side of a match of a resource: a block or an allowance. A block holds if one of
-// its readings matches. An allowance holds if all of its readings match, to each of their
-// readers. The zero Side is invalid: compiling for it, and asking for it, is an error.
+// Side is the side for which a resource is matched: a block or an allowance. A block holds if one
+// of its readings matches. An allowance holds if all of its readings match, each for all of its
+// readers. The zero Side is invalid: compiling or evaluating for it is an error.
 type Side uint8
 
 // The two sides.
@@ -22,5 +22,5 @@ func (s Side) Opposite() Side {
 	return 0
 }
 
-// errNoSide refuses a pattern without a side.
+// errNoSide is the error of a pattern without a side.
 var errNoSide = &Error{"it is neither for a block nor for an allowance"}

@@ -8,15 +8,15 @@ import (
 
 // The limits of this package, each with its reason.
 const (
-	// MaxLength is the number of bytes that a resource may have.
+	// MaxLength is the greatest length of a resource in bytes.
 	MaxLength = 8192
-	// maxHosts bounds a list of hosts. Each is read with the whole path, so that the
-	// work grows with their product.
+	// maxHosts bounds a list of hosts. Each host is read with the whole path. So the work grows
+	// with the number of hosts times the length of the path.
 	maxHosts = 64
 )
 
-// checkText refuses text that is invalid in every form: control and invisible characters,
-// surrounding white space, and bytes that are not UTF-8.
+// checkText refuses text that is invalid in every form. Such a text has control or invisible
+// characters, surrounding white space, or bytes that are not UTF-8.
 func checkText(s string) *Error {
 	switch {
 	case s == "":
@@ -64,11 +64,11 @@ func unhex(c byte) byte {
 
 func hasEscape(s string) bool { return len(Decode(s)) < len(s) }
 
-// Decode decodes every escape of s once. The result may be no UTF-8.
+// Decode decodes every escape of s once. The result may not be valid UTF-8.
 func Decode(s string) string { return decoded(s, false) }
 
-// decodeAll decodes s until no escape is left: a decoded character may complete another
-// escape.
+// decodeAll decodes s until no escape is left. It needs several rounds, because a decoded
+// character may complete another escape.
 func decodeAll(s string) string { return decoded(s, true) }
 
 func decoded(s string, again bool) string {
@@ -77,7 +77,7 @@ func decoded(s string, again bool) string {
 		return s
 	}
 	b := append(make([]byte, 0, len(s)), s[:start]...)
-	done := start // what comes before ends no escape
+	done := start // no escape ends before the first %
 	for i := start; i < len(s); i++ {
 		b = append(b, s[i])
 		for n := len(b) - 3; n >= done; n = len(b) - 3 {
@@ -93,14 +93,14 @@ func decoded(s string, again bool) string {
 	return string(b)
 }
 
-// canonical returns the canonical form of s, in which % starts an escape.
+// canonical returns the canonical form of s. In s a % starts an escape.
 func canonical(s string) string { return canonicalForm(s, true) }
 
-// letters returns the canonical form of s, in which % ? # are letters.
+// letters returns the canonical form of s. In s the characters % ? # are letters.
 func letters(s string) string { return canonicalForm(s, false) }
 
 func canonicalForm(s string, escapes bool) string {
-	start := 0 // what comes before is in canonical form
+	start := 0 // the bytes before it are in canonical form
 	for start < len(s) && !changes(s[start], escapes) {
 		start++
 	}
@@ -130,14 +130,14 @@ func canonicalForm(s string, escapes bool) string {
 
 const hexDigits = "0123456789ABCDEF"
 
-// changes reports whether the canonical form may have something else for c.
+// changes reports whether c may be different in the canonical form.
 func changes(c byte, escapes bool) bool {
 	return c < ' ' || c >= 0x7F || c == '%' || !escapes && (c == '?' || c == '#')
 }
 
-// nextRune returns the first character of s, how many bytes it is written in
-// and whether these are escapes. It is utf8.RuneError, of one byte or one
-// escape, where that is no UTF-8.
+// nextRune returns the first character of s, its length in bytes, and whether it is written in
+// escapes. If the bytes are not UTF-8, r is utf8.RuneError, and size covers one byte or one
+// escape.
 func nextRune(s string, escapes bool) (r rune, size int, escaped bool) {
 	var bytes [utf8.UTFMax]byte
 	n := 0
@@ -155,9 +155,9 @@ func nextRune(s string, escapes bool) (r rune, size int, escaped bool) {
 	return r, 3 * size, true
 }
 
-// resolve removes the dot segments of path. dots returns the number of dots that a segment
-// stands for. It is 0 for any other segment, and rootDots for a first segment that .. cannot
-// leave. A relative path keeps the ".." that climb out of it.
+// resolve removes the dot segments of path. For a dot segment dots returns 1 or 2, the number of
+// its dots. For a first segment that .. cannot leave it returns rootDots, and for any other
+// segment 0. A relative path keeps each ".." that leads out of it.
 func resolve(path string, dots func(segment string) int) string {
 	if !hasDots(path, dots) {
 		return path
@@ -208,7 +208,7 @@ func hasDots(path string, dots func(string) int) bool {
 	return false
 }
 
-// literalDots returns how many dots segment has if it is a dot segment (. or ..), otherwise 0. An
+// literalDots returns the number of dots if segment is a dot segment (. or ..), otherwise 0. An
 // escaped dot is not a dot.
 func literalDots(segment string) int {
 	if segment == "." || segment == ".." {
@@ -217,7 +217,7 @@ func literalDots(segment string) int {
 	return 0
 }
 
-// encodedDots is literalDots, except that an escaped dot (%2e) is a dot.
+// encodedDots returns the same as literalDots, except that an escaped dot (%2e) is also a dot.
 func encodedDots(segment string) int {
 	if len(segment) > len("%2e%2e") || segment == "" {
 		return 0

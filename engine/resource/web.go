@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// url is a URL without its scheme, taken apart. The fragment is dropped.
+// url has the parts of a URL without its scheme. The fragment is dropped.
 type url struct {
 	authority, path string
 	query           string // with its question mark
-	rest            string // all behind the authority, as it was written
+	rest            string // all text after the authority, as written
 }
 
-// splitURL takes apart s, which starts with two slashes.
+// splitURL splits s into its parts. s starts with two slashes.
 func splitURL(s string) url {
 	s = s[len("//"):]
 	end := strings.IndexAny(s+"#", "/?#")
@@ -23,7 +23,7 @@ func splitURL(s string) url {
 	return url{s[:end], path[:query], path[query:], s[end:]}
 }
 
-// withoutUserInfo drops what stands before the last @.
+// withoutUserInfo drops the text up to the last @.
 func withoutUserInfo(authority string) string {
 	return authority[strings.LastIndexByte(authority, '@')+1:]
 }
@@ -50,7 +50,7 @@ func (t *text) readWeb() *Error {
 	for _, host := range hosts {
 		t.readPath(host, u)
 	}
-	if decoded := decodeAll(authority); decoded != authority { // a zone that is more of the address to some
+	if decoded := decodeAll(authority); decoded != authority { // some decode the zone
 		if hosts, err := t.hosts(decoded); err == nil {
 			t.forBlocks(func() { t.readPath(hosts[0], u) })
 		}
@@ -58,19 +58,19 @@ func (t *text) readWeb() *Error {
 	return nil
 }
 
-// readPath adds the readings of a path behind a host or another authority.
+// readPath adds the readings of u's path after host, which may be any authority.
 func (t *text) readPath(host string, u url) {
 	t.readBehind(t.scheme+"://"+host, u)
-	if zone.MatchString(host) { // which leaves the address what it is
+	if zone.MatchString(host) { // the address is the same without the zone
 		t.forBlocks(func() { t.readBehind(t.scheme+"://"+zone.ReplaceAllString(host, "$1]"), u) })
 	}
 }
 
-// zone is an IPv6 address with a zone.
+// zone matches an IPv6 address with a zone.
 var zone = regexp.MustCompile(`(\[[0-9a-f:.]+)%25[^\]]*\]`)
 
-// readBehind adds the readings of a path behind base, which is a scheme and an authority. The
-// literal reader is an object store, whose keys keep dot segments.
+// readBehind adds the readings of u's path after base, which is a scheme and an authority. The
+// literal reader is an object store: the keys in it keep dot segments.
 func (t *text) readBehind(base string, u url) {
 	if t.form == formFile {
 		t.readFilePath(base, u)
@@ -90,13 +90,13 @@ func (t *text) readBehind(base string, u url) {
 	t.addServed(base, query, append(sent, browsed, u.path)...)
 	for _, path := range ways {
 		t.add(Literal, base+canonical(path)+query)
-		if hasEscape(path) { // some clients decode what they then encode in their own way
+		if hasEscape(path) { // some clients decode escapes and encode them in another way
 			t.blocks.add(Literal, base+letters(Decode(path))+query)
 		}
 	}
 }
 
-// checkWebPath refuses escapes that servers read in several ways.
+// checkWebPath refuses escapes that servers read in different ways.
 func checkWebPath(path string) *Error {
 	decoded := Decode(path)
 	switch {

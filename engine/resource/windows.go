@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// addWindows adds Win32's readings of path: programs resolve .. before or after the trailing
-// dots and spaces of a segment are dropped. A block also looks at the path with nothing
-// dropped, as some programs open it.
+// addWindows adds Win32's readings of path. Programs drop the trailing dots and spaces of a
+// segment, and resolve .. before or after that. A block also looks at the path from which nothing
+// is dropped, because some programs open that path.
 func (t *text) addWindows(path string) {
 	resolved := windowsPath(path, strings.Clone)
 	t.add(Windows, letters(windowsPath(path, windowsSegment)))
@@ -15,9 +15,10 @@ func (t *text) addWindows(path string) {
 	t.blocks.add(Windows, letters(resolved))
 }
 
-// windowsPath returns the path that Win32 opens, with slashes. A backslash is a slash. The
-// prefixes \\?\, \\.\ and \??\ are dropped before a drive, and \\?\UNC\ is \\. Runs of slashes
-// are one. name returns each segment's name. A .. stays below drive and share.
+// windowsPath returns the path that Win32 opens, with slashes in place of backslashes. The
+// prefixes \\?\, \\.\ and \??\ are dropped before a drive, and \\?\UNC\ becomes \\. A run of
+// slashes is one slash. name returns the name for each segment. A .. cannot leave the drive or the
+// share.
 func windowsPath(path string, name func(segment string) string) string {
 	root, path := windowsRoot(device.ReplaceAllString(slashed(path), "$1$1$2"))
 	segments := strings.Split(mergeSlashes(path), "/")
@@ -31,11 +32,11 @@ func windowsPath(path string, name func(segment string) string) string {
 	return root + resolve("/"+strings.TrimPrefix(mergeSlashes(path), "/"), literalDots)
 }
 
-// device is a prefix that names a device namespace, before a share or a drive.
+// device matches a prefix that names a device namespace, before a share or a drive.
 var device = regexp.MustCompile(`^(?://[?.]|/\?\?)/(?:(?i:unc)(/)|([A-Za-z]:))`)
 
-// windowsRoot cuts off the part that .. cannot leave: a drive with its colon, or two slashes,
-// a host and a share.
+// windowsRoot cuts off the part that .. cannot leave. That is a drive with its colon, or two
+// slashes, a host and a share.
 func windowsRoot(path string) (root, rest string) {
 	if isDrive(path) || len(path) == 2 && isAlpha(path[0]) && path[1] == ':' {
 		return path[:2], path[2:]
@@ -54,8 +55,8 @@ func windowsRoot(path string) (root, rest string) {
 	}
 }
 
-// windowsSegment returns Win32's name of a segment. It drops trailing dots and spaces, and
-// everything from the first colon.
+// windowsSegment returns Win32's name for a segment. It drops trailing dots and spaces, and
+// everything from the first colon on.
 func windowsSegment(segment string) string {
 	segment, _, _ = strings.Cut(segment, ":")
 	if n := literalDots(strings.TrimRight(segment, " ")); n > 0 {
