@@ -23,32 +23,33 @@ import (
 	"writ/engine"
 )
 
-// attack is what one organization does to all others.
+// attack describes how one organization attacks all others.
 type attack struct {
 	name string
-	// policy changes the reference policy, intent the allowed intent, both if not
-	// nil; rules are the conditions of its rules, as JSON documents.
+	// policy changes the reference policy, and intent changes the allowed intent. Either may be
+	// nil. rules are the conditions of the attacker's rules, as JSON documents.
 	policy func(*engine.ActionPolicy)
 	intent func(*engine.Intent)
 	rules  []string
-	// refused says that its rules may be refused when they are created, which ends
-	// the attack.
+	// refused says that the service may refuse the rules when they are created. That ends the
+	// attack.
 	refused bool
-	// history is set where there is something to search.
+	// history says that the attack needs a history to search.
 	history bool
-	// path and body are of its requests: a GET where body is nil, and without a path
-	// evaluations of the intent, each under a new id.
+	// path and body describe the requests of the attack. If body is nil, a request is a GET. If
+	// path is empty, the requests are evaluations of the intent, each with a new id.
 	path string
 	body func(*attack) any
-	// ids is how many ids take the place of the policy's, in turn; 0: its own stays.
+	// ids is how many ids replace the id of the policy, in turn. If ids is 0, the policy keeps
+	// its own id.
 	ids int
 
 	org string
 	in  *engine.Intent
 }
 
-// attacker is the process of an attack. It prepares and says so in a line, attacks from
-// the first line that it reads, and writes what it was answered.
+// attacker is the process of an attack. After its preparations it writes a line. It attacks
+// once it has read a line, and then writes the counts of the answers.
 type attacker struct {
 	in  io.Writer
 	out *bufio.Reader
@@ -83,7 +84,7 @@ func (h *Hostile) spawn(ctx context.Context, name string) (*attacker, error) {
 	return a, nil
 }
 
-// Attack is the process of an attack on a server.
+// Attack runs in the process of an attack. It attacks the server at base.
 func (h *Hostile) Attack(
 	ctx context.Context, name string, base *url.URL, bearer Bearer, in io.Reader, out io.Writer,
 ) error {
@@ -126,7 +127,7 @@ func (h *Hostile) attack(
 
 // prepare registers the policy, rules and keys of a, and returns its requests.
 func (h *Hostile) prepare(ctx context.Context, a *attack, base *url.URL, bearer Bearer) (*load.Target, error) {
-	a.org = fmt.Sprintf("hostile-%s-%d", a.name, os.Getpid()) // of each round its own: changes are limited
+	a.org = fmt.Sprintf("hostile-%s-%d", a.name, os.Getpid()) // changes are limited
 	token, err := bearer(a.org)
 	if err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func (h *Hostile) prepare(ctx context.Context, a *attack, base *url.URL, bearer 
 	return a.target(base, callers)
 }
 
-// target returns what asks a server as a does.
+// target returns the target to which a sends its requests.
 func (a *attack) target(base *url.URL, callers []load.Caller) (*load.Target, error) {
 	t, err := Work{}.ask(base, callers, a.in)
 	t.Allowed = ""

@@ -36,11 +36,11 @@ func attacks() []*attack {
 		{name: "filter", history: true, path: "/v1/authorizations?agent_id=nobody&limit=500"},
 		{name: "export", history: true, path: "/v1/authorizations/export"},
 		{name: "replay", path: "/v1/policy/evaluate", intent: wide(1000), body: replay, ids: 2},
-		{name: "strangers", path: "/v1/authorizations?access_token=guess"}, // which no credential opens
+		{name: "strangers", path: "/v1/authorizations?access_token=guess"}, // no credential opens this path
 	}
 }
 
-// wide has as many metadata keys as there can be, with values of so many bytes.
+// wide gives an intent as many metadata keys as there can be. Each value has size bytes.
 func wide(size int) func(*engine.Intent) {
 	return func(in *engine.Intent) {
 		in.Metadata = make(map[string]string, condition.MaxMetadataKeys)
@@ -50,7 +50,7 @@ func wide(size int) func(*engine.Intent) {
 	}
 }
 
-// longResource has the longest resource, which has several readings.
+// longResource gives an intent the longest resource. The resource has several readings.
 func longResource(in *engine.Intent) {
 	in.Resource = "https://h.example/" + strings.Repeat("a%2fb", 600) + "#" + strings.Repeat("b", 1000)
 }
@@ -60,7 +60,7 @@ func exploding(in *engine.Intent) {
 	in.Metadata = map[string]string{"n": "3000"}
 }
 
-// repeat returns n rules in Rego, told apart by a comment.
+// repeat returns n rules in Rego that differ only in a comment.
 func repeat(n int, source string) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -72,7 +72,7 @@ func repeat(n int, source string) []string {
 func document(v any) string {
 	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
-		panic(err) // of strings alone
+		panic(err) // never fails: it has only strings
 	}
 	return string(data)
 }
@@ -85,7 +85,8 @@ func worstGlobs(p *engine.ActionPolicy) {
 	}
 }
 
-// worstRegexes are a hundred of the most expensive ones that a condition may have.
+// worstRegexes returns a hundred of the most expensive regular expressions that a condition may
+// have.
 func worstRegexes() []string {
 	all := make([]string, 100)
 	for i := range all {
@@ -106,7 +107,7 @@ func macros() []string {
 	return all
 }
 
-// registration is a new version of a policy of many patterns.
+// registration returns a new version of a policy with many patterns.
 func registration(a *attack) any {
 	p := corpus.ReferencePolicy()
 	p.OrganizationID, p.PolicyID, p.Version = a.org, load.PolicyID, load.Number
@@ -119,8 +120,8 @@ func registration(a *attack) any {
 	return map[string]any{"policy": p}
 }
 
-// dearRule is a rule whose condition is expensive to compile. Its action is refused
-// after that, so the rule is not stored.
+// dearRule returns a rule with a condition that is expensive to compile. The service compiles
+// the condition and then refuses the action of the rule, so the rule is not stored.
 func dearRule(*attack) any {
 	var source strings.Builder
 	for i := range 180 {
@@ -130,8 +131,8 @@ func dearRule(*attack) any {
 	return rule("dear", document(map[string]string{"rego": source.String()}), `{"decision":"never"}`)
 }
 
-// replay is the same intent again and again. Its id is where load replaces the id of a
-// policy.
+// replay returns the same intent each time. load replaces the id of a policy, so the id of the
+// intent stands in its place.
 func replay(a *attack) any {
 	a.in.IntentID, a.in.PolicyID = load.PolicyID, corpus.PolicyID
 	return map[string]any{"policy_id": corpus.PolicyID, "intent": a.in}

@@ -14,7 +14,7 @@ import (
 	"writ/engine"
 )
 
-// cerbos starts a Cerbos with the reference policy, without its audit log.
+// cerbos starts a Cerbos with the reference policy. The audit log of Cerbos is off.
 func (p Peers) cerbos(ctx context.Context) (*Subject, error) {
 	binary, err := p.find(ctx, "cerbos", cerbosVersion, fetchCerbos)
 	if err != nil {
@@ -51,11 +51,11 @@ func (p Peers) cerbos(ctx context.Context) (*Subject, error) {
 	})
 }
 
-// cerbosAction returns an action type as Cerbos names actions, whose parts its
-// wildcards know by colons.
+// cerbosAction returns an action type in the form that Cerbos uses. The wildcards of Cerbos
+// expect colons between the parts of an action.
 func cerbosAction(actionType string) string { return strings.ReplaceAll(actionType, ".", ":") }
 
-// cerbosOf writes a policy as a resource policy of the kind intent.
+// cerbosOf renders a policy as a Cerbos resource policy for the resource kind "intent".
 func cerbosOf(p *engine.ActionPolicy) ([]byte, error) {
 	when := func(condition string) any { return map[string]any{"match": map[string]any{"expr": condition}} }
 	rule := func(effect, condition string, actions ...string) any {
@@ -86,7 +86,7 @@ func cerbosOf(p *engine.ActionPolicy) ([]byte, error) {
 	}, json.Deterministic(true))
 }
 
-// cerbosRequest asks about an intent.
+// cerbosRequest returns a request to Cerbos about an intent.
 func cerbosRequest(in *engine.Intent) any {
 	return map[string]any{
 		"requestId": load.IntentID,

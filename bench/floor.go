@@ -11,8 +11,9 @@ import (
 	"writ/bench/load"
 )
 
-// ServeFloor is the fastest server that the framework allows, at addr: a bare Fiber
-// handler that answers every request with a constant of size bytes, until ctx ends.
+// ServeFloor runs a server at addr until ctx ends. The server is a bare Fiber handler that
+// answers every request with a constant of size bytes. It is the fastest server that the
+// framework allows.
 func ServeFloor(ctx context.Context, addr string, size int) error {
 	answer := append(append([]byte(`{"ok":true,"pad":"`), bytes.Repeat([]byte("x"), max(0, size-20))...), `"}`...)
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
@@ -20,13 +21,13 @@ func ServeFloor(ctx context.Context, addr string, size int) error {
 		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 		return c.Send(answer)
 	})
-	stop := context.AfterFunc(ctx, func() { _ = app.Shutdown() }) // Listen returns then
+	stop := context.AfterFunc(ctx, func() { _ = app.Shutdown() }) // makes Listen return
 	defer stop()
 	return app.Listen(addr)
 }
 
-// startFloor starts the floor, which this binary is when it is asked to, beside the
-// subject whose requests it gets and the size of whose answers it gives.
+// startFloor starts the floor server as a process of binary. The process gets the requests of
+// the subject beside, and answers with as many bytes as beside does.
 func startFloor(ctx context.Context, binary string, processors []int, beside *Subject) (*Subject, error) {
 	size, err := load.Ask(ctx, beside.target)
 	if err != nil {

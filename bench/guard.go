@@ -13,68 +13,70 @@ import (
 	"writ/bench/load"
 )
 
-// Guard compares the processor time a request of two binaries.
+// Guard compares the processor time that two binaries need for a request.
 //
-// An epoch starts the base twice and this once, each afresh, and measures the three in
-// turn, Slices times. Its loss is the median difference of a slice between this and a
-// base, averaged over both bases. Its noise is the median difference between the two
-// bases (A/A). Fresh processes make epochs independent of each other: of where memory
-// lies and how the store has grown.
+// An epoch starts two servers of the base and one of this, each as a new process. It measures
+// the three servers in turn, Slices times. The loss of an epoch is the median difference of a
+// slice between this and a base, averaged over both bases. The noise of an epoch is the median
+// difference between the two bases (A/A). The processes are new, so the epochs are independent
+// of each other. Where a process has its memory, or how its store has grown, affects only one
+// epoch.
 //
-// Epochs are made until there is a loss beyond the noise, or the noise is small enough to
-// tell Loss from none, see [Judge].
+// Guard makes epochs until it finds a loss beyond the noise. It also stops when the noise is
+// small enough to distinguish Loss from no loss, see [Judge].
 type Guard struct {
 	Base, This    Program
 	Work          Work
-	Loss          time.Duration // of processor time a request, that is to be told from none
+	Loss          time.Duration // the loss of processor time for a request that Guard must distinguish from none
 	Conns         int
 	Slices        int
 	Slice, Warmup time.Duration
 	Least, Most   int     // epochs
-	MaxOther      float64 // a slice is dropped in which others use more processors; 0: none is
+	MaxOther      float64 // a slice is dropped if others use more processors; 0: no slice is dropped
 	Raw           io.Writer
 	Say           func(format string, args ...any)
 
-	epochs, dropped, measured int // so far
+	epochs, dropped, measured int // the counts so far
 }
 
-// Epoch is what an epoch measured, in µs of processor time a request.
+// Epoch has the results of one epoch, in µs of processor time for a request.
 type Epoch struct {
-	Base  float64 `json:"base"`  // median over both
-	Loss  float64 `json:"loss"`  // of this
-	Noise float64 `json:"noise"` // of the second base beside the first
-	// Slices has each slice: the bases and this.
+	Base  float64 `json:"base"`  // the median of both bases
+	Loss  float64 `json:"loss"`  // the loss of this
+	Noise float64 `json:"noise"` // the second base minus the first
+	// Slices has the three times of each slice: first base, second base, this.
 	Slices [][3]float64 `json:"slices"`
 }
 
-// Verdict is what epochs say. Times are µs of processor time a request.
+// Verdict is the conclusion from some epochs. Times are µs of processor time for a request.
 type Verdict struct {
 	Epochs int
 	Base   float64
-	Loss   float64 // the mean; negative: a gain
-	Error  float64 // its standard error, of the spread of losses and of A/A
-	Limit  float64 // a greater loss is beyond the noise
-	// Resolved: the noise is small enough to tell the loss that was asked about.
+	Loss   float64 // the mean; a negative loss is a gain
+	Error  float64 // the standard error of Loss, estimated from the losses and from A/A
+	Limit  float64 // a loss above Limit is beyond the noise
+	// Resolved says that the noise is small enough to detect the loss in question.
 	Resolved bool
 }
 
-// Settled reports whether more epochs are of no use.
+// Settled reports whether no more epochs are needed.
 func (v Verdict) Settled() bool { return v.Lost() || v.Resolved }
 
-// Lost reports whether this takes more, beyond the noise.
+// Lost reports whether this takes more time than the base, beyond the noise.
 func (v Verdict) Lost() bool { return v.Loss > v.Limit }
 
-// beyond is how many standard errors a loss has to be of: between equal builds fewer
-// than one comparison of 1,000 has as much by chance, however often it looks.
+// beyond is how many standard errors a loss must have to count. Between equal builds, fewer
+// than one comparison in 1,000 reaches such a loss by chance, however many epochs it has.
 const beyond = 5
 
-// Judge says what epochs show about a loss of so many µs.
+// Judge returns the verdict of epochs about a loss of so many µs.
 //
-// With σ the deviation of one server's time in an epoch, losses vary by 1.5 σ² (one
-// against the mean of two) and A/A by 2 σ² about 0; σ² is estimated from both. The
-// limit is 5 standard errors of the mean loss, but at least a quarter of the loss in
-// question. It is resolved when 5 standard errors are at most half of that loss: then
-// equal builds stay below the half, and builds that differ by it above.
+// Let σ be the deviation of one server's time in an epoch. Losses have the variance 1.5 σ²,
+// because they compare one server with the mean of two. A/A differences have the variance 2 σ²
+// about 0. Judge estimates σ² from both. The limit is 5 standard errors of the mean loss, but
+// at least a quarter of the loss in question. The verdict is resolved when 5 standard errors
+// are at most half of that loss. Then the mean loss of equal builds stays below the half, and
+// the mean loss of builds that differ by the loss in question is above it.
 func Judge(epochs []Epoch, loss float64) Verdict {
 	n := float64(len(epochs))
 	v := Verdict{Epochs: len(epochs), Limit: math.Inf(1)}
@@ -95,10 +97,10 @@ func Judge(epochs []Epoch, loss float64) Verdict {
 	return v
 }
 
-// ErrDisturbed says that others used the machine all the time.
+// ErrDisturbed means that other programs used the machine during every slice.
 var ErrDisturbed = errors.New("others used the machine during every slice")
 
-// Run makes epochs until the loss is resolved, or as many as there may be.
+// Run makes epochs until the verdict is settled, but at most Most epochs.
 func (g *Guard) Run(ctx context.Context) (Verdict, error) {
 	var epochs []Epoch
 	for {
@@ -126,16 +128,16 @@ func (g *Guard) Run(ctx context.Context) (Verdict, error) {
 	}
 }
 
-// epoch starts the servers and measures them.
+// epoch starts the three servers and measures them.
 func (g *Guard) epoch(ctx context.Context) (e Epoch, err error) {
-	var f [3]server // base, base again, this
+	var f [3]server // the first base, the second base, this
 	defer func() {
 		for _, s := range f {
 			err = errors.Join(err, s.stop())
 		}
 	}()
 	programs := [3]Program{g.Base, g.Base, g.This}
-	for i := range f { // another one starts first in each epoch
+	for i := range f { // another server starts first in each epoch
 		at := (i + g.epochs) % len(f)
 		if f[at], err = g.start(ctx, programs[at]); err != nil {
 			return e, err
@@ -163,7 +165,7 @@ func (g *Guard) epoch(ctx context.Context) (e Epoch, err error) {
 	return e, nil
 }
 
-// server is a subject with connections that stay open.
+// server is a subject with open connections.
 type server struct {
 	*Subject
 	driver *load.Driver
@@ -191,21 +193,21 @@ func (g *Guard) start(ctx context.Context, p Program) (s server, err error) {
 	return s, err
 }
 
-// slice measures each server once, another one first in each slice.
+// slice measures each server once. In each slice, another server is measured first.
 func (g *Guard) slice(ctx context.Context, servers [3]server, try int) (slice [3]float64, disturbed bool, err error) {
 	all := []*Subject{servers[0].Subject, servers[1].Subject, servers[2].Subject}
-	w, err := beginWatch(ctx, all) // of all three together: /proc/stat counts in ticks of 10 ms
+	w, err := beginWatch(ctx, all) // one watch for all three, because /proc/stat counts in ticks of 10 ms
 	if err != nil {
 		return slice, false, err
 	}
 	for i := range servers {
 		at := (i + try) % len(servers)
-		if try%2 == 1 { // and in the other direction
+		if try%2 == 1 { // every second try reverses the order
 			at = len(servers) - 1 - at
 		}
 		r, err := measure(ctx, servers[at].driver, servers[at].Subject, load.Options{Conns: g.Conns, Duration: g.Slice},
 			all)
-		if errors.Is(err, load.ErrNone) { // others had the processor all the time
+		if errors.Is(err, load.ErrNone) { // other programs had the processor all the time
 			return slice, true, nil
 		}
 		if err != nil {
@@ -217,7 +219,7 @@ func (g *Guard) slice(ctx context.Context, servers [3]server, try int) (slice [3
 	return slice, g.MaxOther > 0 && other > g.MaxOther, err
 }
 
-// sum makes the medians of the slices.
+// sum computes the medians of the slices.
 func (e *Epoch) sum() {
 	var bases, first, second, noises []float64
 	for _, s := range e.Slices {
@@ -225,7 +227,7 @@ func (e *Epoch) sum() {
 		first, second = append(first, s[2]-s[0]), append(second, s[2]-s[1])
 		noises = append(noises, s[1]-s[0])
 	}
-	// The difference of two equal servers is symmetric about 0. That of one and the mean of
-	// two is not: times are skewed, and its median is below 0.
+	// The difference between two equal servers is symmetric about 0. The difference between a
+	// server and the mean of two servers is not: times are skewed, so its median is below 0.
 	e.Base, e.Loss, e.Noise = median(bases), (median(first)+median(second))/2, median(noises)
 }

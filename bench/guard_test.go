@@ -9,18 +9,17 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// loss is what the guard is asked about by default, in µs.
+// loss is the loss in question by default, in µs.
 const loss = 4
 
-// mostEpochs is the greatest number that the guard makes by default, leastEpochs the
-// least.
+// leastEpochs and mostEpochs bound the number of epochs that the guard makes by default.
 const leastEpochs, mostEpochs = 6, 40
 
-// source makes an epoch of a comparison in which this takes so much more.
+// source makes an epoch in which this takes more µs than the base.
 type source func(r *rand.Rand, more float64) Epoch
 
-// gaussian has servers whose time in an epoch deviates by so many µs, now and then
-// by five times as many.
+// gaussian returns a source of epochs. The time of a server in an epoch has a Gaussian
+// deviation of so many µs. Now and then the deviation is five times as large.
 func gaussian(deviation float64) source {
 	return func(r *rand.Rand, more float64) Epoch {
 		var at [3]float64
@@ -34,7 +33,7 @@ func gaussian(deviation float64) source {
 	}
 }
 
-// compare does what Guard.Run does, of made epochs.
+// compare does the same as Guard.Run, but with epochs from a source.
 func compare(r *rand.Rand, from source, more float64) Verdict {
 	var epochs []Epoch
 	for {
@@ -62,13 +61,13 @@ func tally(from source, more float64, times int) (lost, fine, undecided int) {
 	return lost, fine, undecided
 }
 
-// TestJudge_CatchesALossAndAccusesNobody holds the guard to: between equal builds there
-// is no loss in fewer than one comparison of 1,000, and a loss of 4 µs never passes,
-// whatever the noise. Where it is moderate every comparison is decided.
+// TestJudge_CatchesALossAndAccusesNobody checks the rates of wrong verdicts. Fewer than one
+// comparison of equal builds in 1,000 finds a loss. A loss of 4 µs never passes, whatever the
+// noise. If the noise is moderate, every comparison is decided.
 func TestJudge_CatchesALossAndAccusesNobody(t *testing.T) {
 	const times = 4000
 	for _, c := range []struct {
-		deviation float64 // of a server's time in an epoch, µs
+		deviation float64 // the deviation of a server's time in an epoch, in µs
 		decided   bool
 	}{{.2, true}, {.5, true}, {1, true}, {2, false}, {8, false}} {
 		lost, fine, undecided := tally(gaussian(c.deviation), 0, times)
@@ -90,10 +89,10 @@ func TestJudge_CatchesALossAndAccusesNobody(t *testing.T) {
 	}
 }
 
-// recorded makes epochs of slices that were measured, of three equal servers, while
-// other programs used the machine (load average 10 on two processors). A slice is drawn
-// whole, so that what disturbed its three servers stays together, and its servers
-// change places, so that none is favoured.
+// recorded returns a source of epochs that it draws from recorded slices. The slices are
+// measurements of three equal servers while other programs used the machine (load average 10 on
+// two processors). recorded draws a slice as a whole, because the same disturbance affected its
+// three servers. It shuffles the three servers, so that none is favoured.
 func recorded(t *testing.T) source {
 	t.Helper()
 	f, err := os.Open("testdata/guard-busy.jsonl")
@@ -123,7 +122,8 @@ func recorded(t *testing.T) source {
 	}
 }
 
-// TestJudge_OnABusyMachine draws comparisons from measurements on one.
+// TestJudge_OnABusyMachine checks the verdicts of comparisons that are drawn from measurements
+// on a busy machine.
 func TestJudge_OnABusyMachine(t *testing.T) {
 	from := recorded(t)
 	const times = 400
@@ -139,8 +139,8 @@ func TestJudge_OnABusyMachine(t *testing.T) {
 	}
 }
 
-// TestEpoch_FavoursNobody holds the loss between equal servers to 0 on average. The
-// times are skewed, as on a busy machine.
+// TestEpoch_FavoursNobody checks that the loss between equal servers is 0 on average. The times
+// are skewed, as on a busy machine.
 func TestEpoch_FavoursNobody(t *testing.T) {
 	from, r, sum := recorded(t), rand.New(rand.NewPCG(3, 3)), 0.0
 	const times = 4000
@@ -156,7 +156,7 @@ func TestJudge_NeedsEpochs(t *testing.T) {
 	if v := Judge([]Epoch{{Base: 40, Loss: 30}}, loss); v.Lost() || v.Resolved {
 		t.Errorf("one epoch gives %+v, want no verdict", v)
 	}
-	// A loss beyond the noise is one even where 4 µs could not be told.
+	// A loss beyond the noise counts, even if the noise is too large to detect 4 µs.
 	var epochs []Epoch
 	for i := range 6 {
 		epochs = append(epochs, Epoch{Base: 40, Loss: 30 + 4*float64(i%2), Noise: 4 * float64(i%3-1)})
@@ -164,7 +164,7 @@ func TestJudge_NeedsEpochs(t *testing.T) {
 	if v := Judge(epochs, loss); !v.Lost() {
 		t.Errorf("a loss of 32 µs is none: %+v", v)
 	}
-	// A gain is no loss.
+	// A gain is not a loss.
 	for i := range epochs {
 		epochs[i].Loss -= 60
 	}
@@ -173,7 +173,7 @@ func TestJudge_NeedsEpochs(t *testing.T) {
 	}
 }
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Here returns a header that says what runs where.
+// Here returns a header that describes this machine and the measurement.
 func Here(command, revision string) Header {
 	h := Header{
 		Command: command, Date: time.Now().UTC().Format(time.RFC3339), Revision: revision, Go: runtime.Version(),
@@ -24,13 +24,13 @@ func Here(command, revision string) Header {
 	return h
 }
 
-// model returns what Linux says that the processor is.
+// model returns the name that Linux has for the processor.
 func model() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
 		return "unknown processor"
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // the file was only read
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if name, value, _ := strings.Cut(lines.Text(), ":"); strings.TrimSpace(name) == "model name" {
 			return strings.TrimSpace(value)

@@ -23,19 +23,19 @@ import (
 // process of its own at a lower priority: an attacker on another machine would not take the
 // victim's processor either.
 type Hostile struct {
-	Binary          string   // of writ, which also runs the attackers
-	Only            []string // attacks; none: all
-	Conns           int      // of each attack
-	Rate            float64  // requests a second of the victim
-	Rounds          int      // of each attack
+	Binary          string   // the binary of writ, which also runs the attackers
+	Only            []string // names of attacks; empty: all attacks
+	Conns           int      // the connections of each attack
+	Rate            float64  // the victim's requests per second
+	Rounds          int      // the rounds of each attack
 	Alone, Duration time.Duration
-	History         int // decisions in the history that is searched and exported
+	History         int // how many decisions are in the history that is searched and exported
 	Say             func(format string, args ...any)
 
 	victim *Subject
 }
 
-// The bounds of decisions.md, "Bounds that protect the others", on the victim.
+// The bounds for the victim. They are in decisions.md, "Bounds that protect the others".
 const (
 	heldRatio  = 3
 	heldP99    = 15 * time.Millisecond
@@ -44,8 +44,8 @@ const (
 
 const (
 	// measuredAtMost limits how often a round is measured. stolenAtMost limits the share of
-	// processor time that the host withholds in a round: the victim's p99 depends on only a
-	// hundredth of its requests.
+	// processor time that the host withholds in a round. It is small, because the victim's p99
+	// depends on only a hundredth of its requests.
 	measuredAtMost = 4
 	stolenAtMost   = 0.003
 	// settling is how long the work of the previous measurement may take to end.
@@ -91,9 +91,9 @@ func (h *Hostile) Run(ctx context.Context) (held bool, err error) {
 	return held, nil
 }
 
-// holds measures some rounds. It reports whether the median p99 beside the attacks is within the
-// bound. The bound follows from the median p99 without attacks. holds compares medians: one slow
-// write of the host's disk shows in the p99 of a round.
+// holds measures some rounds. It reports whether the median p99 beside the attacks is within
+// the bound. The bound follows from the median p99 without attacks. holds compares medians,
+// because a single slow write of the host's disk shows in the p99 of its round.
 func (h *Hostile) holds(ctx context.Context, name string, attacks ...string) (bool, error) {
 	var alone, beside []float64
 	sound := true
@@ -113,8 +113,9 @@ func (h *Hostile) holds(ctx context.Context, name string, attacks ...string) (bo
 	return held, nil
 }
 
-// undisturbed measures a round again, a few times at most, if the host gave processor time of this
-// machine to others during the round. Such a delay is not the server's.
+// undisturbed measures a round. If the host gave this machine's processor time to others during
+// the round, undisturbed measures the round again, up to measuredAtMost times. A delay of that
+// kind is not the server's.
 func (h *Hostile) undisturbed(ctx context.Context, name string, attacks []string) (r *ordeal, err error) {
 	for range measuredAtMost {
 		before := proc.ReadProcessors()
@@ -133,13 +134,13 @@ func (h *Hostile) undisturbed(ctx context.Context, name string, attacks []string
 
 // ordeal has the measurements of one round.
 type ordeal struct {
-	alone, beside *load.Result // of the victim
+	alone, beside *load.Result // the victim's results
 	attackers     answered
-	memory        int // most of the server
+	memory        int // the peak of the server's memory
 	lasted        time.Duration
 }
 
-// failed counts the victim's requests that no decision answered.
+// failed returns how many requests of the victim got no decision.
 func (o *ordeal) failed() int { return o.beside.Refused + o.beside.Unsent }
 
 // String describes a round on one line.
@@ -153,7 +154,7 @@ func (o *ordeal) String() string {
 // round measures the victim alone and beside attacks.
 func (h *Hostile) round(ctx context.Context, attacks []string) (*ordeal, error) {
 	ctx, end := context.WithCancel(ctx)
-	defer end() // of attackers that an error leaves
+	defer end() // ends the attackers if there is an error
 	var attackers []*attacker
 	for _, name := range attacks {
 		a, err := h.spawn(ctx, name)
@@ -194,7 +195,8 @@ func (h *Hostile) round(ctx context.Context, attacks []string) (*ordeal, error) 
 	return r, nil
 }
 
-// watchMemory sends the peak of the resident memory of a process once ctx has ended.
+// watchMemory returns a channel. Once ctx has ended, the channel gets the peak of the resident
+// memory of a process.
 func watchMemory(ctx context.Context, pid int) <-chan int {
 	most := make(chan int, 1)
 	go func() {
@@ -208,11 +210,11 @@ func watchMemory(ctx context.Context, pid int) <-chan int {
 	return most
 }
 
-// answered counts the answers that attackers got.
+// answered counts the answers that the attackers got.
 type answered struct {
 	Statuses map[int]int    `json:"statuses"`
 	Refusals load.Latencies `json:"refusals"`
-	Dropped  int            `json:"dropped"` // connections
+	Dropped  int            `json:"dropped"` // broken connections
 }
 
 func (a *answered) add(other answered) {
@@ -226,7 +228,7 @@ func (a *answered) add(other answered) {
 	a.Dropped += other.Dropped
 }
 
-// describe gives answers a second by status.
+// describe returns the rate of answers of each status, per second.
 func (a *answered) describe(d time.Duration) string {
 	var b strings.Builder
 	for _, status := range slices.Sorted(maps.Keys(a.Statuses)) {

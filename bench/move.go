@@ -19,16 +19,16 @@ import (
 	"writ/bench/corpus"
 )
 
-// Move measures writ export and writ import: rows a second, processor time a row, and the
-// peak of resident memory of each process.
+// Move measures `writ export` and `writ import`. It measures rows a second, processor time for
+// a row, and the peak of resident memory of each process.
 type Move struct {
 	Binary  string
-	Keep    string // directory of what is exported: a first run fills it, a second measures; empty: both
-	MongoDB string // URI of a replica set to import into, too, each time into a new database; empty: none
+	Keep    string // the directory for the exported data; a run fills it if it is empty, the next run measures
+	MongoDB string // the URI of a replica set that is also imported into, each time into a new database; may be empty
 	Say     func(format string, args ...any)
 }
 
-// Run moves an organization with some rows.
+// Run measures the move of an organization with so many rows.
 func (m *Move) Run(ctx context.Context, rows int) (err error) {
 	dir, err := os.MkdirTemp("", "writ-bench-")
 	if err != nil {
@@ -77,9 +77,9 @@ func (m *Move) Run(ctx context.Context, rows int) (err error) {
 	return nil
 }
 
-// step runs writ and says what it took.
+// step runs writ once and prints the measurements.
 func (m *Move) step(ctx context.Context, rows int, what string, args []string) error {
-	cmd := exec.CommandContext(ctx, m.Binary, args...) //nolint:gosec // this binary
+	cmd := exec.CommandContext(ctx, m.Binary, args...) //nolint:gosec // the program is this binary
 	began := time.Now()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
@@ -96,11 +96,11 @@ func (m *Move) step(ctx context.Context, rows int, what string, args []string) e
 
 const (
 	movedOrganization = "org"
-	// settledEach is of how many decisions one is settled.
+	// settledEach says that one of so many decisions is settled.
 	settledEach = 100
 )
 
-// fill has a server decide some intents, whose data stay in a directory.
+// fill makes a server decide rows intents. The data of the server stay in dir.
 func (m *Move) fill(ctx context.Context, dir string, rows int) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

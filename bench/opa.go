@@ -16,9 +16,9 @@ import (
 	"writ/engine"
 )
 
-// opa starts an OPA server with the reference policy, written for speed: sets, and one
-// regular expression for each list of patterns. It is asked for the reasons, also of an
-// allowance.
+// opa starts an OPA server with the reference policy. The policy is written for speed: it has
+// sets, and one regular expression for each list of patterns. The requests ask for the reasons
+// of a decision, also if it allows.
 func (p Peers) opa(ctx context.Context) (*Subject, error) {
 	binary, err := p.find(ctx, "opa", opaVersion, fetchOPA)
 	if err != nil {
@@ -39,8 +39,8 @@ func (p Peers) opa(ctx context.Context) (*Subject, error) {
 	})
 }
 
-// serve starts the server of a subject, which asks it by HTTP at a free address, with a
-// policy in a file of a directory of its own. command is what runs.
+// serve starts the server of a subject at a free address. The server gets its policy in a file
+// of a new directory. command returns the command line of the server.
 func (p Peers) serve(
 	ctx context.Context, s *Subject, name string, policy []byte, command func(addr, file string) []string,
 ) (*Subject, error) {
@@ -67,7 +67,7 @@ func (p Peers) serve(
 	return s, nil
 }
 
-// regoOf writes a policy as a module of its own, package bench.
+// regoOf renders a policy as a module of the package bench.
 func regoOf(p *engine.ActionPolicy) string {
 	exact, globs := split(p.AllowedActionTypes)
 	deniedExact, deniedGlobs := split(p.DeniedActionTypes)
@@ -108,7 +108,7 @@ allowed if regex.match(%[10]s, input.intent.action_type)
 		quoted(deniedExact), raw(union(deniedGlobs)), quoted(exact), raw(union(globs)))
 }
 
-// split tells names from globs.
+// split separates names from globs.
 func split(entries []string) (exact, globs []string) {
 	for _, e := range entries {
 		if strings.ContainsAny(e, "*?{[") {
@@ -120,7 +120,7 @@ func split(entries []string) (exact, globs []string) {
 	return exact, globs
 }
 
-// raw returns a text that has no backquote as a raw string.
+// raw quotes a text as a raw string. The text must not have a backquote.
 func raw(text string) string { return "`" + text + "`" }
 
 func quoted(texts []string) string {

@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// ErrUnavailable says that a peer cannot do the work or is not available on this machine.
+// ErrUnavailable means that a peer cannot do the work or is not available on this machine.
 var ErrUnavailable = errors.New("cannot be had here")
 
-// The versions of peers that are fetched if PATH has no such peer.
+// The versions of the peers. They are fetched if PATH has no such peer.
 const (
 	opaVersion    = "v1.22.0"
 	cerbosVersion = "0.55.0"
 )
 
-// Peers starts what writ is compared with.
+// Peers starts the servers with which writ is compared.
 type Peers struct {
-	Binary     string // of this writ, which is the floor, too
+	Binary     string // the binary of this writ, which also serves the floor
 	Processors []int
-	Cache      string               // directory of what is fetched
-	Say        func(string, ...any) // of what takes long
+	Cache      string               // the directory of fetched binaries
+	Say        func(string, ...any) // is called before long work
 }
 
 // Start starts the peer called name. name is floor, opa, cerbos, or the path of another writ's
@@ -49,7 +49,8 @@ func (p Peers) Start(ctx context.Context, name string, w Work, beside *Subject) 
 	}
 }
 
-// find returns the binary in PATH or, once fetch has put it there, in the cache.
+// find returns the path of a binary. If PATH does not have the binary, find takes it from the
+// cache, and calls fetch if the cache does not have it either.
 func (p Peers) find(
 	ctx context.Context, name, version string, fetch func(ctx context.Context, dir string) (string, error),
 ) (string, error) {
@@ -75,9 +76,9 @@ func (p Peers) find(
 	return kept, nil
 }
 
-// run runs a program of PATH in a directory.
+// run runs a program from PATH in a directory.
 func run(ctx context.Context, dir string, environ []string, name string, args ...string) error {
-	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // constants
+	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the programs are constants
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %s: %w: %.500s", name, strings.Join(args, " "), err, out)
@@ -92,7 +93,7 @@ func fetchOPA(ctx context.Context, dir string) (string, error) {
 	return filepath.Join(dir, "opa"), err
 }
 
-// fetchCerbos takes Cerbos from npm, where its makers publish the binary.
+// fetchCerbos gets Cerbos from npm, where its makers publish the binary.
 func fetchCerbos(ctx context.Context, dir string) (string, error) {
 	arch := map[string]string{"amd64": "x64"}[runtime.GOARCH]
 	if arch == "" {
@@ -104,8 +105,8 @@ func fetchCerbos(ctx context.Context, dir string) (string, error) {
 	return filepath.Join(dir, "node_modules", "@cerbos", name, name), err
 }
 
-// union returns one regular expression of RE2 that matches if any of the globs matches. It takes
-// each glob as written: peers look at a resource in one way.
+// union returns a regular expression of RE2 that matches if any of the globs matches. It takes
+// each glob as written, because peers read a resource in only one way.
 func union(globs []string) string {
 	var b strings.Builder
 	for i, glob := range globs {

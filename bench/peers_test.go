@@ -15,8 +15,8 @@ import (
 	"writ/engine"
 )
 
-// TestPeers_DecideTheSame has OPA's library run what an OPA server is given, and holds
-// it to the engine on intents of which about half are allowed.
+// TestPeers_DecideTheSame checks that OPA and the engine decide alike. OPA's library runs the
+// same module as an OPA server. About half of the intents are allowed.
 func TestPeers_DecideTheSame(t *testing.T) {
 	p := corpus.ReferencePolicy()
 	compiled, err := engine.CompilePolicy(p)
@@ -62,7 +62,8 @@ func TestExpression(t *testing.T) {
 	}
 }
 
-// TestPeers_AreSkippedWhereTheWorkIsNotTheirs: rules would be decided by writ alone.
+// TestPeers_AreSkippedWhereTheWorkIsNotTheirs checks that a peer is skipped if it cannot do the
+// work. For example, only writ would decide by the rules.
 func TestPeers_AreSkippedWhereTheWorkIsNotTheirs(t *testing.T) {
 	for _, w := range []Work{{Organizations: 1, Policies: 1, Rules: 1}, {Organizations: 1, Policies: 1, Batch: 2}, {Organizations: 2, Policies: 1}} {
 		if _, err := (Peers{}).Start(t.Context(), "opa", w, nil); !errors.Is(err, ErrUnavailable) {
@@ -71,7 +72,7 @@ func TestPeers_AreSkippedWhereTheWorkIsNotTheirs(t *testing.T) {
 	}
 }
 
-// TestFind_SaysWhatCannotBeHad fetches from nowhere.
+// TestFind_SaysWhatCannotBeHad checks the error of find when fetch fails.
 func TestFind_SaysWhatCannotBeHad(t *testing.T) {
 	p := Peers{Cache: t.TempDir(), Say: t.Logf}
 	_, err := p.find(t.Context(), "no-such-program", "1", func(context.Context, string) (string, error) { return "", errors.New("no registry") })
@@ -92,8 +93,8 @@ func TestWork_With(t *testing.T) {
 	}
 }
 
-// TestPolicy_CrowdsDecideAlike holds that the policies of a crowd differ, and allow what
-// every request asks.
+// TestPolicy_CrowdsDecideAlike checks that the policies of a crowd differ, and that each allows
+// the intent of the requests.
 func TestPolicy_CrowdsDecideAlike(t *testing.T) {
 	seen := make(map[string]bool)
 	for n := range 50 {

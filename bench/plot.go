@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Sizes of plots, in pixels of their own.
+// The sizes of plots, in units of the SVG.
 const (
 	plotWidth = 720
 	barHeight = 30
 	nameWidth = 130
-	tailWidth = 90 // of the number after a bar
+	tailWidth = 90 // the width of the number after a bar
 )
 
-// colors is how many classes c0, c1, … the page has.
+// colors is how many CSS classes c0, c1, … the page has.
 const colors = 6
 
-// bars draws a bar of the median of each row, and a dot a round.
+// bars draws a bar for the median of each row, and a dot for each round.
 func bars(rows []*Row, values func(*Row) []float64, format string) template.HTML {
 	most := 0.0
 	for _, row := range rows {
@@ -51,14 +51,14 @@ func bars(rows []*Row, values func(*Row) []float64, format string) template.HTML
 	return template.HTML(b.String()) //nolint:gosec // names are escaped, the rest are numbers
 }
 
-// Margins and height of curves.
+// The height and the margins of curves.
 const (
 	curveHeight              = 330
 	left, right, top, bottom = 84, 14, 14, 40
 )
 
-// curves draws latency by percentile. The axis of percentiles is the one of
-// HdrHistogram's plots: each step leaves a tenth. That of latency is logarithmic.
+// curves draws latency by percentile. The axis of percentiles is the axis of HdrHistogram's
+// plots: each step leaves a tenth. The axis of latency is logarithmic.
 func curves(rows []*Row) template.HTML {
 	least, most, count := time.Duration(math.MaxInt64), time.Duration(0), int64(0)
 	for _, row := range rows {
@@ -74,7 +74,7 @@ func curves(rows []*Row) template.HTML {
 	if from == to {
 		to++
 	}
-	nines := max(1, math.Floor(math.Log10(float64(count)))) // that there are enough requests for
+	nines := max(1, math.Floor(math.Log10(float64(count)))) // how many nines the number of requests supports
 	x := func(q float64) float64 {
 		at := nines
 		if q < 1 {
@@ -94,7 +94,7 @@ func curves(rows []*Row) template.HTML {
 			continue
 		}
 		b.WriteString(`<polyline class="line c` + fmt.Sprint(i%colors) + `" points="`)
-		const steps = 40 // of each nine
+		const steps = 40 // steps for each nine
 		for n := range int(nines)*steps + 1 {
 			q := 1 - math.Pow(10, -float64(n)/steps)
 			fmt.Fprintf(&b, "%.1f,%.1f ", x(q), y(row.Scheduled.At(q)))
@@ -108,8 +108,8 @@ func curves(rows []*Row) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // names are escaped, the rest are numbers
 }
 
-// grid draws the axes of curves: powers of ten of seconds from 10^from to 10^to, and
-// percentiles of so many nines.
+// grid draws the axes of curves. The axis of latency has the powers of ten from 10^from to
+// 10^to, in seconds. The axis of percentiles has nines nines.
 func grid(b *strings.Builder, from, to, nines float64, y func(time.Duration) float64) {
 	for p := from; p <= to; p++ {
 		d := time.Duration(math.Round(math.Pow(10, p) * 1e9))

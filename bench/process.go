@@ -16,7 +16,8 @@ import (
 	"writ/bench/proc"
 )
 
-// startPatience bounds the wait for a server to listen, stopPatience that for its end.
+// startPatience bounds the wait until a server listens. stopPatience bounds the wait until it
+// has ended.
 const (
 	startPatience = time.Minute
 	stopPatience  = 30 * time.Second
@@ -25,12 +26,13 @@ const (
 // process is a server that was started.
 type process struct {
 	cmd   *exec.Cmd
-	log   bytes.Buffer // what it wrote; read after its end
+	log   bytes.Buffer // the output of the process; to be read after the process has ended
 	ended chan struct{}
 }
 
-// startProcess starts a server on these processors, none: all, and waits for any answer
-// at addr. It gets the variables of this process without writ's, and then environ.
+// startProcess starts a server and waits for any answer at addr. The server may run only on
+// these processors; without processors it may run on all. Its variables are the variables of
+// this process without writ's own, and environ.
 func startProcess(
 	ctx context.Context, addr string, processors []int, environ []string, name string, args ...string,
 ) (*process, error) {
@@ -42,13 +44,13 @@ func startProcess(
 	}
 	p.cmd.Env = append(p.cmd.Env, environ...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-	// An interrupt of the terminal is for this process alone: it stops the others.
+	// An interrupt of the terminal must reach only this process, which then stops the others.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := proc.Start(p.cmd, processors); err != nil {
 		return nil, err
 	}
 	go func() {
-		_ = p.cmd.Wait() // however it ends
+		_ = p.cmd.Wait() // the exit status does not matter
 		close(p.ended)
 	}()
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -70,7 +72,7 @@ func startProcess(
 	}
 }
 
-// answers reports whether a request is answered: servers may listen before they serve.
+// answers reports whether the server answers a request. A server may listen before it serves.
 func answers(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -100,7 +102,7 @@ func (p *process) stop() error {
 	}
 }
 
-// freeAddress returns an address that nothing listens on.
+// freeAddress returns a local address on which nothing listens.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // local
 	if err != nil {

@@ -12,68 +12,69 @@ import (
 	"writ/bench/load"
 )
 
-// Header says what was measured, where and how. It is the first line of the raw data.
+// Header describes a measurement: the work, the place and the settings. It is the first line of
+// the raw data.
 type Header struct {
 	Command    string    `json:"command"`
-	Date       string    `json:"date"`     // RFC 3339
-	Revision   string    `json:"revision"` // of the driver
+	Date       string    `json:"date"`     // in the form of RFC 3339
+	Revision   string    `json:"revision"` // the revision of the driver
 	Go         string    `json:"go"`
-	Machine    string    `json:"machine"` // processor and kernel
+	Machine    string    `json:"machine"` // the processor and the kernel
 	Processors int       `json:"processors"`
-	Pinned     string    `json:"pinned"` // to which processors
-	Load       string    `json:"load"`   // load averages at the start
+	Pinned     string    `json:"pinned"` // the processors that it is pinned to
+	Load       string    `json:"load"`   // the load averages at the start
 	Work       Work      `json:"work"`
-	Rounds     int       `json:"rounds"` // wanted
+	Rounds     int       `json:"rounds"` // the number of wanted rounds
 	Seconds    float64   `json:"seconds"`
-	Warmup     float64   `json:"warmup"`    // seconds before each run
-	MaxOther   float64   `json:"max_other"` // processors; a round with more is dropped; 0: none is
+	Warmup     float64   `json:"warmup"`    // in seconds, before each run
+	MaxOther   float64   `json:"max_other"` // in processors; a round with more is dropped; 0: no round is dropped
 	Subjects   []About   `json:"subjects"`
 	Skipped    []Skipped `json:"skipped,omitempty"`
 }
 
-// About is what a reader has to know of a subject.
+// About describes a subject for a reader.
 type About struct {
 	Name string `json:"name"`
 	What string `json:"what"`
 }
 
-// Skipped is a peer that was asked for and not measured.
+// Skipped is a requested peer that was not measured.
 type Skipped struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
 }
 
-// Run is one line of the raw data: one subject under one load, once.
+// Run is one line of the raw data. It is one measurement of one subject under one load.
 type Run struct {
-	Round   int    `json:"round"` // from 1; dropped ones are counted, too
+	Round   int    `json:"round"` // from 1; dropped rounds are counted too
 	Subject string `json:"subject"`
-	Again   bool   `json:"again"` // the first subject once more: the noise of the round
-	Load    string `json:"load"`  // as [Load.String] writes it
+	Again   bool   `json:"again"` // the first subject once more, to show the noise of the round
+	Load    string `json:"load"`  // in the form of [Load.String]
 
-	Offered  float64 `json:"offered"` // arrivals a second; 0: closed loop
+	Offered  float64 `json:"offered"` // arrivals per second; 0: a closed loop
 	Conns    int     `json:"conns"`
-	Intents  int     `json:"intents"` // of a request
+	Intents  int     `json:"intents"` // the intents of a request
 	Seconds  float64 `json:"seconds"`
-	Accepted int     `json:"accepted"` // requests answered with 200
-	Refused  int     `json:"refused"`  // with 503
+	Accepted int     `json:"accepted"` // requests that were answered with 200
+	Refused  int     `json:"refused"`  // requests that were answered with 503
 	Unsent   int     `json:"unsent"`   // arrivals that were given up
-	Bytes    int     `json:"bytes"`    // of the bodies of 200s
+	Bytes    int     `json:"bytes"`    // the size of the bodies of answers with 200
 
-	// ServerSeconds and DriverSeconds are processor time; of the server 0 where it
-	// cannot be read.
+	// ServerSeconds and DriverSeconds are processor times. ServerSeconds is 0 if it cannot be
+	// read.
 	ServerSeconds float64 `json:"server_seconds"`
 	DriverSeconds float64 `json:"driver_seconds"`
 	// BesideSeconds is the processor time of processes that work for the server, such as
 	// a replica set.
 	BesideSeconds float64 `json:"beside_seconds,omitzero"`
 
-	// Other is how many processors others used meanwhile, Stolen what part of the
-	// machine's time its host gave to others. Dropped says why the round does not count.
+	// Other is how many processors others used during the run. Stolen is the share of the
+	// machine's time that its host gave to others. Dropped says why the round does not count.
 	Other   float64 `json:"other"`
 	Stolen  float64 `json:"stolen"`
 	Dropped string  `json:"dropped,omitempty"`
 
-	// Latencies in HdrHistogram's encoding, in µs; see [load.Result].
+	// The latencies are in HdrHistogram's encoding, in µs; see [load.Result].
 	Scheduled load.Latencies `json:"scheduled"`
 	Sent      load.Latencies `json:"sent"`
 	Refusals  load.Latencies `json:"refusals"`
@@ -88,8 +89,8 @@ func (r *Run) Rate() float64 {
 	return float64(r.Accepted*r.Intents) / r.Seconds
 }
 
-// Processor returns the server's processor time for each intent that was decided, in
-// µs; 0 where it is not known.
+// Processor returns the server's processor time for each decided intent, in µs. It returns 0 if
+// the time is not known.
 func (r *Run) Processor() float64 {
 	if r.Accepted == 0 {
 		return 0
@@ -103,7 +104,7 @@ type line struct {
 	Run    *Run    `json:"run,omitempty"`
 }
 
-// Data is what one file of raw data holds.
+// Data is the content of a file of raw data.
 type Data struct {
 	Header Header
 	Runs   []*Run
@@ -118,7 +119,7 @@ func writeLine(w io.Writer, l line) error {
 	return err
 }
 
-// Read reads raw data. Its errors name the line.
+// Read reads raw data. Each error names the line.
 func Read(r io.Reader) (*Data, error) {
 	var d Data
 	lines := bufio.NewReader(r)

@@ -38,12 +38,13 @@ func init() {
 	flag.Float64Var(&replicas.besideEachSecond, "load", 5000, "decisions a second beside the PATCHes")
 }
 
-// TestReplicas measures what MongoDB costs beside the embedded store: writ on the
-// embedded store, on a replica set of one member and on one of three. Servers, members
-// and driver share all processors of this machine, so that the processor time of each is
-// what carries over to others. Then it measures, of two replicas on three members, idle
-// and beside decisions, how long PATCHes of a kill switch take, and how long after an
-// update has returned a watcher of another handle hears of it.
+// TestReplicas measures what MongoDB costs in comparison with the embedded store. It measures
+// writ on the embedded store, on a replica set of one member and on a replica set of three.
+// Servers, members and driver share all processors of this machine, so the processor time of
+// each is the figure that carries over to other machines. Then TestReplicas starts two replicas
+// on three members. It measures them without load and beside decisions. It measures how long
+// PATCHes of a kill switch take, and how long after an update has returned a watcher of another
+// handle hears of the update.
 func TestReplicas(t *testing.T) {
 	if replicas.writ == "" {
 		t.Skip("bench/run.sh replicas measures")
@@ -66,7 +67,7 @@ func startSet(t *testing.T, members int) *mongotest.Set {
 	return set
 }
 
-// serve starts a writ on a set; nil: on the embedded store.
+// serve starts a writ on a replica set. If set is nil, writ uses the embedded store.
 func serve(t *testing.T, name, dir string, set *mongotest.Set) (s *Subject, stop func()) {
 	t.Helper()
 	p := Program{Name: name, Binary: replicas.writ, Dir: dir, Args: []string{"--queue-deadline", "2s"}} // throughput is asked for, not refusal
@@ -87,7 +88,7 @@ func compareStores(t *testing.T, three *mongotest.Set) {
 	one := startSet(t, 1)
 	b := &Bench{
 		Header: Header{Rounds: replicas.rounds}, Loads: []Load{{}, {Share: .5}}, Conns: replicas.conns, OpenConns: replicas.conns,
-		Duration: replicas.duration, Patience: time.Second, Raw: io.Discard, Say: say, // and no warm-up: what it stores would be in the sizes
+		Duration: replicas.duration, Patience: time.Second, Raw: io.Discard, Say: say, // no warm-up
 	}
 	for _, s := range []struct {
 		name string
@@ -128,9 +129,9 @@ func compareStores(t *testing.T, three *mongotest.Set) {
 
 func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
-// killSwitch measures PATCHes at either of two replicas in turn.
+// killSwitch measures PATCHes of a kill switch. It sends them to the two replicas in turn.
 func killSwitch(t *testing.T, set *mongotest.Set) {
-	dir := t.TempDir() // they share its keys
+	dir := t.TempDir() // the replicas share the keys in it
 	var subjects []*Subject
 	var clients []workspace.Client
 	for _, name := range []string{"first replica", "second replica"} {
@@ -164,8 +165,8 @@ func killSwitch(t *testing.T, set *mongotest.Set) {
 	loads.Wait()
 }
 
-// patches disables an agent and makes it active again, spaced so that no PATCH waits for
-// the one before.
+// patches disables an agent and makes it active again, many times. There are pauses in between,
+// so that no PATCH waits for the one before.
 func patches(t *testing.T, clients []workspace.Client, agent, name string) {
 	t.Helper()
 	var took []time.Duration
@@ -179,7 +180,8 @@ func patches(t *testing.T, clients []workspace.Client, agent, name string) {
 	say("PATCH of a kill switch, %s: %s", name, percentiles(took))
 }
 
-// heard measures when a watcher of a handle hears of another's updates.
+// heard measures how long it takes until a watcher of one handle hears of the updates of
+// another handle.
 func heard(t *testing.T, set *mongotest.Set) {
 	var handles [2]*mongodb.Store
 	for i := range handles {
@@ -187,7 +189,7 @@ func heard(t *testing.T, set *mongotest.Set) {
 		if handles[i], err = mongodb.Open(t.Context(), mongodb.Options{URI: set.URI(), Database: "heard"}); err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = handles[i].Close() }() // a measurement
+		defer func() { _ = handles[i].Close() }() // the error does not matter in a measurement
 	}
 	changes := make(chan time.Time, 1)
 	defer handles[1].Watch(func(storage.Change) { changes <- time.Now() })()
@@ -205,7 +207,7 @@ func heard(t *testing.T, set *mongotest.Set) {
 	say("an update: %s; heard by another handle after it returned, 0 where it did before: %s", percentiles(updates), percentiles(took))
 }
 
-// percentiles says what the p50, the p99 and the most of durations are.
+// percentiles returns the p50, the p99 and the maximum of durations as a text.
 func percentiles(took []time.Duration) string {
 	slices.Sort(took)
 	n := len(took)

@@ -11,7 +11,7 @@ import (
 //go:embed report.html
 var reportPage string
 
-// page is what report.html shows.
+// page is the content of report.html.
 type page struct {
 	Header  Header
 	Summary *Summary
@@ -87,10 +87,10 @@ func loads(rows []*Row) (all []string) {
 	return all
 }
 
-// xml writes a text into SVG.
+// xml escapes a text for SVG.
 func xml(text string) string { return template.HTMLEscapeString(text) }
 
-// svg begins a picture of a width and height; it shrinks with the page.
+// svg begins a picture with a width and a height. The picture shrinks with the page.
 func svg(b *strings.Builder, width, height int, label string) {
 	fmt.Fprintf(b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, xml(label))
 }

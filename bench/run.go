@@ -1,10 +1,11 @@
-// Package bench measures a writ server, beside others where they are given, as
-// `writ bench` and `make bench-guard` show it.
+// Package bench measures a writ server, and other servers if they are given. `writ bench` and
+// `make bench-guard` use it.
 //
-// A round asks every subject in turn under every load, and the first one once more:
-// how much the two differ is what the machine adds (A/A). A round in which others used
-// the machine is dropped, counted and made again. Raw data are lines of JSON, see
-// [Header] and [Run]; summary and report are made of them alone.
+// A round measures every subject in turn under every load. Then it measures the first subject
+// once more. The difference between the two measurements of the first subject is the noise of
+// the machine (A/A). If others used the machine during a round, the round is dropped, counted
+// and repeated. The raw data are lines of JSON: see [Header] and [Run]. Summary and report use
+// only the raw data.
 package bench
 
 import (
@@ -22,15 +23,15 @@ import (
 	"writ/bench/proc"
 )
 
-// Load is how requests arrive: in a closed loop, at a rate, or at a share of the rate
-// that the closed loop of the same round and subject had.
+// Load says how requests arrive: in a closed loop, at a rate, or at a share of a rate. The
+// share refers to the rate of the closed loop with the same subject in the same round.
 type Load struct {
-	Rate  float64 // intents a second
-	Share float64 // 0.5 is half of the closed loop's rate
+	Rate  float64 // intents per second
+	Share float64 // 0.5 is half of the rate of the closed loop
 }
 
-// ParseLoad reads "closed", a share such as "50%", or a rate of intents a second such
-// as "2000".
+// ParseLoad parses a load. It is "closed", a share such as "50%", or a rate in intents a second
+// such as "2000".
 func ParseLoad(text string) (Load, error) {
 	if text == "closed" {
 		return Load{}, nil
@@ -47,7 +48,7 @@ func ParseLoad(text string) (Load, error) {
 	return Load{Rate: n}, nil
 }
 
-// String is what ParseLoad reads.
+// String returns the load in the form that ParseLoad parses.
 func (l Load) String() string {
 	switch {
 	case l.Share > 0:
@@ -58,27 +59,26 @@ func (l Load) String() string {
 	return "closed"
 }
 
-// Bench is what is measured and how.
+// Bench describes a benchmark.
 type Bench struct {
-	Header   Header // Work, Rounds, MaxOther and what says where; the rest is filled in
+	Header   Header // the caller sets Work, Rounds, MaxOther and the fields about the place; Run sets the rest
 	Subjects []*Subject
 	Loads    []Load
-	// Closed loops have Conns connections, open loops OpenConns.
+	// Closed loops have Conns connections. Open loops have OpenConns connections.
 	Conns, OpenConns int
 	Duration, Warmup time.Duration
-	Patience         time.Duration // of an arrival of an open loop
-	Raw              io.Writer     // of the raw data
+	Patience         time.Duration // how long an arrival of an open loop may wait
+	Raw              io.Writer     // the raw data are written to it
 	Say              func(format string, args ...any)
 
-	// measure stands for once in tests.
+	// measure replaces once in tests.
 	measure func(ctx context.Context, s *Subject, l Load, offered float64) (*Run, error)
 }
 
-// attempts is how many rounds are made for each that is wanted, if others use the
-// machine.
+// attempts is how many rounds are tried at most for each wanted round.
 const attempts = 3
 
-// Run measures until there are as many rounds as are wanted, or no more attempts.
+// Run measures until it has as many rounds as are wanted, or has used up its attempts.
 func (b *Bench) Run(ctx context.Context) (*Data, error) {
 	if b.measure == nil {
 		b.measure = b.once
@@ -121,7 +121,7 @@ func (b *Bench) Run(ctx context.Context) (*Data, error) {
 	return d, nil
 }
 
-// disturbed says what disturbed a round, or nothing.
+// disturbed returns the reason why a round does not count, or an empty text if it counts.
 func (b *Bench) disturbed(runs []*Run) string {
 	for _, r := range runs {
 		if most := b.Header.MaxOther; most > 0 && r.Other > most {
@@ -132,8 +132,8 @@ func (b *Bench) disturbed(runs []*Run) string {
 	return ""
 }
 
-// round asks every subject in turn, another one first in each round, and the first of
-// all once more.
+// round measures every subject in turn, and then the first subject of all once more. In each
+// round, another subject comes first in turn.
 func (b *Bench) round(ctx context.Context, round int) (runs []*Run, err error) {
 	for i := range b.Subjects {
 		s := b.Subjects[(i+round-1)%len(b.Subjects)]
@@ -185,8 +185,8 @@ func (b *Bench) once(ctx context.Context, s *Subject, l Load, offered float64) (
 	return r, err
 }
 
-// measureAfresh drives a subject over connections of its own, and reads the processor
-// time that it and others spent. Idle subjects do not count as others.
+// measureAfresh measures a subject over new connections. It reads the processor time that the
+// subject and others spent. Subjects that are idle do not count as others.
 func measureAfresh(ctx context.Context, s *Subject, o load.Options, idle []*Subject) (*Run, error) {
 	d, err := load.Dial(ctx, s.target, o.Conns)
 	if err != nil {
@@ -196,7 +196,7 @@ func measureAfresh(ctx context.Context, s *Subject, o load.Options, idle []*Subj
 	return measure(ctx, d, s, o, idle)
 }
 
-// measure is measureAfresh over connections that are open.
+// measure does the same as measureAfresh, over connections that are open already.
 func measure(ctx context.Context, d *load.Driver, s *Subject, o load.Options, idle []*Subject) (*Run, error) {
 	w, err := beginWatch(ctx, append([]*Subject{s}, idle...))
 	if err != nil {
@@ -227,7 +227,7 @@ func measure(ctx context.Context, d *load.Driver, s *Subject, o load.Options, id
 	}, nil
 }
 
-// watch tells what this process and its servers spend from what others do.
+// watch separates the processor time of this process and its servers from the time of others.
 type watch struct {
 	subjects []*Subject
 	own      time.Duration
@@ -259,8 +259,8 @@ func (w *watch) spent(ctx context.Context) (time.Duration, error) {
 	return sum, nil
 }
 
-// end returns how many processors others used since the beginning, and what part of
-// the machine's time its host gave away.
+// end returns how many processors others used since the watch began. It also returns the share
+// of the machine's time that the host gave to others.
 func (w *watch) end(ctx context.Context) (other, stolen float64, err error) {
 	machine, elapsed := proc.ReadProcessors(), time.Since(w.began)
 	own, err := w.spent(ctx)
@@ -285,7 +285,7 @@ func (r *Run) String() string {
 	return text + fmt.Sprintf("  others %.2f", r.Other)
 }
 
-// short writes a duration with three digits or so.
+// short formats a duration with about three digits.
 func short(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakes returns a bench of two servers, of which what one request takes is made up:
-// others says how many processors others use in each round.
+// fakes returns a bench of two servers with made-up measurements. others says how many
+// processors others use in each round.
 func fakes(rounds int, others ...float64) *Bench {
 	b := &Bench{
 		Header:   Header{Rounds: rounds, MaxOther: .1, Work: Work{Organizations: 1, Policies: 1}},
@@ -24,7 +24,7 @@ func fakes(rounds int, others ...float64) *Bench {
 	}
 	asked := 0
 	b.measure = func(_ context.Context, s *Subject, l Load, offered float64) (*Run, error) {
-		round := asked / 5 // two servers, two loads, and the first again
+		round := asked / 5 // a round asks five times: two servers with two loads, and the first server again
 		asked++
 		rate := map[string]int{"writ": 1000, "slow": 250}[s.Name]
 		if offered > 0 {
@@ -40,7 +40,8 @@ func fakes(rounds int, others ...float64) *Bench {
 	return b
 }
 
-// TestRun_DropsDisturbedRounds has others use the machine in two rounds of four.
+// TestRun_DropsDisturbedRounds checks that disturbed rounds are dropped. Others use the machine
+// in two rounds of four.
 func TestRun_DropsDisturbedRounds(t *testing.T) {
 	var raw bytes.Buffer
 	b := fakes(2, .5, .01, .2, .02)
@@ -68,8 +69,8 @@ func TestRun_DropsDisturbedRounds(t *testing.T) {
 	}
 }
 
-// TestRun_GivesUpWhereItIsNeverQuiet has others use the machine all the time: the
-// figures are shown, and that none is undisturbed.
+// TestRun_GivesUpWhereItIsNeverQuiet checks the summary if others use the machine all the time.
+// It must show the figures, and it must say that no round is undisturbed.
 func TestRun_GivesUpWhereItIsNeverQuiet(t *testing.T) {
 	d, err := fakes(2, 1, 1, 1, 1, 1, 1, 1, 1).Run(t.Context())
 	must(t, err)
@@ -85,8 +86,8 @@ func TestRun_GivesUpWhereItIsNeverQuiet(t *testing.T) {
 	}
 }
 
-// TestRun_WithoutAProcessKnowsNoOthers: a server's own time, if unknown, would count as
-// time of others.
+// TestRun_WithoutAProcessKnowsNoOthers checks that Other is unknown if a server's own time is
+// unknown. The server's time would count as time of others.
 func TestRun_WithoutAProcessKnowsNoOthers(t *testing.T) {
 	b := fakes(1, 1, 1, 1)
 	b.Subjects[1].pid = 0

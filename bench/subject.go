@@ -19,18 +19,18 @@ import (
 	"writ/storage/datadir"
 )
 
-// Subject is a server that is measured.
+// Subject is a server to measure.
 type Subject struct {
 	About
 	target *load.Target
-	pid    int    // of its process; 0: not known
-	admin  string // URL of the admin address, whose /metrics know the processor time; empty: not known
+	pid    int    // the process of the server; 0: not known
+	admin  string // the URL of the admin address, whose /metrics have the processor time; empty: not known
 	stop   func() error
-	data   string // directory of what was started
-	beside []int  // processes that work for it
+	data   string // the data directory of the started server
+	beside []int  // the processes that work for the server
 }
 
-// Stop ends what was started for it.
+// Stop ends the processes that were started for the subject.
 func (s *Subject) Stop() error {
 	if s.stop == nil {
 		return nil
@@ -38,7 +38,7 @@ func (s *Subject) Stop() error {
 	return s.stop()
 }
 
-// intents returns how many intents a request has.
+// intents returns how many intents a request of the subject has.
 func (s *Subject) intents() int {
 	if s.target == nil {
 		return 1
@@ -75,8 +75,8 @@ func (s *Subject) spent(ctx context.Context) (time.Duration, error) {
 	return 0, fmt.Errorf("%s/metrics has no process_cpu_seconds_total", s.admin)
 }
 
-// Connect prepares the work at a writ that runs at base. pid is of its process, admin
-// the URL of its admin address; both may be left out.
+// Connect prepares the work at a running writ with the address base. pid is the process of
+// writ, and admin is the URL of its admin address. Both may be empty.
 func Connect(ctx context.Context, base *url.URL, w Work, bearer Bearer, pid int, admin string) (*Subject, error) {
 	t, err := w.target(ctx, base, bearer)
 	if err != nil {
@@ -85,22 +85,23 @@ func Connect(ctx context.Context, base *url.URL, w Work, bearer Bearer, pid int,
 	return &Subject{About: About{"writ", base.String()}, target: t, pid: pid, admin: strings.TrimRight(admin, "/")}, nil
 }
 
-// plans has one that no run uses up.
+// plans has a free plan that no run uses up.
 const plans = `{"free": {"name": "free", "evaluations": 1000000000, "agents": 5, "policies": 10000, "rules": 10000, "tokens": 1000, "retention_days": 7, "csv_export": true}}`
 
-// Program is a binary of writ that Start starts.
+// Program is a binary of writ, with the settings for Start.
 type Program struct {
-	Name   string // of the subject
+	Name   string // the name of the subject
 	Binary string
-	Args   []string // of serve
-	// Processors that it may use; none: all.
+	Args   []string // the flags of `writ serve`
+	// Processors are the processors that the server may use. If it is empty, the server may use
+	// all.
 	Processors []int
-	Limited    bool   // limits of callers are as serve has them
-	Dir        string // that stays; empty: a temporary one
-	Beside     []int  // processes that work for it
+	Limited    bool   // the limits of callers are the defaults of `writ serve`
+	Dir        string // the data directory, which stays; empty: a temporary directory
+	Beside     []int  // the processes that work for the server
 }
 
-// Start starts writ with everything in a directory of its own, and prepares the work.
+// Start starts writ with all its data in one directory, and prepares the work.
 func (p Program) Start(ctx context.Context, w Work) (_ *Subject, err error) {
 	dir, clean := p.Dir, func() error { return nil }
 	if dir == "" {
@@ -127,7 +128,8 @@ func (p Program) Start(ctx context.Context, w Work) (_ *Subject, err error) {
 	}
 	args := append([]string{"serve", "--addr", addr, "--admin-addr", "127.0.0.1:0", "--data", s.data, "--plans", file},
 		p.Args...)
-	// As variables: an earlier revision that has no such limit ignores them.
+	// The limits are set as variables, because an earlier revision without such a limit ignores
+	// them.
 	environ := []string{"WRIT_RATE_LIMIT_ADDRESS=off", "WRIT_RATE_LIMIT_CHANGES=off", "WRIT_RATE_LIMIT_CREDENTIAL=off"}
 	if p.Limited {
 		environ = nil
@@ -146,8 +148,8 @@ func (p Program) Start(ctx context.Context, w Work) (_ *Subject, err error) {
 	return s, err
 }
 
-// OperatorTokens returns what signs operator tokens with the secret in a file, for an
-// hour each.
+// OperatorTokens returns a Bearer that signs operator tokens with the secret in a file. Each
+// token is valid for an hour.
 func OperatorTokens(file string) (Bearer, error) {
 	secret, err := datadir.Dir("").Secret(file)
 	if err != nil {

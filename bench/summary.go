@@ -11,25 +11,26 @@ import (
 	"writ/bench/load"
 )
 
-// Row sums up the rounds that count of one subject under one load.
+// Row sums up the rounds of one subject under one load that count.
 type Row struct {
 	Subject, Load string
 	Rounds        int
-	// Medians over the rounds: intents a second, µs of the server's processor an intent
-	// (0: not known), answers of 503 and arrivals that were given up a second.
+	// The medians over the rounds. Rate is in intents per second. Processor is the server's
+	// time for an intent in µs, or 0 if it is not known. Refused is the answers with 503, and
+	// Unsent the arrivals that were given up, each per second.
 	Rate, Processor, Refused, Unsent float64
-	// RateRatio and ProcessorRatio divide this row's medians by the first subject's
-	// under the same load; 0: one is missing.
+	// RateRatio and ProcessorRatio divide this row's medians by the medians of the first
+	// subject under the same load. They are 0 if one of the two medians is missing.
 	RateRatio, ProcessorRatio float64
-	// Scheduled and Sent hold the latencies of all rounds. Worst is the greatest p99 of
-	// a round, from the schedule.
+	// Scheduled and Sent hold the latencies of all rounds. Worst is the greatest p99 of a
+	// round, measured from the schedule.
 	Scheduled, Sent load.Latencies
 	Late            load.Latencies
 
-	rates, processors []float64 // of the rounds
+	rates, processors []float64 // the values of each round
 }
 
-// Noise is how much the first subject differs from itself within a round.
+// Noise is how much two measurements of the first subject in the same round differ.
 type Noise struct {
 	Rounds          int
 	Rate, Processor Deviation
@@ -37,7 +38,7 @@ type Noise struct {
 
 // Deviation is how much two series of a figure differ. 0.02 is 2 %.
 type Deviation struct {
-	Medians, Most  float64 // of the medians, and of a round at most
+	Medians, Most  float64 // Medians compares the medians; Most is the greatest difference in a round
 	first, another []float64
 }
 
@@ -55,18 +56,18 @@ func deviate(a, b float64) float64 {
 	return math.Abs(b/a - 1)
 }
 
-// Summary is what a report shows of runs.
+// Summary is the part of a report that is computed from the runs.
 type Summary struct {
 	Rows  []*Row
 	Noise Noise
-	Kept  int // rounds
-	// Dropped are the reasons of the rounds that do not count.
+	Kept  int // the number of rounds that count
+	// Dropped has the reasons why rounds do not count.
 	Dropped []string
-	// OnlyDropped: no round was undisturbed, and all are shown.
+	// OnlyDropped says that every round was disturbed. The summary then shows all rounds.
 	OnlyDropped bool
 }
 
-// Summarize sums up runs. If every round is dropped, all count.
+// Summarize sums up the runs. If every round was dropped, all rounds count.
 func (d *Data) Summarize() *Summary {
 	s := &Summary{}
 	rounds := make(map[int]bool)
@@ -82,7 +83,7 @@ func (d *Data) Summarize() *Summary {
 		}
 	}
 	s.OnlyDropped = s.Kept == 0
-	byRound := make(map[int]*Run) // the first subject's first load
+	byRound := make(map[int]*Run) // the runs of the first subject under its first load
 	for _, r := range d.Runs {
 		if r.Dropped != "" && !s.OnlyDropped {
 			continue
@@ -115,7 +116,7 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// find returns a row, or nil.
+// find returns the row of a subject under a load, or nil.
 func (s *Summary) find(subject, load string) *Row {
 	for _, row := range s.Rows {
 		if row.Subject == subject && row.Load == load {
@@ -162,7 +163,7 @@ func (n *Noise) add(first, again *Run) {
 	n.Processor.add(first.Processor(), again.Processor())
 }
 
-// median returns the median of values. Without values it is 0.
+// median returns the median of values. It returns 0 if there are no values.
 func median(values []float64) float64 {
 	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare[float64])
 	switch n := len(sorted); {
@@ -204,7 +205,7 @@ func (s *Summary) Print(w io.Writer) error {
 	return nil
 }
 
-// percent writes a ratio, and "-" for 0.
+// percent formats a ratio. It returns "-" for 0.
 func percent(r float64) string {
 	if r == 0 {
 		return "-"
@@ -212,7 +213,7 @@ func percent(r float64) string {
 	return fmt.Sprintf("%.1f %%", 100*r)
 }
 
-// known writes µs, "-" where they are not known.
+// known formats µs. It returns "-" for 0, which means that the time is not known.
 func known(µs float64) string {
 	if µs == 0 {
 		return "-"

@@ -20,18 +20,19 @@ import (
 	"writ/engine"
 )
 
-// Work is what a server is given to do.
+// Work describes the work that a server is given.
 type Work struct {
-	Organization  string `json:"organization"` // of several bench-0, bench-1, ..., with its name for bench
+	Organization  string `json:"organization"` // several have a number after this name, such as bench-0
 	Organizations int    `json:"organizations"`
-	Policies      int    `json:"policies"` // of each organization, no two alike
-	Rules         int    `json:"rules"`    // of each organization
-	Rego          int    `json:"rego"`     // rules with a condition in Rego, of each organization
-	History       int    `json:"history"`  // decisions that are stored before
-	Batch         int    `json:"batch"`    // intents of a request to the batch endpoint; 0: the evaluate endpoint
+	Policies      int    `json:"policies"` // the different policies of each organization
+	Rules         int    `json:"rules"`    // the rules of each organization
+	Rego          int    `json:"rego"`     // the rules of each organization that have a condition in Rego
+	History       int    `json:"history"`  // the decisions that are stored before the measurement
+	Batch         int    `json:"batch"`    // the intents of a request to the batch endpoint; 0: the evaluate endpoint
 }
 
-// With returns w with one of its numbers changed, by the name of its flag: "orgs=1000".
+// With returns w with one of its numbers changed. change has the name of the flag, such as
+// "orgs=1000".
 func (w Work) With(change string) (Work, error) {
 	numbers := map[string]*int{
 		"orgs": &w.Organizations, "policies": &w.Policies, "rules": &w.Rules, "rego": &w.Rego, "history": &w.History,
@@ -48,21 +49,21 @@ func (w Work) With(change string) (Work, error) {
 	)
 }
 
-// rulesSeed makes the rules of every run the same.
+// rulesSeed is the seed of the rules. It makes the rules of every run the same.
 const rulesSeed = 1
 
-// eachAsked is how many requests a policy gets on average before anything is measured:
-// 1 in 150 gets none.
+// eachAsked is how many requests each policy gets on average before the measurement. 1 policy
+// in 150 gets none.
 const eachAsked = 5
 
-// historyBatch is how many intents a request has that fills a history.
+// historyBatch is how many intents a request has that fills the history.
 const historyBatch = 64
 
 // Intents returns how many intents a request has.
 func (w Work) Intents() int { return max(1, w.Batch) }
 
-// Bearer returns a credential that may register policies and rules of an organization,
-// and evaluate.
+// Bearer returns a credential of an organization. The credential may register policies and
+// rules and evaluate intents.
 type Bearer func(organization string) (string, error)
 
 // name returns the name of the i-th organization.
@@ -73,7 +74,7 @@ func (w Work) name(i int) string {
 	return fmt.Sprintf("%s-%d", w.Organization, i)
 }
 
-// target sets up the organizations of w at a writ server and returns what asks it.
+// target sets up the organizations of w at a writ server. It returns the target for requests.
 func (w Work) target(ctx context.Context, base *url.URL, bearer Bearer) (*load.Target, error) {
 	callers := make([][]load.Caller, w.Organizations)
 	g, inner := errgroup.WithContext(ctx)
@@ -94,7 +95,7 @@ func (w Work) target(ctx context.Context, base *url.URL, bearer Bearer) (*load.T
 	if err != nil {
 		return nil, err
 	}
-	if n := len(t.Callers); n > 1 { // what is compiled at first use is compiled before
+	if n := len(t.Callers); n > 1 { // makes the server compile everything before the measurement
 		if _, err := load.Drive(ctx, t, load.Options{Conns: 16, Requests: eachAsked * n}); err != nil {
 			return nil, err
 		}
@@ -102,7 +103,7 @@ func (w Work) target(ctx context.Context, base *url.URL, bearer Bearer) (*load.T
 	return t, w.fill(ctx, base, t.Callers)
 }
 
-// ask returns what asks a writ server about an intent.
+// ask returns a target with requests to a writ server about an intent.
 func (w Work) ask(base *url.URL, callers []load.Caller, in *engine.Intent) (*load.Target, error) {
 	in.IntentID, in.PolicyID = load.IntentID, load.PolicyID
 	u := *base
@@ -121,7 +122,7 @@ func (w Work) ask(base *url.URL, callers []load.Caller, in *engine.Intent) (*loa
 	return t, err
 }
 
-// fill has a server decide as many intents as the history is to have.
+// fill makes a server decide as many intents as the history is to have.
 func (w Work) fill(ctx context.Context, base *url.URL, callers []load.Caller) error {
 	if w.History == 0 {
 		return nil
@@ -134,8 +135,8 @@ func (w Work) fill(ctx context.Context, base *url.URL, callers []load.Caller) er
 	return err
 }
 
-// register registers policies and the missing rules of the i-th organization, and
-// returns who evaluates by them.
+// register registers the policies and the missing rules of the i-th organization. It returns
+// the callers that evaluate under the policies.
 func (w Work) register(ctx context.Context, c workspace.Client, i int) ([]load.Caller, error) {
 	ids := make([]string, w.Policies)
 	for n := range ids {
@@ -163,7 +164,7 @@ func (w Work) addRules(ctx context.Context, c workspace.Client) error {
 	}
 	var have []jsontext.Value
 	if err := c.Do(ctx, http.MethodGet, "/v1/rules?limit=500", nil, &have); err != nil || len(have) > 0 {
-		return err // those of an earlier run
+		return err // the rules of an earlier run exist
 	}
 	for _, r := range corpus.Rules(w.Rules, rulesSeed) {
 		body := map[string]any{"name": r.Name, "condition": r.Condition, "action": r.Action, "priority": r.Priority}
@@ -188,7 +189,8 @@ func clientAt(base *url.URL, token string) workspace.Client {
 	return workspace.Client{Base: base.Scheme + "://" + base.Host, Token: token}
 }
 
-// mint returns a key with scopes or, where the credential may make none, the credential.
+// mint returns an API key with scopes. If the credential may not make keys, mint returns the
+// credential.
 func mint(ctx context.Context, c workspace.Client, scopes ...string) (string, error) {
 	var key struct {
 		Token string `json:"token"`

@@ -9,7 +9,7 @@ import (
 	"writ/storage/ledger"
 )
 
-// ItemError says which request of several is at fault.
+// ItemError says which request in a list of requests caused an error.
 type ItemError struct {
 	Index int
 	Err   error
@@ -21,21 +21,21 @@ func (e *ItemError) Error() string { return fmt.Sprintf("intent %d: %v", e.Index
 // Unwrap returns the error of the request.
 func (e *ItemError) Unwrap() error { return e.Err }
 
-// DecideAll is [Service.Decide] of requests that are allowed all or none. Where
-// one is not allowed, those that would be are denied with
-// [engine.CodeBatchRefused]. An intent that was decided before counts with its
-// first answer. No two requests may have one intent id.
+// DecideAll decides requests as [Service.Decide] does, but it allows either all of them or
+// none. If one request is not allowed, DecideAll denies with [engine.CodeBatchRefused] each
+// request that would be allowed. For an intent that was decided before, the first answer
+// counts. No two requests may have the same intent id.
 //
-// Nothing is stored where there is an error, which is an [*ItemError] where one
-// request is at fault.
+// If DecideAll returns an error, nothing is stored. If one request caused the error, it is an
+// [*ItemError].
 func (s *Service) DecideAll(ctx context.Context, who Caller, requests []Request) ([]ledger.Outcome, error) {
 	for {
 		outs, err := s.all(ctx, who, requests)
 		if !errors.Is(err, ledger.ErrRaced) {
 			return outs, err
 		}
-		// An intent was decided meanwhile and is found now. So this ends after as many
-		// rounds as there are requests.
+		// Another call has decided an intent in the meantime. The next round finds that
+		// decision. So the loop ends after at most as many rounds as there are requests.
 	}
 }
 

@@ -9,13 +9,13 @@ import (
 	"writ/storage/ledger"
 )
 
-// ErrNoApproval means that no decision of the organization was held under the id of an
-// approval.
+// ErrNoApproval means that the id of an approval is not the id of a held decision of the
+// organization.
 var ErrNoApproval = errors.New("there is no such approval")
 
 // findApproval loads the approval that a request names, with its status at the time of the
-// decision. It comes before recall: if the approval is used by now, recall finds the
-// decision that used it.
+// decision. findApproval must run before recall. If the approval is used in between, recall
+// finds the decision that used it.
 func (b *batch) findApproval(ctx context.Context, it *item) (err error) {
 	if it.entry.ApprovalID == "" {
 		return nil
@@ -34,8 +34,8 @@ func (b *batch) findApproval(ctx context.Context, it *item) (err error) {
 	return nil
 }
 
-// redeemedBefore returns ledger.ErrRaced if one of earlier names the same approval. Its
-// decision is then the answer to req, too.
+// redeemedBefore returns ledger.ErrRaced if one of the earlier requests names the same approval
+// as req. The decision of that request is then also the answer to req.
 func redeemedBefore(earlier []Request, req Request) error {
 	if req.ApprovalID == "" {
 		return nil

@@ -13,27 +13,28 @@ import (
 	"writ/engine/condition"
 )
 
-// Cache keeps loaded values by key, bounded by their size in bytes. It is safe
+// Cache keeps loaded values by key. The size of the values in bytes is bounded. A Cache is safe
 // for concurrent use.
 //
-// However many callers ask for a key, it is loaded once at a time. A load that
-// began before [Cache.Invalidate] of its key is never seen by a [Cache.Get] that
-// starts after it. Errors are not kept.
+// However many callers ask for a key, only one load of it runs at a time. If a load began
+// before [Cache.Invalidate] of its key, a [Cache.Get] that starts after Invalidate never sees
+// the value of that load. Errors are not kept.
 type Cache[K comparable, V any] struct {
 	load loadFunc[K, V]
 	size func(V) int64
 	max  int64
-	// own, if it is not nil, copies a key before it is kept. Its strings may be parts of
-	// a larger text, which the key would keep in memory.
+	// own copies a key before it is kept, if own is not nil. The strings of a key may be parts
+	// of a larger text, which the key would keep in memory.
 	own func(K) K
-	// fresh, if it is not nil, reports whether kept values may be used.
+	// fresh reports whether kept values may be used. If fresh is nil, they always may.
 	fresh func() bool
 
-	// mu guards entries, the ring and bytes. It is not held while loading: one
-	// slow key must not delay the others.
+	// mu guards entries, the ring and bytes. It is not held while a value is loaded, because
+	// one slow key must not delay the others.
 	mu      sync.RWMutex
 	entries map[K]*entry[K, V]
-	// hand is where the search for a victim continues: a ring of loaded entries.
+	// hand is a place in the ring of loaded entries. The search for an entry to evict continues
+	// there.
 	hand  *entry[K, V]
 	bytes int64
 
@@ -43,47 +44,49 @@ type Cache[K comparable, V any] struct {
 // loadFunc loads the value of a key.
 type loadFunc[K comparable, V any] func(context.Context, K) (V, error)
 
-// entry is one key's value, put into the map before it is loaded.
+// entry is the value of one key. It is put into the map before the value is loaded.
 type entry[K comparable, V any] struct {
 	key K
-	// ready is closed once value and err are final; loaded is the cheap way to
-	// see it.
+	// ready is closed once value and err are final. loaded says the same and is cheaper to
+	// read.
 	ready  chan struct{}
 	loaded atomic.Bool
 	value  V
 	err    error
-	// used gives an entry a second chance when something has to go.
+	// used is set when the entry is used. Such an entry gets a second chance before it is
+	// evicted.
 	used       atomic.Bool
 	bytes      int64
 	next, prev *entry[K, V]
 }
 
-// CacheStats counts what a cache did since it was made.
+// CacheStats counts the events of a cache since it was made.
 type CacheStats struct {
-	// Hits and Misses count Gets; one that waited for another's load is a miss.
+	// Hits and Misses count the calls of Get. A call that waited for another caller's load is a
+	// miss.
 	Hits, Misses int64
-	// Loads counts all loads, LoadErrors the failed ones.
+	// Loads counts all loads. LoadErrors counts the failed ones.
 	Loads, LoadErrors int64
 	Evictions         int64
-	// LoadTime is the time that all loads took together.
+	// LoadTime is the sum of the times that all loads took.
 	LoadTime time.Duration
-	// Bytes and Entries are what is resident now.
+	// Bytes and Entries are the size and the number of the values that are kept now.
 	Bytes, Entries int64
 }
 
-// NewCache returns an empty cache whose values, as size measures them, take at
-// most maxBytes. Load is called without locks held; its panics are errors.
+// NewCache returns an empty cache. size measures a value, and all values together take at most
+// maxBytes. load is called while no lock is held. A panic of load is returned as an error.
 func NewCache[K comparable, V any](
 	maxBytes int64, size func(V) int64, load func(context.Context, K) (V, error),
 ) *Cache[K, V] {
 	return &Cache[K, V]{load: load, size: size, max: maxBytes, entries: make(map[K]*entry[K, V])}
 }
 
-// Get returns the value of key, loading it if necessary. A caller whose ctx
-// ends stops waiting; it never ends the load that another caller waits for.
+// Get returns the value of key and loads it if necessary. A caller whose ctx ends stops
+// waiting. That never ends a load that another caller waits for.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) { return c.get(ctx, key, c.load) }
 
-// get is Get with the caller's load function. Callers of one key must load the same value.
+// get is Get with the caller's load function. All callers of one key must load the same value.
 func (c *Cache[K, V]) get(ctx context.Context, key K, load loadFunc[K, V]) (V, error) {
 	if v, ok := c.Kept(key); ok {
 		return v, nil
@@ -95,11 +98,11 @@ func (c *Cache[K, V]) get(ctx context.Context, key K, load loadFunc[K, V]) (V, e
 	return c.await(ctx, key, load)
 }
 
-// turnKey is the key of the [condition.Turn] of the work that a load is for.
+// turnKey is the context key of the [condition.Turn] of the work that needs a load.
 type turnKey struct{}
 
-// GetFor is [Cache.Get] for work with a turn, which may be nil. The turn is paused while
-// the work waits for a load, and resumed while it compiles.
+// GetFor is [Cache.Get] for work with a turn. turn may be nil. It is paused while the work
+// waits for a load, and resumed while the work compiles.
 func (c *Cache[K, V]) GetFor(ctx context.Context, turn condition.Turn, key K) (V, error) {
 	if v, ok := c.Kept(key); ok {
 		return v, nil
@@ -108,7 +111,8 @@ func (c *Cache[K, V]) GetFor(ctx context.Context, turn condition.Turn, key K) (V
 	return c.Get(context.WithValue(ctx, turnKey{}, turn), key)
 }
 
-// running resumes the turn of the work that a load is for, if it has one, until done.
+// running resumes the turn of the work that needs a load, if the work has a turn. done pauses
+// the turn again.
 func running(ctx context.Context) (done func()) {
 	if turn, ok := ctx.Value(turnKey{}).(condition.Turn); ok && turn.Resume() {
 		return func() { turn.Pause() }
@@ -116,8 +120,8 @@ func running(ctx context.Context) (done func()) {
 	return func() {}
 }
 
-// Kept returns the value of key if it is kept. It never loads or waits, and
-// counts as a Get only when it succeeds.
+// Kept returns the value of key if it is kept. It never loads or waits. It counts as a call of
+// Get only if it finds the value.
 func (c *Cache[K, V]) Kept(key K) (v V, ok bool) {
 	e := c.peek(key)
 	if e == nil {
@@ -130,7 +134,8 @@ func (c *Cache[K, V]) Kept(key K) (v V, ok bool) {
 	return e.value, true
 }
 
-// peek returns the entry of key if it is loaded, or nil. It counts as no use.
+// peek returns the entry of key if it is loaded, and otherwise nil. The call does not count as
+// a use of the entry.
 func (c *Cache[K, V]) peek(key K) *entry[K, V] {
 	if c.stale() {
 		return nil
@@ -144,13 +149,13 @@ func (c *Cache[K, V]) peek(key K) *entry[K, V] {
 	return e
 }
 
-// OnlyWhile has the cache used only while fresh returns true. Otherwise every Get loads
-// and keeps nothing. It must be called before the cache is used.
+// OnlyWhile lets the cache be used only while fresh returns true. While it returns false, each
+// Get loads the value and does not keep it. OnlyWhile must be called before the cache is used.
 func (c *Cache[K, V]) OnlyWhile(fresh func() bool) { c.fresh = fresh }
 
 func (c *Cache[K, V]) stale() bool { return c.fresh != nil && !c.fresh() }
 
-// await joins the load of key or runs it.
+// await waits for the load of key. If no load is under way, await runs one.
 func (c *Cache[K, V]) await(ctx context.Context, key K, load loadFunc[K, V]) (V, error) {
 	for {
 		e, mine := c.claim(key)
@@ -163,7 +168,7 @@ func (c *Cache[K, V]) await(ctx context.Context, key K, load loadFunc[K, V]) (V,
 			var none V
 			return none, context.Cause(ctx)
 		}
-		// The caller that loaded may have given up. This one has not.
+		// The caller that ran the load may have given up. This caller has not.
 		gaveUp := errors.Is(e.err, context.Canceled) || errors.Is(e.err, context.DeadlineExceeded)
 		if gaveUp && ctx.Err() == nil {
 			continue
@@ -172,7 +177,7 @@ func (c *Cache[K, V]) await(ctx context.Context, key K, load loadFunc[K, V]) (V,
 	}
 }
 
-// claim returns key's entry, and whether the caller has to load it.
+// claim returns the entry of key. It reports whether the caller has to load the entry.
 func (c *Cache[K, V]) claim(key K) (e *entry[K, V], mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,8 +192,8 @@ func (c *Cache[K, V]) claim(key K) (e *entry[K, V], mine bool) {
 	return e, true
 }
 
-// run loads e and publishes the outcome, to those who wait for this entry and,
-// unless it was invalidated meanwhile, to everyone.
+// run loads e and gives the result to the callers that wait for this entry. If the entry was
+// not invalidated in the meantime, run keeps the value for everyone.
 func (c *Cache[K, V]) run(ctx context.Context, e *entry[K, V], load loadFunc[K, V]) (V, error) {
 	e.value, e.err = c.timedLoad(ctx, e.key, load)
 
@@ -208,7 +213,7 @@ func (c *Cache[K, V]) run(ctx context.Context, e *entry[K, V], load loadFunc[K, 
 	return e.value, e.err
 }
 
-// timedLoad loads and counts it.
+// timedLoad loads a value. It counts and times the load.
 func (c *Cache[K, V]) timedLoad(ctx context.Context, key K, load loadFunc[K, V]) (V, error) {
 	start := time.Now()
 	v, err := guardedLoad(ctx, key, load)
@@ -230,7 +235,7 @@ func guardedLoad[K comparable, V any](ctx context.Context, key K, load loadFunc[
 	return v, err
 }
 
-// keepLocked makes e resident and evicts until the bound holds again.
+// keepLocked adds e to the kept entries. Then it evicts entries until all fit into the bound.
 func (c *Cache[K, V]) keepLocked(e *entry[K, V]) {
 	e.bytes = c.size(e.value)
 	c.bytes += e.bytes
@@ -265,9 +270,9 @@ func (c *Cache[K, V]) dropLocked(e *entry[K, V]) {
 	}
 }
 
-// Invalidate forgets key, also a load of it that is under way: every Get that
-// starts after Invalidate returns sees a value loaded later. It returns the
-// value that was kept, if one was.
+// Invalidate forgets the value of key. It also forgets a load of key that is under way. Each
+// Get that starts after Invalidate returns gets a value that was loaded later. Invalidate
+// returns the value that was kept, if there was one.
 func (c *Cache[K, V]) Invalidate(key K) (stale V, kept bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,7 +288,7 @@ func (c *Cache[K, V]) Invalidate(key K) (stale V, kept bool) {
 	return stale, false
 }
 
-// invalidateWhere is Invalidate of every key that match returns true of.
+// invalidateWhere invalidates every key for which match returns true.
 func (c *Cache[K, V]) invalidateWhere(match func(K) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -298,7 +303,7 @@ func (c *Cache[K, V]) invalidateWhere(match func(K) bool) {
 	}
 }
 
-// InvalidateAll is Invalidate of every key.
+// InvalidateAll invalidates every key.
 func (c *Cache[K, V]) InvalidateAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -306,7 +311,7 @@ func (c *Cache[K, V]) InvalidateAll() {
 	c.hand, c.bytes = nil, 0
 }
 
-// Stats returns the counters.
+// Stats returns the counters of the cache.
 func (c *Cache[K, V]) Stats() CacheStats {
 	c.mu.RLock()
 	bytes, entries := c.bytes, int64(len(c.entries))
@@ -319,7 +324,7 @@ func (c *Cache[K, V]) Stats() CacheStats {
 	}
 }
 
-// Metrics returns the metrics of the cache, which is called name there.
+// Metrics returns the metrics of the cache. Their label cache has the value name.
 func (c *Cache[K, V]) Metrics(name string) []prometheus.Collector {
 	counter := func(metric, help string, value func(CacheStats) float64, result ...string) prometheus.Collector {
 		labels := prometheus.Labels{"cache": name}

@@ -195,8 +195,8 @@ func TestCache_PanicIsAnErrorForEveryone(t *testing.T) {
 	})
 }
 
-// A load that began before an invalidation is never seen by a Get that starts
-// after it.
+// TestCache_InvalidationDuringALoad checks a load that began before an invalidation. A Get that
+// starts after the invalidation must not see its value.
 func TestCache_InvalidationDuringALoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stored atomic.Int64

@@ -25,7 +25,7 @@ func threadTime(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// crowdSource is what many organizations have stored.
+// crowdSource is the store of many organizations.
 type crowdSource struct{}
 
 func (crowdSource) Policy(_ context.Context, org, _ string) (*engine.ActionPolicy, error) {

@@ -9,16 +9,16 @@ import (
 	"writ/engine"
 )
 
-// Core decides intents in place of the built-in engine. Its decisions are only ever
-// tightened: see [engine.Policy.Restrict]. An error means that nothing was decided. If
-// the error has a method RetryAfter, callers are told when to try again. in must not be
-// modified or kept.
+// Core decides intents in place of the built-in engine. Its decisions can only be made
+// stricter: see [engine.Policy.Restrict]. An error means that nothing was decided. If the error
+// has a method RetryAfter, callers are told when to try again. Evaluate must not modify or keep
+// in.
 type Core interface {
 	Evaluate(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error)
 }
 
-// CoreError is an error of the core. It has no Unwrap, so that its cause does not choose
-// the answer of the caller.
+// CoreError is an error of the core. It has no Unwrap, because its cause must not determine how
+// the caller answers.
 type CoreError struct {
 	err   error
 	after time.Duration
@@ -27,15 +27,15 @@ type CoreError struct {
 // Error implements error.
 func (e *CoreError) Error() string { return "the evaluation core: " + e.err.Error() }
 
-// RetryAfter is when to try again, 0 if that is unknown.
+// RetryAfter returns how long to wait before the next try, or 0 if that is unknown.
 func (e *CoreError) RetryAfter() time.Duration { return e.after }
 
-// ask has the core decide.
+// ask lets the core decide.
 //
-// Meanwhile the kill switch can be thrown and the session closed, so both are loaded
-// again. An answer under another policy or other rules is an error.
+// While the core decides, somebody may throw the kill switch or close the session. So ask loads
+// both again afterwards. If the policy or the rules have changed since, ask returns an error.
 func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
-	b.who.Slot.Leave() // others need not wait for the core
+	b.who.Slot.Leave() // nobody else has to wait for the core
 	result, err := b.cfg.Core.Evaluate(ctx, set, in)
 	if err != nil {
 		return engine.Result{}, notDecided(ctx, err)
@@ -55,8 +55,8 @@ func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engi
 	return b.withoutSecrets(set.Policy.Restrict(result, in)), nil
 }
 
-// withoutSecrets returns result with the secrets in its reasons replaced. Reasons are
-// stored and signed, and a core may repeat text of the intent in them.
+// withoutSecrets returns result with the secrets in its reasons replaced. Reasons are stored
+// and signed, and a core may repeat text of the intent in them.
 func (s *Service) withoutSecrets(result engine.Result) engine.Result {
 	result.Findings = slices.Clone(result.Findings)
 	for i := range result.Findings {

@@ -10,7 +10,7 @@ import (
 	"writ/storage"
 )
 
-// Counts returns the counts of rules' counters for an intent that is only simulated. It
+// Counts returns the counts of the rules' counters for an intent that is only simulated. It
 // reserves nothing.
 func (s *Service) Counts(
 	ctx context.Context, org string, rules *engine.RuleSet, in *engine.Intent, turn condition.Turn,
@@ -18,8 +18,8 @@ func (s *Service) Counts(
 	return s.counters.Simulate(ctx, org, rules.Counters(), in, s.cfg.Now(), turn)
 }
 
-// Settle is [ledger.Ledger.Settle]. The counters of the organization's rules take it into
-// account.
+// Settle settles a decision as [ledger.Ledger.Settle] does, and counts the settlement in the
+// counters of the organization's rules.
 func (s *Service) Settle(
 	ctx context.Context, org, decisionID string, settlement storage.Settlement,
 ) (settled *storage.Record, first bool, err error) {
@@ -39,8 +39,8 @@ func (s *Service) Settle(
 	return settled, first, err
 }
 
-// count evaluates an item with the counts of its rules' counters and applies its approval.
-// If the item is allowed, count reserves the amounts that it adds to the counters.
+// count evaluates an item with the counts of its rules' counters, and applies the item's
+// approval. If the item is allowed, count reserves the amounts that it adds to the counters.
 func (b *batch) count(ctx context.Context, set engine.Set, it *item) (err error) {
 	in, at := it.entry.Intent, it.entry.Reservation.Time()
 	b.input = engine.Input{

@@ -16,7 +16,8 @@ import (
 	"writ/storage/registry"
 )
 
-// newCounting returns a pipeline whose agents may do what is allowed limit times an hour.
+// newCounting returns a pipeline in which an agent may do an allowed action limit times an
+// hour.
 func newCounting(t *testing.T, limit int) (*Service, storage.Store) {
 	t.Helper()
 	p, store := newPipeline(t, 1<<40)
@@ -24,7 +25,7 @@ func newCounting(t *testing.T, limit int) (*Service, storage.Store) {
 	return p, store
 }
 
-// limiting is a rule by which an agent may do what is allowed limit times an hour.
+// limiting returns a rule by which an agent may do an allowed action limit times an hour.
 func limiting(limit int) *engine.Rule {
 	return &engine.Rule{
 		ID: "limit", Name: "limit", IsActive: true, Priority: engine.DefaultPriority, CreatedAt: time.Now(), UpdatedAt: time.Now(),
@@ -69,7 +70,8 @@ func TestCounters_TwentyOfTwoHundredAtOnce(t *testing.T) {
 	}
 }
 
-// An intent that is sent many times at once is allowed once and leaves one place taken.
+// TestCounters_DuplicatesTakeOnePlace checks an intent that is sent many times at once. It is
+// allowed once and takes one place.
 func TestCounters_DuplicatesTakeOnePlace(t *testing.T) {
 	p, _ := newCounting(t, 2)
 	same := request()
@@ -83,7 +85,8 @@ func TestCounters_DuplicatesTakeOnePlace(t *testing.T) {
 	}
 }
 
-// A replay is what it was, and takes no place.
+// TestCounters_ReplaysTakeNoPlace checks that a replay gives the first answer and takes no
+// place.
 func TestCounters_ReplaysTakeNoPlace(t *testing.T) {
 	p, _ := newCounting(t, 2)
 	first := request()
@@ -97,7 +100,7 @@ func TestCounters_ReplaysTakeNoPlace(t *testing.T) {
 	}
 }
 
-// A refused batch takes no place.
+// TestCounters_RefusedBatchesTakeNoPlace checks that a refused batch takes no place.
 func TestCounters_RefusedBatchesTakeNoPlace(t *testing.T) {
 	p, _ := newCounting(t, 2)
 	decide := func(requests ...Request) string {

@@ -11,16 +11,17 @@ import (
 	"writ/storage/ledger"
 )
 
-// item is the decision of one request, with the reservations made for it until it is settled.
+// item is the decision of one request. Until it is settled, it has the reservations that were
+// made for it.
 type item struct {
-	index    int // of the request
+	index    int // the index of the request
 	entry    ledger.Entry
-	approval *approval.Approval // that the request names; nil for none
-	status   approval.Status    // of approval, when it was read
-	exceeded bool               // of the meter
+	approval *approval.Approval // the approval that the request names, or nil
+	status   approval.Status    // the status of approval when it was read
+	exceeded bool               // whether the limit of the meter is exceeded
 	counted  *budget.Reading
-	held     *storage.Details // for its approver; nil if it is not held
-	sample   *verification    // nil if it is not verified
+	held     *storage.Details // for the approver of a held decision; otherwise nil
+	sample   *verification    // nil if the decision is not verified
 	outcome  outcome
 }
 
@@ -33,7 +34,7 @@ const (
 	stored
 )
 
-// settle ends the reservations of items by their outcomes. An item that may be stored
+// settle ends the reservations of items according to their outcomes. An item that may be stored
 // stays counted.
 func (b *batch) settle(ctx context.Context, items []item) {
 	var erase []string
@@ -58,11 +59,11 @@ func (b *batch) settle(ctx context.Context, items []item) {
 	}
 }
 
-// decide decides a request and adds it to the items to commit. It adds nothing if it
-// returns an error or an earlier decision. With recall, an intent that was decided before
-// is not evaluated again. Without it, an earlier decision may be found by the commit only.
+// decide decides a request and adds an item to the items to commit. It adds nothing if it
+// returns an error or an earlier decision. With recall, an intent that was decided before is
+// not evaluated again. Without recall, possibly only the commit finds the earlier decision.
 func (b *batch) decide(ctx context.Context, index int, req Request, recall bool) ledger.Outcome {
-	if index > 0 { // the slot of the first is new
+	if index > 0 { // at the first request the slot is still new
 		b.who.Slot.Yield()
 	}
 	n := len(b.items)
@@ -104,7 +105,7 @@ func (b *batch) fill(ctx context.Context, it *item, recall bool) (earlier ledger
 	return earlier, nil
 }
 
-// load reserves an item's place in the meter and then loads its policy, rules and
+// load reserves the item's place in the meter. Then it loads the policy, the rules and the
 // approval. The reservation comes first because it has the time of the decision.
 func (b *batch) load(ctx context.Context, it *item) (set engine.Set, err error) {
 	in := it.entry.Intent
@@ -125,7 +126,7 @@ func (b *batch) recall(ctx context.Context, it *item) (ledger.Outcome, error) {
 	return b.cfg.Ledger.Recall(ctx, b.who.Organization, it.entry.Intent, it.entry.ApprovalID)
 }
 
-// evaluate evaluates an item's intent, by the core if there is one.
+// evaluate evaluates an item's intent. If there is a core, the core evaluates it.
 func (b *batch) evaluate(ctx context.Context, set engine.Set, it *item) (engine.Result, error) {
 	if b.cfg.Core != nil && !set.Policy.Unreadable() {
 		return b.ask(ctx, set, &b.input)
@@ -137,7 +138,7 @@ func (b *batch) evaluate(ctx context.Context, set engine.Set, it *item) (engine.
 	return result, nil
 }
 
-// isHeld reports whether it waits for an approver.
+// isHeld reports whether the decision waits for an approver.
 func (it *item) isHeld() bool { return it.entry.Result.Decision == engine.ApprovalRequired }
 
 // record completes the entry of an item.
@@ -151,7 +152,7 @@ func (b *batch) record(set engine.Set, it *item) {
 	}
 }
 
-// SessionError says that the session of an intent could not be loaded.
+// SessionError means that the session of an intent could not be loaded.
 type SessionError struct{ Err error }
 
 // Error implements error.

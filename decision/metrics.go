@@ -12,22 +12,21 @@ import (
 	"writ/storage/ledger"
 )
 
-// metrics are what a Service tells of itself. No label names an organization or
-// an agent.
+// metrics are the metrics of a Service. No label names an organization or an agent.
 type metrics struct {
 	evaluation  prometheus.Histogram
-	evaluations atomic.Uint64 // to sample evaluation
+	evaluations atomic.Uint64 // the number of evaluations; it selects those that are timed
 	condErrors  [condition.Causes]prometheus.Counter
-	byCode      map[engine.Code]prometheus.Counter // one for each of engine.Codes
+	byCode      map[engine.Code]prometheus.Counter // has an entry for each of engine.Codes
 	byPlan      map[string]planTicks
 	compile     *prometheus.HistogramVec
 }
 
-// planTicks count what the meters of one plan's organizations counted.
+// planTicks count the decisions that the meters of one plan's organizations counted.
 type planTicks struct{ within, beyond prometheus.Counter }
 
-// sampleEvery is how many evaluations one is timed of: two readings of the clock
-// and an observation cost a third of the evaluation itself.
+// sampleEvery says that one of so many evaluations is timed. Two readings of the clock and an
+// observation cost a third of the evaluation itself.
 const sampleEvery = 16
 
 func newMetrics(reg prometheus.Registerer, plans []string) *metrics {
@@ -65,7 +64,7 @@ func (m *metrics) compiled(kind compiledKind, took time.Duration) {
 	m.compile.WithLabelValues(string(kind)).Observe(took.Seconds())
 }
 
-// evaluate is engine.Evaluate, timed now and then.
+// evaluate calls engine.Evaluate and times one of sampleEvery calls.
 func (m *metrics) evaluate(set engine.Set, in *engine.Input, now func() time.Time) engine.Result {
 	if m.evaluations.Add(1)%sampleEvery != 1 {
 		return engine.Evaluate(set.Policy, set.Rules, in)
@@ -76,8 +75,8 @@ func (m *metrics) evaluate(set engine.Set, in *engine.Input, now func() time.Tim
 	return res
 }
 
-// decided counts the condition errors of an evaluation and, unless the intent was decided
-// before, its findings and the tick of its meter. The ledger counts decisions.
+// decided counts the condition errors of an evaluation. If the intent was not decided before,
+// decided also counts its findings and the tick of its meter. The ledger counts decisions.
 func (m *metrics) decided(plan string, it *item, out ledger.Outcome) {
 	if out.Err != nil {
 		return

@@ -6,17 +6,17 @@ import (
 	"writ/engine"
 )
 
-// agentBytes is about how many bytes the agents of one name take in the cache, with the
-// key and without their own names.
+// agentBytes is about how many bytes the agents of one name take in the cache. It includes the
+// key but not the agents' own names.
 const agentBytes = 768
 
 // namesakes are the agents of an organization that share one folded name.
 type namesakes struct {
-	// disabled reports that one of them is disabled, which denies for all.
+	// disabled says that one of the agents is disabled. Then the status of all is disabled.
 	disabled bool
-	// registered are all their names, as they were registered.
+	// registered holds the names of all the agents, as they were registered.
 	registered []string
-	// revision is the greatest of their revisions.
+	// revision is the greatest revision of the agents.
 	revision int64
 }
 
@@ -33,8 +33,8 @@ func newNamesakes(agents []*engine.Agent) namesakes {
 	return n
 }
 
-// status returns the status of the agent that an intent calls id. Registration compares
-// names exactly.
+// status returns the status of the agent that an intent calls id. An agent counts as registered
+// only if id is exactly one of its names.
 func (n namesakes) status(id string) engine.AgentStatus {
 	switch {
 	case n.disabled:

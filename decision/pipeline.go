@@ -10,33 +10,34 @@ import (
 	"writ/storage/ledger"
 )
 
-// Caller is the party that intents are decided for.
+// Caller is the party for which intents are decided.
 type Caller struct {
 	Organization string
 	// Credential is the credential of the request: see [ledger.Entry].
 	Credential string
-	// Slot is the slot that the request holds, nil for none. It is paused while Decide
-	// waits for loads, and given back before Decide waits for the commit.
+	// Slot is the slot that the request holds, or nil if it holds none. Decide pauses the slot
+	// while it waits for loads. It gives the slot back before it waits for the commit.
 	Slot *admission.Slot
 }
 
 // Request is an intent to decide. It has passed [engine.Intent.Validate].
 type Request struct {
 	Intent *engine.Intent
-	// ApprovalID is the id of the held decision whose approval the intent uses; empty for
-	// none.
+	// ApprovalID is the id of the held decision whose approval the intent uses. It is empty if
+	// the intent uses none.
 	ApprovalID string
 }
 
-// Decide decides each request by itself, in one commit, and returns the decision that
-// stands for each, in order. An Outcome without an error survives a crash. Errors are the
-// ledger's, [*CoreError] and errors of loading: [storage.ErrNotFound] if there is no such
-// policy, and the same in a [*SessionError] if there is no such session.
+// Decide decides requests independently of each other and commits them together. It returns the
+// decision that stands for each request, in order. An Outcome without an error survives a
+// crash. The errors are the ledger's errors, [*CoreError] and the errors of loading. If there
+// is no such policy, the error is [storage.ErrNotFound]. If there is no such session, it is a
+// [*SessionError] with [storage.ErrNotFound].
 func (s *Service) Decide(ctx context.Context, who Caller, requests []Request) []ledger.Outcome {
 	outs := s.each(ctx, who, requests)
 	for i := range outs {
-		// A verdict was committed meanwhile: the intent is decided again, under it. This
-		// ends, because an approval has two verdicts at most.
+		// A verdict was committed in the meantime, so the intent is decided again under that
+		// verdict. The recursion ends, because an approval has at most two verdicts.
 		if errors.Is(outs[i].Err, ledger.ErrRaced) {
 			outs[i] = s.Decide(ctx, who, requests[i:i+1])[0]
 		}
@@ -70,17 +71,17 @@ type batch struct {
 	*Service
 	who   Caller
 	plan  engine.Plan
-	items []item       // to commit
-	input engine.Input // of the request that is being decided
+	items []item       // the items to commit
+	input engine.Input // the input of the request that is being decided
 
-	one struct { // memory for a single request
+	one struct { // the memory for a single request
 		item  [1]item
 		entry [1]*ledger.Entry
 	}
 }
 
-// begin returns a batch for n requests and room for their outcomes, also with an error.
-// The batch must be ended with end.
+// begin returns a batch for n requests and a slice for their outcomes. It returns the slice
+// also if there is an error. The caller must call end on the batch.
 func (s *Service) begin(ctx context.Context, who Caller, n int) (*batch, []ledger.Outcome, error) {
 	b, _ := s.batches.Get().(*batch)
 	if b == nil {
@@ -88,15 +89,15 @@ func (s *Service) begin(ctx context.Context, who Caller, n int) (*batch, []ledge
 	}
 	b.Service, b.who = s, who
 	if b.items = b.one.item[:0]; n > 1 {
-		b.items = make([]item, 0, n) // they do not move: the ledger is given their entries
+		b.items = make([]item, 0, n) // the items must not move, because the ledger gets pointers to their entries
 	}
 	var err error
 	b.plan, err = s.Plans.Of(ctx, who.Slot, who.Organization)
 	return b, make([]ledger.Outcome, n), err
 }
 
-// end settles the items and gives b's memory to another batch, unless a core may still
-// read the input in it.
+// end settles the items. Then it lets another batch use b's memory, unless there is a core,
+// which may still read the input in b.
 func (b *batch) end(ctx context.Context) {
 	b.settle(ctx, b.items)
 	if s := b.Service; s.cfg.Core == nil {
@@ -122,7 +123,7 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 		return err
 	}
 	b.setOutcomes(maybeStored)
-	b.who.Slot.Leave() // the rest is waiting for the store
+	b.who.Slot.Leave() // from here on the request only waits for the store
 	stand := outs
 	if len(b.items) < len(outs) {
 		stand = make([]ledger.Outcome, len(b.items))
@@ -159,7 +160,7 @@ func (b *batch) keepDetails(ctx context.Context) error {
 	if len(held) == 0 {
 		return nil
 	}
-	b.who.Slot.Leave() // writing waits for the store
+	b.who.Slot.Leave() // the write only waits for the store
 	return b.Approvals.Keep(ctx, b.who.Organization, held)
 }
 

@@ -25,7 +25,7 @@ import (
 	"writ/storage/registry"
 )
 
-// open is a scrubber that keeps everything.
+// open is a scrubber that changes nothing.
 type open struct{}
 
 func (open) Text(s string) string                              { return s }
@@ -33,7 +33,7 @@ func (open) Identity(s string) string                          { return s }
 func (open) Resource(_, projection string) string              { return projection }
 func (open) Values(values map[string]string) map[string]string { return values }
 
-// config returns a configuration over a store, with a plan of so many evaluations.
+// config returns a configuration with a store and a plan for so many evaluations.
 func config(store storage.Store, l *ledger.Ledger, evaluations int64) Config {
 	return Config{
 		Store: store, Ledger: l, Scrub: shouting{}, Metrics: prometheus.NewRegistry(), CacheBytes: 16 << 20,
@@ -48,8 +48,8 @@ func (shouting) Text(s string) string { return strings.ToUpper(s) }
 
 func (shouting) Spellings(identity string) []string { return []string{identity} }
 
-// newPipeline returns a service for the reference policy over a store in memory,
-// with a plan of so many evaluations. It does nothing in the background.
+// newPipeline returns a service for the reference policy, with a store in memory and a plan for
+// so many evaluations. It does nothing in the background.
 func newPipeline(t testing.TB, evaluations int64, changes ...func(*Config)) (*Service, storage.Store) {
 	t.Helper()
 	store := must.Get(embedded.Open("db", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)}))(t)
@@ -70,7 +70,7 @@ func newPipeline(t testing.TB, evaluations int64, changes ...func(*Config)) (*Se
 
 func caller() Caller { return Caller{Organization: corpus.Organization, Credential: "key"} }
 
-// request returns one with an intent id of its own.
+// request returns a request whose intent has a new id.
 func request(changes ...func(*engine.Intent)) Request {
 	in := corpus.AllowedIntent()
 	in.IntentID = uuid.NewString()
@@ -84,7 +84,7 @@ func forbidden(in *engine.Intent) { in.ActionType = "never.allowed" }
 
 func unknown(in *engine.Intent) { in.PolicyID = uuid.NewString() }
 
-// decisions writes what stands: allow, deny and its first code, or the error.
+// decisions formats the outcomes: allow, deny with its first code, or the error.
 func decisions(outs []ledger.Outcome) string {
 	var all []string
 	for _, out := range outs {
@@ -151,8 +151,9 @@ func TestDecideAll_AllOrNone(t *testing.T) {
 	}
 }
 
-// Callers that share intents race: whoever is answered is answered what stands,
-// and of a batch with a denied intent nothing of its own is allowed.
+// TestDecideAll_Races checks callers that share intents and race. Each caller must get the
+// decision that stands. In a batch with a denied intent, none of the caller's own intents may
+// be allowed.
 func TestDecideAll_Races(t *testing.T) {
 	p, store := newPipeline(t, 1<<40)
 	for range 50 {
@@ -194,7 +195,7 @@ func TestDecideAll_Races(t *testing.T) {
 	}
 }
 
-// decider is a core.
+// decider is a core that decides with a function.
 type decider func(*engine.Input) (engine.Result, error)
 
 func (f decider) Evaluate(_ context.Context, _ engine.Set, in *engine.Input) (engine.Result, error) {

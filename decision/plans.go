@@ -18,9 +18,9 @@ const (
 	planCacheBytes = 16 << 20
 )
 
-// Plans are the plans of organizations. They are safe for concurrent use.
+// Plans returns the plans of organizations. It is safe for concurrent use.
 type Plans struct {
-	// ByName are all plans of the deployment. It must not be modified.
+	// ByName holds all plans of the deployment. It must not be modified.
 	ByName map[string]engine.Plan
 
 	subs  *registry.Registry
@@ -33,8 +33,8 @@ func newPlans(subs *registry.Registry, byName map[string]engine.Plan) *Plans {
 	return p
 }
 
-// Of returns org's plan: the free one if it has no subscription, or one to a
-// plan that the deployment does not know.
+// Of returns org's plan. It returns the free plan if org has no subscription, or if the
+// deployment does not know the plan of the subscription.
 func (p *Plans) Of(ctx context.Context, turn condition.Turn, org string) (engine.Plan, error) {
 	plan, err := p.cache.GetFor(ctx, turn, org)
 	if err != nil {
@@ -43,8 +43,8 @@ func (p *Plans) Of(ctx context.Context, turn condition.Turn, org string) (engine
 	return plan, nil
 }
 
-// Read is [Plans.Of] without the cache, for callers that ask for every organization
-// and would evict the plans in use.
+// Read is [Plans.Of] without the cache. It is for callers that ask for every organization,
+// which would otherwise evict the plans in use.
 func (p *Plans) Read(ctx context.Context, org string) (engine.Plan, error) {
 	free := p.ByName[engine.FreePlan]
 	sub, err := p.subs.Subscription(ctx, org)
@@ -60,10 +60,11 @@ func (p *Plans) Read(ctx context.Context, org string) (engine.Plan, error) {
 	return free, nil
 }
 
-// retention returns how long org's history is kept at a time, 0 forever: as long as its
-// plan says or, within grace of leaving a plan, as long as that plan said, whichever is
-// longer. Limits fall back to the free plan if the deployment does not know a plan;
-// retention returns an error instead, because removed rows cannot be restored.
+// retention returns how long org's history is kept at a time, or 0 if it is kept forever. The
+// history is kept as long as the plan says. Within grace of leaving a plan, the time of that
+// plan applies too, and the longer of the two counts. If the deployment does not know a plan,
+// limits fall back to the free plan. retention returns an error instead, because removed rows
+// cannot be restored.
 func (p *Plans) retention(ctx context.Context, org string, at time.Time, grace time.Duration) (time.Duration, error) {
 	names := []string{engine.FreePlan}
 	sub, err := p.subs.Subscription(ctx, org)

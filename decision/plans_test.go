@@ -13,7 +13,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// unreachable are documents that cannot be read.
+// unreachable is a store whose documents cannot be read.
 type unreachable struct{ storage.Documents }
 
 func (unreachable) View(context.Context, func(storage.Reader) error) error {

@@ -10,35 +10,36 @@ import (
 	"writ/engine/condition"
 )
 
-// Query decides by the Rego rendering of a policy version and rules. It is safe for
+// Query decides with the Rego rendering of a policy version and its rules. It is safe for
 // concurrent use.
 type Query interface {
-	// Evaluate returns the decision and the codes of all findings, sorted. An error
-	// means that there is no decision. in must not be modified or kept.
+	// Evaluate returns the decision, and the codes of all findings in sorted order. An error
+	// means that there is no decision. Evaluate must not modify or keep in.
 	Evaluate(in *engine.Input) (engine.Decision, []engine.Code, error)
-	// Size returns about how many bytes the query holds on to.
+	// Size returns about how many bytes the query keeps in memory.
 	Size() int
 }
 
 // prepareFunc prepares the query of a policy version and its active rules.
 type prepareFunc = func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (Query, error)
 
-// queryKey names a policy version and rules by the revisions of the store that wrote them.
+// queryKey names a policy version and rules. It names them by the revisions of the store that
+// wrote them.
 type queryKey struct {
 	policy                        setKey
 	policyRevision, rulesRevision int64
 }
 
-// cachedQuery is a query, or the error of preparing it.
+// cachedQuery is a query, or the error that prevented it from being prepared.
 type cachedQuery struct {
 	query Query
 	err   error
 }
 
-// errUnprepared says that a query could not be prepared. The cause was logged.
+// errUnprepared means that a query could not be prepared. The cause was logged.
 var errUnprepared = errors.New("the policy's Rego cannot be prepared")
 
-// queryBytes is what a query takes in the cache beyond its own size.
+// queryBytes is the size of an entry of the cache without the query itself.
 const queryBytes = 256
 
 func (k cachedQuery) size() int64 {
@@ -48,10 +49,11 @@ func (k cachedQuery) size() int64 {
 	return queryBytes + int64(k.query.Size())
 }
 
-// newQueries returns the cache of queries. A key names revisions, so its query is never
-// stale and needs no [Sets.OnlyWhile]. Invalidating only makes room.
+// newQueries returns the cache of queries. A key names revisions, so the query of a key is
+// never stale. Therefore the cache needs no [Sets.OnlyWhile], and invalidating a key only makes
+// room.
 func newQueries(maxBytes int64) *Cache[queryKey, cachedQuery] {
-	c := NewCache[queryKey](maxBytes, cachedQuery.size, nil) // each get has a load of its own
+	c := NewCache[queryKey](maxBytes, cachedQuery.size, nil) // each get has its own load function
 	c.own = func(k queryKey) queryKey {
 		k.policy = cloneKey(k.policy)
 		return k
@@ -59,9 +61,9 @@ func newQueries(maxBytes int64) *Cache[queryKey, cachedQuery] {
 	return c
 }
 
-// query returns the query of the policy and rules of an organization's set. Each is
-// prepared once, by [Config.PrepareQuery]. The error is errUnprepared if that fails, or if
-// the query is larger than the whole cache.
+// query returns the query for the policy and the rules of an organization's set. Each query is
+// prepared once, by [Config.PrepareQuery]. The error is errUnprepared if that fails or if the
+// query is larger than the whole cache.
 func (s *Sets) query(ctx context.Context, org string, set engine.Set) (Query, error) {
 	doc := set.Policy.Document()
 	key := queryKey{setKey{org, doc.PolicyID}, set.Revisions.Policy, set.Revisions.Rules}

@@ -15,7 +15,7 @@ import (
 	"writ/internal/must"
 )
 
-// prepared is a query of so many rules.
+// prepared is a prepared query. It remembers the policy version and the number of rules.
 type prepared struct {
 	version int64
 	rules   int
@@ -28,7 +28,7 @@ func (p *prepared) Evaluate(*engine.Input) (engine.Decision, []engine.Code, erro
 
 func (p *prepared) Size() int { return p.size }
 
-// queries are sets whose queries are counted as they are prepared.
+// queries are Sets that count how many queries they prepare.
 type queries struct {
 	store *memorySource
 	*Sets
@@ -49,7 +49,7 @@ func newQueriesOf(maxBytes int64) *queries {
 	return q
 }
 
-// current loads what is current and returns its query.
+// current loads the current documents and returns the query for them.
 func (q *queries) current(t *testing.T) (*prepared, error) {
 	t.Helper()
 	set := must.Get(q.Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, corpus.Agent))(t)
@@ -100,7 +100,8 @@ func TestSets_QueriesFollowPolicyVersionsAndRules(t *testing.T) {
 	}
 }
 
-// A stale store is read each time. The query of an unchanged version is kept.
+// TestSets_QueriesOutliveStaleness checks a stale store. Documents are read each time, but the
+// query of an unchanged version is kept.
 func TestSets_QueriesOutliveStaleness(t *testing.T) {
 	q := newQueriesOf(1 << 20)
 	q.OnlyWhile(func() bool { return false })

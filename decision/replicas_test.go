@@ -21,8 +21,8 @@ import (
 	"writ/storage/registry"
 )
 
-// newReplicas returns pipelines, each on a handle of its own on one database, whose agents may
-// do what is allowed limit times an hour.
+// newReplicas returns pipelines, each with its own handle on the same database. An agent may do
+// an allowed action limit times an hour.
 func newReplicas(t *testing.T, n, limit int) []*Service {
 	t.Helper()
 	set := mongotest.For(t, 1)
@@ -45,8 +45,8 @@ func newReplicas(t *testing.T, n, limit int) []*Service {
 	return all
 }
 
-// decideOn decides n intents at once, in turn by each of pipelines, and returns how many are
-// allowed, and one of these.
+// decideOn sends n intents at once to the pipelines in turn. It returns how many are allowed,
+// and the record of one of them.
 func decideOn(t *testing.T, n int, pipelines ...*Service) (count int, last *storage.Record) {
 	t.Helper()
 	var mu sync.Mutex
@@ -67,14 +67,15 @@ func decideOn(t *testing.T, n int, pipelines ...*Service) (count int, last *stor
 	return count, last
 }
 
-// Three replicas on one database let as many through as one.
+// TestReplicas_LimitsOverTime checks that three replicas on one database allow as many intents
+// as one replica.
 func TestReplicas_LimitsOverTime(t *testing.T) {
 	all := newReplicas(t, 3, 20)
 	count, last := decideOn(t, 200, all...)
 	if count != 20 {
 		t.Fatalf("%d of 200 were allowed, want 20", count)
 	}
-	// A failed action gives its place back, whichever replica hears of it.
+	// A failed action gives its place back, whichever replica receives the settlement.
 	_, first, err := all[1].Settle(t.Context(), corpus.Organization, last.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: time.Now()})
 	if err != nil || !first {
 		t.Fatalf("Settle = %v, %v", first, err)
@@ -91,7 +92,8 @@ func TestReplicas_LimitsOverTime(t *testing.T) {
 	}
 }
 
-// The decisions of a lost replica count, and so do the places that it held.
+// TestReplicas_LimitsOverTimeOutliveAReplica checks that the decisions of a lost replica count.
+// The places that it held count too.
 func TestReplicas_LimitsOverTimeOutliveAReplica(t *testing.T) {
 	const limit = 300
 	all := newReplicas(t, 3, limit)

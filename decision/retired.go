@@ -6,18 +6,18 @@ import (
 	"writ/engine"
 )
 
-// retired keeps the rule sets that a change made stale. When their organization is loaded
-// again, only the rules that changed are compiled. A set that is too old is never wrong,
-// only slower: [engine.RuleSet.Update] compiles every rule whose text differs.
+// retired keeps the rule sets that a change made stale. When the rules of the organization are
+// loaded again, only the rules that changed are compiled. A set that is too old is never wrong,
+// only slower, because [engine.RuleSet.Update] compiles every rule whose text differs.
 type retired struct {
-	max int64 // bytes
+	max int64 // in bytes
 
 	mu    sync.Mutex
 	sets  map[string]*engine.RuleSet
 	bytes int64
 }
 
-// put keeps rs for org. If it does not fit beside the others, these are dropped.
+// put keeps rs for org. If rs does not fit beside the kept sets, put drops them all.
 func (r *retired) put(org string, rs *engine.RuleSet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -32,7 +32,7 @@ func (r *retired) put(org string, rs *engine.RuleSet) {
 	}
 }
 
-// take removes the set of org and returns it, or nil.
+// take removes the set of org and returns it. It returns nil if no set of org is kept.
 func (r *retired) take(org string) *engine.RuleSet {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"writ/rego"
 )
 
-// ruleSource gives the rules that are set, and nothing else.
+// ruleSource is a source that has only the rules in rules.
 type ruleSource struct {
 	source
 	rules []engine.Rule

@@ -1,5 +1,5 @@
-// Package decision takes intents to the decisions that stand. Every way in, such as the
-// HTTP interface, calls its [Service], which knows nothing of HTTP:
+// Package decision decides intents and makes the decisions final. Every interface, such as the
+// HTTP interface, calls its [Service]. The Service knows nothing of HTTP:
 //
 //	service, err := decision.Open(decision.Config{Store: store, Ledger: ledger, Scrub: scrubber, Metrics: registry})
 //	…
@@ -12,17 +12,17 @@
 //
 //	plan ─▶ reserve ─▶ load ─▶ evaluate, or ask a core ─▶ commit
 //
-// The place in the meter is reserved before anything is loaded, because the reservation
-// has the time of the decision: an intent that is decided after a kill switch was thrown
-// is evaluated under it. The answer is what the commit returns, never this evaluation's
-// result. So a replay gives the first answer, whatever has become of the policy, the
-// rules, the agent and the meter since, and is not metered again.
+// The place in the meter is reserved before anything is loaded, because the reservation has the
+// time of the decision. So if an intent is decided after a kill switch was thrown, it is
+// evaluated under the kill switch. The answer is the decision that the commit returns, not the
+// result of this evaluation. So a replay gives the first answer, even if the policy, the rules,
+// the agent or the meter have changed since. A replay is not metered again.
 //
-// A replay needs the policy that the intent names. No version is ever removed, so that
-// policy is always found. An intent that names an unknown policy is not decided and not
+// A replay needs the policy that the intent names. No version of a policy is ever removed, so
+// that policy is always found. An intent that names an unknown policy is not decided and not
 // recorded. Its id stays free until the policy is registered.
 //
-// Intents that are decided together are one commit: one write and one signature.
+// Intents that are decided together are one commit, which is one write and one signature.
 // [Service.DecideAll] allows all of them or none.
 package decision
 
@@ -52,61 +52,64 @@ import (
 	"writ/storage/retention"
 )
 
-// Config is what a Service works with. Store, Ledger, Scrub and Metrics are required. The
-// Service closes none of them.
+// Config configures a Service. Store, Ledger, Scrub and Metrics are required. The Service
+// closes none of them.
 type Config struct {
 	// Store keeps the documents and the history.
 	Store storage.Store
 	// Ledger makes decisions final. It must write to Store.
 	Ledger *ledger.Ledger
-	// Scrub replaces secrets before anything is stored. Ledger must have the same one.
+	// Scrub replaces secrets before anything is stored. Ledger must use the same scrubber.
 	Scrub approval.Scrubber
-	// Metrics is where the Service registers its metrics.
+	// Metrics is the registry in which the Service registers its metrics.
 	Metrics prometheus.Registerer
-	// Log hears of what operators must know. Nil discards.
+	// Log gets the records that operators must know of. If Log is nil, they are discarded.
 	Log *slog.Logger
-	// Now is the clock, time.Now if nil.
+	// Now is the clock. If it is nil, the clock is time.Now.
 	Now func() time.Time
 
-	// Plans are the plans by name, engine.DefaultPlans if nil. One must be called
-	// engine.FreePlan, which is also the plan of an organization whose plan is unknown.
+	// Plans holds the plans by name. If it is nil, the plans are engine.DefaultPlans. One plan
+	// must have the name engine.FreePlan. It is also the plan of an organization whose plan is
+	// unknown.
 	Plans map[string]engine.Plan
-	// RetentionGrace is how long after an organization leaves a plan its history is kept
-	// as that plan did. Zero gives none.
+	// RetentionGrace is a time after an organization leaves a plan. During that time, its
+	// history is kept as the old plan says. Zero means no such time.
 	RetentionGrace time.Duration
-	// RequireRegistered denies agents that the organization has not registered.
+	// RequireRegistered denies the intents of agents that the organization has not registered.
 	RequireRegistered bool
-	// ApprovalTTL and ApprovalDetail are TTL and Detail of [approval.Config].
+	// ApprovalTTL and ApprovalDetail are the fields TTL and Detail of [approval.Config].
 	ApprovalTTL    time.Duration
 	ApprovalDetail approval.Detail
 
-	// CacheBytes bounds the compiled policies and rules that are kept, 256 MiB if zero.
+	// CacheBytes bounds the size of the compiled policies and rules that are kept. Zero means
+	// 256 MiB.
 	CacheBytes int64
-	// Slots is how many requests are worked on at once, as many as there are processors
-	// if zero. There are at least two, so that costly work leaves one.
+	// Slots is how many requests are worked on at once. Zero means the number of processors.
+	// There are at least two slots, so that costly work leaves one free.
 	Slots int
-	// Queue bounds the time that a decision waits for a slot, 250 ms if zero. Work that
-	// waits longer, or finds too much waiting, is refused.
+	// Queue bounds the time that a decision waits for a slot. Zero means 250 ms. Work is
+	// refused if it waits longer, or if too much other work is waiting.
 	Queue time.Duration
 
-	// Core decides in place of the built-in engine; nil is the built-in one.
+	// Core decides in place of the built-in engine. If it is nil, the built-in engine decides.
 	Core Core
-	// VerifyEvery has one in so many decisions of the built-in engine made again by the
-	// Rego of its policy. Zero verifies none.
+	// VerifyEvery selects decisions of the built-in engine to verify. One in so many is made
+	// again by the Rego of its policy. Zero verifies none.
 	VerifyEvery uint64
-	// CompileRego compiles conditions in Rego, rego.CompileCondition if nil.
+	// CompileRego compiles conditions in Rego. If it is nil, rego.CompileCondition does.
 	CompileRego func(source string) (engine.RegoCondition, error)
-	// PrepareQuery prepares what decisions are verified by, rego.Prepare if nil.
+	// PrepareQuery prepares the queries that verify decisions. If it is nil, rego.Prepare does.
 	PrepareQuery func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (Query, error)
 }
 
-// DefaultQueue is the Queue of a Config that has none.
+// DefaultQueue is the time if Config.Queue is zero.
 const DefaultQueue = 250 * time.Millisecond
 
-// defaultCache is the CacheBytes of a Config that has none.
+// defaultCache is the size in bytes if Config.CacheBytes is zero.
 const defaultCache = 256 << 20
 
-// withDefaults returns c with its zero values filled in, or why it can't work.
+// withDefaults returns c with defaults for its zero values. It returns an error if c is not
+// valid.
 func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Store == nil:
@@ -146,33 +149,33 @@ func (c Config) withDefaults() (Config, error) {
 
 // Service decides intents. It is safe for concurrent use. Its fields must not be changed.
 type Service struct {
-	// Store and Documents are those that it was opened with.
+	// Store is the store of the Config. Documents are the documents in it.
 	Store     storage.Store
 	Documents *registry.Registry
-	// Sets are the compiled policies and rules of all organizations.
+	// Sets holds the compiled policies and rules of all organizations.
 	Sets *Sets
-	// Plans are the plans of all organizations.
+	// Plans returns the plans of all organizations.
 	Plans *Plans
-	// Approvals is where held decisions wait.
+	// Approvals keeps the held decisions that wait for an approver.
 	Approvals *approval.Desk
-	// Gate hands out the slots in which requests are worked on.
+	// Gate gives out the slots in which requests are worked on.
 	Gate *admission.Gate
 
 	cfg      Config
 	metrics  *metrics
 	counters *budget.Counters
-	verifier *verifier // nil verifies nothing
+	verifier *verifier // nil if decisions are not verified
 	sweeper  *retention.Sweeper
-	batches  sync.Pool // of *batch
+	batches  sync.Pool // holds *batch
 
-	stop       context.CancelFunc // of the background work
+	stop       context.CancelFunc // stops the background work
 	background sync.WaitGroup
 	unwatch    func()
 }
 
-// Open returns a Service that follows the changes of the store from then on: it forgets
-// what it has compiled before the write that made a change returns. It works in the
-// background until Close.
+// Open returns a Service that follows the changes of the store. Before the write that made a
+// change returns, the Service forgets the compiled documents that the change made stale. It
+// works in the background until Close.
 func Open(cfg Config) (*Service, error) {
 	s, err := newService(cfg)
 	if err != nil {
@@ -254,7 +257,7 @@ func (s *Service) Close() {
 	s.background.Wait()
 }
 
-// changed forgets what a change of the store made stale.
+// changed forgets the compiled documents that a change of the store made stale.
 func (s *Service) changed(c storage.Change) {
 	switch c.Kind {
 	case storage.PolicyKind:
@@ -276,8 +279,8 @@ func (s *Service) changed(c storage.Change) {
 	}
 }
 
-// Enter waits for a slot to work for an organization. The error is
-// [ledger.ErrOverloaded]; without one, the slot must be left.
+// Enter waits for a slot to work for an organization. The error is [ledger.ErrOverloaded]. If
+// there is no error, the caller must call Leave on the slot.
 func (s *Service) Enter(ctx context.Context, org string, kind admission.Kind) (admission.Slot, error) {
 	work := admission.Work{Org: org, Kind: kind, Costly: kind == admission.Deciding && !s.Sets.Plain(org)}
 	slot, verdict := s.Gate.Enter(ctx, work)
@@ -287,7 +290,7 @@ func (s *Service) Enter(ctx context.Context, org string, kind admission.Kind) (a
 	return slot, nil
 }
 
-// Conditions are the options that rules are compiled with.
+// Conditions returns the options with which rules are compiled.
 func (s *Service) Conditions() engine.Options {
 	return engine.Options{CompileRego: s.cfg.CompileRego, KeepJSON: s.cfg.Core != nil}
 }
@@ -295,10 +298,10 @@ func (s *Service) Conditions() engine.Options {
 // RequiresRegistered reports whether agents that an organization has not registered are denied.
 func (s *Service) RequiresRegistered() bool { return s.cfg.RequireRegistered }
 
-// Now returns the time by the clock that it was opened with.
+// Now returns the time of the Service's clock.
 func (s *Service) Now() time.Time { return s.cfg.Now() }
 
-// Healthy returns why nothing could be decided now.
+// Healthy returns an error if nothing could be decided now.
 func (s *Service) Healthy(ctx context.Context) error {
 	if err := s.Store.Healthy(ctx); err != nil {
 		return fmt.Errorf("the store cannot commit: %w", err)
@@ -309,8 +312,8 @@ func (s *Service) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// Evaluations returns how many intents of an organization were decided in this month, and
-// how many its plan allows.
+// Evaluations returns how many intents of an organization were decided in this month. It also
+// returns how many the organization's plan allows.
 func (s *Service) Evaluations(ctx context.Context, org string) (used, limit int64, err error) {
 	plan, err := s.Plans.Of(ctx, nil, org)
 	if err != nil {

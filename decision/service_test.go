@@ -26,7 +26,8 @@ func opened(t *testing.T, changes ...func(*Config)) *Service {
 	return s
 }
 
-// A change of the store is in force once its write has returned.
+// TestService_FollowsItsStore checks that a change of the store is in force once its write has
+// returned.
 func TestService_FollowsItsStore(t *testing.T) {
 	s := opened(t, func(c *Config) { c.Plans["pro"] = engine.Plan{Name: "pro"} })
 	ctx, docs := t.Context(), s.Documents

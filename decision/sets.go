@@ -14,29 +14,29 @@ import (
 	"writ/engine/condition"
 )
 
-// source is the store that [Sets] loads from. Its methods return the documents stored at
-// the time of the call, never older ones.
+// source is the store from which [Sets] loads. Each method returns the documents that are
+// stored at the time of the call, never older ones.
 type source interface {
 	// Policy returns the newest version of a policy.
 	Policy(ctx context.Context, org, policyID string) (*engine.ActionPolicy, error)
-	// AllRules returns every rule of the organization, in any order, and a revision of the
-	// store at which the organization had exactly these rules.
+	// AllRules returns every rule of the organization, in any order. It also returns a revision
+	// of the store at which the organization had exactly these rules.
 	AllRules(ctx context.Context, org string) (rules []engine.Rule, revision int64, err error)
-	// Lists returns the organization's lists with these names, and the revision of the
-	// last write to one of them.
+	// Lists returns the organization's lists with these names. It also returns the revision of
+	// the last write to one of the lists.
 	Lists(ctx context.Context, org string, names []string) (lists []engine.List, revision int64, err error)
-	// AgentsNamed returns every agent of the organization whose ID or ExternalID
-	// equals name once both are folded: see [engine.FoldID].
+	// AgentsNamed returns every agent of the organization whose ID or ExternalID equals name
+	// after both are folded: see [engine.FoldID].
 	AgentsNamed(ctx context.Context, org, name string) ([]*engine.Agent, error)
 	// Session returns a session.
 	Session(ctx context.Context, org, id string) (*engine.Session, error)
 }
 
-// Sets keeps compiled policies, compiled rules and agent statuses, bounded by
-// bytes. It is safe for concurrent use.
+// Sets keeps compiled policies, compiled rules and agent statuses. Their size in bytes is
+// bounded. Sets is safe for concurrent use.
 //
-// The matching Invalidate method must be called after a change is stored. A [Sets.Load]
-// that starts later sees the change. A [Service] calls it for each change of its store.
+// After a change is stored, the matching Invalidate method must be called. A [Sets.Load] that
+// starts later then sees the change. A [Service] calls the method for each change of its store.
 type Sets struct {
 	policies *Cache[setKey, *engine.Policy]
 	rules    *Cache[string, orgRules]
@@ -47,19 +47,20 @@ type Sets struct {
 	cfg      setsConfig
 }
 
-// setsConfig is what Sets work with.
+// setsConfig configures Sets.
 type setsConfig struct {
 	source  source
 	options engine.Options
-	// prepare prepares queries; nil prepares none. Its errors are logged to log.
+	// prepare prepares queries. If it is nil, no queries are prepared. Errors of prepare go to
+	// log.
 	prepare prepareFunc
 	log     *slog.Logger
-	// compiled gets the duration of each compilation, also of a failed one.
+	// compiled is called with the duration of each compilation, also of a failed one.
 	compiled func(compiledKind, time.Duration)
 	maxBytes int64
 }
 
-// compiledKind is a kind of compilation. It is a metric's label.
+// compiledKind is a kind of compilation. It is a label value of a metric.
 type compiledKind string
 
 const (
@@ -74,24 +75,25 @@ func (s *Sets) timed(kind compiledKind, start time.Time) {
 	}
 }
 
-// RulesRoom is how many bytes the compiled rules of one organization may take: half of
-// the cache of rules. A larger set would not be kept, would be compiled for each decision
-// and would evict others.
+// RulesRoom returns how many bytes the compiled rules of one organization may take. It is half
+// of the cache of rules. A larger set would not be kept, so it would be compiled for each
+// decision. It would also evict other sets.
 func (s *Sets) RulesRoom() int { return int(s.rules.max / 2) }
 
-// setKey is a document of an organization.
+// setKey names a document of an organization.
 type setKey struct{ org, id string }
 
-// orgRules are the rules of an organization, with the revision of the last write to them
-// or their lists.
+// orgRules are the rules of an organization. revision is the revision of the last write to the
+// rules or to their lists.
 type orgRules struct {
 	*engine.RuleSet
 	revision int64
 }
 
-// newSets returns empty Sets that keep at most cfg.maxBytes: half of it policies, a
-// quarter rules, an eighth the rules that a change made stale, a sixteenth each agents
-// and sessions. Where queries are prepared, policies and queries share their half.
+// newSets returns empty Sets that keep at most cfg.maxBytes. Half of the bytes are for
+// policies, a quarter for rules, an eighth for the rules that a change made stale, a sixteenth
+// for agents and a sixteenth for sessions. If queries are prepared, policies and queries share
+// their half.
 func newSets(cfg setsConfig) *Sets {
 	s := &Sets{cfg: cfg, retired: retired{max: cfg.maxBytes / 8, sets: make(map[string]*engine.RuleSet)}}
 	policies, queries := cfg.maxBytes/2, int64(0)
@@ -164,10 +166,10 @@ func (s *Sets) loadSession(ctx context.Context, k setKey) (*engine.CompiledSessi
 	return c, nil
 }
 
-// cloneKey copies a key whose strings may be parts of a request's body. The copy's strings
-// are parts of one string, so that a look-up reads one piece of memory.
+// cloneKey copies a key, because its strings may be parts of a request's body. Both strings of
+// the copy are parts of one string, so that a look-up reads one piece of memory.
 func cloneKey(k setKey) setKey {
-	both := string(append([]byte(k.org), k.id...)) // a sum with an empty text would copy nothing
+	both := string(append([]byte(k.org), k.id...)) // with an empty id, + would not copy org
 	return setKey{both[:len(k.org)], both[len(k.org):]}
 }
 
@@ -175,8 +177,8 @@ func policyBytes(p *engine.Policy) int64           { return int64(p.Size()) }
 func sessionBytes(c *engine.CompiledSession) int64 { return int64(c.Size()) }
 func (r orgRules) size() int64                     { return int64(r.Size()) }
 
-// Load returns the current policy, rules and agent status. An error means that
-// nothing can be decided. The turn is the caller's and may be nil.
+// Load returns the current policy, rules and agent status. If there is an error, nothing can be
+// decided. turn is the caller's turn and may be nil.
 func (s *Sets) Load(ctx context.Context, turn condition.Turn, org, policyID, agentID string) (engine.Set, error) {
 	policy, err := s.policies.GetFor(ctx, turn, setKey{org, policyID})
 	if err != nil {
@@ -196,19 +198,19 @@ func (s *Sets) Load(ctx context.Context, turn condition.Turn, org, policyID, age
 	}, nil
 }
 
-// Rules returns the current rules of an organization. It reads the rules as [Sets.Load] does.
+// Rules returns the current rules of an organization, with the same guarantees as [Sets.Load].
 func (s *Sets) Rules(ctx context.Context, turn condition.Turn, org string) (*engine.RuleSet, error) {
 	rules, err := s.rules.GetFor(ctx, turn, org)
 	return rules.RuleSet, err
 }
 
-// Policy returns the current version of a policy. It reads the policy as [Sets.Load] does.
+// Policy returns the current version of a policy, with the same guarantees as [Sets.Load].
 func (s *Sets) Policy(ctx context.Context, turn condition.Turn, org, policyID string) (*engine.Policy, error) {
 	return s.policies.GetFor(ctx, turn, setKey{org, policyID})
 }
 
-// Agent returns the current status of the agent that has agentID as one of its names. It reads the
-// status as [Sets.Load] does.
+// Agent returns the current status of the agent that has agentID as one of its names, with the
+// same guarantees as [Sets.Load].
 func (s *Sets) Agent(ctx context.Context, turn condition.Turn, org, agentID string) (engine.AgentStatus, error) {
 	agents, err := s.agents.GetFor(ctx, turn, setKey{org, engine.FoldID(agentID)})
 	if err != nil {
@@ -217,13 +219,13 @@ func (s *Sets) Agent(ctx context.Context, turn condition.Turn, org, agentID stri
 	return agents.status(agentID), nil
 }
 
-// Session returns the current state of a session. It reads the state as [Sets.Load] does.
+// Session returns the current state of a session, with the same guarantees as [Sets.Load].
 func (s *Sets) Session(ctx context.Context, turn condition.Turn, org, id string) (*engine.CompiledSession, error) {
 	return s.sessions.GetFor(ctx, turn, setKey{org, id})
 }
 
-// Plain reports whether a decision of an organization is cheap: its rules are compiled and
-// kept, and none of them is in Rego.
+// Plain reports whether a decision of an organization is cheap. It is cheap if the rules are
+// compiled and kept and none of them is in Rego.
 func (s *Sets) Plain(org string) bool {
 	e := s.rules.peek(org)
 	return e != nil && !e.value.HasRego()
@@ -235,7 +237,7 @@ func (s *Sets) InvalidatePolicy(org, policyID string) {
 	s.queries.invalidateWhere(func(k queryKey) bool { return k.policy == setKey{org, policyID} })
 }
 
-// InvalidateRules forgets the rules of an organization, and the lists that they look in.
+// InvalidateRules forgets the rules of an organization and the lists that these rules use.
 func (s *Sets) InvalidateRules(org string) {
 	if stale, ok := s.rules.Invalidate(org); ok {
 		s.retired.put(org, stale.RuleSet)
@@ -243,8 +245,8 @@ func (s *Sets) InvalidateRules(org string) {
 	s.queries.invalidateWhere(func(k queryKey) bool { return k.policy.org == org })
 }
 
-// InvalidateAgent forgets the status of an agent under one of its names. The id and the external id
-// of an agent are invalidated one by one.
+// InvalidateAgent forgets the status of an agent under one of its names. The caller must
+// invalidate the id and the external id of an agent separately.
 func (s *Sets) InvalidateAgent(org, agentID string) {
 	s.agents.Invalidate(setKey{org, engine.FoldID(agentID)})
 }
@@ -261,8 +263,9 @@ func (s *Sets) InvalidateAll() {
 	s.queries.InvalidateAll()
 }
 
-// OnlyWhile makes Sets use the caches only while fresh returns true. Otherwise each [Sets.Load]
-// loads everything from the store. OnlyWhile must be called before the Sets are used.
+// OnlyWhile makes Sets use the caches only while fresh returns true. While it returns false,
+// each [Sets.Load] loads everything from the store. OnlyWhile must be called before the Sets
+// are used.
 func (s *Sets) OnlyWhile(fresh func() bool) {
 	s.policies.OnlyWhile(fresh)
 	s.rules.OnlyWhile(fresh)

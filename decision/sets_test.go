@@ -15,7 +15,7 @@ import (
 
 var errNotFound = errors.New("not found")
 
-// memorySource is a store of one organization that counts what is loaded.
+// memorySource is the store of one organization. It counts the loads.
 type memorySource struct {
 	mu       sync.Mutex
 	policies map[string]*engine.ActionPolicy
@@ -79,7 +79,7 @@ func (s *memorySource) AgentsNamed(_ context.Context, org, name string) ([]*engi
 	return agents, s.lookup(org)
 }
 
-// change edits the store as a handler would.
+// change changes the store as a handler does.
 func (s *memorySource) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,9 +95,9 @@ func evaluate(t *testing.T, sets *Sets, in *engine.Intent) engine.Decision {
 	return engine.Evaluate(set.Policy, set.Rules, &engine.Input{Intent: in, Agent: set.Agent}).Decision
 }
 
-// "In check 2 ids are equal when they are after NFKC and case folding; of several
-// that are, a disabled one denies for all, and `agent.status` is `disabled` for
-// rules too. … Registration … compare exactly."
+// TestDecision_Agents_KillSwitchComparesFolded checks the promise "In check 2 ids are equal
+// when they are after NFKC and case folding; of several that are, a disabled one denies for
+// all, and `agent.status` is `disabled` for rules too. … Registration … compare exactly."
 func TestDecision_Agents_KillSwitchComparesFolded(t *testing.T) {
 	src := newSource()
 	src.agents = map[string]engine.AgentStatus{"Bot": engine.AgentActive, "bot": engine.AgentActive, "Stra\u00dfe": engine.AgentActive}
@@ -207,7 +207,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Agent ids are parts of bodies: keeping one must not keep its body.
+// TestSets_KeysHoldOnToNoBodies checks that a kept agent id does not keep the body of which it
+// is a part.
 func TestSets_KeysHoldOnToNoBodies(t *testing.T) {
 	const n, body = 100, 256 << 10
 	sets := newSets(setsConfig{source: newSource(), maxBytes: 8 << 20})
@@ -224,8 +225,9 @@ func TestSets_KeysHoldOnToNoBodies(t *testing.T) {
 	runtime.KeepAlive(sets)
 }
 
-// "A stored policy version that no longer compiles denies with
-// `policy.unreadable` …; stored rules keep running."
+// TestDecision_Resources_StoredPoliciesThatNoLongerCompileDeny checks the promise "A stored
+// policy version that no longer compiles denies with `policy.unreadable` …; stored rules keep
+// running."
 func TestDecision_Resources_StoredPoliciesThatNoLongerCompileDeny(t *testing.T) {
 	src := newSource()
 	stored := corpus.ReferencePolicy()

@@ -15,8 +15,9 @@ import (
 	"writ/internal/telemetry"
 )
 
-// verifier has decisions of the built-in engine made again by their policy's Rego, off
-// the path of requests, and reports where the two differ. It changes no decision.
+// verifier makes decisions of the built-in engine again with the Rego of their policies. It
+// does so outside of the requests. It reports each decision that differs and changes no
+// decision.
 type verifier struct {
 	sets    *Sets
 	log     *slog.Logger
@@ -26,11 +27,11 @@ type verifier struct {
 	results verifications
 }
 
-// maxUnverified is how many decisions wait to be verified: a policy that has to be
-// prepared first takes tens of milliseconds.
+// maxUnverified is how many decisions may wait to be verified. A policy that must be prepared
+// first takes tens of milliseconds.
 const maxUnverified = 256
 
-// verification is a decision to make again. Nothing in it is modified any more.
+// verification is a decision that is to be made again. Nothing in it is modified any more.
 type verification struct {
 	organization, decisionID string
 	set                      engine.Set
@@ -41,8 +42,8 @@ type verification struct {
 // verified is the result of a verification.
 type verified string
 
-// The results: the two renderings agree, they differ, one of them failed, or the queue was
-// full.
+// The results. same means that the engine and the Rego agree, and different that they do not.
+// error means that one of them failed, and dropped that the queue was full.
 const (
 	verifiedSame    verified = "same"
 	verifiedDiffers verified = "different"
@@ -50,11 +51,11 @@ const (
 	verifiedDropped verified = "dropped"
 )
 
-// verifications count verifications by their result.
+// verifications counts verifications by their result.
 type verifications map[verified]prometheus.Counter
 
-// newVerifications registers the counters. They exist even if nothing is verified,
-// because an alert names them.
+// newVerifications registers the counters. It does so even if nothing is verified, because an
+// alert names them.
 func newVerifications(metrics prometheus.Registerer) verifications {
 	counts := telemetry.CounterVec("writ_engine_verifications_total",
 		"Decisions that were also to be made by the policy's Rego, by what came of it.", "result")
@@ -66,14 +67,14 @@ func newVerifications(metrics prometheus.Registerer) verifications {
 	return results
 }
 
-// newVerifier returns a verifier of one decision in every, which is at least 1. It works
-// once run is called.
+// newVerifier returns a verifier of one in every decisions. every must be at least 1. The
+// verifier does nothing until run is called.
 func newVerifier(sets *Sets, every uint64, log *slog.Logger, results verifications) *verifier {
 	queue := make(chan *verification, maxUnverified)
 	return &verifier{sets: sets, log: log, every: every, queue: queue, results: results}
 }
 
-// run verifies until ctx ends.
+// run verifies decisions until ctx ends.
 func (v *verifier) run(ctx context.Context) {
 	for {
 		select {
@@ -85,8 +86,8 @@ func (v *verifier) run(ctx context.Context) {
 	}
 }
 
-// sample returns the verification of a decision, or nil if it is not its turn. It is put
-// into the queue once the decision stands.
+// sample returns the verification of a decision, or nil if the decision is not to be verified.
+// The caller puts the verification into the queue once the decision stands.
 func (v *verifier) sample(org string, set engine.Set, in *engine.Input, result engine.Result) *verification {
 	if v.decided.Add(1)%v.every != 0 {
 		return nil
@@ -105,7 +106,7 @@ func (v *verifier) put(d *verification) {
 	}
 }
 
-// verify makes a decision again and compares the two.
+// verify makes a decision again and compares the two decisions.
 func (v *verifier) verify(ctx context.Context, d *verification) verified {
 	query, err := v.sets.query(ctx, d.organization, d.set)
 	switch {
@@ -119,15 +120,15 @@ func (v *verifier) verify(ctx context.Context, d *verification) verified {
 	want := codesOf(d.result.Findings)
 	switch {
 	case err != nil && slices.Contains(want, engine.CodeResourceUnreadable):
-		return verifiedSame // neither reads the resource, and both refuse
+		return verifiedSame // both refuse, and neither has read the resource
 	case err != nil:
-		// A rule's own Rego failed, which the engine takes for a match where that
-		// tightens, or time ran out. The error can quote the intent.
+		// One cause is that a rule's own Rego failed. The engine takes that for a match if the
+		// match tightens. The other cause is that time ran out. The error can quote the intent.
 		return verifiedError
 	case decision == d.result.Decision && slices.Equal(codes, want):
 		return verifiedSame
 	case d.result.ConditionErrors[condition.CauseWork] > 0:
-		return verifiedError // the engine ended conditions that Rego did not
+		return verifiedError // the engine stopped conditions that Rego did not stop
 	}
 	v.log.Error("the engine and the policy's Rego decide differently", "decision", d.decisionID, "organization",
 		d.organization, policyOf(d.set),
@@ -135,13 +136,14 @@ func (v *verifier) verify(ctx context.Context, d *verification) verified {
 	return verifiedDiffers
 }
 
-// policyOf names the policy and rules of a set in a log line.
+// policyOf returns the policy and the rules of a set for a log line.
 func policyOf(set engine.Set) slog.Attr {
 	doc := set.Policy.Document()
 	return slog.Group("policy", "id", doc.PolicyID, "version", doc.Version, "rules_revision", set.Revisions.Rules)
 }
 
-// ask has a query decide. A panic of the query is an error: the service decides without it.
+// ask lets a query decide. A panic of the query becomes an error, because the service must
+// survive it.
 func ask(q Query, in *engine.Input) (_ engine.Decision, _ []engine.Code, err error) {
 	defer func() {
 		if r := recover(); r != nil {

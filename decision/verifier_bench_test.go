@@ -13,7 +13,7 @@ import (
 	"writ/internal/must"
 )
 
-// processorTime is what the process has used so far, of all its threads.
+// processorTime returns the processor time of all threads of the process so far.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
@@ -21,9 +21,10 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// One decision at a time, made final in a store in memory, with shares of them verified
-// beside it: cpu-µs/op is the processor time of both, verified/op and dropped/op what
-// became of the samples. off is measured twice: how far the two are apart is noise.
+// BenchmarkVerifier makes one decision at a time, with a store in memory. It verifies different
+// shares of the decisions. cpu-µs/op is the processor time of deciding and verifying.
+// verified/op and dropped/op count the samples by their result. off is measured twice, and the
+// difference of the two is noise.
 func BenchmarkVerifier(b *testing.B) {
 	for _, rules := range []int{0, 100} {
 		for _, share := range []struct {

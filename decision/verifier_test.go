@@ -43,7 +43,7 @@ func prepareAs(f queryFunc) func(*engine.ActionPolicy, []engine.Rule, condition.
 	return func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (Query, error) { return f, nil }
 }
 
-// verifiedPipeline is a service whose decisions are verified when the test says so.
+// verifiedPipeline is a service whose decisions are verified only when the test calls for it.
 type verifiedPipeline struct {
 	*Service
 	verifier *verifier // of Service, which a benchmark turns off
@@ -63,7 +63,7 @@ func newVerified(t testing.TB, evaluations int64, every uint64, prepare func(*en
 	return v
 }
 
-// verifyAll verifies all that wait and returns the results so far.
+// verifyAll verifies all waiting decisions and returns the results so far.
 func (v *verifiedPipeline) verifyAll(t *testing.T) map[verified]int {
 	t.Helper()
 	for len(v.verifier.queue) > 0 {
@@ -93,8 +93,9 @@ func (v *verifiedPipeline) rule(t testing.TB, condition, decision string) {
 	}, 100))
 }
 
-// Each sample meets the versions, the agent's status and the meter that its decision did,
-// though all have changed when it is verified.
+// TestVerifier_DecidesByWhatTheDecisionDid checks that a verification uses the versions, the
+// agent's status and the meter of its decision. All of these have changed when the decision is
+// verified.
 func TestVerifier_DecidesByWhatTheDecisionDid(t *testing.T) {
 	v := newVerified(t, 7, 1, prepareRego)
 	decide := func(want string, requests ...Request) {
@@ -169,7 +170,8 @@ func TestVerifier_CountsAndLogsWhatDiffers(t *testing.T) {
 	}
 }
 
-// A policy that Rego cannot express is an error each time, and is logged once a version.
+// TestVerifier_LogsOnceWhatCannotBePrepared checks a policy that Rego cannot express. Each
+// verification is an error, but each version is logged only once.
 func TestVerifier_LogsOnceWhatCannotBePrepared(t *testing.T) {
 	v := newVerified(t, 100, 1, prepareRego)
 	v.rule(t, `{"cel":"size(intent.resource) > 500"}`, "deny")
@@ -182,7 +184,8 @@ func TestVerifier_LogsOnceWhatCannotBePrepared(t *testing.T) {
 	}
 }
 
-// Where the engine ended conditions that take too much, Rego may have gone on.
+// TestVerifier_ComparesNoWorkThatWasEnded checks conditions that the engine stopped because
+// they took too much work. Rego may have continued, so the two decisions are not compared.
 func TestVerifier_ComparesNoWorkThatWasEnded(t *testing.T) {
 	v := newVerified(t, 100, 1, prepareAs(func(*engine.Input) (engine.Decision, []engine.Code, error) {
 		return engine.Allow, []engine.Code{engine.CodePolicyAllowed}, nil
@@ -214,7 +217,8 @@ func TestVerifier_SamplesWhatWasDecided(t *testing.T) {
 	v.Decide(t.Context(), caller(), []Request{again, request(unknown)})
 	v.Decide(t.Context(), caller(), []Request{again})
 	count(4, "one decision, an unknown policy and a replay")
-	// A batch that is refused for one intent is verified as each intent was decided by itself.
+	// If a batch is refused because of one intent, each intent is verified with its own
+	// decision.
 	if _, err := v.DecideAll(t.Context(), caller(), []Request{request(), request(forbidden)}); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +230,8 @@ func TestVerifier_SamplesWhatWasDecided(t *testing.T) {
 	count(6, "a core's decision")
 }
 
-// Nothing waits for a verifier that is behind, or is not running.
+// TestVerifier_DropsWhatItHasNoRoomFor checks that nothing waits for a verifier that is slow or
+// does not run.
 func TestVerifier_DropsWhatItHasNoRoomFor(t *testing.T) {
 	v := newVerified(t, 1<<40, 1, prepareRego)
 	for range maxUnverified + 5 {
@@ -260,7 +265,7 @@ func TestVerifier_RunsUntilItsEnd(t *testing.T) {
 	})
 }
 
-// A difference is no decision's concern.
+// TestVerifier_ChangesNoDecision checks that a difference does not change any decision.
 func TestVerifier_ChangesNoDecision(t *testing.T) {
 	v := newVerified(t, 100, 1, prepareAs(func(*engine.Input) (engine.Decision, []engine.Code, error) {
 		return engine.Allow, []engine.Code{engine.CodePolicyAllowed}, nil

@@ -1,5 +1,5 @@
-// Package corpus generates the policies, rules and intents that writ is
-// measured and fuzzed with. The same arguments always give the same documents.
+// Package corpus generates policies, rules and intents. They are for measuring and fuzzing
+// writ. The same arguments always give the same documents.
 package corpus
 
 import (
@@ -11,7 +11,7 @@ import (
 	"writ/engine"
 )
 
-// PolicyID, Organization and Agent are in [ReferencePolicy] and in the intents.
+// PolicyID, Organization and Agent are the ids in [ReferencePolicy] and in the intents.
 const (
 	PolicyID     = "7b0c2f6e-3d1a-4c55-9a53-0c1f1a2b3c4d"
 	Organization = "acme"
@@ -27,8 +27,8 @@ const (
 // Epoch is the time at which everything in the corpus was created.
 func Epoch() time.Time { return time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC) }
 
-// ReferencePolicy returns the policy that the figures are about: 20 allowed and
-// 10 denied action types, 10 allowed and 5 blocked resource patterns, and a cap.
+// ReferencePolicy returns the policy that all published figures are measured with. It has 20
+// allowed and 10 denied action types, 10 allowed and 5 blocked resource patterns, and a cap.
 func ReferencePolicy() *engine.ActionPolicy {
 	limit := int64(MaxCost)
 	return &engine.ActionPolicy{
@@ -63,9 +63,9 @@ func ReferencePolicy() *engine.ActionPolicy {
 	}
 }
 
-// Rules returns n active rules as organizations write them: each demands an equality
-// (an action type, an agent or a metadata value) and most ask for something else, too.
-// None of them decides [AllowedIntent].
+// Rules returns n active rules as organizations write them. Each rule requires an equality of
+// an action type, an agent or a metadata value. Most rules require something else as well. No
+// rule decides [AllowedIntent].
 func Rules(n int, seed uint64) []engine.Rule {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
@@ -94,7 +94,7 @@ func actions() []string {
 	}
 }
 
-// condition returns the i-th rule's condition, in one of the forms that CEL runs.
+// condition returns the condition of the i-th rule. CEL can run each form of it.
 func condition(r *rand.Rand, i int) string {
 	amount := 100 * (1 + r.IntN(400))
 	switch i % 5 {

@@ -7,9 +7,9 @@ import (
 	"writ/engine"
 )
 
-// Policy returns the n-th policy of a crowd. The first is [ReferencePolicy]; the others
-// have its shape, allow [AllowedIntent] under their own PolicyID, and share with no other
-// an entry of a list that does not decide that intent.
+// Policy returns the n-th policy of a crowd. The first is [ReferencePolicy]. The others have
+// the same shape and allow [AllowedIntent] under their own PolicyID. A list entry that does not
+// decide that intent occurs in only one of the policies.
 func Policy(n int) *engine.ActionPolicy {
 	p, in := ReferencePolicy(), AllowedIntent()
 	if n == 0 {
@@ -35,7 +35,7 @@ func Policy(n int) *engine.ActionPolicy {
 	return p
 }
 
-// numbered puts n into a pattern, where it leaves the wildcards as they are.
+// numbered puts n into a pattern and leaves the wildcards as they are.
 func numbered(pattern string, n int) string {
 	number := fmt.Sprintf("-%d", n)
 	if host := ".com/"; strings.Contains(pattern, host) {

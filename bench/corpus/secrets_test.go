@@ -8,7 +8,8 @@ import (
 	"writ/internal/scrub"
 )
 
-// TestNoDocumentLooksLikeASecret: the service would refuse one that does.
+// TestNoDocumentLooksLikeASecret checks that no document of the corpus looks like a secret. The
+// service would refuse a document that does.
 func TestNoDocumentLooksLikeASecret(t *testing.T) {
 	s, err := scrub.New()
 	if err != nil {

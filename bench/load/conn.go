@@ -17,20 +17,20 @@ import (
 	"time"
 )
 
-// conn is one connection and its request, which is patched in place.
+// conn is a connection with a request. Each new request is written over the last one.
 type conn struct {
 	target   *Target
 	request  []byte
-	ids      [][]byte // of intents, within request
-	policies [][]byte // ids, within request
-	key      []byte   // within request
-	numbers  [][]byte // within request
+	ids      [][]byte // the intent ids, as parts of request
+	policies [][]byte // the policy ids, as parts of request
+	key      []byte   // the API key, as a part of request
+	numbers  [][]byte // the numbers, as parts of request
 	sent     *atomic.Int64
 	random   *rand.ChaCha8
 	net      net.Conn
 	read     *bufio.Reader
-	body     []byte // of the last answer
-	discards bool   // bodies
+	body     []byte // the body of the last answer
+	discards bool   // whether bodies are discarded
 	deadline time.Time
 }
 
@@ -64,7 +64,7 @@ func dial(ctx context.Context, t *Target) (*conn, error) {
 	return c, c.connect(ctx)
 }
 
-// connect opens the connection, again if it is open.
+// connect opens the connection. If the connection is open, connect closes it first.
 func (c *conn) connect(ctx context.Context) (err error) {
 	c.close()
 	host := c.target.URL.Host
@@ -77,7 +77,7 @@ func (c *conn) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// within returns where text stands in request.
+// within returns the parts of request that hold text.
 func within(request []byte, text string) (places [][]byte) {
 	for rest := request; ; {
 		i := bytes.Index(rest, []byte(text))
@@ -91,12 +91,11 @@ func within(request []byte, text string) (places [][]byte) {
 
 func (c *conn) close() {
 	if c.net != nil {
-		_ = c.net.Close() // everything that matters has been read
+		_ = c.net.Close() // the error does not matter, because everything has been read
 	}
 }
 
-// ask sends a request with intent ids of its own, of any of the callers, and reads
-// the answer.
+// ask sends a request of a random caller, with new intent ids, and reads the answer.
 func (c *conn) ask() (answer, error) {
 	if n := len(c.target.Callers); n > 0 {
 		caller := &c.target.Callers[0]
@@ -118,7 +117,7 @@ func (c *conn) ask() (answer, error) {
 		}
 	}
 	if !c.deadline.IsZero() {
-		_ = c.net.SetDeadline(c.deadline) // of an open connection
+		_ = c.net.SetDeadline(c.deadline) // the connection is open, so this does not fail
 	}
 	if _, err := c.net.Write(c.request); err != nil {
 		return answer{}, err
@@ -126,7 +125,7 @@ func (c *conn) ask() (answer, error) {
 	return c.response()
 }
 
-// writeUUID writes a UUID of version 4.
+// writeUUID writes a random UUID of version 4.
 func writeUUID(to []byte, random *rand.ChaCha8) {
 	var u [16]byte
 	binary.LittleEndian.PutUint64(u[:8], random.Uint64())
@@ -140,15 +139,15 @@ func writeUUID(to []byte, random *rand.ChaCha8) {
 	hex.Encode(to[24:36], u[10:16])
 }
 
-// answer is what came back.
+// answer is the answer to a request.
 type answer struct {
 	status     int
-	size       int           // of the body
-	retryAfter time.Duration // 0 if there was none
-	body       []byte        // until the next one
+	size       int           // the size of the body
+	retryAfter time.Duration // 0 if the answer has none
+	body       []byte        // valid until the next answer
 }
 
-// response reads one response, and checks what it allows.
+// response reads a response. It checks that the response allows what the target requires.
 func (c *conn) response() (a answer, err error) {
 	line, err := c.read.ReadSlice('\n')
 	if err != nil {
@@ -180,13 +179,13 @@ func (c *conn) response() (a answer, err error) {
 	return a, nil
 }
 
-// take makes the next size bytes the body.
+// take reads the next size bytes as the body.
 func (c *conn) take(size int) error {
 	c.body = c.body[:0]
 	return c.more(size)
 }
 
-// more appends the next size bytes to the body.
+// more reads the next size bytes and appends them to the body.
 func (c *conn) more(size int) error {
 	if c.discards {
 		_, err := c.read.Discard(size)
@@ -198,7 +197,7 @@ func (c *conn) more(size int) error {
 	return err
 }
 
-// chunks reads a body in chunks.
+// chunks reads a body that is sent in chunks.
 func (c *conn) chunks() error {
 	for c.body = c.body[:0]; ; {
 		line, err := c.read.ReadSlice('\n')
@@ -218,7 +217,7 @@ func (c *conn) chunks() error {
 	}
 }
 
-// header reads the rest of a response's header. A body in chunks has the size -1.
+// header reads the rest of a response's header. For a body in chunks, size is -1.
 func (c *conn) header() (size int, retryAfter time.Duration, err error) {
 	size, chunked := -1, false
 	for {

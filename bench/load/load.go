@@ -1,18 +1,17 @@
-// Package load drives one HTTP endpoint and measures it.
+// Package load sends requests to one HTTP endpoint and measures the answers.
 //
-// The arrival model is closed or open. Closed: each connection sends its next
-// request when the last is answered, so latencies are those at saturation, and a
-// slow server is asked less. A connection that is answered with 503 waits for as
-// long as Retry-After says.
+// Requests arrive in a closed loop or in an open loop. In a closed loop, each connection sends
+// its next request when the last one is answered. So the latencies are those at saturation, and
+// a slow server gets fewer requests. If the answer is a 503, the connection waits as long as
+// Retry-After says.
 //
-// Open: requests arrive on a schedule whatever the answers are. The first
-// connection that is free sends the next arrival. Its latency counts from its place
-// in the schedule, so the wait for a connection is part of it: what a stalled server
-// keeps from being sent is measured (no coordinated omission). An arrival that finds
-// no connection within the patience is given up; its wait counts as its latency.
+// In an open loop, requests arrive on a schedule that does not depend on the answers. The first
+// free connection sends the next arrival. The latency counts from the scheduled time, so it
+// includes the wait for a connection. A server that stalls prevents requests from being sent,
+// and this delay is measured too (no coordinated omission). If an arrival finds no connection
+// within the patience, it is given up, and its wait counts as its latency.
 //
-// Every request carries random intent ids, so nothing is answered from an earlier
-// decision.
+// Every request has random intent ids, so the server cannot answer with an earlier decision.
 package load
 
 import (
@@ -25,50 +24,50 @@ import (
 	"time"
 )
 
-// Placeholders of a body. Each request replaces an IntentID by a random UUID of version
-// 4, a PolicyID by the policy of its [Caller], and a Number by one that grows with each
-// request.
+// Placeholders of a body. In each request, every IntentID is replaced by a random UUID of
+// version 4, every PolicyID by the policy of the [Caller], and every Number by a number that
+// grows with each request.
 const (
 	IntentID = "00000000-0000-4000-8000-000000000000"
 	PolicyID = "00000000-0000-4000-8000-000000000001"
 	Number   = 1_000_000_001
 )
 
-// Target is what is asked.
+// Target describes the requests to an endpoint.
 type Target struct {
-	URL     *url.URL // of scheme http
-	Body    []byte   // JSON with the placeholders; nil: a GET
-	Callers []Caller // each request is of a random one; none: no header, no policy
-	// Allowed is what the body of an answer contains for each intent that was
-	// allowed, Intents how often it must: anything else is an error of the run.
+	URL     *url.URL // the scheme must be http
+	Body    []byte   // JSON with the placeholders; nil: the requests are GETs
+	Callers []Caller // each request has a random caller; empty: requests have no credential and no policy
+	// Allowed is a text that the body of an answer has once for each allowed intent. Intents is
+	// how often the body must contain it. An answer with another number is an error of the run.
 	Allowed string
 	Intents int
 }
 
-// Caller is an API key and a policy of its organization. Keys of one target are of
-// one length.
+// Caller is an API key and a policy of the key's organization. All keys of a target have the
+// same length.
 type Caller struct{ Key, PolicyID string }
 
 // Options describe one run.
 type Options struct {
 	Conns    int
 	Duration time.Duration
-	Requests int           // of a closed loop that ends after as many; 0: after Duration
-	Rate     float64       // requests that arrive a second; 0 is a closed loop
-	Patience time.Duration // of an arrival of an open loop
-	// Hostile: a closed loop counts every answer, keeps no body, ignores Retry-After,
-	// and opens a connection that breaks again. Requests that are under way a second
-	// after Duration are given up.
+	Requests int           // a closed loop ends after this many requests; 0: it ends after Duration
+	Rate     float64       // the arrivals per second; 0: a closed loop
+	Patience time.Duration // how long an arrival of an open loop may wait
+	// Hostile changes a closed loop. It counts every answer, keeps no body and ignores
+	// Retry-After. If a connection breaks, it opens the connection again. It gives up requests
+	// that have no answer one second after Duration.
 	Hostile bool
 }
 
-// ErrNone says that no request was answered with 200.
+// ErrNone means that no request was answered with 200.
 var ErrNone = errors.New("no request was answered with 200")
 
 // Driver holds connections to a target.
 type Driver struct {
 	conns []*conn
-	sent  atomic.Int64 // numbers
+	sent  atomic.Int64 // the last number that was sent
 }
 
 // Dial opens connections.
@@ -89,14 +88,14 @@ func Dial(ctx context.Context, t *Target, conns int) (*Driver, error) {
 	return d, nil
 }
 
-// Close closes the connections.
+// Close closes all connections.
 func (d *Driver) Close() {
 	for _, c := range d.conns {
 		c.close()
 	}
 }
 
-// Drive runs o against t over connections of its own.
+// Drive opens connections, runs o against t and closes the connections.
 func Drive(ctx context.Context, t *Target, o Options) (*Result, error) {
 	d, err := Dial(ctx, t, o.Conns)
 	if err != nil {
@@ -106,12 +105,12 @@ func Drive(ctx context.Context, t *Target, o Options) (*Result, error) {
 	return d.Drive(ctx, o)
 }
 
-// Drive runs o over all connections, whatever o says of their number. It fails when a
-// connection does, and at an answer that is neither 200 nor a 503 with Retry-After.
-// After an error, and after the end of ctx, the driver is of no use.
+// Drive runs o over all connections of d. It ignores o.Conns. It fails if a connection fails,
+// and if an answer is neither a 200 nor a 503 with Retry-After. After an error or the end of
+// ctx, the driver cannot be used any more.
 func (d *Driver) Drive(ctx context.Context, o Options) (*Result, error) {
 	conns := d.conns
-	// Reads and writes fail at once when ctx ends.
+	// When ctx ends, reads and writes fail at once.
 	stop := context.AfterFunc(ctx, d.Close)
 	defer stop()
 	r := &Result{Others: make(map[int]int)}
@@ -146,7 +145,7 @@ func (d *Driver) Drive(ctx context.Context, o Options) (*Result, error) {
 	return r, fail
 }
 
-// Ask sends one request and returns the bytes of the answer's body.
+// Ask sends one request and returns the size of the answer's body in bytes.
 func Ask(ctx context.Context, t *Target) (size int, err error) {
 	c, err := dial(ctx, t)
 	if err != nil {

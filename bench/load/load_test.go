@@ -27,9 +27,9 @@ func target(t *testing.T, h http.HandlerFunc) *Target {
 	return &Target{URL: u, Body: []byte(`{"intent_id":"` + IntentID + `","policy_id":"` + PolicyID + `"}`), Allowed: "yes", Intents: 1}
 }
 
-// TestDrive_OpenLoopSeesAStall stalls a server for 400 ms of a second: two fifths of
-// the arrivals are due while nothing is answered. A closed loop, and latencies from
-// the sending, hardly see it.
+// TestDrive_OpenLoopSeesAStall checks that an open loop measures a stall. The server stalls for
+// 400 ms of a second, so two fifths of the arrivals are due while nothing is answered. A closed
+// loop, and the latencies from the time of sending, hardly show the stall.
 func TestDrive_OpenLoopSeesAStall(t *testing.T) {
 	const stall = 400 * time.Millisecond
 	var first sync.Once
@@ -73,8 +73,8 @@ func TestDrive_OpenLoopSeesAStall(t *testing.T) {
 	}
 }
 
-// TestDrive_WhatIsGivenUpCounts has a server answer nothing for as long as arrivals
-// wait: their wait is in the latencies.
+// TestDrive_WhatIsGivenUpCounts checks that the wait of an arrival that is given up counts as
+// latency. The server answers nothing for as long as arrivals wait.
 func TestDrive_WhatIsGivenUpCounts(t *testing.T) {
 	var asked atomic.Int64
 	slow := target(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -95,8 +95,8 @@ func TestDrive_WhatIsGivenUpCounts(t *testing.T) {
 	}
 }
 
-// TestDrive_IDsAreRandom holds each request to an id of its own, its caller's key and
-// policy.
+// TestDrive_IDsAreRandom checks that each request has an id of its own, and the key and the
+// policy of one caller.
 func TestDrive_IDsAreRandom(t *testing.T) {
 	uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 	var mu sync.Mutex
@@ -129,7 +129,7 @@ func TestDrive_IDsAreRandom(t *testing.T) {
 	}
 }
 
-// TestDrive_Fails holds that what is not an allowance counts as no throughput.
+// TestDrive_Fails checks that an answer that does not allow the intent fails the run.
 func TestDrive_Fails(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{
 		"a denial":                  func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "no") },
@@ -143,8 +143,8 @@ func TestDrive_Fails(t *testing.T) {
 	}
 }
 
-// TestDrive_RefusalsCount has every second request refused, and every body sent in
-// chunks.
+// TestDrive_RefusalsCount checks the counts when every second request is refused. The bodies
+// are sent in chunks.
 func TestDrive_RefusalsCount(t *testing.T) {
 	var asked atomic.Int64
 	tg := target(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -190,8 +190,9 @@ func TestLatencies_SurviveTheFile(t *testing.T) {
 	}
 }
 
-// TestDrive_HostileCountsEveryAnswer has a server refuse, break connections, and answer
-// in chunks: an attacker goes on, and its requests are numbered.
+// TestDrive_HostileCountsEveryAnswer checks that an attacker counts every answer and numbers
+// its requests. The server refuses, breaks connections and answers in chunks. The attacker goes
+// on.
 func TestDrive_HostileCountsEveryAnswer(t *testing.T) {
 	var asked atomic.Int64
 	numbers := make(chan string, 1<<16)

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// schedule is when a run begins and ends, and which arrivals are taken.
+// schedule has the times of a run and the number of arrivals that were taken.
 type schedule struct {
 	ctx        context.Context
 	start, end time.Time
 	rate       float64
 	patience   time.Duration
-	requests   int64 // that a closed loop ends after, if not at its end
+	requests   int64 // a closed loop ends after this many requests; 0: it ends at end
 	arrivals   atomic.Int64
-	failed     atomic.Bool // a connection failed: the others stop
+	failed     atomic.Bool // a connection has failed, so the others stop
 	hostile    bool
 }
 
-// closed sends the next request when the last one is answered.
+// closed runs a closed loop: it sends the next request when the last one is answered.
 func (s *schedule) closed(c *conn, r *Result) error {
 	if s.hostile {
 		c.discards, c.deadline = true, s.end.Add(time.Second)
@@ -41,7 +41,7 @@ func (s *schedule) closed(c *conn, r *Result) error {
 				return statusError(a)
 			}
 			if s.requests > 0 {
-				s.arrivals.Add(-1) // it is sent again
+				s.arrivals.Add(-1) // the request is sent again
 			} else if now.Add(a.retryAfter).After(s.end) {
 				return nil
 			}
@@ -61,8 +61,8 @@ func (s *schedule) lasts(now time.Time) bool {
 	return now.Before(s.end)
 }
 
-// open sends arrival i at start + i/rate, or as soon after as this connection is
-// free: whichever comes first takes it.
+// open runs an open loop. Arrival i is due at start + i/rate. The first free connection takes
+// the next arrival and sends it when it is due, or at once if it is late.
 func (s *schedule) open(c *conn, r *Result) error {
 	for !s.failed.Load() {
 		due := s.start.Add(time.Duration(float64(s.arrivals.Add(1)-1) / s.rate * float64(time.Second)))

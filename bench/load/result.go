@@ -7,27 +7,27 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Latencies are durations within a thousandth, from 1 µs to 100 s. The zero value is
-// empty.
+// Latencies is a histogram of durations from 1 µs to 100 s. It is exact to a thousandth. The
+// zero value is empty.
 type Latencies struct{ h *hdrhistogram.Histogram }
 
-// The greatest latency that is distinguished from greater ones, in µs, and the number of
-// significant digits.
+// longest is the greatest latency that is distinguished from greater ones, in µs. digits is the
+// number of significant digits.
 const (
 	longest = 100_000_000
 	digits  = 3
 )
 
-// Record adds d.
+// Record adds the latency d.
 func (l *Latencies) Record(d time.Duration) {
 	if l.h == nil {
 		l.h = hdrhistogram.New(1, longest, digits)
 	}
-	// Within the bounds it cannot fail.
+	// RecordValue cannot fail within the bounds.
 	_ = l.h.RecordValue(min(max(1, d.Microseconds()), longest))
 }
 
-// Add adds the latencies of another.
+// Add adds all latencies of other.
 func (l *Latencies) Add(other Latencies) {
 	if other.h == nil {
 		return
@@ -64,7 +64,7 @@ func (l Latencies) MarshalText() ([]byte, error) {
 	return l.h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 }
 
-// UnmarshalText reads what [Latencies.MarshalText] wrote.
+// UnmarshalText reads the output of [Latencies.MarshalText].
 func (l *Latencies) UnmarshalText(text []byte) (err error) {
 	l.h = nil
 	if len(text) == 0 {
@@ -76,14 +76,14 @@ func (l *Latencies) UnmarshalText(text []byte) (err error) {
 
 // Result is the measurements of a run. All intents of an answer with 200 were allowed.
 type Result struct {
-	mu sync.Mutex // guards all while the run lasts
+	mu sync.Mutex // guards all fields while the run lasts
 
 	Accepted int         // answers with 200
-	Refused  int         // with 503
+	Refused  int         // answers with 503
 	Unsent   int         // arrivals that were given up
-	Dropped  int         // connections
+	Dropped  int         // connections that broke
 	Others   map[int]int // answers with other statuses
-	Bytes    int         // of the bodies of 200s
+	Bytes    int         // the size of the bodies of answers with 200
 	Elapsed  time.Duration
 
 	// Scheduled holds the latencies of answers with 200, from the time when the request was
@@ -112,7 +112,7 @@ func (r *Result) took(a answer, now, due, sent time.Time) {
 	case 503:
 		r.Refused++
 		r.Refusals.Record(now.Sub(sent))
-	case 0: // none came
+	case 0: // there was no answer
 	default:
 		r.Others[a.status]++
 	}

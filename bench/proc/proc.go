@@ -1,5 +1,5 @@
-// Package proc reads what Linux says of processes and processors, for benchmarks.
-// Elsewhere it reads zeros.
+// Package proc reads the figures that Linux has about processes and processors, for benchmarks.
+// On other systems it reads zeros.
 package proc
 
 import (
@@ -10,22 +10,23 @@ import (
 	"time"
 )
 
-const tick = 10 * time.Millisecond // of /proc
+const tick = 10 * time.Millisecond // the unit of /proc
 
-// Processors is how much time the processors of this machine had since it started,
-// how much of it the host gave to others (Stolen), and how much programs used (Used,
-// without what the kernel spent on interrupts). It counts in ticks.
+// Processors has times of all processors of this machine together since the machine started.
+// All is the whole time. Stolen is the time that the host gave to others. Used is the time that
+// programs used, without the time that the kernel spent on interrupts. The times are multiples
+// of a tick.
 type Processors struct{ All, Stolen, Used time.Duration }
 
-// ReadProcessors returns what there is by now.
+// ReadProcessors returns the times so far.
 func ReadProcessors() (p Processors) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return p
 	}
 	line, _, _ := bytes.Cut(stat, []byte("\n"))
-	// cpu user nice system idle iowait irq softirq steal guest guest_nice, of which the
-	// last two are within the first two.
+	// The fields are: cpu user nice system idle iowait irq softirq steal guest guest_nice. The
+	// times of guest and guest_nice are included in user and nice.
 	const user, nice, system, steal = 1, 2, 3, 8
 	for i, field := range bytes.Fields(line) {
 		if i == 0 || i > steal {
@@ -42,7 +43,7 @@ func ReadProcessors() (p Processors) {
 	return p
 }
 
-// StolenSince returns the share of the time since before that was given to others.
+// StolenSince returns the share of the time since before that the host gave to others.
 func (p Processors) StolenSince(before Processors) float64 {
 	if p.All == before.All {
 		return 0
@@ -50,9 +51,9 @@ func (p Processors) StolenSince(before Processors) float64 {
 	return float64(p.Stolen-before.Stolen) / float64(p.All-before.All)
 }
 
-// Other returns how many processors others used since before (0.5 is half of one):
-// other programs, and the host for other machines. The caller's own programs have spent
-// own.
+// Other returns how many processors others used since before. 0.5 is half of a processor. The
+// others are other programs, and the host when it serves other machines. own is the time that
+// the caller's own programs have used.
 func (p Processors) Other(before Processors, own, elapsed time.Duration) float64 {
 	if elapsed <= 0 || p.All == before.All {
 		return 0
@@ -61,18 +62,19 @@ func (p Processors) Other(before Processors, own, elapsed time.Duration) float64
 	return max(0, other.Seconds()/elapsed.Seconds())
 }
 
-// Resident returns the resident memory of a process in bytes, 0 where it cannot be read.
+// Resident returns the resident memory of a process in bytes. It returns 0 if the memory cannot
+// be read.
 func Resident(pid int) int {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	fields := bytes.Fields(data)
 	if err != nil || len(fields) < 2 {
 		return 0
 	}
-	pages, _ := strconv.Atoi(string(fields[1])) // 0 where it is none
+	pages, _ := strconv.Atoi(string(fields[1])) // 0 if it is not a number
 	return pages * os.Getpagesize()
 }
 
-// ticks reads a number of ticks of /proc. Without a number it is 0.
+// ticks parses a number of ticks of /proc. If there is no number, it returns 0.
 func ticks(number []byte) time.Duration {
 	n, err := strconv.ParseInt(string(number), 10, 64)
 	if err != nil {

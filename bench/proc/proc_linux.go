@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spent returns the processor time of processes so far, together; a process that is
-// gone has spent none.
+// Spent returns the sum of the processor times of processes so far. A process that has ended
+// counts 0.
 func Spent(pids ...int) (sum time.Duration) {
 	for _, pid := range pids {
-		// CPUCLOCK_SCHED of a process: clock_getcpuclockid(3).
+		// The clock is CPUCLOCK_SCHED of the process: see clock_getcpuclockid(3).
 		var spent unix.Timespec
 		//nolint:gosec // ids of processes have 22 bits
 		if pid > 0 && unix.ClockGettime(int32(^pid<<3|2), &spent) == nil {
@@ -26,12 +26,13 @@ func Spent(pids ...int) (sum time.Duration) {
 	return sum
 }
 
-// Start starts a command on these processors alone; none: on all.
+// Start starts a command that may run only on these processors. Without processors it may run
+// on all.
 func Start(cmd *exec.Cmd, processors []int) error {
 	if len(processors) == 0 {
 		return cmd.Start()
 	}
-	// A process gets the processors of the thread that starts it.
+	// A new process inherits the processors of the thread that starts it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var before unix.CPUSet
@@ -46,7 +47,8 @@ func Start(cmd *exec.Cmd, processors []int) error {
 	return errors.Join(err, unix.SchedSetaffinity(0, &before))
 }
 
-// Pin has this process run on these processors alone, with as many threads of Go.
+// Pin lets this process run only on these processors. Go gets as many threads as there are
+// processors.
 func Pin(processors []int) error {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Spent returns 0: it is read on Linux.
+// Spent returns 0, because only Linux has the figures.
 func Spent(...int) time.Duration { return 0 }
 
-// Start starts a command. Processors are chosen on Linux.
+// Start starts a command. It fails if processors are given, because only Linux can choose them.
 func Start(cmd *exec.Cmd, processors []int) error {
 	if len(processors) > 0 {
 		return errors.New("pinning works on Linux alone")
@@ -19,8 +19,8 @@ func Start(cmd *exec.Cmd, processors []int) error {
 	return cmd.Start()
 }
 
-// Pin fails: processors are chosen on Linux.
+// Pin fails, because only Linux can choose processors.
 func Pin([]int) error { return errors.New("pinning works on Linux alone") }
 
-// Allowed returns none: processors are chosen on Linux.
+// Allowed returns none, because only Linux can choose processors.
 func Allowed() []int { return nil }

@@ -12,7 +12,8 @@ import (
 func TestOther_IsWhatOthersSpend(t *testing.T) {
 	before := Processors{All: 10 * time.Second, Used: 4 * time.Second, Stolen: time.Second}
 	after := Processors{All: 14 * time.Second, Used: 7 * time.Second, Stolen: 1500 * time.Millisecond}
-	// Of two seconds of two processors programs used three and the host took half of one.
+	// In two seconds two processors have four. Programs used three of these, and the host took
+	// half of one.
 	for own, want := range map[time.Duration]float64{0: 1.75, 3 * time.Second: .25, 3500 * time.Millisecond: 0, 4 * time.Second: 0} {
 		if got := after.Other(before, own, 2*time.Second); got != want {
 			t.Errorf("Other with %v of our own = %v, want %v", own, got, want)

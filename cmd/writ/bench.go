@@ -21,7 +21,7 @@ func (c *benchCmd) Help() string {
 	return `writ bench is writ bench run: see writ bench run --help.`
 }
 
-// benchWork is what servers are given to do.
+// benchWork are the flags for the work that servers are given.
 type benchWork struct {
 	Org      string `default:"bench" help:"Organization, which a credential must be of. Several are bench-0, bench-1 and so on."`
 	Orgs     int    `default:"1" help:"Organizations; each request is of a random one. More than one needs --data or no URL."`

@@ -94,7 +94,7 @@ func (c *benchGuardCmd) Run(ctx context.Context, s streams) (err error) {
 	return judge(s, v, c.Loss)
 }
 
-// judge prints a verdict, and returns whether it is a failure.
+// judge prints a verdict. It returns an error if the verdict is a failure.
 func judge(s streams, v bench.Verdict, loss time.Duration) error {
 	fmt.Fprintf(s.out,
 		"a request of the base takes %.1f µs of processor, of this %+.2f (%+.1f %%); beyond the noise is %.2f; %d "+

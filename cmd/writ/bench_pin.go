@@ -8,8 +8,8 @@ import (
 	"writ/bench/proc"
 )
 
-// pinTo pins this process as --pin says, and returns the processors for servers. auto
-// pins where servers run on this machine and have been started by this process.
+// pinTo pins this process as --pin says and returns the processors for servers. auto pins only
+// if this process has started the servers on this machine.
 func pinTo(pin string, started bool) (server []int, pinned string, err error) {
 	text := pin
 	if text == "auto" {
@@ -33,10 +33,10 @@ func pinTo(pin string, started bool) (server []int, pinned string, err error) {
 	return server, fmt.Sprintf("servers on processor %s, driver on %s", first, second), proc.Pin(driver)
 }
 
-// lastProcessor is the greatest processor that can be named.
+// lastProcessor is the highest number of a processor that a list may contain.
 const lastProcessor = 1023
 
-// processorList reads a list such as 0-1,3.
+// processorList parses a list such as 0-1,3.
 func processorList(text string) (all []int, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRange := strings.Cut(part, "-")

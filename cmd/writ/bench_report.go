@@ -19,7 +19,7 @@ func (c *benchReportCmd) Run(_ context.Context, s streams) error {
 	if err != nil {
 		return &inputError{name: c.File, err: errors.Unwrap(err)}
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // the file was only read
 	d, err := bench.Read(f)
 	if err != nil {
 		return &inputError{name: c.File, err: err}
@@ -36,7 +36,7 @@ func (c *benchReportCmd) Run(_ context.Context, s streams) error {
 }
 
 func writeReport(d *bench.Data, name string) (err error) {
-	f, err := os.Create(name) //nolint:gosec // the user's
+	f, err := os.Create(name) //nolint:gosec // the user chose the name
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (c *benchRunCmd) Run(ctx context.Context, s streams) (err error) {
 	if name == "" {
 		name = "writ-bench-" + time.Now().UTC().Format("20060102-150405")
 	}
-	raw, err := os.Create(name + ".jsonl") //nolint:gosec // the user's
+	raw, err := os.Create(name + ".jsonl") //nolint:gosec // the user chose the name
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (c *benchRunCmd) Run(ctx context.Context, s streams) (err error) {
 	return nil
 }
 
-// start starts and sets up what is measured.
+// start starts and prepares the servers to measure.
 func (c *benchRunCmd) start(ctx context.Context, b *bench.Bench) error {
 	server, pinned, err := pinTo(c.Pin, c.URL == "")
 	b.Header.Pinned = pinned

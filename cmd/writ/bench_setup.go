@@ -32,7 +32,7 @@ func (c *benchRunCmd) connect(ctx context.Context) (*bench.Subject, error) {
 	return bench.Connect(ctx, base, c.work(), bearer, c.PID, c.Admin)
 }
 
-// local reports whether a host is this machine by its name.
+// local reports whether the name of a host shows that it is this machine.
 func local(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

@@ -8,7 +8,7 @@ import (
 	"writ/api/billing"
 )
 
-// billingFlags are how plans are sold. Without a key they are not.
+// billingFlags say how plans are sold. Without a key, plans are not sold.
 type billingFlags struct {
 	Key           string `name:"stripe-key" placeholder:"KEY" help:"Stripe's secret key. With it go stripe-webhook-secret, both prices and portal-url. Prefer the variables for what is secret: a flag shows in the list of processes."`
 	WebhookSecret string `name:"stripe-webhook-secret" placeholder:"SECRET" help:"What Stripe signs the events with that it sends to POST /v1/billing/webhook."`
@@ -17,8 +17,8 @@ type billingFlags struct {
 	URL           string `name:"stripe-url" placeholder:"URL" help:"Address of Stripe's API, such as that of its mock server. Default: Stripe's own."`
 }
 
-// check refuses flags of which some are missing: half a configuration would
-// take money and give no plan. It quotes none of them.
+// check refuses flags if some of them are missing. Half a configuration would take money and
+// give no plan. The error quotes none of the flags.
 func (f billingFlags) check(portalURL string) error {
 	if f == (billingFlags{}) {
 		return nil
@@ -41,7 +41,7 @@ func (f billingFlags) check(portalURL string) error {
 // noSubscriptions stands in for the store while flags are checked.
 type noSubscriptions struct{ billing.Subscriptions }
 
-// open returns what sells plans, or nil if they are not sold.
+// open returns the seller of plans, or nil if plans are not sold.
 func (f billingFlags) open(store billing.Subscriptions, portalURL string, log *slog.Logger) (api.Billing, error) {
 	if f.Key == "" {
 		return nil, nil //nolint:nilnil // not sold is not an error

@@ -16,11 +16,11 @@ func newRegistry() *prometheus.Registry {
 	return registry
 }
 
-// built is what runs, as far as the go command recorded it.
+// built describes this build of writ, as far as the go command recorded it.
 type built struct{ version, revision, goVersion string }
 
-// revision is set by a build without a checkout (the Dockerfile's), with
-// -ldflags "-X main.revision=…". A checkout's own revision wins over it.
+// revision is for builds without a checkout, such as the Dockerfile's. They set it with
+// -ldflags "-X main.revision=…". A build in a checkout uses the checkout's revision instead.
 var revision = "unknown"
 
 func readBuilt() built {
@@ -38,12 +38,12 @@ func readBuilt() built {
 	return b
 }
 
-// String is the line that writ version prints.
+// String returns the line that `writ version` prints.
 func (b built) String() string {
 	return fmt.Sprintf("writ %s, revision %s, %s", b.version, b.revision, b.goVersion)
 }
 
-// buildInfo is a constant 1 whose labels say what runs.
+// buildInfo returns a metric with the constant value 1. Its labels describe the build.
 func buildInfo() prometheus.Collector {
 	b := readBuilt()
 	g := prometheus.NewGauge(prometheus.GaugeOpts{

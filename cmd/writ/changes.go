@@ -11,9 +11,9 @@ import (
 // signEvery is how often changes of documents are signed.
 const signEvery = 500 * time.Millisecond
 
-// signChanges puts the changes of documents by any replica into the chain while this
-// replica leads, and once more after ctx has ended. A lasting failure is logged once. The
-// changes wait in the store meanwhile.
+// signChanges puts the changes of documents into the chain while this replica leads. The
+// changes may be from any replica. After ctx has ended, signChanges signs once more. A lasting
+// failure is logged once. While it lasts, the changes wait in the store.
 func (n *node) signChanges(ctx context.Context) {
 	tick := time.NewTicker(signEvery)
 	defer tick.Stop()
@@ -27,15 +27,15 @@ func (n *node) signChanges(ctx context.Context) {
 			continue
 		}
 		err := n.signOnce(ctx)
-		if err != nil && !failing && !errors.Is(err, storage.ErrUnavailable) { // the store has logged that
+		if err != nil && !failing && !errors.Is(err, storage.ErrUnavailable) { // the store logs that
 			n.log.Error("changes of documents could not be signed: they wait", "error", err)
 		}
 		failing = err != nil
 	}
 }
 
-// signOnce signs the waiting changes. It does not end with ctx, so that none is left
-// unsigned at shutdown.
+// signOnce signs the waiting changes. The end of ctx does not stop it, so that no change is
+// left unsigned at shutdown.
 func (n *node) signOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.drain)
 	defer cancel()

@@ -13,11 +13,11 @@ import (
 	"unsafe"
 )
 
-// advanceClock has this process read a clock of the day that is ahead of the system's,
-// or behind. Go asks the function __vdso_clock_gettime, which the kernel puts into
-// every process: here it becomes the system call and an addition, for CLOCK_REALTIME
-// alone. So the whole program has that clock, each library included, and is otherwise
-// the one that is shipped.
+// advanceClock makes this process read a clock that differs from the system's by some time. Go
+// reads the clock with the function __vdso_clock_gettime, which the kernel maps into every
+// process. advanceClock overwrites this function: it makes the system call and then, only for
+// CLOCK_REALTIME, adds the time. So the whole program has that clock, with all its libraries.
+// In all other respects it is the program that is shipped.
 func advanceClock(by time.Duration) error {
 	code, err := vdso()
 	if err != nil {
@@ -27,7 +27,7 @@ func advanceClock(by time.Duration) error {
 	if err != nil {
 		return err
 	}
-	entry, room := symbols["__vdso_clock_gettime"], symbols["__vdso_gettimeofday"] // which Go does not call
+	entry, room := symbols["__vdso_clock_gettime"], symbols["__vdso_gettimeofday"] // Go does not call the second
 	stub := []byte{
 		0xb8, 228, 0, 0, 0, // mov eax, SYS_clock_gettime
 		0x0f, 0x05, // syscall
@@ -44,10 +44,10 @@ func advanceClock(by time.Duration) error {
 		return fmt.Errorf("changing the vDSO: %w", err)
 	}
 	copy(code[room.Value:], stub)
-	// Another thread may read the clock just now, so the jump is one store.
+	// Another thread may read the clock at this moment, so the jump is written in one store.
 	var jump [8]byte
 	copy(jump[:], code[entry.Value:])
-	jump[0] = 0xe9 // jmp, relative to what follows it
+	jump[0] = 0xe9 // jmp, relative to the next instruction
 	binary.LittleEndian.PutUint32(jump[1:], uint32(room.Value-entry.Value-5))
 	atomic.StoreUint64((*uint64)(unsafe.Pointer(&code[entry.Value])), binary.LittleEndian.Uint64(jump[:]))
 	return nil

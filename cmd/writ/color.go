@@ -9,8 +9,8 @@ import (
 	"writ/engine"
 )
 
-// colors reports whether output is coloured: on a terminal, unless NO_COLOR is set
-// (no-color.org).
+// colors reports whether output is coloured. It is coloured on a terminal, unless NO_COLOR is
+// set (no-color.org).
 type colors bool
 
 func colorsFor(out io.Writer) colors {
@@ -18,7 +18,7 @@ func colorsFor(out io.Writer) colors {
 	return colors(ok && isatty.IsTerminal(f.Fd()) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
 }
 
-// The colours of ECMA-48 that a light and a dark terminal both show well.
+// These colours of ECMA-48 are readable on a light and on a dark terminal.
 const (
 	bold   = "1"
 	red    = "31"

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPaint_TerminalsOnly: a pseudo-terminal gets colour unless NO_COLOR is set;
-// a file and a pipe never do.
+// TestPaint_TerminalsOnly checks that a pseudo-terminal gets colour unless NO_COLOR is set. A
+// file and a pipe never get colour.
 func TestPaint_TerminalsOnly(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {

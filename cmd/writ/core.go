@@ -13,14 +13,14 @@ import (
 	"writ/decision/core"
 )
 
-// coreFlags are where decisions are made, if not in this process.
+// coreFlags name the core that makes decisions. Without a URL, this process makes them.
 type coreFlags struct {
 	URL     string        `name:"evaluation-core-url" env:"WRIT_EVALUATION_CORE_URL,EVALUATION_CORE_URL" placeholder:"URL" help:"Document of an OPA that decides in place of the built-in engine, such as http://127.0.0.1:8181/v1/data/writ/core/result."`
 	Token   string        `name:"evaluation-core-token" env:"WRIT_EVALUATION_CORE_TOKEN,EVALUATION_CORE_TOKEN" placeholder:"TOKEN" help:"Bearer that the core wants. Prefer the variable: a flag shows in the list of processes."`
 	Timeout time.Duration `name:"evaluation-core-timeout" env:"WRIT_EVALUATION_CORE_TIMEOUT,EVALUATION_CORE_TIMEOUT" default:"1s" help:"How long the core may take for a decision."`
 }
 
-// check refuses flags that make no sense. It quotes neither the URL nor the token.
+// check refuses flags that do not fit together. Its error quotes neither the URL nor the token.
 func (f coreFlags) check() error {
 	if f.URL == "" {
 		if f.Token != "" {
@@ -38,7 +38,7 @@ func (f coreFlags) check() error {
 	return nil
 }
 
-// open returns what decides, or nil where the built-in engine does.
+// open returns the core, or nil if the built-in engine decides.
 func (f coreFlags) open(metrics prometheus.Registerer, log *slog.Logger) (decision.Core, error) {
 	if f.URL == "" {
 		return nil, nil //nolint:nilnil // the built-in engine is no error

@@ -15,8 +15,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// approval has a payment held, approves it, has it released, and tries the approval on
-// another amount.
+// approval sends a payment that is held and approves it. It then releases the payment, and
+// tries to use the approval for another amount.
 func (d *demo) approval(ctx context.Context) error {
 	i := slices.IndexFunc(d.set.Cases, func(c examples.Case) bool {
 		return c.Policy == "payments" && c.Want == engine.ApprovalRequired
@@ -54,7 +54,7 @@ func (d *demo) approval(ctx context.Context) error {
 	return nil
 }
 
-// step shows a decision and its first reason.
+// step prints a decision and its first reason.
 func (d *demo) step(name string, res receipt.Result, want engine.Decision) {
 	note := ""
 	if res.Receipt.Decision != want.String() {

@@ -11,8 +11,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// evaluate sends one intent, under an approval unless that is empty, and reads the answer
-// as strictly as a verifier.
+// evaluate sends an intent. If approvalID is not empty, the intent is sent under that approval.
+// evaluate reads the answer as strictly as a verifier does.
 func (d *demo) evaluate(ctx context.Context, in *engine.Intent, approvalID string) (receipt.Result, error) {
 	body := object{"policy_id": in.PolicyID, "intent": in}
 	if approvalID != "" {

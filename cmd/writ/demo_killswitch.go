@@ -12,8 +12,8 @@ import (
 	"writ/examples"
 )
 
-// agentID returns the id of the agent with an external id, which it registers first if
-// it has to.
+// agentID returns the id of the agent with an external id. If there is no such agent, agentID
+// registers one.
 func (d *demo) agentID(ctx context.Context, externalID string) (string, error) {
 	var list struct {
 		Data []engine.Agent `json:"data"`
@@ -32,8 +32,7 @@ func (d *demo) agentID(ctx context.Context, externalID string) (string, error) {
 	return a.ID, err
 }
 
-// killSwitch disables the deploy agent, tries the first deploy again, and
-// enables the agent.
+// killSwitch disables the deploy agent, sends the first deploy again, and enables the agent.
 func (d *demo) killSwitch(ctx context.Context) error {
 	i := slices.IndexFunc(d.set.Cases, func(c examples.Case) bool {
 		return c.Policy == "deploys" && c.Want == engine.Allow

@@ -21,7 +21,7 @@ type demo struct {
 	out      io.Writer
 	colors   colors
 	operator workspace.Client
-	agent    workspace.Client // what an agent's gateway holds: a key that can only evaluate
+	agent    workspace.Client // the gateway of an agent has such a key, which can only evaluate
 	trusted  receipt.Keys
 	set      *examples.Set
 	failed   int
@@ -58,7 +58,7 @@ func (d *demo) run(ctx context.Context) error {
 	return nil
 }
 
-// register stores the example policies, and the rules that are not there yet.
+// register stores the example policies and the missing rules.
 func (d *demo) register(ctx context.Context) error {
 	for _, p := range d.set.Policies {
 		if err := d.operator.Do(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p}, nil); err != nil {
@@ -82,8 +82,8 @@ func (d *demo) register(ctx context.Context) error {
 	return nil
 }
 
-// table evaluates every case and prints a line for each, under a line for each
-// policy.
+// table evaluates every case and prints a line for each. A heading comes before the cases of
+// each policy.
 func (d *demo) table(ctx context.Context) error {
 	policy := ""
 	for i, c := range d.set.Cases {
@@ -92,7 +92,7 @@ func (d *demo) table(ctx context.Context) error {
 			fmt.Fprintf(d.out, "\n%s, by %s\n", d.colors.bold(policy), d.set.Policies[policy].AgentID)
 		}
 		in := *d.set.Intents[i]
-		in.IntentID = uuid.NewString() // an intent is decided once; each run makes its own
+		in.IntentID = uuid.NewString() // an intent is decided only once, so each run needs new ids
 		res, err := d.evaluate(ctx, &in, "")
 		if err != nil {
 			return fmt.Errorf("%s/%s: %w", c.Policy, c.Name, err)

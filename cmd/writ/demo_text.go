@@ -9,11 +9,11 @@ import (
 	"writ/engine"
 )
 
-// lineWidth is what a line of the demo fits: terminals are often no wider.
+// lineWidth is the longest line of the demo. Terminals are often not wider.
 const lineWidth = 100
 
-// describe writes an intent into the rest of a line: the action, the resource, the cost
-// and the metadata.
+// describe formats an intent for the rest of a line. It writes the action, the resource, the
+// cost and the metadata.
 func describe(in *engine.Intent, codes []engine.Code) string {
 	var with []string
 	if in.Cost != nil {
@@ -31,8 +31,8 @@ func describe(in *engine.Intent, codes []engine.Code) string {
 	return strings.TrimRight(fmt.Sprintf("%-15s %s %s", in.ActionType, shorten(in.Resource, left), rest), " ")
 }
 
-// because names a decision and the finding that made it; +1 says that there was
-// one more.
+// because formats a decision and the finding that caused it. +1 says that there was one more
+// finding.
 func because(decision string, codes []engine.Code) string {
 	i := slices.IndexFunc(codes, func(c engine.Code) bool {
 		outcome, ok := c.Outcome()
@@ -48,7 +48,7 @@ func because(decision string, codes []engine.Code) string {
 	return by
 }
 
-// codesOf returns the codes that the reasons start with.
+// codesOf returns the codes at the start of the reasons.
 func codesOf(reasons []string) []engine.Code {
 	codes := make([]engine.Code, len(reasons))
 	for i, r := range reasons {
@@ -58,8 +58,8 @@ func codesOf(reasons []string) []engine.Code {
 	return codes
 }
 
-// shorten cuts s to n characters, marking the cut. It takes the middle: the
-// beginning says where something is, the end what it is.
+// shorten cuts s to n characters and marks the cut. It cuts in the middle, because the
+// beginning of a resource says where it is and the end says what it is.
 func shorten(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {

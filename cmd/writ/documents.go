@@ -10,9 +10,8 @@ import (
 	"writ/rego"
 )
 
-// readDocuments reads the documents in the named file, or in standard input where it is
-// "-". Unless kind is "" each must be of it. The error is an [inputError] or a
-// *[document.Error].
+// readDocuments reads the documents in a file. "-" is standard input. If kind is not empty,
+// each document must be of that kind. The error is an [inputError] or a *[document.Error].
 func readDocuments(s streams, name string, kind document.Kind) ([]*document.Document, error) {
 	data, err := readInput(s, name)
 	if err != nil {
@@ -30,7 +29,7 @@ func readDocuments(s streams, name string, kind document.Kind) ([]*document.Docu
 	return docs, nil
 }
 
-// readPolicy reads the one policy in a file.
+// readPolicy reads a file with one policy.
 func readPolicy(s streams, name string) (*engine.ActionPolicy, error) {
 	docs, err := readDocuments(s, name, document.Policy)
 	if err != nil {
@@ -42,7 +41,7 @@ func readPolicy(s streams, name string) (*engine.ActionPolicy, error) {
 	return docs[0].Policy()
 }
 
-// compiledPolicy reads and compiles the one policy in a file.
+// compiledPolicy reads and compiles a file with one policy.
 func compiledPolicy(s streams, name string) (*engine.Policy, error) {
 	doc, err := readPolicy(s, name)
 	if err != nil {
@@ -55,7 +54,7 @@ func compiledPolicy(s streams, name string) (*engine.Policy, error) {
 	return p, nil
 }
 
-// readIntent reads the one intent in a file.
+// readIntent reads a file with one intent.
 func readIntent(s streams, name string) (*engine.Intent, error) {
 	intents, err := readIntents(s, name)
 	if err == nil && len(intents) > 1 {
@@ -67,19 +66,20 @@ func readIntent(s streams, name string) (*engine.Intent, error) {
 	return intents[0], nil
 }
 
-// readIntents reads the intents in a file: one, an array of them, or several documents.
+// readIntents reads the intents in a file. The file has one intent, an array of intents, or
+// several documents.
 func readIntents(s streams, name string) ([]*engine.Intent, error) {
 	return readAll(s, name, document.Intent, (*document.Document).Intent)
 }
 
-// ruleFile is the rules in a file and the documents that they are.
+// ruleFile has the rules in a file and their documents.
 type ruleFile struct {
-	name  string // empty where no file was given
+	name  string // empty if no file was given
 	docs  []*document.Document
 	rules []engine.Rule
 }
 
-// readRules reads the rules in a file, each of which compiles.
+// readRules reads the rules in a file. It fails if one of them does not compile.
 func readRules(s streams, name string) (f ruleFile, err error) {
 	f.name = name
 	f.rules, err = readAll(s, name, document.Rule, func(d *document.Document) (engine.Rule, error) {
@@ -93,8 +93,8 @@ func readRules(s streams, name string) (f ruleFile, err error) {
 	return f, err
 }
 
-// notRendered returns the error of a policy in a file and these rules that package rego
-// does not render, with the places of the rules that it names.
+// notRendered returns the error for rules that package rego cannot render. policy is the file
+// of the policy. The error has the places of the rules that err names.
 func (f ruleFile) notRendered(policy string, err error) error {
 	var unrendered *rego.UnrenderedError
 	if !errors.As(err, &unrendered) {

@@ -11,8 +11,8 @@ import (
 	"writ/engine/condition"
 )
 
-// documentFiles returns the files that names stand for: see [workspace.Files]. "-" is
-// standard input.
+// documentFiles returns the files that names refer to: see [workspace.Files]. "-" is standard
+// input.
 func documentFiles(names []string) (files []string, err error) {
 	for _, name := range names {
 		found := []string{name}
@@ -20,7 +20,7 @@ func documentFiles(names []string) (files []string, err error) {
 			found, err = workspace.Files(name)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			found, err = []string{name}, nil // reading says so
+			found, err = []string{name}, nil // the later read reports the error
 		}
 		if err != nil {
 			return nil, &inputError{name: name, err: cause(err)}
@@ -33,7 +33,7 @@ func documentFiles(names []string) (files []string, err error) {
 	return files, nil
 }
 
-// decodeInput reads the JSON in a file strictly: see [engine.Decode].
+// decodeInput decodes the JSON in a file strictly: see [engine.Decode].
 func decodeInput[T any](s streams, name, root string, v *T) error {
 	data, err := readInput(s, name)
 	if err != nil {
@@ -45,7 +45,7 @@ func decodeInput[T any](s streams, name, root string, v *T) error {
 	return nil
 }
 
-// readAll reads the documents in a file. The error has every problem of all of them.
+// readAll reads the documents in a file. The error has all problems of all documents.
 func readAll[T any](s streams, name string, kind document.Kind, read func(*document.Document) (T, error)) ([]T, error) {
 	docs, err := readDocuments(s, name, kind)
 	if err != nil {
@@ -66,7 +66,7 @@ func readAll[T any](s streams, name string, kind document.Kind, read func(*docum
 	return all, nil
 }
 
-// readLists reads a file of lists by name. Without a file there are no lists.
+// readLists reads lists by name from a file. If no file is named, there are no lists.
 func readLists(s streams, name string) (condition.Lists, error) {
 	if name == "" {
 		return nil, nil
@@ -86,8 +86,9 @@ func readLists(s streams, name string) (condition.Lists, error) {
 	return engine.CompileLists(lists), nil
 }
 
-// readSession reads the session in a file, nil where no file is named. It is active unless
-// it says otherwise; whether it has expired is not asked.
+// readSession reads the session in a file. It returns nil if no file is named. The session is
+// active unless the file says otherwise. readSession does not check whether the session has
+// expired.
 func readSession(s streams, name string) (*engine.CompiledSession, error) {
 	if name == "" {
 		return nil, nil

@@ -12,21 +12,21 @@ import (
 
 const envPrefix = "WRIT_"
 
-// typoEdits is how many letters away from a variable a name counts as a slip.
+// typoEdits is the greatest edit distance at which a name counts as a misspelt variable.
 const typoEdits = 2
 
-// injected matches what Kubernetes and Docker's links set in every container
-// beside a service whose name is writ or begins with writ-.
+// injected matches variables that Kubernetes and Docker's links set in every container. They
+// set them for a service whose name is writ or begins with writ-.
 var injected = regexp.MustCompile(`^WRIT(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|` +
 	`PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR|START|END))?)?|NAME|ENV_[A-Za-z0-9_]+)$`)
 
-// unread are the names of WRIT_… variables that no flag reads, sorted.
+// unread is the sorted list of the WRIT_… variables that no flag reads.
 type unread []string
 
-// unreadVariables returns the names in environ, whose entries are name=value, that begin
-// like writ's variables and that no flag reads. A name that is nearly a variable of the
-// selected verb is an error: a setting that is silently ignored can allow what it should
-// refuse.
+// unreadVariables returns the names in environ that begin like writ's variables but that no
+// flag reads. The entries of environ have the form name=value. If a name is nearly a variable
+// of the selected verb, that is an error, because a setting that is silently ignored can allow
+// an action that should be refused.
 func unreadVariables(environ []string, k *kong.Context) (unread, error) {
 	known := make(map[string]bool)
 	for _, name := range variables(k.Model.Node) {
@@ -48,7 +48,7 @@ func unreadVariables(environ []string, k *kong.Context) (unread, error) {
 	return strange, nil
 }
 
-// variables returns the variables of the flags of a node and of the verbs below.
+// variables returns the variables for the flags of a node and of the verbs below it.
 func variables(n *kong.Node) []string {
 	var all []string
 	for _, f := range n.Flags {
@@ -60,7 +60,7 @@ func variables(n *kong.Node) []string {
 	return all
 }
 
-// nearest returns the variable that name is a slip of, or "".
+// nearest returns the variable that name misspells. It returns "" if no variable is near.
 func nearest(name string, names []string) string {
 	best, at := "", typoEdits+1
 	for _, n := range names {

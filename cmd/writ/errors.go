@@ -13,7 +13,8 @@ import (
 	"writ/engine"
 )
 
-// whereHelpIs names the help of the verb whose flags were wrong, if there is one.
+// whereHelpIs says how to get help for the verb with the wrong flags. It returns "" if there is
+// no such verb.
 func whereHelpIs(err error) string {
 	if parse := (*kong.ParseError)(nil); errors.As(err, &parse) && parse.Context.Selected() != nil {
 		return "Run " + parse.Context.Selected().FullPath() + " --help to see its flags."
@@ -21,7 +22,7 @@ func whereHelpIs(err error) string {
 	return "Run writ --help to see the verbs and flags."
 }
 
-// exitCode reports err to the user and returns its exit code.
+// exitCode shows err to the user and returns the exit code for it.
 func exitCode(w io.Writer, err error) int {
 	var (
 		invalid *inputError
@@ -53,14 +54,14 @@ func exitCode(w io.Writer, err error) int {
 	}
 }
 
-// usageError is a combination of flags that makes no sense.
+// usageError means that some flags do not fit together.
 type usageError struct{ problem string }
 
 func (e *usageError) Error() string { return e.problem }
 
-// inputError is a document that cannot be used.
+// inputError means that a document cannot be used.
 type inputError struct {
-	name string // of the file
+	name string // the name of the file
 	err  error
 }
 
@@ -68,8 +69,8 @@ func (e *inputError) Error() string { return e.name + ": " + e.err.Error() }
 
 func (e *inputError) Unwrap() error { return e.err }
 
-// problem returns the cause of an [inputError], for a line that names the document
-// already.
+// problem returns the cause of an [inputError]. It is for a line that already names the
+// document.
 func problem(err error) error {
 	if invalid := (*inputError)(nil); errors.As(err, &invalid) {
 		return invalid.err
@@ -77,7 +78,7 @@ func problem(err error) error {
 	return err
 }
 
-// helpLast reads "help verb" as "verb --help".
+// helpLast turns "help verb" into "verb --help".
 func helpLast(args []string) []string {
 	if len(args) == 0 || args[0] != "help" {
 		return args

@@ -24,7 +24,7 @@ type evalCmd struct {
 	FailOn     string `default:"never" enum:"never,deny,approval_required" help:"Exit 1 if an intent is decided so: never, deny or approval_required, which includes deny."`
 }
 
-// stateFlags describe what an evaluation asks beside the documents.
+// stateFlags describe the state that an evaluation needs in addition to the documents.
 type stateFlags struct {
 	AgentStatus   string `default:"unregistered" enum:"unregistered,active,disabled" help:"Status of the agent: unregistered, active or disabled."`
 	UsageExceeded bool   `help:"Evaluate as if the plan's meter were used up."`
@@ -91,7 +91,8 @@ func (c *evalCmd) Run(_ context.Context, s streams) error {
 	return nil
 }
 
-// print shows what was decided of an intent, with its name if it is one of many.
+// print prints the result for an intent. If there are many intents, it also prints the intent's
+// name.
 func (c *evalCmd) print(w io.Writer, got *evaluated, many bool) error {
 	if c.JSON {
 		if err := json.MarshalWrite(w, got); err != nil {

@@ -10,7 +10,7 @@ import (
 	"writ/rego"
 )
 
-// engines are a policy and rules, ready to be evaluated by one engine or both.
+// engines holds a policy and rules that one engine, or both, can evaluate.
 type engines struct {
 	which  string // "cel", "rego" or "both"
 	policy *engine.Policy
@@ -18,26 +18,26 @@ type engines struct {
 	query  *rego.Query // nil for "cel"
 }
 
-// evaluated is what was decided of an intent, by the Rego where that alone is asked.
+// evaluated is the result for an intent. If only Rego evaluates, it is Rego's result.
 type evaluated struct {
-	Intent   string          `json:"intent"` // where it stands
+	Intent   string          `json:"intent"` // the place of the intent in the file
 	IntentID string          `json:"intent_id"`
 	Decision engine.Decision `json:"decision"`
-	// Codes are the codes of all findings, sorted, each once.
+	// Codes has the codes of all findings, sorted and without duplicates.
 	Codes []engine.Code `json:"codes"`
-	// Reasons are the findings of the engine of the service, in order.
+	// Reasons has the findings of the built-in engine, in order.
 	Reasons []string `json:"reasons,omitzero"`
-	// Rego is what the Rego says where both are asked, and Differs whether that is
-	// something else.
+	// Rego is Rego's answer if both engines evaluate. Differs says whether it differs from the
+	// engine's.
 	Rego        *regoAnswer         `json:"rego,omitzero"`
 	Differs     bool                `json:"differs,omitzero"`
-	Error       string              `json:"error,omitzero"` // of the Rego
+	Error       string              `json:"error,omitzero"` // Rego's error
 	Explanation *engine.Explanation `json:"explanation,omitzero"`
 
-	undecided bool // the Rego, asked alone, has no decision
+	undecided bool // only Rego was asked, and it has no decision
 }
 
-// regoAnswer is what the Rego says: Error is why it has no decision.
+// regoAnswer is the answer of Rego. Error says why there is no decision.
 type regoAnswer struct {
 	Decision engine.Decision `json:"decision"`
 	Codes    []engine.Code   `json:"codes"`
@@ -74,7 +74,7 @@ func (e *engines) evaluate(in namedInput, explain bool) *evaluated {
 	return got
 }
 
-// ask has the Rego decide. It denies where it has no decision.
+// ask lets Rego decide. If Rego has no decision, ask denies.
 func (e *engines) ask(in *engine.Input) *regoAnswer {
 	decision, codes, err := e.query.Evaluate(in)
 	if err != nil {
@@ -83,7 +83,7 @@ func (e *engines) ask(in *engine.Input) *regoAnswer {
 	return &regoAnswer{Decision: decision, Codes: codes}
 }
 
-// write shows what was decided, for people.
+// write prints the result for people.
 func (got *evaluated) write(w io.Writer) {
 	fmt.Fprintln(w, got.Decision)
 	for _, reason := range got.Reasons {

@@ -40,13 +40,14 @@ func (c *evalCmd) load(s streams) (*engines, error) {
 	return e, nil
 }
 
-// namedInput is an intent in the state that flags describe, and where it stands.
+// namedInput is an intent with the state that the flags describe. name is its place in the
+// file.
 type namedInput struct {
 	name string
 	*engine.Input
 }
 
-// inputs reads the intents in files, which are all to name the policy.
+// inputs reads the intents in files. Each intent must name the policy.
 func (c *stateFlags) inputs(s streams, files []string, policyID string) ([]namedInput, error) {
 	var inputs []namedInput
 	for _, file := range files {
@@ -75,5 +76,5 @@ func (c *stateFlags) inputs(s streams, files []string, policyID string) ([]named
 	return inputs, nil
 }
 
-// conditions are the languages that rules may be written in.
+// conditions returns the options for the languages of rules.
 func conditions() engine.Options { return engine.Options{CompileRego: rego.CompileCondition} }

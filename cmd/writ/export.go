@@ -82,7 +82,7 @@ func (c *exportCmd) Run(ctx context.Context, s streams) (err error) {
 	return nil
 }
 
-// keys returns the public keys of the data directory, if there are any.
+// keys returns the public keys in the data directory, if there are any.
 func (c *exportCmd) keys() (receipt.Keys, error) {
 	data, err := os.ReadFile(c.Data.JWKS())
 	if c.Data == "" || errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +98,7 @@ func (c *exportCmd) keys() (receipt.Keys, error) {
 	return keys, nil
 }
 
-// file opens the file, a new one unless an export is resumed.
+// file opens the file. It makes a new file unless an export is resumed.
 func (c *exportCmd) file() (*os.File, error) {
 	if c.Resume {
 		return os.OpenFile(c.Out, os.O_RDWR, 0)
@@ -112,7 +112,7 @@ func (c *exportCmd) file() (*os.File, error) {
 	return f, err
 }
 
-// carriedCounts says what a file holds.
+// carriedCounts formats the numbers of things in a file.
 func carriedCounts(f transfer.Footer) string {
 	return fmt.Sprintf("%s, %d settled, %s, %s", evidence.Count(int(f.Rows), "row"), f.Settled,
 		evidence.Count(int(f.Removed), "removed row"), evidence.Count(int(f.Documents), "document"))

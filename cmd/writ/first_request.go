@@ -15,7 +15,7 @@ import (
 	"writ/examples"
 )
 
-// firstExample returns a policy and an intent that it allows.
+// firstExample returns an example policy and an intent that the policy allows.
 func firstExample() (policy any, intent object, err error) {
 	set, err := examples.Load()
 	if err != nil {
@@ -28,8 +28,8 @@ func firstExample() (policy any, intent object, err error) {
 	}, nil
 }
 
-// firstRequest returns a command to paste into a shell. It mints its token when
-// it runs, so that no credential is printed.
+// firstRequest returns a command to paste into a shell. The command mints its own token when it
+// runs, so that no credential is printed.
 func (n *node) firstRequest(c *serveCmd) (string, error) {
 	_, intent, err := firstExample()
 	if err != nil {
@@ -61,7 +61,7 @@ func (n *node) firstRequest(c *serveCmd) (string, error) {
   -d %s`, n.url(), shellWord(self), examples.Organization, flag, shellWord(name), shellWord(string(pretty))), nil
 }
 
-// shellWord quotes s for a POSIX shell, where that is needed.
+// shellWord quotes s for a POSIX shell if s needs quotes.
 func shellWord(s string) string {
 	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
 		return s
@@ -69,7 +69,7 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// url returns the address of the API as this machine reaches it.
+// url returns the address at which this machine reaches the API.
 func (n *node) url() string {
 	host, port, err := net.SplitHostPort(n.api.Addr().String())
 	if err != nil {

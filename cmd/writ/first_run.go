@@ -12,8 +12,8 @@ import (
 	"writ/examples"
 )
 
-// greet runs the demo if it is asked for, and tells a first user what was made
-// and how to evaluate an intent.
+// greet runs the demo if --demo is set. It tells a first user which files were made and how to
+// evaluate an intent.
 func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 	if c.Demo {
 		err := n.demo(ctx, out)
@@ -55,7 +55,7 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 	return nil
 }
 
-// registerFirst registers the policy that the first request is evaluated by.
+// registerFirst registers the policy of the first request.
 func (n *node) registerFirst(ctx context.Context) error {
 	token, err := operator.Sign(n.secret, examples.Organization, "first-start", time.Now(), time.Minute)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// documentedFlag is a row of the table of flags in docs/configuration.md. Its columns
-// are the flag, its variables, its default and an explanation. A row of two flags
-// counts for each.
+// documentedFlag is a row of the table of flags in docs/configuration.md. The columns are the
+// flag, its variables, its default and an explanation. A row with two flags gives an entry for
+// each flag.
 type documentedFlag struct{ variables, byDefault string }
 
 var documentedCode = regexp.MustCompile("`([^`]+)`")
@@ -34,8 +34,8 @@ func documentedFlags(t *testing.T) map[string]documentedFlag {
 	return rows
 }
 
-// TestConfiguration_HasEveryFlagOfServe compares the table with the flags of the
-// command, both ways. The flags of Stripe share a row.
+// TestConfiguration_HasEveryFlagOfServe checks that the table has exactly the flags of the
+// command. The flags of Stripe share a row.
 func TestConfiguration_HasEveryFlagOfServe(t *testing.T) {
 	var c cli
 	parser, err := kong.New(&c, kong.DefaultEnvars("WRIT"))

@@ -30,8 +30,7 @@ be read or written.
   writ fmt --check .`
 }
 
-// Run formats every file. An unreadable file does not keep the others from being
-// formatted.
+// Run formats every file. If a file cannot be read, Run formats the other files.
 func (c *fmtCmd) Run(_ context.Context, s streams) error {
 	names, err := documentFiles(c.Paths)
 	if err != nil {
@@ -54,7 +53,7 @@ func (c *fmtCmd) Run(_ context.Context, s streams) error {
 	return nil
 }
 
-// format formats one file, and reports whether it was not in canonical form.
+// format formats a file. It reports whether the file was not in canonical form.
 func (c *fmtCmd) format(s streams, name string) (differs bool, err error) {
 	data, err := readInput(s, name)
 	if err != nil {
@@ -78,7 +77,7 @@ func (c *fmtCmd) format(s streams, name string) (differs bool, err error) {
 	return differs, err
 }
 
-// cause is what is wrong with a file, without its name.
+// cause returns an error about a file without the name of the file.
 func cause(err error) error {
 	if path := (*os.PathError)(nil); errors.As(err, &path) {
 		return path.Err

@@ -62,7 +62,8 @@ func (c *importCmd) Validate() error {
 	return c.checkURI()
 }
 
-// Run checks the file and then stores it, or abandons what was stored.
+// Run checks the file and then stores it. With --abandon, Run removes what an import has
+// stored.
 func (c *importCmd) Run(ctx context.Context, s streams) error {
 	if c.Abandon {
 		return c.abandon(ctx, s)
@@ -75,7 +76,7 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return &inputError{name: c.File, err: errors.Unwrap(err)}
 	}
-	defer f.Close() //nolint:errcheck // it was read alone
+	defer f.Close() //nolint:errcheck // the file was only read
 	info, err := f.Stat()
 	if err != nil {
 		return err

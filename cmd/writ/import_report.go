@@ -11,7 +11,7 @@ import (
 	"writ/storage/transfer"
 )
 
-// report prints the counts of an import and the parts that were not verified.
+// report prints the counts of an import, and the parts that were not verified.
 func (c *importCmd) report(w io.Writer, found *transfer.Checked, entry ledger.Import) {
 	fmt.Fprintf(w, "%s: imported: organization %q: %s\n", c.File, entry.OrganizationID, carriedCounts(found.Footer))
 	fmt.Fprintf(w, "%s: entry %s of %s, root %s\n", c.File, entry.ID, entry.ImportedAt.Format(time.RFC3339), entry.Root)

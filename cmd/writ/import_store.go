@@ -34,12 +34,12 @@ func (c *importCmd) store(
 	return entry, err
 }
 
-// abandon takes back an import.
+// abandon removes what an import has stored.
 func (c *importCmd) abandon(ctx context.Context, s streams) error {
 	bar := newProgress(s.err)
 	defer bar.end()
 	if _, err := os.Stat(c.Data.Store()); err != nil && c.Store == "embedded" {
-		return &inputError{name: c.Data.Store(), err: errors.Unwrap(err)} // none is made
+		return &inputError{name: c.Data.Store(), err: errors.Unwrap(err)} // no store is made
 	}
 	var done transfer.Abandoned
 	err := c.target(ctx, s, bar, func(t transfer.Target) (err error) {
@@ -63,7 +63,7 @@ func (c *importCmd) abandon(ctx context.Context, s streams) error {
 	return nil
 }
 
-// target calls f with the store and a ledger on it.
+// target opens the store and a ledger on it, and calls f with both.
 func (c *importCmd) target(ctx context.Context, s streams, bar *progress, f func(transfer.Target) error) (err error) {
 	log := quietLogger(s.err)
 	store, err := c.open(ctx, c.Data, embedded.Options{Log: log}, mongodb.Options{Log: log})
@@ -79,8 +79,8 @@ func (c *importCmd) target(ctx context.Context, s streams, bar *progress, f func
 	return f(transfer.Target{Store: store, Ledger: l, Publish: publish, Now: time.Now, Progress: bar.show})
 }
 
-// ledger opens a ledger on the store, which decides nothing, and returns what publishes
-// keys in the store and the data directory.
+// ledger opens a ledger that makes no decisions. It also returns a function that publishes keys
+// in the store and in the data directory.
 func (c *importCmd) ledger(
 	ctx context.Context, store storage.Store, log *slog.Logger,
 ) (l *ledger.Ledger, publish func(context.Context, receipt.Keys) error, err error) {
@@ -96,8 +96,8 @@ func (c *importCmd) ledger(
 	if err != nil {
 		return nil, nil, err
 	}
-	key := make([]byte, 32) // of tags that are never made
-	rand.Read(key)          // never fails: it would crash the process
+	key := make([]byte, 32) // a key for tags, but this ledger makes no tags
+	rand.Read(key)          // never fails: a failure would crash the process
 	tagger, err := scrubber.Tagger(key)
 	if err != nil {
 		return nil, nil, err

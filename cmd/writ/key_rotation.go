@@ -11,9 +11,9 @@ import (
 // rotateEvery is how often the file of the signing key is read.
 const rotateEvery = 2 * time.Second
 
-// rotate signs with the key in a file when that changes. It publishes the public key
-// first, so that every receipt can be verified as soon as it exists. A file that cannot be
-// read changes nothing and is logged once.
+// rotate watches the key in a file and signs with the key when it changes. It publishes the
+// public key first, so that every receipt can be verified as soon as it exists. If the file
+// cannot be read, rotate changes nothing and logs the error once.
 func (n *node) rotate(ctx context.Context, data datadir.Dir, file, current string) {
 	tick := time.NewTicker(rotateEvery)
 	defer tick.Stop()

@@ -8,14 +8,14 @@ import (
 	"writ/storage/datadir"
 )
 
-// keyFiles are the secrets of a deployment, which all of its replicas share.
+// keyFiles are the files with the secrets of a deployment. All replicas share the secrets.
 type keyFiles struct {
 	SigningKey     string `placeholder:"FILE" help:"Private key that signs receipts, in PEM. Default: signing-key.pem in the data directory, made by the first start."`
 	OperatorSecret string `placeholder:"FILE" help:"Secret of operator tokens of HS256: 32 bytes or more in base64. Default: operator-secret in the data directory, made by the first start."`
 	ScrubKey       string `placeholder:"FILE" help:"Keys of the tags that stand for secrets in agent ids and resources of the history: one a line, 32 bytes or more in base64. The first writes tags, filters know all. Default: scrub-key in the data directory, made by the first start."`
 }
 
-// exposed returns the secrets that others than their owner can read.
+// exposed returns the secret files that users other than the owner can read.
 func (k keyFiles) exposed(d datadir.Dir) []string {
 	return datadir.Exposed(cmp.Or(k.SigningKey, d.SigningKey()), cmp.Or(k.OperatorSecret, d.OperatorSecret()),
 		cmp.Or(k.ScrubKey, d.ScrubKey()))

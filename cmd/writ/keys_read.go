@@ -12,7 +12,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// readKeys reads the key set of a file or an address.
+// readKeys reads a key set from a file or a URL.
 func readKeys(ctx context.Context, s streams, name string) (receipt.Keys, error) {
 	var (
 		data []byte
@@ -33,7 +33,7 @@ func readKeys(ctx context.Context, s streams, name string) (receipt.Keys, error)
 	return keys, nil
 }
 
-// download gets a small document.
+// download returns a small document.
 func download(ctx context.Context, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

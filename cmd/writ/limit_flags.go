@@ -8,7 +8,7 @@ import (
 	"writ/api/limit"
 )
 
-// limitFlags limit what one caller can use of the service.
+// limitFlags limit how much of the service one caller can use.
 type limitFlags struct {
 	Credential     limit.Rate     `name:"rate-limit-credential" default:"100/s:2000" placeholder:"LIMIT" help:"Requests of one API key or operator, except evaluations: a rate and a burst, such as 100/s:2000, 30/m:10 or off."`
 	Evaluate       limit.Rate     `name:"rate-limit-evaluate" default:"off" placeholder:"LIMIT" help:"Evaluations of one API key or operator."`
@@ -23,7 +23,7 @@ func (f limitFlags) rateLimits() api.RateLimits {
 		TrustedProxies: f.TrustedProxies}
 }
 
-// check refuses a bound that lets nobody in or bounds nothing.
+// check refuses a bound that admits nobody or bounds nothing.
 func (f limitFlags) check() error {
 	if most := api.DefaultLimits().Connections; f.Connections < 1 || f.Connections > most {
 		return fmt.Errorf("--connections-per-address: want 1 to %d, which is all there are", most)

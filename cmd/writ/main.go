@@ -1,9 +1,9 @@
-// Command writ decides, before it happens, whether an automated agent's action
-// may proceed. One binary serves the API and helps the people around it: each
-// verb has a file of its own and explains itself with --help.
+// Command writ decides whether an action of an automated agent may proceed, before the action
+// happens. The same binary serves the API and has verbs for operators and authors. Each verb
+// has a file of its own and explains itself with --help.
 //
-// It exits 0 when all is fine, 1 when something failed, 2 on a usage error and
-// 3 on invalid input.
+// writ exits with 0 on success, 1 if something failed, 2 on a usage error and 3 on invalid
+// input.
 package main
 
 import (
@@ -56,12 +56,12 @@ type cli struct {
 
 func main() { mainWith() }
 
-// mainWith is main with more options for kong.
+// mainWith does the work of main, with more options for kong.
 func mainWith(options ...kong.Option) {
-	// A Rego condition can name the zone "Local": a decision must not depend on
-	// where it is made.
+	// A Rego condition can name the zone "Local". A decision must not depend on the zone of the
+	// machine that makes it.
 	time.Local = time.UTC
-	// A closed terminal ends no verb; serve logs the signal.
+	// The end of a terminal does not end a verb. serve logs the signal.
 	signal.Ignore(syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -70,11 +70,11 @@ func mainWith(options ...kong.Option) {
 	os.Exit(code)
 }
 
-// exited carries the exit code out of kong, which wants to end the process
-// after --help.
+// exited is the exit code when kong wants to end the process, such as after --help.
 type exited int
 
-// run executes the command line and returns the exit code. Options come after its own.
+// run executes the command line and returns the exit code. options come after run's own
+// options.
 func run(ctx context.Context, args []string, s streams, options ...kong.Option) (code int) {
 	defer func() {
 		switch r := recover().(type) {
@@ -116,7 +116,7 @@ func run(ctx context.Context, args []string, s streams, options ...kong.Option) 
 	return exitCode(s.err, k.Run(unread))
 }
 
-// Errors of verbs that have already told the user what failed.
+// These errors mean that the verb has already told the user what failed.
 var (
 	errReported        = errors.New("failed")
 	errReportedInvalid = errors.New("invalid input")

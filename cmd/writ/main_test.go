@@ -30,24 +30,24 @@ const patience = 30 * time.Second
 
 var update = flag.Bool("update", false, "rewrite the golden files of the scripts")
 
-// TestMain makes the command writ, which is this very binary, a program in PATH:
-// scripts and tests run it as a process of its own.
+// TestMain makes this test binary available as the program writ in PATH. Scripts and tests run
+// it as a process of its own.
 func TestMain(m *testing.M) {
-	// Under the race detector every process would sleep for a second at its end.
+	// Without this, every process would sleep for a second at its end under the race detector.
 	if err := os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"writ": mainAt})
 }
 
-// Variables that a test sets for the processes that it starts.
+// Tests set these variables for the processes that they start.
 const (
-	clockAhead  = "CLOCK_AHEAD"  // how much their clocks are to be ahead
-	wrongEngine = "WRONG_ENGINE" // set: decisions are verified by what denies everything
+	clockAhead  = "CLOCK_AHEAD"  // how far the clocks of the processes are ahead
+	wrongEngine = "WRONG_ENGINE" // if set, decisions are verified by a query that denies everything
 )
 
-// panickingHost is a host that no program of the tests can send a request to without a
-// panic: a mistake in a library stands for any other.
+// panickingHost is a host for tests. If the program sends it a request, the transport panics.
+// The panic stands for any mistake in a library.
 const panickingHost = "panics.invalid"
 
 type panicking struct{ http.RoundTripper }
@@ -59,8 +59,8 @@ func (p panicking) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.RoundTripper.RoundTrip(r)
 }
 
-// mainAt is main with the clock of clockAhead, the queries of wrongEngine and the
-// transport that panics.
+// mainAt runs main with the clock of clockAhead, the queries of wrongEngine and the transport
+// that panics.
 func mainAt() {
 	http.DefaultTransport = panicking{http.DefaultTransport}
 	if s := os.Getenv(clockAhead); s != "" {
@@ -80,7 +80,7 @@ func mainAt() {
 	main()
 }
 
-// denier is a query that denies everything.
+// denier is a query whose decision is always a deny.
 type denier struct{}
 
 func (denier) Evaluate(*engine.Input) (engine.Decision, []engine.Code, error) {
@@ -113,7 +113,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// exits runs a program that must end with exactly this exit code:
+// exits runs a program and fails unless its exit code is CODE:
 //
 //	exits 2 writ serve --nope
 func exits(ts *testscript.TestScript, neg bool, args []string) {
@@ -132,8 +132,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// waitLine waits until a file holds a match of a regular expression, and puts
-// the match's groups into variables:
+// waitLine waits until a file has a match of a regular expression. It puts the groups of the
+// match into variables:
 //
 //	waitline out 'serves on (\S+)' URL
 func waitLine(ts *testscript.TestScript, neg bool, args []string) {
@@ -160,8 +160,8 @@ func waitLine(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s has no match of %s after %v:\n%s", args[0], args[1], patience, text)
 }
 
-// request sends a request, with $TOKEN as its bearer token if it is set, and
-// wants a status. The body of the answer becomes stdout. A body of the request
+// request sends a request and fails unless the answer has the given status. If $TOKEN is set,
+// the request has it as its bearer token. The body of the answer becomes stdout. A request body
 // that starts with @ names a file.
 //
 //	http POST $URL/v1/policy/evaluate 200 @intent.json
@@ -210,8 +210,7 @@ func mode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// listen takes a free port until the script ends, and puts its address into a
-// variable:
+// listen occupies a free port until the script ends. It puts the address into a variable:
 //
 //	listen TAKEN
 func listen(ts *testscript.TestScript, neg bool, args []string) {
@@ -242,7 +241,7 @@ func parsesRego(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

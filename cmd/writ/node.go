@@ -19,25 +19,25 @@ import (
 	"writ/storage/registry"
 )
 
-// node is a running process of a deployment: its store, ledger and server.
+// node is a running process of a deployment. It has the store, the ledger and the server.
 type node struct {
 	log      *slog.Logger
 	scrub    *scrub.Tagger
 	drain    time.Duration
 	store    storage.Store
-	docs     *registry.Registry // of store
+	docs     *registry.Registry // the documents in store
 	registry *prometheus.Registry
 	ledger   *ledger.Ledger
 	service  *decision.Service
 	server   *api.Server
 	api      net.Listener
 	admin    net.Listener
-	secret   []byte       // of operator tokens
-	trusted  receipt.Keys // that verify this deployment's receipts
-	first    bool         // this start has made the signing key
-	lost     chan error   // receives why the store cannot be used any more: the process must exit
+	secret   []byte       // the secret of operator tokens
+	trusted  receipt.Keys // the keys that verify this deployment's receipts
+	first    bool         // whether this start has made the signing key
+	lost     chan error   // receives the reason why the store cannot be used any more; then the process must exit
 
-	work     sync.WaitGroup // in the background
+	work     sync.WaitGroup // the work in the background
 	stopWork context.CancelFunc
 }
 
@@ -52,15 +52,15 @@ func (n *node) serve() error {
 	return <-failed
 }
 
-// shutdown finishes what was accepted and closes everything.
+// shutdown finishes the accepted requests and closes everything.
 func (n *node) shutdown() error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.drain)
 	defer cancel()
 	return n.close(ctx)
 }
 
-// close releases what was opened, in the order that lets accepted requests end:
-// no new requests, then no work in the background, then no new decisions, then the
+// close releases everything that was opened, in an order that lets accepted requests end. First
+// it stops new requests, then the work in the background, then new decisions, and last the
 // store.
 func (n *node) close(ctx context.Context) error {
 	var errs []error

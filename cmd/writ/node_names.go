@@ -8,8 +8,8 @@ import (
 	"writ/storage"
 )
 
-// jwks returns the public keys that any process on this store has published. While the
-// store can't be read, it returns the keys of this data directory.
+// jwks returns the public keys that any process on this store has published. If the store
+// cannot be read, it returns the keys in this data directory.
 func (n *node) jwks() []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -20,8 +20,8 @@ func (n *node) jwks() []byte {
 	return n.trusted.With(published).JWKS()
 }
 
-// nameUnreadable logs every policy whose newest version an older writ accepted
-// and this one does not compile: it denies until somebody registers another.
+// nameUnreadable logs every policy whose newest version does not compile. An older writ
+// accepted that version. Such a policy denies until somebody registers another version.
 func (n *node) nameUnreadable(ctx context.Context) {
 	err := n.docs.EachPolicy(ctx, func(p *engine.ActionPolicy) error {
 		if _, err := engine.CompilePolicy(p); err != nil {
@@ -35,8 +35,8 @@ func (n *node) nameUnreadable(ctx context.Context) {
 	}
 }
 
-// nameUnfinished logs every organization whose import is not finished: decisions that
-// it had elsewhere may be missing, and an intent of one be decided again.
+// nameUnfinished logs every organization whose import is not finished. Some decisions from its
+// old deployment may be missing, so an intent may be decided again.
 func (n *node) nameUnfinished(ctx context.Context) {
 	err := n.store.View(ctx, func(r storage.Reader) error {
 		return r.Scan(storage.Query{Kind: storage.ImportKind, Every: true},

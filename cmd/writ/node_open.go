@@ -16,13 +16,13 @@ import (
 	"writ/storage/registry"
 )
 
-// openNode opens the data directory and listens, so that the caller can print the
-// addresses. It does not serve yet.
+// openNode opens the data directory and listens, so that the caller can print the addresses. It
+// does not serve yet.
 //
-// Keys are made after everything else that can fail: after a start that fails because a
-// port or the directory is in use, the next start is still the first.
+// openNode makes keys last, after everything else that can fail. If a start fails because a
+// port or the directory is in use, the next start still counts as the first.
 //
-// Prepare prepares the queries that c.VerifyEngine asks for.
+// prepare prepares the queries that c.VerifyEngine needs.
 func openNode(
 	ctx context.Context, c *serveCmd, log io.Writer, level slog.Level, prepare prepareQuery,
 ) (_ *node, err error) {
@@ -70,7 +70,7 @@ func openNode(
 	return n, nil
 }
 
-// tagger returns scrubber with the keys of the tags that it writes.
+// tagger returns a Tagger for scrubber, with the keys of its tags.
 func (c *serveCmd) tagger(scrubber *scrub.Scrubber) (*scrub.Tagger, error) {
 	keys, err := c.Data.ScrubKeys(c.ScrubKey)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// wire puts the ledger and the API on top of the store.
+// wire makes the ledger and the API on top of the store.
 func (n *node) wire(
 	ctx context.Context, c *serveCmd, signer *receipt.Signer, plans map[string]engine.Plan, prepare prepareQuery,
 ) (err error) {

@@ -22,10 +22,10 @@ type serverFlags struct {
 	APIKey string `placeholder:"KEY" help:"Credential of the organization. Better set as WRIT_API_KEY."`
 }
 
-// organization is the organization of a credential, on a server.
+// organization is an organization on a server. The credential says which.
 type organization struct{ workspace.Patient }
 
-// organization checks the flags.
+// organization checks the flags and returns the organization.
 func (f *serverFlags) organization(s streams) (o organization, err error) {
 	u, err := url.Parse(f.URL)
 	switch {
@@ -41,13 +41,13 @@ func (f *serverFlags) organization(s streams) (o organization, err error) {
 	return o, nil
 }
 
-// fetch reads what the organization has.
+// fetch reads all documents of the organization.
 func (o organization) fetch(ctx context.Context) (*workspace.Server, error) {
 	return workspace.Fetch(ctx, o.Call)
 }
 
-// compare compares the files of a directory with the organization. Files are read
-// first: nobody is asked about what is invalid.
+// compare compares the files in a directory with the organization. It reads the files first, so
+// that the server gets no requests if a file is invalid.
 func (o organization) compare(ctx context.Context, dir string) (*workspace.Plan, *workspace.Server, error) {
 	w, err := workspace.Open(dir, conditions())
 	if err != nil {

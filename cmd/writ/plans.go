@@ -13,9 +13,8 @@ import (
 	"writ/engine/condition"
 )
 
-// planFile is a plan as a file of plans writes it; nil is what it leaves out.
-// A limit that was forgotten must not read as one of nothing, nor a retention
-// as for ever.
+// planFile is a plan in a file of plans. A member is nil if the file does not have it. Without
+// this, a missing limit would read as zero, and a missing retention as forever.
 type planFile struct {
 	Name          *string `json:"name"`
 	Evaluations   *int64  `json:"evaluations"`
@@ -27,7 +26,8 @@ type planFile struct {
 	CSVExport     bool    `json:"csv_export"`
 }
 
-// plansIn reads the deployment's plans from a file, if it is named.
+// plansIn reads the deployment's plans from a file. If no file is named, it returns the
+// built-in plans.
 func plansIn(file string) (map[string]engine.Plan, error) {
 	if file == "" {
 		return engine.DefaultPlans(), nil
@@ -43,8 +43,8 @@ func plansIn(file string) (map[string]engine.Plan, error) {
 	return plans, nil
 }
 
-// readPlans reads an object of plans by name. Its errors are an
-// [*engine.InvalidError] of every plan.
+// readPlans parses a JSON object of plans by name. The error is an [*engine.InvalidError] with
+// the problems of all plans.
 func readPlans(data []byte) (map[string]engine.Plan, error) {
 	var file map[string]planFile
 	if err := engine.Decode(data, "plans", &file); err != nil {
@@ -69,7 +69,7 @@ func readPlans(data []byte) (map[string]engine.Plan, error) {
 	return plans, nil
 }
 
-// plan returns f, which the file has under name, and its mistakes.
+// plan returns f as the plan with this name, and the mistakes in it.
 func (f planFile) plan(name string) (_ engine.Plan, found []engine.FieldError) {
 	refuse := func(member, message string) {
 		found = append(found, engine.FieldError{Field: "plans." + name + "." + member, Message: message})
@@ -91,7 +91,7 @@ func (f planFile) plan(name string) (_ engine.Plan, found []engine.FieldError) {
 	case *f.Name != name:
 		refuse("name", fmt.Sprintf("got %q, want the plan's key, %q", *f.Name, name))
 	}
-	// A time.Duration holds twice as many days, which leaves room for --retention-grace.
+	// A time.Duration can hold twice as many days. That leaves room for --retention-grace.
 	const longest = int64(math.MaxInt64 / (48 * time.Hour))
 	rules, tokens := defaultLimits(name)
 	return engine.Plan{
@@ -106,8 +106,9 @@ func (f planFile) plan(name string) (_ engine.Plan, found []engine.FieldError) {
 	}, found
 }
 
-// defaultLimits returns the limits of rules and tokens that a file may leave out: the ones
-// of the built-in plan of that name, or else the most generous ones.
+// defaultLimits returns the limits of rules and tokens for a plan whose file does not have
+// them. If there is a built-in plan of that name, they are its limits. Otherwise they are the
+// most generous limits.
 func defaultLimits(name string) (rules, tokens int64) {
 	for builtIn, p := range engine.DefaultPlans() {
 		if builtIn == name {

@@ -28,7 +28,7 @@ func TestReadPlans_RulesAndTokensAreOptional(t *testing.T) {
 func TestReadPlans_RefusesWhatIsMissingOrOutOfRange(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file string
-		want string // each in one error, in this order
+		want string // each text must be in an error, in this order
 	}{
 		"missing limits":  {`{"free":{"name":"free"}}`, "plans.free.evaluations: is required; plans.free.agents: is required; plans.free.policies: is required; plans.free.retention_days: is required"},
 		"negative":        {`{"free":{"name":"free","evaluations":-1,"agents":1,"policies":1,"rules":-2,"retention_days":-7}}`, "plans.free.evaluations: want an integer from 0 to 9007199254740991; plans.free.rules: want an integer from 0 to 9007199254740991; plans.free.retention_days: want an integer from 0 to 53375"},
@@ -47,8 +47,7 @@ func TestReadPlans_RefusesWhatIsMissingOrOutOfRange(t *testing.T) {
 	}
 }
 
-// TestReadPlans_Docs keeps the file of plans that docs/plans.md shows, which has
-// the plans that are built in.
+// TestReadPlans_Docs checks that the file of plans in docs/plans.md has the built-in plans.
 func TestReadPlans_Docs(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "plans.md"))
 	must(t, err)

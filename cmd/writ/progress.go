@@ -11,10 +11,10 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// progress is a bar on a terminal, and nothing elsewhere.
+// progress draws a progress bar on a terminal. Elsewhere it draws nothing.
 type progress struct {
 	w     io.Writer
-	shown bool // on a terminal
+	shown bool // whether w is a terminal
 
 	mu   sync.Mutex
 	next time.Time // when to draw again

@@ -35,7 +35,7 @@ func (c *pullCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if _, err := os.Stat(c.Dir); err != nil {
-		// No directory is made where the credential cannot read.
+		// If the credential cannot read, no directory is made.
 		if _, err := o.fetch(ctx); err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ is not done twice.
   writ push .`
 }
 
-// Run shows the plan and, if that is wanted, makes its steps.
+// Run prints the plan and, if the user agrees, carries out its steps.
 func (c *pushCmd) Run(ctx context.Context, s streams) error {
 	o, err := c.organization(s)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *pushCmd) ask(s streams, steps int) error {
 		plural = "change"
 	}
 	fmt.Fprintf(s.err, "Push %d %s to %s? [y/N] ", steps, plural, c.URL)
-	answer, _ := bufio.NewReader(in).ReadString('\n') // none is a no
+	answer, _ := bufio.NewReader(in).ReadString('\n') // no answer means no
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 		return errors.New("nothing is pushed")
 	}

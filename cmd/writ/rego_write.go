@@ -24,7 +24,7 @@ func (c *regoCmd) load(s streams) (policies []*engine.ActionPolicy, rules ruleFi
 	return policies, rules, err
 }
 
-// intents reads the intents of --input, by the names of their files.
+// intents reads the intents of --input. It returns them by the names of their files.
 func (c *regoCmd) intents(s streams, p *engine.ActionPolicy) (map[string]*engine.Input, error) {
 	intents := make(map[string]*engine.Input)
 	for _, file := range c.Input {
@@ -47,7 +47,7 @@ func (c *regoCmd) intents(s streams, p *engine.ActionPolicy) (map[string]*engine
 	return intents, nil
 }
 
-// printInput prints the input of the one intent.
+// printInput prints the input for the only intent.
 func (c *regoCmd) printInput(s streams, p *engine.ActionPolicy, intents map[string]*engine.Input) error {
 	for _, in := range intents {
 		text, err := rego.InputJSON(p, in)
@@ -59,7 +59,7 @@ func (c *regoCmd) printInput(s streams, p *engine.ActionPolicy, intents map[stri
 	return nil
 }
 
-// write puts the modules into the directory and prints their names.
+// write writes the modules into the directory and prints their names.
 func (c *regoCmd) write(s streams, modules []rego.File) error {
 	if err := os.MkdirAll(c.Out, 0o777); err != nil {
 		return fmt.Errorf("making the directory of the modules: %w", err)

@@ -59,9 +59,8 @@ type serveCmd struct {
 	QueueDeadline time.Duration `default:"250ms" help:"How long a decision waits for a processor when there is more to decide than the server can bear; work on documents waits eight times as long. The rest is refused with 503."`
 }
 
-// queuedCommits is how many batches may be answered before they are durable
-// under --audit-ack queued: enough for most of what more would save, and a crash
-// loses no more of them.
+// queuedCommits is how many batches may be answered before they are durable under --audit-ack
+// queued. More would save little. A crash loses at most this many batches.
 const queuedCommits = 16
 
 func (c *serveCmd) Help() string {

@@ -14,7 +14,7 @@ import (
 	"writ/engine"
 )
 
-// ackMode says when a decision is answered.
+// ackMode says when a decision is answered: before or after it is durable.
 type ackMode string
 
 // behind returns how many commits may be answered before they are durable.
@@ -25,8 +25,7 @@ func (m ackMode) behind() int {
 	return 0
 }
 
-// defaultServe returns the command with every flag at its default, whatever the
-// environment says.
+// defaultServe returns the command with the default of every flag. It ignores the environment.
 func defaultServe() (*serveCmd, error) {
 	c := &serveCmd{}
 	if err := kong.ApplyDefaults(c, kong.PostBuild(func(k *kong.Kong) error {
@@ -42,7 +41,7 @@ func defaultServe() (*serveCmd, error) {
 	return c, nil
 }
 
-// Validate refuses flags that make no sense, before anything is opened.
+// Validate refuses flags that do not fit together. It runs before anything is opened.
 func (c *serveCmd) Validate() error {
 	switch {
 	case c.ReceiptTTL < time.Second || c.ReceiptTTL%time.Second != 0:
@@ -70,7 +69,7 @@ func (c *serveCmd) Validate() error {
 	return errors.Join(c.checkStore(), c.CallerLimits.check(), c.Core.check(), c.Billing.check(c.PortalURL))
 }
 
-// quietLogger reports what needs attention and nothing else.
+// quietLogger returns a logger that writes only warnings and errors.
 func quietLogger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

@@ -24,7 +24,7 @@ type storeFlags struct {
 	Replica string `placeholder:"NAME" help:"Name of this process in the rows that it decides. Default: with the store mongodb the host's."`
 }
 
-// checkURI refuses a URI without its store, and the store without a URI.
+// checkURI refuses a URI without --store mongodb, and --store mongodb without a URI.
 func (f *storeFlags) checkURI() error {
 	switch mongo := f.Store == "mongodb"; {
 	case mongo && f.MongoDB.URI == "":
@@ -42,7 +42,7 @@ func (f *storeFlags) open(
 		m.URI, m.Database = f.MongoDB.URI, f.MongoDB.Database
 		s, err := mongodb.Open(ctx, m)
 		if err != nil {
-			return nil, err // a nil *mongodb.Store is no nil Store
+			return nil, err // a nil *mongodb.Store in an interface is not nil
 		}
 		return s, nil
 	}
@@ -57,12 +57,12 @@ func (f *storeFlags) open(
 	}
 	s, err := embedded.Open(data.Store(), e)
 	if err != nil {
-		return nil, err // a nil *embedded.Store is no nil Store
+		return nil, err // a nil *embedded.Store in an interface is not nil
 	}
 	return s, nil
 }
 
-// openReader opens the store that the flags name to be read alone.
+// openReader opens the store that the flags name, only for reading.
 func (f *storeFlags) openReader(ctx context.Context, data datadir.Dir) (wholeHistory, error) {
 	if f.Store == "mongodb" {
 		return mongodb.OpenSnapshot(ctx, mongodb.Options{URI: f.MongoDB.URI, Database: f.MongoDB.Database})
@@ -70,7 +70,7 @@ func (f *storeFlags) openReader(ctx context.Context, data datadir.Dir) (wholeHis
 	return embedded.OpenReadOnly(data.Store(), embedded.Options{})
 }
 
-// writer returns the name of this process in the history.
+// writer returns the name that this process has in the history.
 func (c *serveCmd) writer() (string, error) {
 	if c.Replica != "" || c.Store == "embedded" {
 		return c.Replica, nil
@@ -82,7 +82,7 @@ func (c *serveCmd) writer() (string, error) {
 	return name, nil
 }
 
-// check refuses flags of one store with the other.
+// checkStore refuses flags of one store together with the other store.
 func (c *serveCmd) checkStore() error {
 	if err := c.checkURI(); err != nil {
 		return err
@@ -96,8 +96,8 @@ func (c *serveCmd) checkStore() error {
 	return nil
 }
 
-// openStore opens the store of the deployment. Nothing else here knows which it
-// is. lost is called once the store is of no use to this process any more.
+// openStore opens the store of the deployment. No other function of serve knows which store it
+// is. lost is called when this process cannot use the store any more.
 func (c *serveCmd) openStore(
 	ctx context.Context, log *slog.Logger, metrics prometheus.Registerer, lost func(error),
 ) (storage.Store, error) {

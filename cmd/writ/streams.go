@@ -7,17 +7,17 @@ import (
 	"os"
 )
 
-// streams is what a verb reads and writes; standard output carries results,
-// standard error everything else.
+// streams are the input and the outputs of a verb. Standard output gets the results, and
+// standard error gets everything else.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
-// say prints a line of a result.
+// say prints a line to standard output.
 func (s streams) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
 
-// readInput reads the named file, or standard input when it is "-".
+// readInput reads a file. "-" is standard input.
 func readInput(s streams, name string) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(s.in)

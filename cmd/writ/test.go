@@ -57,7 +57,7 @@ func (c *testCmd) Run(ctx context.Context, s streams) error {
 	return c.once(ctx, s, new(suite.Loader), paths)
 }
 
-// once reads and runs the suites in files.
+// once reads the suites in files and runs them once.
 func (c *testCmd) once(ctx context.Context, s streams, l *suite.Loader, paths []string) error {
 	var suites []*suite.Suite
 	var invalid error

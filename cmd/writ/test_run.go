@@ -13,8 +13,8 @@ import (
 	"writ/authoring/suite"
 )
 
-// watch runs the suites again whenever a file changes. Mistakes in a file are shown,
-// and the watch goes on.
+// watch runs the suites again whenever a file changes. If a file has mistakes, watch shows them
+// and goes on.
 func (c *testCmd) watch(ctx context.Context, s streams) error {
 	shown := func(err error) error {
 		if err = reportProblems(s, err); errors.Is(err, errReportedInvalid) {
@@ -36,7 +36,7 @@ func (c *testCmd) watch(ctx context.Context, s streams) error {
 	return reportProblems(s, w.Until(ctx))
 }
 
-// reportProblems shows what is wrong with files.
+// reportProblems shows the problems in files.
 func reportProblems(s streams, err error) error {
 	var placed *document.Error
 	var unreadable *fs.PathError
@@ -60,7 +60,7 @@ func (c *testCmd) options() suite.Options {
 	return o
 }
 
-// update rewrites what failing cases want, and says what it did.
+// update rewrites the expected results of failing cases and prints a summary.
 func (c *testCmd) update(
 	ctx context.Context, s streams, l *suite.Loader, suites []*suite.Suite, r *suite.Report,
 ) error {
@@ -98,8 +98,8 @@ func (c *testCmd) write(s streams, r *suite.Report) error {
 	return nil
 }
 
-// verdict is an error where a case fails, or is not compared with Rego, or coverage is
-// under the threshold.
+// verdict returns an error if a case fails, if a case was not compared with Rego, or if
+// coverage is under the threshold.
 func (c *testCmd) verdict(s streams, r *suite.Report) error {
 	if r.Coverage != nil && 100*r.Coverage.Lowest() < c.Threshold {
 		fmt.Fprintf(s.err, "writ: coverage is %.1f %%, under the threshold of %v %%\n", 100*r.Coverage.Lowest(),

@@ -13,7 +13,7 @@ import (
 	"writ/storage/datadir"
 )
 
-// tokenCmd groups the credentials that can be minted without a server.
+// tokenCmd groups the verbs that mint credentials without a server.
 type tokenCmd struct {
 	Operator tokenOperatorCmd `cmd:"" help:"Print an operator token, which may do everything within one organization."`
 }

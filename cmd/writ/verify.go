@@ -57,7 +57,7 @@ replicas go on:
     writ verify --chain --store mongodb --keys keys.jwks --anchor anchor.json`
 }
 
-// Run verifies every receipt and reports on each, or a history.
+// Run verifies a history or every receipt, and reports on each receipt.
 func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 	switch {
 	case c.Chain:
@@ -97,7 +97,7 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 	return worst
 }
 
-// check reads the keys, the intent and the policy.
+// check reads the keys, the intent and the policy that receipts are checked against.
 func (c *verifyCmd) check(ctx context.Context, s streams) (check evidence.Check, err error) {
 	check.AllowExpired = c.AllowExpired
 	if check.Keys, err = c.trusted(ctx, s); err != nil {

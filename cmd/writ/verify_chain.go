@@ -12,8 +12,8 @@ import (
 	"writ/storage/transfer"
 )
 
-// chain verifies a whole history. Every error but the reported ones is that the
-// history could not be read, which must not look like a broken one.
+// chain verifies a whole history. An error that was not reported means that the history could
+// not be read. That must not look like a broken history.
 func (c *verifyCmd) chain(ctx context.Context, s streams) error {
 	name, err := c.checkChain()
 	if err != nil {
@@ -34,8 +34,7 @@ func (c *verifyCmd) chain(ctx context.Context, s streams) error {
 		evidence.Given{Remote: c.URL != "", Anchors: c.Anchor != "", Keys: c.Keys != ""})
 }
 
-// checkChain returns the name of the history, or an error about flags that do not go
-// together.
+// checkChain returns the name of the history. It returns an error if flags do not fit together.
 func (c *verifyCmd) checkChain() (name string, err error) {
 	switch {
 	case len(c.Receipts) > 0 || c.Intent != "" || c.Policy != "":
@@ -61,7 +60,7 @@ func (c *verifyCmd) checkChain() (name string, err error) {
 	return c.URL, nil
 }
 
-// wholeHistory is one that is all there, not what a server shows of it.
+// wholeHistory is a complete history. A server shows only a part.
 type wholeHistory interface {
 	ledger.History
 	transfer.Source

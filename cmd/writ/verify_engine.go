@@ -10,7 +10,7 @@ import (
 	"writ/engine/condition"
 )
 
-// oneIn is a share such as 1/100. 0 is no share.
+// oneIn is n in a share 1/n, such as 100 in 1/100. 0 means none.
 type oneIn uint64
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -28,6 +28,6 @@ func (n *oneIn) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// prepareQuery prepares the queries that decisions are verified by; nil is what the product
-// prepares. Tests run the command with one that is wrong.
+// prepareQuery prepares the queries that verify decisions. If it is nil, the product's own
+// function prepares them. Tests run the command with a wrong one.
 type prepareQuery func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (decision.Query, error)

@@ -8,15 +8,15 @@ import (
 	"writ/api/webhook"
 )
 
-// webhookFlags say where webhooks may be.
+// webhookFlags say in which networks webhooks may be.
 type webhookFlags struct {
 	Allow []netip.Prefix `name:"webhook-allow" sep:"," placeholder:"NETWORK" help:"Network that webhooks may be in though it is not public, such as 10.1.0.0/16, with plain HTTP, too. Can be given more than once."`
 }
 
 func (f webhookFlags) targets() webhook.Targets { return webhook.Targets{Allow: f.Allow} }
 
-// tellWebhooks delivers events while this replica leads. Held decisions expire after
-// approvalTTL.
+// tellWebhooks delivers events while this replica leads. approvalTTL is how long decisions are
+// held.
 func (n *node) tellWebhooks(ctx context.Context, f webhookFlags, approvalTTL time.Duration) error {
 	approvals := webhook.NewApprovals(webhook.ApprovalsConfig{
 		History: n.store, Entries: n.store.Entries, TTL: approvalTTL,

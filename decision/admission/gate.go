@@ -9,31 +9,33 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config is what a Gate works with.
+// Config configures a Gate.
 type Config struct {
-	// Slots is how many requests are worked on at once: the processors there are.
+	// Slots is the number of requests that are worked on at once. It should be the number of
+	// processors.
 	Slots int
-	// Deadline is how long a decision may wait for a slot; work on documents may
-	// wait longer. It must be positive.
+	// Deadline is how long a decision may wait for a slot. It must be positive. Work on
+	// documents may wait managingPatience times as long.
 	Deadline time.Duration
-	// Metrics is where the gate registers its metrics.
+	// Metrics is the registry in which the gate registers its metrics.
 	Metrics prometheus.Registerer
 }
 
 // Verdict is the gate's answer to a request.
 type Verdict uint8
 
-// The verdicts. All but Admitted are refusals; their names are metric labels.
+// The verdicts. All but Admitted are refusals. The metrics use their names as label values.
 const (
-	// Admitted gives the request a slot, until Leave.
+	// Admitted means that the request has a slot. It holds the slot until Leave.
 	Admitted Verdict = iota
-	// QueueFull refuses at once: too many wait.
+	// QueueFull means that the request was refused at once, because too many others wait.
 	QueueFull
-	// QueueDeadline refuses a request that has waited, or would wait, for too long.
+	// QueueDeadline means that the request was refused because it had waited, or would wait,
+	// for too long.
 	QueueDeadline
 )
 
-// Kind is a kind of work, which waits in a queue of its own.
+// Kind is a kind of work. Each kind waits in a queue of its own.
 type Kind uint8
 
 // The kinds.
@@ -44,35 +46,35 @@ const (
 	Managing
 )
 
-// Work is what a slot is asked for.
+// Work describes the work that needs a slot.
 type Work struct {
 	Org  string
 	Kind Kind
-	// Costly is set for work that is known to take long.
+	// Costly says that the work is known to take long.
 	Costly bool
-	// Patient work is never refused and waits until its context ends. The caller bounds
-	// how much of it there is.
+	// Patient says that the work is never refused. It waits until its context ends. The caller
+	// must bound the amount of patient work.
 	Patient bool
 }
 
 // Gate hands out slots. All methods are safe for concurrent use.
 type Gate struct {
 	slots    int
-	most     int // slots that one organization, or costly work, may hold
+	most     int // the number of slots that one organization, or costly work, may hold
 	deadline time.Duration
 	metrics  *metrics
 	waiters  sync.Pool
 
 	mu            sync.Mutex
 	organizations map[string]*organization
-	queued        []*orgQueue   // with a request waiting
-	waiting       int           // in all queues
-	paused        int           // of all queues
-	free          int           // slots
-	costlyWorking int           // slots that costly work holds
-	costlyBegun   int           // costly work in all queues that was begun
+	queued        []*orgQueue   // the queues with a waiting request
+	waiting       int           // the requests that wait in all queues
+	paused        int           // the paused work of all queues
+	free          int           // the free slots
+	costlyWorking int           // the slots that costly work holds
+	costlyBegun   int           // the costly work in all queues that has begun
 	now           time.Duration // the charge of the queue that was served last
-	order         uint64        // of arrival
+	order         uint64        // the last number in the order of arrival
 }
 
 // New returns an open gate.
@@ -88,8 +90,8 @@ func New(cfg Config) *Gate {
 	return g
 }
 
-// Enter asks for a slot and blocks while the work waits in its queue. If the
-// verdict is Admitted, the slot must be left.
+// Enter asks for a slot and blocks while the work waits in its queue. If the verdict is
+// Admitted, the caller must call [Slot.Leave].
 func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 	g.mu.Lock()
 	q := g.orgQueueLocked(w.Org, w.Kind)
@@ -116,9 +118,9 @@ func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 	return g.wait(ctx, q, waiter, w.Patient, patience)
 }
 
-// judgeLocked refuses a request if too many are waiting. A queue may have as many without a
-// slot as it leaves to others, so that later organizations find room, however many take all
-// they can.
+// judgeLocked refuses a request if too many requests are waiting. A queue may not hold more
+// requests without a slot than the places that are left for others. So later organizations find
+// room, however many organizations fill their queues.
 func (g *Gate) judgeLocked(q *orgQueue, patience time.Duration) Verdict {
 	switch {
 	case len(q.waiting)+q.paused >= min(maxWaiting/4, maxWaiting-g.waiting-g.paused):
@@ -129,7 +131,7 @@ func (g *Gate) judgeLocked(q *orgQueue, patience time.Duration) Verdict {
 	return Admitted
 }
 
-// wait waits for the slot of w, which is in q.
+// wait waits until w, which is in q, gets a slot.
 func (g *Gate) wait(ctx context.Context, q *orgQueue, w *waiter, patient bool, patience time.Duration) (Slot, Verdict) {
 	since := w.since
 	defer func() { g.metrics.wait.Observe(time.Since(since).Seconds()) }()
@@ -156,7 +158,7 @@ func (g *Gate) wait(ctx context.Context, q *orgQueue, w *waiter, patient bool, p
 	return s, Admitted
 }
 
-// giveUp takes w out of its queue, and reports whether it was still there.
+// giveUp takes w out of its queue and reports whether w was still there.
 func (g *Gate) giveUp(q *orgQueue, w *waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,17 +167,17 @@ func (g *Gate) giveUp(q *orgQueue, w *waiter) bool {
 		return false
 	}
 	g.removeLocked(q, i)
-	g.serveLocked() // the work behind it may be less costly
+	g.serveLocked() // the next request in the queue may be less costly
 	return true
 }
 
-// freeLocked reports whether there is a slot for w.
+// freeLocked reports whether a slot is free that w may take.
 func (g *Gate) freeLocked(w work) bool {
 	return g.free > 0 && w.queue.org.working < g.most &&
 		(!w.costly || g.costlyWorking < g.most && (w.begun || g.costlyWorking+g.costlyBegun < maxBegun))
 }
 
-// working is how many slots are held.
+// working returns the number of slots that are held.
 func (g *Gate) working() int { return g.slots - g.free }
 
 // serveLocked gives free slots to the queues that have been charged least.
@@ -191,7 +193,7 @@ func (g *Gate) serveLocked() {
 	}
 }
 
-// nextLocked returns the queue to serve, or nil if no request may start.
+// nextLocked returns the queue to serve next, or nil if no waiting request may start.
 func (g *Gate) nextLocked() *orgQueue {
 	var next *orgQueue
 	for _, q := range g.queued {
@@ -202,7 +204,7 @@ func (g *Gate) nextLocked() *orgQueue {
 	return next
 }
 
-// startLocked takes a slot for w and charges the expected time.
+// startLocked takes a slot for w and charges the queue the expected time.
 func (g *Gate) startLocked(w work) Slot {
 	q, expected := w.queue, w.queue.mean
 	if w.begun {

@@ -23,7 +23,7 @@ func newTestGate(slots int) *Gate {
 	return New(Config{Slots: slots, Deadline: deadline, Metrics: prometheus.NewRegistry()})
 }
 
-// enter takes a slot that is free.
+// enter takes a slot and fails the test unless one is free.
 func enter(t testing.TB, g *Gate, w Work) *Slot {
 	t.Helper()
 	s, v := g.Enter(context.Background(), w)
@@ -33,7 +33,7 @@ func enter(t testing.TB, g *Gate, w Work) *Slot {
 	return &s
 }
 
-// wantIdle fails unless nothing is at work, queued or paused.
+// wantIdle fails the test if any request runs, is queued or is paused.
 func wantIdle(t testing.TB, g *Gate) {
 	t.Helper()
 	g.mu.Lock()
@@ -55,7 +55,7 @@ func wantIdle(t testing.TB, g *Gate) {
 	}
 }
 
-// line is the requests at a gate, and the order in which they were served or refused.
+// line has the requests at a gate, and the order in which they were served or refused.
 type line struct {
 	g      *Gate
 	t      *testing.T
@@ -69,7 +69,7 @@ func newLine(t *testing.T, g *Gate) *line {
 	return &line{g: g, t: t, slots: make(map[string]*Slot), ended: make(map[string]Verdict)}
 }
 
-// wait has a request of a name wait.
+// wait starts a request with a name. The request waits for a slot.
 func (l *line) wait(name string, w Work) {
 	go func() {
 		s, v := l.g.Enter(context.Background(), w)
@@ -85,20 +85,21 @@ func (l *line) wait(name string, w Work) {
 	synctest.Wait()
 }
 
-// outcome returns the served requests, in order, and the refused ones, so far.
+// outcome returns the requests that were served so far, in order, and the requests that were
+// refused.
 func (l *line) outcome() ([]string, map[string]Verdict) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.served), maps.Clone(l.ended)
 }
 
-// order returns who was served so far.
+// order returns the names of the requests that were served so far.
 func (l *line) order() []string {
 	served, _ := l.outcome()
 	return served
 }
 
-// finish has the slot of a name held for d from now and given back.
+// finish holds the slot of a request for d and gives it back.
 func (l *line) finish(name string, d time.Duration) {
 	time.Sleep(d)
 	l.mu.Lock()
@@ -112,7 +113,8 @@ func (l *line) finish(name string, d time.Duration) {
 	synctest.Wait()
 }
 
-// drain finishes what is served next until nothing is, each after took says.
+// drain finishes served requests one after the other until none is left. took returns how long
+// each takes.
 func (l *line) drain(took func(name string) time.Duration) {
 	for {
 		synctest.Wait()
@@ -136,7 +138,7 @@ func constant(d time.Duration) func(string) time.Duration {
 	return func(string) time.Duration { return d }
 }
 
-// "Queues are served in turn."
+// TestDecision_Bounds_QueuesAreServedInTurn checks the promise "Queues are served in turn."
 func TestDecision_Bounds_QueuesAreServedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -158,8 +160,8 @@ func TestDecision_Bounds_QueuesAreServedInTurn(t *testing.T) {
 	})
 }
 
-// "Time in the slot is charged to the organization": ten times costlier requests
-// are served a tenth as often.
+// TestDecision_Bounds_TimeInTheSlotIsCharged checks the promise "Time in the slot is charged to
+// the organization". Requests that cost ten times as much are served a tenth as often.
 func TestDecision_Bounds_TimeInTheSlotIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -183,8 +185,8 @@ func TestDecision_Bounds_TimeInTheSlotIsCharged(t *testing.T) {
 	})
 }
 
-// An organization that was away has saved nothing up, and owes no more than its
-// last requests.
+// TestGate_SavesNothingUp checks that an organization gets no credit for a pause. After the
+// pause it owes at most the time of its last requests.
 func TestGate_SavesNothingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -224,7 +226,8 @@ func TestGate_KeepsTheOrderOfAnOrganization(t *testing.T) {
 	})
 }
 
-// "A slot (as many as processors; Rego at most one fewer, at least one)."
+// TestDecision_Bounds_CostlyWorkLeavesASlot checks the promise "A slot (as many as processors;
+// Rego at most one fewer, at least one)."
 func TestDecision_Bounds_CostlyWorkLeavesASlot(t *testing.T) {
 	for slots, most := range map[int]int{1: 1, 2: 1, 3: 2, 8: 7} {
 		for name, w := range map[string]Work{"rego": {Costly: true}, "managing": {Kind: Managing}} {
@@ -252,8 +255,9 @@ func TestDecision_Bounds_CostlyWorkLeavesASlot(t *testing.T) {
 	}
 }
 
-// "While one organization does its worst …, another's p99 stays": it never holds
-// every slot, whatever it asks for.
+// TestDecision_Bounds_OneOrganizationLeavesASlot checks the promise "While one organization
+// does its worst …, another's p99 stays". One organization never holds every slot, whatever it
+// requests.
 func TestDecision_Bounds_OneOrganizationLeavesASlot(t *testing.T) {
 	for slots, most := range map[int]int{1: 1, 2: 1, 3: 2, 8: 7} {
 		t.Run(fmt.Sprint(slots), func(t *testing.T) {
@@ -278,7 +282,8 @@ func TestDecision_Bounds_OneOrganizationLeavesASlot(t *testing.T) {
 	}
 }
 
-// A request that is not costly does not wait behind one that is and may not start.
+// TestGate_CostlyWorkHoldsUpNoOther checks that a cheap request does not wait behind a costly
+// request that may not start.
 func TestGate_CostlyWorkHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(2)
@@ -335,7 +340,8 @@ func TestGate_RefusesAtOnceWhatFindsTooManyWaiting(t *testing.T) {
 	})
 }
 
-// A request that would wait for too long is refused at once, and so is one that has.
+// TestGate_RefusesByTheDeadline checks that a request is refused if it would wait for too long
+// or has done so. In the first case it is refused at once.
 func TestGate_RefusesByTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -366,7 +372,8 @@ func TestGate_RefusesByTheDeadline(t *testing.T) {
 	})
 }
 
-// A pause of less than the deadline has nobody refused where a request takes little.
+// TestGate_BearsAPause checks a pause that is shorter than the deadline. If requests take
+// little time, the pause causes no refusal.
 func TestGate_BearsAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -416,7 +423,7 @@ func TestGate_WorkOnDocumentsIsMorePatient(t *testing.T) {
 	})
 }
 
-// work is long work of units, which yields after each.
+// work starts long work with a number of units. The work yields after each unit.
 func (l *line) work(name string, w Work, units int, unit time.Duration) {
 	go func() {
 		s, v := l.g.Enter(context.Background(), w)
@@ -436,8 +443,9 @@ func (l *line) work(name string, w Work, units int, unit time.Duration) {
 	synctest.Wait()
 }
 
-// Long work of several organizations takes turns. A request that arrives meanwhile waits
-// for a slice, not for the end of that work.
+// TestDecision_Bounds_LongWorkTakesTurns checks that long work of several organizations takes
+// turns. A request that arrives in the meantime waits for a slice, not for the end of that
+// work.
 func TestDecision_Bounds_LongWorkTakesTurns(t *testing.T) {
 	for name, kind := range map[string]Work{"decisions": {}, "rego": {Costly: true}, "scans": {Kind: Managing}} {
 		t.Run(name, func(t *testing.T) {
@@ -451,7 +459,7 @@ func TestDecision_Bounds_LongWorkTakesTurns(t *testing.T) {
 				time.Sleep(3 * slice / 2) // in the second slice
 				l.work("new", Work{Org: "c"}, 1, slice)
 				time.Sleep(time.Second)
-				// Of an organization, what was begun ends first.
+				// Among the work of one organization, work that has begun ends first.
 				want := "a1 b1 new a1 b1 a1 b1 a1 b1 a2 b2 a2 b2"
 				if got := strings.Join(l.order(), " "); got != want {
 					t.Errorf("served %s, want %s", got, want)
@@ -474,7 +482,8 @@ func TestSlot_YieldsOnceASlice(t *testing.T) {
 	})
 }
 
-// Yield returns how long others ran, and the whole is one request of the mean.
+// TestSlot_YieldTellsWhatItTook checks that Yield returns how long others ran. The whole work
+// counts as one request in the mean.
 func TestSlot_YieldTellsWhatItTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -500,7 +509,8 @@ func TestSlot_YieldTellsWhatItTook(t *testing.T) {
 	})
 }
 
-// Begun work keeps its memory, so it is bounded, however many organizations ask.
+// TestGate_BeginsSoMuchCostlyWork checks that the amount of costly work that has begun is
+// bounded, however many organizations ask. Such work keeps its memory.
 func TestGate_BeginsSoMuchCostlyWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, newTestGate(2))

@@ -6,7 +6,7 @@ import (
 	"writ/internal/telemetry"
 )
 
-// metrics are what a gate tells of itself.
+// metrics are the metrics of a gate.
 type metrics struct {
 	rejected [QueueDeadline + 1]prometheus.Counter
 	held     [Managing + 1]prometheus.Counter

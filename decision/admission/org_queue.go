@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// organization has the queues of one organization.
+// organization holds the queues of one organization.
 type organization struct {
 	queues  [Managing + 1]orgQueue
-	working int // slots held
+	working int // the slots that it holds
 }
 
 // orgQueue is an organization's queue for one kind of work.
@@ -16,32 +16,33 @@ type orgQueue struct {
 	org     *organization
 	kind    Kind
 	waiting []*waiter
-	paused  int // work that waits for something else than a slot
-	// charged is the slot time that the queue was charged. When the queue becomes busy, it
-	// is raised to the charge of the queue that was served last.
+	paused  int // the work that waits for something other than a slot
+	// charged is the slot time that the queue was charged for. When the queue becomes busy,
+	// charged is raised to the charge of the queue that was served last.
 	charged time.Duration
 	// mean is the mean slot time of the queue's last requests.
 	mean time.Duration
 }
 
-// work is what holds a slot or waits for one.
+// work is a request that holds a slot or waits for one.
 type work struct {
 	queue  *orgQueue
-	order  uint64 // of arrival
+	order  uint64 // its number in the order of arrival
 	costly bool
-	begun  bool // it has yielded, and goes before what has not
+	begun  bool // the work has yielded; it goes before work that has not
 }
 
-// waiter is a request in a queue. It is sent its slot when it is removed to be served.
+// waiter is a request in a queue. When it is removed from the queue to be served, it is sent
+// its slot.
 type waiter struct {
 	work
-	verdict chan Slot // holds one
+	verdict chan Slot // has room for one slot
 	timer   *time.Timer
 	since   time.Time
 }
 
-// before reports whether q is served before other: q was charged less, or as much and its
-// request arrived first.
+// before reports whether q is served before other. q is served first if it was charged less. If
+// both were charged the same, the request that arrived first decides.
 func (q *orgQueue) before(other *orgQueue) bool {
 	if q.charged != other.charged {
 		return q.charged < other.charged
@@ -49,7 +50,7 @@ func (q *orgQueue) before(other *orgQueue) bool {
 	return q.waiting[0].order < other.waiting[0].order
 }
 
-// age is how long the oldest request of the queue has waited.
+// age returns how long the oldest request of the queue has waited.
 func (q *orgQueue) age() (age time.Duration) {
 	for _, w := range q.waiting {
 		age = max(age, time.Since(w.since))
@@ -57,7 +58,7 @@ func (q *orgQueue) age() (age time.Duration) {
 	return age
 }
 
-// orgQueueLocked returns the queue of an organization for a kind of work.
+// orgQueueLocked returns the queue in which an organization's work of a kind waits.
 func (g *Gate) orgQueueLocked(org string, kind Kind) *orgQueue {
 	t := g.organizations[org]
 	if t == nil {
@@ -83,8 +84,8 @@ func (g *Gate) forgetLocked() {
 	}
 }
 
-// queueLocked adds work to its queue: begun work before other work, each in order of
-// arrival.
+// queueLocked adds work to its queue. Work that has begun goes before other work. Otherwise the
+// order of arrival decides.
 func (g *Gate) queueLocked(work work) *waiter {
 	w, q := g.waiters.Get().(*waiter), work.queue
 	w.work, w.since = work, time.Now()

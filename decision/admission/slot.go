@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Slot is the right to run. Leave must be called when the work ends, whatever its result,
-// or when the rest of it is waiting. A Slot belongs to one goroutine.
+// Slot is the right to run. Leave must be called when the work ends, whatever its result. It
+// may be called earlier, if the work only waits from then on. A Slot belongs to one goroutine.
 //
-// The methods of a nil Slot, a zero Slot and a Slot that was given back do nothing.
+// The methods of a nil Slot, of a zero Slot and of a Slot that was given back do nothing.
 type Slot struct {
-	gate *Gate // nil: none, or given back
+	gate *Gate // nil if there is no slot or it was given back
 	work
 	paused   bool
 	start    time.Time
-	expected time.Duration // charged in advance
-	before   time.Duration // that the work held a slot before it yielded or paused
+	expected time.Duration // the time that was charged in advance
+	before   time.Duration // how long the work held a slot before it yielded or paused
 }
 
-// Leave gives the slot back and charges its time.
+// Leave gives the slot back and charges the organization for the time that it was held.
 func (s *Slot) Leave() {
 	if s == nil || s.gate == nil {
 		return
@@ -36,8 +36,8 @@ func (s *Slot) Leave() {
 	g.serveLocked()
 }
 
-// Pause gives the slot back while the work waits for the store, or for other work that may
-// need a slot. It reports whether there was a slot, which Resume then asks for again.
+// Pause gives the slot back while the work waits for the store, or for other work that may need
+// a slot. It reports whether there was a slot to give back. If so, Resume asks for another one.
 func (s *Slot) Pause() bool {
 	if s == nil || s.gate == nil || s.paused {
 		return false
@@ -52,8 +52,7 @@ func (s *Slot) Pause() bool {
 	return true
 }
 
-// Resume waits for a slot after Pause, and reports whether the Slot was paused. It never
-// fails.
+// Resume waits for a slot after Pause. It reports whether the Slot was paused. It never fails.
 func (s *Slot) Resume() bool {
 	if s == nil || s.gate == nil || !s.paused {
 		return false
@@ -65,9 +64,10 @@ func (s *Slot) Resume() bool {
 	return true
 }
 
-// Yield lets others go first once the slot has been held for a slice, and returns how long
-// that took. Long work calls it between parts that take less than a slice each. It never
-// fails. Begun work is served before the organization's other work.
+// Yield lets other requests go first if the slot has been held for a slice or longer. It
+// returns how long the work waited. Long work calls Yield between parts that take less than a
+// slice each. Yield never fails. Work that has begun is served before other work of the same
+// organization.
 func (s *Slot) Yield() time.Duration {
 	if s == nil || s.gate == nil || s.paused || time.Since(s.start) < slice {
 		return 0
@@ -86,19 +86,19 @@ func (s *Slot) endPauseLocked() {
 	s.gate.paused--
 }
 
-// awaitUnlock waits for another slot and unlocks the gate.
+// awaitUnlock queues the work for another slot, unlocks the gate and waits for the slot.
 func (s *Slot) awaitUnlock() {
 	g, before := s.gate, s.before
 	w := g.queueLocked(s.work)
 	g.serveLocked()
 	g.mu.Unlock()
-	runtime.Gosched() // to requests that are not at the gate yet
+	runtime.Gosched() // lets requests run that are not at the gate yet
 	*s = <-w.verdict
 	s.before = before
 	g.waiters.Put(w)
 }
 
-// vacateLocked gives the slot back and charges its time.
+// vacateLocked gives the slot back and corrects the charge to the time that it was held.
 func (s *Slot) vacateLocked() {
 	g, held := s.gate, time.Since(s.start)
 	if s.costly {

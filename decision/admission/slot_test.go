@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// If a store does not answer, only the work that waits for the store stops. That work holds no
-// slot: other work of any organization gets the slot. When the store answers, the work waits for
-// its turn.
+// TestSlot_IsNotHeldByWhoWaits checks a store that does not answer. Only the work that waits
+// for the store stops. That work holds no slot, so other work of any organization gets the
+// slot. When the store answers, the work waits for its turn.
 func TestSlot_IsNotHeldByWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -53,7 +53,8 @@ func TestSlot_IsNotHeldByWhoWaits(t *testing.T) {
 	})
 }
 
-// Work that does not pause keeps its slot for any length of time.
+// TestSlot_IsKeptByWhoRuns checks that work that does not pause keeps its slot for any length
+// of time.
 func TestSlot_IsKeptByWhoRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -75,7 +76,7 @@ func TestSlot_IsKeptByWhoRuns(t *testing.T) {
 	})
 }
 
-// Paused work that ends gives its place back.
+// TestSlot_LeavesWithoutOne checks that paused work that ends gives its place back.
 func TestSlot_LeavesWithoutOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -97,9 +98,10 @@ func TestSlot_LeavesWithoutOne(t *testing.T) {
 	})
 }
 
-// An organization may have as much paused work as it may have work that waits for slots. At that
-// bound its new work is refused at once. The work of the organization that all its paused work
-// waits for gets the next slot. Other organizations are served meanwhile.
+// TestSlot_GoesToWhatTheOthersWaitFor checks the bound of paused work. An organization may have
+// as much paused work as it may have work that waits for slots. At that bound its new work is
+// refused at once. If all its paused work waits for other work of the organization, that work
+// gets the next slot. Other organizations are served in the meantime.
 func TestSlot_GoesToWhatTheOthersWaitFor(t *testing.T) {
 	for slots := 1; slots <= 2; slots++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -144,7 +146,8 @@ func TestSlot_GoesToWhatTheOthersWaitFor(t *testing.T) {
 	}
 }
 
-// Resumed work goes before later arrivals and after begun work.
+// TestSlot_ComesBackInTheOrderOfArrival checks that resumed work goes before later arrivals and
+// after work that has begun.
 func TestSlot_ComesBackInTheOrderOfArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -170,7 +173,8 @@ func TestSlot_ComesBackInTheOrderOfArrival(t *testing.T) {
 	})
 }
 
-// Work pauses, resumes and yields in any order. The work that runs never exceeds the slots.
+// TestSlot_HoldsItsBoundsUnderRace checks that the running work never exceeds the slots, while
+// work pauses, resumes and yields in any order.
 func TestSlot_HoldsItsBoundsUnderRace(t *testing.T) {
 	const slots = 2
 	g := newTestGate(slots)

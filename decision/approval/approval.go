@@ -1,6 +1,6 @@
-// Package approval lets a person decide about what was held. An approval is the held
-// decision itself: it has its id and is pending from the moment that the decision is
-// committed until it expires.
+// Package approval lets a person decide about held decisions. An approval is the held decision
+// itself and has the same id. It is pending from the moment that the decision is committed
+// until somebody decides or it expires.
 //
 //	pending ─▶ approved ─▶ used
 //	   │          ├─────▶ revoked
@@ -8,13 +8,13 @@
 //	   ├─────▶ rejected
 //	   └─────▶ expired              nobody decided in time
 //
-// A verdict is an entry of the ledger: see [ledger.Verdict]. The details of the intent, for
-// the approver, are kept beside the history until the approval has ended:
-// [storage.Details] is written before the decision is committed and erased at the end. A
-// crash may leave details without a decision, which are swept.
+// A verdict is an entry of the ledger: see [ledger.Verdict]. The approver also needs the
+// details of the intent. They are kept beside the history until the approval has ended.
+// [storage.Details] is written before the decision is committed and erased when the approval
+// ends. A crash may leave details without a decision. A sweep erases them.
 //
-// An approval leads to one decision, of the same intent. It allows the findings that the
-// intent was held for and no others: see [Approval.Redeem].
+// An approval leads to one decision, of the same intent. It allows only the findings for which
+// the intent was held: see [Approval.Redeem].
 package approval
 
 import (
@@ -27,7 +27,7 @@ import (
 	"writ/storage/ledger"
 )
 
-// Status is the state of an approval. The names are the verdicts' or [Pending].
+// Status is the state of an approval. It is [Pending] or the name of a verdict.
 type Status string
 
 // The states of an approval.
@@ -47,11 +47,11 @@ func Statuses() []Status { return []Status{Pending, Approved, Rejected, Expired,
 type Approval struct {
 	Held *storage.Record
 	ledger.Verdicts
-	// Details are nil once they are erased.
+	// Details is nil once the details are erased.
 	Details *storage.Details
 }
 
-// Status returns the state of a at a time.
+// Status returns the state of a at the given time.
 func (a *Approval) Status(at time.Time) Status {
 	switch {
 	case a.End != nil:
@@ -66,8 +66,8 @@ func (a *Approval) Status(at time.Time) Status {
 	return Pending
 }
 
-// heldFindings returns the findings of a decision as its details keep them. A finding of
-// [engine.CodeCoreFinding] gets the core's own code, with which its reason starts.
+// heldFindings returns the findings of a decision in the form in which its details keep them. A
+// finding with [engine.CodeCoreFinding] gets the core's own code, with which its reason starts.
 func heldFindings(result engine.Result, rules *engine.RuleSet) []storage.HeldFinding {
 	held := make([]storage.HeldFinding, len(result.Findings))
 	for i, f := range result.Findings {
@@ -82,8 +82,8 @@ func heldFindings(result engine.Result, rules *engine.RuleSet) []storage.HeldFin
 	return held
 }
 
-// covers reports whether each finding of a result was approved, with the same code, rule
-// and revision of the rule.
+// covers reports whether each finding of a result was approved with the same code, the same
+// rule and the same revision of the rule.
 func (a *Approval) covers(result engine.Result, rules *engine.RuleSet) bool {
 	if a.Details == nil {
 		return false
@@ -99,13 +99,14 @@ func (a *Approval) covers(result engine.Result, rules *engine.RuleSet) bool {
 	return true
 }
 
-// Redeem applies the approval to a result and returns the result to commit, with the
-// verdict to commit beside it, nil for none. status is the approval's at the time of the
-// decision, and not [Pending]. result is an evaluation at that time, under rules.
+// Redeem applies the approval to a result. It returns the result to commit and the verdict to
+// commit with it. The verdict is nil if there is no verdict to commit. status is the status of
+// the approval at the time of the decision, and it is not [Pending]. result is the evaluation
+// at that time, under rules.
 //
-// If the approval is approved, a result that is held for findings that were approved is
-// allowed. A result that is held for others stays held, and the approval is used up. A
-// deny stays a deny. Under any other status the result is a deny.
+// If status is approved and the result is held only for findings that were approved, Redeem
+// allows it. If the result is held for other findings, it stays held, and the approval is used
+// up. A deny stays a deny. Under any other status Redeem returns a deny.
 func (a *Approval) Redeem(
 	status Status, at time.Time, result engine.Result, rules *engine.RuleSet,
 ) (engine.Result, *ledger.Verdict) {
@@ -116,7 +117,7 @@ func (a *Approval) Redeem(
 		return withFinding(result, engine.CodeApprovalRejected, "the approval was refused"), nil
 	case Revoked:
 		return withFinding(result, engine.CodeApprovalRevoked, "the approval was revoked"), nil
-	case Used: // by a decision that another intent id led to, which there is not
+	case Used: // only a decision about another intent id could have used it, and there is none
 		return withFinding(result, engine.CodeApprovalExpired, "the approval was used before"), nil
 	}
 	result = withFinding(result, engine.CodeApprovalExpired, "the approval has expired")
@@ -126,7 +127,7 @@ func (a *Approval) Redeem(
 	return result, a.verdict(ledger.Expired, at)
 }
 
-// redeem is Redeem of an approval that is approved.
+// redeem returns the result that Redeem returns for an approval with the status approved.
 func (a *Approval) redeem(result engine.Result, rules *engine.RuleSet) engine.Result {
 	switch {
 	case result.Decision != engine.ApprovalRequired:
@@ -140,7 +141,8 @@ func (a *Approval) redeem(result engine.Result, rules *engine.RuleSet) engine.Re
 	return result
 }
 
-// withFinding returns result with one more finding and at least that finding's outcome.
+// withFinding returns result with one more finding. Its decision is at least as strict as the
+// outcome of that finding.
 func withFinding(result engine.Result, code engine.Code, text string) engine.Result {
 	f := finding(code, text)
 	result.Findings = append(slices.DeleteFunc(slices.Clone(result.Findings), func(f engine.Finding) bool {

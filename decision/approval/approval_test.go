@@ -18,8 +18,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// "An approval is the held decision": it has its id, and is pending until its time is over,
-// without an entry of its own.
+// TestApproval_IsTheHeldDecision checks the promise "An approval is the held decision". It has
+// the id of the decision and is pending until its time is over. It has no entry of its own.
 func TestApproval_IsTheHeldDecision(t *testing.T) {
 	d := open(t)
 	_, id := d.hold()
@@ -43,8 +43,8 @@ func TestApproval_IsTheHeldDecision(t *testing.T) {
 	}
 }
 
-// Approvals are listed newest first, by state, agent and policy, and of one organization.
-// An intent that is found to be held once it is evaluated is decided beside others.
+// TestApproval_OfAnIntentThatIsSentAgain checks an intent that was held before and is sent
+// again in a batch. The other intents of the batch are decided.
 func TestApproval_OfAnIntentThatIsSentAgain(t *testing.T) {
 	d := open(t)
 	in, id := d.hold()
@@ -89,7 +89,7 @@ func TestApproval_IsListed(t *testing.T) {
 	}
 }
 
-// listed reads a list in pages of one.
+// listed reads a list in pages of one approval.
 func (d *desk) listed(organization string, f approval.Filter) (ids []string) {
 	d.Helper()
 	for after := ""; ; {
@@ -104,7 +104,8 @@ func (d *desk) listed(organization string, f approval.Filter) (ids []string) {
 	}
 }
 
-// A look-up that waits is answered by a verdict, or as the approval is when the wait ends.
+// TestApproval_IsAwaited checks that Await returns after a verdict. If the wait ends first,
+// Await returns the approval in its state at that time.
 func TestApproval_IsAwaited(t *testing.T) {
 	d := open(t)
 	_, id := d.hold()
@@ -132,8 +133,8 @@ func TestApproval_IsAwaited(t *testing.T) {
 	}
 }
 
-// "Same verdict again: same bytes; another verdict: decided; expired; not held; revoked only
-// from approved and unused."
+// TestJudge_TheFirstVerdictStands checks the promise "Same verdict again: same bytes; another
+// verdict: decided; expired; not held; revoked only from approved and unused."
 func TestJudge_TheFirstVerdictStands(t *testing.T) {
 	approve := func(d *desk, id string) { d.approve(id) }
 	verdict := func(v string) func(*desk, string) {
@@ -142,7 +143,7 @@ func TestJudge_TheFirstVerdictStands(t *testing.T) {
 	expire := func(d *desk, _ string) { d.clock.advance(ttl) }
 	for name, tc := range map[string]struct {
 		before []func(*desk, string)
-		errs   map[string]error // of each verdict
+		errs   map[string]error // the error of each verdict
 	}{
 		"pending": {nil, map[string]error{ledger.Approved: nil, ledger.Rejected: nil, ledger.Revoked: approval.ErrPending}},
 		"approved": {[]func(*desk, string){approve}, map[string]error{
@@ -189,7 +190,8 @@ func TestJudge_TheFirstVerdictStands(t *testing.T) {
 	}
 }
 
-// "The approver is neither the one who asked nor of its family."
+// TestJudge_NobodyApprovesWhatTheyAskedFor checks the promise "The approver is neither the one
+// who asked nor of its family."
 func TestJudge_NobodyApprovesWhatTheyAskedFor(t *testing.T) {
 	d := open(t)
 	for id, parent := range map[string]string{"maker": "", "asks": "maker", "sibling": "maker", "child": "asks", "other": "", "others": "other"} {
@@ -225,7 +227,7 @@ func TestJudge_NobodyApprovesWhatTheyAskedFor(t *testing.T) {
 	}
 }
 
-// token stores a key that another made.
+// token stores a key that was made by another key.
 func (d *desk) token(id, parent string) {
 	d.Helper()
 	if parent != "" {
@@ -239,8 +241,9 @@ func (d *desk) token(id, parent string) {
 	d.must(d.docs.PutToken(d.Context(), &storage.Token{ID: id, OrganizationID: org, ParentID: parent, Name: id, CreatedAt: noon}, 0))
 }
 
-// "Resume: the same body again." Decided once under an approval, and replayed after that; of
-// another body, or under an approval that is not there, nothing is decided.
+// TestRedeem_TheSameIntentOnce checks the promise "Resume: the same body again." The intent is
+// decided once under an approval and replayed after that. With another body, or under an
+// unknown approval, nothing is decided.
 func TestRedeem_TheSameIntentOnce(t *testing.T) {
 	d := open(t)
 	in, id := d.hold()
@@ -275,7 +278,8 @@ func TestRedeem_TheSameIntentOnce(t *testing.T) {
 	}
 }
 
-// An approval does not exist for another organization.
+// TestRedeem_AnotherOrganizations checks that an approval does not exist for another
+// organization.
 func TestRedeem_AnotherOrganizations(t *testing.T) {
 	d := open(t)
 	in, id := d.hold()
@@ -287,8 +291,8 @@ func TestRedeem_AnotherOrganizations(t *testing.T) {
 	d.wantStatus(id, approval.Approved, true)
 }
 
-// "Everything is evaluated afresh": a deny denies, a new objection is not covered, and one
-// approval has one answer.
+// TestRedeem_EvaluatesAfresh checks the promise "Everything is evaluated afresh". A deny
+// denies, a new objection is not covered, and one approval has one answer.
 func TestRedeem_EvaluatesAfresh(t *testing.T) {
 	lower := int64(50_000)
 	another := engine.Rule{
@@ -372,7 +376,8 @@ func TestRedeem_EvaluatesAfresh(t *testing.T) {
 	}
 }
 
-// Under what was rejected, revoked or has expired it is a deny that says so.
+// TestRedeem_WithoutAnApprovalThatHolds checks that an intent is denied under an approval that
+// was rejected, was revoked or has expired. The deny names the reason.
 func TestRedeem_WithoutAnApprovalThatHolds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before func(d *desk, id string)
@@ -399,8 +404,9 @@ func TestRedeem_WithoutAnApprovalThatHolds(t *testing.T) {
 	}
 }
 
-// "History: the redemption is its own row, the verdict an entry of the same chain": who holds
-// the store proves held, approved and allowed.
+// TestVerdicts_AreInTheChain checks the promise "History: the redemption is its own row, the
+// verdict an entry of the same chain". From the store alone, one can prove that the intent was
+// held, approved and allowed.
 func TestVerdicts_AreInTheChain(t *testing.T) {
 	d := open(t)
 	in, id := d.hold()
@@ -425,7 +431,8 @@ func TestVerdicts_AreInTheChain(t *testing.T) {
 	}
 }
 
-// "Values are scrubbed, kept while pending, erased at the end."
+// TestDetails_AreErasedAtTheEnd checks the promise "Values are scrubbed, kept while pending,
+// erased at the end."
 func TestDetails_AreErasedAtTheEnd(t *testing.T) {
 	d := open(t)
 	_, id := d.hold()
@@ -443,8 +450,8 @@ func TestDetails_AreErasedAtTheEnd(t *testing.T) {
 	}
 }
 
-// Expired details are swept, and details that a crash left without a decision. Pending ones
-// stay.
+// TestSweep checks that a sweep erases expired details, and details that a crash left without a
+// decision. Pending details stay.
 func TestSweep(t *testing.T) {
 	d := open(t)
 	_, lapsed := d.hold()

@@ -16,35 +16,38 @@ import (
 	"writ/storage/registry"
 )
 
-// MaxTTL is well below the shortest retention of a plan: a held decision must not be
-// removed before somebody has decided about it. An approval holds a third as long: what
-// was right a day ago may not be today.
+// MaxTTL is the longest time that a decision can be held. It is well below the shortest
+// retention of a plan, because a held decision must not be removed before somebody has decided
+// about it. An approval is valid for at most a third of MaxTTL, because an action that was
+// right a day ago may not be right today.
 const MaxTTL = 72 * time.Hour
 
 // Detail says how much of a held intent is kept for the approver.
 type Detail string
 
 const (
-	// Scrubbed keeps the scrubbed values of metadata until the approval has ended. It is
-	// the default.
+	// Scrubbed keeps the scrubbed values of metadata until the approval has ended. It is the
+	// default.
 	Scrubbed Detail = "scrubbed"
-	// Keys keeps no values. The row has the keys.
+	// Keys keeps no values of metadata. The row in the history has the keys.
 	Keys Detail = "keys"
 )
 
-// Config is what a Desk works with. Ledger, Store and Scrub are required.
+// Config configures a Desk. Ledger, Store and Scrub are required.
 type Config struct {
 	Ledger *ledger.Ledger
 	Store  Store
 	Scrub  Scrubber
 	// TTL is how long a held decision can be approved or rejected. It is also how long an
-	// approval holds if the approver does not say. Zero is DefaultTTL.
+	// approval is valid if the approver does not say. Zero means DefaultTTL.
 	TTL time.Duration
-	// Detail is how much is kept for the approver, Scrubbed if empty.
+	// Detail is how much is kept for the approver. Empty means Scrubbed.
 	Detail Detail
-	// Log hears of details that could not be erased. Nil discards.
+	// Log gets a record for details that could not be erased. If Log is nil, the record is
+	// discarded.
 	Log *slog.Logger
-	// Metrics is where the desk registers its metrics. Nil registers nowhere.
+	// Metrics is the registry in which the desk registers its metrics. If Metrics is nil, they
+	// are not registered.
 	Metrics prometheus.Registerer
 }
 
@@ -54,7 +57,7 @@ type Store interface {
 	storage.History
 }
 
-// Scrubber replaces secrets in texts before they are stored.
+// Scrubber replaces secrets in texts before the texts are stored.
 type Scrubber interface {
 	// Text scrubs a text that identifies nobody.
 	Text(text string) string
@@ -66,20 +69,20 @@ type Scrubber interface {
 	Spellings(identity string) []string
 }
 
-// DefaultTTL is the TTL of a Config that has none.
+// DefaultTTL is the time to live if Config.TTL is zero.
 const DefaultTTL = time.Hour
 
-// Desk is where decisions wait for approval. Its methods are safe for concurrent use.
+// Desk keeps the decisions that wait for approval. Its methods are safe for concurrent use.
 type Desk struct {
 	cfg     Config
 	docs    *registry.Registry
 	metrics *metrics
 
 	mu      sync.Mutex
-	waiting map[name]*wait // approvals that somebody awaits
+	waiting map[name]*wait // the approvals for which there is a call of Await
 }
 
-// wait wakes the callers of Await. decided is closed when a verdict of this process stands.
+// wait wakes the callers of Await. decided is closed when this process has committed a verdict.
 type wait struct {
 	decided chan struct{}
 	waiters int
@@ -111,8 +114,8 @@ func New(cfg Config) (*Desk, error) {
 	return d, nil
 }
 
-// Find returns the approval of a decision, or storage.ErrNotFound where none of the
-// organization was held under that id.
+// Find returns the approval with the given id. It returns storage.ErrNotFound if no decision of
+// the organization was held under that id.
 func (d *Desk) Find(ctx context.Context, org, id string) (*Approval, error) {
 	held, err := d.cfg.Ledger.Held(ctx, org, id)
 	if err != nil {
@@ -129,8 +132,9 @@ func (d *Desk) find(ctx context.Context, held *storage.Record) (*Approval, error
 	return d.of(ctx, held, details)
 }
 
-// of returns the approval of a held decision and its details, which are nil if they are
-// erased. Details are erased after the verdict, so they are read before it.
+// of returns the approval of a held decision. details are the details of the decision, or nil
+// if they are erased. Details are erased after the verdict is committed, so the caller must
+// read the details before of reads the verdicts.
 func (d *Desk) of(ctx context.Context, held *storage.Record, details *storage.Details) (_ *Approval, err error) {
 	if details != nil && details.Digest() != held.DetailsDigest {
 		return nil, fmt.Errorf("the details of decision %s are not those of its row", held.DecisionID)
@@ -140,7 +144,7 @@ func (d *Desk) of(ctx context.Context, held *storage.Record, details *storage.De
 	return a, err
 }
 
-// Details returns the details to keep of a held decision.
+// Details returns the details of a held decision that are to be kept for its approver.
 func (d *Desk) Details(e *ledger.Entry, rules *engine.RuleSet) *storage.Details {
 	in, t := e.Intent, e.Reservation
 	var values map[string]string
@@ -157,7 +161,8 @@ func (d *Desk) Details(e *ledger.Entry, rules *engine.RuleSet) *storage.Details 
 	return kept
 }
 
-// Keep stores details. Then their decisions must be committed, or [Desk.Drop] called.
+// Keep stores details. Afterwards the caller must either commit their decisions or call
+// [Desk.Drop].
 func (d *Desk) Keep(ctx context.Context, org string, all []*storage.Details) error {
 	if err := d.docs.PutDetails(ctx, org, all...); err != nil {
 		return fmt.Errorf("storing the details of held decisions: %w", err)
@@ -165,7 +170,8 @@ func (d *Desk) Keep(ctx context.Context, org string, all []*storage.Details) err
 	return nil
 }
 
-// Ended counts a verdict that was committed with a decision, and wakes those who await it.
+// Ended counts a verdict that was committed with a decision. It wakes the callers of Await for
+// that approval.
 func (d *Desk) Ended(v *ledger.Verdict) {
 	if v.Verdict == ledger.Expired {
 		d.metrics.judged(ledger.Expired)
@@ -173,8 +179,8 @@ func (d *Desk) Ended(v *ledger.Verdict) {
 	d.tell(name{v.OrganizationID, v.ApprovalID})
 }
 
-// Drop erases the details of decisions whose approvals have ended, or which were not
-// committed. If it fails, a sweep erases them later.
+// Drop erases the details of decisions whose approvals have ended, and of decisions that were
+// not committed. If Drop fails, a sweep erases the details later.
 func (d *Desk) Drop(ctx context.Context, org string, ids ...string) {
 	if len(ids) == 0 {
 		return
@@ -185,8 +191,8 @@ func (d *Desk) Drop(ctx context.Context, org string, ids ...string) {
 	}
 }
 
-// ExpiresAt returns when a can be approved or rejected no longer. If its details are
-// erased, the time is computed from the time at which it was held.
+// ExpiresAt returns the time from which a can no longer be approved or rejected. If the details
+// of a are erased, ExpiresAt computes the time from the time at which the decision was held.
 func (d *Desk) ExpiresAt(a *Approval) time.Time {
 	if a.Details != nil {
 		return a.Details.ExpiresAt
@@ -194,13 +200,14 @@ func (d *Desk) ExpiresAt(a *Approval) time.Time {
 	return a.Held.DecidedAt.Add(d.cfg.TTL)
 }
 
-// Now returns the time by which approvals expire: the ledger's.
+// Now returns the time of the ledger's clock. Approvals expire by this clock.
 func (d *Desk) Now() time.Time { return d.cfg.Ledger.Now() }
 
-// poll is how often Await looks for verdicts of other processes.
+// poll is how often Await looks for verdicts that other processes have committed.
 const poll = time.Second
 
-// Await returns the approval when it is no longer pending, or when ctx ends.
+// Await waits until the approval is no longer pending or ctx ends. It then returns the
+// approval.
 func (d *Desk) Await(ctx context.Context, org, id string) (*Approval, error) {
 	lookup := context.WithoutCancel(ctx)
 	tick := time.NewTicker(poll)
@@ -244,7 +251,7 @@ func (d *Desk) leave(n name, w *wait) {
 	}
 }
 
-// tell wakes those who await an approval.
+// tell wakes the callers of Await for an approval.
 func (d *Desk) tell(n name) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

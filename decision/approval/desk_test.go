@@ -36,7 +36,7 @@ const (
 	ttl      = 10 * time.Minute
 )
 
-// noon is when the tests' clocks start.
+// noon is the time at which the clocks of the tests start.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // clock is a clock that a test moves.
@@ -57,7 +57,7 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// marking is a scrubber that takes whatever has "hunter" in it for a secret, and tags
+// marking is a scrubber for tests. It replaces every text that contains "hunter", and it tags
 // bob@example.com.
 type marking struct{}
 
@@ -84,8 +84,7 @@ func (m marking) Values(metadata map[string]string) map[string]string {
 
 func (m marking) Spellings(identity string) []string { return []string{m.Identity(identity)} }
 
-// desk is a desk beside a pipeline, over a store in memory, and a policy whose payments above
-// 250.00 wait.
+// desk is a desk and a pipeline on a store in memory. Its policy holds payments above 250.00.
 type desk struct {
 	*testing.T
 	*approval.Desk
@@ -148,7 +147,7 @@ func (d *desk) must(err error) {
 	}
 }
 
-// policy stores a version, which change has changed.
+// policy stores a version of the policy, after change has changed it.
 func (d *desk) policy(version int64, change func(*engine.ActionPolicy)) {
 	d.Helper()
 	limit := int64(100_000)
@@ -163,7 +162,7 @@ func (d *desk) policy(version int64, change func(*engine.ActionPolicy)) {
 	d.must(err)
 }
 
-// payment is an intent with an id of its own.
+// payment returns an intent with a new id.
 func payment(amount int64) *engine.Intent {
 	return &engine.Intent{
 		IntentID: uuid.NewString(), PolicyID: policyID, AgentID: "billing", ActionType: "payment.payout", Resource: "acct/1",
@@ -181,7 +180,7 @@ func (d *desk) decideIn(organization string, in *engine.Intent, approvalID strin
 	return d.service.Decide(d.Context(), who, []decision.Request{{Intent: in, ApprovalID: approvalID}})[0]
 }
 
-// hold has a payment of 820.00 held, and returns its approval's id.
+// hold sends a payment of 820.00, which is held, and returns the id of its approval.
 func (d *desk) hold() (in *engine.Intent, id string) {
 	d.Helper()
 	in = payment(82_000)
@@ -190,7 +189,7 @@ func (d *desk) hold() (in *engine.Intent, id string) {
 	return in, out.Record.DecisionID
 }
 
-// want wants a decision with these codes.
+// want fails the test unless the decision and its codes are the wanted ones.
 func (d *desk) want(out ledger.Outcome, want engine.Decision, codes ...engine.Code) {
 	d.Helper()
 	if out.Err != nil {
@@ -228,7 +227,8 @@ func (d *desk) status(id string) approval.Status {
 	return a.Status(d.Now())
 }
 
-// wantStatus wants an approval to be in a state, and details to be kept or erased.
+// wantStatus fails the test unless the approval has the wanted status. kept says whether its
+// details must be kept.
 func (d *desk) wantStatus(id string, want approval.Status, kept bool) {
 	d.Helper()
 	if got := d.status(id); got != want {

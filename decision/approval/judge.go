@@ -12,36 +12,39 @@ import (
 	"writ/storage/ledger"
 )
 
-// The refusals of [Desk.Judge].
+// These are the refusals of [Desk.Judge].
 var (
-	// ErrDecided means that another verdict stands, or that the approval was used.
+	// ErrDecided means that another verdict stands or that the approval was used.
 	ErrDecided = errors.New("the approval was decided otherwise")
-	// ErrExpired means that the approval was not decided, or not revoked, in time.
+	// ErrExpired means that the approval was not decided or not revoked in time.
 	ErrExpired = errors.New("the approval has expired")
-	// ErrPending means that an approval to revoke was not approved.
+	// ErrPending means that the approval cannot be revoked, because it was not approved.
 	ErrPending = errors.New("the approval is pending: there is nothing to revoke")
-	// ErrSelf means that the credential asked for the decision, or is of the same family.
+	// ErrSelf means that the credential itself, or one of the same family, asked for the
+	// decision.
 	ErrSelf = errors.New("whoever asked can't approve it")
 )
 
-// Ruling is a decision of an approver.
+// Ruling is the decision of an approver about an approval.
 type Ruling struct {
 	// Verdict is ledger.Approved, ledger.Rejected or ledger.Revoked.
 	Verdict string
 	Comment string
-	// For is how long an approval holds, 0 for the desk's TTL; at most [MaxTTL] / 3.
+	// For is how long the approval is valid, at most [MaxTTL] / 3. Zero means the TTL of the
+	// desk.
 	For time.Duration
 }
 
-// Approver is the credential that decides.
+// Approver is the credential of the person who decides.
 type Approver struct {
-	// Credential is in the form of [ledger.Entry], unscrubbed. Kept is the same, scrubbed.
+	// Credential has the form of [ledger.Entry] and is not scrubbed. Kept is the same text,
+	// scrubbed.
 	Credential, Kept string
 }
 
-// Judge decides about an approval and returns its new state. The same verdict again changes
-// nothing and returns the first. Errors are the refusals above, storage.ErrNotFound and the
-// ledger's.
+// Judge decides about an approval and returns the approval in its new state. If the same
+// verdict stands already, Judge changes nothing and returns the approval with the first
+// verdict. The errors are the refusals above, storage.ErrNotFound and the errors of the ledger.
 func (d *Desk) Judge(ctx context.Context, org, id string, by Approver, r Ruling) (*Approval, error) {
 	a, err := d.Find(ctx, org, id)
 	if err != nil {
@@ -79,13 +82,14 @@ func (d *Desk) Judge(ctx context.Context, org, id string, by Approver, r Ruling)
 	if stands.Verdict != r.Verdict {
 		return a, ErrDecided
 	}
-	if stands.DecidedBy == v.DecidedBy && stands.DecidedAt.Equal(v.DecidedAt) { // it is v
+	if stands.DecidedBy == v.DecidedBy && stands.DecidedAt.Equal(v.DecidedAt) { // the verdict that stands is v itself
 		d.metrics.judged(r.Verdict)
 	}
 	return a, nil
 }
 
-// permits returns why a verdict cannot be given now, or whether the same was given before.
+// permits returns an error if the verdict cannot be given now. It returns again as true if the
+// same verdict was given before.
 func (a *Approval) permits(verdict string, now time.Time) (again bool, err error) {
 	status := a.Status(now)
 	switch {
@@ -105,8 +109,8 @@ func (a *Approval) permits(verdict string, now time.Time) (again bool, err error
 	return false, nil
 }
 
-// afterVerdict updates the details after a verdict that stands, and wakes those who await
-// it. A crash before it loses nothing: lists and sweeps read the verdicts.
+// afterVerdict updates the details after a verdict was committed, and wakes the callers of
+// Await. A crash before afterVerdict loses nothing, because lists and sweeps read the verdicts.
 func (d *Desk) afterVerdict(ctx context.Context, v *ledger.Verdict) {
 	if v.Verdict == ledger.Approved {
 		if err := d.docs.MarkApproved(context.WithoutCancel(ctx), v.OrganizationID, v.ApprovalID,
@@ -120,9 +124,10 @@ func (d *Desk) afterVerdict(ctx context.Context, v *ledger.Verdict) {
 	d.tell(name{v.OrganizationID, v.ApprovalID})
 }
 
-// self reports whether a credential asked for a decision itself or is of the same family:
-// the keys with the same first maker. A decision that an operator asked for is for another
-// operator. No key may decide about it, because a key does not say which operator made it.
+// self reports whether a credential asked for a decision itself or is of the same family. A
+// family is all keys with the same first maker. If an operator asked for a decision, only
+// another operator may decide about it. No key may decide about it, because a key does not say
+// which operator made it.
 func (d *Desk) self(ctx context.Context, held *storage.Record, credential string) (bool, error) {
 	subject, operator := strings.CutPrefix(credential, ledger.OperatorPrefix)
 	asked, byOperator := strings.CutPrefix(held.Credential, ledger.OperatorPrefix)
@@ -143,7 +148,7 @@ func (d *Desk) self(ctx context.Context, held *storage.Record, credential string
 	return a == b, err
 }
 
-// root returns the first maker of a key. A key that is unknown is its own maker.
+// root returns the first maker of a key. An unknown key is its own maker.
 func (d *Desk) root(ctx context.Context, org, key string) (string, error) {
 	for {
 		t, err := d.docs.Token(ctx, key)

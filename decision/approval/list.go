@@ -10,15 +10,16 @@ import (
 	"writ/storage/registry"
 )
 
-// Filter selects approvals; a zero field selects all.
+// Filter selects approvals. A zero field selects all.
 type Filter struct {
 	Status   Status
 	AgentIDs []string // any of these
 	PolicyID string
 }
 
-// List returns org's approvals that f selects, newest first. A page may hold less than its
-// limit, even nothing, though more follows: only an empty next ends the list.
+// List returns the approvals of org that f selects, newest first. A page may have fewer
+// approvals than its limit, or none, although more follow. The list ends only when next is
+// empty.
 func (d *Desk) List(
 	ctx context.Context, org string, f Filter, p storage.Page,
 ) (all []*Approval, next string, err error) {
@@ -36,7 +37,7 @@ func (d *Desk) List(
 	}), next, nil
 }
 
-// ofHistory returns the approvals of the held decisions in the history.
+// ofHistory lists the approvals of the held decisions in the history.
 func (d *Desk) ofHistory(
 	ctx context.Context, org string, f Filter, p storage.Page,
 ) (all []*Approval, next string, err error) {
@@ -52,8 +53,8 @@ func (d *Desk) ofHistory(
 	return all, next, err
 }
 
-// withDetails returns the approvals that have details. After a crash the details of an
-// approved one may still say that it is pending.
+// withDetails lists the approvals that have details. After a crash, the details of an approved
+// decision may still say that it is pending.
 func (d *Desk) withDetails(
 	ctx context.Context, org string, f Filter, p storage.Page,
 ) (all []*Approval, next string, err error) {
@@ -65,7 +66,7 @@ func (d *Desk) withDetails(
 	for _, kept := range details {
 		r, err := d.cfg.Ledger.Held(ctx, org, kept.DecisionID)
 		if errors.Is(err, storage.ErrNotFound) {
-			continue // its decision is being committed, or never was
+			continue // the decision is not committed yet, or never was
 		}
 		if err != nil {
 			return nil, "", err

@@ -7,10 +7,10 @@ import (
 	"writ/storage/ledger"
 )
 
-// metrics are what a desk tells of itself. No label names an organization or an agent.
+// metrics are the metrics of a desk. No label names an organization or an agent.
 type metrics struct{ verdicts *prometheus.CounterVec }
 
-// unused labels approvals that expired after they were given.
+// unused is the label value for approvals that were given and expired before they were used.
 const unused = "unused"
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -29,7 +29,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 func (m *metrics) judged(verdict string) { m.verdicts.WithLabelValues(verdict).Inc() }
 
-// lapsed counts an approval that has expired, unless it was counted with its verdict.
+// lapsed counts an approval that has expired, unless it was counted with its verdict already.
 func (m *metrics) lapsed(v ledger.Verdicts) {
 	switch {
 	case v.First == nil:

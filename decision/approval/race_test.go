@@ -14,7 +14,8 @@ import (
 // rounds is how often each race is run.
 const rounds = 200
 
-// "Races, decided by the commit": of approve and reject one stands, and both are told which.
+// TestRace_ApproveAgainstReject checks the promise "Races, decided by the commit". Of an
+// approval and a rejection at the same time, one stands, and both callers learn which.
 func TestRace_ApproveAgainstReject(t *testing.T) {
 	d := open(t)
 	won := map[approval.Status]int{}
@@ -42,7 +43,8 @@ func TestRace_ApproveAgainstReject(t *testing.T) {
 	t.Logf("stood: %v", won)
 }
 
-// A hundred who redeem one approval get one decision.
+// TestRace_AHundredRedemptions checks that a hundred redemptions of one approval at the same
+// time get the same decision.
 func TestRace_AHundredRedemptions(t *testing.T) {
 	d := open(t)
 	in, id := d.hold()
@@ -68,7 +70,8 @@ func TestRace_AHundredRedemptions(t *testing.T) {
 	}
 }
 
-// A revoked approval allows nothing, and a used one cannot be revoked.
+// TestRace_RedeemAgainstRevoke checks that a revoked approval allows nothing, and that a used
+// approval cannot be revoked.
 func TestRace_RedeemAgainstRevoke(t *testing.T) {
 	d := open(t)
 	for range rounds {
@@ -96,8 +99,9 @@ func TestRace_RedeemAgainstRevoke(t *testing.T) {
 	}
 }
 
-// At the end of its time an approval is approved or expired, for everybody: nobody is told that
-// it was approved and another that nobody decided in time.
+// TestRace_ApproveAgainstExpiry checks a verdict at the end of an approval's time. Everybody
+// must see the same result: either that the decision was approved, or that nobody decided in
+// time.
 func TestRace_ApproveAgainstExpiry(t *testing.T) {
 	d := open(t)
 	for range rounds {
@@ -126,7 +130,7 @@ func TestRace_ApproveAgainstExpiry(t *testing.T) {
 	}
 }
 
-// both runs two at once.
+// both runs a and b at the same time.
 func both(a, b func() error) (errs [2]error) {
 	var wg sync.WaitGroup
 	wg.Go(func() { errs[0] = a() })

@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	// sweepEvery is the longest time that expired details are kept after settle has passed.
+	// sweepEvery is the interval of sweeps. After settle has passed, expired details are kept
+	// no longer than this.
 	sweepEvery = 10 * time.Second
-	// sweepMost is the most details that one write erases.
+	// sweepMost is the largest number of details that one write erases.
 	sweepMost = 250
-	// settle is the time between the deadline of details and their sweep. It is longer than
-	// the clocks of replicas differ.
+	// settle is the time between the deadline of details and their sweep. It is longer than the
+	// difference between the clocks of any two replicas.
 	settle = storage.MaxSkew
 )
 
-// Run erases the details of approvals that have ended, until ctx ends.
+// Run sweeps at intervals until ctx ends: see [Desk.Sweep].
 func (d *Desk) Run(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -39,7 +40,7 @@ func (d *Desk) Run(ctx context.Context) {
 }
 
 // Sweep erases the details of approvals that have ended, and of decisions that were never
-// committed. Only the process that leads sweeps.
+// committed. Only the leading process sweeps.
 func (d *Desk) Sweep(ctx context.Context) error {
 	for d.cfg.Store.Leads() {
 		lapsed, err := d.docs.Lapsed(ctx, d.Now().Add(-settle), sweepMost)
@@ -68,12 +69,12 @@ func (d *Desk) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// ended reports whether an approval past its deadline has ended. An approved request has not
-// ended: ended marks its details as approved.
+// ended reports whether an approval past its deadline has ended. A decision that was approved
+// has not ended. For such a decision, ended marks the details as approved.
 func (d *Desk) ended(ctx context.Context, org string, kept *storage.Details) (bool, error) {
 	a, err := d.Find(ctx, org, kept.DecisionID)
 	if errors.Is(err, storage.ErrNotFound) {
-		return true, nil // it was never committed, or retention has removed it
+		return true, nil // the decision was never committed, or retention has removed it
 	}
 	if err != nil {
 		return false, err

@@ -14,7 +14,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// rules returns a set of one rule, which does not match.
+// rules returns a set with one rule, which does not match.
 func rules(b *testing.B, condition string) *engine.RuleSet {
 	b.Helper()
 	rule := engine.Rule{
@@ -58,8 +58,8 @@ func BenchmarkEvaluate_Budget(b *testing.B) {
 	}
 }
 
-// BenchmarkCounters_Million reports what a million live counters take, each of an agent with
-// a name of 31 bytes and something in three parts of its window.
+// BenchmarkCounters_Million reports the memory of a million live counters. Each is for an agent
+// with a name of 31 bytes, and has counts in three parts of its window.
 func BenchmarkCounters_Million(b *testing.B) {
 	const million = 1_000_000
 	c := counter(b, byAgent)

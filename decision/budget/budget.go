@@ -12,40 +12,43 @@ import (
 	"writ/storage/lease"
 )
 
-// Config is what Counters work with. Only the history is required.
+// Config configures Counters. Only History is required.
 type Config struct {
 	History storage.History
-	// Windows is where this process counts together with others; nil if it decides alone.
+	// Windows holds the windows that this process counts together with other processes. It is
+	// nil if this process decides alone.
 	Windows storage.Windows
-	// Spellings returns how the history may name an agent.
+	// Spellings returns all names that the history may have for an agent.
 	Spellings func(agentID string) []string
 }
 
-// Counters keeps the counts of the counters of rules. It is safe for concurrent use.
+// Counters keeps the counts of the rules' counters. It is safe for concurrent use.
 type Counters struct {
 	cfg Config
 
-	// leases are this process's places in shared windows. Its lock guards the fields below.
+	// leases holds this process's places in shared windows. Its lock guards the fields below.
 	leases *lease.Pool
 	series map[seriesKey]*series
-	kept   int // windows of all series
-	// reading has a channel for each window that is being read, closed at the end.
+	kept   int // the windows of all series
+	// reading has a channel for each window that is being read. The channel is closed when the
+	// read ends.
 	reading  map[key]chan struct{}
 	reserved map[intentKey]*reservation
 	swept    int // how many windows the last sweep left
-	// reads counts the windows that were read.
+	// reads counts how many windows were read so far.
 	reads uint64
 }
 
-// series are the windows of one counter of an organization. Their keys are the session and
-// the agent, if the counter is by these, separated by a line feed, which no id has.
+// series holds the windows of one counter of an organization. The key of a window is made of
+// the session and the agent, if the counter counts by these. A line feed separates them,
+// because no id contains one.
 type series struct {
 	counter *condition.Counter
 	windows map[string]*window
 }
 
-// seriesKey names a counter, with the revision of the oldest rule that has it. Allowances
-// before that revision are in the history only.
+// seriesKey names a counter and the revision of the oldest rule that has the counter.
+// Allowances before that revision are in the history only.
 type seriesKey struct {
 	org, counter string
 	revision     int64
@@ -57,7 +60,7 @@ type key struct {
 	of string
 }
 
-// New returns counters that are read from a history.
+// New returns counters for cfg. They read their first counts from the history.
 func New(cfg Config) *Counters {
 	return &Counters{
 		cfg: cfg, series: make(map[seriesKey]*series), reading: make(map[key]chan struct{}),
@@ -65,7 +68,7 @@ func New(cfg Config) *Counters {
 	}
 }
 
-// Reading is the counts of counters for one intent. One goroutine at a time uses it.
+// Reading holds the counts of counters for one intent. It is not safe for concurrent use.
 type Reading struct {
 	counters *Counters
 	counts   []condition.Count
@@ -74,14 +77,14 @@ type Reading struct {
 	at       time.Time
 	turn     condition.Turn
 	reserved bool
-	// own is the reservation of the intent, nil for none.
+	// own is the reservation of the intent. It is nil if there is no reservation.
 	own *reservation
 }
 
-// nothing is the reading of no counters.
+// nothing is the reading when there are no counters.
 var nothing Reading
 
-// cell is the part of a window that an intent adds to.
+// cell is the place in a window where an intent is counted.
 type cell struct {
 	counter        *condition.Counter
 	key            key
@@ -104,9 +107,9 @@ func keyOf(org string, c *condition.Counter, agent, session string) key {
 	return k
 }
 
-// Read returns the counts of counters for an intent that is decided at a time. After an
-// error the intent must be refused. turn is offered to others while the history is read; it
-// may be nil.
+// Read returns the counts of counters for an intent that is decided at the given time. If Read
+// returns an error, the intent must be refused. While Read reads the history, it offers turn to
+// others. turn may be nil.
 func (k *Counters) Read(
 	ctx context.Context, org string, counters []*condition.Counter, in *engine.Intent, at time.Time,
 	turn condition.Turn,
@@ -130,7 +133,7 @@ func (k *Counters) Read(
 	return r, nil
 }
 
-// cells returns a reading of the counters that count an intent.
+// cells returns a Reading with a cell for each counter that counts the intent.
 func (k *Counters) cells(org string, counters []*condition.Counter, in *engine.Intent, at time.Time) *Reading {
 	r := &Reading{counters: k, intent: intentKey{org, in.IntentID}, at: at, cells: make([]cell, 0, len(counters))}
 	for _, c := range counters {
@@ -144,7 +147,7 @@ func (k *Counters) cells(org string, counters []*condition.Counter, in *engine.I
 	return r
 }
 
-// before is the count of a counter without the intent.
+// before returns the count of a counter without the intent.
 func (r *Reading) before(c *condition.Counter) int64 {
 	for i := range r.cells {
 		if r.cells[i].counter == c {
@@ -154,10 +157,10 @@ func (r *Reading) before(c *condition.Counter) int64 {
 	return 0
 }
 
-// Counts are the counts of all counters with the intent.
+// Counts returns the counts of all counters, with the intent included.
 func (r *Reading) Counts() []condition.Count { return r.counts }
 
-// find sets the window of a cell, and reads it if it is not kept.
+// find sets the window of a cell. If the window is not kept, find reads it.
 func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
 	for {
 		k.leases.Lock()
@@ -200,7 +203,7 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 	}
 }
 
-// window returns the window of a key, nil where it is not kept.
+// window returns the window with the given key, or nil if the window is not kept.
 func (k *Counters) window(of key) *window {
 	if s := k.series[of.seriesKey]; s != nil {
 		return s.windows[of.of]
@@ -208,7 +211,7 @@ func (k *Counters) window(of key) *window {
 	return nil
 }
 
-// keep adds a window that was read.
+// keep adds a window that was read to the windows that are kept.
 func (k *Counters) keep(c *cell, w *window) {
 	s := k.series[c.key.seriesKey]
 	if s == nil {
@@ -219,7 +222,7 @@ func (k *Counters) keep(c *cell, w *window) {
 	k.kept++
 }
 
-// get reads a window from the history, or begins a shared one.
+// get reads a window from the history. If windows are shared, it begins a shared one instead.
 func (k *Counters) get(ctx context.Context, c *cell, at time.Time, turn condition.Turn) (*window, error) {
 	if k.cfg.Windows != nil {
 		return k.begin(ctx, c, at, turn)
@@ -236,7 +239,7 @@ func (k *Counters) read(ctx context.Context, c *cell, at time.Time, turn conditi
 	f := storage.Filter{
 		Decision: engine.Allow,
 		From:     at.Add(-c.counter.Window - 2*c.counter.Bucket()),
-		To:       at.Add(c.counter.Window), // of another clock
+		To:       at.Add(c.counter.Window), // another process's clock may be ahead
 	}
 	if c.counter.ByAgent {
 		f.AgentIDs = []string{c.agent}
@@ -265,7 +268,8 @@ func (k *Counters) read(ctx context.Context, c *cell, at time.Time, turn conditi
 	}
 }
 
-// counted returns the amount that a row adds to a counter, with its settlement.
+// counted returns the amount that a row adds to a counter. The amount includes the row's
+// settlement.
 func counted(c *condition.Counter, row *storage.Record) (amount int64, ok bool) {
 	amount, ok = intentOf(row).Counted(c)
 	if !ok || row.Decision != engine.Allow {
@@ -274,7 +278,7 @@ func counted(c *condition.Counter, row *storage.Record) (amount int64, ok bool) 
 	return amount + settled(c, row.Settlement, amount), true
 }
 
-// intentOf returns the members of a row's intent that counters ask.
+// intentOf returns an intent with the members of a row that counters need.
 func intentOf(row *storage.Record) *engine.Intent {
 	return &engine.Intent{ActionType: row.ActionType, Cost: row.Cost, SessionID: row.SessionID}
 }

@@ -21,7 +21,7 @@ import (
 	"writ/storage"
 )
 
-// history is the rows of one organization, oldest first, in pages of two.
+// history has the rows of one organization, oldest first. It returns pages of two.
 type history struct {
 	mu   sync.Mutex
 	rows []*storage.Record
@@ -135,7 +135,8 @@ func TestCounters_LimitOfTwentyAllowsTwenty(t *testing.T) {
 	}
 }
 
-// A window looks back no less than its length, and at most a sixtieth more.
+// TestCounters_ForgetWhatHasLeftTheWindow checks that a window looks back at least its length,
+// and at most a sixtieth more.
 func TestCounters_ForgetWhatHasLeftTheWindow(t *testing.T) {
 	k, c := New(Config{History: &history{}}), counter(t, byAgent)
 	allow(t, k, c, email("a"), noon)
@@ -152,8 +153,8 @@ func TestCounters_ForgetWhatHasLeftTheWindow(t *testing.T) {
 	}
 }
 
-// The count of a window is at least the number of its allowances, and at most the number in
-// a window that is a sixtieth longer.
+// TestCounters_NeverCountTooFew checks the bounds of a count. It is at least the number of
+// allowances in the window, and at most their number in a window that is a sixtieth longer.
 func TestCounters_NeverCountTooFew(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	c := counter(t, byAgent)
@@ -224,7 +225,8 @@ func TestCounters_AreReadFromTheHistory(t *testing.T) {
 	}
 }
 
-// settling prepares to settle what a was allowed at noon, which no window has read.
+// settling prepares to settle a decision that was allowed for agent a at noon. No window has
+// read that decision.
 func settling(t *testing.T, h *history, k *Counters, c *condition.Counter, s storage.Settlement) *Settling {
 	t.Helper()
 	decided := row("a", noon, nil)
@@ -286,7 +288,8 @@ func TestCounters_AreNotKnownWithoutTheHistory(t *testing.T) {
 	}
 }
 
-// A forgotten window is read again, and one with a reservation is not forgotten.
+// TestCounters_ForgetAndReadAgain checks that a forgotten window is read again. A window with a
+// reservation is not forgotten.
 func TestCounters_ForgetAndReadAgain(t *testing.T) {
 	h := &history{}
 	k, c := New(Config{History: h}), counter(t, byAgent)
@@ -314,8 +317,8 @@ func TestCounters_ForgetAndReadAgain(t *testing.T) {
 	held.Release()
 }
 
-// A million windows of agents, each with three parts, take less than 256 MiB: a tenth of
-// them is tried.
+// TestCounters_MillionWindows checks that a million windows take less than 256 MiB. It tries a
+// tenth of them. Each is for an agent and has three parts.
 func TestCounters_MillionWindows(t *testing.T) {
 	k, c := New(Config{History: &history{}}), counter(t, byAgent)
 	before := heap()

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// reservation has the amounts that an intent reserves while it is being decided. An intent that was
-// sent several times takes one place.
+// reservation has the amounts that an intent reserves while it is being decided. An intent that
+// was sent several times takes one place.
 type reservation struct {
 	cells []cell
-	by    int // readings that have it
+	by    int // the number of readings that share the reservation
 	// committed is set once the allowance of the intent is stored or may be stored.
 	committed bool
 }
@@ -21,8 +21,8 @@ func (h *reservation) has(c *cell) bool {
 	return h != nil && slices.ContainsFunc(h.cells, func(o cell) bool { return o.key == c.key && o.amount == c.amount })
 }
 
-// snapshot sets the counts of the cells. It leaves out the intent's own reservation. It returns
-// false if a window was dropped in the meantime.
+// snapshot sets the before count of each cell. It leaves out the reservation of the intent
+// itself. It returns false if a window was dropped in the meantime.
 func (r *Reading) snapshot() bool {
 	k := r.counters
 	k.leases.Lock()
@@ -41,9 +41,9 @@ func (r *Reading) snapshot() bool {
 	return true
 }
 
-// Reserve counts the intent as allowed. It returns false if a counter has changed since r read the
-// counter. It has then counted nothing, and the intent must be evaluated again. After an error the
-// intent must not be allowed.
+// Reserve counts the intent as allowed. It returns false if a counter has changed since r read
+// it. In that case nothing is counted, and the intent must be evaluated again. If Reserve
+// returns an error, the intent must not be allowed.
 func (r *Reading) Reserve(ctx context.Context) (bool, error) {
 	if len(r.cells) == 0 {
 		return true, nil
@@ -61,7 +61,7 @@ func (r *Reading) Reserve(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// reserveLocked is Reserve once the places of shared windows are claimed.
+// reserveLocked does the rest of Reserve after the places of shared windows are claimed.
 func (r *Reading) reserveLocked() bool {
 	k := r.counters
 	if k.reserved[r.intent] != r.own {
@@ -79,7 +79,7 @@ func (r *Reading) reserveLocked() bool {
 		k.reserved[r.intent], r.own = h, h
 	}
 	for i := range r.cells {
-		if c := &r.cells[i]; !h.has(c) { // otherwise the same intent has taken it
+		if c := &r.cells[i]; !h.has(c) { // otherwise another request with the same intent has reserved it
 			if c.window.shared == nil {
 				c.window.add(c.bucket, c.amount)
 				c.window.held++
@@ -96,8 +96,8 @@ func (r *Reading) reserveLocked() bool {
 // r is nil or reserves nothing.
 func (r *Reading) Commit() { r.end(true) }
 
-// Release gives the reservation back: the allowance is not stored. It does nothing if r is nil or
-// reserves nothing.
+// Release gives the reservation back, because the allowance is not stored. It does nothing if r
+// is nil or reserves nothing.
 func (r *Reading) Release() { r.end(false) }
 
 func (r *Reading) end(committed bool) {

@@ -11,7 +11,7 @@ import (
 	"writ/storage"
 )
 
-// settled returns by how much a settlement changes the amount that its action adds.
+// settled returns by how much a settlement changes the amount that its decision added.
 func settled(c *condition.Counter, s *storage.Settlement, amount int64) int64 {
 	switch {
 	case s == nil:
@@ -27,23 +27,24 @@ func settled(c *condition.Counter, s *storage.Settlement, amount int64) int64 {
 // Settling is a settlement that is about to be stored.
 type Settling struct {
 	k       *Counters
-	read    uint64 // what Counters.reads was
+	read    uint64 // the value of Counters.reads at the start
 	changes []change
 }
 
-// change is what a settlement changes in a window.
+// change is the change that a settlement makes in a window.
 type change struct {
 	key    key
 	window storage.Window
 	part   int64
 	n      int64
-	begun  string // of a shared window: which it was, empty if the store kept none
+	begun  string // for a shared window, its begin as the store knows it; empty if the store kept none
 }
 
-// Settling prepares to count the settlement of a decision, before it is stored at a time.
-// If the action has cost more than was allowed, the difference is counted now, so that no
-// error leaves it uncounted. counters are all counters of the organization. After an error
-// the settlement must not be stored.
+// Settling prepares to count the settlement of a decision before the settlement is stored. at
+// is the time at which it is stored. If the action has cost more than was allowed, Settling
+// counts the difference at once, so that no error can leave the difference uncounted. counters
+// are all counters of the organization. If Settling returns an error, the settlement must not
+// be stored.
 func (k *Counters) Settling(
 	ctx context.Context, counters []*condition.Counter, org, decisionID string, s storage.Settlement, at time.Time,
 ) (*Settling, error) {
@@ -77,7 +78,8 @@ func (k *Counters) Settling(
 	return p, nil
 }
 
-// prepare makes a change that adds, and notes which shared window it is of.
+// prepare makes a change that adds something. For a shared window, it notes which window the
+// store keeps.
 func (p *Settling) prepare(ctx context.Context, ch change) error {
 	if p.k.cfg.Windows == nil {
 		p.add(&ch, max(0, ch.n))
@@ -95,15 +97,17 @@ func (p *Settling) prepare(ctx context.Context, ch change) error {
 	return nil
 }
 
-// added asks for the places that a change adds, if it adds any.
+// added returns the request for the places that a change adds. It asks for none if the change
+// adds nothing.
 func (ch *change) added() storage.Ask {
 	n := max(0, ch.n)
 	return storage.Ask{At: ch.part, Limit: math.MaxInt64 / 2, Need: n, Want: n}
 }
 
-// add counts n in a window of this process alone. A window that was read meanwhile may
-// have the settlement already, and is left as it is. So is the window of an agent whose
-// name the history does not show. Both may be too high until they are read again.
+// add counts n in a window that only this process counts in. It does not change a window that
+// was read in the meantime, because that window may contain the settlement already. It does not
+// change the window of an agent whose name the history does not show. Both windows may be too
+// high until they are read again.
 func (p *Settling) add(ch *change, n int64) {
 	p.k.leases.Lock()
 	defer p.k.leases.Unlock()
@@ -112,17 +116,17 @@ func (p *Settling) add(ch *change, n int64) {
 	}
 }
 
-// End counts the settlement if it was stored first, and otherwise takes back what Settling
-// counted. It must not be called if nobody knows whether it is stored. If the store fails,
-// what Settling counted stays until it leaves the window.
+// End counts the settlement if it was stored first. Otherwise it takes back what Settling has
+// counted. It must not be called if it is unknown whether the settlement is stored. If the
+// store fails, the counted amount stays until it leaves the window.
 func (p *Settling) End(ctx context.Context, first bool) {
 	for i := range p.changes {
 		p.end(ctx, &p.changes[i], first)
 	}
 }
 
-// end counts a change. A shared window that was begun meanwhile may have read the
-// settlement from the history. So an addition is made to it, a subtraction is not.
+// end counts a change. If a shared window was begun in the meantime, it may have read the
+// settlement from the history. So end makes an addition to such a window, but no subtraction.
 func (p *Settling) end(ctx context.Context, ch *change, first bool) {
 	subtracts, n := first == (ch.n < 0), max(ch.n, -ch.n)
 	var ask storage.Ask

@@ -40,8 +40,8 @@ func (k *Counters) begin(ctx context.Context, c *cell, at time.Time, turn condit
 	return &window{shared: shared}, err
 }
 
-// forgetLocked drops a window if err says that the store does not keep it. Otherwise it
-// returns err.
+// forgetLocked drops a window if err says that the store does not keep it. Otherwise it returns
+// err.
 func (k *Counters) forgetLocked(of key, w *window, err error) error {
 	if !errors.Is(err, storage.ErrNotFound) {
 		return err
@@ -53,9 +53,9 @@ func (k *Counters) forgetLocked(of key, w *window, err error) error {
 	return nil
 }
 
-// refreshLocked asks the store for the count of a shared window, unless it is known or does
-// not matter. It reports whether it was known. Otherwise the caller must find the window
-// again, because the lock is not held while refreshLocked waits.
+// refreshLocked asks the store for the count of a shared window, unless the count is known or
+// does not matter. It reports whether it did not have to ask. If it asked, the caller must find
+// the window again, because the lock is not held while refreshLocked waits.
 func (k *Counters) refreshLocked(
 	ctx context.Context, w *window, c *cell, at time.Time, turn condition.Turn,
 ) (known bool, err error) {
@@ -65,9 +65,9 @@ func (k *Counters) refreshLocked(
 	return false, k.forgetLocked(c.key, w, k.leases.Refresh(ctx, turn, w.shared, at, c.bucket))
 }
 
-// claim takes places for the cells of shared windows. Each window may come to the upper
-// bound of the count that the intent was evaluated with: see [condition.Counter.UpTo]. If
-// one would come to more, claim takes none.
+// claim takes places for the cells of shared windows. The count of each window may rise to the
+// upper bound of the count that the intent was evaluated with: see [condition.Counter.UpTo]. If
+// the count of one window would rise above its bound, claim takes no places at all.
 func (r *Reading) claim(ctx context.Context) (ok bool, err error) {
 	k := r.counters
 	k.leases.Lock()
@@ -105,7 +105,7 @@ func (k *Counters) unclaimLocked(c *cell) {
 	k.leases.GiveBack(c.window.shared, c.claim, c.amount)
 }
 
-// Run gives idle places back to the store until ctx ends, and then all.
+// Run gives idle places back to the store until ctx ends. Then it gives back all places.
 func (k *Counters) Run(ctx context.Context) {
 	if k.cfg.Windows != nil {
 		k.leases.Run(ctx, func() {})

@@ -18,8 +18,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// replicas are processes that decide together, with their allowances. The store's
-// clock is the one that they decide by.
+// replicas are processes that decide together, with the allowances of all. They decide by the
+// clock of the store.
 type replicas struct {
 	t       *testing.T
 	store   *storagetest.Memory
@@ -40,7 +40,7 @@ func newReplicas(t *testing.T, n int, spec string) *replicas {
 	return r
 }
 
-// another returns another replica.
+// another adds another replica and returns it.
 func (r *replicas) another() *Counters {
 	k := New(Config{History: r.history, Windows: r.store.Open().Windows()})
 	r.all = append(r.all, k)
@@ -51,8 +51,8 @@ func (r *replicas) now() time.Time       { return time.UnixMilli(r.clock.Load())
 func (r *replicas) set(at time.Time)     { r.clock.Store(at.UnixMilli()) }
 func (r *replicas) pass(d time.Duration) { r.clock.Add(d.Milliseconds()) }
 
-// decide allows an intent while the counter is at most limit with it. A nil Reading means
-// that it is not allowed.
+// decide allows an intent if the counter is at most limit with the intent included. It returns
+// nil if the intent is not allowed.
 func (r *replicas) decide(k *Counters, limit int64, in *engine.Intent, at time.Time) *Reading {
 	r.t.Helper()
 	for {
@@ -70,7 +70,7 @@ func (r *replicas) decide(k *Counters, limit int64, in *engine.Intent, at time.T
 	}
 }
 
-// allows commits what it allows, and reports whether it does.
+// allows decides an intent and commits it if it is allowed. It reports whether it is allowed.
 func (r *replicas) allows(k *Counters, limit int64) bool {
 	r.t.Helper()
 	reading := r.decide(k, limit, email("a"), r.now())
@@ -78,7 +78,8 @@ func (r *replicas) allows(k *Counters, limit int64) bool {
 	return reading != nil
 }
 
-// most counts how many are allowed by replicas in turn, until none allows any.
+// most lets replicas decide in turn until none of them allows any intent. It returns how many
+// were allowed.
 func (r *replicas) most(limit int64, replicas ...*Counters) (n int64) {
 	r.t.Helper()
 	for refused := 0; refused < len(replicas); {
@@ -167,7 +168,8 @@ func TestShared_AtTheLimitTheStoreIsSeldomAsked(t *testing.T) {
 	}
 }
 
-// Replicas that decide in turn let as many through as one, though each holds places.
+// TestShared_IdlePlacesAreGivenBack checks replicas that decide in turn. They must allow as
+// many as one process, although each holds places.
 func TestShared_IdlePlacesAreGivenBack(t *testing.T) {
 	r := newReplicas(t, 3, `{"count":{"by":["agent_id"],"window":"1h"},"gt":1000}`)
 	var n int64
@@ -196,7 +198,8 @@ func TestShared_IdlePlacesAreGivenBack(t *testing.T) {
 	}
 }
 
-// The places of a lost replica stay taken until they have left the window, and no longer.
+// TestShared_LostReplica checks that the places of a lost replica stay taken until they have
+// left the window, and no longer.
 func TestShared_LostReplica(t *testing.T) {
 	r := newReplicas(t, 2, `{"count":{"by":["agent_id"],"window":"1h"},"gt":1000}`)
 	var n int64
@@ -226,7 +229,8 @@ func TestShared_WindowSlides(t *testing.T) {
 	r.want("once the first half has left it", r.most(20, r.all...), 10)
 }
 
-// A wrong clock lets nothing more through, by the clock of the store.
+// TestShared_ClocksThatAreWrong checks that a wrong clock does not allow more, measured by the
+// clock of the store.
 func TestShared_ClocksThatAreWrong(t *testing.T) {
 	r := newReplicas(t, 3, byAgent)
 	skew := []time.Duration{0, 90 * time.Minute, -90 * time.Minute}
@@ -243,7 +247,8 @@ func TestShared_ClocksThatAreWrong(t *testing.T) {
 	r.want("within an hour", n, 20)
 }
 
-// Each bound of a rule holds: at most 10 intents are evaluated with a count of 10 or less.
+// TestShared_EachBoundHolds checks each bound of a rule: at most 10 intents are evaluated with
+// a count of 10 or less.
 func TestShared_EachBoundHolds(t *testing.T) {
 	r := newReplicas(t, 3, `{"count":{"by":["agent_id"],"window":"1h"},"gt":20}`)
 	r.counter = condition.JoinCounter([]*condition.Counter{r.counter}, counter(t, `{"count":{"by":["agent_id"],"window":"1h"},"gte":11}`))[0]
@@ -269,7 +274,8 @@ func TestShared_EachBoundHolds(t *testing.T) {
 	}
 }
 
-// A sum counts the cost of an intent. An intent without cost adds nothing.
+// TestShared_Sums checks a sum. It adds up the cost of intents, and an intent without cost adds
+// nothing.
 func TestShared_Sums(t *testing.T) {
 	r := newReplicas(t, 2, spent)
 	random := rand.New(rand.NewPCG(3, 4))
@@ -304,7 +310,8 @@ func TestShared_Sums(t *testing.T) {
 	}
 }
 
-// Places that were granted beyond a bound are not used below it, where others may be.
+// TestShared_PlacesBeyondABound checks places that were granted above a bound. They must not be
+// used below the bound.
 func TestShared_PlacesBeyondABound(t *testing.T) {
 	r := newReplicas(t, 2, spent)
 	low := `{"sum":{"field":"cost.amount_minor","currency":"EUR","window":"24h"},"gt":1000}`
@@ -322,7 +329,7 @@ func TestShared_PlacesBeyondABound(t *testing.T) {
 	}
 }
 
-// A settlement counts whichever replica hears of it.
+// TestShared_SettledByAnother checks that a settlement counts, whichever replica receives it.
 func TestShared_SettledByAnother(t *testing.T) {
 	more, less := int64(2500), int64(400)
 	for name, tt := range map[string]struct {
@@ -368,7 +375,8 @@ func TestShared_SettledByAnother(t *testing.T) {
 	}
 }
 
-// A window that was begun while a settlement was stored may have it already.
+// TestShared_SettledWhileAWindowIsBegun checks a window that is begun while a settlement is
+// stored. The window may have the settlement already.
 func TestShared_SettledWhileAWindowIsBegun(t *testing.T) {
 	r := newReplicas(t, 2, byAgent)
 	in := email("a")
@@ -384,7 +392,8 @@ func TestShared_SettledWhileAWindowIsBegun(t *testing.T) {
 	r.want("with both", r.decide(r.another(), 20, email("a"), noon).Counts()[0].N, 3)
 }
 
-// A rule that was changed counts what the history has: it may not have been asked meanwhile.
+// TestShared_AnotherRuleCountsAnew checks that a changed rule counts the rows of the history,
+// because its old form may not have counted everything.
 func TestShared_AnotherRuleCountsAnew(t *testing.T) {
 	r := newReplicas(t, 1, byAgent)
 	r.want("before", r.most(5, r.all[0]), 5)
@@ -395,7 +404,7 @@ func TestShared_AnotherRuleCountsAnew(t *testing.T) {
 	r.want("after", r.most(5, r.all[0]), 3)
 }
 
-// faulty fails every other time: before it counts, or after.
+// faulty fails every other call, either before it counts or afterwards.
 type faulty struct {
 	storage.Windows
 	n atomic.Int64
@@ -440,8 +449,9 @@ func TestShared_NothingIsAllowedWithoutTheStore(t *testing.T) {
 	}
 }
 
-// However replicas decide, and however many are lost, no window of the store's clock has
-// more than the limit. Nor has it more than a lower bound of intents told to be below that.
+// TestShared_NeverMoreThanTheLimit checks random histories of replicas, of which some are lost.
+// By the store's clock, no window may have more than the limit. No more intents than a lower
+// bound may be evaluated with a count below that bound.
 func TestShared_NeverMoreThanTheLimit(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -461,7 +471,7 @@ func TestShared_NeverMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// most returns how many times lie in one hour.
+// most returns the greatest number of times within one hour.
 func most(times []time.Time) (n int64) {
 	slices.SortFunc(times, time.Time.Compare)
 	from := 0
@@ -474,7 +484,7 @@ func most(times []time.Time) (n int64) {
 	return n
 }
 
-// life is what replicas do at random.
+// life performs random actions of replicas.
 type life struct {
 	*replicas
 	random *rand.Rand
@@ -533,7 +543,7 @@ func (l *life) step() {
 	}
 }
 
-// end ends one that is not decided.
+// end ends the i-th reservation that is open.
 func (l *life) end(i int) {
 	u := l.open[i]
 	l.open = slices.Delete(l.open, i, i+1)

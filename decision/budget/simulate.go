@@ -12,7 +12,7 @@ import (
 )
 
 // Simulate returns the counts of counters for an intent that is not decided. It reserves
-// nothing, and keeps no window of a rule that is not stored.
+// nothing. If a rule is not stored, Simulate does not keep the windows of the rule's counters.
 func (k *Counters) Simulate(
 	ctx context.Context, org string, counters []*condition.Counter, in *engine.Intent, at time.Time,
 	turn condition.Turn,

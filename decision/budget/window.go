@@ -9,27 +9,28 @@ import (
 	"writ/storage/lease"
 )
 
-// window is the count of a counter for one key. It keeps the parts in which something was
+// window is the count of a counter for one key. It keeps only the parts in which something was
 // counted.
 type window struct {
 	parts []storage.WindowPart // by time
-	// read is when the window was read: see Counters.reads.
+	// read is the value of Counters.reads when the window was read.
 	read uint64
-	// held counts reservations that are not committed yet: the history lacks them.
+	// held is the number of reservations that are not committed yet. The history lacks them.
 	held int32
-	// changes counts additions: a reservation fails if there was one since the reading.
+	// changes counts additions. A reservation fails if there was an addition since its Reading.
 	changes uint32
-	// shared is the lease of a window that several processes count in, which has no parts
-	// here. It is nil if this process counts alone.
+	// shared is the lease of a window in which several processes count. Such a window has no
+	// parts here. shared is nil if this process counts alone.
 	shared *lease.Lease
 }
 
-// bucketAt returns the number of the part that a time is in.
+// bucketAt returns the number of the part that contains a time.
 func bucketAt(c *condition.Counter, at time.Time) int64 {
 	return at.UnixMilli() / max(1, c.Bucket().Milliseconds())
 }
 
-// isEmpty reports whether all that was counted has left the window by the part now.
+// isEmpty reports whether everything that was counted has left the window. now is the number of
+// the current part.
 func (w *window) isEmpty(now int64) bool {
 	if w.shared != nil {
 		return w.shared.IsIdle()
@@ -37,7 +38,7 @@ func (w *window) isEmpty(now int64) bool {
 	return len(w.parts) == 0 || w.parts[len(w.parts)-1].At < now-condition.Buckets
 }
 
-// expire drops the parts that have left the window by the part now.
+// expire drops the parts that have left the window. now is the number of the current part.
 func (w *window) expire(now int64) {
 	first := 0
 	for first < len(w.parts) && w.parts[first].At < now-condition.Buckets {
@@ -48,7 +49,7 @@ func (w *window) expire(now int64) {
 	}
 }
 
-// total is the count of the window.
+// total returns the count of the window.
 func (w *window) total() (n int64) {
 	if w.shared != nil {
 		return w.shared.Total()
@@ -59,7 +60,7 @@ func (w *window) total() (n int64) {
 	return max(n, 0)
 }
 
-// add counts n, which may be less than 0, in a part.
+// add counts n in a part. n may be negative.
 func (w *window) add(bucket, n int64) {
 	w.changes++
 	i := len(w.parts)
@@ -73,13 +74,13 @@ func (w *window) add(bucket, n int64) {
 	w.parts = slices.Insert(w.parts, i, storage.WindowPart{At: bucket, N: n})
 }
 
-// maxWindows is how many windows are kept: some 200 MB with an agent's id of 32 bytes.
-// Below a thousandth of it nothing is forgotten.
+// maxWindows is how many windows are kept. With agent ids of 32 bytes they take some 200 MB.
+// While less than a thousandth of them is kept, no window is forgotten.
 const maxWindows = 1 << 20
 
-// sweep makes room for another window: it forgets those that are empty once there are
-// twice as many as the last sweep left, and any that nothing is reserved in where there
-// are [maxWindows].
+// sweep makes room for another window. When there are twice as many windows as the last sweep
+// left, it forgets the empty ones. When there are [maxWindows], it forgets every window in
+// which nothing is reserved.
 func (k *Counters) sweep(at time.Time) {
 	if k.kept < maxWindows && k.kept < 2*k.swept+maxWindows/1024 {
 		return

@@ -12,10 +12,10 @@ import (
 	"writ/engine/condition"
 )
 
-// body is an answer.
+// body is the body of an answer.
 type body struct {
 	Result     *verdict `json:"result"`
-	DecisionID string   `json:"decision_id"` // OPA's, of its own log
+	DecisionID string   `json:"decision_id"` // the id in OPA's own decision log
 }
 
 type verdict struct {
@@ -25,12 +25,12 @@ type verdict struct {
 	RulesRevision *int64   `json:"rules_revision"`
 }
 
-// decision reads a 200. Anything but a decision under the versions of the question is an
-// error.
+// decision reads the body of a 200. It returns an error unless the body is a decision under the
+// versions that the question named.
 func decision(answer []byte, asked versions) (engine.Result, error) {
 	var b body
-	// Unknown or repeated members, wrong types and text that is not UTF-8 are errors of
-	// the decoder. Its text may quote the answer, and is dropped.
+	// The decoder rejects unknown members, repeated members, wrong types and text that is not
+	// UTF-8. Its error may quote the answer, so the error is dropped.
 	if err := json.Unmarshal(answer, &b, json.RejectUnknownMembers(true)); err != nil {
 		return engine.Result{}, failure(Answer, "it is not the documented JSON")
 	}
@@ -51,7 +51,7 @@ func decision(answer []byte, asked versions) (engine.Result, error) {
 	return outcomeOf(outcome, b.Result.Reasons)
 }
 
-// outcomeOf makes a result of a decision and its reasons, if they agree.
+// outcomeOf returns the result of a decision with its reasons. It fails if they do not agree.
 func outcomeOf(decided engine.Decision, reasons []string) (engine.Result, error) {
 	if len(reasons) == 0 {
 		return engine.Result{}, failure(Answer, "it has no reason")
@@ -77,7 +77,7 @@ func outcomeOf(decided engine.Decision, reasons []string) (engine.Result, error)
 
 var reasonForm = regexp.MustCompile(`^([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*): \S`)
 
-// findingOf reads a reason.
+// findingOf parses a reason. It reports whether the reason has the right form.
 func findingOf(reason string) (engine.Finding, bool) {
 	m := reasonForm.FindStringSubmatch(reason)
 	if m == nil || len(reason) > condition.MaxText || !utf8.ValidString(reason) ||

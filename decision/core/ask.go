@@ -14,8 +14,8 @@ import (
 	"writ/engine"
 )
 
-// maxAnswer is how many bytes an answer may have: some 80 reasons of rules, which with
-// the rule's name have some 800 characters each. One reason has at most
+// maxAnswer is how many bytes an answer may have. It has room for some 80 reasons of rules.
+// Such a reason, with the name of the rule, has some 800 characters. One reason has at most
 // [condition.MaxText] bytes.
 const maxAnswer = 64 << 10
 
@@ -31,8 +31,9 @@ func (c *Core) ask(caller context.Context, q question) (engine.Result, error) {
 	req.GetBody, req.ContentLength = q.open, q.len()
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
-	// Deciding has no side effects: present and empty, this has net/http send the
-	// question again where a kept connection turns out to be closed.
+	// Deciding has no side effects, so a question may be sent twice. If this header is present
+	// and empty, net/http sends the question again when a kept connection turns out to be
+	// closed.
 	req.Header["Idempotency-Key"] = []string{}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
@@ -57,7 +58,7 @@ func (c *Core) ask(caller context.Context, q question) (engine.Result, error) {
 	return decision(answer, q.under)
 }
 
-// cause is err without the URL that net/http puts into its errors.
+// cause returns err without the URL that net/http adds to its errors.
 func cause(err error) error {
 	var of *url.Error
 	if errors.As(err, &of) {
@@ -66,8 +67,8 @@ func cause(err error) error {
 	return err
 }
 
-// refused returns the error of a status. OPA answers 500 both when it is ill and
-// when what it evaluates fails, and tells them apart in the body.
+// refused returns the error for a status. OPA answers 500 both when OPA itself fails and when
+// the evaluation fails. Only the body tells these two apart.
 func refused(status int, body []byte) error {
 	var problem struct {
 		Errors []struct {

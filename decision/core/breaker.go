@@ -10,7 +10,7 @@ import (
 	"writ/engine"
 )
 
-// breaker keeps questions from a core that fails.
+// breaker stops questions to a core that fails.
 type breaker struct {
 	circuit *gobreaker.CircuitBreaker[engine.Result]
 	openFor time.Duration
@@ -26,7 +26,7 @@ func newBreaker(failures int, openFor time.Duration, log *slog.Logger) *breaker 
 			failed, ok := errors.AsType[*Error](err)
 			return !ok || !failed.Reason.counts()
 		},
-		// A caller that left before the answer says nothing about the core.
+		// If the caller left before the answer, the error says nothing about the core.
 		IsExcluded: func(err error) bool {
 			_, ok := errors.AsType[*Error](err)
 			return err != nil && !ok
@@ -43,7 +43,7 @@ func newBreaker(failures int, openFor time.Duration, log *slog.Logger) *breaker 
 	})}
 }
 
-// do calls f unless the core is being left alone.
+// do calls f, unless the breaker is open.
 func (b *breaker) do(f func() (engine.Result, error)) (engine.Result, error) {
 	result, err := b.circuit.Execute(f)
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
@@ -52,7 +52,7 @@ func (b *breaker) do(f func() (engine.Result, error)) (engine.Result, error) {
 	return result, err
 }
 
-// state is what the gauge of the metrics shows.
+// state returns the value of the breaker's gauge.
 func (b *breaker) state() float64 {
 	switch b.circuit.State() {
 	case gobreaker.StateClosed:

@@ -20,7 +20,8 @@ import (
 	"writ/internal/must"
 )
 
-// serveFake returns a Core that asks f, for tests with a clock of their own.
+// serveFake returns a Core that sends its questions to f. It is for tests with a clock of their
+// own.
 func serveFake(t *testing.T, f transport, mods ...func(*Config)) *Core {
 	t.Helper()
 	cfg := Config{URL: "http://opa.invalid/v1/data/writ/core/result", Transport: f, Metrics: prometheus.NewRegistry()}
@@ -31,7 +32,7 @@ func serveFake(t *testing.T, f transport, mods ...func(*Config)) *Core {
 	return c
 }
 
-// switched is a core that is up or down and counts the questions.
+// switched is a core that can be up or down. It counts the questions.
 type switched struct {
 	down  atomic.Bool
 	asked atomic.Int64
@@ -131,8 +132,9 @@ func TestBreaker_OneQuestionTriesTheCoreOut(t *testing.T) {
 	})
 }
 
-// Errors of one organization's policies, and callers that leave, must not
-// stop the others.
+// TestBreaker_CountsNeitherOtherOrganizationsNorCallers checks that two kinds of failure do not
+// open the breaker: errors of one organization's policies, and callers that leave. They must
+// not stop the decisions of others.
 func TestBreaker_CountsNeitherOtherOrganizationsNorCallers(t *testing.T) {
 	for name, f := range map[string]transport{
 		"undefined": func(*http.Request) (*http.Response, error) { return response(http.StatusOK, "{}"), nil },
@@ -190,7 +192,7 @@ writ_core_errors_total{reason="unreachable"} 2
 	})
 }
 
-// questions returns how many the histogram has seen.
+// questions returns the number of questions in the histogram.
 func questions(t *testing.T, registry *prometheus.Registry, outcome string) uint64 {
 	t.Helper()
 	families := must.Get(registry.Gather())(t)

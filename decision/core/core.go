@@ -17,38 +17,40 @@ import (
 )
 
 const (
-	// defaultTimeout is the Timeout of a Config that has none.
+	// defaultTimeout is the timeout if Config.Timeout is zero.
 	defaultTimeout = time.Second
-	// failuresToOpen is how many failures in a row open the breaker, and openFor how long
-	// it stays open before it lets one question through.
+	// failuresToOpen is how many failures in a row open the breaker. openFor is how long the
+	// breaker stays open before it lets one question through.
 	failuresToOpen = 5
 	openFor        = time.Second
 )
 
-// Config says which core is asked. URL is required.
+// Config says which core is asked, and how. URL is required.
 type Config struct {
-	// URL is the document that is asked for, such as
+	// URL is the address of the document that is asked for, such as
 	// http://127.0.0.1:8181/v1/data/writ/core/result.
 	URL string
-	// Token is the bearer that the core wants; none is sent while it is empty.
+	// Token is the bearer token for the core. If it is empty, no token is sent.
 	Token string
-	// Timeout bounds a question, from connecting to the last byte of its answer.
+	// Timeout bounds the time of a question, from connecting to the last byte of the answer.
 	Timeout time.Duration
-	// Transport carries the questions; nil is one with connections for many at
-	// once. Redirects are never followed.
+	// Transport sends the questions. If it is nil, New makes one that keeps connections for
+	// many concurrent questions. Redirects are never followed.
 	Transport http.RoundTripper
-	// Metrics is where the core registers its metrics. Nil registers nowhere.
+	// Metrics is the registry in which the core registers its metrics. If it is nil, they are
+	// not registered.
 	Metrics prometheus.Registerer
-	// Log hears when the breaker opens and closes and, at most every ten seconds
-	// for each reason, of a question that failed. Nil discards.
+	// Log gets a record when the breaker opens or closes, and when a question fails. Failed
+	// questions with the same reason are logged at most every ten seconds. If Log is nil,
+	// records are discarded.
 	Log *slog.Logger
 
-	failures int // for tests: failuresToOpen if zero
+	failures int // for tests; zero means failuresToOpen
 	openFor  time.Duration
 }
 
-// withDefaults returns c with its zero values filled in, or why it can't work.
-// No error quotes the URL or the token, which may be secret.
+// withDefaults returns c with defaults for its zero values. It returns an error if c is not
+// valid. No error quotes the URL or the token, because both may be secret.
 func (c Config) withDefaults() (Config, error) {
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	c.failures = cmp.Or(c.failures, failuresToOpen)
@@ -81,8 +83,7 @@ func checkURL(text string) error {
 	return nil
 }
 
-// newTransport returns a transport for one host that is asked by many requests
-// at once.
+// newTransport returns a transport for many concurrent requests to one host.
 func newTransport() http.RoundTripper {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -106,8 +107,8 @@ type Core struct {
 	log     *failureLog
 }
 
-// New returns a Core for cfg. It does not ask anything yet: a core may start
-// after the service does.
+// New returns a Core for cfg. It does not connect yet, because a core may start after the
+// service does.
 func New(cfg Config) (*Core, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -130,9 +131,9 @@ func New(cfg Config) (*Core, error) {
 	return c, nil
 }
 
-// Evaluate has the core decide what set and in say. Its error is an [*Error],
-// or tells that ctx ended first; neither comes with a decision. The result is
-// the core's alone: see [engine.Policy.Restrict].
+// Evaluate asks the core to decide the intent of in under set. If there is an error, there is
+// no decision. The error is an [*Error], or it says that ctx ended first. The result is only
+// the core's: see [engine.Policy.Restrict].
 func (c *Core) Evaluate(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
 	q, err := newQuestion(set, in)
 	if err != nil {

@@ -1,65 +1,66 @@
-// Package core has decisions made by an external evaluation core: a server with
-// OPA's REST data API, such as an OPA that holds what `writ rego --core` wrote.
+// Package core lets an external evaluation core make decisions. A core is a server with OPA's
+// REST data API, such as an OPA that has loaded the output of `writ rego --core`.
 //
 // # The question
 //
-// Each decision is a POST of {"input": …} to the configured document, with the
-// query strict-builtin-errors=true, so that a rule that fails is an error and
-// not a rule that does not match. The input holds
+// For each decision, writ sends a POST of {"input": …} to the configured document. The query is
+// strict-builtin-errors=true, so that a rule that fails is an error. Without this query, a rule
+// that fails would count as a rule that does not match. The input holds
 //
 //	policy    the newest version of the policy, as it was registered
 //	intent    the ActionIntent, with its metadata
 //	agent     {"id", "status": "active" | "disabled" | "unregistered"}
 //	rules     the organization's active rules in deciding order
 //
-// and, beyond the contract, what a core needs to decide as writ does:
+// The input also holds members that are not in the contract. A core needs them to decide as
+// writ does:
 //
 //	readings                    {"blocked": […], "allowed": […], "stops"}, as [rego.Lower] says
 //	usage                       {"exceeded": bool}
 //	require_registered_agents   bool
-//	approval                    {"approval_id", "status"}, where the intent is decided under one: what the core
-//	                            holds is allowed if exactly that was approved, whatever it makes of it
-//	counters                    what each counter of the rules has come to, by its key, null where it does not count
-//	                            the intent; absent where there are none
-//	rules_revision              the write of the store that left the rules as they are
+//	approval                    {"approval_id", "status"}, if the intent is decided under an approval; a decision that
+//	                            the core holds is allowed if exactly that was approved, whatever the core makes of it
+//	counters                    the count of each counter of the rules, by the counter's key; null if the counter
+//	                            does not count the intent; absent if there are no counters
+//	rules_revision              the revision of the store's last write to the rules
 //	semantics                   [engine.Semantics]: what policies and rules mean
 //
 // # The answer
 //
-// Only this is a decision, as a 200 of type application/json:
+// A decision is a 200 of type application/json with this form:
 //
 //	{"result": {
 //	  "decision": "allow", "reasons": ["policy.allowed: version 3 of the policy allows it"],
 //	  "policy_version": 3, "rules_revision": 57
 //	}}
 //
-// The four members are required, a decision_id of OPA's own may stand beside
-// result, and nothing else may: what writ does not know, such as an obligation, it
-// could not honour. policy_version and rules_revision are those that the core
-// decided under. They must be policy.version and rules_revision of the input: a
-// decision under others is [Undefined].
+// All four members are required. A decision_id of OPA's own may stand beside result. Nothing
+// else may stand there: writ could not honour a member that it does not know, such as an
+// obligation. policy_version and rules_revision name the versions under which the core decided.
+// They must be equal to policy.version and rules_revision of the input. Otherwise the decision
+// is [Undefined].
 //
 // # Cores that hold policies
 //
-// These two numbers do not identify what a core holds. They repeat with other
-// content where a store was restored from a backup and in another store, and the
-// rules' revision grows without a change of the rules. So a core that has its own
-// policy and rules must compare them with the input's before it answers, and
-// semantics with the number of the writ that exported them. The modules of
-// `writ rego --core` do, member by member.
+// These two numbers do not identify the content that a core holds. The same numbers can stand
+// for other content in another store, or in a store that was restored from a backup. The rules'
+// revision also grows without a change of the rules. So a core that has its own policy and
+// rules must compare them with those in the input before it answers. It must also compare
+// semantics with the number of the writ that exported them. The modules of `writ rego --core`
+// compare all of it, member by member.
 //
 // # Reasons
 //
-// A reason is a code, a colon, a space and a sentence. writ's own
-// codes must agree with the decision: an allow for "resource.blocked: …" is no
-// decision. Other codes, in lower case with dots, may come with any decision.
+// A reason is a code, a colon, a space and a sentence. writ's own codes must agree with the
+// decision: an allow for "resource.blocked: …" is not a decision. Other codes, in lower case
+// with dots, may come with any decision.
 //
 // # Failing
 //
-// Everything else is an [*Error], and nothing is ever approved for one. A core
-// that fails five times in a row is left alone for a second:
-// meanwhile every decision fails at once. Then one question
-// tries it out, and its answer decides for the others. Neither an undefined
-// document nor an error of a policy's or a rule's own counts as a failure: an
-// organization that brings them about must not stop the others' decisions.
+// Everything else is an [*Error]. writ never allows an intent because of an error. After five
+// failures in a row, writ does not ask the core for a second. During that time every decision
+// fails at once. Then writ asks one question, and the answer determines whether it asks the
+// core again. Two errors do not count as failures: an undefined document, and an error of a
+// policy or a rule itself. An organization can cause these two errors, and it must not be able
+// to stop the decisions of others.
 package core

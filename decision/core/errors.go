@@ -8,38 +8,39 @@ import (
 	"time"
 )
 
-// Reason says why the core did not decide. Reasons are stable: they label the metrics.
+// Reason says why the core did not decide. Reasons are stable, because they are label values of
+// the metrics.
 type Reason string
 
 const (
-	// Unreachable is a core that cannot be connected to, or that broke off.
+	// Unreachable means that the core could not be connected to, or closed the connection
+	// early.
 	Unreachable Reason = "unreachable"
-	// Timeout is a core that took too long.
+	// Timeout means that the core took too long.
 	Timeout Reason = "timeout"
-	// Status is an answer that is neither a 200 nor an error of the evaluation,
-	// a redirect for one.
+	// Status means that the answer is neither a 200 nor an error of the evaluation. A redirect
+	// is an example.
 	Status Reason = "status"
-	// Answer is a 200 that is no decision.
+	// Answer means that the answer is a 200 but not a decision.
 	Answer Reason = "answer"
-	// Evaluation is an error of a policy or a rule as the core evaluates it.
+	// Evaluation means that the core could not evaluate a policy or a rule.
 	Evaluation Reason = "evaluation"
-	// Undefined is a core that has no decision for this policy with these rules: it has
+	// Undefined means that the core has no decision for this policy with these rules. It has
 	// another version of them, or none.
 	Undefined Reason = "undefined"
-	// Open is the breaker: the core was not asked.
+	// Open means that the breaker is open and the core was not asked.
 	Open Reason = "breaker_open"
 )
 
-// reasons lists every Reason.
+// reasons returns every Reason.
 func reasons() []Reason {
 	return []Reason{Unreachable, Timeout, Status, Answer, Evaluation, Undefined, Open}
 }
 
-// counts reports whether the breaker counts a failure for r.
+// counts reports whether the breaker counts r as a failure.
 func (r Reason) counts() bool { return r != Evaluation && r != Undefined && r != Open }
 
-// Error tells why the core made no decision. It never quotes what the core
-// answered, nor the URL.
+// Error says why the core made no decision. It never quotes the core's answer or the URL.
 type Error struct {
 	Reason Reason
 	after  time.Duration
@@ -52,10 +53,11 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Reason, e.err) }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
 
-// RetryAfter returns when to ask again, or 0 if the core needs another export first.
+// RetryAfter returns how long to wait before the next question. It returns 0 if the core needs
+// another export first.
 func (e *Error) RetryAfter() time.Duration { return e.after }
 
-// failure returns an [*Error].
+// failure returns an [*Error] with a reason and a text.
 func failure(reason Reason, format string, args ...any) *Error {
 	e := &Error{Reason: reason, err: fmt.Errorf(format, args...)}
 	if reason != Evaluation && reason != Undefined {
@@ -64,10 +66,10 @@ func failure(reason Reason, format string, args ...any) *Error {
 	return e
 }
 
-// broken returns the error of a question without a whole answer. ctx is the caller's.
+// broken returns the error for a question that got no complete answer. ctx is the caller's.
 func broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return ctx.Err() // the caller left: the core may be well
+		return ctx.Err() // the caller left, and the core may be healthy
 	}
 	var network net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout() {

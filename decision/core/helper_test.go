@@ -18,7 +18,7 @@ import (
 
 var allowed = `{"result":` + verdictOf("allow", `"policy.allowed: version 1 of the policy allows it"`) + `}`
 
-// verdictOf is a decision for reasons, in JSON, under the versions of testSet.
+// verdictOf returns a decision with reasons, in JSON, under the versions of testSet.
 func verdictOf(decision, reasons string) string {
 	return fmt.Sprintf(`{"decision":%q,"reasons":[%s],"policy_version":1,"rules_revision":57}`, decision, reasons)
 }
@@ -40,7 +40,7 @@ func testInput() *engine.Input {
 	}}
 }
 
-// serve starts a core that f answers for, and returns one that asks it.
+// serve starts a core that answers with f. It returns a Core that asks it.
 func serve(t testing.TB, f http.HandlerFunc, mods ...func(*Config)) *Core {
 	t.Helper()
 	server := httptest.NewServer(f)
@@ -54,7 +54,7 @@ func serve(t testing.TB, f http.HandlerFunc, mods ...func(*Config)) *Core {
 	return c
 }
 
-// constant answers with a body of JSON.
+// constant answers each question with the same JSON body.
 func constant(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -79,7 +79,7 @@ func response(status int, body string) *http.Response {
 	}
 }
 
-// hang is a core that never answers.
+// hang is a transport whose core never answers.
 func hang(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, context.Cause(r.Context())

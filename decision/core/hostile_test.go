@@ -81,8 +81,9 @@ func TestDecision_ExternalEvaluationCore_WhateverIsNoDecisionIsAnError(t *testin
 	}
 }
 
-// An answer under other versions than the question's is no decision. It is not a failure
-// for the breaker: the core needs another export.
+// TestDecision_ExternalEvaluationCore_AnswersUnderOtherVersionsAreErrors checks answers under
+// other versions than the question's. They are not decisions. The breaker does not count them,
+// because the core needs another export.
 func TestDecision_ExternalEvaluationCore_AnswersUnderOtherVersionsAreErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		versions string
@@ -218,7 +219,7 @@ func TestDecision_ExternalEvaluationCore_SlowAnswersTimeOut(t *testing.T) {
 	}
 }
 
-// slow is a body that gives a byte a tenth of a second, as long as it is read.
+// slow is a body that gives one byte every tenth of a second, without an end.
 type slow struct{ ctx context.Context }
 
 func (s slow) Read(p []byte) (int, error) {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// logEvery is how long a reason is silent after it was logged.
+// logEvery is the shortest time between two log records with the same reason.
 const logEvery = 10 * time.Second
 
-// failureLog logs failures at a bounded rate: under load there are thousands
-// that say the same.
+// failureLog logs failures at a bounded rate. Under load, thousands of failures have the same
+// reason.
 type failureLog struct {
 	log *slog.Logger
 
@@ -19,7 +19,7 @@ type failureLog struct {
 	silent map[Reason]silence
 }
 
-// silence is what became of a reason since it was logged.
+// silence says until when a reason is not logged, and how many failures were not logged.
 type silence struct {
 	until      time.Time
 	suppressed int
@@ -29,8 +29,8 @@ func newFailureLog(log *slog.Logger) *failureLog {
 	return &failureLog{log: log, silent: make(map[Reason]silence)}
 }
 
-// failed logs err unless its reason was logged a moment ago. The breaker tells
-// itself when it opens.
+// failed logs err, unless its reason was logged a moment ago. It does not log [Open], because
+// the breaker itself logs when it opens.
 func (l *failureLog) failed(ctx context.Context, err *Error, policyID string, version int64) {
 	if err.Reason == Open {
 		return

@@ -9,12 +9,11 @@ import (
 	"writ/internal/telemetry"
 )
 
-// outcomeError labels a question without a decision. Others are labelled by the
-// [engine.Decision].
+// outcomeError is the label value of a question without a decision. For other questions the
+// label value is the [engine.Decision].
 const outcomeError = "error"
 
-// metrics are what a Core tells of itself. No label names an organization, an
-// agent or a policy.
+// metrics are the metrics of a Core. No label names an organization, an agent or a policy.
 type metrics struct {
 	duration *prometheus.HistogramVec
 	byReason map[Reason]prometheus.Counter

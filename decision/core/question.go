@@ -13,7 +13,7 @@ import (
 	"writ/engine/resource"
 )
 
-// input is the input of a question but its rules: see the package documentation.
+// input is the input of a question without its rules: see the package documentation.
 type input struct {
 	Policy            *engine.ActionPolicy `json:"policy"`
 	Intent            *engine.Intent       `json:"intent"`
@@ -22,7 +22,7 @@ type input struct {
 	Usage             usage                `json:"usage"`
 	RequireRegistered bool                 `json:"require_registered_agents"`
 	Approval          *approval            `json:"approval,omitzero"`
-	Counters          map[string]*int64    `json:"counters,omitzero"` // null: it does not count the intent
+	Counters          map[string]*int64    `json:"counters,omitzero"` // null: not counted
 	RulesRevision     int64                `json:"rules_revision"`
 	Semantics         int                  `json:"semantics"`
 }
@@ -52,22 +52,22 @@ type usage struct {
 	Exceeded bool `json:"exceeded"`
 }
 
-// The body of a question is openInput, the rules, and the input as it is encoded
-// after its opening brace, then closeInput.
+// The body of a question is openInput, the rules, the encoded input after its opening brace,
+// and closeInput.
 const (
 	openInput  = `{"input":{"rules":`
 	closeInput = `}`
 )
 
-// question is what the core is asked. The rules are the set's own bytes: an
+// question is the question to a core. It shares the bytes of the rules with the set, because an
 // organization can have thousands of rules, too many to copy for each intent.
 type question struct {
 	rules []byte
-	rest  []byte // what follows them
+	rest  []byte // the bytes after the rules
 	under versions
 }
 
-// versions are what a decision is made under.
+// versions name the policy and the rules under which a decision is made.
 type versions struct{ policy, rules int64 }
 
 func readingsFor(r *resource.Readings, side resource.Side) (all []reading) {
@@ -78,7 +78,7 @@ func readingsFor(r *resource.Readings, side resource.Side) (all []reading) {
 	return all
 }
 
-// newQuestion encodes what the core is asked.
+// newQuestion encodes the question to the core.
 func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 	if set.Policy == nil || in == nil || in.Intent == nil {
 		return question{}, errors.New("there is nothing to decide")
@@ -119,14 +119,15 @@ func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 
 func (q question) len() int64 { return int64(len(openInput) + len(q.rules) + len(q.rest)) }
 
-// open returns a reader of the whole body; each reads it from its beginning.
+// open returns a new reader of the whole body. Each reader starts at the beginning of the body.
 func (q question) open() (io.ReadCloser, error) {
 	return io.NopCloser(io.MultiReader(
 		bytes.NewReader([]byte(openInput)), bytes.NewReader(q.rules), bytes.NewReader(q.rest),
 	)), nil
 }
 
-// counters returns the counts by the keys of their counters, nil if there are no counters.
+// counters returns the counts by the keys of their counters. It returns nil if there are no
+// counters.
 func counters(counts []condition.Count) map[string]*int64 {
 	if len(counts) == 0 {
 		return nil

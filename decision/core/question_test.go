@@ -13,7 +13,7 @@ import (
 	"writ/internal/must"
 )
 
-// withRules is testSet with n rules, compiled as a deployment with a core does.
+// withRules returns testSet with n rules. They are compiled as in a deployment with a core.
 func withRules(t testing.TB, n int) engine.Set {
 	t.Helper()
 	set := testSet(t)
@@ -21,7 +21,8 @@ func withRules(t testing.TB, n int) engine.Set {
 	return set
 }
 
-// A question costs what its intent costs, however many rules there are.
+// TestQuestion_DoesNotCopyTheRules checks that the memory for a question does not depend on the
+// number of rules.
 func TestQuestion_DoesNotCopyTheRules(t *testing.T) {
 	few, many := withRules(t, 0), withRules(t, 1000)
 	rules, err := many.Rules.JSON()
@@ -46,8 +47,8 @@ func TestQuestion_DoesNotCopyTheRules(t *testing.T) {
 	}
 }
 
-// After a change of the rules, a question has the new rules: the cached JSON of the earlier rules
-// is dropped.
+// TestQuestion_HoldsTheRulesInForce checks that a question has the new rules after a change.
+// The cached JSON of the earlier rules is dropped.
 func TestQuestion_HoldsTheRulesInForce(t *testing.T) {
 	set := testSet(t)
 	for n := 2; n <= 3; n++ {

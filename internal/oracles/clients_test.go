@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// seen is a wrong allow that was seen once: a policy, a resource that it must not allow, and
-// the place that a real client reaches with it.
+// seen is a wrong allow that happened once. It has a policy, a resource that the policy must
+// not allow, and the place that a real client reaches with the resource.
 type seen struct {
 	name, allow, block, resource string
 	// path is the path of a web URL that curl or another client sends to HOST. It is empty on
@@ -62,7 +62,7 @@ func TestSeenOverHTTP(t *testing.T) {
 	}
 }
 
-// checkNotAllowed holds that a policy does not allow a resource. An empty pattern is left out.
+// checkNotAllowed checks that a policy does not allow a resource. An empty pattern is left out.
 func checkNotAllowed(t *testing.T, allow, block, resource string) {
 	t.Helper()
 	if got := decide(mustPolicy(t, patterns(allow), patterns(block)), resource); got == allowed {
@@ -73,11 +73,11 @@ func checkNotAllowed(t *testing.T, allow, block, resource string) {
 // patterns splits at white space.
 func patterns(s string) []string { return strings.Fields(s) }
 
-// recorder is a web server that keeps which client asks it for which path.
+// recorder is a web server that records the clients of each path.
 type recorder struct {
 	host string
 	mu   sync.Mutex
-	seen map[string][]string // path to clients
+	seen map[string][]string // the clients by path
 }
 
 func newRecorder(t *testing.T) *recorder {
@@ -94,7 +94,8 @@ func newRecorder(t *testing.T) *recorder {
 	return r
 }
 
-// each runs a Python statement for each URL, whatever became of the last one.
+// each is a Python program. It runs a statement for each URL, even if an earlier one has
+// failed.
 const each = `import sys
 for url in sys.argv[1:]:
     try:
@@ -102,8 +103,8 @@ for url in sys.argv[1:]:
     except Exception:
         pass`
 
-// paths has each client ask for all URLs and returns which path brought which
-// clients. A client that is missing or refuses a URL asks for nothing.
+// paths lets each client request all URLs. It returns the clients by the path that they
+// requested. A client that is missing, or that refuses a URL, requests nothing.
 func (r *recorder) paths(urls []string) map[string][]string {
 	clients := [][]string{
 		{"curl", "-s"},
@@ -171,8 +172,8 @@ func TestSeenOnDisk(t *testing.T) {
 	}
 }
 
-// makeWay makes the directories that the kernel asks for when it walks a path:
-// each name of it exists, and .. goes to the directory above.
+// makeWay makes the directories that the kernel needs when it walks a path. Each name in the
+// path exists, and .. leads to the directory above.
 func makeWay(t *testing.T, path string) {
 	t.Helper()
 	at := "/"

@@ -1,16 +1,16 @@
-// Package oracles compares writ's readings of resources with the programs that act on
-// resources: the WHATWG URL test data, node's new URL and url.parse, Python's urllib,
+// Package oracles compares writ's readings of resources with programs that act on resources.
+// The programs are the WHATWG URL test data, node's new URL and url.parse, Python's urllib,
 // posixpath and ntpath, urllib3, requests, libcurl, Go's net/url, net/mail and path, and the
-// kernel. It has tests alone.
+// kernel. The package has only tests.
 //
-// Tests compare verdicts: a policy is compiled, an intent evaluated, and the resource is
-// allowed, blocked, not allowed or refused.
+// Tests compare verdicts. A test compiles a policy and evaluates an intent. The verdict on the
+// resource is: allowed, blocked, not allowed or refused.
 //
 //   - spellings_test.go: no spelling that a program reads as blocked is allowed.
-//   - webplatform_test.go: what a browser reads as blocked is blocked.
-//   - clients_test.go: wrong allows once seen, with the client that does them.
+//   - webplatform_test.go: a resource that a browser reads as blocked is blocked.
+//   - clients_test.go: wrong allows that happened once, each with a client that made the request.
 //   - triples_test.go: the verdicts of package verdicts on whole policies.
 //   - ordinary_test.go: no ordinary identifier is refused.
 //
-// The programs run from program_test.go; mutate_test.go makes the spellings.
+// program_test.go runs the programs, and mutate_test.go makes the spellings.
 package oracles

@@ -21,15 +21,15 @@ const (
 	address form = "address"
 )
 
-// forbidden is a resource that three policies keep from an agent: one blocks it, one blocks
-// its surroundings, and one allows only something else.
+// forbidden is a resource that three policies do not allow. One blocks the resource, one blocks
+// its surroundings, and one allows only other resources.
 type forbidden struct {
 	form     form
 	resource string
-	around   string // what block begins with; of addresses, what it ends in
+	around   string // the beginning of the blocked text; for an address, its end
 	block    string
 	allow    string
-	via      string // the resource, written so that it begins as what is allowed does
+	via      string // a spelling of the resource that begins like an allowed resource
 }
 
 var forbiddenResources = []forbidden{
@@ -97,7 +97,7 @@ type guard struct {
 	within   []string
 }
 
-// newGuards compiles the policies and asks the programs.
+// newGuards compiles the policies and gets the readings from the programs.
 func newGuards(t *testing.T, a *asked) []*guard {
 	t.Helper()
 	var texts []string
@@ -124,7 +124,7 @@ func newGuards(t *testing.T, a *asked) []*guard {
 		for target, by := range maps.Clone(g.targets) {
 			g.targets["windows:"+strings.ToLower(target)] = by
 		}
-		if f.form == windows { // what else a program makes of its path is another place
+		if f.form == windows { // other readings of the path are other places
 			onWindows := func(target string) bool { return strings.HasPrefix(target, "windows:") }
 			maps.DeleteFunc(g.targets, func(target, _ string) bool { return !onWindows(target) })
 			g.within = slices.DeleteFunc(g.within, func(target string) bool { return !onWindows(target) })
@@ -134,11 +134,12 @@ func newGuards(t *testing.T, a *asked) []*guard {
 	return all
 }
 
-// notAddress matches the readers that take an address for a path.
+// notAddress matches the readers that read an address as a path.
 var notAddress = regexp.MustCompile("nfkc|posixpath|twice")
 
-// breaks returns the policies that a reading with this target breaks. A reader that normalises
-// by NFKC, or decodes a file's URL twice, counts for blocks alone. A path is not an address.
+// breaks returns the policies that forbid a reading with this target. A reader that normalises
+// by NFKC, or that decodes a file's URL twice, counts only for blocks. A reader of paths does
+// not count for an address.
 func (g *guard) breaks(target, reader string) []string {
 	if g.form == address && notAddress.MatchString(reader) {
 		return nil

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// addressSpellings are the ways to write addresses that the programs know.
+// addressSpellings has ways to write an address that the programs understand.
 var addressSpellings = map[string][]string{
 	"127.0.0.1": {"0x7f.0.0.1", "0177.0.0.1", "2130706433", "0x7f000001", "017700000001", "127.1", "127.0.1", "0x7F.1", "127.0.0.1.",
 		"[::ffff:127.0.0.1]", "[::FFFF:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "１２７.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "0x7f.0x0.0x0.0x1", "00127.0.0.1",
@@ -84,7 +84,7 @@ func windowsEnd(m *mutator, p *parts) {
 	p.path += m.pick(".", " ", "...", ". .", ":stream", "::$DATA", `\`, "/", `\.`, `\x\..`, ":$I30:$INDEX_ALLOCATION", " .", "\u00a0", "::$data")
 }
 
-// list puts the address among others.
+// list puts the address into a list of addresses.
 func list(m *mutator, p *parts) {
 	s := p.path
 	scheme, rest := "", s
@@ -105,7 +105,7 @@ func list(m *mutator, p *parts) {
 	}
 }
 
-// dress puts what mail programs drop around the address.
+// dress surrounds the address with text that mail programs drop.
 func dress(m *mutator, p *parts) {
 	i := strings.IndexByte(p.path, ':') + 1
 	before, after, _ := strings.Cut(m.pick("<A>", "Boss <A>", `"Boss, the" <A>`, "(c)A", "A(c)", " A", "A ", "%3CA%3E", `"A"`, "Boss%20%3CA%3E", "<<A>>", "A.", `"<bob@customers.example>" <A>`,

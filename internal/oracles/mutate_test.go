@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// mutator writes a resource in other ways. Many of its spellings mean the same to some
-// program, and some mean something else to each: the programs decide.
+// mutator writes a resource in other ways. Some program reads many of its spellings as the same
+// resource. Some spellings mean something else to every program. The programs decide which.
 type mutator struct{ *rand.Rand }
 
-// parts are a resource cut for mutation. A resource that is not a URL is a path.
+// parts has the parts of a resource, for mutation. A resource that is not a URL is only a path.
 type parts struct{ scheme, sep, authority, path string }
 
 func cut(resource string) parts {
@@ -28,7 +28,7 @@ func cut(resource string) parts {
 
 func (p *parts) String() string { return p.scheme + p.sep + p.authority + p.path }
 
-// operation is one mutation. It leaves alone what it does not fit.
+// operation is a mutation. It changes nothing in a resource that it does not fit.
 type operation func(m *mutator, p *parts)
 
 // operations are the mutations of each form.
@@ -52,7 +52,7 @@ func (m *mutator) mutate(f form, resource string) string {
 
 func (m *mutator) pick(from ...string) string { return from[m.IntN(len(from))] }
 
-// replaceOne puts what with returns in the place of one of the separators in s.
+// replaceOne replaces one of the separators in s by the text in with.
 func (m *mutator) replaceOne(s, separator, with string) string {
 	n := strings.Count(s, separator)
 	if n == 0 {
@@ -102,7 +102,7 @@ func (m *mutator) rewrite(s string) string {
 
 func foldedLetter(m *mutator, p *parts) { p.path = m.flip(p.path) }
 
-// flip turns the case of one letter, or of all.
+// flip changes the case of one letter or of all letters.
 func (m *mutator) flip(s string) string {
 	if s == "" || m.IntN(4) == 0 {
 		return strings.ToUpper(s)
@@ -143,12 +143,12 @@ func prefix(m *mutator, p *parts) {
 	p.path, p.scheme = m.pick("", "", "", "./", "/", " ")+p.path, m.pick(" ", "\t", "", "", "url:", "view-source:", "<", "//")+p.scheme
 }
 
-// overlong writes a dot or slash as bytes that only broken decoders read.
+// overlong writes a dot or a slash as bytes that only broken decoders understand.
 func overlong(m *mutator, p *parts) {
 	p.path = m.replaceOne(p.path, m.pick("/", ".", "e"), m.pick("%c0%af", "%e0%80%af", "%c0%ae", "%f0%80%80%af", "%ff", "%c1%a5", "%ed%a0%80"))
 }
 
-// junk goes far down and comes up again, or leads in with many slashes.
+// junk makes the path go far down and up again, or start with many slashes.
 func junk(m *mutator, p *parts) {
 	n := 1 + m.IntN(40)
 	p.path = m.replaceOne(p.path, "/", m.pick(

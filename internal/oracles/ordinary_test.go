@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// refusedByName are the identifiers that docs/resources.md names as refused, by
-// the reason that it gives.
+// refusedByName has the identifiers that docs/resources.md names as refused, each with the
+// reason given there.
 var refusedByName = map[string]string{
 	"https://example.com/tab%09tab":          "an escaped control character in the path of a URL",
 	"https://example.com/line%0Abreak":       "an escaped control character in the path of a URL",
@@ -18,9 +18,9 @@ var refusedByName = map[string]string{
 	"/flags/🏴󠁧󠁢󠁥󠁮󠁧󠁿.png":                     "the flag of a region, which is written with invisible characters",
 }
 
-// TestOrdinaryIdentifiers holds decisions.md: "no ordinary identifier may be
-// refused". A pattern that is the identifier itself matches it, too: "a pattern
-// always matches the very text that it quotes".
+// TestOrdinaryIdentifiers checks two promises of decisions.md. The first is "no ordinary
+// identifier may be refused". The second is "a pattern always matches the very text that it
+// quotes".
 func TestOrdinaryIdentifiers(t *testing.T) {
 	open := mustPolicy(t, nil, nil)
 	for _, file := range []string{"testdata/ordinary.jsonl", "testdata/ordinary_more.jsonl"} {
@@ -41,8 +41,8 @@ func TestOrdinaryIdentifiers(t *testing.T) {
 	}
 }
 
-// quotesItself checks that a pattern which is the resource blocks and allows it,
-// unless registering says how to write it.
+// quotesItself checks that a pattern with the text of the resource blocks and allows the
+// resource. It does not check a pattern that is refused when it is registered.
 func quotesItself(t *testing.T, resource string) {
 	t.Helper()
 	if p, err := policy(nil, []string{resource}); err == nil && decide(p, resource) != blocked {

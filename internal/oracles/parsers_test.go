@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// seenByParsers are wrong allows seen once where no server or file shows what is
-// done: reads is what at least one program takes the resource for.
+// seenByParsers are wrong allows that happened once and that no server or file can show. reads
+// is the resource that at least one program takes each for.
 var seenByParsers = []struct{ name, allow, block, resource, reads string }{
 	{"a list of recipients, the stranger first", "mailto:*@customers.example", "", "mailto:mallory@evil.example,ann@customers.example", "mailto:mallory@evil.example"},
 	{"a list cut at a semicolon", "mailto:*@customers.example", "", "mailto:mallory@evil.example;ann@customers.example", "mailto:mallory@evil.example"},
@@ -81,7 +81,7 @@ var seenByParsers = []struct{ name, allow, block, resource, reads string }{
 	{"a file on another drive letter's case", "", `C:\Windows\**`, "file:///c:/users/../windows/x", "windows:c:/windows/x"},
 }
 
-// TestSeenByParsers holds that writ does not allow what some program reads as
+// TestSeenByParsers checks that writ does not allow a resource that some program reads as
 // forbidden.
 func TestSeenByParsers(t *testing.T) {
 	var texts []string

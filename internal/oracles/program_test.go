@@ -15,14 +15,14 @@ import (
 	"testing"
 )
 
-// program is a long-lived process that answers a line of JSON to a line of JSON.
+// program is a process that lives long. It answers each line of JSON with a line of JSON.
 type program struct {
 	name string
 	in   *bufio.Writer
 	out  *bufio.Reader
 }
 
-// venv is where `make oracles` puts a Python with the libraries of
+// venv is the path of the Python that `make oracles` installs with the libraries of
 // testdata/requirements.txt.
 var venv = filepath.Join("..", "..", "bin", "oracles", "bin", "python3")
 
@@ -33,7 +33,7 @@ func interpreter() string {
 	return "python3"
 }
 
-// asked are the programs that are asked for readings.
+// asked has the programs that give readings.
 type asked struct {
 	node   *program
 	python []*program
@@ -89,7 +89,7 @@ func (p *program) greet(t *testing.T) {
 	}
 }
 
-// start runs a script until the test ends.
+// start starts a script. The script runs until the test ends.
 func start(t *testing.T, name string, args ...string) *program {
 	t.Helper()
 	file, err := exec.LookPath(name)
@@ -112,7 +112,7 @@ func start(t *testing.T, name string, args ...string) *program {
 	}
 	t.Cleanup(func() {
 		stdin.Close()
-		io.Copy(io.Discard, stdout) // what a failed test left would keep the process from ending
+		io.Copy(io.Discard, stdout) // unread output of a failed test would keep the process from ending
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("%s ended with %v", name, err)
 		}
@@ -120,7 +120,7 @@ func start(t *testing.T, name string, args ...string) *program {
 	return &program{name: name, in: bufio.NewWriterSize(stdin, 1<<16), out: bufio.NewReaderSize(stdout, 1<<16)}
 }
 
-// missing ends a test whose program is not installed.
+// missing ends a test because its program is not installed. In CI it fails the test.
 func missing(t *testing.T, name string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -142,7 +142,8 @@ func (p *program) ask(texts []string) ([][]reading, error) {
 	return all, <-wrote
 }
 
-// write sends the texts and an empty line, before which answers may wait.
+// write sends the texts and an empty line. The program may hold its answers back until the
+// empty line.
 func (p *program) write(texts []string) error {
 	for _, text := range texts {
 		line, err := json.Marshal(text)

@@ -14,10 +14,11 @@ import (
 )
 
 // reading is one program's reading of a resource. Without a URL, scheme and host are empty. A
-// path on Windows has the scheme "windows". An address is the path after mailto, sms or tel.
+// path on Windows has the scheme "windows". For an address, path is the text after mailto:,
+// sms: or tel:.
 type reading struct{ reader, scheme, host, port, path string }
 
-// UnmarshalJSON reads [reader, scheme, host, port, path].
+// UnmarshalJSON reads the array [reader, scheme, host, port, path].
 func (r *reading) UnmarshalJSON(data []byte) error {
 	var all [5]string
 	if err := json.Unmarshal(data, &all); err != nil {
@@ -33,8 +34,8 @@ var defaultPorts = map[string]string{
 	"postgres": "5432", "postgresql": "5432", "mysql": "3306", "mongodb": "27017", "redis": "6379", "git": "9418",
 }
 
-// target is the reading as one text, so that two readings of one place are
-// equal: without a default port, the host's trailing dot and a trailing slash.
+// target returns the reading as a text. Two readings of the same place give the same text: it
+// has no default port, no trailing dot of the host, and no trailing slash.
 func (r reading) target() string {
 	p := r.path
 	if !isAddress(r.scheme + ":") {
@@ -61,7 +62,7 @@ func (r reading) target() string {
 	return r.scheme + "://" + host + p
 }
 
-// decoded matches the readers whose path is decoded already.
+// decoded matches the readers that return a decoded path.
 var decoded = regexp.MustCompile("unquote|nfkc|url2pathname|fileURLToPath")
 
 // targets returns the targets of all readings, each with the name of its reader. It adds the
@@ -86,7 +87,7 @@ func targets(all []reading) map[string]string {
 	return out
 }
 
-// goReadings are the readings of Go's own libraries.
+// goReadings returns the readings of Go's own libraries.
 func goReadings(text string) []reading {
 	var out []reading
 	if u, err := url.Parse(text); err == nil && u.Scheme != "" && u.Host != "" {
@@ -110,7 +111,7 @@ func goReadings(text string) []reading {
 	return append(out, goAddresses(text)...)
 }
 
-// isAddress reports whether text is a URL of an address, which has no path.
+// isAddress reports whether text is a URL of an address. Such a URL has no path.
 func isAddress(text string) bool {
 	scheme, _, ok := strings.Cut(strings.ToLower(text), ":")
 	return ok && slices.Contains([]string{"mailto", "sms", "tel"}, scheme)

@@ -15,9 +15,9 @@ var (
 	count = flag.Int("spellings", 20_000, "how many spellings to make")
 )
 
-// TestNoSpellingOfABlockedResourceMayPass holds decisions.md: "No spelling of a blocked
-// resource may pass". A text that any program reads as a forbidden resource must be blocked,
-// not allowed or refused.
+// TestNoSpellingOfABlockedResourceMayPass checks a promise of decisions.md: "No spelling of a
+// blocked resource may pass". A text that any program reads as a forbidden resource must be
+// blocked, not allowed or refused.
 func TestNoSpellingOfABlockedResourceMayPass(t *testing.T) {
 	n := *count
 	if testing.Short() {
@@ -69,7 +69,7 @@ func (m *mutator) spellings(guards []*guard, n int) []spelling {
 
 // tally counts the verdicts on the spellings.
 type tally struct {
-	read    int // by a program as forbidden
+	read    int // how many were read as forbidden by a program
 	refused int
 	forms   map[form]int
 	passed  map[string]int // by form, policy and reader
@@ -81,7 +81,7 @@ const examples = 3
 func (c *tally) add(t *testing.T, s spelling, read []reading) {
 	t.Helper()
 	reached := targets(read)
-	broken := map[string]string{} // policy to a target that it forbids
+	broken := map[string]string{} // the forbidden target by policy
 	for _, target := range slices.Sorted(maps.Keys(reached)) {
 		for _, policy := range s.breaks(target, reached[target]) {
 			broken[policy] = target
@@ -94,7 +94,7 @@ func (c *tally) add(t *testing.T, s spelling, read []reading) {
 	c.forms[s.form]++
 	for policy, target := range broken {
 		if s.policies[policy] == nil {
-			continue // reported by newGuards
+			continue // newGuards has reported it
 		}
 		switch decide(s.policies[policy], s.text) {
 		case refused:
@@ -109,8 +109,8 @@ func (c *tally) add(t *testing.T, s spelling, read []reading) {
 	}
 }
 
-// report fails if a spelling passed, or if under 1 % of the spellings are read as a forbidden
-// target of some form: such a run proves too little.
+// report fails the test if any spelling passed. It also fails if, for some form, fewer than 1 %
+// of the spellings were read as a forbidden target, because such a run proves too little.
 func (c *tally) report(t *testing.T, n int) {
 	t.Helper()
 	t.Logf("%d of %d spellings are read as forbidden by some program: %v; %d policies refuse one", c.read, n, c.forms, c.refused)

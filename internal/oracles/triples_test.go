@@ -6,7 +6,7 @@ import (
 	"writ/internal/oracles/verdicts"
 )
 
-// TestTriples holds the verdicts on whole policies.
+// TestTriples checks the verdicts on whole policies.
 func TestTriples(t *testing.T) {
 	verdicts.Run(t, func(t *testing.T, c verdicts.Case) {
 		p := mustPolicy(t, c.Allow, c.Block)

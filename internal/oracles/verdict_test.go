@@ -7,7 +7,7 @@ import (
 	"writ/engine"
 )
 
-// verdict is what becomes of an intent on a resource.
+// verdict is the verdict on the resource of an intent.
 type verdict string
 
 const (
@@ -19,7 +19,7 @@ const (
 
 const id = "0b1f6471-1bf0-4dda-aec3-111122223333"
 
-// policy compiles a policy that looks at resources alone.
+// policy compiles a policy that restricts only resources.
 func policy(allow, block []string) (*engine.Policy, error) {
 	return engine.CompilePolicy(&engine.ActionPolicy{
 		PolicyID: id, Version: 1, OrganizationID: "org", AgentID: "*",

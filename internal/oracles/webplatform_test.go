@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// urlTest is one case of urltestdata.json: an input and a browser's reading of it.
+// urlTest is a case of urltestdata.json. It has an input and a browser's reading of the input.
 type urlTest struct {
 	Input    string
 	Base     string
@@ -24,14 +24,14 @@ type urlTest struct {
 // base, which a resource does not have.
 var absolute = regexp.MustCompile(`(?i)^[\x00-\x20]*(https?|wss?|ftp|file):`)
 
-// TestBrowserReading holds the WHATWG URL test data: a block of the host and path that a
-// browser reads blocks the input, unless the input is refused.
+// TestBrowserReading checks writ against the WHATWG URL test data. A block of the host and the
+// path that a browser reads must block the input, unless the input is refused.
 func TestBrowserReading(t *testing.T) {
 	ran := 0
 	for _, u := range urlTests(t) {
 		sameBase := !strings.Contains(u.Input, "//") && strings.HasPrefix(u.Base, u.Protocol)
 		if u.Failure || u.Input == "" || !absolute.MatchString(u.Input) || sameBase {
-			continue // a browser goes nowhere, or where the base says
+			continue // a browser goes nowhere, or to a place that depends on the base
 		}
 		ran++
 		pattern := u.Protocol + "//" + u.Host + u.Pathname
@@ -43,8 +43,8 @@ func TestBrowserReading(t *testing.T) {
 	}
 }
 
-// TestBrowserHost holds the hosts of toascii.json in the same way, in both
-// directions: a block of either spelling blocks the other.
+// TestBrowserHost checks writ against the hosts of toascii.json in the same way. It checks both
+// directions: a block of either spelling must block the other spelling.
 func TestBrowserHost(t *testing.T) {
 	var all []json.RawMessage
 	readJSON(t, "testdata/toascii.json", &all)
@@ -55,7 +55,7 @@ func TestBrowserHost(t *testing.T) {
 			Output *string
 		}
 		if json.Unmarshal(raw, &host) != nil || host.Output == nil || host.Input == "" {
-			continue // a comment, or a host that no browser takes
+			continue // a comment, or a host that no browser accepts
 		}
 		ran++
 		t.Run(host.Input, func(t *testing.T) {
@@ -70,8 +70,8 @@ func TestBrowserHost(t *testing.T) {
 	}
 }
 
-// blocksOrRefuses checks that a policy which blocks pattern does not allow the
-// resource. A pattern that is refused says so to its author: nothing passes it.
+// blocksOrRefuses checks that a policy that blocks pattern does not allow the resource. If the
+// pattern is refused, its author gets the error, and nothing passes.
 func blocksOrRefuses(t *testing.T, pattern, resource string) {
 	t.Helper()
 	p, err := policy(nil, []string{pattern})

@@ -9,9 +9,9 @@ import (
 
 var namedAddress = regexp.MustCompile(`^[^<>]*<([^<>\s]*)>$`)
 
-// isAddressList reports a text with @ and without slash, backslash or colon
-// whose entries hold no white space but in "words <address>" and whose domains
-// have a letter and a dot.
+// isAddressList reports whether s is a list of addresses. It must have an @, and no slash,
+// backslash or colon. Its entries have no white space, except in the form "words <address>".
+// Their domains have a letter and a dot.
 func isAddressList(s string) bool {
 	if !strings.Contains(s, "@") || strings.ContainsAny(s, `/\:`) {
 		return false
@@ -34,8 +34,8 @@ func isAddressList(s string) bool {
 	return true
 }
 
-// addressesOf returns the addresses of a resource of that form, each with the
-// scheme that it came with.
+// addressesOf returns the addresses of a resource of the address form. Each address has the
+// scheme with which it stood.
 func addressesOf(t text) []text {
 	s := show(t)
 	scheme := strings.ToLower(schemes[addressForm].FindString(strings.ReplaceAll(s, "\uFFFD", "z")))
@@ -56,7 +56,7 @@ func addressesOf(t text) []text {
 	return out
 }
 
-// mailLists returns the to-list and the values of to, cc and bcc (RFC 6068).
+// mailLists returns the to-list of body, and the values of to, cc and bcc (RFC 6068).
 func mailLists(body text) []text {
 	to, query := cutText(body, '?')
 	lists := []text{to}
@@ -78,7 +78,7 @@ func cutText(t text, sep rune) (before, after text) {
 	return t[:i], t[i+1:]
 }
 
-// addressesIn cuts a decoded list into addresses. An entry without one stays.
+// addressesIn cuts a decoded list into addresses. It keeps an entry that has no address.
 func addressesIn(list text, numbers bool) []text {
 	var out []text
 	entries := cutWhere(list, func(r rune) bool { return r == ',' || r == ';' })
@@ -127,7 +127,7 @@ func addressSeparator(r rune) bool {
 	return isPlain(r) && (unicode.IsSpace(r) || strings.ContainsRune(",;<>\"():[]\\", r))
 }
 
-// address writes an address with its domain by IDNA in lower case.
+// address returns an address whose domain is in lower case, mapped by IDNA.
 func address(t text) []text {
 	at := len(t) - 1
 	for t[at] != '@' {
@@ -145,7 +145,8 @@ func address(t text) []text {
 	return out
 }
 
-// number reads a telephone number, without - . ( ) and white space.
+// number returns a telephone number without - . ( ) and white space. It reports whether t is
+// one.
 func number(t text) (text, bool) {
 	var out text
 	digits := false
@@ -163,8 +164,8 @@ func number(t text) (text, bool) {
 	return out, digits
 }
 
-// addressesWithin returns the addresses in a text with @, and in the text behind mailto://,
-// for blocks. Every character that may end an address ends it.
+// addressesWithin returns the addresses in a text with @, and in the text after mailto://. It
+// is for blocks. Every character that may end an address ends it.
 func addressesWithin(t text) []text {
 	if hasPrefix(eachRun(t[:min(len(t), 9)], strings.ToLower), "mailto://") {
 		t = t[9:]

@@ -7,13 +7,14 @@ import (
 	"golang.org/x/text/cases"
 )
 
-// blockReadings are the readings of a block: the readings of an allowance, and each of them
-// without its query, without ;…, decoded and normalised, each change alone and all together.
-// Further ones are without a trailing slash, with two leading slashes as one, and case-folded
-// where case does not count.
+// blockReadings returns the readings for a block. They are the readings for an allowance, and
+// changed forms of each: without its query, without ;…, decoded, and normalised. Each change is
+// made alone, and all are made together. There are also readings without a trailing slash, and
+// readings in which two leading slashes are one. If case does not count, there are case-folded
+// readings too.
 func blockReadings(t text, f form, readings []reading) []reading {
 	base := slices.Clone(readings)
-	switch f { // in which a backslash is also a slash
+	switch f { // in these forms a backslash is also a slash
 	case serviceForm:
 		base = append(base, others(slashed(t))...)
 	case nameForm:
@@ -53,7 +54,8 @@ func blockReadings(t text, f form, readings []reading) []reading {
 	return once(out)
 }
 
-// others are the readings of another spelling, none where it is refused.
+// others returns the readings of another spelling of the text. It returns none if the spelling
+// is refused.
 func others(t text) []reading {
 	readings, err := read(t)
 	if err != nil {
@@ -62,7 +64,8 @@ func others(t text) []reading {
 	return readings
 }
 
-// foldScheme returns a name with its scheme in lower case: node reads URN:a:b as urn:a:b.
+// foldScheme returns a name with its scheme in lower case, because node reads URN:a:b as
+// urn:a:b.
 func foldScheme(t text) text {
 	colon, slash := slices.Index(t, ':'), slices.Index(t, '/')
 	if colon < 0 || slash >= 0 && slash < colon {
@@ -71,7 +74,7 @@ func foldScheme(t text) text {
 	return concat(eachRun(t[:colon], strings.ToLower), t[colon:])
 }
 
-// addressBlocks are the readings of one address, with and without mailto:.
+// addressBlocks returns the readings of one address for a block, with and without mailto:.
 func addressBlocks(r reading) []reading {
 	var out []reading
 	for _, p := range []text{r.path, cutLetterQuery(r.path), decoded(r.path), nfkc(r.path), settle(cutLetterQuery(settle(r.path)))} {
@@ -89,7 +92,7 @@ func addressBlocks(r reading) []reading {
 	return out
 }
 
-// isName reports a reading in which ? and # are letters.
+// isName reports whether ? and # are letters in the reading.
 func (r reading) isName() bool {
 	return len(r.head) == 0 && len(r.query) == 0 || r.by == POSIX || r.by == Windows
 }
@@ -102,7 +105,7 @@ func withoutQuery(r reading) reading {
 	return resolved(r)
 }
 
-// cutLetterQuery cuts a text at a ? or # that is a letter of it.
+// cutLetterQuery cuts a text at the first ? or #. There, ? and # are letters of the text.
 func cutLetterQuery(t text) text {
 	if i := slices.IndexFunc(t, func(c rune) bool { return c&^escaped == '?' || c&^escaped == '#' }); i >= 0 {
 		return t[:i]
@@ -121,10 +124,10 @@ func withoutParameters(r reading) reading {
 	return resolved(r)
 }
 
-// decoded decodes every escape until none is left.
+// decoded decodes the escapes of a text until none is left.
 func decoded(t text) text { return letters(decodeAll(plain(t))) }
 
-// undone applies f to the text of a reading.
+// undone returns a reading to whose texts f was applied.
 func undone(r reading, f func(text) text) reading {
 	r.head, r.path = f(r.head), f(r.path)
 	if len(r.query) > 0 {
@@ -133,7 +136,7 @@ func undone(r reading, f func(text) text) reading {
 	return resolved(r)
 }
 
-// settle decodes and normalises until nothing changes.
+// settle decodes and normalises a text until nothing changes.
 func settle(t text) text {
 	for {
 		next := nfkc(decoded(t))
@@ -148,7 +151,7 @@ func together(r reading) reading {
 	return withoutParameters(undone(withoutQuery(r), settle))
 }
 
-// resolved resolves dot segments again.
+// resolved resolves the dot segments of a reading again.
 func resolved(r reading) reading {
 	switch {
 	case r.by == Windows && len(r.head) == 0:
@@ -183,8 +186,8 @@ func slashVariants(r reading) []reading {
 // fold folds the case of a text's plain characters.
 func fold(t text) text { return eachRun(t, cases.Fold().String) }
 
-// Blocked reports whether the pattern matches the raw string or a reading for
-// a block, and which reader objected.
+// Blocked reports whether the pattern matches the raw string or a reading for a block. It
+// returns the reader of the matching reading.
 func Blocked(p *Pattern, r *Resource) (reader string, ok bool) {
 	for _, rd := range r.block {
 		if p.matches(rd, true, nil) {

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// A Form is how a condition is written, which says what a missing key is.
+// A Form is a form in which a condition is written. The form determines the meaning of a
+// missing key.
 type Form int
 
-// The forms of decisions.md, in its order.
+// These are the forms of decisions.md, in its order.
 const (
 	MatchObject Form = iota
 	Tree
@@ -19,15 +20,15 @@ const (
 	Rego
 )
 
-// A Cond is a condition: a combination of others, or one comparison.
+// A Cond is a condition. It is one comparison, or a combination of conditions.
 type Cond struct {
-	Op    string // and or not nor, or an operator: eq ne gt gte lt lte in nin exists glob regex every some size
+	Op    string // and, or, not, nor, or an operator: eq ne gt gte lt lte in nin exists glob regex every some size
 	Kids  []Cond
 	Field string // such as resource, cost.amount_minor or metadata.env
 	Value any    // string, float64, bool, []any; for every and some also a Cond without a field
 }
 
-// A truth is what a condition says.
+// A truth is the result of a condition.
 type truth int
 
 const (
@@ -45,16 +46,16 @@ func of(b bool) truth {
 
 func not(t truth) truth { return yes - t }
 
-// asking is a condition asked of one case.
+// asking is the evaluation of a condition for one case.
 type asking struct {
 	e        *evaluation
 	form     Form
-	stricter bool   // a rule that denies or asks
-	resource string // what CEL and Rego see, a reading
+	stricter bool   // for a rule that denies or requires approval
+	resource string // the reading that CEL and Rego see
 }
 
-// matches asks the condition of a rule. CEL and Rego are asked once for each
-// reading of the resource.
+// matches evaluates the condition of a rule. A condition in CEL or Rego is evaluated once for
+// each reading of the resource.
 func (e *evaluation) matches(r Rule) (truth, error) {
 	a := asking{e: e, form: r.Form, stricter: r.Decision != Allow}
 	if r.Form == MatchObject || r.Form == Tree {
@@ -79,7 +80,7 @@ func (e *evaluation) matches(r Rule) (truth, error) {
 	return result, nil
 }
 
-// texts returns the readings as texts. An address that is allowed has no mailto:.
+// texts returns the readings as texts. For an allowance, an address has no mailto:.
 func (r *Resource) texts(block bool) []string {
 	readings, out := r.allow, []string(nil)
 	if block {
@@ -97,8 +98,7 @@ func (r *Resource) texts(block bool) []string {
 	return out
 }
 
-// ask evaluates c; stricter says whether its being true makes the outcome
-// stricter.
+// ask evaluates c. stricter says that a true result makes the outcome stricter.
 func (a asking) ask(c Cond, stricter bool) (truth, error) {
 	switch c.Op {
 	case "and", "or":
@@ -151,7 +151,7 @@ func (a asking) leaf(c Cond, stricter bool) (truth, error) {
 	return t, nil
 }
 
-// value looks a field up. An amount is a string of digits.
+// value returns the value of a field. An amount is a string of digits.
 func (a asking) value(field string) (string, bool) {
 	in := a.e.c.Intent
 	if key, ok := strings.CutPrefix(field, "metadata."); ok {
@@ -178,7 +178,7 @@ func (a asking) value(field string) (string, bool) {
 	return "", false
 }
 
-// compare compares a value that is there.
+// compare compares a value with the value of c. The field must be there.
 func compare(c Cond, v string) truth {
 	switch c.Op {
 	case "ne":
@@ -203,7 +203,7 @@ func compare(c Cond, v string) truth {
 	panic("no operator " + c.Op)
 }
 
-// decimal is what a comparison with a number takes for one.
+// decimal matches the strings that a comparison with a number accepts as numbers.
 var decimal = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
 
 func order(c Cond, v string) truth {
@@ -221,8 +221,8 @@ func order(c Cond, v string) truth {
 	return of(map[string]bool{"eq": sign == 0, "gt": sign > 0, "gte": sign >= 0, "lt": sign < 0, "lte": sign <= 0}[c.Op])
 }
 
-// list reads a value as a JSON array of strings, else cut at commas; elements
-// are trimmed, empty ones dropped.
+// list parses a value as a JSON array of strings. If it is not such an array, list cuts it at
+// commas. list trims the elements and drops empty ones.
 func list(v string) []string {
 	var all, out []string
 	if json.Unmarshal([]byte(v), &all) != nil || all == nil {
@@ -258,9 +258,9 @@ func compareList(c Cond, elements []string) truth {
 	return result
 }
 
-// resourceLeaf reads one comparison with the resource: true for one reading of
-// a block where that makes the outcome stricter, else for every reading of an
-// allowance. A comparison that says no is the negation of the one that says yes.
+// resourceLeaf evaluates one comparison with the resource. If a true result makes the outcome
+// stricter, one matching reading for a block is enough. Otherwise every reading for an
+// allowance must match. A negative comparison is the negation of the positive one.
 func (a asking) resourceLeaf(c Cond, stricter bool) (truth, error) {
 	switch c.Op {
 	case "exists":
@@ -307,7 +307,7 @@ func (a asking) heldAgainst(stricter bool, patterns ...*Pattern) truth {
 	}))
 }
 
-// quote returns the pattern that matches a text alone.
+// quote returns the pattern that matches only the text s.
 func quote(s string) *Pattern {
 	p := &Pattern{raw: s, readings: map[string][]text{}}
 	if readings, err := read(text(s)); err == nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The members of these documents have the contract's names, so that the JSON
-// of a Case can be given to any other evaluator.
+// The JSON members of these documents have the contract's names. So the JSON of a Case can be
+// given to any other evaluator.
 type (
 	// Policy is a version of a policy.
 	Policy struct {
@@ -27,12 +27,12 @@ type (
 		Status          string   `json:"status"`
 		UpdatedAt       string   `json:"updated_at"`
 	}
-	// Cost is what an action costs.
+	// Cost is the cost of an action.
 	Cost struct {
 		AmountMinor int64  `json:"amount_minor"`
 		Currency    string `json:"currency"`
 	}
-	// Intent is the action that is asked about.
+	// Intent is the action to decide about.
 	Intent struct {
 		IntentID   string            `json:"intent_id"`
 		PolicyID   string            `json:"policy_id"`
@@ -61,13 +61,13 @@ type (
 		CreatedAt string `json:"createdAt"`
 		UpdatedAt string `json:"updatedAt"`
 
-		Means    Cond   `json:"-"` // what Condition says
+		Means    Cond   `json:"-"` // the meaning of Condition
 		Form     Form   `json:"-"`
-		Decision string `json:"-"` // what Action says
+		Decision string `json:"-"` // the decision in Action
 	}
 )
 
-// A Case is all that a decision depends on.
+// A Case has everything that a decision depends on.
 type Case struct {
 	Policy            Policy  `json:"policy"`
 	Rules             []Rule  `json:"rules"`
@@ -77,7 +77,7 @@ type Case struct {
 	RequireRegistered bool    `json:"require_registered_agents"`
 }
 
-// The outcomes, and the codes of findings.
+// These are the outcomes and the codes of findings.
 const (
 	Allow            = "allow"
 	ApprovalRequired = "approval_required"
@@ -87,19 +87,20 @@ const (
 // severity orders the outcomes: the most restrictive wins.
 var severity = map[string]int{Allow: 0, ApprovalRequired: 1, Deny: 2}
 
-// An Outcome is a decision with the sorted codes of its findings, each once.
+// An Outcome is a decision with the codes of its findings. The codes are sorted, without
+// duplicates.
 type Outcome struct {
 	Decision string
 	Codes    []string
 	Notes    Notes
 }
 
-// Notes is what happened on the way to an outcome, for counting.
+// Notes records events of an evaluation, for counting.
 type Notes struct {
-	Blocked, Outside   string // the reader that objected, where one did
+	Blocked, Outside   string // the reader that objected, if one did
 	BlockedBy          []string
 	OutsideOf          []string
-	Missing, Erred     bool // a condition met a missing key, or a value that is no number
+	Missing, Erred     bool // a condition met a missing key, or a value that is not a number
 	Undecided          bool // a condition could not be evaluated
 	FoldedID, FoldedOp bool // an id or an action type was equal only when folded
 	Asked              [4]bool
@@ -127,7 +128,7 @@ type evaluation struct {
 	decision string
 	codes    []string
 	res      *Resource
-	status   string // of the agent, for rules
+	status   string // the status of the agent, for rules
 	notes    Notes
 }
 
@@ -140,7 +141,8 @@ func (e *evaluation) find(decision, code string) {
 	}
 }
 
-// outcome adds why a case is allowed where nothing objects.
+// outcome returns the outcome of the checks. If nothing objects, it adds the finding
+// policy.allowed.
 func (e *evaluation) outcome() Outcome {
 	if len(e.codes) == 0 {
 		e.find(Allow, "policy.allowed")
@@ -156,7 +158,7 @@ func (e *evaluation) policy() error {
 	return nil
 }
 
-// foldID is what ids are compared by in check 2.
+// foldID folds an id for the comparison in check 2.
 func foldID(id string) string {
 	return cases.Fold().String(norm.NFKC.String(cases.Fold().String(norm.NFKC.String(id))))
 }
@@ -190,7 +192,7 @@ func (e *evaluation) agent() error {
 	return nil
 }
 
-// globString reports whether a glob matches a text that no reader reads.
+// globString reports whether a glob matches a text that has no readings.
 func globString(glob, s string, parse func(string) ([]text, []token, error)) bool {
 	alternatives, tokens, err := parse(glob)
 	return err == nil && slices.ContainsFunc(alternatives, func(a text) bool {
@@ -214,7 +216,7 @@ func (e *evaluation) action() error {
 	return nil
 }
 
-// starMatch compares action types exactly, but for * in the pattern.
+// starMatch reports whether a pattern matches an action type. Only * is a wildcard.
 func starMatch(pattern, s string) bool {
 	before, after, star := strings.Cut(pattern, "*")
 	if !star {
@@ -233,7 +235,7 @@ func starMatch(pattern, s string) bool {
 	}
 }
 
-// foldedType compares a denied type with other spellings of it.
+// foldedType reports whether a denied type matches other spellings of action.
 func foldedType(denied, action string) bool {
 	separators := "_-"
 	if strings.Contains(denied, "*") {
@@ -298,7 +300,7 @@ func readPatterns(patterns []string) ([]*Pattern, error) {
 	return out, nil
 }
 
-// blockers returns every reader for which the pattern blocks.
+// blockers returns every reader with a reading that the pattern blocks.
 func blockers(p *Pattern, r *Resource) []string {
 	var out []string
 	for _, rd := range r.block {
@@ -309,7 +311,7 @@ func blockers(p *Pattern, r *Resource) []string {
 	return out
 }
 
-// objectors returns every reader whose reading no pattern allows.
+// objectors returns every reader with a reading that no pattern allows.
 func objectors(patterns []*Pattern, r *Resource) []string {
 	var out []string
 	for _, rd := range r.allow {
@@ -334,14 +336,14 @@ func (e *evaluation) cost() error {
 	return nil
 }
 
-// rules asks the active rules by priority. A condition that cannot be
-// evaluated is taken both ways, and the stricter outcome holds.
+// rules evaluates the active rules by priority. If a condition cannot be evaluated, rules takes
+// it as true and as false, and the stricter outcome counts.
 func (e *evaluation) rules() error {
 	rules := slices.DeleteFunc(slices.Clone(e.c.Rules), func(r Rule) bool { return !r.IsActive })
 	slices.SortFunc(rules, func(a, b Rule) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
-	asks := false // an approval of higher priority could not be evaluated
+	asks := false // whether an approval of higher priority could not be evaluated
 	for len(rules) > 0 {
 		n := slices.IndexFunc(rules, func(r Rule) bool { return r.Priority != rules[0].Priority })
 		if n < 0 {
@@ -351,7 +353,7 @@ func (e *evaluation) rules() error {
 		if err != nil {
 			return err
 		}
-		// On a tie the more restrictive decides alone.
+		// Among rules of the same priority, only the most restrictive decides.
 		asks = asks || doubtful && winner != Deny
 		if winner != "" && (winner != Allow || !asks) {
 			e.find(winner, "rule."+winner)
@@ -367,8 +369,8 @@ func (e *evaluation) rules() error {
 	return nil
 }
 
-// tie asks rules of one priority, among which the most restrictive decides.
-// doubtful says that an approval could not be evaluated.
+// tie evaluates rules of the same priority, of which the most restrictive decides. doubtful
+// says that the condition of an approval could not be evaluated.
 func (e *evaluation) tie(rules []Rule) (winner string, doubtful bool, err error) {
 	for _, r := range rules {
 		e.notes.Asked[r.Form] = true

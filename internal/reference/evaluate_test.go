@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// base is a case that is allowed.
+// base returns a case that is allowed.
 func base() *Case {
 	return &Case{
 		Policy: Policy{AgentID: "a", AllowedTypes: []string{"*"}, Status: "active"},
@@ -112,7 +112,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestForms holds what a missing key is in each form.
+// TestForms checks the meaning of a missing key in each form.
 func TestForms(t *testing.T) {
 	negated := Cond{Op: "not", Kids: []Cond{missing}}
 	for _, c := range []struct {
@@ -146,8 +146,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestResourceInRules holds resources.md, 5: a comparison errs on the strict
-// side, whether it stands under a negation or in a rule that allows.
+// TestResourceInRules checks resources.md, 5: a comparison errs on the strict side. That is so
+// under a negation, and in a rule that allows.
 func TestResourceInRules(t *testing.T) {
 	const raw = "https://h/pub/%2e%2e/admin" // the browser reads /admin, the literal reader /pub/../admin
 	within := func(glob string) Cond { return Cond{Op: "glob", Field: "resource", Value: glob} }
@@ -190,7 +190,7 @@ func TestResourceInRules(t *testing.T) {
 	}
 }
 
-// TestConditionText holds the four forms that a condition is written in.
+// TestConditionText checks the text of a condition in the four forms.
 func TestConditionText(t *testing.T) {
 	c := Cond{Op: "and", Kids: []Cond{{Op: "gt", Field: "cost.amount_minor", Value: 5000.0}, {Op: "eq", Field: "metadata.env", Value: "prod"}}}
 	one := func(n int) int { return n - 1 }

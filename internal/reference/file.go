@@ -2,7 +2,7 @@ package reference
 
 import "slices"
 
-// readFile reads a file: URL as browser, client, POSIX and Windows. All
+// readFile returns the readings of a file: URL by browser, client, POSIX and Windows. All
 // readings keep file://.
 func readFile(t text) ([]reading, error) {
 	rest := t[len("file:"):]
@@ -34,8 +34,8 @@ func readFile(t text) ([]reading, error) {
 	return out, nil
 }
 
-// fileParts cuts what follows file: into file://host and a path. WHATWG takes
-// a drive in the place of the host for the path's beginning.
+// fileParts cuts the text after file: into file://host and a path. If a drive stands in the
+// place of the host, WHATWG takes it for the beginning of the path.
 func fileParts(rest text, browser bool) (head, path text, err error) {
 	head = text("file://")
 	if !hasPrefix(rest, "//") {
@@ -71,7 +71,8 @@ func rootedPath(path text) text {
 	return concat(text("/"), path)
 }
 
-// fileOnWindows reads the path as C:\… or, with a host, as \\host\….
+// fileOnWindows returns the reading of the path on Windows. It has the form C:\…, or \\host\…
+// if there is a host.
 func fileOnWindows(head, path text) reading {
 	host := head[len("file://"):]
 	if len(host) > 0 {
@@ -84,7 +85,7 @@ func fileOnWindows(head, path text) reading {
 	return reading{by: Windows, head: head, path: letters(windows(path))}
 }
 
-// ensureRoot adds the slash that a lone drive lacks.
+// ensureRoot adds a slash to a drive without one.
 func ensureRoot(t text) text {
 	if len(t) == 2 {
 		return concat(t, text("/"))
@@ -92,7 +93,7 @@ func ensureRoot(t text) text {
 	return t
 }
 
-// filePath is a file: reading as the path that a name would be.
+// filePath returns a reading of a file: URL as the reading of its path.
 func filePath(r reading) (reading, bool) {
 	if !hasPrefix(r.head, "file://") {
 		return r, false

@@ -2,7 +2,7 @@ package reference
 
 import "testing"
 
-// TestGenerator holds that everything named occurs in at least 2 % of cases.
+// TestGenerator checks that everything in Named occurs in at least 2 % of the cases.
 func TestGenerator(t *testing.T) {
 	g := NewGenerator(1)
 	counts := map[string]int{}

@@ -9,32 +9,32 @@ import (
 
 // A token is one wildcard of a pattern.
 type token struct {
-	kind   rune // '*', '+' for **, '?', '['
+	kind   rune // '*', '+' for **, '?', or '[' for a class
 	not    bool
 	lo, hi rune
 	set    []rune
 }
 
-// doubleStar and anyOne mark the elements of ** and ?, which end a host and may
+// doubleStar and anyOne mark the elements for ** and ?. These two wildcards end a host and may
 // begin a query.
 const (
 	doubleStar rune = 1 << 20
 	anyOne     rune = 1 << 21
 )
 
-// maxAlternatives bounds the expansion of braces.
+// maxAlternatives is the greatest number of alternatives that the braces of a pattern may give.
 const maxAlternatives = 4096
 
 var errGlob = errors.New("the pattern does not compile")
 
-// parseGlob reads a pattern into its alternatives, with wildcards as indexes
-// into the tokens.
+// parseGlob parses a pattern into its alternatives. In them, a wildcard is an index into
+// tokens.
 func parseGlob(pattern string) (alternatives []text, tokens []token, err error) {
 	return parse(&globParser{in: []rune(pattern), letters: backslashSeparates(pattern), addresses: true})
 }
 
-// parseOPA reads a pattern as OPA's glob.match does, to which every bracket
-// begins a class and every backslash escapes.
+// parseOPA parses a pattern as OPA's glob.match does. There, every bracket begins a class, and
+// every backslash escapes.
 func parseOPA(pattern string) (alternatives []text, tokens []token, err error) {
 	return parse(&globParser{in: []rune(pattern)})
 }
@@ -47,9 +47,9 @@ func parse(p *globParser) (alternatives []text, tokens []token, err error) {
 	return alternatives, p.tokens, err
 }
 
-// backslashSeparates reports whether every backslash of a pattern is a
-// separator: a drive or two backslashes at the start, or a backslash before a
-// letter or digit.
+// backslashSeparates reports whether every backslash of a pattern is a separator. That is so if
+// the pattern starts with a drive or with two backslashes, or if a backslash stands before a
+// letter or a digit.
 func backslashSeparates(pattern string) bool {
 	r := []rune(pattern)
 	if isDrive(r) || strings.HasPrefix(pattern, `\\`) {
@@ -63,7 +63,7 @@ func backslashSeparates(pattern string) bool {
 	return false
 }
 
-// isDrive reports a drive letter and a slash or backslash.
+// isDrive reports whether t starts with a drive letter, a colon, and a slash or backslash.
 func isDrive(t text) bool {
 	return len(t) > 2 && isASCIILetter(t[0]) && t[1] == ':' && (t[2] == '/' || t[2] == '\\')
 }
@@ -73,12 +73,12 @@ func isASCIILetter(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' }
 type globParser struct {
 	in        []rune
 	at        int
-	letters   bool // backslashes are no escapes
-	addresses bool // brackets right after // hold one
+	letters   bool // backslashes do not escape
+	addresses bool // brackets right after // brackets right after // enclose an address
 	tokens    []token
 }
 
-// wildcard returns the element that stands for t.
+// wildcard adds t to the tokens and returns the element for it.
 func (p *globParser) wildcard(t token) text {
 	p.tokens = append(p.tokens, t)
 	r := wild | rune(len(p.tokens)-1)
@@ -91,7 +91,7 @@ func (p *globParser) wildcard(t token) text {
 	return text{r}
 }
 
-// sequence reads up to the end or, in braces, to a comma or closing brace.
+// sequence parses up to the end. Within braces, it parses up to a comma or a closing brace.
 func (p *globParser) sequence(depth int) ([]text, error) {
 	out := []text{nil}
 	add := func(parts ...text) error {
@@ -175,7 +175,7 @@ func (p *globParser) braces(depth int) ([]text, error) {
 	}
 }
 
-// class reads [abc], [a-z] and their negations, as OPA's glob.match does.
+// class parses [abc], [a-z] and their negations, as OPA's glob.match does.
 func (p *globParser) class() ([]text, error) {
 	end := p.at + 1
 	var body []rune
@@ -209,16 +209,16 @@ func (p *globParser) class() ([]text, error) {
 	return []text{p.wildcard(t)}, nil
 }
 
-// matching says how a pattern is held against a text.
+// matching has the options of a match.
 type matching struct {
 	fold bool            // letters of a class match in either case
-	stop func(rune) bool // what * does not cross, besides a slash
+	stop func(rune) bool // the characters that * does not cross, besides a slash
 }
 
 // match reports whether the pattern matches the whole text.
 func match(pattern text, tokens []token, t text, m matching) bool {
 	type position struct{ p, t int }
-	seen := map[position]bool{} // positions known not to match
+	seen := map[position]bool{} // positions that are known not to match
 	var at func(p, i int) bool
 	at = func(p, i int) bool {
 		pos := position{p, i}

@@ -7,12 +7,12 @@ import (
 	"unicode"
 )
 
-// A Pattern is a glob with what each reader makes of it.
+// A Pattern is a glob with its reading by each reader.
 type Pattern struct {
 	raw          string
 	tokens       []token
 	alternatives []text
-	readings     map[string][]text // by reader, of all alternatives and of the whole text
+	readings     map[string][]text // by reader: the readings of all alternatives and of the whole text
 }
 
 // ReadPattern reads a pattern. An error means that it is refused (400).
@@ -47,7 +47,7 @@ func (p *Pattern) add(readings []reading) {
 	}
 }
 
-// upwards refuses a segment .. but at the start of a relative path.
+// upwards refuses a segment "..", except at the start of a relative path.
 func upwards(a text) error {
 	f := formOf(a)
 	path := a
@@ -68,8 +68,8 @@ func upwards(a text) error {
 	return nil
 }
 
-// readAlternative reads one alternative of a pattern. A name may begin with a
-// wildcard that stands for anything, so that every reader looks at it.
+// readAlternative returns the readings of one alternative of a pattern. A name may begin with a
+// wildcard that stands for anything, so every reader reads it.
 func readAlternative(a text) ([]reading, error) {
 	var out []reading
 	switch formOf(a) {
@@ -89,8 +89,8 @@ func readAlternative(a text) ([]reading, error) {
 	}
 }
 
-// readURLPattern reads a pattern of the web or of a service. Its scheme may
-// hold wildcards, and its first ? may stand for the beginning of a query.
+// readURLPattern returns the readings of a pattern of the web or of a service. The scheme may
+// have wildcards. The first ? may stand for the beginning of a query.
 func readURLPattern(a text) ([]reading, error) {
 	before, query := a, text(nil)
 	if i := pathStart(a); i < len(a) {
@@ -117,7 +117,8 @@ func readURLPattern(a text) ([]reading, error) {
 	return append(out, more...), nil
 }
 
-// readSchemes reads a URL with wildcards in its scheme as a web URL, too.
+// readSchemes returns the readings of a URL with wildcards in its scheme. It adds the readings
+// as a web URL.
 func readSchemes(a text) ([]reading, error) {
 	out, err := read(a)
 	if scheme, ok := schemeOf(a); ok && slices.ContainsFunc(scheme, isWild) {
@@ -128,7 +129,7 @@ func readSchemes(a text) ([]reading, error) {
 	return out, err
 }
 
-// pathStart is the index of the first slash after the authority.
+// pathStart returns the index of the first slash after the authority.
 func pathStart(a text) int {
 	colon := slices.Index(a, ':')
 	for i := colon; i+2 < len(a); i++ {
@@ -142,8 +143,8 @@ func pathStart(a text) int {
 	return len(a)
 }
 
-// matches reports whether the pattern matches a reading as its reader reads
-// the pattern. An address is the same with and without mailto:.
+// matches reports whether the pattern matches a reading. It uses the reading of the pattern by
+// the same reader. An address is the same with and without mailto:.
 func (p *Pattern) matches(r reading, block bool, stop func(rune) bool) bool {
 	t := r.full()
 	if p.matchesText(r.by, t, block, stop) {
@@ -180,8 +181,7 @@ func (p *Pattern) matchesRaw(raw string) bool {
 	})
 }
 
-// Allowed reports whether every reading for an allowance matches one of the
-// patterns.
+// Allowed reports whether every reading for an allowance matches one of the patterns.
 func Allowed(patterns []*Pattern, r *Resource) bool {
 	_, ok := Outside(patterns, r)
 	return !ok
@@ -197,7 +197,7 @@ func Outside(patterns []*Pattern, r *Resource) (reader string, ok bool) {
 	return "", false
 }
 
-// stop says what a * that allows does not cross.
+// stop returns a function for the characters that a * does not cross when it allows.
 func (r *Resource) stop(rd reading) func(rune) bool {
 	switch {
 	case rd.by == Addresses:

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Condition writes a condition in a form. alt chooses among spellings that
-// mean the same.
+// Condition writes a condition in a form. alt chooses among spellings with the same meaning.
 func (c Cond) Condition(f Form, alt func(n int) int) string {
 	var doc any
 	switch f {
@@ -57,8 +56,8 @@ func (c Cond) matchObject(alt func(int) int) any {
 	return object{c.Field: c.operator()}
 }
 
-// merged writes a conjunction of comparisons with different operators as one
-// object with a key for each field.
+// merged writes a conjunction as one object with a key for each field. The conjunction must be
+// made of comparisons with different operators.
 func (c Cond) merged(alt func(int) int) (any, bool) {
 	if len(c.Kids) == 0 {
 		return object{}, true
@@ -144,7 +143,7 @@ func (c Cond) Sayable(f Form) bool {
 		return c.Field != "agent.status" && (len(c.Kids) > 0 || c.Field != "")
 	}
 	if s, ok := c.Value.(string); ok && c.Op == "glob" && strings.Contains(s, `\`) {
-		return false // a glob with an escape is refused in Rego
+		return false // Rego refuses a glob with an escape
 	}
 	switch c.Op { // Rego
 	case "nin", "every", "some", "size", "nor":
@@ -157,8 +156,8 @@ func (c Cond) Sayable(f Form) bool {
 	return !metadata || !number
 }
 
-// conjunction reports comparisons that all hold, of which an equality may be
-// negated: what the body of one rule says.
+// conjunction reports whether c is a conjunction of comparisons. An equality in it may be
+// negated. The body of one rule in Rego can express such a condition.
 func (c Cond) conjunction() bool {
 	kids := []Cond{c}
 	if c.Op == "and" {
@@ -169,7 +168,7 @@ func (c Cond) conjunction() bool {
 	})
 }
 
-// calls reports a comparison that Rego writes as a call of match.
+// calls reports whether c has a comparison that Rego writes as a call of match.
 func (c Cond) calls() bool {
 	return c.Op == "regex" || c.Op == "glob" || slices.ContainsFunc(c.Kids, Cond.calls)
 }
@@ -224,7 +223,7 @@ func (c Cond) cel(alt func(int) int) string {
 	return field + " " + celOperators[c.Op] + " " + literal(c.Value)
 }
 
-// decimalPoint writes a number that CEL takes for a double.
+// decimalPoint writes a number as CEL writes a double.
 func decimalPoint(n float64) string {
 	s := literal(n)
 	if !strings.Contains(s, ".") {
@@ -233,7 +232,7 @@ func decimalPoint(n float64) string {
 	return s
 }
 
-// literal writes a value as JSON, CEL and Rego all do.
+// literal writes a value in the form that JSON, CEL and Rego share.
 func literal(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -250,7 +249,8 @@ func literal(v any) string {
 	return fmt.Sprint(v)
 }
 
-// rego writes a rule body where the condition is a conjunction, else a module.
+// rego writes a condition in Rego. It writes a rule body if the condition is a conjunction, and
+// otherwise a module.
 func (c Cond) rego(alt func(int) int) string {
 	var body []string
 	conjuncts := []Cond{c}
@@ -259,8 +259,8 @@ func (c Cond) rego(alt func(int) int) string {
 	}
 	if c.conjunction() && (c.calls() || alt(3) > 0) {
 		for _, k := range conjuncts {
-			// A negated call about a missing field is undefined, so that only an equality is
-			// negated here.
+			// A negated call about a missing field is undefined. So only an equality is negated
+			// here.
 			if k.Op == "not" {
 				body = append(body, "not "+k.Kids[0].regoLeaf())
 			} else {
@@ -274,14 +274,13 @@ func (c Cond) rego(alt func(int) int) string {
 	return m.text + "\nmatch if " + name + "\n"
 }
 
-// A regoModule has a rule for each part of a condition.
+// A regoModule is a module with a rule for each part of a condition.
 type regoModule struct {
 	text string
 	n    int
 }
 
-// rule writes the rules of c and returns the name of the one that holds when c
-// does.
+// rule writes the rules for c. It returns the name of the rule that holds if c holds.
 func (m *regoModule) rule(c Cond) string {
 	var kids []string
 	for _, k := range c.Kids {

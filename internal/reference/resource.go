@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The readers of resources.md, by the names that findings give them.
+// These are the readers of resources.md, with the names that findings use.
 const (
 	Client    = "client"
 	Browser   = "browser"
@@ -18,10 +18,10 @@ const (
 	POSIX     = "POSIX"
 	Windows   = "Windows"
 	Addresses = "addresses"
-	asWritten = "text" // the raw string, which a block also looks at
+	asWritten = "text" // the raw string; a block also compares it
 )
 
-// A form is one of the table in resources.md, 1.
+// A form is a form of the table in resources.md, 1.
 type form int
 
 const (
@@ -33,8 +33,8 @@ const (
 	addressForm
 )
 
-// A reading is what one reader makes of a resource, in the form of comparison.
-// head is the scheme and authority of a URL; query begins with its ?.
+// A reading is the reading of a resource by one reader, in the form of comparison. head is the
+// scheme and authority of a URL. query begins with its question mark.
 type reading struct {
 	by                string
 	head, path, query text
@@ -48,7 +48,7 @@ type Resource struct {
 	form   form
 	allow  []reading
 	block  []reading
-	lonely bool // a * that allows stops at , ; ? & and white space
+	lonely bool // whether a * that allows stops at , ; ? & and white space
 }
 
 var schemes = map[form]*regexp.Regexp{
@@ -57,12 +57,12 @@ var schemes = map[form]*regexp.Regexp{
 	addressForm: regexp.MustCompile(`^(?i:mailto|sms|tel):`),
 }
 
-// wrapped is a web or file URL as RFC 3986, appendix C writes it in a text.
+// wrapped matches a web or file URL in the wrapping of RFC 3986, appendix C.
 var wrapped = regexp.MustCompile(`^(?i)(<(url:\s*)?(https?|wss?|ftp|file):.*>|url:\s*(https?|wss?|ftp|file):.*)$`)
 
-// formOf finds the first form that fits. Wildcards of patterns are letters.
+// formOf returns the first form that fits t. A wildcard of a pattern counts as a letter.
 func formOf(t text) form {
-	s := strings.ReplaceAll(show(t), "\uFFFD", "z") // show writes wildcards so
+	s := strings.ReplaceAll(show(t), "\uFFFD", "z") // show writes a wildcard as U+FFFD
 	switch {
 	case schemes[webForm].MatchString(s):
 		return webForm
@@ -99,15 +99,15 @@ func Read(raw string) (*Resource, error) {
 	return r, nil
 }
 
-// stopsEarly reports a name without a slash, or with a colon before the first
-// slash and no slash right after it.
+// stopsEarly reports whether name has no slash. It also returns true if name has a colon before
+// the first slash and no slash right after the colon.
 func stopsEarly(name string) bool {
 	before, _, slash := strings.Cut(name, "/")
 	colon := strings.Index(before, ":")
 	return !slash || colon >= 0 && colon < len(before)-1
 }
 
-// refused says why a text is no resource in any form.
+// refused returns an error if a text is not a resource in any form.
 func refused(raw string) error {
 	if raw == "" || !utf8.ValidString(raw) {
 		return errors.New("a resource is a text in UTF-8")
@@ -139,12 +139,12 @@ func invisible(r rune) bool {
 		0x3164, 0x3164, 0xFE00, 0xFE0F, 0xFFA0, 0xFFA0, 0xE0100, 0xE01EF)
 }
 
-// joins reports the joiners and variation selectors.
+// joins reports whether r is a joiner or a variation selector.
 func joins(r rune) bool {
 	return between(r, 0x200C, 0x200D, 0x180B, 0x180D, 0x180F, 0x180F, 0xFE00, 0xFE0F, 0xE0100, 0xE01EF)
 }
 
-// read returns the readings for allowances.
+// read returns the readings of t for allowances.
 func read(t text) ([]reading, error) {
 	var out []reading
 	var err error
@@ -198,8 +198,8 @@ func readWeb(t text) ([]reading, error) {
 	return urlReadings(variants, true), nil
 }
 
-// urlReadings reads a URL as client, browser, server and literal reader. The
-// last of the variants is the one whose backslashes are slashes.
+// urlReadings returns the readings of a URL by client, browser, server and literal reader. In
+// the last of the variants, backslashes are slashes.
 func urlReadings(variants []parts, web bool) []reading {
 	var out []reading
 	add := func(by string, p parts, path text) {
@@ -230,8 +230,9 @@ func urlReadings(variants []parts, web bool) []reading {
 
 func resolveServed(t text) text { return resolveURL(mergeSlashes(t), literalDots) }
 
-// serverPaths decodes a path once (and, where deep, until no escape is left),
-// with backslashes as slashes and as letters.
+// serverPaths returns a path that is decoded once. If deep is set, it also returns the path
+// decoded until no escape is left. It returns each path twice: with backslashes as slashes, and
+// with backslashes as letters.
 func serverPaths(path text, deep bool, resolve func(text) text) []text {
 	decoded := []text{decodeOnce(path)}
 	if deep {
@@ -258,7 +259,7 @@ func readName(t text) []reading {
 	return out
 }
 
-// serveName is the server's reading of a name and of POSIX's reading of it.
+// serveName returns the server's readings of a name and of POSIX's reading of the name.
 func serveName(t text) []reading {
 	var out []reading
 	for _, src := range []text{t, posix(t)} {

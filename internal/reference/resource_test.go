@@ -10,9 +10,10 @@ import (
 	"writ/internal/oracles/verdicts"
 )
 
-// stricter are resources with which the engine is stricter than the text, because some program
-// is. They have numbers that are not an address, a host that no client looks up, an entry that
-// is not host:port, a dot behind a domain, a zone in a file, or a backslash in user info.
+// stricter are resources for which the engine is stricter than the text, because some program
+// reads them strictly. They have numbers that are not an address, a host that no client looks
+// up, an entry that is not host:port, a dot behind a domain, a zone in a file, or a backslash
+// in user info.
 var stricter = []string{
 	"https://4294967296.0.0.1/x", "https://127.0.0.0.1/x", "https://xn--example-.example/x",
 	"postgres://db2|db.example.com:5432/prod", "postgres://address=(host=db.example.com)(port=5432)/prod",
@@ -20,8 +21,8 @@ var stricter = []string{
 	`https://a.example\@b.example/x`,
 }
 
-// TestVerdicts holds the reference to the verdicts on policies and on resources that passed
-// once.
+// TestVerdicts checks the reference against the verdicts on policies, and against the resources
+// that were once wrongly allowed.
 func TestVerdicts(t *testing.T) {
 	verdicts.Run(t, func(t *testing.T, c verdicts.Case) {
 		for want, all := range map[string][]string{"passes": c.Passes, "does not": c.Not, "refused": c.IsRefused} {
@@ -64,7 +65,7 @@ func pattern(t *testing.T, s string) *Pattern {
 	return p
 }
 
-// TestRefused holds which patterns no reader can read.
+// TestRefused checks that ReadPattern refuses patterns that no reader can read.
 func TestRefused(t *testing.T) {
 	for _, p := range []string{"a[", "{a", "a/../b", "https://h/a/%2e%2e/b", "https://a%2eb/**", "/..", "https://m*ünchen.example/**"} {
 		if _, err := ReadPattern(p); err == nil {
@@ -73,8 +74,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOrdinary holds that no ordinary identifier is refused but by name, and
-// that it is within ** and within the pattern that quotes it.
+// TestOrdinary checks that no ordinary identifier is refused, except those that the
+// documentation names. It also checks that ** and the pattern that quotes an identifier both
+// match it.
 func TestOrdinary(t *testing.T) {
 	named := map[string]bool{"https://example.com/tab%09tab": true} // an escaped control in a URL's path
 	f, err := os.Open("../oracles/testdata/ordinary.jsonl")

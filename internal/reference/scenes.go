@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A scene is a resource with patterns around it. Wide ones contain it, and narrow ones name a
-// part of what it may reach.
+// A scene is a resource with patterns for it. Wide patterns contain the resource. Narrow
+// patterns name a part of the places that the resource may reach.
 type scene struct {
 	base   string
 	wide   []string
@@ -37,7 +37,7 @@ type located struct {
 	allowed, blocked []string
 }
 
-// resource makes a resource with a policy's patterns.
+// resource returns a random resource and the patterns of a policy for it.
 func (g *Generator) resource() located {
 	if g.in(38) {
 		return g.alone()
@@ -59,7 +59,7 @@ func (g *Generator) resource() located {
 	return out
 }
 
-// respell writes a resource in another way, which may mean the same.
+// respell writes a resource in another way. The spelling may mean the same.
 func (g *Generator) respell(s string) string {
 	switch g.rng.IntN(12) {
 	case 0: // one letter escaped
@@ -99,7 +99,7 @@ func (g *Generator) respell(s string) string {
 	return s
 }
 
-// insertSegment puts a segment before a random slash.
+// insertSegment inserts a segment before a random slash.
 func insertSegment(g *Generator, s, segment string) string {
 	var slashes []int
 	for i := range s {
@@ -114,7 +114,7 @@ func insertSegment(g *Generator, s, segment string) string {
 	return s[:i] + "/" + segment + s[i:]
 }
 
-// alone makes a resource to which one reader alone objects.
+// alone returns a resource to which only one reader objects.
 func (g *Generator) alone() located {
 	h := pick(g, "https://h.example", "http://api.example:8080", "s3://bucket", "ssh://host")
 	d := pick(g, "y", "pub", "v1")

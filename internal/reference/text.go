@@ -10,9 +10,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A text is what is compared: one element for each character that a wildcard
-// sees. An element is a plain character, an escaped one (escaped|r), a byte
-// that is no UTF-8 (rawByte|b), or, in patterns, a wildcard (wild|index).
+// A text is the form in which texts are compared. It has one element for each character that a
+// wildcard can match. An element is a plain character, an escaped character (escaped|r), or a
+// byte that is not UTF-8 (rawByte|b). In a pattern it can also be a wildcard (wild|index).
 type text = []rune
 
 const (
@@ -21,13 +21,13 @@ const (
 	wild    rune = 1 << 26
 )
 
-// keptEscapes are the characters for which an escape does not stand.
+// keptEscapes has the characters whose escapes are not the same as the characters themselves.
 const keptEscapes = "!$&'()*+,;=:@/?#%"
 
 func isWild(r rune) bool  { return r&wild != 0 }
 func isPlain(r rune) bool { return r < escaped }
 
-// hexAt returns the byte that the escape at t[i] stands for.
+// hexAt returns the byte of the escape at t[i], and whether there is one.
 func hexAt(t text, i int) (byte, bool) {
 	if i+2 >= len(t) || t[i] != '%' {
 		return 0, false
@@ -48,8 +48,9 @@ func hexDigit(r rune) int {
 	return -1
 }
 
-// eachEscape calls one for each character of t: escaped characters with their
-// escapes decoded (or the byte, where they are no UTF-8), others as they are.
+// eachEscape calls one for each character of t. It decodes an escape to its character. If the
+// bytes of the escape are not UTF-8, it passes the byte. It passes other characters as they
+// are.
 func eachEscape(t text, one func(r rune, wasEscape bool)) {
 	for i := 0; i < len(t); {
 		var run []byte
@@ -77,7 +78,7 @@ func eachEscape(t text, one func(r rune, wasEscape bool)) {
 	}
 }
 
-// hasEscape reports whether any escape of t decodes.
+// hasEscape reports whether t has an escape that can be decoded.
 func hasEscape(t text) bool {
 	for i := range t {
 		if _, ok := hexAt(t, i); ok {
@@ -87,7 +88,7 @@ func hasEscape(t text) bool {
 	return false
 }
 
-// canon brings a text in which % begins escapes into the form of comparison.
+// canon brings a text into the form of comparison. A % in it begins an escape.
 func canon(t text) text {
 	var out text
 	eachEscape(t, func(r rune, esc bool) {
@@ -102,7 +103,7 @@ func canon(t text) text {
 	return out
 }
 
-// letters brings a text in which % ? # are letters into the form of comparison.
+// letters brings a text into the form of comparison. %, ? and # in it are letters.
 func letters(t text) text {
 	out := slices.Clone(t)
 	for i, r := range out {
@@ -113,8 +114,8 @@ func letters(t text) text {
 	return out
 }
 
-// decodeOnce decodes every escape of t once. The result has no escapes but
-// those that decoding revealed.
+// decodeOnce decodes every escape of t once. The result has only the escapes that decoding
+// revealed.
 func decodeOnce(t text) text {
 	var out text
 	eachEscape(t, func(r rune, _ bool) { out = append(out, r) })
@@ -128,7 +129,8 @@ func decodeAll(t text) text {
 	return t
 }
 
-// plain undoes the form of comparison: escaped characters become themselves.
+// plain undoes the form of comparison. It turns escaped characters into the characters
+// themselves.
 func plain(t text) text {
 	out := slices.Clone(t)
 	for i, r := range out {
@@ -139,7 +141,7 @@ func plain(t text) text {
 	return out
 }
 
-// eachRun maps the runs of plain characters of t.
+// eachRun applies f to each run of plain characters in t.
 func eachRun(t text, f func(string) string) text {
 	var out, run text
 	flush := func() {

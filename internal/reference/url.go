@@ -8,17 +8,16 @@ import (
 	"unicode"
 )
 
-// parts is a URL cut into what the readers look at. head holds the scheme and
-// the authority and is in the form of comparison; path and query are as they
-// came, the query with its question mark. There are two heads where UTS 46
-// differs.
+// parts has the parts of a URL that the readers read. head is the scheme and the authority, in
+// the form of comparison. path and query are unchanged, and the query has its question mark.
+// There are two heads if the two mappings of UTS 46 differ.
 type parts struct {
 	heads       []text
 	path, query text
 }
 
-// cutQuery cuts a text at its first ? and drops what follows #. In a pattern
-// ? is a wildcard and begins no query.
+// cutQuery cuts a text at its first ?, and drops # and the text after it. In a pattern, ? is a
+// wildcard and does not begin a query.
 func cutQuery(t text) (before, query text) {
 	if i := slices.Index(t, '#'); i >= 0 {
 		t = t[:i]
@@ -29,7 +28,7 @@ func cutQuery(t text) (before, query text) {
 	return t, nil
 }
 
-// slashed turns the backslashes before the query into slashes.
+// slashed replaces the backslashes before the query by slashes.
 func slashed(t text) text {
 	end := indexAny(t, "?#")
 	if end < 0 {
@@ -38,7 +37,7 @@ func slashed(t text) text {
 	return concat(forward(t[:end]), t[end:])
 }
 
-// cutAuthority cuts what follows // into authority and the rest.
+// cutAuthority cuts the text after // into the authority and the rest.
 func cutAuthority(t text) (authority, rest text) {
 	i := indexAny(t, "/?#")
 	if i < 0 {
@@ -47,7 +46,7 @@ func cutAuthority(t text) (authority, rest text) {
 	return t[:i], t[i:]
 }
 
-// withoutUser drops the user info.
+// withoutUser drops the user info of an authority.
 func withoutUser(authority text) text {
 	for i := len(authority) - 1; i >= 0; i-- {
 		if authority[i] == '@' {
@@ -57,7 +56,7 @@ func withoutUser(authority text) text {
 	return authority
 }
 
-// parseWeb reads a web URL, or says why it has no single meaning.
+// parseWeb parses a web URL. It returns an error if the URL has no single meaning.
 func parseWeb(t text) (parts, error) {
 	colon := slices.Index(t, ':')
 	scheme := strings.ToLower(show(t[:colon]))
@@ -94,7 +93,7 @@ func parseWeb(t text) (parts, error) {
 	return p, nil
 }
 
-// webPath refuses a path without a single meaning.
+// webPath returns an error if a path has no single meaning.
 func webPath(path text) error {
 	if escapedControl(path) {
 		return errControl
@@ -109,8 +108,8 @@ func webPath(path text) error {
 	return nil
 }
 
-// endsWithDoubleStar reports a pattern whose path may be within the ** that
-// ends its authority.
+// endsWithDoubleStar reports whether a pattern's authority ends with **. The ** may then
+// include the path.
 func endsWithDoubleStar(host text) bool {
 	if len(host) == 0 {
 		return false
@@ -119,7 +118,7 @@ func endsWithDoubleStar(host text) bool {
 	return isWild(last) && last&doubleStar != 0
 }
 
-// escapedControl reports an escape of a control character.
+// escapedControl reports whether a path has an escaped control character.
 func escapedControl(path text) bool {
 	found := false
 	eachEscape(path, func(r rune, esc bool) {
@@ -128,12 +127,12 @@ func escapedControl(path text) bool {
 	return found
 }
 
-// maxHosts bounds a list of hosts.
+// maxHosts is the greatest number of hosts in a list.
 const maxHosts = 64
 
-// parseService reads any other URL, with a head for its authority and, where
-// commas list hosts, one for each of them. Nothing is refused but escaped
-// controls and too many hosts.
+// parseService parses any other URL. It returns a head for the authority. If the authority is a
+// list with commas, it also returns a head for each host. It refuses only escaped control
+// characters and too many hosts.
 func parseService(t text, scheme text) (parts, error) {
 	authority, rest := cutAuthority(t[len(scheme)+3:])
 	path, query := cutQuery(rest)
@@ -156,8 +155,7 @@ func parseService(t text, scheme text) (parts, error) {
 	return p, nil
 }
 
-// hostsOf returns the entries of an authority that are a host, with or without
-// a port.
+// hostsOf returns the entries of an authority that are a host, with or without a port.
 func hostsOf(authority text, scheme string) []text {
 	var out []text
 	for _, entry := range cutWhere(authority, func(r rune) bool { return r == ',' || r == ';' }) {
@@ -205,8 +203,8 @@ func withoutZone(host text) text {
 	return concat(host[:zone], host[end:])
 }
 
-// hostEnds returns where the host at the start of an entry ends, without and
-// with its port.
+// hostEnds returns where the host at the start of an entry ends, and where the port after it
+// ends.
 func hostEnds(entry text) (host, port int) {
 	host = slices.Index(entry, ']') + 1
 	for host < len(entry) && (entry[host] == '.' || entry[host] > 127 && isPlain(entry[host]) || !notInLabel(entry[host])) {
@@ -222,12 +220,13 @@ func hostEnds(entry text) (host, port int) {
 
 var errControl = errors.New("the path holds an escaped control character")
 
-// portScheme is the scheme whose default port counts.
+// portScheme returns the scheme whose default port applies.
 func portScheme(scheme string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(scheme, "jdbc:"), "git+")
 }
 
-// serviceAuthority reads each host:port of an authority. Any other entry stays.
+// serviceAuthority brings each host:port of an authority into the form of comparison. It keeps
+// any other entry unchanged.
 func serviceAuthority(authority text, scheme string, transitional bool) text {
 	var out, piece text
 	flush := func() {
@@ -248,8 +247,8 @@ func serviceAuthority(authority text, scheme string, transitional bool) text {
 	return out
 }
 
-// schemeOf returns the scheme or chain of schemes before ://. Wildcards count
-// as letters.
+// schemeOf returns the scheme, or the chain of schemes, before ://. A wildcard counts as a
+// letter.
 func schemeOf(t text) (text, bool) {
 	for i, r := range t {
 		switch {

@@ -7,17 +7,17 @@ import (
 	"writ/storage/receipt"
 )
 
-// TestDecision_Audit_Queued_CrashAndStop kills the real binary under load, time and
-// again, while it answers before decisions are durable. After a kill the history has
-// all answers but those under the last heads, in an unbroken chain. A lost intent can
-// be decided again, once. A server that is asked to stop loses none.
+// TestDecision_Audit_Queued_CrashAndStop checks --audit-ack=queued. The test kills the real
+// binary under load many times, while it answers before decisions are durable. After a kill the
+// history has all answers except those under the last heads, in an unbroken chain. A lost
+// intent can be decided again, once. A server that is asked to stop loses no answers.
 func TestDecision_Audit_Queued_CrashAndStop(t *testing.T) {
 	const kills, queued = 5, "--audit-ack=queued"
 	data, token := newData(t)
 	plans := manyEvaluations(t)
 	p := start(t, data, plans, queued)
 	register(t, p.url, token)
-	answers := make(map[string]string) // that stand
+	answers := make(map[string]string) // the answers that stand
 	for range kills {
 		l := newLoad(t, token)
 		l.serve(p.url)
@@ -33,7 +33,7 @@ func TestDecision_Audit_Queued_CrashAndStop(t *testing.T) {
 			delete(l.answers, id)
 		}
 		l.serve(p.url)
-		l.resend(t, p.url) // what has no answer, or has lost it, twice
+		l.resend(t, p.url) // intents without an answer, or with a lost one, are sent twice
 		l.auditFaults(t)
 		for id, body := range l.answers {
 			answers[id] = body
@@ -47,11 +47,11 @@ func TestDecision_Audit_Queued_CrashAndStop(t *testing.T) {
 	auditStore(t, data, rows)
 }
 
-// lostAnswers returns the answers that are not in rows, which must be those
-// under the last heads: what is lost is lost from the end.
+// lostAnswers returns the answers that are not in rows. It fails the test unless they are under
+// the last heads, because only the end of the history may be lost.
 func lostAnswers(t *testing.T, answers map[string]string, rows map[string]*storage.Record) map[string]bool {
 	t.Helper()
-	var last uint64 // of the heads that are left
+	var last uint64 // the last of the heads that are left
 	for _, r := range rows {
 		last = max(last, seq(t, r.Receipt))
 	}

@@ -36,7 +36,7 @@ func readAlerts(t *testing.T) []alertRule {
 	return file.Groups[0].Rules
 }
 
-// TestAlerts_PrometheusReadsThem has Prometheus' own parser read the rules.
+// TestAlerts_PrometheusReadsThem checks that Prometheus' own parser can read the rules.
 func TestAlerts_PrometheusReadsThem(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: builds the parser of Prometheus' rules")
@@ -54,8 +54,8 @@ func TestAlerts_PrometheusReadsThem(t *testing.T) {
 	}
 }
 
-// TestAlerts_FireUnderTheirFaults has a real promtool check what is scraped and
-// run alerts_test.yml, which must name every alert.
+// TestAlerts_FireUnderTheirFaults checks the alerts with a real promtool. promtool checks what
+// Prometheus scrapes and runs alerts_test.yml, which must name every alert.
 func TestAlerts_FireUnderTheirFaults(t *testing.T) {
 	promtool := needDebian(t, "usr/bin/promtool", "prometheus")
 	for _, args := range [][]string{
@@ -75,16 +75,16 @@ func TestAlerts_FireUnderTheirFaults(t *testing.T) {
 	}
 }
 
-// TestDecision_Audit_UnapprovedActionsAreAlertedOn: "executed for a decision that did
-// not allow is … counted by a metric and alerted on".
+// TestDecision_Audit_UnapprovedActionsAreAlertedOn checks the promise "executed for a decision
+// that did not allow is … counted by a metric and alerted on".
 func TestDecision_Audit_UnapprovedActionsAreAlertedOn(t *testing.T) {
 	if !slices.ContainsFunc(readAlerts(t), func(r alertRule) bool { return strings.Contains(r.Expr, "writ_unapproved_actions_total") }) {
 		t.Error("no rule alerts on writ_unapproved_actions_total")
 	}
 }
 
-// TestAlerts_SayWhatToDo: every rule has a duration, a severity and a summary, and
-// links to its own section of docs/operations.md.
+// TestAlerts_SayWhatToDo checks that every rule has a duration, a severity, a summary and a
+// link to its own section of docs/operations.md.
 func TestAlerts_SayWhatToDo(t *testing.T) {
 	const page = "docs/operations.md"
 	sections := anchors(t, "../../"+page)
@@ -99,7 +99,8 @@ func TestAlerts_SayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestDocs_LinksWithinOperationsExist: a runbook is read in a hurry.
+// TestDocs_LinksWithinOperationsExist checks the links in docs/operations.md. Its readers are
+// in a hurry.
 func TestDocs_LinksWithinOperationsExist(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operations.md")
 	must(t, err)

@@ -17,8 +17,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// history reads all of the authorization history, page by page, and returns it
-// by intent. No intent may have two decisions.
+// history reads the whole authorization history, page by page, and returns it by intent. It
+// fails the test if an intent has two decisions.
 func history(t *testing.T, base, token string) map[string]*storage.Record {
 	t.Helper()
 	api := newClient(t, base, token)
@@ -46,8 +46,8 @@ func history(t *testing.T, base, token string) map[string]*storage.Record {
 	return all
 }
 
-// auditAnswers checks that each answer that a client received is in the
-// history, the same in all it says, and verifies offline.
+// auditAnswers checks each answer that a client received. The answer must be in the history
+// with the same content, and it must verify offline.
 func auditAnswers(t *testing.T, data datadir.Dir, answers map[string]string, rows map[string]*storage.Record) {
 	t.Helper()
 	keys := trustedKeys(t, data)
@@ -62,7 +62,7 @@ func auditAnswers(t *testing.T, data datadir.Dir, answers map[string]string, row
 			t.Errorf("intent %s was answered %s, but is not in the history", id, body)
 			continue
 		}
-		if err := receipt.Verify(res.Receipt, keys, row.DecidedAt); err != nil { // it may have expired since
+		if err := receipt.Verify(res.Receipt, keys, row.DecidedAt); err != nil { // the receipt may have expired since
 			t.Errorf("receipt of %s: %v", id, err)
 		}
 		if row.Receipt != res.Receipt || row.DecisionID != res.Receipt.DecisionID ||
@@ -80,9 +80,8 @@ func auditAnswers(t *testing.T, data datadir.Dir, answers map[string]string, row
 	}
 }
 
-// auditStore opens the store of a stopped server and checks its chain of heads,
-// that every receipt's head is in it and the heads cover nothing else, and the
-// meters.
+// auditStore opens the store of a stopped server. It checks the chain of heads and the meters.
+// The head of every receipt must be in the chain, and the heads must cover nothing else.
 func auditStore(t *testing.T, data datadir.Dir, rows map[string]*storage.Record) {
 	t.Helper()
 	store, err := embedded.Open(data.Store(), embedded.Options{})
@@ -129,7 +128,7 @@ func auditStore(t *testing.T, data datadir.Dir, rows map[string]*storage.Record)
 	}
 }
 
-// auditChain returns all heads, which must be one unbroken chain.
+// auditChain returns all heads. It fails the test unless they are one unbroken chain.
 func auditChain(t *testing.T, store storage.Log, keys receipt.Keys) []receipt.SignedHead {
 	t.Helper()
 	var heads []receipt.SignedHead

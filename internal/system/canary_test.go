@@ -30,9 +30,8 @@ import (
 	"writ/storage/registry"
 )
 
-// TestCanaries puts made-up secrets into everything that a caller can send and
-// looks for them in everything that is kept or shown: the store, logs, history,
-// CSV and metrics.
+// TestCanaries checks that no secret is kept or shown. It puts made-up secrets into everything
+// that a caller can send. Then it looks for them in the store, logs, history, CSV and metrics.
 func TestCanaries(t *testing.T) {
 	for _, mode := range []string{"minimal", "full"} {
 		t.Run(mode, func(t *testing.T) {
@@ -68,8 +67,8 @@ func TestCanaries(t *testing.T) {
 	}
 }
 
-// expectPlanted shows that the test would notice a leak: it stores c, spelled so,
-// past the API.
+// expectPlanted checks that the test would notice a leak. It stores c in a spelling, without
+// the API.
 func expectPlanted(t *testing.T, data datadir.Dir, c scrubtest.Canary, spelled string) {
 	t.Helper()
 	store, err := embedded.Open(data.Store(), embedded.Options{Log: slog.New(slog.DiscardHandler)})
@@ -89,8 +88,8 @@ func expectNone(t *testing.T, canaries []scrubtest.Canary, texts map[string]stri
 	}
 }
 
-// leaks returns where canaries are, in any spelling that they were sent in. Of
-// encoded ones, which are found whole or not at all, half is looked for too.
+// leaks returns where canaries are found. It looks for each spelling in which they were sent.
+// It looks for only half of the encoded ones, because they are found as a whole or not at all.
 func leaks(canaries []scrubtest.Canary, texts map[string]string) (found []string) {
 	for name, text := range texts {
 		text = strings.ToLower(text)
@@ -107,13 +106,13 @@ func leaks(canaries []scrubtest.Canary, texts map[string]string) (found []string
 	return found
 }
 
-// spellings returns s as it could be found: plain, as a part of a URL, with each
+// spellings returns the forms in which s could be found: plain, as a part of a URL, with each
 // byte escaped, and in JSON.
 func spellings(s string) []string {
 	return []string{s, url.PathEscape(s), url.QueryEscape(s), escape(s), strings.ReplaceAll(s, "\n", `\n`)}
 }
 
-// encoded returns c in base64 or hexadecimal, in another way for each i.
+// encoded returns c in base64 or hexadecimal. i selects the encoding.
 func encoded(i int, c scrubtest.Canary) string {
 	v := []byte(c.Value)
 	return []string{
@@ -131,8 +130,8 @@ func escape(s string) string {
 	return b.String()
 }
 
-// kept returns all that is below data: each file as it is, and each key and
-// value of the store, which compresses them.
+// kept returns everything below data. It returns each file, and each key and value of the
+// store, because the store compresses them.
 func kept(t *testing.T, data datadir.Dir) map[string]string {
 	t.Helper()
 	texts := make(map[string]string)
@@ -164,7 +163,7 @@ func kept(t *testing.T, data datadir.Dir) map[string]string {
 	return texts
 }
 
-// silent is a logger of Pebble's that says nothing.
+// silent is a logger for Pebble that writes nothing.
 type silent struct{}
 
 func (silent) Infof(string, ...any)  {}
@@ -173,7 +172,7 @@ func (silent) Fatalf(format string, args ...any) {
 	panic(fmt.Sprintf(format, args...))
 }
 
-// exportingPlan returns the flag of a plan by which everyone may do everything.
+// exportingPlan returns the flag of a plan that allows everything to everyone.
 func exportingPlan(t *testing.T) string {
 	t.Helper()
 	return plansFlag(t, object{"free": object{
@@ -185,12 +184,12 @@ func exportingPlan(t *testing.T) string {
 type bird struct {
 	t     *testing.T
 	url   string
-	asker string // an agent's key, for whose intents the operator decides
+	asker string // the key of an agent; the operator decides about its intents
 	sender
 	evaluated, failures, refused atomic.Int64
 }
 
-// singAll sends canaries, several at a time: they wait for the disk together.
+// singAll sends canaries, several at a time, so that they wait for the disk together.
 func (b *bird) singAll(canaries []scrubtest.Canary) {
 	var key struct {
 		Token string `json:"token"`
@@ -218,8 +217,8 @@ func (b *bird) singAll(canaries []scrubtest.Canary) {
 	all.Wait()
 }
 
-// sing sends s, a spelling of c, in every field of every endpoint. Documents may
-// name somebody and keep it, so they are not asked about such a canary.
+// sing sends s, which is a spelling of c, in every field of every endpoint. Documents may name
+// a person and keep the name, so a canary that names a person is not sent in documents.
 func (b *bird) sing(c scrubtest.Canary, s string) {
 	b.intents(s)
 	if !c.Somebody {
@@ -321,7 +320,7 @@ func (b *bird) documents(s string) {
 	b.send(http.MethodDelete, "/v1/rules/"+made.ID, "", nil)
 }
 
-// record sends s as what became of an action.
+// record sends s as the outcome of an action.
 func (b *bird) record(s string) {
 	var decided struct {
 		DecisionID string `json:"decision_id"`
@@ -340,8 +339,8 @@ func (b *bird) record(s string) {
 	}
 }
 
-// approvals sends s in held intents and in the words of their approver. One approval in
-// two stays pending, with its details.
+// approvals sends s in held intents and in the comments of their approver. Every second
+// approval stays pending, with its details.
 func (b *bird) approvals(s string) {
 	for _, status := range []string{"", "approved", "rejected"} {
 		intent := object{
@@ -354,7 +353,7 @@ func (b *bird) approvals(s string) {
 		agent := http.Header{"Authorization": {"Bearer " + b.asker}}
 		answer := b.send(http.MethodPost, "/v1/policy/evaluate", encode(b.t, object{"policy_id": testPolicy, "intent": intent}), agent)
 		if answer.status == http.StatusBadRequest {
-			return // no key of metadata can hold it
+			return // no metadata key can hold it
 		}
 		if err := json.Unmarshal([]byte(answer.body), &held); err != nil || answer.status != http.StatusOK {
 			b.t.Errorf("evaluate = %d %s", answer.status, answer.body)
@@ -364,7 +363,7 @@ func (b *bird) approvals(s string) {
 		b.json(http.MethodPatch, path, object{"status": s})
 		if status != "" {
 			got := b.send(http.MethodPatch, path, encode(b.t, object{"status": status, "comment": "for " + s}), nil)
-			// It was denied if one of the rules that others make stood meanwhile.
+			// A request is denied if a rule that another goroutine makes was in force.
 			if got.status != http.StatusOK && got.status != http.StatusBadRequest && got.status != http.StatusNotFound {
 				b.t.Errorf("PATCH %s = %d %s", path, got.status, got.body)
 			}
@@ -374,7 +373,7 @@ func (b *bird) approvals(s string) {
 	}
 }
 
-// counted has every intent counted by its agent, and its cost added up.
+// counted makes the rules count every intent by its agent, and add up its cost.
 func (b *bird) counted() {
 	for i, leaf := range []string{
 		`{"count":{"by":["agent_id"],"window":"1h"},"gt":1000000000}`,
@@ -387,8 +386,8 @@ func (b *bird) counted() {
 	}
 }
 
-// sessions sends s in every field of a session, and has intents decided in sessions. A
-// session may name an agent, so it is not asked about a canary that names somebody.
+// sessions sends s in every field of a session, and in intents that are decided in sessions. A
+// session may name an agent, so a canary that names a person is not sent in sessions.
 func (b *bird) sessions(c scrubtest.Canary, s string) {
 	whole := object{"policy_id": testPolicy, "agent_id": "bot", "allowed_action_types": []string{"deploy"}, "ttl": 600}
 	for k, v := range (object{
@@ -433,7 +432,7 @@ func (b *bird) sessions(c scrubtest.Canary, s string) {
 	b.send(http.MethodPatch, "/v1/sessions/"+url.PathEscape(s), `{"status":"closed"}`, nil)
 }
 
-// lists sends s as a name and as a value.
+// lists sends s as the name of a list and as a value in it.
 func (b *bird) lists(s string) {
 	for _, l := range []struct {
 		name string
@@ -450,7 +449,7 @@ func (b *bird) lists(s string) {
 	b.send(http.MethodDelete, "/v1/lists/"+url.PathEscape(s), "", nil)
 }
 
-// webhooks sends s in what events are to be sent to.
+// webhooks sends s in every field of a webhook.
 func (b *bird) webhooks(s string) {
 	for _, body := range []object{
 		{"url": "https://hooks.example/" + s, "events": []string{"approval.pending"}}, {"url": "https://hooks.example/?token=" + s, "events": []string{"approval.pending"}},
@@ -464,8 +463,8 @@ func (b *bird) webhooks(s string) {
 	b.send(http.MethodDelete, "/v1/webhooks/"+url.PathEscape(s), "", nil)
 }
 
-// addresses sends s in paths, queries and headers. A checkout fails, because
-// there is no Stripe, and is logged with the request's id.
+// addresses sends s in paths, queries and headers. There is no Stripe, so a checkout fails. The
+// failure is logged with the request's id.
 func (b *bird) addresses(s string) {
 	line, query := url.PathEscape(s), url.QueryEscape(s)
 	for _, path := range []string{"/v1/" + line, "/" + line + "/x"} {
@@ -499,8 +498,7 @@ func (b *bird) addresses(s string) {
 	b.send(http.MethodPost, "/v1/billing/webhook", `{"id":"`+s+`"}`, http.Header{"Stripe-Signature": {"t=1,v1=" + s}})
 }
 
-// broken sends s in bodies that are no documents and in requests that are no
-// HTTP.
+// broken sends s in bodies that are not documents, and in requests that are not HTTP.
 func (b *bird) broken(s string) {
 	for _, request := range []string{
 		"GET /" + s + " HTTP/9\r\n" + s + "\r\n\r\n", s + "\r\n\r\n",
@@ -516,7 +514,7 @@ func (b *bird) broken(s string) {
 	}
 }
 
-// raw sends bytes and waits for the server to answer or to hang up.
+// raw sends bytes and waits until the server answers or closes the connection.
 func (b *bird) raw(request string) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
 	if err != nil {
@@ -531,7 +529,7 @@ func (b *bird) raw(request string) {
 	}
 }
 
-// json sends a document. An intent or a document must not break anything.
+// json sends a document. The test fails if the server fails because of it.
 func (b *bird) json(method, path string, doc any) int {
 	b.t.Helper()
 	body := encode(b.t, doc)
@@ -542,8 +540,8 @@ func (b *bird) json(method, path string, doc any) int {
 	return got.status
 }
 
-// send waits where the server is overloaded, as Retry-After asks: the tests beside
-// this one take the processors, too.
+// send sends a request. If the server is overloaded, send waits as Retry-After says, because
+// other tests use the processors too.
 func (b *bird) send(method, path, body string, header http.Header) answer {
 	b.t.Helper()
 	got := b.sendOnce(method, path, body, header)
@@ -563,7 +561,7 @@ func (b *bird) sendOnce(method, path, body string, header http.Header) answer {
 	return got
 }
 
-// shown returns all answers of the server to reads, with all their pages.
+// shown returns all answers to requests that read, with all their pages.
 func (b *bird) shown(p *process) map[string]string {
 	b.t.Helper()
 	texts := make(map[string]string)

@@ -9,8 +9,8 @@ import (
 	"writ/storage/ledger"
 )
 
-// TestChanges_AreSigned: an operator's change is listed soon after, with its author,
-// and a change just before a stop is signed by the stop.
+// TestChanges_AreSigned checks that an operator's change is listed soon, with its author. It
+// also checks that a stop signs a change that was made just before.
 func TestChanges_AreSigned(t *testing.T) {
 	p, data, token := deployed(t)
 	api := newClient(t, p.url, token)

@@ -23,8 +23,8 @@ type object map[string]any
 
 const testPolicy = "0c0ffee0-0000-4000-8000-00000000beef"
 
-// register stores a policy by which bot may deploy, others need approval, and
-// all else is denied.
+// register stores a policy. Under it, bot may deploy, deploys of others need approval, and
+// everything else is denied.
 func register(t *testing.T, url, token string) {
 	t.Helper()
 	policy := object{
@@ -34,7 +34,7 @@ func register(t *testing.T, url, token string) {
 	newClient(t, url, token).do(t, http.MethodPost, "/v1/policies/register", object{"policy": policy}, http.StatusCreated, nil)
 }
 
-// intent is an evaluation as it is sent.
+// intent is the request for an evaluation.
 type intent struct {
 	id   string
 	body []byte
@@ -53,7 +53,7 @@ func newIntent(agent, action, resource string) intent {
 	return intent{id, body}
 }
 
-// answer is what came back, whatever the status.
+// answer is an answer of any status.
 type answer struct {
 	status      int
 	contentType string
@@ -74,12 +74,12 @@ func newSender(t *testing.T, token string, conns int) sender {
 	return sender{http: &http.Client{Transport: tr, Timeout: patience}, token: token}
 }
 
-// evaluate sends one intent. An error means that no whole answer came back.
+// evaluate sends one intent. An error means that no complete answer arrived.
 func (s sender) evaluate(url string, in intent) (answer, error) {
 	return s.send(http.MethodPost, url+"/v1/policy/evaluate", in.body)
 }
 
-// decide sends one intent, which must be decided.
+// decide sends one intent and fails the test unless it is decided.
 func (s sender) decide(t testing.TB, url string, in intent) answer {
 	t.Helper()
 	got, err := s.evaluate(url, in)
@@ -89,14 +89,15 @@ func (s sender) decide(t testing.TB, url string, in intent) answer {
 	return got
 }
 
-// send sends one request, with headers of its own over the usual ones. An error means
-// that no whole answer came back.
+// send sends one request. headers override the usual headers. An error means that no complete
+// answer arrived.
 func (s sender) send(method, url string, body []byte, headers ...http.Header) (answer, error) {
 	req, err := http.NewRequest(method, url, bytes.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
-	// net/http repeats requests that it takes for idempotent; a test counts its own.
+	// net/http repeats requests that it takes for idempotent. A test must count its own
+	// requests.
 	req.GetBody = nil
 	req.Header.Set("Authorization", "Bearer "+s.token)
 	req.Header.Set("Content-Type", "application/json")
@@ -135,14 +136,14 @@ type client struct {
 // newClient returns a client with a connection of its own.
 func newClient(t *testing.T, url, token string) client { return client{newSender(t, token, 1), url} }
 
-// do sends a request, which must be answered with the wanted status, and decodes the
-// answer into v, unless that is nil. A body that is no string is sent as JSON.
+// do sends a request and fails the test unless the answer has the wanted status. It decodes the
+// answer into v, unless v is nil. A body that is not a string is sent as JSON.
 func (c client) do(t testing.TB, method, path string, body any, want int, v any) {
 	t.Helper()
 	must(t, c.call(method, path, body, want, v))
 }
 
-// newAgent registers an agent, which is active, and returns its id.
+// newAgent registers an active agent and returns its id.
 func (c client) newAgent(t testing.TB, externalID string) string {
 	t.Helper()
 	var agent engine.Agent
@@ -150,13 +151,14 @@ func (c client) newAgent(t testing.TB, externalID string) string {
 	return agent.ID
 }
 
-// setStatus throws or releases the kill switch of an agent: disabled or active.
+// setStatus sets the status of an agent. disabled throws the kill switch, and active releases
+// it.
 func (c client) setStatus(t testing.TB, id, status string) {
 	t.Helper()
 	c.do(t, http.MethodPatch, "/v1/agents/"+id+"/status", object{"status": status}, http.StatusOK, nil)
 }
 
-// call is do with an error.
+// call is like do, but it returns an error.
 func (c client) call(method, path string, body any, want int, v any) error {
 	text, ok := body.(string)
 	if !ok && body != nil {
@@ -184,8 +186,8 @@ func encode(t testing.TB, v any) string {
 	return string(data)
 }
 
-// background has n senders do f again and again, until f returns false or
-// release is called, which waits for them.
+// background calls f repeatedly in n senders, until f returns false or release is called.
+// release waits for the senders.
 func background(t *testing.T, n int, token string, f func(sender) bool) (release func()) {
 	t.Helper()
 	var (
@@ -204,7 +206,7 @@ func background(t *testing.T, n int, token string, f func(sender) bool) (release
 	}
 }
 
-// together calls f for 0 to n-1, all at the same time, and waits for them.
+// together calls f with 0 to n-1 at the same time, and waits for all calls.
 func together(n int, f func(i int)) {
 	begin := make(chan struct{})
 	var wg sync.WaitGroup

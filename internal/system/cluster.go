@@ -10,7 +10,7 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// cluster is replicas on one database, with one data directory for the keys.
+// cluster has replicas on one database. The replicas share a data directory for the keys.
 type cluster struct {
 	set      *mongotest.Set
 	database string
@@ -18,7 +18,7 @@ type cluster struct {
 	token    string
 	flags    []string
 	replicas []*process
-	// mortal says that replicas are killed, so that a lost connection is no fault.
+	// mortal says that the test kills replicas, so that a lost connection is not a fault.
 	mortal bool
 }
 
@@ -29,7 +29,7 @@ func newCluster(t *testing.T, set *mongotest.Set) *cluster {
 	return &cluster{set: set, database: "writ" + name, data: data, token: token, flags: []string{manyEvaluations(t)}}
 }
 
-// start adds replicas, and has the first of all take the policy of register.
+// start adds replicas. The first replica of all gets the policy of register.
 func (c *cluster) start(t *testing.T, n int) {
 	t.Helper()
 	fresh := len(c.replicas) == 0
@@ -46,7 +46,7 @@ func (c *cluster) launch(t *testing.T) *process {
 	return start(t, c.data, c.serveFlags()...)
 }
 
-// begin is launch without waiting for the replica to serve.
+// begin is like launch for a new replica. It does not wait until the replica serves.
 func (c *cluster) begin(t *testing.T) (*process, <-chan bool) {
 	t.Helper()
 	return launch(t, c.data, c.serveFlags()...)
@@ -56,7 +56,7 @@ func (c *cluster) serveFlags() []string {
 	return append(c.flags, "--store=mongodb", "--mongodb-uri", c.set.URI(), "--mongodb-database", c.database)
 }
 
-// stop stops all replicas, each of which must end well.
+// stop stops all replicas. It fails the test if one of them does not end well.
 func (c *cluster) stop(t *testing.T) {
 	t.Helper()
 	for _, p := range c.replicas {
@@ -67,8 +67,8 @@ func (c *cluster) stop(t *testing.T) {
 	}
 }
 
-// proved has writ verify prove the whole history, and holds it to a number of decisions
-// and to at most so many chains.
+// proved checks the whole history with `writ verify`. The history must have the number of
+// decisions, and at most so many chains.
 func (c *cluster) proved(t *testing.T, decisions, chains int) {
 	t.Helper()
 	code, said := run(t, "verify", "--chain", "--store=mongodb", "--mongodb-uri", c.set.URI(), "--mongodb-database", c.database, "--data", string(c.data))
@@ -84,9 +84,9 @@ func (c *cluster) proved(t *testing.T, decisions, chains int) {
 	}
 }
 
-// settle sends an intent to replicas in turn, from the i-th on, until one gives its
-// decision. A failure must be a 503 with Retry-After or, if replicas are killed, a lost
-// connection. Its error tells all tries.
+// settle sends an intent to replicas in turn, from the i-th on, until one returns its decision.
+// A failure must be a 503 with Retry-After. If replicas are killed, it may also be a lost
+// connection. The error lists all tries.
 func (c *cluster) settle(s sender, i int, in intent, urls func() []string) (answer, error) {
 	var tries []string
 	for began := time.Now(); ; i++ {
@@ -109,7 +109,7 @@ func (c *cluster) settle(s sender, i int, in intent, urls func() []string) (answ
 	}
 }
 
-// primary returns which member is the primary.
+// primary returns the index of the primary.
 func (c *cluster) primary(t *testing.T) int {
 	t.Helper()
 	primary, err := c.set.Primary(t.Context())

@@ -13,8 +13,8 @@ import (
 
 const composeFile, dockerfile = "../../docker-compose.yml", "../../Dockerfile"
 
-// TestCompose_DockerReadsIt has the parsers of docker compose and docker build
-// read the files, and files that are broken.
+// TestCompose_DockerReadsIt checks that the parsers of docker compose and docker build accept
+// the files. It also checks that they reject broken files.
 func TestCompose_DockerReadsIt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: builds the parsers of Docker's files")
@@ -43,8 +43,9 @@ func TestCompose_DockerReadsIt(t *testing.T) {
 	}
 }
 
-// TestCompose_FitsTheFilesBesideIt: what the services mount, scrape, balance and
-// set exists, and writ runs without root on a file system that it cannot write.
+// TestCompose_FitsTheFilesBesideIt checks that everything exists that the services mount,
+// scrape, balance and set. It also checks that writ runs without root, on a read-only file
+// system.
 func TestCompose_FitsTheFilesBesideIt(t *testing.T) {
 	var compose struct {
 		Services map[string]struct {

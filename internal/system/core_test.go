@@ -19,16 +19,16 @@ import (
 	"writ/examples"
 )
 
-// TestDecision_ExternalEvaluationCore_ARealOPA has a real OPA server, built from
-// its module and loaded with what `writ rego --core` writes, decide the examples
-// as the built-in engine does; then it is killed under load and started again.
+// TestDecision_ExternalEvaluationCore_ARealOPA checks decisions of a real OPA server. OPA is
+// built from its module and loaded with the output of `writ rego --core`. It must decide the
+// examples as the built-in engine does. Then the test kills OPA under load and starts it again.
 func TestDecision_ExternalEvaluationCore_ARealOPA(t *testing.T) {
 	o := &opaServer{bin: buildOPA(t), addr: freeAddr(t), dir: t.TempDir()}
 	set, err := examples.Load()
 	must(t, err)
 	data, token := newData(t)
 	p := start(t, data, manyEvaluations(t), "--evaluation-core-url=http://"+o.addr+"/v1/data/writ/core/result",
-		"--evaluation-core-timeout=5s") // the machine may be busy with other tests
+		"--evaluation-core-timeout=5s") // other tests may keep the machine busy
 	registerExamples(t, newClient(t, p.url, token), set)
 	o.export(t, set, filepath.Join("..", "..", "examples", "rules.yaml"))
 	o.start(t)
@@ -69,7 +69,7 @@ func decidesAlike(t *testing.T, url, token string, set *examples.Set) {
 	}
 }
 
-// decided is what two cores must agree on.
+// decided is the part of an answer that must be the same for two cores.
 type decided struct {
 	Decision string
 	Reasons  []string
@@ -81,9 +81,9 @@ func sameCode(a, b string) bool {
 	return codeOfA == codeOfB
 }
 
-// saysMore reports whether a reason of the engine's is one that Rego puts in
-// fewer words: it names neither the pattern that objected nor that a condition
-// which counts as a match could not be evaluated.
+// saysMore reports whether Rego has a shorter text for a reason of the engine. Rego does not
+// name the pattern that objected. It also does not name a condition that could not be evaluated
+// and counts as a match.
 func saysMore(reason string) bool {
 	return strings.HasPrefix(reason, string(engine.CodeResourceBlocked)) || strings.HasPrefix(reason, string(engine.CodeActionDenied)) ||
 		strings.Contains(reason, "could not be evaluated")
@@ -102,7 +102,7 @@ func decisionOf(t *testing.T, s sender, url string, in intent) decided {
 	return decided{res.Receipt.Decision, res.Reasons}
 }
 
-// exampleIntent is the i-th example under an id of its own.
+// exampleIntent returns the i-th example with a new id.
 func exampleIntent(t *testing.T, set *examples.Set, i int) intent {
 	t.Helper()
 	in := *set.Intents[i]
@@ -117,8 +117,8 @@ func encodeIntent(t *testing.T, in engine.Intent) intent {
 	return intent{in.IntentID, body}
 }
 
-// newVersionIsRefused registers a version that OPA does not hold. Other versions are
-// still decided.
+// newVersionIsRefused checks that a version that OPA does not hold is refused. Other versions
+// are still decided.
 func newVersionIsRefused(t *testing.T, p *process, token string, set *examples.Set) {
 	doc := *set.Policies["email"]
 	doc.Version++
@@ -138,8 +138,8 @@ func newVersionIsRefused(t *testing.T, p *process, token string, set *examples.S
 	}
 }
 
-// killUnderLoad kills OPA while intents are sent that it allows. From then on
-// nothing is approved and the breaker opens; once OPA is back, so are approvals.
+// killUnderLoad kills OPA while clients send intents that OPA allows. After that nothing is
+// approved, and the breaker opens. When OPA runs again, the intents are approved again.
 func killUnderLoad(t *testing.T, o *opaServer, p *process, token string, set *examples.Set) {
 	allowed := allowedDeploy(set)
 	var dead atomic.Bool // OPA has ended, and is not about to be started
@@ -194,9 +194,8 @@ func metricsOf(t *testing.T, p *process) string {
 	return text
 }
 
-// failingRuleIsRefused adds a rule in Rego that fails of some intents. The engine
-// takes it for a match there; an OPA, unless it is told to be strict, would take
-// it for none, and allow.
+// failingRuleIsRefused adds a rule in Rego that fails for some intents. The engine takes the
+// failure for a match. An OPA that is not strict would take it for no match, and allow.
 func failingRuleIsRefused(t *testing.T, o *opaServer, p *process, token string, set *examples.Set) {
 	api := newClient(t, p.url, token)
 	rule := object{
@@ -217,7 +216,7 @@ func failingRuleIsRefused(t *testing.T, o *opaServer, p *process, token string, 
 	for replicas, want := range map[string]string{"3": "allow", "7": "deny", "many": ""} {
 		in := *set.Intents[i]
 		in.Metadata = map[string]string{"replicas": replicas}
-		for range 10 { // more than open the breaker
+		for range 10 { // more than are needed to open the breaker
 			in.IntentID = uuid.NewString()
 			if want == "" {
 				got, err := s.evaluate(p.url, encodeIntent(t, in))

@@ -18,14 +18,14 @@ import (
 // waiting is an intent that is held, approved and used while servers are killed.
 type waiting struct {
 	in       intent
-	id       string // of its approval, once that is known
-	approved string // what the approver was answered first
-	used     string // what the agent was answered first under the approval
+	id       string // the id of its approval, once known
+	approved string // the first answer to the approver
+	used     string // the first answer to the agent under the approval
 }
 
-// TestCrash_Approvals kills the real binary while intents are held, approved and used. A
-// verdict or a use that was answered stands, what was not answered can be asked again, each
-// approval leads to one allow, and the history proves it.
+// TestCrash_Approvals checks approvals across crashes. It kills the real binary while intents
+// are held, approved and used. A verdict or a use that was answered stands. A request that was
+// not answered can be repeated. Each approval leads to one allow, and the history proves it.
 func TestCrash_Approvals(t *testing.T) {
 	kills := 8
 	if testing.Short() {
@@ -52,7 +52,7 @@ func TestCrash_Approvals(t *testing.T) {
 			wg.Go(func() {
 				for i := worker; i < len(lot); i += crashWorkers {
 					if !lot[i].release(t, agent, approver, url) {
-						return // it was killed
+						return // the server was killed
 					}
 				}
 			})
@@ -78,8 +78,8 @@ func TestCrash_Approvals(t *testing.T) {
 	}
 }
 
-// release has w held, approved and used, and reports whether the server answered all of it.
-// An answer that came before must come again.
+// release sends w until it is held, approves it and uses the approval. It reports whether the
+// server answered every request. An answer that was given before must be given again.
 func (w *waiting) release(t *testing.T, agent, approver sender, url string) bool {
 	held, err := agent.evaluate(url, w.in)
 	if err != nil {

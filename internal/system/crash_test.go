@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestCrash kills the real binary under load, time and again, and compares all answers
-// with the history. Every receipt is in the history, verifies and stands in an unbroken
-// chain. No intent has two decisions. The meters are the number of distinct intents.
+// TestCrash kills the real binary under load many times, and compares all answers with the
+// history. Every receipt must be in the history, verify, and stand in an unbroken chain. No
+// intent may have two decisions. The meters must be the number of distinct intents.
 func TestCrash(t *testing.T) {
 	kills := 20
 	if testing.Short() {

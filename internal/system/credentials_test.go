@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestLogsHoldNoCredential sends credentials in every place and state that a
-// client puts them into, with requests that are malformed, refused or fail, and
-// looks for them in all that the process writes.
+// TestLogsHoldNoCredential checks that the process logs no credential. It sends credentials in
+// every place and state in which clients send them, in requests that are malformed, refused or
+// fail.
 func TestLogsHoldNoCredential(t *testing.T) {
 	data, operator := newData(t)
 	const serviceToken = "service-token-that-nobody-may-read"
@@ -59,7 +59,7 @@ func TestLogsHoldNoCredential(t *testing.T) {
 	}
 }
 
-// exchange sends a request, ends its sending, and reads what comes back.
+// exchange sends a request, closes the sending side, and reads the answer.
 func exchange(t *testing.T, addr, request string) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)

@@ -14,7 +14,7 @@ import (
 
 const grafanaDir = "../../deploy/grafana"
 
-// dashboard is what the tests look at of one.
+// dashboard has the parts of a dashboard that the tests check.
 type dashboard struct {
 	file          string
 	UID, Title    string
@@ -51,13 +51,13 @@ func readDashboards(t *testing.T) []dashboard {
 	return all
 }
 
-// ofGrafana are the variables that Grafana sets itself, with a value for tests.
+// ofGrafana has the variables that Grafana sets itself, each with a value for tests.
 var ofGrafana = map[string]string{"__rate_interval": "1m", "__range": "1m"}
 
 var variable = regexp.MustCompile(`\$(\w+)`)
 
-// TestDashboards_AreWellFormed: Grafana shows "No data" or nothing at all where
-// one of these is wrong.
+// TestDashboards_AreWellFormed checks the parts without which Grafana shows "No data" or
+// nothing.
 func TestDashboards_AreWellFormed(t *testing.T) {
 	source := readDatasource(t)
 	uids := make(map[string]bool)
@@ -98,8 +98,8 @@ func TestDashboards_AreWellFormed(t *testing.T) {
 	}
 }
 
-// TestDashboards_TellNoOrganizationsOrAgentsApart: no label of a metric does, and
-// no panel may ask for one.
+// TestDashboards_TellNoOrganizationsOrAgentsApart checks the labels in the queries of panels.
+// No metric has a label for an organization or an agent, so no panel may use one.
 func TestDashboards_TellNoOrganizationsOrAgentsApart(t *testing.T) {
 	known := []string{"instance", "le", "alertname", "alertstate", "job", "proxy", "server", "code"} // Prometheus' and HAProxy's
 	for _, row := range readMetricsTable(t) {
@@ -123,7 +123,7 @@ func TestDashboards_TellNoOrganizationsOrAgentsApart(t *testing.T) {
 	}
 }
 
-// readDatasource returns the uid of the provisioned source.
+// readDatasource returns the uid of the provisioned data source.
 func readDatasource(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(grafanaDir + "/provisioning/datasources/prometheus.yml")

@@ -18,9 +18,9 @@ import (
 	"writ/storage/datadir"
 )
 
-// TestFullDisk fills the disk under the real binary while it decides. From then
-// on it refuses, says so once, and is not ready; with space again it decides,
-// and all that it ever acknowledged is there.
+// TestFullDisk fills the disk while the real binary decides. From then on writ refuses, logs
+// that once, and is not ready. When there is space again, writ decides, and everything that it
+// acknowledged is there.
 func TestFullDisk(t *testing.T) {
 	mount := mountSmall(t, 384<<20) // the store keeps a reserve of 256 MiB
 	data := datadir.Dir(filepath.Join(mount, "data"))
@@ -68,8 +68,8 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("/livez on a full disk = %d %s, want 200", status, body)
 	}
 	release()
-	// The tip of the last decisions may not be noted any more, which is a trouble of its
-	// own.
+	// The tip of the last decisions possibly cannot be noted any more. That is logged
+	// separately.
 	log := p.stderr.String()
 	refused, unnoted := strings.Count(log, "storage in trouble"), strings.Count(log, "how far the store has come cannot be noted")
 	if n := strings.Count(log, "\n"); refused != 1 || unnoted > 1 || n != refused+unnoted {
@@ -95,8 +95,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFullDisk_Start: on a full disk the real binary does not start, and says
-// why, with or without data of an earlier start.
+// TestFullDisk_Start checks that the real binary does not start on a full disk, with or without
+// data of an earlier start. It must say why.
 func TestFullDisk_Start(t *testing.T) {
 	mount := mountSmall(t, 384<<20)
 	old := datadir.Dir(filepath.Join(mount, "old"))
@@ -115,7 +115,7 @@ func TestFullDisk_Start(t *testing.T) {
 	}
 }
 
-// checkRefusal holds a refusal to being a problem that approves nothing.
+// checkRefusal checks that a refusal is a problem document that approves nothing.
 func checkRefusal(t *testing.T, got answer) {
 	t.Helper()
 	var problem struct {
@@ -130,7 +130,7 @@ func checkRefusal(t *testing.T, got answer) {
 	}
 }
 
-// mountSmall mounts a file system of its own for the test, or skips it.
+// mountSmall mounts a small file system for the test. If it cannot, it skips the test.
 func mountSmall(t *testing.T, size int) string {
 	t.Helper()
 	dir, err := tryMountSmall(t, size)
@@ -140,7 +140,7 @@ func mountSmall(t *testing.T, size int) string {
 	return dir
 }
 
-// tryMountSmall mounts a file system of its own for the test.
+// tryMountSmall mounts a small file system for the test.
 func tryMountSmall(t *testing.T, size int) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -165,7 +165,7 @@ func fill(t *testing.T, name string) {
 	t.Helper()
 	f, err := os.Create(name)
 	must(t, err)
-	defer func() { _ = f.Close() }() // it holds nothing of value
+	defer func() { _ = f.Close() }() // the file holds nothing of value
 	for chunk := make([]byte, 1<<20); ; {
 		n, err := f.Write(chunk)
 		if errors.Is(err, syscall.ENOSPC) && n == 0 {

@@ -13,23 +13,23 @@ import (
 	"writ/storage/datadir"
 )
 
-// block is a fenced block of commands. A block of sh has commands alone, a block of
-// console has them after "$ " with their output.
+// block is a fenced block of commands. A block of sh has only commands. A block of console has
+// commands after "$ ", and their output.
 type block struct {
 	line     int
 	commands []shown
 	notRun   string // why not, from a comment "not run: …" above the fence
 }
 
-// shown is a command and the output that stands below it; "…" stands for any
-// text, ids and times for any id and time.
+// shown is a command and the output that the page shows for it. In the output, "…" stands for
+// any text, an id for any id, and a time for any time.
 type shown struct {
 	command string
 	output  []string
 	checked bool // the output is that of a console block
 }
 
-// maxNotRun bounds the blocks that no test runs: each needs a reason.
+// maxNotRun is the greatest number of blocks that no test runs. Each of them needs a reason.
 const maxNotRun = 4
 
 // pages returns README.md and the pages of docs/.
@@ -42,9 +42,9 @@ func pages(t *testing.T) []string {
 	return append(names, "../../README.md")
 }
 
-// TestDocs_EveryCommandRuns runs each block of commands of each page as it is
-// written, one shell a page, beside a server that was started as `make run`
-// starts it. Only the address differs.
+// TestDocs_EveryCommandRuns runs each block of commands of each page as it is written. Each
+// page has its own shell. A server runs beside it, started as `make run` starts it. Only its
+// address differs.
 func TestDocs_EveryCommandRuns(t *testing.T) {
 	run, skipped := 0, 0
 	for _, name := range pages(t) {
@@ -74,9 +74,9 @@ func TestDocs_EveryCommandRuns(t *testing.T) {
 var (
 	fence  = regexp.MustCompile("^```(sh|console)$")
 	reason = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
-	// closed is what may hold a quote that opens nothing.
+	// closed matches text in which a quote opens nothing.
 	closed = regexp.MustCompile(`\\"|'[^']*'`)
-	// loose is a command outside of a fence, where nothing would run it.
+	// loose matches a command outside of a fence, where no test would run it.
 	loose = regexp.MustCompile(`^(    |\t)(\$ |bin/writ |curl |make |writ )`)
 )
 
@@ -89,7 +89,7 @@ func blocksOf(t *testing.T, name string) []block {
 	for i := 0; i < len(lines); i++ {
 		m := fence.FindStringSubmatch(lines[i])
 		if m == nil {
-			if strings.HasPrefix(lines[i], "```") { // another language's
+			if strings.HasPrefix(lines[i], "```") { // a block of another language
 				for i++; i < len(lines) && lines[i] != "```"; i++ {
 				}
 			} else if loose.MatchString(lines[i]) {
@@ -113,8 +113,8 @@ func blocksOf(t *testing.T, name string) []block {
 	return all
 }
 
-// commandsOf splits a block. A line of a console block goes on with the command
-// above while that ends with a backslash or has an open quote.
+// commandsOf splits a block into commands. In a console block, a line continues the command
+// above if that command ends with a backslash or has an open quote.
 func commandsOf(kind string, body []string) []shown {
 	if kind == "sh" {
 		return []shown{{command: strings.Join(body, "\n")}}
@@ -136,7 +136,7 @@ func commandsOf(kind string, body []string) []shown {
 	return all
 }
 
-// runSession runs the blocks of a page in one shell. Its directory is like a clone
+// runSession runs the blocks of a page in one shell. The directory of the shell is like a clone
 // after make: it has bin/writ and examples/.
 func runSession(t *testing.T, session []block) {
 	for _, program := range []string{"bash", "curl"} {
@@ -176,7 +176,7 @@ func runSession(t *testing.T, session []block) {
 	p.stop(t)
 }
 
-// compare reports where the output is not as shown.
+// compare reports the places where the output differs from the shown output.
 func (c shown) compare(t *testing.T, out string) {
 	t.Helper()
 	if strings.Contains(out, "exit code ") {
@@ -192,7 +192,7 @@ func (c shown) compare(t *testing.T, out string) {
 	}
 }
 
-// varies are the parts of an output that differ from run to run.
+// varies matches the parts of an output that differ from run to run.
 var varies = []*regexp.Regexp{
 	regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`), // ids that writ makes
 	regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`),
@@ -200,7 +200,7 @@ var varies = []*regexp.Regexp{
 	regexp.MustCompile(`[A-Za-z0-9_-]{43,}`), // ids of keys, which may begin and end with -
 }
 
-// masked puts one word in place of all that varies.
+// masked replaces each varying part of text by the same word.
 func masked(text string) string {
 	for _, v := range varies {
 		text = v.ReplaceAllLiteralString(text, "<varies>")
@@ -208,12 +208,13 @@ func masked(text string) string {
 	return text
 }
 
-// likeShown matches the masked outputs that a page shows as text.
+// likeShown returns an expression for the masked outputs that agree with the text on a page.
 func likeShown(text string) *regexp.Regexp {
 	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(masked(text)), "…", ".*") + "$")
 }
 
-// TestREADME_HasAtMost900Words: what goes further belongs to a page of docs/.
+// TestREADME_HasAtMost900Words checks the length of README.md. More detail belongs to a page of
+// docs/.
 func TestREADME_HasAtMost900Words(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	must(t, err)

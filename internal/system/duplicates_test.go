@@ -43,8 +43,8 @@ func TestDuplicates(t *testing.T) {
 	auditStore(t, data, rows) // the meter is the number of rows
 }
 
-// TestDuplicates_Conflict races two different bodies under one intent id: one of
-// them is decided, the other is refused, and the refusals tell nothing.
+// TestDuplicates_Conflict sends two different bodies under one intent id at the same time. One
+// of them is decided. The other is refused, and the refusals reveal nothing.
 func TestDuplicates_Conflict(t *testing.T) {
 	const copies = 100
 	p, data, token := deployed(t)
@@ -78,8 +78,8 @@ func TestDuplicates_Conflict(t *testing.T) {
 	}
 }
 
-// atOnce sends every intent over a connection of its own, all at the same time. A
-// refusal for overload, on a busy machine, is sent again.
+// atOnce sends every intent over its own connection, all at the same time. If a busy machine
+// refuses an intent for overload, atOnce sends it again.
 func (s sender) atOnce(t *testing.T, url string, intents []intent) []answer {
 	t.Helper()
 	answers := make([]answer, len(intents))

@@ -19,11 +19,11 @@ import (
 	"writ/examples"
 )
 
-// lastChunk ends a whole response in chunks (RFC 9112, section 7.1).
+// lastChunk is the end of a complete response in chunks (RFC 9112, section 7.1).
 const lastChunk = "\r\n0\r\n\r\n"
 
-// TestExport_ShowsThatItIsCutShort holds the bytes on the wire: whatever ends
-// the server, who reads an export can tell a part of it from the whole.
+// TestExport_ShowsThatItIsCutShort checks the bytes of an export on the wire. However the
+// server ends, a reader must be able to distinguish a part of an export from the whole.
 func TestExport_ShowsThatItIsCutShort(t *testing.T) {
 	const rows = 1000 // of 8 KiB: more than the kernel buffers
 	data, token := newData(t)
@@ -37,7 +37,7 @@ func TestExport_ShowsThatItIsCutShort(t *testing.T) {
 		t.Errorf("an export = %d bytes with about %d rows that end in %q, want %d rows and %q", len(whole), n, tail(whole), rows, lastChunk)
 	}
 
-	stopped := beginExport(t, p.url, token) // a client that reads on gets it all
+	stopped := beginExport(t, p.url, token) // a client that goes on reading gets the whole export
 	p.terminate(t)
 	if got := rest(stopped); !bytes.HasSuffix(got, []byte(lastChunk)) {
 		t.Errorf("an export while the server stops = %d bytes that end in %q, want %q", len(got), tail(got), lastChunk)
@@ -65,7 +65,8 @@ func TestExport_ShowsThatItIsCutShort(t *testing.T) {
 	}
 }
 
-// fillHistory decides n intents, each with as many long keys as it may have.
+// fillHistory sends n intents that are decided. Each has as many long metadata keys as it may
+// have.
 func fillHistory(t *testing.T, url, token string, n int) {
 	t.Helper()
 	const senders = 8
@@ -99,8 +100,8 @@ func fillHistory(t *testing.T, url, token string, n int) {
 	all.Wait()
 }
 
-// beginExport asks for an export over a connection that buffers little, and
-// returns when it has begun.
+// beginExport requests an export over a connection with a small buffer. It returns when the
+// export has begun.
 func beginExport(t *testing.T, url, token string) unreadConn {
 	t.Helper()
 	small := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
@@ -122,13 +123,13 @@ func beginExport(t *testing.T, url, token string) unreadConn {
 	return unreadConn{c, begun}
 }
 
-// unreadConn is a connection of which begun was read.
+// unreadConn is a connection from which only begun was read.
 type unreadConn struct {
 	net.Conn
 	begun []byte
 }
 
-// rest returns all that comes until the connection ends, however it does.
+// rest returns everything that arrives until the connection ends, in whatever way it ends.
 func rest(c unreadConn) []byte {
 	got, _ := io.ReadAll(c) // a reset is an end, too
 	return append(c.begun, got...)

@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// TestDashboardsAndAlerts_OnARealPrometheus has Prometheus scrape real servers
-// behind a real HAProxy while every outcome and every fault is caused. Each query
-// of each panel must return data, now and over time, and each alert must fire.
+// TestDashboardsAndAlerts_OnARealPrometheus checks dashboards and alerts. A real Prometheus
+// scrapes real servers behind a real HAProxy while the test causes every outcome and every
+// fault. Each query of each panel must return data, both as an instant query and over time.
+// Each alert must fire.
 func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: waits for Prometheus, and tests other processes")
@@ -103,8 +104,8 @@ func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 	p.fire(t, map[string]bool{"WritDown": true, "WritBalancerDown": true})
 }
 
-// emptyPanels returns the queries of panels that return nothing or no number, as
-// an instant query or over time.
+// emptyPanels returns the queries of panels that return nothing or no number. It runs each as
+// an instant query and over time.
 func (p *promServer) emptyPanels(t *testing.T) []string {
 	t.Helper()
 	var empty []string

@@ -17,8 +17,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// silence freezes the replica that leads until another gives it up, which a kill switch
-// waits for. The other leads then, and MongoDB keeps it from sweeping.
+// silence freezes the leading replica until another replica gives it up. A kill switch waits
+// for that. Then the other replica leads, and MongoDB prevents it from sweeping.
 func (f *fleet) silence(t *testing.T) {
 	t.Helper()
 	operator := newClient(t, f.shares.url, f.shares.token)
@@ -32,7 +32,7 @@ func (f *fleet) silence(t *testing.T) {
 	must(t, allow())
 }
 
-// loseMongoDB ends the set and has a decision want it.
+// loseMongoDB ends the replica set. Then it sends a decision that needs the set.
 func (f *fleet) loseMongoDB(t *testing.T) {
 	t.Helper()
 	must(t, f.set.Kill(0))
@@ -42,7 +42,8 @@ func (f *fleet) loseMongoDB(t *testing.T) {
 	}
 }
 
-// refusePlaces has MongoDB refuse to change meters, and a decision want a place in one.
+// refusePlaces makes MongoDB refuse changes of meters. Then it sends a decision that needs a
+// place in a meter.
 func (f *fleet) refusePlaces(t *testing.T) {
 	t.Helper()
 	allow, err := f.set.RefuseCommand(t.Context(), "findAndModify", "writ.quotas")
@@ -54,8 +55,8 @@ func (f *fleet) refusePlaces(t *testing.T) {
 	must(t, allow())
 }
 
-// causeOutcomes has the first server answer in each way that a panel shows, and
-// the core decide.
+// causeOutcomes makes the first server answer in each way that a panel shows. It also makes the
+// core decide.
 func (f *fleet) causeOutcomes(t *testing.T) {
 	t.Helper()
 	operator := newClient(t, f.first.url, f.first.token)
@@ -110,7 +111,7 @@ func (f *fleet) causeOutcomes(t *testing.T) {
 	}
 }
 
-// expire has the second server hold an intent that nobody decides about.
+// expire makes the second server hold an intent about which nobody decides.
 func (f *fleet) expire(t *testing.T) {
 	t.Helper()
 	s, held := newSender(t, f.second.token, 1), newIntent("other", "deploy", "d")
@@ -124,7 +125,7 @@ func (f *fleet) expire(t *testing.T) {
 	waitFor(t, "an approval that nobody decides to expire", func() bool { return strings.Contains(ask(), "approval.expired") })
 }
 
-// refuseEvents has an event that cannot be delivered: nobody has the name.
+// refuseEvents causes an event that cannot be delivered, because its host name does not exist.
 func (f *fleet) refuseEvents(t *testing.T) {
 	t.Helper()
 	operator := newClient(t, f.first.url, f.first.token)
@@ -135,9 +136,9 @@ func (f *fleet) refuseEvents(t *testing.T) {
 	operator.do(t, "POST", "/v1/webhooks/"+hook.ID+"/test", "", http.StatusAccepted, nil)
 }
 
-// freeze stops a busy server for moments until its alert fires, as a host does that
-// gives its processors and its disk to others. Most waits of a busy server are short:
-// only requests that wait while it is stopped wait long.
+// freeze stops a busy server for short times until its alert fires. A host that gives its
+// processors and its disk to others has the same effect. Only requests that wait while the
+// server is stopped wait long.
 func (f *fleet) freeze(t *testing.T, p *promServer) {
 	t.Helper()
 	release := background(t, 16, f.frozen.token, func(s sender) bool {
@@ -153,8 +154,8 @@ func (f *fleet) freeze(t *testing.T, p *promServer) {
 	}
 }
 
-// overload gives the server that refuses soonest a rule that takes milliseconds,
-// and more intents than it can decide by it.
+// overload gives a rule that takes milliseconds to the server that refuses soonest. It sends
+// more intents than the server can decide with that rule.
 func (f *fleet) overload(t *testing.T) {
 	t.Helper()
 	operator := newClient(t, f.frozen.url, f.frozen.token)
@@ -184,7 +185,7 @@ func (r *replica) signal(t *testing.T, sig syscall.Signal) {
 	must(t, r.cmd.Process.Signal(sig))
 }
 
-// breakCore has the external core fail until its breaker opens.
+// breakCore makes the external core fail until the breaker opens.
 func (f *fleet) breakCore(t *testing.T) {
 	t.Helper()
 	f.coreFails.Store(true)
@@ -196,7 +197,7 @@ func (f *fleet) breakCore(t *testing.T) {
 	}
 }
 
-// panic has the handler of a request panic.
+// panic makes the handler of a request panic.
 func (f *fleet) panic(t *testing.T) {
 	t.Helper()
 	operator := newClient(t, f.core.url, f.core.token)
@@ -214,8 +215,8 @@ func (f *fleet) fillDisk(t *testing.T) {
 	})
 }
 
-// refuseTip puts something in the way of the odd server's tip, has it decide, and
-// opens more connections than it takes.
+// refuseTip blocks the file of the odd server's tip and sends the server a decision. Then it
+// opens more connections than the server accepts.
 func (f *fleet) refuseTip(t *testing.T) {
 	t.Helper()
 	tip := string(f.odd.data) + "/store.tip"

@@ -23,7 +23,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// fleet are servers on which outcomes and faults are caused.
+// fleet has the servers on which the test causes outcomes and faults.
 type fleet struct {
 	first, second *replica // behind the balancer
 	core          *replica // asks an external core, and sells plans where a request panics
@@ -44,7 +44,7 @@ type replica struct {
 
 const unreadablePolicy = "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10"
 
-// startFleet starts the servers. One operator token is good on all.
+// startFleet starts the servers. One operator token is valid on all of them.
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{coreFails: new(atomic.Bool)}

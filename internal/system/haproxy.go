@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// haproxyPackages have HAProxy and the libraries that are not everywhere.
+// haproxyPackages are the packages of HAProxy and of the libraries that not every system has.
 var haproxyPackages = []string{"haproxy", "liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1"}
 
-// startHAProxy starts deploy/haproxy/haproxy.cfg before two replicas. Only
-// addresses differ.
+// startHAProxy starts HAProxy with deploy/haproxy/haproxy.cfg in front of two replicas. Only
+// the addresses differ.
 func startHAProxy(t *testing.T, program debian, writ1, writ2 *process) (api, metrics string, cmd *exec.Cmd) {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/haproxy/haproxy.cfg")
@@ -45,14 +45,14 @@ func startProgram(t *testing.T, cmd *exec.Cmd) {
 	t.Cleanup(func() { killProgram(cmd) })
 }
 
-// killProgram ends a program as kill -9 does, unless it has ended.
+// killProgram ends a program as kill -9 does, unless the program has ended already.
 func killProgram(cmd *exec.Cmd) {
 	if err := cmd.Process.Kill(); err == nil {
 		_ = cmd.Wait() // it was killed
 	}
 }
 
-// freeAddr returns an address that nothing listens on.
+// freeAddr returns an address on which nothing listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -61,5 +61,5 @@ func freeAddr(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// hostOf returns the host and port of a URL, as Prometheus names targets.
+// hostOf returns the host and port of a URL, in the form in which Prometheus names targets.
 func hostOf(base string) string { return strings.TrimPrefix(base, "http://") }

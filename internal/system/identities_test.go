@@ -17,8 +17,8 @@ import (
 	"writ/storage/datadir"
 )
 
-// identities are the servers and rows of a test of how the history tells agents
-// apart.
+// identities has the server and the rows of a test. The test checks how the history
+// distinguishes agents.
 type identities struct {
 	t    *testing.T
 	data datadir.Dir
@@ -28,9 +28,9 @@ type identities struct {
 	want map[string][]string // intents by agent, newest first
 }
 
-// "Equal values stay equal, different ones stay different, and a filter for the
-// value finds its rows": on the real server, in both audit modes, over the list
-// and the CSV, before and after a rotation.
+// TestIdentities_AFilterFindsItsRowsAndNoOthers checks the promise "Equal values stay equal,
+// different ones stay different, and a filter for the value finds its rows". It checks the list
+// and the CSV of the real server, in both audit modes, before and after a rotation.
 func TestIdentities_AFilterFindsItsRowsAndNoOthers(t *testing.T) {
 	for _, mode := range []string{"minimal", "full"} {
 		t.Run(mode, func(t *testing.T) {
@@ -95,7 +95,7 @@ func (w *identities) evaluate(agents []string) {
 	}
 }
 
-// rotate puts a new scrub key in front of the others, as the docs say.
+// rotate puts a new scrub key before the others, as the documentation says.
 func (w *identities) rotate() {
 	w.t.Helper()
 	old, err := os.ReadFile(w.data.ScrubKey())
@@ -106,7 +106,7 @@ func (w *identities) rotate() {
 	must(w.t, os.WriteFile(w.data.ScrubKey(), slices.Concat(fresh, []byte("\n"), old), 0o600))
 }
 
-// check filters by each agent.
+// check checks the filter for each agent.
 func (w *identities) check() {
 	w.t.Helper()
 	for agent, want := range w.want {

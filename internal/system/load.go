@@ -18,7 +18,7 @@ const (
 	crashAnswers = 1000
 )
 
-// traffic is what was sent and answered.
+// traffic has the intents that were sent and their answers.
 type traffic struct {
 	mu      sync.Mutex
 	sent    map[string]intent
@@ -31,8 +31,8 @@ func newTraffic() traffic {
 	return traffic{sent: make(map[string]intent), answers: make(map[string]string)}
 }
 
-// next returns a new intent or, one time in eight, one that is being decided or
-// was decided lately, perhaps without an answer.
+// next returns an intent. Seven times in eight it is new. Otherwise it is one that is being
+// decided, or was decided lately, perhaps without an answer.
 func (l *traffic) next(rng *rand.Rand) intent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *traffic) next(rng *rand.Rand) intent {
 
 func (l *traffic) addLocked(in intent) { l.sent[in.id], l.order = in, append(l.order, in.id) }
 
-// note remembers an answer, which must be the only one its intent ever gets.
+// note remembers an answer. The intent must never get another answer.
 func (l *traffic) note(in intent, got answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *traffic) noteLocked(in intent, got answer) {
 	}
 }
 
-// auditFaults reports answers other than a 200 and intents with two answers.
+// auditFaults reports answers that are not a 200, and intents with two answers.
 func (l *traffic) auditFaults(t *testing.T) {
 	t.Helper()
 	for _, fault := range l.faults {
@@ -80,7 +80,7 @@ func (l *traffic) auditFaults(t *testing.T) {
 	}
 }
 
-// load sends intents to whichever server is alive and remembers every answer.
+// load sends intents to the running server and remembers every answer.
 type load struct {
 	sender   sender
 	answered chan struct{} // gets a value for each answer
@@ -98,7 +98,7 @@ func newLoad(t *testing.T, token string) *load {
 	}
 }
 
-// serve moves the load to another server.
+// serve directs the load to another server.
 func (l *load) serve(url string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,7 @@ func (l *load) serve(url string) {
 
 func (l *load) stop() { close(l.stopped) }
 
-// start starts workers, which end after stop.
+// start starts workers. They end after stop.
 func (l *load) start(workers int) *sync.WaitGroup {
 	var wg sync.WaitGroup
 	for i := range workers {
@@ -122,7 +122,7 @@ func (l *load) start(workers int) *sync.WaitGroup {
 	return &wg
 }
 
-// awaitAnswers lets n answers arrive.
+// awaitAnswers waits for n more answers.
 func (l *load) awaitAnswers(t *testing.T, n int) {
 	t.Helper()
 	late := time.After(patience)
@@ -137,7 +137,7 @@ func (l *load) awaitAnswers(t *testing.T, n int) {
 	}
 }
 
-// step sends one intent and reports whether to go on.
+// step sends one intent. It reports whether to go on.
 func (l *load) step(rng *rand.Rand) bool {
 	in := l.next(rng)
 	l.mu.Lock()
@@ -161,8 +161,8 @@ func (l *load) step(rng *rand.Rand) bool {
 	}
 }
 
-// resend sends each intent whose answer was lost twice, and some of the others
-// once more: an intent has one answer, however often it is asked for.
+// resend sends each intent without an answer twice, and some of the others once more. An intent
+// has one answer, however often it is sent.
 func (l *load) resend(t *testing.T, url string) {
 	t.Helper()
 	var again []intent
@@ -189,7 +189,7 @@ func (l *load) resend(t *testing.T, url string) {
 	wg.Wait()
 }
 
-// auditIntents checks that exactly the intents that were sent were decided.
+// auditIntents checks that the decided intents are exactly the intents that were sent.
 func (l *load) auditIntents(t *testing.T, rows map[string]*storage.Record) {
 	t.Helper()
 	l.auditFaults(t)

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// between is how many answers a load gets before a fault, in it and after.
+// between is the number of answers that a load gets before a fault, during it and after it.
 const between = 200
 
-// replicaLoad sends intents to replicas, each to another when one fails.
+// replicaLoad sends intents to replicas. If one replica fails, it sends the intent to another.
 type replicaLoad struct {
 	cluster *cluster
-	flip    *flip // of bot; nil if there is none
+	flip    *flip // the switch of bot; nil if there is none
 
 	traffic
 	urls    []string
-	took    []time.Duration // until an answer, each try included
+	took    []time.Duration // the times until an answer, with all tries
 	retried int
-	last    time.Time     // of the last answer
+	last    time.Time     // the time of the last answer
 	gap     time.Duration // the longest between two answers, since a fault began
 }
 
@@ -32,7 +32,7 @@ func newReplicaLoad(c *cluster) *replicaLoad {
 	return &replicaLoad{cluster: c, urls: c.urls(), traffic: newTraffic()}
 }
 
-// serve moves the load to other replicas.
+// serve directs the load to other replicas.
 func (l *replicaLoad) serve(urls []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *replicaLoad) current() []string {
 	return l.urls
 }
 
-// start starts workers, which stop ends, at the latest with the test.
+// start starts workers. They end with stop, or at the end of the test.
 func (l *replicaLoad) start(t *testing.T, workers int) (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -76,8 +76,8 @@ func (l *replicaLoad) start(t *testing.T, workers int) (stop func()) {
 	return stop
 }
 
-// step sends one intent: a new one or, one time in eight, one that another worker sends
-// or has sent.
+// step sends one intent. Seven times in eight it is new. Otherwise another worker sends it or
+// has sent it.
 func (l *replicaLoad) step(s sender, rng *rand.Rand) { l.send(s, rng.IntN(2), l.next(rng)) }
 
 // throw throws or releases the kill switch.
@@ -90,11 +90,11 @@ func (l *replicaLoad) throw(s sender, rng *rand.Rand) {
 	time.Sleep(100 * time.Millisecond)
 }
 
-// send sends an intent until it is decided. An intent that is sent while the kill
-// switch is in force is not allowed, unless it was decided before.
+// send sends an intent until it is decided. If the intent is sent while the kill switch is in
+// force, it must not be allowed, unless it was decided before.
 func (l *replicaLoad) send(s sender, i int, in intent) {
 	began, tries := time.Now(), 0
-	var thrown int64 // when the last try was sent
+	var thrown int64 // the value of flip.thrown when the last try was sent
 	got, err := l.cluster.settle(s, i, in, func() []string {
 		tries++
 		if l.flip != nil {
@@ -123,9 +123,9 @@ func (l *replicaLoad) send(s sender, i int, in intent) {
 	}
 }
 
-// during has a fault of a member begin under load and end, and logs for how long
-// nothing was answered. The fault lasts for a time; if that is 0, until some intents
-// are answered.
+// during begins a fault of a member under load and ends it. It logs how long nothing was
+// answered. The fault lasts for the given time. If the time is 0, the fault lasts until some
+// intents are answered.
 func (l *replicaLoad) during(t *testing.T, what string, lasts time.Duration, begin, end func(member int) error, member int) {
 	t.Helper()
 	l.await(t, between)
@@ -147,7 +147,7 @@ func (l *replicaLoad) during(t *testing.T, what string, lasts time.Duration, beg
 		what, ended.Round(time.Millisecond), l.gap.Round(time.Millisecond), l.retried-retried)
 }
 
-// await waits for n answers.
+// await waits for n more answers.
 func (l *replicaLoad) await(t *testing.T, n int) {
 	t.Helper()
 	count := func() int {
@@ -162,7 +162,7 @@ func (l *replicaLoad) await(t *testing.T, n int) {
 	waitFor(t, fmt.Sprintf("%d answers", n), func() bool { return count() >= from+n })
 }
 
-// audit sends every intent once more: it has the answer that it had.
+// audit sends every intent once more. The answer must be the same as before.
 func (l *replicaLoad) audit(t *testing.T) {
 	t.Helper()
 	slices.Sort(l.took)
@@ -183,24 +183,23 @@ func (l *replicaLoad) audit(t *testing.T) {
 	l.auditFaults(t)
 }
 
-// flip is a kill switch of an agent, set over replicas.
+// flip is the kill switch of an agent. It is set through replicas.
 type flip struct {
 	t     *testing.T
 	token string
 	id    string
 	took  []time.Duration
-	// thrown counts the answers to PATCHes: odd while the switch is thrown and for sure
-	// in force.
+	// thrown counts the answers to PATCHes. It is odd while the switch is certainly in force.
 	thrown atomic.Int64
 }
 
-// newFlip makes an agent, which is active.
+// newFlip registers an active agent and returns its kill switch.
 func newFlip(t *testing.T, c *cluster, name string) *flip {
 	t.Helper()
 	return &flip{t: t, token: c.token, id: newClient(t, c.replicas[0].url, c.token).newAgent(t, name)}
 }
 
-// set sets the switch at a replica, to disabled or active in turn.
+// set sets the switch at a replica, to disabled and active in turn.
 func (f *flip) set(s sender, p *process) {
 	f.t.Helper()
 	status := "disabled"
@@ -216,7 +215,7 @@ func (f *flip) set(s sender, p *process) {
 	}
 }
 
-// insist is set at replicas in turn, from the i-th on, until one answers. A failure
+// insist sets the switch at replicas in turn, from the i-th on, until one answers. A failure
 // must be a 503 with Retry-After.
 func (f *flip) insist(s sender, i int, urls func() []string) error {
 	status := "disabled"
@@ -243,15 +242,15 @@ func (f *flip) insist(s sender, i int, urls func() []string) error {
 	}
 }
 
-// report says how long the PATCHes took.
+// report logs how long the PATCHes took.
 func (f *flip) report() {
 	slices.Sort(f.took)
 	n := len(f.took)
 	f.t.Logf("%d PATCHes of the status: p50 %v, p99 %v, at most %v", n, f.took[n/2], f.took[n*99/100], f.took[n-1])
 }
 
-// watched sends an intent of bot and holds its answer to the switch: what was sent
-// when the switch was in force is not allowed, if it still is when the answer arrives.
+// watched sends an intent of bot and checks the answer. The intent must not be allowed if the
+// switch was in force when the intent was sent and still is when the answer arrives.
 func (f *flip) watched(s sender, url string) (allowed bool, err error) {
 	before := f.thrown.Load()
 	got, err := s.evaluate(url, newIntent("bot", "deploy", "k8s/staging/web"))

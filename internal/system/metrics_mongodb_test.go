@@ -9,14 +9,15 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// mongodbMetrics begins the names of the metrics of the store mongodb.
+// mongodbMetrics is the prefix of the metrics of the store mongodb.
 const mongodbMetrics = "writ_mongodb_"
 
-// storeMetrics begins the names of the metrics of the embedded store.
+// storeMetrics is the prefix of the metrics of the embedded store.
 const storeMetrics = "writ_store_"
 
-// TestMetrics_IdleReplica: a replica beats, listens and looks around, each with a
-// histogram of a command of 15 samples.
+// TestMetrics_IdleReplica checks the number of samples of an idle replica. Such a replica sends
+// heartbeats, listens and looks for other replicas. Each of these commands has a histogram with
+// 15 samples.
 func TestMetrics_IdleReplica(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set")
@@ -25,8 +26,8 @@ func TestMetrics_IdleReplica(t *testing.T) {
 	idle(t, start(t, data, "--store=mongodb", "--mongodb-uri", mongotest.For(t, 1).URI()), 480, storeMetrics)
 }
 
-// TestMetrics_MongoDB holds docs/metrics.md and GET /metrics with the store mongodb
-// to each other, and that no credential of the store is shown.
+// TestMetrics_MongoDB checks that docs/metrics.md and GET /metrics agree with the store
+// mongodb. It also checks that no credential of the store is shown.
 func TestMetrics_MongoDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set")

@@ -68,7 +68,7 @@ func readMetricsTable(t *testing.T) map[string]metricRow {
 	return rows
 }
 
-// compare reports where the row and the metric differ.
+// compare reports the differences between the row and the metric.
 func (r metricRow) compare(t *testing.T, f *dto.MetricFamily) {
 	t.Helper()
 	if kind := strings.ToLower(f.GetType().String()); kind != r.kind {
@@ -105,8 +105,8 @@ func sorted(labels map[string][]string) map[string][]string {
 	return all
 }
 
-// TestMetrics_TableHasEveryNameInTheSource finds metrics that /metrics shows only
-// once something has happened: every name in the source must have its row.
+// TestMetrics_TableHasEveryNameInTheSource checks that every metric in the source has a row.
+// /metrics shows some metrics only after an event.
 func TestMetrics_TableHasEveryNameInTheSource(t *testing.T) {
 	source := make(map[string]bool)
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -136,8 +136,8 @@ func TestMetrics_TableHasEveryNameInTheSource(t *testing.T) {
 
 var metricName = regexp.MustCompile(`^writ_[a-z][a-z0-9_]*[a-z0-9]$`)
 
-// TestMetrics_AlertsNameMetricsThatExist holds what docs/metrics.md says beside
-// its table, the alerts and the dashboards to the table.
+// TestMetrics_AlertsNameMetricsThatExist checks that every metric exists in the table that
+// alerts, dashboards and the text of docs/metrics.md name.
 func TestMetrics_AlertsNameMetricsThatExist(t *testing.T) {
 	rows := readMetricsTable(t)
 	dashboards, err := filepath.Glob(grafanaDir + "/dashboards/*.json")
@@ -154,13 +154,13 @@ func TestMetrics_AlertsNameMetricsThatExist(t *testing.T) {
 	}
 }
 
-// selector is a metric as an alert names it, with the labels that it asks for.
+// selector is a metric in the query of an alert, with the labels that it must have.
 type selector struct{ name, labels string }
 
-// alertSelectors returns the metrics that alerts need from the first scrape on. These
-// are all that they name, without the rates of histograms, which have none before the
-// first observation, without the external core's, and without names that begin with
-// absent.
+// alertSelectors returns the metrics that alerts need from the first scrape on. These are all
+// metrics in the alerts, with three exceptions. Rates of histograms have no value before the
+// first observation. The metrics of the external core, and those whose names begin with absent,
+// are not there.
 func alertSelectors(t *testing.T, absent string) []selector {
 	t.Helper()
 	rows := readMetricsTable(t)
@@ -181,7 +181,7 @@ func alertSelectors(t *testing.T, absent string) []selector {
 
 var matcher = regexp.MustCompile(`([a-z_]+)(=~|!~|!=|=)"([^"]*)"`)
 
-// matches reports whether the selector selects a sample, as Prometheus does.
+// matches reports whether the selector selects a sample. It follows Prometheus' rules.
 func (s selector) matches(sample string) bool {
 	name, labels, _ := strings.Cut(strings.TrimSuffix(sample, "}"), "{")
 	if name != s.name {

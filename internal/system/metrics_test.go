@@ -23,15 +23,15 @@ import (
 	"writ/storage/datadir"
 )
 
-// Names that no metric may show.
+// No metric may show these names.
 const (
 	canaryAgent    = "agent-zq7canary"
 	canaryOrg      = "org-zq7canary"
 	canaryResource = "prod/resource-zq7canary"
 )
 
-// allFeatures are the flags that turn on what registers metrics: a feature with
-// metrics of its own adds its flags here and its rows to docs/metrics.md.
+// allFeatures returns the flags of all features with metrics. A new feature with metrics adds
+// its flags here, and its rows to docs/metrics.md.
 func allFeatures() []string {
 	return []string{
 		"--service-token", "service-zq7canary", "--verify-engine", "1/1",
@@ -40,7 +40,7 @@ func allFeatures() []string {
 	}
 }
 
-// exercise uses every part that has metrics, so that each has something to show.
+// exercise uses every part of writ that has metrics, so that each metric has a value.
 func exercise(t *testing.T, p *process, data datadir.Dir) {
 	t.Helper()
 	operator := newClient(t, p.url, tokenOf(t, data))
@@ -69,7 +69,7 @@ func exercise(t *testing.T, p *process, data datadir.Dir) {
 	unchanged(t, p.url+"/")
 }
 
-// unchanged asks for a page that the caller has.
+// unchanged requests a page that the caller already has.
 func unchanged(t *testing.T, url string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -103,7 +103,7 @@ const (
 	acceptProtobuf    = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 )
 
-// families scrapes as Prometheus does and returns writ's own metrics by name.
+// families scrapes as Prometheus does, and returns writ's own metrics by name.
 func families(t *testing.T, p *process) map[string]*dto.MetricFamily {
 	t.Helper()
 	body, format := scrape(t, p, acceptProtobuf)
@@ -125,7 +125,7 @@ func families(t *testing.T, p *process) map[string]*dto.MetricFamily {
 	}
 }
 
-// TestMetrics holds docs/metrics.md and GET /metrics to each other.
+// TestMetrics checks that docs/metrics.md and GET /metrics agree.
 func TestMetrics(t *testing.T) {
 	data, _ := newData(t)
 	p := start(t, data, allFeatures()...)
@@ -166,15 +166,15 @@ func TestMetrics(t *testing.T) {
 	t.Run("promlint", func(t *testing.T) { lintMetrics(t, p) })
 }
 
-// TestMetrics_IdleServer: an event that has not happened costs no series, and every
-// metric of an alert is there before it fires.
+// TestMetrics_IdleServer checks an idle server. An event that has not happened must have no
+// series. Every metric of an alert must be there before the alert fires.
 func TestMetrics_IdleServer(t *testing.T) {
 	data, _ := newData(t)
 	idle(t, start(t, data), 330, mongodbMetrics)
 }
 
-// idle holds a server that has done nothing to a number of samples, and to what alerts
-// ask for but for metrics whose names begin with absent.
+// idle checks a server that has done nothing. It may show at most so many samples. It must show
+// the metrics that alerts need, except metrics whose names begin with absent.
 func idle(t *testing.T, p *process, most int, absent string) {
 	t.Helper()
 	body, _ := scrape(t, p, acceptText)
@@ -194,7 +194,7 @@ func idle(t *testing.T, p *process, most int, absent string) {
 	}
 }
 
-// denyAsCore answers as an external core that denies, under the versions asked about.
+// denyAsCore answers as an external core that denies, under the versions in the question.
 func denyAsCore(w http.ResponseWriter, r *http.Request) {
 	var question struct {
 		Input struct {
@@ -211,8 +211,8 @@ func denyAsCore(w http.ResponseWriter, r *http.Request) {
 		question.Input.Policy.Version, question.Input.RulesRevision)
 }
 
-// coreFamilies returns the metrics of a deployment whose decisions an external
-// core makes, which the others lack.
+// coreFamilies returns the metrics of a deployment with an external core. Other deployments do
+// not have all of them.
 func coreFamilies(t *testing.T) map[string]*dto.MetricFamily {
 	core := httptest.NewServer(http.HandlerFunc(denyAsCore))
 	t.Cleanup(core.Close)
@@ -226,7 +226,7 @@ func coreFamilies(t *testing.T) map[string]*dto.MetricFamily {
 	return all
 }
 
-// lintMetrics checks the names and units of writ's metrics as promtool does.
+// lintMetrics checks the names and units of writ's metrics with promtool's rules.
 func lintMetrics(t *testing.T, p *process) {
 	body, _ := scrape(t, p, acceptText)
 	problems, err := promlint.New(bytes.NewReader(body)).Lint()

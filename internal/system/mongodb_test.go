@@ -25,8 +25,8 @@ func TestMongoDB_FlagsOfOneStore(t *testing.T) {
 	}
 }
 
-// TestMongoDB_AFrozenReplicaExits: a process that the others gave up while it was
-// stopped decides nothing any more, says why, and ends, so that it is started again.
+// TestMongoDB_AFrozenReplicaExits checks a process that the others gave up while it was
+// stopped. It must not decide any more. It must say why and end, so that it is started again.
 func TestMongoDB_AFrozenReplicaExits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: waits until a replica is given up")
@@ -60,7 +60,8 @@ func TestMongoDB_AFrozenReplicaExits(t *testing.T) {
 	a.stop(t)
 }
 
-// TestMongoDB_NoPrimary: serve ends with what to do and without a credential.
+// TestMongoDB_NoPrimary checks the error of serve without a primary. It must say what to do,
+// and must not contain a credential.
 func TestMongoDB_NoPrimary(t *testing.T) {
 	uri := "mongodb://walter:hunter2@127.0.0.1:1/?replicaSet=rs&serverSelectionTimeoutMS=300"
 	p, ready := launch(t, datadir.Dir(t.TempDir()), "--store=mongodb", "--mongodb-uri", uri)

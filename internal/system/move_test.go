@@ -24,7 +24,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// moved is a deployment that an organization is moved from or to.
+// moved is a deployment from which or to which an organization is moved.
 type moved struct {
 	data  datadir.Dir
 	token string
@@ -47,7 +47,7 @@ func (m moved) run(t *testing.T, code int, args ...string) string {
 	return wantCode(t, code, append(append(args, "--data", string(m.data)), m.flags...)...)
 }
 
-// wantWhole proves all of it.
+// wantWhole checks that the whole history of m verifies.
 func (m moved) wantWhole(t *testing.T, want ...string) {
 	t.Helper()
 	said := m.run(t, exitOK, "verify", "--chain", "--keys", m.data.JWKS())
@@ -58,8 +58,8 @@ func (m moved) wantWhole(t *testing.T, want ...string) {
 	}
 }
 
-// TestMove carries an organization between stores, by the real binary, and goes on
-// with it where it has come to.
+// TestMove moves an organization between stores with the real binary. Then the organization is
+// used in its new place.
 func TestMove(t *testing.T) {
 	t.Run("embedded to embedded", func(t *testing.T) { move(t, newMoved(t), newMoved(t)) })
 	if testing.Short() {
@@ -154,7 +154,8 @@ func manyRows(t *testing.T, n int) moved {
 	return m
 }
 
-// killed starts writ and kills it once it has come as far as when says, or it has ended.
+// killed starts writ and kills it as soon as when returns true. It returns early if writ has
+// ended.
 func killed(t *testing.T, when func() bool, args ...string) {
 	t.Helper()
 	cmd := command(t, args...)
@@ -182,8 +183,8 @@ func killed(t *testing.T, when func() bool, args ...string) {
 	<-done
 }
 
-// TestMove_Killed kills exports and imports with kill -9 in their middle, time and
-// again, and runs them once more: they end as if nothing had happened.
+// TestMove_Killed kills exports and imports with kill -9 many times, and then runs them once
+// more. The result must be the same as without the kills.
 func TestMove_Killed(t *testing.T) {
 	const n = 20_000
 	from := manyRows(t, n)
@@ -254,8 +255,8 @@ func afterHeader(t *testing.T, name string) string {
 	return rest
 }
 
-// TestMove_Unfinished: serve and verify --chain say which organization's import has not
-// ended, until it is abandoned.
+// TestMove_Unfinished checks that serve and verify --chain name the organization whose import
+// has not ended, until the import is abandoned.
 func TestMove_Unfinished(t *testing.T) {
 	m := newMoved(t)
 	store, err := embedded.Open(m.data.Store(), embedded.Options{})

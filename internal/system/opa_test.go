@@ -16,8 +16,8 @@ import (
 	"writ/examples"
 )
 
-// TestRego_OPATestPasses has a real `opa test` run what `writ rego --input` writes of
-// every example.
+// TestRego_OPATestPasses checks the output of `writ rego --input` for every example. A real
+// `opa test` must pass on it.
 func TestRego_OPATestPasses(t *testing.T) {
 	opa := buildOPA(t)
 	set, err := examples.Load()
@@ -59,7 +59,7 @@ func writeIntents(t *testing.T, set *examples.Set, policy string) (files []strin
 	return files
 }
 
-// opaServer is an OPA that is started and killed.
+// opaServer is an OPA server that tests start and kill.
 type opaServer struct {
 	bin, addr, dir string
 	cmd            *exec.Cmd
@@ -111,7 +111,7 @@ func (o *opaServer) start(t *testing.T) {
 	})
 }
 
-// kill ends OPA as kill -9 does, unless it has ended.
+// kill ends OPA as kill -9 does, unless OPA has ended already.
 func (o *opaServer) kill(t *testing.T) {
 	t.Helper()
 	if err := o.cmd.Process.Kill(); err == nil {

@@ -26,7 +26,7 @@ type process struct {
 	done   chan struct{} // closed when it has ended
 }
 
-// log collects what a process writes.
+// log collects the output of a process.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -46,8 +46,8 @@ func (l *log) String() string {
 
 var serving = regexp.MustCompile(`^writ serves on (\S+); metrics and readiness on (\S+)$`)
 
-// launch starts the real binary on free ports and returns without waiting for
-// it to serve. ready gets true when it does, false when it has ended before.
+// launch starts the real binary on free ports. It does not wait until the binary serves. ready
+// gets true when the binary serves, or false if it has ended before.
 func launch(t *testing.T, data datadir.Dir, flags ...string) (p *process, ready <-chan bool) {
 	t.Helper()
 	writ, err := released()
@@ -55,7 +55,7 @@ func launch(t *testing.T, data datadir.Dir, flags ...string) (p *process, ready 
 	return launchProgram(t, writ, nil, data, flags...)
 }
 
-// launchFaulty is launch of the program with faults, which variables set.
+// launchFaulty is like launch for the program with faults. variables set the faults.
 func launchFaulty(t *testing.T, variables []string, data datadir.Dir, flags ...string) (p *process, ready <-chan bool) {
 	t.Helper()
 	writ, err := faulty()
@@ -65,7 +65,7 @@ func launchFaulty(t *testing.T, variables []string, data datadir.Dir, flags ...s
 
 func launchProgram(t *testing.T, writ string, variables []string, data datadir.Dir, flags ...string) (*process, <-chan bool) {
 	t.Helper()
-	// Tests of something else must not be refused because the machine is busy.
+	// A test of something else must not fail because the machine is busy.
 	patient := []string{"--queue-deadline", "1m"}
 	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data", string(data)}, append(patient, flags...)...)
 	p := &process{cmd: exec.Command(writ, args...), stderr: new(log), done: make(chan struct{})}
@@ -104,7 +104,7 @@ func startFaulty(t *testing.T, variables []string, data datadir.Dir, flags ...st
 	return p.serves(t, ready)
 }
 
-// serves returns the process once it serves.
+// serves waits until the process serves, and returns it.
 func (p *process) serves(t *testing.T, ready <-chan bool) *process {
 	t.Helper()
 	select {
@@ -118,7 +118,7 @@ func (p *process) serves(t *testing.T, ready <-chan bool) *process {
 	return p
 }
 
-// kill ends the process as kill -9 does, unless it has ended.
+// kill ends the process as kill -9 does, unless it has ended already.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGKILL); err == nil {
@@ -132,7 +132,7 @@ func (p *process) terminate(t *testing.T) {
 	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
 }
 
-// ended waits for the process to end by itself, which must be with exit code 0.
+// ended waits until the process ends by itself. It fails the test unless the exit code is 0.
 func (p *process) ended(t *testing.T) {
 	t.Helper()
 	select {
@@ -158,8 +158,8 @@ func newData(t *testing.T) (data datadir.Dir, operator string) {
 	return data, tokenOf(t, data)
 }
 
-// deployed starts the real binary in a new data directory, with the policy of register,
-// and returns an operator token for it.
+// deployed starts the real binary in a new data directory with the policy of register. It also
+// returns an operator token for the directory.
 func deployed(t *testing.T, flags ...string) (p *process, data datadir.Dir, operator string) {
 	t.Helper()
 	data, operator = newData(t)
@@ -206,7 +206,7 @@ func plansFlag(t *testing.T, plans object) string {
 	return "--plans=" + file
 }
 
-// waitFor asks until ok, within bounds.
+// waitFor waits until ok returns true. It fails the test if that takes too long.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for late := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {

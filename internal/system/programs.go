@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// debian is a program of a Debian package, which need not be installed.
+// debian is a program of a Debian package. The package need not be installed.
 type debian struct {
 	path string
 	libs string // a directory of shared libraries that the program needs, or empty
 }
 
-// command returns the program with arguments, ended with the context.
+// command returns the command that runs the program with arguments. It ends when the context
+// ends.
 func (d debian) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, d.path, args...)
 	if d.libs != "" {
@@ -27,10 +28,10 @@ func (d debian) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// needDebian returns a program. If it is not installed, apt-get downloads the packages,
-// of which the first has the program, and they are unpacked once into the user's cache
-// directory. Where apt-get is missing the test is skipped. In CI a failing apt-get
-// fails the test.
+// needDebian returns a program. If the program is not installed, apt-get downloads the
+// packages, of which the first has the program. They are unpacked once into the user's cache
+// directory. If there is no apt-get, the test is skipped. In CI, a failing apt-get fails the
+// test.
 func needDebian(t *testing.T, program string, packages ...string) debian {
 	t.Helper()
 	if path, err := exec.LookPath(filepath.Base(program)); err == nil {
@@ -53,8 +54,8 @@ func needDebian(t *testing.T, program string, packages ...string) debian {
 	return d
 }
 
-// unpackDebian returns a directory that has the files of the packages. Several
-// processes may make it at once: each makes its own and renames it.
+// unpackDebian returns a directory with the files of the packages. Several processes may make
+// the directory at once. Each makes its own and renames it.
 func unpackDebian(packages []string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -90,8 +91,8 @@ func unpackDebian(packages []string) (string, error) {
 	return root, nil
 }
 
-// downloadDebian puts the packages' files into a directory. A fresh image has no
-// lists of packages: they are updated before the second try.
+// downloadDebian puts the packages' files into a directory. A fresh image has no lists of
+// packages, so the lists are updated before the second try.
 func downloadDebian(dir string, packages []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -113,8 +114,8 @@ func downloadDebian(dir string, packages []string) error {
 	return download()
 }
 
-// buildTool builds a program of internal/tools. Where its modules cannot be had the test
-// is skipped.
+// buildTool builds a program of internal/tools. If the modules of the program cannot be
+// downloaded, the test is skipped.
 func buildTool(t *testing.T, name string) (bin string) {
 	t.Helper()
 	dir := filepath.Join("..", "tools", name)

@@ -26,9 +26,9 @@ type sample struct {
 	value  float64
 }
 
-// startPrometheus starts Prometheus on deploy/prometheus/prometheus.yml and its alerts.
-// A test cannot wait as long as a deployment: Prometheus scrapes and evaluates each
-// second, and an alert fires at once. The targets are given by job.
+// startPrometheus starts Prometheus with deploy/prometheus/prometheus.yml and its alerts. A
+// test cannot wait as long as a deployment. So Prometheus scrapes and evaluates each second,
+// and an alert fires at once. targets are by job.
 func startPrometheus(t *testing.T, program debian, targets map[string][]string) *promServer {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +58,7 @@ func startPrometheus(t *testing.T, program debian, targets map[string][]string) 
 	return p
 }
 
-// rewriteYAML writes a file as change leaves it.
+// rewriteYAML copies a file and applies change to the copy.
 func rewriteYAML(t *testing.T, from, to string, change func(map[string]any)) {
 	t.Helper()
 	text, err := os.ReadFile(from)
@@ -72,7 +72,7 @@ func rewriteYAML(t *testing.T, from, to string, change func(map[string]any)) {
 	must(t, os.WriteFile(to, text, 0o600))
 }
 
-// get asks the API of Prometheus.
+// get sends a query to the API of Prometheus.
 func (p *promServer) get(path string, form url.Values) ([]sample, error) {
 	resp, err := http.Get(p.url + path + "?" + form.Encode())
 	if err != nil {
@@ -151,8 +151,8 @@ func (p *promServer) fire(t *testing.T, want map[string]bool) {
 	t.Errorf("under their faults %v do not fire; these do: %v", slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(seen)))
 }
 
-// waitUp waits until each target has been scraped twice: an increase needs a
-// value from before. Prometheus takes some six seconds to find its targets.
+// waitUp waits until each target has been scraped twice, because an increase needs an earlier
+// value. Prometheus takes some six seconds to find its targets.
 func (p *promServer) waitUp(t *testing.T, targets int) {
 	t.Helper()
 	waitFor(t, "Prometheus to scrape every target twice", func() bool {

@@ -11,9 +11,10 @@ import (
 	"writ/examples"
 )
 
-// raceOfOneApproval has one replica hold each of some intents, and two others approve
-// and reject it at once. Then all three are asked under the approval at once, while
-// half of the approvals are revoked. One verdict stands, and there is one answer.
+// raceOfOneApproval checks races about approvals. One replica holds some intents. Two other
+// replicas approve and reject each of them at the same time. Then all three get the intent
+// under the approval at the same time, while half of the approvals are revoked. One verdict
+// must stand, and there must be one answer.
 func raceOfOneApproval(t *testing.T, c *cluster) {
 	const replicas = 3
 	c.start(t, replicas)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// killedReplicas kills one of two replicas and both, time and again under load. Answers
-// stand, no intent is answered in two ways, failed requests can be sent again, and the
-// history is whole.
+// killedReplicas kills one of two replicas, or both, many times under load. Answers must stand,
+// and no intent may be answered in two ways. Failed requests can be sent again, and the history
+// must be whole.
 func killedReplicas(t *testing.T, c *cluster) {
 	c.mortal = true
 	c.start(t, 2)
@@ -37,8 +37,8 @@ func killedReplicas(t *testing.T, c *cluster) {
 	l.await(t, between)
 	stop()
 	l.audit(t)
-	// A replica that starts takes the place of one that was given up. So there are as
-	// many chains as replicas that can be live or dead at a time: two, and the three
+	// A replica that starts takes the place of a replica that was given up. So there are as
+	// many chains as replicas that can be live or dead at a time. These are two, and the three
 	// that are killed between one kill switch and the next.
 	c.proved(t, len(l.sent), 5)
 	f.report()
@@ -47,8 +47,8 @@ func killedReplicas(t *testing.T, c *cluster) {
 	auditAnswers(t, c.data, l.answers, rows)
 }
 
-// killedPrimary kills the primary under load on two replicas, and then two members:
-// what fails meanwhile can be sent again.
+// killedPrimary kills the primary under the load of two replicas, and then two members.
+// Requests that fail in the meantime can be sent again.
 func killedPrimary(t *testing.T, c *cluster) {
 	underLoad(t, c, func(l *replicaLoad) {
 		for range rounds(1, 10) {
@@ -59,8 +59,8 @@ func killedPrimary(t *testing.T, c *cluster) {
 	})
 }
 
-// withoutMajority kills two members, waits for a refusal, after which others take no
-// time, and restarts them.
+// withoutMajority kills two members and waits for a refusal. Later refusals must take no time.
+// Then it restarts the members.
 func (l *replicaLoad) withoutMajority(t *testing.T) {
 	t.Helper()
 	for _, member := range []int{0, 1} {
@@ -89,9 +89,9 @@ func (l *replicaLoad) withoutMajority(t *testing.T) {
 	l.send(s, 0, in)
 }
 
-// underLoad has two replicas decide, and a kill switch thrown and released at them,
-// while f causes faults. Answers stand, no kill switch is passed, and the history is
-// whole.
+// underLoad runs f, which causes faults, while two replicas decide and a kill switch is thrown
+// and released at them. Answers must stand, no intent may pass the kill switch, and the history
+// must be whole.
 func underLoad(t *testing.T, c *cluster, f func(*replicaLoad)) {
 	c.start(t, 2)
 	l := newReplicaLoad(c)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// killSwitchOverReplicas throws and releases a kill switch at either of two replicas
-// in turn, under load on both: it is in force on both when the answer arrives.
+// killSwitchOverReplicas throws and releases a kill switch at two replicas in turn, under load
+// on both. When the answer arrives, the kill switch must be in force on both.
 func killSwitchOverReplicas(t *testing.T, c *cluster) {
 	c.start(t, 2)
 	f := newFlip(t, c, "bot")
@@ -59,9 +59,9 @@ func killSwitchOverReplicas(t *testing.T, c *cluster) {
 	c.stop(t)
 }
 
-// killSwitchBesideFrozen throws a kill switch while one of two replicas stands still
-// in the middle of its work. Nothing that the frozen one has taken, before or while it
-// stands still, is allowed when it goes on, but for what stood in the history when the
+// killSwitchBesideFrozen throws a kill switch while one of two replicas is frozen in the middle
+// of its work. When the frozen replica goes on, it must not allow any request that it took
+// before or while it was frozen. The exception is a decision that was in the history when the
 // PATCH was answered.
 func killSwitchBesideFrozen(t *testing.T, c *cluster) {
 	const busy, waiting = 8, 16

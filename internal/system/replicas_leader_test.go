@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// oneLeads: of the replicas one does the work that all share, and another within
-// seconds when that is killed or frozen, which sweeps at once.
+// oneLeads checks that one replica does the work that all share. If that replica is killed or
+// frozen, another one leads within seconds and sweeps at once.
 func oneLeads(t *testing.T, c *cluster) {
 	c.start(t, 2)
 	leader := c.leader(t)
@@ -64,7 +64,7 @@ func (c *cluster) leader(t *testing.T) (leader int) {
 	return leader
 }
 
-// value returns a metric without labels that a replica shows.
+// value returns the value of a replica's metric. The metric has no labels.
 func value(t *testing.T, p *process, name string) float64 {
 	t.Helper()
 	f := families(t, p)[name]

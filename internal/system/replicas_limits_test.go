@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// raceToALimitOverTime has three replicas decide many intents at once of an agent that may
-// do 20 an hour, and kills one of them: 20 are allowed, less what that one held. It goes
-// on when it is there again, and nothing more is allowed.
+// raceToALimitOverTime checks a limit over time. Three replicas decide many intents of an agent
+// that may do 20 an hour. One replica is killed. Then 20 intents are allowed, less the places
+// that this replica held. When it runs again, it goes on, and nothing more is allowed.
 func raceToALimitOverTime(t *testing.T, c *cluster) {
 	const replicas, limit = 3, 20
 	c.mortal = true

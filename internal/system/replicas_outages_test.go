@@ -14,8 +14,8 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// TestOutages takes members of a replica set from replicas that decide: each fault that
-// a network, a disk or a host has. Where it does not soak it takes the short ones.
+// TestOutages causes each fault of a network, a disk or a host at members of a replica set,
+// while replicas decide. Unless it soaks, it causes only the short faults.
 func TestOutages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set and replicas")
@@ -34,7 +34,7 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// steppedDown has the primary step down, as it does when a host is maintained.
+// steppedDown makes the primary step down, as it does when its host is maintained.
 func steppedDown(t *testing.T, c *cluster) {
 	underLoad(t, c, func(l *replicaLoad) {
 		for range rounds(1, 10) {
@@ -45,10 +45,10 @@ func steppedDown(t *testing.T, c *cluster) {
 	})
 }
 
-// ended ends a fault that has ended by itself.
+// ended mends a fault that ends by itself.
 func ended(int) error { return nil }
 
-// refusedPrimary has the primary's address refuse connections, its members' among them.
+// refusedPrimary makes the primary's address refuse connections, also from members.
 func refusedPrimary(t *testing.T, c *cluster) {
 	underLoad(t, c, func(l *replicaLoad) {
 		for range rounds(1, 5) {
@@ -60,9 +60,9 @@ func refusedPrimary(t *testing.T, c *cluster) {
 	})
 }
 
-// swallowed has the network drop packets to the primary while connections stay open
-// and, if both is set, packets from it. MongoDB elects another only where no answer
-// comes through.
+// swallowed makes the network drop packets to the primary while connections stay open. If both
+// is set, packets from the primary are dropped too. MongoDB elects another primary only if no
+// answer arrives.
 func swallowed(both bool) func(*testing.T, *cluster) {
 	what, lasts := "what is sent to the primary is lost", 10*time.Second
 	if both {
@@ -77,7 +77,7 @@ func swallowed(both bool) func(*testing.T, *cluster) {
 	}
 }
 
-// allSwallowed has no member hear another, and no replica any.
+// allSwallowed drops all packets between members, and between members and replicas.
 func allSwallowed(t *testing.T, c *cluster) {
 	const members = 3
 	mend := c.mend(t)
@@ -98,13 +98,13 @@ func allSwallowed(t *testing.T, c *cluster) {
 	})
 }
 
-// mend returns what ends a fault of the network of a member.
+// mend returns a function that ends a fault of a member's network.
 func (c *cluster) mend(t *testing.T) func(int) error {
 	return func(i int) error { return c.set.Mend(t.Context(), i) }
 }
 
-// frozenPrimary stops the primary where it is, as a host does that has no processor or
-// no disk for it, and lets it go on when others have a new one.
+// frozenPrimary freezes the primary, as a host does that has no processor or no disk for it.
+// The primary goes on when the others have elected a new one.
 func frozenPrimary(t *testing.T, c *cluster) {
 	underLoad(t, c, func(l *replicaLoad) {
 		for range 3 {
@@ -113,8 +113,8 @@ func frozenPrimary(t *testing.T, c *cluster) {
 	})
 }
 
-// fullDiskOfThePrimary moves a member to a small disk, makes it the primary and fills
-// that disk: mongod ends.
+// fullDiskOfThePrimary moves a member to a small disk, makes the member the primary and fills
+// the disk. Then mongod ends.
 func fullDiskOfThePrimary(t *testing.T, c *cluster) {
 	const size = 1 << 30 // a journal takes 300 MB
 	member := c.primary(t)

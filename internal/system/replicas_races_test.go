@@ -15,8 +15,8 @@ import (
 	"writ/examples"
 )
 
-// raceOfOneIntent sends each of some intents to three replicas at once: it has one
-// decision, one row under one head, and one tick of the meter.
+// raceOfOneIntent sends each of some intents to three replicas at the same time. An intent must
+// have one decision, one row under one head, and one tick of the meter.
 func raceOfOneIntent(t *testing.T, c *cluster) {
 	const replicas = 3
 	c.start(t, replicas)
@@ -46,8 +46,9 @@ func raceOfOneIntent(t *testing.T, c *cluster) {
 	c.stop(t)
 }
 
-// raceOfPolicyVersions has three replicas take one version of a policy with three
-// contents: one stands, for all of them, and decides as soon as they have heard of it.
+// raceOfPolicyVersions sends one version of a policy with three contents to three replicas. One
+// content must stand on all of them. Each replica must decide by it as soon as the replica has
+// heard of it.
 func raceOfPolicyVersions(t *testing.T, c *cluster) {
 	const replicas = 3
 	c.start(t, replicas)
@@ -116,9 +117,9 @@ func (s sender) post(t *testing.T, url string, body []byte) int {
 	return got.status
 }
 
-// raceToThePlansLimit has three replicas decide beyond the limit of a plan: exactly
-// as many as it has are within it. Places that an idle replica holds come back after
-// a while, so it goes on until nothing has been allowed for some time.
+// raceToThePlansLimit sends three replicas more decisions than a plan allows. The decisions
+// within the limit must be exactly as many as the plan has. Places that an idle replica holds
+// come back after a while. So the race goes on until nothing has been allowed for some time.
 func raceToThePlansLimit(t *testing.T, c *cluster) {
 	const replicas, limit, quiet = 3, 777, 5 * time.Second
 	c.plan(t, limit)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// twoForOneSlot kills a replica under load, and has two start at once when it was given
-// up: one goes on with its chain.
+// twoForOneSlot kills a replica under load. When the replica was given up, two replicas start
+// at the same time. One of them must continue the chain of the killed replica.
 func twoForOneSlot(t *testing.T, c *cluster) {
 	c.mortal = true
 	c.start(t, 2)
@@ -36,16 +36,16 @@ func twoForOneSlot(t *testing.T, c *cluster) {
 	stop()
 	l.audit(t)
 	f.report()
-	// Two, and the one that the second of those who start adds once.
+	// There are two chains, and one that the second new replica adds once.
 	c.proved(t, len(l.sent), 3)
 	rows := history(t, c.replicas[0].url, c.token)
 	c.stop(t)
 	auditAnswers(t, c.data, l.answers, rows)
 }
 
-// startWithoutPrimary starts a replica while the set has no primary: it serves when
-// there is one. It says what it waits for, and does so for 30 seconds, after which it
-// ends and says what to do.
+// startWithoutPrimary starts a replica while the set has no primary. The replica must serve
+// once there is a primary. It must say what it waits for. After 30 seconds it must end and say
+// what to do.
 func startWithoutPrimary(t *testing.T, c *cluster) {
 	c.start(t, 1)
 	first := newSender(t, c.token, 1)

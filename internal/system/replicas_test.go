@@ -7,11 +7,11 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// soaking reports whether tests of many replicas run for as long as make soak has
-// them.
+// soaking reports whether the tests of several replicas run as long as in `make soak`.
 func soaking() bool { return os.Getenv("WRIT_SOAK") != "" }
 
-// rounds is how often a test does something: many times where it soaks.
+// rounds returns how often a test repeats a step: many times if it soaks, and otherwise few
+// times.
 func rounds(few, many int) int {
 	if soaking() {
 		return many
@@ -19,7 +19,7 @@ func rounds(few, many int) int {
 	return few
 }
 
-// TestReplicas has real processes share a real replica set of three members.
+// TestReplicas runs tests in which real processes share a real replica set of three members.
 func TestReplicas(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set and replicas for minutes")

@@ -13,10 +13,11 @@ import (
 	"writ/storage/datadir"
 )
 
-// TestRollback holds "Damage does not open as an empty store" on the real binary. It is
-// killed once its last head is noted. Then its files are damaged: some damage Pebble
-// opens without an error, as an empty store, some costs the segments their last frames.
-// Each start is refused. The refusal says how to go on, and that works.
+// TestRollback checks the promise "Damage does not open as an empty store" with the real
+// binary. The test kills the binary once its last head is noted, and then damages its files.
+// Some damage makes Pebble open an empty store without an error. Other damage removes the last
+// frames of the segments. Each start must be refused. The refusal must say how to go on, and
+// that must work.
 func TestRollback(t *testing.T) {
 	p, data, token := deployed(t)
 	evaluate(t, p.url, token, 150)
@@ -60,7 +61,7 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// notedHead returns the last head that is noted beside the store.
+// notedHead returns the number of the last head that is noted beside the store.
 func notedHead(t *testing.T, data datadir.Dir) int {
 	t.Helper()
 	text, err := os.ReadFile(data.Store() + ".tip")
@@ -83,7 +84,7 @@ func evaluate(t *testing.T, url, token string, n int) {
 	}
 }
 
-// refused starts the real binary, which must not serve, and returns its log.
+// refused starts the real binary, checks that it does not serve, and returns its log.
 func refused(t *testing.T, data datadir.Dir, flags ...string) string {
 	t.Helper()
 	p, ready := launch(t, data, flags...)
@@ -118,8 +119,8 @@ func one(t *testing.T, dir, pattern string) (found string) {
 	return found
 }
 
-// cut shortens a file, without the zeros at its end: to its half for 2, by its last
-// byte for 1, to nothing for 0.
+// cut shortens a file and removes the zeros at its end. part 2 keeps half of the file, part 1
+// removes the last byte, and part 0 removes everything.
 func cut(t *testing.T, dir, pattern string, part int) {
 	t.Helper()
 	name := one(t, dir, pattern)

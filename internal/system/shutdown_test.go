@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestShutdown_FinishesWhatItAccepted: requests of which the server has read a
-// part when SIGTERM arrives are answered, and are in the history.
+// TestShutdown_FinishesWhatItAccepted checks requests that the server has read in part when
+// SIGTERM arrives. They must be answered and be in the history.
 func TestShutdown_FinishesWhatItAccepted(t *testing.T) {
 	const requests = 8
 	p, data, token := deployed(t)
@@ -44,8 +44,8 @@ func TestShutdown_FinishesWhatItAccepted(t *testing.T) {
 	auditStore(t, data, rows)
 }
 
-// TestShutdown_DrainTimeout: a request that never ends does not keep the
-// process alive for longer than --drain-timeout.
+// TestShutdown_DrainTimeout checks that a request that never ends does not keep the process
+// alive for longer than --drain-timeout.
 func TestShutdown_DrainTimeout(t *testing.T) {
 	p, _, token := deployed(t, "--drain-timeout", "200ms")
 	sendHalf(t, p.url, token, newIntent("bot", "deploy", "k8s/staging/web"))
@@ -56,8 +56,8 @@ func TestShutdown_DrainTimeout(t *testing.T) {
 	}
 }
 
-// TestShutdown_DoesNotWaitForWhoSentNothing: a connection that a client opened
-// to spare delays nothing.
+// TestShutdown_DoesNotWaitForWhoSentNothing checks that an unused connection does not delay the
+// shutdown.
 func TestShutdown_DoesNotWaitForWhoSentNothing(t *testing.T) {
 	data, token := newData(t)
 	p := start(t, data, "--drain-timeout", "5s")
@@ -68,14 +68,14 @@ func TestShutdown_DoesNotWaitForWhoSentNothing(t *testing.T) {
 	p.stop(t)
 }
 
-// halfSent is a request of which only the first half was sent.
+// halfSent is a request of which only the head and the first half of the body were sent.
 type halfSent struct {
 	in   intent
 	conn net.Conn
 }
 
-// sendHalf sends the head of a request and returns when the server has asked for
-// the body: by then it has certainly accepted the request.
+// sendHalf sends the head of a request and returns when the server has asked for the body. By
+// then the server has certainly accepted the request.
 func sendHalf(t *testing.T, url, token string, in intent) *halfSent {
 	t.Helper()
 	host := strings.TrimPrefix(url, "http://")

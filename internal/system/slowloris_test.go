@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestSlowClients opens hundreds of connections that keep the server waiting in
-// each way there is, while an honest client goes on. Every one of them is
-// closed, though it still sends, and no honest request fails.
+// TestSlowClients opens hundreds of connections that keep the server waiting in every possible
+// way, while an honest client goes on. The server must close each of them, although it still
+// sends. No honest request may fail.
 func TestSlowClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: waits for the server's timeouts of 10 s")
@@ -62,8 +62,8 @@ type attackers struct {
 	left    atomic.Int64
 }
 
-// open opens n connections. Each sends opening, and then a byte every now and
-// then until the server has closed it.
+// open opens n connections. Each sends the text opening, and then a byte from time to time
+// until the server has closed it.
 func (a *attackers) open(n int, opening string) {
 	for range n {
 		c, err := net.Dial("tcp", a.addr)

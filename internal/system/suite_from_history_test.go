@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFromHistory_SeedsASuite: the suite of a server's history holds, but for the case that
-// rests on a metadata value, which the history does not keep.
+// TestFromHistory_SeedsASuite checks that the suite from a server's history passes, except for
+// one case. That case depends on a metadata value, which the history does not keep.
 func TestFromHistory_SeedsASuite(t *testing.T) {
 	data, token := newData(t)
 	dir := t.TempDir()

@@ -1,16 +1,18 @@
-// Package system tests the whole: real processes of the real binary, killed, frozen and
-// cut off, on real stores, behind a real balancer, under a real Prometheus.
+// Package system tests writ as a whole. It starts real processes of the real binary on real
+// stores, behind a real balancer, under a real Prometheus. It kills, freezes and cuts off the
+// processes.
 //
-// The files that are no tests are what the tests share:
+// The files that are not tests are shared by the tests:
 //
 //   - system.go builds the binary and runs its verbs: run, command, wantCode.
-//   - process.go starts writ serve on free ports: start, launch, newData, and a process
-//     that stops, is killed, or is asked whether it ended well.
-//   - client.go sends: a client calls the API, a sender sends intents over connections of
-//     its own, background and together send at the same time.
-//   - cluster.go has replicas share a MongoDB replica set.
-//   - load.go remembers what was sent and answered, and load_cluster.go retries it over replicas.
-//   - audit.go holds what was answered to the history, the receipts, the chain and the meter.
+//   - process.go starts writ serve on free ports: start, launch, newData. It can stop or kill a
+//     process, or check that it ended well.
+//   - client.go sends requests. A client calls the API. A sender sends intents over its own
+//     connections. background and together send at the same time.
+//   - cluster.go starts replicas that share a MongoDB replica set.
+//   - load.go remembers which intents were sent and answered. load_cluster.go sends intents again
+//     to other replicas.
+//   - audit.go compares answers with the history, the receipts, the chain and the meter.
 //   - programs.go gets programs of Debian, and haproxy.go starts the balancer.
 //
 // Each test file has one subject.
@@ -39,7 +41,8 @@ const (
 	exitInvalid
 )
 
-// Variables that faulty reads, and the host that it panics at: see cmd/writ/main_test.go.
+// The program faulty reads these variables, and it panics at this host: see
+// cmd/writ/main_test.go.
 const (
 	clockAhead    = "CLOCK_AHEAD"  // how much its clock is to be ahead
 	wrongEngine   = "WRONG_ENGINE" // set: decisions are verified by what denies everything
@@ -75,7 +78,7 @@ func build(dir string, args ...string) (string, error) {
 	return writ, nil
 }
 
-// Main runs the tests, and removes what they have built.
+// Main runs the tests and removes the binaries that they have built.
 func Main(m *testing.M) {
 	code := m.Run()
 	if dir, err := built(); err == nil {
@@ -87,7 +90,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// command returns a verb of the real binary, which ends with the test.
+// command returns a command for a verb of the real binary. The command ends with the test.
 func command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	writ, err := released()
@@ -113,7 +116,8 @@ func run(t testing.TB, args ...string) (code int, said string) {
 	return code, out + stderr
 }
 
-// wantCode runs a verb, which must end with an exit code, and returns its output.
+// wantCode runs a verb and returns its output. It fails the test unless the verb ends with the
+// wanted exit code.
 func wantCode(t testing.TB, want int, args ...string) string {
 	t.Helper()
 	code, said := run(t, args...)
@@ -123,7 +127,7 @@ func wantCode(t testing.TB, want int, args ...string) string {
 	return said
 }
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

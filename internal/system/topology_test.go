@@ -15,7 +15,8 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// topology is docker-compose.yml as processes of this machine, without Grafana.
+// topology has the services of docker-compose.yml as processes of this machine, without
+// Grafana.
 type topology struct {
 	set   *mongotest.Set
 	data  datadir.Dir // the keys, which replicas share
@@ -104,7 +105,7 @@ func TestCluster_KillOfAReplicaLosesNothing(t *testing.T) {
 	auditAnswers(t, c.data, answers, rows)
 }
 
-// TestCluster_Stays is make cluster: the topology runs until it is interrupted.
+// TestCluster_Stays runs the topology until it is interrupted. It is for `make cluster`.
 func TestCluster_Stays(t *testing.T) {
 	if os.Getenv("WRIT_CLUSTER") == "" {
 		t.Skip("no test: make cluster runs it")

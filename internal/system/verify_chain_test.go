@@ -26,8 +26,8 @@ import (
 	"writ/storage/retention"
 )
 
-// pastHistory writes decisions of two organizations, an hour old, into a new data
-// directory, then one settlement and two changes, under two heads.
+// pastHistory writes decisions of two organizations into a new data directory. The decisions
+// are an hour old. Then it writes one settlement and two changes, under two heads.
 func pastHistory(t *testing.T, n int) datadir.Dir {
 	t.Helper()
 	data := datadir.Dir(filepath.Join(t.TempDir(), "data"))
@@ -56,7 +56,7 @@ func pastHistory(t *testing.T, n int) datadir.Dir {
 	return data
 }
 
-// allowed is a decision that allows an intent.
+// allowed returns a decision that allows an intent.
 func allowed(intentID string) *ledger.Entry {
 	return &ledger.Entry{
 		Intent: &engine.Intent{
@@ -86,7 +86,7 @@ func openLedger(t *testing.T, data datadir.Dir, now func() time.Time) (s *embedd
 	}
 }
 
-// pastChanges are changes of documents that are signed at once.
+// pastChanges has changes of documents that are signed at once.
 type pastChanges []storage.Change
 
 func (c *pastChanges) Changes(context.Context, uint64, int) ([]storage.Change, error) { return *c, nil }
@@ -96,19 +96,19 @@ func (c *pastChanges) Trim(context.Context, uint64) error {
 	return nil
 }
 
-// verifyURL proves what a server shows.
+// verifyURL verifies the history that a server shows.
 func verifyURL(t *testing.T, base, token string, args ...string) (code int, said string) {
 	t.Helper()
 	return run(t, append([]string{"verify", "--chain", "--url", base, "--api-key", token}, args...)...)
 }
 
-// verifyData proves a directory.
+// verifyData verifies the history in a directory.
 func verifyData(t *testing.T, data datadir.Dir) (code int, said string) {
 	t.Helper()
 	return run(t, "verify", "--chain", "--data", string(data))
 }
 
-// TestVerifyChain_URL verifies the history of a server, and the history of one that
+// TestVerifyChain_URL verifies the history of an honest server and the history of a server that
 // lies.
 func TestVerifyChain_URL(t *testing.T) {
 	const n = 600 // heads are of both organizations: two pages and more
@@ -188,7 +188,7 @@ func TestVerifyChain_URL(t *testing.T) {
 
 func oldest(items []any) map[string]any { return items[len(items)-1].(map[string]any) }
 
-// forging is a server that changes what another's list answers.
+// forging returns the address of a proxy that changes the list in a server's answer.
 func forging(t *testing.T, base, path string, do func([]any) []any) string {
 	t.Helper()
 	return proxied(t, base, func(w http.ResponseWriter, r *http.Request, server http.Handler) {
@@ -208,8 +208,8 @@ func forging(t *testing.T, base, path string, do func([]any) []any) string {
 	})
 }
 
-// TestVerifyChain_Retention verifies a directory whose rows the sweeper has removed,
-// and one whose rows were removed without an entry.
+// TestVerifyChain_Retention verifies two directories. The sweeper has removed rows from the
+// first. Rows of the second were removed without an entry.
 func TestVerifyChain_Retention(t *testing.T) {
 	data := pastHistory(t, 5)
 	sweep := func(announce func(*ledger.Ledger) func(context.Context, string, time.Time, storage.Expired) error, kept string) {

@@ -2,7 +2,8 @@ package system
 
 import "testing"
 
-// A server's decisions of the examples are what the policies' Rego decides.
+// TestServe_VerifyEngine checks that a server's decisions of the examples agree with the
+// policies' Rego.
 func TestServe_VerifyEngine(t *testing.T) {
 	data, _ := newData(t)
 	p := start(t, data, "--demo", "--verify-engine", "1/1")

@@ -36,7 +36,7 @@ func watchSuites(t *testing.T, dir string) *watched {
 	return w
 }
 
-// until waits for a line that matches, and returns it and those before.
+// until waits for a line that matches. It returns the line and all lines before it.
 func (w *watched) until(t *testing.T, pattern string) string {
 	t.Helper()
 	var all []string
@@ -54,7 +54,8 @@ func (w *watched) until(t *testing.T, pattern string) string {
 	}
 }
 
-// TestWatch_RunsWhatAChangeTouches changes files under a process.
+// TestWatch_RunsWhatAChangeTouches changes files and checks that the watch runs the affected
+// suites.
 func TestWatch_RunsWhatAChangeTouches(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

@@ -43,7 +43,7 @@ type received struct {
 	} `json:"data"`
 }
 
-// hear refuses one attempt of each nth.
+// hear returns a hearer that refuses every nth attempt.
 func hear(t *testing.T, nth int) *hearer {
 	l := &hearer{received: make(map[string]int), subjects: make(map[string]bool)}
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,8 +96,8 @@ func (l *hearer) hook(t *testing.T, c client, events string) (id string) {
 	return made.ID
 }
 
-// heldBatches sends batches of intents that wait for an approval, each until it is
-// answered, by whichever process serves.
+// heldBatches sends batches of intents that need an approval. It sends each batch until the
+// serving process answers.
 func heldBatches(t *testing.T, s sender, url func() string, batches int) {
 	for range batches {
 		var intents []any
@@ -128,8 +128,8 @@ func heldBatches(t *testing.T, s sender, url func() string, batches int) {
 	}
 }
 
-// TestCrash_WebhooksLoseNothing kills the real binary during 10,000 deliveries: each held
-// decision that is in the history at the end was delivered.
+// TestCrash_WebhooksLoseNothing kills the real binary during 10,000 deliveries. Each held
+// decision that is in the history at the end must have been delivered.
 func TestCrash_WebhooksLoseNothing(t *testing.T) {
 	batches, kills := 100, 6
 	if testing.Short() {
@@ -192,7 +192,8 @@ func TestCrash_WebhooksLoseNothing(t *testing.T) {
 	p.stop(t)
 }
 
-// TestWebhooks_SecretsStayInTheStore: they are in no log, metric, export or answer.
+// TestWebhooks_SecretsStayInTheStore checks that no log, metric, export or answer contains the
+// secret of a webhook.
 func TestWebhooks_SecretsStayInTheStore(t *testing.T) {
 	data, token := newData(t)
 	p := start(t, data, "--webhook-allow=127.0.0.0/8")
@@ -237,7 +238,7 @@ func TestWebhooks_SecretsStayInTheStore(t *testing.T) {
 	}
 }
 
-// TestWebhooks_SnippetsVerify runs what docs/webhooks.md shows receivers.
+// TestWebhooks_SnippetsVerify runs the code that docs/webhooks.md shows to receivers.
 func TestWebhooks_SnippetsVerify(t *testing.T) {
 	page, err := os.ReadFile("../../docs/webhooks.md")
 	must(t, err)
@@ -351,8 +352,9 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestMongoDB_WebhooksOutliveTheLeader: what either of two replicas decided is delivered by
-// the one that leads, and by the other once that was killed.
+// TestMongoDB_WebhooksOutliveTheLeader checks deliveries with two replicas. The leader must
+// deliver the events of both replicas. When the leader was killed, the other replica must
+// deliver them.
 func TestMongoDB_WebhooksOutliveTheLeader(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set")
@@ -403,9 +405,10 @@ func TestMongoDB_WebhooksOutliveTheLeader(t *testing.T) {
 	other.stop(t)
 }
 
-// TestWebhooks_TellOfExpiredApprovals: nobody decides, and the real binary tells so, once,
-// also where it was stopped meanwhile. It waits until no clock of a replica can be behind, so
-// the second process has one that is ahead.
+// TestWebhooks_TellOfExpiredApprovals checks the event of an approval about which nobody
+// decided. The real binary must send the event once, also if it was stopped in the meantime. It
+// sends the event only when no replica's clock can be behind, so the second process has a clock
+// that is ahead.
 func TestWebhooks_TellOfExpiredApprovals(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skip("SKIPPED: the clock of a process can be changed on Linux on amd64 alone")

@@ -11,8 +11,8 @@ import (
 	"writ/engine"
 )
 
-// TestWorkspace_OverwritesNoLaterChangeOfAList: what somebody else makes of a list between the
-// plan and the push stays.
+// TestWorkspace_OverwritesNoLaterChangeOfAList checks that a push does not overwrite a change
+// that somebody else made to a list after the plan.
 func TestWorkspace_OverwritesNoLaterChangeOfAList(t *testing.T) {
 	const path = "/v1/lists/payees"
 	for name, tc := range map[string]struct {

@@ -19,13 +19,14 @@ import (
 	"writ/storage/ledger"
 )
 
-// author runs writ as somebody does who has files and a credential.
+// author runs writ like a user with files and a credential.
 type author struct {
 	*testing.T
 	dir, url, token string
 }
 
-// writ runs a verb, whose exit code must be as wanted, and returns its output.
+// writ runs a verb and returns its output. It fails the test unless the exit code is the wanted
+// one.
 func (a *author) writ(want int, args ...string) (out, stderr string) {
 	a.Helper()
 	cmd := command(a, append(args, a.dir)...)
@@ -82,7 +83,7 @@ func newAuthor(t *testing.T) *author {
 	return &author{t, filepath.Join(t.TempDir(), "org"), p.url, token}
 }
 
-// oddNames are names of rules that files and YAML could take for something else.
+// oddNames are names of rules that a file system or YAML could misread.
 var oddNames = []string{
 	"a/b/../c", "Ünïcode ☃ 日本", "CASE", "case", "null", "yes", "~", "1", "1e3", "2026-11-01", "- x", "# not a comment", "a: b", "{x}", "[x]",
 	"'", `"`, `\n`, "%", "@at", "`tick", "|", ">", "&a", "*a", "!tag", "? q", "a #b", "trailing:", "<<", "=", "same", "same",
@@ -101,8 +102,8 @@ var oddConditions = []string{
 	`{"metadata.quote":"it's \"x\" \\ \u2028 \u0001"}`,
 }
 
-// TestWorkspace_RoundTrips: what is pulled and pushed again is the same, byte for byte, and
-// changes nothing.
+// TestWorkspace_RoundTrips checks that a push after a pull changes nothing. The files must be
+// the same byte for byte.
 func TestWorkspace_RoundTrips(t *testing.T) {
 	a := newAuthor(t)
 	for i, name := range oddNames {
@@ -146,7 +147,7 @@ func TestWorkspace_RoundTrips(t *testing.T) {
 		t.Errorf("the rules have changed:\n%s", diff)
 	}
 
-	// Into another organization: the same rules, in the same order.
+	// The push into another organization gives the same rules in the same order.
 	b := newAuthor(t)
 	b.dir = a.dir
 	if _, errs := b.writ(exitInvalid, "push", "--yes"); !strings.Contains(errs, `is also the name of the rule in`) {
@@ -164,7 +165,7 @@ func TestWorkspace_RoundTrips(t *testing.T) {
 	b.writ(exitOK, "diff")
 }
 
-// changes returns how many changes are signed, once there are as many as wanted.
+// changes waits until as many changes as wanted are signed, and returns their number.
 func (a *author) changes(want int) (n int) {
 	a.Helper()
 	waitFor(a.T, "the changes to be signed", func() bool {
@@ -178,9 +179,9 @@ func (a *author) changes(want int) (n int) {
 	return n
 }
 
-// TestWorkspace_APushThatFailsIsRepeated: whichever request a server does not answer, and
-// whether it has done what was asked or not, pushing again completes the push, and no
-// rule is made twice.
+// TestWorkspace_APushThatFailsIsRepeated checks a push after a failed push. The server leaves
+// one request without an answer, and has carried it out or not. The next push must complete the
+// first, and no rule may be made twice.
 func TestWorkspace_APushThatFailsIsRepeated(t *testing.T) {
 	const files = `# Four rules.
 name: first
@@ -237,8 +238,8 @@ updated_at: 2026-11-01T09:00:00Z
 	}
 }
 
-// failing returns the address of a proxy that answers the nth change with a 502, having
-// passed it on or not.
+// failing returns the address of a proxy that answers the nth change with a 502. If done is
+// set, the proxy has passed the change on.
 func failing(t *testing.T, server string, nth int64, done bool) string {
 	t.Helper()
 	var changes atomic.Int64
@@ -254,7 +255,7 @@ func failing(t *testing.T, server string, nth int64, done bool) string {
 	})
 }
 
-// proxied returns the address of a proxy that answers as f does with a server.
+// proxied returns the address of a proxy. f answers each request and can use the server.
 func proxied(t *testing.T, server string, f func(w http.ResponseWriter, r *http.Request, server http.Handler)) string {
 	t.Helper()
 	target, err := url.Parse(server)
@@ -265,7 +266,8 @@ func proxied(t *testing.T, server string, f func(w http.ResponseWriter, r *http.
 	return s.URL
 }
 
-// TestWorkspace_FindsRulesByIDThenByName holds which of the server's rules a rule is.
+// TestWorkspace_FindsRulesByIDThenByName checks which of the server's rules a rule in a file
+// belongs to.
 func TestWorkspace_FindsRulesByIDThenByName(t *testing.T) {
 	a := newAuthor(t)
 	for _, name := range []string{"one", "two", "two"} {
@@ -295,8 +297,8 @@ func TestWorkspace_FindsRulesByIDThenByName(t *testing.T) {
 	}
 }
 
-// TestWorkspace_OverwritesNoLaterChange: what somebody else changes between the plan and
-// the push stays.
+// TestWorkspace_OverwritesNoLaterChange checks that a push does not overwrite a change that
+// somebody else made after the plan.
 func TestWorkspace_OverwritesNoLaterChange(t *testing.T) {
 	for _, prune := range []bool{false, true} {
 		t.Run(fmt.Sprintf("prune=%v", prune), func(t *testing.T) {
@@ -330,8 +332,8 @@ func TestWorkspace_OverwritesNoLaterChange(t *testing.T) {
 	}
 }
 
-// interposed returns the address of a proxy that calls f before it passes on a request
-// that matches.
+// interposed returns the address of a proxy. Before the proxy passes on a matching request, it
+// calls f.
 func interposed(t *testing.T, server string, matches func(*http.Request) bool, f func()) string {
 	t.Helper()
 	return proxied(t, server, func(w http.ResponseWriter, r *http.Request, server http.Handler) {

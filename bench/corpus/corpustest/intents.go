@@ -11,8 +11,8 @@ import (
 	"writ/engine"
 )
 
-// Intents returns n valid intents under [corpus.ReferencePolicy]: about half of them
-// are allowed, the rest is refused for one reason or another.
+// Intents returns n valid intents under [corpus.ReferencePolicy]. About half of them are
+// allowed. The others are refused, for various reasons.
 func Intents(n int, seed uint64) []*engine.Intent {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
@@ -30,7 +30,7 @@ func Intents(n int, seed uint64) []*engine.Intent {
 	return intents
 }
 
-// spoil makes about half of the intents something that is not allowed.
+// spoil changes about half of the intents so that they are not allowed.
 func spoil(r *rand.Rand, in *engine.Intent) {
 	switch r.IntN(12) {
 	case 0:

@@ -1,5 +1,5 @@
-// Package verdicts has policies of resources, each with resources that pass and resources that
-// do not, for the tests of every implementation that decides about resources.
+// Package verdicts has policies with resources that they pass and resources that they do not
+// pass. It is for the tests of every implementation that decides about resources.
 //
 // A case is a reason, patterns that allow and block, and resources:
 //
@@ -10,7 +10,7 @@
 //	- mailto:mallory@evil.example       does not
 //	! "mailto:ann@customers.example "   is refused, whatever the patterns are
 //
-// A resource right behind its sign is quoted as in Go.
+// If a resource stands in quotes right behind its sign, it is quoted as in Go.
 package verdicts
 
 import (
@@ -23,7 +23,7 @@ import (
 //go:embed triples.txt spellings.txt
 var files embed.FS
 
-// Case is a policy with its verdicts. Without an Allow, everything is allowed.
+// Case is a policy with its verdicts. If Allow is empty, everything is allowed.
 type Case struct {
 	Why                    string
 	Allow, Block           []string
