@@ -15,7 +15,7 @@ import (
 	"writ/storage"
 )
 
-// health is the state of a store that a test stops.
+// health is a Health that a test can stop.
 type health struct{ err error }
 
 func (h *health) Stopped() error           { return h.err }
@@ -44,7 +44,7 @@ func open(t *testing.T, fs vfs.FS, h *health) *Index {
 	return x
 }
 
-// keys returns what scan calls its function with.
+// keys returns the keys and values for which scan calls its function.
 func keys(t *testing.T, scan func(f Visit) error) (all []string) {
 	t.Helper()
 	must(t, scan(func(k, v []byte) (bool, error) {
@@ -54,8 +54,8 @@ func keys(t *testing.T, scan func(f Visit) error) (all []string) {
 	return all
 }
 
-// TestIndex holds an index to its promises while its keys are in memory, while some are in
-// Pebble, and when all are.
+// TestIndex checks the promises of an index while its keys are in memory, while some of them are in
+// Pebble, and when all are in Pebble.
 func TestIndex(t *testing.T) {
 	fs, h := vfs.NewMem(), new(health)
 	x := open(t, fs, h)
@@ -96,9 +96,11 @@ func TestIndex(t *testing.T) {
 		must(t, it.Close())
 		it, err = x.Iter()
 		must(t, err)
-		v, found, err := it.Seek([]byte("ha"))
-		if w, next, err2 := it.Next([]byte("hb")); !found || !next || string(v) != "2" || string(w) != "1" || err != nil || err2 != nil {
-			t.Errorf("Seek, Next = %s, %s, %v, %v, want 2 and 1", v, w, err, err2)
+		if v, found, err := it.Seek([]byte("ha")); !found || string(v) != "2" || err != nil {
+			t.Errorf("Seek(ha) = %q, %t, %v, want 2", v, found, err)
+		}
+		if v, found, err := it.Next([]byte("hb")); !found || string(v) != "1" || err != nil {
+			t.Errorf("Next(hb) = %q, %t, %v, want 1", v, found, err)
 		}
 		must(t, it.Close())
 	}
@@ -129,7 +131,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// TestRebuild: what is taken is written with the next Write.
+// TestRebuild checks that Write writes the keys that were added.
 func TestRebuild(t *testing.T) {
 	x := open(t, vfs.NewMem(), new(health))
 	r := x.Rebuild()
@@ -144,7 +146,7 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// TestStopped: a stopped store reads and writes nothing.
+// TestStopped checks that all methods return an error once the store has stopped.
 func TestStopped(t *testing.T) {
 	h := &health{}
 	x := open(t, vfs.NewMem(), h)
