@@ -5,12 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// asyncSync syncs commits after they have returned: see [Options.WriteBehind]. It bounds how
-// many are not synced. The segment log is the queue: it keeps the order of commits, and reads
-// see them there.
+// asyncSync syncs commits after they have returned: see [Options.WriteBehind]. It limits how many
+// commits are not synced. It needs no queue, because the segment log keeps the order of the commits
+// and readers find them there.
 type asyncSync struct {
-	// places holds a value for each commit that is not synced. Its capacity is the
-	// bound.
+	// places has a value for each commit that is not synced. Its capacity is the limit.
 	places chan struct{}
 	// written counts the commits in the log for which no sync has begun.
 	written atomic.Int64
@@ -43,29 +42,30 @@ func (a *asyncSync) wait(stopping <-chan struct{}) error {
 	}
 }
 
-// wrote has a commit synced that has taken its place with wait.
+// wrote wakes the goroutine that syncs. It is called after each commit, which has taken its place
+// with wait.
 func (a *asyncSync) wrote() {
 	a.written.Add(1)
 	select {
 	case a.wake <- struct{}{}:
-	default: // it is awake
+	default: // a wake-up is already pending
 	}
 }
 
-// syncWritten syncs the log and frees the places of its commits. If the sync fails
-// the store stops: commits that have returned may be lost, and no other returns.
+// syncWritten syncs the log and frees the places of the synced commits. If the sync fails, the
+// store stops. Then commits that have returned may be lost, and no further commit succeeds.
 func (s *Store) syncWritten() {
 	n := s.async.written.Swap(0)
 	if n == 0 {
 		return
 	}
-	s.syncLog() //nolint:errcheck // the store has stopped, and frees the places
+	s.syncLog() //nolint:errcheck // if it fails, the store has stopped; the places are freed anyway
 	for range n {
 		<-s.async.places
 	}
 }
 
-// unsynced returns how many commits are at most not durable although they have returned.
+// unsynced returns an upper limit of the commits that have returned and are not durable yet.
 func (s *Store) unsynced() int {
 	if s.async == nil {
 		return 0

@@ -17,21 +17,22 @@ import (
 
 const testUnsynced = 3
 
-// openAsync opens a store of which testUnsynced commits may not be durable.
+// openAsync opens a store in which up to testUnsynced commits may have returned before they are
+// durable.
 func openAsync(t *testing.T, fs vfs.FS) *Store {
 	t.Helper()
 	return openWith(t, Options{FS: fs, WriteBehind: testUnsynced})
 }
 
-// TestDecision_Audit_Queued_Contract: all but the moment of durability is as
-// ever, a replay and a race of duplicates above all.
+// TestDecision_Audit_Queued_Contract checks that a store with WriteBehind keeps the whole contract
+// of package storage.
 func TestDecision_Audit_Queued_Contract(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storage.Store { return openAsync(t, vfs.NewMem()) })
 }
 
-// TestDecision_Audit_Queued_ACrashLosesTheLastOnly: what a crash of the machine
-// leaves is whole batches from the first on, of which at most testUnsynced are
-// missing, and the chain and the meters go on from there.
+// TestDecision_Audit_Queued_ACrashLosesTheLastOnly checks that a crash of the machine loses at most
+// the last testUnsynced batches. The batches before them are whole. The chain and the meters
+// continue after them.
 func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	lost := 0
@@ -39,7 +40,7 @@ func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 		disk := vfs.NewCrashableMem()
 		var slow atomic.Bool
 		s := openAsync(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			for slow.Load() && isLogSync(op) { // as if the disk took long
+			for slow.Load() && isLogSync(op) { // like a slow disk
 				time.Sleep(time.Millisecond)
 			}
 			return nil
@@ -76,7 +77,8 @@ func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 
 func isLogSync(op errorfs.Op) bool { return isSync(op) && filepath.Ext(op.Path) == ".segment" }
 
-// wantPrefix opens what a crash left and returns how many of batches there are.
+// wantPrefix opens a store after a crash and checks that it has the first of batches and no others.
+// It returns how many it has.
 func wantPrefix(t *testing.T, fs vfs.FS, batches [][]*storage.Record) (kept int) {
 	t.Helper()
 	s := openTest(t, fs, nil)
@@ -118,8 +120,8 @@ func wantPrefix(t *testing.T, fs vfs.FS, batches [][]*storage.Record) (kept int)
 	return kept
 }
 
-// TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing: a disk that does not
-// sync holds commits up, and all of them become durable when it does.
+// TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing checks that commits wait while the disk
+// does not sync, and that all of them become durable once it syncs again.
 func TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	release := make(chan struct{})
@@ -162,8 +164,8 @@ func TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing(t *testing.T) {
 	}
 }
 
-// TestDecision_Audit_Queued_AFailedSyncRefusesAllAfter: nothing is answered on
-// top of what may be lost.
+// TestDecision_Audit_Queued_AFailedSyncRefusesAllAfter checks that no commit succeeds after a
+// failed sync, because earlier commits may be lost.
 func TestDecision_Audit_Queued_AFailedSyncRefusesAllAfter(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	var broken atomic.Bool

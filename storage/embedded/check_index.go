@@ -17,9 +17,9 @@ import (
 	"writ/storage"
 )
 
-// CheckIndex compares the rows that were read with the intents and decisions that they are
-// found by, the documents with their indexes, and the ends of both streams with the tip. Its
-// error is a *storage.BreakError or a failure to read.
+// CheckIndex compares three things. It compares the rows that were read with the keys of their
+// intents and decisions. It compares the documents with their indexes, and the ends of both streams
+// with the recorded tip. Its error is a *storage.BreakError or a failure to read.
 func (r *ReadOnly) CheckIndex(ctx context.Context, read storage.IndexCheck) (err error) {
 	defer readPanic(&err)
 	if err := r.checkRows(ctx, read.Rows); err != nil {
@@ -41,8 +41,8 @@ func (r *ReadOnly) CheckIndex(ctx context.Context, read storage.IndexCheck) (err
 	return r.checkEnds(ctx)
 }
 
-// checkRows compares the sums of the rows with the sums of the intents and of the index by
-// decision.
+// checkRows compares want, the sums of the rows, with the sums of the intents and with the sums of
+// the index by decision.
 func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSums) error {
 	found := maps.Clone(want)
 	for org := range found {
@@ -79,7 +79,7 @@ func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSum
 	return nil
 }
 
-// decisionKey reads the end of a key of the index by decision; 0 is no decision.
+// decisionKey reads the end of a key of the index by decision. d is 0 if the key is not valid.
 func decisionKey(rest []byte) (d engine.Decision, id uuid.UUID) {
 	if len(rest) == 1+idLen {
 		d = engine.Decision(rest[0])
@@ -88,8 +88,8 @@ func decisionKey(rest []byte) (d engine.Decision, id uuid.UUID) {
 	return d, id
 }
 
-// misled returns the first row of org that is not found as it is stored, or the first key
-// that does not lead to its row.
+// misled returns an error for the first row of org that its intent or its decision does not lead
+// to. Otherwise it returns an error for the first key that does not lead to its row.
 func (r *ReadOnly) misled(ctx context.Context, org string) error {
 	if err := r.EachRow(ctx, org, "", "", r.isFound); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (r *ReadOnly) misled(ctx context.Context, org string) error {
 	return &storage.BreakError{OrganizationID: org, Err: errors.New("its rows are not found as they are stored")}
 }
 
-// isFound returns nil if row is found by its intent and by its decision.
+// isFound returns nil if the keys of row's intent and decision lead to row.
 func (r *ReadOnly) isFound(row *storage.Record) error {
 	org, id := row.OrganizationID, uuid.MustParse(row.DecisionID)
 	switch v, err := r.s.index.Get(orgKey(kindIntent, org).text(row.IntentKey())); {
@@ -147,8 +147,8 @@ func (r *ReadOnly) isFound(row *storage.Record) error {
 	return err
 }
 
-// checkDocuments holds that every document is in its indexes and that every index entry
-// leads to its document, and gives each document to f.
+// checkDocuments checks that every document is in its indexes and that every index entry leads to
+// its document. It passes each document to f.
 func (r *ReadOnly) checkDocuments(ctx context.Context, f func(storage.Document, string) error) error {
 	docs := documents{ctx: ctx, s: r.s, src: r.s.db}
 	err := r.s.scanPrefix(ctx, key{byte(kindDocument)}, func(rest, v []byte) (bool, error) {
@@ -180,7 +180,7 @@ func (r *ReadOnly) checkDocuments(ctx context.Context, f func(storage.Document, 
 	})
 }
 
-// documentOf returns the document of a row, whose key ends in rest.
+// documentOf returns the document of a row. rest is the end of the row's key, and v is its value.
 func documentOf(rest, v []byte) (d storage.Document, err error) {
 	if len(rest) == 0 {
 		return d, errors.New("the key of a document has one byte")
@@ -200,8 +200,8 @@ func documentOf(rest, v []byte) (d storage.Document, err error) {
 	return d, parseDocument(&d, c, v)
 }
 
-// leads returns nil if the index entry whose key ends in rest, which leads to the document id,
-// is one of that document's.
+// leads returns nil if an index entry is one of its document's entries. rest is the end of the
+// entry's key. id is the document to which the entry leads.
 func (r *documents) leads(rest []byte, id string) error {
 	org, position, err := splitOrg(rest[min(1, len(rest)):])
 	if err != nil {
@@ -238,8 +238,8 @@ func brokenDocument(d storage.Document, format string, args ...any) error {
 		Err: fmt.Errorf("%s %q: "+format, append([]any{name, d.ID}, args...)...)}
 }
 
-// checkEnds compares the ends of both streams with the tip, and the changes that are not in
-// the chain yet with the last trim.
+// checkEnds compares the ends of both streams with the recorded tip. It also compares the changes
+// that are not in the chain yet with the last trim.
 func (r *ReadOnly) checkEnds(ctx context.Context) error {
 	if err := r.found.compare(r.s, r.noted); err != nil {
 		return err

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// codec writes the fields of a stored value or reads them, so that a format is stated once.
-// Each method codes one field: it writes the field's value, or reads into it. After the first
-// error nothing more is read. Texts that are read share the memory of the row, which saves 15
-// allocations a row.
+// codec writes or reads the fields of a stored value. One function can do both, so each format is
+// stated once. Each method codes one field: it writes the field's value, or reads into the field.
+// After the first error it reads nothing more. Texts that are read share the memory of the row,
+// which saves 15 allocations for each row.
 type codec struct {
-	b     []byte // what is written
+	b     []byte // the bytes written so far
 	reads bool
-	rest  string // to be read
+	rest  string // the bytes that are not read yet
 	err   error
 }
 
@@ -30,7 +30,7 @@ func (c *codec) fail(what string) {
 	c.rest = ""
 }
 
-// end returns the error of reading. Bytes that are left are an error.
+// end returns the first error of reading. It is also an error if bytes are left.
 func (c *codec) end() error {
 	if n := len(c.rest); n > 0 {
 		c.fail(fmt.Sprintf("%d bytes too many", n))
@@ -96,7 +96,8 @@ func (c *codec) int(v *int64) {
 	}
 }
 
-// count codes the number of elements that follow, of at least one byte each, and returns it.
+// count codes the number of elements that follow, and returns it. Each element takes at least one
+// byte.
 func (c *codec) count(n int) int {
 	u := uint64(n)
 	if c.uint(&u); c.reads && u > uint64(len(c.rest)) {
@@ -115,7 +116,7 @@ func (c *codec) text(s *string) {
 	*s, c.rest = c.rest[:n], c.rest[n:]
 }
 
-// texts codes a list, which may be nil. Another field must follow it.
+// texts codes a list, which may be nil. The format must have another field after the list.
 func (c *codec) texts(list *[]string) {
 	n := 0
 	if *list != nil {
@@ -129,7 +130,7 @@ func (c *codec) texts(list *[]string) {
 	}
 }
 
-// present codes whether an optional part follows, and returns that.
+// present codes whether an optional part follows. It returns whether it does.
 func (c *codec) present(is bool) bool {
 	var b byte
 	if is {
@@ -154,7 +155,7 @@ func (c *codec) time(t *time.Time) {
 	}
 }
 
-// digestPrefix is the prefix of a digest as text; the hex digits follow it.
+// digestPrefix is the start of a digest as text. The hex digits follow.
 const digestPrefix = "sha256:"
 
 func (c *codec) digest(s *string) {
@@ -168,7 +169,7 @@ func (c *codec) digest(s *string) {
 		if found, ok := strings.CutPrefix(*s, digestPrefix); ok && copy(digits, found) == len(found) {
 			_, err := hex.Decode(sum[:], digits)
 			hex.Encode(digits, sum[:])
-			if err == nil && string(digits) == found { // no capitals
+			if err == nil && string(digits) == found { // the digits have no capital letters
 				form = 1
 			}
 		}

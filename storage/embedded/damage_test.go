@@ -37,7 +37,7 @@ func content(t *testing.T, disk vfs.FS, name string) []byte {
 	return b
 }
 
-// damage replaces a file's content by what change makes of it.
+// damage replaces a file's content by the result of change.
 func damage(t *testing.T, disk vfs.FS, name string, change func([]byte) []byte) {
 	t.Helper()
 	old := content(t, disk, name)
@@ -53,8 +53,9 @@ func asCrashed(t *testing.T, disk vfs.FS) {
 	must(t, disk.Remove(disk.PathJoin("data", shutdownManifest)))
 }
 
-// TestDamage_AfterClose: a directory that has lost anything since it was closed is refused and
-// left as it is. Pebble would take the loss for the effect of a crash.
+// TestDamage_AfterClose checks that Open returns an error for a directory that has lost data since
+// it was closed, and does not change the directory. Pebble alone would take the loss for the effect
+// of a crash.
 func TestDamage_AfterClose(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	s := openTest(t, disk, nil)
@@ -88,8 +89,8 @@ func wantRefused(t *testing.T, disk *vfs.MemFS, file, what string, change func([
 	}
 }
 
-// TestDamage_LogAfterACrash: damage before the last frames of the segments is not taken for
-// their end.
+// TestDamage_LogAfterACrash checks that damage before the last frames of the segments is not taken
+// for the end of the log.
 func TestDamage_LogAfterACrash(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	s := openTest(t, disk, nil)
@@ -116,8 +117,8 @@ func TestDamage_LogAfterACrash(t *testing.T) {
 	}
 }
 
-// TestDamage_SealedSegment: a read of a damaged row in a sealed segment is an error, whether
-// the row was decided here or imported. The store goes on.
+// TestDamage_SealedSegment checks that reading a damaged row in a sealed segment is an error and
+// that the store does not stop. The row was decided here or imported.
 func TestDamage_SealedSegment(t *testing.T) {
 	for name, store := range map[string]func(w *storagetest.Writer, s *Store, r *storage.Record) error{
 		"decided": func(w *storagetest.Writer, s *Store, r *storage.Record) error {

@@ -17,8 +17,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestDisk_ReserveOfFreeSpace: below the reserve writes are refused, said once,
-// and accepted again when more than the reserve is free.
+// TestDisk_ReserveOfFreeSpace checks that writes are refused while less than the reserve is free,
+// and accepted again once clearly more is free. Each refusal is logged once.
 func TestDisk_ReserveOfFreeSpace(t *testing.T) {
 	fs := vfs.NewMem()
 	free := func(n uint64) { fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: n, TotalBytes: 1 << 40}) }
@@ -34,7 +34,7 @@ func TestDisk_ReserveOfFreeSpace(t *testing.T) {
 		{defaultMinFree, false, 0},
 		{defaultMinFree - 1, true, 1},
 		{0, true, 1},
-		{defaultMinFree + 1, true, 1}, // not yet: it would flap
+		{defaultMinFree + 1, true, 1}, // not accepted yet, so that the state does not change too often
 		{defaultMinFree + defaultMinFree/4, false, 1},
 		{defaultMinFree, false, 1},
 		{1, true, 2},
@@ -57,15 +57,15 @@ func TestDisk_ReserveOfFreeSpace(t *testing.T) {
 	storagetest.Check(t, s, w.Keys(t), "a")
 }
 
-// immutableFS refuses to make files, as a directory without write permission does.
+// immutableFS returns an error when a file is created, like a directory without write permission.
 type immutableFS struct{ vfs.FS }
 
 func (immutableFS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
 	return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EACCES}
 }
 
-// TestDisk_ReadOnly: a directory that cannot be written to is refused at the
-// start, also where Pebble would first flush a log.
+// TestDisk_ReadOnly checks that Open returns an error for a directory that is not writable. It does
+// so even if Pebble would first flush a log.
 func TestDisk_ReadOnly(t *testing.T) {
 	mem := vfs.NewMem()
 	s, err := Open("db", Options{FS: mem, Log: slog.New(slog.DiscardHandler)})
@@ -82,7 +82,7 @@ func TestDisk_ReadOnly(t *testing.T) {
 
 const tmpfsBytes = 128 << 20
 
-// mountTmpfs mounts a tiny file system for the test, or skips it.
+// mountTmpfs mounts a tiny file system. If that is not possible, it skips the test.
 func mountTmpfs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -131,8 +131,8 @@ func commitUntilRefused(t *testing.T, s *Store, w *storagetest.Writer) (acknowle
 	return nil, nil
 }
 
-// TestDisk_FillsUp: commits are refused while the disk is nearly full, work
-// again when it is not, without a restart, and everything acknowledged is there.
+// TestDisk_FillsUp checks that commits are refused while the disk is nearly full. They work again
+// without a restart once space is free. All acknowledged records are there.
 func TestDisk_FillsUp(t *testing.T) {
 	root := mountTmpfs(t)
 	dir := filepath.Join(root, "data")
@@ -158,9 +158,9 @@ func TestDisk_FillsUp(t *testing.T) {
 	}
 }
 
-// TestDisk_Full: without the reserve, when something else takes the space, the
-// log itself fails: the store stops, and a restart with space has everything
-// acknowledged.
+// TestDisk_Full fills the disk of a store that keeps no reserve, so that the log itself cannot be
+// written. It checks that the store stops. After a restart with free space all acknowledged records
+// are there.
 func TestDisk_Full(t *testing.T) {
 	root := mountTmpfs(t)
 	dir := filepath.Join(root, "data")
@@ -190,7 +190,7 @@ func TestDisk_Full(t *testing.T) {
 	wantHistory(t, s, w, append(acknowledged, more))
 }
 
-// wantHistory holds s to its invariants and to everything acknowledged.
+// wantHistory checks the invariants of s and that s has all acknowledged records.
 func wantHistory(t *testing.T, s *Store, w *storagetest.Writer, acknowledged []*storage.Record) {
 	t.Helper()
 	stored := make(map[string]*storage.Record)

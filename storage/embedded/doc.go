@@ -1,14 +1,14 @@
-// Package embedded stores all data of a deployment in one directory: the backend for a
-// service that runs as a single process. The history is in a log of segments, documents
-// are in a Pebble store, and so are the keys by which the history is found.
+// Package embedded stores all data of a deployment in one directory. It is the backend for a
+// service that runs as a single process. The history is in a log of segments. A Pebble store has
+// the documents and the keys by which the history is found.
 //
 // # History
 //
-// A commit is one frame of the log, with its signed head, records and entries. An import is a
-// frame without a head. Package segment has the frames, item.go what is in them. Package
-// index finds it again: the keys of the last frames are in memory and move to Pebble
-// together. Opening the directory reads the frames whose keys are not in Pebble. A segment
-// that is half removed rows is rewritten (garbage.go).
+// A commit is one frame of the log, with its signed head, records and entries. An import is a frame
+// without a head. Package segment writes and reads the frames, and item.go defines their content.
+// Package index finds an item by its key. The keys of the last frames are in memory, and later move
+// to Pebble together. Opening the directory reads the frames whose keys are not in Pebble. A
+// segment is rewritten once half of its bytes are removed rows: see garbage.go.
 //
 // # Keys
 //
@@ -33,13 +33,14 @@
 //	'z' 'h' frame(8)                             the last indexed frame: see streams.go
 //	'z' 'c' number(8)                            the last other write
 //
-// Numbers are big-endian. The organization's length comes before its id so that no
-// id, whatever its bytes, begins the range of another. Decision ids are UUIDv7:
-// their order is the order of time. Kinds, indexes, ids and keys of documents are
-// defined by [storage.Collections]. The document of a global collection has its
-// organization in the row. A revision is the number of the write.
+// Numbers are big-endian. The organization's length comes before its id. Otherwise the key of one
+// organization could be a prefix of the keys of another. Decision ids are UUIDv7, so they are in
+// the order of time. Kinds, indexes, ids and keys of documents are defined by
+// [storage.Collections]. A document of a global collection has its organization in the value
+// instead of the key. The revision of a document is the number of the write that stored it.
 //
-// A directory of another format, older or newer, is refused, and nothing in it changes.
+// Open returns an error for a directory of another format, older or newer, and changes nothing in
+// it.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //
@@ -47,30 +48,29 @@
 //
 // # Faults
 //
-// The store refuses writes, without writing anything, while less than
-// [Options.MinFreeBytes] is free or while Pebble fails to write its tables. It accepts
-// them again afterwards. If the log itself can't be written, memory may differ from the
-// disk and the store stops: every method returns an error until the directory is opened
-// again. Either trouble is logged once, and [Store.Healthy] reports it.
+// The store refuses writes, without writing anything, while less than [Options.MinFreeBytes] is
+// free or while Pebble fails to write its tables. It accepts writes again once the trouble is over.
+// If the log itself can't be written, the store stops, because memory may differ from the disk.
+// Then every method returns an error until the directory is opened again. Both kinds of trouble are
+// logged once, and [Store.Healthy] reports them.
 //
 // # Damage
 //
-// Close writes a file "closed" that lists the other files, and the next opening
-// refuses a directory in which one of them is missing or has changed: see
-// shutdown_manifest.go. A crash leaves no such file, and Pebble treats a truncated log or
-// manifest as an effect of the crash. Therefore the tip of the store is recorded beside
-// its directory, at least once a second and by Close: see tip.go. A store that ends
-// before the recorded tip, or lacks a write between its first and its last, is refused
-// before anything in it changes, unless [Options.AcceptRollback] says otherwise. Only the
-// loss of the last writes within a second of the crash is not noticed. Where only keys of
-// the history are missing from Pebble, they are written again from the segments: see
-// reindex.go. Other files have checksums, and unreadable data is an error.
+// Close writes a file "closed" that lists the other files. The next Open returns an error if a
+// listed file is missing or has changed: see shutdown_manifest.go. A crash leaves no such file, and
+// Pebble treats a truncated log or manifest as an effect of the crash. Therefore the store records
+// its tip, the position of its last write, in a file beside its directory. It does so at least once
+// a second and in Close: see tip.go. Open returns an error if the store ends before the recorded
+// tip, or if a write between its first and its last is missing. It has changed nothing then.
+// [Options.AcceptRollback] permits the loss. Only the loss of writes of the last second before the
+// crash is not noticed. If Pebble lacks only keys of the history, Open writes them again from the
+// segments: see reindex.go. Other files have checksums, and unreadable data is an error.
 //
-// This detects accidents. An attacker who can write the directory can also write the
-// recorded tip. Only a receipt or a head kept elsewhere detects that.
+// This detects accidents. An attacker who can write the directory can also write the recorded tip.
+// Only a receipt or a head that is kept elsewhere detects such a change.
 //
 // # Asynchronous sync
 //
-// Every write is durable when its method returns, except commits of decisions with
-// [Options.WriteBehind], which says what a crash loses.
+// Every write is durable when its method returns. The exception are commits of decisions with
+// [Options.WriteBehind]. Its documentation says what a crash loses.
 package embedded

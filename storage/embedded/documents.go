@@ -13,7 +13,7 @@ import (
 	"writ/storage"
 )
 
-// documentKey is the key of a document, without an organization if the collection is
+// documentKey returns the key of a document. The key has no organization if the collection is
 // global.
 func documentKey(c *storage.Collection, org, id string) key {
 	return documentsOf(c, org).text(id)
@@ -27,12 +27,12 @@ func documentsOf(c *storage.Collection, org string) key {
 	return k.orgOnly(org)
 }
 
-// indexOf is the prefix of the keys of an index.
+// indexOf returns the prefix of the keys of an index.
 func indexOf(k storage.Kind, org string, i storage.Index) key {
 	return append(key{byte(kindIndex), byte(k)}.orgOnly(org), byte(i))
 }
 
-// documentRow returns the row of d.
+// documentRow returns the value that is stored for d.
 func documentRow(c *storage.Collection, d storage.Document) []byte {
 	row := binary.BigEndian.AppendUint64(nil, d.Revision)
 	if c.Global {
@@ -41,8 +41,8 @@ func documentRow(c *storage.Collection, d storage.Document) []byte {
 	return append(row, d.Value...)
 }
 
-// parseDocument reads the row v into d. Kind and id of d are set, and its organization
-// unless the collection is global. The value shares v's memory.
+// parseDocument reads the stored value v into d. The caller has set the kind and id of d, and its
+// organization unless the collection is global. d.Value shares the memory of v.
 func parseDocument(d *storage.Document, c *storage.Collection, v []byte) error {
 	if len(v) < 8 {
 		return fmt.Errorf("a stored %s of %d bytes", c.Name, len(v))
@@ -59,7 +59,8 @@ func parseDocument(d *storage.Document, c *storage.Collection, v []byte) error {
 	return nil
 }
 
-// documents reads one state of the documents: a snapshot of Pebble, or the batch of an update.
+// documents reads documents as they are in src, which is a snapshot of Pebble or the batch of an
+// update.
 type documents struct {
 	ctx context.Context
 	s   *Store
@@ -90,7 +91,8 @@ func (r *documents) Get(kind storage.Kind, org, id string) (d storage.Document, 
 	return d, parseDocument(&d, c, v)
 }
 
-// collection returns the collection of a kind, if org can have documents in it.
+// collection returns the collection of a kind. It returns an error if the collection does not exist
+// or if the id org is too long.
 func collection(kind storage.Kind, org string) (*storage.Collection, error) {
 	c := storage.CollectionOf(kind)
 	if c == nil {
@@ -123,7 +125,7 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 	})
 }
 
-// bounds returns the bounds of the rows of q.
+// bounds returns the bounds of the keys that q asks for.
 func bounds(prefix key, q storage.Query) (lower, upper key) {
 	lower = append(bytes.Clone(prefix), q.Prefix...)
 	upper = lower.end()
@@ -139,8 +141,8 @@ func bounds(prefix key, q storage.Query) (lower, upper key) {
 	return lower, upper
 }
 
-// document returns the document of a row and its position in q. The row of an
-// index holds the id.
+// document returns the document of a row and its position in q. The value of an index entry is the
+// id of its document.
 func (r *documents) document(
 	c *storage.Collection, q storage.Query, k, v []byte,
 ) (position []byte, d storage.Document, err error) {
@@ -168,11 +170,11 @@ func (r *documents) document(
 	return position, d, err
 }
 
-// FreshFor implements storage.Documents. No other process writes.
+// FreshFor implements storage.Documents. It returns 0, because no other process writes.
 func (s *Store) FreshFor() time.Duration { return 0 }
 
-// Leads implements storage.Documents: there is no other handle.
+// Leads implements storage.Documents. It returns true, because the store has no other handle.
 func (s *Store) Leads() bool { return true }
 
-// Barrier implements storage.Documents. There is no other process to wait for.
+// Barrier implements storage.Documents. It does nothing, because no other process uses the store.
 func (s *Store) Barrier(context.Context) error { return nil }

@@ -14,16 +14,16 @@ import (
 	"writ/storage/embedded/index"
 )
 
-// A settlement has its row's key followed by settlementMark, so that a scan of the rows
-// reads it with its row:
+// The key of a settlement is the key of its row followed by settlementMark. Therefore a scan of
+// rows reads a settlement right after its row. Its value is
 //
 //	settled = 01 settlement text(sig) text(kid)
 //
-// Any other entry is in the order of the chain under kindEntry:
+// Any other entry is under kindEntry, in the order of the chain. Its value is
 //
 //	entry = 01 text(key) text(sig) text(kid) text(body)
 //
-// and its key leads there under kindEntryKey.
+// A key under kindEntryKey leads from the entry's own key to its place.
 const (
 	settlementMark = 's'
 	entryVersion   = 1
@@ -47,7 +47,7 @@ var kindBytes = map[storage.EntryKind]byte{
 	storage.ImportEntry: 'i', storage.AbandonEntry: 'a',
 }
 
-// entryKindOf returns the kind of a byte of kindBytes, empty for none.
+// entryKindOf returns the kind that has the byte b in kindBytes, or the empty kind.
 func entryKindOf(b byte) storage.EntryKind {
 	for kind, of := range kindBytes {
 		if of == b {
@@ -73,14 +73,14 @@ type entryID struct {
 	org, key string
 }
 
-// divideEntries is divideRecords for entries. commits is held.
+// divideEntries does for entries what divideRecords does for records. The caller holds commits.
 func (s *Store) divideEntries(batch []*storage.Entry) (existing, fresh []*storage.Entry, err error) {
 	name := func(e *storage.Entry) entryID { return entryID{e.Kind, e.OrganizationID, e.Key} }
 	return divide(batch, name, func(e *storage.Entry, _ entryID) (*storage.Entry, error) { return s.storedEntry(e) })
 }
 
-// storedEntry returns the stored entry with the identity of e, or nil. For a settlement of no
-// row it returns an empty settlement.
+// storedEntry returns the stored entry with the kind, organization and key of e, or nil. If e is a
+// settlement and has no row, storedEntry returns an empty settlement.
 func (s *Store) storedEntry(e *storage.Entry) (*storage.Entry, error) {
 	if e.Kind == storage.SettlementEntry {
 		id, _ := storage.ParseID(e.Key) // Check has
@@ -117,7 +117,7 @@ func (s *Store) entry(e *storage.Entry) (*storage.Entry, error) {
 	return s.readEntry(e.OrganizationID, e.Kind, v)
 }
 
-// Entry implements storage.Log. It waits for an append under way, as Decided does.
+// Entry implements storage.Log. Like Decided, it waits for an append under way.
 func (s *Store) Entry(ctx context.Context, org string, kind storage.EntryKind, key string) (*storage.Entry, error) {
 	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil || kindBytes[kind] == 0 {
 		return nil, cmp.Or(err, storage.ErrNotFound)
@@ -171,8 +171,9 @@ func (s *Store) record(org string, id uuid.UUID) (_ *storage.Record, err error) 
 	return s.recordAt(it, org, id, nil)
 }
 
-// recordAt is record through it. It returns nil if f does not select the record. The key of
-// the settlement is the next one, so one search finds both.
+// recordAt returns the same as record and reads with the iterator it. It returns nil if f does not
+// select the record. The key of the settlement follows the key of the row, so one search finds
+// both.
 func (s *Store) recordAt(it *index.Iterator, org string, id uuid.UUID, f *storage.Filter) (*storage.Record, error) {
 	k := recordKey(org, id)
 	v, found, err := it.Seek(k)

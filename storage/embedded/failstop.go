@@ -13,26 +13,24 @@ const walCategory vfs.DiskWriteCategory = "pebble-wal"
 // errStopped is the error of every write after the store has stopped.
 var errStopped = errors.New("the store has stopped writing")
 
-// failStopFS stands between Pebble and the disk and stops the store at the first
-// failure that Pebble would not survive. Pebble ends the process when it cannot write
-// its log or its manifest, in part with a runtime error that nothing can recover, and
-// retries a failed flush without a pause. Pebble v2.1.7 also ends the process when
-// opening fails while a compaction runs or is due: the compaction uses what opening
-// has freed.
+// failStopFS stands between Pebble and the disk. It stops the store at the first failure that
+// Pebble would not survive. If Pebble cannot write its log or its manifest, it ends the process,
+// sometimes with a runtime error that cannot be recovered. It also retries a failed flush without a
+// pause. Pebble v2.1.7 also ends the process if opening fails while a compaction runs or is due,
+// because the compaction then uses freed objects.
 //
-// The first failure to write the log, a directory or a file that is part of neither
-// tables nor manifests calls health.Stop, after which every read and write of the
-// store is an error. Pebble is told that the write succeeded, so that it finishes
-// opening and stays intact until it is closed. No commit is acknowledged because of
-// that: opening and commits check health after Pebble returns. Nothing more reaches
-// the disk, which stays as a crash at that moment would have left it. Pebble recovers
-// from that at the next start.
+// At the first failure to write a log, a directory or a file other than tables and manifests,
+// failStopFS calls health.Stop. After that every read and write of the store returns an error.
+// failStopFS tells Pebble that the write succeeded, so that Pebble finishes opening and stays
+// intact until it is closed. No commit is acknowledged wrongly, because opening and commits check
+// health after Pebble returns. Nothing more is written to the disk. Its content is as after a crash
+// at that moment, and Pebble recovers from a crash at the next start.
 //
-// Methods that change something and that Pebble does not call are not guarded.
+// failStopFS does not guard methods that Pebble does not call.
 type failStopFS struct {
 	vfs.FS
 	health *health
-	// closing ends the pauses.
+	// closing ends all pauses when it is closed.
 	closing <-chan struct{}
 }
 
@@ -64,8 +62,8 @@ func (g *failStopFS) paused(err error) error {
 	return err
 }
 
-// orStop runs a write whose failure Pebble would not survive, and stops the store if
-// it fails. A stopped store writes nothing.
+// orStop runs a write whose failure Pebble would not survive. If the write fails, orStop stops the
+// store. If the store has stopped already, orStop does not run the write.
 func (g *failStopFS) orStop(activity string, write func() error) {
 	if g.health.Stopped() != nil {
 		return
@@ -125,7 +123,8 @@ func (g *failStopFS) OpenDir(name string) (vfs.File, error) {
 	return &failStopFile{File: f, fs: g, stops: true}, nil
 }
 
-// List implements vfs.FS. Pebble lists the directory last before it has opened.
+// List implements vfs.FS. It stops the store if it fails, because listing the directory is the last
+// step of opening Pebble.
 func (g *failStopFS) List(dir string) (names []string, _ error) {
 	g.orStop("listing the directory", func() (err error) {
 		names, err = g.FS.List(dir)
@@ -157,8 +156,8 @@ func (g *failStopFS) change(f func() error) error {
 	return f()
 }
 
-// failStopFile is a file. The failure of a write stops the store if the file is a log's, a
-// directory, whose only write is Sync, or a small file that is written once.
+// failStopFile is a file or directory. stops says that a failed write stops the store. It is set
+// for logs, for directories, whose only write is Sync, and for small files that are written once.
 type failStopFile struct {
 	vfs.File
 	fs    *failStopFS
@@ -188,7 +187,7 @@ func (f *failStopFile) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Preallocate may fail: Pebble asks for speed only and ignores the error.
+// Preallocate may fail. Pebble calls it only for speed and ignores the error.
 func (f *failStopFile) Preallocate(offset, length int64) error {
 	if err := f.fs.health.Stopped(); err != nil {
 		return err

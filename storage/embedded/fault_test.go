@@ -21,7 +21,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// faults injects an error into writes, and listings, from the n-th that matches on.
+// faults injects errors into writes and listings that match. It begins with the n-th of them.
 type faults struct {
 	match  func(errorfs.Op) bool
 	once   bool
@@ -44,7 +44,7 @@ func (f *faults) inject(op errorfs.Op) error {
 	return errDisk
 }
 
-// kinds of files that faults can be in.
+// faultyFiles has the kinds of files that faults can be in.
 var faultyFiles = map[string]func(errorfs.Op) bool{
 	"any file":         func(errorfs.Op) bool { return true },
 	"the log":          func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".log" },
@@ -62,11 +62,10 @@ func isSync(op errorfs.Op) bool {
 	return op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
 }
 
-// TestFault_NothingAcknowledgedIsLost commits, with flushes between so that
-// logs and manifests are replaced, until the disk fails at the n-th write, for
-// many n. Then every commit must be refused and, once the directory is opened
-// again, as the failing disk left it or as a crash of the machine would have,
-// everything acknowledged must be there and nothing half.
+// TestFault_NothingAcknowledgedIsLost commits until the disk fails at the n-th write, for many n.
+// Flushes in between replace logs and manifests. After the failure every commit must be refused.
+// Then the test opens the directory as the failing disk left it, and as a crash of the machine
+// would leave it. All acknowledged records must be there, and no half of a batch.
 func TestFault_NothingAcknowledgedIsLost(t *testing.T) {
 	compactions := int64(0)
 	for name, match := range faultyFiles {
@@ -95,7 +94,7 @@ func TestFault_NothingAcknowledgedIsLost(t *testing.T) {
 	}
 }
 
-// runFault returns how many compactions ended in the run.
+// runFault runs the test with one fault and returns how many compactions ended.
 func runFault(t *testing.T, f *faults) (compactions int64) {
 	t.Helper()
 	disk := vfs.NewCrashableMem()
@@ -147,8 +146,8 @@ func putLarge(t *testing.T, s *Store, n int) error {
 	return registry.New(s).PutRule(t.Context(), "a", &engine.Rule{ID: fmt.Sprintf("large-%d", n), Description: strings.Repeat("x", 300)}, 0)
 }
 
-// rotate has the tail moved to Pebble, which begins a new log and writes the memory out,
-// unless the disk fails.
+// rotate moves the tail to Pebble and flushes Pebble, which begins a new log. An error of the disk
+// is ignored.
 func rotate(t *testing.T, s *Store) {
 	t.Helper()
 	if err := s.index.Flush(); err != nil && s.health.writable() == nil && !errors.Is(err, errDisk) {
@@ -171,7 +170,7 @@ func rotate(t *testing.T, s *Store) {
 	}
 }
 
-// wantStopped holds a store that has stopped to refusing everything.
+// wantStopped checks that all methods of a stopped store return errors.
 func wantStopped(t *testing.T, s *Store, w *storagetest.Writer) {
 	t.Helper()
 	ctx := t.Context()
@@ -194,7 +193,7 @@ func wantStopped(t *testing.T, s *Store, w *storagetest.Writer) {
 	}
 }
 
-// wantAcknowledged opens fs and holds it to everything that was acknowledged.
+// wantAcknowledged opens the store in fs and checks that it has all acknowledged records.
 func wantAcknowledged(t *testing.T, what string, fs vfs.FS, w *storagetest.Writer, acknowledged []*storage.Record) {
 	t.Helper()
 	s, err := openQuietly(Options{FS: fs})
@@ -216,8 +215,8 @@ func wantAcknowledged(t *testing.T, what string, fs vfs.FS, w *storagetest.Write
 	storagetest.Check(t, s, w.Keys(t), "a", "b")
 }
 
-// TestFault_Opening: opening writes out what the log holds. If that fails, Open
-// does, and nothing is lost.
+// TestFault_Opening checks Open if the flush of Pebble's log fails. Open returns an error, and no
+// data is lost.
 func TestFault_Opening(t *testing.T) {
 	for _, name := range []string{"tables", "the manifest"} {
 		t.Run(name, func(t *testing.T) {
@@ -249,8 +248,9 @@ func TestFault_Opening(t *testing.T) {
 	}
 }
 
-// TestFault_OpeningToCompact: when the disk fails once after the log has been written out
-// and a compaction is due, opening is refused or goes well, and nothing is lost.
+// TestFault_OpeningToCompact lets the disk fail once during Open, after Pebble's log was flushed
+// and while a compaction is due. It checks that Open either succeeds or returns an error, and that
+// no data is lost.
 func TestFault_OpeningToCompact(t *testing.T) {
 	k, refused := kill(t, false, false), 0
 	for n := range int64(16) {
@@ -280,8 +280,8 @@ func TestFault_OpeningToCompact(t *testing.T) {
 	}
 }
 
-// TestFault_FlushThatRecovers: what Pebble writes in the background may fail
-// and recover; commits are refused meanwhile.
+// TestFault_FlushThatRecovers checks that commits are refused while Pebble's flushes fail, and
+// accepted again once a flush succeeds.
 func TestFault_FlushThatRecovers(t *testing.T) {
 	var broken atomic.Bool
 	fs := failing(vfs.NewMem(), func(op errorfs.Op) bool {
@@ -316,7 +316,7 @@ func TestFault_FlushThatRecovers(t *testing.T) {
 	storagetest.Check(t, s, w.Keys(t), "a")
 }
 
-// until waits for what another goroutine brings about.
+// until waits until done returns true. Another goroutine makes it true.
 func until(t *testing.T, done func() bool) {
 	t.Helper()
 	for !done() {
@@ -327,8 +327,8 @@ func until(t *testing.T, done func() bool) {
 	}
 }
 
-// TestFault_ReadError: a read that fails is an error to its caller, never an
-// absence, and Healthy tells it until a read succeeds.
+// TestFault_ReadError checks that a failed read is an error and never looks like missing data.
+// Healthy returns the error until a read succeeds.
 func TestFault_ReadError(t *testing.T) {
 	var broken atomic.Bool
 	fs := failing(vfs.NewMem(), func(op errorfs.Op) bool {
@@ -336,7 +336,7 @@ func TestFault_ReadError(t *testing.T) {
 	})
 	w := storagetest.NewWriter()
 	var records []*storage.Record
-	for range 500 { // many blocks: opening reads some
+	for range 500 { // many blocks, because opening reads some of them
 		records = append(records, w.Record("a"))
 	}
 	s := openTest(t, fs, nil)

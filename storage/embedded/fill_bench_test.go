@@ -14,13 +14,12 @@ import (
 	"writ/storage/storagetest"
 )
 
-// BenchmarkFill commits 1,600,000 records in batches of 64 to an empty store: as many as a
-// day's. Commits cost more as the store grows, because intents have random ids and are
-// merged into all earlier ones.
-// cpu-ns/rec is the processor time of the last quarter, compactions included and
-// the making of the records not; compacted-B/rec is what compactions wrote. rows-B/rec
-// and keys-B/rec are what is on the disk in the end, without space that is prepared;
-// the milliseconds are of commits. Run it with -benchtime 1x.
+// BenchmarkFill commits 1,600,000 records in batches of 64 to an empty store. A service makes about
+// as many in a day. Commits cost more as the store grows, because intents have random ids and are
+// merged into all earlier ones. cpu-ns/rec is the processor time for a record of the last quarter.
+// It includes compactions but not the creation of the records. compacted-B/rec is the number of
+// bytes that compactions wrote. rows-B/rec and keys-B/rec are the bytes on the disk at the end,
+// without prepared space. The milliseconds are times of commits. Run it with -benchtime 1x.
 func BenchmarkFill(b *testing.B) {
 	const (
 		records = 1_600_000

@@ -8,8 +8,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestFlush_BesideCommits: what was committed is found, once, while its keys move to
-// Pebble, and each intent is decided once.
+// TestFlush_BesideCommits checks that committed records are found exactly once while their keys
+// move to Pebble, and that each intent is decided once.
 func TestFlush_BesideCommits(t *testing.T) {
 	s, w := openTest(t, vfs.NewMem(), nil), storagetest.NewWriter()
 	stop, done := make(chan struct{}), make(chan error, 1)

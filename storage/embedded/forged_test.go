@@ -18,7 +18,7 @@ func TestForged(t *testing.T) {
 	forged.Run(t, forged.Backend{Load: load, OneChain: true, Unique: true})
 }
 
-// load puts a history into a new directory: its rows and entries into the first frame.
+// load writes a history into a new directory. All its rows and entries are in the first frame.
 func load(t *testing.T, h *forged.History) ledger.History {
 	disk := vfs.NewMem()
 	s := openTest(t, disk, nil)
@@ -79,7 +79,8 @@ func load(t *testing.T, h *forged.History) ledger.History {
 	return r
 }
 
-// loadFrame writes a frame, which has all rows and entries or none.
+// loadFrame writes a frame with a head. If all is set, the frame has all rows and entries,
+// otherwise none.
 func loadFrame(t *testing.T, s *Store, head receipt.SignedHead, h *forged.History, all bool) {
 	t.Helper()
 	var sealed storage.Batch

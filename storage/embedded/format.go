@@ -10,8 +10,9 @@ import (
 	"writ/storage/receipt"
 )
 
-// format is the number of the directory's layout: the keys and values, and the items of the
-// segments. A directory of another number is refused, because this writ would misread it.
+// format is the number of the directory's format. It covers the keys and values and the items of
+// the segments. Open returns an error for a directory with another number, because this writ would
+// misread it.
 const format = 7
 
 var errFormat = errors.New("the data directory has another format")
@@ -33,7 +34,7 @@ func newChain() (c receipt.Chain) {
 	return c
 }
 
-// load continues from the state that inspect found, or begins a new store.
+// load continues the store that inspect found, or creates a new one.
 func (s *Store) load(found inspection) error {
 	if !found.exists {
 		return s.create()
@@ -45,7 +46,7 @@ func (s *Store) load(found inspection) error {
 	if err == nil {
 		s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
 	}
-	s.change = max(found.tip.Change, found.noted.Change) // no revision is given twice, even after a loss
+	s.change = max(found.tip.Change, found.noted.Change) // so no revision is used twice, even after a loss
 	if len(found.reasons) > 0 {
 		return errors.Join(s.acceptLoss(), s.noteTip(s.end()))
 	}
@@ -74,7 +75,7 @@ func (s *Store) create() error {
 	if err := s.apply(b); err != nil {
 		return err
 	}
-	// Pebble begins a new directory's log in an old format, in which damage in
-	// its middle looks like its end. Flush begins another log.
+	// Pebble writes the first log of a new directory in an old format. In that format damage in the
+	// middle looks like the end of the log. Flush begins another log.
 	return s.db.Flush()
 }

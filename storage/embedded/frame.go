@@ -13,8 +13,8 @@ import (
 // frame is a frame of the history, decoded.
 type frame struct {
 	number uint64
-	// headed is the number of the last frame with a head, up to this one. head is valid if
-	// that is this frame.
+	// headed is the number of the last frame with a head that is not after this frame. If headed
+	// equals number, this frame has a head, which is in head.
 	headed uint64
 	head   receipt.SignedHead
 	items  [][]byte
@@ -24,7 +24,7 @@ type frame struct {
 	err  error
 }
 
-// sig returns the sig of an item, and the key that signed it.
+// sig returns the signature of an item and the id of the key that signed it.
 func (f *frame) sig(index uint64) (receipt.Inclusion, error) {
 	f.once.Do(func() {
 		leaves := make([][32]byte, len(f.items))
@@ -41,7 +41,7 @@ func (f *frame) sig(index uint64) (receipt.Inclusion, error) {
 	return receipt.Inclusion{Sig: f.sigs[index], KeyID: f.head.KeyID}, nil
 }
 
-// imported reports whether f is of an import: those have no head.
+// imported reports whether f is the frame of an import. Such a frame has no head.
 func (f *frame) imported() bool { return f.headed != f.number }
 
 // each calls do for each item.

@@ -11,17 +11,17 @@ import (
 	"writ/storage/embedded/segment"
 )
 
-// A removal leaves the rows in their segment, where no key leads to them. Once about half
-// of a segment is such garbage, the segment is rewritten: removed rows become their
-// leaves, so that the other rows of their frames can be proved. kindGarbage counts the bytes
-// of removed rows in a segment:
+// A removal leaves the rows in their segment, where no key leads to them. Such rows are garbage.
+// Once about half of a segment is garbage, the segment is rewritten. Removed rows are replaced by
+// their leaves, because the proofs of the other rows in their frames need the leaves. A key of
+// kindGarbage has the number of bytes of removed rows in a segment:
 //
 //	'S' number(8) = bytes(8)
 
-// garbage is how many bytes of removed rows each frame has.
+// garbage has the number of bytes of removed rows in each frame, by the frame's number.
 type garbage map[uint64]int64
 
-// add counts the row or settlement at the location v.
+// add adds the bytes of the row or settlement at the location v.
 func (g garbage) add(s *Store, v []byte) error {
 	f, index, err := s.locate(v)
 	if err == nil {
@@ -30,7 +30,7 @@ func (g garbage) add(s *Store, v []byte) error {
 	return err
 }
 
-// addKey counts the row or settlement under k, if there is one.
+// addKey adds the bytes of the row or settlement with the key k, if it exists.
 func (g garbage) addKey(s *Store, k key) error {
 	v, err := s.index.Get(k)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -68,7 +68,7 @@ func (s *Store) addGarbage(b *batch, g garbage) error {
 	return nil
 }
 
-// rewriteLater rewrites segments in the background that are half garbage.
+// rewriteLater rewrites in the background the segments that are at least half garbage.
 func (s *Store) rewriteLater() {
 	if !s.rewriting.CompareAndSwap(false, true) {
 		return
@@ -106,10 +106,11 @@ func (s *Store) rewriteGarbage(ctx context.Context) error {
 	return nil
 }
 
-// rewrite replaces the rows of a segment that no key leads to. counted is the count of its
-// garbage at the time: rows that are removed meanwhile stay counted.
+// rewrite replaces the rows of a segment to which no key leads. counted is the segment's garbage
+// before the rewrite. rewrite subtracts counted, so the garbage of rows that are removed meanwhile
+// stays counted.
 func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error {
-	if err := s.index.Flush(); err != nil { // the keys of its rows are in Pebble then
+	if err := s.index.Flush(); err != nil { // then the keys of the segment's rows are in Pebble
 		return err
 	}
 	err := s.log.Rewrite(ctx, number, func(stored segment.Frame) ([][]byte, error) {

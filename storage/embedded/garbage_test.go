@@ -10,9 +10,9 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestRewrite_KeepsWhatIsNotRemoved: a segment of which much was removed becomes small, and
-// all that is left of its frames is as before, in the store that rewrote it and after it is
-// opened again.
+// TestRewrite_KeepsWhatIsNotRemoved checks that a segment becomes small after most of its rows were
+// removed. The other rows of the segment must not change. The test checks them in the store that
+// rewrote the segment, and after it is opened again.
 func TestRewrite_KeepsWhatIsNotRemoved(t *testing.T) {
 	disk, w := vfs.NewMem(), storagetest.NewWriter()
 	open := func() *Store { return openWith(t, Options{FS: disk, segmentSize: 20_000}) }

@@ -14,7 +14,7 @@ import (
 	"writ/storage"
 )
 
-// health tracks whether the store can commit and logs each change.
+// health tracks whether the store can commit. It logs each change.
 type health struct {
 	log     *slog.Logger
 	show    func(step string, done, of uint64) // Options.Progress
@@ -22,9 +22,9 @@ type health struct {
 	fs      vfs.FS // without failStopFS
 	minFree uint64
 
-	// final is why the store has stopped for good.
+	// final is the error that has stopped the store for good, or nil.
 	final atomic.Pointer[error]
-	// troubled is the number of troubles.
+	// troubled is the number of current troubles.
 	troubled atomic.Int32
 
 	mu       sync.Mutex
@@ -32,17 +32,17 @@ type health struct {
 	flushErr error // of the last flush
 }
 
-// trouble is a reason to be unhealthy that can pass.
+// trouble is a kind of temporary trouble.
 type trouble string
 
 const (
 	lowSpace   trouble = "free space"
 	flushing   trouble = "flush"
 	compacting trouble = "compaction"
-	// reading refuses no write: the failing read returns an error itself. The next
+	// reading refuses no write, because the read that fails returns an error itself. The next
 	// successful read ends the trouble.
 	reading trouble = "read"
-	// tipTrouble refuses nothing: decisions are durable whether or not the tip is
+	// tipTrouble refuses no write, because decisions are durable whether or not the tip is
 	// recorded.
 	tipTrouble trouble = "tip"
 )
@@ -68,11 +68,11 @@ func (h *health) Stop(activity string, err error) {
 	}
 }
 
-// report records that trouble t has come (err is not nil) or passed. A stopped store
-// records no further troubles: they follow from the stop.
+// report records that trouble t is there if err is not nil, and that it has passed if err is nil. A
+// stopped store records no further troubles, because they follow from the stop.
 func (h *health) report(t trouble, err error) {
 	if err == nil && h.troubled.Load() == 0 {
-		return // the path of every read
+		return // nearly every read returns here
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,7 +98,7 @@ func (h *health) report(t trouble, err error) {
 	h.log.Error("storage in trouble: decisions are refused", "dir", h.dir, "trouble", string(t), "err", err.Error())
 }
 
-// Read reports the result of a read. It returns err as callers of the store get it.
+// Read reports the error of a read, or nil. It returns the error that callers of the store get.
 func (h *health) Read(err error) error {
 	h.report(reading, err)
 	if err != nil {
@@ -122,7 +122,7 @@ func (h *health) writable() error {
 	return nil
 }
 
-// trouble returns the troubles that pass the filter, joined.
+// trouble joins the errors of all troubles for which filter returns true.
 func (h *health) trouble(filter func(trouble) bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,9 +135,9 @@ func (h *health) trouble(filter func(trouble) bool) error {
 	return errors.Join(errs...)
 }
 
-// checkSpace keeps a reserve of free space, so that Pebble does not meet a full
-// disk. It costs one statfs, about a microsecond, which is negligible beside a sync.
-// Writes resume when a quarter more than the reserve is free.
+// checkSpace keeps a reserve of free space, so that Pebble does not meet a full disk. It costs one
+// statfs, about a microsecond, which is negligible beside a sync. Writes resume when the free space
+// is a quarter larger than the reserve.
 func (h *health) checkSpace() {
 	switch free, err := h.free(); {
 	case err != nil:
@@ -149,8 +149,8 @@ func (h *health) checkSpace() {
 	}
 }
 
-// free returns the bytes that are free, the most there can be where the file system does not
-// tell.
+// free returns the number of free bytes. If the file system does not report it, free returns the
+// largest number.
 func (h *health) free() (uint64, error) {
 	u, err := h.fs.GetDiskUsage(h.dir)
 	switch {
@@ -162,8 +162,8 @@ func (h *health) free() (uint64, error) {
 	return u.AvailBytes, nil
 }
 
-// roomToOpen returns an error if so little is free that opening might not end: Pebble
-// flushes its log, and retries that forever on a full disk.
+// roomToOpen returns an error if so little is free that opening might not end. Pebble flushes its
+// log when it opens, and on a full disk it retries the flush forever.
 func (h *health) roomToOpen() error {
 	free, err := h.free()
 	if need := h.minFree / 2; err == nil && free < need {
@@ -172,7 +172,7 @@ func (h *health) roomToOpen() error {
 	return err
 }
 
-// canWrite returns an error if the directory is not writable: Pebble would retry the
+// canWrite returns an error if the directory is not writable. Otherwise Pebble would retry the
 // flush of its log forever.
 func (h *health) canWrite() error {
 	name := h.fs.PathJoin(h.dir, "writable")
@@ -183,8 +183,8 @@ func (h *health) canWrite() error {
 	return errors.Join(f.Close(), h.fs.Remove(name))
 }
 
-// events are the events of Pebble's background jobs that health depends on. Pebble
-// retries a failed job.
+// events returns the listener for the results of Pebble's background jobs. Pebble retries a failed
+// job.
 func (h *health) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		FlushEnd:        func(i pebble.FlushInfo) { h.flushed(i.Err) },
@@ -194,7 +194,7 @@ func (h *health) events() *pebble.EventListener {
 	}
 }
 
-// corrupted stops the store: a block of an existing table has a wrong checksum.
+// corrupted stops the store, because a block of a table has a wrong checksum.
 func (h *health) corrupted(i pebble.DataCorruptionInfo) {
 	h.Stop("reading "+i.Path,
 		fmt.Errorf("the file is damaged: restore the data directory from a backup: %w", i.Details))
@@ -206,9 +206,9 @@ func (h *health) compacted(err error) {
 	}
 }
 
-// flushed records the result of a flush. An error alone is no trouble: Pebble has an
-// unexported one for a flush that found nothing to write. If the flush has failed, a
-// background error follows.
+// flushed records the result of a flush. An error alone is no trouble, because Pebble also returns
+// one, which is not exported, if a flush has nothing to write. If a flush has failed, Pebble also
+// reports a background error.
 func (h *health) flushed(err error) {
 	h.mu.Lock()
 	h.flushErr = err
@@ -227,8 +227,8 @@ func (h *health) backgroundError(err error) {
 	}
 }
 
-// pebbleLogger forwards Pebble's messages. Pebble calls Fatalf if its state is beyond
-// repair and expects Fatalf not to return; failStopFS makes returning safe.
+// pebbleLogger forwards Pebble's messages. Pebble calls Fatalf if it cannot go on, and expects that
+// Fatalf does not return. failStopFS makes it safe to return.
 type pebbleLogger struct{ health *health }
 
 func (l pebbleLogger) Infof(format string, args ...any) {

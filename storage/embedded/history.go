@@ -57,22 +57,22 @@ type recordLister struct {
 	filter storage.Filter
 	limit  int
 
-	// rows looks up the rows of the index by decision. It is made after the iterator over
-	// that index, so a missing row was removed in between, not added.
+	// rows looks up the rows to which the index by decision leads. It is created after the iterator
+	// over that index. Therefore a row that it lacks was removed in between.
 	rows *index.Iterator
 
-	settled   []byte // the last settlement, of the row with the id settledOf
+	settled   []byte // the last settlement; it is of the row with the id settledOf
 	settledOf uuid.UUID
 
 	prefix  key
 	records []*storage.Record
 	skipped int
-	last    uuid.UUID // of the rows that were read
+	last    uuid.UUID // the id of the last row that was read
 	next    string
 }
 
-// bounds returns the bounds of the page's keys: in the index by decision if the filter has a
-// decision, otherwise in the rows.
+// bounds returns the bounds of the page's keys. They are keys of the index by decision if the
+// filter has a decision, and otherwise keys of rows.
 func (l *recordLister) bounds(before []byte) (lower, upper key) {
 	l.prefix = orgKey(kindRecord, l.org)
 	if l.filter.Decision != 0 {
@@ -101,8 +101,8 @@ func (l *recordLister) close() error {
 	return l.rows.Close()
 }
 
-// row takes a row. It stops once the filter has skipped half a page: the caller keeps its slot
-// meanwhile, which is less than a millisecond.
+// row takes the key and value of a row. It ends the page once the filter has skipped half a page of
+// rows. The caller keeps its slot while rows are skipped, which takes less than a millisecond.
 func (l *recordLister) row(k, v []byte) (stop bool, err error) {
 	if l.skipped == storage.MaxPage/2 {
 		l.next = cursor(kindRecord, l.last[:])
@@ -133,7 +133,7 @@ func (l *recordLister) row(k, v []byte) (stop bool, err error) {
 	return false, nil
 }
 
-// parsePosition reads the end of the key of a row, or of the settlement beside it.
+// parsePosition reads the end of the key of a row or of a settlement.
 func parsePosition(rest []byte) (id uuid.UUID, settlement bool, err error) {
 	if settlement = len(rest) == idLen+1 && rest[idLen] == settlementMark; settlement {
 		rest = rest[:idLen]
@@ -144,8 +144,8 @@ func parsePosition(rest []byte) (id uuid.UUID, settlement bool, err error) {
 	return id, settlement, err
 }
 
-// parse returns the record of a row, or of a key of the index by decision. It is nil if the
-// filter does not select it.
+// parse returns the record for a row, or for a key of the index by decision. It returns nil if the
+// filter does not select the record.
 func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 	if l.filter.Decision == 0 {
 		var settlement []byte
@@ -168,8 +168,8 @@ func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 	return r, err
 }
 
-// gone returns nil if the row of an index entry was removed after the entry was read,
-// otherwise an error that the row is missing.
+// gone is called if an index entry leads to no row. It returns nil if the row was removed after the
+// entry was read. Otherwise it returns an error that says that the row is missing.
 func (l *recordLister) gone(id uuid.UUID) error {
 	_, err := l.s.index.Get(byDecisionKey(l.org, l.filter.Decision).id(id))
 	switch {

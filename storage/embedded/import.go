@@ -14,8 +14,8 @@ import (
 	"writ/storage/embedded/segment"
 )
 
-// Import implements storage.Importer. It writes one frame. The chain and the meters stay as
-// they are.
+// Import implements storage.Importer. It writes one frame and does not change the chain or the
+// meters.
 func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, removed []*storage.Tombstone) error {
 	if err := errors.Join(ctx.Err(), checkOrg(org), storage.CheckImport(org, rows, removed)); err != nil {
 		return err
@@ -38,7 +38,8 @@ func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, 
 	return s.replay(stored)
 }
 
-// writeImport writes a durable frame without a head of its own. commits is held.
+// writeImport writes a frame without a head of its own and makes it durable. The caller holds
+// commits.
 func (s *Store) writeImport(items [][]byte) (stored segment.Frame, err error) {
 	last, err := s.headed(s.log.Last())
 	if errors.Is(err, storage.ErrNotFound) {
@@ -50,13 +51,13 @@ func (s *Store) writeImport(items [][]byte) (stored segment.Frame, err error) {
 	head := binary.BigEndian.AppendUint64(nil, last.number)
 	number, err := s.write(head, items)
 	if err == nil {
-		err = s.sync() // with WriteBehind it is not durable yet
+		err = s.sync() // with WriteBehind the frame is not durable before this
 	}
 	return segment.Frame{Number: number, Head: head, Items: items}, err
 }
 
-// importItems returns the items of the rows and tombstones that are not stored yet. commits
-// is held.
+// importItems returns the items of the rows and tombstones that are not stored yet. The caller
+// holds commits.
 func (s *Store) importItems(rows []*storage.Record, removed []*storage.Tombstone) (items [][]byte, err error) {
 	stored, err := s.index.Lookups()
 	if err != nil {
@@ -125,7 +126,8 @@ func (s *Store) isFresh(stored *index.Iterator, t *storage.Tombstone) (bool, err
 	return true, s.noRow(t.OrganizationID, id)
 }
 
-// leavesOf returns the leaves of an imported tombstone as its intent has them.
+// leavesOf returns the leaves of an imported tombstone in the form in which the row of an intent
+// has them.
 func leavesOf(t *storage.Tombstone) (v []byte) {
 	for _, l := range t.Leaves {
 		v = appendForeignLeaf(v, l, true)
@@ -148,7 +150,8 @@ func encoded(f func(c *codec)) []byte {
 	return c.b
 }
 
-// abandon deletes the keys of an imported row if it is the item that abandons the row.
+// abandon adds deletions to b if it abandons an imported row: the deletions of the row's keys. Any
+// other item changes nothing.
 func (b *batch) abandon(it *item) {
 	if it.kind != abandonedItem {
 		return

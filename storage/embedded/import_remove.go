@@ -37,7 +37,7 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	if err := s.health.writable(); err != nil {
 		return 0, err
 	}
-	if err := s.index.Flush(); err != nil { // what is removed is in Pebble then
+	if err := s.index.Flush(); err != nil { // then all keys to be removed are in Pebble
 		return 0, err
 	}
 	var (
@@ -72,8 +72,8 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	return n.All(), nil
 }
 
-// eachImported calls f for each imported row of org and each tombstone of one, until f returns
-// false, and counts them. An imported row is under a head of another chain than the store's.
+// eachImported calls f for each imported row of org and each imported tombstone, until f returns
+// false. It counts them in n. The head of an imported row is in another chain than the store's.
 func (s *Store) eachImported(
 	ctx context.Context, org string, chain [16]byte, n *storage.Imported,
 	f func(intent string, id uuid.UUID) (more bool, err error),

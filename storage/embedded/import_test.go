@@ -14,8 +14,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestImport_Crash: imports, and abandoned imports, survive a crash. They do so with
-// WriteBehind, too.
+// TestImport_Crash checks that imports and abandoned imports survive a crash, with and without
+// WriteBehind.
 func TestImport_Crash(t *testing.T) {
 	for _, behind := range []int{0, 16} {
 		disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
@@ -37,8 +37,8 @@ func TestImport_Crash(t *testing.T) {
 	}
 }
 
-// TestImport_CrashWhileAbandoning: after a crash during a removal, the next one removes the
-// rest.
+// TestImport_CrashWhileAbandoning checks that after a crash during RemoveImported the next call
+// removes the rest.
 func TestImport_CrashWhileAbandoning(t *testing.T) {
 	disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
 	s := openTest(t, disk, nil)
@@ -52,7 +52,7 @@ func TestImport_CrashWhileAbandoning(t *testing.T) {
 	})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.writeImport(items); err != nil { // and the crash comes before its keys are deleted
+	if _, err := s.writeImport(items); err != nil { // the crash comes before the keys of the rows are deleted
 		t.Fatal(err)
 	}
 	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
@@ -70,8 +70,8 @@ func TestImport_CrashWhileAbandoning(t *testing.T) {
 	storagetest.Check(t, again, w.Keys(t), "a")
 }
 
-// TestImport_Lost: a store is refused if its last frame, an import, is gone. Once that is
-// accepted, nothing leads to the import, and no meter counts it.
+// TestImport_Lost checks that Open returns an error if the last frame, which is an import, is lost.
+// After the loss is accepted, no key leads to the import and no meter counts it.
 func TestImport_Lost(t *testing.T) {
 	for name, flushed := range map[string]bool{"its keys too": false, "its keys are there": true} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestImport_Lost(t *testing.T) {
 			if n, err := again.Metered(t.Context(), "a", storage.MonthOf(row.DecidedAt)); n != 1 || err != nil {
 				t.Errorf("Metered = %d, %v, want 1", n, err)
 			}
-			if flushed { // what is left of a row that was removed has its leaves in Pebble
+			if flushed { // the leaves of the removed row are in Pebble
 				if n, err := again.RemoveImported(t.Context(), "a", 10); n != 1 || err != nil {
 					t.Errorf("RemoveImported = %d, %v, want 1", n, err)
 				}

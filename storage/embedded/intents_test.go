@@ -10,14 +10,14 @@ import (
 	"writ/storage/storagetest"
 )
 
-// waitFilled waits until the index knows the stored intents.
+// waitFilled waits until the filter of the index has all stored intents.
 func waitFilled(t *testing.T, s *Store) {
 	t.Helper()
 	until(t, func() bool { return s.index.Lacks(orgKey(kindIntent, "none").text(uuid.NewString())) })
 }
 
-// TestIntentFilter_HasWhatIsStored: the filter lacks no stored intent, however it came to be
-// stored, before and after the store is opened again.
+// TestIntentFilter_HasWhatIsStored checks that the filter has every stored intent, before and after
+// the store is opened again. The intents are stored in all possible ways.
 func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 	fs := vfs.NewMem()
 	w := storagetest.NewWriter()
@@ -51,13 +51,14 @@ func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 		}
 		closeTest(t, s)
 		s = openTest(t, fs, nil)
-		if run > 0 { // before, it is perhaps not filled
+		if run > 0 { // in the first run the filter may not be filled
 			waitFilled(t, s)
 		}
 	}
 }
 
-// TestIntentFilter_MayBeWrong: an intent that only looks stored is decided.
+// TestIntentFilter_MayBeWrong checks that an intent is decided if the filter wrongly says that it
+// may be stored.
 func TestIntentFilter_MayBeWrong(t *testing.T) {
 	s, w := openTest(t, vfs.NewMem(), nil), storagetest.NewWriter()
 	waitFilled(t, s)

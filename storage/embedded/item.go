@@ -10,10 +10,10 @@ import (
 	"writ/storage/receipt"
 )
 
-// The head of a frame is a receipt.SignedHead as its MarshalBinary writes it. The items are
-// the batch's records and then its entries. A frame of an import has imported items. In place
-// of a head it has eight bytes: the number of the last frame before it with a head, 0 for
-// none.
+// The head of a frame is a receipt.SignedHead as its MarshalBinary writes it. The items are the
+// batch's records and then its entries. A frame of an import has imported items. It has eight bytes
+// in place of a head. They are the number of the last earlier frame that has a head, or 0 if no
+// earlier frame has one.
 //
 //	item       = record | settlement | entry | removed | tombstone | abandoned
 //	record     = 'r' text(org) decision-id(16) row                see record.go
@@ -23,10 +23,10 @@ import (
 //	tombstone  = 't' text(org) decision-id(16) text(intent) *leaf  of an imported one: see retention.go
 //	abandoned  = 'a' text(org) decision-id(16) text(intent)        the imported record or tombstone before is removed
 //
-// The texts sig and kid of an item are empty where they follow from the frame. The kid is then
-// the head's. The sig is computed from the item's place in the tree of all items' leaves. A
-// frame whose tree does not have the head's root cannot be read. docs/history-format.md has
-// the whole format.
+// The texts sig and kid of an item are empty if they follow from the frame. Then the kid is the
+// head's kid. The sig is computed from the item's place in the tree of all items' leaves. If the
+// root of this tree is not the root in the head, the frame cannot be read. docs/history-format.md
+// has the whole format.
 //
 // The value of a key that leads to an item is
 //
@@ -42,7 +42,7 @@ const (
 	abandonedItem  = 'a'
 )
 
-// location is where an item is.
+// location is the place of an item: its frame, and its index in the frame.
 type location struct {
 	frame uint64
 	index uint64
@@ -63,8 +63,8 @@ func parseLocation(v []byte) (p location, err error) {
 type item struct {
 	kind       byte
 	org        string
-	id         uuid.UUID         // of the decision, but of an entry
-	intent     string            // of a tombstone or what was abandoned: see storage.IntentKey
+	id         uuid.UUID         // of the decision; not set for an entry
+	intent     string            // of a tombstone or an abandoned import: see storage.IntentKey
 	entryKind  storage.EntryKind // of an entry
 	unapproved bool              // of a settlement
 	body       string            // row, settled, entry, or the leaves of a tombstone
@@ -105,7 +105,7 @@ func parseItem(b []byte) (it item, err error) {
 	return it, c.err
 }
 
-// leaf returns the leaf of an item under a key.
+// leaf returns the leaf of an item. keyID is the key of the frame's head.
 func (it *item) leaf(keyID string) (leaf [32]byte, err error) {
 	switch it.kind {
 	case removedItem:
@@ -147,7 +147,7 @@ func (s *Store) locate(v []byte) (f *frame, index uint64, err error) {
 	return f, p.index, err
 }
 
-// item is locate, and reads the item, which must be of the given kind.
+// item does what locate does, and also reads the item. The item must be of the given kind.
 func (s *Store) item(v []byte, kind byte) (f *frame, it item, index uint64, err error) {
 	if f, index, err = s.locate(v); err != nil {
 		return nil, it, 0, err
@@ -159,8 +159,8 @@ func (s *Store) item(v []byte, kind byte) (f *frame, it item, index uint64, err 
 	return f, it, index, err
 }
 
-// readRow reads the record at the location v, and its settlement at another location, nil
-// for none. It returns nil if f does not select the record.
+// readRow reads the record at the location v. settlement is the location of its settlement, or nil
+// if it has none. readRow returns nil if f does not select the record.
 func (s *Store) readRow(org string, id uuid.UUID, v, settlement []byte, f *storage.Filter) (*storage.Record, error) {
 	in, it, index, err := s.item(v, recordItem)
 	if err == nil && (it.org != org || it.id != id) {
@@ -186,7 +186,7 @@ func (s *Store) readRow(org string, id uuid.UUID, v, settlement []byte, f *stora
 	return r, err
 }
 
-// readSettlement sets r's settlement to the one at the location v.
+// readSettlement reads the settlement at the location v into r.
 func (s *Store) readSettlement(r *storage.Record, v []byte) error {
 	in, it, index, err := s.item(v, settlementItem)
 	if err == nil && (it.org != r.OrganizationID || it.id.String() != r.DecisionID) {

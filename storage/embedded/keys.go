@@ -34,16 +34,15 @@ const (
 	kindGarbage    kind = 'S'
 )
 
-// indexedKey has the number of the last frame whose keys Pebble has.
+// indexedKey is the key of the number of the last frame whose keys are in Pebble.
 var indexedKey = key{byte(kindIndexed)}
 
-// key is a key under construction. Its methods append to it, as append does: clone a
-// prefix that is continued more than once.
+// key is a key under construction. Its methods append to it and may share its memory, as append
+// does. Clone a prefix before you continue it more than once.
 type key []byte
 
-// orgKey starts a key of an organization. The length before the id keeps
-// organizations apart whatever bytes their ids hold: no id can begin another's
-// range.
+// orgKey starts a key of an organization. The length comes before the id, so that no key of an
+// organization begins with the prefix of another organization.
 func orgKey(k kind, org string) key {
 	return make(key, 0, 64+len(org)).org(k, org)
 }
@@ -62,7 +61,7 @@ func (b key) id(id uuid.UUID) key { return append(b, id[:]...) }
 
 func (b key) decision(d engine.Decision) key { return append(b, byte(d)) }
 
-// end returns the first key after every key that begins with b.
+// end returns the least key that is greater than every key that begins with b.
 func (b key) end() key {
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i] != 0xff {
@@ -78,7 +77,7 @@ func headKey(seq uint64) key {
 	return binary.BigEndian.AppendUint64(key{byte(kindHead)}, seq)
 }
 
-// headSeq returns the sequence in the key of a head, 0 of another key.
+// headSeq returns the sequence in the key of a head. It returns 0 for any other key.
 func headSeq(k []byte) uint64 {
 	if len(k) != 1+8 {
 		return 0
@@ -96,7 +95,8 @@ func byDecisionKey(org string, d engine.Decision) key {
 
 const idLen = len(uuid.UUID{})
 
-// checkOrg refuses an id whose length does not fit the two bytes that its key has for it.
+// checkOrg returns an error if the length of the id org does not fit into the two bytes that a key
+// has for it.
 func checkOrg(org string) error {
 	if len(org) > math.MaxUint16 {
 		return fmt.Errorf("organization id of %d bytes: at most %d fit", len(org), math.MaxUint16)
@@ -104,8 +104,8 @@ func checkOrg(org string) error {
 	return nil
 }
 
-// startOf checks the arguments of a list and returns the position after which the list
-// starts: at least min bytes, nil for the beginning.
+// startOf checks the arguments of a list. It returns the position after which the list starts, or
+// nil if the list starts at the beginning. A position has at least min bytes.
 func startOf(k kind, org string, p storage.Page, min int) ([]byte, error) {
 	if err := checkOrg(org); err != nil {
 		return nil, err

@@ -15,12 +15,12 @@ import (
 	"writ/storage/receipt"
 )
 
-// segmentSize is the size of a segment: reading one after a crash takes a fraction of a
-// second, and its keys some 50 MB of memory.
+// segmentSize is the size of a segment in bytes. Reading a segment of this size after a crash takes
+// a fraction of a second. Its keys take about 50 MB of memory.
 const segmentSize = 64 << 20
 
-// openLog opens the segments and adds the keys that Pebble does not have to the index. It
-// rebuilds a stale index first.
+// openLog opens the segments. It adds to the index the keys that Pebble does not have. If the index
+// is stale, openLog rebuilds it first.
 func (s *Store) openLog(fs vfs.FS, size int, stale bool) (err error) {
 	s.log, err = segment.Open(s.health.dir, segment.Options{
 		FS: fs, Size: size, Prepare: fs == vfs.Default, ReadOnly: s.options.ReadOnly,
@@ -40,8 +40,8 @@ func (s *Store) openLog(fs vfs.FS, size int, stale bool) (err error) {
 	return s.log.Scan(context.Background(), indexed+1, s.replay)
 }
 
-// replay adds the keys of a frame to the index. An abandoned import was in Pebble before the
-// frame that abandons it was written, so its keys are deleted there.
+// replay adds the keys of a frame to the index. If the frame abandons an import, replay deletes the
+// keys of the import from Pebble. They were there before the frame was written.
 func (s *Store) replay(stored segment.Frame) error {
 	f, err := decodeFrame(stored)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Store) replay(stored segment.Frame) error {
 	return nil
 }
 
-// frameBuffers are reused from one frame to the next.
+// frameBuffers are buffers for building a frame. The next frame uses them again.
 type frameBuffers struct {
 	rows  []byte
 	items [][]byte
@@ -90,15 +90,15 @@ func (k *frameKeys) reset(frame uint64) {
 	k.frame = frame
 }
 
-// key returns the buffer to append the next key or value to.
+// key returns the buffer. The caller appends the next key or value to it.
 func (k *frameKeys) key() key { return k.Buf }
 
-// at appends the location of an item.
+// at appends the location of item index of the frame to the buffer.
 func (k *frameKeys) at(index uint32) key {
 	return location{k.frame, uint64(index)}.append(k.Buf)
 }
 
-// begin begins the keys of a frame, with the key of its head if it has one.
+// begin begins the keys of a frame. If the frame has a head, begin adds the key of the head.
 func (k *frameKeys) begin(f *frame) {
 	k.reset(f.number)
 	if !f.imported() {
@@ -144,8 +144,8 @@ func (k *frameKeys) tombstone(org, intent string, id uuid.UUID, leaves string) {
 	k.End(k.key().id(id).text(leaves))
 }
 
-// item adds the keys of item i of a frame. A metered record that was not imported is counted
-// in months.
+// item adds the keys of item i of a frame. If the item is a metered record that was not imported,
+// item counts it in months.
 func (k *frameKeys) item(f *frame, i int, it *item, months map[meter]int64) error {
 	at := place{f.head.Seq, uint32(i)}
 	switch it.kind {
@@ -173,9 +173,9 @@ func (k *frameKeys) item(f *frame, i int, it *item, months map[meter]int64) erro
 	return nil
 }
 
-// encode returns the items of a sealed batch, valid until the next call. Signatures are left
-// out where the head's key made all of them: the leaves of the head are the leaves of the
-// batch, so the signatures can be computed again.
+// encode returns the items of a sealed batch. They are valid until the next call. If the head's key
+// made all signatures, encode leaves them out. They can be computed again, because the leaves of
+// the head are the leaves of the batch.
 func (b *frameBuffers) encode(
 	sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head *receipt.SignedHead,
 ) [][]byte {
@@ -215,9 +215,9 @@ func (c *codec) entryItem(e *storage.Entry, bare bool) {
 	c.settled(e.Settlement, &e.Inclusion, bare)
 }
 
-// write appends a frame to the segments. The frame is durable on return, or with WriteBehind
-// once asyncSync has synced it. A failure stops the store, because it is unknown how much of
-// the frame is on the disk. commits is held.
+// write appends a frame to the segments. The frame is durable on return. With WriteBehind it is
+// durable once asyncSync has synced it. A failure stops the store, because it is unknown which part
+// of the frame is on the disk. The caller holds commits.
 func (s *Store) write(head []byte, items [][]byte) (number uint64, err error) {
 	if err := s.health.Stopped(); err != nil {
 		return 0, err
@@ -239,7 +239,8 @@ func (s *Store) write(head []byte, items [][]byte) (number uint64, err error) {
 	return number, s.health.Stopped()
 }
 
-// headed returns the last frame with a head, up to the given number, or storage.ErrNotFound.
+// headed returns the last frame that has a head and is not after frame number. It returns
+// storage.ErrNotFound if no such frame exists.
 func (s *Store) headed(number uint64) (*frame, error) {
 	if number == 0 {
 		return nil, storage.ErrNotFound
@@ -251,7 +252,7 @@ func (s *Store) headed(number uint64) (*frame, error) {
 	return f, err
 }
 
-// lastHead returns the newest head, or storage.ErrNotFound.
+// lastHead returns the newest head. It returns storage.ErrNotFound if the store has no head.
 func (s *Store) lastHead() (h receipt.SignedHead, err error) {
 	f, err := s.headed(s.log.Last())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"writ/storage"
 )
 
-// deleteLost has b delete all keys that lead to frames after last. Those frames are lost, and
-// an operator has accepted that. Their intents are undecided again.
+// deleteLost adds to b the deletion of all keys that lead to frames after frame last. These frames
+// are lost, and an operator has accepted the loss. The intents in them count as undecided again.
 func (s *Store) deleteLost(b *batch, last uint64) error {
 	f := lostKeys{s: s, b: b, last: last, headed: make(map[uint64]bool), rows: make(map[lostRow]bool),
 		meters: make(map[meter]int64)}
@@ -43,7 +43,7 @@ type lostKeys struct {
 	b      *batch
 	last   uint64
 	headed map[uint64]bool  // the lost frames that have heads
-	rows   map[lostRow]bool // whether they were decided here
+	rows   map[lostRow]bool // the lost rows; true if the row's frame has a head, so that the row was not imported
 	meters map[meter]int64
 }
 
@@ -65,7 +65,7 @@ func (f *lostKeys) head(k, v []byte) error {
 	return nil
 }
 
-// location deletes k if v is the location of something lost.
+// location deletes k if the location v is in a lost frame.
 func (f *lostKeys) location(k, v []byte) error {
 	if _, lost := f.lost(v); lost {
 		f.b.delete(k)
@@ -94,7 +94,7 @@ func (f *lostKeys) row(k, v []byte) error {
 	return nil
 }
 
-// entryKey deletes the key of a lost entry: one with a place after the last head.
+// entryKey deletes the key of an entry if the entry's place is after the last head.
 func (f *lostKeys) entryKey(k, v []byte) error {
 	if string(v) > string(key{}.place(place{seq: f.s.tip.Seq + 1})) {
 		f.b.delete(k)
@@ -105,7 +105,7 @@ func (f *lostKeys) entryKey(k, v []byte) error {
 func (f *lostKeys) intent(k, v []byte) error {
 	org, name, err := position(k)
 	if err != nil || len(v) != idLen {
-		return err // it has the leaves of a removed row
+		return err // a longer value has the leaves of a removed row
 	}
 	id := uuid.UUID(v)
 	headed, lost := f.rows[lostRow{string(org), id}]
@@ -114,7 +114,7 @@ func (f *lostKeys) intent(k, v []byte) error {
 	}
 	f.b.delete(k)
 	if _, approval := storage.CutIntentKey(string(name)); approval == "" && headed {
-		f.meters[meter{string(org), storage.MonthOf(storage.IDTime(id))}]++ // as its time says, to a minute
+		f.meters[meter{string(org), storage.MonthOf(storage.IDTime(id))}]++ // the id's time may be a minute off
 	}
 	return nil
 }

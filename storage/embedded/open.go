@@ -10,12 +10,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// openPatience is how long the flush of the log may fail while a store opens.
+// openPatience is how long the flush of Pebble's log may fail while a store opens.
 const openPatience = time.Second
 
-// openPebble opens the database. Opening flushes the log, and Pebble retries a failed
-// flush. After openPatience of failures openPebble stops the store and returns the
-// failure. Pebble then keeps the directory locked until the process ends.
+// openPebble opens the database. Opening flushes the log, and Pebble retries a failed flush. If the
+// flush fails for openPatience, openPebble stops the store and returns the failure. Pebble then
+// keeps the directory locked until the process ends.
 func openPebble(dir string, o *pebble.Options, h *health) (_ *pebble.DB, err error) {
 	type opened struct {
 		db  *pebble.DB
@@ -56,16 +56,15 @@ func openPebble(dir string, o *pebble.Options, h *health) (_ *pebble.DB, err err
 	return nil, err
 }
 
-// pebbleOptions returns options with filters on every level, because the commonest read
-// is for an intent that does not exist. Writes stall after four memtables, so that a
-// failing flush is noticed long before writers wait for it. The cache is several
-// memtables larger than the filters need, because Pebble takes memtables out of it.
-// Larger memtables made commits slower: they exceed the processor's caches and take most
-// of the store's.
+// pebbleOptions returns options with filters on every level, because most reads ask for an intent
+// that does not exist. Writes stall once four memtables are full. A failing flush is noticed long
+// before that. Pebble reserves the memory of memtables in the cache, so the cache is several
+// memtables larger than the filters need. Larger memtables made commits slower, because they exceed
+// the processor's caches and take most of Pebble's cache.
 //
-// The ids of intents are random, so a run of level 0 overlaps the whole next level, and
-// every compaction of level 0 rewrites the overlap. It waits for eight runs rather than
-// two, which halves the rewritten bytes. The filters keep look-ups in eight runs cheap.
+// The ids of intents are random. Therefore a run of level 0 overlaps the whole next level, and
+// every compaction of level 0 rewrites the overlap. Such a compaction waits for eight runs rather
+// than two, which halves the rewritten bytes. The filters keep look-ups in eight runs cheap.
 func pebbleOptions(filesystem vfs.FS, h *health, lock *pebble.Lock) *pebble.Options {
 	o := &pebble.Options{
 		FS:                          filesystem,

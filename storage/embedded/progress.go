@@ -5,8 +5,8 @@ import "time"
 // progressEvery is how often progress is logged.
 const progressEvery = 5 * time.Second
 
-// progress logs or shows how far a long step at the start has come, so that an operator sees
-// that it goes on.
+// progress logs or shows how much of a long step of Open is done, so that an operator sees that
+// Open goes on.
 type progress struct {
 	*health
 	step string
@@ -15,7 +15,7 @@ type progress struct {
 	n    int
 }
 
-// begin begins a step that ends at of.
+// begin begins a step. It is done when tell is called with of.
 func (h *health) begin(step string, of uint64) *progress {
 	p := &progress{health: h, step: step, of: of, next: time.Now().Add(progressEvery)}
 	p.end()
@@ -23,7 +23,7 @@ func (h *health) begin(step string, of uint64) *progress {
 	return p
 }
 
-// tell says what of the step is done.
+// tell says how much of the step is done. It logs or shows only some of its calls.
 func (p *progress) tell(done uint64) {
 	if p.n++; p.n%256 != 1 {
 		return
@@ -36,7 +36,7 @@ func (p *progress) tell(done uint64) {
 	}
 }
 
-// end ends what is shown, before something is logged.
+// end ends the display of progress. It is called before a message is logged.
 func (p *progress) end() {
 	if p.show != nil {
 		p.show("", 0, 0)

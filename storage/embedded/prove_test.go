@@ -30,20 +30,19 @@ func signerOf(seed byte) *receipt.Signer {
 	return receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
 }
 
-// written is a store that the real ledger has written and that is closed.
+// written is a closed store that the real ledger has written.
 type written struct {
 	disk   *vfs.MemFS
 	keys   receipt.Keys
-	older  *vfs.MemFS         // how it was before its last decisions
+	older  *vfs.MemFS         // a copy from before the last decisions
 	anchor receipt.SignedHead // its last head
 	grave  key                // the intent of a removed row that was settled
 	policy string             // the key of the first change of a policy of acme's
-	acme   []*storage.Record  // what is left of an organization's, oldest first
+	acme   []*storage.Record  // the rows of acme that were not removed, oldest first
 }
 
-// writeHistory has the ledger decide for several organizations, at times that are
-// a month apart, with replays, settlements, a change of the key, and a retention
-// that has removed four rows of acme's.
+// writeHistory writes a history with the ledger. Several organizations decide in two months. There
+// are replays, settlements and a change of the key. Retention has removed four rows of acme.
 func writeHistory(t *testing.T) written {
 	t.Helper()
 	w := written{disk: vfs.NewCrashableMem()}
@@ -104,8 +103,8 @@ func writeHistory(t *testing.T) written {
 	return w
 }
 
-// changeDocuments makes the first change of a policy of acme, and others, and
-// returns the key of its entry.
+// changeDocuments changes documents. Its first change is of a policy of acme. It returns the key of
+// the entry of that change.
 func changeDocuments(t *testing.T, s *Store) string {
 	t.Helper()
 	update := func(org string, f func(tx storage.Tx) error) uint64 {
@@ -154,7 +153,7 @@ func (w *written) change(t *testing.T, f func(s *Store)) {
 	must(t, s.Close())
 }
 
-// prove proves the store on disk.
+// prove runs ledger.Prove on the store on disk.
 func (w *written) prove(t *testing.T, disk vfs.FS, anchor *receipt.SignedHead) (ledger.Proof, error) {
 	t.Helper()
 	r, err := OpenReadOnly("data", Options{FS: disk})
@@ -173,7 +172,7 @@ func (w *written) prove(t *testing.T, disk vfs.FS, anchor *receipt.SignedHead) (
 	return ledger.Prove(t.Context(), r, cfg)
 }
 
-// put changes keys with the right checksums and encoding.
+// put sets a key in Pebble. Pebble's checksums are right afterwards.
 func put(t *testing.T, s *Store, k key, v []byte) {
 	t.Helper()
 	must(t, errors.Join(s.index.Flush(), s.db.Set(k, v, pebble.Sync)))
@@ -184,8 +183,8 @@ func del(t *testing.T, s *Store, k key) {
 	must(t, errors.Join(s.index.Flush(), s.db.Delete(k, pebble.Sync)))
 }
 
-// putFrame puts the location of a frame that a forger has written: with a head, or of an
-// import.
+// putFrame appends a forged frame and sets k to its location. The frame has the given head, or is
+// the frame of an import if head is nil.
 func putFrame(t *testing.T, s *Store, k key, head []byte, items ...[]byte) {
 	t.Helper()
 	last, err := s.headed(s.log.Last())
@@ -196,13 +195,13 @@ func putFrame(t *testing.T, s *Store, k key, head []byte, items ...[]byte) {
 	}
 	number, err := s.log.Append(head, items)
 	must(t, err)
-	end, err := s.log.Append(ofImport, nil) // it leads to the last head that is not forged
+	end, err := s.log.Append(ofImport, nil) // this frame leads to the last head that is not forged
 	must(t, err)
 	s.index.Add(end, new(index.Keys))
 	put(t, s, k, location{frame: number}.append(nil))
 }
 
-// putItem puts a record or a settlement.
+// putItem appends a forged record or settlement and sets k to its location.
 func putItem(t *testing.T, s *Store, k key, kind byte, org string, id uuid.UUID, body []byte) {
 	t.Helper()
 	putFrame(t, s, k, nil, encoded(func(c *codec) {
@@ -211,7 +210,7 @@ func putItem(t *testing.T, s *Store, k key, kind byte, org string, id uuid.UUID,
 	}))
 }
 
-// putEntry puts an entry that is cut.
+// putEntry appends an entry that is cut off and sets k to its location.
 func putEntry(t *testing.T, s *Store, k key, old *storage.Entry) {
 	t.Helper()
 	putFrame(t, s, k, nil, encoded(func(c *codec) {
@@ -251,8 +250,8 @@ func TestDecision_Receipts_WholeHistory(t *testing.T) {
 	})
 }
 
-// TestProve_AfterKill proves what a kill left, which has its last writes in the
-// log alone, and leaves every file as it is.
+// TestProve_AfterKill proves a store after a kill. Its last writes are only in the log. The test
+// checks that the proof changes no file.
 func TestProve_AfterKill(t *testing.T) {
 	w := writeHistory(t)
 	s := openWith(t, Options{FS: w.disk})
@@ -399,7 +398,7 @@ func TestCheckIndex(t *testing.T) {
 	}
 }
 
-// erase takes a row away with all that leads to it.
+// erase deletes a row and all keys that lead to it, and lowers the meter.
 func erase(t *testing.T, s *Store, r *storage.Record) {
 	t.Helper()
 	del(t, s, recordKey(r.OrganizationID, idOf(r)))
@@ -446,7 +445,8 @@ func wantBreak(t *testing.T, err error, want string) {
 	}
 }
 
-// TestProve_Rollback puts an older copy back, whole or but for the note beside it.
+// TestProve_Rollback puts an older copy of the directory back, with the older tip, the newer tip or
+// no tip. It checks that the proof finds the loss.
 func TestProve_Rollback(t *testing.T) {
 	w := writeHistory(t)
 	_, err := w.prove(t, w.older, &w.anchor)
@@ -462,8 +462,8 @@ func TestProve_Rollback(t *testing.T) {
 	wantBreak(t, err, "data.tip, which notes how far the store has come, is missing")
 }
 
-// TestProve_TailCut takes the last decision away with its head, and with all that
-// notes how far the store has come: only an anchor tells.
+// TestProve_TailCut deletes the last decision and its head, and changes the recorded tip to match.
+// It checks that only an anchor shows the loss.
 func TestProve_TailCut(t *testing.T) {
 	w := writeHistory(t)
 	row := w.decideLater(t)
@@ -493,7 +493,7 @@ func TestProve_TailCut(t *testing.T) {
 	wantBreak(t, err, fmt.Sprintf("head %d: it was kept as the anchor, and the history ends at head %d", head.Seq, w.anchor.Seq))
 }
 
-// TestProve_Anchor holds a whole history to anchors that are not of it.
+// TestProve_Anchor proves a whole history with anchors of other histories.
 func TestProve_Anchor(t *testing.T) {
 	w := writeHistory(t)
 	other := writeHistory(t)
@@ -531,7 +531,7 @@ func TestOpenReadOnly_Unreadable(t *testing.T) {
 	wantBreak(t, err, "the directory is not as it was when it was closed")
 }
 
-// TestReadOnly_Canceled: a cancelled proof is an error.
+// TestReadOnly_Canceled checks that a proof returns an error if its context is canceled.
 func TestReadOnly_Canceled(t *testing.T) {
 	w := writeHistory(t)
 	ctx, stop := context.WithCancel(t.Context())

@@ -56,7 +56,8 @@ type readItem struct {
 	Leaves       []string            `json:"leaves"`
 }
 
-// readHistory has the second reader read the segments of a directory, given by their names.
+// readHistory runs the second reader, testdata/read_history.py, on the segments of a directory.
+// files has their contents by name.
 func readHistory(t *testing.T, files map[string][]byte) (frames []readFrame, damage string) {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -114,13 +115,13 @@ func segmentsOf(t *testing.T, disk vfs.FS) map[string][]byte {
 	return files
 }
 
-// stored is what the store says of its history.
+// stored is the history as the store returns it.
 type stored struct {
 	heads   []receipt.SignedHead
 	rows    map[string]*storage.Record // by decision id
 	entries map[string]*storage.Entry  // by kind, organization and key
 	removed map[string][]receipt.Leaf  // by decision id
-	// abandoned are the decisions of imports that were taken back.
+	// abandoned has the ids of the decisions whose import was abandoned.
 	abandoned map[string]bool
 }
 
@@ -143,8 +144,8 @@ func readStored(t *testing.T, disk vfs.FS) stored {
 	return w
 }
 
-// wantRead compares the second reader of a closed directory with the store. It returns the
-// number of items of each kind.
+// wantRead compares the output of the second reader for a closed directory with the store. It
+// returns the number of items of each kind.
 func wantRead(t *testing.T, disk vfs.FS) (counts map[string]int) {
 	t.Helper()
 	frames, damage := readHistory(t, segmentsOf(t, disk))
@@ -183,8 +184,8 @@ func wantRead(t *testing.T, disk vfs.FS) (counts map[string]int) {
 	return counts
 }
 
-// want compares an item with the stored one and takes that out. h is nil in the frame of an
-// import.
+// want compares an item with the stored one and removes the stored one from w. h is nil for the
+// frame of an import.
 func (w *stored) want(t *testing.T, h *receipt.SignedHead, f *readFrame, at int) {
 	t.Helper()
 	it, leaf := &f.Members[at], [32]byte{}
@@ -248,8 +249,8 @@ func (w *stored) want(t *testing.T, h *receipt.SignedHead, f *readFrame, at int)
 	}
 }
 
-// TestReadHistory: a program that was written from docs/history-format.md alone reads what
-// the store reads, computes the leaves, the roots and the proofs that were signed.
+// TestReadHistory checks that a program written only from docs/history-format.md reads the same
+// history as the store. It must also compute the leaves, roots and proofs that were signed.
 func TestReadHistory(t *testing.T) {
 	t.Run("decisions, settlements, verdicts, changes, retention", func(t *testing.T) {
 		w := writeHistory(t)
@@ -323,7 +324,7 @@ func TestReadHistory(t *testing.T) {
 	})
 }
 
-// writeRewritten returns a directory of several segments, of which some were rewritten.
+// writeRewritten returns a directory with several segments. Some of them were rewritten.
 func writeRewritten(t *testing.T) *vfs.MemFS {
 	t.Helper()
 	disk, w := vfs.NewMem(), storagetest.NewWriter()
@@ -340,8 +341,8 @@ func writeRewritten(t *testing.T) *vfs.MemFS {
 	return disk
 }
 
-// TestReadHistory_Torn: what a crash has left of the last frame is no frame, and damage
-// before it is named.
+// TestReadHistory_Torn checks that the second reader ignores a last frame that a crash has left in
+// part, and that it reports damage before the last frame.
 func TestReadHistory_Torn(t *testing.T) {
 	files := segmentsOf(t, writeHistory(t).disk)
 	if len(files) != 1 {
@@ -371,7 +372,8 @@ func TestReadHistory_Torn(t *testing.T) {
 	}
 }
 
-// TestHistoryFormat_Example: the example in docs/history-format.md is what the store writes.
+// TestHistoryFormat_Example checks that the store writes the bytes of the example in
+// docs/history-format.md.
 func TestHistoryFormat_Example(t *testing.T) {
 	page, err := os.ReadFile("../../docs/history-format.md")
 	must(t, err)

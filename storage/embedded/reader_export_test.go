@@ -6,7 +6,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestReadOnly_OneOrganization reads what an export does.
+// TestReadOnly_OneOrganization checks that a ReadOnly store returns the data that an export of one
+// organization reads.
 func TestReadOnly_OneOrganization(t *testing.T) {
 	w := writeHistory(t)
 	readClosed(t, w.disk, func(r *ReadOnly) { storagetest.OneOrganization(t, r, "acme", w.acme, 4, "rival") })

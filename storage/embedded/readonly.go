@@ -15,8 +15,9 @@ import (
 	"writ/storage/receipt"
 )
 
-// ReadOnly is a store that is opened to be read. Reading changes nothing in or beside the
-// directory. After a crash the log is read into memory. The store cannot be opened meanwhile.
+// ReadOnly is a store that was opened only for reading. It changes nothing in or beside the
+// directory. After a crash it reads Pebble's log into memory. While the ReadOnly is open, nobody
+// can open the store.
 type ReadOnly struct {
 	reads
 	s     *Store
@@ -36,10 +37,10 @@ type reads interface {
 	CountExpired(ctx context.Context, org string, before time.Time, most int) (storage.Expired, error)
 }
 
-// OpenReadOnly opens the store in dir, which must not be open: not in this process either,
-// because OpenReadOnly would release its lock. Of o it uses FS. Its error is a
-// *storage.BreakError if dir has lost files since its store was closed, otherwise it says
-// why dir cannot be read.
+// OpenReadOnly opens the store in dir for reading. The store must not be open. If this process has
+// it open, OpenReadOnly may not notice that, and would release the lock of the open store.
+// OpenReadOnly uses only the FS of o. Its error is a *storage.BreakError if files in dir are
+// missing or changed since the store was closed. Any other error says why dir cannot be read.
 func OpenReadOnly(dir string, o Options) (_ *ReadOnly, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -95,8 +96,8 @@ func broken(org string, id uuid.UUID, format string, args ...any) error {
 	return &storage.BreakError{OrganizationID: org, DecisionID: id.String(), Err: fmt.Errorf(format, args...)}
 }
 
-// EachRow calls f for each row of org with an id that is greater than after and not greater
-// than upTo, in the order of ids. An empty id is no bound.
+// EachRow calls f in the order of ids for each row of org whose id is greater than after and not
+// greater than upTo. An empty after or upTo is no bound.
 func (r *ReadOnly) EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) (err error) {
 	defer readPanic(&err)
 	if err := checkOrg(org); err != nil {
@@ -112,7 +113,7 @@ func (r *ReadOnly) EachRow(ctx context.Context, org, after, upTo string, f func(
 		if !ok {
 			return fmt.Errorf("rows from %.64q, which is no id", at)
 		}
-		bounds[i] = recordKey(org, id).end() // after its settlement
+		bounds[i] = recordKey(org, id).end() // the key after the row and its settlement
 	}
 	return r.s.eachRow(ctx, org, bounds[0], bounds[1], func(id uuid.UUID, v, settlement []byte) (bool, error) {
 		if v == nil {
@@ -159,8 +160,8 @@ func (r *ReadOnly) EachTombstone(ctx context.Context, org string, f func(*storag
 	})
 }
 
-// EachEntry calls f for each entry that is no settlement. It compares the entries with their
-// places and keys.
+// EachEntry calls f for each entry that is not a settlement. It checks the place and the key of
+// each entry.
 func (r *ReadOnly) EachEntry(ctx context.Context, f func(*storage.Entry) error) (err error) {
 	defer readPanic(&err)
 	entries, keys := 0, 0
@@ -182,7 +183,7 @@ func (r *ReadOnly) EachEntry(ctx context.Context, f func(*storage.Entry) error) 
 	return err
 }
 
-// entry reads an entry, whose key ends in rest.
+// entry reads an entry of org. rest is the end of the key of its row, and v is the value.
 func (r *ReadOnly) entry(org string, rest, v []byte) (*storage.Entry, error) {
 	if len(rest) != 1+placeLen || entryKindOf(rest[0]) == "" {
 		return nil, errors.New("the key of an entry is none")

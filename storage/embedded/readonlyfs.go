@@ -11,14 +11,15 @@ import (
 
 var errReading = errors.New("the directory is only read")
 
-// readOnlyFS refuses all changes of files. Its lock does not change the lock file either.
+// readOnlyFS returns an error for all changes of files. Its Lock does not change the lock file
+// either.
 type readOnlyFS struct{ vfs.FS }
 
 // Unwrap implements vfs.FS.
 func (r readOnlyFS) Unwrap() vfs.FS { return r.FS }
 
-// Lock implements vfs.FS. An open store has a lock file, so without one the store is not
-// open.
+// Lock implements vfs.FS. An open store has a lock file. So if the file does not exist, the store
+// is not open.
 func (r readOnlyFS) Lock(name string) (io.Closer, error) {
 	if r.FS != vfs.Default {
 		return r.FS.Lock(name)

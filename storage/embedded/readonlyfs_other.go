@@ -4,5 +4,6 @@ package embedded
 
 import "os"
 
-// lockShared has nothing to do: the lock of an open store can't be opened.
+// lockShared does nothing. It is not needed, because the lock file of an open store can't be opened
+// here.
 func lockShared(*os.File) error { return nil }

@@ -14,8 +14,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// A history row has the fields that are not in its key. JSON would be twice the size and
-// take fifteen times as long to write; BenchmarkRecord compares them.
+// A history row has the fields of a record that are not in its key. JSON would be twice as large
+// and would take fifteen times as long to write: see BenchmarkRecord.
 //
 //	row        = version(1) filtered rest
 //	version    = 06
@@ -38,9 +38,9 @@ import (
 //	texts      = 00 for none | uvarint(n+1) n * text
 //	[x]        = 00 | 01 x
 //
-// The receipt's decision and decision-id are written as empty texts if they equal the
-// record's own, as they should. The decision tells whether a settlement is unapproved, so
-// that is not written. The settlement is beside the row: see entries.go.
+// The receipt's decision and decision-id should equal the record's. Then they are written as empty
+// texts. Whether a settlement is unapproved follows from the decision and is not written. The
+// settlement has a row of its own: see entries.go.
 const recordVersion = 6
 
 var errCorrupt = fmt.Errorf("a stored history row is %w", storage.ErrCorrupt)
@@ -93,7 +93,7 @@ func (c *codec) row(r *storage.Record, bare bool) {
 	c.optional(r)
 }
 
-// usual codes a text. The usual text is written as an empty one.
+// usual codes a text. If the text is usual, it is written as the empty text.
 func (c *codec) usual(s *string, usual string) {
 	var other string
 	if *s != usual {
@@ -107,7 +107,7 @@ func (c *codec) usual(s *string, usual string) {
 	}
 }
 
-// signed codes a proof and the key that signed it. Bare, both are written empty.
+// signed codes a signature and the id of its key. If bare is set, both are written as empty texts.
 func (c *codec) signed(sig, keyID *string, bare bool) {
 	if bare {
 		sig, keyID = new(string), new(string)
@@ -135,7 +135,7 @@ func (c *codec) metadata(m *map[string]string) {
 	}
 }
 
-// optional codes the texts that are not empty. Each must occur at most once.
+// optional codes all texts of storage.RecordTexts that are not empty. Each may occur only once.
 func (c *codec) optional(r *storage.Record) {
 	n := 0
 	for i := range storage.RecordTexts {
@@ -185,7 +185,7 @@ func (c *codec) settled(s *storage.Settlement, proof *receipt.Inclusion, bare bo
 	c.signed(&proof.Sig, &proof.KeyID, bare)
 }
 
-// entry codes any other entry.
+// entry codes an entry that is not a settlement.
 func (c *codec) entry(e *storage.Entry, bare bool) {
 	c.version(entryVersion)
 	c.text(&e.Key)
@@ -196,20 +196,20 @@ func (c *codec) entry(e *storage.Entry, bare bool) {
 	}
 }
 
-// skips reports whether f does not select the row v. It allocates nothing: most rows are
-// read no further.
+// skips reports whether f does not select the row v. It allocates nothing, because most rows end
+// here.
 func skips(v []byte, f *storage.Filter) (bool, error) {
 	if f == nil {
 		return false, nil
 	}
-	var r storage.Record // its texts are v's memory, which is not kept
+	var r storage.Record // its texts share v's memory and are not kept
 	c := codec{reads: true, rest: unsafe.String(unsafe.SliceData(v), len(v))}
 	c.filtered(&r)
 	return c.err != nil || !f.Selects(&r), c.err
 }
 
-// parseRecord reads the row v of decision id. It returns nil without reading all of v if
-// f does not select it.
+// parseRecord reads the row v of decision id. If f does not select the row, parseRecord returns nil
+// and does not read all of v.
 func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storage.Record, error) {
 	if skip, err := skips(v, f); skip {
 		return nil, err

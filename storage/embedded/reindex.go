@@ -10,10 +10,10 @@ import (
 	"writ/storage/embedded/segment"
 )
 
-// reindex writes the keys of all frames up to the last indexed one again. Pebble can lose
-// tables of keys, without an error, while the segments and the documents are whole: see
-// streams.go. Intents with the leaves of removed rows are not in the segments and are kept. A
-// meter is not lowered: the segments may lack removed rows.
+// reindex writes again the keys of all frames up to the last indexed frame. Pebble can lose tables
+// of keys without an error, although the segments and the documents are whole: see streams.go.
+// Intents with the leaves of removed rows are not in the segments, so reindex keeps them. It does
+// not lower a meter, because the segments may lack removed rows.
 func (s *Store) reindex() error {
 	r := reindexer{s: s, rebuild: s.index.Rebuild(), indexed: s.index.Indexed(), months: make(map[meter]int64),
 		progress: s.health.begin("rebuilding the index of the history", s.index.Indexed())}
@@ -37,11 +37,11 @@ var errReindexed = errors.New("all frames are indexed")
 type reindexer struct {
 	s       *Store
 	rebuild *index.Rebuild
-	indexed uint64 // the last frame
+	indexed uint64 // the last indexed frame
 	keys    frameKeys
 	removed index.Filter // of the intents of removed rows
 	months  map[meter]int64
-	// abandoned deletes the keys of the imported rows that a frame abandons.
+	// abandoned has deletions: the keys of the imported rows that the current frame abandons.
 	abandoned *batch
 	progress  *progress
 }
@@ -56,7 +56,7 @@ func (r *reindexer) findRemoved() error {
 	})
 }
 
-// frame adds the keys of a frame.
+// frame adds the keys of a frame to rebuild.
 func (r *reindexer) frame(stored segment.Frame) error {
 	if stored.Number > r.indexed {
 		return errReindexed
@@ -80,13 +80,13 @@ func (r *reindexer) frame(stored segment.Frame) error {
 	return nil
 }
 
-// add adds keys, and begins others.
+// add adds r.keys to rebuild and empties r.keys.
 func (r *reindexer) add() error {
 	defer r.keys.Reset()
 	return r.rebuild.Add(&r.keys.Keys)
 }
 
-// item adds the keys of an item unless its row was removed.
+// item adds the keys of an item to rebuild, unless its row was removed.
 func (r *reindexer) item(f *frame, i int, it *item) (err error) {
 	kept := true
 	switch it.kind {
@@ -116,7 +116,7 @@ func (r *reindexer) item(f *frame, i int, it *item) (err error) {
 	return err
 }
 
-// stays reports whether no row of an intent was removed.
+// stays reports whether the row of an intent was not removed.
 func (r *reindexer) stays(org, intent string) (bool, error) {
 	name := orgKey(kindIntent, org).text(intent)
 	if r.removed.Lacks(name) {
@@ -129,8 +129,8 @@ func (r *reindexer) stays(org, intent string) (bool, error) {
 	return len(v) == idLen, err
 }
 
-// abandon deletes the keys of an imported row that was abandoned. The row may have been
-// imported again since; if retention has removed it then, its tombstone stays.
+// abandon deletes the keys of an imported row that was abandoned. The row may have been imported
+// again later. If retention has removed it after that, its tombstone stays.
 func (r *reindexer) abandon(it *item) error {
 	if err := r.rebuild.Write(); err != nil {
 		return err
@@ -150,7 +150,8 @@ func (r *reindexer) abandon(it *item) error {
 	return nil
 }
 
-// finish writes the last keys, then the meters and the mark that says that the index is whole.
+// finish writes the last keys. Then it writes the meters, and the mark that says that the index is
+// whole.
 func (r *reindexer) finish() error {
 	if err := r.rebuild.Write(); err != nil {
 		return err

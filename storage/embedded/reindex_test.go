@@ -113,7 +113,8 @@ func TestReindex(t *testing.T) {
 	until(t, func() bool { return !s.rewriting.Load() })
 	want := historyRows(t, s)
 	closeTest(t, s)
-	// ofHistory reports whether a key follows from the segments: not what retention has left.
+	// ofHistory reports whether a key can be computed from the segments. That is not possible for
+	// the intents of removed rows.
 	ofHistory := func(k, v string) bool {
 		_, left, imported, err := parseIntent([]byte(v), [16]byte{})
 		return strings.ContainsRune("hdkln", rune(k[0])) || k[0] == 'i' && err == nil && (len(left) == 0 || imported)
@@ -165,8 +166,8 @@ func TestReindex(t *testing.T) {
 	}
 }
 
-// TestReindex_LostTables: Pebble forgets tables that it took in, when its manifest ends
-// early after a crash. The store has all that was acknowledged.
+// TestReindex_LostTables cuts the end of Pebble's manifest after a crash, so that Pebble forgets
+// tables of keys. It checks that the store still has all acknowledged data.
 func TestReindex_LostTables(t *testing.T) {
 	disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
 	s := openTest(t, disk, nil)

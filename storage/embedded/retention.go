@@ -15,15 +15,16 @@ import (
 	"writ/storage/receipt"
 )
 
-// A removal deletes rows and their index entries by ranges of ids. The rows of kindIntent
-// stay and get the leaves of the removed rows. They tell an intent whose record was removed
-// from a corrupt one:
+// A removal deletes rows and their index entries by ranges of ids. The rows of kindIntent stay and
+// get the leaves of the removed rows. These leaves show that the record of an intent was removed
+// and is not lost:
 //
 //	intent = decision-id(16) *leaf    of the decision and then of its settlement
 //	leaf   = uvarint(head's sequence) uvarint(index) hash(32)    of the directory's chain
 //	       | 00 imported(1) chain(16) uvarint(head's sequence) uvarint(index) hash(32)    of another
 //
-// Imported is 1 if the row was removed before it could be imported, otherwise 0.
+// Imported is 1 if the row was removed before the import, so that only its tombstone was imported.
+// Otherwise it is 0.
 
 // leaf codes a leaf without its chain.
 func (c *codec) leaf(l *receipt.Leaf) {
@@ -50,8 +51,9 @@ func appendForeignLeaf(v []byte, l receipt.Leaf, imported bool) []byte {
 	return c.b
 }
 
-// parseIntent reads the row of an intent in a directory of a chain. For a removed row it
-// returns the leaves and whether the row was imported as a removed one.
+// parseIntent reads the row of an intent. chain is the chain of the directory. If the intent's
+// record was removed, left has its leaves. imported says that it was already removed when it was
+// imported.
 func parseIntent(v []byte, chain [16]byte) (id uuid.UUID, left []receipt.Leaf, imported bool, err error) {
 	if len(v) < idLen {
 		return id, nil, false, fmt.Errorf("%w: the decision of an intent has %d bytes", errCorrupt, len(v))
@@ -70,8 +72,8 @@ func parseIntent(v []byte, chain [16]byte) (id uuid.UUID, left []receipt.Leaf, i
 	return id, left, imported, c.err
 }
 
-// CountExpired implements storage.Retention. It removes settlements that were left behind
-// by the removal of their rows.
+// CountExpired implements storage.Retention. It also removes settlements whose rows were removed
+// without them.
 func (s *Store) CountExpired(
 	ctx context.Context, org string, before time.Time, max int,
 ) (n storage.Expired, err error) {
@@ -99,7 +101,7 @@ func (s *Store) CountExpired(
 	return n, s.removeOrphans(ctx, org, orphans)
 }
 
-// rowsBefore calls f for the rows of org that were decided before a time: see eachRow.
+// rowsBefore calls f, as eachRow does, for the rows of org that were decided before a time.
 func (s *Store) rowsBefore(
 	ctx context.Context, org string, before time.Time, f func(id uuid.UUID, row, settlement []byte) (bool, error),
 ) error {
@@ -107,13 +109,13 @@ func (s *Store) rowsBefore(
 	return s.eachRow(ctx, org, prefix, key(bytes.Clone(prefix)).id(storage.IDAt(before.Add(-storage.MaxSkew))), f)
 }
 
-// eachRow calls f for the rows of org with keys from lower up to upper, with their
-// settlements, nil for none, until f stops it. A settlement without a row has a nil row.
+// eachRow calls f for the rows of org with keys from lower up to upper, until f returns stop.
+// settlement is nil if the row has no settlement. row is nil if a settlement has no row.
 func (s *Store) eachRow(
 	ctx context.Context, org string, lower, upper key,
 	f func(id uuid.UUID, row, settlement []byte) (stop bool, err error),
 ) error {
-	var id uuid.UUID // of row, which f has not had
+	var id uuid.UUID // the id of row; f was not called for row yet
 	var row, buf []byte
 	stopped, prefix := false, len(orgKey(kindRecord, org))
 	tell := func(id uuid.UUID, row, settlement []byte) (_ bool, err error) {
@@ -148,7 +150,7 @@ func (s *Store) eachRow(
 	return err
 }
 
-// removeOrphans removes settlements whose rows were removed: the tombstones have the
+// removeOrphans removes settlements whose rows were removed. The tombstones of such rows have the
 // settlements' leaves. Other settlements without rows stay, because they are damage.
 func (s *Store) removeOrphans(ctx context.Context, org string, orphans map[uuid.UUID]bool) error {
 	if len(orphans) == 0 || s.options.ReadOnly {
@@ -187,7 +189,8 @@ func (s *Store) removeOrphans(ctx context.Context, org string, orphans map[uuid.
 	return s.finish(b)
 }
 
-// settlementLeaf returns the leaf of a settlement by its key, or storage.ErrNotFound.
+// settlementLeaf returns the leaf of the settlement of decision id. It returns storage.ErrNotFound
+// if the decision has no settlement.
 func (s *Store) settlementLeaf(org string, id uuid.UUID) (leaf receipt.Leaf, err error) {
 	v, err := s.index.Get(settlementKey(org, id))
 	if err != nil {
@@ -201,7 +204,8 @@ func (s *Store) settlementLeaf(org string, id uuid.UUID) (leaf receipt.Leaf, err
 	return receipt.Leaf{Chain: f.head.Chain, Seq: f.head.Seq, Index: uint32(index), Hash: hash}, err
 }
 
-// expired finds the rows to remove: at most most rows of org that were decided before a time.
+// expired returns the rows to remove. They are rows of org that were decided before a time, at most
+// as many as most says. It counts their bytes in garbage.
 func (s *Store) expired(
 	ctx context.Context, org string, before time.Time, most storage.Expired, garbage garbage,
 ) (rows []*storage.Record, n storage.Expired, err error) {
@@ -227,8 +231,8 @@ func (s *Store) expired(
 	return rows, n, err
 }
 
-// RemoveRecords implements storage.Retention. It holds writes during its search, and
-// commits only during its write, so that decisions wait no longer than for one another.
+// RemoveRecords implements storage.Retention. It holds the mutex writes all the time, and the mutex
+// commits only while it writes. Therefore decisions do not wait longer for it than for one another.
 func (s *Store) RemoveRecords(
 	ctx context.Context, org string, before time.Time, most storage.Expired,
 ) (removed storage.Expired, err error) {
@@ -245,9 +249,9 @@ func (s *Store) RemoveRecords(
 		return none, err
 	}
 	tip, err := s.Tip(ctx)
-	entered := s.entered.Load() // before the flush: a later settlement may not be in Pebble
+	entered := s.entered.Load() // read before the flush, because a later settlement may not be in Pebble
 	if err == nil {
-		err = s.index.Flush() // what is removed is in Pebble then
+		err = s.index.Flush() // then all keys to be removed are in Pebble
 	}
 	if err != nil {
 		return none, err
@@ -258,7 +262,7 @@ func (s *Store) RemoveRecords(
 	}
 	s.commits.Lock()
 	defer s.commits.Unlock()
-	if s.entered.Load() != entered { // perhaps settlements of these rows
+	if s.entered.Load() != entered { // the new entries may be settlements of these rows
 		b.b.Reset()
 		if err := s.index.Flush(); err != nil {
 			return none, err
@@ -289,8 +293,8 @@ func (s *Store) removeOldest(
 	return n, b.remove(org, rows)
 }
 
-// remove deletes rows and keeps their leaves with their intents. The rows must be all of org's
-// from the first to the last.
+// remove deletes rows and keeps their leaves with their intents. org must have no other rows
+// between the first and the last of rows.
 func (b *batch) remove(org string, rows []*storage.Record) error {
 	for _, r := range rows {
 		id := uuid.MustParse(r.DecisionID)
@@ -316,7 +320,7 @@ func (b *batch) remove(org string, rows []*storage.Record) error {
 	return nil
 }
 
-// appendLeaf appends l, a leaf of b's chain or of another.
+// appendLeaf appends the leaf l. Its chain may be b's chain or another one.
 func (b *batch) appendLeaf(v []byte, l receipt.Leaf) []byte {
 	if l.Chain != b.chain {
 		return appendForeignLeaf(v, l, false)
@@ -324,19 +328,20 @@ func (b *batch) appendLeaf(v []byte, l receipt.Leaf) []byte {
 	return appendLeaf(v, l)
 }
 
-// deleteIDs deletes the keys that begin with prefix and an id from first to last.
+// deleteIDs deletes the keys that begin with prefix followed by an id from first to last.
 func (b *batch) deleteIDs(prefix key, first, last uuid.UUID) {
 	b.deleteRange(key(bytes.Clone(prefix)).id(first), key(bytes.Clone(prefix)).id(last).end())
 }
 
-// removed returns the Removed record of i.
+// removed returns a record of i that says only that the decision was removed: see
+// storage.Record.Removed.
 func (i intent) removed(id uuid.UUID) *storage.Record {
 	intentID, approvalID := storage.CutIntentKey(i.id)
 	return &storage.Record{OrganizationID: i.org, IntentID: intentID, ApprovalID: approvalID, DecisionID: id.String()}
 }
 
-// Organizations implements storage.Retention. It seeks from one organization to the next
-// and keeps no iterator open during f.
+// Organizations implements storage.Retention. It seeks from one organization to the next. No
+// iterator is open while f runs.
 func (s *Store) Organizations(ctx context.Context, f func(org string) error) error {
 	lower, upper := key{byte(kindRecord)}, key{byte(kindRecord) + 1}
 	for {

@@ -13,8 +13,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestRemoveRecords_SettledMeanwhile: a settlement that commits while the removal moves keys
-// to Pebble goes with its row.
+// TestRemoveRecords_SettledMeanwhile commits a settlement while a removal moves keys to Pebble. It
+// checks that the settlement is removed with its row.
 func TestRemoveRecords_SettledMeanwhile(t *testing.T) {
 	w := storagetest.NewWriter()
 	var s *Store
@@ -40,8 +40,8 @@ func TestRemoveRecords_SettledMeanwhile(t *testing.T) {
 	}
 }
 
-// TestCountExpired_Orphans: a settlement whose row was removed without it is removed if the
-// tombstone has its leaf. Any other settlement without a row is damage.
+// TestCountExpired_Orphans checks settlements without a row. CountExpired removes such a settlement
+// if the tombstone of the row has its leaf. Any other settlement without a row is damage.
 func TestCountExpired_Orphans(t *testing.T) {
 	log, w := new(logged), storagetest.NewWriter()
 	s := openTest(t, vfs.NewMem(), log)

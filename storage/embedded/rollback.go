@@ -15,13 +15,14 @@ import (
 	"writ/storage/receipt"
 )
 
-// inspection is the state of a directory before anything in it is changed.
+// inspection describes a directory before anything in it is changed. tip is the end of the store,
+// and noted is the recorded tip.
 type inspection struct {
 	tip, noted tip
 	// exists reports whether there is a store.
 	exists bool
-	// stale says what the index lacks although the segments have it. Then the index is
-	// rebuilt. Empty means nothing.
+	// stale describes keys that the index lacks although the segments have their rows. If stale is
+	// not empty, the index is rebuilt.
 	stale string
 	// reasons say why the directory may have lost durable writes.
 	reasons []string
@@ -32,17 +33,17 @@ func (i *inspection) addReason(format string, args ...any) {
 }
 
 var (
-	// errRolledBack means that the store ends before its recorded tip.
+	// errRolledBack says that durable writes are missing.
 	errRolledBack = errors.New("the store has lost what was durable")
-	// errLost means that the directory has files of a store but no rows. --accept-rollback
-	// does not apply: opening the store would remove the files.
+	// errLost says that the directory has files of a store but no rows. --accept-rollback has no
+	// effect then, because opening the store would remove the files.
 	errLost = errors.New("files of a store are there, and nothing names them any more: restore the data directory " +
 		"from a backup, " +
 		"or move the store's directory away and start with --accept-rollback 0 to begin anew")
 )
 
-// inspect reads the store in dir without changing it and compares it with the recorded
-// tip. Opening the store for writing would remove the files that a damaged manifest does
+// inspect reads the store in dir without changing it and compares it with the recorded tip. It must
+// not open the store for writing, because that would remove the files that a damaged manifest does
 // not name.
 func inspect(dir string, o Options, lock *pebble.Lock) (i inspection, err error) {
 	defer readPanic(&err)
@@ -101,11 +102,11 @@ func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (
 // readOnlyCache is enough for reading each row once, in key order.
 const readOnlyCache = 16 << 20
 
-// errNoStore is the error of a directory in which Pebble finds nothing of writ's.
+// errNoStore says that a directory has no store of writ's.
 var errNoStore = errors.New("there is no store")
 
-// openReadOnly returns a read-only store, errNoStore or errFormat. The caller closes its
-// files.
+// openReadOnly opens a store read-only. Its error is errNoStore, errFormat or a failure to read.
+// The caller closes the files of the store.
 func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, error) {
 	h := &health{log: slog.New(slog.DiscardHandler), dir: dir, fs: filesystem, troubles: make(map[trouble]error)}
 	options := pebbleOptions(filesystem, h, lock)
@@ -138,7 +139,7 @@ func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, err
 }
 
 // empty inspects a directory without a row of writ's. It returns errLost if the directory has
-// tables or segments: a new store has a row before it has those.
+// tables or segments, because a new store has a row before it has tables or segments.
 func (i *inspection) empty(dir string, o Options) error {
 	names, err := o.FS.List(dir)
 	if err != nil {
@@ -152,7 +153,7 @@ func (i *inspection) empty(dir string, o Options) error {
 	return nil
 }
 
-// compare finds the ends of both streams and their gaps.
+// compare finds where both streams end, and whether writes are missing in them.
 func (i *inspection) compare(s *Store, noted tip) error {
 	head, err := s.lastHead()
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -188,7 +189,7 @@ func (i *inspection) compareHead(s *Store, noted tip) error {
 	return nil
 }
 
-// compareStream looks for a gap in a stream.
+// compareStream looks for missing writes in a stream.
 func (i *inspection) compareStream(s *Store, of stream) error {
 	numbers, err := s.marks(of)
 	if err != nil {
@@ -218,7 +219,7 @@ func (i *inspection) compareStream(s *Store, of stream) error {
 	return nil
 }
 
-// findHead returns a head without the index.
+// findHead returns the head with a sequence. It searches the frames and does not use the index.
 func (s *Store) findHead(seq uint64) (h receipt.SignedHead, err error) {
 	for low, high := uint64(1), s.log.Last(); low <= high; {
 		middle := low + (high-low)/2
@@ -239,7 +240,7 @@ func (s *Store) findHead(seq uint64) (h receipt.SignedHead, err error) {
 	return h, storage.ErrNotFound
 }
 
-// accept returns nil if inspect found nothing missing or if o accepts the losses.
+// accept returns nil if inspect found no losses, or if o accepts them.
 func (i *inspection) accept(dir string, o Options) error {
 	if len(i.reasons) == 0 {
 		if o.AcceptRollback != nil {

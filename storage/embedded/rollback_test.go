@@ -25,14 +25,14 @@ type killed struct {
 	writer *storagetest.Writer
 	noted  tip
 	want   snapshot
-	later  bool // there were writes after the note
+	later  bool // there were writes after the tip was recorded
 
 	accepted map[string]bool // refusals that holdAccepted has seen
 }
 
-// kill fills a store with tables and a log, notes its tip, and takes its power,
-// after more writes if later. Where logs is set, tables can't be written towards
-// the end, so that several logs are left.
+// kill fills a store with tables and a log, records its tip, and returns a copy of its disk as
+// after kill -9. If later is set, it writes more after the tip was recorded. If logs is set, no
+// tables can be written towards the end, so that several logs are left.
 func kill(t *testing.T, later, logs bool) killed {
 	t.Helper()
 	disk := vfs.NewCrashableMem()
@@ -71,8 +71,8 @@ func kill(t *testing.T, later, logs bool) killed {
 	return k
 }
 
-// commitMany commits what takes some blocks of a log, in chunks that are small:
-// where a checksum fails, Pebble tries each bit of the chunk.
+// commitMany commits enough records to fill some blocks of a log. It writes small chunks, because
+// Pebble tries each bit of a chunk whose checksum is wrong.
 func (k *killed) commitMany(t *testing.T, s *Store) {
 	t.Helper()
 	for range 60 {
@@ -82,7 +82,7 @@ func (k *killed) commitMany(t *testing.T, s *Store) {
 	}
 }
 
-// damages are what can become of a file of which byte at is damaged.
+// damages has ways to damage a file at byte at.
 var damages = map[string]func(b []byte, at int) []byte{
 	"cut":           func(b []byte, at int) []byte { return b[:at] },
 	"zeroed":        func(b []byte, at int) []byte { clear(b[at:]); return b },
@@ -91,11 +91,11 @@ var damages = map[string]func(b []byte, at int) []byte{
 	"begun too far": func(b []byte, at int) []byte { return b[at+1:] },
 }
 
-// positions are where a file of n bytes is damaged: at its start, in its middle,
-// in its last 64 KiB and at its end.
+// positions returns where a file of n bytes is damaged. The positions are at its start, in its
+// middle, in its last 64 KiB and at its end.
 func positions(name string, n int) []int {
 	at := []int{0, 1, n / 8, n / 4, 3 * n / 8, n / 2, 5 * n / 8, 3 * n / 4, 7 * n / 8, n - 64<<10, n - 32<<10, n - 100, n - 7, n - 1}
-	if filepath.Ext(name) == ".sst" { // which have checksums, and sizes in the manifest
+	if filepath.Ext(name) == ".sst" { // tables have checksums, and the manifest has their sizes
 		at = []int{0, n / 2, n - 1}
 	}
 	at = slices.DeleteFunc(at, func(i int) bool { return i < 0 || i >= n })
@@ -103,9 +103,10 @@ func positions(name string, n int) []int {
 	return slices.Compact(at)
 }
 
-// TestDamage_AfterKill holds "Damage does not open as an empty store". After kill -9, any file
-// is damaged anywhere. The store must have everything up to the recorded tip, or be refused.
-// A refusal says what can be done and changes nothing.
+// TestDamage_AfterKill checks the promise "Damage does not open as an empty store". It damages
+// every file at many places after kill -9. Open must either return an error, or the store must have
+// all data up to the recorded tip. The error must say what an operator can do, and Open must not
+// change anything.
 func TestDamage_AfterKill(t *testing.T) {
 	for name, k := range map[string]killed{"tables and a log": kill(t, false, false), "several logs, not all noted": kill(t, true, true)} {
 		t.Run(name, func(t *testing.T) {
@@ -121,8 +122,8 @@ func TestDamage_AfterKill(t *testing.T) {
 	}
 }
 
-// eachDamage calls f for a copy of the disk with each damage to each file; under
-// -short, which the race detector runs with, at every third position.
+// eachDamage calls f for copies of the disk, each with one damage to one file. Under -short, with
+// which the race detector runs, it uses only every third position.
 func (k *killed) eachDamage(t *testing.T, f func(what string, disk *vfs.MemFS)) {
 	t.Helper()
 	f("nothing damaged", k.disk.CrashClone(vfs.CrashCloneCfg{}))
@@ -143,7 +144,7 @@ func (k *killed) eachDamage(t *testing.T, f func(what string, disk *vfs.MemFS)) 
 	}
 }
 
-// The outcomes of opening what is damaged.
+// The outcomes of opening a damaged store.
 const (
 	opened     = "opened, with all that was noted"
 	unreadable = "opened or refused, with an error for what cannot be read"
@@ -151,7 +152,7 @@ const (
 	lost       = "refused, for nothing names what is there"
 )
 
-// hold opens disk and returns how that ended.
+// hold opens the store on disk, checks the result and returns the outcome.
 func (k *killed) hold(t *testing.T, what string, disk *vfs.MemFS) string {
 	t.Helper()
 	before := contents(t, disk)
@@ -160,7 +161,7 @@ func (k *killed) hold(t *testing.T, what string, disk *vfs.MemFS) string {
 		defer closeTest(t, s)
 		return k.holdOpened(t, what, s)
 	}
-	// Damage that the first compaction or flush meets is found too late for that.
+	// If the first compaction or flush finds the damage, Open has already changed the directory.
 	if diff := cmp.Diff(before, contents(t, disk)); diff != "" && !strings.Contains(err.Error(), "until it is restarted") {
 		t.Errorf("%s: the refusal %v changed the directory", what, err)
 	}
@@ -204,8 +205,8 @@ func (k *killed) holdOpened(t *testing.T, what string, s *Store) string {
 
 var acceptable = regexp.MustCompile(`--accept-rollback (\d+) `)
 
-// holdAccepted opens what was refused by why with the sequence that why names, and
-// with no other.
+// holdAccepted opens a store that Open refused with the error why. It checks that Open accepts the
+// loss with the sequence that why names, and with no other sequence.
 func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why error) {
 	t.Helper()
 	if k.accepted[why.Error()] {
@@ -249,7 +250,8 @@ func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why er
 	}
 }
 
-// contents returns all files of the data directory, and beside it.
+// contents returns the contents of all files in the data directory and of the recorded tip beside
+// it.
 func contents(t *testing.T, disk vfs.FS) map[string]string {
 	t.Helper()
 	names, err := disk.List("data")

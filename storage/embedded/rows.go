@@ -19,7 +19,7 @@ func readPanic(err *error) {
 	}
 }
 
-// count reads an 8-byte number, 0 if the key does not exist.
+// count reads an 8-byte number. It returns 0 if the key does not exist.
 func (s *Store) count(k key) (int64, error) {
 	v, err := s.index.Get(k)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -34,7 +34,7 @@ func (s *Store) count(k key) (int64, error) {
 	return int64(binary.BigEndian.Uint64(v)), nil
 }
 
-// scanPrefix calls f for the rows whose keys begin with prefix, with the rest of the key.
+// scanPrefix calls f for the rows whose keys begin with prefix. f gets the keys without the prefix.
 func (s *Store) scanPrefix(ctx context.Context, prefix key, f index.Visit) error {
 	return s.index.Scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) { return f(k[len(prefix):], v) })
 }
@@ -54,7 +54,7 @@ func (s *Store) scanKind(ctx context.Context, k kind, f func(org string, rest, v
 	})
 }
 
-// position splits a key of an organization.
+// position splits a key into its organization and the rest. The first byte of the key is left out.
 func position(k []byte) (org, rest []byte, err error) {
 	if org, rest, err = splitOrg(k[min(1, len(k)):]); err != nil {
 		err = &storage.BreakError{Err: err}
@@ -65,10 +65,10 @@ func position(k []byte) (org, rest []byte, err error) {
 // newBatch returns an empty batch.
 func (s *Store) newBatch() *batch { return &batch{b: s.db.NewBatch()} }
 
-// batch collects the changes of one write. Its methods keep the first error.
+// batch collects the changes of one write. err is the first error of its methods.
 type batch struct {
 	b     *pebble.Batch
-	chain [16]byte // the directory's, if rows are removed
+	chain [16]byte // the chain of the directory; set if rows are removed
 	err   error
 }
 
@@ -84,7 +84,7 @@ func (b *batch) delete(k key) {
 	}
 }
 
-// deleteRange deletes the keys from lower up to upper, without that.
+// deleteRange deletes the keys from lower up to upper. It includes lower and excludes upper.
 func (b *batch) deleteRange(lower, upper key) {
 	if b.err == nil {
 		b.err = b.b.DeleteRange(lower, upper, nil)
@@ -103,7 +103,7 @@ func (s *Store) apply(b *batch) error {
 	return s.index.Write(b.b)
 }
 
-// finish makes b durable as the next write of changeStream. writes is held.
+// finish makes b durable as the next write of changeStream. The caller holds writes.
 func (s *Store) finish(b *batch) error {
 	b.mark(changeStream, s.change+1)
 	err := s.apply(b)

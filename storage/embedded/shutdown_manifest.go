@@ -16,15 +16,15 @@ import (
 	"writ/storage/embedded/segment"
 )
 
-// shutdownManifest names the file in which Close lists the directory's files. Pebble
-// treats a truncated manifest or log as a crash and silently drops its tail, which
-// may hold a kill switch. After a clean Close any difference is damage. The file is
-// removed before Pebble opens, so a directory that was not closed has none. After a crash
-// only the tip is compared: see inspect.
+// shutdownManifest is the name of the file in which Close lists the directory's files. Pebble
+// treats a truncated manifest or log as a crash and silently drops its tail, which may hold a kill
+// switch. After a clean Close any difference is damage. The file is removed before Pebble opens the
+// directory. Therefore a directory that was not closed has no such file. After a crash Open
+// compares only the tip: see inspect.
 const shutdownManifest = "closed"
 
-// fileState describes a file at shutdown. Sum is the SHA-256 of files that have no
-// checksums of Pebble's.
+// fileState describes a file at shutdown. Sum is the SHA-256 of the file. It is empty if the file
+// has checksums in its own format.
 type fileState struct {
 	Size int64  `json:"size"`
 	Sum  string `json:"sha256,omitempty"`
@@ -33,7 +33,7 @@ type fileState struct {
 var errDamaged = errors.New("the directory is not as it was when it was closed: restore it from a backup, " +
 	"or remove its file \"" + shutdownManifest + "\" to open what is left of it")
 
-// writeShutdownManifest lists the files of dir, which no one else may use at the time.
+// writeShutdownManifest writes the list of the files of dir. Nobody else may use dir meanwhile.
 func writeShutdownManifest(dir string, fs vfs.FS) error {
 	files, err := fileStates(dir, fs)
 	if err != nil {
@@ -46,7 +46,7 @@ func writeShutdownManifest(dir string, fs vfs.FS) error {
 	return replaceFile(fs, fs.PathJoin(dir, shutdownManifest), text)
 }
 
-// replaceFile writes a file whole or not at all, and durably.
+// replaceFile writes a file durably. After a crash the file has either its old or its new content.
 func replaceFile(fs vfs.FS, name string, text []byte) error {
 	temporary := name + ".new"
 	f, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
@@ -90,7 +90,7 @@ func checkShutdownManifest(dir string, fs vfs.FS) error {
 	return nil
 }
 
-// removeShutdownManifest removes the file before any other file changes.
+// removeShutdownManifest removes the manifest. It must be called before any other file changes.
 func removeShutdownManifest(dir string, fs vfs.FS) error {
 	err := fs.Remove(fs.PathJoin(dir, shutdownManifest))
 	if errors.Is(err, os.ErrNotExist) {
@@ -99,7 +99,7 @@ func removeShutdownManifest(dir string, fs vfs.FS) error {
 	return errors.Join(err, syncDir(dir, fs))
 }
 
-// missing returns the files that have changed since shutdown.
+// missing returns the files of then that are missing in now or differ there.
 func missing(then, now map[string]fileState) (differ []string) {
 	for name, file := range then {
 		if now[name] != file {
@@ -110,7 +110,7 @@ func missing(then, now map[string]fileState) (differ []string) {
 	return differ
 }
 
-// fileStates returns the states of Pebble's files, by name.
+// fileStates returns the states of all files in dir, by name.
 func fileStates(dir string, fs vfs.FS) (map[string]fileState, error) {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -129,7 +129,7 @@ func fileStates(dir string, fs vfs.FS) (map[string]fileState, error) {
 			continue
 		}
 		file := fileState{Size: info.Size()}
-		if filepath.Ext(name) != ".sst" && !segment.IsFile(name) { // the blocks of those have checksums
+		if filepath.Ext(name) != ".sst" && !segment.IsFile(name) { // tables and segments have checksums
 			content, err := readAll(fs, fs.PathJoin(dir, name))
 			if err != nil {
 				return nil, err

@@ -22,31 +22,32 @@ import (
 
 // Options configure a Store. A service needs none of them.
 type Options struct {
-	// FS holds the directory; nil is the operating system's.
+	// FS is the file system of the directory. Nil stands for the operating system's.
 	FS vfs.FS
-	// Log gets messages for operators; nil is slog.Default().
+	// Log gets messages for operators. Nil stands for slog.Default().
 	Log *slog.Logger
-	// MinFreeBytes is the free space below which writes are refused; 0 means
-	// 256 MiB, which is room enough for Pebble to flush all that it holds.
+	// MinFreeBytes is the free space below which writes are refused. 0 means 256 MiB, enough for
+	// Pebble to flush everything that it has in memory.
 	MinFreeBytes uint64
-	// WriteBehind is how many commits may have returned before they are durable; 0
-	// means that every commit is durable when it returns. Further commits wait. A crash
-	// loses at most the last of them, never one from between. Lost decisions were already
-	// signed and answered: their intents can be decided again, and another head can follow
-	// the same one. Writes of documents are always durable when they return.
+	// WriteBehind is how many commits may have returned and not be durable yet. Further commits
+	// wait. 0 means that every commit is durable when it returns. A crash loses at most the last
+	// WriteBehind commits. If it loses a commit, it also loses all later commits. Lost decisions
+	// were already signed and answered. Their intents can be decided again, and a second head can
+	// then follow the same head as a lost one. Writes of documents are always durable when they
+	// return.
 	WriteBehind int
-	// AcceptRollback opens a store that has lost writes if this is the sequence of its last
-	// head: see the package's documentation. Nil accepts no loss.
+	// AcceptRollback lets Open open a store that has lost writes. It must be the sequence of the
+	// store's last head: see the package's documentation. Nil accepts no loss.
 	AcceptRollback *uint64
-	// Progress is called during long steps of Open, such as rebuilding the index, with how
-	// much is done of how much. It is called with an empty step when a step ends. If it is
-	// nil, progress is logged.
+	// Progress is called during long steps of Open, such as rebuilding the index. done is the part
+	// of the step that is done, and of is the whole. When a step ends, Progress is called with an
+	// empty step. If Progress is nil, progress is logged.
 	Progress func(step string, done, of uint64)
-	// Metrics is where the store registers its metrics until it is closed. Nil
-	// registers nowhere.
+	// Metrics is the registry of the store's metrics. Close unregisters them. Nil means that they
+	// are registered nowhere.
 	Metrics prometheus.Registerer
 
-	segmentSize int // 0 for segmentSize, other in tests
+	segmentSize int // tests set it; 0 stands for the constant
 }
 
 const defaultMinFree = 256 << 20
@@ -55,41 +56,42 @@ const defaultMinFree = 256 << 20
 type Store struct {
 	db      *pebble.DB
 	options *pebble.Options
-	// log has the history, index the keys that lead there.
+	// log has the history. index has the keys that lead to places in the log.
 	log    *segment.Log
 	index  *index.Index
 	frames frames
 	// rewriting is set while the goroutine of rewriteLater runs.
 	rewriting atomic.Bool
-	// background has the goroutines of the store. They end after Close has closed stopping.
+	// background counts the goroutines of the store. They end once Close has closed stopping.
 	background sync.WaitGroup
 	stopping   chan struct{}
 	health     *health
-	// lock keeps other processes out until Close returns; Pebble's own lock ends earlier.
-	// It is nil until the store is open.
+	// lock keeps other processes out until Close returns. Pebble would release its own lock
+	// earlier. lock is nil until the store is open.
 	lock *pebble.Lock
-	// closing is closed by Close, before Pebble is.
+	// closing is a channel that Close closes before it closes Pebble.
 	closing chan struct{}
 
 	// writes serializes the writes of documents and removals, which read before they
 	// write. Watchers are called while it is held.
 	writes sync.Mutex
-	// change is the number of the last of these writes. writes guards it.
+	// change is the number of the last write of documents or removal. writes guards it.
 	change uint64
 
-	// commits serializes appends and guards the fields below. It may be locked while
-	// writes is held, never the other way round.
+	// commits serializes appends and guards the fields below. It may be locked while writes is
+	// held. writes must not be locked while commits is held.
 	commits sync.Mutex
 	// tip is the end of the chain.
 	tip    receipt.Chain
 	quotas quotas
-	// entered counts the appends that had entries and can be read.
+	// entered counts the appends that contained entries and that readers can see.
 	entered atomic.Int64
 	// keys and buffers are for building keys and frames.
 	keys    key
 	buffers frameBuffers
 
-	// recording is held while the tip is recorded, and guards recorded, the tip in the file.
+	// recording is held while the tip is recorded. It guards recorded, which is the tip in the
+	// file.
 	recording sync.Mutex
 	recorded  tip
 
@@ -203,8 +205,8 @@ func (s *Store) syncLog() error {
 	return s.health.Stopped()
 }
 
-// check inspects dir and returns an error if it must not be opened. Otherwise it removes
-// the file of Close.
+// check inspects dir and returns an error if dir must not be opened. Otherwise it removes the file
+// that Close wrote.
 func check(dir string, o Options, lock *pebble.Lock) (inspection, error) {
 	if err := checkShutdownManifest(dir, o.FS); err != nil {
 		return inspection{}, err

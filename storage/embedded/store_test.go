@@ -31,7 +31,7 @@ func openTest(t testing.TB, fs vfs.FS, log *logged) *Store {
 	return openWith(t, Options{FS: fs, Log: log.logger()})
 }
 
-// openWith is openTest with other options, and without a log unless they have one.
+// openWith opens a store with the options o. Its log is discarded unless o has one.
 func openWith(t testing.TB, o Options) *Store {
 	t.Helper()
 	s, err := openQuietly(o)
@@ -47,7 +47,7 @@ func openQuietly(o Options) (*Store, error) {
 	return Open("data", o)
 }
 
-// must ends a test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -62,7 +62,7 @@ func commit(t testing.TB, s *Store, w *storagetest.Writer, records ...*storage.R
 	must(t, err)
 }
 
-// execute records that what row decided was executed.
+// execute settles row as executed.
 func execute(t *testing.T, s *Store, w *storagetest.Writer, row *storage.Record) {
 	t.Helper()
 	_, err := w.Settle(t.Context(), s, row, storage.Settlement{Outcome: storage.Executed, RecordedAt: row.DecidedAt})
@@ -85,7 +85,7 @@ func removeRows(t *testing.T, s *Store, org string, before time.Time, n int) {
 	}
 }
 
-// readClosed calls f with the closed store on disk, which is only read meanwhile.
+// readClosed opens the closed store on disk for reading and calls f with it.
 func readClosed(t *testing.T, disk vfs.FS, f func(r *ReadOnly)) {
 	t.Helper()
 	r, err := OpenReadOnly("data", Options{FS: disk})
@@ -94,7 +94,7 @@ func readClosed(t *testing.T, disk vfs.FS, f func(r *ReadOnly)) {
 	must(t, r.Close())
 }
 
-// failing returns fs with the operations failing for which fails is true.
+// failing returns fs, but operations for which fails is true return errDisk.
 func failing(fs vfs.FS, fails func(errorfs.Op) bool) vfs.FS {
 	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if fails(op) {
@@ -135,7 +135,7 @@ func (l *logged) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, nil))
 }
 
-// errors returns how many lines of level ERROR there are.
+// errors returns the number of lines of level ERROR.
 func (l *logged) errors() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,22 +14,22 @@ const (
 	changeStream stream = 'c' // all other writes, by Store.change
 )
 
-// Marks detect gaps in Pebble. Each write of a stream sets the mark of its own number and
-// deletes the mark before, so a whole stream has exactly one mark. If writes are lost from
-// the middle, the mark before the gap stays and there are two. Pebble loses such a middle
-// without an error when its manifest is truncated: it does not know the newest tables, but
-// reads the log written after them.
+// Marks show whether writes in the middle of a stream are missing in Pebble. Each write of a stream
+// sets the mark of its own number and deletes the mark of the write before. So a whole stream has
+// exactly one mark. If writes in the middle are lost, the mark before them was not deleted, and the
+// stream has two marks. Pebble loses such writes without an error if its manifest is truncated.
+// Then it does not know its newest tables, but it reads the log that was written after them.
 
 func markKey(s stream, n uint64) key {
 	return binary.BigEndian.AppendUint64(key{byte(kindMark), byte(s)}, n)
 }
 
-// mark sets the mark of write n, which must not be 0, and deletes the one before.
+// mark sets the mark of write n and deletes the mark of write n-1. n must not be 0.
 func (b *batch) mark(s stream, n uint64) {
 	b.set(markKey(s, n), nil)
 	if b.err == nil {
-		// A mark is set once, so it and its deletion vanish with the first flush. An
-		// ordinary deletion would stay until it reaches the last level.
+		// A mark is set only once, so SingleDelete is allowed. With it the first flush drops the
+		// mark and the deletion. An ordinary deletion would stay until it reaches the last level.
 		b.err = b.b.SingleDelete(markKey(s, n-1), nil)
 	}
 }
@@ -46,8 +46,8 @@ func (s *Store) marks(of stream) (numbers []uint64, err error) {
 	return numbers, err
 }
 
-// acceptLoss makes a store whole again whose losses an operator has accepted. It deletes the
-// keys of lost frames, and all marks but the last of each stream.
+// acceptLoss makes a store consistent after an operator has accepted its losses. It deletes the
+// keys of lost frames. In each stream it keeps only the last mark.
 func (s *Store) acceptLoss() error {
 	last := s.end()
 	b := s.newBatch()
@@ -66,7 +66,7 @@ func (s *Store) acceptLoss() error {
 	return s.apply(b)
 }
 
-// setMark has b leave the mark of n as the only one of a stream.
+// setMark adds changes to b so that the stream of has only the mark of n.
 func (s *Store) setMark(b *batch, of stream, n uint64) error {
 	numbers, err := s.marks(of)
 	if err != nil {

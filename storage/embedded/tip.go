@@ -11,21 +11,20 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// tip is the position of a store's last write. Every durable write is one of its
-// frames or one of its changes.
+// tip is the position of a store's last write. Every write is either a frame or a change.
 type tip struct {
-	// Head is the sequence of the last head, Hash its hash. Both are zero in a store without
-	// heads.
+	// Head is the sequence of the last head. Hash is the hash of that head. Both are zero in a
+	// store without heads.
 	Head uint64
 	Hash [32]byte
-	// Frame is the number of the last frame, of decisions or of an import.
+	// Frame is the number of the last frame. A frame has decisions or an import.
 	Frame uint64
-	// Change is the number of the last other write: of documents or removals.
+	// Change is the number of the last other write. Such a write changes documents or removes rows.
 	Change uint64
 }
 
-// The tip is recorded in a file beside the store's directory, with the directory's name and
-// tipExt, so that the loss of the directory does not take it along. It is text:
+// The tip is recorded in a file beside the store's directory, so that the file stays if the
+// directory is lost. Its name is the directory's name with tipExt. Its content is text:
 //
 //	writ tip 2
 //	head 203 5d41402abc4b2a76b9719d911017c5925d41402abc4b2a76b9719d911017c592
@@ -33,8 +32,7 @@ type tip struct {
 //	change 9
 //	sum SHA-256 of the lines above, in hex
 //
-// The sum detects damage. It is not a signature: whoever can write the file can write any
-// tip.
+// The sum detects damage. It is not a signature: anyone who can write the file can write any tip.
 const (
 	tipExt    = ".tip"
 	tipFormat = "writ tip 2\nhead %d %x\nframe %d\nchange %d\n"
@@ -53,7 +51,7 @@ func (t tip) text() []byte {
 	return fmt.Appendf(lines, "sum %x\n", sum)
 }
 
-// parseTip reads the output of text, and nothing else.
+// parseTip reads a tip that text wrote. Any other text is an error.
 func parseTip(text []byte) (tip, error) {
 	var t tip
 	var hash string

@@ -31,7 +31,7 @@ func TestTip_Text(t *testing.T) {
 	}
 }
 
-// remove takes files away as an accident would.
+// remove removes files as an accident would.
 func remove(t *testing.T, disk vfs.FS, name string) {
 	t.Helper()
 	must(t, disk.RemoveAll(name))
@@ -45,8 +45,9 @@ func copyDir(t *testing.T, from, to vfs.FS, name string) {
 	}
 }
 
-// TestTip_Directories: a store is refused after its directory was taken away, put back or
-// exchanged as a whole. --accept-rollback accepts it only with the head that it has.
+// TestTip_Directories checks that Open returns an error after the whole directory was removed,
+// replaced by an older copy, or exchanged. AcceptRollback accepts the store only with the sequence
+// of the store's last head.
 func TestTip_Directories(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -97,8 +98,8 @@ func TestTip_Directories(t *testing.T) {
 	}
 }
 
-// storesToHarm returns a store with two heads, a copy of it from when it had
-// one, and another with three.
+// storesToHarm returns three disks. disk has a store with two heads. older has a copy of this store
+// from when it had one head. other has another store with three heads.
 func storesToHarm(t *testing.T, closed bool) (disk, older, other *vfs.MemFS) {
 	t.Helper()
 	end := func(disk *vfs.MemFS, s *Store) *vfs.MemFS {
@@ -127,7 +128,8 @@ func storesToHarm(t *testing.T, closed bool) (disk, older, other *vfs.MemFS) {
 	return disk, older, end(other, s)
 }
 
-// TestTip_AcceptedInVain: a flag that was left behind stops no start.
+// TestTip_AcceptedInVain checks that a store without losses opens even if AcceptRollback is still
+// set.
 func TestTip_AcceptedInVain(t *testing.T) {
 	disk, log := vfs.NewMem(), new(logged)
 	closeTest(t, openTest(t, disk, nil))
@@ -143,8 +145,8 @@ func TestTip_AcceptedInVain(t *testing.T) {
 	}
 }
 
-// TestTip_CannotBeNoted: decisions go on, the failure is logged once and shows, and the earlier
-// tip stays in the file.
+// TestTip_CannotBeNoted checks a store whose tip cannot be recorded. Commits still succeed. The
+// failure is logged once and shown as a trouble. The earlier tip stays in the file.
 func TestTip_CannotBeNoted(t *testing.T) {
 	var full atomic.Bool
 	disk := vfs.NewCrashableMem()
@@ -182,7 +184,7 @@ func TestTip_CannotBeNoted(t *testing.T) {
 	}
 }
 
-// TestTip_FullDisk: the same on a disk that is really full.
+// TestTip_FullDisk checks the same as TestTip_CannotBeNoted on a disk that is really full.
 func TestTip_FullDisk(t *testing.T) {
 	root := mountTmpfs(t)
 	s, err := Open(filepath.Join(root, "data"), Options{Log: (*logged)(nil).logger(), MinFreeBytes: 1})
@@ -210,8 +212,8 @@ func TestTip_FullDisk(t *testing.T) {
 	}
 }
 
-// TestTip_WrittenBehind: the recorded tip is durable, so a crash that loses later commits leaves
-// the store at or after the tip.
+// TestTip_WrittenBehind checks that with WriteBehind all writes up to the recorded tip are durable.
+// Even if a crash loses later commits, the store must end at the tip or after it.
 func TestTip_WrittenBehind(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	w := storagetest.NewWriter()
@@ -228,8 +230,8 @@ func TestTip_WrittenBehind(t *testing.T) {
 	}
 }
 
-// TestMarks_OneOfEach: however much is written, flushed and opened again, each
-// stream has one mark.
+// TestMarks_OneOfEach writes, flushes and opens a store several times. It checks that each stream
+// always has exactly one mark.
 func TestMarks_OneOfEach(t *testing.T) {
 	disk, w := vfs.NewMem(), storagetest.NewWriter()
 	for n := range int64(4) {

@@ -2,8 +2,9 @@ package embedded
 
 import "time"
 
-// tipInterval is how often a moving tip is recorded. It leaves time for a slow sync: after
-// a crash the loss of writes that are older than a second is noticed.
+// tipInterval is the time after which a tip that has moved is recorded again. It is half a second,
+// so that even with a slow sync the recorded tip is at most a second old. Then the loss of older
+// writes in a crash is noticed.
 const tipInterval = 500 * time.Millisecond
 
 // startTipWriter records the tip in a file beside the store until Close. No write waits for
@@ -24,8 +25,8 @@ func (s *Store) startTipWriter() {
 	})
 }
 
-// recordTip records the tip if it has moved. A failure is reported, and the next
-// interval tries again; until then the file has an earlier tip.
+// recordTip records the tip if it has moved. It reports a failure to health and tries again after
+// the next interval. Until then the file has an earlier tip.
 func (s *Store) recordTip() {
 	s.recording.Lock()
 	defer s.recording.Unlock()
@@ -40,8 +41,8 @@ func (s *Store) recordTip() {
 	}
 }
 
-// end returns the tip. With [Options.WriteBehind] its last commits may not be
-// durable yet.
+// end returns the tip. With [Options.WriteBehind] the last commits before it may not be durable
+// yet.
 func (s *Store) end() tip {
 	s.commits.Lock()
 	t := tip{Head: s.tip.Seq, Hash: s.tip.Prev, Frame: s.log.Last()}

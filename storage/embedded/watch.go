@@ -12,7 +12,7 @@ import (
 	"writ/storage"
 )
 
-// changeKey is the key of a change of a revision. The first change has number 0.
+// changeKey returns the key of a change. number counts the changes of a revision from 0.
 func changeKey(revision uint64, number int) key {
 	k := binary.BigEndian.AppendUint64(key{byte(kindChange)}, revision)
 	return binary.BigEndian.AppendUint32(k, uint32(number))
@@ -24,7 +24,7 @@ var trimmedKey = key{byte(kindTrimmed)}
 // Watch implements storage.Documents.
 func (s *Store) Watch(f func(storage.Change)) (stop func()) { return s.watchers.Add(f) }
 
-// eachChange calls f for the changes after a revision, until it returns false.
+// eachChange calls f for the changes after a revision, until f returns false.
 func (s *Store) eachChange(ctx context.Context, after uint64, f func(storage.Change) bool) error {
 	if after == math.MaxUint64 {
 		return nil

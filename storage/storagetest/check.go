@@ -13,17 +13,17 @@ import (
 	"writ/storage/receipt"
 )
 
-// Check holds the whole history of a store to its invariants and returns it,
-// by organization, newest first. orgs must be all organizations that have any.
+// Check checks the invariants of the whole history of a store. It returns the history by
+// organization, the newest record first. orgs must have all organizations that have records.
 //
 // Every record is found by time, by decision, by id and by intent, and is the same each time. No
 // intent and no decision id has two records. Each receipt verifies under a head of the chain. The
-// heads are unbroken, signed by keys, and cover exactly the records. Each meter is the number of
-// its intents. Records under heads of other chains were imported: no head covers them and no meter
-// counts them.
+// heads form an unbroken chain, are signed by keys, and cover exactly the records and entries. Each
+// meter equals the number of intents that were decided in its month. A record under a head of
+// another chain was imported. The store's heads do not cover it, and no meter counts it.
 //
-// The store must be able to commit, because a commit is the only way to ask
-// for an intent; nothing is written.
+// The store must be able to commit, because the only way to find a record by its intent is to
+// commit the intent again. Check writes nothing.
 func Check(t *testing.T, s storage.Store, keys receipt.Keys, orgs ...string) map[string][]*storage.Record {
 	t.Helper()
 	c := checker{Checks: Checks{t}, store: s, keys: keys}
@@ -62,7 +62,7 @@ type checker struct {
 	chain [16]byte
 }
 
-// own reports whether a leaf is of the store's chain.
+// own reports whether a leaf is in the store's own chain.
 func (c *checker) own(in receipt.Inclusion) bool {
 	chain, err := in.Chain()
 	return err != nil || chain == c.chain
@@ -91,7 +91,7 @@ func (c *checker) checkHeads() {
 	}
 }
 
-// list returns all that a filter selects, limit at a time.
+// list returns all records that a filter selects. It reads limit records at a time.
 func (c *checker) list(org string, f storage.Filter, limit int) []*storage.Record {
 	c.Helper()
 	return All(c, limit, func(p storage.Page) ([]*storage.Record, string, error) {
@@ -131,8 +131,8 @@ func (c *checker) checkOrganization(org string, records []*storage.Record) {
 	c.checkIntents(records)
 }
 
-// checkIntents finds records by their intents in the one way the contract has:
-// by trying to commit them again.
+// checkIntents checks that each record is found by its intent. The contract has only one way to
+// find it, which is to commit the intent again.
 func (c *checker) checkIntents(want []*storage.Record) {
 	c.Helper()
 	batch := make([]*storage.Record, len(want))
@@ -156,7 +156,8 @@ func (c *checker) checkReceipt(r *storage.Record) {
 	}
 }
 
-// checkEntries returns how many entries org has beside its records.
+// checkEntries checks the leaf of each entry of org that is not a settlement. It returns the number
+// of these entries.
 func (c *checker) checkEntries(org string) (n int) {
 	c.Helper()
 	for _, kind := range []storage.EntryKind{storage.VerdictEntry, storage.RetentionEntry, storage.ChangeEntry, storage.ImportEntry, storage.AbandonEntry} {
@@ -186,8 +187,8 @@ func (c *checker) checkLeaf(what string, in receipt.Inclusion, leaf [32]byte) {
 	}
 }
 
-// All returns the items of every page of a list, limit at a time, and holds the
-// pages to the limit.
+// All returns the items of every page of a list. It reads limit items at a time and reports an
+// error if a page has more.
 func All[T any](t testing.TB, limit int, page func(storage.Page) ([]T, string, error)) []T {
 	t.Helper()
 	var items []T

@@ -13,10 +13,10 @@ import (
 	"writ/storage"
 )
 
-// Checks is a test with the checks that suites of stores share.
+// Checks is a test with check methods that several suites use.
 type Checks struct{ *testing.T }
 
-// Must fails the test at an error.
+// Must ends the test if err is not nil.
 func (c Checks) Must(what string, err error) {
 	c.Helper()
 	if err != nil {
@@ -24,7 +24,7 @@ func (c Checks) Must(what string, err error) {
 	}
 }
 
-// WantErr reports an error that is not want.
+// WantErr reports an error if err is not want.
 func (c Checks) WantErr(what string, err, want error) {
 	c.Helper()
 	if !errors.Is(err, want) {
@@ -32,8 +32,8 @@ func (c Checks) WantErr(what string, err, want error) {
 	}
 }
 
-// WantSame reports a difference between documents. Times are compared as instants, an empty
-// list is the same as none, and revisions are not compared.
+// WantSame reports a difference between documents. It compares times as instants, takes an empty
+// list and nil as equal, and does not compare revisions.
 func (c Checks) WantSame(what string, got, want any) {
 	c.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(engine.Stored{})); diff != "" {
@@ -41,7 +41,7 @@ func (c Checks) WantSame(what string, got, want any) {
 	}
 }
 
-// Heard are the changes that a watcher was told of.
+// Heard collects the changes of which a watcher was told.
 type Heard struct {
 	mu      sync.Mutex
 	changes []storage.Change
@@ -63,7 +63,7 @@ func (h *Heard) Take() []storage.Change {
 	return c
 }
 
-// TakeNames is Take without revisions and digests.
+// TakeNames does what Take does, and returns the changes without revisions and digests.
 func (h *Heard) TakeNames() []storage.Change {
 	changes := h.Take()
 	for i := range changes {
@@ -72,8 +72,8 @@ func (h *Heard) TakeNames() []storage.Change {
 	return changes
 }
 
-// Hostile are organization ids that would reach into one another's documents if keys were
-// made carelessly.
+// Hostile has organization ids that are hard to keep apart. If a store made its keys carelessly,
+// one of them could read the documents of another.
 var Hostile = []string{
 	"a", "ab", "a\x00", "a\x00\x01", "a/", "a/b", "a:b", "a|b", "", "\x00", "\x00\x01a", "\x00\x00", "ÿ", "ÿÿ",
 	"\U0010ffff", "a\x01", "A", " a", "a ", "á", "a\u0301", "p", "t", "%", "*", "..", "$ne", "org.id",

@@ -244,7 +244,7 @@ var decisionTests = []test{
 	}},
 }
 
-// wantMissing reports that a record which must not be stored is.
+// wantMissing reports an error if the record r is stored.
 func (w *world) wantMissing(r *storage.Record) {
 	w.Helper()
 	_, err := w.Record(w.ctx, r.OrganizationID, r.DecisionID)

@@ -14,8 +14,8 @@ import (
 	"writ/storage"
 )
 
-// RunDocuments runs the tests of documents. open must return a new, empty store,
-// which it closes when t ends.
+// RunDocuments runs the tests of documents. open must return a new, empty store and close it when t
+// ends.
 func RunDocuments(t *testing.T, open func(t *testing.T) storage.Documents) {
 	for name, tests := range map[string][]docTest{"Documents": documentTests, "Watch": watchTests} {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +36,7 @@ type docs struct {
 	storage.Documents
 }
 
-// put returns an update that stores rules.
+// put returns an update that stores rules with the given ids.
 func put(org string, ids ...string) func(storage.Tx) error {
 	return func(tx storage.Tx) error {
 		for _, id := range ids {
@@ -54,7 +54,7 @@ func putToken(org, id string) func(storage.Tx) error {
 	}
 }
 
-// update makes an update that must succeed.
+// update calls Update. An error ends the test.
 func (d *docs) update(org string, f func(storage.Tx) error) uint64 {
 	d.Helper()
 	revision, err := d.Update(d.Context(), org, f)
@@ -64,7 +64,7 @@ func (d *docs) update(org string, f func(storage.Tx) error) uint64 {
 	return revision
 }
 
-// view makes a view that must succeed.
+// view calls View. An error ends the test.
 func (d *docs) view(f func(storage.Reader) error) {
 	d.Helper()
 	if err := d.View(d.Context(), f); err != nil {
@@ -288,7 +288,7 @@ var documentTests = []docTest{
 	}},
 }
 
-// countRule raises a number by reading and writing it.
+// countRule reads a number, adds one and writes it.
 func countRule(tx storage.Tx) error {
 	n, err := storage.AllCounts.Get(tx, "org", "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -312,7 +312,7 @@ func (d *docs) wantCount(want int64) {
 	})
 }
 
-// digestOf is what the change of a rule says of it.
+// digestOf returns the digest that the change of a rule must have.
 func digestOf(id string) [32]byte {
 	value, err := storage.Rules.Encode(&engine.Rule{ID: id})
 	if err != nil {

@@ -13,7 +13,8 @@ func (w *world) entry(org string, kind storage.EntryKind, key string) *storage.E
 	return &storage.Entry{Kind: kind, OrganizationID: org, Key: key, Body: []byte(body)}
 }
 
-// enter appends entries and returns the existing entry for each, nil for a first one.
+// enter appends entries. For each it returns the existing entry, or nil if the entry is the first
+// of its key.
 func (w *world) enter(entries ...*storage.Entry) []*storage.Entry {
 	w.Helper()
 	existing, err := w.Append(w.ctx, storage.Batch{Entries: entries}, w.writer.Seal)

@@ -14,15 +14,16 @@ import (
 	"writ/storage"
 )
 
-// Exported is a reader of a store, as far as an export needs it.
+// Exported has the methods of a store's reader that an export needs.
 type Exported interface {
 	CountExpired(ctx context.Context, org string, before time.Time, most int) (storage.Expired, error)
 	EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error
 	EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error
 }
 
-// OneOrganization holds what r gives an export of org, whose rows are want, oldest
-// first. So many of its rows were removed, and none of rival's.
+// OneOrganization checks that an export of org reads exactly the data of org from r. want has the
+// rows of org, oldest first. removed is the number of org's removed rows. No rows of the
+// organization rival were removed.
 func OneOrganization(t *testing.T, r Exported, org string, want []*storage.Record, removed int, rival string) {
 	t.Helper()
 	if n, err := r.CountExpired(t.Context(), org, time.UnixMilli(1<<48), math.MaxInt); n.Records != len(want) || err != nil {

@@ -10,25 +10,24 @@ import (
 	"writ/storage/receipt"
 )
 
-// Fault is how a append through [Faulty] fails.
+// Fault is the way in which an append through [Faulty] fails.
 type Fault int
 
-// The faults. They come as a pair because a caller can't tell them apart: the
-// one batch is lost, the other final.
+// The faults. A caller can't tell FailedAndLost from FailedButPersisted, although the first loses
+// the batch and the second stores it.
 const (
 	// Works is no fault.
 	Works Fault = iota
-	// FailedAndLost fails after the seal was made: nothing is stored.
+	// FailedAndLost fails after the seal was made. Nothing is stored.
 	FailedAndLost
 	// FailedButPersisted fails after everything is stored.
 	FailedButPersisted
 )
 
-// ErrFault is what a commit fails with on command.
+// ErrFault is the error of an append that fails on command.
 var ErrFault = fmt.Errorf("injected fault: %w", storage.ErrUnknown)
 
-// Faulty is a storage.Log whose appends fail on command. The zero Faulty is not
-// usable: Log must be set.
+// Faulty is a storage.Log whose appends fail on command. Log must be set.
 type Faulty struct {
 	storage.Log
 
@@ -36,7 +35,7 @@ type Faulty struct {
 	faults []Fault
 }
 
-// Fail sets how the next commits end; those after them work.
+// Fail sets the faults of the next appends, one for each append. Later appends work.
 func (f *Faulty) Fail(faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +66,7 @@ func (f *Faulty) Append(ctx context.Context, batch storage.Batch, seal storage.S
 	return existing, err
 }
 
-// lose returns a seal that is made and then thrown away.
+// lose returns a seal that calls seal and then fails with ErrFault.
 func lose(seal storage.Seal) storage.Seal {
 	return func(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 		sealed, h, err := seal(tip, fresh)

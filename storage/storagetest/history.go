@@ -19,7 +19,7 @@ var historyTests = []test{
 				r.ActionType = fmt.Sprintf("type.%d", i%7)
 			}))
 		}
-		w.commit(records[30:]...) // ids decide the order, not commits
+		w.commit(records[30:]...) // the order of lists follows from the ids, not from the order of commits
 		w.commit(records[:30]...)
 		w.check()
 		slices.Reverse(records)
@@ -113,7 +113,7 @@ var historyTests = []test{
 	}},
 }
 
-// filters are combinations of what can be filtered.
+// filters returns filters with combinations of all conditions.
 func filters(records []*storage.Record) []storage.Filter {
 	middle := records[len(records)/2].DecidedAt
 	return []storage.Filter{

@@ -14,13 +14,12 @@ import (
 	"writ/storage"
 )
 
-// Memory keeps documents and decisions in memory for any number of handles, as a
-// store does that several replicas use: what the tests of such a store can be tested
-// with.
+// Memory keeps documents and decisions in memory for any number of handles. It stands for a store
+// that several replicas use. With it the tests of such a store are tested themselves.
 type Memory struct {
-	writes sync.Mutex // held until all have heard of a write
-	mended sync.Cond  // of writes: a handle hears again
-	// writes guards what follows; revision and docs are changed under mu, too.
+	writes sync.Mutex // held until all watchers have been told of a write
+	mended sync.Cond  // uses writes; signaled when a handle is mended
+	// writes guards all fields up to revision. For a change of revision or docs, mu is held, too.
 	handles []*Handle
 	changes []storage.Change
 	trimmed uint64
@@ -62,10 +61,10 @@ type Handle struct {
 	m        *Memory
 	watchers storage.Watchers
 	cut      bool
-	lost     atomic.Bool // another goes on with its chain
+	lost     atomic.Bool // another handle has taken over its chain
 }
 
-// Log returns the history. No handle may write it any more.
+// Log returns the history. No handle may write to the history afterwards.
 func (m *Memory) Log() *MemoryLog { return m.log }
 
 // Open returns another handle.
@@ -79,14 +78,14 @@ func (m *Memory) open(log *LogHandle) *Handle {
 	return h
 }
 
-// Cut keeps h from hearing of what others write, until it is mended.
+// Cut stops telling h of the writes of other handles, until Mend.
 func (h *Handle) Cut() {
 	h.m.writes.Lock()
 	defer h.m.writes.Unlock()
 	h.cut = true
 }
 
-// Mend ends a Cut, after which h has missed what was written.
+// Mend ends a Cut. It tells h that everything may have changed.
 func (h *Handle) Mend() {
 	h.m.writes.Lock()
 	defer h.m.writes.Unlock()
@@ -105,7 +104,7 @@ func (h *Handle) FreshFor() time.Duration {
 	return time.Millisecond
 }
 
-// Leads implements storage.Documents: the first that is not lost does.
+// Leads implements storage.Documents. The first handle that is not lost leads.
 func (h *Handle) Leads() bool {
 	h.m.writes.Lock()
 	defer h.m.writes.Unlock()
@@ -255,7 +254,7 @@ func (t *memoryTx) Scan(q storage.Query, f func([]byte, storage.Document) (bool,
 	return nil
 }
 
-// positions are d's positions in an index.
+// positions returns the positions of d in an index.
 func positions(d storage.Document, index storage.Index) (p [][]byte, err error) {
 	if index == storage.ByID {
 		return [][]byte{[]byte(d.ID)}, nil

@@ -76,7 +76,7 @@ func (h *Handle) countWindow(ctx context.Context, w storage.Window, ask storage.
 	return got, nil
 }
 
-// SetClock makes the clock of the store's windows another than time.Now.
+// SetClock replaces time.Now as the clock of the store's windows.
 func (m *Memory) SetClock(now func() time.Time) {
 	m.windows.mu.Lock()
 	defer m.windows.mu.Unlock()
@@ -90,10 +90,10 @@ func (m *Memory) clock() time.Time {
 	return m.now()
 }
 
-// Counts returns how often handles have asked of windows.
+// Counts returns how often handles have called Count for a window.
 func (m *Memory) Counts() int64 { return m.counts.Load() }
 
-// ForgetWindows keeps no window any more, as a store does once everything has left them.
+// ForgetWindows deletes all windows, as a store does once nothing is left in them.
 func (m *Memory) ForgetWindows() {
 	m.windows.mu.Lock()
 	defer m.windows.mu.Unlock()

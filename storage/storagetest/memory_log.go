@@ -12,14 +12,14 @@ import (
 	"writ/storage/receipt"
 )
 
-// MemoryLog keeps a history in memory that any number of handles write, each a chain
-// of its own. Its fields are what is stored; whoever changes them forges it. It is a
-// history to prove, too. It has no meters and no documents.
+// MemoryLog keeps a history in memory. Any number of handles write to it, each with a chain of its
+// own. The exported fields are the stored history: a test that changes them forges the history. A
+// MemoryLog is also a ledger.History. It stores no meters and no documents.
 type MemoryLog struct {
 	mu      sync.Mutex
 	ByChain map[[16]byte][]receipt.SignedHead
 	Records []*storage.Record
-	Others  []*storage.Entry // that are no settlements: these are with their records
+	Others  []*storage.Entry // all entries except settlements, which are in their records
 	Graves  []*storage.Tombstone
 	opened  int
 }
@@ -27,7 +27,7 @@ type MemoryLog struct {
 // LogHandle is one of the handles on a MemoryLog.
 type LogHandle struct {
 	m   *MemoryLog
-	end receipt.Chain // of its chain, as far as it knows
+	end receipt.Chain // the end of its chain, as far as the handle knows
 }
 
 // NewMemoryLog returns an empty log.
@@ -115,7 +115,8 @@ func sameEntry(e *storage.Entry) func(*storage.Entry) bool {
 	}
 }
 
-// intent returns the record that stands for a key of an intent, or nil.
+// intent returns the record of an intent, or nil. If the record was removed, it returns the record
+// that says so.
 func (m *MemoryLog) intent(org, key string) *storage.Record {
 	if t := find(m.Graves, func(t *storage.Tombstone) bool { return t.OrganizationID == org && t.IntentKey() == key }); t != nil {
 		return &storage.Record{OrganizationID: org, IntentID: t.IntentID, ApprovalID: t.ApprovalID, DecisionID: t.DecisionID}
@@ -123,7 +124,7 @@ func (m *MemoryLog) intent(org, key string) *storage.Record {
 	return find(m.Records, ofIntent(org, key))
 }
 
-// entry returns the stored entry with e's key, or nil.
+// entry returns the stored entry with the kind, organization and key of e, or nil.
 func (m *MemoryLog) entry(e *storage.Entry) *storage.Entry {
 	if e.Kind != storage.SettlementEntry {
 		return find(m.Others, sameEntry(e))
@@ -185,7 +186,7 @@ func (h *LogHandle) Record(_ context.Context, org, decisionID string) (*storage.
 	return nil, storage.ErrNotFound
 }
 
-// Entries implements storage.Log, on one page.
+// Entries implements storage.Log. It returns all entries as one page.
 func (h *LogHandle) Entries(ctx context.Context, org string, kind storage.EntryKind, _ storage.Page) (entries []*storage.Entry, next string, err error) {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
@@ -214,7 +215,7 @@ func (h *LogHandle) Chains(ctx context.Context, f func(receipt.Chain) error) err
 	return h.m.Chains(ctx, f)
 }
 
-// Bury removes the oldest record of org, as retention does.
+// Bury removes the oldest record of org and leaves a tombstone, as retention does.
 func (m *MemoryLog) Bury(org string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -238,7 +239,7 @@ func (m *MemoryLog) Bury(org string) error {
 	return nil
 }
 
-// Chains tells the ends of the chains that have heads.
+// Chains calls f with the end of each chain that has heads.
 func (m *MemoryLog) Chains(_ context.Context, f func(receipt.Chain) error) error {
 	m.mu.Lock()
 	var ends []receipt.Chain
@@ -249,7 +250,7 @@ func (m *MemoryLog) Chains(_ context.Context, f func(receipt.Chain) error) error
 	return each(ends, f)
 }
 
-// Heads tells the heads of a chain.
+// Heads calls f for the heads of a chain from sequence from on.
 func (m *MemoryLog) Heads(_ context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
 	m.mu.Lock()
 	heads := slices.Clone(m.ByChain[chain])
@@ -265,7 +266,7 @@ func (m *MemoryLog) Heads(_ context.Context, chain [16]byte, from uint64, f func
 	return nil
 }
 
-// Organizations tells the organizations that have rows.
+// Organizations calls f for the organizations that have rows.
 func (m *MemoryLog) Organizations(_ context.Context, f func(org string) error) error {
 	orgs := make(map[string]bool)
 	for _, r := range m.Records {
@@ -274,17 +275,17 @@ func (m *MemoryLog) Organizations(_ context.Context, f func(org string) error) e
 	return each(slices.Sorted(maps.Keys(orgs)), f)
 }
 
-// EachEntry tells the entries that do not come with a row.
+// EachEntry calls f for the entries that are not settlements.
 func (m *MemoryLog) EachEntry(_ context.Context, f func(*storage.Entry) error) error {
 	return each(m.Others, f)
 }
 
-// EachTombstone tells what is left of removed rows.
+// EachTombstone calls f for the tombstones of all organizations.
 func (m *MemoryLog) EachTombstone(_ context.Context, _ string, f func(*storage.Tombstone) error) error {
 	return each(m.Graves, f)
 }
 
-// EachRow tells the rows.
+// EachRow calls f for the rows of org with ids after after and up to upTo.
 func (m *MemoryLog) EachRow(_ context.Context, org, after, upTo string, f func(*storage.Record) error) error {
 	for _, r := range m.Records {
 		if r.OrganizationID == org && r.DecisionID > after && (upTo == "" || r.DecisionID <= upTo) {
@@ -296,7 +297,7 @@ func (m *MemoryLog) EachRow(_ context.Context, org, after, upTo string, f func(*
 	return nil
 }
 
-// View shows no documents.
+// View calls f with a reader that has no documents.
 func (m *MemoryLog) View(ctx context.Context, f func(storage.Reader) error) error {
 	return f(&memoryTx{ctx: ctx})
 }
@@ -304,7 +305,7 @@ func (m *MemoryLog) View(ctx context.Context, f func(storage.Reader) error) erro
 // Changes returns no changes.
 func (m *MemoryLog) Changes(context.Context, uint64, int) ([]storage.Change, error) { return nil, nil }
 
-// CheckIndex calls read.Meter with the meters. m has no index.
+// CheckIndex counts the decisions and calls read.Meter with the numbers. m has no index to check.
 func (m *MemoryLog) CheckIndex(_ context.Context, read storage.IndexCheck) error {
 	meters := make(map[memoryMeter]int64)
 	for _, r := range m.Records {

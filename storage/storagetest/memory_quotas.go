@@ -14,7 +14,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// memoryQuotas are the places that the handles on a Memory hold.
+// memoryQuotas has the meters of a Memory, and the places that its handles hold.
 type memoryQuotas struct {
 	mu     sync.Mutex
 	meters map[memoryMeter]int64

@@ -11,16 +11,17 @@ func TestMemory(t *testing.T) {
 	RunReplicas(t, func(*testing.T) Cluster { return NewMemory() })
 }
 
-// TestTwice holds that the tests of documents bear functions that run twice.
+// TestTwice checks that the tests of documents pass on a store that runs the function of every
+// update twice.
 func TestTwice(t *testing.T) {
 	RunDocuments(t, func(*testing.T) storage.Documents { return Twice{NewMemory().Open()} })
 	RunReplicas(t, func(*testing.T) Cluster { return twice{NewMemory()} })
 }
 
-// twice has every update of its handles run twice.
+// twice is a Memory whose handles run the function of every update twice.
 type twice struct{ *Memory }
 
-// twiceHandle is one of its handles.
+// twiceHandle is a handle of twice.
 type twiceHandle struct {
 	Twice
 	storage.Log

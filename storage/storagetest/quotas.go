@@ -15,7 +15,7 @@ import (
 
 var november = storage.MonthOf(noon)
 
-// Grant asks a handle for places of a meter and returns how many it gets.
+// Grant asks a handle for want places of a meter and returns how many are granted.
 func Grant(ctx context.Context, h lease.Store, org string, month storage.Month, limit, want int64) (int64, error) {
 	got, err := h.Count(ctx, storage.Window{Org: org, Month: month}, storage.Ask{Limit: limit, Need: min(want, 1), Want: want})
 	return got.N, err
@@ -27,13 +27,13 @@ func Return(ctx context.Context, h lease.Store, org string, month storage.Month,
 	return err
 }
 
-// quotas is a handle whose places a test counts.
+// quotas is a handle with methods that ask for places of a meter.
 type quotas struct {
 	*testing.T
 	storage.Quotas
 }
 
-// grant asks for places of org's november.
+// grant asks for places of the meter of org in November. An error ends the test.
 func (q quotas) grant(org string, limit, want int64) int64 {
 	q.Helper()
 	n, err := Grant(q.Context(), q, org, november, limit, want)
@@ -43,7 +43,7 @@ func (q quotas) grant(org string, limit, want int64) int64 {
 	return n
 }
 
-// all asks for places until it gets no more.
+// all asks for places until none is granted, and returns how many were granted.
 func (q quotas) all(org string, limit int64) (total int64) {
 	q.Helper()
 	for {

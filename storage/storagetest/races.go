@@ -14,7 +14,7 @@ import (
 // Racers is how many goroutines a race has.
 const Racers = 16
 
-// Race runs f in every racer, at once.
+// Race calls f in Racers goroutines at the same time and waits for all of them.
 func Race(f func(racer int)) {
 	var ready, done sync.WaitGroup
 	ready.Add(Racers)
@@ -28,7 +28,7 @@ func Race(f func(racer int)) {
 	done.Wait()
 }
 
-// OneWinner races f. It counts nil as a win and want as a loss.
+// OneWinner races f and checks that exactly one racer wins. nil is a win, and want is a loss.
 func OneWinner(t testing.TB, what string, want error, f func(racer int) error) {
 	t.Helper()
 	var wins atomic.Int32
@@ -51,7 +51,7 @@ var raceTests = []test{
 		var firsts [intents]atomic.Int32
 		Race(func(racer int) {
 			for n := range intents {
-				// Batches overlap differently in every racer.
+				// The batches of every racer overlap in another way.
 				var batch []*storage.Record
 				for k := range 3 {
 					batch = append(batch, w.record("org", func(r *storage.Record) {

@@ -17,21 +17,20 @@ type Replica interface {
 	storage.Quotas
 }
 
-// Cluster is one store that several handles use, and what can go wrong between
-// them.
+// Cluster is one store that several handles use. Its methods also cause faults between the handles.
 type Cluster interface {
-	// OpenHandle returns another handle, which is closed when t ends.
+	// OpenHandle returns another handle. The handle is closed when t ends.
 	OpenHandle(t *testing.T) Replica
-	// TakeOver returns another handle that goes on with the chain of h, which was
-	// given up for dead: what h still sends reaches the store.
+	// TakeOver returns another handle that continues the chain of h. h counts as dead, although its
+	// requests still reach the store.
 	TakeOver(t *testing.T, h Replica) Replica
-	// Cut keeps a handle from hearing of what others write; Mend ends that.
+	// Cut stops telling h of the writes of other handles. Mend ends that.
 	Cut(h Replica)
 	Mend(h Replica)
 }
 
-// RunReplicas runs the tests of what several handles on one store may rely on.
-// open must return a new, empty store.
+// RunReplicas runs the tests of the promises to several handles on one store. open must return a
+// new, empty store.
 func RunReplicas(t *testing.T, open func(t *testing.T) Cluster) {
 	for _, test := range slices.Concat(replicaTests, writerTests, windowTests) {
 		t.Run(test.rule, func(t *testing.T) {
@@ -52,7 +51,7 @@ type replicas struct {
 	a, b       *docs
 }
 
-// patience is how long a handle may take to hear of something.
+// patience is how long a test waits for an event at a handle.
 const patience = 30 * time.Second
 
 func (d *docs) wait(what string, done func() bool) {
@@ -64,7 +63,7 @@ func (d *docs) wait(what string, done func() bool) {
 	}
 }
 
-// next waits for as many changes.
+// next waits until h has n changes that were not taken, and takes all of them.
 func (h *Heard) next(d *docs, n int) []storage.Change {
 	d.Helper()
 	d.wait("changes", func() bool {
@@ -75,7 +74,7 @@ func (h *Heard) next(d *docs, n int) []storage.Change {
 	return h.Take()
 }
 
-// leader waits until one of handles leads and returns which. No two may.
+// leader waits until one of handles leads, and returns its index. It reports an error if two lead.
 func (r *replicas) leader(handles []Replica) (leader int) {
 	r.a.Helper()
 	r.a.wait("a leader", func() bool {
@@ -94,7 +93,7 @@ func (r *replicas) leader(handles []Replica) (leader int) {
 	return leader
 }
 
-// replicaTest holds handles to one rule.
+// replicaTest tests one rule for several handles.
 type replicaTest struct {
 	rule string
 	run  func(r *replicas)

@@ -12,7 +12,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// hourly commits n records of org, an hour apart from noon on.
+// hourly commits n records of org. The first is decided at noon, and each later one an hour after
+// the one before.
 func (w *world) hourly(org string, n int) []*storage.Record {
 	w.Helper()
 	records := make([]*storage.Record, n)
@@ -39,7 +40,8 @@ func (w *world) remove(org string, before time.Time, max, want int) {
 	}
 }
 
-// wantLeft holds org's history to the records that are left of all.
+// wantLeft checks that the history of org has exactly the records left. all also has the removed
+// records.
 func (w *world) wantLeft(org string, all, left []*storage.Record) {
 	w.Helper()
 	newest := slices.Clone(left)
@@ -233,7 +235,7 @@ var retentionTests = []test{
 	}},
 }
 
-// organizations returns what Organizations calls f with, sorted.
+// organizations returns the organizations for which Organizations calls its function, sorted.
 func (w *world) organizations() []string {
 	w.Helper()
 	var orgs []string

@@ -8,8 +8,7 @@ import (
 	"writ/storage"
 )
 
-// Run runs the suite. open must return a new, empty store, which it closes when
-// t ends.
+// Run runs the suite. open must return a new, empty store and close it when t ends.
 func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 	groups := []struct {
 		name  string

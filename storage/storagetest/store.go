@@ -51,7 +51,8 @@ var storeTests = []test{
 	}},
 }
 
-// wantEmpty reports any document of org.
+// wantEmpty reports an error if the store has anything of org. r is a record of another
+// organization.
 func (w *world) wantEmpty(org string, r *storage.Record) {
 	w.Helper()
 	var errs []error

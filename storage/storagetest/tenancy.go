@@ -45,7 +45,7 @@ func (w *world) fill(org string) *storage.Record {
 	return r
 }
 
-// wantFilled reports that org has anything but what fill stored.
+// wantFilled reports an error unless org has exactly the record r that fill stored.
 func (w *world) wantFilled(org string, r *storage.Record) {
 	w.Helper()
 	w.WantSame(fmt.Sprintf("ListRecords of %q", org), w.history(org, storage.Filter{}, 10), []*storage.Record{r})

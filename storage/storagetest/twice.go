@@ -7,8 +7,7 @@ import (
 	"writ/storage"
 )
 
-// Twice runs the function of every update twice: the first time nothing comes of
-// it.
+// Twice runs the function of every update twice. The first run changes nothing.
 type Twice struct{ storage.Documents }
 
 var errAgain = errors.New("run it again")

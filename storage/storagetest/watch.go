@@ -8,7 +8,7 @@ import (
 	"writ/storage"
 )
 
-// watch watches until the test ends, for the changes that the handle has not heard yet.
+// watch starts a watcher that runs until the test ends. It is told only of changes after the call.
 func (d *docs) watch() *Heard {
 	d.Helper()
 	d.WantErr("Barrier", d.Barrier(d.Context()), nil)

@@ -22,7 +22,7 @@ type world struct {
 	ctx    context.Context
 
 	mu sync.Mutex
-	// records are what was committed, by organization and intent.
+	// records has the committed records by organization and intent.
 	records map[string]map[string]*storage.Record
 }
 
@@ -60,13 +60,13 @@ func (w *world) settle(r *storage.Record, s storage.Settlement) *storage.Entry {
 	return earlier
 }
 
-// noSeal fails the test: it is for appends of nothing that is first.
+// noSeal is a seal that fails the test. It is for appends that have no new records or entries.
 func (w *world) noSeal(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 	w.Error("Append called seal, want no call")
 	return storage.Batch{}, receipt.SignedHead{}, errors.New("seal must not be called")
 }
 
-// commit commits batch and remembers the records that were first.
+// commit commits batch and remembers the records whose intents are new.
 func (w *world) commit(batch ...*storage.Record) []*storage.Record {
 	w.Helper()
 	existing, err := w.writer.Commit(w.ctx, w.Store, batch...)
@@ -94,7 +94,7 @@ func (w *world) remember(r *storage.Record) {
 	w.records[r.OrganizationID][r.IntentKey()] = r
 }
 
-// history returns all that a filter selects, limit at a time.
+// history returns all records that a filter selects. It reads limit records at a time.
 func (w *world) history(org string, f storage.Filter, limit int) []*storage.Record {
 	w.Helper()
 	return All(w, limit, func(p storage.Page) ([]*storage.Record, string, error) {
@@ -111,7 +111,7 @@ func (w *world) wantMeter(org string, month storage.Month, want int64) {
 	}
 }
 
-// check is [Check]. It also compares the history with the committed records.
+// check calls [Check] and also compares the history with the committed records.
 func (w *world) check() {
 	w.Helper()
 	history := Check(w.T, w.Store, w.writer.Keys(w.T), slices.Collect(maps.Keys(w.records))...)

@@ -20,8 +20,8 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// Writer makes records, each a millisecond after the one before, and commits
-// them as a ledger would. Its methods may be called from several goroutines.
+// Writer makes records and commits them as a ledger would. Each record is decided a millisecond
+// after the one before. Its methods may be called from several goroutines.
 type Writer struct {
 	signer *receipt.Signer
 
@@ -35,14 +35,14 @@ func NewWriter() *Writer {
 	return &Writer{signer: receipt.NewSigner(ed25519.NewKeyFromSeed(seed))}
 }
 
-// NewWriterFrom returns a writer whose records come after those that w has made.
+// NewWriterFrom returns a writer whose records come after the records that w has made.
 func NewWriterFrom(w *Writer) *Writer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return &Writer{signer: w.signer, steps: w.steps + 1_000_000}
 }
 
-// Keys returns what verifies the writer's receipts.
+// Keys returns the keys that verify the writer's receipts.
 func (w *Writer) Keys(t testing.TB) receipt.Keys {
 	t.Helper()
 	keys, err := receipt.NewKeys(w.signer.Public())
@@ -59,7 +59,7 @@ func (w *Writer) step() int64 {
 	return w.steps
 }
 
-// decisionID returns the UUIDv7 of a time that ends in n.
+// decisionID returns a UUIDv7 with the time t that ends in n.
 func decisionID(t time.Time, n int64) string {
 	var id uuid.UUID
 	binary.BigEndian.PutUint64(id[:8], uint64(t.UnixMilli())<<16|0x7000)
@@ -67,8 +67,8 @@ func decisionID(t time.Time, n int64) string {
 	return id.String()
 }
 
-// Record returns the record of a new intent of org with every field set but its settlement,
-// then changed, then with a receipt that waits for its Sig.
+// Record returns a record of a new intent of org. Every field but the settlement is set. Record
+// then calls change, and after that adds a receipt that lacks only its Sig.
 func (w *Writer) Record(org string, change ...func(*storage.Record)) *storage.Record {
 	n := w.step()
 	at := noon.Add(time.Duration(n) * time.Millisecond)
@@ -110,7 +110,8 @@ func (w *Writer) Again(r *storage.Record) *storage.Record {
 	return w.Record(r.OrganizationID, func(c *storage.Record) { c.IntentID, c.ApprovalID = r.IntentID, r.ApprovalID })
 }
 
-// Commit appends records and returns the existing record for each, nil for a first one.
+// Commit appends records. For each it returns the existing record, or nil if the record is the
+// first of its intent.
 func (w *Writer) Commit(ctx context.Context, s storage.Log, records ...*storage.Record) ([]*storage.Record, error) {
 	existing, err := s.Append(ctx, storage.Batch{Records: records}, w.Seal)
 	return existing.Records, err
@@ -131,7 +132,7 @@ func (w *Writer) Settle(ctx context.Context, s storage.Log, r *storage.Record, s
 	return nil, nil
 }
 
-// Seal is a storage.Seal of all that is fresh.
+// Seal is a storage.Seal that signs all fresh records and entries.
 func (w *Writer) Seal(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 	leaves := make([][32]byte, 0, len(fresh.Records)+len(fresh.Entries))
 	for _, r := range fresh.Records {

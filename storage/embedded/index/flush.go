@@ -12,23 +12,24 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The keys of the tail are moved to Pebble in two writes. The first has all but the meters,
-// as sorted tables that Pebble takes in whole, and the mark of the last frame. The second is
-// a batch of the meters, the number of that frame and the deletion of the mark before. After
-// a crash between them the keys are added to the tail again and are in Pebble, too. Where
-// Pebble has lost tables, the mark of the number is missing or the one before is still there.
+// The keys of the tail are moved to Pebble in two writes. The first write has all keys except the
+// meters, and the mark of the last frame. They are in sorted tables, which Pebble adds without
+// rewriting them. The second write is a batch. It sets the meters and the number of the last frame,
+// and deletes the mark before. After a crash between the two writes, the keys are added to the tail
+// again although Pebble has them, too. If Pebble has lost tables, either the mark for the number is
+// missing, or the mark before is still there.
 
 const (
-	// flushedKeys is how many keys of the tail are moved at once, some 50 MB.
+	// flushedKeys is how many keys of the tail are moved together. They take about 50 MB.
 	flushedKeys = 1 << 18
-	// batchedKeys is how many keys are not worth a table.
+	// batchedKeys is the largest number of keys that are written as a batch rather than as tables.
 	batchedKeys = 1 << 10
 )
 
 // Flush moves the keys that were added before the call to Pebble.
 func (x *Index) Flush() error { return x.flush(nil) }
 
-// flush is Flush, which rests as p says.
+// flush is like Flush, but pauses as p says.
 func (x *Index) flush(p *pacer) error {
 	x.flushing.Lock()
 	defer x.flushing.Unlock()
@@ -46,7 +47,7 @@ func (x *Index) flush(p *pacer) error {
 	return nil
 }
 
-// freeze begins another memtable and returns those before it, oldest first.
+// freeze begins another memtable. It returns all earlier memtables, the oldest first.
 func (t *tail) freeze() []*memtable {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,8 +106,9 @@ func (x *Index) flushMemtable(t *memtable, p *pacer) (err error) {
 	return err
 }
 
-// ingest has Pebble take in the keys of t without the meters, and mark unless it is nil. Each
-// kind of key has a table, so that keys that grow with time overlap no other table.
+// ingest adds the keys of t, without the meters, to Pebble as tables. It also adds mark unless mark
+// is nil. Each kind of key has a table of its own. Therefore the tables of keys that grow with time
+// overlap no other table.
 func (x *Index) ingest(t *memtable, mark []byte, p *pacer) (err error) {
 	options := x.c.Options.Clone()
 	options.EnsureDefaults()
@@ -140,7 +142,7 @@ func (x *Index) ingest(t *memtable, mark []byte, p *pacer) (err error) {
 		return err == nil
 	})
 	if err == nil && mark != nil {
-		set(string(mark), "") // which comes after all other keys
+		set(string(mark), "") // the mark is greater than all other keys
 	}
 	if w != nil {
 		err = errors.Join(err, w.Close())
@@ -154,7 +156,8 @@ func (x *Index) ingest(t *memtable, mark []byte, p *pacer) (err error) {
 	return err
 }
 
-// flushLater moves the keys of the tail in the background once they are many.
+// flushLater moves the keys of the tail to Pebble in the background, if there are at least
+// flushedKeys.
 func (x *Index) flushLater() {
 	if !x.started || x.tail.size() < flushedKeys || !x.moving.CompareAndSwap(false, true) {
 		return

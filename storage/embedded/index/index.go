@@ -1,24 +1,25 @@
-// Package index holds the keys of the history in order: the keys of the last frames in memory,
-// all others in Pebble. Writing the keys of many frames to Pebble together,
-// sorted, costs a fraction of writing each frame's.
+// Package index keeps the keys of the history in order. The keys of the last frames are in memory,
+// all others are in Pebble. Keys move to Pebble sorted and for many frames together, which costs a
+// fraction of one write for each frame.
 //
 // # Promises
 //
-// A key is found by every read that begins after [Index.Add] has returned. A scan reads one
-// state.
+// A key is found by every read that begins after [Index.Add] has returned. A scan sees the keys of
+// one moment.
 //
-// Add writes nothing. Once [Index.Flush] has returned, the keys that were added before it are
-// durable in Pebble, and [Index.Indexed] is the last of their frames. After a crash the caller
-// adds the keys of the later frames again.
+// Add writes nothing to the disk. [Index.Flush] makes the keys durable that were added before it.
+// [Index.Indexed] returns the last frame whose keys are durable. After a crash the caller adds the
+// keys of all later frames again.
 //
-// Only keys in Pebble can be deleted: flush, then delete them by a batch for [Index.Write].
+// Only keys in Pebble can be deleted. The caller calls Flush first, and then passes a batch of
+// deletions to [Index.Write].
 //
 // Keys that begin with [Intents] are looked up one by one and seldom scanned. [Index.Lacks]
-// tells of nearly every key that is not stored, without a read. Keys that begin with [Meters]
-// are counters: adding one again replaces its value.
+// recognizes nearly all keys that are not stored, without a read. Keys that begin with [Meters] are
+// counters. Adding such a key again replaces its value.
 //
-// Every method returns an error once the store has stopped. A failed write stops it, because
-// it is unknown how much of the write is on the disk.
+// Every method returns an error once the store has stopped. A failed write stops the store, because
+// it is unknown which part of the write is on the disk.
 package index
 
 import (
@@ -36,24 +37,25 @@ import (
 	"writ/storage"
 )
 
-// The first bytes of keys that are kept in their own way.
+// The first bytes of the two kinds of keys that are kept in another way than the rest.
 const (
 	Intents = 'i'
 	Meters  = 'm'
 )
 
-// Config is what an Index needs.
+// Config configures an Index.
 type Config struct {
-	// DB is the database in Dir. It was opened with Options.
+	// DB is the database in the directory Dir. It was opened with Options.
 	DB      *pebble.DB
 	Dir     string
 	Options *pebble.Options
 	Health  Health
 	Log     *slog.Logger
-	// Sync makes all frames durable whose keys were added.
+	// Sync makes durable all frames whose keys were added.
 	Sync func() error
-	// Indexed is the key of the number of the last frame whose keys are in DB. Mark is the
-	// key that a flush up to a frame leaves there, in place of the one before.
+	// Indexed is a key in DB. Its value is the number of the last frame whose keys are in DB. Mark
+	// returns the key that a flush up to a frame writes to DB. The flush deletes the mark of the
+	// flush before.
 	Indexed []byte
 	Mark    func(frame uint64) []byte
 }
@@ -64,7 +66,7 @@ type Health interface {
 	Stopped() error
 	// Stop ends all use of the store.
 	Stop(activity string, err error)
-	// Read takes the result of a read, and returns its error as callers of the store get it.
+	// Read takes the error of a read, or nil. It returns the error that callers of the store get.
 	Read(err error) error
 }
 
@@ -73,19 +75,19 @@ type Index struct {
 	c       Config
 	tail    tail
 	intents Filter
-	filled  atomic.Bool // intents has all
+	filled  atomic.Bool // intents has all stored keys
 	// flushing is held while keys are moved to DB, and guards indexed.
 	flushing sync.Mutex
 	indexed  uint64
-	// started is set by Start. moving is set while the goroutine of flushLater runs.
+	// started is true after Start. moving is true while the goroutine of flushLater runs.
 	started bool
 	moving  atomic.Bool
-	// background has the goroutines. They end after Close has closed stopping.
+	// background counts the goroutines. They end once Close has closed stopping.
 	background sync.WaitGroup
 	stopping   chan struct{}
 }
 
-// New returns the index of a database, without the keys that are not there yet.
+// New returns the index of a database. Its caller adds the keys that are not in the database yet.
 func New(c Config) (*Index, error) {
 	x := &Index{c: c, tail: tail{memtables: []*memtable{newMemtable()}}, stopping: make(chan struct{})}
 	v, err := x.Get(c.Indexed)
@@ -102,8 +104,8 @@ func New(c Config) (*Index, error) {
 	return x, nil
 }
 
-// Add adds the keys of a frame. Frames are added in their order, and none is while an
-// Iterator of Lookups is used.
+// Add adds the keys of a frame. Frames must be added in their order. Add must not be called while
+// an Iterator of Lookups is used.
 func (x *Index) Add(frame uint64, keys *Keys) {
 	x.tail.add(frame, keys, &x.intents)
 	x.flushLater()
@@ -114,10 +116,10 @@ func (x *Index) Get(k []byte) ([]byte, error) {
 	if v, found := x.tail.get(k); found {
 		return []byte(v), x.c.Health.Stopped()
 	}
-	return x.GetIn(x.c.DB, k) // what was moved there in between is found
+	return x.GetIn(x.c.DB, k) // this also finds a key that has just moved there
 }
 
-// GetIn is Get from another state of the database, without the keys in memory.
+// GetIn is like Get, but reads only state, for example a batch, and no keys in memory.
 func (x *Index) GetIn(state pebble.Reader, k []byte) ([]byte, error) {
 	if err := x.c.Health.Stopped(); err != nil {
 		return nil, err
@@ -133,21 +135,21 @@ func (x *Index) GetIn(state pebble.Reader, k []byte) ([]byte, error) {
 	return v, x.c.Health.Read(err)
 }
 
-// Visit takes a key and its value, which are valid only during the call. A scan ends when it
-// returns stop or an error.
+// Visit takes a key and its value. Both are valid only during the call. If Visit returns stop or an
+// error, the scan ends.
 type Visit func(k, v []byte) (stop bool, err error)
 
-// Scan calls f for the keys from lower up to upper, without that.
+// Scan calls f in order for the keys from lower up to upper. It includes lower and excludes upper.
 func (x *Index) Scan(ctx context.Context, lower, upper []byte, f Visit) error {
 	return x.scan(ctx, x.c.DB, lower, upper, (*Iterator).first, f)
 }
 
-// ScanBack is Scan from the last key to the first.
+// ScanBack is like Scan, but goes from the last key to the first.
 func (x *Index) ScanBack(ctx context.Context, lower, upper []byte, f Visit) error {
 	return x.scan(ctx, x.c.DB, lower, upper, (*Iterator).last, f)
 }
 
-// ScanIn is Scan of another state of the database, without the keys in memory.
+// ScanIn is like Scan, but reads only state, for example a batch, and no keys in memory.
 func (x *Index) ScanIn(
 	ctx context.Context, state pebble.Reader, lower, upper []byte, f Visit,
 ) error {
@@ -183,12 +185,13 @@ func (x *Index) scan(
 	return x.c.Health.Read(it.pebble.Error())
 }
 
-// Lacks reports that a key that begins with Intents is not stored. It misses one in a
-// hundred, and all until the filter is filled: see Start.
+// Lacks takes a key that begins with Intents. If it returns true, the key is not stored. It returns
+// false for about 1 % of the keys that are not stored, and for all keys until Start has filled the
+// filter.
 func (x *Index) Lacks(intent []byte) bool { return x.filled.Load() && x.intents.Lacks(intent) }
 
-// Start begins the work in the background: it fills the filter of Lacks, and from now on keys
-// are moved to Pebble once they are many.
+// Start begins the work in the background. It fills the filter of Lacks. From now on keys are moved
+// to Pebble whenever there are many in memory.
 func (x *Index) Start() {
 	x.started = true
 	x.background.Go(func() {
@@ -224,7 +227,7 @@ func (x *Index) Indexed() uint64 {
 	return x.indexed
 }
 
-// SetIndexed sets the number: frames after it were given up.
+// SetIndexed sets the number that Indexed returns. The caller has given up all later frames.
 func (x *Index) SetIndexed(frame uint64) {
 	x.flushing.Lock()
 	defer x.flushing.Unlock()
@@ -240,8 +243,8 @@ func (x *Index) closing() bool {
 	}
 }
 
-// Close ends the work in the background and flushes, unless the store has stopped. Nothing is
-// added afterwards.
+// Close ends the work in the background. It then calls Flush unless the store has stopped. Add must
+// not be called afterwards.
 func (x *Index) Close() error {
 	close(x.stopping)
 	x.background.Wait()

@@ -13,10 +13,11 @@ var intentSeed = maphash.MakeSeed()
 // hashIntent returns the hash of an intent's key.
 func hashIntent(k []byte) uint64 { return maphash.Bytes(intentSeed, k) }
 
-// Filter tells that a key was not added. Nearly every intent that arrives is new. Asking a Filter
-// costs a fiftieth of asking Pebble, which reaches its filters through an iterator for each table.
-// A Filter is in memory only: 1.3 bytes a key, in steps of 4 MiB. A look-up costs a cache line for
-// each 3,200,000 keys. The methods are safe for concurrent use.
+// Filter recognizes keys that were not added. Nearly every intent that arrives is new. Asking a
+// Filter costs a fiftieth of asking Pebble, because Pebble needs an iterator for each table to
+// reach its own filters. A Filter is in memory only and takes 1.3 bytes for each key, in steps of 4
+// MiB. A look-up reads one cache line for each 3,200,000 keys. The methods may be called
+// concurrently.
 type Filter struct {
 	mu    sync.Mutex
 	room  int // for intents in the last part
@@ -86,10 +87,10 @@ func (p *filterPart) has(hash uint64) bool {
 	return true
 }
 
-// intentTable has the intents of a memtable, to be looked up one by one.
+// intentTable has the intents of a memtable. They are looked up one by one.
 type intentTable struct {
 	rowList
-	place map[uint64]uint32 // of the last row with a hash of the key
+	place map[uint64]uint32 // of the last row whose key has this hash
 }
 
 // add adds an intent.
@@ -98,8 +99,8 @@ func (t *intentTable) add(hash uint64, row textRow) {
 	t.rowList.add(row)
 }
 
-// get returns the last value of a key. Where another key has its hash, which happens once in
-// 2⁶⁴, it looks at all rows.
+// get returns the last value that was added for a key. If another key has the same hash, get looks
+// at all rows. That has a chance of 1 in 2⁶⁴.
 func (t *intentTable) get(k []byte) (v string, found bool) {
 	at, taken := t.place[hashIntent(k)]
 	for i := int(at); taken && i >= 0; i-- {
@@ -110,7 +111,7 @@ func (t *intentTable) get(k []byte) (v string, found bool) {
 	return "", false
 }
 
-// within returns the intents whose keys are in the bounds, the last of a key last.
+// within returns the intents whose keys are in the bounds, in the order in which they were added.
 func (t *intentTable) within(lower, upper []byte) (rows []kv) {
 	for i := range t.rows {
 		if row := t.at(i); row.k >= string(lower) && (upper == nil || row.k < string(upper)) {

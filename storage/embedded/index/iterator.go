@@ -16,7 +16,7 @@ const (
 	descending order = -1
 )
 
-// Iterator reads keys of one state. It must be closed.
+// Iterator reads the keys of one moment in order. It must be closed.
 type Iterator struct {
 	health Health
 
@@ -24,7 +24,7 @@ type Iterator struct {
 	cursors []*cursor // of the tail, the newest first
 	order   order
 	stored  bool    // pebble is at a key
-	current *cursor // that is at the current key, nil if pebble is
+	current *cursor // at the current key; nil if pebble is at it
 	valid   bool    // there is a current key
 }
 
@@ -35,7 +35,7 @@ type cursor struct {
 	order        order
 	buf          []kv
 	i            int
-	done         bool // nothing follows buf
+	done         bool // the memtable has no key after buf
 }
 
 const cursorRows = 32
@@ -88,8 +88,8 @@ func (c *cursor) take(k, v string) bool {
 	return len(c.buf) < cursorRows
 }
 
-// newIterator returns an iterator over memtables, the newest first, and p. p must be made after
-// the memtables were taken.
+// newIterator returns an iterator over memtables, the newest first, and over p. p must be created
+// after the memtables were taken.
 func newIterator(h Health, memtables []*memtable, p *pebble.Iterator, o *pebble.IterOptions) *Iterator {
 	it := &Iterator{health: h, pebble: p}
 	for _, t := range memtables {
@@ -111,7 +111,7 @@ func (it *Iterator) last() bool { return it.start(nil, descending, it.pebble.Las
 // seekGE moves to the first key that is not less than k.
 func (it *Iterator) seekGE(k []byte) bool { return it.start(k, ascending, it.pebble.SeekGE(k)) }
 
-// seekPrefixGE moves to k, using filters, and reports whether it exists.
+// seekPrefixGE moves to k and reports whether k exists. It uses filters.
 func (it *Iterator) seekPrefixGE(k []byte) bool {
 	it.current = nil
 	for _, c := range it.cursors {
@@ -134,7 +134,8 @@ func (it *Iterator) start(from []byte, o order, stored bool) bool {
 	return it.settle()
 }
 
-// settle finds the current key: the least, or the greatest, of the next keys.
+// settle finds the current key. It is the least of the next keys, or the greatest if the order is
+// descending.
 func (it *Iterator) settle() bool {
 	it.current, it.valid = nil, it.stored
 	for _, c := range it.cursors {
@@ -145,13 +146,14 @@ func (it *Iterator) settle() bool {
 	return it.valid
 }
 
-// before reports whether k comes before the current key, or is the same one in Pebble.
+// before reports whether k comes before the current key. It is also true if k is the current key
+// and Pebble is at it, because memory has the newer value.
 func (it *Iterator) before(k string) bool {
 	c := int(it.order) * cmp.Compare(k, string(it.key()))
 	return c < 0 || c == 0 && it.current == nil
 }
 
-// next moves on by one key, backwards after last.
+// next moves to the next key. After last it moves to the key before.
 func (it *Iterator) next() bool {
 	if !it.valid {
 		return false
@@ -180,7 +182,7 @@ func (it *Iterator) step() bool {
 	return it.pebble.Next()
 }
 
-// key returns the current key, valid until the iterator moves.
+// key returns the current key. The key is valid until the iterator moves.
 func (it *Iterator) key() []byte {
 	if it.current != nil {
 		return []byte(it.current.buf[it.current.i].k)
@@ -188,7 +190,7 @@ func (it *Iterator) key() []byte {
 	return it.pebble.Key()
 }
 
-// value returns the current value, valid until the iterator moves.
+// value returns the current value. The value is valid until the iterator moves.
 func (it *Iterator) value() ([]byte, error) {
 	if it.current != nil {
 		return []byte(it.current.buf[it.current.i].v), nil
@@ -199,13 +201,13 @@ func (it *Iterator) value() ([]byte, error) {
 // Close releases the iterator.
 func (it *Iterator) Close() error { return it.pebble.Close() }
 
-// Find returns the value of a key, valid until the next call, and whether it exists. It uses
-// filters: after it, only Find may be called.
+// Find returns the value of a key and whether the key exists. The value is valid until the next
+// call. Find uses filters. After Find, no other method than Find and Close may be called.
 func (it *Iterator) Find(k []byte) (v []byte, found bool, err error) {
 	return it.read(it.seekPrefixGE(k))
 }
 
-// Seek returns the value of a key as Find does.
+// Seek returns the value of a key as Find does, but uses no filters. Next may follow.
 func (it *Iterator) Seek(k []byte) (v []byte, found bool, err error) {
 	return it.read(it.seekGE(k) && bytes.Equal(it.key(), k))
 }
@@ -233,8 +235,8 @@ func (x *Index) Lookups() (*Iterator, error) {
 	return x.iterator(x.c.DB, &pebble.IterOptions{UseL6Filters: true}, x.tail.live())
 }
 
-// iterator returns an iterator over memtables and a state. The memtables must be taken before
-// the state is read: keys may move there in between.
+// iterator returns an iterator over memtables and state. The memtables must be taken before state
+// is read, because keys may move from memory to Pebble in between.
 func (x *Index) iterator(state pebble.Reader, o *pebble.IterOptions, memtables []*memtable) (*Iterator, error) {
 	if err := x.c.Health.Stopped(); err != nil {
 		return nil, err

@@ -1,22 +1,22 @@
 package index
 
-// Keys are the keys of a frame with their values. They can be used again after Reset.
+// Keys has the keys of a frame with their values. After Reset it can be used for another frame.
 type Keys struct {
-	// Buf has all keys and values, one after the other. Append one, and pass the result to
-	// End.
+	// Buf has all keys and values, one after the other. The caller appends a key or a value to Buf
+	// and passes the result to End.
 	Buf  []byte
 	ends []int
 }
 
-// End ends a key, or the value after it, that was appended to Buf.
+// End sets Buf and marks its end as the end of a key, or of the value after the key.
 func (k *Keys) End(buf []byte) {
 	k.Buf, k.ends = buf, append(k.ends, len(buf))
 }
 
-// Reset takes the keys out.
+// Reset removes all keys.
 func (k *Keys) Reset() { k.Buf, k.ends = k.Buf[:0], k.ends[:0] }
 
-// all yields the keys, which share their memory.
+// all yields the keys with their values. All of them share one string.
 func (k *Keys) all(yield func(textRow) bool) {
 	text, start := string(k.Buf), 0
 	for i := 0; i < len(k.ends); i += 2 {

@@ -5,18 +5,18 @@ import "time"
 // pacer makes work in the background rest most of the time, so that it delays few requests. A
 // nil pacer never rests.
 type pacer struct {
-	// hurry reports that the work is late; it does not rest then.
+	// hurry reports that the work is late. Then the work does not rest.
 	hurry func() bool
 	steps int
-	began time.Time // of the steps since the last rest
+	began time.Time // when the first step after the last rest began
 }
 
 const (
-	// workTime is for how long steps are made before a rest: less than a commit takes.
+	// workTime is how long the work goes on before a rest. It is less than a commit takes.
 	workTime = 200 * time.Microsecond
-	// restTimes is how many times longer the rest is.
+	// restTimes is how many times longer the rest is than the work before it.
 	restTimes = 4
-	// stepsTimed is after how many steps the clock is read.
+	// stepsTimed is the number of steps between two readings of the clock.
 	stepsTimed = 64
 )
 

@@ -9,7 +9,7 @@ import (
 func TestPacer(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
-		work        time.Duration // of 64 steps
+		work        time.Duration // duration of 64 steps
 		hurry       bool
 		want, wantN time.Duration // how long the first and each further 64 steps take
 	}{
@@ -29,7 +29,7 @@ func TestPacer(t *testing.T) {
 					}
 					return time.Since(began)
 				}
-				if got := steps(); got != tt.want { // the clock begins with them
+				if got := steps(); got != tt.want { // the pacer first reads the clock after these steps
 					t.Errorf("the first steps took %v, want %v", got, tt.want)
 				}
 				if got := steps(); got != tt.wantN {

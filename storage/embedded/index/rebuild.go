@@ -1,15 +1,15 @@
 package index
 
-// Rebuild takes keys that are missing from Pebble and moves them there, many at a time.
+// Rebuild collects keys that are missing from Pebble and writes them to Pebble, many at a time.
 type Rebuild struct {
 	x *Index
 	t *memtable
 }
 
-// Rebuild returns an empty Rebuild. No key must be added to the index meanwhile.
+// Rebuild returns an empty Rebuild. Add of the index must not be called while the Rebuild is used.
 func (x *Index) Rebuild() *Rebuild { return &Rebuild{x: x, t: newMemtable()} }
 
-// Add takes keys.
+// Add collects keys. It calls Write once they are many.
 func (r *Rebuild) Add(keys *Keys) error {
 	if r.t.add(keys, nil); r.t.len() < flushedKeys {
 		return nil
@@ -17,14 +17,14 @@ func (r *Rebuild) Add(keys *Keys) error {
 	return r.Write()
 }
 
-// Has reports whether a key was taken and not written since.
+// Has reports whether a key was added after the last Write.
 func (r *Rebuild) Has(k []byte) bool {
 	r.t.sort()
 	_, found := r.t.get(k)
 	return found
 }
 
-// Write moves to Pebble what was taken.
+// Write writes the collected keys to Pebble.
 func (r *Rebuild) Write() error {
 	t := r.t
 	r.t = newMemtable()

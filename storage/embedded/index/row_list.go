@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// rowList has keys with their values in the order they came. It has one pointer for each
-// frame, not one for each key, because the garbage collector follows every pointer.
+// rowList has keys with their values in the order in which they were added. It has one pointer for
+// each frame instead of one for each key, because the garbage collector follows every pointer.
 type rowList struct {
 	texts []string
 	rows  []rowPlace
 	read  int // how many of rows are in memtable.keys
 }
 
-// rowPlace is where a key and its value are in a text.
+// rowPlace is the place of a key and its value in a text.
 type rowPlace struct{ text, start, middle, end uint32 }
 
 // textRow is a key with its value in the text of a frame.
@@ -42,15 +42,16 @@ func (l *rowList) at(i int) kv {
 	return kv{text[p.start:p.middle], text[p.middle:p.end]}
 }
 
-// sortedRow is the place of a row in rows, with eight bytes of its key, zeros after its end.
+// sortedRow is the index of a row in rows, with eight bytes of its key. If the key has fewer bytes
+// left, zeros follow.
 type sortedRow struct {
 	bytes uint64
 	place uint32
-	ends  bool // the key, before the eighth
+	ends  bool // the key ends before the eighth byte
 }
 
-// sorted returns the rows in the order of their keys. Rows of one key stay in the order they
-// came. It rests as p says.
+// sorted returns the rows in the order of their keys. Rows with the same key stay in the order in
+// which they were added. sorted pauses as p says.
 func (l *rowList) sorted(p *pacer) []sortedRow {
 	order := make([]sortedRow, len(l.rows))
 	for i := range order {
@@ -60,9 +61,10 @@ func (l *rowList) sorted(p *pacer) []sortedRow {
 	return order
 }
 
-// sort sorts rows whose keys have the same first bytes, from of them. It sorts by the next
-// eight bytes, then groups of equal rows by the eight after those. Following each key a few
-// times costs a fraction of following two keys for each comparison. spare is as long as order.
+// sort sorts rows whose keys have the same first from bytes. It sorts them by the next eight bytes.
+// Then it sorts each group of rows with the same eight bytes by the eight bytes after these. It
+// reads each key a few times, which costs a fraction of reading two keys for each comparison. spare
+// is as long as order.
 func (l *rowList) sort(order, spare []sortedRow, from int, p *pacer) {
 	for i := range order {
 		p.step()
@@ -91,11 +93,12 @@ func (l *rowList) sort(order, spare []sortedRow, from int, p *pacer) {
 	}
 }
 
-// byteCounts is how many rows have each value of a byte.
+// byteCounts has the number of rows for each value of a byte.
 type byteCounts [256]int
 
-// sortByBytes sorts rows by their eight bytes and keeps the order of equal rows. It sorts byte
-// by byte from the last, which costs an eighth of comparing thousands of random keys.
+// sortByBytes sorts rows by their eight bytes and keeps the order of equal rows. It sorts byte by
+// byte, the last byte first. For thousands of random keys this costs an eighth of a sort by
+// comparison.
 func sortByBytes(order, spare []sortedRow, p *pacer) {
 	if len(order) < len(byteCounts{}) {
 		slices.SortStableFunc(order, func(a, b sortedRow) int {
@@ -115,7 +118,7 @@ func sortByBytes(order, spare []sortedRow, p *pacer) {
 	for i := range counts {
 		next := &counts[i]
 		if next[byte(order[0].bytes>>(8*i))] == len(order) {
-			continue // all have the same
+			continue // all rows have the same byte here
 		}
 		at := 0
 		for b, n := range next {

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// tail has the keys of the last frames of the history, which Pebble does not have yet.
+// tail has the keys of the last frames of the history. Pebble does not have them yet.
 type tail struct {
 	// mu guards the fields, the last memtable and all memtables' keys.
 	mu sync.RWMutex
@@ -20,16 +20,16 @@ type tail struct {
 	memtables []*memtable
 }
 
-// memtable has the keys of some frames, the last of which is number frame.
+// memtable has the keys of some frames. frame is the number of the last one.
 type memtable struct {
 	frame   uint64
 	intents intentTable
-	others  map[byte]*rowList // but the meters
+	others  map[byte]*rowList // all keys except intents and meters, by their first bytes
 	meters  map[string]string
-	// keys has others and meters in order. It is only made for readers: sorting everything
-	// once, when it is written to Pebble, costs less.
+	// keys has others and meters in order. It is filled only when a reader needs it, because
+	// sorting all keys once for the write to Pebble costs less.
 	keys *btreemap.BTreeMap[string, string]
-	// added counts the calls of add. sorted is how many of them keys has.
+	// added counts the calls of add. keys has the keys of the first sorted calls.
 	added, sorted int
 }
 
@@ -41,7 +41,7 @@ func newMemtable() *memtable {
 	}
 }
 
-// add adds the keys of a frame, and its intents to known.
+// add adds the keys of a frame. It also adds the intents among them to known.
 func (t *tail) add(frame uint64, keys *Keys, known *Filter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,7 +50,7 @@ func (t *tail) add(frame uint64, keys *Keys, known *Filter) {
 	last.frame = frame
 }
 
-// add adds keys, and the intents among them to known unless that is nil.
+// add adds keys. It also adds the intents among them to known, unless known is nil.
 func (t *memtable) add(keys *Keys, known *Filter) {
 	for row := range keys.all {
 		switch k := row.text[row.start]; k {
@@ -82,10 +82,10 @@ func (t *memtable) len() int {
 	return n
 }
 
-// behind reports whether sort has keys to add.
+// behind reports whether t.keys lacks keys.
 func (t *memtable) behind() bool { return t.sorted < t.added }
 
-// sort adds to keys what is new.
+// sort adds to t.keys the keys that it lacks.
 func (t *memtable) sort() {
 	if !t.behind() {
 		return
@@ -102,7 +102,7 @@ func (t *memtable) sort() {
 	t.sorted = t.added
 }
 
-// get returns the value of a key. Unless it is an intent's, sort must have been called.
+// get returns the value of a key. sort must have been called, unless the key is an intent.
 func (t *memtable) get(k []byte) (v string, found bool) {
 	if len(k) > 0 && k[0] == Intents && t.intents.place != nil {
 		return t.intents.get(k)
@@ -111,8 +111,7 @@ func (t *memtable) get(k []byte) (v string, found bool) {
 	return v, found
 }
 
-// each calls f for all keys but the meters, in order, until f returns false. It rests as p
-// says.
+// each calls f in order for all keys except the meters, until f returns false. It pauses as p says.
 func (t *memtable) each(p *pacer, f func(k, v string) bool) {
 	lists := maps.Clone(t.others)
 	lists[Intents] = &t.intents.rowList
@@ -122,7 +121,7 @@ func (t *memtable) each(p *pacer, f func(k, v string) bool) {
 		for i, at := range order {
 			row := l.at(int(at.place))
 			if i+1 < len(order) && order[i+1].bytes == at.bytes && l.at(int(order[i+1].place)).k == row.k {
-				continue // the last counts
+				continue // a later row has the same key and replaces this one
 			}
 			if !f(row.k, row.v) {
 				return
@@ -148,15 +147,15 @@ func (t *tail) get(k []byte) (v string, found bool) {
 	return v, found
 }
 
-// has reports whether there may be keys between lower and upper, judged by their first bytes. A
-// reader of documents need not wait until the keys of the history are in order.
+// has reports whether there may be keys between lower and upper. It compares only first bytes. With
+// has, a reader of documents need not wait until the keys of the history are sorted.
 func (t *tail) has(lower, upper []byte) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return slices.ContainsFunc(t.memtables, func(tr *memtable) bool { return tr.has(lower, upper) })
 }
 
-// has is tail.has for one memtable. An empty key is no bound.
+// has is like tail.has, for one memtable. An empty key is no bound.
 func (t *memtable) has(lower, upper []byte) bool {
 	between := func(k byte) bool {
 		return (len(lower) == 0 || k >= lower[0]) && (len(upper) == 0 || k <= upper[0])
@@ -169,7 +168,7 @@ func (t *memtable) has(lower, upper []byte) bool {
 	return len(t.intents.rows) > 0 && between(Intents) || len(t.meters) > 0 && between(Meters)
 }
 
-// sort has the keys of all memtables in order.
+// sort sorts the keys of all memtables.
 func (t *tail) sort() {
 	t.mu.RLock()
 	behind := slices.ContainsFunc(t.memtables, (*memtable).behind)
@@ -184,8 +183,8 @@ func (t *tail) sort() {
 	}
 }
 
-// snapshot returns memtables that do not change, the newest first, without those that have
-// nothing within the bounds. They have intents only if the bounds begin among those.
+// snapshot returns memtables that do not change, the newest first. It omits memtables that have no
+// keys within the bounds. The result has intents only if the lower bound begins with Intents.
 func (t *tail) snapshot(o *pebble.IterOptions) (memtables []*memtable) {
 	var lower, upper []byte
 	if o != nil {
@@ -215,8 +214,8 @@ func (t *tail) snapshot(o *pebble.IterOptions) (memtables []*memtable) {
 	return memtables
 }
 
-// live returns memtables that have the intents alone, the newest first. The last one must not
-// change meanwhile.
+// live returns memtables that have only the intents, the newest first. While they are used, no keys
+// may be added to the tail.
 func (t *tail) live() []*memtable {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -35,7 +35,7 @@ func framed(rows ...kv) *Keys {
 	return k
 }
 
-// each returns the keys and values that memtable.each gives.
+// each returns the keys and values for which memtable.each calls its function.
 func each(t *memtable) (all []string) {
 	t.each(nil, func(k, v string) bool {
 		all = append(all, k+"="+v)
@@ -44,7 +44,8 @@ func each(t *memtable) (all []string) {
 	return all
 }
 
-// TestIntentTable_SameHash: two intents with one hash are both found, and written in order.
+// TestIntentTable_SameHash checks that two intents with the same hash are both found, and are both
+// written in order.
 func TestIntentTable_SameHash(t *testing.T) {
 	tr := newMemtable()
 	rows := textRows(kv{"i first", "1"}, kv{"i second", "2"}, kv{"i second", "3"}, kv{"i first", "4"})
@@ -69,9 +70,9 @@ func TestIntentTable_SameHash(t *testing.T) {
 	}
 }
 
-// TestTail: keys are found as soon as they are added. An iteration has the keys of its
-// beginning. Keys are written to Pebble in order, with the last value of each and without the
-// meters.
+// TestTail checks that keys are found as soon as they are added. A snapshot must have only the keys
+// that were added before it. Keys must be written to Pebble in order, each with its last value, and
+// without the meters.
 func TestTail(t *testing.T) {
 	tl := &tail{memtables: []*memtable{newMemtable()}}
 	tl.add(1, framed(kv{"k1", "a"}, kv{"hb", "1"}, kv{"ix", "2"}, kv{"m1", "3"}), new(Filter))

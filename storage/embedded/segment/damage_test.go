@@ -20,18 +20,18 @@ func content(t testing.TB, fs vfs.FS, name string) []byte {
 	return b
 }
 
-// with returns a log whose file has another content.
+// with returns a copy of fs in which the file name has the content b.
 func with(t testing.TB, fs *vfs.MemFS, name string, b []byte) *vfs.MemFS {
 	t.Helper()
 	fs = fs.CrashClone(vfs.CrashCloneCfg{})
 	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
 	must(t, err)
-	_, err = f.Write(slices.Clone(b)) // which may change its argument
+	_, err = f.Write(slices.Clone(b)) // Write may change its argument
 	must(t, errors.Join(err, f.Sync(), f.Close()))
 	return fs
 }
 
-// damages are what can become of the byte at a position, or of all from there.
+// damages has ways to damage the byte at a position, or all bytes from there on.
 var damages = map[string]func(b []byte, at int) []byte{
 	"cut":          func(b []byte, at int) []byte { return b[:at] },
 	"zeroed":       func(b []byte, at int) []byte { b[at] = 0; return b },
@@ -52,8 +52,9 @@ var damages = map[string]func(b []byte, at int) []byte{
 	},
 }
 
-// lastSegment returns a log of last frames or some more, the name of its active segment, its content
-// and where its last two frames begin.
+// lastSegment writes a log of at least last frames. It returns the name and the content of the
+// active segment. before, begin and end are where the last two frames begin and where the last one
+// ends.
 func lastSegment(t testing.TB, last uint64) (fs *vfs.MemFS, name string, b []byte, before, begin, end int) {
 	t.Helper()
 	fs = newDisk(t)
@@ -67,8 +68,8 @@ func lastSegment(t testing.TB, last uint64) (fs *vfs.MemFS, name string, b []byt
 	return fs, name, content(t, fs, name), before, begin, end
 }
 
-// TestDamage_LastFrame: whatever becomes of the last frame, of three items, the log ends
-// before it, or has it as it was, and goes on from there.
+// TestDamage_LastFrame damages the last frame, which has three items. It checks that the log either
+// ends before this frame or has the whole frame, and that frames can be appended afterwards.
 func TestDamage_LastFrame(t *testing.T) {
 	const last = 9
 	fs, name, whole, _, begin, end := lastSegment(t, last)
@@ -94,12 +95,12 @@ func TestDamage_LastFrame(t *testing.T) {
 	}
 }
 
-// TestDamage_EarlierFrame: a frame that was durable before a later one was written is
-// missed.
+// TestDamage_EarlierFrame damages a frame that was durable before a later frame was written. It
+// checks that Open finds the damage.
 func TestDamage_EarlierFrame(t *testing.T) {
 	fs, name, whole, before, begin, _ := lastSegment(t, 9)
 	for what, change := range damages {
-		if what == "cut" || what == "zeros after" || what == "left out" { // which take the later frame along
+		if what == "cut" || what == "zeros after" || what == "left out" { // these also damage the later frame
 			continue
 		}
 		for at := before; at < begin; at++ {
@@ -120,8 +121,8 @@ func TestDamage_EarlierFrame(t *testing.T) {
 	}
 }
 
-// TestDamage_SealedSegment: whatever becomes of a byte of a sealed segment, opening or
-// reading it is refused.
+// TestDamage_SealedSegment damages each byte of a sealed segment. It checks that opening or reading
+// the log returns an error.
 func TestDamage_SealedSegment(t *testing.T) {
 	const last = 45
 	fs, _, _, _, _, _ := lastSegment(t, last)
@@ -151,7 +152,8 @@ func scannedOnly(t testing.TB, l *Log) (frames []Frame, err error) {
 	return frames, err
 }
 
-// TestDamage_LostSegment: a segment that is missing, or stands for another, is missed.
+// TestDamage_LostSegment checks that Open finds out if a segment is missing or is in the place of
+// another one.
 func TestDamage_LostSegment(t *testing.T) {
 	fs, active, _, _, _, _ := lastSegment(t, 45)
 	l := openTest(t, fs)
@@ -162,7 +164,7 @@ func TestDamage_LostSegment(t *testing.T) {
 		disk := fs.CrashClone(vfs.CrashCloneCfg{})
 		must(t, disk.Remove(name))
 		l, err := openLog(disk, readOnly)
-		if name == active { // its frames are missed by who knows how many there were
+		if name == active { // only a caller that knows the number of frames can notice this loss
 			if err != nil || l.Last() != s.First-1 {
 				t.Errorf("Open without the last segment = %v", err)
 			}
@@ -178,7 +180,7 @@ func TestDamage_LostSegment(t *testing.T) {
 	}
 }
 
-// TestDamage_AnotherLog: a frame of another log is not read as one of this log.
+// TestDamage_AnotherLog checks that a frame of another log is not read as a frame of this log.
 func TestDamage_AnotherLog(t *testing.T) {
 	fs, name, whole, _, begin, end := lastSegment(t, 9)
 	_, _, other, _, _, _ := lastSegment(t, 9)
@@ -187,8 +189,8 @@ func TestDamage_AnotherLog(t *testing.T) {
 	wantFrames(t, l, 8)
 }
 
-// TestOpen_WipesWhatFollows: frames after a lost one do not come back once another is
-// written in its place.
+// TestOpen_WipesWhatFollows checks that frames after a lost frame do not come back after a new
+// frame is written in the place of the lost one.
 func TestOpen_WipesWhatFollows(t *testing.T) {
 	fs := newDisk(t)
 	l := openTest(t, fs)
@@ -212,8 +214,8 @@ func TestOpen_WipesWhatFollows(t *testing.T) {
 	wantFrames(t, l, 4)
 }
 
-// FuzzOpen: whatever the files hold, what is read is what was appended, from the first
-// frame on, or the log is damaged.
+// FuzzOpen opens logs whose files have any content. It checks that the log either has the appended
+// frames from the first one on, or is ErrDamaged.
 func FuzzOpen(f *testing.F) {
 	fs, name, whole, _, _, _ := lastSegment(f, 33)
 	sealed := fs.PathJoin("log", fileName(1))

@@ -1,19 +1,19 @@
-// Package segment is an append-only log of frames in files, the segments. A frame is what
-// one batch stores: a signed head and the rows under it. It is written with one write and
-// made durable with one sync, and never changes; only [Log.Rewrite] replaces items of
-// sealed segments by shorter ones.
+// Package segment is an append-only log of frames in files, the segments. A frame has everything
+// that one batch stores, namely a signed head and the rows under it. It is written with one write
+// and made durable with one sync. After that only [Log.Rewrite] changes frames: it replaces items
+// of sealed segments by shorter ones.
 //
-// docs/history-format.md has the format of the files. A program in the tests of package
-// embedded reads them by that page alone. The package that writes heads and items defines
-// them.
+// docs/history-format.md has the format of the files. The tests of package embedded have a program
+// that was written from that page alone and reads the files. The package that appends heads and
+// items defines their content.
 //
 // # Recovery
 //
-// A crash can leave the frames that were not durable in any state: whole, in part, or not
-// at all. Reading a log that was not closed therefore ends before the first frame that is
-// not whole, and [Open] wipes the rest. If a whole frame follows that was written after the
-// broken one was durable, the log is damaged. So is a log with a sealed segment that is not
-// whole or is missing. The error is [ErrDamaged] then. The loss of the last durable frame
-// alone looks like a crash. A caller that must notice it keeps the number of its last frame
-// elsewhere.
+// A crash can leave the frames that were not durable in any state: whole, in part, or not at all.
+// Therefore reading a log that was not closed ends before the first frame that is not whole, and
+// [Open] fills the rest of the file with zeros. A log is damaged if a later frame is whole and says
+// that the broken frame was durable before. It is also damaged if a sealed segment is missing or is
+// not whole. Open returns [ErrDamaged] for a damaged log. If only the last durable frame is lost,
+// the log looks as after a crash. A caller that must notice this loss keeps the number of the last
+// frame elsewhere.
 package segment

@@ -20,19 +20,19 @@ const (
 	alignment      = 8
 )
 
-// ErrDamaged is the error of what cannot be read as it was written.
+// ErrDamaged says that frames are missing or cannot be read as they were written.
 var ErrDamaged = errors.New("the segment log is damaged: restore the data directory from a backup")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Frame is what one batch stores. Its bytes must not be modified.
+// Frame has everything that one batch stores. Its bytes must not be modified.
 type Frame struct {
 	Number uint64 // from 1
 	Head   []byte
 	Items  [][]byte
 }
 
-// header begins a segment.
+// header is at the start of a segment.
 type header struct {
 	log           [16]byte
 	number, first uint64
@@ -63,8 +63,8 @@ func parseHeader(b []byte) (h header, err error) {
 // padded returns n rounded up to the next multiple of the alignment.
 func padded(n int) int { return (n + alignment - 1) &^ (alignment - 1) }
 
-// appendFrame appends f to dst. Every frame up to durable is durable; log is the checksum
-// of the log's id.
+// appendFrame appends f to dst. All frames up to the number durable are durable. log is the
+// checksum of the log's id.
 func appendFrame(dst []byte, f Frame, durable uint64, log uint32) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, make([]byte, frameHeaderLen)...)
@@ -93,7 +93,7 @@ type frameHeader struct {
 	number, durable uint64
 }
 
-// size is what the frame takes, with its padding.
+// size returns the length of the frame with its header and padding.
 func (h frameHeader) size() int { return padded(frameHeaderLen + h.length) }
 
 func parseFrameHeader(b []byte) (h frameHeader, ok bool) {
@@ -110,7 +110,7 @@ func parseFrameHeader(b []byte) (h frameHeader, ok bool) {
 
 var errNoFrame = fmt.Errorf("%w: a frame is not whole", ErrDamaged)
 
-// parseFrame reads the frame at the start of b. It shares b's memory.
+// parseFrame reads the frame at the start of b. The frame shares the memory of b.
 func parseFrame(b []byte, log uint32) (f Frame, h frameHeader, err error) {
 	h, ok := parseFrameHeader(b)
 	if !ok || len(b) < h.size() || binary.LittleEndian.Uint32(b[4:]) != crc32.Update(log, castagnoli, b[8:h.size()]) {
@@ -131,7 +131,8 @@ func parseFrame(b []byte, log uint32) (f Frame, h frameHeader, err error) {
 	return f, h, nil
 }
 
-// cut splits the bytes at the start of b, whose length precedes them, from the rest.
+// cut reads a length at the start of b. It returns that many bytes after the length, and the rest
+// of b.
 func cut(b []byte) (first, rest []byte, ok bool) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {
@@ -140,8 +141,8 @@ func cut(b []byte) (first, rest []byte, ok bool) {
 	return b[size : size+int(n) : size+int(n)], b[size+int(n):], true
 }
 
-// appendTrailer appends the trailer of a segment whose frames begin at offsets and end at
-// end.
+// appendTrailer appends the trailer of a segment. Its frames begin at offsets, and the last one
+// ends at end.
 func appendTrailer(dst []byte, offsets []uint32, end uint32) []byte {
 	start := len(dst)
 	for _, at := range offsets {
@@ -174,15 +175,16 @@ func parseEnd(b []byte, size int64) (t trailerEnd, ok bool) {
 	return t, t.end >= headerLen && t.end%alignment == 0 && t.at(size) >= int64(t.end)
 }
 
-// whole reports whether b are the offsets of a trailer that ends with t.
+// whole reports whether b has the offsets of the trailer that ends with t.
 func (t trailerEnd) whole(b []byte) bool {
 	tail := binary.LittleEndian.AppendUint32(nil, t.frames)
 	tail = binary.LittleEndian.AppendUint32(tail, t.end)
 	return crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, tail) == t.sum
 }
 
-// laterDurable reports whether b, which begins with the broken frame of a number, has a whole
-// frame that was written when the broken one was already durable.
+// laterDurable reports whether a broken frame was durable. b begins with that frame, and number is
+// its number. laterDurable looks for a whole frame in b that was written when the broken frame was
+// already durable.
 func laterDurable(b []byte, number uint64, log uint32) bool {
 	for at := 0; at+frameHeaderLen <= len(b); {
 		i := bytes.Index(b[at:], []byte(frameMagic))

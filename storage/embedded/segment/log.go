@@ -19,9 +19,10 @@ type Options struct {
 	FS vfs.FS
 	// Size is the size in bytes at which a segment is sealed; one frame may exceed it.
 	Size int
-	// Prepare makes the next segment in the background and fills it with zeros. A write into
-	// zeros changes no metadata, which halves the cost of a sync. A segment that was not
-	// prepared gets its zeros one MiB at a time. It is sealed once the next segment is ready.
+	// Prepare makes the next segment in the background and fills it with zeros. A write into zeros
+	// changes no metadata, which halves the cost of a sync. Append writes zeros into a segment that
+	// was not prepared, one MiB at a time. Such a segment is sealed once the next segment is
+	// prepared.
 	Prepare bool
 	// ReadOnly opens the log without changing it. Append, Sync and Rewrite must not be
 	// called.
@@ -44,32 +45,32 @@ type Log struct {
 	durable atomic.Uint64
 	spare   *spare
 	buf     []byte
-	failed  error // of Append; the log accepts no more
+	failed  error // of Append; the log accepts no more frames
 }
 
 // segment is a file of the log.
 type segment struct {
 	header
 	name string
-	// mu guards file, end and trailer of a sealed segment: Rewrite replaces them. Readers of
-	// an active segment also hold mu, because the segment may be sealed while they read.
-	// Log.mu is locked before mu.
+	// mu guards file, end and trailer of a sealed segment, which Rewrite replaces. Readers of an
+	// active segment also hold mu, because the segment may be sealed while they read. Log.mu is
+	// locked before mu.
 	mu      sync.RWMutex
 	file    vfs.File
 	sealed  bool
 	size    int64 // of the file of an active segment, if it was prepared
 	frames  int
 	end     uint32   // of the last frame
-	trailer int64    // where that of a sealed segment begins
+	trailer int64    // where the trailer of a sealed segment begins
 	offsets []uint32 // of the frames, nil if the segment is sealed
 }
 
-// growth is how much of a segment that was not prepared is prepared with a frame.
+// growth is the number of zeros that Append writes at a time into a segment that was not prepared.
 const growth = 1 << 20
 
 // Append writes a frame and returns its number. The frame can be read at once and is durable after
-// the next Sync. After an error the log accepts no more frames: the disk may hold any part of the
-// frame.
+// the next Sync. After an error the log accepts no more frames, because the disk may have any part
+// of the frame.
 func (l *Log) Append(head []byte, items [][]byte) (number uint64, err error) {
 	if l.failed != nil {
 		return 0, l.failed
@@ -121,7 +122,7 @@ func (l *Log) append(number uint64, b []byte) error {
 
 func (l *Log) active() *segment { return l.segments[len(l.segments)-1] }
 
-// Sync makes all frames durable that were appended before the call.
+// Sync makes durable all frames that were appended before the call.
 func (l *Log) Sync() error {
 	l.mu.RLock()
 	active, last := l.active(), l.last()
@@ -152,8 +153,8 @@ func (l *Log) last() uint64 {
 	return s.first + uint64(s.frames) - 1
 }
 
-// seal ends the active segment and begins the next segment, whose first frame is number. It writes
-// the trailer at the end of the file, after the zeros that were prepared and not used.
+// seal ends the active segment and begins the next segment, whose first frame is number. The
+// trailer is at the end of the file, after any zeros that no frame has replaced.
 func (l *Log) seal(active *segment, number uint64) (*segment, error) {
 	info, err := active.file.Stat()
 	if err != nil {
@@ -196,9 +197,9 @@ func (l *Log) create(h header) (*segment, error) {
 
 // Segment describes a segment.
 type Segment struct {
-	Number, First uint64 // of it and of its first frame
+	Number, First uint64 // number of the segment, and number of its first frame
 	Frames        int
-	Bytes         int64 // that its frames take
+	Bytes         int64 // of the header and the frames
 	Sealed        bool
 }
 
@@ -215,7 +216,7 @@ func (l *Log) Segments() []Segment {
 	return all
 }
 
-// segmentOf returns the segment of a frame, or nil.
+// segmentOf returns the segment of a frame, or nil if there is no such frame.
 func (l *Log) segmentOf(number uint64) *segment {
 	i := sort.Search(len(l.segments), func(i int) bool { return l.segments[i].first > number })
 	if i == 0 || number > l.last() {
@@ -249,7 +250,7 @@ const extension = ".segment"
 
 func fileName(number uint64) string { return fmt.Sprintf("%010d%s", number, extension) }
 
-// IsFile reports whether a file of that name in the log's directory is a segment.
+// IsFile reports whether name is the file name of a segment.
 func IsFile(name string) bool {
 	_, ok := fileNumber(name)
 	return ok

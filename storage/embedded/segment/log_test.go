@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// testSize seals a segment after some frames.
+// testSize is a size of segments that has room for some frames.
 const testSize = 2000
 
 func openTest(t testing.TB, fs vfs.FS, change ...func(*Options)) *Log {
@@ -31,7 +31,7 @@ func openLog(fs vfs.FS, change ...func(*Options)) (*Log, error) {
 	return Open("log", o)
 }
 
-// must ends a test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -77,7 +77,7 @@ func fill(t testing.TB, l *Log, last uint64) {
 	}
 }
 
-// want returns the frames from one to last.
+// want returns the frames from number from to number last.
 func want(from, last uint64) (frames []Frame) {
 	for n := from; n <= last; n++ {
 		frames = append(frames, testFrame(n))
@@ -85,7 +85,7 @@ func want(from, last uint64) (frames []Frame) {
 	return frames
 }
 
-// scanned returns the frames that Scan reads, and holds them to those that Frame reads.
+// scanned returns the frames that Scan reads. It checks that Frame returns the same frames.
 func scanned(t testing.TB, l *Log, from uint64) (frames []Frame, err error) {
 	t.Helper()
 	err = l.Scan(t.Context(), from, func(f Frame) error {
@@ -107,8 +107,8 @@ func wantFrames(t testing.TB, l *Log, last uint64) {
 	}
 }
 
-// TestLog reads what was appended, in the log that appended it, after it is opened again,
-// and read-only.
+// TestLog checks that all appended frames can be read: from the log that appended them, after it is
+// opened again, and read-only.
 func TestLog(t *testing.T) {
 	for _, prepare := range []bool{false, true} {
 		t.Run(fmt.Sprintf("prepare=%t", prepare), func(t *testing.T) {
@@ -143,7 +143,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestLog_LargeFrame: a frame that is larger than a segment should be has one of its own.
+// TestLog_LargeFrame checks that a frame larger than the size of a segment gets a segment of its
+// own.
 func TestLog_LargeFrame(t *testing.T) {
 	fs := newDisk(t)
 	l := openTest(t, fs)
@@ -167,7 +168,7 @@ func TestLog_LargeFrame(t *testing.T) {
 	}
 }
 
-// TestExample: the bytes of a frame are as docs/history-format.md says.
+// TestExample checks that the bytes of a frame are as in docs/history-format.md.
 func TestExample(t *testing.T) {
 	got, err := appendFrame(nil, Frame{Number: 2, Head: []byte("h"), Items: [][]byte{[]byte("ab"), nil}}, 1, 0)
 	clear(got[4:8])
@@ -177,8 +178,8 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// TestCrash: after a crash at any moment all frames that were synced are there, and no
-// frame after one that is missing.
+// TestCrash checks that after a crash at any moment all synced frames are there, and that no frame
+// follows a missing one.
 func TestCrash(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	lost := 0
@@ -214,7 +215,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestRewrite: items of a sealed segment are replaced, which a crash undoes at most.
+// TestRewrite checks that Rewrite replaces items of a sealed segment, and that a crash leaves
+// either the old or the new items.
 func TestRewrite(t *testing.T) {
 	fs := newDisk(t)
 	l := openTest(t, fs)
@@ -263,8 +265,8 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// TestConcurrent reads while frames are appended, segments sealed and rewritten, for the
-// race detector.
+// TestConcurrent reads while frames are appended and segments are sealed and rewritten. It is for
+// the race detector.
 func TestConcurrent(t *testing.T) {
 	fs := newDisk(t)
 	l := openTest(t, fs, func(o *Options) { o.Prepare = true })

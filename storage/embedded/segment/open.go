@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Open opens the log in dir and creates one in an empty directory. It reads the last
-// segment and the ends of the others. Its error is ErrDamaged if the log is not whole, but
-// for frames at its end that a crash may have left in part.
+// Open opens the log in dir, or creates a log if dir is empty. It reads the last segment and the
+// ends of the others. Its error is ErrDamaged if the log is not whole. Frames at the end that a
+// crash may have left in part are no damage.
 func Open(dir string, o Options) (_ *Log, err error) {
 	l := &Log{dir: dir, o: o}
 	defer func() {
@@ -86,8 +86,8 @@ func (l *Log) open(number uint64, last bool) (err error) {
 	return errors.Join(err, s.file.Close())
 }
 
-// read reads the header of a segment, and its end. It leaves the number of s 0 if a crash
-// kept the segment from being made.
+// read reads the header and the end of a segment. If a crash interrupted the creation of the
+// segment, read leaves the number of s 0.
 func (l *Log) read(s *segment, number uint64, last bool) error {
 	info, err := s.file.Stat()
 	if err != nil {
@@ -121,8 +121,8 @@ func (l *Log) read(s *segment, number uint64, last bool) error {
 	return l.recover(s, info.Size())
 }
 
-// unborn reports whether a file with no good header has no frames either: a crash has kept
-// the segment from being made.
+// unborn reports whether a file without a valid header has no frames either. Then a crash
+// interrupted the creation of the segment.
 func (l *Log) unborn(f vfs.File, size int64) bool {
 	if size <= headerLen {
 		return true
@@ -131,7 +131,7 @@ func (l *Log) unborn(f vfs.File, size int64) bool {
 	return err == nil && lastByte(b) < 0
 }
 
-// readEnd reports whether s is sealed, and reads its end then.
+// readEnd reports whether s is sealed. If it is, readEnd reads the trailer.
 func (s *segment) readEnd(size int64) (bool, error) {
 	if size < headerLen+endLen {
 		return false, nil
@@ -145,14 +145,14 @@ func (s *segment) readEnd(size int64) (bool, error) {
 		return false, nil
 	}
 	table, err := readAt(s.file, t.at(size), 4*int64(t.frames))
-	if err != nil || !t.whole(table) { // a crash kept it from being sealed, or it is refused
+	if err != nil || !t.whole(table) { // not whole: a crash interrupted the sealing, or the caller finds damage
 		return false, err
 	}
 	s.sealed, s.frames, s.end, s.trailer = true, int(t.frames), t.end, t.at(size)
 	return true, nil
 }
 
-// recover finds the frames of the active segment, and wipes what follows them.
+// recover finds the frames of the active segment and fills the rest of the file with zeros.
 func (l *Log) recover(s *segment, size int64) error {
 	s.size = size
 	b, err := readAt(s.file, 0, size)
@@ -178,7 +178,7 @@ func (l *Log) recover(s *segment, size int64) error {
 	if l.o.ReadOnly || left == 0 {
 		return nil
 	}
-	// A frame that was left here could otherwise follow one that is written before it.
+	// Otherwise an old frame that was left here could look like the successor of a new one.
 	clear(rest[:left])
 	if _, err := s.file.WriteAt(rest[:left], int64(at)); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// category is under which the vfs counts the log's writes.
+// category is the category in which the vfs counts the log's writes.
 const category = vfs.WriteCategoryUnspecified
 
 // spareName is the file that will be the next segment.
@@ -48,9 +48,10 @@ func zeroFile(fs vfs.FS, name string, size int) (vfs.File, error) {
 	return f, nil
 }
 
-// zeros is how much is written at a time. Linux caches a write in pages of up to its size, and
-// a commit that writes into such a page counts as having dirtied all of it. After writes of a
-// MiB, a busy disk would throttle each commit for a MiB.
+// zeros are written 16 KiB at a time. Linux caches a write in pages that are up to as large as the
+// write. A later commit into such a page counts as if it had written the whole page. If zeros were
+// written one MiB at a time, each commit would count as one MiB, and Linux would throttle it on a
+// busy disk.
 var zeros [16 << 10]byte
 
 func writeZeros(f vfs.File, from int64, n int) (err error) {
@@ -60,8 +61,8 @@ func writeZeros(f vfs.File, from int64, n int) (err error) {
 	return err
 }
 
-// openNew creates a file for reading and writing at offsets. One of that name is removed
-// first.
+// openNew creates an empty file for reading and writing at offsets. It replaces a file of that
+// name.
 func openNew(fs vfs.FS, name string) (vfs.File, error) {
 	if f, err := fs.Create(name, category); err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func openNew(fs vfs.FS, name string) (vfs.File, error) {
 	return fs.OpenReadWrite(name, category)
 }
 
-// ready reports whether s is made.
+// ready reports whether the file of s has been made.
 func (s *spare) ready() bool {
 	if s == nil {
 		return false
@@ -84,7 +85,7 @@ func (s *spare) ready() bool {
 	}
 }
 
-// discard waits until s is made and removes it.
+// discard waits until the file of s has been made, and removes it.
 func (s *spare) discard(fs vfs.FS) error {
 	<-s.done
 	if s.file == nil {
@@ -93,9 +94,9 @@ func (s *spare) discard(fs vfs.FS) error {
 	return errors.Join(s.file.Close(), fs.Remove(s.name))
 }
 
-// newFile returns a new durable file that begins with header: the spare one if it is made,
-// otherwise an empty file. That no spare file could be made, on a full disk for example, is no
-// reason to refuse a frame.
+// newFile returns a new durable file that begins with header. It takes the spare file if there is
+// one, otherwise an empty file. If the spare file could not be made, for example on a full disk,
+// newFile does not fail: the frame may still fit.
 func (l *Log) newFile(name string, header []byte) (f vfs.File, err error) {
 	from, spare := name, l.spare
 	if l.spare = nil; spare != nil {
@@ -109,8 +110,8 @@ func (l *Log) newFile(name string, header []byte) (f vfs.File, err error) {
 	return f, l.put(f, header, from, name)
 }
 
-// put writes content to the start of a file, makes it durable and renames it from from to name.
-// It closes the file if it fails.
+// put writes content to the start of the file f, makes it durable, and renames the file from from
+// to name. It closes f if it fails.
 func (l *Log) put(f vfs.File, content []byte, from, name string) error {
 	_, err := f.WriteAt(content, 0)
 	if err == nil {

@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// Frame returns a frame. Its error is ErrDamaged if it is not there or not whole.
+// Frame returns the frame with a number. Its error is ErrDamaged if the frame is missing or is not
+// whole.
 func (l *Log) Frame(number uint64) (f Frame, err error) {
 	l.mu.RLock()
 	s := l.segmentOf(number)
@@ -36,7 +37,8 @@ func (l *Log) Frame(number uint64) (f Frame, err error) {
 	return f, nil
 }
 
-// place returns the offsets of frame i and of its end if they are in memory.
+// place returns the offsets where frame i begins and ends. known is false if they are not in
+// memory.
 func (s *segment) place(i int) (from, to uint32, known bool) {
 	switch {
 	case s.sealed:
@@ -47,7 +49,7 @@ func (s *segment) place(i int) (from, to uint32, known bool) {
 	return s.offsets[i], s.end, true
 }
 
-// readPlace is place for a sealed segment.
+// readPlace returns the same offsets for a sealed segment. It reads them from the trailer.
 func (s *segment) readPlace(i int) (from, to uint32, err error) {
 	n := min(2, s.frames-i)
 	b, err := readAt(s.file, s.trailer+4*int64(i), 4*int64(n))
@@ -64,8 +66,8 @@ func (s *segment) readPlace(i int) (from, to uint32, err error) {
 	return from, to, nil
 }
 
-// Scan calls f for each frame from one on, in order, up to the last one when Scan was
-// called. It reads segments whole. A frame's memory is its segment's.
+// Scan calls f in order for the frames from number from on. It ends at the frame that was the last
+// when Scan was called. It reads whole segments, and all frames of a segment share one buffer.
 func (l *Log) Scan(ctx context.Context, from uint64, f func(Frame) error) error {
 	last := l.Last()
 	for from = max(from, 1); from <= last; {
@@ -90,8 +92,8 @@ func (l *Log) Scan(ctx context.Context, from uint64, f func(Frame) error) error 
 	return nil
 }
 
-// scan calls f for the frames of b, whose first one is numbered, and returns the number
-// that follows.
+// scan calls f for the frames in b. number is the number of the first one. scan returns the number
+// after the last one.
 func (l *Log) scan(ctx context.Context, b []byte, number uint64, f func(Frame) error) (uint64, error) {
 	for ; len(b) > 0; number++ {
 		if err := ctx.Err(); err != nil {
@@ -112,8 +114,8 @@ func (l *Log) scan(ctx context.Context, b []byte, number uint64, f func(Frame) e
 	return number, nil
 }
 
-// frames returns the bytes of all frames of the segment that has frame number, and the
-// number of its first.
+// frames finds the segment of frame number. It returns the bytes of all its frames, and the number
+// of its first frame.
 func (l *Log) frames(number uint64) (s *segment, b []byte, first uint64, err error) {
 	l.mu.RLock()
 	if s = l.segmentOf(number); s == nil {

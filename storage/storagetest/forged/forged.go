@@ -1,5 +1,5 @@
-// Package forged changes histories as a person can who has access to a store, and checks that
-// [ledger.Prove] finds each change. It runs on every backend.
+// Package forged changes histories as an attacker with access to a store can. It checks that
+// [ledger.Prove] finds each change. It can be run on every backend.
 package forged
 
 import (
@@ -33,13 +33,13 @@ type Backend struct {
 type forger struct {
 	*testing.T
 	*History
-	chains map[string][16]byte // of a history of several chains, by writer
-	own    [16]byte            // of a history with an import
+	chains map[string][16]byte // the chains by writer, in a history of several chains
+	own    [16]byte            // the own chain of a history with an import
 	more   *storage.Record     // a row of the source that was not exported
 }
 
-// forgery is a change of a history. do returns a part of the error that Prove must return, or
-// nothing if the history is still whole.
+// forgery is a change of a history. do makes the change. It returns a part of the error that Prove
+// must return, or nothing if the history must still pass.
 type forgery struct {
 	name string
 	do   func(f *forger) (want string)
@@ -115,7 +115,8 @@ func (f *forger) drop(gone ...*storage.Record) {
 	f.Records = slices.DeleteFunc(f.Records, func(r *storage.Record) bool { return slices.Contains(gone, r) })
 }
 
-// heads returns the heads of the only chain. set stores them.
+// heads returns the heads of the only chain. After a change of *heads, set stores the changed
+// heads.
 func (f *forger) heads() (heads *[]receipt.SignedHead, set func()) {
 	for id, all := range f.ByChain {
 		return &all, func() { f.ByChain[id] = all }
@@ -138,7 +139,7 @@ func (f *forger) entry(kind storage.EntryKind) *storage.Entry {
 	return f.Others[i]
 }
 
-// seal signs entries at the end of the only chain.
+// seal signs entries under a new head at the end of the only chain.
 func (f *forger) seal(entries ...*storage.Entry) {
 	heads, set := f.heads()
 	last, leaves := (*heads)[len(*heads)-1], [][32]byte{}
@@ -158,7 +159,7 @@ func at(r *storage.Record) string {
 	return fmt.Sprintf("organization %q, decision %s: ", r.OrganizationID, r.DecisionID)
 }
 
-// rowForgery changes a row of acme's.
+// rowForgery returns a forgery that changes a row of acme.
 func rowForgery(name string, do func(f *forger, r *storage.Record) (want string)) forgery {
 	return forgery{name, func(f *forger) string {
 		r := f.rows("acme")[5]
@@ -268,7 +269,7 @@ var rowForgeries = []forgery{
 	}},
 }
 
-// headForgery changes the heads of the only chain.
+// headForgery returns a forgery that changes the heads of the only chain.
 func headForgery(name string, do func(heads []receipt.SignedHead) (forged []receipt.SignedHead, want string)) forgery {
 	return forgery{name, func(f *forger) (want string) {
 		heads, set := f.heads()
@@ -314,7 +315,7 @@ var meterForgeries = []forgery{
 	meterForgery("a meter of nothing", "zz", 202611, 1, "0 decisions are of that month"),
 }
 
-// changed changes the body of acme's first entry of a kind.
+// changed returns a forgery that changes the body of acme's first entry of a kind.
 func changed(name string, kind storage.EntryKind, old, new string) forgery {
 	return forgery{name, func(f *forger) string {
 		e := f.entry(kind)
@@ -330,7 +331,7 @@ func (f *forger) deleteEntry(e *storage.Entry) {
 	f.Others = slices.DeleteFunc(f.Others, func(other *storage.Entry) bool { return other == e })
 }
 
-// dug changes the tombstone of a settled row.
+// dug returns a forgery that changes the tombstone of a settled row.
 func dug(name, want string, do func(f *forger, t *storage.Tombstone)) forgery {
 	return forgery{name, func(f *forger) string {
 		for _, t := range f.Graves {
@@ -342,14 +343,14 @@ func dug(name, want string, do func(f *forger, t *storage.Tombstone)) forgery {
 	}}
 }
 
-// bury has retention remove the oldest rows of an organization.
+// bury removes the n oldest rows of an organization, as retention does.
 func (f *forger) bury(org string, n int) {
 	for range n {
 		must(f, f.Bury(org))
 	}
 }
 
-// hide deletes a row and adds its leaf to the tombstone of another.
+// hide deletes the row r and adds its leaf to the tombstone of another row.
 func (f *forger) hide(r *storage.Record, in *storage.Tombstone) {
 	leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
 	must(f, err)
@@ -393,7 +394,8 @@ var entryForgeries = []forgery{
 	}},
 }
 
-// verdictForgery adds a verdict whose key and body are of the decisions that on returns.
+// verdictForgery returns a forgery that adds a verdict. on returns the decision in the verdict's
+// key and the decision in its body.
 func verdictForgery(name, body string, on func(f *forger) (key, approval string), want string) forgery {
 	return forgery{name, func(f *forger) string {
 		key, approval := on(f)
@@ -405,7 +407,7 @@ func verdictForgery(name, body string, on func(f *forger) (key, approval string)
 	}}
 }
 
-// decided returns a decision of acme's.
+// decided returns the id of acme's first decision with the outcome d.
 func (f *forger) decided(d engine.Decision) string {
 	all := f.rows("acme")
 	return all[slices.IndexFunc(all, func(r *storage.Record) bool { return r.Decision == d })].DecisionID
@@ -449,7 +451,7 @@ var heldVerdict = verdictForgery("a verdict on a decision that is held", "", hel
 
 func (f *forger) verdict() { heldVerdict.do(f) }
 
-// document changes a document of acme's.
+// document returns a forgery that changes a document of acme.
 func document(name string, kind storage.Kind, id string, want string, do func(f *forger, d *storage.Document)) forgery {
 	return forgery{name, func(f *forger) string {
 		i := slices.IndexFunc(f.Documents, func(d storage.Document) bool { return d.Kind == kind && d.Org == "acme" && d.ID == id })
@@ -459,7 +461,8 @@ func document(name string, kind storage.Kind, id string, want string, do func(f 
 	}}
 }
 
-// newDocument adds a document without a change, at revision 1.
+// newDocument returns a forgery that adds a document at revision 1, without an entry for the
+// change.
 func newDocument[T any](name string, c storage.Of[T], id string, doc *T, want string) forgery {
 	return forgery{name, func(f *forger) string {
 		value, err := c.Encode(doc)

@@ -20,7 +20,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// Meter names a meter.
+// Meter identifies a meter, which counts the decisions of an organization in a month.
 type Meter struct {
 	Org   string
 	Month storage.Month
@@ -34,10 +34,11 @@ type History struct {
 	Meters    map[Meter]int64
 }
 
-// View shows the documents by kind, as Prove needs them.
+// View calls f with a reader of the documents. The reader supports only Scan by kind, which is all
+// that Prove needs.
 func (h *History) View(_ context.Context, f func(storage.Reader) error) error { return f(h) }
 
-// Get finds nothing.
+// Get returns storage.ErrNotFound.
 func (h *History) Get(storage.Kind, string, string) (d storage.Document, err error) {
 	return d, storage.ErrNotFound
 }
@@ -94,7 +95,7 @@ func (h *History) LastRevision() (last uint64) {
 	return last
 }
 
-// clone returns a copy. A forger may change all of it.
+// clone returns a copy. A forger may change every part of the copy.
 func (h *History) clone() *History {
 	log := storagetest.NewMemoryLog()
 	for id, heads := range h.ByChain {
@@ -135,7 +136,7 @@ func signerOf(seed byte) *receipt.Signer {
 	return receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
 }
 
-// Keys returns the keys that have signed the histories.
+// Keys returns the public keys of the histories' signers.
 func Keys(t testing.TB) receipt.Keys {
 	t.Helper()
 	keys, err := receipt.NewKeys(signerOf(1).Public(), signerOf(2).Public())
@@ -150,7 +151,7 @@ type author struct {
 	now time.Time
 }
 
-// must ends the test with an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -202,10 +203,9 @@ func (a *author) settle(l *ledger.Ledger, r *storage.Record, outcome string) {
 	must(a.t, err)
 }
 
-// OneChain returns a history that one ledger has written under two keys. Acme, ac and rival
-// have decided 16 intents each, in two months. Four of acme's are settled. Retention has
-// removed acme's first four rows, one of them settled. Six changes of documents are signed
-// and one is not.
+// OneChain returns a history that one ledger has written under two keys. Acme, ac and rival have
+// decided 16 intents each, in two months. Four of acme's are settled. Retention has removed acme's
+// first four rows. One of these was settled. Six changes of documents are signed and one is not.
 func OneChain(t testing.TB) *History {
 	t.Helper()
 	a := author{t, t.Context(), time.Date(2026, 10, 31, 23, 58, 0, 0, time.UTC)}
@@ -274,9 +274,9 @@ func OneChain(t testing.TB) *History {
 	return history
 }
 
-// SeveralChains returns a history that three ledgers, a, b and c, have written, each under its
-// own chain. All have decided for acme in turn. Ledger b has settled the decisions of a. One
-// row of a and its settlement by b are removed, as c has announced.
+// SeveralChains returns a history that three ledgers, a, b and c, have written, each under its own
+// chain. All have decided for acme in turn. Ledger b has settled the decisions of a. One row of a
+// and its settlement by b were removed, after c had announced the removal.
 func SeveralChains(t testing.TB) (h *History, chains map[string][16]byte) {
 	t.Helper()
 	a := author{t, t.Context(), noon}
@@ -293,7 +293,7 @@ func SeveralChains(t testing.TB) (h *History, chains map[string][16]byte) {
 	for n := range 9 {
 		a.now = noon.Add(time.Duration(n) * time.Minute)
 		row := a.decide(ledgers[writers[n%3]], "acme", n, n+1)[0]
-		a.decide(ledgers["b"], "acme", n, n+1) // the first answer, whoever is asked
+		a.decide(ledgers["b"], "acme", n, n+1) // another ledger returns the first decision
 		if n%3 == 0 {
 			a.settle(ledgers["b"], row, storage.Executed)
 		}
@@ -317,7 +317,7 @@ func Moved(t testing.TB) (h *History, own [16]byte, more *storage.Record) {
 	a := author{t, t.Context(), noon.Add(2 * time.Hour)}
 	memory := storagetest.NewMemory()
 	s := memory.Open()
-	for range 6 { // whose chain is none of the source's
+	for range 6 { // until its chain is not one of the source's
 		s = memory.Open()
 	}
 	tip, err := s.Tip(a.ctx)

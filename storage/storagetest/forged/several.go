@@ -14,7 +14,8 @@ func (f *forger) dropWriter(name string) {
 	f.Records = slices.DeleteFunc(f.Records, func(r *storage.Record) bool { return r.Writer == name })
 }
 
-// chain is a forgery of SeveralChains. In want, A, B and C stand for the ids of the chains.
+// chain returns a forgery of the history SeveralChains. In want, A, B and C stand for the ids of
+// the chains.
 func chain(name, want string, do func(f *forger, a, b, c [16]byte)) forgery {
 	return forgery{name, func(f *forger) string {
 		do(f, f.chains["a"], f.chains["b"], f.chains["c"])
@@ -70,7 +71,7 @@ func (f *forger) left() *storage.Tombstone {
 	return f.Graves[slices.IndexFunc(f.Graves, func(t *storage.Tombstone) bool { return t.Imported })]
 }
 
-// imports is a forgery of an imported history.
+// imports returns a forgery of a history with imported rows.
 func imports(name, want string, do func(f *forger)) forgery {
 	return forgery{name, func(f *forger) string { do(f); return want }}
 }

@@ -2,7 +2,7 @@ package protocol
 
 import "slices"
 
-// obstacle is what a transaction meets in the store.
+// obstacle is a reason why the store cannot commit a transaction.
 type obstacle int
 
 const (
@@ -11,8 +11,8 @@ const (
 	rival
 )
 
-// obstacle returns what keeps the transaction of p from being committed: the row of an
-// intent that did not stand when it began, or a head in the place of its own.
+// obstacle returns the reason why the transaction of p cannot be committed. Either an intent got a
+// row after the transaction began, or another head is in the place of its own head.
 func (w *World) obstacle(s *state, p int) obstacle {
 	r := &s.replicas[p]
 	writes := false
@@ -28,8 +28,8 @@ func (w *World) obstacle(s *state, p int) obstacle {
 	return none
 }
 
-// committing has the store commit the transaction that p has open, and p hear of that
-// or not.
+// committing adds the steps in which the store commits or refuses the open transaction of p, with
+// and without an answer to p.
 func (m *stepper) committing(p int) {
 	r := &m.s.replicas[p]
 	if !r.pending {
@@ -63,7 +63,7 @@ func (m *stepper) committing(p int) {
 		})
 	}
 	if waits {
-		return // it gets no answer first
+		return // a late commit is possible only after the step noAnswer
 	}
 	m.add(p, late, true, func(t *state, r *replica) string {
 		broken := m.w.commit(t, p)
@@ -74,7 +74,7 @@ func (m *stepper) committing(p int) {
 	})
 }
 
-// doubts has r not know what became of its batch.
+// doubts says that r does not know whether its batch is stored.
 func (r *replica) doubts(w *World) {
 	r.phase = doubt
 	if w.has(SameBatch) {
@@ -82,8 +82,7 @@ func (r *replica) doubts(w *World) {
 	}
 }
 
-// commit stores what the transaction of p has written, and returns the invariant that
-// this breaks.
+// commit stores the writes of p's transaction. It returns the invariant that this breaks.
 func (w *World) commit(t *state, p int) (broken string) {
 	r := &t.replicas[p]
 	r.pending = false
@@ -117,8 +116,8 @@ func (w *World) commit(t *state, p int) (broken string) {
 	return broken
 }
 
-// answer tells the callers of r what stands, unless they were refused, and ends its
-// batch. It returns the invariant that this breaks.
+// answer ends the batch of r. It tells the callers of r the stored decisions, unless they were
+// refused before. It returns the invariant that this breaks.
 func (t *state) answer(r *replica) (broken string) {
 	acked := slices.Clone(t.acked)
 	for i, d := range r.batch {
@@ -139,7 +138,7 @@ func (t *state) answer(r *replica) (broken string) {
 	return broken
 }
 
-// store is what happens to the store, and by itself.
+// store adds the steps of the store itself, which no replica causes.
 func (m *stepper) store() {
 	s := m.s
 	behind := !slices.Equal(s.applied.rows, s.durable.rows) || !slices.Equal(s.applied.heads, s.durable.heads)
@@ -195,7 +194,8 @@ func (w *World) heard(s *state) bool {
 	return slices.ContainsFunc(s.replicas, func(r replica) bool { return r.up && r.heard })
 }
 
-// switching has p work the switch, hear of it, or lose the proof that it has heard all.
+// switching adds the steps in which p switches the agent off, hears of the switch, or loses the
+// proof that it has missed no change.
 func (m *stepper) switching(p int) {
 	r := &m.s.replicas[p]
 	if !r.up {
@@ -222,7 +222,7 @@ func (m *stepper) switching(p int) {
 	}
 }
 
-// granting has p ask for a place in the meter, or return one.
+// granting adds the steps in which p asks for a place in the meter or returns one.
 func (m *stepper) granting(p int) {
 	r := &m.s.replicas[p]
 	if !r.up || r.phase != idle || !m.w.has(Grant) {
@@ -245,7 +245,7 @@ func (m *stepper) granting(p int) {
 	if r.places == 0 {
 		return
 	}
-	back := min(m.s.given[p], 1) // of one that was given up nothing is left to take back
+	back := min(m.s.given[p], 1) // a replica that was given up has no given places left
 	move("returns a place", true, -back, -1)
 	forget := 0
 	if m.w.has(Forget) {

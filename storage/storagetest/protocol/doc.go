@@ -1,14 +1,14 @@
-// Package protocol is a model of how replicas that share one store decide: small
-// enough to explore every state of it, and to replay what a real store did. Tests
-// alone use it.
+// Package protocol is a model of how replicas that share one store decide. The model is small: a
+// test can explore all its states, and can replay on it the events of a real store. Only tests use
+// this package.
 //
-// A replica decides intents in batches. A batch is one transaction, which stores the
-// rows that are first and the head that signs them on the replica's chain. The model
-// has these faults. The answer of a commit is lost, and the commit took effect before, takes
-// effect later or never. The primary is lost, with all writes that a majority does not have.
-// Replicas crash, restart and freeze. A live replica is given up, and another goes on with
-// its chain. An agent is switched off. Places of a meter are granted and returned. [World]
-// says how much of each there is.
+// A replica decides intents in batches. A batch is one transaction. The transaction stores the rows
+// whose intents have no row yet, and the head that signs them on the replica's chain. The model has
+// these faults. The answer of a commit is lost; the commit took effect, takes effect later, or
+// never does. The primary is lost with all writes that a majority does not have. Replicas crash,
+// restart and freeze. A live replica is given up, and another replica continues its chain. Besides
+// faults, an agent can be switched off, and places of a meter are granted and returned. [World]
+// sets the size of the model.
 //
 // # Invariants
 //
@@ -23,29 +23,30 @@
 //
 // # What keeps them
 //
-// Each [Mechanism] keeps one of them: a test drops it and shows the shortest trace to
-// where the invariant breaks. The chain is kept twice. Where a transaction sees the holder of
-// the slot, and giving a replica up ends its transactions, the keys of heads can't conflict.
-// Where neither is so, these keys alone keep decisions and chains.
+// Each [Mechanism] protects one invariant. For each mechanism a test leaves it out and checks the
+// shortest trace to a state in which the invariant is broken. Two mechanisms together protect the
+// chain: a transaction checks the holder of the slot, and giving a replica up ends its
+// transactions. With both, the keys of heads never conflict. Without both, the unique keys of heads
+// alone protect decisions and chains.
 //
-// No clock keeps an invariant but bound: a replica may be given up at any time, rightly
-// or not.
+// Only bound depends on a clock. All other invariants hold although any replica may be given up at
+// any time, even a live one.
 //
 // # What is not in it
 //
-// A handful of replicas, intents and heads stand for any number. A head is identified by its
-// place and its number of leaves. Giving a replica up is one step, although a store takes its
-// slot, ends its transactions, counts its decisions and frees its places one after the other:
-// nothing that another replica sees in between changes what is stored.
-// Records that are stored all or none, entries, retention and documents other than one
-// switch are left out.
+// The model has only a few replicas, intents and heads. It identifies a head by its place and its
+// number of leaves. Giving a replica up is one step in the model. A real store takes the slot, ends
+// the transactions, counts the decisions and frees the places one after the other. One step is
+// enough, because no other replica can see anything in between that changes the stored data. The
+// model leaves out records that are stored all or none, entries, retention, and all documents
+// except one switch.
 //
 // # Replaying a real store
 //
-// A [Recorder] writes what handles on a store append, one [Event] a line, and [Replay]
-// says whether the model can do the same. Replay finds the events that cannot be seen from
-// outside: a commit that takes effect late, a rollback, a slot that is lost. A test of faults
-// wraps each handle with [Recorder.Handle] before a ledger gets it, notes a Crash where
-// it kills one and SlotLost where it has one given up, and replays the trace once all calls
-// have returned. The switch and the grants are not replayed.
+// A [Recorder] writes the appends of handles on a store, one [Event] a line. [Replay] says whether
+// the model can do the same. Some events cannot be seen from outside, for example a commit that
+// takes effect late, a rollback, or the loss of a slot. Replay guesses these. A test of faults
+// wraps each handle with [Recorder.Handle] before it gives the handle to a ledger. It notes a Crash
+// when it kills a handle, and SlotLost when it has a handle given up. It replays the trace once all
+// calls have returned. The switch and the grants are not replayed.
 package protocol

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Result is what an exploration has found.
+// Result is the result of an exploration.
 type Result struct {
 	States, Steps int
-	// Broken is the invariant that does not hold, if any, and Trace the shortest way to
-	// where it breaks.
+	// Broken is the invariant that does not hold, if any. Trace has the shortest list of steps to a
+	// state that breaks it.
 	Broken string
 	Trace  []string
 }
@@ -62,13 +62,14 @@ type explorer struct {
 	known  map[string]int32
 	keys   *keys
 	result Result
-	// able are the states with a live replica, ends those in which all is decided, back
-	// the steps without a fault, from where they lead.
+	// able has the states with a live replica. ends has the states in which all intents are
+	// decided. back has the steps without a fault, each as the state to which it leads and the
+	// state where it begins.
 	able, ends []int32
 	back       [][2]int32
 }
 
-// visit returns the number of the state that a step leads to.
+// visit returns the number of the state to which a step leads.
 func (x *explorer) visit(from int32, by step) int32 {
 	key := x.keys.of(by.then)
 	if at, ok := x.known[string(key)]; ok {
@@ -81,7 +82,7 @@ func (x *explorer) visit(from int32, by step) int32 {
 	return at
 }
 
-// note notes what live needs to know of the state that is visited next.
+// note records what live needs to know about state number at.
 func (x *explorer) note(s *state, at int32) {
 	for p := range s.replicas {
 		if s.replicas[p].up && s.holds(p) {
@@ -108,10 +109,10 @@ func (x *explorer) trace(at int) (steps []string) {
 	return steps
 }
 
-// live finds the first state with a live replica from which no steps without a fault
-// lead to where all is decided.
+// live finds the first state with a live replica from which no steps without a fault lead to a
+// state in which all intents are decided.
 func (x *explorer) live() {
-	first := make([]int32, len(x.nodes)+1) // of the steps in back that lead to a state, once sorted
+	first := make([]int32, len(x.nodes)+1) // where the steps to each state begin in from
 	for _, b := range x.back {
 		first[b[0]+1]++
 	}
@@ -142,8 +143,8 @@ func (x *explorer) live() {
 	}
 }
 
-// decisions appends the steps in which a replica decides intents: any of them, in one
-// batch.
+// decisions appends the steps in which a replica decides intents. A batch may have any of the
+// intents.
 func (w *World) decisions(steps []step, s *state) []step {
 	m := stepper{w, s, steps}
 	for p := range s.replicas {
@@ -171,7 +172,7 @@ func (w *World) decisions(steps []step, s *state) []step {
 	return m.steps
 }
 
-// unused returns a number that no decision of an intent has.
+// unused returns a number that no decision of the intent has.
 func (s *state) unused(intent int) uint16 {
 	used := []uint16{s.acked[intent], s.applied.rows[intent].id, s.durable.rows[intent].id}
 	for p := range s.replicas {
@@ -186,7 +187,7 @@ func (s *state) unused(intent int) uint16 {
 	return id
 }
 
-// outcomes tells the decisions of p's batch.
+// outcomes returns the decisions of p's batch as text.
 func (s *state) outcomes(p int) string {
 	var all []string
 	for _, d := range s.replicas[p].batch {

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// TestExplore_EveryState: no invariant breaks in any state.
+// TestExplore_EveryState checks that no invariant is broken in any state.
 func TestExplore_EveryState(t *testing.T) {
 	worlds := []World{
 		{Replicas: 2, Intents: 1},
-		{Replicas: 2, Intents: 1, Without: Holder | Ended}, // heads' keys alone
+		{Replicas: 2, Intents: 1, Without: Holder | Ended}, // only the keys of heads protect the chain
 		{Replicas: 2, Intents: 1, Limit: 1},
 		{Replicas: 2, Intents: 1, Switch: true},
 		{Replicas: 2, Intents: 2},
@@ -27,8 +27,8 @@ func TestExplore_EveryState(t *testing.T) {
 	}
 }
 
-// TestExplore_EachMechanismIsNeeded: without it an invariant breaks, and this is the
-// shortest way to where it does.
+// TestExplore_EachMechanismIsNeeded checks that without each mechanism an invariant breaks. Each
+// test has the shortest trace to a state that breaks it.
 func TestExplore_EachMechanismIsNeeded(t *testing.T) {
 	for _, test := range []struct {
 		name   string

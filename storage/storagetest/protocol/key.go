@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// keys makes the keys of states. States that differ only in the names of replicas,
-// intents, chains and decisions have one: what can come of them differs as much.
+// keys makes the keys of states. States that differ only in the names of replicas, intents, chains
+// and decisions have the same key, because their later states also differ only in names.
 type keys struct {
-	replicas, intents [][]int // all their orders
+	replicas, intents [][]int // all orders of the replicas and of the intents
 	best, buf         []byte
 }
 
@@ -28,7 +28,7 @@ func orders(n int) [][]int {
 	return all
 }
 
-// of returns the key of s, until the next call.
+// of returns the key of s. The key is valid until the next call.
 func (k *keys) of(s *state) []byte {
 	k.best = k.best[:0]
 	for _, replicas := range k.replicas {
@@ -51,8 +51,8 @@ func flags(all ...bool) (b byte) {
 	return b
 }
 
-// encode appends s with its replicas and intents in an order. Chains are in the order
-// in which replicas name them, those that none names by their heads.
+// encode appends s with its replicas and intents in the given orders. Chains are in the order in
+// which replicas name them. Chains that no replica names follow, ordered by their heads.
 func (s *state) encode(buf []byte, replicas, intents []int) []byte {
 	var names [16]byte // of chains, from one
 	var named [16]int8

@@ -2,46 +2,48 @@ package protocol
 
 import "slices"
 
-// Mechanism is what the protocol does to keep an invariant.
+// Mechanism is a part of the protocol that protects an invariant.
 type Mechanism uint
 
-// The mechanisms. A [World] may go without some.
+// The mechanisms. A [World] can leave some of them out.
 const (
 	// Fence: the key of a head, {chain, sequence}, is unique.
 	Fence Mechanism = 1 << iota
-	// Holder: a transaction sees that its replica still holds its slot.
+	// Holder: a transaction checks that its replica still holds its slot.
 	Holder
-	// Ended: who gives a replica up ends the transactions that it has open.
+	// Ended: giving a replica up ends its open transactions.
 	Ended
-	// FindFirst: a transaction finds which intents stand before it signs a head.
+	// FindFirst: before a transaction signs a head, it looks up which of its intents are decided
+	// already.
 	FindFirst
 	// SameBatch: after an unknown outcome the same batch is committed again.
 	SameBatch
-	// Sure: what a transaction has read of the end of the chain is believed once that
-	// transaction is committed, not before.
+	// Sure: a replica trusts the end of the chain that a transaction has read only once the
+	// transaction is committed.
 	Sure
-	// Barrier: the switch is answered once every replica that holds a slot has heard.
+	// Barrier: the switch is answered only once every replica that holds a slot has heard of it.
 	Barrier
-	// GivenUp: who has not heard is waited for until it is given up, not only until its
-	// lease has run out.
+	// GivenUp: the switch waits for a replica that has not heard of it until the replica is given
+	// up, not only until its lease has run out.
 	GivenUp
-	// Bound: what is known is believed for so long without proof that nothing was missed.
+	// Bound: a replica trusts its cached documents only for a limited time without proof that it
+	// has missed no change.
 	Bound
-	// Grant: places in the meter are granted by the store.
+	// Grant: the store grants places in the meter.
 	Grant
-	// Forget: who returns a place has it no more, even if the answer is an error.
+	// Forget: a replica that returns a place no longer uses it, even if the answer is an error.
 	Forget
 )
 
-// World is what there is.
+// World is the size and the rules of a model.
 type World struct {
 	Replicas, Intents int
-	// Switch says that an agent, of which all intents are, is switched off once.
+	// Switch says that the agent of all intents is switched off once.
 	Switch bool
-	// Limit is how many allows the meter has, without limit where it is 0. Where it has
-	// none left a decision is a deny, which takes no place.
+	// Limit is the number of places in the meter. 0 means no limit. Each allow takes a place. If no
+	// place is left, the decision is a deny.
 	Limit int
-	// Without are the mechanisms that the protocol goes without.
+	// Without has the mechanisms that the protocol leaves out.
 	Without Mechanism
 }
 
@@ -49,72 +51,73 @@ func (w *World) has(m Mechanism) bool { return w.Without&m == 0 }
 
 // decision is a decision of an intent, stored or not.
 type decision struct {
-	id    uint16 // 0: there is none
+	id    uint16 // 0 if there is no decision
 	allow bool
-	// late: it was made after the switch was answered.
+	// late says that the decision was made after the switch was answered.
 	late bool
-	// place: it has a place in the meter. If uncounted is not 0, the place was given to
-	// replica uncounted-1 and is not counted yet.
+	// place says that the decision has a place in the meter. If uncounted is not 0, the place was
+	// given to replica uncounted-1 and is not counted yet.
 	place     bool
 	uncounted uint8
-	// fresh: it is being stored, and its intent had no decision before.
+	// fresh says that the decision is being stored and that its intent had no decision before.
 	fresh bool
 }
 
-// log is what is stored. Its slices are not changed in place.
+// log has the stored data. Its slices are not changed in place.
 type log struct {
 	rows  []decision // by intent
-	heads []uint16   // how many a chain has
+	heads []uint16   // number of heads by chain
 }
 
-// phase is how far the batch of a replica is.
+// phase is the progress of a replica's batch.
 type phase uint8
 
 const (
 	idle  phase = iota
-	ready       // it is decided, and to be appended
-	open        // its transaction has read and written, and is to be committed
-	done        // that is committed, and the answer on its way: only Replay parts these
+	ready       // decided, and not appended yet
+	open        // its transaction has read and written, and is not committed yet
+	done        // committed, and not answered yet; only Replay has this phase
 	doubt       // the answer of the commit was lost
 )
 
 // replica is one process and its transaction in the store.
 type replica struct {
 	up    bool
-	chain int8 // of the slot that it believes to hold, -1 if none
+	chain int8 // of the slot that it believes it holds; -1 if none
 	phase phase
 	batch []decision // by intent
-	// refused says that the callers of the batch were refused. It is then appended
-	// again with nothing signed, to find out what became of it.
+	// refused says that the callers of the batch got an error. The batch is then appended again
+	// without signing anything, to find out whether it is stored.
 	refused bool
-	// pending is its transaction that the store has, committed or not. It outlives a
-	// crash.
+	// pending says that the store has an open transaction of the replica. The transaction survives
+	// a crash of the replica.
 	pending bool
-	// tip is the end of the chain, if sure. gone says that it was rolled back.
+	// tip is the end of the chain if sure is set. gone says that the tip was rolled back.
 	tip        uint16
 	sure, gone bool
-	// places are those in the meter that it may use.
+	// places is the number of places in the meter that the replica may use.
 	places uint8
-	// heard says that it knows of the switch, fresh that it believes what it knows.
+	// heard says that the replica knows of the switch. fresh says that it trusts its cached
+	// documents.
 	heard, fresh bool
-	// passed says that the switch was answered though it had not heard.
+	// passed says that the switch was answered although the replica had not heard of it.
 	passed bool
 }
 
-// state is one of the model.
+// state is a state of the model.
 type state struct {
-	// applied is what the primary has, durable what a majority has: what is left of it
-	// when the primary is lost.
+	// applied is the data of the primary. durable is the data that a majority has. It is left if
+	// the primary is lost.
 	applied, durable log
 	acked            []uint16 // decisions by intent; not changed in place
-	holders          []int8   // of the slots, by chain, -1 where nobody is
-	// counted are the places that are used for good, given those that each replica has
-	// or has used since it has its slot.
+	holders          []int8   // replicas that hold the slots, by chain; -1 for a free slot
+	// counted is the number of places that are used for good. given has, for each replica, the
+	// number of places that it has or has used since it got its slot.
 	counted  int
 	given    []int
-	flipped  bool // the switch is off
-	answered bool // and whoever did that was told so
-	old      bool // and that is longer ago than the bound
+	flipped  bool // the agent was switched off
+	answered bool // the caller of the switch got the answer
+	old      bool // the answer is longer ago than the bound of freshness
 	replicas []replica
 }
 
@@ -139,13 +142,13 @@ func (s *state) clone() *state {
 	return &t
 }
 
-// holds reports whether replica p holds the slot that it believes to hold.
+// holds reports whether replica p holds the slot that it believes it holds.
 func (s *state) holds(p int) bool {
 	c := s.replicas[p].chain
 	return c >= 0 && int(s.holders[c]) == p
 }
 
-// taken is how many places of the meter are decided or given.
+// taken returns how many places of the meter are used or given.
 func (s *state) taken() int {
 	n := s.counted
 	for _, g := range s.given {

@@ -2,17 +2,17 @@ package protocol
 
 import "slices"
 
-// numbered is an event with numbers for intents and decisions.
+// numbered is an event in which intents and decisions have numbers instead of names.
 type numbered struct {
 	Event
 	rows map[int]uint16 // decisions by intent
-	// last are the intents that nothing after it is about: their numbers are given to
-	// others, so that a state has no more intents than are under way at a time.
+	// last has the intents that no later event mentions. Other intents get their numbers. Therefore
+	// a state has only as many intents as are under way at the same time.
 	last []int
 }
 
-// number numbers the intents and decisions of a trace, and returns how many intents
-// there are at a time.
+// number gives numbers to the intents and decisions of a trace. It also returns the largest number
+// of intents at the same time.
 func number(events []Event) ([]numbered, int) {
 	n := &numbering{
 		mentioned: make(map[string]int), numbers: make(map[string]int),
@@ -37,23 +37,23 @@ func number(events []Event) ([]numbered, int) {
 	return all, n.intents
 }
 
-// numbering is how far number has come.
+// numbering is the state of number.
 type numbering struct {
-	mentioned map[string]int    // the last event that is about an intent
+	mentioned map[string]int    // the last event that mentions an intent
 	numbers   map[string]int    // of intents
-	batches   map[string]*batch // that replicas have under way
+	batches   map[string]*batch // batches under way, by replica
 	decisions map[string]uint16
 	free      []int // numbers
-	intents   int   // numbers that were ever given
+	intents   int   // how many numbers exist
 }
 
-// batch is what a replica appends, of which it may have lost an answer.
+// batch is a batch that a replica appends. doubt says that an answer for it was lost.
 type batch struct {
 	rows  map[string]string
 	doubt bool
 }
 
-// rows returns decisions by intent as they are numbered.
+// rows returns the decisions of an event by intent, both as numbers.
 func (n *numbering) rows(e *Event) map[int]uint16 {
 	rows := make(map[int]uint16, len(e.Rows))
 	for intent, decision := range e.Rows {
@@ -74,8 +74,8 @@ func (n *numbering) rows(e *Event) map[int]uint16 {
 	return rows
 }
 
-// ended returns the intents of the batch that ends with an event. The batch of a killed
-// replica never ends: its transaction may yet be committed.
+// ended returns the intents of the batch that ends with an event. The batch of a killed replica
+// never ends, because its transaction may still be committed.
 func (n *numbering) ended(e *Event) (intents []string) {
 	b := n.batches[e.Replica]
 	switch e.Did {
@@ -115,7 +115,7 @@ func (n *numbering) underWay(intent string) bool {
 	return false
 }
 
-// retire forgets intents, of which no batch that is under way has any.
+// retire forgets intents. No batch under way may have them.
 func (s *state) retire(intents []int) {
 	if len(intents) == 0 {
 		return

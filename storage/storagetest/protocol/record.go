@@ -15,15 +15,15 @@ import (
 	"writ/storage/receipt"
 )
 
-// The things that an [Event] tells.
+// The values of Did in an [Event].
 const (
-	Start    = "start"     // took a slot, with the chain of it
-	Append   = "append"    // calls Append with rows
-	Answer   = "answer"    // got what stands of them, with the head where one was signed
-	Doubt    = "doubt"     // got an error after which nobody knows
-	Refuse   = "refuse"    // got another error: nothing was stored
-	Crash    = "crash"     // ended without a word
-	SlotLost = "slot lost" // has its slot no more, at the latest now
+	Start    = "start"     // took a slot; Chain is the slot's chain
+	Append   = "append"    // calls Append with Rows
+	Answer   = "answer"    // Append returned the stored Rows, and the Head if one was signed
+	Doubt    = "doubt"     // Append returned an error; the rows may be stored or not
+	Refuse   = "refuse"    // Append returned another error; nothing was stored
+	Crash    = "crash"     // the replica was killed
+	SlotLost = "slot lost" // lost its slot, now or earlier
 )
 
 // Event is one line of a trace.
@@ -31,8 +31,8 @@ type Event struct {
 	Replica string `json:"replica"`
 	Did     string `json:"did"`
 	Chain   string `json:"chain,omitempty"`
-	// Rows are decisions by intent: those appended, or those stored. Entries are among them
-	// by their unique keys.
+	// Rows has the appended or the stored decisions by intent. It also has entries, by their unique
+	// keys.
 	Rows map[string]string `json:"rows,omitempty"`
 	Head uint64            `json:"head,omitempty"` // its sequence
 }
@@ -54,7 +54,7 @@ func (r *Recorder) Note(e Event) {
 	r.err = errors.Join(r.err, r.out.Encode(e))
 }
 
-// Err returns what kept the trace from being written.
+// Err returns the errors of writing the trace.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,8 +68,8 @@ type Handle struct {
 	name string
 }
 
-// Handle returns s with its appends recorded. No two handles have one name. A test that
-// crashes the handle or gives it up notes that.
+// Handle returns a handle that records the appends of s. Each handle needs a name of its own. A
+// test that kills the handle or has it given up must note that.
 func (r *Recorder) Handle(ctx context.Context, name string, s ledger.Store) (*Handle, error) {
 	tip, err := s.Tip(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (h *Handle) Note(did string) { h.to.Note(Event{Replica: h.name, Did: did}) 
 // Append implements storage.Log.
 func (h *Handle) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
 	called := Event{Replica: h.name, Did: Append, Rows: make(map[string]string)}
-	for _, r := range slices.Backward(batch.Records) { // of one intent the first counts
+	for _, r := range slices.Backward(batch.Records) { // for each intent the first record stays
 		called.Rows[recordName(r)] = r.DecisionID
 	}
 	for _, e := range slices.Backward(batch.Entries) {
@@ -111,7 +111,7 @@ func (h *Handle) Append(ctx context.Context, batch storage.Batch, seal storage.S
 	return existing, err
 }
 
-// answer returns the event of an Append's answer.
+// answer returns the event for the result of an Append.
 func (h *Handle) answer(batch, existing, sealed storage.Batch, head receipt.SignedHead) Event {
 	e := Event{Replica: h.name, Did: Answer, Rows: make(map[string]string)}
 	for i, r := range batch.Records {
@@ -139,7 +139,7 @@ func entryName(e *storage.Entry) string {
 	return e.OrganizationID + "/" + string(e.Kind) + "/" + e.Key
 }
 
-// digest tells entries of one name apart.
+// digest returns a short digest of e. It differs for different entries of the same name.
 func digest(e *storage.Entry) string {
 	sum := sha256.Sum256(e.Body)
 	return hex.EncodeToString(sum[:8])

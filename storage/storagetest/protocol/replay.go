@@ -8,16 +8,17 @@ import (
 	"slices"
 )
 
-// maxReplayed bounds the replicas of a trace, which the keys of states do.
+// maxReplayed is the largest number of replicas in a trace. The keys of states have no room for
+// more.
 const maxReplayed = 12
 
-// maxVisited bounds the states that Replay looks at: some 15 s of them. After outages
-// there may be thousands before each event.
+// maxVisited is the largest number of states that Replay looks at. They take about 15 s. After
+// outages there may be thousands of states before each event.
 const maxVisited = 200_000
 
-// Replay reads a trace and returns how many of its events the model can do: all, but
-// where too many states are possible on the way. The error names the first event that
-// it can't do.
+// Replay reads a trace and returns how many of its events it has replayed. It replays all of them,
+// unless too many states are possible on the way. Its error names the first event that the model
+// can't do.
 func Replay(trace io.Reader) (replayed int, err error) {
 	var events []Event
 	for in := json.NewDecoder(trace); ; {
@@ -56,7 +57,7 @@ type replayer struct {
 	keys             *keys
 	events           []numbered
 	replicas, chains map[string]int
-	doubts           map[int]bool // replicas of whose batch an answer was lost
+	doubts           map[int]bool // replicas that lost an answer for their batch
 	visited          int          // states so far
 }
 
@@ -88,8 +89,7 @@ func upTo(n int) (all []int) {
 	return all
 }
 
-// hidden returns the states that steps which no trace tells of lead to, before an
-// event.
+// hidden returns the states that can be reached before an event by steps that are not in traces.
 func (r *replayer) hidden(from []*state, e *numbered) []*state {
 	known := make(map[string]bool)
 	var all []*state
@@ -118,8 +118,8 @@ func (r *replayer) hidden(from []*state, e *numbered) []*state {
 	return all
 }
 
-// commits returns the state in which the transaction of p is committed, and p is not
-// told yet, or nil.
+// commits returns the state in which the transaction of p is committed and p is not told yet. It
+// returns nil if the transaction cannot be committed.
 func (r *replayer) commits(s *state, p int) *state {
 	was := &s.replicas[p]
 	if !was.up || was.phase != open || !was.pending || r.w.obstacle(s, p) != none {
@@ -137,14 +137,14 @@ func (r *replayer) hides(s *state, step *step, e *numbered) bool {
 	switch step.does {
 	case begins, meets, late, spreads, lost:
 		return true
-	case givenUp: // it matters no earlier than to who goes on with the chain, and to itself
+	case givenUp: // this matters only to the replica itself and to the replica that takes over its chain
 		chain, takes := r.chains[e.Chain]
 		return step.who == r.replicas[e.Replica] || takes && e.Did == Start && int(s.replicas[step.who].chain) == chain
 	}
 	return false
 }
 
-// after returns the states in which an event has happened.
+// after returns the states that follow from the states from with an event.
 func (r *replayer) after(from []*state, e *numbered) (then []*state) {
 	p := r.replicas[e.Replica]
 	for _, s := range from {
@@ -188,7 +188,7 @@ func (r *replayer) after(from []*state, e *numbered) (then []*state) {
 	return then
 }
 
-// steps returns where the steps of p with a name lead.
+// steps returns the states to which the steps of p called does lead.
 func (r *replayer) steps(s *state, p int, does string) (then []*state) {
 	for _, step := range r.w.next(nil, s) {
 		if step.who == p && step.does == does && step.broken == "" {
@@ -198,7 +198,8 @@ func (r *replayer) steps(s *state, p int, does string) (then []*state) {
 	return then
 }
 
-// appends has p call Append: with a new batch, or with the one of unknown outcome.
+// appends returns the states after p calls Append, with a new batch or again with a batch of
+// unknown outcome.
 func (r *replayer) appends(s *state, p int, rows map[int]uint16) []*state {
 	switch s.replicas[p].phase {
 	case idle:
@@ -216,7 +217,8 @@ func (r *replayer) appends(s *state, p int, rows map[int]uint16) []*state {
 	return nil
 }
 
-// answers has p be told what stands, and which head was signed, if any.
+// answers returns the state after p is told the stored decisions, and the signed head if there is
+// one. It returns nil if p can't get this answer.
 func (r *replayer) answers(s *state, p int, rows map[int]uint16, head uint64) *state {
 	was := &s.replicas[p]
 	signed := slices.ContainsFunc(was.batch, func(d decision) bool { return d.fresh })
@@ -235,8 +237,8 @@ func (r *replayer) answers(s *state, p int, rows map[int]uint16, head uint64) *s
 	return t
 }
 
-// refuses has p be told that nothing was stored: it was given up, its chain has another
-// head, or the store has refused. An unknown outcome stays unknown.
+// refuses returns the states after p is told that nothing was stored. Either p was given up, its
+// chain has another head, or the store has refused. An unknown outcome stays unknown.
 func (r *replayer) refuses(s *state, p int) (then []*state) {
 	was := &s.replicas[p]
 	if was.phase == idle && !s.holds(p) {

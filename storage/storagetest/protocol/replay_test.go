@@ -43,7 +43,7 @@ type cluster struct {
 	rec   *Recorder
 }
 
-// member is one of the ledgers.
+// member is one of the ledgers of a cluster.
 type member struct {
 	*ledger.Ledger
 	handle  *storagetest.Handle
@@ -81,7 +81,7 @@ func (m *member) decide(ctx context.Context, n int) error {
 	return outs[0].Err
 }
 
-// decideAll decides intents at once, each until it is decided or tries are over.
+// decideAll decides intents at the same time. It tries each one up to 20 times until it is decided.
 func (m *member) decideAll(ctx context.Context, from, to int) {
 	var all sync.WaitGroup
 	for n := from; n < to; n++ {
@@ -96,8 +96,9 @@ func (m *member) decideAll(ctx context.Context, from, to int) {
 	all.Wait()
 }
 
-// TestReplay_OfLedgersWithFaults: what three ledgers do that race on one store, whose
-// answers are lost, and of which one is given up while it lives, the model can do.
+// TestReplay_OfLedgersWithFaults checks that the model can replay the trace of three ledgers that
+// race on one store. Some of their answers are lost, and one ledger is given up although it is
+// alive.
 func TestReplay_OfLedgersWithFaults(t *testing.T) {
 	works, lost, persisted := storagetest.Works, storagetest.FailedAndLost, storagetest.FailedButPersisted
 	for _, faults := range [][]storagetest.Fault{
@@ -133,8 +134,8 @@ func TestReplay_OfLedgersWithFaults(t *testing.T) {
 	}
 }
 
-// TestReplay_Refuses what the protocol does not have: each trace is good without its
-// last event.
+// TestReplay_Refuses checks that Replay returns an error for traces that the protocol does not
+// allow. Without its last event each trace is allowed.
 func TestReplay_Refuses(t *testing.T) {
 	for name, trace := range map[string]string{
 		"two decisions of one intent": `

@@ -2,11 +2,11 @@ package protocol
 
 import "slices"
 
-// step is what can happen in a state.
+// step is a transition from a state to the state then.
 type step struct {
-	who   int // replica, -1 if it is none's
+	who   int // the replica; -1 if no replica does it
 	does  string
-	fault bool // it is nothing that happens where all goes well
+	fault bool // it does not happen if all goes well
 	then  *state
 	// broken is the invariant that the step breaks, if any.
 	broken string
@@ -38,8 +38,8 @@ type stepper struct {
 	steps []step
 }
 
-// add adds a step of p, which change makes of a copy of the state and of p in it. It
-// returns the invariant that is broken.
+// add adds a step of p. change makes the step on a copy of the state. change returns the invariant
+// that the step breaks, if any.
 func (m *stepper) add(p int, does string, fault bool, change func(t *state, r *replica) string) {
 	t := m.s.clone()
 	broken := change(t, &t.replicas[max(p, 0)])
@@ -49,7 +49,7 @@ func (m *stepper) add(p int, does string, fault bool, change func(t *state, r *r
 	m.steps = append(m.steps, step{p, does, fault, t, broken})
 }
 
-// check returns the invariant of stored state that s breaks.
+// check returns the invariant of stored data that s breaks, if any.
 func (w *World) check(s *state) string {
 	allows := 0
 	for i, d := range s.durable.rows {
@@ -68,7 +68,7 @@ func (w *World) check(s *state) string {
 	return ""
 }
 
-// next appends all that can happen in s, but decisions.
+// next appends all steps from s except decisions.
 func (w *World) next(steps []step, s *state) []step {
 	m := stepper{w, s, steps}
 	for p := range s.replicas {
@@ -86,7 +86,7 @@ func (w *World) next(steps []step, s *state) []step {
 	return m.steps
 }
 
-// life has p start, crash, and be given up.
+// life adds the steps in which p starts, crashes, or is given up.
 func (m *stepper) life(p int) {
 	r := &m.s.replicas[p]
 	if !r.up && !r.pending && r.chain < 0 {
@@ -116,9 +116,9 @@ func (m *stepper) life(p int) {
 	}
 }
 
-// begin has p start with the slot of a chain.
+// begin starts p with the slot of a chain.
 func (w *World) begin(t *state, p, chain int) {
-	t.counted += t.given[p] // that it was given after it was given up: nobody returns them
+	t.counted += t.given[p] // places given after p was given up: nobody returns them
 	t.given[p] = 0
 	t.holders[chain] = int8(p)
 	t.replicas[p] = replica{
@@ -127,7 +127,7 @@ func (w *World) begin(t *state, p, chain int) {
 	t.durable = t.applied
 }
 
-// forget drops the state of p, which is down, as far as it is lost with the process.
+// forget drops the state of p that is lost with its process. p is down.
 func (s *state) forget(p int) {
 	r := &s.replicas[p]
 	kept := replica{chain: r.chain, batch: make([]decision, len(r.batch))}
@@ -141,7 +141,7 @@ func (s *state) forget(p int) {
 	*r = kept
 }
 
-// giveUp frees the slot of p, whatever p is doing. Its decisions are counted.
+// giveUp frees the slot of p in any phase of p. It counts p's decisions in the meter.
 func (w *World) giveUp(t *state, p int) {
 	r := &t.replicas[p]
 	if w.has(Ended) {
@@ -161,7 +161,7 @@ func (w *World) giveUp(t *state, p int) {
 	}
 }
 
-// end ends the transaction that p has open: it is not committed any more.
+// end ends the open transaction of p, so that it can no longer be committed.
 func (s *state) end(p int) {
 	r := &s.replicas[p]
 	if r.pending = false; r.phase == open {
@@ -172,7 +172,8 @@ func (s *state) end(p int) {
 	}
 }
 
-// appending has p decide, and append its batch until that is known to be stored or not.
+// appending adds the steps in which p appends its batch. p appends it again until it knows whether
+// the batch is stored.
 func (m *stepper) appending(p int) {
 	r := &m.s.replicas[p]
 	if !r.up {
@@ -207,8 +208,8 @@ func (m *stepper) appending(p int) {
 	}
 }
 
-// decide makes decisions of a replica's own and puts them into its batch. allow is
-// whether it knows of nothing against it.
+// decide makes decisions of replica p and puts them into its batch. A decision is an allow if p
+// knows no reason for a deny.
 func (w *World) decide(t *state, p int, ids map[int]uint16) string {
 	r := &t.replicas[p]
 	r.phase, r.batch = ready, slices.Clone(r.batch)
@@ -249,7 +250,7 @@ func (w *World) place(t *state, r *replica) bool {
 	return n < w.Limit
 }
 
-// drop ends the batch of r, of which nothing is stored.
+// drop ends the batch of r. Nothing of the batch is stored.
 func (r *replica) drop(w *World) {
 	for _, d := range r.batch {
 		if d.place && w.has(Grant) {
@@ -259,8 +260,8 @@ func (r *replica) drop(w *World) {
 	r.phase, r.refused, r.batch = idle, false, make([]decision, w.Intents)
 }
 
-// read begins the transaction of p's batch, which ends the one before. It finds which
-// intents stand, and the end of the chain where that is not known.
+// read begins a transaction for p's batch and ends the transaction before. It reads which intents
+// are decided already. If p does not know the end of the chain, read also reads the end.
 func (w *World) read(t *state, p int) string {
 	r := &t.replicas[p]
 	r.pending = false
