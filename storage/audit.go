@@ -12,8 +12,8 @@ import (
 
 // BreakError says where a history was changed after it was written. It names no secret.
 type BreakError struct {
-	// Head is the sequence of the affected head, 0 for none. Chain is the chain of that
-	// head, zeros in a history with one chain.
+	// Head is the sequence of the affected head. It is 0 if the break affects no head. Chain is
+	// the chain of that head. It is zero in a history with one chain.
 	Head  uint64
 	Chain [16]byte
 	// OrganizationID and DecisionID name the affected row. Both are empty if the break
@@ -49,7 +49,7 @@ func (e *BreakError) Unwrap() error { return e.Err }
 // Tombstone is the remainder of a record that [Retention] has removed.
 type Tombstone struct {
 	OrganizationID, IntentID, DecisionID string
-	ApprovalID                           string // empty: it was decided under no approval
+	ApprovalID                           string // empty: decided under no approval
 	// Leaves are the leaf of the decision and, after it, the leaf of its settlement if the
 	// settlement was signed.
 	Leaves []receipt.Leaf
@@ -60,13 +60,13 @@ type Tombstone struct {
 // IntentKey is [Record.IntentKey] of the removed record.
 func (t *Tombstone) IntentKey() string { return IntentKey(t.IntentID, t.ApprovalID) }
 
-// IndexCheck is the input of a store's CheckIndex: it compares the rows that a proof has
+// IndexCheck is the input of a store's CheckIndex, which compares the rows that a proof has
 // read with the store's index.
 type IndexCheck struct {
 	// Rows has the sums of the rows that were read, by organization.
 	Rows map[string]RowSums
-	// CheckIndex calls Document with each document and the id that its organization knows,
-	// and Meter with each meter.
+	// CheckIndex calls Document with each document and the id under which its organization
+	// knows it. It calls Meter with each meter.
 	Document func(d Document, id string) error
 	Meter    func(org string, m Month, decided int64) error
 }
@@ -80,9 +80,9 @@ func (s *RowSums) Add(id uuid.UUID, r *Record) {
 	s.ByDecision.Add(id, string(rune(r.Decision)))
 }
 
-// Sum is the sum of the hashes of pairs, each a decision id and a key of the decision.
-// Comparing the sums of rows and of an index takes one pass over each, where looking every
-// row up takes a random read. Two sets of pairs have the same sum with a probability of 2^-64.
+// Sum is the sum of the hashes of pairs. A pair is a decision id and a key of the decision. To
+// compare rows with an index by their sums takes one pass over each. To look up every row would
+// take a random read for each. Two sets of pairs have the same sum with a probability of 2^-64.
 type Sum struct {
 	n   int
 	sum uint64

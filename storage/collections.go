@@ -11,47 +11,47 @@ import (
 	"writ/engine"
 )
 
-// Index is an order in which documents of a collection are found. Its values
-// are stored: none may change its meaning.
+// Index is an order of the documents of a collection. Stores contain the values of Index, so no
+// value may change its meaning.
 type Index byte
 
-// The indexes; each is of the collections that say so.
+// The indexes. The comment of each names the collections that have it, and the order.
 const (
 	ByID    Index = iota // of every collection
-	ByAge                // agents, tokens: time of creation; deliveries: webhook, the newest first
-	ByName               // agents: what an id and an external id fold to; pending deliveries: webhook and subject
+	ByAge                // agents, tokens: time of creation; deliveries: webhook, then newest first
+	ByName               // agents: folded id and folded external id; pending deliveries: webhook and subject
 	ByAlias              // agents: external id
-	ByMaker              // tokens: id of the one it was made with
-	// sessions and unrevoked tokens: time of expiry, a token without one last; ended deliveries: time of removal;
-	// details: deadline
+	ByMaker              // tokens: id of the token that made it
+	// sessions: time of expiry; unrevoked tokens: time of expiry, tokens that never expire
+	// last; ended deliveries: time of removal; details: deadline
 	ByExpiry
-	ByOwnName // tokens: its own id, for who may know those of its organization alone
+	ByOwnName // tokens: id, within the organization; ByID spans all organizations
 	ByDue     // pending deliveries: webhook and time of the next attempt
-	ByWaiting // details: 1 byte of whether they are approved, newest decision first
+	ByWaiting // details: 1 byte that says whether they are approved, then newest decision first
 	ByAgent   // details: agent, then as ByWaiting
 	ByPolicy  // details: policy, then as ByWaiting
 )
 
-// Key is a key of a document in an index. No key of an index may be a prefix of another: see
-// [Text].
+// Key is a key of a document in an index. No key of an index may be a prefix of another key,
+// see [Text].
 type Key struct {
 	Index Index
 	Value []byte
 }
 
-// Collection declares the documents of a kind. A backend can check and rebuild its index from
-// the collection alone.
+// Collection declares the documents of a kind. From the collection and the documents alone a
+// backend can check and rebuild the index.
 type Collection struct {
 	Kind Kind
-	// Name is the kind's in the history of changes.
+	// Name is the name of the kind in the history of changes.
 	Name string
-	// Global collections have one space of ids for all organizations.
+	// Global says that ids are unique across all organizations.
 	Global bool
-	// Quiet documents are bookkeeping: writing one makes no Change.
+	// Quiet says that the documents are bookkeeping. A write of one makes no Change.
 	Quiet bool
 	// Describe returns the keys of a document, and the id and the alias by which its
-	// organization knows the document. It must return an error if the document's value is of
-	// another organization or id.
+	// organization knows the document. It must return an error if the value of the document
+	// names another organization or id.
 	Describe func(d Document) (keys []Key, id, alias string, err error)
 }
 
@@ -97,7 +97,7 @@ var (
 		func(*Counts) (org, id string) { return "", "" },
 		nil)
 
-	// PublicKeys are of no organization: their organization is empty.
+	// PublicKeys belong to no organization, so their Org is empty.
 	PublicKeys = of(Collection{Kind: PublicKeyKind, Name: "public key", Quiet: true},
 		func(k *PublicKey) (org, id string) { return "", k.ID },
 		nil)
@@ -106,7 +106,7 @@ var (
 		func(d *Details) (org, id string) { return "", d.DecisionID },
 		func(d *Details) ([]Key, string, string) { return detailsKeys(d), d.DecisionID, "" })
 
-	// Imports are the unfinished ones, at most one for each organization.
+	// Imports are the unfinished imports, at most one for each organization.
 	Imports = of(Collection{Kind: ImportKind, Name: "import"},
 		func(*Import) (org, id string) { return "", "" },
 		nil)
@@ -146,9 +146,10 @@ func CollectionOf(k Kind) *Collection {
 	return nil
 }
 
-// of completes c. place returns the organization and the id of a document; the organization
-// is empty where the document does not say it. describe returns what Describe does; nil
-// stands for no keys, the id of place and no alias.
+// of returns c with a Describe. place returns the organization and the id of a document. The
+// organization is empty if the document does not name it. describe returns the keys, the id and
+// the alias that Describe returns. If describe is nil, there are no keys and no alias, and the
+// id is the one of place.
 func of[T any](c Collection, place func(*T) (org, id string), describe func(*T) (keys []Key, id, alias string)) Of[T] {
 	c.Describe = func(d Document) (keys []Key, id, alias string, err error) {
 		doc, err := Of[T]{}.Parse(d)
@@ -167,7 +168,7 @@ func of[T any](c Collection, place func(*T) (org, id string), describe func(*T) 
 	return Of[T]{c, place}
 }
 
-// Parse returns what d holds.
+// Parse decodes the value of d and sets its revision.
 func (Of[T]) Parse(d Document) (*T, error) {
 	doc := new(T)
 	if err := json.Unmarshal(d.Value, doc); err != nil {
@@ -197,7 +198,7 @@ func (c Of[T]) Get(r Reader, org, id string) (*T, error) {
 	return c.Parse(d)
 }
 
-// Scan calls f for the documents that q selects, as [Reader] does.
+// Scan calls f for the documents that q selects, like Scan of a [Reader].
 func (c Of[T]) Scan(r Reader, q Query, f func(position []byte, doc *T) (more bool, err error)) error {
 	q.Kind = c.Kind
 	return r.Scan(q, func(position []byte, d Document) (bool, error) {
@@ -215,7 +216,7 @@ func (c Of[T]) Put(tx Tx, org string, doc *T) error {
 	return err
 }
 
-// PutSized is Put. It returns how many bytes the document takes.
+// PutSized is Put, and returns the size of the document in bytes.
 func (c Of[T]) PutSized(tx Tx, org string, doc *T) (size int, err error) {
 	_, id := c.place(doc)
 	value, err := c.Encode(doc)
@@ -234,10 +235,10 @@ type Counts struct {
 	Disabled     int64 `json:"disabled_agents"`
 	Sessions     int64 `json:"sessions,omitzero"`
 	Webhooks     int64 `json:"webhooks,omitzero"`
-	ListBytes    int64 `json:"list_bytes,omitzero"` // as engine.List.Size counts
+	ListBytes    int64 `json:"list_bytes,omitzero"` // counted by engine.List.Size
 }
 
-// PublicKey is a key that receipts may have been signed with.
+// PublicKey is the public half of a key that may have signed receipts.
 type PublicKey struct {
 	ID   string `json:"kid"`
 	JWKS string `json:"jwks"` // a JSON Web Key Set of this key alone
@@ -269,8 +270,8 @@ func tokenKeys(t *Token) []Key {
 	return keys
 }
 
-// Text returns the key of s: 00 is written as 00 FF, and 00 01 ends it. Keys are in the order
-// of their texts, and no key is a prefix of another.
+// Text returns the key of s. A byte 00 of s is written as 00 FF, and 00 01 ends the key. Keys
+// are in the order of their texts, and no key is a prefix of another.
 func Text(s string) []byte { return AppendText(make([]byte, 0, len(s)+2), s) }
 
 // AppendText appends [Text] of s.
@@ -284,19 +285,19 @@ func AppendText(dst []byte, s string) []byte {
 	return append(dst, 0, 1)
 }
 
-// TimeLen is how long the key of a time is.
+// TimeLen is the length of the key of a time in bytes.
 const TimeLen = 12
 
-// Time returns the key of t: 8 bytes of Unix seconds with the sign bit flipped and
-// 4 of nanoseconds, big-endian.
+// Time returns the key of t. It is 8 bytes of Unix seconds with the sign bit flipped, and then
+// 4 bytes of nanoseconds. Both are big-endian.
 func Time(t time.Time) []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, TimeLen), uint64(t.Unix())^1<<63)
 	return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond()))
 }
 
-// VersionID returns the id of a version of a policy: the key of the policy's id
-// and the version, sign bit flipped and complemented, so that the newest of a
-// policy comes first.
+// VersionID returns the id of a version of a policy. It is the key of the policy's id, and then
+// the version in 8 bytes. The sign bit of the version is flipped and all its bits are
+// complemented, so that the newest version of a policy comes first.
 func VersionID(policyID string, version int64) string {
 	return string(binary.BigEndian.AppendUint64(Text(policyID), ^(uint64(version) ^ 1<<63)))
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// hostile are strings that careless keys would confuse.
+// hostile are strings that a careless encoding of keys would confuse.
 var hostile = []string{
 	"", "\x00", "\x00\x00", "\x00\x01", "\x00\x02", "\x00\xff", "\x01", "\xff", "\xff\xff", "\xff\xff\xff\xff",
 	"a", "a\x00", "a\x00\x01", "a\x00\xff", "a\x01", "a\xff", "aa", "ab", "a/b", "a:b", "b", "\x00\x01a", "\x00\x04acme",
@@ -41,8 +41,8 @@ func TestTime_KeepsOrder(t *testing.T) {
 	}
 }
 
-// TestEndOfVersions holds that it lies after every version of a policy and before the next
-// policy's versions.
+// TestEndOfVersions checks that EndOfVersions returns a position after every version of a
+// policy and before the versions of the next policy.
 func TestEndOfVersions(t *testing.T) {
 	for _, a := range hostile {
 		end := EndOfVersions(a)
@@ -57,7 +57,8 @@ func TestEndOfVersions(t *testing.T) {
 	}
 }
 
-// TestCollections_KindsAndIndexesAreStored: their values are in stores.
+// TestCollections_KindsAndIndexesAreStored checks that no kind or index changes its value,
+// because stores contain these values.
 func TestCollections_KindsAndIndexesAreStored(t *testing.T) {
 	if got := []Index{ByID, ByAge, ByName, ByAlias, ByMaker, ByExpiry, ByOwnName, ByDue}; !slices.Equal(got, []Index{0, 1, 2, 3, 4, 5, 6, 7}) {
 		t.Errorf("indexes = %v", got)

@@ -12,32 +12,32 @@ import (
 	"writ/storage/receipt"
 )
 
-// Details are values of a held decision that are kept beside its row until the decision can no
-// longer be approved, rejected or used. The row has only their digest. Once the details and
-// their salt are deleted, nothing can be guessed from the digest.
+// Details has values of a held decision. They are kept beside its row until the decision can no
+// longer be approved, rejected or used. The row has only the digest of the details. Once the
+// details and their salt are deleted, nothing can be guessed from the digest.
 type Details struct {
 	DecisionID string            `json:"decision_id"`
 	Salt       string            `json:"salt"`
 	Values     map[string]string `json:"values"` // scrubbed
-	// AgentID and PolicyID are the row's.
+	// AgentID and PolicyID are copied from the row.
 	AgentID  string `json:"agent_id,omitzero"`
 	PolicyID string `json:"policy_id,omitzero"`
-	// ExpiresAt is until when the decision can be approved or rejected.
+	// ExpiresAt is the end of the time in which the decision can be approved or rejected.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
-	// Findings are why the decision is held.
+	// Findings are the reasons why the decision is held.
 	Findings []HeldFinding `json:"findings,omitzero"`
-	// ApprovedUntil is zero until the decision is approved. It is copied from the verdict
-	// for lists, and the digest does not cover it.
+	// ApprovedUntil is zero until the decision is approved. It is a copy of a time in the
+	// verdict, and lists need it. The digest does not cover it.
 	ApprovedUntil time.Time `json:"approved_until,omitzero"`
 }
 
-// HeldFinding is a finding of a held decision. An approval covers a later finding that differs
-// from it in Reason at most.
+// HeldFinding is a finding of a held decision. An approval also covers a later finding if all
+// its fields but Reason are the same.
 type HeldFinding struct {
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
 	RuleID string `json:"rule_id,omitzero"`
-	// RuleRevision is the revision of the rule's document, 0 if no rule decided.
+	// RuleRevision is the revision of the rule's document. It is 0 if no rule decided.
 	RuleRevision int64 `json:"rule_revision,omitzero"`
 }
 
@@ -69,14 +69,14 @@ func (d *Details) Digest() string {
 	}{d.DecisionID, rfc3339(d.ExpiresAt), findings, d.Salt, receipt.AppendMap(nil, d.Values)}))
 }
 
-// canonical returns the canonical JSON of v, as package receipt writes it. v is a struct of
-// texts, integers and JSON, whose members are in order.
+// canonical returns the canonical JSON of v, in the form of package receipt. v is a struct of
+// texts, integers and JSON, and its fields are in the order of their JSON names.
 func canonical(v any) []byte {
 	b, _ := json.Marshal(v, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	return b
 }
 
-// rfc3339 returns t in UTC; empty for the zero time.
+// rfc3339 returns t in UTC. It returns an empty text for the zero time.
 func rfc3339(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -87,7 +87,8 @@ func rfc3339(t time.Time) string {
 // Approved reports whether the decision was approved.
 func (d *Details) Approved() bool { return !d.ApprovedUntil.IsZero() }
 
-// Deadline is when the decision can no longer be approved, rejected or used.
+// Deadline returns the time from which the decision can no longer be approved, rejected or
+// used.
 func (d *Details) Deadline() time.Time {
 	if d.Approved() {
 		return d.ApprovedUntil
@@ -95,7 +96,8 @@ func (d *Details) Deadline() time.Time {
 	return d.ExpiresAt
 }
 
-// Waiting begins the keys of the details that are approved or not in [ByWaiting].
+// Waiting returns the prefix of the keys in [ByWaiting] of all approved or all unapproved
+// details.
 func Waiting(approved bool) []byte {
 	if approved {
 		return []byte{1}
@@ -103,8 +105,8 @@ func Waiting(approved bool) []byte {
 	return []byte{0}
 }
 
-// detailsKeys are the keys of d: newest first, by state; the same for its agent and for
-// its policy; and by deadline.
+// detailsKeys returns the keys of d. One key orders details by state and then newest first. Two
+// more keys do the same within an agent and within a policy. The last key orders by deadline.
 func detailsKeys(d *Details) []Key {
 	id, err := uuid.Parse(d.DecisionID)
 	if err != nil || d.ExpiresAt.IsZero() {

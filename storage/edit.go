@@ -8,17 +8,18 @@ import (
 	"slices"
 )
 
-// Edits implement the contract of [Tx] for the writes of an update. A backend stores each
-// [Edit] that they return.
+// Edits implements the contract of [Tx] for the writes of an update. A backend stores each
+// [Edit] that its methods return.
 type Edits struct {
 	Org      string
 	Revision uint64 // of the update
-	// Changes are the changes to tell watchers, one for each document.
+	// Changes has one change for each written document. The backend tells watchers of these
+	// changes.
 	Changes []Change
 }
 
-// Edit is a document that an update has written or removed. A removed document is as it was
-// before.
+// Edit is a document that an update has written or removed. The Document of a removed document
+// is its content before the update.
 type Edit struct {
 	Collection *Collection
 	Document   Document
@@ -27,7 +28,7 @@ type Edit struct {
 	Before, After []Key
 }
 
-// Put is [Tx.Put]. r reads what was written so far.
+// Put is [Tx.Put]. r also reads the writes that the update has made so far.
 func (e *Edits) Put(ctx context.Context, r Reader, d Document) (Edit, error) {
 	c := CollectionOf(d.Kind)
 	if c == nil || d.Org != e.Org {
@@ -78,7 +79,7 @@ func (e *Edits) Delete(ctx context.Context, r Reader, kind Kind, org, id string)
 	return edit, nil
 }
 
-// changed adds a change, in place of an earlier change of the same document.
+// changed adds a change. It replaces an earlier change of the same document.
 func (e *Edits) changed(c *Collection, change Change) {
 	if c.Quiet {
 		return

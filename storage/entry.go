@@ -9,7 +9,7 @@ import (
 // EntryKind is the kind of an [Entry].
 type EntryKind string
 
-// The kinds of entries, each with its keys.
+// The kinds of entries. The comment of each kind says what the keys of its entries are.
 const (
 	SettlementEntry EntryKind = "settlement" // id of the decision
 	VerdictEntry    EntryKind = "verdict"    // id of the held decision
@@ -24,22 +24,22 @@ type Entry struct {
 	Kind           EntryKind
 	OrganizationID string
 	Key            string // unique in its organization and kind
-	// Body is the leaf: see package receipt. A backend need not keep the body of a
-	// settlement, which follows from Settlement.
+	// Body is the content of the leaf, see package receipt. A backend need not keep the body of
+	// a settlement, because it follows from Settlement.
 	Body []byte
-	// Settlement is the content of a settlement entry. The record of decision Key is read
-	// with it and with its receipt.
+	// Settlement is the content of a settlement entry. A read of the decision with the id Key
+	// returns it in the record, with its receipt.
 	Settlement *Settlement
 	// Inclusion is set by [Seal].
 	receipt.Inclusion
 }
 
-// Removed reports that e is of a decision without a row: the decision never existed, or
-// [Retention] has removed it.
+// Removed reports whether e is the settlement of a decision without a row. Either the decision
+// never existed, or [Retention] has removed it.
 func (e *Entry) Removed() bool { return e.Body == nil && e.Settlement == nil }
 
-// SettlementEntry returns the signed form of r's settlement, which r must have: the canonical
-// JSON of
+// SettlementEntry returns the entry of r's settlement, which r must have. The body of the entry
+// is the canonical JSON of
 //
 //	{amount_minor, currency, decision_id, entry, external_ref, organization_id,
 //	 outcome, recorded_at, unapproved}

@@ -11,11 +11,11 @@ import (
 )
 
 // Record is a row of the authorization history: the audit projection of one decision with its
-// answer. It never changes, because its Settlement is an [Entry] of its own.
+// answer. A row never changes, because its Settlement is an [Entry] of its own.
 //
-// DecisionID is a UUIDv7 in its canonical, lower-case form; history is ordered
-// by it. The time it carries must be within [MaxSkew] of DecidedAt, so that a
-// range of times is a range of ids.
+// DecisionID is a UUIDv7 in its canonical, lower-case form. History is in the order of decision
+// ids. The time in the id must be within [MaxSkew] of DecidedAt, so that a range of times is a
+// range of ids.
 type Record struct {
 	OrganizationID string            `json:"organization_id"`
 	IntentID       string            `json:"intent_id"`
@@ -85,11 +85,12 @@ func (r *Record) TextCalled(short string) *string {
 	return nil
 }
 
-// IntentKey is the key that an organization decides once: the id of an intent, followed by 00
-// and the id of an approval if the intent is decided under one.
+// IntentKey returns the key of r's intent. An organization has at most one decision for a key.
+// The key is the id of the intent. If the intent is decided under an approval, a zero byte and
+// the id of the approval follow.
 func (r *Record) IntentKey() string { return IntentKey(r.IntentID, r.ApprovalID) }
 
-// IntentKey is [Record.IntentKey] of an intent and an approval, which may be empty.
+// IntentKey is [Record.IntentKey] of an intent and an approval. approvalID may be empty.
 func IntentKey(intentID, approvalID string) string {
 	if approvalID == "" {
 		return intentID
@@ -110,12 +111,13 @@ func (r *Record) Held() bool { return r.Decision == engine.ApprovalRequired }
 // because its intent was counted when it was held.
 func (r *Record) Metered() bool { return r.ApprovalID == "" }
 
-// Removed reports that [Retention] has removed r. A removed record has only OrganizationID,
+// Removed reports whether [Retention] has removed r. A removed record has only OrganizationID,
 // IntentID, ApprovalID and DecisionID.
 func (r *Record) Removed() bool { return r.Decision == 0 }
 
-// MaxBody is the length of the longest request body in bytes: a batch of 100 intents of 40 KB, or a
-// list of 10,000 values of 400 bytes. A row is at most twice as long.
+// MaxBody is the length of the longest request body in bytes. It is enough for a batch of 100
+// intents of 40 KB, or for a list of 10,000 values of 400 bytes. A row is at most twice as
+// long.
 const MaxBody = 4 << 20
 
 // MaxSkew is how far a decision id's time may be from the record's DecidedAt.
@@ -128,7 +130,7 @@ type Settlement struct {
 	Currency    string    `json:"currency,omitzero"`
 	ExternalRef string    `json:"external_ref,omitzero"`
 	RecordedAt  time.Time `json:"recorded_at"`
-	// Unapproved says that the action was executed although the decision did not allow it:
+	// Unapproved says that the action was executed although the decision did not allow it. So
 	// the integration does not enforce decisions. See [Record.Settle].
 	Unapproved bool `json:"unapproved,omitzero"`
 	// Receipt proves the settlement. It is nil until the settlement is stored.
@@ -141,13 +143,13 @@ const Executed = "executed"
 // IsOutcome reports whether s is an outcome that a settlement can have.
 func IsOutcome(s string) bool { return s == Executed || s == "failed" || s == "skipped" }
 
-// Settle sets r's settlement and its Unapproved.
+// Settle sets r's settlement to s, and computes its field Unapproved.
 func (r *Record) Settle(s Settlement) {
 	s.Unapproved = s.Outcome == Executed && r.Decision != engine.Allow
 	r.Settlement = &s
 }
 
-// Filter selects history rows; a zero field selects all.
+// Filter selects history rows. A field that is zero does not restrict the rows.
 type Filter struct {
 	Decision    engine.Decision
 	AgentIDs    []string // any of these
@@ -158,15 +160,15 @@ type Filter struct {
 
 // History reads the records that a [Log] has appended.
 type History interface {
-	// ListRecords returns org's records that f selects, newest first. If f selects few
-	// records, a page may be short or empty although more follows: only an empty next ends
-	// the list.
+	// ListRecords returns org's records that f selects, newest first. If f selects few records,
+	// a page may be short or empty although more records follow. Only an empty next ends the
+	// list.
 	ListRecords(ctx context.Context, org string, f Filter, p Page) (records []*Record, next string, err error)
 	// Record returns the record of a decision, or ErrNotFound.
 	Record(ctx context.Context, org, decisionID string) (*Record, error)
 }
 
-// SameSettlement reports whether a and b are equal but for RecordedAt, Unapproved
+// SameSettlement reports whether a and b are equal in all fields except RecordedAt, Unapproved
 // and Receipt.
 func SameSettlement(a, b Settlement) bool {
 	if (a.AmountMinor == nil) != (b.AmountMinor == nil) {

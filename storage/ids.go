@@ -9,21 +9,21 @@ import (
 	"github.com/google/uuid"
 )
 
-// ParseID returns the id that s spells canonically.
+// ParseID returns the id whose canonical form is s.
 func ParseID(s string) (id uuid.UUID, ok bool) {
 	id, err := uuid.Parse(s)
 	text, _ := id.MarshalText() // never fails, and unlike String allocates nothing
 	return id, err == nil && string(text) == s
 }
 
-// IDTime returns the time in a UUIDv7, which has a resolution of one millisecond.
+// IDTime returns the time in a UUIDv7. Its resolution is one millisecond.
 func IDTime(id uuid.UUID) time.Time {
 	var ms [8]byte
 	copy(ms[2:], id[:6])
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:])))
 }
 
-// IDAt returns the least id of time t.
+// IDAt returns the least id with the time t.
 func IDAt(t time.Time) uuid.UUID {
 	const last = 1<<48 - 1
 	var ms [8]byte
@@ -33,8 +33,8 @@ func IDAt(t time.Time) uuid.UUID {
 	return id
 }
 
-// Check returns the decision ids of b, by record, or why no backend stores b. org returns why a
-// backend refuses an organization.
+// Check returns the decision id of each record of b. If no backend may store b, Check returns
+// an error that says why. org returns an error if the backend refuses an organization.
 func (b Batch) Check(org func(string) error) (map[*Record]uuid.UUID, error) {
 	for _, e := range b.Entries {
 		if err := org(e.OrganizationID); err != nil {
@@ -64,7 +64,7 @@ func (b Batch) Check(org func(string) error) (map[*Record]uuid.UUID, error) {
 	return ids, nil
 }
 
-// decisionID returns the id of a decision that s spells.
+// decisionID parses the id of a decision.
 func decisionID(s string) (uuid.UUID, error) {
 	id, ok := ParseID(s)
 	if !ok || id.Version() != 7 {
@@ -73,7 +73,7 @@ func decisionID(s string) (uuid.UUID, error) {
 	return id, nil
 }
 
-// checkID returns r's decision id, or an error if no backend stores it.
+// checkID returns r's decision id, or an error if no backend may store r.
 func (r *Record) checkID() (uuid.UUID, error) {
 	id, err := decisionID(r.DecisionID)
 	if skew := r.DecidedAt.Sub(IDTime(id)).Abs(); err == nil && skew > MaxSkew {
@@ -82,7 +82,7 @@ func (r *Record) checkID() (uuid.UUID, error) {
 	return id, err
 }
 
-// check returns why no backend stores e.
+// check returns an error if no backend may store e.
 func (e *Entry) check() error {
 	switch e.Kind {
 	case SettlementEntry:

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Importer takes in history from another store.
+// Importer imports history from another store.
 type Importer interface {
 	// Import stores rows of org with their settlements, and the tombstones of rows that the
-	// other store had removed, in one write. They are under heads of chains that this store
-	// does not have: no head is written, and no meter counts them. Otherwise they must
-	// behave like appended rows.
+	// other store had removed, in one write. The heads that sign these rows belong to chains
+	// that this store does not have. So Import writes no head, and no meter counts the rows. In
+	// all other respects imported rows must behave like appended rows.
 	//
 	// Rows that are already stored stay unchanged. A row that [Retention] has removed since
-	// counts as stored. Import must return ErrConflict with nothing stored if one of the
-	// intents has another decision, or a decision id is of another intent. It must refuse,
-	// with nothing stored, everything that [CheckImport] refuses.
+	// then counts as stored. Import must return ErrConflict and store nothing if one of the
+	// intents already has another decision, or a decision id is already used for another
+	// intent. If [CheckImport] returns an error, Import must return an error and store nothing.
 	Import(ctx context.Context, org string, rows []*Record, removed []*Tombstone) error
-	// CountImported counts the imported rows and tombstones of org: all those under heads
-	// of chains that this store does not have.
+	// CountImported counts the imported rows and tombstones of org. A row or a tombstone is
+	// imported if its head belongs to a chain that this store does not have.
 	CountImported(ctx context.Context, org string) (Imported, error)
-	// RemoveImported removes imported rows and tombstones, at most most in one write, and
-	// returns how many. A number below most means that no others remain. It must return
-	// ErrConflict with nothing removed if one of them is Settled. It leaves no tombstones:
-	// the intents are undecided afterwards.
+	// RemoveImported removes imported rows and tombstones in one write. It removes at most most
+	// of them and returns how many it removed. A number below most means that no imported rows
+	// remain. If one of the rows is Settled, it must return ErrConflict and remove nothing. It
+	// leaves no tombstones, so the intents are undecided afterwards.
 	RemoveImported(ctx context.Context, org string, most int) (int, error)
 }
 
@@ -35,16 +35,16 @@ type Importer interface {
 type Imported struct {
 	Rows    int
 	Removed int // tombstones
-	// Settled is how many of both have a settlement under a head of this store. Such a
-	// settlement can't be taken back.
+	// Settled is how many of these rows and tombstones have a settlement that a head of this
+	// store signs. Such a settlement can't be taken back.
 	Settled int
 }
 
-// All returns how many there are.
+// All returns the number of imported rows and tombstones.
 func (n *Imported) All() int { return n.Rows + n.Removed }
 
-// AddRow counts a row if it was imported, and reports whether it was. own reports whether a
-// chain is one of the store's.
+// AddRow counts a row if it was imported, and reports whether it was imported. own reports
+// whether a chain belongs to the store.
 func (n *Imported) AddRow(r *Record, own func(chain [16]byte) bool) (bool, error) {
 	chain, err := r.Receipt.Inclusion().Chain()
 	if err != nil || own(chain) {
@@ -79,8 +79,9 @@ func (n *Imported) Removable() error {
 	return fmt.Errorf("%w: %d of the imported rows have settlements that this store has signed", ErrConflict, n.Settled)
 }
 
-// ErrImporting means that an import of the organization is not finished. With a policy, intents
-// could be decided now whose decisions are imported later.
+// ErrImporting means that an import of the organization is not finished. Until then no policy
+// can be stored for the organization. With a policy, an intent could be decided whose earlier
+// decision is imported later.
 var ErrImporting = errors.New("an import of the organization is not finished")
 
 // Import is an unfinished import. Until it is finished, history of the organization may be
@@ -90,7 +91,7 @@ type Import struct {
 	BeganAt time.Time `json:"began_at"`
 }
 
-// CheckImport returns why no backend imports rows or removed into org.
+// CheckImport returns an error if no backend may import rows and removed into org.
 func CheckImport(org string, rows []*Record, removed []*Tombstone) error {
 	intents, ids := make(map[string]bool), make(map[string]bool)
 	once := func(of, intent, id string) error {
@@ -125,8 +126,8 @@ func CheckImport(org string, rows []*Record, removed []*Tombstone) error {
 	return nil
 }
 
-// SameRow returns nil if the stored row is r, and ErrConflict otherwise. The stored row may have
-// a settlement that r lacks: it was posted after the export.
+// SameRow returns nil if the stored row equals r, and ErrConflict otherwise. The stored row may
+// have a settlement that r lacks, because the settlement may have been posted after the export.
 func SameRow(stored, r *Record) error {
 	same := stored.DecisionID == r.DecisionID
 	if same && !stored.Removed() {
@@ -143,9 +144,9 @@ func SameRow(stored, r *Record) error {
 		stored.DecisionID, r.DecisionID)
 }
 
-// Entry returns the body that an import signs for t, which must be Imported. It is the canonical
-// JSON of {approval_id, decision_id, entry, intent_id, leaves, organization_id}. entry is
-// "removed". A leaf is {chain, hash, index, seq}, with chain and hash in hex. An empty
+// Entry returns the body of the entry that an import signs for t. t must be Imported. It is the
+// canonical JSON of {approval_id, decision_id, entry, intent_id, leaves, organization_id}.
+// entry is "removed". A leaf is {chain, hash, index, seq}, with chain and hash in hex. An empty
 // approval_id is left out.
 func (t *Tombstone) Entry() []byte {
 	type leaf struct {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// EverythingChanged is the kind of a Change that stands for any number of changes: every
-// earlier read may be out of date.
+// EverythingChanged is the kind of a Change that stands for any number of changes. After it
+// every earlier read may be out of date.
 const EverythingChanged Kind = '*'
 
 // Change says that a document was written or removed.
@@ -18,21 +18,21 @@ type Change struct {
 	// policy. Alias is another name by which the document is looked up.
 	ID    string `json:"id"`
 	Alias string `json:"alias,omitzero"`
-	// Digest is the SHA-256 of the document's value, zeros where it was removed.
+	// Digest is the SHA-256 of the document's value. It is zero if the document was removed.
 	Digest [32]byte `json:"digest"`
-	// Actor is the actor given to [WithActor], empty if none was.
+	// Actor is the actor that was given to [WithActor]. It is empty without one.
 	Actor string `json:"actor,omitzero"`
 }
 
 type actorKey struct{}
 
-// WithActor returns a context whose updates are recorded as made by actor: a credential in the
-// form of [Record.Credential], or a part of writ.
+// WithActor returns a context whose updates are recorded as made by actor. An actor is a
+// credential in the form of [Record.Credential], or the name of a part of writ.
 func WithActor(ctx context.Context, actor string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-// Actor returns what WithActor was given, or "".
+// Actor returns the actor that was given to WithActor, or "".
 func Actor(ctx context.Context) string {
 	actor, _ := ctx.Value(actorKey{}).(string)
 	return actor
@@ -44,7 +44,7 @@ type Watchers struct {
 	by map[*func(Change)]struct{}
 }
 
-// Add registers f with Tell until stop is called, which waits for calls under way.
+// Add makes Tell call f until stop is called. stop waits for calls of f that are under way.
 func (w *Watchers) Add(f func(Change)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *Watchers) Add(f func(Change)) (stop func()) {
 	}
 }
 
-// Tell calls every watcher. Changes come in the order in which it is called.
+// Tell calls every watcher with c.
 func (w *Watchers) Tell(c Change) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

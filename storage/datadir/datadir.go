@@ -1,5 +1,5 @@
-// Package datadir is the directory that a deployment keeps its keys in, and the
-// embedded store with them:
+// Package datadir names and makes the files of a data directory. A deployment keeps its keys
+// and the embedded store there:
 //
 //	store/            the embedded store
 //	store.tip         how far the store has come, noted beside it
@@ -8,9 +8,9 @@
 //	operator-secret   the HS256 secret of operator tokens
 //	scrub-key         the keys of the tags that hide identities
 //
-// A secret that is missing is made on first use, readable by its owner alone, and
-// written durably: a key outlives a power failure before anything is signed with it.
-// Processes that make the same secret at the same time all end up with one of them.
+// A missing secret is made on first use. Only its owner can read it. It is written durably, so
+// that a key survives a power failure before anything is signed with the key. If several
+// processes make the same secret at the same time, all of them use the first one.
 package datadir
 
 import (
@@ -47,7 +47,7 @@ func (d Dir) OperatorSecret() string { return filepath.Join(string(d), "operator
 // ScrubKey is the path of the keys of tags.
 func (d Dir) ScrubKey() string { return filepath.Join(string(d), "scrub-key") }
 
-// Create makes the directory, readable by its owner alone.
+// Create makes the directory if it does not exist. Only its owner can read it.
 func (d Dir) Create() error {
 	if d == "" {
 		return errors.New("the data directory has no name: want --data DIR, such as ./data")
@@ -58,7 +58,7 @@ func (d Dir) Create() error {
 	return nil
 }
 
-// Exposed returns the files that others than their owner can read.
+// Exposed returns the files to which others than the owner have access.
 func Exposed(files ...string) (exposed []string) {
 	for _, name := range files {
 		if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
@@ -68,9 +68,10 @@ func Exposed(files ...string) (exposed []string) {
 	return exposed
 }
 
-// Signer returns the signing key of the named file, and every key that a receipt of
-// this deployment may have been signed with. Without a name it is the directory's own
-// key, and made says that this call has made it.
+// Signer returns the signing key in the named file, or the directory's own key if name is
+// empty. It makes the directory's own key if that is missing; made says that this call has made
+// it. trusted has the public half of every key that may have signed a receipt of this
+// deployment.
 func (d Dir) Signer(name string) (s *receipt.Signer, trusted receipt.Keys, made bool, err error) {
 	s, err = ReadSigner(cmp.Or(name, d.SigningKey()))
 	if name == "" && errors.Is(err, fs.ErrNotExist) {
@@ -99,11 +100,12 @@ func ReadSigner(name string) (*receipt.Signer, error) {
 	return receipt.NewSigner(priv), nil
 }
 
-// ReplaceSigner makes a signing key in the place of the directory's own. Receipts of
-// the old key keep verifying: its public half stays in keys.jwks.
+// ReplaceSigner makes a new signing key and replaces the directory's own key with it. Receipts
+// of the old key can still be verified, because its public half stays in keys.jwks.
 func (d Dir) ReplaceSigner() (*receipt.Signer, receipt.Keys, error) { return d.makeSigner(os.Rename) }
 
-// makeSigner makes a signing key, which place puts under its name.
+// makeSigner makes a signing key. place moves the written file to the name of the key, see
+// writeFile.
 func (d Dir) makeSigner(place func(from, to string) error) (*receipt.Signer, receipt.Keys, error) {
 	if err := d.Create(); err != nil {
 		return nil, receipt.Keys{}, err
@@ -117,8 +119,8 @@ func (d Dir) makeSigner(place func(from, to string) error) (*receipt.Signer, rec
 		return nil, receipt.Keys{}, fmt.Errorf("encoding the signing key: %w", err)
 	}
 	s := receipt.NewSigner(priv)
-	// The public key is published before anything is signed with its private
-	// half: a crash between the two leaves an unused key, never an unknown one.
+	// The public key is published before the private key is stored. A crash in between leaves a
+	// public key that signs nothing, and never a signing key that verifiers do not know.
 	trusted, err := d.TrustKey(s.Public())
 	if err != nil {
 		return nil, receipt.Keys{}, err
@@ -135,7 +137,7 @@ func (d Dir) TrustKey(pub ed25519.PublicKey) (receipt.Keys, error) {
 	return d.Trust(own)
 }
 
-// Trust adds keys to keys.jwks unless they are there, and returns the whole set.
+// Trust adds those keys to keys.jwks that it lacks, and returns the whole set.
 func (d Dir) Trust(keys receipt.Keys) (receipt.Keys, error) {
 	data, err := os.ReadFile(d.JWKS())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -155,8 +157,8 @@ func (d Dir) Trust(keys receipt.Keys) (receipt.Keys, error) {
 	return all, writeFile(d.JWKS(), all.JWKS(), os.Rename)
 }
 
-// Secret returns the secret of operator tokens in the named file, without a name the
-// directory's own.
+// Secret returns the secret of operator tokens in the named file. If name is empty, it returns
+// the directory's own secret.
 func (d Dir) Secret(name string) ([]byte, error) {
 	data, err := d.readOrMake("operator secret", name, d.OperatorSecret())
 	if err != nil {
@@ -172,9 +174,9 @@ func (d Dir) Secret(name string) ([]byte, error) {
 	return secret, nil
 }
 
-// ScrubKeys returns the scrub keys in the named file, one a line in base64, without a
-// name the directory's own. A named file must exist: a key made in its place would give
-// every identity another tag.
+// ScrubKeys returns the scrub keys in the named file, or the directory's own if name is empty.
+// The file has one key in base64 a line. A named file must exist. If ScrubKeys made a missing
+// one, the new key would give every identity another tag.
 func (d Dir) ScrubKeys(name string) (keys [][]byte, err error) {
 	data, err := d.readOrMake("scrub keys", name, d.ScrubKey())
 	if err != nil {
@@ -193,8 +195,8 @@ func (d Dir) ScrubKeys(name string) (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// readOrMake reads the named file. Without a name it is own, which is made of 32 random
-// bytes in base64 if it does not exist.
+// readOrMake reads the named file. If name is empty, it reads the file own. If own does not
+// exist, it makes the file of 32 random bytes in base64.
 func (d Dir) readOrMake(what, name, own string) ([]byte, error) {
 	data, err := os.ReadFile(cmp.Or(name, own))
 	if name == "" && errors.Is(err, fs.ErrNotExist) {
@@ -215,9 +217,9 @@ func (d Dir) readOrMake(what, name, own string) ([]byte, error) {
 	return data, nil
 }
 
-// writeFile writes a file that only its owner can read, whole or not at all, and
-// durably. place puts the written file under its name: os.Rename replaces what is
-// there, os.Link fails with fs.ErrExist.
+// writeFile writes a file that only its owner can read. The file is durable, and it is written
+// completely or not at all. place moves the written file to its name. os.Rename as place
+// replaces an existing file. os.Link fails with fs.ErrExist if there is one.
 func writeFile(name string, data []byte, place func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*") // mode 0600
 	if err != nil {
@@ -246,7 +248,7 @@ func writeFile(name string, data []byte, place func(from, to string) error) erro
 	return nil
 }
 
-// Sync makes the names in a directory durable.
+// Sync makes the names of the files in a directory durable.
 func Sync(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

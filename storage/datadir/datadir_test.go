@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// A server and `writ token operator` may both start in an empty directory: a
-// token of the one must be good for the other.
+// TestLoadSecretRacesToOne checks that all processes that start in an empty directory at the
+// same time use one secret. A server and `writ token operator` may start so, and the server
+// must accept the token.
 func TestLoadSecretRacesToOne(t *testing.T) {
 	for range 20 {
 		d := Dir(filepath.Join(t.TempDir(), "data"))
@@ -39,8 +40,9 @@ func TestLoadSecretRacesToOne(t *testing.T) {
 	}
 }
 
-// Replicas that share a directory may all start in an empty one: receipts of each
-// must verify with the keys of any.
+// TestLoadSignerRacesToOne checks that replicas that start in an empty directory at the same
+// time trust each other's receipts. The receipts of each replica must verify with the keys of
+// any replica.
 func TestLoadSignerRacesToOne(t *testing.T) {
 	for range 20 {
 		d := Dir(filepath.Join(t.TempDir(), "data"))

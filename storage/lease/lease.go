@@ -1,19 +1,22 @@
-// Package lease keeps the places that a store has granted this process in its windows: the
-// meters of months and, if several processes decide, the windows of rules. See [storage.Quotas].
+// Package lease keeps the places that a store has granted to this process, see
+// [storage.Quotas]. A place belongs to a window. The meter of a month is a window. If several
+// processes decide, the counters of rules have windows in the store, too.
 //
-// An intent takes its places within a limit, which may differ each time:
+// An intent takes places within a limit, and each call may have another limit:
 //
 //	claim, ok, err := pool.Take(ctx, turn, lease, at, part, limit, n)
 //
-// It gets places that the store has granted within that limit or a lower one. So all processes
-// together stay within the limit, although they know each other's counts only with a delay.
-// Without such places the store is asked, by one request for all waiting intents: for the places
-// that an intent needs, and for twice as many each time. The answer that a limit is reached is
-// trusted for a quarter of a second.
+// The intent gets places that the store has granted within this limit or a lower limit. So all
+// processes together stay within the limit, although they know each other's counts only with a
+// delay. If the process has no such places, it sends the store one request for all waiting
+// intents. The first request is for the places that an intent needs, and each later request is
+// for twice as many. If the store answers that a limit is reached, this answer is trusted for a
+// quarter of a second.
 //
-// Unused places are given back with [Pool.GiveBack]. [Pool.Run] gives them back to the store once
-// they are idle for a second or two. The places of a failed or lost request stay taken: in a meter
-// until the store gives this process up, in another window until they have left it.
+// Unused places are given back with [Pool.GiveBack]. [Pool.Run] gives places back to the store
+// after they were idle for one or two seconds. The places of a failed or lost request stay
+// taken. In a meter they stay taken until the store gives this process up. In another window
+// they stay taken until they have left the window.
 package lease
 
 import (
@@ -28,17 +31,17 @@ import (
 )
 
 const (
-	// answerFor is how long the store's answer that a limit is reached is trusted, by the clock
-	// of decisions. An organization at its limit therefore costs few requests.
+	// answerFor is how long a total in an answer of the store is trusted, by the clock of
+	// decisions. Therefore an organization at its limit costs few requests.
 	answerFor = 250 * time.Millisecond
-	// idleAfter is how often unused places are given back.
+	// idleAfter is the time between two looks for unused places to give back.
 	idleAfter = time.Second
-	// portion bounds a request to so many times the need of an intent, unless the least request
-	// of the lease is larger.
+	// portion bounds the size of a request. A request is for at most portion times the places
+	// that the intent needs, or for the least request of the lease if that is larger.
 	portion = 256
 )
 
-// NoLimit is an unreachable limit.
+// NoLimit is a limit that no window reaches.
 const NoLimit = math.MaxInt64 / 2
 
 // Store grants places.
@@ -46,54 +49,57 @@ type Store interface {
 	Count(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error)
 }
 
-// Pool are the leases of a process. Its lock guards them and their owner's own data about them.
-// Callers hold the lock when they call a method of a lease, or of the pool if its comment says so.
+// Pool has the leases of a process. Its lock guards the leases. The owner of a lease can guard
+// its own data about the lease with the same lock. Callers must hold the lock when they call a
+// method of a lease, or a method of the pool whose comment says so.
 type Pool struct {
 	sync.Mutex
-	// Lost, if it is not nil, is called with the error if places could not be given back.
+	// Lost, if it is not nil, is called when places could not be given back, with the error.
 	Lost func(error)
 	// Asked counts the requests for places, and Failed all requests that failed.
 	Asked, Failed atomic.Int64
 
 	store Store
-	lent  map[*Lease]struct{} // those with places to give back, or a request under way
+	lent  map[*Lease]struct{} // leases with places to give back or with a request under way
 }
 
 // NewPool returns an empty pool of places of a store.
 func NewPool(store Store) *Pool { return &Pool{store: store, lent: make(map[*Lease]struct{})} }
 
-// Lease are the places of this process in a window.
+// Lease has the places of this process in a window.
 type Lease struct {
 	window storage.Window
 	least  int64 // the smallest request
-	// total is the total of the window over all processes, including free, in the store's
-	// last answer. at is the time of that answer, zero if total is out of date.
+	// total is the total of the window over all processes in the store's last answer. It
+	// includes free. at is the time of that answer. It is zero if total is out of date.
 	total int64
 	at    time.Time
-	// free places count in part, lie within limit, and may be used in the part asked.
+	// free is the number of free places. They count in part, were granted within limit, and may
+	// be used in the part asked.
 	free, part, limit, asked int64
-	// answers numbers the store's answers. A claim of an earlier answer does not become free
-	// again.
+	// answers counts the store's answers. If a claim is from an earlier answer, its places do
+	// not become free again.
 	answers uint32
 	want    int64                // the size of the next request
-	back    []storage.WindowPart // to be given back
-	used    bool                 // since the last Return
-	request *request             // under way, or nil
+	back    []storage.WindowPart // places to give back to the store
+	used    bool                 // whether places were taken since the last Return
+	request *request             // the request under way, or nil
 }
 
-// request is a request to the store, for all intents that wait for its answer.
+// request is a request to the store. All intents of the lease wait for its answer.
 type request struct {
 	done chan struct{} // closed after the answer
-	err  error         // set before
+	err  error         // set before done is closed
 }
 
-// Claim are taken places. The zero Claim has none.
+// Claim says from which answer of the store, and in which part, places were taken. The zero
+// Claim has no places.
 type Claim struct {
 	part   int64
 	answer uint32
 }
 
-// New returns a lease of a window. Its requests are for at least least places.
+// New returns a lease of a window. Each request of the lease is for at least least places.
 func New(w storage.Window, least int64) *Lease { return &Lease{window: w, least: least} }
 
 // Learn sets the total of the window at a time.
@@ -102,7 +108,8 @@ func (l *Lease) Learn(total int64, at time.Time) { l.total, l.at = total, at }
 // Doubt makes the known total out of date.
 func (l *Lease) Doubt() { l.at = time.Time{} }
 
-// Total is the total of the window in the store's last answer, plus the places taken here since.
+// Total returns the total of the window in the store's last answer, plus the granted places
+// that were taken here since then.
 func (l *Lease) Total() int64 { return l.total - l.free }
 
 // IsIdle reports whether l has no places to give back and no request under way.
@@ -110,7 +117,7 @@ func (l *Lease) IsIdle() bool { return l.isEmptyHanded() && l.request == nil }
 
 func (l *Lease) isEmptyHanded() bool { return l.free == 0 && len(l.back) == 0 }
 
-// IsKnown reports whether Total is recent enough at a time.
+// IsKnown reports whether Total is recent enough to be trusted at a time.
 func (l *Lease) IsKnown(at time.Time) bool { return l.request == nil && l.isBelieved(at) }
 
 func (l *Lease) isBelieved(at time.Time) bool {
@@ -118,8 +125,9 @@ func (l *Lease) isBelieved(at time.Time) bool {
 	return len(l.back) == 0 && age < answerFor && age > -answerFor
 }
 
-// Refresh asks for the total of a window in a part. Callers of Refresh and Take hold the lock,
-// which is released during the wait. turn is paused meanwhile; it may be nil.
+// Refresh asks the store for the total of a window in a part. Callers of Refresh and Take must
+// hold the lock. Both methods release it while they wait. turn, which may be nil, is paused
+// during the wait.
 func (p *Pool) Refresh(ctx context.Context, turn condition.Turn, l *Lease, at time.Time, part int64) error {
 	if l.request == nil {
 		p.ask(ctx, l, at, storage.Ask{At: part})
@@ -127,8 +135,8 @@ func (p *Pool) Refresh(ctx context.Context, turn condition.Turn, l *Lease, at ti
 	return p.await(ctx, turn, l)
 }
 
-// Take takes n places of a window for an intent that is decided at a time, in a part, unless they
-// would raise the window's total above limit.
+// Take takes n places of a window for an intent that is decided at a time, in a part. It
+// returns false if the places would raise the window's total above limit.
 func (p *Pool) Take(
 	ctx context.Context, turn condition.Turn, l *Lease, at time.Time, part, limit, n int64,
 ) (Claim, bool, error) {
@@ -150,14 +158,15 @@ func (p *Pool) Take(
 	}
 }
 
-// serves reports whether n places are free within a limit. They must be of the intent's part, or
-// of the next part if the intent began earlier.
+// serves reports whether n places are free within a limit. The places must be for the intent's
+// part, or for the next part if the intent began earlier.
 func (l *Lease) serves(part, limit, n int64) bool {
 	return l.free >= n && l.limit <= limit && (l.asked == part || l.asked == part+1)
 }
 
-// question asks for n places and more: for twice as many as the last time, unless that was long
-// ago. A busy process therefore asks seldom, and a quiet one holds few places.
+// question returns a request for at least n places. It asks for twice as many as the last
+// request, unless the last request was long ago. Therefore a busy process asks seldom, and a
+// quiet process holds few places.
 func (l *Lease) question(at time.Time, part, limit, n int64) storage.Ask {
 	if n == 0 {
 		return storage.Ask{At: part}
@@ -171,7 +180,7 @@ func (l *Lease) question(at time.Time, part, limit, n int64) storage.Ask {
 	return ask
 }
 
-// GiveBack ends a claim of n unused places. Callers hold the lock.
+// GiveBack ends a claim of n unused places. Callers must hold the lock.
 func (p *Pool) GiveBack(l *Lease, c Claim, n int64) {
 	last := len(l.back) - 1
 	switch {
@@ -187,8 +196,9 @@ func (p *Pool) GiveBack(l *Lease, c Claim, n int64) {
 	p.lent[l] = struct{}{}
 }
 
-// ask begins a request, which also gives back the free places. It does not end with ctx: the
-// answer would be lost with its places. l must have no request under way.
+// ask begins a request, which also gives back the free places. The request goes on after ctx
+// has ended, because otherwise the answer and its places would be lost. l must have no request
+// under way.
 func (p *Pool) ask(ctx context.Context, l *Lease, at time.Time, ask storage.Ask) {
 	r := &request{done: make(chan struct{})}
 	l.request = r
@@ -233,7 +243,8 @@ func (p *Pool) await(ctx context.Context, turn condition.Turn, l *Lease) error {
 	return r.err
 }
 
-// Await waits until done is closed or ctx ends. turn is paused meanwhile; it may be nil.
+// Await waits until done is closed or ctx ends. turn, which may be nil, is paused during the
+// wait.
 func Await(ctx context.Context, turn condition.Turn, done <-chan struct{}) error {
 	defer condition.Paused(turn)()
 	select {
@@ -244,8 +255,8 @@ func Await(ctx context.Context, turn condition.Turn, done <-chan struct{}) error
 	}
 }
 
-// Run gives idle places back to the store until ctx ends, and then all places. Each time it calls
-// idle, with the lock held.
+// Run gives idle places back to the store once a second until ctx ends. Each time it then calls
+// idle with the lock held. When ctx ends, Run gives all places back.
 func (p *Pool) Run(ctx context.Context, idle func()) {
 	tick := time.NewTicker(idleAfter)
 	defer tick.Stop()
@@ -263,7 +274,7 @@ func (p *Pool) Run(ctx context.Context, idle func()) {
 	}
 }
 
-// Stop gives everything back and waits for the store's answers, for at most five seconds.
+// Stop gives all places back and waits at most five seconds for the store's answers.
 func (p *Pool) Stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*idleAfter)
 	defer cancel()
@@ -274,8 +285,8 @@ func (p *Pool) Stop(ctx context.Context) {
 	}
 }
 
-// Return gives back the places that were not used since the last call, or all, until ctx ends. If
-// all, it also waits for requests under way.
+// Return gives back the places that were not used since the last call. If all is true, it gives
+// back all places and also waits for requests under way. It stops when ctx ends.
 func (p *Pool) Return(ctx context.Context, all bool) {
 	p.Lock()
 	defer p.Unlock()

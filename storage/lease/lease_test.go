@@ -11,7 +11,7 @@ import (
 	"writ/storage/lease"
 )
 
-// hanging is a store that grants places and answers no question after the first.
+// hanging is a store that answers the first request with places and answers no later request.
 type hanging struct{ asked chan struct{} }
 
 func (h hanging) Count(_ context.Context, _ storage.Window, ask storage.Ask) (storage.Granted, error) {

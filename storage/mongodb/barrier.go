@@ -15,19 +15,18 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 )
 
-// Acknowledgements need no majority: they are written to and read from the primary
-// alone.
+// Acknowledgements need no majority. They are written to the primary alone and read from it.
 var (
 	local     = &writeconcern.WriteConcern{W: 1}
 	localRead = readconcern.Local()
 )
 
-// acknowledgeOwn is how long a handle delays the acknowledgement of its own update. Only
-// a handle without later updates waits for that acknowledgement, and writing it delays
-// the handles that wait for other acknowledgements.
+// acknowledgeOwn is how long a handle delays the acknowledgement of its own update. Another
+// handle rarely waits for this acknowledgement, and the write of it delays handles that wait
+// for other acknowledgements.
 const acknowledgeOwn = 10 * time.Millisecond
 
-// wake makes acknowledge look at the revision that was heard last.
+// wake makes acknowledge write the revision that was heard last.
 func (l *slot) wake() {
 	select {
 	case l.news <- struct{}{}:
@@ -35,8 +34,8 @@ func (l *slot) wake() {
 	}
 }
 
-// acknowledge writes the revision that was heard last, for the handles that wait for it.
-// A fault may lose the acknowledgement.
+// acknowledge writes the revision that this handle heard last, for handles that wait in
+// Barrier. A fault may lose the acknowledgement.
 func (s *Store) acknowledge(ctx context.Context) {
 	slots := s.db.Collection(replicasName, options.Collection().SetWriteConcern(local))
 	for {
@@ -53,7 +52,7 @@ func (s *Store) acknowledge(ctx context.Context) {
 	}
 }
 
-// returned records that a beat has come back through the stream.
+// returned records that a beat of this handle has come back through the stream.
 func (l *slot) returned(beat string) {
 	holder, age, _ := strings.Cut(beat, "/")
 	if n, err := strconv.ParseInt(age, 10, 64); holder == l.holder && err == nil {
@@ -61,19 +60,19 @@ func (l *slot) returned(beat string) {
 	}
 }
 
-// FreshFor implements storage.Documents. It returns the age of this handle's newest beat
-// that came back through the stream. Every commit before the beat precedes it there.
+// FreshFor implements storage.Documents. It returns the age of this handle's newest beat that
+// came back through the stream. In the stream, every commit before the beat precedes the beat.
 func (s *Store) FreshFor() time.Duration { return s.ago(&s.slot.proven) }
 
-// Barrier implements storage.Documents. It waits for each handle that has not heard the
-// last revision, at most until that handle's slot expires. Then the handle is given up.
-// If it was only frozen, it can't commit decisions based on its stale caches.
+// Barrier implements storage.Documents. It waits for each handle that has not heard the last
+// revision. It waits at most until the slot of the handle expires, and then the handle is given
+// up. A handle that was only frozen can't commit decisions from its stale caches after that.
 func (s *Store) Barrier(ctx context.Context) error {
 	if err := s.check(ctx, ""); err != nil {
 		return err
 	}
-	// After an own update the last committed revision is known already. The late slots are
-	// therefore read while that revision is read.
+	// If the last update was this handle's own, the last committed revision is already known.
+	// Therefore the late slots are read while the revision is read.
 	known := s.slot.heard.Load()
 	first := make(chan answer, 1)
 	go func() { first <- s.behind(ctx, known) }()
@@ -99,19 +98,19 @@ func (s *Store) Barrier(ctx context.Context) error {
 		if err != nil && !mongo.IsTimeout(err) {
 			return failed(ctx, "waiting for other replicas", err)
 		}
-		if !pause(ctx, min(try/4, 4)) { // most have heard within a millisecond
+		if !pause(ctx, min(try/4, 4)) { // most handles have heard within a millisecond
 			return fmt.Errorf("waiting for other replicas: %w", ctx.Err())
 		}
 	}
 }
 
-// lateRow is a slot whose holder has not heard of a revision, or was given up and may
-// have a transaction under way.
+// lateRow is a slot that Barrier waits for. Its holder has not heard of a revision, or was
+// given up and may have a transaction under way.
 type lateRow struct {
-	Silent bool `bson:"silent"` // it has expired
+	Silent bool `bson:"silent"` // the slot has expired or was given up
 }
 
-// silent is true of a slot that has expired or was given up.
+// silent is an expression that is true for a slot that has expired or was given up.
 var silent = doc("$or", bson.A{expired, doc("$eq", bson.A{"$" + slotHolder, ""})})
 
 // answer is what behind returns.
@@ -120,7 +119,7 @@ type answer struct {
 	err  error
 }
 
-// behind returns the slots of other handles that have not acknowledged a revision.
+// behind returns the slots of those other handles that have not acknowledged a revision.
 func (s *Store) behind(ctx context.Context, revision uint64) (a answer) {
 	slots := s.db.Collection(replicasName, options.Collection().SetReadConcern(localRead))
 	a.late, a.err = find[lateRow](ctx, slots, doc(

@@ -21,7 +21,8 @@ func benchRecord(n uint64) *storage.Record {
 	return r
 }
 
-// processorTime is what this process has used, the server's not included.
+// processorTime returns the processor time that this process has used. It does not include the
+// server's.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -30,8 +31,8 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkAppend appends batches of 256 to a set of one member, with a place for
-// each. client-µs/row is the processor time of this process.
+// BenchmarkAppend appends batches of 256 records to a set of one member. The handle holds a
+// place for each record. client-µs/row is the processor time of this process.
 func BenchmarkAppend(b *testing.B) {
 	const size = 256
 	s, seal := openTest(b, newDatabase(b, sharedSet(b))), storagetest.Unsigned()
@@ -58,8 +59,8 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportMetric(float64((processorTime(b)-began).Microseconds())/rows, "client-µs/row")
 }
 
-// BenchmarkUpdate updates rules of many organizations at the same time, by one handle
-// and by two, on a set of one member. All updates raise one counter.
+// BenchmarkUpdate updates rules of many organizations at the same time on a set of one member.
+// It does so with one handle and with two. All updates raise the same counter.
 func BenchmarkUpdate(b *testing.B) {
 	for _, handles := range []int{1, 2} {
 		for _, orgs := range []int{1, 4, 16} {

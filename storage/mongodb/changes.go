@@ -28,8 +28,8 @@ func (row *changeRow) changes() []storage.Change {
 	return changes
 }
 
-// eachChange calls f for the rows of revisions in (after, upTo], in order, until it
-// returns false.
+// eachChange calls f for the rows of revisions in (after, upTo], in order, until f returns
+// false.
 func (s *database) eachChange(ctx context.Context, after, upTo uint64, f func(changeRow) bool) error {
 	selected := doc("_id", doc("$gt", number(after), "$lte", number(upTo)))
 	cursor, err := s.db.Collection(changesName).Find(ctx, selected, options.Find().SetSort(doc("_id", 1)))
@@ -55,16 +55,16 @@ func (s *Store) Trim(ctx context.Context, upTo uint64) error {
 	})
 }
 
-// watchers are the functions to call for changes.
+// watchers has the functions to call for changes.
 type watchers struct {
-	// mu is held while they are called, and while the changes to tell are read.
+	// mu is held while the functions are called, and while the changes to tell are read.
 	mu sync.Mutex
 	storage.Watchers
-	// heard is the last revision told to them.
+	// heard is the last revision whose changes were told.
 	heard uint64
 }
 
-// hear tells the changes of the next revision and acknowledges it. mu is held.
+// hear tells the changes of the next revision and acknowledges the revision. mu is held.
 func (w *watchers) hear(s *Store, revision uint64, changes []storage.Change) {
 	w.tell(s, revision, changes)
 	s.slot.wake()
@@ -84,8 +84,8 @@ func (w *watchers) missed(s *Store, revision uint64) {
 	w.hear(s, revision, []storage.Change{{Kind: storage.EverythingChanged, Revision: revision}})
 }
 
-// own tells an update of this handle before that returns, after all earlier updates of
-// other handles.
+// own tells the changes of an update of this handle before the update returns. It first tells
+// all earlier changes of other handles.
 func (w *watchers) own(s *Store, revision uint64, changes []storage.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,12 +100,12 @@ func (w *watchers) own(s *Store, revision uint64, changes []storage.Change) {
 	case w.heard+1 == revision:
 		w.tell(s, revision, changes)
 		time.AfterFunc(acknowledgeOwn, s.slot.wake)
-	case w.heard < revision: // the primary that was read lags behind
+	case w.heard < revision: // the primary that catchUp read lags behind
 		w.missed(s, revision)
 	}
 }
 
-// catchUp tells all committed changes that were not told yet. mu is held.
+// catchUp tells all committed changes that the watchers were not told yet. mu is held.
 func (w *watchers) catchUp(ctx context.Context, s *Store) error {
 	last, err := s.revision(ctx)
 	if err != nil || last <= w.heard {
@@ -125,8 +125,8 @@ func (w *watchers) catchUp(ctx context.Context, s *Store) error {
 	return nil
 }
 
-// history returns the rows of all revisions in (after, upTo], which must not be
-// empty, or none if some were trimmed.
+// history returns the rows of all revisions in (after, upTo], which must not be empty. It
+// returns no rows if some of them were trimmed.
 func (s *Store) history(ctx context.Context, after, upTo uint64) (rows []changeRow, err error) {
 	next := after + 1
 	err = s.eachChange(ctx, after, upTo, func(row changeRow) bool {

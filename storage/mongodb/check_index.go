@@ -9,8 +9,9 @@ import (
 	"writ/storage"
 )
 
-// CheckIndex compares the heads with the chains and with the counted heads, the documents with
-// their index, and the changes with the last revision. The server keeps the indexes of rows.
+// CheckIndex compares the heads with the chains and with the counters of counted heads. It
+// compares the documents with their index, and the changes with the last revision. It does not
+// check the indexes of rows, because the server keeps them.
 func (r *Snapshot) CheckIndex(ctx context.Context, read storage.IndexCheck) error {
 	return r.scan(ctx, "", "checking the index", func(ctx context.Context) error {
 		if err := r.checkMeters(ctx, read.Meter); err != nil {
@@ -27,8 +28,8 @@ func (r *Snapshot) CheckIndex(ctx context.Context, read storage.IndexCheck) erro
 	})
 }
 
-// checkMeters calls f with the value of each meter: its counted decisions and the decisions of
-// later heads.
+// checkMeters calls f with the value of each meter. The value is the number of counted
+// decisions plus the decisions of later heads.
 func (s *database) checkMeters(ctx context.Context, f func(org string, m storage.Month, n int64) error) error {
 	chains, err := s.chains(ctx)
 	if err != nil {
@@ -86,8 +87,8 @@ func (s *database) checkMeters(ctx context.Context, f func(org string, m storage
 	return err
 }
 
-// checkDocuments compares the documents with their index and with the last revision, and calls f
-// with each.
+// checkDocuments compares the documents with their index and with the last revision. It calls f
+// with each document.
 func (s *database) checkDocuments(ctx context.Context, last uint64, f func(storage.Document, string) error) error {
 	keys := int64(0)
 	var some []indexRow
@@ -146,7 +147,7 @@ func (s *database) checkDocuments(ctx context.Context, last uint64, f func(stora
 	return nil
 }
 
-// checkIndexed returns nil if all of want is in the index.
+// checkIndexed returns nil if the index has all rows of want.
 func (s *database) checkIndexed(ctx context.Context, want []indexRow) error {
 	var keys []string
 	for _, row := range want {
@@ -165,8 +166,8 @@ func (s *database) checkIndexed(ctx context.Context, want []indexRow) error {
 	return err
 }
 
-// checkChanges checks that the changes that were not trimmed are the last revisions without a
-// gap.
+// checkChanges checks that the stored changes have no gap between revisions and end at the last
+// revision. The first changes may have been trimmed.
 func (s *database) checkChanges(ctx context.Context, last uint64) error {
 	next := int64(0)
 	err := eachOf(ctx, s, changesName, doc(), func(row *changeRow) error {

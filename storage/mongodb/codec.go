@@ -14,17 +14,17 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
-// codec writes a document or reads one. The same calls in the same order do either, so
-// that a layout is written down once. Reading skips a field that the document lacks.
+// codec writes or reads a document. The same calls in the same order do both, so the code has
+// each layout only once. When a codec reads, it skips a field that the document lacks.
 //
-// Struct tags do the same by reflection, which takes 6 µs of processor time for a row
-// where codec takes 1.4 µs. A decision takes some 67 µs.
+// With struct tags the driver would do the same by reflection. For a row, reflection takes 6 µs
+// of processor time, and codec takes 1.4 µs. A whole decision takes some 67 µs.
 type codec struct {
-	out []byte // what was written
+	out []byte // the written bytes
 
 	reading bool
-	in      []byte // the fields that are left to be read
-	err     error  // the first one
+	in      []byte // the fields that were not read yet
+	err     error  // the first error
 }
 
 func (c *codec) fail(what string) {
@@ -33,7 +33,7 @@ func (c *codec) fail(what string) {
 	}
 }
 
-// read calls f to read the fields of a document, which must be all that it has.
+// read calls f to read the fields of a document. It fails if f leaves a field unread.
 func (c *codec) read(doc []byte, f func()) {
 	length, _, ok := bsoncore.ReadLength(doc)
 	if !ok || int(length) != len(doc) || length < 5 {
@@ -49,7 +49,7 @@ func (c *codec) read(doc []byte, f func()) {
 	c.in = rest
 }
 
-// next reads the next field if it has this name.
+// next reads the next field if the field has this name.
 func (c *codec) next(name string) (v bsoncore.Value, ok bool) {
 	if end := len(name) + 1; len(c.in) <= end || string(c.in[1:end]) != name || c.in[end] != 0 {
 		return v, false
@@ -63,7 +63,7 @@ func (c *codec) next(name string) (v bsoncore.Value, ok bool) {
 	return bsoncore.Value{Type: bsoncore.Type(e[0]), Data: e[len(name)+2:]}, true
 }
 
-// field writes v, or reads it and reports whether the document has it.
+// field writes v as a field or reads it. It reports whether the document has the field.
 func field[T any](
 	c *codec, name string, v *T, put func([]byte, string, T) []byte, get func(bsoncore.Value) (T, bool),
 ) bool {
@@ -84,7 +84,7 @@ func (c *codec) text(name string, s *string) bool {
 	return field(c, name, s, bsoncore.AppendStringElement, bsoncore.Value.StringValueOK)
 }
 
-// optional is text, left out if it is empty.
+// optional is text, but an empty text is left out.
 func (c *codec) optional(name string, s *string) {
 	if c.reading || *s != "" {
 		c.text(name, s)
@@ -99,7 +99,7 @@ func (c *codec) int64(name string, n *int64) bool {
 	return field(c, name, n, bsoncore.AppendInt64Element, bsoncore.Value.AsInt64OK)
 }
 
-// optionalInt is int64, left out if it is zero.
+// optionalInt is int64, but zero is left out.
 func (c *codec) optionalInt(name string, n *int64) {
 	if c.reading || *n != 0 {
 		c.int64(name, n)
@@ -126,7 +126,8 @@ func idOf(v bsoncore.Value) (id uuid.UUID, ok bool) {
 	return id, copy(id[:], b) == len(id) && len(b) == len(id)
 }
 
-// time is a date, and beside it the nanoseconds that dates do not have.
+// time writes or reads a time as two fields. One is a date in milliseconds. The other has the
+// remaining nanoseconds.
 func (c *codec) time(t *time.Time) {
 	ms, below := t.UnixMilli(), nanosBelow(*t)
 	ok := field(c, recordAt, &ms, bsoncore.AppendDateTimeElement, bsoncore.Value.DateTimeOK)
@@ -135,7 +136,8 @@ func (c *codec) time(t *time.Time) {
 	}
 }
 
-// packing makes bytes of a text, if the text is the canonical one of the bytes.
+// packing converts a text to bytes and back. pack fails if the text is not the canonical form
+// of the bytes.
 type packing struct {
 	pack   func(dst []byte, s string) ([]byte, bool)
 	unpack func([]byte) string
@@ -146,7 +148,7 @@ var (
 	sig    = packing{sigBytes, base64.RawURLEncoding.EncodeToString}
 )
 
-// packed is optional. The text is stored as bytes if it can be.
+// packed is optional, but it stores the text as bytes if p can pack it.
 func (c *codec) packed(name string, s *string, p *packing) {
 	start := len(c.out)
 	if c.reading {
@@ -185,7 +187,8 @@ func (c *codec) texts(name string, list *[]string) {
 	})
 }
 
-// document is a part that f writes, if has is true, or reads.
+// document writes or reads an embedded document, whose fields f writes or reads. It writes
+// nothing if has is false.
 func (c *codec) document(name string, has bool, f func()) {
 	c.part(name, bsoncore.TypeEmbeddedDocument, has, f)
 }
@@ -205,7 +208,7 @@ func (c *codec) part(name string, t bsoncore.Type, has bool, f func()) {
 	}
 }
 
-// whole writes a document by f.
+// whole writes a document whose fields f writes.
 func (c *codec) whole(f func()) {
 	at, b := bsoncore.AppendDocumentStart(c.out)
 	c.out = b
@@ -213,16 +216,16 @@ func (c *codec) whole(f func()) {
 	c.out, _ = bsoncore.AppendDocumentEnd(c.out, at) // fails only if at is no start
 }
 
-// nanosBelow returns the nanoseconds of t below a millisecond, which a date of the server
-// drops.
+// nanosBelow returns the nanoseconds of t below a millisecond. A date of the server does not
+// have them.
 func nanosBelow(t time.Time) int32 {
 	return int32(t.Nanosecond() % int(time.Millisecond)) //nolint:gosec // less than a million
 }
 
 const digestPrefix = "sha256:"
 
-// digestBytes appends the bytes that a digest says, where it is written as receipts
-// write it.
+// digestBytes appends the bytes of a digest to dst. It returns false unless the digest has
+// exactly the form that receipts have.
 func digestBytes(dst []byte, s string) ([]byte, bool) {
 	digits, ok := strings.CutPrefix(s, digestPrefix)
 	if !ok || len(digits) != 64 || strings.ContainsAny(digits, "ABCDEF") {
@@ -236,8 +239,8 @@ func digestText(b []byte) string {
 	return string(hex.AppendEncode(append(make([]byte, 0, 71), digestPrefix...), b))
 }
 
-// sigBytes appends the bytes that a sig is the base64url of, where it is written as
-// receipts write it.
+// sigBytes appends the bytes of a signature to dst. It returns false unless the signature has
+// exactly the base64url form that receipts have.
 func sigBytes(dst []byte, s string) ([]byte, bool) {
 	if s == "" || strings.ContainsAny(s, "\r\n") { // the decoder skips these
 		return nil, false

@@ -19,8 +19,8 @@ type decisionIDs map[*storage.Record]uuid.UUID
 func (s *database) records() *mongo.Collection { return s.db.Collection(recordsName) }
 func (s *database) entries() *mongo.Collection { return s.db.Collection(entriesName) }
 
-// divide splits batch into the items that are first and the stored ones that stand in
-// place of the rest.
+// divide finds the elements of batch that are first and returns them in fresh. existing has the
+// stored elements that stand in the places of the others.
 func (a *appending) divide(batch storage.Batch) (existing, fresh storage.Batch, err error) {
 	if existing.Records, fresh.Records, err = a.divideRecords(batch.Records); err != nil || len(batch.Entries) == 0 {
 		return existing, fresh, err
@@ -29,7 +29,7 @@ func (a *appending) divide(batch storage.Batch) (existing, fresh storage.Batch, 
 	return existing, fresh, err
 }
 
-// rowsOf returns the rows of intents by the keys of the intents.
+// rowsOf returns the stored rows of intents, by the keys of the intents.
 func (s *Store) rowsOf(ctx context.Context, intents [][]byte) (map[string]bson.Raw, error) {
 	stored := make(map[string]bson.Raw)
 	if len(intents) == 0 {
@@ -109,8 +109,8 @@ func (a *appending) divideEntries(batch []*storage.Entry) (existing, fresh []*st
 	return existing, fresh, nil
 }
 
-// storedEntries returns the stored entries with the keys of batch. A settlement without
-// its decision counts as Removed.
+// storedEntries returns the stored entries that have the keys of entries of batch. For a
+// settlement whose decision is not stored it has an entry that is Removed.
 func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.Entry, error) {
 	stored := make(map[string]*storage.Entry, len(batch))
 	var keys [][]byte
@@ -120,7 +120,7 @@ func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.E
 			keys = append(keys, entryKey(e))
 			continue
 		}
-		id := uuid.MustParse(e.Key) // Check has
+		id := uuid.MustParse(e.Key) // Check has parsed it
 		decisions[e.OrganizationID] = append(decisions[e.OrganizationID], id[:])
 		stored[string(entryKey(e))] = &storage.Entry{Kind: e.Kind, OrganizationID: e.OrganizationID, Key: e.Key}
 	}
@@ -159,7 +159,7 @@ func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.E
 	return stored, nil
 }
 
-// enter writes entries. A settlement is part of its decision's row.
+// enter writes entries. A settlement becomes a part of its decision's row.
 func (a *appending) enter(entries []*storage.Entry) error {
 	var rows []entryRow
 	var settle []mongo.WriteModel

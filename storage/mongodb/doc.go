@@ -1,12 +1,12 @@
-// Package mongodb stores all data of a deployment in a MongoDB database that many
-// replicas of the service use at the same time. It needs a replica set of MongoDB
-// 5.0 or later. A method returns when a majority has its writes in their journals, and
-// reads return only data that a majority has.
+// Package mongodb stores all data of a deployment in a MongoDB database. Many replicas of the
+// service can use the database at the same time. It needs a replica set of MongoDB 5.0 or
+// later. A method returns when a majority of the members has its writes in their journals.
+// Reads return only data that a majority has.
 //
 // # Collections
 //
-// Keys that must be in the order of bytes are strings with one character for each byte
-// (latin-1), because the server orders binary data by its length first. text(x) below is
+// The server orders binary data by its length first. Therefore keys that must be in the order
+// of their bytes are strings with one character for each byte (latin-1). text(x) below is
 // [storage.Text].
 //
 //	documents  {_id: kind text(org) id, o: org, r: revision, v: JSON}
@@ -24,9 +24,10 @@
 //	quotas     {_id: text(org) month, o: org, m: month, n: decisions, g: [{h: holder, n: places}]}
 //	windows    {_id: text(org) text(counter) text(of), u: UUID, p: [{a: part, n: places}], until, last, at}
 //
-// The _id of a document of a global collection has no organization. The other fields of a record
-// are in row.go. A settlement is the field st of its record. Each collection has a validator of
-// its fields. Open compares validators and indexes. The indexes are
+// The _id of a document of a global collection has no organization. The other fields of a
+// record are in row.go. A settlement is the field st of its record. Each collection has a
+// validator of its fields. Open refuses a database whose validators or indexes differ. The
+// indexes are
 //
 //	records  (o, d), (o, a, d) and (o, k, d), newest first; of removed ones (_id, g)
 //	entries  (o, k, at)
@@ -35,63 +36,64 @@
 //
 // # Appends
 //
-// A batch of decisions is one transaction. It checks that the handle still holds its
-// slot, finds the intents that were decided before, and inserts the first records with
-// the head that signs them. The _id of a record makes an intent unique. The _id of a head
-// keeps a chain from forking. After an unknown outcome the next transaction of the same
-// session aborts the previous one or finds its result.
+// A batch of decisions is one transaction. It checks that the handle still holds its slot and
+// finds the intents that were decided before. Then it inserts the records of the other intents,
+// with the head that signs them. The _id of a record makes an intent unique. The _id of a head
+// keeps a chain from forking. After a commit with an unknown outcome, the next transaction of
+// the same session aborts the earlier transaction or finds its result.
 //
 // # Imports
 //
-// An import inserts rows and tombstones in a transaction without a head. Their receipts name
-// chains without a slot, so no meter counts them. An abandoned import is found by these chains
-// and deleted.
+// An import inserts rows and tombstones in a transaction without a head. The receipts of these
+// rows name chains without a slot, so no meter counts the rows. If an import is abandoned, its
+// rows are found by these chains and deleted.
 //
 // # Meters
 //
-// A head lists its decisions by meter. Later a transaction counts heads in quotas and
-// records the last head that it counted. The number of decisions is n plus the decisions
-// of all later heads. A decision takes a place in g, and counting moves that place to n.
-// The sum of n and g is always the number of decisions and held places, and Count keeps
-// it within the limit in one update.
+// A head lists its decisions by meter. Later a transaction adds these decisions to n in quotas
+// and records the last head that it counted. The number of decisions is n plus the decisions of
+// all later heads. A decision uses a place in g, and the later count moves this place from g to
+// n. So the sum of n and g is always the number of decisions and held places. Count keeps this
+// sum within the limit in one update.
 //
 // # Windows
 //
-// A row of windows is the state of a rule's counter. One update moves it on by the server's
-// clock, gives back places and grants others. Granted places leave the row with the window, even
-// if their handle was lost, so a row names no handles. Rows prove nothing: a missing one is made
-// from the history.
+// A row of windows is the state of a rule's counter. One update moves the window on by the
+// server's clock, takes places back and grants others. Granted places leave the row when they
+// leave the window, even if their handle was lost. So a row need not name handles. A row is not
+// evidence. If it is missing, it is made from the history.
 //
 // # Updates
 //
-// An update is one transaction of the documents, their index, the counter and the
-// row of changes. It raises the counter first. This serializes all updates of the
+// An update is one transaction. It writes the documents, their index, the counter of revisions
+// and the row of changes. It raises the counter first. This serializes all updates of the
 // database and leaves no gap between revisions.
 //
 // # Changes
 //
-// A handle tells its watchers of changes in the order of revisions: its own after their
-// commit, others' as they arrive in one change stream. It reads missing revisions from
-// the collection changes. If they were trimmed, it tells EverythingChanged. A new stream
-// replaces a failed one, and the handle reads the changes in between. It never resumes a
-// stream, so the length of the oplog does not matter.
+// A handle tells its watchers of changes in the order of revisions. It tells its own changes
+// after their commit. The changes of other handles arrive in one change stream. The handle
+// reads missing revisions from the collection changes. If these were trimmed, it tells its
+// watchers EverythingChanged. After a stream has failed, the handle opens a new stream and
+// reads the changes in between. It never resumes a stream, so the length of the oplog does not
+// matter.
 //
 // # Replicas
 //
-// Each handle has a slot, which it renews with a beat every 500 ms and which expires
-// after 2.5 s. When its own beat comes back through the stream, the handle has seen every
-// earlier change. Without such proof a handle writes a beat before it reads. That fails if
-// its primary has been replaced.
+// Each handle has a slot. The handle renews it with a beat every 500 ms, and a slot expires 2.5
+// s after its last beat. When a handle's own beat comes back through the stream, the handle has
+// seen every earlier change. A handle without a recent proof of this kind writes a beat before
+// it reads. This write fails if the handle's primary has been replaced.
 //
 // If no beat of a handle has succeeded for the timeout of an operation, the set has no
 // majority. The handle then refuses operations at once.
 //
-// The holder of the first slot leads after its own beats have succeeded for the lease of
-// a slot. By then the previous leader no longer believes that it leads.
+// The holder of the first slot leads, but only after its own beats have succeeded for as long
+// as a slot lasts. By then the previous leader no longer believes that it leads.
 //
-// A handle gives up others whose slots have expired, if its own beats have succeeded for
-// a lease. It ends the transactions that the lost handle left open (the server would let
-// them block others for a minute), counts its heads and takes back its places. The next
-// holder of the slot continues its chain. A handle that was given up learns of it in its
-// next transaction and commits nothing after that.
+// A handle gives up other handles whose slots have expired, if its own beats have succeeded for
+// as long as a slot lasts. It ends the open transactions of the lost handle, which could
+// otherwise block others for a minute. It also counts the heads of the lost handle and takes
+// back its places. The next holder of the slot continues its chain. A handle that was given up
+// notices this in its next transaction. From then on it commits nothing.
 package mongodb

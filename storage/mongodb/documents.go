@@ -15,18 +15,18 @@ import (
 	"writ/storage"
 )
 
-// documents reads the state of the documents in its context's session.
+// documents reads documents in the session of its context.
 type documents struct {
 	ctx context.Context
 	s   *database
-	// err is the first error of an operation, which f may have hidden.
+	// err is the first error of an operation. The caller's function may have ignored it.
 	err error
 }
 
 const beginning = "beginning to read"
 
-// View implements storage.Documents. If this handle may have missed changes, it first
-// writes to a majority. That fails if its primary has been replaced.
+// View implements storage.Documents. If this handle may have missed changes, View first writes
+// to a majority. This write fails if the handle's primary has been replaced.
 func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
 	if s.FreshFor() > storage.MaxAge {
 		err := s.do(ctx, "", beginning, func(ctx context.Context) error {
@@ -70,7 +70,8 @@ func (r *documents) Get(kind storage.Kind, org, id string) (d storage.Document, 
 	return row.document(c)
 }
 
-// collection returns the collection of a kind, if org can have documents in it.
+// collection returns the collection of a kind. It returns an error if org can't have documents
+// in it.
 func collection(kind storage.Kind, org string) (*storage.Collection, error) {
 	c := storage.CollectionOf(kind)
 	if c == nil {
@@ -124,8 +125,8 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 	}))
 }
 
-// bounds selects q's range of the keys that begin with prefix, the prefix of q.Org, and
-// reports whether the range is empty.
+// bounds selects the range of keys that q asks for, and reports whether the range is empty.
+// prefix is the beginning of the keys of q.Org.
 func bounds(prefix []byte, q storage.Query) (selected bson.D, none bool) {
 	lower := slices.Concat(prefix, q.Prefix)
 	upper := end(lower)

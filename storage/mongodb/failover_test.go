@@ -41,7 +41,7 @@ func TestStore_SurvivesItsPrimary(t *testing.T) {
 			}
 			must(t, err)
 			began, before := time.Now(), l.acks.Load()
-			l.wait(before + 20) // some were acknowledged before it was felt
+			l.wait(before + 20) // some batches were acknowledged before the fault had an effect
 			t.Logf("20 batches took %v", time.Since(began).Round(10*time.Millisecond))
 			l.wait(before + 100)
 			must(t, fault.end(primary))
@@ -58,7 +58,7 @@ func TestStore_SurvivesItsPrimary(t *testing.T) {
 	}
 }
 
-// revisions are those that a watcher has heard of.
+// revisions are the revisions that a watcher has heard of.
 type revisions struct {
 	mu  sync.Mutex
 	all []uint64
@@ -70,8 +70,8 @@ func (r *revisions) add(c storage.Change) {
 	r.all = append(r.all, c.Revision)
 }
 
-// watchRevisions returns what s hears from now on until the test ends; that everything
-// may have changed is revision 0.
+// watchRevisions returns the revisions that s hears of from now on, until the test ends.
+// EverythingChanged is recorded as revision 0.
 func watchRevisions(t *testing.T, s *Store) *revisions {
 	t.Helper()
 	heard := new(revisions)
@@ -90,10 +90,10 @@ func (r *revisions) list() []uint64 {
 	return slices.Clone(r.all)
 }
 
-// orgs is how many organizations the load is of.
+// orgs is the number of organizations that a load writes for.
 const orgs = 3
 
-// load writes until it is stopped and remembers what was acknowledged.
+// load writes until it is stopped and remembers the acknowledged records.
 type load struct {
 	*testing.T
 	writer *storagetest.Writer
@@ -104,7 +104,7 @@ type load struct {
 	acknowledged map[string]*storage.Record // by intent
 }
 
-// begin appends and updates by handles, until it is stopped.
+// begin starts to append and update with handles, until stop is called.
 func (l *load) begin(handles []*recorded) (stop func()) {
 	ctx, cancel := context.WithCancel(l.Context())
 	var done sync.WaitGroup
@@ -118,7 +118,7 @@ func (l *load) begin(handles []*recorded) (stop func()) {
 	}
 }
 
-// wait waits until so many batches were acknowledged.
+// wait waits until acks batches were acknowledged.
 func (l *load) wait(acks int64) {
 	l.Helper()
 	for end := time.Now().Add(2 * time.Minute); l.acks.Load() < acks; time.Sleep(10 * time.Millisecond) {
@@ -128,9 +128,9 @@ func (l *load) wait(acks int64) {
 	}
 }
 
-// append appends batches until ctx ends. It repeats each, also the last one, until it is
-// acknowledged: no batch may become stored while the history is read. Both handles decide some
-// of the same intents.
+// append appends batches until ctx ends. It repeats each batch until the batch is acknowledged,
+// also the last one after ctx has ended. So no batch can become stored while the history is
+// read. Both handles decide some of the same intents.
 func (l *load) append(ctx context.Context, s *recorded) {
 	for n := 0; ctx.Err() == nil; n++ {
 		batch := make([]*storage.Record, 4)
@@ -162,7 +162,8 @@ func (l *load) append(ctx context.Context, s *recorded) {
 	}
 }
 
-// update updates documents until ctx ends. A failed update may be committed.
+// update updates documents until ctx ends. An update that returns an error may have been
+// committed.
 func (l *load) update(ctx context.Context, s *Store) {
 	for ctx.Err() == nil {
 		_, err := s.Update(ctx, "org", putRule)
@@ -209,7 +210,7 @@ func (l *load) check(s *Store) {
 	l.Logf("%d batches and %d updates acknowledged, %d rows", l.acks.Load(), l.flips.Load(), len(rows))
 }
 
-// list puts the history of org into rows, by intent, and holds it to the heads.
+// list reads the history of org into rows, by intent, and compares it with the heads.
 func (l *load) list(s *Store, org string, heads map[receipt.SignedHead]bool, rows map[string]*storage.Record) {
 	l.Helper()
 	for p := (storage.Page{Limit: 500}); ; {

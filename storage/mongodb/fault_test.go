@@ -13,7 +13,7 @@ import (
 	"writ/storage/storagetest/protocol"
 )
 
-// failCommits has the server fail the commits of an application until mend is called.
+// failCommits makes the server fail the commits of an application until mend is called.
 func failCommits(t *testing.T, app string, how bson.E) (mend func()) {
 	mode := failing(t, sharedSet(t), app, bson.A{"commitTransaction"}, how.Key, how.Value)
 	return func() { mode("off") }
@@ -23,8 +23,8 @@ func sealNothing(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHea
 	return storage.Batch{}, receipt.SignedHead{}, nil
 }
 
-// TestAppend_OfUnknownOutcome: the batch is found by appending it again, or it never
-// becomes stored.
+// TestAppend_OfUnknownOutcome checks an Append that returns ErrUnknown. If the batch is
+// appended again, either it is found or it never becomes stored.
 func TestAppend_OfUnknownOutcome(t *testing.T) {
 	for name, test := range map[string]struct {
 		how    bson.E
@@ -73,8 +73,9 @@ func TestAppend_OfUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestMeters_CountBehindTheHeads appends more batches than are counted at once, by
-// two handles, one of which ends without a word.
+// TestMeters_CountBehindTheHeads checks that meters include the decisions of heads that are not
+// counted yet. Two handles append more batches than one count covers. Then one handle falls
+// silent, and the other gives it up and counts its heads.
 func TestMeters_CountBehindTheHeads(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	tr := trace(t)
@@ -106,8 +107,8 @@ func TestMeters_CountBehindTheHeads(t *testing.T) {
 	}
 }
 
-// TestAppend_OfADeadHandleIsInNobodysWay: a handle has written an intent in a
-// transaction that it never ends.
+// TestAppend_OfADeadHandleIsInNobodysWay checks that another handle can decide an intent
+// although a dead handle has written it in a transaction that never ends.
 func TestAppend_OfADeadHandleIsInNobodysWay(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	dead := o
@@ -133,8 +134,8 @@ func TestAppend_OfADeadHandleIsInNobodysWay(t *testing.T) {
 	}
 }
 
-// TestBarrier_GivesUpWhoIsSilent holds that a silent handle, which may only be frozen, commits no
-// decision based on stale caches once Barrier has returned.
+// TestBarrier_GivesUpWhoIsSilent checks that a silent handle commits nothing after Barrier has
+// returned. The handle may only be frozen, and then its caches are stale.
 func TestBarrier_GivesUpWhoIsSilent(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	tr := trace(t)

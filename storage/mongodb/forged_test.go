@@ -36,7 +36,7 @@ func TestForged(t *testing.T) {
 	}})
 }
 
-// loadHistory puts a history into s, which has another one. All of its heads are counted.
+// loadHistory replaces the history in s by h. It stores all heads of h as counted.
 func loadHistory(t *testing.T, s *Store, h *forged.History) {
 	t.Helper()
 	ctx, rows := t.Context(), make(map[string][]any)

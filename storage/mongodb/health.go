@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// health tracks the failing activities. It logs only when one begins or stops failing.
+// health records which activities fail. It logs only when an activity begins or stops failing.
 type health struct {
 	log *slog.Logger
 
@@ -17,11 +17,11 @@ type health struct {
 
 // The activities that can fail.
 const (
-	// beating is a write to a majority. Without it no commit is possible.
+	// beating is a write to a majority. If it fails, no commit is possible.
 	beating = "writing to a majority"
-	// streaming is receiving changes. Without it caches are read through.
+	// streaming is the receipt of changes. If it fails, callers bypass their caches.
 	streaming = "the stream of changes"
-	// counting moves decisions into the meters. Without it reading a meter costs more.
+	// counting moves decisions into the meters. If it fails, a read of a meter costs more.
 	counting = "counting decisions"
 )
 

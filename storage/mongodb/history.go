@@ -69,7 +69,7 @@ const (
 
 const idLen = 16
 
-// startOf returns the id after which a page starts, nil for the first page.
+// startOf returns the id after which a page starts. It returns nil for the first page.
 func startOf(list byte, p storage.Page) ([]byte, error) {
 	before, err := p.Start(list)
 	if err == nil && before != nil && len(before) != idLen {
@@ -124,8 +124,8 @@ func (s *database) ListRecords(
 	return records, next, nil
 }
 
-// idRange returns the range [lower, upper) of ids that f's rows can have. Unless before is
-// nil, they are less than before.
+// idRange returns the range [lower, upper) of the ids that rows selected by f can have. If
+// before is not nil, the range ends at before or earlier.
 func idRange(f *storage.Filter, before []byte) (lower, upper []byte) {
 	lower, upper = make([]byte, idLen), bytes.Repeat([]byte{0xff}, idLen)
 	if !f.From.IsZero() {
@@ -133,7 +133,7 @@ func idRange(f *storage.Filter, before []byte) (lower, upper []byte) {
 		lower = id[:]
 	}
 	if !f.To.IsZero() {
-		id := storage.IDAt(f.To.Add(storage.MaxSkew + time.Millisecond)) // an id knows milliseconds only, rounded down
+		id := storage.IDAt(f.To.Add(storage.MaxSkew + time.Millisecond)) // ids have milliseconds, rounded down
 		upper = id[:]
 	}
 	if before != nil && bytes.Compare(before, upper) < 0 {
@@ -144,7 +144,7 @@ func idRange(f *storage.Filter, before []byte) (lower, upper []byte) {
 
 func within(lower, upper []byte) bson.D { return doc(recordID, doc("$gte", lower, "$lt", upper)) }
 
-// parts returns the part of f that an index serves and the rest, both without f's times.
+// parts splits f, without its times, into the conditions that an index serves and the rest.
 func parts(org string, f *storage.Filter) (indexed, rest bson.D) {
 	indexed = doc(recordOrg, org)
 	decision := &indexed
@@ -167,7 +167,7 @@ func parts(org string, f *storage.Filter) (indexed, rest bson.D) {
 	return indexed, rest
 }
 
-// times returns the selection by the times of f.
+// times returns the conditions for the times of f.
 func times(f *storage.Filter) (part bson.D) {
 	if !f.From.IsZero() {
 		part = doc("$nor", bson.A{before(f.From)})
@@ -178,8 +178,8 @@ func times(f *storage.Filter) (part bson.D) {
 	return part
 }
 
-// before selects rows decided before t. A date of the server has milliseconds. A second field has
-// the nanoseconds below a millisecond.
+// before selects rows decided before t. A date of the server has milliseconds, so a second
+// field has the nanoseconds below a millisecond.
 func before(t time.Time) bson.D {
 	date := bson.NewDateTimeFromTime(t)
 	return doc("$or", bson.A{
@@ -187,9 +187,9 @@ func before(t time.Time) bson.D {
 	})
 }
 
-// lastScanned returns the id of the last row of a selection that a page may look at. It returns nil
-// if the selection ends before that row. A page may look at the rows of eight pages, which take
-// the server about 10 ms.
+// lastScanned returns the id of the last row that a page of a selection may look at. It returns
+// nil if the selection ends before such a row. A page may look at 8*[storage.MaxPage] rows,
+// which takes the server about 10 ms.
 func (s *database) lastScanned(ctx context.Context, selected bson.D) ([]byte, error) {
 	var w struct {
 		ID []byte `bson:"d"`
@@ -199,7 +199,7 @@ func (s *database) lastScanned(ctx context.Context, selected bson.D) ([]byte, er
 	return w.ID, ifAny(err)
 }
 
-// Entries implements storage.Log. Entries of different handles are in the order of their
+// Entries implements storage.Log. Entries of different handles are in the order of the handles'
 // clocks.
 func (s *Store) Entries(
 	ctx context.Context, org string, kind storage.EntryKind, p storage.Page,

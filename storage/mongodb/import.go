@@ -43,7 +43,7 @@ func (i *importing) write(rows []*storage.Record, removed []*storage.Tombstone) 
 		row, ok := stored[string(keys[n])]
 		if !ok {
 			fresh = append(fresh, r)
-			i.ids[r] = uuid.MustParse(r.DecisionID) // CheckImport has
+			i.ids[r] = uuid.MustParse(r.DecisionID) // CheckImport has parsed it
 			continue
 		}
 		w, err := parseRow(i.org, row)
@@ -81,7 +81,7 @@ func (i *importing) write(rows []*storage.Record, removed []*storage.Tombstone) 
 	return err
 }
 
-// unknown returns storage.ErrConflict if an imported decision already has a row of
+// unknown returns storage.ErrConflict if the id of an imported decision is already stored for
 // another intent.
 func (i *importing) unknown(rows []*storage.Record, left []tombstone) error {
 	ids := make([][]byte, 0, len(rows)+len(left))

@@ -43,8 +43,9 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	return n.All(), nil
 }
 
-// eachImported calls f with the key of each row and tombstone of org that belongs to none
-// of this store's chains, until f returns false. It counts them.
+// eachImported calls f with the key of each imported row and tombstone of org, until f returns
+// false. A row is imported if its head is in none of this store's chains. eachImported adds
+// these rows and tombstones to n.
 func (s *Store) eachImported(ctx context.Context, org string, n *storage.Imported, f func(key []byte) bool) error {
 	chains, err := s.chains(ctx)
 	if err != nil {

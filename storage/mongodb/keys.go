@@ -8,8 +8,8 @@ import (
 	"writ/storage"
 )
 
-// text returns b as a string that the server orders like the bytes, with one character
-// for each byte. The server orders binary data by its length first.
+// text returns b as a string with one character for each byte. The server orders these strings
+// like the bytes, but it orders binary data by its length first.
 func text(b []byte) string {
 	s := make([]byte, 0, len(b)+8)
 	for _, c := range b {
@@ -30,7 +30,8 @@ func parseText(s string) ([]byte, error) {
 	return b, nil
 }
 
-// end returns the least bytes that are greater than all that begin with b, or nil.
+// end returns the least key that is greater than every key that begins with b. It returns nil
+// if no key is greater.
 func end(b []byte) []byte {
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i] != 0xff {
@@ -42,8 +43,8 @@ func end(b []byte) []byte {
 	return nil
 }
 
-// documentsOf is the prefix of the keys of org's documents in a collection, of all
-// documents if the collection is global.
+// documentsOf returns the prefix of the keys of org's documents in a collection. If the
+// collection is global, it returns the prefix of all documents in it.
 func documentsOf(c *storage.Collection, org string) []byte {
 	k := []byte{byte(c.Kind)}
 	if c.Global {
@@ -56,12 +57,12 @@ func documentKey(c *storage.Collection, org, id string) string {
 	return text(append(documentsOf(c, org), id...))
 }
 
-// indexOf is the prefix of the keys of an index.
+// indexOf returns the prefix of org's keys in an index.
 func indexOf(k storage.Kind, org string, i storage.Index) []byte {
 	return append(append([]byte{byte(k)}, storage.Text(org)...), byte(i))
 }
 
-// checkOrg refuses an id that a string of the database cannot hold.
+// checkOrg refuses an organization whose id can't be a string of the database.
 func checkOrg(org string) error {
 	if !utf8.ValidString(org) {
 		return fmt.Errorf("the organization %.64q is not in UTF-8", org)

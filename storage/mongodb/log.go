@@ -20,12 +20,14 @@ type chainLog struct {
 	mu      sync.Mutex
 	session *mongo.Session // of Append
 	tip     receipt.Chain
-	// sure is whether tip is known to be stored. Otherwise a batch has an unknown outcome:
-	// doubt is what it has ticked, and doubtSeq is the sequence of its head.
+	// sure says that tip is known to be the end of the stored chain. If it is false, a batch
+	// has an unknown outcome. doubt are then the ticks of this batch, and doubtSeq is the
+	// sequence of its head.
 	sure     bool
 	doubt    []tick
 	doubtSeq uint64
-	// uncounted is about how many heads of the chain are not counted in the meters.
+	// uncounted is the approximate number of heads of the chain that the meters do not count
+	// yet.
 	uncounted uint64
 }
 
@@ -33,8 +35,8 @@ func (s *database) heads() *mongo.Collection { return s.db.Collection(headsName)
 
 func headKey(chain [16]byte, seq int64) headID { return headID{chain[:], seq} }
 
-// Append implements storage.Log. It is one transaction. It first checks that this handle
-// was not given up: the next holder of the chain ends all earlier transactions.
+// Append implements storage.Log. It is one transaction. It first checks that this handle was
+// not given up, because the chain may then have another holder.
 func (s *Store) Append(
 	ctx context.Context, batch storage.Batch, seal storage.Seal,
 ) (existing storage.Batch, err error) {
@@ -59,7 +61,7 @@ func (s *Store) Append(
 		}
 		if len(fresh.Records)+len(fresh.Entries) == 0 {
 			nothing = true
-			return nil // only a commit proves that a majority has the stored rows
+			return nil // only the commit proves that a majority has the stored rows
 		}
 		sealed, head, err := seal(a.tip, fresh)
 		if err == nil && len(sealed.Records)+len(sealed.Entries) == 0 {
@@ -101,19 +103,20 @@ type appending struct {
 	ctx context.Context
 	s   *Store
 	ids decisionIDs
-	// tip is the end of the chain in this transaction. It counts only after the commit:
-	// until a majority has it, it may be rolled back.
+	// tip is the end of the chain in this transaction. It is certain only after the commit,
+	// because until then the server may roll it back.
 	tip   receipt.Chain
-	lost  bool // the batch of unknown outcome is not stored
+	lost  bool // the batch that had an unknown outcome is not stored
 	head  receipt.SignedHead
 	ticks []tick
-	// settled has the intents of the decisions that the batch settles, by the keys of their
-	// settlements.
+	// settled has the key of the intent of each decision that the batch settles, by the key of
+	// the settlement.
 	settled map[string][]byte
 }
 
-// undo reverts what a failed try has done to the held places: those that it used are held
-// again, and those that it took for unused are used.
+// undo reverts the changes of a failed try to the held places. Places that the try used are
+// held again. If the try found that the batch in doubt is not stored, it freed the places of
+// that batch, and undo uses them again.
 func (a *appending) undo() {
 	if a == nil {
 		return
@@ -127,8 +130,8 @@ func (a *appending) undo() {
 	}
 }
 
-// begin refuses a handle that was given up. It reads the end of the chain if that is
-// unknown.
+// begin returns errLost if this handle was given up. It reads the end of the chain if the end
+// is unknown.
 func (a *appending) begin() error {
 	err := a.s.slots().FindOne(a.ctx, a.s.slot.mine(), options.FindOne().SetProjection(doc("_id", 1))).Err()
 	if errors.Is(err, mongo.ErrNoDocuments) {
@@ -141,7 +144,7 @@ func (a *appending) begin() error {
 	if a.tip, err = a.s.tipOf(a.ctx, a.s.slot.chain); err != nil {
 		return err
 	}
-	if a.lost = a.tip.Seq < l.doubtSeq; a.lost { // and can't be stored any more
+	if a.lost = a.tip.Seq < l.doubtSeq; a.lost { // the batch can't be stored any more
 		a.s.quotas.unuse(l.doubt)
 	}
 	return nil

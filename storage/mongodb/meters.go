@@ -10,23 +10,23 @@ import (
 	"writ/storage"
 )
 
-// A head lists its decisions by meter. Heads are counted in the meters later, each once, in the
-// order of their chain. counted is the last counted head. The number of decisions is the counted
-// decisions plus the decisions of later heads.
+// A head lists its decisions by meter. Later the heads are counted in the meters, each once and
+// in the order of their chain. The last counted head of each chain is stored. The number of
+// decisions is the number of counted decisions plus the decisions of later heads.
 
 const (
-	// countEvery is the number of uncounted heads at which a handle counts its chain. Reading
-	// a meter reads that many heads of each chain.
+	// countEvery is the number of uncounted heads at which a handle counts its chain. A read of
+	// a meter reads up to about so many heads of each chain.
 	countEvery = 64
-	// countMost is how many heads are counted in one transaction.
+	// countMost is how many heads one transaction counts at most.
 	countMost = 256
 )
 
-// countedKey is the key of the counter of how many heads of a chain are counted.
+// countedKey returns the key of the counter that has the last counted head of a chain.
 func countedKey(chain [16]byte) string { return "counted:" + hex.EncodeToString(chain[:]) }
 
-// countSoon counts the heads of this handle's chain in the background if there are
-// enough. log.mu is held.
+// countSoon records that a head was added. If countEvery heads are uncounted, it counts this
+// handle's chain in the background. log.mu is held.
 func (s *Store) countSoon() {
 	if s.log.uncounted++; s.log.uncounted < countEvery {
 		return
@@ -97,15 +97,15 @@ func (s *database) counted(ctx context.Context, chain [16]byte) (int64, error) {
 	return counter.N, ifAny(err)
 }
 
-// uncounted returns the heads of a chain after a sequence, most at most unless that
-// is 0, without their signatures.
+// uncounted returns the heads of a chain after a sequence, without their signatures. It returns
+// at most most heads, or all if most is 0.
 func (s *Store) uncounted(ctx context.Context, chain [16]byte, after, most int64) ([]headRow, error) {
 	unsigned := options.Find().SetSort(doc("_id", 1)).SetLimit(most).SetProjection(doc(headSigned, 0))
 	return find[headRow](ctx, s.heads(), headsFrom(chain, after+1), unsigned)
 }
 
-// pending returns the uncounted decisions of month by organization, in the state that ctx
-// reads.
+// pending returns the number of uncounted decisions of each organization in month. It reads the
+// state that ctx reads.
 func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]int64, error) {
 	chains, err := s.chains(ctx)
 	if err != nil {
@@ -132,7 +132,8 @@ func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]in
 	return pending, nil
 }
 
-// metered calls f with the uncounted decisions of month, in one state.
+// metered calls f with the number of uncounted decisions of each organization in month. f can
+// read the same state with its context.
 func (s *Store) metered(
 	ctx context.Context, org string, month storage.Month, f func(ctx context.Context, pending map[string]int64) error,
 ) error {
@@ -156,7 +157,8 @@ func (s *Store) Metered(ctx context.Context, org string, month storage.Month) (n
 	return n, err
 }
 
-// Meters implements storage.Quotas. An organization with a decision has a row.
+// Meters implements storage.Quotas. Every organization with a decision has a row in quotas,
+// even if the decision is not counted yet.
 func (s *Store) Meters(ctx context.Context, month storage.Month, f func(org string, decided int64) error) error {
 	return s.metered(ctx, "", month, func(ctx context.Context, pending map[string]int64) error {
 		cursor, err := s.quotaRows().Find(ctx, doc(quotaMonth, month),

@@ -13,8 +13,8 @@ import (
 	"writ/internal/telemetry"
 )
 
-// commands are the labels of the commands that the store sends regularly. Other commands
-// have the label "other".
+// commands are the commands that the store sends regularly. Each is its own label. Other
+// commands have the label "other".
 var commands = []string{
 	"abortTransaction", "aggregate", "commitTransaction", "delete", "find", "findAndModify", "getMore", "insert",
 	"update",
@@ -33,7 +33,8 @@ var noConnection = map[string]string{
 	event.ReasonPoolClosed: "pool_closed",
 }
 
-// connection names a connection. The driver numbers the connections to each member.
+// connection identifies a connection. The driver numbers the connections of each member
+// separately.
 type connection struct {
 	member string
 	id     int64
@@ -81,7 +82,7 @@ func newMetrics() *metrics {
 	return m
 }
 
-// register registers the metrics, unless reg is nil.
+// register registers the metrics. It does nothing if reg is nil.
 func (m *metrics) register(reg prometheus.Registerer) (err error) {
 	if m.unregister, err = telemetry.Register(reg, m.durations, m.connections, m.waits, m.refusals, m.replaced,
 		m.givenUp); err != nil {
@@ -130,7 +131,7 @@ func (m *metrics) pool() *event.PoolMonitor {
 	}}
 }
 
-// move records that a connection has left one state, if any, for another.
+// move records that a connection has changed its state. from is empty for a new connection.
 func (m *metrics) move(c connection, from, to string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -24,25 +24,25 @@ var _ storage.Store = (*Store)(nil)
 
 // Options configure a Store.
 type Options struct {
-	// URI is the connection string. TLS, authentication, pool sizes, connection
-	// timeouts and appName are options of the URI, and timeoutMS, which bounds each
-	// operation of the store: 5 s by default, 1 s at least. Its read and write concerns
-	// and its read preference are ignored: writ reads majority-committed data from the
-	// primary and writes to a majority's journals.
+	// URI is the connection string. Its options set TLS, authentication, pool sizes, connection
+	// timeouts and appName. Its option timeoutMS bounds each operation of the store. The
+	// default is 5 s, and the least value is 1 s. The URI's read concern, write concern and
+	// read preference are ignored, because writ reads majority-committed data from the primary
+	// and writes to the journals of a majority.
 	URI string
-	// Database is the name of writ's own database; "writ" if it is empty.
+	// Database is the name of writ's own database. Empty means "writ".
 	Database string
-	// Lost, if not nil, is called when another handle has given up this one, which then
-	// commits nothing any more. Its argument says what to do.
+	// Lost, if not nil, is called when another handle has given up this handle. From then on
+	// this handle commits nothing. The argument says what an operator should do.
 	Lost func(error)
-	// Log gets messages for operators; slog.Default() if it is nil.
+	// Log gets messages for operators. Nil means slog.Default().
 	Log *slog.Logger
-	// Metrics is where the store registers its metrics until it is closed. Nil
-	// registers nowhere.
+	// Metrics is where the store registers its metrics until it is closed. If it is nil, they
+	// are not registered.
 	Metrics prometheus.Registerer
 }
 
-// database is the connection of a handle. Its methods read.
+// database is the connection of a handle. Its methods only read.
 type database struct {
 	client  *mongo.Client
 	db      *mongo.Database
@@ -51,7 +51,7 @@ type database struct {
 	metrics *metrics
 	began   time.Time // the origin of ages
 
-	// at is the time at which a [Snapshot] reads, zero in a [Store].
+	// at is the time at which a [Snapshot] reads. It is zero in a [Store].
 	at bson.Timestamp
 
 	slot slot // of a Store
@@ -62,9 +62,9 @@ type Store struct {
 	*database
 	lost func(error)
 
-	// sessions are the sessions of this handle's transactions. The slot names them: another
-	// handle that gives this one up ends its transactions. The server would let them block
-	// others for a minute.
+	// sessions are the sessions of this handle's transactions. The slot names the sessions, so
+	// that another handle that gives this handle up can end its transactions. Otherwise they
+	// could block others for a minute.
 	sessions []*mongo.Session
 
 	writes  sync.Mutex     // held while this handle updates documents
@@ -85,15 +85,15 @@ type Store struct {
 const (
 	// openPatience is how long Open waits for a set without a primary.
 	openPatience = 30 * time.Second
-	// leastTimeout is the least timeout of an operation: a majority write to members in
-	// different regions takes some 100 ms, and several of them queue.
+	// leastTimeout is the least timeout of an operation. A majority write to members in
+	// different regions takes some 100 ms, and an operation may wait for several such writes.
 	leastTimeout = time.Second
-	// openQuiet is how long it waits before it logs that.
+	// openQuiet is how long Open waits for a primary before it logs that it waits.
 	openQuiet = 2 * time.Second
 )
 
-// Open returns a handle on the database. It makes missing collections, validators and
-// indexes, and refuses a database with different ones.
+// Open returns a handle on the database. It makes missing collections, validators and indexes.
+// It refuses a database whose validators or indexes differ from its own.
 func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, openPatience)
@@ -177,7 +177,7 @@ func (s *database) checkServer(ctx context.Context) error {
 	return nil
 }
 
-// begin takes a slot and starts to listen.
+// begin takes a slot and starts the background work.
 func (s *Store) begin(ctx context.Context) (err error) {
 	s.background, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for _, session := range []**mongo.Session{&s.updates, &s.log.session, &s.counts.session, &s.bulk.session} {
@@ -201,7 +201,8 @@ func (s *Store) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// Close implements storage.Store. Another handle can take the slot at once.
+// Close implements storage.Store. It gives the slot up, so that another handle can take it at
+// once.
 func (s *Store) Close() error {
 	s.metrics.unregister()
 	s.stop()

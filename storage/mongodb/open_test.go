@@ -65,7 +65,7 @@ func TestOpen_TimeoutOfTheURI(t *testing.T) {
 	}
 }
 
-// unwrapAll returns err and all that it wraps.
+// unwrapAll returns err and all errors that it wraps.
 func unwrapAll(err error) []error {
 	all := []error{err}
 	switch e := err.(type) { //nolint:errorlint // that is what it looks at
@@ -108,9 +108,10 @@ func TestSlot_LostIsFinal(t *testing.T) {
 	}
 }
 
-// TestSlot_OfTwoAtOnce gives up a handle and opens two at the same time, which race for
-// its slot, many times: one goes on with its chain, the other with another, and of the
-// intent that both append one decision is first.
+// TestSlot_OfTwoAtOnce checks that two new handles never take the same slot. In each round it
+// gives up a handle and opens two at the same time. One of the two continues the chain of the
+// handle that was given up, and the other has another chain. Both append the same intent, and
+// only one decision is first.
 func TestSlot_OfTwoAtOnce(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	keeper, w := openTest(t, o), storagetest.NewWriter()
@@ -162,8 +163,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// TestUpdate_OfADeadHandleIsInNobodysWay holds a transaction of a handle open that
-// says nothing any more.
+// TestUpdate_OfADeadHandleIsInNobodysWay checks that another handle can update although a
+// silent handle holds a transaction open.
 func TestUpdate_OfADeadHandleIsInNobodysWay(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	a, b := openTest(t, o), openTest(t, o)
@@ -182,7 +183,7 @@ func TestUpdate_OfADeadHandleIsInNobodysWay(t *testing.T) {
 				return err
 			}
 			close(opened)
-			<-errs // until b is done
+			<-errs // wait until b is done
 			return nil
 		})
 		errs <- err
@@ -205,7 +206,7 @@ func TestView_ReadsThroughWhereChangesMayBeMissing(t *testing.T) {
 	if _, err := b.Update(t.Context(), "org", putRule); err != nil {
 		t.Fatal(err)
 	}
-	a.began = a.began.Add(-time.Hour) // its last proof is as old
+	a.began = a.began.Add(-time.Hour) // its last proof of freshness is also an hour old
 	a.slot.beaten.Store(a.age())
 	if age := a.FreshFor(); age < time.Hour {
 		t.Fatalf("FreshFor = %v", age)
@@ -234,8 +235,9 @@ func TestOpen_RefusesAnotherIndex(t *testing.T) {
 	openTest(t, o)
 }
 
-// TestOpen_WithTLSAndAUser opens a set that requires both, as a user who can only read and write
-// its database. With less it fails, and its error tells no password.
+// TestOpen_WithTLSAndAUser checks that Open works on a set that requires TLS and a user. The
+// user may only read and write its own database. Without TLS or the user Open fails, and its
+// error has no password.
 func TestOpen_WithTLSAndAUser(t *testing.T) {
 	set := mongotest.SecureFor(t)
 	o := newDatabase(t, set)

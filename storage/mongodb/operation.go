@@ -14,7 +14,7 @@ import (
 	"writ/storage"
 )
 
-// do runs an operation of the store, which has s.timeout. org may be empty.
+// do runs an operation of the store with the timeout s.timeout. org may be empty.
 func (s *database) do(ctx context.Context, org, doing string, f func(context.Context) error) error {
 	return s.scan(ctx, org, doing, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -23,8 +23,9 @@ func (s *database) do(ctx context.Context, org, doing string, f func(context.Con
 	})
 }
 
-// scan is do without a bound: the driver bounds each command. It refuses an operation that
-// cannot succeed, and returns the errors of the server as storage.ErrUnavailable.
+// scan is do without a timeout of the whole operation. The driver bounds each command. scan
+// refuses an operation that can't succeed, and returns errors of the server as
+// storage.ErrUnavailable.
 func (s *database) scan(ctx context.Context, org, doing string, f func(context.Context) error) error {
 	if err := s.check(ctx, org); err != nil {
 		return err
@@ -35,9 +36,9 @@ func (s *database) scan(ctx context.Context, org, doing string, f func(context.C
 	return failed(ctx, doing, f(ctx))
 }
 
-// latest is scan with a context that reads all that is committed now. It asks the primary
-// for its operation time and reads at that time; the primary waits until a majority has
-// reached it.
+// latest is scan with a context whose reads include every earlier commit. It asks the primary
+// for its operation time and reads the state of that time. The primary waits until a majority
+// has reached this time.
 func (s *database) latest(ctx context.Context, org, doing string, f func(context.Context) error) error {
 	return s.scan(ctx, org, doing, func(ctx context.Context) error {
 		if !s.at.IsZero() {
@@ -51,12 +52,12 @@ func (s *database) latest(ctx context.Context, org, doing string, f func(context
 	})
 }
 
-// rewrite is do for the transaction of an import or a removal.
+// rewrite runs the transaction of an import or a removal.
 func (s *Store) rewrite(ctx context.Context, org, doing string, f func(context.Context) error) error {
 	return s.scan(ctx, org, doing, func(ctx context.Context) error { return s.transaction(ctx, &s.bulk, f) })
 }
 
-// readAt calls f with a context that reads the state committed at a time.
+// readAt calls f with a context that reads the committed state of a time.
 func (s *database) readAt(ctx context.Context, at bson.Timestamp, f func(context.Context) error) error {
 	session, err := s.client.StartSession(options.Session().SetSnapshot(true).SetSnapshotTime(at))
 	if err != nil {
@@ -83,9 +84,9 @@ func (s *database) check(ctx context.Context, org string) error {
 	return cmp.Or(ctx.Err(), checkOrg(org), s.available())
 }
 
-// available returns an error if no beat has succeeded for the timeout of an operation or
-// a lease, whichever is longer: an operation that begins now would time out. A store
-// without a slot has no beats.
+// available returns an error if no beat has succeeded for too long, because an operation that
+// begins now would time out. Too long is the longer of the timeout of an operation and the
+// lease. A store without a slot has no beats.
 func (s *database) available() error {
 	if silence := s.ago(&s.slot.beaten); s.slot.holder != "" && silence > max(s.timeout, lease) {
 		return fmt.Errorf("%w: no write has come through to a majority for %v", storage.ErrUnavailable,
@@ -94,8 +95,8 @@ func (s *database) available() error {
 	return nil
 }
 
-// refusal is an error that is not the server's: stored data is invalid, or a function of the
-// caller failed.
+// refusal is an error that does not come from the server. Stored data is invalid, or a function
+// of the caller has failed.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
@@ -107,7 +108,7 @@ func refuse(err error) error {
 	return refusal{err}
 }
 
-// failed returns the error of an operation for callers of the store.
+// failed converts the error of an operation to an error for callers of the store.
 func failed(ctx context.Context, doing string, err error) error {
 	if r, ok := errors.AsType[refusal](err); ok {
 		return r.error
@@ -126,7 +127,8 @@ func failed(ctx context.Context, doing string, err error) error {
 
 var errCorrupt = fmt.Errorf("the store is %w", storage.ErrCorrupt)
 
-// ifAny returns err, the error of reading one document, unless the document is missing.
+// ifAny returns err, which is the error of a read of one document. It returns nil if the
+// document is missing.
 func ifAny(err error) error {
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return nil
@@ -134,7 +136,8 @@ func ifAny(err error) error {
 	return err
 }
 
-// found returns err, the error of reading one document, and ErrNotFound if it is missing.
+// found returns err, which is the error of a read of one document. It returns ErrNotFound if
+// the document is missing.
 func found(err error) error {
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return refusal{storage.ErrNotFound}
@@ -153,8 +156,8 @@ func find[T any](
 	return rows, err
 }
 
-// each calls f with each document of cursor until f returns false. err is the error of
-// making the cursor.
+// each calls f with each document of cursor until f returns false. cursor and err are the
+// results of the query. each returns err if it is not nil.
 func each[T any](ctx context.Context, cursor *mongo.Cursor, err error, f func(*T) (bool, error)) error {
 	return eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 		row := new(T)
@@ -165,12 +168,12 @@ func each[T any](ctx context.Context, cursor *mongo.Cursor, err error, f func(*T
 	})
 }
 
-// eachRaw is each with raw documents, which are valid during the call.
+// eachRaw is each with raw documents. A document is valid only during the call of f.
 func eachRaw(ctx context.Context, cursor *mongo.Cursor, err error, f func(bson.Raw) (bool, error)) error {
 	if err != nil {
 		return err
 	}
-	defer cursor.Close(ctx) //nolint:errcheck // the documents were read
+	defer cursor.Close(ctx) //nolint:errcheck // all documents were read
 	for cursor.Next(ctx) {
 		if more, err := f(cursor.Current); !more || err != nil {
 			return refuse(err)

@@ -14,8 +14,9 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// TestWatch_OfATruncatedOplog: a handle can't read its stream while the oplog, at the
-// smallest size that a server allows, is written over from end to end.
+// TestWatch_OfATruncatedOplog checks that a handle hears of changes again after the oplog has
+// lost the point of its stream. The handle can't read its stream while the whole oplog is
+// overwritten. The oplog has the smallest size that a server allows.
 func TestWatch_OfATruncatedOplog(t *testing.T) {
 	if os.Getenv("WRIT_SOAK") == "" {
 		t.Skip("SKIPPED but for make soak: writes more than 1 GB")
@@ -34,7 +35,7 @@ func TestWatch_OfATruncatedOplog(t *testing.T) {
 	}
 }
 
-// beginStream returns where a stream of changes is now.
+// beginStream returns the current position of a stream of changes.
 func beginStream(t *testing.T, s *Store) bson.Raw {
 	t.Helper()
 	stream, err := s.db.Watch(t.Context(), mongo.Pipeline{})
@@ -43,7 +44,7 @@ func beginStream(t *testing.T, s *Store) bson.Raw {
 	return stream.ResumeToken()
 }
 
-// overwrite writes until the server has lost the place of a stream.
+// overwrite writes until the oplog has lost a position of a stream.
 func overwrite(t *testing.T, s *Store, lost bson.Raw) {
 	t.Helper()
 	ballast := s.client.Database("ballast").Collection("rows", options.Collection().SetWriteConcern(writeconcern.W1()))

@@ -12,8 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
-// retry runs f again while its primary goes away and ctx lasts. The driver does not retry
-// commands that make collections and indexes.
+// retry runs f, and runs it again as long as it fails because its primary has gone away, until
+// ctx ends. The driver does not retry the commands that make collections and indexes.
 func retry(ctx context.Context, f func(context.Context) error) error {
 	for {
 		if err := f(ctx); !primaryGone(err) || !pause(ctx, 6) {
@@ -22,12 +22,12 @@ func retry(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
-// stateChanges are the server's codes of operations that end because the member shuts
-// down or is no longer the primary.
+// stateChanges are the server's error codes for an operation that fails because the member
+// shuts down or is no longer the primary.
 var stateChanges = []int{91, 189, 10107, 11600, 11602, 13435, 13436}
 
-// primaryGone reports that a command was lost with the primary that it was sent to.
-// The driver makes no mongo.ServerError of the error of an index.
+// primaryGone reports whether a command failed because its primary has gone away. The driver
+// does not return a mongo.ServerError if a command that makes an index fails.
 func primaryGone(err error) bool {
 	if mongo.IsNetworkError(err) {
 		return true
@@ -40,7 +40,7 @@ func primaryGone(err error) bool {
 	return errors.As(err, &e) && slices.ContainsFunc(stateChanges, e.HasErrorCode)
 }
 
-// whyNot adds advice to an error of Open if the set had no primary.
+// whyNot adds advice to an error of Open if the replica set had no primary.
 func whyNot(err error, waited time.Duration) error {
 	var none topology.ServerSelectionError
 	if !errors.As(err, &none) {

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// TestOpen_WaitsForAPrimary opens a set without a primary, in vain where it gets
-// none, then while it loses one, and again while it elects one.
+// TestOpen_WaitsForAPrimary checks Open on a set without a primary. Open waits for as long as
+// it may and then fails if the set loses its primary or if no member runs. It succeeds while
+// the set starts again and elects a primary.
 func TestOpen_WaitsForAPrimary(t *testing.T) {
 	set := sharedThree(t)
 	o := newDatabase(t, set)

@@ -15,14 +15,15 @@ import (
 	"writ/storage"
 )
 
-// lapsed is the Last of a Count for a handle whose slot may have expired.
+// lapsed is the value of quotaRow.Last after a Count of a handle whose slot may have expired.
 const lapsed = -1
 
 func (m meter) key() []byte {
 	return binary.BigEndian.AppendUint32(storage.Text(m.Org), uint32(m.Month)) //nolint:gosec // a year and a month
 }
 
-// tick is a batch's increase of a meter, and how many held places it uses.
+// tick is the number n of a batch's decisions in a meter. used of the held places serve for
+// them.
 type tick struct {
 	meter
 	n, used int64
@@ -45,16 +46,16 @@ func ticksOf(records []*storage.Record) (ticks []tick) {
 	return ticks
 }
 
-// quotas are the places that this handle holds.
+// quotas has the places that this handle holds.
 type quotas struct {
 	mu   sync.Mutex
 	held map[meter]int64
-	// owed are places that were returned while there was no majority. They go back after
-	// the first beat that succeeds.
+	// owed are places that were given back while the set had no majority. They go back to the
+	// store after the first beat that succeeds.
 	owed map[meter]int64
 }
 
-// owe records places to give back.
+// owe records places to give back later.
 func (q *quotas) owe(m meter, n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,7 +65,8 @@ func (q *quotas) owe(m meter, n int64) {
 	q.owed[m] += n
 }
 
-// nextOwed removes and returns one meter with owed places, if any.
+// nextOwed removes the owed places of one meter from q and returns them. It returns n = 0 if no
+// places are owed.
 func (q *quotas) nextOwed() (m meter, n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,7 +77,8 @@ func (q *quotas) nextOwed() (m meter, n int64) {
 	return m, n
 }
 
-// add changes the number of held places. It reports false if too few are held.
+// add adds n, which may be negative, to the number of held places. It returns false and changes
+// nothing if too few are held.
 func (q *quotas) add(m meter, n int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,13 +97,13 @@ func (q *quotas) add(m meter, n int64) bool {
 	return true
 }
 
-// use takes held places for t, as many as are left.
+// use takes held places for t. It takes fewer than t.n if fewer are held.
 func (q *quotas) use(t *tick) {
 	q.mu.Lock()
 	t.used = min(t.n, q.held[t.meter])
 	q.mu.Unlock()
 	if !q.add(t.meter, -t.used) {
-		t.used = 0 // the places were returned in between
+		t.used = 0 // the places were given back in between
 	}
 }
 
@@ -113,8 +116,8 @@ func (q *quotas) unuse(ticks []tick) {
 
 func (s *database) quotaRows() *mongo.Collection { return s.db.Collection(quotasName) }
 
-// usePlaces uses places for a batch that is being written: held ones first. It adds the
-// missing ones to the meters.
+// usePlaces uses places for a batch that is being written. It uses held places first. If too
+// few are held, it adds the missing places to the meters.
 func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
 	for i := range ticks {
 		t := &ticks[i]
@@ -148,10 +151,10 @@ func (s *Store) Count(ctx context.Context, w storage.Window, ask storage.Ask) (s
 	return s.countMeter(ctx, meter{w.Org, w.Month}, &ask)
 }
 
-// countMeter is Count of a meter. A handle gets no places after its slot has expired, so
-// that none are added after others have taken its places back. After an error some places
-// may be granted but unused until this handle ends. Without a majority places go back
-// later, when there is one.
+// countMeter is Count of a meter. A handle gets no places after its slot has expired. So none
+// are added after other handles have taken its places back. After an error some places may be
+// granted and stay unused until this handle ends. If the set has no majority, places go back
+// later.
 func (s *Store) countMeter(ctx context.Context, m meter, ask *storage.Ask) (storage.Granted, error) {
 	var back int64
 	for _, b := range ask.Back {
@@ -198,7 +201,7 @@ func (s *Store) countMeter(ctx context.Context, m meter, ask *storage.Ask) (stor
 	return granted, nil
 }
 
-// exchange gives places of this handle back and grants what is asked.
+// exchange gives places of this handle back and grants the places that ask wants.
 func (s *Store) exchange(ctx context.Context, m meter, back int64, ask *storage.Ask) (row quotaRow, err error) {
 	last := any(int64(0))
 	if ask.Want > 0 {
@@ -215,43 +218,46 @@ func (s *Store) exchange(ctx context.Context, m meter, back int64, ask *storage.
 	return row, err
 }
 
-// freeParts is the divisor of the free places: a grant gets one part, so that other handles get
-// some.
+// freeParts is the number of parts of the free places. A grant beyond Need gets at most one
+// part, so that other handles also get places.
 const freeParts = 16
 
-// granting is the number of granted places of a row with so many taken places.
+// granting returns the expression for the number of places to grant, if a row has so many taken
+// places.
 func granting(ask *storage.Ask, taken bson.D) bson.D {
 	left := expr("$subtract", ask.Limit, taken)
 	part := doc("$toLong", doc("$floor", expr("$divide", left, int64(freeParts))))
 	return expr("$cond", expr("$gte", left, ask.Need), expr("$max", ask.Need, expr("$min", ask.Want, part)), int64(0))
 }
 
-// tally is a list in a row that divides its places between handles, or between the parts of a
-// window.
+// tally names a list in a row and the key field of its entries. The list has the number of
+// places of each handle, or of each part of a window.
 type tally struct{ list, who string }
 
 var byHolder, byPart = tally{quotaGiven, placesHolder}, tally{windowParts, partAt}
 
-// of is how many places somebody has.
+// of returns the expression for the number of places of an entry.
 func (t tally) of(who any) bson.D {
 	n := expr("$cond", expr("$eq", "$$this."+t.who, who), "$$this."+placesN, int64(0))
 	return doc("$sum", doc("$map", doc("input", "$"+t.list, "in", n)))
 }
 
-// more is the list after somebody got n places. Entries without places are left out.
+// more returns the expression for the list after who got n places. Entries without places are
+// left out.
 func (t tally) more(who, n any) bson.D {
 	others := doc("$filter", doc("input", "$"+t.list, "cond", expr("$ne", "$$this."+t.who, who)))
 	all := expr("$concatArrays", others, bson.A{doc(t.who, who, placesN, expr("$add", t.of(who), n))})
 	return doc("$filter", doc("input", all, "cond", expr("$ne", "$$this."+placesN, int64(0))))
 }
 
-// less is the list after somebody gave back n places, or all if there are fewer.
+// less returns the expression for the list after who gave n places back, or all its places if
+// it has fewer.
 func (t tally) less(who any, n int64) bson.D {
 	return t.more(who, expr("$subtract", int64(0), expr("$min", t.of(who), n)))
 }
 
-// repay gives back owed places. It does not retry an error, which may have given them
-// back.
+// repay gives owed places back. It does not retry after an error, because the store may have
+// taken the places back.
 func (s *Store) repay(ctx context.Context) error {
 	for {
 		m, n := s.quotas.nextOwed()
@@ -264,8 +270,7 @@ func (s *Store) repay(ctx context.Context) error {
 	}
 }
 
-// freePlaces takes back the places of a holder that was given up. All its decisions must
-// be counted.
+// freePlaces takes back all places of a holder. All decisions of the holder must be counted.
 func (s *Store) freePlaces(ctx context.Context, holder string) error {
 	_, err := s.quotaRows().UpdateMany(ctx, doc(quotaGiven+"."+placesHolder, holder),
 		doc("$pull", doc(quotaGiven, doc(placesHolder, holder))))

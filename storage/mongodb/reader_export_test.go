@@ -8,7 +8,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestSnapshot_OneOrganization reads what an export does.
+// TestSnapshot_OneOrganization checks the reads that an export of one organization makes.
 func TestSnapshot_OneOrganization(t *testing.T) {
 	w := writeHistory(t)
 	want, _, err := w.s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 100})

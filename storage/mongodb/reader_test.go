@@ -21,15 +21,15 @@ import (
 
 var readerSigner = receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize)))
 
-// writtenHistory is a database into which the real ledger has written by two handles.
+// writtenHistory is a database into which two handles have written with the real ledger.
 type writtenHistory struct {
 	Options
-	s    *Store            // another handle, which has written nothing
+	s    *Store            // another handle that has written nothing
 	rows []*storage.Record // of acme, newest first
 }
 
-// writeHistory has two handles decide for two organizations, two months apart, settle,
-// change documents, and remove what is old of one organization.
+// writeHistory writes a history with two handles. They decide for two organizations in two
+// months, settle decisions, change documents, and remove the old rows of one organization.
 func writeHistory(t *testing.T) *writtenHistory {
 	t.Helper()
 	o := newDatabase(t, sharedSet(t))
@@ -74,7 +74,7 @@ func writeHistory(t *testing.T) *writtenHistory {
 	if n, err := stores[1].RemoveRecords(t.Context(), "acme", before, most); n != most || err != nil {
 		t.Fatalf("RemoveRecords = %+v, %v, want %+v", n, err, most)
 	}
-	if _, err := stores[0].Update(t.Context(), "acme", func(tx storage.Tx) error { // waits to be signed
+	if _, err := stores[0].Update(t.Context(), "acme", func(tx storage.Tx) error { // this change waits to be signed
 		return storage.Rules.Put(tx, "acme", &engine.Rule{ID: "r"})
 	}); err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func (w *writtenHistory) chains(t *testing.T) [][16]byte {
 	return chains
 }
 
-// count counts chains in the meters.
+// count counts the heads of chains in the meters.
 func (w *writtenHistory) count(t *testing.T, chains ...[16]byte) {
 	t.Helper()
 	for _, chain := range chains {
@@ -137,13 +137,14 @@ func TestSnapshot_WholeHistory(t *testing.T) {
 		got.Removed != 4 || got.Waiting != 1 {
 		t.Errorf("Prove = %+v, want 20 rows of 2 organizations in 2 chains, 1 settled, 2 changes, 4 removed by 1 removal, 1 change that waits", got)
 	}
-	w.count(t, w.chains(t)...) // moves what meters say
+	w.count(t, w.chains(t)...) // moves the decisions into the meters
 	if again, err := w.prove(t); err != nil || again.Rows != got.Rows {
 		t.Errorf("Prove of meters that are counted = %+v, %v", again, err)
 	}
 }
 
-// TestSnapshot_ReadsOneState has a history grow while it is proved.
+// TestSnapshot_ReadsOneState checks that a proof reads one state although the history grows
+// meanwhile.
 func TestSnapshot_ReadsOneState(t *testing.T) {
 	w := writeHistory(t)
 	r, err := OpenSnapshot(t.Context(), w.Options)
@@ -169,8 +170,9 @@ func TestOpenSnapshot_OfAnotherDatabase(t *testing.T) {
 	}
 }
 
-// TestCheckIndex does what somebody can do who may write the database, beside what a forger
-// of any store does.
+// TestCheckIndex checks that CheckIndex finds forged documents. A forger who can write the
+// database can make these changes. The changes that a forger can make in any store have other
+// tests.
 func TestCheckIndex(t *testing.T) {
 	w := writeHistory(t)
 	chains := w.chains(t)
@@ -186,7 +188,7 @@ func TestCheckIndex(t *testing.T) {
 	for name, test := range map[string]struct {
 		collection string
 		which      bson.D
-		update     bson.D // nil deletes
+		update     bson.D // nil deletes the document
 		want       string
 	}{
 		"a row has no id":                      {recordsName, row, bson.D{{Key: "$unset", Value: bson.D{{Key: "d", Value: ""}}}}, "its id is not of the time"},
@@ -235,8 +237,8 @@ func TestCheckIndex(t *testing.T) {
 	}
 }
 
-// TestSnapshot_TwoRowsOfAnID: a second row with an id is a break wherever the rows are
-// divided.
+// TestSnapshot_TwoRowsOfAnID checks that a second row with the same id is found as a break,
+// wherever the proof divides the rows.
 func TestSnapshot_TwoRowsOfAnID(t *testing.T) {
 	w := writeHistory(t)
 	c := w.s.records()
@@ -246,7 +248,7 @@ func TestSnapshot_TwoRowsOfAnID(t *testing.T) {
 		must(t, c.FindOne(t.Context(), which).Decode(&stored))
 		forged := slices.Clone(stored)
 		forged[0].Value = intentKey("acme", fmt.Sprintf("8d9f1c1e-3b5a-4f5e-8a67-%012d", n))
-		// The forged row stands before the real one in the index of ids, and behind it.
+		// In the index of ids, the forged row is once before and once after the real row.
 		for _, both := range [][]any{{stored, forged}, {forged, stored}} {
 			if _, err := c.DeleteOne(t.Context(), which); err != nil {
 				t.Fatal(err)

@@ -11,8 +11,8 @@ type redacted string
 
 func (e redacted) Error() string { return string(e) }
 
-// redact returns err without the credentials of a URI, escaped or not. It returns err
-// itself if err has none.
+// redact returns err without the credentials of a URI in its text. It finds them escaped or
+// not. It returns err itself if the text has no credentials.
 func redact(err error, uri string) error {
 	text := err.Error()
 	for _, secret := range secrets(uri) {
@@ -24,9 +24,9 @@ func redact(err error, uri string) error {
 	return redacted(text)
 }
 
-// secrets are the credentials of a URI that may be malformed: the text before its last @,
-// the parts of that text, and all values of options, which may also be passwords or
-// tokens. Each is in both spellings.
+// secrets returns the credentials of a URI, which may be malformed. They are the text before
+// the last @, the password in this text, and the values of options that may have passwords or
+// tokens. Each is returned as written and also unescaped.
 func secrets(uri string) (found []string) {
 	_, rest, _ := strings.Cut(uri, "://")
 	add := func(s string) {

@@ -11,8 +11,8 @@ import (
 	"writ/storage/storagetest/protocol"
 )
 
-// traced records what handles append during a test. When it ends, the model of
-// package protocol must be able to do the same.
+// traced records what handles append during a test. When the test ends, the model of package
+// protocol must be able to make the same steps.
 type traced struct {
 	t     testing.TB
 	rec   *protocol.Recorder
@@ -20,7 +20,7 @@ type traced struct {
 	n     int
 }
 
-// trace begins a trace, before any handle is opened.
+// trace begins a trace. It must be called before any handle is opened.
 func trace(t testing.TB) *traced {
 	tr := &traced{t: t}
 	tr.rec = protocol.NewRecorder(&tr.trace)
@@ -51,7 +51,7 @@ func (r *recorded) Append(ctx context.Context, batch storage.Batch, seal storage
 	return r.handle.Append(ctx, batch, seal)
 }
 
-// of returns s with its appends in the trace.
+// of returns a handle that records the appends of s in the trace.
 func (tr *traced) of(s *Store) *recorded {
 	tr.t.Helper()
 	h, err := tr.rec.Handle(tr.t.Context(), fmt.Sprint("handle-", tr.n), s)

@@ -20,7 +20,7 @@ func older(org string, before time.Time) bson.D {
 	return doc(recordOrg, org, recordID, doc("$lt", id[:]))
 }
 
-// oldestFirst sorts rows of an organization.
+// oldestFirst sorts the rows of an organization by decision id.
 var oldestFirst = doc(recordID, 1)
 
 // CountExpired implements storage.Retention.
@@ -44,8 +44,8 @@ func (s *database) CountExpired(
 	return n, err
 }
 
-// RemoveRecords implements storage.Retention. It replaces each row by its tombstone, which
-// only the index of intents has.
+// RemoveRecords implements storage.Retention. It replaces each row by its tombstone. No index
+// of rows has tombstones.
 func (s *Store) RemoveRecords(
 	ctx context.Context, org string, before time.Time, most storage.Expired,
 ) (removed storage.Expired, err error) {
@@ -120,8 +120,8 @@ func (w *parsedRow) removed() (tombstone, error) {
 	return newTombstone(w.intent, w.id, leaves, false), err
 }
 
-// Organizations implements storage.Retention. It seeks from one organization to the
-// next and keeps no cursor open in between.
+// Organizations implements storage.Retention. It finds each next organization with a query of
+// its own, so no cursor is open while f runs.
 func (s *database) Organizations(ctx context.Context, f func(org string) error) error {
 	return s.scan(ctx, "", "listing organizations", func(ctx context.Context) error {
 		next := doc(recordOrg, doc("$exists", true))

@@ -11,9 +11,11 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestAppend_OfABatchThatIsRolledBack: a batch is committed while the secondaries lag, so that its
-// outcome is unknown. The next Append finds it on the primary, which then dies with it. The next
-// batch must not follow its head. However long the steps take, the history must be whole.
+// TestAppend_OfABatchThatIsRolledBack checks that no batch follows a head that is rolled back.
+// A batch is committed while the secondaries lag, so its outcome is unknown. The next Append
+// finds the batch on the primary. Then the primary dies and the batch is lost with it. The next
+// batch must not follow the lost head. However long the steps take, the history must be
+// complete.
 func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 	set := sharedThree(t)
 	s, w := trace(t).of(openTest(t, newDatabase(t, set))), storagetest.NewWriter()
@@ -36,7 +38,7 @@ func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 		_, err := w.Commit(t.Context(), s, doubtful)
 		done <- err
 	}()
-	time.Sleep(400 * time.Millisecond) // it waits for a majority
+	time.Sleep(400 * time.Millisecond) // the Append waits for a majority now
 	must(t, set.Kill(primary))
 	lag("off")
 	if err := <-done; err != nil {
@@ -55,8 +57,9 @@ func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestWatch_OfAChangeThatAMajorityHasLate: a stream is opened while the primary has a
-// change that a majority does not have yet. It is heard, though nothing else changes.
+// TestWatch_OfAChangeThatAMajorityHasLate checks that a handle hears of a change that the
+// primary had before the handle's stream was opened, but that a majority gets only later.
+// Nothing else changes.
 func TestWatch_OfAChangeThatAMajorityHasLate(t *testing.T) {
 	set := sharedThree(t)
 	o := newDatabase(t, set)
@@ -78,16 +81,17 @@ func TestWatch_OfAChangeThatAMajorityHasLate(t *testing.T) {
 	time.Sleep(200 * time.Millisecond) // what they have asked for arrives
 	done := make(chan error, 1)
 	go func() { done <- update() }()
-	time.Sleep(100 * time.Millisecond) // the primary has it
+	time.Sleep(100 * time.Millisecond) // the primary has the change
 	failing(t, set, "deaf", bson.A{"getMore"}, "errorCode", historyLost)(doc("times", 1))
-	time.Sleep(400 * time.Millisecond) // another stream is open
+	time.Sleep(400 * time.Millisecond) // the new stream is open
 	lag("off")
 	must(t, <-done)
 	await(t, "revision 2", func() bool { return heard() == 2 })
 }
 
-// TestSlot_OutlivesAMajorityThatIsLate: no write comes through to a majority for longer
-// than a lease. The handle whose next beat does so first gives up nobody for that.
+// TestSlot_OutlivesAMajorityThatIsLate checks that no handle is given up only because the set
+// had no majority. For longer than a lease no write reaches a majority. The handle whose beat
+// then succeeds first must give up no other handle.
 func TestSlot_OutlivesAMajorityThatIsLate(t *testing.T) {
 	set := sharedThree(t)
 	o := newDatabase(t, set)

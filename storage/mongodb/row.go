@@ -21,8 +21,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// A record is stored as this document, its fields in the order in which row names them.
-// Unset fields are left out, except the first ten.
+// A record is stored as the following document. Its fields are in the order in which the method
+// row names them. Unset fields are left out, except the first ten.
 //
 //	_id  text(org) intent       d   decision id          at  time of decision, in milliseconds
 //	o    organization           k   decision             ns  its nanoseconds below that
@@ -36,17 +36,19 @@ import (
 //	se   session id             ap  approval id          dd  digest of details
 //	st   settlement: {o: outcome, at, ns: recorded at, s: sig, kid, n: amount, c: currency, x: external ref}
 //
-// Digests and sigs are binary if their texts are canonical, which genuine ones are.
+// Digests and signatures are stored as binary data if their texts are canonical. The texts of
+// genuine ones are.
 
-// intentKey is the key of an intent, which is decided once; key is [storage.Record.IntentKey].
+// intentKey returns the _id of the record of an intent. key is [storage.Record.IntentKey].
 func intentKey(org, key string) []byte { return appendIntentKey(nil, org, key) }
 
 func appendIntentKey(dst []byte, org, key string) []byte {
 	return append(storage.AppendText(slices.Grow(dst, len(org)+2+len(key)), org), key...)
 }
 
-// tombstonesOf yields the selections of org's tombstones, one for each length of an intent's
-// key: the server orders keys by their length first. The longest is of two UUIDs.
+// tombstonesOf yields selections that together select org's tombstones. There is one for each
+// length of an intent's key, because the server orders keys by their length first. The longest
+// key has two UUIDs.
 func tombstonesOf(org string) iter.Seq[bson.D] {
 	id := uuid.Nil.String()
 	return func(yield func(bson.D) bool) {
@@ -60,19 +62,19 @@ func tombstonesOf(org string) iter.Seq[bson.D] {
 	}
 }
 
-// tombstones reads the tombstones of a selection. The hint names the index of tombstones: without
-// a hint the server uses the index of all intents.
+// tombstones reads the tombstones of a selection. The hint names the index of tombstones.
+// Without the hint the server would use the index of all intents.
 func (s *database) tombstones(ctx context.Context, selected bson.D) (*mongo.Cursor, error) {
 	return s.records().Find(ctx, selected, options.Find().SetHint(doc("_id", 1, recordRemoved, 1)))
 }
 
 type parsedRow struct {
-	intent []byte // its key
+	intent []byte // the key of the intent, the _id of the row
 	id     uuid.UUID
 	record *storage.Record
 }
 
-// parseRow reads a row or a tombstone of org, whose record has an id alone.
+// parseRow parses a row or a tombstone of org. The record of a tombstone is Removed.
 func parseRow(org string, raw bson.Raw) (parsedRow, error) {
 	r := new(storage.Record)
 	c, w, removed := codec{reading: true}, parsedRow{record: r}, false
@@ -109,7 +111,7 @@ func (c *codec) row(w *parsedRow) {
 	c.text(recordOrg, &r.OrganizationID)
 	c.id(recordID, &w.id)
 	decision := int32(r.Decision)
-	if c.int32(recordDecision, &decision); c.reading { // others may read r while it is written
+	if c.int32(recordDecision, &decision); c.reading { // others may read r while the codec writes it
 		r.Decision = engine.Decision(decision) //nolint:gosec // as it was written
 	}
 	c.text(recordAgent, &r.AgentID)
@@ -194,7 +196,7 @@ func (c *codec) settlement(s *storage.Settlement) {
 	c.optional("x", &s.ExternalRef)
 }
 
-// settlementRow returns the field of a settlement in the row of its decision.
+// settlementRow returns a settlement as a field in the row of its decision.
 func settlementRow(e *storage.Entry) bson.Raw {
 	s := *e.Settlement
 	s.Receipt = &e.Inclusion
@@ -203,9 +205,9 @@ func settlementRow(e *storage.Entry) bson.Raw {
 	return c.out
 }
 
-// insertRows inserts the rows of records. It makes the commands itself: the driver
-// would copy each row three times and decode its _id. A command that has [storage.MaxBody]
-// bytes gets no further row: the server takes 16 MiB.
+// insertRows inserts the rows of records. It encodes the commands itself, because the driver
+// would copy each row three times and decode its _id. Once a command has [storage.MaxBody]
+// bytes, it gets no further row. The server takes commands of up to 16 MiB.
 func (s *Store) insertRows(ctx context.Context, records []*storage.Record, ids decisionIDs) error {
 	c := codec{out: make([]byte, 0, 1024*(len(records)+1))}
 	var w parsedRow

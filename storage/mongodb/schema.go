@@ -29,9 +29,9 @@ const (
 	windowsName   = "windows"
 )
 
-// A section below a collection: its name, the fields that queries name, which have no
-// meaning in other collections, and the type of its documents. A row of records is in
-// row.go.
+// Below is a section for each collection. It has the fields of the collection that queries
+// name, and the type of its documents. The same field can mean something else in another
+// collection. Rows of records are in row.go.
 
 // documents
 const documentValue = "v"
@@ -47,7 +47,8 @@ type documentRow struct {
 // index
 const indexDocument = "d"
 
-// indexRow is an entry of an index, with its document if that was looked up.
+// indexRow is an entry of an index. Documents has its document if the query has looked the
+// document up.
 type indexRow struct {
 	Key       string        `bson:"_id"`
 	Document  string        `bson:"d"`
@@ -56,14 +57,14 @@ type indexRow struct {
 
 // changes
 
-// changeRow lists the changes of an update. Every revision has one, even an update
-// without changes to tell, so that a gap means a missing row.
+// changeRow lists the changes of an update. Every revision has a row, even if the update has no
+// changes to tell. So a gap between revisions means that a row is missing.
 type changeRow struct {
 	Revision int64    `bson:"_id"`
 	Changes  []change `bson:"c"`
 }
 
-// change is a storage.Change. Its revision is the row's.
+// change is a storage.Change. It has the revision of its row.
 type change struct {
 	Revision uint64       `bson:"-"`
 	Kind     storage.Kind `bson:"k"`
@@ -91,19 +92,20 @@ const (
 	slotSessions = "sessions"
 )
 
-// slotRow is the slot of a live handle, until a time of the server's clock, with the chain
-// of heads that its holder writes. A slot without a holder can be taken.
+// slotRow is a slot, with the chain of heads that its holder writes. A handle holds it until a
+// time of the server's clock. A slot without a holder can be taken.
 type slotRow struct {
 	ID     int64  `bson:"_id"`
 	Chain  []byte `bson:"chain"`
 	Holder string `bson:"holder"`
-	// Dead is a holder that was given up and may not be settled yet.
+	// Dead is a holder that was given up and is perhaps not settled yet. It is empty without
+	// one.
 	Dead string `bson:"dead"`
-	// Beat is the holder and the age of its handle at this beat.
+	// Beat is the id of the holder and the age of its handle at the last beat.
 	Beat     string          `bson:"beat"`
 	Until    time.Time       `bson:"until"` // when it expires
 	Heard    int64           `bson:"heard"`
-	Sessions []bson.RawValue `bson:"sessions"` // in which the holder has transactions
+	Sessions []bson.RawValue `bson:"sessions"` // sessions of the holder's transactions
 }
 
 // records
@@ -122,7 +124,7 @@ const (
 	recordLeaves     = "l"
 )
 
-// tombstone is the remainder of a removed row: its leaves.
+// tombstone is the remainder of a removed row. It has the leaves of the row.
 type tombstone struct {
 	Intent   []byte    `bson:"_id"`
 	Removed  []byte    `bson:"g"`
@@ -146,12 +148,12 @@ const (
 	entryBody = "b"
 )
 
-// entryRow is an entry that is no settlement, as it is stored.
+// entryRow is a stored entry. Settlements are stored in the rows of their decisions instead.
 type entryRow struct {
 	Key   []byte `bson:"_id"`
 	Org   string `bson:"o"`
 	Kind  string `bson:"k"`
-	At    []byte `bson:"at"` // a UUIDv7 of when it was sealed
+	At    []byte `bson:"at"` // a UUIDv7 with the time of sealing
 	Body  []byte `bson:"b"`
 	Sig   string `bson:"s"`
 	KeyID string `bson:"kid"`
@@ -164,7 +166,7 @@ const (
 	headMeters = "m"
 )
 
-// headRow is a stored head with its batch's decisions by meter.
+// headRow is a stored head. Meters has the numbers of its batch's decisions by meter.
 type headRow struct {
 	ID     headID      `bson:"_id"`
 	Head   []byte      `bson:"h"`
@@ -177,13 +179,13 @@ type headID struct {
 	Seq   int64  `bson:"s"`
 }
 
-// meter names a meter.
+// meter identifies a meter.
 type meter struct {
 	Org   string        `bson:"o"`
 	Month storage.Month `bson:"m"`
 }
 
-// meterTick is the number of a batch's decisions in a meter.
+// meterTick is the number N of a batch's decisions in a meter.
 type meterTick struct {
 	Meter meter `bson:",inline"`
 	N     int64 `bson:"n"`
@@ -199,16 +201,17 @@ const (
 	placesHolder = "h"
 )
 
-// quotaRow is the meter of an organization in a month: the number of counted decisions,
-// and the places of each handle. A handle's places are the held ones and those used for
-// decisions that are not counted yet. The sum of all is the number of decisions and held
-// places: a decision uses a place, and counting only moves it.
+// quotaRow is the meter of an organization in a month. It has the number N of counted decisions
+// and the places of each handle. A handle's places include held places and places that were
+// used for decisions that are not counted yet. The sum of N and all places is the number of
+// decisions and held places, because a decision uses a place and counting only moves the place
+// to N.
 type quotaRow struct {
 	Key   []byte      `bson:"_id"` // text(org) month
 	Meter meter       `bson:",inline"`
 	N     int64       `bson:"n"`
 	Given []placesRow `bson:"g"`
-	// Last is how many places the last Count granted, or lapsed.
+	// Last is the number of places that the last Count granted, or lapsed.
 	Last int64 `bson:"last,omitempty"`
 }
 
@@ -227,15 +230,16 @@ const (
 	partAt      = "a"
 )
 
-// windowRow is a window. It has no holders: what is granted is counted until it is given
-// back or has left the window, so nothing is to be done when a handle is lost.
+// windowRow is a window. Granted places are counted until they are given back or have left the
+// window. Nothing has to be done when a handle is lost, so the row does not name the handles.
 type windowRow struct {
 	Key   []byte    `bson:"_id"` // text(org) text(counter) text(of)
 	Begun string    `bson:"u"`
 	Parts []partRow `bson:"p"`
-	// Until is when the window is removed, by an index: all that was counted has left it.
+	// Until is when an index removes the window. By then all counted places have left the
+	// window.
 	Until time.Time `bson:"until"`
-	// Last is what was granted last, and At the part in which that was counted.
+	// Last is the number of places that were granted last. They count in the part At.
 	Last int64 `bson:"last"`
 	At   int64 `bson:"at"`
 }
@@ -245,19 +249,19 @@ type partRow struct {
 	N  int64 `bson:"n"`
 }
 
-// placesN is the number of a placesRow and of a partRow.
+// placesN is the field N of a placesRow and of a partRow.
 const placesN = "n"
 
-// shape is how a collection must be: the BSON types of the fields that each document
-// must have, or may have, and its indexes.
+// shape describes a collection. must has the BSON types of the fields that each document must
+// have, and may the types of optional fields.
 type shape struct {
 	name      string
 	must, may bson.D
 	indexes   []mongo.IndexModel
 }
 
-// shapes returns the shape of each collection. Each call makes new ones: the driver
-// writes into the models of indexes that it gets.
+// shapes returns the shape of each collection. Each call returns new shapes, because the driver
+// writes into the index models that it gets.
 func shapes() []shape {
 	return []shape{
 		{name: documentsName, must: doc("_id", "string", "o", "string", "r", "long", documentValue, "string")},
@@ -301,7 +305,7 @@ func shapes() []shape {
 	}
 }
 
-// doc is a document of names and values in turn.
+// doc returns a document. pairs are its names and values in turn.
 func doc(pairs ...any) bson.D {
 	d := make(bson.D, len(pairs)/2)
 	for i := range d {
@@ -310,7 +314,7 @@ func doc(pairs ...any) bson.D {
 	return d
 }
 
-// set is a stage or an update that sets fields.
+// set returns a stage or an update that sets fields.
 func set(pairs ...any) bson.D { return doc("$set", doc(pairs...)) }
 
 func expr(name string, args ...any) bson.D { return doc(name, bson.A(args)) }
@@ -319,7 +323,7 @@ func literal(v any) bson.D { return doc("$literal", v) }
 
 func orElse(field string, v any) bson.D { return expr("$ifNull", "$"+field, v) }
 
-// later is the server's time after so many milliseconds.
+// later returns an expression for the server's current time plus ms milliseconds.
 func later(ms int64) bson.D {
 	return doc("$dateAdd", doc("startDate", "$$NOW", "unit", "millisecond", "amount", ms))
 }
@@ -328,22 +332,22 @@ func anyOf(field string, values any) bson.D { return doc(field, doc("$in", value
 
 func by(keys ...any) mongo.IndexModel { return mongo.IndexModel{Keys: doc(keys...)} }
 
-// partly is an index of the documents that have a field.
+// partly returns an index of only those documents that have a field.
 func partly(field string, keys ...any) mongo.IndexModel {
 	index := by(keys...)
 	index.Options = options.Index().SetPartialFilterExpression(doc(field, doc("$exists", true)))
 	return index
 }
 
-// rowsBy is an index of rows without removed ones.
+// rowsBy returns an index of rows. It leaves out tombstones.
 func rowsBy(keys ...any) mongo.IndexModel { return partly(recordOrg, keys...) }
 
-// after returns options of FindOneAndUpdate that return the changed document.
+// after returns options with which FindOneAndUpdate returns the changed document.
 func after() *options.FindOneAndUpdateOptionsBuilder {
 	return options.FindOneAndUpdate().SetReturnDocument(options.After)
 }
 
-// notNew returns err, unless another handle has inserted the same document first.
+// notNew returns err. It returns nil if another handle has inserted the same document first.
 func notNew(err error) error {
 	if mongo.IsDuplicateKeyError(err) {
 		return nil
@@ -362,7 +366,7 @@ func (s *shape) validator() bson.D {
 	return doc("$jsonSchema", doc("bsonType", "object", "required", required, "properties", properties))
 }
 
-// makeCollections makes missing collections and refuses different ones.
+// makeCollections makes missing collections. It refuses existing collections that differ.
 func (s *Store) makeCollections(ctx context.Context) error {
 	for _, shape := range shapes() {
 		if err := s.makeCollection(ctx, &shape); err != nil {

@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	// lease is how long a handle keeps its slot after a beat. It exceeds [storage.MaxAge]:
-	// [Store.Barrier] does not wait for a handle whose slot has expired, so that handle
-	// must already read through its caches.
+	// lease is how long a handle keeps its slot after a beat. [Store.Barrier] does not wait for
+	// a handle whose slot has expired, so such a handle must no longer trust its caches.
+	// Therefore lease exceeds [storage.MaxAge].
 	lease = storage.MaxAge + 500*time.Millisecond
 	// beatEvery is how often a slot is renewed.
 	beatEvery = 500 * time.Millisecond
-	// beatPatience is how long a beat may take. No slot expires between two beats that
-	// each succeed within it. A handle whose slot has expired has therefore had a failed
-	// beat, and gives up no other handle before others could renew their slots.
+	// beatPatience is how long a beat may take. If two consecutive beats each succeed within
+	// it, the slot does not expire in between. So a handle whose slot has expired has had a
+	// failed beat. It then gives up no other handle until the others had time to renew their
+	// slots.
 	beatPatience = lease / 2
 )
 
@@ -38,40 +39,40 @@ type slot struct {
 
 	heard atomic.Uint64
 	news  chan struct{} // signals that heard has grown
-	// proven is the handle's age at the last beat that came back through the stream of
-	// changes.
+	// proven is the age of the handle at the newest of its beats that came back through the
+	// stream of changes.
 	proven atomic.Int64
-	// sound is the age of the handle since which all its beats have succeeded. beaten is the
+	// sound is an age of the handle. Since this age all its beats have succeeded. beaten is the
 	// age at the start of the last beat that succeeded.
 	sound, beaten atomic.Int64
-	// until is when the slot expires at the earliest, in milliseconds of the server's
+	// until is the earliest time at which the slot expires, in milliseconds of the server's
 	// clock.
 	until atomic.Int64
-	// led is the handle's age at the start of the last beat after which no slot before its
-	// own had a holder; 0 if there was none.
+	// led says whether the handle leads. A handle leads if no slot before its own has a holder.
+	// led is the age at the start of the last beat after which this was so, or 0.
 	led atomic.Int64
 }
 
-// expired is true of a slot whose holder has been silent.
+// expired is an expression that is true for a slot whose holder has been silent for too long.
 var expired = doc("$lt", bson.A{"$" + slotUntil, "$$NOW"})
 
-// until is the expiry of a slot that is renewed now.
+// until is an expression for the time at which a slot expires that is renewed now.
 var until = later(lease.Milliseconds())
 
-// beatOf returns the text of a beat of a holder at this moment.
+// beatOf returns the text of a beat of a holder, with the current age of the handle.
 func (s *database) beatOf(holder string) string {
 	return holder + "/" + strconv.FormatInt(s.age(), 10)
 }
 
-// age is the age of the handle in nanoseconds.
+// age returns the age of the handle in nanoseconds.
 func (s *database) age() int64 { return int64(time.Since(s.began)) }
 
-// ago returns the time since the handle had an age.
+// ago returns the time that has passed since the handle had an age.
 func (s *database) ago(age *atomic.Int64) time.Duration { return time.Duration(s.age() - age.Load()) }
 
 func (s *database) slots() *mongo.Collection { return s.db.Collection(replicasName) }
 
-// take takes a free slot or adds one.
+// take takes a free slot. If no slot is free, it adds one and takes it.
 func (l *slot) take(ctx context.Context, s *Store) error {
 	holder := uuid.NewString()
 	var sessions bson.A
@@ -113,8 +114,8 @@ func (s *Store) addSlot(ctx context.Context) error {
 	return notNew(err)
 }
 
-// errLost means that this handle was given up. Another handle may write its chain, so this handle
-// commits nothing more.
+// errLost means that this handle was given up. Another handle may write the chain now, so this
+// handle commits nothing more.
 var errLost = fmt.Errorf("%w: %w: this replica was silent for too long and was given up: start it again",
 	storage.ErrUnavailable, storage.ErrConflict)
 
@@ -139,15 +140,17 @@ func (l *slot) mine() bson.D {
 	return doc("_id", l.id, slotHolder, l.holder)
 }
 
-// maySettle reports whether this handle may give up silent handles: its own beats must have
-// succeeded for a lease. If all handles were silent, the replica set was unavailable.
+// maySettle reports whether this handle may give up silent handles. Its own beats must have
+// succeeded for as long as a lease. If this handle was silent, too, the replica set was
+// unavailable, and the others need time to renew their slots.
 func (s *Store) maySettle() bool { return s.ago(&s.slot.sound) > lease }
 
-// Leads implements storage.Documents. The holder of the first slot leads, after a wait: its beats
-// must first succeed for longer than a previous leader can still believe that it leads.
+// Leads implements storage.Documents. The holder of the first slot leads, after a wait. Its
+// beats must first succeed for longer than a previous leader can believe that it still leads.
 func (s *Store) Leads() bool { return s.slot.led.Load() > 0 && s.ago(&s.slot.led) <= storage.MaxAge }
 
-// lead determines whether this handle leads, after a beat that began at an age.
+// lead determines whether this handle leads. It is called after a beat that began at the age
+// began.
 func (l *slot) lead(ctx context.Context, s *Store, began int64) error {
 	before := doc("_id", doc("$lt", l.id), slotHolder, doc("$ne", ""))
 	err := s.slots().FindOne(ctx, before).Err()
@@ -179,7 +182,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 	return errors.Join(s.giveUpSilent(ctx), s.slot.lead(ctx, s, began))
 }
 
-// beat renews the slot, and gives up silent handles, until ctx ends.
+// beat calls beatOnce regularly until ctx ends or this handle was given up.
 func (s *Store) beat(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()

@@ -8,7 +8,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestLeads_OnlyTheFirstSlot: of two handles that are both sure of their beats.
+// TestLeads_OnlyTheFirstSlot checks that only the handle with the first slot leads while the
+// beats of two handles succeed. Once this handle is silent, the other handle leads.
 func TestLeads_OnlyTheFirstSlot(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	first, second := openTest(t, o), openTest(t, o)
@@ -33,8 +34,8 @@ func TestLeads_OnlyTheFirstSlot(t *testing.T) {
 	}
 }
 
-// TestGrant_ByASlotThatMayHaveExpired: a late handle first renews its slot. A handle that was
-// given up gets nothing.
+// TestGrant_ByASlotThatMayHaveExpired checks that a handle whose slot may have expired renews
+// the slot before it gets places. A handle that was given up gets no places.
 func TestGrant_ByASlotThatMayHaveExpired(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	late, other := openTest(t, o), openTest(t, o)

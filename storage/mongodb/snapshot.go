@@ -16,11 +16,11 @@ import (
 )
 
 // Snapshot reads the database as it was when the Snapshot was opened. It changes nothing, so
-// replicas may run. The server keeps that state for minSnapshotHistoryWindowInSeconds, by
-// default five minutes. Reading later is an error.
+// replicas may run meanwhile. The server keeps the state for minSnapshotHistoryWindowInSeconds,
+// which is five minutes by default. Later reads fail.
 type Snapshot struct{ *database }
 
-// OpenSnapshot opens the database of o and makes nothing in it.
+// OpenSnapshot opens the database of o. It writes nothing.
 func OpenSnapshot(ctx context.Context, o Options) (_ *Snapshot, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openPatience)
 	defer cancel()
@@ -63,7 +63,7 @@ func eachOf[T any](ctx context.Context, s *database, collection string, selected
 	return each(ctx, cursor, err, func(row *T) (bool, error) { return true, f(row) })
 }
 
-// EachEntry calls f for each entry that is no settlement.
+// EachEntry calls f for each entry that is not a settlement.
 func (r *Snapshot) EachEntry(ctx context.Context, f func(*storage.Entry) error) error {
 	return r.scan(ctx, "", "reading entries", func(ctx context.Context) error {
 		return eachOf(ctx, r.database, entriesName, doc(), func(row *entryRow) error {
@@ -76,8 +76,9 @@ func (r *Snapshot) EachEntry(ctx context.Context, f func(*storage.Entry) error) 
 	})
 }
 
-// EachRow calls f for each row of org with an id that is greater than after and not greater
-// than upTo, in the order of ids, those without an id first. An empty id is no bound.
+// EachRow calls f for each row of org whose id is greater than after and not greater than upTo.
+// An empty after or upTo is no bound. Rows are in the order of their ids. Rows without an id
+// come first.
 func (r *Snapshot) EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error {
 	selected, err := rowsWithin(org, after, upTo)
 	if err != nil {
@@ -118,8 +119,9 @@ func rowsWithin(org, after, upTo string) (bson.D, error) {
 	return doc(recordOrg, org, recordID, doc(ids...)), nil
 }
 
-// EachTombstone calls f for each tombstone of org, or of every organization if org is empty. With
-// an empty org a document that is neither a row nor a tombstone is a break.
+// EachTombstone calls f for each tombstone of org, or of every organization if org is empty. If
+// org is empty, EachTombstone returns a BreakError for a document that is neither a row nor a
+// tombstone.
 func (r *Snapshot) EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error {
 	return r.scan(ctx, org, "reading tombstones", func(ctx context.Context) error {
 		read := func(cursor *mongo.Cursor, err error) error {
@@ -173,7 +175,8 @@ func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) 
 	return w, t, nil
 }
 
-// cutOrg splits a key of the collection records, text(org) intent.
+// cutOrg splits the key of a record, text(org) intent, into the organization and the key of the
+// intent.
 func cutOrg(key []byte) (org, intent string, err error) {
 	for i := 0; i+1 < len(key); i++ {
 		if key[i] != 0 {

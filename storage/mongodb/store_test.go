@@ -39,7 +39,7 @@ func sharedThree(t testing.TB) *mongotest.Set {
 	return mongotest.Shared(t, 3)
 }
 
-// must fails the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -47,14 +47,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// mustCommit appends records, which must succeed.
+// mustCommit appends records. It ends the test if that fails.
 func mustCommit(t testing.TB, w *storagetest.Writer, s storage.Log, records ...*storage.Record) {
 	t.Helper()
 	_, err := w.Commit(t.Context(), s, records...)
 	must(t, err)
 }
 
-// await waits for at most a minute.
+// await waits at most a minute until is returns true.
 func await(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
@@ -64,7 +64,8 @@ func await(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// failing has commands of an application fail, and returns what sets the mode of that.
+// failing makes commands of an application fail. The returned function sets the mode of the
+// server's fail point.
 func failing(t testing.TB, set *mongotest.Set, app string, commands bson.A, how ...any) (mode func(any)) {
 	data := append(doc("failCommands", commands, "appName", app), doc(how...)...)
 	mode = func(mode any) {
@@ -76,7 +77,7 @@ func failing(t testing.TB, set *mongotest.Set, app string, commands bson.A, how 
 	return mode
 }
 
-// logged is a log that goes to a test's, until it ends.
+// logged is a log that also writes to the log of a test until the test ends.
 type logged struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -98,7 +99,7 @@ func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, 
 
 var errDead = errors.New("dead")
 
-// newDatabase returns options of a database that is not there yet.
+// newDatabase returns the options for a new database.
 func newDatabase(t testing.TB, set *mongotest.Set) Options {
 	t.Helper()
 	log := &logged{}
@@ -158,7 +159,7 @@ func (c *cluster) OpenHandle(t *testing.T) storagetest.Replica {
 	return r
 }
 
-// interrupted is the error that the streams of a handle that is cut end with.
+// interrupted is the server's code of the error that ends the streams of a cut handle.
 const interrupted = 11601
 
 func (c *cluster) Cut(h storagetest.Replica) {
@@ -167,8 +168,8 @@ func (c *cluster) Cut(h storagetest.Replica) {
 	await(r.t, "the stream's end", func() bool { return r.health.trouble(streaming) != nil })
 }
 
-// Mend ends a Cut. It first trims the changes that the handle has missed: otherwise the handle
-// would read them, and there would be no gap.
+// Mend ends a Cut. It first trims the changes that the handle has missed. Otherwise the handle
+// would read them later and would have no gap.
 func (c *cluster) Mend(h storagetest.Replica) {
 	must(h.(*recorded).t, h.Trim(context.Background(), math.MaxUint64))
 	c.cuts[h]("off")
@@ -184,7 +185,8 @@ func (c *cluster) TakeOver(t *testing.T, h storagetest.Replica) storagetest.Repl
 	return c.OpenHandle(t)
 }
 
-// silence has a handle write no beats any more, as if it had written none for long.
+// silence stops the beats of a handle and makes its slot expire, as if it had been silent for
+// long.
 func (s *Store) silence(t *testing.T) {
 	t.Helper()
 	s.stop()

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// streamWait is how long the server waits for an event before it answers, and
-	// streamPatience how long the answer may take. A frozen server never answers although
-	// the set has another primary.
+	// streamWait is how long the server waits for an event before it answers. streamPatience is
+	// how long the answer may take. It is bounded because a frozen server never answers, even
+	// if the set already has another primary.
 	streamWait     = 250 * time.Millisecond
 	streamPatience = 1500 * time.Millisecond
 )
@@ -37,8 +37,8 @@ var streamed = mongo.Pipeline{doc("$match", doc("$or", bson.A{
 		"updateDescription.updatedFields."+slotBeat, doc("$exists", true)),
 }))}
 
-// listen receives the changes of other handles until ctx ends. After a stream has failed
-// it opens another and reads the changes in between, so that no stream is resumed.
+// listen receives the changes of other handles until ctx ends. After a stream has failed, it
+// opens a new stream and reads the changes in between. So no stream is resumed.
 func (s *Store) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := s.hear(ctx); ctx.Err() == nil {
@@ -66,10 +66,9 @@ func (s *Store) hear(ctx context.Context) error {
 	return err
 }
 
-// catchUpBefore tells the changes committed before the open stream began. The stream
-// begins after the primary's last operation, which a majority may not have yet. Such an
-// operation is neither in the stream nor in a plain read, so catchUpBefore waits until a
-// majority has it.
+// catchUpBefore tells the changes committed before the open stream began. The stream begins
+// after the primary's last operation. If a majority does not have this operation yet, it is
+// neither in the stream nor in a plain read. So catchUpBefore waits until a majority has it.
 func (s *Store) catchUpBefore(ctx context.Context) error {
 	at, err := s.now(ctx)
 	if err != nil {
@@ -82,7 +81,7 @@ func (s *Store) catchUpBefore(ctx context.Context) error {
 	})
 }
 
-// next tells the next event, if any.
+// next waits for the next event and handles it, if there is one.
 func (s *Store) next(ctx context.Context, stream *mongo.ChangeStream) error {
 	ctx, cancel := context.WithTimeout(ctx, streamPatience)
 	defer cancel()
@@ -107,7 +106,7 @@ func (s *Store) next(ctx context.Context, stream *mongo.ChangeStream) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch revision := uint64(e.Change.Revision); {
-	case revision <= w.heard: // it is this handle's own, or was read
+	case revision <= w.heard: // the change is this handle's own, or catchUp has told it
 		return nil
 	case revision > w.heard+1:
 		return w.catchUp(ctx, s)

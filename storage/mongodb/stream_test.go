@@ -14,9 +14,9 @@ import (
 // historyLost is ChangeStreamHistoryLost: the oplog no longer has the point of a stream.
 const historyLost = 286
 
-// TestWatch_OfAStreamWhoseHistoryIsLost: the oplog has lost the point of a handle's
-// stream, and for a while no other begins. Labels are what the server says of the error: the
-// driver resumes a stream by itself after a resumable one.
+// TestWatch_OfAStreamWhoseHistoryIsLost checks that a handle recovers after the oplog has lost
+// the point of its stream. For a while no new stream can be opened. The server labels some
+// errors as resumable. After such an error the driver itself resumes the stream.
 func TestWatch_OfAStreamWhoseHistoryIsLost(t *testing.T) {
 	for name, test := range map[string]struct {
 		labels bson.A
@@ -36,7 +36,7 @@ func TestWatch_OfAStreamWhoseHistoryIsLost(t *testing.T) {
 	}
 }
 
-// deaf is a handle that can't read its stream, beside one that makes changes.
+// deaf has a handle that can't read its stream, and another handle that makes changes.
 type deaf struct {
 	*testing.T
 	set   *mongotest.Set
@@ -58,14 +58,14 @@ func newDeaf(t *testing.T, set *mongotest.Set, trim bool) *deaf {
 	return w
 }
 
-// deafen has the reads of b's streams fail, and waits until b has met that.
+// deafen makes the reads of b's streams fail, and waits until one has failed.
 func (w *deaf) deafen(how ...any) {
 	w.Helper()
 	w.mode = failing(w, w.set, w.app, bson.A{"getMore", "aggregate"}, how...)
 	await(w, "the stream's failure", func() bool { return w.b.health.trouble(streaming) != nil })
 }
 
-// change makes more changes than one batch of a cursor has.
+// change makes more changes than fit into one batch of a cursor.
 func (w *deaf) change() {
 	w.Helper()
 	for range 150 {
@@ -78,7 +78,8 @@ func (w *deaf) change() {
 }
 
 // hearAgain mends b's streams. If nothing was trimmed, b must hear of each change once and in
-// order, otherwise of EverythingChanged. It must then hear of later changes.
+// order. Otherwise it must hear of EverythingChanged. In both cases b must then hear of later
+// changes.
 func (w *deaf) hearAgain() {
 	w.Helper()
 	w.mode("off")
@@ -91,12 +92,12 @@ func (w *deaf) hearAgain() {
 	}
 }
 
-// putRule is an update of a rule of the organization org.
+// putRule writes a rule of the organization "org". It is a function for Update.
 func putRule(tx storage.Tx) error {
 	return storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
 }
 
-// updateRule writes a rule and returns the revision.
+// updateRule writes a rule and returns the revision of the update.
 func updateRule(t *testing.T, s *Store) uint64 {
 	t.Helper()
 	revision, err := s.Update(t.Context(), "org", putRule)

@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 )
 
-// Labels of errors, as the server and the driver set them.
+// Labels of errors. The server and the driver set them.
 const (
 	transient     = "TransientTransactionError"
 	unknownCommit = "UnknownTransactionCommitResult"
@@ -25,9 +25,10 @@ func hasLabel(err error, label string) bool {
 // errUnknownCommit marks the error of a commit with an unknown outcome.
 var errUnknownCommit = errors.New("whether the transaction was committed is unknown")
 
-// transact runs f in a transaction of a session. It retries while other transactions
-// conflict and ctx lasts. f must return the errors of operations with its context. A
-// transaction ends the previous one of its session, whatever the outcome of that.
+// transact runs f in a transaction of a session. It retries after conflicts with other
+// transactions, until ctx ends. If an operation with f's context fails, f must return its
+// error. A transaction ends the previous transaction of its session, even if the outcome of
+// that transaction is unknown.
 func transact(ctx context.Context, session *mongo.Session, f func(context.Context) error) error {
 	for try := 0; ; try++ {
 		err := start(ctx, session)
@@ -45,14 +46,15 @@ func transact(ctx context.Context, session *mongo.Session, f func(context.Contex
 	}
 }
 
-// transactor runs the transactions of one kind of work, one at a time, in a session of their
-// own.
+// transactor runs the transactions of one kind of work. It runs one transaction at a time, in
+// its own session.
 type transactor struct {
 	session *mongo.Session
-	busy    chan struct{} // holds one while a transaction runs
+	busy    chan struct{} // holds an element while a transaction runs
 }
 
-// transaction is transact in the session of t, within the time of an operation.
+// transaction is transact in the session of t. It waits for s.timeout at most until the session
+// is free, and then has s.timeout for the transaction.
 func (s *Store) transaction(ctx context.Context, t *transactor, f func(context.Context) error) error {
 	waiting, stop := context.WithTimeout(ctx, s.timeout)
 	defer stop()
@@ -67,8 +69,8 @@ func (s *Store) transaction(ctx context.Context, t *transactor, f func(context.C
 	return transact(bounded, t.session, f)
 }
 
-// start begins a transaction. To the driver a transaction has not ended if its commit was
-// given up.
+// start begins a transaction. If the commit of the previous transaction was given up, the
+// driver still considers that transaction open. start then aborts it first.
 func start(ctx context.Context, session *mongo.Session) error {
 	snapshot := options.Transaction().SetReadConcern(readconcern.Snapshot())
 	if err := session.StartTransaction(snapshot); err == nil {
@@ -81,20 +83,20 @@ func start(ctx context.Context, session *mongo.Session) error {
 func abort(ctx context.Context, session *mongo.Session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	session.AbortTransaction(ctx) //nolint:errcheck // the next transaction ends it, too
+	session.AbortTransaction(ctx) //nolint:errcheck // otherwise the next transaction ends it
 }
 
-// endCommit resets a session whose commit was retried and timed out. The driver would
-// still treat it as committing and mark every command of the next transaction as the
-// first one, which the server refuses. Beginning and aborting a transaction without a
-// command resets the session.
+// endCommit resets a session whose commit was retried and timed out. Without the reset the
+// driver treats the session as committing. It then marks every command of the next transaction
+// as the first, and the server refuses such commands. A transaction that is begun and aborted
+// without a command resets the session.
 func endCommit(ctx context.Context, session *mongo.Session) {
 	if session.StartTransaction() == nil { // otherwise start aborts it
 		abort(ctx, session)
 	}
 }
 
-// commit commits. It retries while the outcome is unknown and ctx lasts.
+// commit commits the transaction. It retries while the outcome is unknown, until ctx ends.
 func commit(ctx context.Context, session *mongo.Session) error {
 	for try := 0; ; try++ {
 		err := session.CommitTransaction(ctx)
@@ -110,7 +112,7 @@ func commit(ctx context.Context, session *mongo.Session) error {
 	}
 }
 
-// pause waits before another try, and reports whether ctx allows one.
+// pause waits before another try, longer for later tries. It returns false if ctx has ended.
 func pause(ctx context.Context, try int) bool {
 	longest := min(time.Millisecond<<min(try, 6), 32*time.Millisecond)
 	t := time.NewTimer(time.Duration(rand.Int64N(int64(longest)))) //nolint:gosec // no secret

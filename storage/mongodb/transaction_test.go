@@ -12,9 +12,9 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestTransactions_AreOfSessionsThatTheSlotNames has the server tell, by its profiler, in
-// which sessions a handle has transactions: who gives the handle up ends those that the slot
-// names, and no others.
+// TestTransactions_AreOfSessionsThatTheSlotNames checks that a handle has transactions only in
+// sessions that its slot names. Another handle that gives it up ends only these. The test
+// learns the sessions from the server's profiler.
 func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 	s := openTest(t, newDatabase(t, sharedSet(t)))
 	ctx := t.Context()
@@ -61,9 +61,9 @@ func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 	}
 }
 
-// TestTransactions_OfTheDeadBlockNobody: a handle ends in the middle of counting its
-// decisions. Until the server ends what it has begun, a minute later, nobody could change the
-// meter: who gives the handle up ends it.
+// TestTransactions_OfTheDeadBlockNobody checks that giving up a handle ends its transactions.
+// The handle dies while it counts its decisions. Without that nobody could change the meter
+// until the server ends the transaction a minute later.
 func TestTransactions_OfTheDeadBlockNobody(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	keeper, dead, w := openTest(t, o), openTest(t, o), storagetest.NewWriter()

@@ -12,10 +12,10 @@ import (
 // revisionCounter is the counter that every update raises.
 const revisionCounter = "revision"
 
-// Update implements storage.Documents. Its transaction first raises the counter of
-// revisions, which blocks other updates until it ends. Updates are therefore serialized
-// in the order of their revisions, without a gap. An update without writes also commits
-// and takes a revision, which watchers are not told: only the commit confirms f's reads.
+// Update implements storage.Documents. Its transaction first raises the counter of revisions.
+// This blocks other updates until the transaction ends. Therefore updates are serialized in the
+// order of their revisions, without a gap. An update without writes also commits, because only
+// the commit confirms f's reads. It takes a revision that has no changes.
 func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error) (uint64, error) {
 	if err := s.check(ctx, org); err != nil {
 		return 0, err
@@ -58,16 +58,18 @@ func (s *database) revision(ctx context.Context) (uint64, error) {
 	return uint64(counter.N), err
 }
 
-// update is a storage.Tx. Each command of a transaction costs a round trip, and others
-// wait until the transaction ends. update therefore reads nothing twice and sends its
-// writes together, at the end or before a Scan that must find them.
+// update is a storage.Tx. Each command of a transaction costs a round trip, and other updates
+// wait until the transaction ends. Therefore update reads no document twice, and it sends its
+// writes together. It sends them at the end, and before each Scan so that the Scan finds them.
 type update struct {
 	documents
 	edits storage.Edits
 	wrote bool
-	// seen has the documents that were read or written, by key; nil for a missing one.
+	// seen has the documents that were read or written, by key. It has nil for a missing
+	// document.
 	seen map[string]*documentRow
-	// rows and positions are not sent yet, each in the order in which they were written.
+	// rows and positions are the writes that were not sent yet, in the order in which they were
+	// made.
 	rows, positions []mongo.WriteModel
 }
 
@@ -103,8 +105,8 @@ func (u *update) send() error {
 	return nil
 }
 
-// Get implements storage.Reader. With the first document it reads the counts of the
-// organization, which most updates change.
+// Get implements storage.Reader. Together with the first document it reads the counts of the
+// organization, because most updates change them.
 func (u *update) Get(kind storage.Kind, org, id string) (storage.Document, error) {
 	c, err := collection(kind, org)
 	if err != nil {
@@ -123,7 +125,7 @@ func (u *update) Get(kind storage.Kind, org, id string) (storage.Document, error
 	return row.document(c)
 }
 
-// read reads the documents of those keys that were not seen.
+// read reads the documents of those keys that are not in seen.
 func (u *update) read(keys ...string) error {
 	keys = slices.DeleteFunc(keys, func(key string) bool {
 		_, ok := u.seen[key]

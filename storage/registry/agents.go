@@ -12,10 +12,10 @@ import (
 	"writ/storage"
 )
 
-// PutAgent stores a new agent. It returns storage.ErrConflict if its ID or its ExternalID equals an
-// ID or ExternalID of another agent of org once both are folded (engine.FoldID). It returns a
-// *storage.LimitError if more than maxAgents agents of org would count (0: no limit): see
-// [AgentCount].
+// PutAgent stores a new agent. It compares the ID and the ExternalID of the new agent with the
+// IDs and ExternalIDs of org's other agents, all folded by engine.FoldID. If two are equal, it
+// returns storage.ErrConflict. It returns a *storage.LimitError if more than maxAgents agents
+// of org would count, see [AgentCount]. 0 means no limit.
 func (r *Registry) PutAgent(ctx context.Context, org string, a *engine.Agent, maxAgents int) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		names := []string{a.ID, a.ExternalID}
@@ -34,11 +34,11 @@ func (r *Registry) PutAgent(ctx context.Context, org string, a *engine.Agent, ma
 	})
 }
 
-// SetAgentStatus sets the kill switch of the agent whose ID or ExternalID is agentID and returns
-// the agent, or storage.ErrNotFound. It returns a *storage.LimitError if it would enable an agent
-// and more than maxAgents agents of org would count (0: no limit). Disabling an agent never meets
-// a limit. When it returns nil, the switch is in force on every replica. An agent that already has
-// the status stays unchanged.
+// SetAgentStatus sets the kill switch of the agent whose ID or ExternalID is agentID. It
+// returns the agent, or storage.ErrNotFound. It returns a *storage.LimitError if it would
+// enable the agent and more than maxAgents agents of org would then count. 0 means no limit. No
+// limit keeps an agent from being disabled. When it returns nil, the switch is in force on
+// every replica. An agent that already has the status stays unchanged.
 func (r *Registry) SetAgentStatus(
 	ctx context.Context, org, agentID string, status engine.AgentStatus, at time.Time, maxAgents int,
 ) (a *engine.Agent, err error) {
@@ -68,7 +68,8 @@ func (r *Registry) SetAgentStatus(
 	return a, nil
 }
 
-// agentDisabled returns the event that a was disabled. The revision of a before identifies it.
+// agentDisabled returns the event that a was disabled. after is the revision that a had before.
+// It identifies the event.
 func agentDisabled(a *engine.Agent, after int64) storage.Event {
 	data := map[string]any{"agent_id": a.ID, "name": a.Name}
 	if a.ExternalID != "" {
@@ -80,7 +81,7 @@ func agentDisabled(a *engine.Agent, after int64) storage.Event {
 	}
 }
 
-// disabled counts an agent of a status as one that is disabled, or not.
+// disabled returns 1 for the status of a disabled agent and 0 for any other status.
 func disabled(status engine.AgentStatus) int64 {
 	if status == engine.AgentDisabled {
 		return 1
@@ -88,7 +89,7 @@ func disabled(status engine.AgentStatus) int64 {
 	return 0
 }
 
-// countAgent changes how many agents org has, or returns a *storage.LimitError.
+// countAgent adds change to org's counts of agents, or returns a *storage.LimitError.
 func countAgent(tx storage.Tx, org string, change AgentCount, maxAgents int) error {
 	return recount(tx, org, func(c *storage.Counts) error {
 		c.Agents += change.Total
@@ -101,8 +102,7 @@ func countAgent(tx storage.Tx, org string, change AgentCount, maxAgents int) err
 	})
 }
 
-// Agent returns the agent whose ID or ExternalID is agentID, or
-// storage.ErrNotFound.
+// Agent returns the agent of org whose ID or ExternalID is agentID, or storage.ErrNotFound.
 func (r *Registry) Agent(ctx context.Context, org, agentID string) (*engine.Agent, error) {
 	return read(ctx, r, func(tx storage.Reader) (*engine.Agent, error) { return agent(tx, org, agentID) })
 }
@@ -115,8 +115,8 @@ func agent(tx storage.Reader, org, agentID string) (*engine.Agent, error) {
 	return first(tx, storage.Agents, storage.Query{Org: org, Index: storage.ByAlias, Prefix: storage.Text(agentID)})
 }
 
-// AgentsNamed returns every agent whose ID or ExternalID equals name once both
-// are folded (engine.FoldID), by id.
+// AgentsNamed returns the agents whose ID or ExternalID equals name if both are folded by
+// engine.FoldID. They are in the order of their ids.
 func (r *Registry) AgentsNamed(ctx context.Context, org, name string) ([]*engine.Agent, error) {
 	return read(ctx, r, func(tx storage.Reader) ([]*engine.Agent, error) { return agentsNamed(tx, org, name) })
 }
@@ -126,7 +126,7 @@ func agentsNamed(tx storage.Reader, org, name string) ([]*engine.Agent, error) {
 		storage.Query{Org: org, Index: storage.ByName, Prefix: storage.Text(engine.FoldID(name))})
 }
 
-// ListAgents returns org's agents by creation time, then id.
+// ListAgents returns org's agents in the order of their creation times, then ids.
 func (r *Registry) ListAgents(
 	ctx context.Context, org string, p storage.Page,
 ) (agents []*engine.Agent, next string, err error) {

@@ -9,9 +9,10 @@ import (
 	"writ/storage"
 )
 
-// VersionBytes is the size that the versions of an organization's policies may have for each
-// policy that its plan allows: some five hundred versions of a policy of 2 KB. Versions are never
-// deleted, so without a bound one organization could fill the disk of all.
+// VersionBytes times the number of policies that a plan allows bounds the total size of an
+// organization's policy versions. One VersionBytes is enough for some five hundred versions of
+// a policy of 2 KB. Versions are never deleted, so without a bound one organization could fill
+// the disk.
 const VersionBytes = 1 << 20
 
 // AgentCount is how many agents an organization has.
@@ -21,17 +22,17 @@ type AgentCount struct {
 }
 
 // disabledFree is how many disabled agents do not count, for each agent that a plan allows. The
-// bound keeps disabled agents from being used as free storage.
+// other disabled agents count, so that nobody uses disabled agents as free storage.
 const disabledFree = 10
 
-// Counted returns how many agents count towards a plan's limit: those that are
-// not disabled, and the disabled ones beyond ten times the limit.
+// Counted returns how many agents count towards a plan's limit. An agent that is not disabled
+// counts. Of the disabled agents, only those beyond ten times the limit count.
 func (c AgentCount) Counted(maxAgents int) int64 {
 	return c.Total - min(c.Disabled, disabledFree*int64(maxAgents))
 }
 
-// counts returns org's counts. They are one document, which every write of a counted document
-// changes, too.
+// counts returns org's counts. The counts are one document. Every write that adds or removes a
+// counted document also changes it.
 func counts(tx storage.Reader, org string) (storage.Counts, error) {
 	c, err := storage.AllCounts.Get(tx, org, "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -43,7 +44,7 @@ func counts(tx storage.Reader, org string) (storage.Counts, error) {
 	return *c, nil
 }
 
-// recount changes org's counts, or returns f's error.
+// recount stores org's counts as f changes them, or returns f's error.
 func recount(tx storage.Tx, org string, f func(*storage.Counts) error) error {
 	c, err := counts(tx, org)
 	if err != nil {
@@ -55,8 +56,8 @@ func recount(tx storage.Tx, org string, f func(*storage.Counts) error) error {
 	return storage.AllCounts.Put(tx, org, &c)
 }
 
-// raise adds more to a count, or returns a *storage.LimitError when that is over
-// limit (0: no limit).
+// raise adds more to the count n. It returns a *storage.LimitError if the count is then above
+// limit. A limit of 0 is no limit.
 func raise(n *int64, more int64, what string, limit int) error {
 	if *n += more; limit > 0 && *n > int64(limit) {
 		return &storage.LimitError{What: what, Limit: limit}
@@ -86,14 +87,14 @@ func (r *Registry) CountAgents(ctx context.Context, org string) (AgentCount, err
 	return AgentCount{Total: c.Agents, Disabled: c.Disabled}, err
 }
 
-// CountTokens returns how many tokens of org are usable at a time: neither revoked nor expired. It
-// reads the index of all usable tokens.
+// CountTokens returns how many tokens of org are usable at a time. A usable token is neither
+// revoked nor expired. CountTokens reads one index entry for each usable token.
 func (r *Registry) CountTokens(ctx context.Context, org string, at time.Time) (int, error) {
 	return read(ctx, r, func(tx storage.Reader) (int, error) { return usableTokens(tx, org, at, math.MaxInt) })
 }
 
-// usableTokens counts org's tokens that are usable at a time, up to most. It skips the expired
-// ones, which may be very many.
+// usableTokens counts org's tokens that are usable at a time, up to most. It does not read the
+// expired tokens, because there may be very many.
 func usableTokens(tx storage.Reader, org string, at time.Time, most int) (n int, err error) {
 	q := storage.Query{Kind: storage.TokenKind, Org: org, Index: storage.ByExpiry, From: storage.Time(at.Add(1)),
 		Bare: true}

@@ -9,16 +9,16 @@ import (
 	"writ/storage"
 )
 
-// deliveredFor and deadFor are how long deliveries are kept after they ended.
+// deliveredFor and deadFor are how long delivered and dead deliveries are kept after their end.
 const (
 	deliveredFor = 24 * time.Hour
 	deadFor      = 7 * 24 * time.Hour
 )
 
-// EndAttempts stores the results of attempts at a time. Each delivery is as
-// [Registry.DueDeliveries] returned it, with the new Attempts, Answer, Problem, and Status or
-// DueAt. A delivery that has changed since is left unchanged: another handle has attempted it,
-// too.
+// EndAttempts stores the results of attempts at a time. Each delivery must be as
+// [Registry.DueDeliveries] returned it, except for the new Attempts, Answer, Problem, and
+// Status or DueAt. A delivery that has changed since then stays as it is stored, because
+// another handle has attempted it, too.
 func (r *Registry) EndAttempts(ctx context.Context, org string, at time.Time, attempts []*storage.Delivery) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		return changeOutbox(tx, org, func(o *storage.Outbox) error {
@@ -37,7 +37,7 @@ func (s *sorter) end(d *storage.Delivery) error {
 	stored, err := s.tx.Get(storage.DeliveryKind, s.org, storage.DeliveryID(d.WebhookID, d.MessageID))
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return nil // with its webhook
+		return nil // it was removed with its webhook
 	case err != nil || stored.Revision != d.Revision:
 		return err
 	}
@@ -63,9 +63,9 @@ func (s *sorter) end(d *storage.Delivery) error {
 	return storage.Deliveries.Put(s.tx, s.org, next)
 }
 
-// ReplayDelivery makes an ended delivery of org pending again, as if it were new. A pending
-// delivery stays unchanged. It returns storage.ErrNotFound if the delivery or its webhook is
-// missing.
+// ReplayDelivery makes an ended delivery of org pending again. Its count of attempts starts at
+// 0. A pending delivery stays unchanged. It returns storage.ErrNotFound if the delivery or its
+// webhook is missing.
 func (r *Registry) ReplayDelivery(
 	ctx context.Context, org, webhookID, messageID string, at time.Time,
 ) (*storage.Delivery, error) {
@@ -85,9 +85,10 @@ func (r *Registry) ReplayDelivery(
 	})
 }
 
-// DueDeliveries returns deliveries to a webhook of org that became due from one time to another,
-// the earliest first, at most max. No two are of one subject. A call should begin where the last
-// one found something, which spares the store the keys that were removed since.
+// DueDeliveries returns the deliveries to a webhook of org that are due at a time from from to
+// at, the earliest first. It returns at most max deliveries, and at most one for each subject.
+// from should be the earliest time that the last call found. Then the store need not step over
+// keys that were removed since then.
 func (r *Registry) DueDeliveries(
 	ctx context.Context, org, webhookID string, from, at time.Time, max int,
 ) ([]*storage.Delivery, error) {
@@ -107,9 +108,9 @@ func (r *Registry) DueDeliveries(
 	})
 }
 
-// ListDeliveries returns the deliveries to a webhook of org that have a status, or all if it is
-// empty, the newest first. A page may be short although more follows: it skips at most
-// 2*[storage.MaxPage] deliveries of another status.
+// ListDeliveries returns the deliveries to a webhook of org that have a status, the newest
+// first. An empty status selects all deliveries. A page skips at most 2*[storage.MaxPage]
+// deliveries of another status, so it may be short although more deliveries follow.
 func (r *Registry) ListDeliveries(
 	ctx context.Context, org, webhookID, status string, p storage.Page,
 ) (deliveries []*storage.Delivery, next string, err error) {

@@ -10,8 +10,8 @@ import (
 	"writ/storage"
 )
 
-// PutDetails stores the details of decisions. It must return before the decisions are committed:
-// a row must not have the digest of details that were not stored.
+// PutDetails stores the details of decisions. Callers must commit the decisions only after it
+// has returned, because a row must not have the digest of details that are not stored.
 func (r *Registry) PutDetails(ctx context.Context, org string, all ...*storage.Details) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		for _, d := range all {
@@ -28,7 +28,7 @@ func (r *Registry) Details(ctx context.Context, org, decisionID string) (*storag
 	return get(ctx, r, storage.AllDetails, org, decisionID)
 }
 
-// EraseDetails removes the details of decisions with their salts. Missing details are no error.
+// EraseDetails removes the details of decisions with their salts. It ignores missing details.
 func (r *Registry) EraseDetails(ctx context.Context, org string, decisionIDs ...string) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		for _, id := range decisionIDs {
@@ -40,7 +40,7 @@ func (r *Registry) EraseDetails(ctx context.Context, org string, decisionIDs ...
 	})
 }
 
-// MarkApproved sets ApprovedUntil of a decision's details. Missing details are no error.
+// MarkApproved sets ApprovedUntil of a decision's details. It ignores missing details.
 func (r *Registry) MarkApproved(ctx context.Context, org, decisionID string, until time.Time) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		d, err := storage.AllDetails.Get(tx, org, decisionID)
@@ -55,9 +55,10 @@ func (r *Registry) MarkApproved(ctx context.Context, org, decisionID string, unt
 	})
 }
 
-// WaitingFilter selects details of decisions that wait for a verdict or, approved, for their use.
+// WaitingFilter selects details of held decisions. A pending decision waits for a verdict. An
+// approved decision waits for its use.
 type WaitingFilter struct {
-	Approved bool     // the approved ones; false: the pending ones
+	Approved bool     // true selects approved decisions, false pending ones
 	AgentIDs []string // any of these; empty: all
 	PolicyID string   // empty: all
 }
@@ -86,14 +87,15 @@ func (f *WaitingFilter) selects(d *storage.Details) bool {
 		(f.PolicyID == "" || f.PolicyID == d.PolicyID)
 }
 
-// Lapsed are details past their deadline, and their organization.
+// Lapsed has details past their deadline and the organization of the details.
 type Lapsed struct {
 	Org string
 	*storage.Details
 }
 
-// Lapsed returns details whose deadline is before a time, the earliest first, at most max for each
-// organization. It reads one key of each organization without such details.
+// Lapsed returns the details whose deadline is before a time. For each organization it returns
+// at most max details, the earliest deadline first. For an organization without such details it
+// reads one key.
 func (r *Registry) Lapsed(ctx context.Context, before time.Time, max int) (all []Lapsed, err error) {
 	return read(ctx, r, func(tx storage.Reader) (all []Lapsed, err error) {
 		from := storage.Query{Kind: storage.DetailsKind, Every: true, Bare: true}

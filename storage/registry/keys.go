@@ -9,8 +9,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// PublishKeys adds public keys that receipts of this store may be verified with. A signer
-// publishes its key before it signs. A key is never removed or replaced.
+// PublishKeys adds public keys that verify receipts of this store. A signer publishes its key
+// before it signs. A key is never removed or replaced.
 func (r *Registry) PublishKeys(ctx context.Context, keys receipt.Keys) error {
 	return r.update(ctx, "", func(tx storage.Tx) error {
 		for _, id := range keys.IDs() {
@@ -29,7 +29,7 @@ func (r *Registry) PublishKeys(ctx context.Context, keys receipt.Keys) error {
 	})
 }
 
-// PublicKeys returns every key that was published.
+// PublicKeys returns all keys that were published.
 func (r *Registry) PublicKeys(ctx context.Context) (keys receipt.Keys, err error) {
 	stored, err := read(ctx, r, func(tx storage.Reader) ([]*storage.PublicKey, error) {
 		return every(tx, storage.PublicKeys, storage.Query{})

@@ -24,12 +24,13 @@ type ListInUseError struct{ Rules []string }
 // Error implements error.
 func (e *ListInUseError) Error() string { return "the list is used by " + strings.Join(e.Rules, ", ") }
 
-// PutList stores the values, which must be valid, as the next version of a list and returns the
-// list. The same values are no new version. It returns a *storage.LimitError if all lists of org
-// would take more than 2*[storage.MaxBody], as engine.List.Size counts: they are kept in memory
-// with its rules. check, which may be nil, gets the stored list or nil. Its error keeps the list
-// unchanged and is returned unchanged. check may be called more than once and must not call the
-// store.
+// PutList stores values as the next version of a list and returns the list. The values must be
+// valid. If they equal the stored values, there is no new version. It returns a
+// *storage.LimitError if all lists of org together would be larger than 2*[storage.MaxBody], by
+// engine.List.Size. The limit exists because lists are kept in memory with org's rules. check,
+// which may be nil, gets the stored list, or nil without one. If check returns an error, the
+// list stays unchanged and PutList returns this error. check may be called more than once and
+// must not call the store.
 func (r *Registry) PutList(
 	ctx context.Context, org, name string, values []string, at time.Time, check func(*engine.List) error,
 ) (list *engine.List, created bool, err error) {
@@ -69,8 +70,8 @@ func (r *Registry) List(ctx context.Context, org, name string) (*engine.List, er
 	return get(ctx, r, storage.Lists, org, name)
 }
 
-// Lists returns org's lists with these names, without missing ones, and the highest revision of
-// them.
+// Lists returns org's lists with the given names and the highest revision of these lists. It
+// ignores names without a list.
 func (r *Registry) Lists(
 	ctx context.Context, org string, names []string,
 ) (lists []engine.List, revision int64, err error) {
@@ -91,7 +92,7 @@ func (r *Registry) Lists(
 	return lists, revision, err
 }
 
-// ListLists returns org's lists by name.
+// ListLists returns org's lists in the order of their names.
 func (r *Registry) ListLists(
 	ctx context.Context, org string, p storage.Page,
 ) (lists []*engine.List, next string, err error) {
@@ -99,9 +100,10 @@ func (r *Registry) ListLists(
 }
 
 // DeleteList removes a list. It returns storage.ErrNotFound for a missing list and a
-// [*ListInUseError] if rules of org use it. looks reports whether a rule does; it is called for
-// the rules that could. check is like check of [Registry.PutList]. Both may be called more than
-// once and must not call the store.
+// [*ListInUseError] if rules of org use it. looks reports whether a rule uses the list. It is
+// called for each rule whose condition may name the list. check has the same contract as check
+// of [Registry.PutList]. looks and check may be called more than once and must not call the
+// store.
 func (r *Registry) DeleteList(
 	ctx context.Context, org, name string, looks func(engine.Rule) bool, check func(*engine.List) error,
 ) error {
@@ -115,7 +117,7 @@ func (r *Registry) DeleteList(
 		}
 		var used []string
 		err = storage.Rules.Scan(tx, storage.Query{Org: org}, func(_ []byte, rule *engine.Rule) (bool, error) {
-			// A backslash can begin an escape, which is another spelling of the name.
+			// With a backslash the condition may spell the name in escapes.
 			could := strings.Contains(rule.Condition, name) || strings.Contains(rule.Condition, `\`)
 			if could && looks(*rule) {
 				used = append(used, fmt.Sprintf("%q (%s)", rule.Name, rule.ID))

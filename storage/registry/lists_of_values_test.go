@@ -18,7 +18,7 @@ func (w *world) putList(org, name string, values ...string) *engine.List {
 	return l
 }
 
-// looksIn takes a rule's condition for the names of the lists that it looks in.
+// looksIn reports whether a rule's condition has the quoted name of a list.
 func looksIn(name string) func(engine.Rule) bool {
 	return func(r engine.Rule) bool { return strings.Contains(r.Condition, `"`+name+`"`) }
 }

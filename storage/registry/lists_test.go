@@ -9,8 +9,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// lists are the paged lists of a store, each with 3 items of org and their
-// number on a page.
+// lists stores 3 items of org for each paged list. It returns the lists, each as a function
+// that returns the number of items on a page.
 func (w *world) lists(org string) map[string]func(storage.Page) (int, string, error) {
 	for i := range 3 {
 		id := fmt.Sprint(org, i)
@@ -22,7 +22,7 @@ func (w *world) lists(org string) map[string]func(storage.Page) (int, string, er
 	}
 }
 
-// counted is a list of org that returns how many items a page has.
+// counted returns a list of org as a function that returns the number of items on a page.
 func counted[T any](
 	w *world, org string, list func(context.Context, string, storage.Page) ([]T, string, error),
 ) func(storage.Page) (int, string, error) {
@@ -95,7 +95,7 @@ var listTests = []test{
 	}},
 }
 
-// wantEmpty reports any document of org.
+// wantEmpty fails the test if org has any document.
 func (w *world) wantEmpty(org string) {
 	w.Helper()
 	var errs []error

@@ -14,7 +14,7 @@ import (
 	"writ/storage"
 )
 
-// changeOutbox changes org's outbox, or returns f's error.
+// changeOutbox stores org's outbox as f changes it, or returns f's error.
 func changeOutbox(tx storage.Tx, org string, f func(*storage.Outbox) error) error {
 	o, err := storage.Outboxes.Get(tx, org, "")
 	isNew := errors.Is(err, storage.ErrNotFound)
@@ -54,7 +54,8 @@ func (s *sorter) sort(hooks []*storage.Webhook, events []storage.Event) error {
 	return nil
 }
 
-// add stores the delivery of e to a webhook, unless it is stored: a fact can be found twice.
+// add stores the delivery of e to a webhook. It does nothing if the delivery is stored already,
+// because the same fact can be found twice.
 func (s *sorter) add(webhookID string, e *storage.Event) error {
 	id := e.ID(s.org)
 	_, err := s.tx.Get(storage.DeliveryKind, s.org, storage.DeliveryID(webhookID, id))
@@ -76,7 +77,8 @@ func (s *sorter) add(webhookID string, e *storage.Event) error {
 	})
 }
 
-// await makes d pending: due, or behind another delivery of its subject.
+// await makes d pending. d is due now unless it must wait for an earlier delivery of its
+// subject.
 func (s *sorter) await(d *storage.Delivery) error {
 	d.Status, d.Since, d.DueAt, d.RemoveAt = storage.DeliveryPending, s.at, s.at, time.Time{}
 	if s.box.Pending > 0 {
@@ -93,7 +95,7 @@ func (s *sorter) await(d *storage.Delivery) error {
 	return storage.Deliveries.Put(s.tx, s.org, d)
 }
 
-// inLane returns the first pending delivery of d's subject to its webhook, or nil.
+// inLane returns the first pending delivery with d's subject to d's webhook, or nil.
 func (s *sorter) inLane(d *storage.Delivery) (*storage.Delivery, error) {
 	first, err := first(s.tx, storage.Deliveries, storage.Query{
 		Org: s.org, Index: storage.ByName, Prefix: storage.LaneOf(d.WebhookID, d.Subject),
@@ -133,9 +135,9 @@ func (r *Registry) AllOutboxes(ctx context.Context) ([]Told, error) {
 	})
 }
 
-// Tidy removes, in one write, at most max of org's deliveries and returns how many. It removes
-// deliveries of deleted webhooks, ended deliveries whose time is over, and the oldest ended ones
-// if they are too many.
+// Tidy removes at most max of org's deliveries in one write and returns how many it removed. It
+// removes deliveries of deleted webhooks and ended deliveries whose RemoveAt has come. If there
+// are still too many ended deliveries, it removes those with the earliest RemoveAt.
 func (r *Registry) Tidy(ctx context.Context, org string, at time.Time, max int) (removed int, err error) {
 	err = r.update(ctx, org, func(tx storage.Tx) error {
 		removed = 0
@@ -160,7 +162,8 @@ func (r *Registry) Tidy(ctx context.Context, org string, at time.Time, max int) 
 	return removed, err
 }
 
-// removeAll removes the first deliveries that q selects, at most max, until accept refuses one.
+// removeAll removes deliveries that q selects, in order. It stops after max deliveries or when
+// accept refuses one.
 func removeAll(
 	tx storage.Tx, org string, o *storage.Outbox, q storage.Query, max int, accept func(*storage.Delivery) bool,
 ) (removed int, err error) {

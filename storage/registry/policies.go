@@ -12,14 +12,16 @@ import (
 	"writ/storage"
 )
 
-// PutPolicy stores a version of a policy. It returns storage.ErrConflict if a newer version is
-// stored, or this version with other content. If this version is stored with the same content
-// (except UpdatedAt), PutPolicy succeeds, changes nothing and returns created = false.
+// PutPolicy stores a version of a policy. If this version is already stored with the same
+// content, PutPolicy succeeds, changes nothing and returns created = false. A different
+// UpdatedAt is not a different content. If this version is stored with other content, or if it
+// is missing and a newer version is stored, PutPolicy returns storage.ErrConflict.
 //
 // It returns a *storage.LimitError if the policy is new and the organization has maxPolicies
-// policies, and if the versions of all its policies would take more than maxPolicies times
-// VersionBytes (0: neither limit). It returns storage.ErrImporting, and stores nothing, until an
-// import of the organization is finished.
+// policies already. It also returns one if all versions of all policies together would be
+// larger than maxPolicies times VersionBytes. If maxPolicies is 0, there is neither limit. It
+// returns storage.ErrImporting, and stores nothing, until an import of the organization is
+// finished.
 func (r *Registry) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPolicies int) (created bool, err error) {
 	org := p.OrganizationID
 	err = r.update(ctx, org, func(tx storage.Tx) error {
@@ -62,7 +64,7 @@ func policyRegistered(p *engine.ActionPolicy, at time.Time) storage.Event {
 	}
 }
 
-// same returns nil if p's version is stored with p's content, and storage.ErrConflict otherwise.
+// same returns nil if the stored version has p's content, and storage.ErrConflict otherwise.
 func same(tx storage.Reader, p *engine.ActionPolicy) error {
 	stored, err := storage.Policies.Get(tx, p.OrganizationID, storage.VersionID(p.PolicyID, p.Version))
 	if errors.Is(err, storage.ErrNotFound) || err == nil && !reflect.DeepEqual(content(stored), content(p)) {
@@ -85,7 +87,7 @@ func content(p *engine.ActionPolicy) engine.ActionPolicy {
 	return c
 }
 
-// Policy returns the newest version, or storage.ErrNotFound.
+// Policy returns the newest version of a policy, or storage.ErrNotFound.
 func (r *Registry) Policy(ctx context.Context, org, policyID string) (*engine.ActionPolicy, error) {
 	return read(ctx, r, func(tx storage.Reader) (*engine.ActionPolicy, error) { return newest(tx, org, policyID) })
 }
@@ -94,8 +96,9 @@ func newest(tx storage.Reader, org, policyID string) (*engine.ActionPolicy, erro
 	return first(tx, storage.Policies, storage.Query{Org: org, Prefix: storage.Text(policyID)})
 }
 
-// EachPolicy calls f with the newest version of every policy of every organization, until f
-// returns an error. It reads each policy by itself, so that no transaction is open while f runs.
+// EachPolicy calls f with the newest version of every policy of every organization. It stops at
+// the first error of f and returns it. It reads each policy separately, so no transaction is
+// open while f runs.
 func (r *Registry) EachPolicy(ctx context.Context, f func(*engine.ActionPolicy) error) error {
 	q := storage.Query{Every: true}
 	for {
@@ -115,8 +118,8 @@ func (r *Registry) EachPolicy(ctx context.Context, f func(*engine.ActionPolicy) 
 	}
 }
 
-// ListPolicies returns all versions of all policies of org, newest version
-// first within a policy, policies by id.
+// ListPolicies returns all versions of all policies of org. Policies are in the order of their
+// ids, and the versions of a policy are newest first.
 func (r *Registry) ListPolicies(
 	ctx context.Context, org string, p storage.Page,
 ) (versions []*engine.ActionPolicy, next string, err error) {

@@ -1,12 +1,12 @@
-// Package registry keeps an organization's policies, rules, agents, API keys and subscription as
-// documents of any store. It holds what must be true of them: versions only grow, names of agents
-// are unique, plans limit the numbers of documents, and a key is revoked with the key that made
-// it.
+// Package registry keeps an organization's policies, rules, agents, API keys and subscription
+// as documents of any store. It enforces the rules for these documents. Versions of a policy
+// only grow. Names of agents are unique. Plans limit the numbers of documents. If a key is
+// revoked, the keys that it made are revoked, too.
 //
-// A method that takes an organization treats another organization's document like a missing one.
-// A write is durable and in force when its method returns nil. It is recorded as made by the
-// [storage.Actor] of its context. Values that are passed in or returned must not be modified
-// afterwards by either side.
+// A method that takes an organization treats another organization's document like a missing
+// one. A write is durable and in force when its method returns nil. The history of changes
+// names the [storage.Actor] of the write's context. Values that are passed in or returned must
+// not be modified afterwards by either side.
 package registry
 
 import (
@@ -28,15 +28,15 @@ type Registry struct {
 // New returns the registry of a store.
 func New(docs storage.Documents) *Registry { return &Registry{docs} }
 
-// ErrStale means that the store may have changed without this process hearing of it, and that the
-// store can't be read either.
+// ErrStale means that this process may have missed changes of the store, and that the store
+// can't be read either.
 var ErrStale = errors.New("the store cannot confirm that what is known of it is current")
 
-// Fresh reports whether caches that follow the store's changes may be trusted. If it is false,
-// callers must bypass their caches, and reads that fail return ErrStale.
+// Fresh reports whether caches that follow the store's changes may be trusted. If it returns
+// false, callers must bypass their caches. A read that fails then returns ErrStale.
 func (r *Registry) Fresh() bool { return r.docs.FreshFor() <= storage.MaxAge }
 
-// read returns f's result in one state.
+// read calls f with a reader of one state and returns f's result.
 func read[T any](ctx context.Context, r *Registry, f func(storage.Reader) (T, error)) (found T, err error) {
 	err = r.docs.View(ctx, func(tx storage.Reader) (err error) {
 		found, err = f(tx)
@@ -52,7 +52,7 @@ func read[T any](ctx context.Context, r *Registry, f func(storage.Reader) (T, er
 	return none, err
 }
 
-// get returns the document of an id, or storage.ErrNotFound.
+// get returns the document with an id, or storage.ErrNotFound.
 func get[T any](ctx context.Context, r *Registry, c storage.Of[T], org, id string) (*T, error) {
 	return read(ctx, r, func(tx storage.Reader) (*T, error) { return c.Get(tx, org, id) })
 }
@@ -104,8 +104,9 @@ func list[T any](
 	return page(ctx, r, c, byte(c.Kind), storage.Query{Org: org, Index: index}, p, math.MaxInt, keep)
 }
 
-// page returns a page of the documents that q selects and keep accepts. kind and q's prefix
-// identify its cursors. The page ends after past refused documents.
+// page returns a page of the documents that q selects and keep accepts. Its cursors are valid
+// only for lists with the same kind and prefix of q. The page ends early once keep has refused
+// past documents.
 func page[T any](
 	ctx context.Context, r *Registry, c storage.Of[T], kind byte, q storage.Query, p storage.Page, past int,
 	keep func(*T) bool,
@@ -118,7 +119,7 @@ func page[T any](
 		if !bytes.HasPrefix(after, q.Prefix) {
 			return nil, "", storage.ErrBadCursor
 		}
-		q.From = slices.Concat(after, []byte{0}) // the next position at the earliest
+		q.From = slices.Concat(after, []byte{0}) // the least position after it
 	}
 	items, err = read(ctx, r, func(tx storage.Reader) (items []*T, err error) {
 		var last []byte

@@ -8,10 +8,11 @@ import (
 	"writ/storage"
 )
 
-// UpdateSubscription lets f change org's subscription, atomically. f gets a copy, or a
-// subscription with only an OrganizationID if org has none. If f returns false, nothing is
-// written. f must not change the OrganizationID, must not call the store, and may be called more
-// than once. UpdateSubscription returns the stored subscription, or storage.ErrNotFound.
+// UpdateSubscription lets f change org's subscription atomically. f gets a copy of the
+// subscription. If org has none, f gets a subscription with only an OrganizationID. If f
+// returns false, nothing is written. f must not change the OrganizationID, must not call the
+// store, and may be called more than once. UpdateSubscription returns the stored subscription,
+// or storage.ErrNotFound.
 func (r *Registry) UpdateSubscription(
 	ctx context.Context, org string, f func(*storage.Subscription) (changed bool),
 ) (*storage.Subscription, error) {
@@ -35,7 +36,7 @@ func (r *Registry) UpdateSubscription(
 	})
 }
 
-// Subscription returns org's, or storage.ErrNotFound.
+// Subscription returns org's subscription, or storage.ErrNotFound.
 func (r *Registry) Subscription(ctx context.Context, org string) (*storage.Subscription, error) {
 	return get(ctx, r, storage.Subscriptions, org, "")
 }

@@ -44,7 +44,7 @@ func (w *world) fill(org string) {
 	w.put("org", token(org, tokenOf(org)), subscription(org, "pro"))
 }
 
-// tokenOf returns the id of org's token: t for most tests' org.
+// tokenOf returns the id of org's token. For the organization "org" it is t.
 func tokenOf(org string) string {
 	if org == "org" {
 		return "t"

@@ -10,10 +10,10 @@ import (
 	"writ/storage"
 )
 
-// PutToken stores a new token. It returns storage.ErrConflict if its ID exists in any organization,
-// storage.ErrNotFound if its parent is revoked or not a token of its organization, and a
-// *storage.LimitError if maxTokens tokens of its organization are usable at its CreatedAt (0: no
-// limit).
+// PutToken stores a new token. It returns storage.ErrConflict if any organization has a token
+// with the ID. It returns storage.ErrNotFound if the token's parent is revoked or is not a
+// token of the same organization. It returns a *storage.LimitError if maxTokens tokens of the
+// organization are usable at the new token's CreatedAt. 0 means no limit.
 func (r *Registry) PutToken(ctx context.Context, t *storage.Token, maxTokens int) error {
 	return r.update(ctx, t.OrganizationID, func(tx storage.Tx) error {
 		if _, err := tx.Get(storage.TokenKind, "", t.ID); !errors.Is(err, storage.ErrNotFound) {
@@ -41,14 +41,14 @@ func (r *Registry) PutToken(ctx context.Context, t *storage.Token, maxTokens int
 	})
 }
 
-// Token returns a token, which may be revoked, or storage.ErrNotFound. The id is enough, because a
-// key is known before its organization.
+// Token returns the token with an id, or storage.ErrNotFound. The token may be revoked. Token
+// takes no organization, because a request with a key names only the key.
 func (r *Registry) Token(ctx context.Context, tokenID string) (*storage.Token, error) {
 	return get(ctx, r, storage.Tokens, "", tokenID)
 }
 
-// ownToken returns org's token of an id, or storage.ErrNotFound. It reads no token of another
-// organization: the time that takes would reveal that the token exists.
+// ownToken returns org's token with an id, or storage.ErrNotFound. It reads no token of another
+// organization, because the time of such a read would reveal that the token exists.
 func ownToken(tx storage.Reader, org, id string) (*storage.Token, error) {
 	return first(tx, storage.Tokens, storage.Query{Org: org, Index: storage.ByOwnName, Prefix: storage.Text(id)})
 }
@@ -89,8 +89,8 @@ func family(tx storage.Reader, t *storage.Token) ([]*storage.Token, error) {
 	return all, nil
 }
 
-// ListTokens returns org's tokens that are not revoked, by creation time, then
-// id.
+// ListTokens returns org's tokens that are not revoked, in the order of their creation times,
+// then ids.
 func (r *Registry) ListTokens(
 	ctx context.Context, org string, p storage.Page,
 ) (tokens []*storage.Token, next string, err error) {

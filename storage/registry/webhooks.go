@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	// maxWebhooks is how many webhooks an organization may have: an event is stored once
-	// for each that wants it.
+	// maxWebhooks is how many webhooks an organization may have. It is bounded because an event
+	// is stored once for each webhook that wants it.
 	maxWebhooks = 20
-	// maxPending bounds an organization's sessions and, separately, its pending deliveries,
-	// some 100 MB. Beyond that its facts wait in the history. At most a fifth as many ended
-	// deliveries are kept.
+	// maxPending bounds the number of an organization's sessions and, separately, of its
+	// pending deliveries. So many deliveries take some 100 MB. When the bound is reached,
+	// further facts wait in the history. At most maxPending/5 ended deliveries are kept.
 	maxPending = 100_000
 )
 
-// PutWebhook stores a new webhook. It returns a *storage.LimitError if org has maxWebhooks webhooks.
+// PutWebhook stores a new webhook. It returns a *storage.LimitError if org already has
+// maxWebhooks webhooks.
 func (r *Registry) PutWebhook(ctx context.Context, org string, w *storage.Webhook) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		err := recount(tx, org, func(c *storage.Counts) error { return raise(&c.Webhooks, 1, "webhooks", maxWebhooks) })
@@ -31,12 +32,13 @@ func (r *Registry) PutWebhook(ctx context.Context, org string, w *storage.Webhoo
 	})
 }
 
-// Webhook returns org's webhook of an id, or storage.ErrNotFound.
+// Webhook returns org's webhook with an id, or storage.ErrNotFound.
 func (r *Registry) Webhook(ctx context.Context, org, id string) (*storage.Webhook, error) {
 	return get(ctx, r, storage.Webhooks, org, id)
 }
 
-// ListWebhooks returns org's webhooks by id, which is by creation time.
+// ListWebhooks returns org's webhooks in the order of their ids, which is also the order of
+// their creation.
 func (r *Registry) ListWebhooks(
 	ctx context.Context, org string, p storage.Page,
 ) (hooks []*storage.Webhook, next string, err error) {
@@ -48,8 +50,7 @@ func webhooks(tx storage.Reader, org string) ([]*storage.Webhook, error) {
 }
 
 // RotateWebhook gives a webhook of org a new secret and returns the webhook, or
-// storage.ErrNotFound. The previous secret signs beside the new one until a time. Older secrets
-// are dropped.
+// storage.ErrNotFound. Until a time the previous secret signs, too. Older secrets are removed.
 func (r *Registry) RotateWebhook(
 	ctx context.Context, org, id, secret string, until time.Time,
 ) (*storage.Webhook, error) {
@@ -65,8 +66,8 @@ func (r *Registry) RotateWebhook(
 	})
 }
 
-// DeleteWebhook removes a webhook of org, or returns storage.ErrNotFound. Attempts under way are
-// finished and no others begin. [Registry.Tidy] removes its deliveries.
+// DeleteWebhook removes a webhook of org, or returns storage.ErrNotFound. Attempts under way
+// are finished, and no new attempts begin. [Registry.Tidy] removes the webhook's deliveries.
 func (r *Registry) DeleteWebhook(ctx context.Context, org, id string) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		if err := tx.Delete(storage.WebhookKind, org, id); err != nil {
@@ -83,8 +84,8 @@ func (r *Registry) DeleteWebhook(ctx context.Context, org, id string) error {
 	})
 }
 
-// Tell stores the deliveries of events of an update to each webhook of org that wants them. It must
-// be called in that update, so that exactly the committed events are delivered.
+// Tell stores a delivery of each event to each webhook of org that wants the event. The events
+// must be facts of the update of tx, so that exactly the committed events are delivered.
 func Tell(tx storage.Tx, org string, at time.Time, events ...storage.Event) error {
 	c, err := counts(tx, org)
 	if err != nil || c.Webhooks == 0 {
@@ -99,8 +100,8 @@ func Tell(tx storage.Tx, org string, at time.Time, events ...storage.Event) erro
 	})
 }
 
-// TellTest stores the delivery of a test to a webhook of org and returns the event's id, or
-// storage.ErrNotFound.
+// TellTest stores the delivery of the test event e to a webhook of org. It returns the event's
+// id, or storage.ErrNotFound.
 func (r *Registry) TellTest(ctx context.Context, org, id string, e storage.Event) (messageID string, err error) {
 	return e.ID(org), r.update(ctx, org, func(tx storage.Tx) error {
 		if _, err := storage.Webhooks.Get(tx, org, id); err != nil {
@@ -112,9 +113,9 @@ func (r *Registry) TellTest(ctx context.Context, org, id string, e storage.Event
 	})
 }
 
-// Feed stores the deliveries of events from a source, like [Tell], and the position in the source
-// up to which its facts have become events. It returns a *storage.LimitError, and stores nothing,
-// while org has too many pending deliveries.
+// Feed stores the deliveries of events from a source, like [Tell]. It also stores position, up
+// to which the facts of the source have become events. If org has too many pending deliveries
+// for more events, Feed stores nothing and returns a *storage.LimitError.
 func (r *Registry) Feed(ctx context.Context, org, source, position string, at time.Time, events []storage.Event) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		hooks, err := webhooks(tx, org)

@@ -23,7 +23,7 @@ func (w *world) hook(org, id string, events ...string) {
 	}
 }
 
-// feed stores facts as events of a type, each of a subject "subject/number".
+// feed stores facts as events of one type. Each fact has the form "subject/number".
 func (w *world) feed(org string, position string, facts ...string) {
 	w.Helper()
 	var events []storage.Event
@@ -68,7 +68,7 @@ func (w *world) end(org string, status string, due ...*storage.Delivery) {
 	w.Must("EndAttempts", w.EndAttempts(w.ctx, org, noon, due))
 }
 
-// wantBox checks the outbox of org by counting its deliveries.
+// wantBox checks the counts of deliveries in org's outbox.
 func (w *world) wantBox(org string, pending, blocked, ended int64) {
 	w.Helper()
 	all, err := w.AllOutboxes(w.ctx)

@@ -15,7 +15,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// noon is when documents are made.
+// noon is the time at which the tests make documents.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // world is a registry over a new store.
@@ -26,14 +26,14 @@ type world struct {
 	ctx  context.Context
 }
 
-// test holds a registry to one rule.
+// test checks that a registry keeps one rule.
 type test struct {
 	rule string
 	run  func(*world)
 }
 
-// TestRegistry holds the registry to its rules over different stores, and where
-// every update is run twice.
+// TestRegistry checks the rules of the registry over different stores. One of the stores runs
+// the function of every update twice.
 func TestRegistry(t *testing.T) {
 	stores := map[string]func(t *testing.T) storage.Documents{
 		"embedded": openEmbedded,
@@ -74,7 +74,7 @@ func openEmbedded(t *testing.T) storage.Documents {
 	return s
 }
 
-// put stores documents of org, of which policies and rules may be there.
+// put stores documents of org. Policies and rules may exist already.
 func (w *world) put(org string, docs ...any) {
 	w.Helper()
 	for _, d := range docs {

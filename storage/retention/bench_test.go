@@ -19,13 +19,14 @@ import (
 	"writ/storage/receipt"
 )
 
-// oldRows is how much history a pass finds to remove: at the sweeper's own pace
-// it is busy for longer than a benchmark of two seconds runs.
+// oldRows is the number of rows that a pass finds to remove. At the sweeper's pace, their
+// removal takes longer than a benchmark of two seconds.
 const oldRows = 100_000
 
-// BenchmarkDecisionsWhileSweeping measures durable decisions, one after another,
-// beside a sweeper that removes history at its own pace, and beside none. p50
-// and p99 are what a caller waits; removed is how many rows went meanwhile.
+// BenchmarkDecisionsWhileSweeping measures durable decisions, one after another. It runs once
+// beside a sweeper that removes history at its usual pace, and once without a sweeper. p50 and
+// p99 are percentiles of the time that a caller waits. removed is the number of rows that were
+// removed meanwhile.
 func BenchmarkDecisionsWhileSweeping(b *testing.B) {
 	for _, sweeping := range []bool{false, true} {
 		b.Run(fmt.Sprintf("sweeping=%v", sweeping), func(b *testing.B) { benchDecisions(b, sweeping) })
@@ -79,7 +80,7 @@ func benchDecisions(b *testing.B, sweeping bool) {
 	b.ReportMetric(metricstest.Read(b, reg)["writ_retention_removed_records_total"].Value, "removed")
 }
 
-// fill decides oldRows intents of an organization that is to be swept.
+// fill decides oldRows intents of the organization whose history is swept.
 func fill(b *testing.B, l *ledger.Ledger) {
 	b.Helper()
 	const callers = 64

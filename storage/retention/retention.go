@@ -1,11 +1,12 @@
-// Package retention removes history past the retention of the organizations' plans, in the
-// background.
+// Package retention removes history in the background once it is older than the retention of
+// its organization's plan.
 //
-// The handle that leads goes through all organizations once in [Config.Every]. It announces
-// in the chain how many records of each it is about to remove, and removes the oldest in
-// small writes with pauses between them, so that decisions hardly wait. It asks for the
-// retention of each organization in each pass, and removes nothing if that is unknown. A
-// shorter retention takes effect with the next pass and cannot be undone.
+// The handle that leads makes a pass over all organizations, and the next pass after
+// [Config.Every]. It first announces in the chain how many records of an organization it is
+// about to remove. Then it removes the oldest records in small writes with pauses in between,
+// so that decisions hardly wait. It asks for the retention of each organization in each pass.
+// If the retention is unknown, it removes nothing of that organization. A shorter retention
+// takes effect with the next pass. The removal can't be undone.
 package retention
 
 import (
@@ -28,43 +29,45 @@ type Store interface {
 	Leads() bool
 }
 
-// Config is what a Sweeper works with. Store, Announce and Keep are required.
+// Config configures a Sweeper. Store, Announce and Keep are required.
 type Config struct {
 	Store Store
-	// Announce commits an entry that so many records of an organization, decided before
-	// a time, are about to be removed. If it fails nothing is removed.
+	// Announce commits an entry that announces a removal: count records of an organization that
+	// were decided before a time are about to be removed. If Announce fails, nothing is
+	// removed.
 	Announce func(ctx context.Context, org string, before time.Time, count storage.Expired) error
-	// Keep returns how long an organization's history is kept: 0 means for good.
-	// An error keeps it until the next pass.
+	// Keep returns how long an organization's history is kept. 0 means for ever. If Keep fails,
+	// the history is kept until the next pass.
 	Keep func(ctx context.Context, org string) (time.Duration, error)
-	// Sessions removes the sessions of an organization that have expired by a time, and
-	// returns how many. Nil removes none.
+	// Sessions removes the sessions of an organization that have expired by a time, and returns
+	// how many it removed. If it is nil, no sessions are removed.
 	Sessions func(ctx context.Context, org string, at time.Time) (int, error)
-	// Now is the clock, time.Now if nil.
+	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Log gets a line for each pass that removed records. Nil discards.
+	// Log gets a line for each pass that removed records or failed. Nil discards the lines.
 	Log *slog.Logger
-	// Metrics is where the sweeper registers its metrics. Nil registers nowhere.
+	// Metrics is where the sweeper registers its metrics. If it is nil, they are not
+	// registered.
 	Metrics prometheus.Registerer
-	// Every is the pause between passes, an hour if zero.
+	// Every is the pause between passes. Zero means an hour.
 	Every time.Duration
-	// Wait waits for d, or returns ctx's error; nil uses a timer.
+	// Wait waits for d, or returns ctx's error. Nil means a wait with a timer.
 	Wait func(ctx context.Context, d time.Duration) error
 }
 
 const (
 	every = time.Hour
-	// look is how often a handle that does not lead asks again.
+	// look is the time after which a handle that does not lead asks again whether it leads.
 	look = time.Second
-	// batch is how many records one write removes, which takes a few
-	// milliseconds, and pause what follows it: at most 10,000 a second.
+	// batch is how many records one write removes. The write takes a few milliseconds. pause is
+	// the wait after each write. So at most 10,000 records a second are removed.
 	batch = 250
 	pause = 25 * time.Millisecond
-	// announced is how many records are announced at a time.
+	// announced is how many records one entry announces at most.
 	announced = 100_000
 )
 
-// Sweeper removes what is past its retention.
+// Sweeper removes history past its retention.
 type Sweeper struct {
 	cfg      Config
 	removed  prometheus.Counter
@@ -72,7 +75,7 @@ type Sweeper struct {
 	last     prometheus.Gauge
 }
 
-// New returns a sweeper that has done nothing yet.
+// New returns a sweeper. It does nothing before Run.
 func New(cfg Config) (*Sweeper, error) {
 	if cfg.Store == nil || cfg.Announce == nil || cfg.Keep == nil {
 		return nil, errors.New("retention: no store, nobody to announce to, or nothing that says how long to keep")
@@ -115,7 +118,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Run makes a pass as soon as the handle leads and then one after each pause, until
+// Run makes a pass as soon as the handle leads. After each pause it makes another pass, until
 // ctx ends. The store must not be closed before Run has returned.
 func (s *Sweeper) Run(ctx context.Context) {
 	for {
@@ -130,10 +133,11 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// errFollows ends the pass of a handle that no longer leads. Its successor begins another.
+// errFollows ends the pass of a handle that no longer leads. The handle that leads next begins
+// a new pass.
 var errFollows = errors.New("another replica leads")
 
-// pass sweeps every organization. An organization that fails does not end the pass.
+// pass sweeps every organization. If one organization fails, the pass goes on with the next.
 func (s *Sweeper) pass(ctx context.Context) {
 	start := s.cfg.Now()
 	removed, orgs, failed := 0, 0, 0
@@ -173,7 +177,7 @@ func (s *Sweeper) pass(ctx context.Context) {
 	}
 }
 
-// sweep removes org's expired sessions and records, and returns how many records.
+// sweep removes org's expired sessions and records, and returns how many records it removed.
 func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error) {
 	if s.cfg.Sessions != nil {
 		if _, err := s.cfg.Sessions(ctx, org, s.cfg.Now()); err != nil {
@@ -207,7 +211,7 @@ func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error
 	}
 }
 
-// remove removes the announced records and returns how many.
+// remove removes the announced records and returns how many it removed.
 func (s *Sweeper) remove(
 	ctx context.Context, org string, before time.Time, left storage.Expired,
 ) (removed int, err error) {

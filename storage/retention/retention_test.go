@@ -23,8 +23,7 @@ import (
 
 var now = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
 
-// world is a sweeper over a store in memory, whose waits end at once but are
-// remembered.
+// world is a sweeper over a store in memory. Its waits end at once and are recorded.
 type world struct {
 	*testing.T
 	store     *faulty
@@ -36,7 +35,7 @@ type world struct {
 	reg       *prometheus.Registry
 }
 
-// faulty fails the removals of one organization, and leads while leads says so.
+// faulty is a store that fails the removals of one organization. It leads while leads says so.
 type faulty struct {
 	storage.Store
 	org   string
@@ -54,8 +53,8 @@ func (f *faulty) RemoveRecords(ctx context.Context, org string, before time.Time
 	return f.Store.RemoveRecords(ctx, org, before, most)
 }
 
-// newWorld keeps the history of "free" for a day, of "pro" for 30 days and of
-// "ever" for good, and doesn't know about others.
+// newWorld returns a world that keeps the history of "free" for a day, of "pro" for 30 days and
+// of "ever" for ever. For any other organization the retention is unknown.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	s, err := embedded.Open("data", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
@@ -102,12 +101,12 @@ func (w *world) sweeper() *Sweeper {
 	return s
 }
 
-// commit stores n records of org that were decided an age ago.
+// commit stores n records of org that were decided age before now.
 func (w *world) commit(org string, n int, age time.Duration) {
 	w.Helper()
 	batch := make([]*storage.Record, n)
 	for i := range batch {
-		// The writer's ids go on by a millisecond; only their time is replaced.
+		// The writer's ids differ by a millisecond. Only their time is replaced.
 		batch[i] = w.writer.Record(org)
 		at := now.Add(-age).Add(time.Duration(i) * time.Microsecond)
 		batch[i].DecidedAt = at
@@ -148,7 +147,7 @@ func TestDecision_Plans_RetentionRemovesWhatIsOlder(t *testing.T) {
 	w.want("free", 4)
 	w.want("pro", 6)
 	w.want("ever", 9)
-	w.want("unknown", 9) // where it can't be told, nothing is removed
+	w.want("unknown", 9) // if the retention is unknown, nothing is removed
 	if got := w.counted("writ_retention_removed_records_total"); got != 8 {
 		t.Errorf("writ_retention_removed_records_total = %v, want 8", got)
 	}
@@ -169,7 +168,8 @@ func TestDecision_Plans_RetentionRemovesWhatIsOlder(t *testing.T) {
 	}
 }
 
-// Sessions that have expired are removed of each organization, whatever its plan keeps.
+// TestSweeper_Sessions checks that the expired sessions of every organization are removed,
+// whatever the retention of its plan.
 func TestSweeper_Sessions(t *testing.T) {
 	w := newWorld(t)
 	var swept []string
@@ -201,8 +201,9 @@ func TestSweeper_SmallWritesWithPauses(t *testing.T) {
 	}
 }
 
-// TestSweeper_NothingIsRemovedUnannounced: a crash between both leaves records that
-// were announced, never the other way round.
+// TestSweeper_NothingIsRemovedUnannounced checks that records are announced before they are
+// removed. After a crash in between, announced records may still exist, but no record is
+// removed without an announcement.
 func TestSweeper_NothingIsRemovedUnannounced(t *testing.T) {
 	w := newWorld(t)
 	w.commit("free", batch+3, 48*time.Hour)
@@ -268,8 +269,8 @@ func TestSweeper_RunStopsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestSweeper_OnlyWhoLeads: a handle that begins to lead makes a pass at once, and one
-// that leads no more ends its own.
+// TestSweeper_OnlyWhoLeads checks that only a handle that leads sweeps. A handle that begins to
+// lead makes a pass at once. A handle that no longer leads ends its pass.
 func TestSweeper_OnlyWhoLeads(t *testing.T) {
 	w := newWorld(t)
 	w.commit("free", 2, 48*time.Hour)

