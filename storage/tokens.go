@@ -17,5 +17,3 @@ type Token struct {
 	ExpiresAt      time.Time `json:"expires_at,omitzero"` // zero: never
 	RevokedAt      time.Time `json:"revoked_at,omitzero"` // zero: not revoked
 }
-
-// Tokens keeps API keys. Token ids are unique across organizations, because a
