@@ -32,7 +32,7 @@ type rule struct {
 	in  *Report
 }
 
-// Files checks files and returns one report for each, in the order of names.
+// Files checks files and returns one report for each file, in the order of names.
 func (c *Checker) Files(names []string) []*Report {
 	for _, name := range names {
 		c.file(name)
@@ -103,7 +103,6 @@ func (c *Checker) document(d *document.Document, r *Report) {
 	}
 }
 
-// list records a list. It reports an error if another list has the same name.
 func (c *Checker) list(name string, d *document.Document, r *Report) {
 	if slices.Contains(c.lists, name) {
 		p := d.Problem("list.name", "is also the name of another list")
@@ -113,7 +112,6 @@ func (c *Checker) list(name string, d *document.Document, r *Report) {
 	c.lists = append(c.lists, name)
 }
 
-// lint adds the warnings that follow from the rules of all files together.
 func (c *Checker) lint() {
 	rules := make([]*engine.CompiledRule, len(c.rules))
 	for i, r := range c.rules {

@@ -14,7 +14,7 @@ import (
 // Report has the errors and the warnings of one file.
 type Report struct {
 	name  string
-	holds string // such as "3 rules"
+	holds string // what the file has, such as "3 rules"
 	found []finding
 }
 
@@ -30,8 +30,8 @@ func (r *Report) add(severity, rule, instead string, problems ...document.Proble
 	}
 }
 
-// warn adds the warnings that no comment silences. It removes prefix from the start of their
-// fields.
+// warn adds the warnings that no comment of the author silences. It cuts prefix from the start of
+// each warning's field.
 func (r *Report) warn(d *document.Document, prefix string, warnings []lint.Warning) {
 	for _, w := range warnings {
 		field := strings.TrimSuffix(strings.TrimPrefix(w.Field+".", prefix), ".")

@@ -20,9 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the messages for the broken documents")
 
-// TestBroken compares the messages for broken documents with those stored in testdata/broken. The
-// documents were written before anybody saw their messages. A message is good if it has the right
-// line, and a word that tells the author what to change. Package suite reads the suites.
+// TestBroken compares the messages for broken documents with the messages stored in
+// testdata/broken. A good message has the right line, and a word that tells the author what to
+// change.
 func TestBroken(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*.txtar")
 	if err != nil || len(files) < 150 {
@@ -67,7 +67,7 @@ func check(f txtar.File) []document.Problem {
 	return found.Problems
 }
 
-// beside has the policy and the rules that the broken suites refer to.
+// beside is a file system with the policy and the rules that the broken suites refer to.
 var beside = fstest.MapFS{
 	"policy.yaml": {Data: []byte(`policy_id: 0c0ffee0-0000-4000-8000-000000000001
 version: 1
@@ -91,6 +91,6 @@ func load(f txtar.File) []document.Problem {
 	l := suite.Loader{ReadFile: files.ReadFile, Glob: files.Glob}
 	_, err := l.Load(f.Name)
 	var found document.Error
-	_ = found.Add(err) // any other error is not a problem of the suite
+	_ = found.Add(err) // an error that is not a *Error is no problem of the suite
 	return found.Problems
 }

@@ -15,14 +15,14 @@ type comment struct {
 }
 
 // layout is the text of a YAML file with its comments and empty lines. The YAML library loses some
-// comments, so layout finds them in the text. Outside of quoted strings and blocks, a # after white
-// space begins a comment.
+// comments, so layout finds comments in the text itself. Outside of quoted strings and blocks, a #
+// after white space begins a comment.
 type layout struct {
 	lines    [][]rune
 	comments []comment
 	blank    []int // numbers of empty lines outside of braces, brackets and texts
 
-	nodes map[Place]*yaml.Node // the nodes whose text may have a # that begins no comment
+	nodes map[Place]*yaml.Node // the nodes whose text may contain a # that does not begin a comment
 }
 
 // lineBreaks replaces every line break of YAML 1.1 by \n.
@@ -33,7 +33,6 @@ const (
 	inBlock  = yaml.LiteralStyle | yaml.FoldedStyle
 )
 
-// layoutOf reads the layout of a text. docs are its documents.
 func layoutOf(text []byte, docs []*yaml.Node) *layout {
 	l := &layout{nodes: map[Place]*yaml.Node{}}
 	for line := range strings.SplitSeq(lineBreaks.Replace(string(text)), "\n") {
@@ -50,7 +49,6 @@ func layoutOf(text []byte, docs []*yaml.Node) *layout {
 	return l
 }
 
-// walk calls f with a node and every node below it, in the order of the file.
 func walk(y *yaml.Node, f func(*yaml.Node)) {
 	f(y)
 	for _, c := range y.Content {
@@ -91,8 +89,8 @@ func (l *layout) scan() {
 
 func isBlank(line []rune) bool { return strings.TrimSpace(string(line)) == "" }
 
-// comment adds the comment that begins at a place. It reports false if none begins there. Within
-// braces and brackets a comment can also begin right after a brace, a bracket or a comma.
+// comment adds the comment that begins at a place. It reports whether a comment begins there.
+// Within braces and brackets a comment can also begin right after a brace, a bracket or a comma.
 func (l *layout) comment(at Place, inFlow bool) bool {
 	line, i := l.lines[at.Line-1], at.Column-1
 	before := " \t"
@@ -173,7 +171,6 @@ func leading(line []rune) (spaces int) {
 	return spaces
 }
 
-// commentsOf returns the comments of a file in YAML.
 func commentsOf(text []byte) []comment {
 	docs, err := yamlNodes(text)
 	if err != nil {
@@ -212,8 +209,8 @@ func withoutMarks(text []byte) []byte {
 }
 
 // replaceBlanks replaces each run of empty lines by the result of by, which gets the line below the
-// run. It removes runs at the start and at the end of a document. A text with line breaks other
-// than \n and \r\n is not changed, because they may be part of a value.
+// run. It removes a run at the start or at the end of a document. It does not change a text with
+// line breaks other than \n and \r\n, because such line breaks may be part of a value.
 func replaceBlanks(text []byte, by func(next []rune) string) []byte {
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	docs, err := yamlNodes(text)

@@ -8,15 +8,15 @@
 //	priority: 200
 //	isActive: true
 //
-// A document is an object with the members that the API's document has. Several documents in a file
-// are YAML documents with --- between them, JSON values one after another, or elements of an array.
-// The members of a document tell its kind. The condition and the action of a rule are objects in a
+// A document is an object with the same members as in the API. Several documents in a file are YAML
+// documents with --- between them, JSON values one after another, or elements of an array. The kind
+// of a document follows from its members. The condition and the action of a rule are objects in a
 // file. On the wire they are strings that hold JSON. [Document.JSON] returns the wire form. A file
-// may have the wire form, too.
+// may use either form.
 //
 // Reading is strict. Errors are: a duplicate key, an unknown member, null, a number that JSON does
-// not have, a YAML tag and a merge key. Every mistake is a [Problem] of an [Error]. A Problem has
-// its place as file:line:column.
+// not have, a YAML tag and a merge key. A mistake is a [Problem] in an [Error]. Its place is
+// file:line:column.
 package document
 
 import (
@@ -43,14 +43,15 @@ const (
 )
 
 const (
-	// MaxValues is how many values a file may have. A value counts again for each alias of it.
+	// MaxValues is the greatest number of values in a file. A value counts again for each alias of
+	// the value.
 	MaxValues = 1_000_000
-	// MaxLine is the greatest length of a line with a whole object or array. Of a longer line,
-	// MaxLine characters are shown. If writ itself decides to put an object on one line, the line
-	// has at most four fifths of MaxLine.
+	// MaxLine is the greatest length of a line with a whole object or array. An error shows at most
+	// MaxLine characters of a line. When writ puts an object on one line by itself, the line has at
+	// most four fifths of MaxLine.
 	MaxLine = 100
-	// MaxPasses is how often writ repeats an operation until two results are equal. Such operations
-	// are formatting a file, and reading a server that other clients change.
+	// MaxPasses bounds repetitions. Formatting a file, and reading a server that other clients
+	// change, are repeated until two results are equal, at most MaxPasses times.
 	MaxPasses = 5
 )
 
@@ -79,10 +80,10 @@ func newFile(name string, data []byte) *file {
 	return f
 }
 
-// Parse reads the documents in data. name is the name of the file in errors, and tells the format.
-// A name that ends in .json means JSON. The name "-" means standard input, which is JSON if the
-// text begins with { or [, and YAML otherwise. Any other name means YAML. Every error is an
-// *[Error]. The Kind of a document is empty if its members fit no kind.
+// Parse reads the documents in data. Errors name the file name. The name also selects the format. A
+// name that ends in .json means JSON. The name "-" means standard input: JSON if the text begins
+// with { or [, otherwise YAML. Any other name means YAML. Every error is an *[Error]. The Kind of a
+// document is empty if its members fit no kind.
 func Parse(name string, data []byte) ([]*Document, error) {
 	f := newFile(name, data)
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -179,7 +180,7 @@ func checkRule(r engine.Rule, o engine.Options) error {
 		return err
 	}
 	for _, f := range found {
-		// A missing condition or action is in bad already.
+		// The problems in bad already include a missing condition or action.
 		if f.Field == "condition" && r.Condition != "" || f.Field == "action" && r.Action != "" {
 			bad = append(bad, f)
 		}
@@ -187,7 +188,6 @@ func checkRule(r engine.Rule, o engine.Options) error {
 	return invalid(bad)
 }
 
-// fieldsOf returns the fields of an *[engine.InvalidError], and nil for any other error.
 func fieldsOf(err error) []engine.FieldError {
 	var found *engine.InvalidError
 	if errors.As(err, &found) {
@@ -236,7 +236,6 @@ func (d *Document) Want(k Kind) error {
 	return err
 }
 
-// decode reads d as a document of kind k. Its errors have places.
 func decode[T any](d *Document, k Kind, read func([]byte) (T, error)) (v T, err error) {
 	data, err := d.wire(k)
 	if err != nil {
@@ -257,19 +256,19 @@ func (d *Document) JSON() jsontext.Value {
 	return data
 }
 
-// WithoutNull returns the document in JSON. It replaces each null at whose path at reports true by
-// as. The path has the names of members and the indexes that lead to the null.
+// WithoutNull returns the document in JSON. It replaces a null by as if at returns true for the
+// null's path. The path has the names of members and the indexes that lead to the null.
 func (d *Document) WithoutNull(as jsontext.Value, at func(path []string) bool) jsontext.Value {
 	return d.root.replaced(nil, func(n *node, path []string) *node {
 		if n.kind == 'n' && at(path) {
-			return &node{kind: '0', text: string(as)} // json writes text unchanged
+			return &node{kind: '0', text: string(as)} // the JSON of a node of this kind is its text, unchanged
 		}
 		return nil
 	}).json()
 }
 
 // Child returns the value at a path, such as "policy" or "intents.refund", as a document. The
-// errors of that document have places in the same file.
+// errors of the child have places in the same file.
 func (d *Document) Child(path string) (*Document, bool) {
 	n, rest := d.root.find(path)
 	if rest != "" {

@@ -59,7 +59,7 @@ func TestDocument_RuleHasTheDefaultsOfTheAPI(t *testing.T) {
 }
 
 // TestDocument_Ignores checks that a comment with a name and a reason silences a warning. The
-// comment may stand at the end of the line or above the line.
+// comment may be at the end of the warned line or above the line.
 func TestDocument_Ignores(t *testing.T) {
 	const text = `name: x
 condition: {metadata.env: prod} # writ:ignore unguarded-key it is optional

@@ -13,14 +13,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Format returns the documents in data in canonical form, with their comments. The name tells JSON
-// from YAML as for [Parse]. Every error is an *[Error].
+// Format returns the documents in data in canonical form, with their comments. The name selects
+// JSON or YAML, as for [Parse]. Every error is an *[Error].
 //
 // In canonical form, the members of a policy, a rule or an intent are in the order of the Go types.
-// Conditions and actions are objects. Indentation is two spaces. A YAML object or list on one line
-// keeps its line if the line has at most 100 characters and no comment. Single empty lines stay.
-// Format does not change the value of any document. Formatting a formatted file changes nothing. A
-// file is refused if Format would lose a comment.
+// Conditions and actions are objects. Indentation is two spaces. A YAML object or list stays on one
+// line if the line has at most 100 characters and no comment. Single empty lines stay. Format does
+// not change the value of any document. Formatting a formatted file changes nothing. Format refuses
+// a file of which it would lose a comment.
 func Format(name string, data []byte) ([]byte, error) {
 	docs, err := Parse(name, data)
 	if err != nil {
@@ -48,8 +48,8 @@ func Format(name string, data []byte) ([]byte, error) {
 	return nil, f.refuse(Place{1, 1}, "cannot be formatted: its comments would move each time")
 }
 
-// unchanged refuses out unless it has the documents and the comments of f. Formatting must not lose
-// anything that an author wrote.
+// unchanged returns an error unless out has the same documents and comments as f. Formatting must
+// not lose anything that an author wrote.
 func (f *file) unchanged(docs []*Document, out []byte) error {
 	after, err := Parse(f.name, out)
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *file) unchanged(docs []*Document, out []byte) error {
 	return f.checkComments(texts(commentsOf(f.text)), texts(commentsOf(out)))
 }
 
-// checkComments refuses a change of f that loses one of the given comments. kept has the comments
+// checkComments returns an error if a change of f loses one of the comments. kept has the comments
 // of the changed file.
 func (f *file) checkComments(comments, kept []string) error {
 	left := map[string]int{}
@@ -81,7 +81,6 @@ func (f *file) checkComments(comments, kept []string) error {
 	return nil
 }
 
-// yamlNodes returns the YAML documents of a file. It leaves out empty ones.
 func yamlNodes(text []byte) (docs []*yaml.Node, err error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -125,8 +124,8 @@ func (f *file) write(pages []*yaml.Node) ([]byte, error) {
 }
 
 // arrange puts the members of a document into canonical order, and writes the condition and the
-// action of a rule as objects. Comments above the first member and below the last belong to the
-// document. page is the YAML document that y is in.
+// action of a rule as objects. Comments above the first member and below the last member belong to
+// the document. page is the YAML document that y is in.
 func (f *file) arrange(page, y *yaml.Node) error {
 	n, err := (&yamlReader{file: f}).value(y)
 	if err != nil || y.Kind != yaml.MappingNode {
@@ -167,8 +166,8 @@ func hasAlias(y *yaml.Node) (found bool) {
 }
 
 // layOut prepares a node for the encoder. It breaks lines that are too long, and quotes texts that
-// the YAML library would change. The library would write some comments at other places than it read
-// them, so layOut moves these comments. y begins at column. Its lines begin at indent.
+// the YAML library would change. It moves the comments that the library would write at another
+// place. y begins at column. Its lines begin at indent.
 func layOut(y *yaml.Node, indent, column int) {
 	switch {
 	case y.Tag == "!!null":
@@ -185,7 +184,7 @@ func layOut(y *yaml.Node, indent, column int) {
 			layOut(kid, 0, -MaxLine)
 		case y.Kind == yaml.SequenceNode:
 			layOut(kid, indent+2, indent+2)
-			if len(kid.Content) > 0 && kid.Style&yaml.FlowStyle == 0 { // the kid begins on the line of the dash
+			if len(kid.Content) > 0 && kid.Style&yaml.FlowStyle == 0 { // the child begins on the line of the dash
 				kid.HeadComment, kid.Content[0].HeadComment = join(kid.HeadComment, kid.Content[0].HeadComment), ""
 			}
 			below := &y.FootComment
@@ -210,7 +209,7 @@ func width(y *yaml.Node) (n int) {
 	return n
 }
 
-// writable reports whether the YAML library reads a plain text back as it was written.
+// writable reports whether the YAML library reads a plain text back unchanged.
 func writable(text string) bool {
 	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }) {
 		return false
@@ -264,7 +263,6 @@ func (n *node) order(k Kind) []int {
 	return places
 }
 
-// reordered returns an object with its members in another order.
 func (n *node) reordered(order []int) *node {
 	if n.kind != '{' {
 		return n
@@ -277,8 +275,8 @@ func (n *node) reordered(order []int) *node {
 	return &c
 }
 
-// yamlOf makes a YAML node of a value. A list directly in a document has one item on each line. A
-// short value within a condition or an action is on one line.
+// yamlOf makes a YAML node of a value. A list that is a member of a document has one item on each
+// line. A short value within a condition or an action is on one line.
 func yamlOf(n *node, depth int) *yaml.Node {
 	y := &yaml.Node{Kind: yaml.ScalarNode, Value: n.text}
 	switch n.kind {
@@ -361,7 +359,6 @@ func (d *Document) Canonical() jsontext.Value {
 	return d.root.withObjects(d.Kind).canonical()
 }
 
-// withObjects returns a rule with its condition and action as objects.
 func (n *node) withObjects(k Kind) *node {
 	if n.kind != '{' {
 		return n
@@ -369,12 +366,10 @@ func (n *node) withObjects(k Kind) *node {
 	return n.withKids(func(i int, kid *node) *node { return cmp.Or(kid.conditionObject(k, n.keys[i].name), kid) })
 }
 
-// canonical returns the value in JSON with sorted members.
 func (n *node) canonical() jsontext.Value {
 	text := n.json()
 	_ = text.Format(jsontext.ReorderRawObjects(true)) // cannot fail: text is valid JSON
 	return text
 }
 
-// equal reports whether two values are the same, apart from the order of members.
 func (n *node) equal(m *node) bool { return bytes.Equal(n.canonical(), m.canonical()) }

@@ -35,7 +35,6 @@ type key struct {
 	at   Place
 }
 
-// documents returns the elements of an array, or the value itself.
 func (n *node) documents() []*node {
 	if n.kind == '[' {
 		return n.kids
@@ -43,7 +42,6 @@ func (n *node) documents() []*node {
 	return []*node{n}
 }
 
-// member returns the value of a member, or nil.
 func (n *node) member(name string) *node {
 	for i := range n.keys {
 		if n.keys[i].name == name {
@@ -75,7 +73,7 @@ func (n *node) write(b *bytes.Buffer) {
 			}
 			kid.write(b)
 		}
-		b.WriteByte(byte(n.kind) + 2) // the closing brace or bracket
+		b.WriteByte(byte(n.kind) + 2) // in ASCII, } is { + 2 and ] is [ + 2
 	default:
 		b.WriteString(n.text)
 	}
@@ -108,8 +106,8 @@ func (n *node) withKids(other func(i int, kid *node) *node) *node {
 }
 
 // find follows a path, such as policy.denied_action_types[2] or intent.metadata.fact.env, as far as
-// values exist. It returns the last value and the rest of the path. A key may have dots, so find
-// takes the longest key that fits.
+// values exist. It returns the last value that exists and the remaining path. A key may have dots,
+// so find takes the longest key that fits.
 func (n *node) find(path string) (found *node, rest string) {
 	for path != "" {
 		next, left := n.step(path)

@@ -172,8 +172,8 @@ func (d *Document) title() string {
 	return ""
 }
 
-// inText returns the place in the file of a line and a column within a string's text. It returns
-// the place of the string if the text is spelled in another way in the file.
+// inText returns where in the file a line and a column of a string's text are. If the file spells
+// the text with escapes, it returns the place of the string.
 func (f *file) inText(n *node, line, column int) Place {
 	lines := strings.SplitAfterN(n.text, "\n", line)
 	if len(lines) < line {
@@ -196,8 +196,8 @@ func (f *file) inText(n *node, line, column int) Place {
 	return at
 }
 
-// skip passes characters that the file has before the character r of a text, and the text does not:
-// the indentation of a block's lines, and the backslash before a quote.
+// skip passes the characters that are in the file but not in a text before its character r. They
+// are the indentation of a block's lines, and the backslash before a quote.
 func skip(written []rune, r rune, at *Place) []rune {
 	for !unicode.IsSpace(r) && len(written) > 0 && unicode.IsSpace(written[0]) {
 		written = step(written, at)
@@ -215,10 +215,9 @@ func step(written []rune, at *Place) []rune {
 	return written[1:]
 }
 
-// prefix returns the first n characters of s.
 func prefix(s string, n int) string { return string([]rune(s)[:min(max(n, 0), len([]rune(s)))]) }
 
-// from returns the text of the file after a place. It returns no more than the longest condition.
+// from returns the file's text after at. It returns no more than the longest condition.
 func (f *file) from(at Place) string {
 	rest := f.text
 	for line := 1; line < at.Line; line++ {

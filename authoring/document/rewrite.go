@@ -22,8 +22,8 @@ type Edit struct {
 
 // Rewrite returns data with documents changed, added and removed. Values that do not change keep
 // their comments and their places. If only scalars change, Rewrite replaces only their text.
-// Otherwise it writes the whole file in canonical form. Data may be empty. [Parse] and [Format]
-// have the same errors.
+// Otherwise it writes the whole file in canonical form. Data may be empty. The errors are those of
+// [Parse] and [Format].
 func Rewrite(name string, data []byte, edits ...Edit) ([]byte, error) {
 	f := newFile(name, data)
 	var docs []*Document
@@ -61,7 +61,7 @@ func Rewrite(name string, data []byte, edits ...Edit) ([]byte, error) {
 }
 
 // Set returns data with the values at some places replaced, as [Rewrite] does. The new values are
-// JSON. All aliases of a value are one place.
+// JSON. A value and its aliases have one place.
 func Set(name string, data []byte, values map[Place]jsontext.Value) ([]byte, error) {
 	docs, err := Parse(name, data)
 	if err != nil {
@@ -86,7 +86,7 @@ func Set(name string, data []byte, values map[Place]jsontext.Value) ([]byte, err
 	return Rewrite(name, data, edits...)
 }
 
-// says reports whether a file has exactly the wanted documents.
+// says reports whether data parses to exactly the wanted documents.
 func says(name string, data []byte, wanted []*node) bool {
 	docs, err := Parse(name, data)
 	wanted = slices.DeleteFunc(slices.Clone(wanted), func(n *node) bool { return n == nil })
@@ -130,7 +130,8 @@ func (f *file) splice(docs []*Document, wanted []*node) ([]byte, bool) {
 	lines := bytes.SplitAfter(f.text, []byte("\n"))
 	slices.SortFunc(all, func(a, b change) int { return cmp.Or(b.at.Line-a.at.Line, b.at.Column-a.at.Column) })
 	all = slices.CompactFunc(all, func(a, b change) bool { return a.at == b.at }) // aliases share one change
-	// The last change comes first, so that the places of the others stay right.
+	// Changes are made from the end of the file to its start, so that the earlier places stay
+	// right.
 	for _, c := range all {
 		if c.at.Line < 1 || c.at.Line > len(lines) {
 			return nil, false
@@ -183,7 +184,6 @@ func (n *node) changes(to *node) (all []change, ok bool) {
 	return all, true
 }
 
-// plain reports whether n is a scalar or a list of scalars.
 func (n *node) plain() bool {
 	collection := func(kid *node) bool { return kid.kind == '{' || kid.kind == '[' }
 	return !collection(n) || n.kind == '[' && !slices.ContainsFunc(n.kids, collection)
@@ -286,7 +286,6 @@ func (f *file) merge(docs []*Document, wanted []*node) ([]byte, error) {
 	return out, f.checkComments(comments, texts(commentsOf(out)))
 }
 
-// nodeComments returns the comments that the YAML library has read.
 func nodeComments(pages []*yaml.Node) (all []string) {
 	for _, page := range pages {
 		walk(page, func(y *yaml.Node) {
@@ -300,7 +299,7 @@ func nodeComments(pages []*yaml.Node) (all []string) {
 	return all
 }
 
-// mergeJSON writes the wanted documents in JSON. They are one array if the file was an array.
+// mergeJSON writes the wanted documents in JSON. If the file was an array, the result is an array.
 func (f *file) mergeJSON(wanted []*node) ([]byte, error) {
 	wanted = slices.DeleteFunc(slices.Clone(wanted), func(n *node) bool { return n == nil })
 	if len(wanted) == 0 {
@@ -317,7 +316,7 @@ func (f *file) mergeJSON(wanted []*node) ([]byte, error) {
 }
 
 // mergeNode returns y changed to the value n. Parts that are equal keep their spelling. k is the
-// kind of n if n is a document, and empty otherwise.
+// kind of n. It is empty if n is a part of a document.
 func (f *file) mergeNode(y *yaml.Node, k Kind, n *node, depth int) *yaml.Node {
 	was, err := (&yamlReader{file: f}).value(y)
 	if err == nil && was.withObjects(k).equal(n) {
@@ -348,7 +347,7 @@ func (f *file) mergeNode(y *yaml.Node, k Kind, n *node, depth int) *yaml.Node {
 	return z
 }
 
-// mergeMembers gives z the members of n. Members that y also has come first, in y's order.
+// mergeMembers gives z the members of n. The members that y already has come first, in y's order.
 func (f *file) mergeMembers(z, y *yaml.Node, n *node, depth int) {
 	fresh := yamlOf(n, depth).Content
 	for i := 0; i < len(y.Content); i += 2 {

@@ -33,14 +33,14 @@ isActive: true
 # The end.
 `
 
-// TestRewrite_Golden checks that only the text of scalars changes if only scalars differ. Otherwise
-// values that stay keep their comments.
+// TestRewrite_Golden checks that a change of scalars changes only their text. After any other
+// change, the unchanged values keep their comments.
 func TestRewrite_Golden(t *testing.T) {
 	first, _, _ := strings.Cut(twoRules, "---\n")
 	one := `{"name":"one","condition":{"cost.amount_minor":{"$gt":5},"action_type":"a"},"action":"{\"decision\":\"deny\"}","priority":7,"isActive":false,"updatedAt":"2026-11-02T09:00:00Z"}`
 	for name, tt := range map[string]struct {
 		edits   []Edit
-		replace []string // old and new text in turn
+		replace []string // old text, new text, old text, new text
 	}{
 		"nothing": {},
 		"scalars": {

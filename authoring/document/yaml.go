@@ -24,7 +24,6 @@ func (f *file) readYAML() (roots []*node, err error) {
 	return roots, nil
 }
 
-// yamlReader turns nodes of the YAML library into nodes of this package.
 type yamlReader struct {
 	*file
 	nodes int
@@ -91,8 +90,8 @@ func isEmpty(y *yaml.Node) bool {
 	return y.Kind == yaml.ScalarNode && y.Tag == "!!null" && y.Value == ""
 }
 
-// splitBefore returns n's text joined with key, if YAML may have split one text at a comma into n
-// and a key without a value. Otherwise it returns "".
+// splitBefore checks whether YAML may have split one text at a comma, into n and a key without a
+// value. If so, it returns the joined text. Otherwise it returns "".
 func (n *node) splitBefore(key string) string {
 	switch {
 	case n.split != "":

@@ -36,13 +36,15 @@ func (f *file) yamlSyntax(err error) error {
 	return f.refuse(Place{line, column}, "is not valid YAML: %s", m[2])
 }
 
-// slip is a common mistake in YAML. The library explains it badly, or places it in the next line.
+// slip is a common mistake in YAML. The YAML library explains it badly, or reports it for the next
+// line.
 type slip struct {
 	pattern *regexp.Regexp
 	message string
 }
 
-// slips has the mistakes to look for, in this order, near the line that the library names.
+// slips has the mistakes to look for near the line that the library names. The first one that fits
+// is reported.
 var slips = []slip{
 	{regexp.MustCompile(`^ *(\t)`), "lines are indented by spaces, not by tabs"},
 	{regexp.MustCompile(`^[^"#]*("(?:[^"\\]|\\.)*)$`), "the text that begins here has no closing quote"},

@@ -60,9 +60,9 @@ func inRego(name string) string {
 	return fmt.Sprintf("say what absence means: %[1]s in a line of its own, or a second match with not %[1]s", path)
 }
 
-// decidesAbsence reports whether other rules decide if the field is missing. They must be active
-// and at least as strict as r. They must match every intent without the field that r would match
-// with it, and no rule that allows may come between.
+// decidesAbsence reports whether other rules decide if the field is missing. The other rules must
+// be active and at least as strict as r. Together they must match every intent without the field
+// that r would match with the field. No rule that allows may come before them.
 func (l *linter) decidesAbsence(r *engine.CompiledRule, name string) bool {
 	f := condition.FieldOf(condition.Cost)
 	if key, ok := strings.CutPrefix(name, "metadata."); ok {
@@ -85,8 +85,8 @@ func (l *linter) decidesAbsence(r *engine.CompiledRule, name string) bool {
 	return true
 }
 
-// lifted reports whether a rule that allows may decide the case c before a does. Rules that come
-// before r do not count.
+// lifted reports whether a rule that allows may decide the case c before a does. It ignores rules
+// that come before r.
 func (l *linter) lifted(r *engine.CompiledRule, a *active, c *proof.Case) bool {
 	return slices.ContainsFunc(l.deciding[:a.place], func(b *active) bool {
 		return b.Outcome() == engine.Allow && engine.CompareDeciding(r, b.CompiledRule) < 0 &&
@@ -94,7 +94,8 @@ func (l *linter) lifted(r *engine.CompiledRule, a *active, c *proof.Case) bool {
 	})
 }
 
-// lifts warns of a rule that allows, if it can win over an approval that shares no field with it.
+// lifts warns of a rule that allows, if it can overrule a rule that asks for approval and reads
+// other fields.
 func (l *linter) lifts(a *active) {
 	if a.Outcome() != engine.Allow || a.shadowed {
 		return

@@ -10,8 +10,8 @@ import (
 	"writ/engine"
 )
 
-// manyRules returns n rules such as a large organization has. They differ by team, action, resource,
-// cost and metadata, and have three forms.
+// manyRules returns n rules, as a large organization has. The rules differ by team, action,
+// resource, cost and metadata, and have three forms.
 func manyRules(n int) []engine.Rule {
 	rules := make([]engine.Rule, n)
 	for i := range rules {

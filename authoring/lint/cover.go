@@ -10,13 +10,13 @@ import (
 )
 
 // entries finds the entries of a list that cover another entry. Comparing every two entries takes
-// seconds for 1,000 patterns. So an entry is compared only with entries whose prefix begins its own
-// spelling.
+// seconds for 1,000 patterns. So an entry is compared only with entries whose prefix is a prefix of
+// the entry's own spelling.
 type entries[T any] struct {
 	list   []T
 	covers func(by, entry T) bool
 	// prefixes yields the text before the first wildcard, for each spelling of an entry. starts has
-	// the indexes of the entries by this text.
+	// the indexes of the entries with each such text.
 	prefixes func(entry T) iter.Seq[string]
 	starts   map[string][]int
 }
@@ -49,7 +49,6 @@ func startOf(entry string) string {
 	return strings.ToLower(entry)
 }
 
-// shapesOf returns the entries of a list of patterns.
 func shapesOf(patterns []string, side resource.Side) entries[glob.Shape] {
 	list := make([]glob.Shape, len(patterns))
 	for i, pattern := range patterns {
@@ -68,7 +67,7 @@ func (e entries[T]) coveredBy(i int) int {
 }
 
 // first returns the index of the first entry for which fits is true, or -1. It looks only at
-// entries whose prefix begins the first spelling of entry.
+// entries whose prefix is a prefix of entry's first spelling.
 func (e entries[T]) first(entry T, fits func(i int) bool) int {
 	least := -1
 	for start := range e.prefixes(entry) {

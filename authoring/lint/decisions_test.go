@@ -48,7 +48,8 @@ func TestDecision_Rules_WarnsOfKeysThatMayBeLeftOut(t *testing.T) {
 }
 
 // wantWarning checks the warnings about missing keys and about excepted resources. If want is
-// empty, the rule must have none of them. Otherwise it must have one, whose text contains want.
+// empty, the rule must have no such warning. Otherwise it must have one, and its text must contain
+// want.
 func wantWarning(t *testing.T, decision, condition, want string) {
 	t.Helper()
 	rule := engine.Rule{Name: "r", Condition: condition, Action: `{"decision":"` + decision + `"}`}

@@ -14,7 +14,7 @@ import (
 )
 
 // TestDocs_ExamplesEarnWhatTheySay checks that docs/lint.md has a section for each kind, in order.
-// The first example of a section gets only the warning of this kind. The second example gets no
+// The first example of a section gets only the section's warning. The second example gets no
 // warning.
 func TestDocs_ExamplesEarnWhatTheySay(t *testing.T) {
 	page := must.Get(os.ReadFile("../../docs/lint.md"))(t)
@@ -49,8 +49,8 @@ func TestDocs_ExamplesEarnWhatTheySay(t *testing.T) {
 	}
 }
 
-// warningsOf returns the warnings about a JSON text. An array has rules. An object has members of a
-// policy.
+// warningsOf returns the warnings about a JSON text. A JSON array has rules. A JSON object has
+// members of a policy.
 func warningsOf(t *testing.T, text string) []lint.Warning {
 	t.Helper()
 	if strings.HasPrefix(text, "[") {
@@ -68,7 +68,6 @@ func warningsOf(t *testing.T, text string) []lint.Warning {
 	return lint.Policy(p)
 }
 
-// documentsOf reads rules, and the names of lists. A document that has values is a list.
 func documentsOf(t testing.TB, text string) (rules []*engine.CompiledRule, lists []string) {
 	t.Helper()
 	var docs, others []json.RawMessage

@@ -24,7 +24,6 @@ func TestExamples_EarnNoWarning(t *testing.T) {
 	}
 }
 
-// compile compiles rules, which must be valid.
 func compile(t testing.TB, rules []engine.Rule) []*engine.CompiledRule {
 	t.Helper()
 	compiled := make([]*engine.CompiledRule, len(rules))

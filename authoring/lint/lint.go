@@ -22,8 +22,8 @@ type Warning struct {
 
 // Kind is a kind of warning.
 type Kind struct {
-	// Name is the name that a warning has, and that a comment uses to silence the warning. It
-	// consists of lower-case letters and hyphens.
+	// Name identifies the kind. A warning has this name, and a comment uses it to silence the
+	// warning. It consists of lower-case letters and hyphens.
 	Name string `json:"name"`
 	// Warns says in one line what this kind of warning is about.
 	Warns string `json:"warns"`

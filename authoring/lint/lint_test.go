@@ -71,8 +71,6 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// docs writes rules in the form that [rulesOf] reads. Each rule has a lower priority than the one
-// before.
 func docs(rules ...string) string {
 	s := "["
 	for i, r := range rules {
@@ -164,8 +162,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRules_ThatDoNotCompile checks that nil for a rule that does not compile gets no warning, and
-// that the indexes of the other rules stay the same.
+// TestRules_ThatDoNotCompile checks that a nil rule, which did not compile, gets no warning. The
+// indexes of the other rules stay the same.
 func TestRules_ThatDoNotCompile(t *testing.T) {
 	rules := compile(t, rulesOf(t, docs(rule("deny", `{}`), rule("deny", `{"metadata.env":"x"}`))))
 	has(t, lint.Rules([]*engine.CompiledRule{nil, rules[1]}), "unguarded-key@rules[1].condition")

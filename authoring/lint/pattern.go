@@ -40,7 +40,7 @@ var foldedForms = regexp.MustCompile(`^(?i:mailto|sms|tel):|^[^/\\]*@[^/\\]*$|:/
 
 // oneCase finds the letters that a blocked pattern has in one case only. It returns them in quotes,
 // with advice to write a pattern that has both cases. Both results are "" if there is no such
-// letter. A letter does not count if no allowed pattern allows its other case.
+// letter. A letter is ignored if no allowed pattern allows its other case.
 func oneCase(pattern string, allowed literals) (letters, instead string) {
 	if foldedForms.MatchString(pattern) {
 		return "", ""
@@ -71,7 +71,7 @@ type caser struct {
 	at      int
 	// token is one character, class or escape. both is the token for both cases of its letters.
 	token, both string
-	// literal is true until the first wildcard.
+	// literal is true until the first wildcard of the pattern.
 	literal bool
 }
 
@@ -105,7 +105,6 @@ func (c *caser) next() bool {
 	return true
 }
 
-// counts reports whether the other case of the letter may be allowed.
 func (c *caser) counts() bool {
 	return !c.literal || c.allowed.mayMatch(c.pattern[:c.at]+toggle(c.token))
 }
@@ -113,7 +112,7 @@ func (c *caser) counts() bool {
 // literals has the text before the first wildcard of each pattern in a list.
 type literals struct {
 	sorted []string
-	// open has the texts after which a wildcard follows.
+	// open has the texts that are directly before a wildcard.
 	open map[string]bool
 }
 
@@ -121,7 +120,7 @@ func literalsOf(patterns []string) literals {
 	l := literals{open: make(map[string]bool)}
 	list, err := glob.Compile(patterns, resource.ForAllow)
 	if err != nil {
-		return l // cannot happen: the patterns have compiled
+		return l // cannot fail: the patterns have compiled
 	}
 	for literal, whole := range list.Literals {
 		l.sorted = append(l.sorted, literal)

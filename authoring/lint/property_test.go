@@ -53,7 +53,7 @@ func (g generator) part() string {
 		`{"issued_at":{"$gt":"2026-01-31T12:00:00Z"}}`, `{"issued_at":{"$gte":"2026-01-31T11:00:00Z"}}`, `{}`)
 }
 
-// condition returns one of three: a few parts together, a condition in CEL, or any generated
+// condition returns one of these: a few parts together, a condition in CEL, or any generated
 // condition.
 func (g generator) condition() string {
 	switch g.IntN(8) {

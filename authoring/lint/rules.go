@@ -14,8 +14,8 @@ import (
 	"writ/engine/proof"
 )
 
-// Rules returns the warnings about rules, in the order of the rules. The field of each begins with
-// "rules[i]". Nil stands for a rule that does not compile. An inactive rule decides nothing, so it
+// Rules returns the warnings about rules, in the order of the rules. The field of a warning begins
+// with "rules[i]". A nil rule is one that does not compile. An inactive rule decides nothing, so it
 // is not compared with other rules.
 func Rules(rules []*engine.CompiledRule) []Warning {
 	l := newLinter(rules)
@@ -33,8 +33,8 @@ func Rules(rules []*engine.CompiledRule) []Warning {
 	return slices.Concat(l.found...)
 }
 
-// Lists returns a warning for each rule that looks in a list whose name is not in names. The
-// service refuses such a rule if the organization has no such list.
+// Lists returns a warning for each rule that uses a list whose name is not in names. The service
+// refuses such a rule if the organization has no such list.
 func Lists(rules []*engine.CompiledRule, names []string) (found []Warning) {
 	for i, r := range rules {
 		if r == nil {
@@ -72,10 +72,10 @@ type active struct {
 	// at is the rule's index in the document. place is its index in deciding order.
 	at, place int
 	// matches is true for the intents that the rule matches. ends is true for the intents after
-	// which no other rule is asked.
+	// which no other rule is evaluated.
 	matches, ends *condition.Node
-	cases         []*proof.Case // the cases in which matches is true
-	// oneReading is true if the whole condition is asked once for each reading of the resource.
+	cases         []*proof.Case // the cases in which the field matches is true
+	// oneReading is true if the whole condition is evaluated once for each reading of the resource.
 	oneReading bool
 	// shadowed is true once a proof shows that the rule never decides.
 	shadowed bool
@@ -95,7 +95,7 @@ func newLinter(rules []*engine.CompiledRule) *linter {
 			continue
 		}
 		a := &active{CompiledRule: r, at: i, matches: r.Matches(), ends: r.Certain()}
-		if r.Outcome() == engine.Deny { // an error of a rule that denies ends the deciding, too
+		if r.Outcome() == engine.Deny { // if a rule that denies has an error, no further rule is evaluated either
 			a.ends = a.matches
 		}
 		a.cases = l.prover.Cases(a.matches)
@@ -120,7 +120,7 @@ func (l *linter) add(i int, member, rule, message, instead string) {
 	l.found[i] = append(l.found[i], Warning{Field: field, Rule: rule, Message: message, Instead: instead})
 }
 
-// name returns the name of a rule for messages. The index would say little, because rules come from
+// name returns the name of a rule for messages. An index would say little, because rules come from
 // several files.
 func (l *linter) name(i int) string {
 	r := l.rules[i].Rule()
@@ -130,7 +130,6 @@ func (l *linter) name(i int) string {
 	return fmt.Sprintf("%s (%s)", condition.Quote(r.Name), r.ID)
 }
 
-// itself adds the warnings that follow from a rule alone.
 func (l *linter) itself(i int, r *engine.CompiledRule) {
 	review := l.reviews[i]
 	if r.Outcome() == engine.Allow {
@@ -164,7 +163,6 @@ func (l *linter) itself(i int, r *engine.CompiledRule) {
 	}
 }
 
-// callerLifts warns of a rule that allows because of metadata that the agent sends.
 func (l *linter) callerLifts(i int, review condition.Review) {
 	var keys []string
 	for _, name := range review.Fields {
@@ -203,7 +201,6 @@ func (l *linter) twice(i int) {
 	}
 }
 
-// place returns the index of the first rule with key. If there is no such rule, it records i.
 func place(seen map[string]int, key string, i int) (first int, ok bool) {
 	if first, ok = seen[key]; !ok {
 		seen[key] = i
@@ -216,7 +213,7 @@ func (l *linter) content(i int) string {
 	r := l.rules[i]
 	doc := jsontext.Value(r.Rule().Condition)
 	if err := doc.Canonicalize(); err != nil {
-		return fmt.Sprintf("rules[%d]", i) // it has compiled
+		return fmt.Sprintf("rules[%d]", i) // cannot happen: the rule has compiled
 	}
 	return fmt.Sprint(r.Rule().IsActive, r.Rule().Priority, r.Outcome(), string(doc))
 }

@@ -10,8 +10,8 @@ import (
 	"writ/engine/proof"
 )
 
-// shadow warns of a rule that can never decide. Either its condition is never true, or for each
-// intent that it matches an earlier rule decides and no further rule is asked.
+// shadow warns of a rule that can never decide. Either its condition is never true, or an earlier
+// rule always decides and ends the evaluation.
 func (l *linter) shadow(r *active) {
 	if len(r.cases) == 0 {
 		r.shadowed = true
@@ -38,8 +38,8 @@ func (l *linter) shadow(r *active) {
 	l.add(r.at, "condition", shadowed, message, "give it a higher priority, narrow the other rule, or remove it")
 }
 
-// endedBy returns earlier rules. For each intent that r matches, one of them decides and no further
-// rule is asked. It returns nil if that is not proved.
+// endedBy returns earlier rules that hide r. For each intent that r matches, one of these rules
+// decides and ends the evaluation. It returns nil if that is not proved.
 func (l *linter) endedBy(r *active) []*active {
 	var by []*active
 	for _, c := range r.cases {
@@ -51,8 +51,8 @@ func (l *linter) endedBy(r *active) []*active {
 			by = append(by, a)
 		}
 	}
-	// If a rule is asked once for each reading, its cases are about one reading. A match of one
-	// reading does not make such a rule match. So several rules together do not end the deciding.
+	// A rule that is evaluated once for each reading has cases about a single reading. A match of
+	// one reading does not make such a rule match. So several rules together cannot hide it.
 	if len(by) > 1 && r.oneReading {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (l *linter) endedBy(r *active) []*active {
 	return by
 }
 
-// ending returns the first rule before r after which no rule is asked in case c, or nil.
+// ending returns the first rule before r that ends the evaluation in case c, or nil.
 func (l *linter) ending(r *active, c *proof.Case) *active {
 	var first *active
 	for a := range l.index.Candidates(c) {
@@ -75,8 +75,8 @@ func (l *linter) ending(r *active, c *proof.Case) *active {
 	return first
 }
 
-// isBefore reports whether a is asked before b in every store. If two rules have the same priority
-// and outcome, createdAt and id decide the order. Only stored rules have these members.
+// isBefore reports whether a is evaluated before b in every store. If two rules have the same
+// priority and outcome, createdAt and id decide the order. Only stored rules have createdAt and id.
 func isBefore(a, b *active) bool {
 	r, s := a.Rule(), b.Rule()
 	if r.Priority != s.Priority || a.Outcome() != b.Outcome() {

@@ -55,8 +55,8 @@ func (g generator) target(p *engine.ActionPolicy) string {
 		"[eE]", "e", "{secrets,db}", pick("secrets", "db"), "{prod,stage}", pick("prod", "stage"), "[!a]", pick("b", "é"), "[2]", "2").Replace(conditiontest.Pick(g.Generator, of...))
 }
 
-// entry is an entry of a list that is reported as unreachable. beaten says that it is reported
-// because it allows nothing.
+// entry is an entry of a list that is reported as unreachable. beaten says that the reason is a
+// block: the entry allows nothing.
 type entry struct {
 	list   string
 	i      int
@@ -79,7 +79,6 @@ func unreachable(t *testing.T, p *engine.ActionPolicy) (found []entry) {
 	return found
 }
 
-// without returns p without the given entries.
 func without(p *engine.ActionPolicy, entries ...entry) *engine.ActionPolicy {
 	q := *p
 	for name, list := range map[string]*[]string{
@@ -98,8 +97,8 @@ func without(p *engine.ActionPolicy, entries ...entry) *engine.ActionPolicy {
 }
 
 // TestUnreachable_ChangesNothing removes reported entries and compares decisions. Without one
-// covered entry, or without all of them, the decisions and their codes stay the same. Without an
-// entry that a block beats, the decisions stay the same, but another code may give the reason.
+// covered entry, or without all covered entries, the decisions and their codes stay the same.
+// Without an entry that a block beats, the decisions stay the same, but the code may differ.
 func TestUnreachable_ChangesNothing(t *testing.T) {
 	const perPolicy = 60
 	reported, beaten, asked, allowed := 0, 0, 0, 0
@@ -113,7 +112,7 @@ func TestUnreachable_ChangesNothing(t *testing.T) {
 		lacks, nothing := []entry{{}}, false
 		for _, e := range found {
 			if e.beaten && e.list == "policy.allowed_resource_patterns" && len(p.AllowedResourcePatterns) == 1 {
-				nothing = true // without any pattern all resources would be allowed
+				nothing = true // a policy without a pattern would allow all resources
 				continue
 			}
 			others, lacks = append(others, compilePolicy(t, without(p, e))), append(lacks, e)
@@ -159,8 +158,8 @@ func compilePolicy(t *testing.T, p *engine.ActionPolicy) *engine.Policy {
 	return c
 }
 
-// codes returns the codes of the findings. If butNotAllowed is true, it leaves out the codes which
-// say that no entry allows the intent.
+// codes returns the codes of the findings. If butNotAllowed is true, it leaves out the codes for an
+// intent that no entry allows.
 func codes(r engine.Result, butNotAllowed bool) []engine.Code {
 	var all []engine.Code
 	for _, f := range r.Findings {

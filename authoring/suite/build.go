@@ -17,7 +17,7 @@ import (
 // caseBuilder builds one case from the values of a test and of a row.
 type caseBuilder struct {
 	*expander
-	test, row        string // the paths of the test and of the row
+	test, row        string
 	intent, intentAt string
 	order            []string
 	members          map[string]value
@@ -28,7 +28,7 @@ type caseBuilder struct {
 	want             expected
 }
 
-// cells returns the values of a test by column. The cells of a row replace them.
+// cells returns the values of a test by column. A row's cells replace the test's values.
 func (t *Test) cells(field string) (all []assignment) {
 	add := func(column string, v any, said bool) {
 		if !said {
@@ -49,12 +49,11 @@ func (t *Test) cells(field string) (all []assignment) {
 	return all
 }
 
-// set applies the value of one column to the case.
 func (s *caseBuilder) set(a assignment) {
 	ok := true
 	text := ""
 	if isAbsent(a.json) && slices.Contains(columns, a.column) {
-		return // the row keeps the value of the test
+		return // the row keeps the test's value
 	}
 	switch a.column {
 	case "want", "message", "agent", "rule", "intent":
@@ -128,10 +127,10 @@ func shown(v jsontext.Value) string {
 	return string(v)
 }
 
-// refused is the want of an intent that must not be valid.
+// refused is the value of a test's want for an intent that must not be valid.
 const refused = "refused"
 
-// wants has the values that want can have.
+// wants has the allowed values of a test's want.
 var wants = []string{engine.Allow.String(), engine.ApprovalRequired.String(), engine.Deny.String(), refused}
 
 func (s *caseBuilder) decision(text, at string) {
@@ -197,13 +196,13 @@ func (s *caseBuilder) rule(name, at string) {
 	}
 }
 
-// build returns the intent of the case. If the intent must be refused, it returns the intent's
-// error instead. After any other mistake it returns nil twice.
+// build returns the intent of the case. If the test wants a refusal, it returns the intent's error
+// instead. After any other mistake both results are nil.
 func (s *caseBuilder) build() (*engine.Intent, *engine.InvalidError) {
 	from, ok := s.resolved[s.intent]
 	if !ok {
 		switch {
-		case s.file.Intents[s.intent] != nil: // the intent has a mistake that is reported already
+		case s.file.Intents[s.intent] != nil: // the mistake of the intent is reported already
 		case s.intent == "":
 			s.refuse(s.test, "intent is required: the name of one of the intents")
 		default:
@@ -233,14 +232,13 @@ func (s *caseBuilder) build() (*engine.Intent, *engine.InvalidError) {
 	return in, nil
 }
 
-// textOf returns the text of a JSON string.
 func textOf(v jsontext.Value) (string, bool) {
 	var text string
 	ok := v.Kind() == '"' && json.Unmarshal(v, &text) == nil
 	return text, ok
 }
 
-// sorted returns the codes sorted, and each only once.
+// sorted returns the codes sorted, without duplicates.
 func sorted(codes []engine.Code) []engine.Code {
 	codes = slices.Clone(codes)
 	slices.Sort(codes)

@@ -10,14 +10,14 @@ import (
 )
 
 // assignment is the value of one column in a case. The column is the path of a member of the
-// intent, or one of columns.
+// intent, or an entry of columns.
 type assignment struct {
 	column string
 	value
 }
 
-// columns has the columns that a table can have in addition to the members of the intent. A test's
-// each can have the stateColumns, too.
+// columns has the columns that a table can have in addition to the members of the intent. The
+// member each of a test can also have the stateColumns.
 var (
 	stateColumns = []string{"session", "agent", "usage_exceeded", "require_registered_agents", "counted"}
 	columns      = append([]string{"intent", "want", "message", "codes", "rule", "error"}, stateColumns...)
@@ -39,7 +39,7 @@ func (e *expander) test(t *Test, field string) {
 }
 
 // fits reports an error if there are too many cases. A case takes about ten values. The limit is
-// the number of cases that fit into a file without aliases.
+// about the number of cases that a file without aliases can have.
 func (e *expander) fits(cases int, field string) bool {
 	const most = document.MaxValues / 10
 	if cases > most {
@@ -89,7 +89,7 @@ func (e *expander) rows(t *Test, field string) []row {
 // paths has the members of an intent that a test can set.
 var paths = append(slices.Clone(intentMembers), "cost.amount_minor", "cost.currency", "metadata.…")
 
-// combinations returns every combination of the values in each. If the test has no each, it returns
+// combinations returns every combination of the values in t.Each. If t.Each is empty, it returns
 // one empty combination.
 func (e *expander) combinations(t *Test, field string) [][]assignment {
 	all := [][]assignment{nil}

@@ -9,8 +9,8 @@ import (
 	"writ/rego"
 )
 
-// coverage records which parts of policies and rules the cases reached. If several suites test the
-// same policy or rule, the cases of all of them count.
+// coverage records which parts of policies and rules the cases reached. Suites that test the same
+// policy or rule share its coverage.
 type coverage struct {
 	subjects map[*subject]*coveredSubject
 	policies map[string]*coveredPolicy
@@ -22,7 +22,7 @@ type coverage struct {
 type coveredSubject struct {
 	policy *coveredPolicy
 	rules  []*coveredRule
-	alone  []*engine.RuleSet // a set for each rule, with only this rule
+	alone  []*engine.RuleSet // one set for each rule, with only this rule
 	inputs []*engine.Input   // the inputs of the cases
 }
 
@@ -35,9 +35,9 @@ type coveredPolicy struct {
 type coveredCheck struct {
 	code          engine.Code
 	field         string
-	entries       []string // the entries of the check's list, if it has one
+	entries       []string // the entries of the check's list; nil if the check has no list
 	failed, holds bool
-	matched       []bool // for each entry, whether it matched
+	matched       []bool // for each entry, whether a case matched it
 }
 
 // coveredRule is the coverage of a rule. shadows has the names of the rules that decided although
@@ -47,7 +47,7 @@ type coveredRule struct {
 	active                       bool
 	outcome                      engine.Decision
 	leaves                       []coveredLeaf
-	lines                        map[int]bool // for each line of Rego, whether it was evaluated
+	lines                        map[int]bool // for each line of Rego, whether a case evaluated it
 	matched, decided, notMatched bool
 	shadows                      []string
 }
@@ -133,7 +133,7 @@ func (c *coverage) add(k *Case) {
 	covered.inputs = append(covered.inputs, &k.Input)
 	in.Trace = &engine.Trace{}
 	engine.Evaluate(s.policy, s.set, &in)
-	for i := range covered.policy.checks { // the checks of a session come after these
+	for i := range covered.policy.checks { // the session's checks come after the policy's checks
 		covered.policy.checks[i].see(&in.Trace.Checks[i])
 	}
 	decided := ""
@@ -179,7 +179,8 @@ func (r *coveredRule) see(a *engine.Asked, decided string) {
 	}
 }
 
-// summary returns the totals. It returns nil if c is nil, because then nobody asked for coverage.
+// summary returns the totals. It returns nil if c is nil, which means that coverage was not
+// requested.
 func (c *coverage) summary() (*Coverage, error) {
 	if c == nil {
 		return nil, nil

@@ -9,14 +9,13 @@ import (
 	"writ/engine"
 )
 
-// lister adds the coverage of a policy or a rule to the totals and the listing of c.
 type lister interface{ list(c *Coverage) }
 
 func (p *coveredPolicy) list(sum *Coverage) {
 	for i := range p.checks {
 		c := &p.checks[i]
 		if c.field == "" {
-			continue // no setting of the policy belongs to this check: agent, usage, status
+			continue // a check without a setting in the policy: agent, usage, status
 		}
 		sum.Checks.see(c.holds)
 		missing := never("holds", c.holds)
@@ -95,7 +94,7 @@ func quoted(names []string) (all []string) {
 	return all
 }
 
-// never returns "never " with what, or nil if it was seen.
+// never returns "never " + what, or nil if seen is true.
 func never(what string, seen bool) []string {
 	if seen {
 		return nil

@@ -7,11 +7,11 @@ import (
 
 // Coverage says how much of the policies and the rules the cases reached.
 type Coverage struct {
-	// Checks counts two parts of each check that a policy sets: a case in which it fails, and a
-	// case in which it holds. It also counts each pattern of a list: a case in which the pattern
-	// matches. Rules counts three parts of each active rule: it matches, decides, does not match.
-	// Conditions counts two parts of each leaf of a condition: it is true, it is false. If a
-	// condition in Rego has several lines, each evaluated line is also a part.
+	// Checks counts two parts of each check that a policy sets: a case fails it, and a case passes
+	// it. It also counts each pattern of a list: a case matches it. Rules counts three parts of
+	// each active rule: it matches, it decides, it does not match. Conditions counts two parts of
+	// each leaf of a condition: it is true, it is false. For a condition in Rego with several
+	// lines, Conditions also counts each line: a case evaluates it.
 	Checks, Rules, Conditions Covered
 	// Listing has a line for each check, pattern, rule, leaf and line, in the order of the files.
 	Listing []Listed
@@ -21,7 +21,7 @@ type Coverage struct {
 type Listed struct {
 	File string
 	Line int
-	// Text is the listed part. Missing says what no case reached in this part. It is empty if the
+	// Text is the listed part of the file. Missing names what no case reached. It is empty if the
 	// cases reached everything.
 	Text, Missing string
 }
@@ -58,8 +58,8 @@ func (c *Coverage) Lowest() float64 {
 	return min(c.Checks.Fraction(), c.Rules.Fraction(), c.Conditions.Fraction())
 }
 
-// WriteText writes the listing and the three fractions. It puts an exclamation mark before a line
-// of which no case reached some part.
+// WriteText writes the listing and the three fractions. An exclamation mark marks a line with a
+// part that no case reached.
 func (c *Coverage) WriteText(w io.Writer) {
 	file := ""
 	for _, l := range c.Listing {

@@ -12,7 +12,7 @@ import (
 	"writ/engine"
 )
 
-// absent replaces null in a suite, because [engine.Decode] refuses null.
+// absent replaces null while a suite is decoded, because [engine.Decode] refuses null.
 var absent = jsontext.Value(`{"$absent":true}`)
 
 // decode reads the document of a suite. It accepts null in the places where null removes a member
@@ -49,8 +49,8 @@ var shapes = map[string]string{
 	"policies": "a list of paths and policies",
 }
 
-// explainShape removes the prefix "suite." from the field of p, as other problems of a suite have
-// none. If p is about the type of a member, it adds an example to the message.
+// explainShape removes the prefix "suite." from the field of p, because no other problem of a suite
+// has it. If p is about the type of a member, it adds an example to the message.
 func explainShape(p *document.Problem) {
 	p.Field = strings.TrimPrefix(p.Field, string(document.Suite)+".")
 	member := p.Field[strings.LastIndexByte(p.Field, '.')+1:]

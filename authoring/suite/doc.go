@@ -18,9 +18,9 @@
 //	        - [50001, deny, [cost.exceeded, rule.approval_required]]
 //	  - {name: a payment states its cost, intent: payout, set: {cost: null}, want: deny, rule: Every payment states its cost}
 //
-// A test with neither a table nor an each is one case. A table makes a case for each row. An each makes a
-// case for each value. Both together make a case for each combination. [File] documents every
-// member. Reading is as strict as [document.Parse], and every mistake has a place.
+// A test without the members table and each is one case. With a table it has a case for each row.
+// With each it has a case for every value. With both it has a case for each combination. [File]
+// documents every member. Reading is as strict as [document.Parse], and every mistake has a place.
 //
 // A [Loader] reads suites. It compiles each policy version with its rules only once. [Run] decides
 // the cases with the engine of the service. On request it also decides them with the policy's
@@ -43,8 +43,8 @@ type File struct {
 	Lists map[string][]string `json:"lists,omitzero"`
 	// Now is the issued_at of intents that have none.
 	Now string `json:"now,omitzero"`
-	// Intents has the fixtures by name. A fixture has the members of an intent, and extends, the
-	// name of the fixture to start from. Members of cost and metadata are merged one by one. Null
+	// Intents has the fixtures by name. A fixture has the members of an intent. Its member extends
+	// names the fixture to start from. The members of cost and metadata are merged one by one. Null
 	// removes a member.
 	Intents map[string]map[string]jsontext.Value `json:"intents,omitzero"`
 	Tests   []Test                               `json:"tests,omitzero"`
@@ -59,24 +59,24 @@ type Test struct {
 	// Set sets members of the intent by their paths, such as cost.amount_minor or metadata.env.
 	// Null removes a member.
 	Set map[string]jsontext.Value `json:"set,omitzero"`
-	// Table makes a case for each row. Each makes a case for each value of a path. With several
-	// paths it makes a case for each combination of their values.
+	// Table makes a case for each row. Each has a list of values for each path, and makes a case
+	// for each combination of the values.
 	Table *Table                      `json:"table,omitzero"`
 	Each  map[string][]jsontext.Value `json:"each,omitzero"`
 
-	// Session narrows the policy to a task of the intent's agent. It is an object with any of the
-	// members of [Session].
+	// Session narrows the policy to a task of the intent's agent. It is an object with members of
+	// [Session].
 	Session jsontext.Value `json:"session,omitzero"`
 	// Agent is the status of the agent: active, disabled or unregistered. The default is
 	// unregistered.
 	Agent             string `json:"agent,omitzero"`
 	UsageExceeded     bool   `json:"usage_exceeded,omitzero"`
 	RequireRegistered bool   `json:"require_registered_agents,omitzero"`
-	// Counted is the value that each counter of the intent has before the intent.
+	// Counted is the value of each counter before the intent is counted.
 	Counted int64 `json:"counted,omitzero"`
 
-	// Want is the decision: allow, approval_required or deny. For an intent that is not valid it is
-	// refused: the service answers 400 and decides nothing. Want is required.
+	// Want is the decision: allow, approval_required or deny. The value refused means that the
+	// intent is not valid: the service answers 400 and decides nothing. Want is required.
 	Want string `json:"want,omitzero"`
 	// Message is a part of the error if the intent is refused.
 	Message string `json:"message,omitzero"`
@@ -84,7 +84,7 @@ type Test struct {
 	Codes *[]string `json:"codes,omitzero"`
 	// Rule is the name or the id of the rule that decides.
 	Rule string `json:"rule,omitzero"`
-	// Error says whether the condition of a rule cannot be evaluated.
+	// Error says that the condition of a rule cannot be evaluated.
 	Error *bool `json:"error,omitzero"`
 }
 
@@ -97,8 +97,8 @@ type Session struct {
 
 // Table makes a case for each row. A column is the path of a member of the intent, or one of
 // intent, session, agent, usage_exceeded, require_registered_agents, counted, want, message, codes,
-// rule and error. The value of a cell replaces the test's value for this column. In the latter
-// columns null keeps the test's value.
+// rule and error. The value of a cell replaces the test's value for this column. In a column that
+// is not a member of the intent, null keeps the test's value.
 type Table struct {
 	Columns []string           `json:"columns"`
 	Rows    [][]jsontext.Value `json:"rows"`

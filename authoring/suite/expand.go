@@ -12,18 +12,18 @@ import (
 	"writ/engine"
 )
 
-// madeUpID is the intent_id of an intent for which the suite gives none.
+// madeUpID is the intent_id of an intent without one.
 const madeUpID = "5eed0000-0000-4000-8000-000000000000"
 
 // Case is one intent and the decision that it must get.
 type Case struct {
 	Suite *Suite
-	// Test is the name of the test. Name distinguishes the cases of a test. It has the values that
-	// the test, the row and the each set, such as cost.amount_minor=50001.
+	// Test is the name of the test. Name distinguishes the cases of a test. It lists the values
+	// that the case sets, such as cost.amount_minor=50001.
 	Test, Name string
 	// Fixture is the name of the intent that the case starts from.
 	Fixture string
-	// Input has no Intent if the intent is not valid.
+	// Input is what the engine evaluates. Its Intent is nil if the intent is not valid.
 	Input engine.Input
 
 	want expected
@@ -33,12 +33,11 @@ type Case struct {
 	field string
 }
 
-// expected is the result that a case must have. codes are sorted. They are nil if the case wants no
-// particular codes.
+// expected is the result that a case must have. codes are sorted. Nil codes admit any codes.
 type expected struct {
 	decision engine.Decision
-	// refused is true if the intent must not be valid. Its error must contain message. decision is
-	// [engine.Deny] then.
+	// refused is true if the intent must not be valid. Then its error must contain message, and
+	// decision is [engine.Deny].
 	refused bool
 	message string
 	codes   []engine.Code
@@ -70,7 +69,7 @@ func (r *reader) expand(s *Suite, f *File) {
 	number(s.Cases)
 }
 
-// number adds a number to the name of each further case that has the same test and name.
+// number makes names unique: a further case with the same test and name gets a number.
 func number(cases []*Case) {
 	type name struct{ test, name string }
 	seen := map[name]int{}
@@ -86,11 +85,11 @@ type expander struct {
 	*reader
 	suite    *Suite
 	file     *File
-	resolved map[string]members // the fixtures, with the members of the fixtures that they extend
+	resolved map[string]members // the fixtures, including the members that they inherit by extends
 }
 
-// fixtures resolves the intents. It reports the mistakes of an intent, unless another intent
-// extends it or a test uses it. The intent may be incomplete then.
+// fixtures resolves the intents of the file. It reports the mistakes of an intent that nothing
+// uses. An intent that another one extends, or that a test uses, may be incomplete.
 func (e *expander) fixtures() {
 	used := map[string]bool{}
 	for _, members := range e.file.Intents {
@@ -119,7 +118,7 @@ func (e *expander) fixtures() {
 }
 
 // resolve returns the members of a fixture, or nil after a mistake. within has the names of the
-// fixtures that extend it.
+// fixtures that are being resolved, so that a cycle is found.
 func (e *expander) resolve(name string, within []string) members {
 	if m, ok := e.resolved[name]; ok {
 		return m
@@ -153,7 +152,7 @@ func (e *expander) resolve(name string, within []string) members {
 	return m
 }
 
-// completed returns m with an intent_id, a policy_id and an issued_at, if m lacks them.
+// completed returns m. It adds an intent_id, a policy_id and an issued_at where m lacks them.
 func (e *expander) completed(m members) members {
 	whole := maps.Clone(m)
 	for path, text := range map[string]string{
@@ -170,7 +169,6 @@ func (e *expander) completed(m members) members {
 	return whole
 }
 
-// decodeIntent reads and validates an intent.
 func decodeIntent(m members) (*engine.Intent, error) {
 	in, err := engine.DecodeIntent(m.json(), "intent")
 	if err != nil {
@@ -179,8 +177,8 @@ func decodeIntent(m members) (*engine.Intent, error) {
 	return in, in.Validate()
 }
 
-// locate adds the mistakes of an intent. Each has the place of the suite's field that set the
-// member. If no field set it, the place is field.
+// locate adds the mistakes of an intent. The place of a mistake is the suite's field that set the
+// member. If no field set the member, the place is field.
 func (e *expander) locate(err error, m members, field string) {
 	var invalid *engine.InvalidError
 	if !errors.As(err, &invalid) {

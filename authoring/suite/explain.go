@@ -12,8 +12,8 @@ import (
 // maxExplained bounds how many rules with the wanted outcome are explained.
 const maxExplained = 5
 
-// explain explains a result that is not as wanted. A + marks a finding that is not wanted, a - one
-// that is missing.
+// explain explains a result that is not as wanted. A + marks a finding that is not wanted. A -
+// marks a missing finding.
 func (r *Result) explain(s *subject) {
 	in := r.Case.Input
 	in.Trace = &engine.Trace{}
@@ -96,5 +96,4 @@ func ruleText(x *engine.ExplainedRule) string {
 	return text
 }
 
-// oneLine returns a text on one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -2,8 +2,8 @@
 // intents and suites. Editors use them to complete and check documents. The schemas follow from the
 // Go types, their limits, and package condition's tables of fields and operators.
 //
-// A schema checks only the structure. Package document also checks patterns, CEL, Rego and lengths
-// in bytes. Every document that package document accepts is valid by its schema.
+// A schema checks only the structure. Package document checks more: patterns, CEL, Rego and lengths
+// in bytes. A document that package document accepts always satisfies its schema.
 package schema
 
 import (
@@ -69,7 +69,8 @@ func describe(s object, text string) object {
 }
 
 // structure returns the schema of a Go type. The schema of a member follows from the type of its
-// field. members has more keywords for it. A field whose JSON tag has no option is required.
+// field. members has further keywords for the members. A field whose JSON tag has no option is
+// required.
 func structure(t reflect.Type, members map[string]object) object {
 	properties := object{}
 	s := object{"type": "object", "additionalProperties": false, "properties": properties}
@@ -129,7 +130,6 @@ var (
 	listValue  = object{"type": "string", "minLength": 1, "maxLength": condition.MaxLabel}
 )
 
-// actionTypes returns a pattern for action types that also allows the characters in extra.
 func actionTypes(extra string) string {
 	return fmt.Sprintf("^[A-Za-z0-9._:/+@%s-]{1,%d}$", extra, condition.MaxName)
 }

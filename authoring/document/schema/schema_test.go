@@ -24,7 +24,6 @@ import (
 
 type object = map[string]any
 
-// schemas has the compiled schemas by kind.
 type schemas map[document.Kind]*jsonschema.Schema
 
 func compileAll(t *testing.T) schemas {
@@ -123,7 +122,7 @@ func resolved(all object, v any) any {
 	return v
 }
 
-// plain returns v as it is after it was written to JSON and read back, without descriptions.
+// plain returns v written to JSON and read back, without descriptions.
 func plain(t *testing.T, v any) (out any) {
 	t.Helper()
 	text := must.Get(json.Marshal(resolved(nil, v)))(t)
@@ -168,8 +167,8 @@ func asObjects(rule object) {
 	}
 }
 
-// onlyWrit has the broken documents whose structure is valid. Their mistake is within a text, so
-// only writ finds it.
+// onlyWrit has the broken documents whose structure is valid. The mistake is within a text, so only
+// package document finds it.
 var onlyWrit = strings.Fields(`
 	policy-pattern-bracket rule-regex rule-regex-lookahead rule-metadata-order rule-time rule-wire-broken
 	policy-cost-decimal rule-condition-text rule-action-text rule-amount-decimal intent-resource-space
