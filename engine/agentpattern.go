@@ -7,8 +7,9 @@ import (
 	"writ/engine/glob"
 )
 
-// AgentPattern selects agents, as the agent_id of a policy does. It is one id, a glob over ids, or
-// "*" alone for every agent. Ids are compared exactly. It is safe for concurrent use.
+// AgentPattern selects agents, as the agent_id of a policy does. The pattern is one id, a glob over
+// ids, or "*" alone for every agent. Ids are compared exactly. An AgentPattern is safe for
+// concurrent use.
 type AgentPattern struct {
 	text string
 	set  *glob.List // nil if text is an id or "*"
@@ -48,8 +49,8 @@ func (a *AgentPattern) Size() int {
 // IsID reports whether a is one agent's id.
 func (a *AgentPattern) IsID() bool { return a.text != anyAgent && a.set == nil }
 
-// Matches reports whether a matches the agent's id. It never matches the empty id, because no
-// agent has it.
+// Matches reports whether a matches the agent's id. The empty id never matches, because no agent
+// has it.
 func (a *AgentPattern) Matches(agentID string) bool {
 	if agentID == "" {
 		return false
@@ -60,10 +61,10 @@ func (a *AgentPattern) Matches(agentID string) bool {
 	return a.set != nil && a.set.Match(agentID) >= 0
 }
 
-// Covers reports whether a matches every agent that the pattern text matches. For a glob it may
-// answer false although a covers the glob. It never answers true if a does not cover text. The
-// answer is true in three cases: the patterns are the same, text is an id that a matches, or a is
-// a literal text before ** and text begins with that literal.
+// Covers reports whether a matches every agent that the pattern text matches. Covers is never wrong
+// when it returns true. For a glob it may return false although a covers the glob. It returns true
+// in three cases: both patterns are equal, text is an id that a matches, or a is a literal text
+// before ** and text begins with that literal.
 func (a *AgentPattern) Covers(text string) bool {
 	if a.text == anyAgent || a.text == text {
 		return true

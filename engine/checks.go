@@ -8,7 +8,7 @@ import (
 	"writ/engine/resource"
 )
 
-// The members of a policy that checks read, by their names in [FieldError].
+// The members of a policy that checks read, as [FieldError] names them.
 const (
 	fieldStatus          = "policy.status"
 	fieldAgentID         = "policy.agent_id"
@@ -20,8 +20,8 @@ const (
 	fieldCurrency        = "policy.currency"
 )
 
-// Check is one check of an [ActionPolicy]. It fails if Holds is false or an error. A check that
-// fails adds a finding with Code and Outcome. Package rego renders each check by its code.
+// Check is one check of an [ActionPolicy]. The check fails if Holds is false or an error. A failed
+// check adds a finding with Code and Outcome. Package rego finds its rendering of a check by Code.
 type Check struct {
 	Code    Code
 	Outcome Decision
@@ -34,11 +34,11 @@ type Check struct {
 	row *checkRow
 }
 
-// checkRow is a row of [checkTable]: a [Check] of any policy.
+// checkRow is a row of [checkTable]. It describes a [Check] for every policy.
 type checkRow struct {
 	code    Code
 	outcome Decision
-	// set reports whether p has the check. It is nil if every policy has the check.
+	// set reports whether p has the check. If set is nil, every policy has the check.
 	set func(p *ActionPolicy) bool
 	// reason is the same for every policy. If reasonOf is set, it is used instead.
 	reason   string
@@ -46,10 +46,10 @@ type checkRow struct {
 	// holds evaluates the check. tree returns the same check as a condition.
 	holds func(s *scope, e evaluation) bool
 	tree  func(p *ActionPolicy) *condition.Node
-	// field is the policy's member that the check reads, by its name in [FieldError]. It is empty
-	// if the check reads no member. If the member is a list of patterns, entries returns the list,
-	// and actions or patterns returns the compiled list. If a match makes the check fail, named is
-	// the reason; its %s stands for the pattern.
+	// field is the policy's member that the check reads, as [FieldError] names it. It is empty if
+	// the check reads no member. If the member is a list of patterns, entries returns the list, and
+	// actions or patterns returns the compiled list. named is the reason if a pattern made the
+	// check fail. The %s in named stands for that pattern.
 	field    string
 	entries  func(p *ActionPolicy) []string
 	actions  func(s *scope) *glob.Actions
@@ -168,8 +168,8 @@ func (r *checkRow) finding(p *ActionPolicy) Finding {
 	return f
 }
 
-// Checks returns the checks of a policy, in the order of their findings. A check that has nothing
-// to compare is left out: no cap, or an empty block list.
+// Checks returns the checks of a policy, in the order of their findings. Checks omits a check
+// without anything to compare, for example if the policy has no cap or an empty block list.
 //
 //	policy.inactive       deny               the policy's status is not active
 //	agent.disabled        deny               the kill switch of the agent
@@ -193,7 +193,7 @@ func Checks(p *ActionPolicy) []Check {
 	return checks
 }
 
-// asks returns the comparison of a field with texts by op.
+// asks returns the condition that compares the field id with texts by op.
 func asks(id condition.FieldID, op condition.Operator, texts ...string) *condition.Node {
 	return condition.Compare(condition.FieldOf(id), op, condition.Texts(texts...)...)
 }
@@ -202,7 +202,8 @@ func isSet(id condition.FieldID) *condition.Node {
 	return condition.Compare(condition.FieldOf(id), condition.IsTrue)
 }
 
-// reads returns the comparison of the resource with patterns, for a block or an allowance.
+// reads returns the condition that compares the resource with patterns. side says whether the
+// patterns block or allow.
 func reads(side resource.Side, patterns []string) *condition.Node {
 	n := asks(condition.Resource, condition.ResourceGlob, patterns...)
 	n.Side = side
@@ -223,8 +224,8 @@ func agentRegistered(*ActionPolicy) *condition.Node {
 		condition.Negate(asks(condition.GovernedAgentStatus, condition.Eq, AgentUnregistered.String())))
 }
 
-// anyAgent governs every agent if it is the whole pattern, whatever segments the agent's id has.
-// In a longer pattern a "*" matches within a segment.
+// anyAgent is the pattern for every agent, also for ids with several segments. In a longer pattern
+// a "*" matches only within a segment.
 const anyAgent = "*"
 
 func mismatch(p *ActionPolicy) string {
@@ -240,7 +241,8 @@ func agentMatches(p *ActionPolicy) *condition.Node {
 	return id
 }
 
-// ofCost returns a condition that is true if the intent has no cost or if holds is true.
+// ofCost returns a condition that is true if the intent has no cost or if the condition holds is
+// true.
 func ofCost(holds *condition.Node) *condition.Node {
 	return condition.Either(condition.Negate(condition.Has(condition.FieldOf(condition.Cost))), holds)
 }

@@ -9,8 +9,8 @@ import (
 	"writ/internal/must"
 )
 
-// TestCheck_TreesMeanWhatRuns checks that the condition that a check shows gives the same result
-// as its Go code.
+// TestCheck_TreesMeanWhatRuns checks that the condition in Check.Holds gives the same result as the
+// check's Go code.
 func TestCheck_TreesMeanWhatRuns(t *testing.T) {
 	g := newGenerator(1)
 	one := func(list ...string) string { return conditiontest.Pick(g.Generator, list...) }

@@ -17,7 +17,7 @@ const (
 	CodeCostCurrency       Code = "cost.currency"
 	CodeUsageLimit         Code = "usage.limit"
 
-	// The codes of objections by the intent's session: see [Session].
+	// The codes of objections that come from the intent's session: see [Session].
 	CodeSessionClosed     Code = "session.closed"
 	CodeSessionExpired    Code = "session.expired"
 	CodeSessionNotAllowed Code = "session.not_allowed"
@@ -27,21 +27,20 @@ const (
 	CodeBatchRefused Code = "batch.refused"
 
 	// CodeApprovalGranted allows an intent because all its findings were approved.
-	// CodeApprovalOutOfScope holds the intent again, because some of its findings were not
-	// approved. The other codes deny an intent whose approval was not given or is no longer valid.
-	// See package approval.
+	// CodeApprovalOutOfScope sends the intent to approval again, because some of its findings were
+	// not approved. The other codes deny an intent whose approval was not given or is no longer
+	// valid. See package approval.
 	CodeApprovalGranted    Code = "approval.granted"
 	CodeApprovalOutOfScope Code = "approval.out_of_scope"
 	CodeApprovalRejected   Code = "approval.rejected"
 	CodeApprovalExpired    Code = "approval.expired"
 	CodeApprovalRevoked    Code = "approval.revoked"
 
-	// CodePolicyAllowed is the code of an allowed intent that no check objected to and no rule
-	// matched.
+	// CodePolicyAllowed says that the intent is allowed: no check objected and no rule matched.
 	CodePolicyAllowed Code = "policy.allowed"
 
-	// These codes deny: there is no policy or no intent to evaluate, the stored policy no longer
-	// compiles, the resource has no single meaning, or a check could not be evaluated.
+	// These codes deny. Either there is no policy or no intent to evaluate, or the stored policy no
+	// longer compiles, or the resource has no single meaning, or a check could not be evaluated.
 	CodePolicyMissing      Code = "policy.missing"
 	CodePolicyUnreadable   Code = "policy.unreadable"
 	CodeResourceUnreadable Code = "resource.unreadable"
@@ -66,8 +65,8 @@ func Codes() []Code {
 	}
 }
 
-// Outcome returns the outcome of a finding with code c. It returns false for [CodeCoreFinding],
-// because that code comes with any outcome, and for codes that are not writ's.
+// Outcome returns the outcome of a finding with code c. It returns false if c is [CodeCoreFinding],
+// which comes with any outcome, or if c is not a code of writ.
 func (c Code) Outcome() (Decision, bool) {
 	switch c {
 	case CodePolicyAllowed, CodeRuleAllow, CodeApprovalGranted:

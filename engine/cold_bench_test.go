@@ -14,7 +14,7 @@ import (
 	"writ/internal/must"
 )
 
-// crowd returns policies in a random order. No two of them are equal.
+// crowd returns policies in a random order. All policies differ.
 var crowd = sync.OnceValues(func() ([]*engine.Policy, error) {
 	policies := make([]*engine.Policy, 10_000)
 	for i := range policies {
@@ -27,10 +27,10 @@ var crowd = sync.OnceValues(func() ([]*engine.Policy, error) {
 	return policies, nil
 })
 
-// BenchmarkEvaluateCold evaluates one intent under policies that all differ, in a random order.
-// The time beyond that with one policy is the time to read memory that no cache holds. The intent
-// stays in the caches, like an intent that was just decoded. cpu-ns/op is processor time, because
-// other load on the machine changes it less.
+// BenchmarkEvaluateCold evaluates one intent under many different policies, in a random order.
+// Compared with a benchmark of one policy, it also measures reads of memory that no cache holds.
+// The intent stays in the caches, like an intent that was just decoded. cpu-ns/op is processor
+// time, because other load on the machine changes processor time less than wall time.
 func BenchmarkEvaluateCold(b *testing.B) {
 	policies := must.Get(crowd())(b)
 	for _, n := range []int{1, 1000, 10_000} {

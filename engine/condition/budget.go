@@ -18,7 +18,7 @@ type budget struct {
 // instructionBytes is the approximate size of one instruction of a regular expression.
 const instructionBytes = 64
 
-// regexp adds an RE2 expression that is run up to times times.
+// regexp adds an RE2 expression. times is the greatest number of times that the expression is run.
 func (b *budget) regexp(expr string, times int) error {
 	n, err := Instructions(expr)
 	if err != nil {
@@ -31,8 +31,8 @@ func (b *budget) regexp(expr string, times int) error {
 	return nil
 }
 
-// glob adds a pattern of op, which takes patterns. Compiling takes long, so glob compiles nothing
-// more once there are too many spellings.
+// glob adds a pattern of op. op must take patterns. Compiling takes long, so glob compiles nothing
+// more after the limit of spellings is exceeded.
 func (b *budget) glob(op Operator, pattern string) error {
 	if b.spellings <= MaxEntries {
 		m, err := compileMatcher(op, []string{pattern}, resource.ForBlock)

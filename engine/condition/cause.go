@@ -49,8 +49,8 @@ type EvalError struct {
 func (e *EvalError) Error() string { return e.message }
 
 var (
-	// ErrTooMuchWork is the error of a condition that cannot run because the other conditions of
-	// its evaluation have left it too little work or time.
+	// ErrTooMuchWork is the error of a condition that cannot run, because the other conditions of
+	// its evaluation used up the work or the time.
 	ErrTooMuchWork = &EvalError{CauseWork, "the conditions of the rules do too much together"}
 	// ErrBroken is the error of a stored condition that does not compile.
 	ErrBroken = &EvalError{CauseBroken, "the stored condition does not compile"}

@@ -16,12 +16,12 @@ import (
 	celparser "github.com/google/cel-go/parser"
 )
 
-// presenceOfField is the prefix of variables that say whether an intent has a field. The field's
-// path follows the prefix. Only macros can write such a name.
+// presenceOfField is the prefix of the variables that say whether an intent has a field. The
+// field's path follows the prefix. Only macros can write such a name, because of the space in it.
 const presenceOfField = "@has "
 
-// language is CEL as authors of conditions write it, over intent.*, agent.* and policy.*. It is
-// immutable.
+// language is the CEL in which authors write conditions. Its variables are below intent, agent and
+// policy. A language is immutable.
 type language struct {
 	cel *cel.Env
 	// All programs share planner, because [cel.Env.Program] would make a kilobyte of closures for
@@ -39,7 +39,7 @@ var cels = sync.OnceValues(func() (*language, error) {
 	)
 })
 
-// newLanguage returns CEL with the fields of an evaluation as variables, and with options.
+// newLanguage returns CEL with options. Its variables are the fields of an evaluation.
 func newLanguage(options ...cel.EnvOption) (*language, error) {
 	env, err := cel.NewCustomEnv(append(options,
 		variables(),
@@ -48,7 +48,7 @@ func newLanguage(options ...cel.EnvOption) (*language, error) {
 		ext.Strings(ext.StringsVersion(4)),
 		cel.Macros(cel.GlobalMacro(operators.Has, 1, expandHas)),
 		cel.DefaultUTCTimeZone(true),
-		cel.EnableMacroCallTracking(), // for texts of clauses
+		cel.EnableMacroCallTracking(), // keeps the source of macros for the texts of clauses
 		cel.Function(fnItems,
 			cel.Overload(fnItems, []*cel.Type{cel.StringType}, cel.ListType(cel.StringType), unplanned)),
 		cel.Function(fnDecimalCompare,
@@ -125,11 +125,11 @@ func patternFunction(name string) cel.EnvOption {
 	)
 }
 
-// unplanned is the binding of functions that planning replaces. It is never called.
+// unplanned is the binding of functions that planning replaces. No program calls it.
 var unplanned = cel.FunctionBinding(func(...ref.Val) ref.Val { return types.NewErr("a function was not planned") })
 
-// expandHas expands has() over flat variables. It knows which members of an intent are optional.
-// It leaves every other operand to CEL's own macro.
+// expandHas expands has() for a field, which is one variable with dots in its name. It uses the
+// table of fields to see which fields are optional. CEL's own macro expands every other operand.
 func expandHas(eh celparser.ExprHelper, target ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
 	name, ok := dottedName(args[0])
 	if !ok {
@@ -154,7 +154,7 @@ func expandHas(eh celparser.ExprHelper, target ast.Expr, args []ast.Expr) (ast.E
 	return celparser.MakeHas(eh, target, args)
 }
 
-// dottedName returns the path a.b.c if e is a chain of selections.
+// dottedName returns the path a.b.c if e selects a field of a field of a variable, to any depth.
 func dottedName(e ast.Expr) (string, bool) {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -186,8 +186,8 @@ func (s *language) check(expr string) (*cel.Ast, error) {
 	return checked, s.bound(checked)
 }
 
-// shadowed returns the first variable of a comprehension that hides one of roots. Such a variable
-// is refused, because has() is expanded before scopes are known.
+// shadowed returns the first variable of a comprehension that hides one of roots. The caller
+// refuses such a variable, because has() is expanded before scopes are known.
 func shadowed(checked *cel.Ast) string {
 	for e := range parts(checked.NativeRep().Expr()) {
 		if e.Kind() != ast.ComprehensionKind {
@@ -203,7 +203,8 @@ func shadowed(checked *cel.Ast) string {
 	return ""
 }
 
-// load returns the greatest number of steps that the expression itself takes: see maxWork.
+// load returns the greatest number of steps that an expression takes without its patterns: see
+// maxWork.
 func (s *language) load(checked *cel.Ast) (int, error) {
 	cost, err := s.cost(checked, false)
 	if err != nil {
@@ -245,7 +246,7 @@ func (f Field) celType() *cel.Type {
 	return cel.StringType
 }
 
-// listFunction declares list(name), and `in` for it.
+// listFunction declares list(name), and the operator `in` for its result.
 func listFunction() cel.EnvOption {
 	named := cel.OpaqueType("list by name")
 	return func(e *cel.Env) (*cel.Env, error) {

@@ -36,8 +36,9 @@ func celClause(source string) *Clause {
 	return clause(parsed.NativeRep().Expr())
 }
 
-// joined returns how a CEL expression joins its operands, and the operands. An expression that
-// joins nothing is a Leaf. A constant joins no operands: true is an All, false is an Any.
+// joined returns the kind by which a CEL expression joins its operands, and the operands. The kind
+// is Leaf if the expression joins nothing. A constant has no operands: true is an All, false is an
+// Any.
 func joined(e ast.Expr) (NodeKind, []ast.Expr) {
 	name, operands := operandsOf(e)
 	switch {
@@ -54,7 +55,7 @@ func joined(e ast.Expr) (NodeKind, []ast.Expr) {
 // oneLine is longer than any expression, so that texts are not wrapped.
 const oneLine = 2 * MaxCondition
 
-// written returns e as CEL text, as its author could have written it.
+// written returns e as CEL text in the syntax that authors use.
 func written(e ast.Expr, info *ast.SourceInfo) string {
 	text, err := celparser.Unparse(e, info, celparser.WrapOnColumn(oneLine))
 	if err != nil {

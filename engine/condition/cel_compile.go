@@ -38,8 +38,8 @@ func compileCEL(source string, o Options) (*Condition, error) {
 	return c, nil
 }
 
-// checkOrder refuses to order a metadata value by a text that looks like a number: its author
-// meant a number.
+// checkOrder refuses to order a metadata value by a text that looks like a number. The author of
+// such a condition meant a number.
 func checkOrder(expr ast.Expr) error {
 	for e := range parts(expr) {
 		if text, key := textOrder(e); key.isMetadata() {
@@ -101,9 +101,10 @@ func literalDepth(parsed *ast.AST) (deepest int) {
 	return deepest
 }
 
-// checkCalls refuses a regular expression that is not constant: the caller would be its author. It
-// refuses too many patterns and too large patterns. It does not check globs that are not constant;
-// planning does. lists has the name of each list that the expression uses, once.
+// checkCalls refuses a regular expression that is not constant, because the caller could then
+// choose the expression. It also refuses too many patterns and too large patterns. Planning, not
+// checkCalls, refuses globs that are not constant. lists has the name of each list that the
+// expression uses, once.
 func checkCalls(checked *ast.AST) (patterns budget, lists []string, err error) {
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.CallKind)) {
 		switch name, args := operandsOf(e); {
@@ -131,8 +132,8 @@ var errListName = fmt.Errorf(
 	`%s: the name must be a constant, and only "in" asks a list: intent.agent_id in %s("trusted")`, fnList, fnList,
 )
 
-// match adds the regular expression expr of call. A macro around the call may run it for every
-// metadata key. So each macro multiplies the count by [MaxMetadataKeys].
+// match adds the regular expression expr of call. A macro around the call may run the expression
+// for every metadata key. So each macro multiplies the count by [MaxMetadataKeys].
 func (b *budget) match(call ast.NavigableExpr, expr ast.Expr) error {
 	text, ok := textLiteral(expr)
 	if !ok {

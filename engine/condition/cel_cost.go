@@ -12,16 +12,18 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// splits bounds the elements of texts that an expression splits. Together the elements are as long
-// as the text, but CEL only bounds a single element. So the cost is estimated twice: once for as
-// many elements as the text has characters, and once for one element that is the whole text.
-// Elements of other lengths cost at most the sum of both estimates.
+// splits bounds the cost of expressions that split a text and read its elements. All elements
+// together are at most as long as the text, but CEL bounds only one element. So the cost is
+// estimated twice. The first estimate assumes as many elements as the text has characters. The
+// second assumes one element that is the whole text. Elements of other lengths cost at most the sum
+// of both estimates.
 type splits struct {
-	// of has, for each expression that is one element, the id of the split text. size has the
-	// greatest length of each text by its id, once that length has been estimated.
+	// of maps the id of an expression to the id of the split text, if the expression is one
+	// element. size maps the id of a text to its greatest length, once that length has been
+	// estimated.
 	of    map[int64]int64
 	size  map[int64]uint64
-	whole bool // the estimate assumes one element
+	whole bool // says that the estimate assumes one element
 }
 
 // splitsOf returns the splits of an expression.
@@ -51,7 +53,7 @@ func splitText(e ast.Expr) (int64, bool) {
 	return 0, false
 }
 
-// variable records the places where e reads the variable name, an element of text.
+// variable records each place where e reads the variable called name, which is an element of text.
 func (p *splits) variable(e ast.Expr, name string, text int64) {
 	for e := range parts(e) {
 		if e.Kind() == ast.ComprehensionKind && e.AsComprehension().IterVar() == name {
@@ -65,7 +67,7 @@ func (p *splits) variable(e ast.Expr, name string, text int64) {
 	}
 }
 
-// element returns a bound of the length of e, if e is an element.
+// element returns a bound of the length of e if e is an element of a split text.
 func (p *splits) element(e ast.Expr) *checker.SizeEstimate {
 	if p == nil || e == nil {
 		return nil
@@ -93,7 +95,7 @@ func (p *splits) split(text checker.AstNode) *checker.CallEstimate {
 }
 
 // cost estimates the greatest cost of an expression. If patterns is set, the estimate includes
-// calls that charge their own work.
+// calls of functions that charge their own work.
 func (s *language) cost(checked *cel.Ast, patterns bool) (uint64, error) {
 	p := splitsOf(checked)
 	once := func() (uint64, error) {
@@ -112,10 +114,10 @@ func (s *language) cost(checked *cel.Ast, patterns bool) (uint64, error) {
 	return many + one, err
 }
 
-// textCall estimates the cost and the result of a function of CEL's strings extension. It is nil
-// for any other function. CEL itself counts each of these functions as one unit. But replace can
-// square the length of a text, and indexOf compares two texts at every place. A function whose
-// result cannot be bounded costs more than any condition may.
+// textCall estimates the cost and the result of a function of CEL's strings extension. It returns
+// nil for any other function. CEL itself counts each of these functions as one unit, which is too
+// little. replace can square the length of a text, and indexOf compares two texts at every place.
+// If the length of a result cannot be bounded, the estimate is above the limit for conditions.
 func textCall(function string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	var size uint64
 	switch {
@@ -151,7 +153,7 @@ func textSize(n checker.AstNode) uint64 {
 
 func upTo(size uint64) *checker.SizeEstimate { return &checker.SizeEstimate{Max: size} }
 
-// callUpTo returns the estimate of a call that costs at most cost and returns result.
+// callUpTo returns an estimate with the greatest cost and the size of the result.
 func callUpTo(cost uint64, result *checker.SizeEstimate) *checker.CallEstimate {
 	return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: cost}, ResultSize: result}
 }
@@ -170,8 +172,8 @@ func times(a, b uint64) uint64 {
 	return a * b
 }
 
-// sizes bounds the fields for the estimate of an expression's cost. Without patterns, calls that
-// charge their own work cost nothing.
+// sizes gives CEL the greatest sizes of fields, to estimate an expression's cost. If patterns is
+// not set, calls that charge their own work cost nothing.
 type sizes struct {
 	splits   *splits
 	patterns bool
@@ -225,6 +227,6 @@ func (s sizes) EstimateCallCost(
 	return callUpTo(1+patterns*(1+subject/10), nil)
 }
 
-// macroSteps is the number of steps of one cost unit that a macro repeats. CEL interprets the unit
-// and boxes the values that the unit reads.
+// macroSteps is the number of steps that one cost unit inside a macro takes. CEL interprets the
+// unit and boxes each value that the unit reads.
 const macroSteps = 4

@@ -15,8 +15,8 @@ import (
 // celFrame holds the parts of a frame that only CEL uses.
 type celFrame struct {
 	exec *interpreter.ExecutionFrame
-	// boxed has the fields that an expression has read, as CEL values. Each value is made at most
-	// once per evaluation.
+	// boxed has the CEL values of the fields that an expression has read. Each value is made at
+	// most once per evaluation.
 	boxed [fieldCount]ref.Val
 }
 
@@ -61,13 +61,13 @@ func (f *Frame) value(id FieldID) ref.Val {
 	return types.String(f.texts[id])
 }
 
-// orderedMetadata is the metadata as a CEL map. Macros walk it in the order of its keys. Go's
-// order of a map differs each time. The work before a macro ends early would differ too, and the
-// same intent could be decided differently.
+// orderedMetadata is the metadata as a CEL map. Macros walk this map in the order of its keys. A Go
+// map has a different order each time. Then a macro that ends early would do a different amount of
+// work each time. Near the limit of work, two evaluations of one intent could differ.
 type orderedMetadata struct {
 	traits.Mapper
 	metadata map[string]string
-	keys     traits.Lister // nil until the first macro asks: most conditions read keys by name
+	keys     traits.Lister // nil until a macro first walks the map: most conditions read keys by name
 }
 
 // Iterator implements [traits.Iterable].
@@ -104,7 +104,7 @@ func (n *expression) ask(f *Frame) result {
 	return failing(errNoResult)
 }
 
-// celFailures has the CEL values of the failures that do not depend on the intent.
+// celFailures maps each failure that does not depend on the intent to its CEL value.
 var celFailures = map[*EvalError]ref.Val{
 	ErrTooMuchWork: types.WrapErr(ErrTooMuchWork), errNotDecimal: types.WrapErr(errNotDecimal),
 	errNoCost: types.WrapErr(errNoCost),

@@ -13,7 +13,8 @@ import (
 	"github.com/google/cel-go/common/overloads"
 )
 
-// explain returns the mistakes that CEL found in expr, in words for the author.
+// explain returns the mistakes that CEL found in expr. It words the messages for the author of a
+// condition.
 func (s *language) explain(expr string, issues *cel.Issues) error {
 	e := new(Error)
 	for _, issue := range issues.Errors() {
@@ -28,7 +29,7 @@ func (s *language) explain(expr string, issues *cel.Issues) error {
 		}
 		e.Add(m)
 		if strings.HasPrefix(issue.Message, syntaxError) {
-			break // the further mistakes have the same cause
+			break // later mistakes only follow from this one
 		}
 	}
 	if len(e.Mistakes) == 0 {
@@ -76,8 +77,8 @@ func misread(text string) string {
 	return syntaxError + m[1] + " does not go here: expressions are joined by && and ||"
 }
 
-// unknownName explains a name that is neither a variable nor a function. For an unknown function
-// CEL reports the column after the name.
+// unknownName explains a name that is neither a variable nor a function. CEL's column for an
+// unknown function is after the name.
 func unknownName(name string, line []rune, column int) Mistake {
 	if column < len(line) && line[column] == '(' {
 		before := strings.TrimRight(string(line[:column]), " \t")
@@ -179,7 +180,7 @@ func isMetadataIndex(e ast.Expr) bool {
 	return path == fields[Metadata].path
 }
 
-// callAt returns the call at a place of expr, or nil if expr does not parse.
+// callAt returns the call at the location at in expr, or nil if expr does not parse.
 func (s *language) callAt(expr string, at common.Location) ast.CallExpr {
 	parsed, issues := s.cel.Parse(expr)
 	if issues.Err() != nil {
@@ -194,11 +195,12 @@ func (s *language) callAt(expr string, at common.Location) ast.CallExpr {
 	return nil
 }
 
-// token matches quoted texts, words and runs of operators. It matches quoted texts so that foreign
-// skips them.
+// token matches quoted texts, words and runs of operators. Because token matches quoted texts,
+// foreign does not look for operators inside them.
 var token = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[A-Za-z_][A-Za-z_0-9.]*|[=!<>&|]+`)
 
-// foreign finds the first operator of another language in an expression that CEL cannot parse.
+// foreign finds the first operator that belongs to another language. CEL cannot parse such an
+// expression.
 func foreign(expr string) (Mistake, bool) {
 	instead := map[string]string{
 		"=": "==", "===": "==", "!==": "!=", "<>": "!=", "=<": "<=", "=>": ">=", "&": "&&", "|": "||",

@@ -14,7 +14,7 @@ import (
 	"writ/engine/resource"
 )
 
-// plan turns a checked expression into a program. side applies to its calls of resource_glob.
+// plan turns a checked expression into a program. side is the side for calls of resource_glob.
 func (s *language) plan(checked *cel.Ast, side resource.Side) (*Program, error) {
 	load, err := s.load(checked)
 	if err != nil {
@@ -38,9 +38,9 @@ func (s *language) plan(checked *cel.Ast, side resource.Side) (*Program, error) 
 	return p, nil
 }
 
-// fusions has the parts of an expression that writ plans itself, by their ids. A comparison of a
-// field with constants becomes a predicate. A call on a computed text becomes a compiled test. CEL
-// plans the other parts.
+// fusions maps the ids of expressions to the code that writ runs for them. A predicate replaces a
+// comparison of a field with constants. A compiled test replaces a call on a computed text. CEL
+// plans all other expressions.
 type fusions struct {
 	predicates map[int64]*fused
 	computed   map[int64]computed
@@ -59,8 +59,8 @@ func (x fusions) decorate(i interpreter.InterpretableV2) (interpreter.Interpreta
 	return i, nil
 }
 
-// fuse returns the fusions of an expression. Every call with patterns must become one of them: a
-// pattern that is computed cannot be checked before the call.
+// fuse returns the fusions of an expression. Every call with patterns must be in the fusions,
+// because a computed pattern could not be checked before the call.
 func (p *Program) fuse(checked *ast.AST) (fusions, error) {
 	x := fusions{make(map[int64]*fused), make(map[int64]computed)}
 	for e := range parts(checked.Expr()) {
@@ -87,16 +87,16 @@ func (p *Program) fuse(checked *ast.AST) (fusions, error) {
 type fused struct {
 	id int64
 	predicate
-	missing ref.Val // the failure if the intent lacks a metadata key
+	missing ref.Val // the CEL value if the intent lacks a metadata key
 }
 
-// fused returns the predicate that replaces e. It returns nil if no predicate can.
+// fused returns the predicate that replaces e, or nil if CEL has to plan e.
 func (p *Program) fused(e ast.Expr) (*fused, error) {
 	f, n, negated, ok := comparisonOf(e)
 	if present, isPresence := presenceIn(e); isPresence {
 		f, n, ok = present, Has(present), true
 	}
-	if ok && n.IsConst(false) { // in [], which CEL answers without reading the field
+	if ok && n.IsConst(false) { // x in []: CEL gives false without reading the field
 		n = Compare(f, In)
 	}
 	if !ok || n.Kind != Leaf {
@@ -126,8 +126,8 @@ func (n *fused) Eval(a interpreter.Activation) ref.Val {
 // Exec implements [interpreter.InterpretableV2].
 func (n *fused) Exec(ef *interpreter.ExecutionFrame) ref.Val { return n.Eval(ef.Activation) }
 
-// celResult returns r as a CEL value, without allocating. missing is the value of a failure that
-// [celFailures] does not have.
+// celResult returns r as a CEL value, without allocating. If r is a failure that [celFailures] does
+// not have, the result is missing.
 func celResult(r result, missing ref.Val) ref.Val {
 	if r.failed == nil {
 		return types.Bool(r.holds)
@@ -152,14 +152,14 @@ func frameOf(a interpreter.Activation) *Frame {
 	}
 }
 
-// computed tests an operand of a call that CEL computes.
+// computed is a test and the operand of a call. CEL computes the operand.
 type computed struct {
 	operand int
 	ask     func(f *Frame, s string) ref.Val
 }
 
-// computed returns the test of a call on a computed text. It returns the zero value for any other
-// expression.
+// computed returns the test of a call on a computed text. For any other expression the result is
+// the zero value.
 func (p *Program) computed(e ast.Expr) (computed, error) {
 	name, args := operandsOf(e)
 	text := 0
@@ -192,8 +192,8 @@ func (p *Program) computed(e ast.Expr) (computed, error) {
 	return computed{text, func(f *Frame, s string) ref.Val { return celResult(asked(f, s), nil) }}, nil
 }
 
-// celItems implements items(text). It also charges for the macro that reads the items, because
-// their number is known here.
+// celItems implements items(text). It also charges for the macro that reads the items, because the
+// number of items is known here.
 func celItems(f *Frame, text string) ref.Val {
 	items, ok := f.items(text)
 	if !ok {
@@ -228,9 +228,9 @@ func (n *ofComputed) Exec(ef *interpreter.ExecutionFrame) ref.Val {
 }
 
 // keepLeaves returns the planning step that records the planned leaves of e. It must be the last
-// step.
+// planning step.
 func (n *expression) keepLeaves(e ast.Expr) interpreter.InterpretableDecoratorV2 {
-	places := map[int64]int{} // the place of each leaf in leaves, by the id of its expression
+	places := map[int64]int{} // maps the id of a leaf's expression to its index in n.leaves
 	var number func(e ast.Expr)
 	number = func(e ast.Expr) {
 		kind, operands := joined(e)

@@ -14,8 +14,8 @@ import (
 	"writ/engine/resource"
 )
 
-// withChecks returns CEL with the fields and functions that only policies' checks and rendered
-// trees use.
+// withChecks returns CEL with all fields and functions, including those that only policies' checks
+// and rendered trees use.
 var withChecks = sync.OnceValues(func() (*language, error) {
 	options := []cel.EnvOption{
 		cel.ParserExpressionSizeLimit(4 << 20),
@@ -33,8 +33,8 @@ var withChecks = sync.OnceValues(func() (*language, error) {
 	return newLanguage(options...)
 })
 
-// compileTree compiles the CEL that [Node.CEL] writes into a program that CEL itself runs. Only
-// the functions of patterns, of lists and of readings are writ's.
+// compileTree compiles the CEL that [Node.CEL] writes into a program that CEL itself runs. writ
+// runs only the functions for patterns, lists and readings.
 func compileTree(t testing.TB, expr string) *Program {
 	t.Helper()
 	l, err := withChecks()

@@ -24,12 +24,12 @@ func reviewCEL(expr ast.Expr) Review {
 
 type celReviewer struct {
 	all, reads, asks names
-	// keyed has the ids of the mentions of the metadata whose key is a constant.
+	// keyed has the ids of the expressions that read the metadata by a constant key.
 	keyed   map[int64]bool
 	ordered string
 }
 
-// keys adds the id of a mention of the metadata to keyed, if e selects a constant key from it.
+// keys adds the id of the metadata in e to keyed, if e selects a constant key.
 func (r *celReviewer) keys(e ast.Expr) {
 	f, ok := fieldOf(e)
 	_, args := operandsOf(e)
@@ -71,8 +71,8 @@ func (r *celReviewer) read(f Field) {
 	}
 }
 
-// textOrder returns a text that looks like a number, and the metadata key that e orders by it. If
-// e does no such thing, the text is empty.
+// textOrder returns a text that looks like a number, and the metadata key that e orders by this
+// text. The text is empty if e is no such comparison.
 func textOrder(e ast.Expr) (text string, key Field) {
 	name, args := operandsOf(e)
 	if mirrored(name) == "" || mirrored(name) == name {
@@ -88,9 +88,8 @@ func textOrder(e ast.Expr) (text string, key Field) {
 	return text, key
 }
 
-// exceptsResource reports whether a comparison with the resource that is false can make e true. If
-// negated is set, it reports the same of e's negation. It does not follow the resource into
-// macros.
+// exceptsResource reports whether e can be true because a comparison with the resource is false. If
+// negated is set, it answers for the negation of e. It does not look into macros.
 func exceptsResource(e ast.Expr, negated bool) bool {
 	if e.Kind() == ast.ComprehensionKind {
 		c := e.AsComprehension()

@@ -195,7 +195,7 @@ func TestFrame_SetResource(t *testing.T) {
 	}
 }
 
-// TestProgram_PanicIsAnError checks that a panic in a running condition is an error. An error
+// TestProgram_PanicIsAnError checks that a panic in a running condition becomes an error. An error
 // never allows.
 func TestProgram_PanicIsAnError(t *testing.T) {
 	if ok, err := (&Program{}).Eval(testFrame(t, celIntent())); ok || err == nil {

@@ -14,8 +14,7 @@ import (
 // lacks f.
 func over(f Field, n *Node) Outcomes { return Outcomes{n, Both(Has(f), Negate(n))} }
 
-// choose returns the outcomes of t ? u : v. An error of t is an error of the whole, whatever u and
-// v are.
+// choose returns the outcomes of t ? u : v. If t is an error, the whole is an error.
 func (t Outcomes) choose(u, v Outcomes) Outcomes {
 	if t.Holds.Count()+t.Fails.Count() > MaxEntries/8 {
 		return unknown()
@@ -24,8 +23,8 @@ func (t Outcomes) choose(u, v Outcomes) Outcomes {
 	return Outcomes{either(u.Holds, v.Holds), either(u.Fails, v.Fails)}
 }
 
-// translate translates a boolean expression into trees. A part without a translation becomes
-// opaque, so that the other parts can still be indexed.
+// translate translates a boolean expression into trees. A part without a translation becomes an
+// opaque node, so that an index can still use the other parts.
 func translate(e ast.Expr) Outcomes {
 	if e.Kind() == ast.LiteralKind {
 		if b, ok := e.AsLiteral().(types.Bool); ok {
@@ -55,8 +54,8 @@ func translate(e ast.Expr) Outcomes {
 	return over(f, n)
 }
 
-// calls has the operator of each CEL function that has one, by the function's name in CEL's syntax
-// tree.
+// calls maps the name of a CEL function in the syntax tree to its operator. It has only functions
+// with an operator.
 var calls = map[string]Operator{
 	operators.Equals: Eq, operators.Greater: Gt, operators.GreaterEquals: Gte,
 	operators.Less: Lt, operators.LessEquals: Lte,
@@ -72,8 +71,8 @@ func takesPatterns(name string) bool {
 	return ok && op.IsGlob()
 }
 
-// mirrored returns the operator with the same meaning after its operands are swapped. It returns
-// "" if no operator has it.
+// mirrored returns the operator that means the same after its operands are swapped, or "" if there
+// is none.
 func mirrored(op string) string {
 	switch op {
 	case operators.Equals, operators.NotEquals:
@@ -111,8 +110,8 @@ func operandsOf(e ast.Expr) (function string, args []ast.Expr) {
 	return call.FunctionName(), append(args, call.Args()...)
 }
 
-// presenceIn returns the field if e asks whether a field exists. e reads a variable that has()
-// expands to, or looks for a key in the metadata.
+// presenceIn returns the field whose existence e tests, if e is such a test. Then e reads a
+// variable that has() expands to, or looks for a key in the metadata.
 func presenceIn(e ast.Expr) (f Field, ok bool) {
 	if e.Kind() == ast.IdentKind {
 		path, presence := strings.CutPrefix(e.AsIdent(), presenceOfField)
@@ -186,7 +185,7 @@ func fieldOf(e ast.Expr) (Field, bool) {
 	return Field{}, false
 }
 
-// fieldAsNumber returns the field that int(e) reads, with the kind of its number.
+// fieldAsNumber returns the field that int(e) reads. The kind of the result is the kind of number.
 func fieldAsNumber(e ast.Expr) (Field, bool) {
 	f, ok := fieldOf(e)
 	switch f.Kind {
@@ -210,7 +209,7 @@ func textLiteral(e ast.Expr) (string, bool) {
 	return string(s), ok
 }
 
-// constantsOf returns the constants of e, which is a constant or a list of constants. It returns
+// constantsOf returns the constants in e. e is a constant or a list of constants. The result is
 // false if f cannot be compared with e.
 func constantsOf(f Field, e ast.Expr) ([]Constant, bool) {
 	if e.Kind() != ast.ListKind {

@@ -7,7 +7,7 @@ import (
 )
 
 // TestCondition_RenderingsAgree checks that CEL agrees with the trees. For match objects and trees
-// it compares the results, for conditions in CEL also the errors.
+// it compares the results. For conditions in CEL it also compares the errors.
 func TestCondition_RenderingsAgree(t *testing.T) {
 	g := conditiontest.New(1)
 	g.Lists = true

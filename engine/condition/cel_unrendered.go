@@ -7,9 +7,9 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// Unrendered returns the parts of a CEL condition that Rego cannot express. Each is a mistake in
-// the member cel, with its place and the reason. The result is nil for other conditions.
-// Unrendered compiles the CEL again.
+// Unrendered returns the parts of a CEL condition that Rego cannot express, as mistakes in the
+// member cel. Each mistake has the place and the reason. For a condition in another form the result
+// is nil. Unrendered compiles the CEL again.
 func (c *Condition) Unrendered() []Mistake {
 	if c.cel == "" || c.Holds.IsRendered() && c.Fails.IsRendered() {
 		return nil
@@ -20,7 +20,7 @@ func (c *Condition) Unrendered() []Mistake {
 	}
 	checked, err := l.check(c.cel)
 	if err != nil {
-		return nil // it has compiled before
+		return nil // cannot happen: the CEL compiled before
 	}
 	u := unrendered{info: checked.NativeRep().SourceInfo()}
 	u.visit(checked.NativeRep().Expr())
@@ -52,13 +52,13 @@ func (u *unrendered) visit(e ast.Expr) {
 	u.found = append(u.found, m)
 }
 
-// start returns the place where the text of e begins. CEL itself places an operator after its
-// first operand, a path at its last dot, and a call at its parenthesis.
+// start returns the line and column where the text of e begins. CEL itself gives the place of the
+// operator, of the last dot in a path, or of a call's parenthesis.
 func (u *unrendered) start(e ast.Expr) (line, column int) {
 	for e := range parts(e) {
 		at := u.info.GetStartLocation(e.ID())
 		if at.Line() < 1 {
-			continue // an expression that a macro has made
+			continue // a macro made this expression, so it has no place
 		}
 		begin := at.Column() + 1
 		switch e.Kind() {

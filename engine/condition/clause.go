@@ -1,16 +1,17 @@
 package condition
 
-// Clause is a condition as its author joined it: leaves in conjunctions (All), disjunctions (Any)
-// and negations (Not). There are three kinds of leaves: a comparison in a match object or a tree,
-// an operand in CEL that is not itself &&, || or !, and a whole condition in Rego. A constant is
-// not a leaf: it is an All or an Any without Kids.
+// Clause is a condition as its author joined it. Its leaves are joined by conjunctions (All),
+// disjunctions (Any) and negations (Not). There are three kinds of leaves. A match object or a tree
+// has comparisons as leaves. CEL has the operands that are not themselves &&, || or !. A condition
+// in Rego is one leaf. A constant is not a leaf: it is an All or an Any without Kids.
 type Clause struct {
 	Kind NodeKind
 	Kids []*Clause
-	// Text is the source of a Leaf. It is in Rego if the condition is in Rego, otherwise in CEL.
+	// Text is the source of a Leaf. The language is Rego if the condition is in Rego, otherwise
+	// CEL.
 	Text string
 	// Index numbers the leaves of a condition from 0, from left to right. [Program.AskLeaves] uses
-	// the same numbers. They change only if the condition changes.
+	// the same numbers. The numbers change only if the condition changes.
 	Index int
 }
 
@@ -29,7 +30,7 @@ func (c *Condition) Clause() *Clause {
 	return nil
 }
 
-// clause numbers the leaves of a tree from *next.
+// clause returns n as a Clause. It numbers the leaves from *next.
 func (n *Node) clause(next *int) *Clause {
 	if n.Kind == Leaf {
 		*next++
@@ -57,8 +58,9 @@ func (c *Clause) Leaves() []string {
 	return texts
 }
 
-// Value returns the value of the clause. leaf returns the value of the leaf with index i. In an
-// All one False operand is enough, in an Any one True operand, even if others are Unknown.
+// Value returns the value of the clause. leaf returns the value of the leaf with index i. One False
+// operand makes an All False, and one True operand makes an Any True, even if other operands are
+// Unknown.
 func (c *Clause) Value(leaf func(i int) Truth) Truth {
 	switch c.Kind {
 	case Leaf:
@@ -87,11 +89,10 @@ func (c *Clause) Because(leaf func(i int) Truth) int {
 	return -1
 }
 
-// Truth is the value of a condition, or Unknown. The value of a condition that is an error is
-// Unknown.
+// Truth is True, False or Unknown. Unknown is the value of a condition that ended in an error.
 type Truth int8
 
-// The truths.
+// The values of a condition.
 const (
 	Unknown Truth = iota
 	False
@@ -117,8 +118,8 @@ func (t Truth) Opposite() Truth {
 	return Unknown
 }
 
-// Joined returns the value of a conjunction (All) or a disjunction (Any). In an All one False
-// operand is enough, in an Any one True operand, even if others are Unknown.
+// Joined returns the value of a conjunction (All) or a disjunction (Any). One False operand makes
+// an All False, and one True operand makes an Any True, even if other operands are Unknown.
 func Joined[T any](kind NodeKind, kids []T, of func(kid T) Truth) Truth {
 	decides, result := TruthOf(kind == Any), TruthOf(kind == All)
 	for _, k := range kids {

@@ -17,7 +17,7 @@ func told(ok bool, err error) Truth {
 	return TruthOf(ok)
 }
 
-// saidOf returns the results of all leaves of a condition.
+// saidOf returns the result and the error of each leaf of a condition.
 func saidOf(c *Condition, f *Frame) (oks []bool, errs []error) {
 	c.Program.AskLeaves(f, func(ok bool, err error) { oks, errs = append(oks, ok), append(errs, err) })
 	return oks, errs
@@ -27,7 +27,7 @@ func saidOf(c *Condition, f *Frame) (oks []bool, errs []error) {
 func celDocument(source string) string {
 	text, err := json.Marshal(map[string]string{"cel": source})
 	if err != nil {
-		panic(err) // a string is JSON
+		panic(err) // cannot happen: every string has a JSON form
 	}
 	return string(text)
 }

@@ -8,24 +8,26 @@ import (
 	"writ/engine/resource"
 )
 
-// forms is the end of a message: it shows the four forms to an author who wrote something else.
+// forms is the end of error messages. It shows the four forms to an author who wrote something
+// different.
 const forms = `a condition is one of four forms: {"action_type":"deploy"}, ` +
 	`{"all":[{"field":"action_type","op":"eq","value":"deploy"}]}, ` +
 	`{"cel":"intent.cost.amount_minor > 5000"} or {"rego":"input.intent.cost.amount_minor > 5000"}`
 
 // Condition is a compiled condition. It is immutable and safe for concurrent use.
 type Condition struct {
-	// Outcomes are exact, except for CEL that a tree cannot express. Both trees are opaque if the
-	// condition is in Rego.
+	// Outcomes are exact, except for the parts of a CEL condition that a tree cannot express. Both
+	// trees are opaque if the condition is in Rego.
 	Outcomes
-	// Demands are met by every intent for which the condition is true or an error.
+	// Demands are necessary conditions. Every intent for which the condition is true or an error
+	// meets them all.
 	Demands []Demand
 	// ReadsResource says that the condition must be evaluated for each reading of the resource.
 	ReadsResource bool
 	// Program runs the condition. It is nil if the condition is in Rego.
 	Program *Program
-	// Lists has the names of the lists that the condition uses, sorted. It is empty for a
-	// condition in Rego: package rego knows the lists of such a condition.
+	// Lists has the names of the lists that the condition uses, sorted. It is empty for a condition
+	// in Rego, whose lists package rego finds.
 	Lists []string
 	// Rego is the source of a condition in Rego. Package rego runs it.
 	Rego string
@@ -33,7 +35,7 @@ type Condition struct {
 	tree         *Node  // nil unless the condition is a match object or a tree
 	cel          string // empty unless the condition is in CEL
 	patternBytes int
-	// Counters has the counters that the condition compares, each once.
+	// Counters has the counters that the condition compares. No counter occurs twice.
 	Counters []*Counter
 }
 
@@ -41,7 +43,7 @@ type Condition struct {
 type Options struct {
 	// Side is the side of the rule. It is ForBlock if the rule denies or asks for approval.
 	Side resource.Side
-	// Stored compiles a condition that was accepted before. It skips the checks for likely
+	// Stored says that the condition was accepted before. Compile then skips the checks for likely
 	// mistakes.
 	Stored bool
 }
@@ -99,8 +101,8 @@ func compile(root jsonNode, o Options) (*Condition, error) {
 // Never returns a condition that is false for every intent. It has no program.
 func Never() *Condition { return &Condition{Outcomes: Outcomes{Always(false), Always(false)}} }
 
-// CEL returns the condition in CEL, or false if the condition is in Rego. The CEL of a match
-// object or a tree can only end in an error if it compares decimals.
+// CEL returns the condition in CEL, or false if the condition is in Rego. The CEL of a match object
+// or a tree ends in an error only if a comparison of decimals fails.
 func (c *Condition) CEL() (string, bool) {
 	if c.tree != nil {
 		return c.tree.CEL(), true
@@ -118,13 +120,13 @@ func (c *Condition) Bytes() int {
 
 // Mistake is one mistake in a condition.
 type Mistake struct {
-	// At is the JSON pointer of the value in the condition. It is empty for the whole condition.
-	// If Key is set, the mistake is in the name of that value.
+	// At is the JSON pointer of the value in the condition. It is empty for the whole condition. If
+	// Key is set, the mistake is in the value's name.
 	At  string
 	Key bool
-	// Line and Column are a place in the value, which is a source. Both count from 1, columns in
-	// characters. Both are 0 if the mistake is about the whole source. File is the name of a
-	// source that is a file.
+	// Line and Column are a place in the value, if the value is a source text. Both count from 1,
+	// columns in characters. Both are 0 if the mistake is about the whole source. File is the name
+	// of the source's file, if the source is a file.
 	Line, Column int
 	File         string
 	Message      string
@@ -142,7 +144,7 @@ func (e *Error) Error() string {
 	return strings.Join(messages, "; ")
 }
 
-// String returns the message, after the place if the mistake has one.
+// String returns the message. If the mistake has a place, the place comes first.
 func (m Mistake) String() string {
 	switch {
 	case m.File != "":
@@ -181,7 +183,7 @@ func (e *Error) Err() error {
 	return e
 }
 
-// add adds a mistake about the value at the JSON pointer at.
+// add adds a mistake about the value at a JSON pointer.
 func (e *Error) add(at, format string, args ...any) {
 	e.Add(Mistake{At: at, Message: fmt.Sprintf(format, args...)})
 }
@@ -192,7 +194,7 @@ func refuse(at, format string, args ...any) error {
 	return e
 }
 
-// counters returns all with the counters of the tree added, each once.
+// counters adds the tree's counters to all and returns the result. No counter occurs twice.
 func (n *Node) counters(all []*Counter) []*Counter {
 	if c := n.Field.Counter; c != nil {
 		all = JoinCounter(all, c)
@@ -204,8 +206,8 @@ func (n *Node) counters(all []*Counter) []*Counter {
 }
 
 // checkCounters refuses a comparison with a counter that would be too loose. A counter may be too
-// high for a moment. So gt and gte must make the outcome stricter when they are true, and lt and
-// lte must make it stricter when they are false.
+// high for a moment. So gt and gte may only make the outcome stricter when they are true. lt and
+// lte may only make it stricter when they are false.
 func (n *Node) checkCounters(side resource.Side) error {
 	if n.Kind == Not {
 		return n.Kids[0].checkCounters(side.Opposite())

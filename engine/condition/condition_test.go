@@ -80,7 +80,7 @@ func rendered(c *Condition) string {
 	return text
 }
 
-// checkCondition checks that doc is want for in: by its program, in CEL, and by askTree.
+// checkCondition checks that doc gives want for in. It evaluates the program, the CEL and askTree.
 func checkCondition(t *testing.T, doc string, in *intent, want bool) {
 	t.Helper()
 	c := mustCondition(t, doc)
@@ -114,7 +114,7 @@ func wantInvalid(t *testing.T, err error, texts ...string) {
 }
 
 // TestSide_ZeroIsRefused checks that a condition without a side does not compile and is an error
-// when it is evaluated. So it can neither allow nor fail to block.
+// when it is evaluated. Such a condition can neither allow an intent nor fail to block one.
 func TestSide_ZeroIsRefused(t *testing.T) {
 	if _, err := Compile(`{"resource":"prod/**"}`, Options{}); err == nil {
 		t.Error("Compile without a side succeeded")
@@ -133,7 +133,7 @@ func TestSide_ZeroIsRefused(t *testing.T) {
 	}
 }
 
-// TestPlan_Refuses checks that Plan refuses nodes that no tree of this package has.
+// TestPlan_Refuses checks that Plan refuses nodes that this package never makes.
 func TestPlan_Refuses(t *testing.T) {
 	for _, n := range []*Node{
 		opaque(),

@@ -10,23 +10,24 @@ import (
 	"writ/engine/glob"
 )
 
-// Counter counts the intents that were allowed in a sliding window, or adds up their costs. For an
-// intent that it does not count, it has no value, and every comparison with it is false.
+// Counter counts the intents that were allowed in a sliding window, or adds up their costs. If a
+// counter does not count the current intent, the counter has no value for it, and every comparison
+// is false.
 type Counter struct {
 	// Sum adds up the cost in Currency. Without Sum the counter counts intents.
 	Sum      bool
 	Currency string
-	// ByAgent counts only the intents of the agent, BySession only the intents of the session.
-	// Without either, the counter counts all intents of the organization.
+	// ByAgent counts only the intents of the agent. BySession counts only the intents of the
+	// session. If neither is set, the counter counts all intents of the organization.
 	ByAgent, BySession bool
-	// ActionType is a glob of action types, "*" for all of them.
+	// ActionType is a glob of action types. "*" matches all action types.
 	ActionType string
 	Window     time.Duration
-	// Key is the counter as a text. Counters are equal if their keys are equal.
+	// Key is the counter in text form. Two counters are equal if their keys are equal.
 	Key string
-	// Revision is the lowest revision of the rules that compare the counter. Bounds is sorted.
-	// Each bound is the greatest number for which one comparison has the same result as for 0.
-	// Revision and Bounds are not part of the counter's identity.
+	// Revision is the lowest revision of the rules that compare the counter. Bounds is sorted. A
+	// comparison has the same result for every number from 0 to its bound. Revision and Bounds are
+	// not part of the counter's identity.
 	Revision int64
 	Bounds   []int64
 
@@ -41,8 +42,8 @@ func (c *Counter) UpTo(n int64) int64 {
 	return MaxInteger
 }
 
-// JoinCounter adds c to counters. If counters has a counter with c's key already, a copy replaces
-// it. The copy has the bounds of both and the lower revision.
+// JoinCounter adds c to counters. If counters has a counter with the same key, a copy replaces that
+// counter. The copy has the bounds of both counters and the lower revision.
 func JoinCounter(counters []*Counter, c *Counter) []*Counter {
 	i := slices.IndexFunc(counters, func(d *Counter) bool { return d.Key == c.Key })
 	if i < 0 {
@@ -67,7 +68,7 @@ type Count struct {
 const Uncounted = -1
 
 // Buckets is the number of parts of a window. All intents of a part leave the window at the same
-// time. So a counter looks back for at least the window, and for at most a sixtieth of it more.
+// time. So a counter looks back for at least the window's length, and at most a sixtieth longer.
 const Buckets = 60
 
 // Bucket returns the length of a part of the window, in whole milliseconds.
@@ -75,7 +76,7 @@ func (c *Counter) Bucket() time.Duration {
 	return (c.Window/Buckets + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// Counts reports whether c counts an intent. If the intent has no cost, currency is "".
+// Counts reports whether c counts an intent. currency is "" if the intent has no cost.
 func (c *Counter) Counts(actionType, currency, session string) bool {
 	return c.actions.Match(actionType) >= 0 && (!c.Sum || currency == c.Currency) && (!c.BySession || session != "")
 }
@@ -98,7 +99,7 @@ func (c *Counter) counterKey() string {
 	return fmt.Sprintf("%s in %ds", key, c.Window/time.Second)
 }
 
-// counterForm is the end of a message: it shows the two forms of counters to an author.
+// counterForm is the end of error messages. It shows the two forms of counters to an author.
 const counterForm = `want {"count": {"by": ["agent_id"], "action_type": "email.send", "window": "1h"}, "gt": 20} or ` +
 	`{"sum": {"field": "cost.amount_minor", "currency": "EUR", "by": ["agent_id"], "window": "24h"}, "gt": 20000}`
 
@@ -197,7 +198,7 @@ func (p *parser) counterMember(c *Counter, m jsonMember) (err error) {
 	return fmt.Errorf("unknown member %q of a counter: %s", m.name, counterForm)
 }
 
-// setBy sets which intents are counted.
+// setBy sets the group of intents that c counts, from the member "by".
 func (c *Counter) setBy(v jsonNode) error {
 	if v.kind != '[' {
 		return fmt.Errorf(

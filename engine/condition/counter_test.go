@@ -65,8 +65,8 @@ func TestCounter_IsRefused(t *testing.T) {
 	}
 }
 
-// TestCounter_IsCompared checks comparisons with a count. They are false for an intent that the
-// counter does not count, and an error for a counter without a value.
+// TestCounter_IsCompared checks comparisons with a count. If the counter does not count the intent,
+// the comparison is false. If the counter has no value, the comparison is an error.
 func TestCounter_IsCompared(t *testing.T) {
 	c, err := Compile(emails, Options{Side: resource.ForBlock})
 	if err != nil {

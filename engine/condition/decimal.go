@@ -14,7 +14,8 @@ func DecimalExpression() string {
 	return fmt.Sprintf(`^[+-]?[0-9]{1,%[1]d}(?:[.][0-9]{1,%[1]d})?$`, maxDigits)
 }
 
-// decimal is a decimal without leading zeros of its whole part and trailing zeros of its fraction.
+// decimal is a decimal without leading zeros in the whole part and without trailing zeros in the
+// fraction.
 type decimal struct {
 	negative        bool
 	whole, fraction string
@@ -62,7 +63,8 @@ func (d decimal) magnitude(e decimal) int {
 	)
 }
 
-// LooksLikeNumber reports whether an author who orders by s most likely meant a number.
+// LooksLikeNumber reports whether s looks like a number. An author who orders a metadata value by
+// such a text most likely meant a number.
 func LooksLikeNumber(s string) bool {
 	_, ok := parseDecimal(strings.TrimSpace(s))
 	return ok

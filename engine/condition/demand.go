@@ -7,9 +7,9 @@ import (
 	"writ/engine/resource"
 )
 
-// Demand is a necessary condition of a rule. It is met if the field has one of Values. If Absent
-// is set, it is also met if the intent lacks the field. For the resource it is also met if the
-// resource starts with one of Within.
+// Demand is a necessary condition of a rule. An intent meets the demand if the field has one of
+// Values. If Absent is set, an intent without the field meets it too. A resource that starts with
+// one of Within also meets it.
 type Demand struct {
 	Field  Field
 	Values []string
@@ -17,8 +17,8 @@ type Demand struct {
 	Absent bool
 }
 
-// demandsOf returns demands that every intent meets for which the truth of n is truth. It may miss
-// some demands of n.
+// demandsOf returns the demands of n. Every intent for which n has the value truth meets all of
+// them. demandsOf may miss some demands.
 func demandsOf(n *Node, truth bool) []Demand {
 	switch {
 	case n.Kind == Not:
@@ -45,7 +45,7 @@ func demandsOf(n *Node, truth bool) []Demand {
 	return common
 }
 
-// eitherDemand returns demands that every intent meets that meets all of a or all of b.
+// eitherDemand returns demands. Every intent that meets all of a or all of b meets them.
 func eitherDemand(a, b []Demand) []Demand {
 	var both []Demand
 	for _, d := range a {
@@ -96,7 +96,7 @@ func leafDemand(n *Node) []Demand {
 	return []Demand{d}
 }
 
-// literals adds the literal beginnings of the patterns in list.
+// literals adds the literal prefixes of the patterns in list.
 func (d *Demand) literals(list *glob.List) {
 	for literal, whole := range list.Literals {
 		if whole {
@@ -107,8 +107,8 @@ func (d *Demand) literals(list *glob.List) {
 	}
 }
 
-// absenceDemand returns the demands of a comparison that is false. If exists is false, the field
-// is absent. The cost and its currency are absent together.
+// absenceDemand returns the demands of a comparison that is false. For a false Exists, the field is
+// absent. The cost and its currency are absent together.
 func absenceDemand(n *Node) []Demand {
 	switch {
 	case n.Op != Exists || n.Field.Kind == Digits:
@@ -121,12 +121,12 @@ func absenceDemand(n *Node) []Demand {
 	return nil
 }
 
-// MaxDirectories is the number of slashes of a resource that an index looks at. Each of Within
+// MaxDirectories is the number of slashes of a resource that an index uses. Each text of Within
 // ends at one of these slashes.
 const MaxDirectories = 6
 
-// directory returns the part of prefix up to the last slash that the index looks at. The part may
-// be empty.
+// directory returns the part of prefix up to the last slash that the index uses. The part may be
+// empty.
 func directory(prefix string) string {
 	end, slashes := 0, 0
 	for i := 0; i < len(prefix) && slashes < MaxDirectories; i++ {

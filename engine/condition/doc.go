@@ -1,9 +1,9 @@
 // Package condition compiles the conditions of rules and evaluates them for intents.
 //
 // A condition is a JSON object in one of four forms. Match objects and trees parse into one tree
-// ([Node]). [Plan] compiles the tree into a [Program]. CEL itself plans an expression in CEL. In
-// both cases the same predicates compare a field with a constant. Package rego runs a condition in
-// Rego. Three things are made from the tree: the rendering in CEL ([Node.CEL]), the rendering in
+// ([Node]). [Plan] compiles the tree into a [Program]. The CEL library plans an expression in CEL.
+// In both cases the same predicates compare a field with a constant. Package rego runs a condition
+// in Rego. Three things are made from the tree: the rendering in CEL ([Node.CEL]), the rendering in
 // Rego (package rego) and the index of rules ([Demand]). One table has all facts about fields
 // (field.go), and another has all facts about operators (operator.go).
 //

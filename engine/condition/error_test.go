@@ -8,7 +8,7 @@ import (
 	"writ/engine/resource"
 )
 
-// showsForms has pieces of the message that shows the four forms.
+// showsForms has parts of the message that shows the four forms.
 var showsForms = []string{"one of four forms", `{"action_type":"deploy"`, `{"all":[`, `{"cel":`, `{"rego":`}
 
 func TestDecision_Rules_AnythingElseIsInvalidAndShowsTheForms(t *testing.T) {

@@ -28,14 +28,14 @@ const (
 	PolicyOrganizationID
 	PolicyAgentID
 	PolicyStatus
-	// UsageExceeded, RequireRegistered, SessionClosed and SessionExpired are for the checks
-	// of policies and sessions alone.
+	// Only the checks of policies and sessions read UsageExceeded, RequireRegistered, SessionClosed
+	// and SessionExpired.
 	UsageExceeded
 	RequireRegistered
 	SessionClosed
 	SessionExpired
 
-	// MetadataValue is the value of one metadata key. Item is an item of a metadata value that is
+	// MetadataValue is the value of one metadata key. Item is one item of a metadata value that is
 	// read as a list.
 	MetadataValue
 	Item
@@ -56,11 +56,11 @@ const (
 	Time
 	// Bool is true or false.
 	Bool
-	// Digits is a text that CEL's int() reads: a decimal integer of 64 bits. It is compared as a
-	// number. For a condition the field exists only if int() can read its text.
+	// Digits is a text that CEL's int() can read: a decimal integer of 64 bits. It is compared as a
+	// number. If int() cannot read the text, a condition treats the field as absent.
 	Digits
-	// Decimal is a text that is a decimal. It is compared as a number. A comparison with any
-	// other text is an error.
+	// Decimal is a text that is compared as a decimal number. The comparison is an error if the
+	// text is not a decimal.
 	Decimal
 	// Size is the number of items of a text that is read as a list.
 	Size
@@ -79,8 +79,8 @@ type fieldRow struct {
 	// size is the greatest length of a text in bytes, or the greatest number of members of an
 	// object.
 	size uint64
-	// owner is another field: if it is absent, this field is absent too. For most fields owner is
-	// the field itself.
+	// owner is a field without which this field cannot exist. For most fields owner is the field
+	// itself.
 	owner FieldID
 	// optional says that some intents lack the field.
 	optional bool
@@ -91,10 +91,10 @@ type fieldRow struct {
 	glob Operator
 	// form is the form of the field's texts in an intent.
 	form Form
-	// enum has the only texts that the field can have. It is nil if the field can have any text.
+	// enum has all texts that the field can have. It is nil if the field can have any text.
 	enum []string
-	// admits returns the reason why the field can never equal a text. It is nil if the field can
-	// equal any text.
+	// admits returns an error if the field can never equal a text. The error says why. If admits is
+	// nil, the field can equal any text.
 	admits func(string) error
 }
 
@@ -103,7 +103,7 @@ type Form uint8
 
 // The forms of texts.
 const (
-	// NameForm is one line without control and invisible characters.
+	// NameForm is one line without control characters or invisible characters.
 	NameForm Form = iota
 	UUIDForm
 	ActionForm
@@ -111,17 +111,17 @@ const (
 	TimeForm
 )
 
-// Member is a member of an intent's document whose value is a text.
+// Member is a text member of an intent's document.
 type Member struct {
 	ID       FieldID
-	Name     string // in the document
-	Path     string // in CEL and Rego, such as "intent.agent_id"
+	Name     string // the name in the document
+	Path     string // the path in CEL and Rego, such as "intent.agent_id"
 	Form     Form
 	Size     int // the greatest length in bytes
 	Optional bool
 }
 
-// Members has the members of an intent that are texts, in the order of the table.
+// Members has all text members of an intent, in the order of the table.
 var Members = members()
 
 func members() (all []Member) {
@@ -147,8 +147,8 @@ func MemberNamed(name string) (*Member, bool) {
 	return nil, false
 }
 
-// fields is the table of fields. It has everything that a condition or a check can read of an
-// intent, its agent and its policy.
+// fields is the table of fields. It has each value of an intent, its agent and its policy that a
+// condition or a check can read.
 var fields = [fieldCount]fieldRow{
 	IntentID: {name: "intent_id", path: "intent.intent_id", size: 36, glob: Glob, form: UUIDForm,
 		admits: admitsUUID},
@@ -186,7 +186,7 @@ var fields = [fieldCount]fieldRow{
 	CounterValue:      {path: "counters", kind: Int, size: 1, optional: true, owner: CounterValue},
 }
 
-// Field is a field with the kind by which a condition reads it.
+// Field is a field and the kind by which a condition reads the field.
 type Field struct {
 	ID   FieldID
 	Kind Kind
@@ -204,14 +204,15 @@ func MetadataKey(key string) Field { return Field{ID: MetadataValue, Key: key} }
 
 func (f Field) row() *fieldRow { return &fields[f.ID] }
 
-// Path is the field's path in CEL. In Rego the same path is below input. It does not include a
-// metadata key.
+// Path is the field's path in CEL. Rego has the same path below input. A metadata key is not part
+// of the path.
 func (f Field) Path() string { return f.row().path }
 
 // Optional reports whether some intents lack the field.
 func (f Field) Optional() bool { return f.row().optional }
 
-// Owner returns the field whose absence makes f absent: the cost for its members, otherwise f.
+// Owner returns the field without which f cannot exist. For the members of the cost this is the
+// cost, for any other field it is f.
 func (f Field) Owner() Field {
 	if f.isKeyed() {
 		return f
@@ -258,7 +259,7 @@ func (f Field) describe() string {
 	return "a string"
 }
 
-// lookupField returns the field that has this name in match objects and trees.
+// lookupField returns the field with a name of match objects and trees.
 func lookupField(name string) (Field, error) {
 	short := strings.TrimPrefix(name, "intent.")
 	if key, ok := strings.CutPrefix(short, fields[Metadata].name+"."); ok && key != "" {

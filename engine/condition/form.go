@@ -34,8 +34,8 @@ func admitsUUID(s string) error {
 	return nil
 }
 
-// IsUUID reports whether s has the form 8-4-4-4-12 of lower-case hexadecimal digits. It has no
-// branch that depends on a digit, because a processor cannot predict such a branch.
+// IsUUID reports whether s has the form 8-4-4-4-12 of lower-case hexadecimal digits. No branch in
+// IsUUID depends on a digit, because a processor could not predict such a branch.
 func IsUUID(s string) bool {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false
@@ -69,9 +69,9 @@ func IsCurrency(s string) bool {
 	return len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
-// ParseTime reads an RFC 3339 time. It refuses a comma before the fraction, which package time
-// accepts and RFC 3339 does not. It also refuses a time that does not fit into 64 bits as
-// nanoseconds, because Rego counts times so.
+// ParseTime reads an RFC 3339 time. It refuses a comma before the fraction: package time accepts
+// the comma, RFC 3339 does not. It also refuses a time whose nanoseconds do not fit into 64 bits,
+// because Rego represents times that way.
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil || len(s) > MaxName || strings.IndexByte(s, ',') >= 0 {

@@ -8,7 +8,7 @@ import (
 )
 
 // Frame holds the values of one evaluation. Every program of a policy and of its rules reads the
-// same frame. Only one goroutine at a time may use it. [NewFrame] returns one.
+// same frame. Only one goroutine at a time may use a frame.
 type Frame struct {
 	// Work counts the work of the conditions.
 	Work Work
@@ -21,7 +21,7 @@ type Frame struct {
 	metadata map[string]string
 	counts   []Count
 	readings resource.Readings
-	reading  resource.Reading // the value of Resource
+	reading  resource.Reading // the current value of Resource
 	lists    Lists
 	issuedAt time.Time // IssuedAt as a time, zero until it is first read
 	cel      celFrame
@@ -30,7 +30,7 @@ type Frame struct {
 var frames = sync.Pool{New: func() any { return new(Frame) }}
 
 // NewFrame returns a frame without values. Free it after use.
-func NewFrame() *Frame { return frames.Get().(*Frame) } //nolint:forcetypeassert // the pool has no other
+func NewFrame() *Frame { return frames.Get().(*Frame) } //nolint:forcetypeassert // the pool holds only frames
 
 // Free gives the frame back. The frame must not be used afterwards.
 func (f *Frame) Free() {

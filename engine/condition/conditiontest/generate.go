@@ -1,5 +1,5 @@
-// Package conditiontest generates conditions and the intents that they are asked about,
-// over so few values that they meet.
+// Package conditiontest generates conditions and intents. It uses few different values, so that
+// conditions often match intents.
 package conditiontest
 
 import (
@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Cost is what an action costs.
+// Cost is the cost of an intent.
 type Cost struct {
 	AmountMinor int64
 	Currency    string
 }
 
-// Intent is what a condition can ask of an intent.
+// Intent has the fields of an intent that conditions read.
 type Intent struct {
 	IntentID, PolicyID, AgentID, ActionType, Resource, IssuedAt string
 	Cost                                                        *Cost
@@ -27,27 +27,27 @@ type Intent struct {
 // Generator makes random conditions and intents.
 type Generator struct {
 	*rand.Rand
-	// Lists has the conditions look in [Lists], too.
+	// Lists says whether conditions use the lists of [Lists].
 	Lists bool
 }
 
-// Lists returns the lists of generated conditions, by name. There is no other.
+// Lists returns the lists that generated conditions use, by name.
 func Lists() map[string][]string {
 	return map[string][]string{"some": {"prod", "deploy", "bot", "EUR", "active", "prod/db"}, "none": nil}
 }
 
-// New returns a generator, the same for the same seed.
+// New returns a generator. Generators with the same seed generate the same values.
 func New(seed uint64) Generator {
-	return Generator{Rand: rand.New(rand.NewPCG(seed, 7))} //nolint:gosec // no secret
+	return Generator{Rand: rand.New(rand.NewPCG(seed, 7))} //nolint:gosec // not used for secrets
 }
 
-// Pick returns one of list.
+// Pick returns a random element of list.
 func Pick[T any](g Generator, list ...T) T { return list[g.IntN(len(list))] }
 
 func quote(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // a string is JSON
+		panic(err) // cannot happen: every string has a JSON form
 	}
 	return string(b)
 }
@@ -82,7 +82,7 @@ func (g Generator) Intent() *Intent {
 	return in
 }
 
-// text returns a string field and values that it can have.
+// text returns a random string field and the values that it can have.
 func (g Generator) text() (field string, values []string) {
 	switch g.IntN(6) {
 	case 0:
@@ -179,7 +179,7 @@ func (g Generator) tree(depth int) string {
 	return fmt.Sprintf(`{"field":%s,"op":%q,"value":%s}`, quote(field), op, value)
 }
 
-// cel returns a CEL expression in which much can be an error.
+// cel returns a CEL expression. Many of its parts can end in an error.
 func (g Generator) cel(depth int) string {
 	if depth > 0 {
 		switch g.IntN(7) {
@@ -203,7 +203,7 @@ func (g Generator) cel(depth int) string {
 		return Pick(g, "has(intent.cost)", "has(intent.metadata)", "has(intent.metadata.env)", `"env" in intent.metadata`, "true", "false")
 	case 2:
 		return fmt.Sprintf("%d %s intent.cost.amount_minor", g.IntN(4), Pick(g, "==", "!=", ">", "<="))
-	case 3: // never translated
+	case 3: // CEL without a translation into a tree
 		return Pick(g, "size(intent.resource) > 9", "int(intent.agent_id + '') > 0", "intent.metadata.env + 'x' == 'prodx'",
 			"intent.metadata.exists(k, k == 'env')", "(has(intent.cost) ? 'a' : 'b') == 'a'",
 			"int(intent.resource + '1') == 1", "intent.metadata.env == intent.metadata.team")
@@ -248,7 +248,7 @@ func celRef(field string) string {
 	return "intent." + field
 }
 
-// Condition returns a condition in any form but Rego.
+// Condition returns a condition in any form except Rego.
 func (g Generator) Condition() string {
 	switch g.IntN(3) {
 	case 0:
@@ -259,7 +259,7 @@ func (g Generator) Condition() string {
 	return `{"cel":` + quote(g.cel(3)) + `}`
 }
 
-// Seeds returns conditions for a fuzzer to begin with: generated ones and odd ones.
+// Seeds returns conditions as seeds of a fuzzer: generated conditions and unusual ones.
 func Seeds() []string {
 	g := New(3)
 	seeds := []string{
