@@ -30,7 +30,7 @@ type Frame struct {
 var frames = sync.Pool{New: func() any { return new(Frame) }}
 
 // NewFrame returns a frame without values. Free it after use.
-func NewFrame() *Frame { return frames.Get().(*Frame) } //nolint:forcetypeassert // the pool holds only frames
+func NewFrame() *Frame { return frames.Get().(*Frame) } //nolint:forcetypeassert // the pool has no other
 
 // Free gives the frame back. The frame must not be used afterwards.
 func (f *Frame) Free() {

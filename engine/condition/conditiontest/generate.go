@@ -38,7 +38,7 @@ func Lists() map[string][]string {
 
 // New returns a generator. Generators with the same seed generate the same values.
 func New(seed uint64) Generator {
-	return Generator{Rand: rand.New(rand.NewPCG(seed, 7))} //nolint:gosec // not used for secrets
+	return Generator{Rand: rand.New(rand.NewPCG(seed, 7))} //nolint:gosec // no secret
 }
 
 // Pick returns a random element of list.
