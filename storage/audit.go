@@ -43,7 +43,6 @@ func (e *BreakError) Error() string {
 	return strings.Join(where, ", ") + ": " + e.Err.Error()
 }
 
-// Unwrap returns Err.
 func (e *BreakError) Unwrap() error { return e.Err }
 
 // Tombstone is the remainder of a record that [Retention] has removed.
@@ -57,21 +56,22 @@ type Tombstone struct {
 	Imported bool
 }
 
-// IntentKey is [Record.IntentKey] of the removed record.
+// IntentKey is the key of the removed record's intent, see [Record.IntentKey].
 func (t *Tombstone) IntentKey() string { return IntentKey(t.IntentID, t.ApprovalID) }
 
-// IndexCheck is the input of a store's CheckIndex, which compares the rows that a proof has
-// read with the store's index.
+// IndexCheck is the input of a store's CheckIndex, which checks the store's index. A proof fills it
+// while it reads all rows.
 type IndexCheck struct {
-	// Rows has the sums of the rows that were read, by organization.
+	// Rows has a sum over the rows that the proof has read, by organization.
 	Rows map[string]RowSums
-	// CheckIndex calls Document with each document and the id under which its organization
-	// knows it. It calls Meter with each meter.
+	// CheckIndex calls Document with each document and with the document's id in its organization.
+	// It calls Meter with each meter.
 	Document func(d Document, id string) error
 	Meter    func(org string, m Month, decided int64) error
 }
 
-// RowSums are the sums of an organization's rows by their intents and by their decisions.
+// RowSums are two sums of an organization's rows. In one, the key of a row is its intent. In the
+// other, it is its decision.
 type RowSums struct{ ByIntent, ByDecision Sum }
 
 // Add adds a row.
@@ -80,9 +80,10 @@ func (s *RowSums) Add(id uuid.UUID, r *Record) {
 	s.ByDecision.Add(id, string(rune(r.Decision)))
 }
 
-// Sum is the sum of the hashes of pairs. A pair is a decision id and a key of the decision. To
-// compare rows with an index by their sums takes one pass over each. To look up every row would
-// take a random read for each. Two sets of pairs have the same sum with a probability of 2^-64.
+// Sum is the sum of the hashes of pairs. A pair is a decision id and a key of the decision. A store
+// compares its rows with an index by their sums, which takes one pass over each. Looking up every
+// row would take one random read per row. Two different sets of pairs have the same sum with a
+// probability of 2^-64.
 type Sum struct {
 	n   int
 	sum uint64
@@ -90,7 +91,6 @@ type Sum struct {
 
 var sumSeed = maphash.MakeSeed()
 
-// Add adds a pair.
 func (s *Sum) Add(id uuid.UUID, by string) {
 	var h maphash.Hash
 	h.SetSeed(sumSeed)
@@ -100,5 +100,4 @@ func (s *Sum) Add(id uuid.UUID, by string) {
 	s.sum += h.Sum64()
 }
 
-// Merge adds the pairs of another sum.
 func (s *Sum) Merge(other Sum) { s.n, s.sum = s.n+other.n, s.sum+other.sum }

@@ -15,19 +15,19 @@ import (
 // value may change its meaning.
 type Index byte
 
-// The indexes. The comment of each names the collections that have it, and the order.
+// The indexes. A comment names the collections that have the index, and the order of its keys.
 const (
-	ByID    Index = iota // of every collection
+	ByID    Index = iota // every collection
 	ByAge                // agents, tokens: time of creation; deliveries: webhook, then newest first
-	ByName               // agents: folded id and folded external id; pending deliveries: webhook and subject
+	ByName               // agents: lower-case id and lower-case external id; pending deliveries: webhook and subject
 	ByAlias              // agents: external id
-	ByMaker              // tokens: id of the token that made it
+	ByMaker              // tokens: id of the parent token
 	// sessions: time of expiry; unrevoked tokens: time of expiry, tokens that never expire
 	// last; ended deliveries: time of removal; details: deadline
 	ByExpiry
-	ByOwnName // tokens: id, within the organization; ByID spans all organizations
+	ByOwnName // tokens: id in the organization; ByID spans all organizations
 	ByDue     // pending deliveries: webhook and time of the next attempt
-	ByWaiting // details: 1 byte that says whether they are approved, then newest decision first
+	ByWaiting // details: a byte that is set if the decision is approved, then newest decision first
 	ByAgent   // details: agent, then as ByWaiting
 	ByPolicy  // details: policy, then as ByWaiting
 )
@@ -39,8 +39,8 @@ type Key struct {
 	Value []byte
 }
 
-// Collection declares the documents of a kind. From the collection and the documents alone a
-// backend can check and rebuild the index.
+// Collection declares the documents of a kind. A backend can check and rebuild all indexes with
+// Describe and the documents alone.
 type Collection struct {
 	Kind Kind
 	// Name is the name of the kind in the history of changes.
@@ -49,9 +49,9 @@ type Collection struct {
 	Global bool
 	// Quiet says that the documents are bookkeeping. A write of one makes no Change.
 	Quiet bool
-	// Describe returns the keys of a document, and the id and the alias by which its
-	// organization knows the document. It must return an error if the value of the document
-	// names another organization or id.
+	// Describe returns the keys of a document in the indexes. It also returns the id and the alias
+	// of the document in its organization. It must return an error if the document's value names
+	// another organization or id.
 	Describe func(d Document) (keys []Key, id, alias string, err error)
 }
 
@@ -61,7 +61,7 @@ type Of[T any] struct {
 	place func(*T) (org, id string)
 }
 
-// The collections.
+// The collections of a store.
 var (
 	Policies = of(Collection{Kind: PolicyKind, Name: "policy"},
 		func(p *engine.ActionPolicy) (org, id string) {
@@ -146,10 +146,9 @@ func CollectionOf(k Kind) *Collection {
 	return nil
 }
 
-// of returns c with a Describe. place returns the organization and the id of a document. The
-// organization is empty if the document does not name it. describe returns the keys, the id and
-// the alias that Describe returns. If describe is nil, there are no keys and no alias, and the
-// id is the one of place.
+// of completes c. place returns the organization and the id of a document. The organization is
+// empty if the document does not name one. describe returns the results of Describe. If describe is
+// nil, a document has no keys and no alias, and its id comes from place.
 func of[T any](c Collection, place func(*T) (org, id string), describe func(*T) (keys []Key, id, alias string)) Of[T] {
 	c.Describe = func(d Document) (keys []Key, id, alias string, err error) {
 		doc, err := Of[T]{}.Parse(d)
@@ -175,7 +174,7 @@ func (Of[T]) Parse(d Document) (*T, error) {
 		return nil, fmt.Errorf("decoding a stored %T: %w", *doc, err)
 	}
 	if revised, ok := any(doc).(interface{ SetRevision(int64) }); ok {
-		revised.SetRevision(int64(d.Revision)) //nolint:gosec // it counts
+		revised.SetRevision(int64(d.Revision)) //nolint:gosec // a revision fits into int64
 	}
 	return doc, nil
 }
@@ -226,7 +225,7 @@ func (c Of[T]) PutSized(tx Tx, org string, doc *T) (size int, err error) {
 	return len(value), tx.Put(Document{Kind: c.Kind, Org: org, ID: id, Value: value})
 }
 
-// Counts are the numbers of an organization's documents that plans limit.
+// Counts are the numbers of an organization's documents. Plans limit these numbers.
 type Counts struct {
 	Policies     int64 `json:"policies"`
 	VersionBytes int64 `json:"version_bytes"`
@@ -235,13 +234,13 @@ type Counts struct {
 	Disabled     int64 `json:"disabled_agents"`
 	Sessions     int64 `json:"sessions,omitzero"`
 	Webhooks     int64 `json:"webhooks,omitzero"`
-	ListBytes    int64 `json:"list_bytes,omitzero"` // counted by engine.List.Size
+	ListBytes    int64 `json:"list_bytes,omitzero"` // as engine.List.Size counts
 }
 
-// PublicKey is the public half of a key that may have signed receipts.
+// PublicKey is the public half of a key . Some receipts may be signed with it.
 type PublicKey struct {
 	ID   string `json:"kid"`
-	JWKS string `json:"jwks"` // a JSON Web Key Set of this key alone
+	JWKS string `json:"jwks"` // a JSON Web Key Set with only this key
 }
 
 func agentKeys(a *engine.Agent) []Key {
@@ -270,8 +269,8 @@ func tokenKeys(t *Token) []Key {
 	return keys
 }
 
-// Text returns the key of s. A byte 00 of s is written as 00 FF, and 00 01 ends the key. Keys
-// are in the order of their texts, and no key is a prefix of another.
+// Text returns the key of s. A zero byte of s is written as 00 FF, and 00 01 ends the key. Keys
+// have the order of their texts, and no key is a prefix of another.
 func Text(s string) []byte { return AppendText(make([]byte, 0, len(s)+2), s) }
 
 // AppendText appends [Text] of s.
@@ -288,16 +287,16 @@ func AppendText(dst []byte, s string) []byte {
 // TimeLen is the length of the key of a time in bytes.
 const TimeLen = 12
 
-// Time returns the key of t. It is 8 bytes of Unix seconds with the sign bit flipped, and then
-// 4 bytes of nanoseconds. Both are big-endian.
+// Time returns the key of t: 8 bytes of Unix seconds with the sign bit flipped, then 4 bytes of
+// nanoseconds. Both are big-endian.
 func Time(t time.Time) []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, TimeLen), uint64(t.Unix())^1<<63)
 	return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond()))
 }
 
-// VersionID returns the id of a version of a policy. It is the key of the policy's id, and then
-// the version in 8 bytes. The sign bit of the version is flipped and all its bits are
-// complemented, so that the newest version of a policy comes first.
+// VersionID returns the id of a policy's version: the key of the policy's id, then 8 bytes for the
+// version. In these 8 bytes the sign bit is flipped, and then all bits are inverted. So the newest
+// version of a policy comes first.
 func VersionID(policyID string, version int64) string {
 	return string(binary.BigEndian.AppendUint64(Text(policyID), ^(uint64(version) ^ 1<<63)))
 }
@@ -305,6 +304,6 @@ func VersionID(policyID string, version int64) string {
 // EndOfVersions returns the first position after the versions of a policy.
 func EndOfVersions(policyID string) []byte {
 	end := Text(policyID)
-	end[len(end)-1]++ // 00 01 ends it
+	end[len(end)-1]++ // the keys of ids end with 00 01
 	return end
 }

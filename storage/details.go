@@ -12,32 +12,34 @@ import (
 	"writ/storage/receipt"
 )
 
-// Details has values of a held decision. They are kept beside its row until the decision can no
-// longer be approved, rejected or used. The row has only the digest of the details. Once the
-// details and their salt are deleted, nothing can be guessed from the digest.
+// Details has values of a held decision: a decision that waits for an approval. They are stored
+// separately from the decision's row, until the decision can no longer be approved, rejected or
+// used. The row has only their digest. When the details and their salt are deleted, nobody can
+// guess the values from the digest.
 type Details struct {
 	DecisionID string            `json:"decision_id"`
 	Salt       string            `json:"salt"`
-	Values     map[string]string `json:"values"` // scrubbed
+	Values     map[string]string `json:"values"` // with secrets removed
 	// AgentID and PolicyID are copied from the row.
 	AgentID  string `json:"agent_id,omitzero"`
 	PolicyID string `json:"policy_id,omitzero"`
-	// ExpiresAt is the end of the time in which the decision can be approved or rejected.
+	// ExpiresAt is the last time at which the decision can be approved or rejected.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	// Findings are the reasons why the decision is held.
 	Findings []HeldFinding `json:"findings,omitzero"`
-	// ApprovedUntil is zero until the decision is approved. It is a copy of a time in the
-	// verdict, and lists need it. The digest does not cover it.
+	// ApprovedUntil is the end of the approval, or zero before the approval. It is a copy from the
+	// verdict, because lists sort by it. The digest does not cover ApprovedUntil.
 	ApprovedUntil time.Time `json:"approved_until,omitzero"`
 }
 
-// HeldFinding is a finding of a held decision. An approval also covers a later finding if all
-// its fields but Reason are the same.
+// HeldFinding is a finding of a held decision. An approval also covers a later finding that differs
+// only in Reason.
 type HeldFinding struct {
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
 	RuleID string `json:"rule_id,omitzero"`
-	// RuleRevision is the revision of the rule's document. It is 0 if no rule decided.
+	// RuleRevision is the revision of the rule's document. It is 0 if the finding comes from no
+	// rule.
 	RuleRevision int64 `json:"rule_revision,omitzero"`
 }
 
@@ -69,14 +71,13 @@ func (d *Details) Digest() string {
 	}{d.DecisionID, rfc3339(d.ExpiresAt), findings, d.Salt, receipt.AppendMap(nil, d.Values)}))
 }
 
-// canonical returns the canonical JSON of v, in the form of package receipt. v is a struct of
-// texts, integers and JSON, and its fields are in the order of their JSON names.
+// canonical returns the canonical JSON of v, in the form of package receipt. v must be a struct of
+// texts, integers and JSON. Its fields must be in the order of their JSON names.
 func canonical(v any) []byte {
 	b, _ := json.Marshal(v, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	return b
 }
 
-// rfc3339 returns t in UTC. It returns an empty text for the zero time.
 func rfc3339(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -105,8 +106,8 @@ func Waiting(approved bool) []byte {
 	return []byte{0}
 }
 
-// detailsKeys returns the keys of d. One key orders details by state and then newest first. Two
-// more keys do the same within an agent and within a policy. The last key orders by deadline.
+// detailsKeys returns four keys of d. Three order details by approval and then newest first: among
+// all, for an agent, and for a policy. The fourth orders details by deadline.
 func detailsKeys(d *Details) []Key {
 	id, err := uuid.Parse(d.DecisionID)
 	if err != nil || d.ExpiresAt.IsZero() {

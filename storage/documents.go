@@ -11,7 +11,7 @@ type Kind byte
 
 // The kinds of document.
 const (
-	PolicyKind       Kind = 'p' // a version of a policy
+	PolicyKind       Kind = 'p' // a policy's version
 	RuleKind         Kind = 'r'
 	AgentKind        Kind = 'a'
 	TokenKind        Kind = 't'
@@ -38,35 +38,36 @@ type Document struct {
 	Revision uint64
 }
 
-// Query selects documents of a collection, in the order of their positions. A position is the
-// id or, in an index, the key followed by the id. Positions are in the order of their bytes.
+// Query selects documents of a collection, in the order of their positions. In the order of ids, a
+// document's position is its id. In an index, it is the key followed by the id. Positions are
+// compared by their bytes.
 type Query struct {
 	Kind Kind
-	// Org is the organization. If Every is true, the query continues with all organizations
-	// after Org, in the backend's order. From then applies to Org alone.
+	// Org is the organization. If Every is true, the query continues with the organizations after
+	// Org, in an order that the backend chooses. q.From then applies only to Org.
 	Org   string
 	Every bool
-	// Index is an index of the collection. 0 is the order of ids.
+	// Index is an index of the collection. ByID, which is 0, is the order of ids.
 	Index Index
-	// Prefix is the beginning of all selected positions. From, if not nil, is the first
-	// position to return.
+	// Prefix is the beginning of all selected positions. The other field is the first position to
+	// return. If it is nil, the query begins at the first.
 	Prefix, From []byte
-	// Bare leaves out the values of the documents. Such a query costs less.
+	// Bare leaves out the values of the documents, which makes the query cheaper.
 	Bare bool
 }
 
-// Reader reads one state of the documents. A function that gets a Reader may use it until the
-// function returns, by one goroutine at a time.
+// Reader reads one state of the documents. A function may use its Reader until it returns, in one
+// goroutine at a time.
 type Reader interface {
 	// Get returns the document, or ErrNotFound. In a Global collection org is ignored.
 	Get(kind Kind, org, id string) (Document, error)
-	// Scan calls f for the documents that q selects until f returns false or an error. Scan
-	// returns the error of f. f may call Get and Scan, and must not write. The position and the
-	// value are valid only during the call.
+	// Scan calls f for each selected document until f returns false or an error. Scan returns the
+	// error of f. f may call Get and Scan, but must not write. position and d.Value are valid only
+	// during the call of f.
 	Scan(q Query, f func(position []byte, d Document) (more bool, err error)) error
 }
 
-// Tx is a Reader that sees its own writes. Nobody else sees them before the commit.
+// Tx is a Reader that sees its own writes. No other reader sees these writes before the commit.
 type Tx interface {
 	Reader
 	// Put stores or replaces a document and its keys in the indexes. The document's
@@ -77,44 +78,43 @@ type Tx interface {
 	Delete(kind Kind, org, id string) error
 }
 
-// MaxAge is how long caches are trusted without a new proof that no change was missed, see
-// [Documents.FreshFor]. Backends rely on MaxAge when they give up a handle.
+// MaxAge bounds how long a cache is trusted without a new proof that no change was missed, see
+// [Documents.FreshFor]. A backend may give up a handle only after this time.
 const MaxAge = 2 * time.Second
 
 // Documents keeps the documents of [Collections].
 type Documents interface {
-	// View calls f with a reader of one state, which includes every earlier commit.
+	// View calls f with a reader of one state. The state includes every earlier commit.
 	View(ctx context.Context, f func(Reader) error) error
 	// Update calls f and commits its writes. If f or the commit fails, none of the writes is
 	// stored. An error of f must be returned unchanged. Updates of one organization must be
-	// serializable. f may be called more than once, and must call the store only through its
-	// Tx. Update returns the revision of the commit, which is greater than every earlier
-	// revision of the store. If f wrote nothing, nothing is committed and the revision is 0.
+	// serializable. Update may call f more than once. f must use only its Tx to call the store.
+	// Update returns the revision of the commit, which is greater than every earlier revision of
+	// the store. If f wrote nothing, nothing is committed and the revision is 0.
 	Update(ctx context.Context, org string, f func(Tx) error) (revision uint64, err error)
 
-	// Watch calls f once for every [Change] from now on, in order. For a change of this handle
-	// it calls f before the Update returns. For a change of another handle it calls f when this
-	// handle hears of the change. When f is called, the change must be visible to reads. If
-	// changes may be missing, f gets a change of the kind EverythingChanged in their place. A
-	// document that an Update writes more than once is one change. An Update that fails or
-	// writes nothing makes no change. f must not block and must not call the store or stop.
-	// When stop returns, no call of f is under way.
+	// Watch calls f once for every later [Change], in order. If this handle makes a change, Watch
+	// calls f before the Update returns. If another handle makes the change, Watch calls f when
+	// this handle learns of it. Reads must return the change before f is called. If changes may be
+	// missing, Watch calls f with the kind EverythingChanged instead. If an Update writes a
+	// document more than once, that is one change. An Update that fails or writes nothing makes no
+	// change. f must not block and must not call the store or stop. When stop returns, no call of f
+	// is running.
 	Watch(f func(Change)) (stop func())
-	// FreshFor returns the age of the last proof that Watch has missed nothing. It is 0 if
-	// nobody else writes.
+	// FreshFor returns the age of the last proof that Watch has missed no change. It is 0 if no
+	// other handle can write.
 	FreshFor() time.Duration
-	// Barrier returns nil once every live handle has heard every change that was committed
-	// before the call. A handle that has ceased to be live must not append from then on.
+	// Barrier returns nil once every live handle has received every change that was committed
+	// before the call. A handle that is no longer live must never append again.
 	Barrier(ctx context.Context) error
-	// Leads reports whether this handle does the work that is done once for all handles, such
-	// as retention. For some seconds after a handle is opened or lost, no handle may lead. If
-	// clocks run at different speeds, two handles may lead. So the work must be harmless if it
-	// is done twice.
+	// Leads reports whether this handle does the work that only one handle needs to do, such as
+	// retention. For some seconds after a handle is opened or lost, no handle may lead. If clocks
+	// run at different speeds, two handles may lead. So the work must be harmless if two handles do
+	// it.
 	Leads() bool
 
-	// Changes returns the first changes after a revision. It returns at least max changes if
-	// there are so many. Of each revision it returns all changes or none. Trimmed changes are
-	// left out.
+	// Changes returns the first changes after a revision. It returns at least max changes if so
+	// many exist. It never returns only a part of a revision. Trimmed changes are left out.
 	Changes(ctx context.Context, after uint64, max int) ([]Change, error)
 	// Trim removes the changes up to and including a revision from the history of changes.
 	Trim(ctx context.Context, upTo uint64) error

@@ -12,7 +12,7 @@ import (
 // [Edit] that its methods return.
 type Edits struct {
 	Org      string
-	Revision uint64 // of the update
+	Revision uint64 // the revision of the update
 	// Changes has one change for each written document. The backend tells watchers of these
 	// changes.
 	Changes []Change
@@ -28,7 +28,7 @@ type Edit struct {
 	Before, After []Key
 }
 
-// Put is [Tx.Put]. r also reads the writes that the update has made so far.
+// Put implements [Tx.Put]. r must return the earlier writes of the update.
 func (e *Edits) Put(ctx context.Context, r Reader, d Document) (Edit, error) {
 	c := CollectionOf(d.Kind)
 	if c == nil || d.Org != e.Org {
@@ -59,7 +59,7 @@ func (e *Edits) Put(ctx context.Context, r Reader, d Document) (Edit, error) {
 	return edit, nil
 }
 
-// Delete is [Tx.Delete].
+// Delete implements [Tx.Delete].
 func (e *Edits) Delete(ctx context.Context, r Reader, kind Kind, org, id string) (Edit, error) {
 	d, err := r.Get(kind, org, id)
 	if err == nil && d.Org != e.Org {
@@ -79,7 +79,6 @@ func (e *Edits) Delete(ctx context.Context, r Reader, kind Kind, org, id string)
 	return edit, nil
 }
 
-// changed adds a change. It replaces an earlier change of the same document.
 func (e *Edits) changed(c *Collection, change Change) {
 	if c.Quiet {
 		return

@@ -9,42 +9,42 @@ import (
 // EntryKind is the kind of an [Entry].
 type EntryKind string
 
-// The kinds of entries. The comment of each kind says what the keys of its entries are.
+// The kinds of entries. A comment says what the Key of such an entry is.
 const (
-	SettlementEntry EntryKind = "settlement" // id of the decision
-	VerdictEntry    EntryKind = "verdict"    // id of the held decision
-	RetentionEntry  EntryKind = "retention"  // UUIDv7
+	SettlementEntry EntryKind = "settlement" // the decision's id
+	VerdictEntry    EntryKind = "verdict"    // the held decision's id
+	RetentionEntry  EntryKind = "retention"  // a UUIDv7
 	ChangeEntry     EntryKind = "change"     // kind/id/revision of the document
-	ImportEntry     EntryKind = "import"     // id of the export
-	AbandonEntry    EntryKind = "abandoned"  // UUIDv7
+	ImportEntry     EntryKind = "import"     // the export's id
+	AbandonEntry    EntryKind = "abandoned"  // a UUIDv7
 )
 
-// Entry is a leaf of the chain that is not a decision. It never changes.
+// Entry is a leaf of the chain that does not contain a decision. It never changes.
 type Entry struct {
 	Kind           EntryKind
 	OrganizationID string
-	Key            string // unique in its organization and kind
-	// Body is the content of the leaf, see package receipt. A backend need not keep the body of
-	// a settlement, because it follows from Settlement.
+	Key            string // unique among the organization's entries of this kind
+	// Body is the content of the leaf, see package receipt. A backend need not keep the body of a
+	// settlement: [Record.SettlementEntry] can compute it.
 	Body []byte
-	// Settlement is the content of a settlement entry. A read of the decision with the id Key
-	// returns it in the record, with its receipt.
+	// Settlement is the content of a settlement entry. When the decision is read, its record has
+	// this settlement and the receipt.
 	Settlement *Settlement
 	// Inclusion is set by [Seal].
 	receipt.Inclusion
 }
 
-// Removed reports whether e is the settlement of a decision without a row. Either the decision
-// never existed, or [Retention] has removed it.
+// Removed reports whether e settles a decision that has no row. Either the decision never existed,
+// or [Retention] has removed its row.
 func (e *Entry) Removed() bool { return e.Body == nil && e.Settlement == nil }
 
-// SettlementEntry returns the entry of r's settlement, which r must have. The body of the entry
-// is the canonical JSON of
+// SettlementEntry returns the entry of r.Settlement, which must not be nil. The entry's body is the
+// canonical JSON of
 //
 //	{amount_minor, currency, decision_id, entry, external_ref, organization_id,
 //	 outcome, recorded_at, unapproved}
 //
-// without the members that the row's settlement lacks.
+// Members that the settlement lacks are left out.
 func (r *Record) SettlementEntry() *Entry {
 	s := r.Settlement
 	e := &Entry{Kind: SettlementEntry, OrganizationID: r.OrganizationID, Key: r.DecisionID, Settlement: s}

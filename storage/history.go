@@ -51,7 +51,7 @@ type Record struct {
 	Settlement     *Settlement `json:"settlement,omitzero"`
 }
 
-// Intent returns the parts of the decided intent that the row keeps. The result has no session.
+// Intent returns the decided intent, as far as the row has it. Its session is missing.
 func (r *Record) Intent() *engine.Intent {
 	return &engine.Intent{
 		IntentID: r.IntentID, PolicyID: r.PolicyID, AgentID: r.AgentID, ActionType: r.ActionType, Resource: r.Resource,
@@ -90,7 +90,7 @@ func (r *Record) TextCalled(short string) *string {
 // the id of the approval follow.
 func (r *Record) IntentKey() string { return IntentKey(r.IntentID, r.ApprovalID) }
 
-// IntentKey is [Record.IntentKey] of an intent and an approval. approvalID may be empty.
+// IntentKey returns [Record.IntentKey] for an intent and an approval. approvalID may be empty.
 func IntentKey(intentID, approvalID string) string {
 	if approvalID == "" {
 		return intentID
@@ -107,20 +107,19 @@ func CutIntentKey(key string) (intentID, approvalID string) {
 // Held reports whether r was held for an approval.
 func (r *Record) Held() bool { return r.Decision == engine.ApprovalRequired }
 
-// Metered reports whether r counts in a meter. A decision under an approval does not count,
-// because its intent was counted when it was held.
+// Metered reports whether r counts in a meter. A decision under an approval does not count: its
+// intent was counted when it was held for the approval.
 func (r *Record) Metered() bool { return r.ApprovalID == "" }
 
 // Removed reports whether [Retention] has removed r. A removed record has only OrganizationID,
 // IntentID, ApprovalID and DecisionID.
 func (r *Record) Removed() bool { return r.Decision == 0 }
 
-// MaxBody is the length of the longest request body in bytes. It is enough for a batch of 100
-// intents of 40 KB, or for a list of 10,000 values of 400 bytes. A row is at most twice as
-// long.
+// MaxBody is the longest request body in bytes. It allows a batch of 100 intents of 40 KB, or a
+// list of 10,000 values of 400 bytes. A row is at most twice as long.
 const MaxBody = 4 << 20
 
-// MaxSkew is how far a decision id's time may be from the record's DecidedAt.
+// MaxSkew bounds the difference between a decision id's time and the record's DecidedAt.
 const MaxSkew = time.Minute
 
 // Settlement is the outcome of an action.
@@ -130,39 +129,38 @@ type Settlement struct {
 	Currency    string    `json:"currency,omitzero"`
 	ExternalRef string    `json:"external_ref,omitzero"`
 	RecordedAt  time.Time `json:"recorded_at"`
-	// Unapproved says that the action was executed although the decision did not allow it. So
-	// the integration does not enforce decisions. See [Record.Settle].
+	// Unapproved says that the action was executed although the decision did not allow it.
+	// [Record.Settle] sets it. Such a settlement means that the caller does not enforce decisions.
 	Unapproved bool `json:"unapproved,omitzero"`
 	// Receipt proves the settlement. It is nil until the settlement is stored.
 	Receipt *receipt.Inclusion `json:"receipt,omitzero"`
 }
 
-// Executed is the outcome of an action that was taken.
+// Executed is the outcome of an action that was carried out.
 const Executed = "executed"
 
 // IsOutcome reports whether s is an outcome that a settlement can have.
 func IsOutcome(s string) bool { return s == Executed || s == "failed" || s == "skipped" }
 
-// Settle sets r's settlement to s, and computes its field Unapproved.
+// Settle sets r.Settlement to s, and sets its Unapproved.
 func (r *Record) Settle(s Settlement) {
 	s.Unapproved = s.Outcome == Executed && r.Decision != engine.Allow
 	r.Settlement = &s
 }
 
-// Filter selects history rows. A field that is zero does not restrict the rows.
+// Filter selects history rows. A zero field selects all rows.
 type Filter struct {
 	Decision    engine.Decision
-	AgentIDs    []string // any of these
+	AgentIDs    []string // one of these
 	PolicyID    string
-	ActionTypes []string  // any of these
-	From, To    time.Time // DecidedAt in [From, To)
+	ActionTypes []string  // one of these
+	From, To    time.Time // start inclusive, end exclusive
 }
 
 // History reads the records that a [Log] has appended.
 type History interface {
-	// ListRecords returns org's records that f selects, newest first. If f selects few records,
-	// a page may be short or empty although more records follow. Only an empty next ends the
-	// list.
+	// ListRecords returns org's records that f selects, newest first. A page may be short or empty
+	// although more records follow. Only an empty next means that the list has ended.
 	ListRecords(ctx context.Context, org string, f Filter, p Page) (records []*Record, next string, err error)
 	// Record returns the record of a decision, or ErrNotFound.
 	Record(ctx context.Context, org, decisionID string) (*Record, error)

@@ -12,7 +12,7 @@ import (
 // ParseID returns the id whose canonical form is s.
 func ParseID(s string) (id uuid.UUID, ok bool) {
 	id, err := uuid.Parse(s)
-	text, _ := id.MarshalText() // never fails, and unlike String allocates nothing
+	text, _ := id.MarshalText() // cannot fail; String would allocate
 	return id, err == nil && string(text) == s
 }
 
@@ -33,8 +33,8 @@ func IDAt(t time.Time) uuid.UUID {
 	return id
 }
 
-// Check returns the decision id of each record of b. If no backend may store b, Check returns
-// an error that says why. org returns an error if the backend refuses an organization.
+// Check returns the decision id of each record of b. It returns an error if no backend may store b.
+// org returns an error for an organization that this backend can't store.
 func (b Batch) Check(org func(string) error) (map[*Record]uuid.UUID, error) {
 	for _, e := range b.Entries {
 		if err := org(e.OrganizationID); err != nil {
@@ -64,7 +64,6 @@ func (b Batch) Check(org func(string) error) (map[*Record]uuid.UUID, error) {
 	return ids, nil
 }
 
-// decisionID parses the id of a decision.
 func decisionID(s string) (uuid.UUID, error) {
 	id, ok := ParseID(s)
 	if !ok || id.Version() != 7 {
@@ -73,7 +72,7 @@ func decisionID(s string) (uuid.UUID, error) {
 	return id, nil
 }
 
-// checkID returns r's decision id, or an error if no backend may store r.
+// checkID returns r's decision id. It returns an error if no backend may store r.
 func (r *Record) checkID() (uuid.UUID, error) {
 	id, err := decisionID(r.DecisionID)
 	if skew := r.DecidedAt.Sub(IDTime(id)).Abs(); err == nil && skew > MaxSkew {

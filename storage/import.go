@@ -11,23 +11,23 @@ import (
 
 // Importer imports history from another store.
 type Importer interface {
-	// Import stores rows of org with their settlements, and the tombstones of rows that the
-	// other store had removed, in one write. The heads that sign these rows belong to chains
-	// that this store does not have. So Import writes no head, and no meter counts the rows. In
-	// all other respects imported rows must behave like appended rows.
+	// Import stores rows of org with their settlements, and the tombstones of rows that the other
+	// store had removed. It does so in one write. The heads that sign these rows belong to chains
+	// that this store does not have. So Import writes no head, and no meter counts the rows.
+	// Otherwise imported rows must behave like appended rows.
 	//
-	// Rows that are already stored stay unchanged. A row that [Retention] has removed since
-	// then counts as stored. Import must return ErrConflict and store nothing if one of the
-	// intents already has another decision, or a decision id is already used for another
-	// intent. If [CheckImport] returns an error, Import must return an error and store nothing.
+	// Rows that are already stored stay unchanged. A row that [Retention] has removed counts as
+	// stored. Import must return ErrConflict if one of the intents already has another decision, or
+	// if a decision id belongs to another intent. If [CheckImport] returns an error, Import must
+	// return an error. In all these cases nothing is stored.
 	Import(ctx context.Context, org string, rows []*Record, removed []*Tombstone) error
 	// CountImported counts the imported rows and tombstones of org. A row or a tombstone is
 	// imported if its head belongs to a chain that this store does not have.
 	CountImported(ctx context.Context, org string) (Imported, error)
-	// RemoveImported removes imported rows and tombstones in one write. It removes at most most
-	// of them and returns how many it removed. A number below most means that no imported rows
-	// remain. If one of the rows is Settled, it must return ErrConflict and remove nothing. It
-	// leaves no tombstones, so the intents are undecided afterwards.
+	// RemoveImported removes imported rows and tombstones in one write. It returns how many it
+	// removed. most bounds this number. A lower number means that no imported rows remain. If one
+	// of the rows is counted in [Imported].Settled, RemoveImported must return ErrConflict and
+	// remove nothing. It leaves no tombstones, so the intents are undecided afterwards.
 	RemoveImported(ctx context.Context, org string, most int) (int, error)
 }
 
@@ -35,16 +35,16 @@ type Importer interface {
 type Imported struct {
 	Rows    int
 	Removed int // tombstones
-	// Settled is how many of these rows and tombstones have a settlement that a head of this
-	// store signs. Such a settlement can't be taken back.
+	// Settled is how many of these rows and tombstones have a settlement that a head of this store
+	// signs. The import can't be undone then.
 	Settled int
 }
 
 // All returns the number of imported rows and tombstones.
 func (n *Imported) All() int { return n.Rows + n.Removed }
 
-// AddRow counts a row if it was imported, and reports whether it was imported. own reports
-// whether a chain belongs to the store.
+// AddRow adds r to the counts if r was imported, and reports whether it was. own reports whether a
+// chain belongs to this store.
 func (n *Imported) AddRow(r *Record, own func(chain [16]byte) bool) (bool, error) {
 	chain, err := r.Receipt.Inclusion().Chain()
 	if err != nil || own(chain) {
@@ -59,7 +59,7 @@ func (n *Imported) AddRow(r *Record, own func(chain [16]byte) bool) (bool, error
 	return true, err
 }
 
-// AddRemoved is AddRow for a tombstone.
+// AddRemoved does for a tombstone what AddRow does for a row.
 func (n *Imported) AddRemoved(t *Tombstone, own func(chain [16]byte) bool) bool {
 	if len(t.Leaves) == 0 || !t.Imported && own(t.Leaves[0].Chain) {
 		return false
@@ -71,7 +71,7 @@ func (n *Imported) AddRemoved(t *Tombstone, own func(chain [16]byte) bool) bool 
 	return true
 }
 
-// Removable returns an error if the counted rows can't be removed.
+// Removable returns an error if the counted rows must not be removed.
 func (n *Imported) Removable() error {
 	if n.Settled == 0 {
 		return nil
@@ -79,15 +79,15 @@ func (n *Imported) Removable() error {
 	return fmt.Errorf("%w: %d of the imported rows have settlements that this store has signed", ErrConflict, n.Settled)
 }
 
-// ErrImporting means that an import of the organization is not finished. Until then no policy
-// can be stored for the organization. With a policy, an intent could be decided whose earlier
-// decision is imported later.
+// ErrImporting means that an import of the organization is not finished. Until then no policy of
+// the organization can be stored. With a policy, an intent could be decided again before its
+// earlier decision is imported.
 var ErrImporting = errors.New("an import of the organization is not finished")
 
 // Import is an unfinished import. Until it is finished, history of the organization may be
 // missing.
 type Import struct {
-	ID      string    `json:"id"` // of the export
+	ID      string    `json:"id"` // the export's id
 	BeganAt time.Time `json:"began_at"`
 }
 

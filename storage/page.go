@@ -8,20 +8,20 @@ import (
 // MaxPage is the largest number of rows in a page of a list.
 const MaxPage = 500
 
-// Page selects part of a list. An empty After selects the beginning of the list. A list returns
-// a page and the cursor of the next page. The cursor is empty if nothing follows. Unless the
-// comment of a list says otherwise, each page but the last has Limit items.
+// Page selects part of a list. If After is empty, it is the beginning. A list returns a page and
+// the cursor of the next page. An empty cursor means that the list has ended. Each page except the
+// last has Limit items, unless the list's comment says otherwise.
 type Page struct {
 	// Limit is the largest number of items to return. It must be positive.
 	Limit int
-	// After is the cursor that came with the previous page. It is opaque text that is safe
-	// in a URL. Any other text must give ErrBadCursor.
+	// After is the cursor that came with the previous page. It is opaque text that is safe in a
+	// URL. A list must return ErrBadCursor for any other text.
 	After string
 }
 
-// Cursor returns the opaque form of a position in a list. The byte identifies the list. A
-// cursor does not name an organization. So it reveals nothing about organizations that the
-// caller may not read.
+// Cursor returns the opaque form of a position in a list. The byte identifies the list. A cursor
+// contains no organization. So it reveals nothing about organizations that the caller must not
+// read.
 func Cursor(list byte, position []byte) string {
 	return base64.RawURLEncoding.EncodeToString(append([]byte{list}, position...))
 }
@@ -36,7 +36,7 @@ func (p Page) Start(list byte) (after []byte, err error) {
 		return nil, nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(p.After)
-	// The decoder accepts some spellings that Cursor never returns.
+	// The decoder also accepts base64 that Cursor never writes.
 	if err != nil || len(b) == 0 || Cursor(list, b[1:]) != p.After {
 		return nil, ErrBadCursor
 	}

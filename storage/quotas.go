@@ -5,54 +5,54 @@ import (
 	"time"
 )
 
-// Quotas counts intents in windows, over all handles of a store. A window is either the meter
-// of a month or the window of a rule's counter. In a meter every stored decision uses up a
-// place. The store grants places to a handle in advance. So the handle asks once for many
-// intents, and all handles together never exceed a limit.
+// Quotas counts intents in windows, over all handles of a store. A window is either an
+// organization's meter of a month or the window of a rule's counter. A place is the right to count
+// one intent. The store grants a handle several places in advance, so it need not ask for each
+// intent. All handles together never exceed a limit.
 type Quotas interface {
-	// Count gives back and grants places, in one step. After an error it is not known whether
-	// the store has taken the places back. The caller must neither use them nor give them back
-	// again. After an error some places may stay taken although no handle holds them.
+	// Count takes back places from the handle and grants others, in one step. After an error, the
+	// handle doesn't know whether the store took the places back. It must neither use these places
+	// nor give them back again. Some places may then stay taken although no handle has them.
 	//
-	// In a meter, an appended record uses up one of the handle's places. Callers must hold a
-	// place for each record. A handle can give back only its own places. While the store cannot
-	// commit, it takes them back later. If a handle is given up, its places become free, and it
-	// gets ErrConflict instead of more places.
+	// In a meter, each appended record uses one of the handle's places. Callers must have a place
+	// for each record. A handle can give back only its own places. If the store can't commit, it
+	// takes them back later. If a handle is given up, its places become free, and Count returns
+	// ErrConflict to that handle.
 	Count(ctx context.Context, w Window, ask Ask) (Granted, error)
 	// Metered returns the number of distinct intents of org that were decided in month. It
 	// counts the decisions of all handles.
 	Metered(ctx context.Context, org string, month Month) (int64, error)
-	// Meters calls f once for each organization with a decision in month, in any order.
-	// decided is the result of Metered for the organization. f may call the store. An error
-	// of f ends the walk, and Meters returns the error.
+	// Meters calls f once for each organization with a decision in month, in any order. decided is
+	// the result of Metered for the organization. f may call the store. If f returns an error,
+	// Meters stops and returns it.
 	Meters(ctx context.Context, month Month, f func(org string, decided int64) error) error
 	// Windows returns the windows of rules' counters that all handles share. It returns nil if
 	// only one process writes the store, because that process counts in its own memory.
 	Windows() Windows
 }
 
-// Windows counts in the sliding windows of rules. A granted place is counted until it is given
-// back or has left the window. If a handle or an answer of the store is lost, its places stay
-// taken until they have left the window.
+// Windows counts in the sliding windows of rules. A granted place is counted until it is given back
+// or has left the window. If a handle ends or an answer of the store is lost, the places stay
+// counted until they have left the window.
 type Windows interface {
-	// Count is [Quotas.Count]. It returns ErrNotFound if the window is not kept, see
-	// [Windows.Begin]. A window is kept until all its counts have left it.
+	// Count works as [Quotas.Count] does. It returns ErrNotFound if the store does not keep the
+	// window, see [Windows.Begin]. The store keeps a window until all its counts have left it.
 	//
-	// Places count in ask's part of the window, or in the part of the store's clock if this
-	// part is later. The window begins w.Parts+1 parts before the earlier one of these two
-	// parts. So the clock of a handle can't make the total too low, and a place may be used for
-	// as long as a part. Any handle may give a place back.
+	// A window has parts of equal length. Granted places count in the later of two parts: the part
+	// of the handle's clock in ask, and the part of the store's clock. The window begins w.Parts+1
+	// parts before the earlier of these two. So a wrong clock can't make the total too low, and a
+	// place can be used for the length of a part. Any handle may give a place back.
 	Count(ctx context.Context, w Window, ask Ask) (Granted, error)
-	// Begin makes the store keep a window with these counts, unless it keeps the window
-	// already.
+	// Begin makes the store keep a window with these counts. If the store already keeps the window,
+	// Begin changes nothing.
 	Begin(ctx context.Context, w Window, parts []WindowPart) error
 }
 
 // Window names a window.
 type Window struct {
 	Org string
-	// Month is the month of a meter. For a meter all fields but Org and Month are empty. Month
-	// is 0 for the window of a rule.
+	// Month is the month of a meter. It is 0 for a rule's window. In a meter, all fields except Org
+	// and Month are empty.
 	Month Month
 	// Counter and Of name a rule's counter and its subject. The store does not interpret
 	// them.
@@ -63,36 +63,35 @@ type Window struct {
 	Parts int64
 }
 
-// At returns the number of the part that a time is in.
 func (w *Window) At(t time.Time) int64 { return t.UnixMilli() / max(1, w.Part.Milliseconds()) }
 
 // WindowPart is the count in a part of a window.
 type WindowPart struct {
-	At int64 // the number of the part since 1970; a meter ignores it
+	At int64 // number of the part since 1970; ignored for a meter
 	N  int64
 }
 
-// Ask is a request of a handle about a window.
+// Ask is a handle's request to give back and get places in a window.
 type Ask struct {
 	// At is the part of the window that the handle's clock is in.
 	At int64
-	// Back are places to give back. The store takes at most as many places out of a part as the
-	// part has.
+	// Back are the places to give back. If a part has fewer places, the store takes back only
+	// those.
 	Back []WindowPart
-	// Limit bounds the total of the window, including the granted places. If fewer than Need
-	// places fit, none is granted. Otherwise at least Need and at most Want places are granted.
-	// A store with several handles grants more than Need only up to a sixteenth of the free
-	// places. If Want is 0, none is granted.
+	// Limit bounds the total of the window, including the granted places. If fewer than Need places
+	// are free, none is granted. Otherwise the store grants at least Need and at most Want places.
+	// With several handles, it grants at most a sixteenth of the free places, unless Need is
+	// greater. If Want is 0, no place is granted.
 	Limit, Need, Want int64
-	// Begun, if not empty, must equal the Begun of the window, see [Granted]. Otherwise Count
-	// returns ErrNotFound.
+	// Begun is empty, or the Begun that [Granted] had earlier. Count returns ErrNotFound if the
+	// window has another Begun.
 	Begun string
 }
 
 // Granted is the answer to an [Ask].
 type Granted struct {
-	N     int64  // granted places: none, or at least Need
-	At    int64  // the part in which they count
+	N     int64  // number of granted places: 0, or at least Need
+	At    int64  // the part in which the granted places count
 	Total int64  // total of the window over all handles, including N
-	Begun string // identifies this window among earlier and later ones of the same name
+	Begun string // distinguishes the window from earlier and later windows with the same name
 }

@@ -1,15 +1,16 @@
 // Package storage is the contract between writ and the backends that keep its documents and
-// history. Package registry is above every backend and has the rules for policies, rules,
-// agents, keys and subscriptions. The packages below are the backends. For every "must" of this
-// package, storagetest has a subtest. Each backend runs these subtests.
+// history. A handle is an open [Store]. Some backends allow several handles on the same data.
+// Package registry is above every backend and has the rules for policies, rules, agents, keys and
+// subscriptions. The packages below are the backends. For every "must" of this package, storagetest
+// has a subtest that each backend runs.
 //
 // Every method is safe for concurrent use. Every document belongs to one organization. A method
-// that takes an organization must treat another organization's document exactly like a missing
-// one. Values that are passed in or returned must not be modified afterwards by either side.
+// that takes an organization must treat another organization's document as if it did not exist.
+// Values that are passed in or returned must not be modified afterwards by either side.
 //
-// A write must be durable when its method returns nil. [Log.Append] has an exception for
-// decisions. The write must be visible to every read that starts after the method has returned.
-// A write that fails must be done completely or not at all.
+// A write must be durable when its method returns nil. [Log.Append] names the exception. Every read
+// that starts after the method has returned must see the write. A failed write must be done
+// completely or not at all.
 package storage
 
 import (
@@ -17,8 +18,8 @@ import (
 	"errors"
 )
 
-// Every backend translates its own errors into these. Any other error of a method is a fault of
-// the store, and the caller must then refuse the request.
+// Every backend translates its own errors into these errors. Any other error is a fault of the
+// store, and the caller must refuse the request.
 var (
 	// ErrNotFound means that the organization has no such document.
 	ErrNotFound = errors.New("not found")
@@ -29,13 +30,12 @@ var (
 	// ErrBadCursor means that Page.After is not a cursor that the same list
 	// returned.
 	ErrBadCursor = errors.New("bad cursor")
-	// ErrUnknown marks an error of [Log.Append]. After it nobody knows whether the batch is
-	// stored.
+	// ErrUnknown marks an error of [Log.Append] after which the batch may or may not be stored.
 	ErrUnknown = errors.New("it is not known whether it was stored")
-	// ErrCorrupt marks the error of a read that finds stored data changed or damaged.
+	// ErrCorrupt marks the error of a read that finds changed or damaged data.
 	ErrCorrupt = errors.New("corrupt")
-	// ErrUnavailable marks a lasting fault, such as a full disk. The store itself logs the
-	// fault when it begins, so callers need not log it.
+	// ErrUnavailable marks a lasting fault, such as a full disk. The store logs the begin of the
+	// fault itself, so callers need not log the error.
 	ErrUnavailable = errors.New("the store is unavailable")
 )
 

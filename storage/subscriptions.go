@@ -2,13 +2,13 @@ package storage
 
 import "time"
 
-// Subscription is an organization's plan as billing last reported it. An
-// organization without one is on the free plan.
+// Subscription is an organization's plan, as the billing service last reported it. An organization
+// without a Subscription is on the free plan.
 type Subscription struct {
 	OrganizationID string `json:"organization_id"`
-	// Plan is the plan that is in force. It is the free plan if nothing is paid for.
+	// Plan is the current plan. It is the free plan if nothing is paid for.
 	Plan string `json:"plan"`
-	// Status is the subscription's state, in the words of the billing service.
+	// Status is the state of the subscription, as the billing service names it.
 	Status            string    `json:"status"`
 	CustomerID        string    `json:"customer_id,omitzero"`
 	SubscriptionID    string    `json:"subscription_id,omitzero"`
@@ -19,12 +19,12 @@ type Subscription struct {
 	// Past has each earlier plan once, with the latest at the end.
 	Past []PastPlan `json:"past,omitzero"`
 
-	// Began is when billing created the subscription. Last is the newest event of the
-	// subscription so far. An event older than Last has arrived late.
+	// Began is when the billing service created the subscription. The other field is the newest
+	// event of the subscription. An event before that event has arrived late.
 	Began time.Time         `json:"began,omitzero"`
 	Last  SubscriptionEvent `json:"last,omitzero"`
-	// Ended has the ids of the organization's other subscriptions that ended last. Late events
-	// of an ended subscription are ignored.
+	// Ended has the ids of earlier subscriptions of the organization that ended most recently. Late
+	// events of an ended subscription are ignored.
 	Ended []string `json:"ended,omitzero"`
 }
 
@@ -34,12 +34,12 @@ type PastPlan struct {
 	Until time.Time `json:"until"`
 }
 
-// SubscriptionEvent is a place in the order of a subscription's events.
+// SubscriptionEvent is a position in the order of a subscription's events.
 type SubscriptionEvent struct {
-	// At has the resolution of billing's clock, one second. Rank orders the kinds of event
-	// within one second.
+	// At is the time of the event, in whole seconds, as the billing service has it. Rank orders
+	// events with the same At by their kinds.
 	At   time.Time `json:"at,omitzero"`
 	Rank int       `json:"rank,omitzero"`
-	// IDs are the ids of the events at this place that were handled.
+	// IDs are the ids of the handled events at this position.
 	IDs []string `json:"ids,omitzero"`
 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// EverythingChanged is the kind of a Change that stands for any number of changes. After it
-// every earlier read may be out of date.
+// EverythingChanged is the kind of a Change that stands for any number of changes. After such a
+// Change every earlier read may be out of date.
 const EverythingChanged Kind = '*'
 
 // Change says that a document was written or removed.
@@ -14,13 +14,13 @@ type Change struct {
 	Revision uint64 `json:"revision"`
 	Kind     Kind   `json:"kind"`
 	Org      string `json:"org"`
-	// ID is the id of the document in its organization. A policy version has the id of its
-	// policy. Alias is another name by which the document is looked up.
+	// ID is the id of the document in its organization. A policy version has the id of its policy.
+	// Alias is a second name under which the document can be found.
 	ID    string `json:"id"`
 	Alias string `json:"alias,omitzero"`
 	// Digest is the SHA-256 of the document's value. It is zero if the document was removed.
 	Digest [32]byte `json:"digest"`
-	// Actor is the actor that was given to [WithActor]. It is empty without one.
+	// Actor is the actor from [WithActor], or empty.
 	Actor string `json:"actor,omitzero"`
 }
 
@@ -32,7 +32,6 @@ func WithActor(ctx context.Context, actor string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-// Actor returns the actor that was given to WithActor, or "".
 func Actor(ctx context.Context) string {
 	actor, _ := ctx.Value(actorKey{}).(string)
 	return actor
@@ -44,7 +43,7 @@ type Watchers struct {
 	by map[*func(Change)]struct{}
 }
 
-// Add makes Tell call f until stop is called. stop waits for calls of f that are under way.
+// Add makes Tell call f until stop is called. stop waits until no call of f is running.
 func (w *Watchers) Add(f func(Change)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

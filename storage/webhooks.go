@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The types of events. They are part of the public interface, so none may change.
+// The types of events. They are part of the public API, so none may change.
 const (
 	ApprovalPending  = "approval.pending"
 	ApprovalApproved = "approval.approved"
@@ -31,13 +31,13 @@ func EventTypes() []string {
 	}
 }
 
-// Event is a fact that an organization's webhooks receive.
+// Event is something that happened, about which an organization's webhooks get a message.
 type Event struct {
 	Type string
-	// Subject says what the fact is about, such as "agent/" and an id. A webhook receives the
-	// facts of one subject in their order.
+	// Subject says what the event is about, such as "agent/" and an id. A webhook receives the
+	// events about one subject in their order.
 	Subject string
-	// Fact identifies the fact among those with the same type and subject.
+	// Fact distinguishes the event from other events with the same type and subject.
 	Fact string
 	At   time.Time
 	Data any // a JSON object
@@ -57,8 +57,8 @@ func (e *Event) ID(org string) string {
 type Webhook struct {
 	ID     string   `json:"id"`
 	URL    string   `json:"url"`
-	Events []string `json:"events"` // their types
-	// Secrets each sign every message. The newest is first.
+	Events []string `json:"events"` // types of the events that it receives
+	// Secrets sign every message, each on its own. The newest is first.
 	Secrets   []WebhookSecret `json:"secrets"`
 	CreatedAt time.Time       `json:"created_at"`
 }
@@ -67,10 +67,11 @@ type Webhook struct {
 // in plain text, because HMAC needs it.
 type WebhookSecret struct {
 	Secret string    `json:"secret"`
-	Until  time.Time `json:"until,omitzero"` // when it ceases to sign; zero for the newest
+	Until  time.Time `json:"until,omitzero"` // when the secret is no longer used; zero for the newest secret
 }
 
-// Wants reports whether w receives e: w wants the type of e, and w is not newer than e.
+// Wants reports whether w receives e. Its Events must include the type of e, and e must not be
+// older than w.
 func (w *Webhook) Wants(e *Event) bool {
 	return slices.Contains(w.Events, e.Type) && !e.At.Before(w.CreatedAt)
 }
@@ -82,42 +83,40 @@ const (
 	DeliveryDead      = "dead"
 )
 
-// Delivery is an event on its way to one webhook.
+// Delivery is an event that is sent to one webhook.
 type Delivery struct {
-	Revision  uint64 `json:"-"` // of the update that wrote it last
+	Revision  uint64 `json:"-"` // the revision of the last write
 	WebhookID string `json:"webhook_id"`
 	MessageID string `json:"message_id"` // [Event.ID]
 	Type      string `json:"type"`
 	Subject   string `json:"subject"`
 	// Seq numbers the organization's deliveries in the order of their creation.
 	Seq       int64          `json:"seq"`
-	Body      jsontext.Value `json:"body"` // as it is sent
+	Body      jsontext.Value `json:"body"` // the body of the request
 	CreatedAt time.Time      `json:"created_at"`
 	Status    string         `json:"status"`
 	// DueAt is when a pending delivery is attempted next. It is zero while an earlier delivery
 	// of the same subject is pending.
 	DueAt time.Time `json:"due_at,omitzero"`
-	// Since is when the delivery became pending. That is when it was created or, if it was
-	// replayed, when it was replayed last.
+	// Since is when the delivery was created. If it was replayed, it is when it was replayed last.
 	Since time.Time `json:"since"`
-	// Attempts counts the attempts. AttemptedAt, Answer and Problem describe the last attempt.
-	// They are its time, the HTTP status of the answer, and the kind of failure in a word.
+	// Attempts is the number of attempts. The next fields describe the last attempt: its time, the
+	// HTTP status of the answer, and the kind of failure in one word.
 	Attempts    int       `json:"attempts,omitzero"`
 	AttemptedAt time.Time `json:"attempted_at,omitzero"`
 	Answer      int       `json:"answer,omitzero"`
 	Problem     string    `json:"problem,omitzero"`
-	// RemoveAt is when an ended delivery is removed.
+	// RemoveAt is when the delivery is removed, once it has ended.
 	RemoveAt time.Time `json:"remove_at,omitzero"`
 }
 
-// SetRevision sets d.Revision. [Of.Parse] calls it.
-func (d *Delivery) SetRevision(revision int64) { d.Revision = uint64(revision) } //nolint:gosec // it counts
+func (d *Delivery) SetRevision(revision int64) { d.Revision = uint64(revision) } //nolint:gosec // not negative
 
 // DeliveryID returns the id of the delivery of a message to a webhook.
 func DeliveryID(webhookID, messageID string) string { return webhookID + "/" + messageID }
 
-// LaneOf returns a prefix of keys in the index [ByName]. Exactly the pending deliveries to a
-// webhook about a subject have keys with the prefix.
+// LaneOf returns a prefix of keys in the index [ByName]. The keys of a webhook's pending deliveries
+// about a subject have this prefix, and no other keys.
 func LaneOf(webhookID, subject string) []byte { return append(Text(webhookID), Text(subject)...) }
 
 func (d *Delivery) keys() []Key {
@@ -125,7 +124,7 @@ func (d *Delivery) keys() []Key {
 	if d.Status != DeliveryPending {
 		return append(keys, Key{ByExpiry, Time(d.RemoveAt)})
 	}
-	seq := binary.BigEndian.AppendUint64(nil, uint64(d.Seq)) //nolint:gosec // it counts
+	seq := binary.BigEndian.AppendUint64(nil, uint64(d.Seq)) //nolint:gosec // Seq is never negative
 	keys = append(keys, Key{ByName, append(LaneOf(d.WebhookID, d.Subject), seq...)})
 	if !d.DueAt.IsZero() {
 		keys = append(keys, Key{ByDue, slices.Concat(Text(d.WebhookID), Time(d.DueAt), seq)})
@@ -133,15 +132,16 @@ func (d *Delivery) keys() []Key {
 	return keys
 }
 
-// Outbox is the state of all deliveries of an organization.
+// Outbox summarizes all deliveries of an organization.
 type Outbox struct {
 	OrganizationID string `json:"organization_id"`
-	Seq            int64  `json:"seq"`              // of the newest delivery
-	Pending        int64  `json:"pending,omitzero"` // how many are pending
-	Blocked        int64  `json:"blocked,omitzero"` // how many of the pending wait for an earlier one of their subject
-	Ended          int64  `json:"ended,omitzero"`   // how many ended ones are still kept
-	// Positions has, for each source, the position up to which its facts have become events.
+	Seq            int64  `json:"seq"`              // Seq of the newest delivery
+	Pending        int64  `json:"pending,omitzero"` // number of pending deliveries
+	Blocked        int64  `json:"blocked,omitzero"` // number that wait for an earlier delivery
+	Ended          int64  `json:"ended,omitzero"`   // number of ended deliveries that are still stored
+	// Positions has a position for each source of events. Everything up to the position was turned
+	// into events.
 	Positions map[string]string `json:"positions,omitzero"`
-	// Gone has the ids of deleted webhooks that still have deliveries.
+	// Gone has the ids of deleted webhooks whose deliveries are not all removed yet.
 	Gone []string `json:"gone,omitzero"`
 }

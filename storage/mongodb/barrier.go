@@ -15,27 +15,28 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 )
 
-// Acknowledgements need no majority. They are written to the primary alone and read from it.
+// Acknowledgements need no majority. A handle writes them to the primary alone, and reads them
+// there.
 var (
 	local     = &writeconcern.WriteConcern{W: 1}
 	localRead = readconcern.Local()
 )
 
-// acknowledgeOwn is how long a handle delays the acknowledgement of its own update. Another
-// handle rarely waits for this acknowledgement, and the write of it delays handles that wait
-// for other acknowledgements.
+// acknowledgeOwn is how long a handle waits before it acknowledges its own update. Other handles
+// rarely wait for this acknowledgement. Writing it at once would delay handles that wait for other
+// acknowledgements.
 const acknowledgeOwn = 10 * time.Millisecond
 
-// wake makes acknowledge write the revision that was heard last.
+// wake makes acknowledge write the last revision that this handle has heard of.
 func (l *slot) wake() {
 	select {
 	case l.news <- struct{}{}:
-	default: // acknowledge is about to look
+	default: // acknowledge is already awake
 	}
 }
 
-// acknowledge writes the revision that this handle heard last, for handles that wait in
-// Barrier. A fault may lose the acknowledgement.
+// acknowledge writes the last revision that this handle has heard of, for handles that wait in
+// Barrier. If the write fails, the acknowledgement may be lost.
 func (s *Store) acknowledge(ctx context.Context) {
 	slots := s.db.Collection(replicasName, options.Collection().SetWriteConcern(local))
 	for {
@@ -52,7 +53,7 @@ func (s *Store) acknowledge(ctx context.Context) {
 	}
 }
 
-// returned records that a beat of this handle has come back through the stream.
+// returned records that this handle has read its own beat in the change stream.
 func (l *slot) returned(beat string) {
 	holder, age, _ := strings.Cut(beat, "/")
 	if n, err := strconv.ParseInt(age, 10, 64); holder == l.holder && err == nil {
@@ -60,19 +61,19 @@ func (l *slot) returned(beat string) {
 	}
 }
 
-// FreshFor implements storage.Documents. It returns the age of this handle's newest beat that
-// came back through the stream. In the stream, every commit before the beat precedes the beat.
+// FreshFor implements storage.Documents. It returns the age of this handle's newest beat that was
+// read in the change stream. Every commit before this beat comes before it in the stream.
 func (s *Store) FreshFor() time.Duration { return s.ago(&s.slot.proven) }
 
-// Barrier implements storage.Documents. It waits for each handle that has not heard the last
-// revision. It waits at most until the slot of the handle expires, and then the handle is given
-// up. A handle that was only frozen can't commit decisions from its stale caches after that.
+// Barrier implements storage.Documents. It waits for each handle that has not acknowledged the last
+// revision. When such a handle's slot expires, Barrier gives the handle up and no longer waits for
+// it. A handle that was only frozen can then commit no decisions from its stale caches.
 func (s *Store) Barrier(ctx context.Context) error {
 	if err := s.check(ctx, ""); err != nil {
 		return err
 	}
-	// If the last update was this handle's own, the last committed revision is already known.
-	// Therefore the late slots are read while the revision is read.
+	// If this handle made the last update, the last revision is already known. Therefore the late
+	// slots are read while the revision is read.
 	known := s.slot.heard.Load()
 	first := make(chan answer, 1)
 	go func() { first <- s.behind(ctx, known) }()
@@ -98,22 +99,21 @@ func (s *Store) Barrier(ctx context.Context) error {
 		if err != nil && !mongo.IsTimeout(err) {
 			return failed(ctx, "waiting for other replicas", err)
 		}
-		if !pause(ctx, min(try/4, 4)) { // most handles have heard within a millisecond
+		if !pause(ctx, min(try/4, 4)) { // most handles acknowledge within a millisecond
 			return fmt.Errorf("waiting for other replicas: %w", ctx.Err())
 		}
 	}
 }
 
-// lateRow is a slot that Barrier waits for. Its holder has not heard of a revision, or was
-// given up and may have a transaction under way.
+// lateRow is a slot that Barrier waits for. Its holder has not acknowledged the revision. Or its
+// holder was given up, and a transaction of it may still be open.
 type lateRow struct {
-	Silent bool `bson:"silent"` // the slot has expired or was given up
+	Silent bool `bson:"silent"` // the slot has expired, or its holder was given up
 }
 
-// silent is an expression that is true for a slot that has expired or was given up.
+// silent is an expression that is true if a slot has expired or its holder was given up.
 var silent = doc("$or", bson.A{expired, doc("$eq", bson.A{"$" + slotHolder, ""})})
 
-// answer is what behind returns.
 type answer struct {
 	late []lateRow
 	err  error

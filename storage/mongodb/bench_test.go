@@ -21,8 +21,8 @@ func benchRecord(n uint64) *storage.Record {
 	return r
 }
 
-// processorTime returns the processor time that this process has used. It does not include the
-// server's.
+// processorTime returns the processor time that this process has used. The server's time is not
+// included.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -44,7 +44,7 @@ func BenchmarkAppend(b *testing.B) {
 			batch.Records[i] = benchRecord(n)
 			n++
 		}
-		if ran%40 == 0 { // places for 40 batches
+		if ran%40 == 0 { // gets places for 40 batches
 			for org := range 100 {
 				s.quotas.add(meter{fmt.Sprintf("org-%d", org), 202611}, 40*size/100+size)
 			}
@@ -59,8 +59,8 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportMetric(float64((processorTime(b)-began).Microseconds())/rows, "client-µs/row")
 }
 
-// BenchmarkUpdate updates rules of many organizations at the same time on a set of one member.
-// It does so with one handle and with two. All updates raise the same counter.
+// BenchmarkUpdate updates rules of many organizations at the same time on a set of one member. One
+// handle or two do this. All updates raise the same counter.
 func BenchmarkUpdate(b *testing.B) {
 	for _, handles := range []int{1, 2} {
 		for _, orgs := range []int{1, 4, 16} {
@@ -104,7 +104,7 @@ func BenchmarkList(b *testing.B) {
 	for n := uint64(0); n < 20; n++ {
 		batch := storage.Batch{Records: make([]*storage.Record, 1000)}
 		for i := range batch.Records {
-			batch.Records[i] = benchRecord(n*1000 + uint64(i)) //nolint:gosec // small
+			batch.Records[i] = benchRecord(n*1000 + uint64(i)) //nolint:gosec // n is small
 			batch.Records[i].OrganizationID = "org"
 		}
 		if _, err := s.Append(b.Context(), batch, seal); err != nil {

@@ -55,22 +55,22 @@ func (s *Store) Trim(ctx context.Context, upTo uint64) error {
 	})
 }
 
-// watchers has the functions to call for changes.
 type watchers struct {
-	// mu is held while the functions are called, and while the changes to tell are read.
+	// mu is held while the functions are called, and while their changes are read.
 	mu sync.Mutex
 	storage.Watchers
-	// heard is the last revision whose changes were told.
+	// heard is the last revision whose changes the watchers were told.
 	heard uint64
 }
 
-// hear tells the changes of the next revision and acknowledges the revision. mu is held.
+// hear tells the watchers the changes of the next revision, and acknowledges the revision. mu is
+// held.
 func (w *watchers) hear(s *Store, revision uint64, changes []storage.Change) {
 	w.tell(s, revision, changes)
 	s.slot.wake()
 }
 
-// tell tells the changes of the next revision. mu is held.
+// tell tells the watchers the changes of the next revision. mu is held.
 func (w *watchers) tell(s *Store, revision uint64, changes []storage.Change) {
 	for _, c := range changes {
 		w.Tell(c)
@@ -84,8 +84,8 @@ func (w *watchers) missed(s *Store, revision uint64) {
 	w.hear(s, revision, []storage.Change{{Kind: storage.EverythingChanged, Revision: revision}})
 }
 
-// own tells the changes of an update of this handle before the update returns. It first tells
-// all earlier changes of other handles.
+// own tells the watchers the changes of this handle's update before the update returns. It tells
+// them all earlier changes of other handles first.
 func (w *watchers) own(s *Store, revision uint64, changes []storage.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,12 +100,12 @@ func (w *watchers) own(s *Store, revision uint64, changes []storage.Change) {
 	case w.heard+1 == revision:
 		w.tell(s, revision, changes)
 		time.AfterFunc(acknowledgeOwn, s.slot.wake)
-	case w.heard < revision: // the primary that catchUp read lags behind
+	case w.heard < revision: // catchUp read from a primary that lags behind
 		w.missed(s, revision)
 	}
 }
 
-// catchUp tells all committed changes that the watchers were not told yet. mu is held.
+// catchUp tells the watchers all committed changes that they do not know yet. mu is held.
 func (w *watchers) catchUp(ctx context.Context, s *Store) error {
 	last, err := s.revision(ctx)
 	if err != nil || last <= w.heard {
@@ -125,8 +125,8 @@ func (w *watchers) catchUp(ctx context.Context, s *Store) error {
 	return nil
 }
 
-// history returns the rows of all revisions in (after, upTo], which must not be empty. It
-// returns no rows if some of them were trimmed.
+// history returns the rows of all revisions in (after, upTo], which must not be empty. It returns
+// no rows if one of these rows was trimmed.
 func (s *Store) history(ctx context.Context, after, upTo uint64) (rows []changeRow, err error) {
 	next := after + 1
 	err = s.eachChange(ctx, after, upTo, func(row changeRow) bool {

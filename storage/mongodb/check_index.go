@@ -9,9 +9,9 @@ import (
 	"writ/storage"
 )
 
-// CheckIndex compares the heads with the chains and with the counters of counted heads. It
-// compares the documents with their index, and the changes with the last revision. It does not
-// check the indexes of rows, because the server keeps them.
+// CheckIndex compares the heads with the chains and with the counters of counted heads. It compares
+// the documents with their index, and the changes with the last revision. It does not check the
+// indexes of rows, because the server maintains these indexes.
 func (r *Snapshot) CheckIndex(ctx context.Context, read storage.IndexCheck) error {
 	return r.scan(ctx, "", "checking the index", func(ctx context.Context) error {
 		if err := r.checkMeters(ctx, read.Meter); err != nil {
@@ -28,8 +28,8 @@ func (r *Snapshot) CheckIndex(ctx context.Context, read storage.IndexCheck) erro
 	})
 }
 
-// checkMeters calls f with the value of each meter. The value is the number of counted
-// decisions plus the decisions of later heads.
+// checkMeters calls f with the value of each meter. The value is the stored count plus the
+// decisions of heads that are not counted yet.
 func (s *database) checkMeters(ctx context.Context, f func(org string, m storage.Month, n int64) error) error {
 	chains, err := s.chains(ctx)
 	if err != nil {
@@ -147,7 +147,6 @@ func (s *database) checkDocuments(ctx context.Context, last uint64, f func(stora
 	return nil
 }
 
-// checkIndexed returns nil if the index has all rows of want.
 func (s *database) checkIndexed(ctx context.Context, want []indexRow) error {
 	var keys []string
 	for _, row := range want {

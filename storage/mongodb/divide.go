@@ -19,8 +19,8 @@ type decisionIDs map[*storage.Record]uuid.UUID
 func (s *database) records() *mongo.Collection { return s.db.Collection(recordsName) }
 func (s *database) entries() *mongo.Collection { return s.db.Collection(entriesName) }
 
-// divide finds the elements of batch that are first and returns them in fresh. existing has the
-// stored elements that stand in the places of the others.
+// divide returns the first elements of batch in fresh. For each other element, existing has the
+// stored element.
 func (a *appending) divide(batch storage.Batch) (existing, fresh storage.Batch, err error) {
 	if existing.Records, fresh.Records, err = a.divideRecords(batch.Records); err != nil || len(batch.Entries) == 0 {
 		return existing, fresh, err
@@ -29,7 +29,6 @@ func (a *appending) divide(batch storage.Batch) (existing, fresh storage.Batch, 
 	return existing, fresh, err
 }
 
-// rowsOf returns the stored rows of intents, by the keys of the intents.
 func (s *Store) rowsOf(ctx context.Context, intents [][]byte) (map[string]bson.Raw, error) {
 	stored := make(map[string]bson.Raw)
 	if len(intents) == 0 {
@@ -92,7 +91,7 @@ func (w *entryRow) entry() (*storage.Entry, error) {
 	}, nil
 }
 
-// divideEntries is divide for the entries of batch.
+// divideEntries does for entries what divide does for a batch.
 func (a *appending) divideEntries(batch []*storage.Entry) (existing, fresh []*storage.Entry, err error) {
 	stored, err := a.storedEntries(batch)
 	if err != nil {
@@ -109,8 +108,8 @@ func (a *appending) divideEntries(batch []*storage.Entry) (existing, fresh []*st
 	return existing, fresh, nil
 }
 
-// storedEntries returns the stored entries that have the keys of entries of batch. For a
-// settlement whose decision is not stored it has an entry that is Removed.
+// storedEntries returns the stored entries with the keys of batch. If a settlement's decision is
+// not stored, the result has a Removed entry.
 func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.Entry, error) {
 	stored := make(map[string]*storage.Entry, len(batch))
 	var keys [][]byte
@@ -120,7 +119,7 @@ func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.E
 			keys = append(keys, entryKey(e))
 			continue
 		}
-		id := uuid.MustParse(e.Key) // Check has parsed it
+		id := uuid.MustParse(e.Key) // Check has parsed e.Key
 		decisions[e.OrganizationID] = append(decisions[e.OrganizationID], id[:])
 		stored[string(entryKey(e))] = &storage.Entry{Kind: e.Kind, OrganizationID: e.OrganizationID, Key: e.Key}
 	}
@@ -159,7 +158,7 @@ func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.E
 	return stored, nil
 }
 
-// enter writes entries. A settlement becomes a part of its decision's row.
+// enter writes entries. It writes a settlement into the row of its decision.
 func (a *appending) enter(entries []*storage.Entry) error {
 	var rows []entryRow
 	var settle []mongo.WriteModel

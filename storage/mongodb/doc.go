@@ -1,12 +1,13 @@
 // Package mongodb stores all data of a deployment in a MongoDB database. Many replicas of the
-// service can use the database at the same time. It needs a replica set of MongoDB 5.0 or
-// later. A method returns when a majority of the members has its writes in their journals.
-// Reads return only data that a majority has.
+// service can use the database at the same time. A handle is one open [Store], so each replica has
+// one. The package needs a replica set of MongoDB 5.0 or later. A write method returns when a
+// majority of the members has the write in their journals. Reads return only data that a majority
+// has.
 //
 // # Collections
 //
-// The server orders binary data by its length first. Therefore keys that must be in the order
-// of their bytes are strings with one character for each byte (latin-1). text(x) below is
+// The server orders binary data by length first. Some keys must be in the order of their bytes.
+// These keys are strings with one character for each byte (latin-1). text(x) below is
 // [storage.Text].
 //
 //	documents  {_id: kind text(org) id, o: org, r: revision, v: JSON}
@@ -24,10 +25,10 @@
 //	quotas     {_id: text(org) month, o: org, m: month, n: decisions, g: [{h: holder, n: places}]}
 //	windows    {_id: text(org) text(counter) text(of), u: UUID, p: [{a: part, n: places}], until, last, at}
 //
-// The _id of a document of a global collection has no organization. The other fields of a
-// record are in row.go. A settlement is the field st of its record. Each collection has a
-// validator of its fields. Open refuses a database whose validators or indexes differ. The
-// indexes are
+// A document of a global collection has no organization in its _id. The other fields of a record
+// are in row.go. A settlement is the field st of its record. Each collection has a validator. Open
+// returns an error if the validators or indexes of the database differ from its own. The indexes
+// are
 //
 //	records  (o, d), (o, a, d) and (o, k, d), newest first; of removed ones (_id, g)
 //	entries  (o, k, at)
@@ -36,32 +37,32 @@
 //
 // # Appends
 //
-// A batch of decisions is one transaction. It checks that the handle still holds its slot and
-// finds the intents that were decided before. Then it inserts the records of the other intents,
-// with the head that signs them. The _id of a record makes an intent unique. The _id of a head
-// keeps a chain from forking. After a commit with an unknown outcome, the next transaction of
-// the same session aborts the earlier transaction or finds its result.
+// A batch of decisions is one transaction. It checks that the handle still holds its slot and finds
+// the intents that were decided before. Then it inserts the records of the other intents, with the
+// head that signs them. The _id of a record makes an intent unique. The _id of a head keeps a chain
+// from forking. If the outcome of a commit is unknown, the next transaction of the session resolves
+// this: it aborts the earlier transaction or finds its result.
 //
 // # Imports
 //
-// An import inserts rows and tombstones in a transaction without a head. The receipts of these
-// rows name chains without a slot, so no meter counts the rows. If an import is abandoned, its
-// rows are found by these chains and deleted.
+// An import inserts rows and tombstones in a transaction without a head. The receipts of these rows
+// name chains that have no slot in this database, so no meter counts the rows. If an import is
+// abandoned, its rows are found by these chains and deleted.
 //
 // # Meters
 //
-// A head lists its decisions by meter. Later a transaction adds these decisions to n in quotas
-// and records the last head that it counted. The number of decisions is n plus the decisions of
-// all later heads. A decision uses a place in g, and the later count moves this place from g to
-// n. So the sum of n and g is always the number of decisions and held places. Count keeps this
-// sum within the limit in one update.
+// A head lists its decisions by meter. A later transaction adds these decisions to n in quotas and
+// records the last counted head. The number of decisions is n plus the decisions of all later
+// heads. Places are rights to count one decision each. A handle gets them in advance, and g is
+// their number. When a decision is counted, its place moves from g to n. So the sum of n and g is
+// always the decisions plus the unused places. Count keeps this sum within the limit in one update.
 //
 // # Windows
 //
-// A row of windows is the state of a rule's counter. One update moves the window on by the
-// server's clock, takes places back and grants others. Granted places leave the row when they
-// leave the window, even if their handle was lost. So a row need not name handles. A row is not
-// evidence. If it is missing, it is made from the history.
+// A row of windows is the state of a rule's counter. One update moves the window to the server's
+// current time, takes places back and grants others. Granted places end with the window, even if
+// their handle was lost. So a row need not name handles. A row is not evidence. If it is missing,
+// it is computed from the history.
 //
 // # Updates
 //
@@ -71,29 +72,29 @@
 //
 // # Changes
 //
-// A handle tells its watchers of changes in the order of revisions. It tells its own changes
-// after their commit. The changes of other handles arrive in one change stream. The handle
-// reads missing revisions from the collection changes. If these were trimmed, it tells its
-// watchers EverythingChanged. After a stream has failed, the handle opens a new stream and
-// reads the changes in between. It never resumes a stream, so the length of the oplog does not
-// matter.
+// A handle tells its watchers of changes in the order of revisions. It tells them its own changes
+// after the commit. The changes of other handles arrive in one change stream. The handle reads
+// missing revisions from the collection changes. If these were trimmed, it tells its watchers
+// EverythingChanged. After a stream has failed, the handle opens a new stream and reads the changes
+// in between. It never resumes a stream, so the length of the oplog does not matter.
 //
 // # Replicas
 //
-// Each handle has a slot. The handle renews it with a beat every 500 ms, and a slot expires 2.5
-// s after its last beat. When a handle's own beat comes back through the stream, the handle has
-// seen every earlier change. A handle without a recent proof of this kind writes a beat before
-// it reads. This write fails if the handle's primary has been replaced.
+// Each handle has a slot. Every 500 ms the handle renews the slot with a write, its beat. A slot
+// expires 2.5 s after the last beat. When a handle reads its own beat in the change stream, it has
+// read every earlier change. A handle that has not read a beat recently writes a beat before it
+// reads documents. This write fails if the handle's primary was replaced.
 //
-// If no beat of a handle has succeeded for the timeout of an operation, the set has no
-// majority. The handle then refuses operations at once.
+// If no beat of a handle has succeeded for the timeout of an operation, the set has no majority.
+// The handle then refuses each operation immediately.
 //
-// The holder of the first slot leads, but only after its own beats have succeeded for as long
-// as a slot lasts. By then the previous leader no longer believes that it leads.
+// The holder of the first slot leads, but only after its own beats have succeeded for as long as a
+// slot lasts. After this time the previous leader has stopped leading.
 //
-// A handle gives up other handles whose slots have expired, if its own beats have succeeded for
-// as long as a slot lasts. It ends the open transactions of the lost handle, which could
-// otherwise block others for a minute. It also counts the heads of the lost handle and takes
-// back its places. The next holder of the slot continues its chain. A handle that was given up
-// notices this in its next transaction. From then on it commits nothing.
+// A handle gives up another handle when that handle's slot has expired: it takes the slot away. It
+// does so only if its own beats have succeeded for as long as a slot lasts. It ends the open
+// transactions of the lost handle, which could otherwise block others for a minute. It also counts
+// the heads of the lost handle and takes back its places. The next holder of the slot continues its
+// chain. A handle that was given up notices this in its next transaction, and commits nothing from
+// then on.
 package mongodb

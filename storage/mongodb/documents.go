@@ -19,7 +19,7 @@ import (
 type documents struct {
 	ctx context.Context
 	s   *database
-	// err is the first error of an operation. The caller's function may have ignored it.
+	// err is the first error of a read. The caller's function may have ignored this error.
 	err error
 }
 
@@ -125,8 +125,8 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 	}))
 }
 
-// bounds selects the range of keys that q asks for, and reports whether the range is empty.
-// prefix is the beginning of the keys of q.Org.
+// bounds selects the range of keys for q, and reports whether this range is empty. All keys of
+// q.Org begin with prefix.
 func bounds(prefix []byte, q storage.Query) (selected bson.D, none bool) {
 	lower := slices.Concat(prefix, q.Prefix)
 	upper := end(lower)
@@ -174,5 +174,4 @@ func (r *documents) scanIndex(
 	}))
 }
 
-// number returns a revision as it is stored.
-func number(revision uint64) int64 { return int64(min(revision, math.MaxInt64)) } //nolint:gosec // bounded
+func number(revision uint64) int64 { return int64(min(revision, math.MaxInt64)) } //nolint:gosec // limited to MaxInt64

@@ -16,7 +16,7 @@ import (
 )
 
 // TestStore_SurvivesItsPrimary kills or freezes the primary of three members while two handles
-// append and update. Every acknowledged write must then be in the history.
+// append and update. Afterwards every acknowledged write must be in the history.
 func TestStore_SurvivesItsPrimary(t *testing.T) {
 	set := sharedThree(t)
 	for name, fault := range map[string]struct{ begin, end func(int) error }{
@@ -41,7 +41,7 @@ func TestStore_SurvivesItsPrimary(t *testing.T) {
 			}
 			must(t, err)
 			began, before := time.Now(), l.acks.Load()
-			l.wait(before + 20) // some batches were acknowledged before the fault had an effect
+			l.wait(before + 20) // some batches were acknowledged before the fault
 			t.Logf("20 batches took %v", time.Since(began).Round(10*time.Millisecond))
 			l.wait(before + 100)
 			must(t, fault.end(primary))
@@ -90,7 +90,6 @@ func (r *revisions) list() []uint64 {
 	return slices.Clone(r.all)
 }
 
-// orgs is the number of organizations that a load writes for.
 const orgs = 3
 
 // load writes until it is stopped and remembers the acknowledged records.
@@ -101,10 +100,10 @@ type load struct {
 	flips  atomic.Int64
 
 	mu           sync.Mutex
-	acknowledged map[string]*storage.Record // by intent
+	acknowledged map[string]*storage.Record // by intent id
 }
 
-// begin starts to append and update with handles, until stop is called.
+// begin starts goroutines that append and update with the handles, until stop is called.
 func (l *load) begin(handles []*recorded) (stop func()) {
 	ctx, cancel := context.WithCancel(l.Context())
 	var done sync.WaitGroup
@@ -128,9 +127,9 @@ func (l *load) wait(acks int64) {
 	}
 }
 
-// append appends batches until ctx ends. It repeats each batch until the batch is acknowledged,
-// also the last one after ctx has ended. So no batch can become stored while the history is
-// read. Both handles decide some of the same intents.
+// append appends batches until ctx ends. It repeats a batch until the batch is acknowledged, even
+// after ctx has ended. So no batch is stored later, while the history is read. Both handles decide
+// some of the same intents.
 func (l *load) append(ctx context.Context, s *recorded) {
 	for n := 0; ctx.Err() == nil; n++ {
 		batch := make([]*storage.Record, 4)
@@ -144,7 +143,7 @@ func (l *load) append(ctx context.Context, s *recorded) {
 				l.Errorf("Append = %v", err)
 				return
 			}
-			pause(l.Context(), 20) // a refusal can come at once
+			pause(l.Context(), 20) // a refusal can come immediately
 			existing, err = l.writer.Commit(l.Context(), s, batch...)
 		}
 		l.mu.Lock()

@@ -23,8 +23,8 @@ func sealNothing(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHea
 	return storage.Batch{}, receipt.SignedHead{}, nil
 }
 
-// TestAppend_OfUnknownOutcome checks an Append that returns ErrUnknown. If the batch is
-// appended again, either it is found or it never becomes stored.
+// TestAppend_OfUnknownOutcome checks an Append that returns ErrUnknown. The next Append of the
+// batch either finds the batch, or the first Append never stores it.
 func TestAppend_OfUnknownOutcome(t *testing.T) {
 	for name, test := range map[string]struct {
 		how    bson.E
@@ -74,8 +74,8 @@ func TestAppend_OfUnknownOutcome(t *testing.T) {
 }
 
 // TestMeters_CountBehindTheHeads checks that meters include the decisions of heads that are not
-// counted yet. Two handles append more batches than one count covers. Then one handle falls
-// silent, and the other gives it up and counts its heads.
+// counted yet. Two handles append more batches than one transaction counts. Then one handle stops
+// its beats. The other handle gives it up and counts its heads.
 func TestMeters_CountBehindTheHeads(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	tr := trace(t)
@@ -107,8 +107,8 @@ func TestMeters_CountBehindTheHeads(t *testing.T) {
 	}
 }
 
-// TestAppend_OfADeadHandleIsInNobodysWay checks that another handle can decide an intent
-// although a dead handle has written it in a transaction that never ends.
+// TestAppend_OfADeadHandleIsInNobodysWay checks an intent that a dead handle has written in a
+// transaction that never ends. Another handle must be able to decide this intent.
 func TestAppend_OfADeadHandleIsInNobodysWay(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	dead := o

@@ -36,7 +36,7 @@ func TestForged(t *testing.T) {
 	}})
 }
 
-// loadHistory replaces the history in s by h. It stores all heads of h as counted.
+// loadHistory replaces the history in s with h. It stores every head of h as already counted.
 func loadHistory(t *testing.T, s *Store, h *forged.History) {
 	t.Helper()
 	ctx, rows := t.Context(), make(map[string][]any)

@@ -6,8 +6,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// giveUpSilent gives up the holders of expired slots. It also settles every handle that was
-// given up and is not settled yet.
+// giveUpSilent gives up the holders of expired slots. It also cleans up after every holder that was
+// given up earlier, if that is still needed.
 func (s *Store) giveUpSilent(ctx context.Context) error {
 	rows, err := find[slotRow](ctx, s.slots(), doc("$or", bson.A{
 		doc(slotHolder, doc("$ne", ""), "$expr", expired), doc(slotDead, doc("$ne", "")),
@@ -32,8 +32,8 @@ func (s *Store) giveUpSilent(ctx context.Context) error {
 	return nil
 }
 
-// giveUp takes a slot from its holder if the slot still has this holder and the conditions in
-// more select it.
+// giveUp takes a slot away from its holder. It does nothing if the slot has another holder by now,
+// or if the conditions in more do not select it.
 func (s *Store) giveUp(ctx context.Context, row *slotRow, more ...any) error {
 	held := append(doc("_id", row.ID, slotHolder, row.Holder), doc(more...)...)
 	r, err := s.slots().UpdateOne(ctx, held, set(slotHolder, "", slotDead, row.Holder))
@@ -43,10 +43,9 @@ func (s *Store) giveUp(ctx context.Context, row *slotRow, more ...any) error {
 	return err
 }
 
-// settleDead settles a holder that was given up. It ends the transactions of the holder, which
-// could otherwise block others for a minute. It counts the uncounted decisions of the holder
-// and takes back its places. A later transaction of the holder sees that the holder was given
-// up. settleDead is idempotent.
+// settleDead cleans up after a holder that was given up. It ends the transactions of the holder,
+// which could otherwise block others for a minute. It counts the uncounted decisions of the holder
+// and takes back its places. A later transaction of the holder fails. settleDead is idempotent.
 func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 	if row.Dead == "" {
 		return nil
@@ -71,9 +70,9 @@ func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 	return err
 }
 
-// release counts the decisions of this handle, takes back its places and gives its slot up. The
-// slot stays unchanged if another handle has given this handle up. This handle must have no
-// operation under way.
+// release counts the decisions of this handle, takes back its places and frees its slot. If another
+// handle has given this handle up, the slot stays unchanged. This handle must have no operation
+// under way.
 func (l *slot) release(ctx context.Context, s *Store) error {
 	if err := s.countChain(ctx, l.chain); err != nil {
 		return err

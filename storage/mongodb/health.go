@@ -17,11 +17,11 @@ type health struct {
 
 // The activities that can fail.
 const (
-	// beating is a write to a majority. If it fails, no commit is possible.
+	// beating is the regular write to a majority. If it fails, no commit is possible.
 	beating = "writing to a majority"
-	// streaming is the receipt of changes. If it fails, callers bypass their caches.
+	// streaming is the reading of changes. If it fails, callers bypass their caches.
 	streaming = "the stream of changes"
-	// counting moves decisions into the meters. If it fails, a read of a meter costs more.
+	// counting adds decisions to the meters. If it fails, reads of a meter take longer.
 	counting = "counting decisions"
 )
 

@@ -124,8 +124,8 @@ func (s *database) ListRecords(
 	return records, next, nil
 }
 
-// idRange returns the range [lower, upper) of the ids that rows selected by f can have. If
-// before is not nil, the range ends at before or earlier.
+// idRange returns the range [lower, upper) of ids that the rows of f can have. If before is not
+// nil, the range ends there at the latest.
 func idRange(f *storage.Filter, before []byte) (lower, upper []byte) {
 	lower, upper = make([]byte, idLen), bytes.Repeat([]byte{0xff}, idLen)
 	if !f.From.IsZero() {
@@ -133,7 +133,7 @@ func idRange(f *storage.Filter, before []byte) (lower, upper []byte) {
 		lower = id[:]
 	}
 	if !f.To.IsZero() {
-		id := storage.IDAt(f.To.Add(storage.MaxSkew + time.Millisecond)) // ids have milliseconds, rounded down
+		id := storage.IDAt(f.To.Add(storage.MaxSkew + time.Millisecond)) // an id has whole milliseconds
 		upper = id[:]
 	}
 	if before != nil && bytes.Compare(before, upper) < 0 {
@@ -144,7 +144,8 @@ func idRange(f *storage.Filter, before []byte) (lower, upper []byte) {
 
 func within(lower, upper []byte) bson.D { return doc(recordID, doc("$gte", lower, "$lt", upper)) }
 
-// parts splits f, without its times, into the conditions that an index serves and the rest.
+// parts splits f without its times into two conditions. An index serves the first, and the second
+// is for all other fields.
 func parts(org string, f *storage.Filter) (indexed, rest bson.D) {
 	indexed = doc(recordOrg, org)
 	decision := &indexed
@@ -167,7 +168,6 @@ func parts(org string, f *storage.Filter) (indexed, rest bson.D) {
 	return indexed, rest
 }
 
-// times returns the conditions for the times of f.
 func times(f *storage.Filter) (part bson.D) {
 	if !f.From.IsZero() {
 		part = doc("$nor", bson.A{before(f.From)})
@@ -178,8 +178,8 @@ func times(f *storage.Filter) (part bson.D) {
 	return part
 }
 
-// before selects rows decided before t. A date of the server has milliseconds, so a second
-// field has the nanoseconds below a millisecond.
+// before selects rows decided before t. A BSON date has milliseconds, so a second field has the
+// nanoseconds below a millisecond.
 func before(t time.Time) bson.D {
 	date := bson.NewDateTimeFromTime(t)
 	return doc("$or", bson.A{
@@ -187,9 +187,9 @@ func before(t time.Time) bson.D {
 	})
 }
 
-// lastScanned returns the id of the last row that a page of a selection may look at. It returns
-// nil if the selection ends before such a row. A page may look at 8*[storage.MaxPage] rows,
-// which takes the server about 10 ms.
+// lastScanned returns the id of the last row that one page may read. A page may read
+// 8*[storage.MaxPage] rows, which takes the server about 10 ms. lastScanned returns nil if fewer
+// rows are selected.
 func (s *database) lastScanned(ctx context.Context, selected bson.D) ([]byte, error) {
 	var w struct {
 		ID []byte `bson:"d"`
@@ -199,8 +199,8 @@ func (s *database) lastScanned(ctx context.Context, selected bson.D) ([]byte, er
 	return w.ID, ifAny(err)
 }
 
-// Entries implements storage.Log. Entries of different handles are in the order of the handles'
-// clocks.
+// Entries implements storage.Log. Entries of different handles are ordered by the times of the
+// handles' clocks.
 func (s *Store) Entries(
 	ctx context.Context, org string, kind storage.EntryKind, p storage.Page,
 ) (entries []*storage.Entry, next string, err error) {

@@ -43,7 +43,7 @@ func (i *importing) write(rows []*storage.Record, removed []*storage.Tombstone) 
 		row, ok := stored[string(keys[n])]
 		if !ok {
 			fresh = append(fresh, r)
-			i.ids[r] = uuid.MustParse(r.DecisionID) // CheckImport has parsed it
+			i.ids[r] = uuid.MustParse(r.DecisionID) // CheckImport has parsed r.DecisionID
 			continue
 		}
 		w, err := parseRow(i.org, row)

@@ -44,8 +44,8 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 }
 
 // eachImported calls f with the key of each imported row and tombstone of org, until f returns
-// false. A row is imported if its head is in none of this store's chains. eachImported adds
-// these rows and tombstones to n.
+// false. A row is imported if its head is in no chain of this store. eachImported also adds these
+// rows and tombstones to n.
 func (s *Store) eachImported(ctx context.Context, org string, n *storage.Imported, f func(key []byte) bool) error {
 	chains, err := s.chains(ctx)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"writ/storage"
 )
 
-// text returns b as a string with one character for each byte. The server orders these strings
-// like the bytes, but it orders binary data by its length first.
+// text returns b as a string with one character for each byte. The server orders these strings by
+// their bytes. It would order binary data by length first.
 func text(b []byte) string {
 	s := make([]byte, 0, len(b)+8)
 	for _, c := range b {

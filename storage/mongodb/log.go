@@ -18,16 +18,15 @@ import (
 // chainLog is the end of the chain that a handle writes.
 type chainLog struct {
 	mu      sync.Mutex
-	session *mongo.Session // of Append
+	session *mongo.Session // session is for Append
 	tip     receipt.Chain
-	// sure says that tip is known to be the end of the stored chain. If it is false, a batch
-	// has an unknown outcome. doubt are then the ticks of this batch, and doubtSeq is the
-	// sequence of its head.
+	// sure says that tip is the end of the stored chain. If it is false, the outcome of the last
+	// batch is unknown. The next two fields are then the ticks of this batch and the sequence of
+	// its head.
 	sure     bool
 	doubt    []tick
 	doubtSeq uint64
-	// uncounted is the approximate number of heads of the chain that the meters do not count
-	// yet.
+	// uncounted is about the number of heads of the chain that are not counted in the meters yet.
 	uncounted uint64
 }
 
@@ -35,8 +34,8 @@ func (s *database) heads() *mongo.Collection { return s.db.Collection(headsName)
 
 func headKey(chain [16]byte, seq int64) headID { return headID{chain[:], seq} }
 
-// Append implements storage.Log. It is one transaction. It first checks that this handle was
-// not given up, because the chain may then have another holder.
+// Append implements storage.Log. It is one transaction. It first checks that this handle was not
+// given up. Otherwise another handle may write the same chain.
 func (s *Store) Append(
 	ctx context.Context, batch storage.Batch, seal storage.Seal,
 ) (existing storage.Batch, err error) {
@@ -61,7 +60,7 @@ func (s *Store) Append(
 		}
 		if len(fresh.Records)+len(fresh.Entries) == 0 {
 			nothing = true
-			return nil // only the commit proves that a majority has the stored rows
+			return nil // only a commit proves that a majority has the rows that were read
 		}
 		sealed, head, err := seal(a.tip, fresh)
 		if err == nil && len(sealed.Records)+len(sealed.Entries) == 0 {
@@ -89,7 +88,7 @@ func (s *Store) Append(
 		}
 		return existing, nil
 	case unknown:
-		if l.sure || a.lost || len(a.ticks) > 0 { // otherwise the earlier batch is still in doubt
+		if l.sure || a.lost || len(a.ticks) > 0 { // otherwise the earlier batch may still become stored
 			l.doubt, l.doubtSeq = a.ticks, a.tip.Seq+1
 		}
 		l.sure = false
@@ -103,20 +102,19 @@ type appending struct {
 	ctx context.Context
 	s   *Store
 	ids decisionIDs
-	// tip is the end of the chain in this transaction. It is certain only after the commit,
-	// because until then the server may roll it back.
+	// tip is the end of the chain in this transaction. Before the commit the server may still roll
+	// it back.
 	tip   receipt.Chain
-	lost  bool // the batch that had an unknown outcome is not stored
+	lost  bool // the batch with the unknown outcome is not stored
 	head  receipt.SignedHead
 	ticks []tick
-	// settled has the key of the intent of each decision that the batch settles, by the key of
-	// the settlement.
+	// settled has the key of a decision's intent, by the key of the settlement.
 	settled map[string][]byte
 }
 
-// undo reverts the changes of a failed try to the held places. Places that the try used are
-// held again. If the try found that the batch in doubt is not stored, it freed the places of
-// that batch, and undo uses them again.
+// undo reverts what a failed try did to the held places. The places that the try used are held
+// again. The try may also have freed the places of the batch with the unknown outcome. undo marks
+// these places as used again.
 func (a *appending) undo() {
 	if a == nil {
 		return
@@ -130,8 +128,8 @@ func (a *appending) undo() {
 	}
 }
 
-// begin returns errLost if this handle was given up. It reads the end of the chain if the end
-// is unknown.
+// begin returns errLost if this handle was given up. Otherwise it reads the end of the chain, if
+// the end is unknown.
 func (a *appending) begin() error {
 	err := a.s.slots().FindOne(a.ctx, a.s.slot.mine(), options.FindOne().SetProjection(doc("_id", 1))).Err()
 	if errors.Is(err, mongo.ErrNoDocuments) {
@@ -144,7 +142,7 @@ func (a *appending) begin() error {
 	if a.tip, err = a.s.tipOf(a.ctx, a.s.slot.chain); err != nil {
 		return err
 	}
-	if a.lost = a.tip.Seq < l.doubtSeq; a.lost { // the batch can't be stored any more
+	if a.lost = a.tip.Seq < l.doubtSeq; a.lost { // the earlier batch can't become stored any more
 		a.s.quotas.unuse(l.doubt)
 	}
 	return nil

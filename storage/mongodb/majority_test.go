@@ -59,7 +59,7 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 		must(t, set.Kill(member))
 	}
 	began := time.Now()
-	for s.available() == nil { // the first of these Appends waits until its deadline
+	for s.available() == nil { // this Append waits until its deadline
 		if err := operations["Append"](t.Context()); err == nil {
 			t.Fatal("Append without a majority = nil")
 		}
@@ -97,7 +97,7 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 			}
 		}
 	}
-	const few = 3 // places that Append and Grant took
+	const few = 3 // number of places that Append and Grant took
 	again("the places that were returned", func(ctx context.Context) error {
 		var row quotaRow
 		err := s.quotaRows().FindOne(ctx, doc()).Decode(&row)

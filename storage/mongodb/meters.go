@@ -10,23 +10,23 @@ import (
 	"writ/storage"
 )
 
-// A head lists its decisions by meter. Later the heads are counted in the meters, each once and
-// in the order of their chain. The last counted head of each chain is stored. The number of
-// decisions is the number of counted decisions plus the decisions of later heads.
+// A head lists its decisions by meter. Later each head is counted in the meters once, in the order
+// of the chain. The last counted head of each chain is stored. A meter's total is the counted
+// decisions plus the decisions of later heads.
 
 const (
-	// countEvery is the number of uncounted heads at which a handle counts its chain. A read of
-	// a meter reads up to about so many heads of each chain.
+	// countEvery is the number of uncounted heads at which a handle counts them. A read of a meter
+	// reads up to about this number of heads of each chain.
 	countEvery = 64
-	// countMost is how many heads one transaction counts at most.
+	// countMost is the largest number of heads that one transaction counts.
 	countMost = 256
 )
 
-// countedKey returns the key of the counter that has the last counted head of a chain.
+// countedKey returns the key of the counter for the last counted head of a chain.
 func countedKey(chain [16]byte) string { return "counted:" + hex.EncodeToString(chain[:]) }
 
-// countSoon records that a head was added. If countEvery heads are uncounted, it counts this
-// handle's chain in the background. log.mu is held.
+// countSoon records that a head was added. If countEvery heads are uncounted, it starts to count
+// them in the background. log.mu is held.
 func (s *Store) countSoon() {
 	if s.log.uncounted++; s.log.uncounted < countEvery {
 		return
@@ -41,7 +41,7 @@ func (s *Store) countSoon() {
 	})
 }
 
-// countChain counts the uncounted heads of a chain. A concurrent call waits.
+// countChain counts the uncounted heads of a chain. Concurrent calls run one after the other.
 func (s *Store) countChain(ctx context.Context, chain [16]byte) error {
 	for more := true; more; {
 		err := s.transaction(ctx, &s.counts, func(ctx context.Context) (err error) {
@@ -132,8 +132,8 @@ func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]in
 	return pending, nil
 }
 
-// metered calls f with the number of uncounted decisions of each organization in month. f can
-// read the same state with its context.
+// metered calls f with the uncounted decisions of each organization in month. f's context reads the
+// same state.
 func (s *Store) metered(
 	ctx context.Context, org string, month storage.Month, f func(ctx context.Context, pending map[string]int64) error,
 ) error {

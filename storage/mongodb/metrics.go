@@ -13,8 +13,8 @@ import (
 	"writ/internal/telemetry"
 )
 
-// commands are the commands that the store sends regularly. Each is its own label. Other
-// commands have the label "other".
+// commands are the commands that the store sends regularly. Each has a label of its own. All other
+// commands share the label "other".
 var commands = []string{
 	"abortTransaction", "aggregate", "commitTransaction", "delete", "find", "findAndModify", "getMore", "insert",
 	"update",
@@ -33,8 +33,6 @@ var noConnection = map[string]string{
 	event.ReasonPoolClosed: "pool_closed",
 }
 
-// connection identifies a connection. The driver numbers the connections of each member
-// separately.
 type connection struct {
 	member string
 	id     int64
@@ -131,7 +129,6 @@ func (m *metrics) pool() *event.PoolMonitor {
 	}}
 }
 
-// move records that a connection has changed its state. from is empty for a new connection.
 func (m *metrics) move(c connection, from, to string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -32,13 +32,13 @@ type Options struct {
 	URI string
 	// Database is the name of writ's own database. Empty means "writ".
 	Database string
-	// Lost, if not nil, is called when another handle has given up this handle. From then on
-	// this handle commits nothing. The argument says what an operator should do.
+	// Lost, if not nil, is called when another handle has given up this handle, which then commits
+	// nothing more. The argument says what an operator should do.
 	Lost func(error)
 	// Log gets messages for operators. Nil means slog.Default().
 	Log *slog.Logger
-	// Metrics is where the store registers its metrics until it is closed. If it is nil, they
-	// are not registered.
+	// Metrics is the registry of the store's metrics. Close unregisters them. If Metrics is nil,
+	// they are not registered.
 	Metrics prometheus.Registerer
 }
 
@@ -49,12 +49,12 @@ type database struct {
 	timeout time.Duration
 	health  health
 	metrics *metrics
-	began   time.Time // the origin of ages
+	began   time.Time // time of opening; ages are relative to it
 
-	// at is the time at which a [Snapshot] reads. It is zero in a [Store].
+	// at is the time whose state a [Snapshot] reads. It is zero in a [Store].
 	at bson.Timestamp
 
-	slot slot // of a Store
+	slot slot // only in a Store
 }
 
 // Store keeps all data in a database that other handles may use at the same time.
@@ -62,23 +62,23 @@ type Store struct {
 	*database
 	lost func(error)
 
-	// sessions are the sessions of this handle's transactions. The slot names the sessions, so
-	// that another handle that gives this handle up can end its transactions. Otherwise they
-	// could block others for a minute.
+	// sessions are the sessions of this handle's transactions. The slot names them. If another
+	// handle gives this handle up, it ends the transactions of these sessions, which could
+	// otherwise block others for a minute.
 	sessions []*mongo.Session
 
 	writes  sync.Mutex     // held while this handle updates documents
-	updates *mongo.Session // of Update
-	counts  transactor     // of decisions in meters
-	bulk    transactor     // of imports and removals
+	updates *mongo.Session // session of Update
+	counts  transactor     // adds decisions to the meters
+	bulk    transactor     // imports and removals
 
 	watchers watchers
 
 	log    chainLog
 	quotas quotas
 
-	background context.Context    // of background work
-	stop       context.CancelFunc // ends it
+	background context.Context    // context of background work
+	stop       context.CancelFunc // ends background
 	done       sync.WaitGroup
 }
 
@@ -120,7 +120,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// connect connects to a server that can keep the promises of a store.
+// connect connects to a server and checks that a store can use it.
 func connect(ctx context.Context, o Options) (*database, error) {
 	s := &database{timeout: 5 * time.Second, began: time.Now(), metrics: newMetrics()}
 	s.health = health{log: cmp.Or(o.Log, slog.Default()), troubles: make(map[string]error)}
@@ -155,7 +155,7 @@ func connect(ctx context.Context, o Options) (*database, error) {
 // wireOf50 is the wire version of MongoDB 5.0, the first that reads snapshots.
 const wireOf50 = 13
 
-// checkServer refuses a server that can't keep the promises of the store.
+// checkServer returns an error if the store can't guarantee its contract with this server.
 func (s *database) checkServer(ctx context.Context) error {
 	var hello struct {
 		SetName string `bson:"setName"`

@@ -68,7 +68,7 @@ func TestOpen_TimeoutOfTheURI(t *testing.T) {
 // unwrapAll returns err and all errors that it wraps.
 func unwrapAll(err error) []error {
 	all := []error{err}
-	switch e := err.(type) { //nolint:errorlint // that is what it looks at
+	switch e := err.(type) { //nolint:errorlint // the two interfaces of Unwrap
 	case interface{ Unwrap() error }:
 		if e := e.Unwrap(); e != nil {
 			all = append(all, unwrapAll(e)...)
@@ -108,10 +108,9 @@ func TestSlot_LostIsFinal(t *testing.T) {
 	}
 }
 
-// TestSlot_OfTwoAtOnce checks that two new handles never take the same slot. In each round it
-// gives up a handle and opens two at the same time. One of the two continues the chain of the
-// handle that was given up, and the other has another chain. Both append the same intent, and
-// only one decision is first.
+// TestSlot_OfTwoAtOnce checks that two new handles never take the same slot. Each round gives up a
+// handle and opens two handles at the same time. One continues the chain of the lost handle. The
+// other gets another chain. Both append the same intent, and only one decision is first.
 func TestSlot_OfTwoAtOnce(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	keeper, w := openTest(t, o), storagetest.NewWriter()
@@ -183,7 +182,7 @@ func TestUpdate_OfADeadHandleIsInNobodysWay(t *testing.T) {
 				return err
 			}
 			close(opened)
-			<-errs // wait until b is done
+			<-errs // b has ended
 			return nil
 		})
 		errs <- err
@@ -206,7 +205,7 @@ func TestView_ReadsThroughWhereChangesMayBeMissing(t *testing.T) {
 	if _, err := b.Update(t.Context(), "org", putRule); err != nil {
 		t.Fatal(err)
 	}
-	a.began = a.began.Add(-time.Hour) // its last proof of freshness is also an hour old
+	a.began = a.began.Add(-time.Hour) // its last proof of freshness is then also an hour old
 	a.slot.beaten.Store(a.age())
 	if age := a.FreshFor(); age < time.Hour {
 		t.Fatalf("FreshFor = %v", age)

@@ -23,8 +23,8 @@ func (s *database) do(ctx context.Context, org, doing string, f func(context.Con
 	})
 }
 
-// scan is do without a timeout of the whole operation. The driver bounds each command. scan
-// refuses an operation that can't succeed, and returns errors of the server as
+// scan does the same as do, but without a timeout of the whole operation. The driver bounds each
+// command. If no operation can succeed, scan returns an error at once. Errors of the server become
 // storage.ErrUnavailable.
 func (s *database) scan(ctx context.Context, org, doing string, f func(context.Context) error) error {
 	if err := s.check(ctx, org); err != nil {
@@ -36,9 +36,9 @@ func (s *database) scan(ctx context.Context, org, doing string, f func(context.C
 	return failed(ctx, doing, f(ctx))
 }
 
-// latest is scan with a context whose reads include every earlier commit. It asks the primary
-// for its operation time and reads the state of that time. The primary waits until a majority
-// has reached this time.
+// latest does the same as scan, with a context whose reads include every earlier commit. It asks
+// the primary for its operation time and reads the state at that time. The primary waits until a
+// majority has reached it.
 func (s *database) latest(ctx context.Context, org, doing string, f func(context.Context) error) error {
 	return s.scan(ctx, org, doing, func(ctx context.Context) error {
 		if !s.at.IsZero() {
@@ -52,12 +52,11 @@ func (s *database) latest(ctx context.Context, org, doing string, f func(context
 	})
 }
 
-// rewrite runs the transaction of an import or a removal.
 func (s *Store) rewrite(ctx context.Context, org, doing string, f func(context.Context) error) error {
 	return s.scan(ctx, org, doing, func(ctx context.Context) error { return s.transaction(ctx, &s.bulk, f) })
 }
 
-// readAt calls f with a context that reads the committed state of a time.
+// readAt calls f with a context that reads the committed state at a time.
 func (s *database) readAt(ctx context.Context, at bson.Timestamp, f func(context.Context) error) error {
 	session, err := s.client.StartSession(options.Session().SetSnapshot(true).SetSnapshotTime(at))
 	if err != nil {
@@ -84,9 +83,9 @@ func (s *database) check(ctx context.Context, org string) error {
 	return cmp.Or(ctx.Err(), checkOrg(org), s.available())
 }
 
-// available returns an error if no beat has succeeded for too long, because an operation that
-// begins now would time out. Too long is the longer of the timeout of an operation and the
-// lease. A store without a slot has no beats.
+// available returns an error if no beat has succeeded for longer than both the lease and an
+// operation's timeout. An operation that begins then would only time out. A store without a slot
+// has no beats.
 func (s *database) available() error {
 	if silence := s.ago(&s.slot.beaten); s.slot.holder != "" && silence > max(s.timeout, lease) {
 		return fmt.Errorf("%w: no write has come through to a majority for %v", storage.ErrUnavailable,
@@ -95,8 +94,8 @@ func (s *database) available() error {
 	return nil
 }
 
-// refusal is an error that does not come from the server. Stored data is invalid, or a function
-// of the caller has failed.
+// refusal is an error that does not come from the server. Either stored data is invalid, or a
+// function of the caller has failed.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
@@ -127,8 +126,7 @@ func failed(ctx context.Context, doing string, err error) error {
 
 var errCorrupt = fmt.Errorf("the store is %w", storage.ErrCorrupt)
 
-// ifAny returns err, which is the error of a read of one document. It returns nil if the
-// document is missing.
+// ifAny converts the error of a read of one document. It returns nil if the document is missing.
 func ifAny(err error) error {
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return nil
@@ -136,8 +134,8 @@ func ifAny(err error) error {
 	return err
 }
 
-// found returns err, which is the error of a read of one document. It returns ErrNotFound if
-// the document is missing.
+// found converts the error of a read of one document. It returns ErrNotFound if the document is
+// missing.
 func found(err error) error {
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return refusal{storage.ErrNotFound}
@@ -156,8 +154,8 @@ func find[T any](
 	return rows, err
 }
 
-// each calls f with each document of cursor until f returns false. cursor and err are the
-// results of the query. each returns err if it is not nil.
+// each calls f with each document of cursor until f returns false. If the query has failed, its err
+// is returned.
 func each[T any](ctx context.Context, cursor *mongo.Cursor, err error, f func(*T) (bool, error)) error {
 	return eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 		row := new(T)
@@ -168,12 +166,12 @@ func each[T any](ctx context.Context, cursor *mongo.Cursor, err error, f func(*T
 	})
 }
 
-// eachRaw is each with raw documents. A document is valid only during the call of f.
+// eachRaw does the same as each, with raw documents. A document is valid only during the call of f.
 func eachRaw(ctx context.Context, cursor *mongo.Cursor, err error, f func(bson.Raw) (bool, error)) error {
 	if err != nil {
 		return err
 	}
-	defer cursor.Close(ctx) //nolint:errcheck // all documents were read
+	defer cursor.Close(ctx) //nolint:errcheck // all documents are already read
 	for cursor.Next(ctx) {
 		if more, err := f(cursor.Current); !more || err != nil {
 			return refuse(err)

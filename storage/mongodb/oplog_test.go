@@ -14,9 +14,9 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// TestWatch_OfATruncatedOplog checks that a handle hears of changes again after the oplog has
-// lost the point of its stream. The handle can't read its stream while the whole oplog is
-// overwritten. The oplog has the smallest size that a server allows.
+// TestWatch_OfATruncatedOplog checks that a handle hears of changes again after the oplog has lost
+// the point of its stream. The test blocks the handle's stream and overwrites the whole oplog. The
+// oplog has the smallest size that a server allows.
 func TestWatch_OfATruncatedOplog(t *testing.T) {
 	if os.Getenv("WRIT_SOAK") == "" {
 		t.Skip("SKIPPED but for make soak: writes more than 1 GB")
@@ -44,7 +44,7 @@ func beginStream(t *testing.T, s *Store) bson.Raw {
 	return stream.ResumeToken()
 }
 
-// overwrite writes until the oplog has lost a position of a stream.
+// overwrite writes until the oplog no longer has a position of a stream.
 func overwrite(t *testing.T, s *Store, lost bson.Raw) {
 	t.Helper()
 	ballast := s.client.Database("ballast").Collection("rows", options.Collection().SetWriteConcern(writeconcern.W1()))

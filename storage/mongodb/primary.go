@@ -12,8 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
-// retry runs f, and runs it again as long as it fails because its primary has gone away, until
-// ctx ends. The driver does not retry the commands that make collections and indexes.
+// retry calls f again while f fails because the primary is gone, until ctx ends. The driver does
+// not retry the commands that make collections and indexes.
 func retry(ctx context.Context, f func(context.Context) error) error {
 	for {
 		if err := f(ctx); !primaryGone(err) || !pause(ctx, 6) {
@@ -22,12 +22,12 @@ func retry(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
-// stateChanges are the server's error codes for an operation that fails because the member
-// shuts down or is no longer the primary.
+// stateChanges are the server's error codes for operations on a member that shuts down or is no
+// longer the primary.
 var stateChanges = []int{91, 189, 10107, 11600, 11602, 13435, 13436}
 
-// primaryGone reports whether a command failed because its primary has gone away. The driver
-// does not return a mongo.ServerError if a command that makes an index fails.
+// primaryGone reports whether a command failed because its primary is gone. If an index can't be
+// made, the driver's error is no mongo.ServerError.
 func primaryGone(err error) bool {
 	if mongo.IsNetworkError(err) {
 		return true

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// TestOpen_WaitsForAPrimary checks Open on a set without a primary. Open waits for as long as
-// it may and then fails if the set loses its primary or if no member runs. It succeeds while
-// the set starts again and elects a primary.
+// TestOpen_WaitsForAPrimary checks Open on a set without a primary. If the set gets no primary, or
+// no member runs, Open fails after its timeout. If the set elects a primary in time, Open succeeds.
 func TestOpen_WaitsForAPrimary(t *testing.T) {
 	set := sharedThree(t)
 	o := newDatabase(t, set)

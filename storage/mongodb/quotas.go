@@ -15,15 +15,15 @@ import (
 	"writ/storage"
 )
 
-// lapsed is the value of quotaRow.Last after a Count of a handle whose slot may have expired.
+// lapsed is the value of quotaRow.Last after a Count by a handle whose slot may have expired.
 const lapsed = -1
 
 func (m meter) key() []byte {
-	return binary.BigEndian.AppendUint32(storage.Text(m.Org), uint32(m.Month)) //nolint:gosec // a year and a month
+	return binary.BigEndian.AppendUint32(storage.Text(m.Org), uint32(m.Month)) //nolint:gosec // a year and a month fit
 }
 
-// tick is the number n of a batch's decisions in a meter. used of the held places serve for
-// them.
+// tick says that a batch has n decisions in a meter. used is how many of the handle's places they
+// have taken.
 type tick struct {
 	meter
 	n, used int64
@@ -50,8 +50,8 @@ func ticksOf(records []*storage.Record) (ticks []tick) {
 type quotas struct {
 	mu   sync.Mutex
 	held map[meter]int64
-	// owed are places that were given back while the set had no majority. They go back to the
-	// store after the first beat that succeeds.
+	// owed are places to give back once a beat succeeds again. The handle could not give them back,
+	// because the set had no majority.
 	owed map[meter]int64
 }
 
@@ -65,8 +65,7 @@ func (q *quotas) owe(m meter, n int64) {
 	q.owed[m] += n
 }
 
-// nextOwed removes the owed places of one meter from q and returns them. It returns n = 0 if no
-// places are owed.
+// nextOwed removes the owed places of one meter and returns them. n is 0 if none are owed.
 func (q *quotas) nextOwed() (m meter, n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,8 +76,8 @@ func (q *quotas) nextOwed() (m meter, n int64) {
 	return m, n
 }
 
-// add adds n, which may be negative, to the number of held places. It returns false and changes
-// nothing if too few are held.
+// add adds n to the number of held places. n may be negative. If too few places are held, add
+// changes nothing and returns false.
 func (q *quotas) add(m meter, n int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,13 +96,13 @@ func (q *quotas) add(m meter, n int64) bool {
 	return true
 }
 
-// use takes held places for t. It takes fewer than t.n if fewer are held.
+// use takes held places for t. If fewer than t.n are held, it takes all of them.
 func (q *quotas) use(t *tick) {
 	q.mu.Lock()
 	t.used = min(t.n, q.held[t.meter])
 	q.mu.Unlock()
 	if !q.add(t.meter, -t.used) {
-		t.used = 0 // the places were given back in between
+		t.used = 0 // in between, the places were given back
 	}
 }
 
@@ -116,8 +115,8 @@ func (q *quotas) unuse(ticks []tick) {
 
 func (s *database) quotaRows() *mongo.Collection { return s.db.Collection(quotasName) }
 
-// usePlaces uses places for a batch that is being written. It uses held places first. If too
-// few are held, it adds the missing places to the meters.
+// usePlaces uses places for a batch that is being written. It takes held places first. For missing
+// places it raises the meters.
 func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
 	for i := range ticks {
 		t := &ticks[i]
@@ -134,7 +133,7 @@ func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
 	return nil
 }
 
-// made makes a meter's row, if it is missing.
+// made inserts a meter's row if the row is missing.
 func (m meter) made() bson.D {
 	return set(quotaOrg, literal(m.Org), quotaMonth, m.Month,
 		quotaCounted, orElse(quotaCounted, int64(0)), quotaGiven, orElse(quotaGiven, bson.A{}))
@@ -151,10 +150,9 @@ func (s *Store) Count(ctx context.Context, w storage.Window, ask storage.Ask) (s
 	return s.countMeter(ctx, meter{w.Org, w.Month}, &ask)
 }
 
-// countMeter is Count of a meter. A handle gets no places after its slot has expired. So none
-// are added after other handles have taken its places back. After an error some places may be
-// granted and stay unused until this handle ends. If the set has no majority, places go back
-// later.
+// countMeter does Count for a meter. A handle whose slot has expired gets no places, because other
+// handles may have taken its places back. After an error some granted places may stay unused until
+// this handle ends. If the set has no majority, places are given back later.
 func (s *Store) countMeter(ctx context.Context, m meter, ask *storage.Ask) (storage.Granted, error) {
 	var back int64
 	for _, b := range ask.Back {
@@ -179,7 +177,7 @@ func (s *Store) countMeter(ctx context.Context, m meter, ask *storage.Ask) (stor
 		for {
 			row, err = s.exchange(ctx, m, back, ask)
 			switch {
-			case mongo.IsDuplicateKeyError(err): // another handle made the row
+			case mongo.IsDuplicateKeyError(err): // another handle has inserted the row
 			case err != nil || row.Last != lapsed:
 				return err
 			default:
@@ -201,7 +199,7 @@ func (s *Store) countMeter(ctx context.Context, m meter, ask *storage.Ask) (stor
 	return granted, nil
 }
 
-// exchange gives places of this handle back and grants the places that ask wants.
+// exchange gives back places of this handle and gets the places that ask wants.
 func (s *Store) exchange(ctx context.Context, m meter, back int64, ask *storage.Ask) (row quotaRow, err error) {
 	last := any(int64(0))
 	if ask.Want > 0 {
@@ -218,20 +216,20 @@ func (s *Store) exchange(ctx context.Context, m meter, back int64, ask *storage.
 	return row, err
 }
 
-// freeParts is the number of parts of the free places. A grant beyond Need gets at most one
-// part, so that other handles also get places.
+// freeParts divides the free places. A grant above Need is at most one part, so that other handles
+// also get places.
 const freeParts = 16
 
-// granting returns the expression for the number of places to grant, if a row has so many taken
-// places.
+// granting returns the expression for the number of places to grant. taken is the expression for
+// the places that are taken in the row.
 func granting(ask *storage.Ask, taken bson.D) bson.D {
 	left := expr("$subtract", ask.Limit, taken)
 	part := doc("$toLong", doc("$floor", expr("$divide", left, int64(freeParts))))
 	return expr("$cond", expr("$gte", left, ask.Need), expr("$max", ask.Need, expr("$min", ask.Want, part)), int64(0))
 }
 
-// tally names a list in a row and the key field of its entries. The list has the number of
-// places of each handle, or of each part of a window.
+// tally describes a list in a row. who is the key field of its entries. An entry has the number of
+// places of a handle, or of a part of a window.
 type tally struct{ list, who string }
 
 var byHolder, byPart = tally{quotaGiven, placesHolder}, tally{windowParts, partAt}
@@ -242,22 +240,22 @@ func (t tally) of(who any) bson.D {
 	return doc("$sum", doc("$map", doc("input", "$"+t.list, "in", n)))
 }
 
-// more returns the expression for the list after who got n places. Entries without places are
-// left out.
+// more returns the expression for the list after who has got n places. It leaves out entries
+// without places.
 func (t tally) more(who, n any) bson.D {
 	others := doc("$filter", doc("input", "$"+t.list, "cond", expr("$ne", "$$this."+t.who, who)))
 	all := expr("$concatArrays", others, bson.A{doc(t.who, who, placesN, expr("$add", t.of(who), n))})
 	return doc("$filter", doc("input", all, "cond", expr("$ne", "$$this."+placesN, int64(0))))
 }
 
-// less returns the expression for the list after who gave n places back, or all its places if
-// it has fewer.
+// less returns the expression for the list after places were given back. An entry with fewer than n
+// places gives back all of them.
 func (t tally) less(who any, n int64) bson.D {
 	return t.more(who, expr("$subtract", int64(0), expr("$min", t.of(who), n)))
 }
 
-// repay gives owed places back. It does not retry after an error, because the store may have
-// taken the places back.
+// repay gives owed places back. It never repeats a failed attempt, because the store may have taken
+// these places back.
 func (s *Store) repay(ctx context.Context) error {
 	for {
 		m, n := s.quotas.nextOwed()

@@ -24,7 +24,7 @@ var readerSigner = receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{
 // writtenHistory is a database into which two handles have written with the real ledger.
 type writtenHistory struct {
 	Options
-	s    *Store            // another handle that has written nothing
+	s    *Store            // a handle that has written nothing
 	rows []*storage.Record // of acme, newest first
 }
 
@@ -74,7 +74,7 @@ func writeHistory(t *testing.T) *writtenHistory {
 	if n, err := stores[1].RemoveRecords(t.Context(), "acme", before, most); n != most || err != nil {
 		t.Fatalf("RemoveRecords = %+v, %v, want %+v", n, err, most)
 	}
-	if _, err := stores[0].Update(t.Context(), "acme", func(tx storage.Tx) error { // this change waits to be signed
+	if _, err := stores[0].Update(t.Context(), "acme", func(tx storage.Tx) error { // this change is not signed yet
 		return storage.Rules.Put(tx, "acme", &engine.Rule{ID: "r"})
 	}); err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestSnapshot_WholeHistory(t *testing.T) {
 		got.Removed != 4 || got.Waiting != 1 {
 		t.Errorf("Prove = %+v, want 20 rows of 2 organizations in 2 chains, 1 settled, 2 changes, 4 removed by 1 removal, 1 change that waits", got)
 	}
-	w.count(t, w.chains(t)...) // moves the decisions into the meters
+	w.count(t, w.chains(t)...) // adds the decisions to the meters
 	if again, err := w.prove(t); err != nil || again.Rows != got.Rows {
 		t.Errorf("Prove of meters that are counted = %+v, %v", again, err)
 	}
@@ -170,9 +170,8 @@ func TestOpenSnapshot_OfAnotherDatabase(t *testing.T) {
 	}
 }
 
-// TestCheckIndex checks that CheckIndex finds forged documents. A forger who can write the
-// database can make these changes. The changes that a forger can make in any store have other
-// tests.
+// TestCheckIndex checks that CheckIndex finds forged documents. Only a forger with write access to
+// the database can make these changes. Other tests cover changes that are possible in any store.
 func TestCheckIndex(t *testing.T) {
 	w := writeHistory(t)
 	chains := w.chains(t)
@@ -237,8 +236,8 @@ func TestCheckIndex(t *testing.T) {
 	}
 }
 
-// TestSnapshot_TwoRowsOfAnID checks that a second row with the same id is found as a break,
-// wherever the proof divides the rows.
+// TestSnapshot_TwoRowsOfAnID checks that a proof reports a second row with the same id. The proof
+// divides the rows into ranges, and the test tries each division.
 func TestSnapshot_TwoRowsOfAnID(t *testing.T) {
 	w := writeHistory(t)
 	c := w.s.records()
@@ -248,7 +247,8 @@ func TestSnapshot_TwoRowsOfAnID(t *testing.T) {
 		must(t, c.FindOne(t.Context(), which).Decode(&stored))
 		forged := slices.Clone(stored)
 		forged[0].Value = intentKey("acme", fmt.Sprintf("8d9f1c1e-3b5a-4f5e-8a67-%012d", n))
-		// In the index of ids, the forged row is once before and once after the real row.
+		// In the index of ids, the forged row comes before the real row in one case and after it in
+		// the other.
 		for _, both := range [][]any{{stored, forged}, {forged, stored}} {
 			if _, err := c.DeleteOne(t.Context(), which); err != nil {
 				t.Fatal(err)

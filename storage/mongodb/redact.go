@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// redacted is an error whose text has no credential. It does not unwrap, because the
-// original error still has the credential.
+// redacted is an error whose text has no credentials. It has no Unwrap, because the original error
+// has credentials.
 type redacted string
 
 func (e redacted) Error() string { return string(e) }
 
-// redact returns err without the credentials of a URI in its text. It finds them escaped or
-// not. It returns err itself if the text has no credentials.
+// redact returns err without the URI's credentials in its text, escaped or unescaped. If the text
+// has no credentials, redact returns err unchanged.
 func redact(err error, uri string) error {
 	text := err.Error()
 	for _, secret := range secrets(uri) {
@@ -24,9 +24,9 @@ func redact(err error, uri string) error {
 	return redacted(text)
 }
 
-// secrets returns the credentials of a URI, which may be malformed. They are the text before
+// secrets returns the credentials of a URI, which may be malformed. Credentials are the text before
 // the last @, the password in this text, and the values of options that may have passwords or
-// tokens. Each is returned as written and also unescaped.
+// tokens. Each is returned twice, as written and unescaped.
 func secrets(uri string) (found []string) {
 	_, rest, _ := strings.Cut(uri, "://")
 	add := func(s string) {

@@ -11,8 +11,8 @@ import (
 	"writ/storage/storagetest/protocol"
 )
 
-// traced records what handles append during a test. When the test ends, the model of package
-// protocol must be able to make the same steps.
+// traced records the appends of handles during a test. When the test ends, the model of package
+// protocol replays them. The test fails if the model does not allow the same steps.
 type traced struct {
 	t     testing.TB
 	rec   *protocol.Recorder

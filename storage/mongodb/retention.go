@@ -44,8 +44,8 @@ func (s *database) CountExpired(
 	return n, err
 }
 
-// RemoveRecords implements storage.Retention. It replaces each row by its tombstone. No index
-// of rows has tombstones.
+// RemoveRecords implements storage.Retention. It replaces each row by its tombstone. The indexes of
+// rows do not contain tombstones.
 func (s *Store) RemoveRecords(
 	ctx context.Context, org string, before time.Time, most storage.Expired,
 ) (removed storage.Expired, err error) {
@@ -120,8 +120,8 @@ func (w *parsedRow) removed() (tombstone, error) {
 	return newTombstone(w.intent, w.id, leaves, false), err
 }
 
-// Organizations implements storage.Retention. It finds each next organization with a query of
-// its own, so no cursor is open while f runs.
+// Organizations implements storage.Retention. It looks for each next organization with a separate
+// query. So no cursor is open while f runs.
 func (s *database) Organizations(ctx context.Context, f func(org string) error) error {
 	return s.scan(ctx, "", "listing organizations", func(ctx context.Context) error {
 		next := doc(recordOrg, doc("$exists", true))

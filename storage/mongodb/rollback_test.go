@@ -11,11 +11,10 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestAppend_OfABatchThatIsRolledBack checks that no batch follows a head that is rolled back.
-// A batch is committed while the secondaries lag, so its outcome is unknown. The next Append
-// finds the batch on the primary. Then the primary dies and the batch is lost with it. The next
-// batch must not follow the lost head. However long the steps take, the history must be
-// complete.
+// TestAppend_OfABatchThatIsRolledBack checks that no batch follows a head that is rolled back. The
+// outcome of a batch is unknown, because the secondaries lag during its commit. The next Append
+// finds the batch on the primary. Then the primary dies, and the batch is lost with it. The next
+// batch must not follow the lost head. The history must be complete, whatever the timing.
 func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 	set := sharedThree(t)
 	s, w := trace(t).of(openTest(t, newDatabase(t, set))), storagetest.NewWriter()
@@ -27,7 +26,7 @@ func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 	must(t, err)
 	lag := lagging(t, set)
 	lag("alwaysOn")
-	time.Sleep(200 * time.Millisecond) // what they have asked for arrives
+	time.Sleep(200 * time.Millisecond) // the secondaries get the data of their last request
 	doubtful := w.Record("org")
 	short, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
 	defer cancel()
@@ -38,7 +37,7 @@ func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 		_, err := w.Commit(t.Context(), s, doubtful)
 		done <- err
 	}()
-	time.Sleep(400 * time.Millisecond) // the Append waits for a majority now
+	time.Sleep(400 * time.Millisecond) // the Append now waits for a majority
 	must(t, set.Kill(primary))
 	lag("off")
 	if err := <-done; err != nil {
@@ -57,9 +56,9 @@ func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestWatch_OfAChangeThatAMajorityHasLate checks that a handle hears of a change that the
-// primary had before the handle's stream was opened, but that a majority gets only later.
-// Nothing else changes.
+// TestWatch_OfAChangeThatAMajorityHasLate checks that a handle hears of a change that reaches a
+// majority late. The primary has the change before the handle's stream is opened. A majority gets
+// it after that. Nothing else changes.
 func TestWatch_OfAChangeThatAMajorityHasLate(t *testing.T) {
 	set := sharedThree(t)
 	o := newDatabase(t, set)
@@ -78,7 +77,7 @@ func TestWatch_OfAChangeThatAMajorityHasLate(t *testing.T) {
 	must(t, update())
 	lag := lagging(t, set)
 	lag("alwaysOn")
-	time.Sleep(200 * time.Millisecond) // what they have asked for arrives
+	time.Sleep(200 * time.Millisecond) // the secondaries get the data of their last request
 	done := make(chan error, 1)
 	go func() { done <- update() }()
 	time.Sleep(100 * time.Millisecond) // the primary has the change
@@ -89,9 +88,9 @@ func TestWatch_OfAChangeThatAMajorityHasLate(t *testing.T) {
 	await(t, "revision 2", func() bool { return heard() == 2 })
 }
 
-// TestSlot_OutlivesAMajorityThatIsLate checks that no handle is given up only because the set
-// had no majority. For longer than a lease no write reaches a majority. The handle whose beat
-// then succeeds first must give up no other handle.
+// TestSlot_OutlivesAMajorityThatIsLate checks that a missing majority does not make a handle give
+// up others. For longer than a lease no write reaches a majority. Then the beat of one handle
+// succeeds before all other beats. This handle must give up no other handle.
 func TestSlot_OutlivesAMajorityThatIsLate(t *testing.T) {
 	set := sharedThree(t)
 	o := newDatabase(t, set)
@@ -105,7 +104,7 @@ func TestSlot_OutlivesAMajorityThatIsLate(t *testing.T) {
 	for !first.maySettle() || !second.maySettle() {
 		time.Sleep(beatEvery)
 	}
-	failing(t, set, "slow", bson.A{"update"}, "blockConnection", true, "blockTimeMS", 300) // its beats come second
+	failing(t, set, "slow", bson.A{"update"}, "blockConnection", true, "blockTimeMS", 300) // they come after the others
 	lag := lagging(t, set)
 	lag("alwaysOn")
 	time.Sleep(lease + beatEvery)

@@ -21,8 +21,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// A record is stored as the following document. Its fields are in the order in which the method
-// row names them. Unset fields are left out, except the first ten.
+// A record is stored as the following document. The method row names the fields in this order.
+// Empty fields are left out, except the first ten.
 //
 //	_id  text(org) intent       d   decision id          at  time of decision, in milliseconds
 //	o    organization           k   decision             ns  its nanoseconds below that
@@ -36,8 +36,8 @@ import (
 //	se   session id             ap  approval id          dd  digest of details
 //	st   settlement: {o: outcome, at, ns: recorded at, s: sig, kid, n: amount, c: currency, x: external ref}
 //
-// Digests and signatures are stored as binary data if their texts are canonical. The texts of
-// genuine ones are.
+// Digests and signatures are stored as binary data if their texts are canonical. Every genuine
+// digest or signature is canonical.
 
 // intentKey returns the _id of the record of an intent. key is [storage.Record.IntentKey].
 func intentKey(org, key string) []byte { return appendIntentKey(nil, org, key) }
@@ -46,9 +46,9 @@ func appendIntentKey(dst []byte, org, key string) []byte {
 	return append(storage.AppendText(slices.Grow(dst, len(org)+2+len(key)), org), key...)
 }
 
-// tombstonesOf yields selections that together select org's tombstones. There is one for each
-// length of an intent's key, because the server orders keys by their length first. The longest
-// key has two UUIDs.
+// tombstonesOf yields filters that together select org's tombstones. There is one filter for each
+// length of an intent's key, because the server orders keys by length first. The longest key has
+// two UUIDs.
 func tombstonesOf(org string) iter.Seq[bson.D] {
 	id := uuid.Nil.String()
 	return func(yield func(bson.D) bool) {
@@ -62,14 +62,14 @@ func tombstonesOf(org string) iter.Seq[bson.D] {
 	}
 }
 
-// tombstones reads the tombstones of a selection. The hint names the index of tombstones.
+// tombstones reads the tombstones that a filter selects. The hint names the index of tombstones.
 // Without the hint the server would use the index of all intents.
 func (s *database) tombstones(ctx context.Context, selected bson.D) (*mongo.Cursor, error) {
 	return s.records().Find(ctx, selected, options.Find().SetHint(doc("_id", 1, recordRemoved, 1)))
 }
 
 type parsedRow struct {
-	intent []byte // the key of the intent, the _id of the row
+	intent []byte // key of the intent, which is the row's _id
 	id     uuid.UUID
 	record *storage.Record
 }
@@ -81,7 +81,7 @@ func parseRow(org string, raw bson.Raw) (parsedRow, error) {
 	c.read(raw, func() {
 		c.row(&w)
 		if removed = c.id(recordRemoved, &w.id); removed {
-			c.in, r.OrganizationID = nil, org // see tombstone
+			c.in, r.OrganizationID = nil, org // for the fields see tombstone
 		}
 	})
 	key, ok := strings.CutPrefix(string(w.intent), string(storage.Text(org)))
@@ -111,8 +111,8 @@ func (c *codec) row(w *parsedRow) {
 	c.text(recordOrg, &r.OrganizationID)
 	c.id(recordID, &w.id)
 	decision := int32(r.Decision)
-	if c.int32(recordDecision, &decision); c.reading { // others may read r while the codec writes it
-		r.Decision = engine.Decision(decision) //nolint:gosec // as it was written
+	if c.int32(recordDecision, &decision); c.reading { // when writing, others may read r
+		r.Decision = engine.Decision(decision) //nolint:gosec // the value was written by this code
 	}
 	c.text(recordAgent, &r.AgentID)
 	c.text(recordPolicy, &r.PolicyID)
@@ -143,7 +143,7 @@ func (c *codec) row(w *parsedRow) {
 		c.optional(t.Short, t.Of(r))
 	}
 	c.document(recordSettlement, r.Settlement != nil, func() {
-		if !c.reading { // it was imported
+		if !c.reading { // an imported row has its receipt already
 			c.settlement(r.Settlement)
 			return
 		}
@@ -196,7 +196,7 @@ func (c *codec) settlement(s *storage.Settlement) {
 	c.optional("x", &s.ExternalRef)
 }
 
-// settlementRow returns a settlement as a field in the row of its decision.
+// settlementRow returns a settlement as a field of its decision's row.
 func settlementRow(e *storage.Entry) bson.Raw {
 	s := *e.Settlement
 	s.Receipt = &e.Inclusion
@@ -205,9 +205,9 @@ func settlementRow(e *storage.Entry) bson.Raw {
 	return c.out
 }
 
-// insertRows inserts the rows of records. It encodes the commands itself, because the driver
-// would copy each row three times and decode its _id. Once a command has [storage.MaxBody]
-// bytes, it gets no further row. The server takes commands of up to 16 MiB.
+// insertRows inserts the rows of records. It encodes the commands itself, because the driver would
+// copy each row three times and decode its _id. Once a command has [storage.MaxBody] bytes, the
+// next row starts a new command. The server accepts commands of up to 16 MiB.
 func (s *Store) insertRows(ctx context.Context, records []*storage.Record, ids decisionIDs) error {
 	c := codec{out: make([]byte, 0, 1024*(len(records)+1))}
 	var w parsedRow

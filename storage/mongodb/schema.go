@@ -15,7 +15,7 @@ import (
 	"writ/storage"
 )
 
-// The collections. The package documentation describes each.
+// The names of the collections. The package comment describes the collections.
 const (
 	documentsName = "documents"
 	indexName     = "index"
@@ -29,9 +29,9 @@ const (
 	windowsName   = "windows"
 )
 
-// Below is a section for each collection. It has the fields of the collection that queries
-// name, and the type of its documents. The same field can mean something else in another
-// collection. Rows of records are in row.go.
+// Below is a section for each collection. It has the type of the documents, and the names of the
+// fields that queries use. The same field name can mean something else in another collection. Rows
+// of records are in row.go.
 
 // documents
 const documentValue = "v"
@@ -47,8 +47,8 @@ type documentRow struct {
 // index
 const indexDocument = "d"
 
-// indexRow is an entry of an index. Documents has its document if the query has looked the
-// document up.
+// indexRow is an entry of an index. Documents has the entry's document if the query has looked it
+// up.
 type indexRow struct {
 	Key       string        `bson:"_id"`
 	Document  string        `bson:"d"`
@@ -58,13 +58,13 @@ type indexRow struct {
 // changes
 
 // changeRow lists the changes of an update. Every revision has a row, even if the update has no
-// changes to tell. So a gap between revisions means that a row is missing.
+// changes to report. So a gap between revisions means that a row is missing.
 type changeRow struct {
 	Revision int64    `bson:"_id"`
 	Changes  []change `bson:"c"`
 }
 
-// change is a storage.Change. It has the revision of its row.
+// change is a storage.Change whose revision is in its row.
 type change struct {
 	Revision uint64       `bson:"-"`
 	Kind     storage.Kind `bson:"k"`
@@ -92,18 +92,18 @@ const (
 	slotSessions = "sessions"
 )
 
-// slotRow is a slot, with the chain of heads that its holder writes. A handle holds it until a
-// time of the server's clock. A slot without a holder can be taken.
+// slotRow is a slot, with the chain of heads that its holder writes. A handle holds the slot until
+// a time of the server's clock. If a slot has no holder, a handle can take it.
 type slotRow struct {
 	ID     int64  `bson:"_id"`
 	Chain  []byte `bson:"chain"`
 	Holder string `bson:"holder"`
-	// Dead is a holder that was given up and is perhaps not settled yet. It is empty without
-	// one.
+	// Dead is a holder that was given up and for which settleDead may not have finished. Otherwise
+	// it is empty.
 	Dead string `bson:"dead"`
-	// Beat is the id of the holder and the age of its handle at the last beat.
+	// Beat is the text of the last beat: the holder's id and the age of its handle.
 	Beat     string          `bson:"beat"`
-	Until    time.Time       `bson:"until"` // when it expires
+	Until    time.Time       `bson:"until"` // when the slot expires
 	Heard    int64           `bson:"heard"`
 	Sessions []bson.RawValue `bson:"sessions"` // sessions of the holder's transactions
 }
@@ -132,7 +132,6 @@ type tombstone struct {
 	Imported bool      `bson:"f,omitempty"`
 }
 
-// leafRow is the leaf of a removed row.
 type leafRow struct {
 	Chain []byte `bson:"c"`
 	Seq   int64  `bson:"s"`
@@ -153,7 +152,7 @@ type entryRow struct {
 	Key   []byte `bson:"_id"`
 	Org   string `bson:"o"`
 	Kind  string `bson:"k"`
-	At    []byte `bson:"at"` // a UUIDv7 with the time of sealing
+	At    []byte `bson:"at"` // a UUIDv7 with the time of the signature
 	Body  []byte `bson:"b"`
 	Sig   string `bson:"s"`
 	KeyID string `bson:"kid"`
@@ -166,7 +165,7 @@ const (
 	headMeters = "m"
 )
 
-// headRow is a stored head. Meters has the numbers of its batch's decisions by meter.
+// headRow is a stored head. Meters says how many decisions its batch has in each meter.
 type headRow struct {
 	ID     headID      `bson:"_id"`
 	Head   []byte      `bson:"h"`
@@ -185,7 +184,7 @@ type meter struct {
 	Month storage.Month `bson:"m"`
 }
 
-// meterTick is the number N of a batch's decisions in a meter.
+// meterTick says that a batch has N decisions in a meter.
 type meterTick struct {
 	Meter meter `bson:",inline"`
 	N     int64 `bson:"n"`
@@ -201,17 +200,16 @@ const (
 	placesHolder = "h"
 )
 
-// quotaRow is the meter of an organization in a month. It has the number N of counted decisions
-// and the places of each handle. A handle's places include held places and places that were
-// used for decisions that are not counted yet. The sum of N and all places is the number of
-// decisions and held places, because a decision uses a place and counting only moves the place
-// to N.
+// quotaRow is the meter of an organization in a month. It has the number N of counted decisions and
+// the places of each handle. These are unused places and places of decisions that are not counted
+// yet. A decision uses a place, and counting moves the place to N. So the sum of N and all places
+// is the number of decisions and unused places.
 type quotaRow struct {
 	Key   []byte      `bson:"_id"` // text(org) month
 	Meter meter       `bson:",inline"`
 	N     int64       `bson:"n"`
 	Given []placesRow `bson:"g"`
-	// Last is the number of places that the last Count granted, or lapsed.
+	// Last is the number of places that the last Count granted, or the constant lapsed.
 	Last int64 `bson:"last,omitempty"`
 }
 
@@ -231,15 +229,14 @@ const (
 )
 
 // windowRow is a window. Granted places are counted until they are given back or have left the
-// window. Nothing has to be done when a handle is lost, so the row does not name the handles.
+// window. If a handle is lost, nothing has to be done. So the row does not name handles.
 type windowRow struct {
 	Key   []byte    `bson:"_id"` // text(org) text(counter) text(of)
 	Begun string    `bson:"u"`
 	Parts []partRow `bson:"p"`
-	// Until is when an index removes the window. By then all counted places have left the
-	// window.
+	// Until is when the server removes the window. All counted places have left it by then.
 	Until time.Time `bson:"until"`
-	// Last is the number of places that were granted last. They count in the part At.
+	// Last is the number of places that the last Count granted. They count in the part At.
 	Last int64 `bson:"last"`
 	At   int64 `bson:"at"`
 }
@@ -249,11 +246,11 @@ type partRow struct {
 	N  int64 `bson:"n"`
 }
 
-// placesN is the field N of a placesRow and of a partRow.
+// placesN is the count field of a placesRow and of a partRow.
 const placesN = "n"
 
-// shape describes a collection. must has the BSON types of the fields that each document must
-// have, and may the types of optional fields.
+// shape describes a collection. must has the BSON types of required fields, and may has the types
+// of optional fields.
 type shape struct {
 	name      string
 	must, may bson.D
@@ -261,7 +258,7 @@ type shape struct {
 }
 
 // shapes returns the shape of each collection. Each call returns new shapes, because the driver
-// writes into the index models that it gets.
+// modifies the index models that it gets.
 func shapes() []shape {
 	return []shape{
 		{name: documentsName, must: doc("_id", "string", "o", "string", "r", "long", documentValue, "string")},
@@ -332,14 +329,13 @@ func anyOf(field string, values any) bson.D { return doc(field, doc("$in", value
 
 func by(keys ...any) mongo.IndexModel { return mongo.IndexModel{Keys: doc(keys...)} }
 
-// partly returns an index of only those documents that have a field.
+// partly returns an index that contains only documents with a certain field.
 func partly(field string, keys ...any) mongo.IndexModel {
 	index := by(keys...)
 	index.Options = options.Index().SetPartialFilterExpression(doc(field, doc("$exists", true)))
 	return index
 }
 
-// rowsBy returns an index of rows. It leaves out tombstones.
 func rowsBy(keys ...any) mongo.IndexModel { return partly(recordOrg, keys...) }
 
 // after returns options with which FindOneAndUpdate returns the changed document.
@@ -347,7 +343,7 @@ func after() *options.FindOneAndUpdateOptionsBuilder {
 	return options.FindOneAndUpdate().SetReturnDocument(options.After)
 }
 
-// notNew returns err. It returns nil if another handle has inserted the same document first.
+// notNew returns err, or nil if another handle has inserted the same document first.
 func notNew(err error) error {
 	if mongo.IsDuplicateKeyError(err) {
 		return nil
@@ -366,7 +362,8 @@ func (s *shape) validator() bson.D {
 	return doc("$jsonSchema", doc("bsonType", "object", "required", required, "properties", properties))
 }
 
-// makeCollections makes missing collections. It refuses existing collections that differ.
+// makeCollections makes missing collections. It returns an error if an existing collection differs
+// from its shape.
 func (s *Store) makeCollections(ctx context.Context) error {
 	for _, shape := range shapes() {
 		if err := s.makeCollection(ctx, &shape); err != nil {

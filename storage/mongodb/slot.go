@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// lease is how long a handle keeps its slot after a beat. [Store.Barrier] does not wait for
-	// a handle whose slot has expired, so such a handle must no longer trust its caches.
-	// Therefore lease exceeds [storage.MaxAge].
+	// lease is how long a handle keeps its slot after a beat. [Store.Barrier] does not wait for a
+	// handle whose slot has expired. Such a handle must no longer trust its caches. Therefore lease
+	// is longer than [storage.MaxAge].
 	lease = storage.MaxAge + 500*time.Millisecond
 	// beatEvery is how often a slot is renewed.
 	beatEvery = 500 * time.Millisecond
-	// beatPatience is how long a beat may take. If two consecutive beats each succeed within
-	// it, the slot does not expire in between. So a handle whose slot has expired has had a
-	// failed beat. It then gives up no other handle until the others had time to renew their
-	// slots.
+	// beatPatience is how long a beat may take. If two consecutive beats each take less, the slot
+	// does not expire between them. So a handle whose slot has expired had a failed beat. After a
+	// failed beat, a handle gives up no other handle for a while. The others need this time to
+	// renew their slots.
 	beatPatience = lease / 2
 )
 
@@ -35,28 +35,27 @@ type slot struct {
 	// The next three fields are set once.
 	id     int64
 	chain  [16]byte
-	holder string // empty: none was taken
+	holder string // empty: no slot is taken
 
 	heard atomic.Uint64
-	news  chan struct{} // signals that heard has grown
-	// proven is the age of the handle at the newest of its beats that came back through the
-	// stream of changes.
+	news  chan struct{} // signals that slot.heard has grown
+	// proven is the age of the handle at its newest beat that was read in the change stream.
 	proven atomic.Int64
-	// sound is an age of the handle. Since this age all its beats have succeeded. beaten is the
-	// age at the start of the last beat that succeeded.
+	// sound is an age of the handle. All beats since this age have succeeded. beaten is the age at
+	// the start of the last successful beat.
 	sound, beaten atomic.Int64
 	// until is the earliest time at which the slot expires, in milliseconds of the server's
 	// clock.
 	until atomic.Int64
-	// led says whether the handle leads. A handle leads if no slot before its own has a holder.
-	// led is the age at the start of the last beat after which this was so, or 0.
+	// led is the age at the start of the last beat after which this handle led, or 0. A handle
+	// leads if no slot before its own has a holder.
 	led atomic.Int64
 }
 
 // expired is an expression that is true for a slot whose holder has been silent for too long.
 var expired = doc("$lt", bson.A{"$" + slotUntil, "$$NOW"})
 
-// until is an expression for the time at which a slot expires that is renewed now.
+// until is an expression for the time at which a slot expires if it is renewed now.
 var until = later(lease.Milliseconds())
 
 // beatOf returns the text of a beat of a holder, with the current age of the handle.
@@ -67,7 +66,7 @@ func (s *database) beatOf(holder string) string {
 // age returns the age of the handle in nanoseconds.
 func (s *database) age() int64 { return int64(time.Since(s.began)) }
 
-// ago returns the time that has passed since the handle had an age.
+// ago returns the time since the handle had an age.
 func (s *database) ago(age *atomic.Int64) time.Duration { return time.Duration(s.age() - age.Load()) }
 
 func (s *database) slots() *mongo.Collection { return s.db.Collection(replicasName) }
@@ -114,8 +113,8 @@ func (s *Store) addSlot(ctx context.Context) error {
 	return notNew(err)
 }
 
-// errLost means that this handle was given up. Another handle may write the chain now, so this
-// handle commits nothing more.
+// errLost means that this handle was given up and commits nothing more. Another handle may already
+// write its chain.
 var errLost = fmt.Errorf("%w: %w: this replica was silent for too long and was given up: start it again",
 	storage.ErrUnavailable, storage.ErrConflict)
 
@@ -135,22 +134,22 @@ func (l *slot) renew(ctx context.Context, s *database) error {
 	return err
 }
 
-// mine selects the slot while this handle holds it.
+// mine selects the slot if this handle still holds it.
 func (l *slot) mine() bson.D {
 	return doc("_id", l.id, slotHolder, l.holder)
 }
 
 // maySettle reports whether this handle may give up silent handles. Its own beats must have
-// succeeded for as long as a lease. If this handle was silent, too, the replica set was
-// unavailable, and the others need time to renew their slots.
+// succeeded for longer than a lease. If its own beats failed, the replica set was unavailable. Then
+// the other handles need time to renew their slots.
 func (s *Store) maySettle() bool { return s.ago(&s.slot.sound) > lease }
 
-// Leads implements storage.Documents. The holder of the first slot leads, after a wait. Its
-// beats must first succeed for longer than a previous leader can believe that it still leads.
+// Leads implements storage.Documents. The holder of the first slot leads after a wait. Its beats
+// must first succeed until a previous leader must have stopped leading.
 func (s *Store) Leads() bool { return s.slot.led.Load() > 0 && s.ago(&s.slot.led) <= storage.MaxAge }
 
-// lead determines whether this handle leads. It is called after a beat that began at the age
-// began.
+// lead determines whether this handle leads. The argument is the age at the start of the beat
+// before the call.
 func (l *slot) lead(ctx context.Context, s *Store, began int64) error {
 	before := doc("_id", doc("$lt", l.id), slotHolder, doc("$ne", ""))
 	err := s.slots().FindOne(ctx, before).Err()
@@ -164,9 +163,8 @@ func (l *slot) lead(ctx context.Context, s *Store, began int64) error {
 	return err
 }
 
-// beatOnce renews the slot. If the renewal succeeds, beatOnce repays owed places. If this handle
-// may settle other handles, beatOnce also gives up silent handles and determines whether this
-// handle leads.
+// beatOnce renews the slot and gives back owed places. If maySettle allows it, beatOnce also gives
+// up silent handles and determines whether this handle leads.
 func (s *Store) beatOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestLeads_OnlyTheFirstSlot checks that only the handle with the first slot leads while the
-// beats of two handles succeed. Once this handle is silent, the other handle leads.
+// TestLeads_OnlyTheFirstSlot checks which of two handles leads. While the beats of both succeed, it
+// is the handle with the first slot. When this handle stops its beats, the other handle leads.
 func TestLeads_OnlyTheFirstSlot(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	first, second := openTest(t, o), openTest(t, o)

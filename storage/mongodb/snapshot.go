@@ -16,8 +16,8 @@ import (
 )
 
 // Snapshot reads the database as it was when the Snapshot was opened. It changes nothing, so
-// replicas may run meanwhile. The server keeps the state for minSnapshotHistoryWindowInSeconds,
-// which is five minutes by default. Later reads fail.
+// replicas may run at the same time. The server keeps the state for
+// minSnapshotHistoryWindowInSeconds, which is five minutes by default. Reads after this time fail.
 type Snapshot struct{ *database }
 
 // OpenSnapshot opens the database of o. It writes nothing.
@@ -54,7 +54,6 @@ func (r *Snapshot) open(ctx context.Context) (err error) {
 	})
 }
 
-// Close closes the connections.
 func (r *Snapshot) Close() error { return r.client.Disconnect(context.Background()) }
 
 // eachOf calls f for the selected documents of a collection, in the order of their _id.
@@ -76,9 +75,8 @@ func (r *Snapshot) EachEntry(ctx context.Context, f func(*storage.Entry) error) 
 	})
 }
 
-// EachRow calls f for each row of org whose id is greater than after and not greater than upTo.
-// An empty after or upTo is no bound. Rows are in the order of their ids. Rows without an id
-// come first.
+// EachRow calls f for each row of org in the order of ids. Only rows with an id in (after, upTo]
+// are read. An empty after or upTo is no bound. Rows without an id come first.
 func (r *Snapshot) EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error {
 	selected, err := rowsWithin(org, after, upTo)
 	if err != nil {
@@ -109,7 +107,7 @@ func rowsWithin(org, after, upTo string) (bson.D, error) {
 		}
 		if i == 0 {
 			ids = append(ids, "$gt", id[:])
-		} else { // a row without an id is not greater
+		} else { // a row without an id comes first
 			ids = append(ids, "$not", doc("$gt", id[:]))
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"writ/storage/storagetest/protocol"
 )
 
-// databases counts the databases of tests.
+// databases numbers the databases of tests.
 var databases atomic.Int64
 
 func TestMain(m *testing.M) { mongotest.Main(m) }
@@ -77,7 +77,7 @@ func failing(t testing.TB, set *mongotest.Set, app string, commands bson.A, how 
 	return mode
 }
 
-// logged is a log that also writes to the log of a test until the test ends.
+// logged is a log that is also written to the log of its test, until the test ends.
 type logged struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -134,7 +134,7 @@ func TestStore(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storage.Store { return openTest(t, newDatabase(t, set)) })
 }
 
-// cluster is a storagetest.Cluster.
+// cluster implements storagetest.Cluster.
 type cluster struct {
 	set     *mongotest.Set
 	options Options
@@ -159,7 +159,7 @@ func (c *cluster) OpenHandle(t *testing.T) storagetest.Replica {
 	return r
 }
 
-// interrupted is the server's code of the error that ends the streams of a cut handle.
+// interrupted is the server's error code with which Cut ends the streams of a handle.
 const interrupted = 11601
 
 func (c *cluster) Cut(h storagetest.Replica) {
@@ -169,7 +169,7 @@ func (c *cluster) Cut(h storagetest.Replica) {
 }
 
 // Mend ends a Cut. It first trims the changes that the handle has missed. Otherwise the handle
-// would read them later and would have no gap.
+// would read these changes later and miss nothing.
 func (c *cluster) Mend(h storagetest.Replica) {
 	must(h.(*recorded).t, h.Trim(context.Background(), math.MaxUint64))
 	c.cuts[h]("off")
@@ -185,8 +185,7 @@ func (c *cluster) TakeOver(t *testing.T, h storagetest.Replica) storagetest.Repl
 	return c.OpenHandle(t)
 }
 
-// silence stops the beats of a handle and makes its slot expire, as if it had been silent for
-// long.
+// silence stops the beats of a handle and makes its slot expire.
 func (s *Store) silence(t *testing.T) {
 	t.Helper()
 	s.stop()

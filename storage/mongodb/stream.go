@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// streamWait is how long the server waits for an event before it answers. streamPatience is
-	// how long the answer may take. It is bounded because a frozen server never answers, even
-	// if the set already has another primary.
+	// streamWait is how long the server waits for an event before it answers. streamPatience is how
+	// long the answer may take. A frozen server never answers, even if the set already has another
+	// primary. Therefore the second bound is needed.
 	streamWait     = 250 * time.Millisecond
 	streamPatience = 1500 * time.Millisecond
 )
@@ -30,15 +30,14 @@ type streamEvent struct {
 	} `bson:"updateDescription"`
 }
 
-// streamed selects the events that listen needs.
 var streamed = mongo.Pipeline{doc("$match", doc("$or", bson.A{
 	doc("ns.coll", changesName, "operationType", "insert"),
 	doc("ns.coll", replicasName, "operationType", "update",
 		"updateDescription.updatedFields."+slotBeat, doc("$exists", true)),
 }))}
 
-// listen receives the changes of other handles until ctx ends. After a stream has failed, it
-// opens a new stream and reads the changes in between. So no stream is resumed.
+// listen receives the changes of other handles until ctx ends. If a stream fails, it opens a new
+// stream and reads the changes in between. It never resumes a stream.
 func (s *Store) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := s.hear(ctx); ctx.Err() == nil {
@@ -49,7 +48,7 @@ func (s *Store) listen(ctx context.Context) {
 	}
 }
 
-// hear opens a stream and tells its events until the stream fails.
+// hear opens a stream and tells the watchers its changes until the stream fails.
 func (s *Store) hear(ctx context.Context) error {
 	opening, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -57,7 +56,7 @@ func (s *Store) hear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer stream.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it is not needed any more
+	defer stream.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the stream has failed
 	err = s.catchUpBefore(opening)
 	s.health.report(streaming, err)
 	for err == nil {
@@ -66,9 +65,9 @@ func (s *Store) hear(ctx context.Context) error {
 	return err
 }
 
-// catchUpBefore tells the changes committed before the open stream began. The stream begins
-// after the primary's last operation. If a majority does not have this operation yet, it is
-// neither in the stream nor in a plain read. So catchUpBefore waits until a majority has it.
+// catchUpBefore tells the watchers the changes committed before the stream began. The stream begins
+// after the primary's last operation. If a majority does not have this operation yet, neither the
+// stream nor a plain read returns it. So catchUpBefore waits until a majority has it.
 func (s *Store) catchUpBefore(ctx context.Context) error {
 	at, err := s.now(ctx)
 	if err != nil {
@@ -81,7 +80,7 @@ func (s *Store) catchUpBefore(ctx context.Context) error {
 	})
 }
 
-// next waits for the next event and handles it, if there is one.
+// next waits for the next event and handles it. There may be none.
 func (s *Store) next(ctx context.Context, stream *mongo.ChangeStream) error {
 	ctx, cancel := context.WithTimeout(ctx, streamPatience)
 	defer cancel()
@@ -106,7 +105,7 @@ func (s *Store) next(ctx context.Context, stream *mongo.ChangeStream) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch revision := uint64(e.Change.Revision); {
-	case revision <= w.heard: // the change is this handle's own, or catchUp has told it
+	case revision <= w.heard: // this handle made the change, or catchUp has told it
 		return nil
 	case revision > w.heard+1:
 		return w.catchUp(ctx, s)

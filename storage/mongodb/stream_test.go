@@ -11,12 +11,13 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// historyLost is ChangeStreamHistoryLost: the oplog no longer has the point of a stream.
+// historyLost is the server's error code ChangeStreamHistoryLost. It means that the oplog no longer
+// has the point of a stream.
 const historyLost = 286
 
-// TestWatch_OfAStreamWhoseHistoryIsLost checks that a handle recovers after the oplog has lost
-// the point of its stream. For a while no new stream can be opened. The server labels some
-// errors as resumable. After such an error the driver itself resumes the stream.
+// TestWatch_OfAStreamWhoseHistoryIsLost checks that a handle recovers after the oplog has lost the
+// point of its stream. For a while no new stream can be opened. The server labels some errors as
+// resumable. After a resumable error the driver itself resumes the stream.
 func TestWatch_OfAStreamWhoseHistoryIsLost(t *testing.T) {
 	for name, test := range map[string]struct {
 		labels bson.A
@@ -41,8 +42,8 @@ type deaf struct {
 	*testing.T
 	set   *mongotest.Set
 	app   string
-	a, b  *Store // b is the deaf one
-	trim  bool   // whether some changes are trimmed before b hears again
+	a, b  *Store // b can't read its stream
+	trim  bool   // trim some changes before b can read its stream again
 	heard *revisions
 	mode  func(any)
 	want  []uint64
@@ -58,14 +59,14 @@ func newDeaf(t *testing.T, set *mongotest.Set, trim bool) *deaf {
 	return w
 }
 
-// deafen makes the reads of b's streams fail, and waits until one has failed.
+// deafen makes b's reads of its stream fail, and waits until one read has failed.
 func (w *deaf) deafen(how ...any) {
 	w.Helper()
 	w.mode = failing(w, w.set, w.app, bson.A{"getMore", "aggregate"}, how...)
 	await(w, "the stream's failure", func() bool { return w.b.health.trouble(streaming) != nil })
 }
 
-// change makes more changes than fit into one batch of a cursor.
+// change makes more changes than one batch of a cursor has.
 func (w *deaf) change() {
 	w.Helper()
 	for range 150 {
@@ -77,8 +78,8 @@ func (w *deaf) change() {
 	}
 }
 
-// hearAgain mends b's streams. If nothing was trimmed, b must hear of each change once and in
-// order. Otherwise it must hear of EverythingChanged. In both cases b must then hear of later
+// hearAgain lets b read its stream again. If nothing was trimmed, b must hear of each change once
+// and in order. Otherwise b must hear of EverythingChanged. In both cases b must also hear of later
 // changes.
 func (w *deaf) hearAgain() {
 	w.Helper()

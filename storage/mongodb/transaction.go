@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 )
 
-// Labels of errors. The server and the driver set them.
+// Labels that the server and the driver give to errors.
 const (
 	transient     = "TransientTransactionError"
 	unknownCommit = "UnknownTransactionCommitResult"
@@ -26,9 +26,9 @@ func hasLabel(err error, label string) bool {
 var errUnknownCommit = errors.New("whether the transaction was committed is unknown")
 
 // transact runs f in a transaction of a session. It retries after conflicts with other
-// transactions, until ctx ends. If an operation with f's context fails, f must return its
-// error. A transaction ends the previous transaction of its session, even if the outcome of
-// that transaction is unknown.
+// transactions, until ctx ends. If an operation with f's context fails, f must return its error. A
+// new transaction ends the session's previous transaction, even if the outcome of that transaction
+// is unknown.
 func transact(ctx context.Context, session *mongo.Session, f func(context.Context) error) error {
 	for try := 0; ; try++ {
 		err := start(ctx, session)
@@ -50,11 +50,11 @@ func transact(ctx context.Context, session *mongo.Session, f func(context.Contex
 // its own session.
 type transactor struct {
 	session *mongo.Session
-	busy    chan struct{} // holds an element while a transaction runs
+	busy    chan struct{} // has an element while a transaction runs
 }
 
-// transaction is transact in the session of t. It waits for s.timeout at most until the session
-// is free, and then has s.timeout for the transaction.
+// transaction does the same as transact, in the session of t. It waits at most s.timeout until the
+// session is free. Then the transaction has s.timeout.
 func (s *Store) transaction(ctx context.Context, t *transactor, f func(context.Context) error) error {
 	waiting, stop := context.WithTimeout(ctx, s.timeout)
 	defer stop()
@@ -69,8 +69,8 @@ func (s *Store) transaction(ctx context.Context, t *transactor, f func(context.C
 	return transact(bounded, t.session, f)
 }
 
-// start begins a transaction. If the commit of the previous transaction was given up, the
-// driver still considers that transaction open. start then aborts it first.
+// start begins a transaction. If a commit was abandoned, the driver considers the earlier
+// transaction still open. Then start first aborts the earlier transaction.
 func start(ctx context.Context, session *mongo.Session) error {
 	snapshot := options.Transaction().SetReadConcern(readconcern.Snapshot())
 	if err := session.StartTransaction(snapshot); err == nil {
@@ -83,15 +83,15 @@ func start(ctx context.Context, session *mongo.Session) error {
 func abort(ctx context.Context, session *mongo.Session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	session.AbortTransaction(ctx) //nolint:errcheck // otherwise the next transaction ends it
+	session.AbortTransaction(ctx) //nolint:errcheck // if this fails, the next transaction ends it
 }
 
-// endCommit resets a session whose commit was retried and timed out. Without the reset the
-// driver treats the session as committing. It then marks every command of the next transaction
-// as the first, and the server refuses such commands. A transaction that is begun and aborted
-// without a command resets the session.
+// endCommit resets a session whose commit was retried and timed out. Without the reset the driver
+// treats the session as committing. It then marks every command of the next transaction as the
+// first command, and the server refuses this. Beginning and aborting an empty transaction resets
+// the session.
 func endCommit(ctx context.Context, session *mongo.Session) {
-	if session.StartTransaction() == nil { // otherwise start aborts it
+	if session.StartTransaction() == nil { // otherwise start aborts the transaction
 		abort(ctx, session)
 	}
 }
@@ -112,10 +112,11 @@ func commit(ctx context.Context, session *mongo.Session) error {
 	}
 }
 
-// pause waits before another try, longer for later tries. It returns false if ctx has ended.
+// pause waits before another try. The wait is longer for later tries. pause returns false if ctx
+// has ended.
 func pause(ctx context.Context, try int) bool {
 	longest := min(time.Millisecond<<min(try, 6), 32*time.Millisecond)
-	t := time.NewTimer(time.Duration(rand.Int64N(int64(longest)))) //nolint:gosec // no secret
+	t := time.NewTimer(time.Duration(rand.Int64N(int64(longest)))) //nolint:gosec // the number is no secret
 	defer t.Stop()
 	select {
 	case <-t.C:

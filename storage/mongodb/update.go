@@ -12,10 +12,10 @@ import (
 // revisionCounter is the counter that every update raises.
 const revisionCounter = "revision"
 
-// Update implements storage.Documents. Its transaction first raises the counter of revisions.
-// This blocks other updates until the transaction ends. Therefore updates are serialized in the
-// order of their revisions, without a gap. An update without writes also commits, because only
-// the commit confirms f's reads. It takes a revision that has no changes.
+// Update implements storage.Documents. Its transaction first raises the counter of revisions. This
+// blocks other updates until the transaction ends. Therefore updates are serialized in the order of
+// their revisions, without a gap. An update without writes also commits, because only the commit
+// confirms f's reads. Such an update gets a revision without changes.
 func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error) (uint64, error) {
 	if err := s.check(ctx, org); err != nil {
 		return 0, err
@@ -58,18 +58,17 @@ func (s *database) revision(ctx context.Context) (uint64, error) {
 	return uint64(counter.N), err
 }
 
-// update is a storage.Tx. Each command of a transaction costs a round trip, and other updates
-// wait until the transaction ends. Therefore update reads no document twice, and it sends its
-// writes together. It sends them at the end, and before each Scan so that the Scan finds them.
+// update is a storage.Tx. Each command of a transaction costs a round trip, and other updates wait
+// until the transaction ends. Therefore update reads each document once and sends its writes
+// together. It sends them at the end. It also sends them before each Scan, so that the Scan finds
+// them.
 type update struct {
 	documents
 	edits storage.Edits
 	wrote bool
-	// seen has the documents that were read or written, by key. It has nil for a missing
-	// document.
+	// seen has the documents that were read or written, by key. A missing document has a nil value.
 	seen map[string]*documentRow
-	// rows and positions are the writes that were not sent yet, in the order in which they were
-	// made.
+	// rows and positions are the writes that were not sent yet, in their order.
 	rows, positions []mongo.WriteModel
 }
 
@@ -125,7 +124,7 @@ func (u *update) Get(kind storage.Kind, org, id string) (storage.Document, error
 	return row.document(c)
 }
 
-// read reads the documents of those keys that are not in seen.
+// read reads the documents of keys, except those in seen.
 func (u *update) read(keys ...string) error {
 	keys = slices.DeleteFunc(keys, func(key string) bool {
 		_, ok := u.seen[key]

@@ -30,9 +30,8 @@ func checkWindow(w *storage.Window) error {
 	return nil
 }
 
-// keptUntil returns an expression for the time at which a window is removed if nothing is
-// counted in it from now on. The time is after twice the window's length, for handles whose
-// clocks are behind.
+// keptUntil returns an expression for the time at which a window is removed, if nothing more is
+// counted in it. This is after twice the window's length, because some handles' clocks may be slow.
 func keptUntil(w *storage.Window) bson.D { return later(2 * (w.Parts + 1) * w.Part.Milliseconds()) }
 
 // Begin implements storage.Windows.
@@ -86,7 +85,7 @@ func (s *Store) countWindow(ctx context.Context, w *storage.Window, ask *storage
 	return granted, nil
 }
 
-// counts returns the update that takes places back and grants places, by the server's clock.
+// counts returns the update that takes places back and grants places. It uses the server's clock.
 func counts(w *storage.Window, ask *storage.Ask) mongo.Pipeline {
 	now := doc("$toLong", doc("$floor", expr("$divide", doc("$toLong", "$$NOW"), w.Part.Milliseconds())))
 	low := expr("$subtract", expr("$min", ask.At, now), w.Parts+1)

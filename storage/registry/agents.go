@@ -34,11 +34,11 @@ func (r *Registry) PutAgent(ctx context.Context, org string, a *engine.Agent, ma
 	})
 }
 
-// SetAgentStatus sets the kill switch of the agent whose ID or ExternalID is agentID. It
-// returns the agent, or storage.ErrNotFound. It returns a *storage.LimitError if it would
-// enable the agent and more than maxAgents agents of org would then count. 0 means no limit. No
-// limit keeps an agent from being disabled. When it returns nil, the switch is in force on
-// every replica. An agent that already has the status stays unchanged.
+// SetAgentStatus sets the kill switch of the agent whose ID or ExternalID is agentID. It returns
+// the agent, or storage.ErrNotFound. It returns a *storage.LimitError if it would enable the agent
+// and more than maxAgents agents of org would then count. 0 means no limit. No limit keeps an agent
+// from being disabled. When SetAgentStatus returns nil, every replica uses the new status. An agent
+// that already has the status stays unchanged.
 func (r *Registry) SetAgentStatus(
 	ctx context.Context, org, agentID string, status engine.AgentStatus, at time.Time, maxAgents int,
 ) (a *engine.Agent, err error) {
@@ -68,8 +68,8 @@ func (r *Registry) SetAgentStatus(
 	return a, nil
 }
 
-// agentDisabled returns the event that a was disabled. after is the revision that a had before.
-// It identifies the event.
+// agentDisabled returns the event that a was disabled. The event is identified by the revision that
+// a had before.
 func agentDisabled(a *engine.Agent, after int64) storage.Event {
 	data := map[string]any{"agent_id": a.ID, "name": a.Name}
 	if a.ExternalID != "" {
@@ -81,7 +81,7 @@ func agentDisabled(a *engine.Agent, after int64) storage.Event {
 	}
 }
 
-// disabled returns 1 for the status of a disabled agent and 0 for any other status.
+// disabled returns 1 if status is disabled, and 0 otherwise.
 func disabled(status engine.AgentStatus) int64 {
 	if status == engine.AgentDisabled {
 		return 1
@@ -115,8 +115,8 @@ func agent(tx storage.Reader, org, agentID string) (*engine.Agent, error) {
 	return first(tx, storage.Agents, storage.Query{Org: org, Index: storage.ByAlias, Prefix: storage.Text(agentID)})
 }
 
-// AgentsNamed returns the agents whose ID or ExternalID equals name if both are folded by
-// engine.FoldID. They are in the order of their ids.
+// AgentsNamed returns the agents whose ID or ExternalID equals name, ignoring case as engine.FoldID
+// does. They are in the order of their ids.
 func (r *Registry) AgentsNamed(ctx context.Context, org, name string) ([]*engine.Agent, error) {
 	return read(ctx, r, func(tx storage.Reader) ([]*engine.Agent, error) { return agentsNamed(tx, org, name) })
 }

@@ -109,11 +109,11 @@ var agentTests = []test{
 			_, err := w.SetAgentStatus(w.ctx, "org", id, s, noon, limit)
 			return err
 		}
-		for i := range 10*limit + 1 { // each is registered and then disabled
+		for i := range 10*limit + 1 { // each agent is registered and then disabled
 			w.Must("PutAgent", put(fmt.Sprint("off", i)))
 			w.Must("SetAgentStatus", set(fmt.Sprint("off", i), engine.AgentDisabled))
 		}
-		w.wantCounted("org", limit, 1) // the disabled agent beyond ten times the limit
+		w.wantCounted("org", limit, 1) // the disabled agent after the first ten times limit
 		w.Must("PutAgent", put("on"))
 		w.wantLimit("PutAgent", put("more"), limit)
 		w.Must("SetAgentStatus of one that counts", set("off0", engine.AgentActive))

@@ -9,24 +9,24 @@ import (
 	"writ/storage"
 )
 
-// VersionBytes times the number of policies that a plan allows bounds the total size of an
-// organization's policy versions. One VersionBytes is enough for some five hundred versions of
-// a policy of 2 KB. Versions are never deleted, so without a bound one organization could fill
-// the disk.
+// VersionBytes bounds the total size of an organization's policy versions. The bound is
+// VersionBytes for each policy that the plan allows. One VersionBytes is enough for about 500
+// versions of a policy of 2 KB. Versions are never deleted, so without a bound one organization
+// could fill the disk.
 const VersionBytes = 1 << 20
 
 // AgentCount is how many agents an organization has.
 type AgentCount struct {
 	Total    int64
-	Disabled int64 // of Total
+	Disabled int64 // how many of Total are disabled
 }
 
-// disabledFree is how many disabled agents do not count, for each agent that a plan allows. The
-// other disabled agents count, so that nobody uses disabled agents as free storage.
+// disabledFree is how many disabled agents are free, for each agent that a plan allows. Further
+// disabled agents count, so that nobody uses disabled agents as free storage.
 const disabledFree = 10
 
-// Counted returns how many agents count towards a plan's limit. An agent that is not disabled
-// counts. Of the disabled agents, only those beyond ten times the limit count.
+// Counted returns how many agents count towards a plan's limit. All enabled agents count. Disabled
+// agents count only beyond ten times the limit.
 func (c AgentCount) Counted(maxAgents int) int64 {
 	return c.Total - min(c.Disabled, disabledFree*int64(maxAgents))
 }
@@ -44,7 +44,7 @@ func counts(tx storage.Reader, org string) (storage.Counts, error) {
 	return *c, nil
 }
 
-// recount stores org's counts as f changes them, or returns f's error.
+// recount stores org's counts after f has changed them. It returns f's error.
 func recount(tx storage.Tx, org string, f func(*storage.Counts) error) error {
 	c, err := counts(tx, org)
 	if err != nil {
@@ -56,8 +56,8 @@ func recount(tx storage.Tx, org string, f func(*storage.Counts) error) error {
 	return storage.AllCounts.Put(tx, org, &c)
 }
 
-// raise adds more to the count n. It returns a *storage.LimitError if the count is then above
-// limit. A limit of 0 is no limit.
+// raise adds more to the count n. If the count is then above limit, raise returns a
+// *storage.LimitError. A limit of 0 means no limit.
 func raise(n *int64, more int64, what string, limit int) error {
 	if *n += more; limit > 0 && *n > int64(limit) {
 		return &storage.LimitError{What: what, Limit: limit}
@@ -69,7 +69,7 @@ func (r *Registry) counts(ctx context.Context, org string) (storage.Counts, erro
 	return read(ctx, r, func(tx storage.Reader) (storage.Counts, error) { return counts(tx, org) })
 }
 
-// CountPolicies returns how many policies org has, whatever their versions.
+// CountPolicies returns how many policies org has. A policy with several versions counts once.
 func (r *Registry) CountPolicies(ctx context.Context, org string) (int, error) {
 	c, err := r.counts(ctx, org)
 	return int(c.Policies), err

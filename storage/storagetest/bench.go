@@ -14,7 +14,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// Unsigned returns a seal that makes correct heads without valid signatures. With it benchmarks
+// Unsigned returns a seal that makes correct heads with invalid signatures. Benchmarks use it to
 // measure a store without the cost of signing.
 func Unsigned() storage.Seal {
 	signer := receipt.NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))

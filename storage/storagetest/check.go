@@ -16,14 +16,15 @@ import (
 // Check checks the invariants of the whole history of a store. It returns the history by
 // organization, the newest record first. orgs must have all organizations that have records.
 //
-// Every record is found by time, by decision, by id and by intent, and is the same each time. No
-// intent and no decision id has two records. Each receipt verifies under a head of the chain. The
-// heads form an unbroken chain, are signed by keys, and cover exactly the records and entries. Each
-// meter equals the number of intents that were decided in its month. A record under a head of
-// another chain was imported. The store's heads do not cover it, and no meter counts it.
+// Every record is found by time, by decision, by id and by intent. Each of these reads returns the
+// same record. No intent and no decision id has two records. Each receipt verifies with a head of
+// the chain. The heads form an unbroken chain, keys verify their signatures, and they cover exactly
+// the records and entries. Each meter equals the number of intents that were decided in its month.
+// A record whose head is in another chain was imported. The store's heads do not cover an imported
+// record, and no meter counts it.
 //
-// The store must be able to commit, because the only way to find a record by its intent is to
-// commit the intent again. Check writes nothing.
+// The store must be able to commit. Check commits each intent again, because there is no other way
+// to find a record by its intent. These commits store nothing.
 func Check(t *testing.T, s storage.Store, keys receipt.Keys, orgs ...string) map[string][]*storage.Record {
 	t.Helper()
 	c := checker{Checks: Checks{t}, store: s, keys: keys}
@@ -62,7 +63,7 @@ type checker struct {
 	chain [16]byte
 }
 
-// own reports whether a leaf is in the store's own chain.
+// own reports whether a leaf is in a chain of the store.
 func (c *checker) own(in receipt.Inclusion) bool {
 	chain, err := in.Chain()
 	return err != nil || chain == c.chain
@@ -91,7 +92,7 @@ func (c *checker) checkHeads() {
 	}
 }
 
-// list returns all records that a filter selects. It reads limit records at a time.
+// list returns all records that a filter selects. It reads pages of limit records.
 func (c *checker) list(org string, f storage.Filter, limit int) []*storage.Record {
 	c.Helper()
 	return All(c, limit, func(p storage.Page) ([]*storage.Record, string, error) {
@@ -131,8 +132,8 @@ func (c *checker) checkOrganization(org string, records []*storage.Record) {
 	c.checkIntents(records)
 }
 
-// checkIntents checks that each record is found by its intent. The contract has only one way to
-// find it, which is to commit the intent again.
+// checkIntents checks that each record is found by its intent. To find a record by its intent, it
+// commits the intent again.
 func (c *checker) checkIntents(want []*storage.Record) {
 	c.Helper()
 	batch := make([]*storage.Record, len(want))
@@ -187,8 +188,8 @@ func (c *checker) checkLeaf(what string, in receipt.Inclusion, leaf [32]byte) {
 	}
 }
 
-// All returns the items of every page of a list. It reads limit items at a time and reports an
-// error if a page has more.
+// All returns the items of all pages of a list. It reads pages of limit items, and reports an error
+// if a page has more.
 func All[T any](t testing.TB, limit int, page func(storage.Page) ([]T, string, error)) []T {
 	t.Helper()
 	var items []T

@@ -13,7 +13,7 @@ import (
 	"writ/storage"
 )
 
-// Checks is a test with check methods that several suites use.
+// Checks is a test with methods that several test suites use.
 type Checks struct{ *testing.T }
 
 // Must ends the test if err is not nil.
@@ -32,8 +32,8 @@ func (c Checks) WantErr(what string, err, want error) {
 	}
 }
 
-// WantSame reports a difference between documents. It compares times as instants, takes an empty
-// list and nil as equal, and does not compare revisions.
+// WantSame reports a difference between documents. Times are equal if they are the same instant, an
+// empty list equals nil, and revisions are ignored.
 func (c Checks) WantSame(what string, got, want any) {
 	c.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(engine.Stored{})); diff != "" {
@@ -41,7 +41,7 @@ func (c Checks) WantSame(what string, got, want any) {
 	}
 }
 
-// Heard collects the changes of which a watcher was told.
+// Heard collects the changes that a watcher receives.
 type Heard struct {
 	mu      sync.Mutex
 	changes []storage.Change
@@ -63,7 +63,7 @@ func (h *Heard) Take() []storage.Change {
 	return c
 }
 
-// TakeNames does what Take does, and returns the changes without revisions and digests.
+// TakeNames returns what Take returns, without revisions and digests.
 func (h *Heard) TakeNames() []storage.Change {
 	changes := h.Take()
 	for i := range changes {
@@ -72,8 +72,8 @@ func (h *Heard) TakeNames() []storage.Change {
 	return changes
 }
 
-// Hostile has organization ids that are hard to keep apart. If a store made its keys carelessly,
-// one of them could read the documents of another.
+// Hostile has organization ids that are easily confused. A store that encodes its keys wrongly
+// would let one of these organizations read another's documents.
 var Hostile = []string{
 	"a", "ab", "a\x00", "a\x00\x01", "a/", "a/b", "a:b", "a|b", "", "\x00", "\x00\x01a", "\x00\x00", "ÿ", "ÿÿ",
 	"\U0010ffff", "a\x01", "A", " a", "a ", "á", "a\u0301", "p", "t", "%", "*", "..", "$ne", "org.id",

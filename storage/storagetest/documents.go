@@ -54,7 +54,7 @@ func putToken(org, id string) func(storage.Tx) error {
 	}
 }
 
-// update calls Update. An error ends the test.
+// update calls Update. If Update fails, the test ends.
 func (d *docs) update(org string, f func(storage.Tx) error) uint64 {
 	d.Helper()
 	revision, err := d.Update(d.Context(), org, f)
@@ -64,7 +64,7 @@ func (d *docs) update(org string, f func(storage.Tx) error) uint64 {
 	return revision
 }
 
-// view calls View. An error ends the test.
+// view calls View. If View fails, the test ends.
 func (d *docs) view(f func(storage.Reader) error) {
 	d.Helper()
 	if err := d.View(d.Context(), f); err != nil {
@@ -288,7 +288,7 @@ var documentTests = []docTest{
 	}},
 }
 
-// countRule reads a number, adds one and writes it.
+// countRule adds one to a number in a rule.
 func countRule(tx storage.Tx) error {
 	n, err := storage.AllCounts.Get(tx, "org", "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -312,7 +312,7 @@ func (d *docs) wantCount(want int64) {
 	})
 }
 
-// digestOf returns the digest that the change of a rule must have.
+// digestOf returns the expected digest of a rule's change.
 func digestOf(id string) [32]byte {
 	value, err := storage.Rules.Encode(&engine.Rule{ID: id})
 	if err != nil {

@@ -22,8 +22,8 @@ type Exported interface {
 }
 
 // OneOrganization checks that an export of org reads exactly the data of org from r. want has the
-// rows of org, oldest first. removed is the number of org's removed rows. No rows of the
-// organization rival were removed.
+// rows of org, oldest first. removed is the number of org's removed rows. The organization rival
+// must have no removed rows.
 func OneOrganization(t *testing.T, r Exported, org string, want []*storage.Record, removed int, rival string) {
 	t.Helper()
 	if n, err := r.CountExpired(t.Context(), org, time.UnixMilli(1<<48), math.MaxInt); n.Records != len(want) || err != nil {

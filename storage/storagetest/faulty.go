@@ -13,8 +13,8 @@ import (
 // Fault is the way in which an append through [Faulty] fails.
 type Fault int
 
-// The faults. A caller can't tell FailedAndLost from FailedButPersisted, although the first loses
-// the batch and the second stores it.
+// The faults. FailedAndLost loses the batch, and FailedButPersisted stores the batch. A caller sees
+// the same error for both.
 const (
 	// Works is no fault.
 	Works Fault = iota
@@ -24,10 +24,10 @@ const (
 	FailedButPersisted
 )
 
-// ErrFault is the error of an append that fails on command.
+// ErrFault is the error of an injected fault.
 var ErrFault = fmt.Errorf("injected fault: %w", storage.ErrUnknown)
 
-// Faulty is a storage.Log whose appends fail on command. Log must be set.
+// Faulty is a storage.Log that injects faults into appends. Log must be set.
 type Faulty struct {
 	storage.Log
 
@@ -66,7 +66,7 @@ func (f *Faulty) Append(ctx context.Context, batch storage.Batch, seal storage.S
 	return existing, err
 }
 
-// lose returns a seal that calls seal and then fails with ErrFault.
+// lose returns a seal that calls seal and then returns ErrFault.
 func lose(seal storage.Seal) storage.Seal {
 	return func(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 		sealed, h, err := seal(tip, fresh)

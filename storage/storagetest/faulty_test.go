@@ -15,7 +15,7 @@ func TestFaulty(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		fault storagetest.Fault
-		want  error // of the record's existence
+		want  error // error when the record is looked up
 	}{
 		{"failed and lost", storagetest.FailedAndLost, storage.ErrNotFound},
 		{"failed but persisted", storagetest.FailedButPersisted, nil},

@@ -19,7 +19,7 @@ var historyTests = []test{
 				r.ActionType = fmt.Sprintf("type.%d", i%7)
 			}))
 		}
-		w.commit(records[30:]...) // the order of lists follows from the ids, not from the order of commits
+		w.commit(records[30:]...) // lists are in the order of ids, not of commits
 		w.commit(records[:30]...)
 		w.check()
 		slices.Reverse(records)

@@ -10,8 +10,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// elsewhere returns n records of org that another store has decided, a second apart. Every third
-// record is settled.
+// elsewhere returns n records of org as another store would have decided them, a second apart.
+// Every third record is settled.
 func (w *world) elsewhere(org string, n int) []*storage.Record {
 	w.Helper()
 	log := &LogHandle{m: NewMemoryLog(), end: receipt.Chain{ID: [16]byte{0xfe, 0xed}}}
@@ -28,7 +28,8 @@ func (w *world) elsewhere(org string, n int) []*storage.Record {
 	return rows
 }
 
-// buried returns the tombstones that the records would leave if their store removed them.
+// buried returns the tombstones of records, as their store would leave them after it has removed
+// the records.
 func (w *world) buried(records ...*storage.Record) (left []*storage.Tombstone) {
 	w.Helper()
 	for _, r := range records {
@@ -74,7 +75,7 @@ var importTests = []test{
 		rows := w.elsewhere("org", 6)
 		left := w.buried(w.elsewhere("org", 2)...)
 		w.imports(rows[:3], left[:1])
-		later := *rows[1] // the source settles it after the first import
+		later := *rows[1] // settled in the source after the first import
 		w.settle(&later, storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)})
 		w.Must("Import again", w.Import(w.ctx, "org", rows, left))
 		w.Must("Import again", w.Import(w.ctx, "org", rows, left))

@@ -14,12 +14,12 @@ import (
 	"writ/storage"
 )
 
-// Memory keeps documents and decisions in memory for any number of handles. It stands for a store
-// that several replicas use. With it the tests of such a store are tested themselves.
+// Memory is a store in memory with any number of handles. It simulates a store that several
+// replicas use. The tests of such a store run on a Memory, which shows that the tests work.
 type Memory struct {
-	writes sync.Mutex // held until all watchers have been told of a write
-	mended sync.Cond  // uses writes; signaled when a handle is mended
-	// writes guards all fields up to revision. For a change of revision or docs, mu is held, too.
+	writes sync.Mutex // held until all watchers know of a write
+	mended sync.Cond  // uses writes; Mend signals it
+	// writes guards all fields up to revision. A change of revision or docs also needs mu.
 	handles []*Handle
 	changes []storage.Change
 	trimmed uint64
@@ -31,8 +31,8 @@ type Memory struct {
 	log     *MemoryLog
 	quotas  memoryQuotas
 	windows memoryWindows
-	counts  atomic.Int64     // see Counts
-	now     func() time.Time // of windows; nil is time.Now
+	counts  atomic.Int64     // result of Counts
+	now     func() time.Time // clock of windows; nil means time.Now
 }
 
 type place struct {
@@ -55,19 +55,19 @@ func NewMemory() *Memory {
 	return m
 }
 
-// Handle is one of the handles on a Memory.
+// Handle is a handle of a Memory.
 type Handle struct {
 	*LogHandle
 	m        *Memory
 	watchers storage.Watchers
 	cut      bool
-	lost     atomic.Bool // another handle has taken over its chain
+	lost     atomic.Bool // another handle continues its chain
 }
 
-// Log returns the history. No handle may write to the history afterwards.
+// Log returns the history. After Log no handle may write.
 func (m *Memory) Log() *MemoryLog { return m.log }
 
-// Open returns another handle.
+// Open returns a new handle.
 func (m *Memory) Open() *Handle { return m.open(m.log.OpenLog()) }
 
 func (m *Memory) open(log *LogHandle) *Handle {
@@ -78,14 +78,14 @@ func (m *Memory) open(log *LogHandle) *Handle {
 	return h
 }
 
-// Cut stops telling h of the writes of other handles, until Mend.
+// Cut hides the writes of other handles from h's watchers, until Mend.
 func (h *Handle) Cut() {
 	h.m.writes.Lock()
 	defer h.m.writes.Unlock()
 	h.cut = true
 }
 
-// Mend ends a Cut. It tells h that everything may have changed.
+// Mend ends a Cut. It tells h's watchers EverythingChanged.
 func (h *Handle) Mend() {
 	h.m.writes.Lock()
 	defer h.m.writes.Unlock()

@@ -93,7 +93,7 @@ func (m *Memory) clock() time.Time {
 // Counts returns how often handles have called Count for a window.
 func (m *Memory) Counts() int64 { return m.counts.Load() }
 
-// ForgetWindows deletes all windows, as a store does once nothing is left in them.
+// ForgetWindows deletes all windows. Any store may do this once all counts have left its windows.
 func (m *Memory) ForgetWindows() {
 	m.windows.mu.Lock()
 	defer m.windows.mu.Unlock()

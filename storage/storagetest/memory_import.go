@@ -69,7 +69,7 @@ func (h *LogHandle) RemoveImported(_ context.Context, org string, most int) (int
 	return n.All(), nil
 }
 
-// eachImported calls f for each row and tombstone of org whose chain m does not have, until f
+// eachImported calls f for each row and tombstone of org in a chain that m does not have, until f
 // returns false.
 func (m *MemoryLog) eachImported(org string, n *storage.Imported, f func(*storage.Record, *storage.Tombstone) bool) error {
 	own := func(chain [16]byte) bool { return len(m.ByChain[chain]) > 0 }

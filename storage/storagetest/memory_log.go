@@ -12,22 +12,22 @@ import (
 	"writ/storage/receipt"
 )
 
-// MemoryLog keeps a history in memory. Any number of handles write to it, each with a chain of its
-// own. The exported fields are the stored history: a test that changes them forges the history. A
+// MemoryLog keeps a history in memory. Any number of handles can write to it, each with its own
+// chain. The exported fields are the stored history, so a test can forge the history there. A
 // MemoryLog is also a ledger.History. It stores no meters and no documents.
 type MemoryLog struct {
 	mu      sync.Mutex
 	ByChain map[[16]byte][]receipt.SignedHead
 	Records []*storage.Record
-	Others  []*storage.Entry // all entries except settlements, which are in their records
+	Others  []*storage.Entry // all entries except settlements; records have those
 	Graves  []*storage.Tombstone
 	opened  int
 }
 
-// LogHandle is one of the handles on a MemoryLog.
+// LogHandle is a handle of a MemoryLog.
 type LogHandle struct {
 	m   *MemoryLog
-	end receipt.Chain // the end of its chain, as far as the handle knows
+	end receipt.Chain // the last end of the chain that the handle knows
 }
 
 // NewMemoryLog returns an empty log.
@@ -35,7 +35,7 @@ func NewMemoryLog() *MemoryLog {
 	return &MemoryLog{ByChain: make(map[[16]byte][]receipt.SignedHead)}
 }
 
-// OpenLog returns another handle.
+// OpenLog returns a new handle with a new chain.
 func (m *MemoryLog) OpenLog() *LogHandle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,7 +43,7 @@ func (m *MemoryLog) OpenLog() *LogHandle {
 	return &LogHandle{m, receipt.Chain{ID: [16]byte{byte(m.opened)}}}
 }
 
-// takeOver returns another handle on the chain of h.
+// takeOver returns a new handle that continues the chain of h.
 func (m *MemoryLog) takeOver(h *LogHandle) *LogHandle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,8 +115,8 @@ func sameEntry(e *storage.Entry) func(*storage.Entry) bool {
 	}
 }
 
-// intent returns the record of an intent, or nil. If the record was removed, it returns the record
-// that says so.
+// intent returns the record of an intent, or nil if it was never decided. A removed record is
+// Removed.
 func (m *MemoryLog) intent(org, key string) *storage.Record {
 	if t := find(m.Graves, func(t *storage.Tombstone) bool { return t.OrganizationID == org && t.IntentKey() == key }); t != nil {
 		return &storage.Record{OrganizationID: org, IntentID: t.IntentID, ApprovalID: t.ApprovalID, DecisionID: t.DecisionID}
@@ -250,7 +250,7 @@ func (m *MemoryLog) Chains(_ context.Context, f func(receipt.Chain) error) error
 	return each(ends, f)
 }
 
-// Heads calls f for the heads of a chain from sequence from on.
+// Heads calls f for the heads of a chain, beginning at a sequence.
 func (m *MemoryLog) Heads(_ context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
 	m.mu.Lock()
 	heads := slices.Clone(m.ByChain[chain])
@@ -285,7 +285,7 @@ func (m *MemoryLog) EachTombstone(_ context.Context, _ string, f func(*storage.T
 	return each(m.Graves, f)
 }
 
-// EachRow calls f for the rows of org with ids after after and up to upTo.
+// EachRow calls f for the rows of org with ids in (after, upTo].
 func (m *MemoryLog) EachRow(_ context.Context, org, after, upTo string, f func(*storage.Record) error) error {
 	for _, r := range m.Records {
 		if r.OrganizationID == org && r.DecisionID > after && (upTo == "" || r.DecisionID <= upTo) {
@@ -305,7 +305,7 @@ func (m *MemoryLog) View(ctx context.Context, f func(storage.Reader) error) erro
 // Changes returns no changes.
 func (m *MemoryLog) Changes(context.Context, uint64, int) ([]storage.Change, error) { return nil, nil }
 
-// CheckIndex counts the decisions and calls read.Meter with the numbers. m has no index to check.
+// CheckIndex counts the decisions and calls read.Meter with the counts. There is no index to check.
 func (m *MemoryLog) CheckIndex(_ context.Context, read storage.IndexCheck) error {
 	meters := make(map[memoryMeter]int64)
 	for _, r := range m.Records {

@@ -14,7 +14,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// memoryQuotas has the meters of a Memory, and the places that its handles hold.
+// memoryQuotas has the meters of a Memory, and the unused places of its handles.
 type memoryQuotas struct {
 	mu     sync.Mutex
 	meters map[memoryMeter]int64

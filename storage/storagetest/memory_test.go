@@ -11,14 +11,14 @@ func TestMemory(t *testing.T) {
 	RunReplicas(t, func(*testing.T) Cluster { return NewMemory() })
 }
 
-// TestTwice checks that the tests of documents pass on a store that runs the function of every
+// TestTwice checks that the tests of documents pass on a store that calls the function of every
 // update twice.
 func TestTwice(t *testing.T) {
 	RunDocuments(t, func(*testing.T) storage.Documents { return Twice{NewMemory().Open()} })
 	RunReplicas(t, func(*testing.T) Cluster { return twice{NewMemory()} })
 }
 
-// twice is a Memory whose handles run the function of every update twice.
+// twice is a Memory. Its handles call the function of every update twice.
 type twice struct{ *Memory }
 
 // twiceHandle is a handle of twice.

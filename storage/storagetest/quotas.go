@@ -33,7 +33,7 @@ type quotas struct {
 	storage.Quotas
 }
 
-// grant asks for places of the meter of org in November. An error ends the test.
+// grant asks for places of org's meter for November. If that fails, the test ends.
 func (q quotas) grant(org string, limit, want int64) int64 {
 	q.Helper()
 	n, err := Grant(q.Context(), q, org, november, limit, want)
@@ -43,7 +43,7 @@ func (q quotas) grant(org string, limit, want int64) int64 {
 	return n
 }
 
-// all asks for places until none is granted, and returns how many were granted.
+// all asks for places until the store grants none, and returns the number of granted places.
 func (q quotas) all(org string, limit int64) (total int64) {
 	q.Helper()
 	for {

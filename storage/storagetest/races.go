@@ -28,7 +28,8 @@ func Race(f func(racer int)) {
 	done.Wait()
 }
 
-// OneWinner races f and checks that exactly one racer wins. nil is a win, and want is a loss.
+// OneWinner runs f as [Race] does and checks that exactly one racer wins. A racer wins if f returns
+// nil. All other calls of f must return want.
 func OneWinner(t testing.TB, what string, want error, f func(racer int) error) {
 	t.Helper()
 	var wins atomic.Int32
@@ -51,7 +52,7 @@ var raceTests = []test{
 		var firsts [intents]atomic.Int32
 		Race(func(racer int) {
 			for n := range intents {
-				// The batches of every racer overlap in another way.
+				// No two racers have the same batch, but the batches overlap.
 				var batch []*storage.Record
 				for k := range 3 {
 					batch = append(batch, w.record("org", func(r *storage.Record) {

@@ -10,26 +10,27 @@ import (
 	"writ/storage"
 )
 
-// Replica is one of several handles on a store.
+// Replica is one of several handles of a store.
 type Replica interface {
 	storage.Documents
 	storage.Log
 	storage.Quotas
 }
 
-// Cluster is one store that several handles use. Its methods also cause faults between the handles.
+// Cluster is a store that several handles use. Its methods can also cause faults between the
+// handles.
 type Cluster interface {
-	// OpenHandle returns another handle. The handle is closed when t ends.
+	// OpenHandle returns a new handle, which is closed when t ends.
 	OpenHandle(t *testing.T) Replica
-	// TakeOver returns another handle that continues the chain of h. h counts as dead, although its
-	// requests still reach the store.
+	// TakeOver returns a new handle that continues the chain of h. h is given up, although it can
+	// still call the store.
 	TakeOver(t *testing.T, h Replica) Replica
-	// Cut stops telling h of the writes of other handles. Mend ends that.
+	// Cut hides the writes of other handles from a handle, until Mend.
 	Cut(h Replica)
 	Mend(h Replica)
 }
 
-// RunReplicas runs the tests of the promises to several handles on one store. open must return a
+// RunReplicas tests what the contract promises to several handles on one store. open must return a
 // new, empty store.
 func RunReplicas(t *testing.T, open func(t *testing.T) Cluster) {
 	for _, test := range slices.Concat(replicaTests, writerTests, windowTests) {
@@ -44,14 +45,14 @@ func RunReplicas(t *testing.T, open func(t *testing.T) Cluster) {
 	}
 }
 
-// replicas are two handles; a and b are their documents.
+// replicas are two handles. a and b are the documents of the handles.
 type replicas struct {
 	Cluster
 	one, other Replica
 	a, b       *docs
 }
 
-// patience is how long a test waits for an event at a handle.
+// patience is how long a test waits until a handle has heard of a change.
 const patience = 30 * time.Second
 
 func (d *docs) wait(what string, done func() bool) {
@@ -63,7 +64,7 @@ func (d *docs) wait(what string, done func() bool) {
 	}
 }
 
-// next waits until h has n changes that were not taken, and takes all of them.
+// next waits until h has n new changes, and takes all of them.
 func (h *Heard) next(d *docs, n int) []storage.Change {
 	d.Helper()
 	d.wait("changes", func() bool {
@@ -74,7 +75,8 @@ func (h *Heard) next(d *docs, n int) []storage.Change {
 	return h.Take()
 }
 
-// leader waits until one of handles leads, and returns its index. It reports an error if two lead.
+// leader waits until one of handles leads, and returns its index. If two handles lead, it reports
+// an error.
 func (r *replicas) leader(handles []Replica) (leader int) {
 	r.a.Helper()
 	r.a.wait("a leader", func() bool {
@@ -83,7 +85,7 @@ func (r *replicas) leader(handles []Replica) (leader int) {
 			if !h.Leads() {
 				continue
 			}
-			if leader >= 0 && handles[leader].Leads() { // still
+			if leader >= 0 && handles[leader].Leads() { // the leader must still lead
 				r.a.Errorf("handles %d and %d lead", leader, i)
 			}
 			leader = i
@@ -93,7 +95,7 @@ func (r *replicas) leader(handles []Replica) (leader int) {
 	return leader
 }
 
-// replicaTest tests one rule for several handles.
+// replicaTest is the test of one rule for several handles.
 type replicaTest struct {
 	rule string
 	run  func(r *replicas)

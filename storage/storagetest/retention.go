@@ -12,8 +12,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// hourly commits n records of org. The first is decided at noon, and each later one an hour after
-// the one before.
+// hourly commits n records of org. The first is decided at noon, and each later record an hour
+// after the previous one.
 func (w *world) hourly(org string, n int) []*storage.Record {
 	w.Helper()
 	records := make([]*storage.Record, n)
@@ -40,7 +40,7 @@ func (w *world) remove(org string, before time.Time, max, want int) {
 	}
 }
 
-// wantLeft checks that the history of org has exactly the records left. all also has the removed
+// wantLeft checks that org's history has exactly the records left. all also includes the removed
 // records.
 func (w *world) wantLeft(org string, all, left []*storage.Record) {
 	w.Helper()
@@ -77,7 +77,7 @@ var retentionTests = []test{
 		all, others := w.hourly("org", 20), w.hourly("other", 3)
 		w.remove("org", noon, 100, 0)
 		w.remove("nobody", noon.AddDate(1, 0, 0), 100, 0)
-		before := noon.Add(12*time.Hour + time.Hour/2) // 13 are older
+		before := noon.Add(12*time.Hour + time.Hour/2) // 13 records are older
 		for _, step := range []struct{ removed, left int }{{5, 15}, {5, 10}, {3, 7}, {0, 7}} {
 			w.remove("org", before, 5, step.removed)
 			w.wantLeft("org", all, all[20-step.left:])
@@ -146,7 +146,7 @@ var retentionTests = []test{
 		w.WantSame("Decided of a removed intent", []*storage.Record{earlier}, []*storage.Record{gone(all[1])})
 		w.wantLeft("org", append(all, fresh), []*storage.Record{fresh, all[2], all[3]})
 		w.wantMeter("org", 202611, 5)
-		// In another organization the intent was never decided.
+		// The other organization has never decided the intent.
 		if r := w.commit(w.record("other", func(r *storage.Record) { r.IntentID = all[0].IntentID })); r[0] != nil {
 			w.Errorf("existing in another organization = %v, want nil", r[0])
 		}

@@ -1,5 +1,5 @@
 // Package storagetest tests every backend against the contract of package storage. Each subtest is
-// named for a rule of the contract and has a store of its own.
+// named for a rule of the contract and has its own store.
 package storagetest
 
 import (

@@ -7,7 +7,7 @@ import (
 	"writ/storage"
 )
 
-// Twice runs the function of every update twice. The first run changes nothing.
+// Twice calls the function of every update twice. The writes of the first call are dropped.
 type Twice struct{ storage.Documents }
 
 var errAgain = errors.New("run it again")

@@ -95,7 +95,7 @@ var watchTests = []docTest{
 	{"a change must be visible to reads when the watcher hears of it", func(d *docs) {
 		signal, seen := make(chan storage.Change), make(chan string)
 		defer d.Watch(func(c storage.Change) {
-			signal <- c // the reader reads while the write waits
+			signal <- c // the reader reads before the write returns
 			<-seen
 		})()
 		for _, id := range []string{"a", "b", "c"} {

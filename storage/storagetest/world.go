@@ -60,7 +60,7 @@ func (w *world) settle(r *storage.Record, s storage.Settlement) *storage.Entry {
 	return earlier
 }
 
-// noSeal is a seal that fails the test. It is for appends that have no new records or entries.
+// noSeal is a seal that fails the test. It is for appends without new records or entries.
 func (w *world) noSeal(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 	w.Error("Append called seal, want no call")
 	return storage.Batch{}, receipt.SignedHead{}, errors.New("seal must not be called")
@@ -94,7 +94,7 @@ func (w *world) remember(r *storage.Record) {
 	w.records[r.OrganizationID][r.IntentKey()] = r
 }
 
-// history returns all records that a filter selects. It reads limit records at a time.
+// history returns all records that a filter selects. It reads pages of limit records.
 func (w *world) history(org string, f storage.Filter, limit int) []*storage.Record {
 	w.Helper()
 	return All(w, limit, func(p storage.Page) ([]*storage.Record, string, error) {

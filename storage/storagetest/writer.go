@@ -20,8 +20,8 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// Writer makes records and commits them as a ledger would. Each record is decided a millisecond
-// after the one before. Its methods may be called from several goroutines.
+// Writer makes records and commits them as a ledger does. Each record is decided a millisecond
+// after the previous one. Several goroutines may call its methods.
 type Writer struct {
 	signer *receipt.Signer
 
@@ -59,7 +59,7 @@ func (w *Writer) step() int64 {
 	return w.steps
 }
 
-// decisionID returns a UUIDv7 with the time t that ends in n.
+// decisionID returns a UUIDv7 with the time t and the number n at its end.
 func decisionID(t time.Time, n int64) string {
 	var id uuid.UUID
 	binary.BigEndian.PutUint64(id[:8], uint64(t.UnixMilli())<<16|0x7000)
@@ -68,7 +68,7 @@ func decisionID(t time.Time, n int64) string {
 }
 
 // Record returns a record of a new intent of org. Every field but the settlement is set. Record
-// then calls change, and after that adds a receipt that lacks only its Sig.
+// then calls change. At last it adds a receipt without a Sig.
 func (w *Writer) Record(org string, change ...func(*storage.Record)) *storage.Record {
 	n := w.step()
 	at := noon.Add(time.Duration(n) * time.Millisecond)
@@ -105,20 +105,20 @@ func (w *Writer) Record(org string, change ...func(*storage.Record)) *storage.Re
 	return r
 }
 
-// Again returns a record of r's intent with a decision of its own.
+// Again returns another record of r's intent, with a new decision id.
 func (w *Writer) Again(r *storage.Record) *storage.Record {
 	return w.Record(r.OrganizationID, func(c *storage.Record) { c.IntentID, c.ApprovalID = r.IntentID, r.ApprovalID })
 }
 
-// Commit appends records. For each it returns the existing record, or nil if the record is the
-// first of its intent.
+// Commit appends records. For each record it returns the existing record, or nil if the record was
+// the first of its intent.
 func (w *Writer) Commit(ctx context.Context, s storage.Log, records ...*storage.Record) ([]*storage.Record, error) {
 	existing, err := s.Append(ctx, storage.Batch{Records: records}, w.Seal)
 	return existing.Records, err
 }
 
-// Settle appends a settlement of r. If the store has a settlement of r already, Settle returns that
-// settlement's entry. Otherwise it sets r's settlement and returns nil.
+// Settle appends a settlement of r. If the store already has a settlement of r, Settle returns the
+// entry of that settlement. Otherwise it sets r.Settlement and returns nil.
 func (w *Writer) Settle(ctx context.Context, s storage.Log, r *storage.Record, settlement storage.Settlement) (*storage.Entry, error) {
 	settled := *r
 	settled.Settle(settlement)

@@ -13,7 +13,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// writerTests are of several handles that write decisions.
+// writerTests test several handles that write decisions.
 var writerTests = []replicaTest{
 	{"two handles never write one chain, and Chains and Heads give each whole", func(r *replicas) {
 		w := NewWriter()
@@ -62,7 +62,7 @@ var writerTests = []replicaTest{
 		w := NewWriter()
 		const intents = 8
 		var firsts [intents]atomic.Int32
-		var mu [2]sync.Mutex // a handle has one Append under way
+		var mu [2]sync.Mutex // a handle can have only one Append at a time
 		Race(func(racer int) {
 			for i := range intents {
 				record := w.Record("org", func(r *storage.Record) { r.IntentID = fmt.Sprint("shared-", i) })
@@ -157,7 +157,8 @@ func (r *replicas) tip(h Replica) receipt.Chain {
 	return tip
 }
 
-// commit commits records by h, which must succeed, again where that is not known.
+// commit commits records with h. If the outcome is unknown, it repeats the commit. Any other error
+// ends the test.
 func (r *replicas) commit(w *Writer, h Replica, records ...*storage.Record) []*storage.Record {
 	r.a.Helper()
 	existing, err := w.Commit(r.a.Context(), h, records...)

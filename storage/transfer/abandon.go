@@ -20,21 +20,22 @@ type Abandoned struct {
 	Signed ledger.Abandonment
 	// Documents is the number of removed documents.
 	Documents int
-	// Kept are the documents that stay, because others have made or changed them since.
+	// Kept are the documents that were not removed, because somebody else has made or changed them
+	// since the import.
 	Kept []KeptDocument
 }
 
-// KeptDocument is a document that an abandoned import leaves.
+// KeptDocument is a document that Abandon does not remove.
 type KeptDocument struct{ Kind, ID, Actor string }
 
-// Abandon removes everything that an unfinished import has stored, in reverse order. Keys
-// go first, so that nobody can authenticate. Policies go next, so that nothing is
-// decided. Documents that others have made or changed since stay, and so do the store's
-// own decisions. The removal of each document is a signed change, and one signed entry
-// announces the removal of rows. If Abandon is interrupted, run it or the import again.
+// Abandon removes everything that an unfinished import has stored, in reverse order. It removes
+// keys first, so that nobody can authenticate. It removes policies next, so that nothing is
+// decided. Documents that somebody else has made or changed since the import stay. The store's own
+// decisions also stay. The removal of each document is a signed change, and one signed entry
+// announces the removal of rows. After an interruption, call Abandon again or repeat the import.
 //
-// Its error is ErrNoImport, storage.ErrConflict if the store has signed a settlement of an
-// imported row, or a failure of the store.
+// Abandon returns ErrNoImport, storage.ErrConflict if the store has signed a settlement of an
+// imported row, or an error of the store.
 func Abandon(ctx context.Context, t Target, org string) (done Abandoned, err error) {
 	a := abandoning{ctx: storage.WithActor(ctx, Actor), Target: t, org: org, done: &done}
 	for _, f := range []func() error{a.find, a.readMakers, a.documents, a.rows, a.details, a.end} {
@@ -107,7 +108,7 @@ func (a *abandoning) readMakers() error {
 	}
 }
 
-// documents removes the documents of the import. A policy is removed with all versions.
+// documents removes the documents of the import. It removes a policy with all its versions.
 func (a *abandoning) documents() error {
 	for _, c := range slices.Backward(carried) {
 		if c.Kind == storage.CountsKind || c.Kind == storage.DetailsKind {
@@ -137,7 +138,7 @@ func (a *abandoning) details() error {
 	})
 }
 
-// collection removes the documents of a collection, except for the names to keep.
+// collection removes the documents of a collection. It keeps the names for which keep returns true.
 func (a *abandoning) collection(c *storage.Collection, keep func(name string) (bool, error)) error {
 	var all []storage.Document
 	if err := a.Store.View(a.ctx, func(r storage.Reader) error {
@@ -171,8 +172,8 @@ func (a *abandoning) collection(c *storage.Collection, keep func(name string) (b
 	return nil
 }
 
-// together returns the name of the first document, and how many documents at the
-// beginning of all have this name. These documents are removed in one write.
+// together returns the name of the first document. It also returns how many documents at the
+// beginning of all have this name. They are removed in one write.
 func together(c *storage.Collection, all []storage.Document) (first string, n int, err error) {
 	for n := range all {
 		_, name, _, err := c.Describe(all[n])
@@ -255,8 +256,8 @@ func abandoned(ctx context.Context, s storage.Store, org string) (bool, error) {
 	return len(entries) > 0, err
 }
 
-// mayRemain reports whether d may exist when an import begins. This is so for counts and
-// disabled agents, which an abandoned import leaves.
+// mayRemain reports whether d may exist when an import begins. An abandoned import leaves counts
+// and disabled agents.
 func mayRemain(d storage.Document) (bool, error) {
 	switch d.Kind {
 	case storage.CountsKind:

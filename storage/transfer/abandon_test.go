@@ -59,9 +59,9 @@ func wantNothing(t *testing.T, s storage.Store) {
 	}
 }
 
-// TestAbandon_Interrupted checks interrupted calls of Abandon. The import fails after any
-// of its writes, and Abandon fails after any of its own writes. In the end nothing
-// remains, the history is whole, and the same file can be imported.
+// TestAbandon_Interrupted interrupts the import after any of its writes, and Abandon after any of
+// its writes. In the end nothing remains, the history is complete, and the same file can be
+// imported.
 func TestAbandon_Interrupted(t *testing.T) {
 	_, file, footer := exported(t, rows)
 	for imported := 2; imported < 6; imported++ {
@@ -140,8 +140,8 @@ func TestAbandon_InMongoDB(t *testing.T) {
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
-// TestAbandon_WhatOthersMade checks that an agent that was disabled during the import
-// stays disabled, in the next import too. A key that somebody made stays too.
+// TestAbandon_WhatOthersMade checks two documents of others. An agent that was disabled during the
+// import stays disabled, also in the next import. A key that somebody made during the import stays.
 func TestAbandon_WhatOthersMade(t *testing.T) {
 	to := inMemory(2)
 	_, file, _ := exported(t, rows)
@@ -185,8 +185,8 @@ func TestAbandon_WhatOthersMade(t *testing.T) {
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
-// TestAbandon_Refused checks that Abandon refuses an import that is not under way or that
-// is signed.
+// TestAbandon_Refused checks that Abandon returns an error if no import is under way or the import
+// is already signed.
 func TestAbandon_Refused(t *testing.T) {
 	_, file, _ := exported(t, rows)
 	for name, test := range map[string]struct {

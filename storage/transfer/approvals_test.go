@@ -26,7 +26,7 @@ import (
 
 const heldPolicy = "0c0ffee0-0000-4000-8000-0000000000d5"
 
-// approving decides as a server does. Its policy holds every intent.
+// approving decides as a server does. Its policy holds every intent for approval.
 type approving struct {
 	*testing.T
 	*approval.Desk
@@ -79,10 +79,9 @@ func wantCode(t *testing.T, r *storage.Record, want engine.Decision, code engine
 	}
 }
 
-// TestImport_ApprovalsEnd checks decisions that were held or approved at the source and
-// were not used. They allow nothing at the target, even if the file has their details.
-// Otherwise the source and the target could both allow the same intent. A used approval
-// stays used.
+// TestImport_ApprovalsEnd checks decisions that were held or approved at the source but not used.
+// They allow nothing at the target, even if the file has their details. Otherwise both the source
+// and the target could allow the same intent. A used approval stays used.
 func TestImport_ApprovalsEnd(t *testing.T) {
 	from := inMemory(1)
 	var pending, approved, used, allowed string
@@ -137,7 +136,7 @@ func TestImport_ApprovalsEnd(t *testing.T) {
 			wantWhole(t, to, keysOf(t, 1, 2))
 		})
 	}
-	// The source still decides by the approval, until an operator stops the source.
+	// The source still accepts the approval, until an operator stops the source.
 	from.approving(t, noon.Add(time.Hour), func(a approving, _ storage.Store) {
 		wantCode(t, a.decides(2, approved), engine.Allow, engine.CodeApprovalGranted)
 	})
@@ -150,7 +149,7 @@ func withDetails(t *testing.T, data []byte, d *storage.Details) string {
 	must(t, err)
 	lines := strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n")
 	at := len(lines) - 1
-	for ; at > 0 && !strings.Contains(lines[at-1], `"kind":"counts"`); at-- { // details follow the counts
+	for ; at > 0 && !strings.Contains(lines[at-1], `"kind":"counts"`); at-- { // details follow the counts in the file
 	}
 	var footer struct {
 		Footer transfer.Footer `json:"footer"`

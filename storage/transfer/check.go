@@ -21,14 +21,15 @@ type Checked struct {
 	// Older is the number of rows without an audit digest. Check verifies only the
 	// payload of these rows: see [ledger.Payload].
 	Older int
-	// Keys are the keys of the header that are trusted.
+	// Keys are the trusted keys of the header.
 	Keys receipt.Keys
-	// Untrusted are the ids of the header's other keys.
+	// Untrusted are the ids of the header's untrusted keys.
 	Untrusted []string
 
-	chains map[[16]byte]bool // the chains of the heads of rows and settlements
-	// runs has a digest for each run except the last. The digest is of all lines up to
-	// the end of the run. Import stores a run only if it has read the same lines.
+	chains map[[16]byte]bool // chains of the heads that sign rows and settlements
+	// runs has a digest for each run except the last. A run is a group of lines that Import stores
+	// together. The digest covers all lines up to the end of the run. Import stores a run only if
+	// it has read the same lines.
 	runs []string
 }
 
@@ -36,15 +37,14 @@ type Checked struct {
 type CheckConfig struct {
 	// Keys are the trusted keys. They must not come from the file.
 	Keys receipt.Keys
-	// Scopes and Plans are the names that exist in the target.
+	// Scopes and Plans are the names that the target knows.
 	Scopes, Plans []string
-	// Progress counts MB of the file.
+	// Progress counts megabytes of the file.
 	Progress ledger.Progress
 }
 
-// Check reads a whole file of size bytes. It verifies each row and each settlement with the
-// keys of cfg, never with keys of the file. Its error is a *LineError, ErrNotWhole, or a
-// failure to read.
+// Check reads a whole file of size bytes. It verifies each row and each settlement with the keys of
+// cfg, never with keys of the file. It returns a *LineError, ErrNotWhole, or an error from reading.
 func Check(ctx context.Context, in io.Reader, size int64, cfg CheckConfig) (Checked, error) {
 	c := checker{CheckConfig: cfg, verifier: ledger.NewVerifier(cfg.Keys), details: make(map[string]string)}
 	c.found.chains = make(map[[16]byte]bool)
@@ -78,7 +78,7 @@ type checker struct {
 	state    state
 	run      run
 	found    Checked
-	details  map[string]string // the digests of details that rows name, by decision id
+	details  map[string]string // digests of details in the rows, by decision id
 }
 
 func (c *checker) line(r *reader, l *line) error {
@@ -183,7 +183,7 @@ func (c *checker) row(r *storage.Record) error {
 		}
 		c.found.chains[chain] = true
 		if !slices.Contains(c.found.Keys.IDs(), in.KeyID) {
-			c.found.Keys = c.found.Keys.With(c.Keys.Only(in.KeyID)) // the header need not name it
+			c.found.Keys = c.found.Keys.With(c.Keys.Only(in.KeyID)) // the header need not name the key
 		}
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 	"writ/storage"
 )
 
-// TestChecker_Details checks that details are refused unless they have the digest that
-// their row names. Details without a row are accepted.
+// TestChecker_Details checks that details must have the digest in their row. Details without a row
+// are accepted.
 func TestChecker_Details(t *testing.T) {
 	const id = "01a1fe16-0000-7000-8000-000000000001"
 	own := storage.NewDetails(id, map[string]string{"why": "so"})

@@ -37,20 +37,19 @@
 // # What is verified
 //
 // [Check] verifies each row by its receipt and its audit digest, and each settlement by its
-// receipt, with the keys that it was given. Nothing proves the documents or the removed
-// rows, and nothing proves that no row is missing. A person who can change the file can
-// change these, and the footer too. So send the digest of the footer in another way than
-// the file, and compare it. The counts in a file are not used: [Import] counts the
-// documents. If the file has changed since Check, Import stores nothing that Check has
-// not read.
+// receipt, with the keys that it was given. Nothing proves the documents or the removed rows, and
+// nothing proves that no row is missing. A person who can change the file can change the documents,
+// the removed rows and the footer. So send the footer's digest separately from the file, and
+// compare both. The counts in a file are not used: [Import] counts the documents. If the file has
+// changed since Check, Import stores nothing that Check has not read.
 //
 // # Exporting and importing again
 //
-// [Export] continues an interrupted file after its last complete row or removed row, up
-// to the decision id header.last. So the file has each decision from before the export
-// once. It may have settlements and removals from after the beginning of the export.
-// [Import] stores nothing twice: if it is interrupted, run it again with the same file.
-// Until everything is stored and the entry [ledger.Import] is signed, a document of the
-// kind import says that it is not finished. [Abandon] undoes an unfinished import. One
-// entry, [ledger.Abandonment], announces the number of removed rows.
+// [Export] continues an interrupted file after its last complete row or removed row, up to the
+// decision id header.last. So the file has each earlier decision once. It may also have settlements
+// and removals that happened during the export. [Import] stores nothing twice. If it is
+// interrupted, run it again with the same file. Until everything is stored and the entry
+// [ledger.Import] is signed, a document of the kind import says that it is not finished. [Abandon]
+// undoes an unfinished import. One entry, [ledger.Abandonment], announces the number of removed
+// rows.
 package transfer

@@ -21,7 +21,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// Source is one state of a store. [ledger.History] describes some of its methods.
+// Source is one state of a store. For some of its methods see [ledger.History].
 type Source interface {
 	View(ctx context.Context, f func(storage.Reader) error) error
 	ListRecords(ctx context.Context, org string, f storage.Filter, p storage.Page) ([]*storage.Record, string, error)
@@ -51,13 +51,12 @@ type ExportConfig struct {
 	Progress ledger.Progress
 }
 
-// ErrNothing means that the source has nothing of an organization.
+// ErrNothing means that the source has no data of an organization.
 var ErrNothing = errors.New("the store has nothing of the organization")
 
-// Export writes an organization to f, or continues an interrupted Export. It returns the
-// footer once the file is complete and durable. A complete file is not changed. However
-// many rows and tombstones there are, Export holds only some rows and up to 65,536
-// tombstones in memory.
+// Export writes an organization to f, or continues an interrupted Export. It returns the footer
+// once the file is complete and durable. A complete file is not changed. Export holds only some
+// rows and up to 65,536 tombstones in memory, however many there are.
 func Export(ctx context.Context, src Source, f File, cfg ExportConfig) (Footer, error) {
 	e := exporter{ctx: ctx, src: src, cfg: cfg, file: f, tombstones: tombstones{most: tombstoneChunk}}
 	if err := e.resume(); err != nil {
@@ -80,14 +79,14 @@ type exporter struct {
 	file File
 
 	state state
-	sum   hash.Hash // the hash of the bytes in the file
+	sum   hash.Hash // hash of the bytes in the file
 	out   *bufio.Writer
-	total int // the number of rows of the source
+	total int // number of rows of the source
 	tombstones
 }
 
-// resume reads the file and cuts it after the last line to keep: the header, a row or a
-// removed row. A file without a complete header is written from the beginning.
+// resume reads the file and cuts it after the last line to keep. That is the header, a row or a
+// removed row. If the header is incomplete, the file is written from the beginning.
 func (e *exporter) resume() error {
 	r := newReader(e.file)
 	var kept state
@@ -119,7 +118,7 @@ func (e *exporter) resume() error {
 	return e.cut(end)
 }
 
-// beginsHeader reports whether a part of a line can be the beginning of a header.
+// beginsHeader reports whether part can be the beginning of a header line.
 func beginsHeader(part []byte) bool {
 	const header = `{"header":`
 	n := min(len(part), len(header))
@@ -143,7 +142,7 @@ func (e *exporter) cut(end int64) error {
 }
 
 func (e *exporter) write() error {
-	// The total is only shown. Counting very many rows may take the store too long.
+	// The total is only for progress. If the store takes too long to count, there is no total.
 	if all, err := e.src.CountExpired(e.ctx, e.cfg.Organization, afterAll, math.MaxInt); err == nil {
 		e.total = all.Records
 	}
@@ -261,7 +260,7 @@ func (e *exporter) removedBefore(id string) error {
 func (e *exporter) writeDocuments(r storage.Reader) error {
 	return eachDocument(r, e.cfg.Organization, func(c *storage.Collection, d storage.Document) error {
 		if c.Kind == storage.DetailsKind {
-			return nil // approvals are not carried: see [Import]
+			return nil // a file has no approvals: see [Import]
 		}
 		e.state.documents++
 		return e.line(&line{Document: &document{

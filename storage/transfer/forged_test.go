@@ -17,8 +17,8 @@ import (
 	"writ/storage/transfer"
 )
 
-// TestCheck_Forged checks that Check refuses changes that a person who carries the file
-// could make. The error must name the line.
+// TestCheck_Forged checks that Check finds changes that a person with the file could make. The
+// error must name the line.
 func TestCheck_Forged(t *testing.T) {
 	_, file, _ := exported(t, rows)
 	whole := readFile(t, file)
@@ -223,8 +223,8 @@ func TestImport_Refused(t *testing.T) {
 	}
 }
 
-// TestImport_KeyOfAnother checks an import with an API key whose id another organization
-// of the store uses. The import continues once the id is free.
+// TestImport_KeyOfAnother checks an import of an API key whose id belongs to another organization
+// of the store. The import can continue once the id is free.
 func TestImport_KeyOfAnother(t *testing.T) {
 	to := inMemory(2)
 	_, file, _ := exported(t, rows)
@@ -250,8 +250,8 @@ func TestImport_KeyOfAnother(t *testing.T) {
 	if _, err := to.exportTo(t, t.TempDir()+"/acme"); err == nil || !strings.Contains(err.Error(), "its import into this store is not finished") {
 		t.Errorf("Export = %v, want that the import is not finished", err)
 	}
-	// The organization gets no new policy before the import is finished, so nothing is
-	// decided for it. Other organizations are not affected.
+	// The organization gets no new policy before the import is finished, so no intent of the
+	// organization is decided. Other organizations are not affected.
 	register := func(org string, want error) {
 		t.Helper()
 		to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
@@ -301,8 +301,8 @@ func TestImport_Changed(t *testing.T) {
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
-// TestImport_Counts checks that Import ignores the counts in a file. Otherwise low counts
-// would allow more documents than the plan does.
+// TestImport_Counts checks that Import ignores the counts in a file. Too low counts would let an
+// organization have more documents than its plan allows.
 func TestImport_Counts(t *testing.T) {
 	from := inMemory(1)
 	from.fill(t, rows)
@@ -339,12 +339,12 @@ func TestImport_Counts(t *testing.T) {
 	})
 }
 
-// TestImport_DisabledAgent checks that an agent that was disabled in the target during an
-// unfinished import stays disabled, and is counted once.
+// TestImport_DisabledAgent checks an agent that is disabled in the target during an unfinished
+// import. The agent must stay disabled and must be counted once.
 func TestImport_DisabledAgent(t *testing.T) {
 	to := inMemory(2)
 	_, file, _ := exported(t, rows)
-	for left := 0; ; left++ { // until the agent is there, and the rest is not
+	for left := 0; ; left++ { // until the agent is stored, and the last documents are not
 		s := &dying{Store: to.open(t), left: left}
 		_, err := to.importFile(t, s, file, keysOf(t, 1))
 		if err == nil {

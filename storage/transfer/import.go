@@ -32,19 +32,19 @@ type Target struct {
 	Progress ledger.Progress
 }
 
-// ErrHere means that the target has the organization already.
+// ErrHere means that the target already has data of the organization.
 var ErrHere = errors.New("the store has the organization already")
 
 // Import stores the content of a file that Check has read. It reads the file again from its
-// beginning. If the file has changed, Import stores nothing that Check has not read. Rows and
-// documents that an interrupted Import of the same file has stored stay. A finished Import
-// can be repeated and changes nothing.
+// beginning. If the file has changed, Import stores nothing that Check has not read. An interrupted
+// Import can be repeated with the same file, and keeps the stored rows and documents. A repeated
+// Import after a finished one changes nothing.
 //
-// Approvals are not carried, because with the same approval the source could still allow
-// the same intent. A decision that was held and not used counts as expired in the target,
-// and nothing can approve it.
+// A file has no approvals. With the same approval the source could still allow the intent that the
+// target allows. In the target a held decision that was not used counts as expired, and nobody can
+// approve it.
 //
-// Its error is a *LineError, ErrHere, or a failure to read or store.
+// Import returns a *LineError, ErrHere, or an error from reading or storing.
 func Import(ctx context.Context, t Target, in io.ReadSeeker, checked *Checked) (ledger.Import, error) {
 	ctx = storage.WithActor(ctx, Actor)
 	i := importer{ctx: ctx, Target: t, checked: checked, org: checked.Header.OrganizationID}
@@ -75,16 +75,16 @@ type importer struct {
 
 	state     state
 	run       run
-	runs      int // the number of stored runs
+	runs      int // number of stored runs
 	rows      []*storage.Record
 	removed   []*storage.Tombstone
 	documents []storage.Document
-	policy    string // the policy whose version was stored last
+	policy    string // policy id of the last stored version
 	signed    ledger.Import
 }
 
-// begin stores that the import is under way, or returns the import if it was finished
-// before. It returns an error if the store has anything else of the organization.
+// begin stores that the import is under way. If the import was finished before, begin returns it.
+// If the store has other data of the organization, begin returns an error.
 func (i *importer) begin() (done *ledger.Import, err error) {
 	if err := i.Store.Chains(i.ctx, func(end receipt.Chain) error {
 		if i.checked.chains[end.ID] {
@@ -106,8 +106,8 @@ func (i *importer) begin() (done *ledger.Import, err error) {
 	return nil, i.publish()
 }
 
-// done returns the organization's signed import, or nil. It returns an error if that
-// import was of another export.
+// done returns the organization's signed import, or nil. It returns an error if the signed import
+// came from another export.
 func (i *importer) done() (*ledger.Import, error) {
 	entries, _, err := i.Store.Entries(i.ctx, i.org, storage.ImportEntry, storage.Page{Limit: 1})
 	if err != nil || len(entries) == 0 {
@@ -160,7 +160,7 @@ func (i *importer) empty() error {
 		err = fmt.Errorf("%w: it has decisions", ErrHere)
 	}
 	if before, abandonedErr := abandoned(i.ctx, i.Store, i.org); before || abandonedErr != nil {
-		return cmp.Or(err, abandonedErr) // it may have the history of the abandoned import
+		return cmp.Or(err, abandonedErr) // an abandoned import may have left history
 	}
 	for _, kind := range []storage.EntryKind{storage.ChangeEntry, storage.RetentionEntry, storage.VerdictEntry} {
 		if err != nil {

@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// The sizes of a run, which is stored at once. It is large, so that a durable write costs
-// little in comparison, and small enough for a short transaction. A document takes several
-// round trips to a database. All rows of a run take three.
+// The size of a run, which is stored in one write. A run is large, so that it needs few durable
+// writes. It is small enough for a short transaction. A document takes several round trips to a
+// database. All rows of a run take three.
 const (
 	runRows      = 1024
 	runDocuments = 64
@@ -19,9 +19,8 @@ const (
 // run counts the lines and bytes that were read and are not stored yet.
 type run struct{ decisions, documents, bytes int }
 
-// endsBefore reports whether the run ends before l. It counts l in this run, or in
-// the next run if this run ends.
-// Documents are not stored together with decisions.
+// endsBefore reports whether the run ends before l. It then counts l in the next run, otherwise in
+// this one. A run has either documents or decisions.
 func (r *run) endsBefore(l *line, bytes int) bool {
 	ends := r.decisions >= runRows || r.documents >= runDocuments || r.bytes >= runBytes || l.Document != nil &&
 		r.decisions > 0
@@ -41,8 +40,7 @@ func (r *run) endsBefore(l *line, bytes int) bool {
 // errChanged means that the file is not the one that Check has read.
 var errChanged = errors.New("the file has changed since it was checked: run the import again")
 
-// file stores the content of the file. It returns an error if that is not the checked
-// file.
+// file stores the content of the file. It returns an error if the file has changed since Check.
 func (i *importer) file(in io.ReadSeeker) error {
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -89,8 +87,8 @@ func (i *importer) line(r *reader, l *line) error {
 	return nil
 }
 
-// store stores a run. It returns an error if the lines up to the end of the run are not
-// the lines that were checked.
+// store stores a run. It returns an error if the lines up to the end of the run differ from the
+// checked lines.
 func (i *importer) store(digest string) error {
 	if i.runs >= len(i.checked.runs) || i.checked.runs[i.runs] != digest {
 		return errChanged

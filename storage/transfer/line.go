@@ -21,7 +21,7 @@ import (
 
 const format = "writ-export/1"
 
-// Header is the first line.
+// Header is the first line of a file.
 type Header struct {
 	Format         string         `json:"format"`
 	ID             string         `json:"id"`
@@ -31,7 +31,7 @@ type Header struct {
 	Keys           jsontext.Value `json:"keys"`
 }
 
-// Footer is the last line.
+// Footer is the last line of a file.
 type Footer struct {
 	Rows      int64  `json:"rows"`
 	Settled   int64  `json:"settled"`
@@ -47,7 +47,7 @@ func (f *Footer) String() string {
 		f.Rows, f.Settled, f.Removed, f.Documents, f.Root, f.Digest)
 }
 
-// line is a line of the file. One member is set.
+// line is a line of the file. Exactly one member is set.
 type line struct {
 	Header   *Header         `json:"header,omitzero"`
 	Row      *storage.Record `json:"row,omitzero"`
@@ -114,7 +114,8 @@ func (r *removed) tombstone(org string) (*storage.Tombstone, error) {
 	return t, nil
 }
 
-// unhex reads lower-case hex of exactly the length of to.
+// unhex decodes lower-case hex into to. It returns false unless the text has exactly the length of
+// to.
 func unhex(to []byte, s string) bool {
 	b, err := hex.DecodeString(s)
 	return err == nil && len(b) == len(to) && copy(to, b) == len(b) && hex.EncodeToString(b) == s
@@ -126,17 +127,17 @@ type document struct {
 	Value jsontext.Value `json:"value"`
 }
 
-// carried are the collections of a file, in its order. Agents with their kill switch and
-// rules with their lists exist before a policy can allow anything, and everything exists
-// before a key lets anybody in.
+// carried are the collections of a file, in the file's order. Agents with their kill switch and
+// rules with their lists come before policies, because a policy can allow actions. Keys come last,
+// because a key lets somebody in.
 var carried = []*storage.Collection{
 	&storage.Agents.Collection, &storage.Lists.Collection, &storage.Rules.Collection, &storage.Subscriptions.Collection,
 	&storage.AllCounts.Collection,
 	&storage.AllDetails.Collection, &storage.Policies.Collection, &storage.Tokens.Collection,
 }
 
-// place returns the place of a document in the order of the file. rank is the rank of its
-// kind, and id is its decoded id.
+// place returns the position of a document in the order of the file. rank is the rank of its kind,
+// and id is its decoded id.
 func (d *document) place() (rank int, id string, err error) {
 	rank = slices.IndexFunc(carried, func(c *storage.Collection) bool { return c.Name == d.Kind })
 	if rank < 0 {
@@ -162,9 +163,9 @@ func (d *document) stored(org string) (storage.Document, error) {
 	return doc, d.owned(doc)
 }
 
-// owned returns an error if documents of doc's kind name their organization and doc names
-// another one or none. [storage.Collection] accepts a document without a name, but a key
-// without one would let its holder act for an organization without a name.
+// owned returns an error if doc must name its organization but does not. [storage.Collection]
+// accepts a document without an organization. A key without an organization would let its holder
+// act for an organization with an empty name.
 func (d *document) owned(doc storage.Document) error {
 	switch doc.Kind {
 	case storage.PolicyKind, storage.TokenKind, storage.SubscriptionKind:
@@ -186,7 +187,7 @@ func (d *document) owned(doc storage.Document) error {
 
 // LineError is an error in a line of a file.
 type LineError struct {
-	Line       int    // from 1
+	Line       int    // the first line is 1
 	DecisionID string // of a row or removed row; empty for other lines
 	Err        error
 }
@@ -210,7 +211,7 @@ type reader struct {
 	buf    []byte
 	n      int       // the number of the last line
 	offset int64     // the offset of the end of the last line
-	before hash.Hash // the hash of the lines before the last line
+	before hash.Hash // hash of all lines before the last line
 }
 
 func newReader(in io.Reader) *reader {
@@ -220,11 +221,11 @@ func newReader(in io.Reader) *reader {
 // errPartial means that the last line is not ended.
 var errPartial = errors.New("the last line is not ended")
 
-// next returns the next line. After the last line it returns io.EOF, or errPartial if the
-// line is not ended.
+// next returns the next line. At the end of the file it returns io.EOF. If the last line has no
+// end, it returns errPartial.
 func (r *reader) next() (*line, error) {
-	const longest = 8 * storage.MaxBody // four times the size of the longest row
-	r.before.Write(r.buf)               // never fails
+	const longest = 8 * storage.MaxBody // four times the longest row
+	r.before.Write(r.buf)               // a hash never fails
 	r.buf = r.buf[:0]
 	for {
 		piece, err := r.in.ReadSlice('\n')

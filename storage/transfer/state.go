@@ -13,14 +13,14 @@ import (
 	"writ/storage/ledger"
 )
 
-// state is the state of reading a file. It compares each line with the lines before it.
+// state is what a reader knows of the lines so far. It compares each line with earlier lines.
 type state struct {
 	header    *Header
-	last      string // the last decision id
+	last      string // last decision id
 	tree      ledger.ImportTree
 	documents int64
-	rank      int    // of the last document
-	id        string // of the last document
+	rank      int    // rank of the last document
+	id        string // id of the last document
 	footer    *Footer
 }
 

@@ -7,20 +7,19 @@ import (
 	"writ/storage"
 )
 
-// tombstoneChunk is the number of tombstones that are held at a time. They take about 20
-// MiB.
+// tombstoneChunk is the number of tombstones in memory. They take about 20 MiB.
 const tombstoneChunk = 1 << 16
 
-// tombstones holds the next tombstones in the order of their ids. A source lists them in any
-// order, so each chunk takes a pass over all of them.
+// tombstones has the next tombstones in the order of their ids. A source lists its tombstones in
+// any order. So each chunk reads all tombstones of the source.
 type tombstones struct {
-	most     int                  // the greatest length of some
+	most     int                  // largest length of some
 	some     []*storage.Tombstone // sorted by id
-	all      bool                 // no others follow some
+	all      bool                 // some has all remaining tombstones
 	greatest string               // the greatest id of all tombstones
 }
 
-// nextTombstone returns the next tombstone, nil after the last one.
+// nextTombstone returns the next tombstone, or nil after the last.
 func (e *exporter) nextTombstone() (*storage.Tombstone, error) {
 	if len(e.some) == 0 && !e.all {
 		if err := e.refill(); err != nil {
@@ -56,7 +55,7 @@ func (e *exporter) refill() error {
 	return nil
 }
 
-// first sorts some and keeps the first most of them.
+// first sorts the tombstones and keeps those with the least ids, at most g.most.
 func (g *tombstones) first() {
 	slices.SortFunc(g.some, func(a, b *storage.Tombstone) int { return strings.Compare(a.DecisionID, b.DecisionID) })
 	if len(g.some) > g.most {

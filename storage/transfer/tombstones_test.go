@@ -43,9 +43,8 @@ func (b *buried) EachRow(_ context.Context, _, after, upTo string, f func(*stora
 	return nil
 }
 
-// TestExporter_RemovedInOrder checks that an export has rows and removed rows in the
-// order of their ids. This holds if only a few tombstones fit in memory, and wherever an
-// interrupted export continues.
+// TestExporter_RemovedInOrder checks that an export has rows and removed rows in the order of their
+// ids. The test lets only a few tombstones into memory, and interrupts the export at each place.
 func TestExporter_RemovedInOrder(t *testing.T) {
 	const n = 100
 	for _, most := range []int{1, 7, 50, 51, 100} {

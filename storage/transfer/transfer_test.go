@@ -20,8 +20,7 @@ import (
 
 const rows = 40
 
-// TestRoundTrip checks an export and import of an organization between all pairs of
-// stores.
+// TestRoundTrip exports and imports an organization between every two kinds of store.
 func TestRoundTrip(t *testing.T) {
 	trip := func(name string, from, to func() place) {
 		t.Run(name, func(t *testing.T) { roundTrip(t, from(), to()) })
@@ -45,7 +44,7 @@ func roundTrip(t *testing.T, from, to place) {
 		t.Errorf("Export = %+v, want %+v", footer, want)
 	}
 	before := wantWhole(t, from, keysOf(t, 1))
-	// The target has another organization already.
+	// The target already has another organization.
 	to.with(t, noon, func(s storage.Store, l *ledger.Ledger) {
 		if _, err := decide(t.Context(), l, "other", 1); err != nil {
 			t.Fatal(err)
@@ -66,7 +65,7 @@ func roundTrip(t *testing.T, from, to place) {
 	if err != nil || again != imported {
 		t.Errorf("Import again = %+v, %v, want %+v", again, err, imported)
 	}
-	// The target's rows, which are of two chains, are exported to a third store.
+	// The target's rows have two chains. They are exported to a third store.
 	second, next := to.export(t)
 	if next.Rows != rows-1 || next.Removed != 7 {
 		t.Errorf("Export of what was imported = %+v, want %d rows and 7 removed ones", next, rows-1)
@@ -88,8 +87,8 @@ func wantWhole(t *testing.T, p place, keys receipt.Keys) ledger.Proof {
 	return proof
 }
 
-// wantInUse checks that imported rows can be used as the API uses them. answers has the
-// answers that the source gave.
+// wantInUse checks imported rows with the calls that the API makes. answers has the answers of the
+// source.
 func wantInUse(t *testing.T, s storage.Store, l *ledger.Ledger, answers map[int]string) {
 	t.Helper()
 	for n, want := range answers {
@@ -182,7 +181,7 @@ func TestExport_Resumed(t *testing.T) {
 	for i, line := range lines {
 		for _, cut := range []int{end, end + 1, end + len(line)/2, end + len(line) - 1} {
 			if i == 0 && cut < len(lines[0]) || cut < 0 || cut >= len(whole) {
-				continue // it would be another export
+				continue // the file would begin another export
 			}
 			must(t, os.WriteFile(file, whole[:cut], 0o600))
 			got, err := from.exportTo(t, file)
@@ -212,7 +211,7 @@ func TestExport_Nothing(t *testing.T) {
 	}
 }
 
-// dying is a store that fails for good after some calls.
+// dying is a store that fails forever after some calls.
 type dying struct {
 	storage.Store
 	left int
@@ -259,7 +258,7 @@ func (d *dying) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 // of the import has the same result as one run without a failure. Until the second run
 // the history says that the import is not finished.
 func TestImport_Interrupted(t *testing.T) {
-	_, file, footer := exported(t, 2500) // rows are stored in several runs
+	_, file, footer := exported(t, 2500) // the rows are stored in several runs
 	for n, done := 0, false; !done; n++ {
 		to := inMemory(2)
 		s := &dying{Store: to.open(t), left: n}

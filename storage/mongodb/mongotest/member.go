@@ -19,8 +19,8 @@ import (
 type member struct {
 	bin, dir string
 	addr     string           // the address that it listens on
-	public   string           // the address for others: of its proxy, if it has one
-	proxy    *toxiproxy.Proxy // nil if it has none
+	public   string           // the address for clients: the proxy's, if it has one
+	proxy    *toxiproxy.Proxy // nil if it has no proxy
 	args     []string
 
 	process *os.Process
@@ -38,7 +38,7 @@ func (m *member) start() error {
 		"--wiredTigerCacheSizeGB", "0.25", "--oplogSize", "990", "--logpath", filepath.Join(m.dir, "log"), "--logappend",
 		"--setParameter", "diagnosticDataCollectionEnabled=false", "--setParameter", "enableTestCommands=1",
 	}, m.args...)
-	cmd := exec.Command(m.bin, args...) //nolint:noctx // it outlives every context
+	cmd := exec.Command(m.bin, args...) //nolint:noctx // the process outlives every context
 	dieWithParent(cmd)
 	started := make(chan error)
 	m.done = make(chan struct{})
@@ -47,7 +47,7 @@ func (m *member) start() error {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			cmd.Wait() //nolint:errcheck // its result does not matter
+			cmd.Wait() //nolint:errcheck // the result does not matter
 		}
 		close(m.done)
 	}()
@@ -77,11 +77,11 @@ func (m *member) end(s os.Signal) error {
 // given are the addresses that freeAddr has returned.
 var given sync.Map
 
-// freeAddr returns a free local address. Each call returns another one, because the kernel may
-// choose an address again before the first member listens on it.
+// freeAddr returns a free local address. No address is returned twice. Otherwise the kernel could
+// choose the same address again before a member listens on it.
 func freeAddr() (string, error) {
 	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // takes no time
 		if err != nil {
 			return "", err
 		}

@@ -53,7 +53,7 @@ func (s *Set) Mend(ctx context.Context, i int) error {
 		if err == nil || errors.Is(err, toxiproxy.ErrProxyAlreadyStarted) {
 			return nil
 		}
-		select { // an outgoing connection may have its port for a moment
+		select { // an outgoing connection may use the port for a moment
 		case <-ctx.Done():
 			return err
 		case <-time.After(50 * time.Millisecond):

@@ -18,10 +18,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// The user of a secured set.
+// The user and the password of a set that requires a user.
 const (
 	User     = "writ"
-	Password = "p:w/d@?&%" //nolint:gosec // of a server for one test
+	Password = "p:w/d@?&%" //nolint:gosec // for one test only
 )
 
 // secure makes the members of a set require TLS and a user. It is called before the set starts.
@@ -37,7 +37,7 @@ func (s *Set) secure() error {
 	return nil
 }
 
-// addUser makes the first user. The server lets any local client do this.
+// addUser adds the first user. The server lets any local client add the first user.
 func (s *Set) addUser(ctx context.Context) (err error) {
 	command := bson.D{
 		{Key: "createUser", Value: User}, {Key: "pwd", Value: Password}, {Key: "roles", Value: bson.A{"root"}},
@@ -47,7 +47,7 @@ func (s *Set) addUser(ctx context.Context) (err error) {
 		if err = s.admin(ctx, s.direct(0), command); err == nil {
 			return nil
 		}
-		time.Sleep(50 * time.Millisecond) // it is not the primary yet
+		time.Sleep(50 * time.Millisecond) // the member is not the primary yet
 	}
 	return err
 }

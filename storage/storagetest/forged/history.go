@@ -34,11 +34,11 @@ type History struct {
 	Meters    map[Meter]int64
 }
 
-// View calls f with a reader of the documents. The reader supports only Scan by kind, which is all
-// that Prove needs.
+// View calls f with a reader of the documents. The reader supports only Scan by kind, because Prove
+// needs nothing else.
 func (h *History) View(_ context.Context, f func(storage.Reader) error) error { return f(h) }
 
-// Get returns storage.ErrNotFound.
+// Get always returns storage.ErrNotFound.
 func (h *History) Get(storage.Kind, string, string) (d storage.Document, err error) {
 	return d, storage.ErrNotFound
 }
@@ -95,7 +95,7 @@ func (h *History) LastRevision() (last uint64) {
 	return last
 }
 
-// clone returns a copy. A forger may change every part of the copy.
+// clone returns a deep copy, which a forger may change.
 func (h *History) clone() *History {
 	log := storagetest.NewMemoryLog()
 	for id, heads := range h.ByChain {
@@ -122,7 +122,7 @@ func (h *History) clone() *History {
 	return &History{MemoryLog: log, Documents: slices.Clone(h.Documents), Waiting: slices.Clone(h.Waiting), Meters: make(map[Meter]int64)}
 }
 
-// count sets the meters to the number of decisions, except those that a forger has set.
+// count sets each meter to its number of decisions, unless a forger has set the meter.
 func (h *History) count() {
 	set := maps.Clone(h.Meters)
 	h.MemoryLog.CheckIndex(context.Background(), storage.IndexCheck{Meter: func(org string, m storage.Month, n int64) error {
@@ -136,7 +136,7 @@ func signerOf(seed byte) *receipt.Signer {
 	return receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
 }
 
-// Keys returns the public keys of the histories' signers.
+// Keys returns the public keys of all signers.
 func Keys(t testing.TB) receipt.Keys {
 	t.Helper()
 	keys, err := receipt.NewKeys(signerOf(1).Public(), signerOf(2).Public())
@@ -144,7 +144,7 @@ func Keys(t testing.TB) receipt.Keys {
 	return keys
 }
 
-// author writes histories into memory. An error ends the test.
+// author writes histories into memory. If that fails, the test ends.
 type author struct {
 	t   testing.TB
 	ctx context.Context
@@ -171,7 +171,7 @@ func (a *author) ledger(s ledger.Store, writer string) *ledger.Ledger {
 	return l
 }
 
-// decide decides intents of an organization, under one head.
+// decide decides intents of an organization under one head.
 func (a *author) decide(l *ledger.Ledger, org string, from, to int) []*storage.Record {
 	a.t.Helper()
 	var entries []*ledger.Entry
@@ -274,9 +274,9 @@ func OneChain(t testing.TB) *History {
 	return history
 }
 
-// SeveralChains returns a history that three ledgers, a, b and c, have written, each under its own
-// chain. All have decided for acme in turn. Ledger b has settled the decisions of a. One row of a
-// and its settlement by b were removed, after c had announced the removal.
+// SeveralChains returns a history of three ledgers, a, b and c. Each has its own chain. All have
+// decided for acme in turn. Ledger b has settled the decisions of a. One row of a and its
+// settlement by b were removed. Ledger c had announced the removal.
 func SeveralChains(t testing.TB) (h *History, chains map[string][16]byte) {
 	t.Helper()
 	a := author{t, t.Context(), noon}
@@ -293,7 +293,7 @@ func SeveralChains(t testing.TB) (h *History, chains map[string][16]byte) {
 	for n := range 9 {
 		a.now = noon.Add(time.Duration(n) * time.Minute)
 		row := a.decide(ledgers[writers[n%3]], "acme", n, n+1)[0]
-		a.decide(ledgers["b"], "acme", n, n+1) // another ledger returns the first decision
+		a.decide(ledgers["b"], "acme", n, n+1) // this ledger returns the other ledger's first decision
 		if n%3 == 0 {
 			a.settle(ledgers["b"], row, storage.Executed)
 		}
@@ -307,9 +307,9 @@ func SeveralChains(t testing.TB) (h *History, chains map[string][16]byte) {
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // Moved returns a history into which acme was imported from SeveralChains: 7 rows, 2 of them
-// settled, and one tombstone. After the import one more row was settled, the oldest was
-// removed, and an intent was decided. own is the history's chain. more is a row of the source
-// that was not exported.
+// settled, and one tombstone. After the import one more row was settled, the oldest was removed,
+// and an intent was decided. own is the history's own chain. more is a row of the source that is
+// not in the export.
 func Moved(t testing.TB) (h *History, own [16]byte, more *storage.Record) {
 	t.Helper()
 	source, _ := SeveralChains(t)
@@ -317,7 +317,7 @@ func Moved(t testing.TB) (h *History, own [16]byte, more *storage.Record) {
 	a := author{t, t.Context(), noon.Add(2 * time.Hour)}
 	memory := storagetest.NewMemory()
 	s := memory.Open()
-	for range 6 { // until its chain is not one of the source's
+	for range 6 { // until the chain differs from the source's chains
 		s = memory.Open()
 	}
 	tip, err := s.Tip(a.ctx)

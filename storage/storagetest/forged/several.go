@@ -14,8 +14,8 @@ func (f *forger) dropWriter(name string) {
 	f.Records = slices.DeleteFunc(f.Records, func(r *storage.Record) bool { return r.Writer == name })
 }
 
-// chain returns a forgery of the history SeveralChains. In want, A, B and C stand for the ids of
-// the chains.
+// chain returns a forgery of the history SeveralChains. In want, the letters A, B and C are
+// replaced by the chain ids.
 func chain(name, want string, do func(f *forger, a, b, c [16]byte)) forgery {
 	return forgery{name, func(f *forger) string {
 		do(f, f.chains["a"], f.chains["b"], f.chains["c"])
@@ -66,7 +66,7 @@ func (f *forger) foreign() (rows []*storage.Record) {
 	return rows
 }
 
-// left returns the imported tombstone.
+// left returns the only imported tombstone.
 func (f *forger) left() *storage.Tombstone {
 	return f.Graves[slices.IndexFunc(f.Graves, func(t *storage.Tombstone) bool { return t.Imported })]
 }

@@ -11,8 +11,9 @@ const (
 	rival
 )
 
-// obstacle returns the reason why the transaction of p cannot be committed. Either an intent got a
-// row after the transaction began, or another head is in the place of its own head.
+// obstacle returns the reason why the transaction of p cannot be committed. Either an intent has
+// got a row since the transaction began, or another head has the sequence of the transaction's
+// head.
 func (w *World) obstacle(s *state, p int) obstacle {
 	r := &s.replicas[p]
 	writes := false
@@ -63,7 +64,7 @@ func (m *stepper) committing(p int) {
 		})
 	}
 	if waits {
-		return // a late commit is possible only after the step noAnswer
+		return // it can commit late only after the step noAnswer
 	}
 	m.add(p, late, true, func(t *state, r *replica) string {
 		broken := m.w.commit(t, p)
@@ -74,7 +75,7 @@ func (m *stepper) committing(p int) {
 	})
 }
 
-// doubts says that r does not know whether its batch is stored.
+// doubts records that r does not know whether its batch is stored.
 func (r *replica) doubts(w *World) {
 	r.phase = doubt
 	if w.has(SameBatch) {
@@ -82,7 +83,7 @@ func (r *replica) doubts(w *World) {
 	}
 }
 
-// commit stores the writes of p's transaction. It returns the invariant that this breaks.
+// commit stores the writes of p's transaction. It returns the invariant that the commit breaks.
 func (w *World) commit(t *state, p int) (broken string) {
 	r := &t.replicas[p]
 	r.pending = false
@@ -116,8 +117,8 @@ func (w *World) commit(t *state, p int) (broken string) {
 	return broken
 }
 
-// answer ends the batch of r. It tells the callers of r the stored decisions, unless they were
-// refused before. It returns the invariant that this breaks.
+// answer ends the batch of r. The callers of r get the stored decisions, unless they got an error
+// before. It returns the invariant that the answer breaks.
 func (t *state) answer(r *replica) (broken string) {
 	acked := slices.Clone(t.acked)
 	for i, d := range r.batch {
@@ -138,7 +139,7 @@ func (t *state) answer(r *replica) (broken string) {
 	return broken
 }
 
-// store adds the steps of the store itself, which no replica causes.
+// store adds the steps that the store makes without a replica.
 func (m *stepper) store() {
 	s := m.s
 	behind := !slices.Equal(s.applied.rows, s.durable.rows) || !slices.Equal(s.applied.heads, s.durable.heads)
@@ -179,9 +180,9 @@ func (m *stepper) store() {
 	}
 }
 
-// heard reports whether the switch can be answered. A running replica must have heard of the
-// switch. With Barrier, no holder that is fresh may be without it. With Barrier and GivenUp, no
-// holder may be without it.
+// heard reports whether the caller of the switch can get the answer. Every running replica that
+// must know of the switch has then heard of it. With the mechanism Barrier, these are all fresh
+// holders of slots. With Barrier and GivenUp, these are all holders.
 func (w *World) heard(s *state) bool {
 	for _, p := range s.holders {
 		if p < 0 || s.replicas[p].heard || !w.has(Barrier) {
@@ -194,8 +195,8 @@ func (w *World) heard(s *state) bool {
 	return slices.ContainsFunc(s.replicas, func(r replica) bool { return r.up && r.heard })
 }
 
-// switching adds the steps in which p switches the agent off, hears of the switch, or loses the
-// proof that it has missed no change.
+// switching adds three steps: p switches the agent off, p hears of the switch, or p loses the proof
+// that it has missed no change.
 func (m *stepper) switching(p int) {
 	r := &m.s.replicas[p]
 	if !r.up {
@@ -245,7 +246,7 @@ func (m *stepper) granting(p int) {
 	if r.places == 0 {
 		return
 	}
-	back := min(m.s.given[p], 1) // a replica that was given up has no given places left
+	back := min(m.s.given[p], 1) // a replica that was given up has no places left
 	move("returns a place", true, -back, -1)
 	forget := 0
 	if m.w.has(Forget) {

@@ -1,6 +1,6 @@
-// Package protocol is a model of how replicas that share one store decide. The model is small: a
-// test can explore all its states, and can replay on it the events of a real store. Only tests use
-// this package.
+// Package protocol is a model of how replicas that share a store decide. The model is small. A test
+// can explore all its states, or replay the events of a real store on it. Only tests use this
+// package.
 //
 // A replica decides intents in batches. A batch is one transaction. The transaction stores the rows
 // whose intents have no row yet, and the head that signs them on the replica's chain. The model has
@@ -23,14 +23,14 @@
 //
 // # What keeps them
 //
-// Each [Mechanism] protects one invariant. For each mechanism a test leaves it out and checks the
-// shortest trace to a state in which the invariant is broken. Two mechanisms together protect the
-// chain: a transaction checks the holder of the slot, and giving a replica up ends its
+// Each [Mechanism] protects one invariant. For each mechanism, a test leaves this mechanism out. It
+// checks the shortest trace to a state in which the invariant is broken. Two mechanisms together
+// protect the chain: a transaction checks the holder of the slot, and giving a replica up ends its
 // transactions. With both, the keys of heads never conflict. Without both, the unique keys of heads
 // alone protect decisions and chains.
 //
-// Only bound depends on a clock. All other invariants hold although any replica may be given up at
-// any time, even a live one.
+// Only bound depends on a clock. A replica may be given up at any time, even if it is live. All
+// other invariants hold even then.
 //
 // # What is not in it
 //

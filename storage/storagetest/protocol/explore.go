@@ -17,7 +17,7 @@ type Result struct {
 
 // node is a state that was reached.
 type node struct {
-	state *state // nil once its steps are known
+	state *state // nil once the steps from it are known
 	from  int32
 	who   int8
 	does  string
@@ -63,8 +63,8 @@ type explorer struct {
 	keys   *keys
 	result Result
 	// able has the states with a live replica. ends has the states in which all intents are
-	// decided. back has the steps without a fault, each as the state to which it leads and the
-	// state where it begins.
+	// decided. back has the steps without a fault, backwards: each has the state after the step and
+	// the state before it.
 	able, ends []int32
 	back       [][2]int32
 }
@@ -82,7 +82,7 @@ func (x *explorer) visit(from int32, by step) int32 {
 	return at
 }
 
-// note records what live needs to know about state number at.
+// note records for live the state with number at.
 func (x *explorer) note(s *state, at int32) {
 	for p := range s.replicas {
 		if s.replicas[p].up && s.holds(p) {
@@ -109,10 +109,10 @@ func (x *explorer) trace(at int) (steps []string) {
 	return steps
 }
 
-// live finds the first state with a live replica from which no steps without a fault lead to a
-// state in which all intents are decided.
+// live finds the first state from which the intents can't all be decided. The state has a live
+// replica, but no steps without a fault lead to a state in ends.
 func (x *explorer) live() {
-	first := make([]int32, len(x.nodes)+1) // where the steps to each state begin in from
+	first := make([]int32, len(x.nodes)+1) // first is an index into from, by state
 	for _, b := range x.back {
 		first[b[0]+1]++
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// keys makes the keys of states. States that differ only in the names of replicas, intents, chains
-// and decisions have the same key, because their later states also differ only in names.
+// keys computes the keys of states. States that differ only in the names of replicas, intents,
+// chains and decisions have the same key. Their later states also differ only in names.
 type keys struct {
 	replicas, intents [][]int // all orders of the replicas and of the intents
 	best, buf         []byte
@@ -52,9 +52,9 @@ func flags(all ...bool) (b byte) {
 }
 
 // encode appends s with its replicas and intents in the given orders. Chains are in the order in
-// which replicas name them. Chains that no replica names follow, ordered by their heads.
+// which replicas name them. After them come the other chains, in the order of their heads.
 func (s *state) encode(buf []byte, replicas, intents []int) []byte {
-	var names [16]byte // of chains, from one
+	var names [16]byte // new numbers of chains, from one
 	var named [16]int8
 	chains := named[:0]
 	name := func(c int8) byte {
@@ -67,7 +67,7 @@ func (s *state) encode(buf []byte, replicas, intents []int) []byte {
 		}
 		return names[c]
 	}
-	var place [16]byte // of replicas in the order, from one
+	var place [16]byte // new numbers of replicas, from one
 	for n, p := range replicas {
 		place[p] = byte(n + 1)
 		r := &s.replicas[p]

@@ -21,10 +21,11 @@ const (
 	// Sure: a replica trusts the end of the chain that a transaction has read only once the
 	// transaction is committed.
 	Sure
-	// Barrier: the switch is answered only once every replica that holds a slot has heard of it.
+	// Barrier: the caller of the switch gets the answer only once every replica that holds a slot
+	// has heard of the switch.
 	Barrier
-	// GivenUp: the switch waits for a replica that has not heard of it until the replica is given
-	// up, not only until its lease has run out.
+	// GivenUp: the switch waits for each replica that has not heard of it. Only giving the replica
+	// up ends the wait. The end of its lease is not enough.
 	GivenUp
 	// Bound: a replica trusts its cached documents only for a limited time without proof that it
 	// has missed no change.
@@ -53,7 +54,7 @@ func (w *World) has(m Mechanism) bool { return w.Without&m == 0 }
 type decision struct {
 	id    uint16 // 0 if there is no decision
 	allow bool
-	// late says that the decision was made after the switch was answered.
+	// late says that the decision was made after the caller of the switch got the answer.
 	late bool
 	// place says that the decision has a place in the meter. If uncounted is not 0, the place was
 	// given to replica uncounted-1 and is not counted yet.
@@ -74,20 +75,20 @@ type phase uint8
 
 const (
 	idle  phase = iota
-	ready       // decided, and not appended yet
-	open        // its transaction has read and written, and is not committed yet
-	done        // committed, and not answered yet; only Replay has this phase
+	ready       // decided, but not appended yet
+	open        // the transaction has read and written, but is not committed
+	done        // committed, but not answered; only Replay uses it
 	doubt       // the answer of the commit was lost
 )
 
 // replica is one process and its transaction in the store.
 type replica struct {
 	up    bool
-	chain int8 // of the slot that it believes it holds; -1 if none
+	chain int8 // chain of the slot that it thinks it holds; -1 if none
 	phase phase
-	batch []decision // by intent
-	// refused says that the callers of the batch got an error. The batch is then appended again
-	// without signing anything, to find out whether it is stored.
+	batch []decision // decisions by intent
+	// refused says that the callers of the batch got an error. The replica then appends the batch
+	// again and signs nothing. So it learns whether the batch is stored.
 	refused bool
 	// pending says that the store has an open transaction of the replica. The transaction survives
 	// a crash of the replica.
@@ -100,14 +101,15 @@ type replica struct {
 	// heard says that the replica knows of the switch. fresh says that it trusts its cached
 	// documents.
 	heard, fresh bool
-	// passed says that the switch was answered although the replica had not heard of it.
+	// passed says that the caller of the switch got the answer, although the replica had not heard
+	// of the switch.
 	passed bool
 }
 
 // state is a state of the model.
 type state struct {
-	// applied is the data of the primary. durable is the data that a majority has. It is left if
-	// the primary is lost.
+	// applied is the data of the primary. durable is the data that a majority has. If the primary
+	// is lost, durable remains.
 	applied, durable log
 	acked            []uint16 // decisions by intent; not changed in place
 	holders          []int8   // replicas that hold the slots, by chain; -1 for a free slot
@@ -117,7 +119,7 @@ type state struct {
 	given    []int
 	flipped  bool // the agent was switched off
 	answered bool // the caller of the switch got the answer
-	old      bool // the answer is longer ago than the bound of freshness
+	old      bool // the bound of freshness has passed since the answer
 	replicas []replica
 }
 
@@ -142,7 +144,7 @@ func (s *state) clone() *state {
 	return &t
 }
 
-// holds reports whether replica p holds the slot that it believes it holds.
+// holds reports whether replica p still holds the slot that it believes it holds.
 func (s *state) holds(p int) bool {
 	c := s.replicas[p].chain
 	return c >= 0 && int(s.holders[c]) == p

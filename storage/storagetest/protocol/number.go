@@ -6,8 +6,8 @@ import "slices"
 type numbered struct {
 	Event
 	rows map[int]uint16 // decisions by intent
-	// last has the intents that no later event mentions. Other intents get their numbers. Therefore
-	// a state has only as many intents as are under way at the same time.
+	// last has the intents that no later event mentions. Their numbers are used again for other
+	// intents. Therefore a state has only the intents that are under way.
 	last []int
 }
 
@@ -39,15 +39,15 @@ func number(events []Event) ([]numbered, int) {
 
 // numbering is the state of number.
 type numbering struct {
-	mentioned map[string]int    // the last event that mentions an intent
-	numbers   map[string]int    // of intents
+	mentioned map[string]int    // index of the last event that mentions an intent
+	numbers   map[string]int    // numbers of intents
 	batches   map[string]*batch // batches under way, by replica
 	decisions map[string]uint16
-	free      []int // numbers
-	intents   int   // how many numbers exist
+	free      []int // numbers that can be used again
+	intents   int   // how many numbers are in use or free
 }
 
-// batch is a batch that a replica appends. doubt says that an answer for it was lost.
+// batch is a batch that a replica appends. doubt says that a replica has lost an answer for it.
 type batch struct {
 	rows  map[string]string
 	doubt bool
@@ -115,7 +115,7 @@ func (n *numbering) underWay(intent string) bool {
 	return false
 }
 
-// retire forgets intents. No batch under way may have them.
+// retire forgets intents that are in no batch under way.
 func (s *state) retire(intents []int) {
 	if len(intents) == 0 {
 		return

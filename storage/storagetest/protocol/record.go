@@ -34,7 +34,7 @@ type Event struct {
 	// Rows has the appended or the stored decisions by intent. It also has entries, by their unique
 	// keys.
 	Rows map[string]string `json:"rows,omitempty"`
-	Head uint64            `json:"head,omitempty"` // its sequence
+	Head uint64            `json:"head,omitempty"` // sequence of the head
 }
 
 // Recorder writes the trace of handles on one store.
@@ -69,7 +69,7 @@ type Handle struct {
 }
 
 // Handle returns a handle that records the appends of s. Each handle needs a name of its own. A
-// test that kills the handle or has it given up must note that.
+// test that kills the handle, or lets another handle give it up, must call Note.
 func (r *Recorder) Handle(ctx context.Context, name string, s ledger.Store) (*Handle, error) {
 	tip, err := s.Tip(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (h *Handle) Note(did string) { h.to.Note(Event{Replica: h.name, Did: did}) 
 // Append implements storage.Log.
 func (h *Handle) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
 	called := Event{Replica: h.name, Did: Append, Rows: make(map[string]string)}
-	for _, r := range slices.Backward(batch.Records) { // for each intent the first record stays
+	for _, r := range slices.Backward(batch.Records) { // the first record of an intent wins
 		called.Rows[recordName(r)] = r.DecisionID
 	}
 	for _, e := range slices.Backward(batch.Entries) {

@@ -12,13 +12,12 @@ import (
 // more.
 const maxReplayed = 12
 
-// maxVisited is the largest number of states that Replay looks at. They take about 15 s. After
+// maxVisited is the largest number of states that Replay looks at, which takes about 15 s. After
 // outages there may be thousands of states before each event.
 const maxVisited = 200_000
 
-// Replay reads a trace and returns how many of its events it has replayed. It replays all of them,
-// unless too many states are possible on the way. Its error names the first event that the model
-// can't do.
+// Replay reads a trace and returns how many of its events it has replayed. It stops early if too
+// many states are possible. Its error names the first event that the model can't do.
 func Replay(trace io.Reader) (replayed int, err error) {
 	var events []Event
 	for in := json.NewDecoder(trace); ; {
@@ -57,8 +56,8 @@ type replayer struct {
 	keys             *keys
 	events           []numbered
 	replicas, chains map[string]int
-	doubts           map[int]bool // replicas that lost an answer for their batch
-	visited          int          // states so far
+	doubts           map[int]bool // replicas that have lost the answer for their batch
+	visited          int          // number of visited states
 }
 
 func newReplayer(events []Event) *replayer {
@@ -89,7 +88,7 @@ func upTo(n int) (all []int) {
 	return all
 }
 
-// hidden returns the states that can be reached before an event by steps that are not in traces.
+// hidden returns the states that can be reached before an event without any recorded event.
 func (r *replayer) hidden(from []*state, e *numbered) []*state {
 	known := make(map[string]bool)
 	var all []*state
@@ -118,7 +117,7 @@ func (r *replayer) hidden(from []*state, e *numbered) []*state {
 	return all
 }
 
-// commits returns the state in which the transaction of p is committed and p is not told yet. It
+// commits returns the state in which p's transaction is committed but p has no answer yet. It
 // returns nil if the transaction cannot be committed.
 func (r *replayer) commits(s *state, p int) *state {
 	was := &s.replicas[p]
@@ -137,14 +136,14 @@ func (r *replayer) hides(s *state, step *step, e *numbered) bool {
 	switch step.does {
 	case begins, meets, late, spreads, lost:
 		return true
-	case givenUp: // this matters only to the replica itself and to the replica that takes over its chain
+	case givenUp: // matters only to p and the next holder of its slot
 		chain, takes := r.chains[e.Chain]
 		return step.who == r.replicas[e.Replica] || takes && e.Did == Start && int(s.replicas[step.who].chain) == chain
 	}
 	return false
 }
 
-// after returns the states that follow from the states from with an event.
+// after returns the states that an event can reach from any of the given states.
 func (r *replayer) after(from []*state, e *numbered) (then []*state) {
 	p := r.replicas[e.Replica]
 	for _, s := range from {
@@ -188,7 +187,7 @@ func (r *replayer) after(from []*state, e *numbered) (then []*state) {
 	return then
 }
 
-// steps returns the states to which the steps of p called does lead.
+// steps returns the states that p can reach with the named step.
 func (r *replayer) steps(s *state, p int, does string) (then []*state) {
 	for _, step := range r.w.next(nil, s) {
 		if step.who == p && step.does == does && step.broken == "" {
@@ -198,8 +197,8 @@ func (r *replayer) steps(s *state, p int, does string) (then []*state) {
 	return then
 }
 
-// appends returns the states after p calls Append, with a new batch or again with a batch of
-// unknown outcome.
+// appends returns the states after p calls Append. The batch is new, or its outcome is unknown and
+// p repeats it.
 func (r *replayer) appends(s *state, p int, rows map[int]uint16) []*state {
 	switch s.replicas[p].phase {
 	case idle:
@@ -217,7 +216,7 @@ func (r *replayer) appends(s *state, p int, rows map[int]uint16) []*state {
 	return nil
 }
 
-// answers returns the state after p is told the stored decisions, and the signed head if there is
+// answers returns the state after p has got the stored decisions, and the signed head if there is
 // one. It returns nil if p can't get this answer.
 func (r *replayer) answers(s *state, p int, rows map[int]uint16, head uint64) *state {
 	was := &s.replicas[p]
@@ -237,8 +236,8 @@ func (r *replayer) answers(s *state, p int, rows map[int]uint16, head uint64) *s
 	return t
 }
 
-// refuses returns the states after p is told that nothing was stored. Either p was given up, its
-// chain has another head, or the store has refused. An unknown outcome stays unknown.
+// refuses returns the states after p has learned that nothing was stored. Either p was given up,
+// its chain has another head, or the store has returned an error. An unknown outcome stays unknown.
 func (r *replayer) refuses(s *state, p int) (then []*state) {
 	was := &s.replicas[p]
 	if was.phase == idle && !s.holds(p) {

@@ -17,7 +17,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// plain is a scrubber that keeps everything.
+// plain is a scrubber that removes nothing.
 type plain struct{}
 
 func (plain) Text(s string) string                              { return s }
@@ -25,7 +25,7 @@ func (plain) Identity(s string) string                          { return s }
 func (plain) Resource(_, projection string) string              { return projection }
 func (plain) Values(values map[string]string) map[string]string { return values }
 
-// faulty is a handle whose appends fail on command.
+// faulty is a handle that injects faults into appends.
 type faulty struct {
 	*storagetest.Handle
 	appends *storagetest.Faulty
@@ -35,7 +35,7 @@ func (f faulty) Append(ctx context.Context, b storage.Batch, seal storage.Seal) 
 	return f.appends.Append(ctx, b, seal)
 }
 
-// cluster is a store that ledgers decide on, with a trace of their events.
+// cluster is a store for several ledgers, with a trace of their events.
 type cluster struct {
 	*testing.T
 	store *storagetest.Memory
@@ -65,7 +65,6 @@ func (c *cluster) open(name string, h *storagetest.Handle) *member {
 	return &member{l, h, f.appends}
 }
 
-// decide has a ledger decide an intent.
 func (m *member) decide(ctx context.Context, n int) error {
 	outs, err := ledgertest.Commit(ctx, m.Ledger, "org", &ledger.Entry{
 		Intent: &engine.Intent{
@@ -81,7 +80,7 @@ func (m *member) decide(ctx context.Context, n int) error {
 	return outs[0].Err
 }
 
-// decideAll decides intents at the same time. It tries each one up to 20 times until it is decided.
+// decideAll decides intents at the same time. It tries each intent up to 20 times.
 func (m *member) decideAll(ctx context.Context, from, to int) {
 	var all sync.WaitGroup
 	for n := from; n < to; n++ {

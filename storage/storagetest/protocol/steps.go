@@ -4,15 +4,15 @@ import "slices"
 
 // step is a transition from a state to the state then.
 type step struct {
-	who   int // the replica; -1 if no replica does it
+	who   int // the replica that makes the step; -1 if none
 	does  string
-	fault bool // it does not happen if all goes well
+	fault bool // the step is a fault
 	then  *state
 	// broken is the invariant that the step breaks, if any.
 	broken string
 }
 
-// The steps that [Replay] names.
+// Names of steps that [Replay] uses.
 const (
 	begins    = "begins a transaction"
 	noAnswer  = "gets no answer"
@@ -38,8 +38,8 @@ type stepper struct {
 	steps []step
 }
 
-// add adds a step of p. change makes the step on a copy of the state. change returns the invariant
-// that the step breaks, if any.
+// add adds a step of p. change makes the step on a copy of the state. It returns the invariant that
+// the step breaks, if any.
 func (m *stepper) add(p int, does string, fault bool, change func(t *state, r *replica) string) {
 	t := m.s.clone()
 	broken := change(t, &t.replicas[max(p, 0)])
@@ -118,7 +118,7 @@ func (m *stepper) life(p int) {
 
 // begin starts p with the slot of a chain.
 func (w *World) begin(t *state, p, chain int) {
-	t.counted += t.given[p] // places given after p was given up: nobody returns them
+	t.counted += t.given[p] // places of a lost replica: nobody returns them
 	t.given[p] = 0
 	t.holders[chain] = int8(p)
 	t.replicas[p] = replica{
@@ -127,7 +127,7 @@ func (w *World) begin(t *state, p, chain int) {
 	t.durable = t.applied
 }
 
-// forget drops the state of p that is lost with its process. p is down.
+// forget drops everything that p loses when its process ends. p is then down.
 func (s *state) forget(p int) {
 	r := &s.replicas[p]
 	kept := replica{chain: r.chain, batch: make([]decision, len(r.batch))}
@@ -172,8 +172,8 @@ func (s *state) end(p int) {
 	}
 }
 
-// appending adds the steps in which p appends its batch. p appends it again until it knows whether
-// the batch is stored.
+// appending adds the steps in which p appends its batch. p repeats the Append until it knows
+// whether the batch is stored.
 func (m *stepper) appending(p int) {
 	r := &m.s.replicas[p]
 	if !r.up {
@@ -208,8 +208,8 @@ func (m *stepper) appending(p int) {
 	}
 }
 
-// decide makes decisions of replica p and puts them into its batch. A decision is an allow if p
-// knows no reason for a deny.
+// decide makes decisions of replica p and puts them into its batch. A decision is an allow unless p
+// knows a reason for a deny.
 func (w *World) decide(t *state, p int, ids map[int]uint16) string {
 	r := &t.replicas[p]
 	r.phase, r.batch = ready, slices.Clone(r.batch)
@@ -250,7 +250,7 @@ func (w *World) place(t *state, r *replica) bool {
 	return n < w.Limit
 }
 
-// drop ends the batch of r. Nothing of the batch is stored.
+// drop ends the batch of r without storing anything.
 func (r *replica) drop(w *World) {
 	for _, d := range r.batch {
 		if d.place && w.has(Grant) {
@@ -260,8 +260,8 @@ func (r *replica) drop(w *World) {
 	r.phase, r.refused, r.batch = idle, false, make([]decision, w.Intents)
 }
 
-// read begins a transaction for p's batch and ends the transaction before. It reads which intents
-// are decided already. If p does not know the end of the chain, read also reads the end.
+// read begins a transaction for p's batch, which ends the previous transaction. It reads which
+// intents are already decided. If p does not know the end of the chain, it reads that too.
 func (w *World) read(t *state, p int) string {
 	r := &t.replicas[p]
 	r.pending = false
