@@ -8,9 +8,10 @@
 //	operator-secret   the HS256 secret of operator tokens
 //	scrub-key         the keys of the tags that hide identities
 //
-// A missing secret is made on first use. Only its owner can read it. It is written durably, so
-// that a key survives a power failure before anything is signed with the key. If several
-// processes make the same secret at the same time, all of them use the first one.
+// If a secret is missing, its first use makes it. Only the owner of the directory can read a
+// secret. A secret is durable before it is used, so a signing key survives a power failure before
+// it signs anything. If several processes make the same secret at the same time, all of them use
+// the first one.
 package datadir
 
 import (
@@ -44,7 +45,8 @@ func (d Dir) JWKS() string { return filepath.Join(string(d), "keys.jwks") }
 // OperatorSecret is the path of the secret of operator tokens.
 func (d Dir) OperatorSecret() string { return filepath.Join(string(d), "operator-secret") }
 
-// ScrubKey is the path of the keys of tags.
+// ScrubKey is the path of the scrub keys. They make the tags that replace identities in stored
+// records.
 func (d Dir) ScrubKey() string { return filepath.Join(string(d), "scrub-key") }
 
 // Create makes the directory if it does not exist. Only its owner can read it.
@@ -58,7 +60,7 @@ func (d Dir) Create() error {
 	return nil
 }
 
-// Exposed returns the files to which others than the owner have access.
+// Exposed returns the files to which anyone but the owner has access.
 func Exposed(files ...string) (exposed []string) {
 	for _, name := range files {
 		if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
@@ -68,10 +70,9 @@ func Exposed(files ...string) (exposed []string) {
 	return exposed
 }
 
-// Signer returns the signing key in the named file, or the directory's own key if name is
-// empty. It makes the directory's own key if that is missing; made says that this call has made
-// it. trusted has the public half of every key that may have signed a receipt of this
-// deployment.
+// Signer returns the signing key in the named file. If name is empty, it returns the directory's
+// own key, and makes that key if it is missing. made says that this call has made the key. trusted
+// has the public half of every key that may have signed a receipt of this deployment.
 func (d Dir) Signer(name string) (s *receipt.Signer, trusted receipt.Keys, made bool, err error) {
 	s, err = ReadSigner(cmp.Or(name, d.SigningKey()))
 	if name == "" && errors.Is(err, fs.ErrNotExist) {
@@ -87,7 +88,7 @@ func (d Dir) Signer(name string) (s *receipt.Signer, trusted receipt.Keys, made 
 	return s, trusted, false, err
 }
 
-// ReadSigner reads a signing key.
+// ReadSigner reads a signing key from the named file.
 func ReadSigner(name string) (*receipt.Signer, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -100,12 +101,11 @@ func ReadSigner(name string) (*receipt.Signer, error) {
 	return receipt.NewSigner(priv), nil
 }
 
-// ReplaceSigner makes a new signing key and replaces the directory's own key with it. Receipts
-// of the old key can still be verified, because its public half stays in keys.jwks.
+// ReplaceSigner makes a new signing key and replaces the directory's own key with it. The public
+// half of the old key stays in keys.jwks, so receipts of the old key can still be verified.
 func (d Dir) ReplaceSigner() (*receipt.Signer, receipt.Keys, error) { return d.makeSigner(os.Rename) }
 
-// makeSigner makes a signing key. place moves the written file to the name of the key, see
-// writeFile.
+// place moves the written key to its name: see writeFile.
 func (d Dir) makeSigner(place func(from, to string) error) (*receipt.Signer, receipt.Keys, error) {
 	if err := d.Create(); err != nil {
 		return nil, receipt.Keys{}, err
@@ -120,7 +120,7 @@ func (d Dir) makeSigner(place func(from, to string) error) (*receipt.Signer, rec
 	}
 	s := receipt.NewSigner(priv)
 	// The public key is published before the private key is stored. A crash in between leaves a
-	// public key that signs nothing, and never a signing key that verifiers do not know.
+	// public key without a use. It never leaves a signing key that verifiers do not know.
 	trusted, err := d.TrustKey(s.Public())
 	if err != nil {
 		return nil, receipt.Keys{}, err
@@ -137,7 +137,7 @@ func (d Dir) TrustKey(pub ed25519.PublicKey) (receipt.Keys, error) {
 	return d.Trust(own)
 }
 
-// Trust adds those keys to keys.jwks that it lacks, and returns the whole set.
+// Trust adds to keys.jwks the keys that the file lacks. It returns all keys of the file.
 func (d Dir) Trust(keys receipt.Keys) (receipt.Keys, error) {
 	data, err := os.ReadFile(d.JWKS())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,9 +174,9 @@ func (d Dir) Secret(name string) ([]byte, error) {
 	return secret, nil
 }
 
-// ScrubKeys returns the scrub keys in the named file, or the directory's own if name is empty.
-// The file has one key in base64 a line. A named file must exist. If ScrubKeys made a missing
-// one, the new key would give every identity another tag.
+// ScrubKeys returns the scrub keys in the named file. If name is empty, it returns the directory's
+// own scrub keys. The file has one key in base64 on each line. A named file must exist: if
+// ScrubKeys made a new key, every identity would get a different tag.
 func (d Dir) ScrubKeys(name string) (keys [][]byte, err error) {
 	data, err := d.readOrMake("scrub keys", name, d.ScrubKey())
 	if err != nil {
@@ -204,7 +204,7 @@ func (d Dir) readOrMake(what, name, own string) ([]byte, error) {
 			return nil, err
 		}
 		secret := make([]byte, 32)
-		rand.Read(secret) // never fails: it would crash the process
+		rand.Read(secret) // never fails: an error would crash the process
 		err := writeFile(own, []byte(base64.StdEncoding.EncodeToString(secret)+"\n"), os.Link)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
@@ -218,8 +218,8 @@ func (d Dir) readOrMake(what, name, own string) ([]byte, error) {
 }
 
 // writeFile writes a file that only its owner can read. The file is durable, and it is written
-// completely or not at all. place moves the written file to its name. os.Rename as place
-// replaces an existing file. os.Link fails with fs.ErrExist if there is one.
+// completely or not at all. place moves the written file to its name. os.Rename as place replaces
+// an existing file. os.Link as place fails with fs.ErrExist if the file exists.
 func writeFile(name string, data []byte, place func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*") // mode 0600
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// intent identifies an intent, which is decided once. id is [storage.Record.IntentKey].
+// intent identifies an intent. Each intent is decided once. id is [storage.Record.IntentKey].
 type intent struct{ org, id string }
 
 // Append implements storage.Log.
@@ -48,8 +48,8 @@ func (s *Store) Append(
 	return existing, nil
 }
 
-// divide splits batch into the elements that the store has and the new elements. The caller holds
-// commits.
+// divide splits batch: existing has the elements that the store already has, fresh has the new
+// elements. The caller holds s.commits.
 func (s *Store) divide(batch storage.Batch) (existing, fresh storage.Batch, err error) {
 	if existing.Records, fresh.Records, err = s.divideRecords(batch.Records); err != nil || len(batch.Entries) == 0 {
 		return existing, fresh, err
@@ -80,9 +80,9 @@ func (s *Store) divideRecords(batch []*storage.Record) (existing, fresh []*stora
 	})
 }
 
-// divide splits a batch. fresh has the elements whose names are new. existing has, for each
-// other element, the earlier one of its name: an earlier one of the batch, or what stored
-// returns. stored returns nil for a name that is not stored.
+// divide splits a batch by the names of its elements. fresh has the elements with new names. For
+// every other element, existing has the earlier element with that name. The earlier element is in
+// the batch, or stored returns it. stored returns nil for a name that is not stored.
 func divide[E any, N comparable](
 	batch []*E, name func(*E) N, stored func(*E, N) (*E, error),
 ) (existing, fresh []*E, err error) {
@@ -117,7 +117,7 @@ func (s *Store) byIntent(stored *index.Iterator, i intent) (*storage.Record, err
 	return s.storedRecord(i, id)
 }
 
-// storedRecord returns the record of i. v is the value at the key of i.
+// v is the value at the key of i.
 func (s *Store) storedRecord(i intent, v []byte) (*storage.Record, error) {
 	id, left, _, err := parseIntent(v, s.tip.ID)
 	if err != nil || len(left) > 0 {
@@ -130,9 +130,9 @@ func (s *Store) storedRecord(i intent, v []byte) (*storage.Record, error) {
 	return r, err
 }
 
-// Decided implements storage.Log. It waits for an append under way, whose records can be
-// read before they are durable. With [Options.WriteBehind] it also returns records that are
-// not durable yet: their own callers were answered too.
+// Decided implements storage.Log. It waits for a running append, whose records can be read before
+// they are durable. With [Options.WriteBehind] it also returns records that are not durable yet,
+// because the callers that appended them have been answered already.
 func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (*storage.Record, error) {
 	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
 		return nil, err
@@ -147,8 +147,8 @@ func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (
 	return s.storedRecord(name, v)
 }
 
-// appendSealed writes a sealed batch with its head as one frame, and adds its keys and meters
-// to the index. commits is held.
+// appendSealed writes a sealed batch with its head as one frame, and adds its keys and meters to
+// the index. The caller holds s.commits.
 func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head receipt.SignedHead) error {
 	if head.Seq != s.tip.Seq+1 || head.Prev != s.tip.Prev || head.Chain != s.tip.ID {
 		return fmt.Errorf("%w: head %d does not extend head %d", storage.ErrConflict, head.Seq, s.tip.Seq)
@@ -159,7 +159,7 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 	}
 	ticks, err := s.ticks(sealed.Records)
 	written := false
-	defer func() { endTicks(ticks, written) }() // after a panic, too, which the ledger outlives
+	defer func() { endTicks(ticks, written) }() // also after a panic, because the ledger continues after one
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
 	return s.tip, nil
 }
 
-// Heads implements storage.Log. The directory has one chain.
+// Heads implements storage.Log. The directory has only one chain.
 func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
 	return s.index.Scan(ctx, headKey(from), key{byte(kindHead) + 1}, func(k, v []byte) (bool, error) {
 		h, err := s.readHead(v)

@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// asyncSync syncs commits after they have returned: see [Options.WriteBehind]. It limits how many
-// commits are not synced. It needs no queue, because the segment log keeps the order of the commits
-// and readers find them there.
+// asyncSync syncs commits after they have returned: see [Options.WriteBehind]. It limits the number
+// of commits that are not synced. It needs no queue of its own, because readers find the commits in
+// the segment log, in their order.
 type asyncSync struct {
-	// places has a value for each commit that is not synced. Its capacity is the limit.
+	// places has a value for each commit that is not synced. Its capacity limits those commits.
 	places chan struct{}
 	// written counts the commits in the log for which no sync has begun.
 	written atomic.Int64
@@ -42,8 +42,7 @@ func (a *asyncSync) wait(stopping <-chan struct{}) error {
 	}
 }
 
-// wrote wakes the goroutine that syncs. It is called after each commit, which has taken its place
-// with wait.
+// wrote wakes the goroutine that syncs. It is called after each commit.
 func (a *asyncSync) wrote() {
 	a.written.Add(1)
 	select {
@@ -53,19 +52,20 @@ func (a *asyncSync) wrote() {
 }
 
 // syncWritten syncs the log and frees the places of the synced commits. If the sync fails, the
-// store stops. Then commits that have returned may be lost, and no further commit succeeds.
+// store stops: no further commit succeeds, and commits that have returned may be lost.
 func (s *Store) syncWritten() {
 	n := s.async.written.Swap(0)
 	if n == 0 {
 		return
 	}
-	s.syncLog() //nolint:errcheck // if it fails, the store has stopped; the places are freed anyway
+	s.syncLog() //nolint:errcheck // a failure has stopped the store; the places are freed anyway
 	for range n {
 		<-s.async.places
 	}
 }
 
-// unsynced returns an upper limit of the commits that have returned and are not durable yet.
+// unsynced returns an upper limit of the number of commits that have returned but are not durable
+// yet.
 func (s *Store) unsynced() int {
 	if s.async == nil {
 		return 0

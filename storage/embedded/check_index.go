@@ -17,9 +17,9 @@ import (
 	"writ/storage"
 )
 
-// CheckIndex compares three things. It compares the rows that were read with the keys of their
-// intents and decisions. It compares the documents with their indexes, and the ends of both streams
-// with the recorded tip. Its error is a *storage.BreakError or a failure to read.
+// CheckIndex compares the rows that were read with the keys of their intents and decisions. It
+// compares the documents with their indexes. It compares the ends of both streams of writes with
+// the recorded tip. Its error is a *storage.BreakError or a failure to read.
 func (r *ReadOnly) CheckIndex(ctx context.Context, read storage.IndexCheck) (err error) {
 	defer readPanic(&err)
 	if err := r.checkRows(ctx, read.Rows); err != nil {
@@ -41,8 +41,8 @@ func (r *ReadOnly) CheckIndex(ctx context.Context, read storage.IndexCheck) (err
 	return r.checkEnds(ctx)
 }
 
-// checkRows compares want, the sums of the rows, with the sums of the intents and with the sums of
-// the index by decision.
+// checkRows compares want with the sums of the intents and with the sums of the index by decision.
+// want has the sums of the rows, by organization.
 func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSums) error {
 	found := maps.Clone(want)
 	for org := range found {
@@ -79,7 +79,8 @@ func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSum
 	return nil
 }
 
-// decisionKey reads the end of a key of the index by decision. d is 0 if the key is not valid.
+// decisionKey reads a key of the index by decision. rest is the part of the key after the
+// organization. d is 0 if the key is not valid.
 func decisionKey(rest []byte) (d engine.Decision, id uuid.UUID) {
 	if len(rest) == 1+idLen {
 		d = engine.Decision(rest[0])
@@ -88,8 +89,9 @@ func decisionKey(rest []byte) (d engine.Decision, id uuid.UUID) {
 	return d, id
 }
 
-// misled returns an error for the first row of org that its intent or its decision does not lead
-// to. Otherwise it returns an error for the first key that does not lead to its row.
+// misled looks for the first row of org that is not found by its intent or by its decision, and
+// returns an error that names the row. If there is none, it returns an error for the first key that
+// leads to a wrong row.
 func (r *ReadOnly) misled(ctx context.Context, org string) error {
 	if err := r.EachRow(ctx, org, "", "", r.isFound); err != nil {
 		return err
@@ -129,7 +131,6 @@ func (r *ReadOnly) misled(ctx context.Context, org string) error {
 	return &storage.BreakError{OrganizationID: org, Err: errors.New("its rows are not found as they are stored")}
 }
 
-// isFound returns nil if the keys of row's intent and decision lead to row.
 func (r *ReadOnly) isFound(row *storage.Record) error {
 	org, id := row.OrganizationID, uuid.MustParse(row.DecisionID)
 	switch v, err := r.s.index.Get(orgKey(kindIntent, org).text(row.IntentKey())); {
@@ -200,8 +201,8 @@ func documentOf(rest, v []byte) (d storage.Document, err error) {
 	return d, parseDocument(&d, c, v)
 }
 
-// leads returns nil if an index entry is one of its document's entries. rest is the end of the
-// entry's key. id is the document to which the entry leads.
+// leads returns nil if an index entry belongs to the document id. rest is the end of the entry's
+// key.
 func (r *documents) leads(rest []byte, id string) error {
 	org, position, err := splitOrg(rest[min(1, len(rest)):])
 	if err != nil {
@@ -238,8 +239,8 @@ func brokenDocument(d storage.Document, format string, args ...any) error {
 		Err: fmt.Errorf("%s %q: "+format, append([]any{name, d.ID}, args...)...)}
 }
 
-// checkEnds compares the ends of both streams with the recorded tip. It also compares the changes
-// that are not in the chain yet with the last trim.
+// checkEnds compares the ends of both streams of writes with the recorded tip. It also compares the
+// document changes that are not in the chain yet with the last trim of changes.
 func (r *ReadOnly) checkEnds(ctx context.Context) error {
 	if err := r.found.compare(r.s, r.noted); err != nil {
 		return err

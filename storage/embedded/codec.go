@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// codec writes or reads the fields of a stored value. One function can do both, so each format is
-// stated once. Each method codes one field: it writes the field's value, or reads into the field.
-// After the first error it reads nothing more. Texts that are read share the memory of the row,
-// which saves 15 allocations for each row.
+// codec writes or reads the fields of a stored value. Because one function can do both, each format
+// is stated once. Each method codes one field: it writes the value of the field, or reads a value
+// into it. After the first error a codec reads nothing more. Texts that are read share the memory
+// of the row, which saves 15 allocations for each row.
 type codec struct {
 	b     []byte // the bytes written so far
 	reads bool
@@ -30,7 +30,7 @@ func (c *codec) fail(what string) {
 	c.rest = ""
 }
 
-// end returns the first error of reading. It is also an error if bytes are left.
+// end returns the first error of reading. Bytes that are left are also an error.
 func (c *codec) end() error {
 	if n := len(c.rest); n > 0 {
 		c.fail(fmt.Sprintf("%d bytes too many", n))
@@ -38,7 +38,7 @@ func (c *codec) end() error {
 	return c.err
 }
 
-// bytes codes len(b) bytes.
+// bytes codes the bytes of b. Their number is not written.
 func (c *codec) bytes(b []byte) {
 	switch {
 	case !c.reads:
@@ -78,7 +78,7 @@ func (c *codec) uint(v *uint64) {
 	for i := range min(len(c.rest), binary.MaxVarintLen64) {
 		b := c.rest[i]
 		if i == binary.MaxVarintLen64-1 && b > 1 {
-			break // beyond 64 bits
+			break // the number exceeds 64 bits
 		}
 		read |= uint64(b&0x7f) << (7 * i)
 		if b < 0x80 {
@@ -130,7 +130,7 @@ func (c *codec) texts(list *[]string) {
 	}
 }
 
-// present codes whether an optional part follows. It returns whether it does.
+// present codes whether an optional part follows, and returns whether the part follows.
 func (c *codec) present(is bool) bool {
 	var b byte
 	if is {
@@ -155,7 +155,7 @@ func (c *codec) time(t *time.Time) {
 	}
 }
 
-// digestPrefix is the start of a digest as text. The hex digits follow.
+// digestPrefix is the start of a digest as text. Hex digits follow it.
 const digestPrefix = "sha256:"
 
 func (c *codec) digest(s *string) {
@@ -169,7 +169,7 @@ func (c *codec) digest(s *string) {
 		if found, ok := strings.CutPrefix(*s, digestPrefix); ok && copy(digits, found) == len(found) {
 			_, err := hex.Decode(sum[:], digits)
 			hex.Encode(digits, sum[:])
-			if err == nil && string(digits) == found { // the digits have no capital letters
+			if err == nil && string(digits) == found { // the digits are lower case
 				form = 1
 			}
 		}

@@ -1,19 +1,19 @@
-// Package embedded stores all data of a deployment in one directory. It is the backend for a
-// service that runs as a single process. The history is in a log of segments. A Pebble store has
-// the documents and the keys by which the history is found.
+// Package embedded stores all data of a deployment in one directory. It is for a service that runs
+// as a single process. The history is in a log of segments. A Pebble store has the documents, and
+// the keys that lead to items of the history.
 //
 // # History
 //
 // A commit is one frame of the log, with its signed head, records and entries. An import is a frame
 // without a head. Package segment writes and reads the frames, and item.go defines their content.
-// Package index finds an item by its key. The keys of the last frames are in memory, and later move
-// to Pebble together. Opening the directory reads the frames whose keys are not in Pebble. A
-// segment is rewritten once half of its bytes are removed rows: see garbage.go.
+// Package index finds an item by its key. The keys of the newest frames are in memory. Later many
+// keys move to Pebble together. When the directory is opened, the frames whose keys are not in
+// Pebble are read. A segment is rewritten once half of its bytes are removed rows: see garbage.go.
 //
 // # Keys
 //
-// A key is one byte for the kind of the row, then the organization if the row has one
-// (two bytes of length, big-endian, then the id), then the rest:
+// A key begins with one byte for the kind of the row. If the row has an organization, the length of
+// its id follows in two bytes, big-endian, and then the id. The other parts of the key are:
 //
 //	00 "writ"                                    format        decimal text
 //	'C' revision(8) number(4)                    change        JSON of a storage.Change
@@ -33,14 +33,14 @@
 //	'z' 'h' frame(8)                             the last indexed frame: see streams.go
 //	'z' 'c' number(8)                            the last other write
 //
-// Numbers are big-endian. The organization's length comes before its id. Otherwise the key of one
-// organization could be a prefix of the keys of another. Decision ids are UUIDv7, so they are in
-// the order of time. Kinds, indexes, ids and keys of documents are defined by
-// [storage.Collections]. A document of a global collection has its organization in the value
-// instead of the key. The revision of a document is the number of the write that stored it.
+// Numbers are big-endian. The length comes before the id, so that no key of one organization is a
+// prefix of the keys of another. Decision ids are UUIDv7, so they sort by time.
+// [storage.Collections] defines the kinds, indexes, ids and keys of documents. A document of a
+// global collection has its organization in the value instead of the key. The revision of a
+// document is the number of the write that stored it.
 //
-// Open returns an error for a directory of another format, older or newer, and changes nothing in
-// it.
+// Open refuses a directory of an older or newer format: it returns an error and changes nothing in
+// the directory.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //
@@ -48,11 +48,11 @@
 //
 // # Faults
 //
-// The store refuses writes, without writing anything, while less than [Options.MinFreeBytes] is
-// free or while Pebble fails to write its tables. It accepts writes again once the trouble is over.
-// If the log itself can't be written, the store stops, because memory may differ from the disk.
-// Then every method returns an error until the directory is opened again. Both kinds of trouble are
-// logged once, and [Store.Healthy] reports them.
+// The store refuses writes while less than [Options.MinFreeBytes] is free or while Pebble fails to
+// write its tables. A refused write changes nothing on the disk. The store accepts writes again
+// once the trouble is over. If the log itself cannot be written, the store stops, because memory
+// may differ from the disk. Then every method returns an error until the directory is opened again.
+// Both kinds of trouble are logged once, and [Store.Healthy] reports them.
 //
 // # Damage
 //

@@ -13,8 +13,7 @@ import (
 	"writ/storage"
 )
 
-// documentKey returns the key of a document. The key has no organization if the collection is
-// global.
+// A key of a global collection has no organization.
 func documentKey(c *storage.Collection, org, id string) key {
 	return documentsOf(c, org).text(id)
 }
@@ -27,7 +26,6 @@ func documentsOf(c *storage.Collection, org string) key {
 	return k.orgOnly(org)
 }
 
-// indexOf returns the prefix of the keys of an index.
 func indexOf(k storage.Kind, org string, i storage.Index) key {
 	return append(key{byte(kindIndex), byte(k)}.orgOnly(org), byte(i))
 }
@@ -59,8 +57,7 @@ func parseDocument(d *storage.Document, c *storage.Collection, v []byte) error {
 	return nil
 }
 
-// documents reads documents as they are in src, which is a snapshot of Pebble or the batch of an
-// update.
+// documents reads the documents in src, which is a snapshot of Pebble or the batch of an update.
 type documents struct {
 	ctx context.Context
 	s   *Store
@@ -141,8 +138,8 @@ func bounds(prefix key, q storage.Query) (lower, upper key) {
 	return lower, upper
 }
 
-// document returns the document of a row and its position in q. The value of an index entry is the
-// id of its document.
+// document returns the document of a row, and the position of the row in the list q. The value of
+// an index entry is the id of its document.
 func (r *documents) document(
 	c *storage.Collection, q storage.Query, k, v []byte,
 ) (position []byte, d storage.Document, err error) {
@@ -173,7 +170,7 @@ func (r *documents) document(
 // FreshFor implements storage.Documents. It returns 0, because no other process writes.
 func (s *Store) FreshFor() time.Duration { return 0 }
 
-// Leads implements storage.Documents. It returns true, because the store has no other handle.
+// Leads implements storage.Documents. It returns true, because no other process uses the store.
 func (s *Store) Leads() bool { return true }
 
 // Barrier implements storage.Documents. It does nothing, because no other process uses the store.

@@ -15,11 +15,12 @@ import (
 )
 
 // The key of a settlement is the key of its row followed by settlementMark. Therefore a scan of
-// rows reads a settlement right after its row. Its value is
+// rows reads a settlement right after its row. The value of a settlement is
 //
 //	settled = 01 settlement text(sig) text(kid)
 //
-// Any other entry is under kindEntry, in the order of the chain. Its value is
+// Any other entry has a key of kindEntry that ends with the entry's place in the chain. Its value
+// is
 //
 //	entry = 01 text(key) text(sig) text(kid) text(body)
 //
@@ -73,17 +74,17 @@ type entryID struct {
 	org, key string
 }
 
-// divideEntries does for entries what divideRecords does for records. The caller holds commits.
+// divideEntries divides a batch as [divide] does. The caller holds s.commits.
 func (s *Store) divideEntries(batch []*storage.Entry) (existing, fresh []*storage.Entry, err error) {
 	name := func(e *storage.Entry) entryID { return entryID{e.Kind, e.OrganizationID, e.Key} }
 	return divide(batch, name, func(e *storage.Entry, _ entryID) (*storage.Entry, error) { return s.storedEntry(e) })
 }
 
 // storedEntry returns the stored entry with the kind, organization and key of e, or nil. If e is a
-// settlement and has no row, storedEntry returns an empty settlement.
+// settlement of a decision without a row, storedEntry returns an empty settlement.
 func (s *Store) storedEntry(e *storage.Entry) (*storage.Entry, error) {
 	if e.Kind == storage.SettlementEntry {
-		id, _ := storage.ParseID(e.Key) // Check has
+		id, _ := storage.ParseID(e.Key) // Check has parsed the key already
 		r, err := s.record(e.OrganizationID, id)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
@@ -117,7 +118,7 @@ func (s *Store) entry(e *storage.Entry) (*storage.Entry, error) {
 	return s.readEntry(e.OrganizationID, e.Kind, v)
 }
 
-// Entry implements storage.Log. Like Decided, it waits for an append under way.
+// Entry implements storage.Log. Like Decided, it waits for a running append.
 func (s *Store) Entry(ctx context.Context, org string, kind storage.EntryKind, key string) (*storage.Entry, error) {
 	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil || kindBytes[kind] == 0 {
 		return nil, cmp.Or(err, storage.ErrNotFound)
@@ -161,7 +162,7 @@ func (s *Store) Entries(
 	return entries, next, nil
 }
 
-// record returns the row of a decision with its settlement.
+// record returns the record of a decision with its settlement.
 func (s *Store) record(org string, id uuid.UUID) (_ *storage.Record, err error) {
 	it, err := s.index.Iter()
 	if err != nil {
@@ -171,7 +172,7 @@ func (s *Store) record(org string, id uuid.UUID) (_ *storage.Record, err error) 
 	return s.recordAt(it, org, id, nil)
 }
 
-// recordAt returns the same as record and reads with the iterator it. It returns nil if f does not
+// recordAt does what record does, and reads with the iterator it. It returns nil if f does not
 // select the record. The key of the settlement follows the key of the row, so one search finds
 // both.
 func (s *Store) recordAt(it *index.Iterator, org string, id uuid.UUID, f *storage.Filter) (*storage.Record, error) {

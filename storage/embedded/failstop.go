@@ -19,22 +19,22 @@ var errStopped = errors.New("the store has stopped writing")
 // pause. Pebble v2.1.7 also ends the process if opening fails while a compaction runs or is due,
 // because the compaction then uses freed objects.
 //
-// At the first failure to write a log, a directory or a file other than tables and manifests,
-// failStopFS calls health.Stop. After that every read and write of the store returns an error.
+// failStopFS calls health.Stop at the first failure to write a log, a directory, or a file that is
+// neither a table nor a manifest. After that every read and write of the store returns an error.
 // failStopFS tells Pebble that the write succeeded, so that Pebble finishes opening and stays
 // intact until it is closed. No commit is acknowledged wrongly, because opening and commits check
-// health after Pebble returns. Nothing more is written to the disk. Its content is as after a crash
-// at that moment, and Pebble recovers from a crash at the next start.
+// health after Pebble returns. Nothing more is written to the disk. The disk is left as a crash at
+// that moment would leave it, and Pebble recovers from a crash at the next start.
 //
-// failStopFS does not guard methods that Pebble does not call.
+// failStopFS does not guard methods that Pebble never calls.
 type failStopFS struct {
 	vfs.FS
 	health *health
-	// closing ends all pauses when it is closed.
+	// closing is closed to end all pauses.
 	closing <-chan struct{}
 }
 
-// retryPause slows down Pebble's retries after a failure.
+// retryPause is the pause after a failure, because Pebble retries at once.
 const retryPause = 20 * time.Millisecond
 
 // Unwrap implements vfs.FS.
@@ -48,7 +48,6 @@ func (g *failStopFS) writable() error {
 	return g.paused(errStopped)
 }
 
-// paused returns err after a pause.
 func (g *failStopFS) paused(err error) error {
 	if err == nil {
 		return nil
@@ -62,8 +61,8 @@ func (g *failStopFS) paused(err error) error {
 	return err
 }
 
-// orStop runs a write whose failure Pebble would not survive. If the write fails, orStop stops the
-// store. If the store has stopped already, orStop does not run the write.
+// orStop runs a write whose failure would end Pebble. If the write fails, orStop stops the store.
+// It does not run the write if the store has stopped already.
 func (g *failStopFS) orStop(activity string, write func() error) {
 	if g.health.Stopped() != nil {
 		return
@@ -123,8 +122,8 @@ func (g *failStopFS) OpenDir(name string) (vfs.File, error) {
 	return &failStopFile{File: f, fs: g, stops: true}, nil
 }
 
-// List implements vfs.FS. It stops the store if it fails, because listing the directory is the last
-// step of opening Pebble.
+// List implements vfs.FS. A failure stops the store, because Pebble lists the directory as its last
+// step of opening.
 func (g *failStopFS) List(dir string) (names []string, _ error) {
 	g.orStop("listing the directory", func() (err error) {
 		names, err = g.FS.List(dir)
@@ -157,14 +156,14 @@ func (g *failStopFS) change(f func() error) error {
 }
 
 // failStopFile is a file or directory. stops says that a failed write stops the store. It is set
-// for logs, for directories, whose only write is Sync, and for small files that are written once.
+// for logs and for small files that are written once. It is also set for directories, whose only
+// write is Sync.
 type failStopFile struct {
 	vfs.File
 	fs    *failStopFS
 	stops bool
 }
 
-// write runs a write.
 func (f *failStopFile) write(activity string, write func() error) error {
 	if f.stops {
 		f.fs.orStop(activity, write)

@@ -10,14 +10,14 @@ import (
 	"writ/storage/receipt"
 )
 
-// format is the number of the directory's format. It covers the keys and values and the items of
-// the segments. Open returns an error for a directory with another number, because this writ would
-// misread it.
+// format is the number of the directory's format. It covers the keys and values, and the items of
+// the segments. Open refuses a directory with another number, because this version would misread
+// the directory.
 const format = 7
 
 var errFormat = errors.New("the data directory has another format")
 
-// checkFormat returns errFormat unless v, the value of formatKey, is this format.
+// checkFormat returns errFormat unless v is the current format. v is the value of formatKey.
 func checkFormat(v []byte) error {
 	if string(v) == strconv.Itoa(format) {
 		return nil
@@ -28,9 +28,9 @@ func checkFormat(v []byte) error {
 
 var formatKey = append(key{byte(kindFormat)}, "writ"...)
 
-// newChain begins a chain under a random id.
+// newChain returns an empty chain with a random id.
 func newChain() (c receipt.Chain) {
-	rand.Read(c.ID[:]) // never fails: it would crash the process
+	rand.Read(c.ID[:]) // never fails: an error would crash the process
 	return c
 }
 
@@ -46,7 +46,7 @@ func (s *Store) load(found inspection) error {
 	if err == nil {
 		s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
 	}
-	s.change = max(found.tip.Change, found.noted.Change) // so no revision is used twice, even after a loss
+	s.change = max(found.tip.Change, found.noted.Change) // no revision is used twice, even after a loss
 	if len(found.reasons) > 0 {
 		return errors.Join(s.acceptLoss(), s.noteTip(s.end()))
 	}

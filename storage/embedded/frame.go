@@ -10,11 +10,11 @@ import (
 	"writ/storage/receipt"
 )
 
-// frame is a frame of the history, decoded.
+// frame is a decoded frame of the history.
 type frame struct {
 	number uint64
-	// headed is the number of the last frame with a head that is not after this frame. If headed
-	// equals number, this frame has a head, which is in head.
+	// headed is the number of the last frame with a head, up to this frame. If headed equals
+	// number, this frame has a head.
 	headed uint64
 	head   receipt.SignedHead
 	items  [][]byte
@@ -24,7 +24,7 @@ type frame struct {
 	err  error
 }
 
-// sig returns the signature of an item and the id of the key that signed it.
+// sig returns the signature of item index, and the id of the key that made the signature.
 func (f *frame) sig(index uint64) (receipt.Inclusion, error) {
 	f.once.Do(func() {
 		leaves := make([][32]byte, len(f.items))
@@ -41,7 +41,6 @@ func (f *frame) sig(index uint64) (receipt.Inclusion, error) {
 	return receipt.Inclusion{Sig: f.sigs[index], KeyID: f.head.KeyID}, nil
 }
 
-// imported reports whether f is the frame of an import. Such a frame has no head.
 func (f *frame) imported() bool { return f.headed != f.number }
 
 // each calls do for each item.
@@ -62,7 +61,7 @@ func (f *frame) each(do func(i int, it *item) error) error {
 // several items of one frame.
 const decodedFrames = 16
 
-// frames keeps the frames that were read last.
+// frames caches the frames that were read last.
 type frames struct {
 	mu   sync.Mutex
 	last []*frame
@@ -79,7 +78,6 @@ func (c *frames) get(number uint64) *frame {
 	return nil
 }
 
-// forget drops all frames.
 func (c *frames) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

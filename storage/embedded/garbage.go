@@ -12,13 +12,13 @@ import (
 )
 
 // A removal leaves the rows in their segment, where no key leads to them. Such rows are garbage.
-// Once about half of a segment is garbage, the segment is rewritten. Removed rows are replaced by
-// their leaves, because the proofs of the other rows in their frames need the leaves. A key of
-// kindGarbage has the number of bytes of removed rows in a segment:
+// Once about half of a segment is garbage, the segment is rewritten, and the leaves of the removed
+// rows replace the rows. The leaves stay because the proofs of other rows in the same frames need
+// them. A key of kindGarbage counts the bytes of removed rows in a segment:
 //
 //	'S' number(8) = bytes(8)
 
-// garbage has the number of bytes of removed rows in each frame, by the frame's number.
+// garbage counts the bytes of removed rows by the number of their frame.
 type garbage map[uint64]int64
 
 // add adds the bytes of the row or settlement at the location v.
@@ -68,7 +68,7 @@ func (s *Store) addGarbage(b *batch, g garbage) error {
 	return nil
 }
 
-// rewriteLater rewrites in the background the segments that are at least half garbage.
+// rewriteLater starts a goroutine that rewrites the segments that are at least half garbage.
 func (s *Store) rewriteLater() {
 	if !s.rewriting.CompareAndSwap(false, true) {
 		return
@@ -106,11 +106,11 @@ func (s *Store) rewriteGarbage(ctx context.Context) error {
 	return nil
 }
 
-// rewrite replaces the rows of a segment to which no key leads. counted is the segment's garbage
-// before the rewrite. rewrite subtracts counted, so the garbage of rows that are removed meanwhile
-// stays counted.
+// rewrite rewrites a segment and removes the rows to which no key leads. counted is the segment's
+// garbage before the rewrite. Afterwards rewrite subtracts counted, so rows that are removed in the
+// meantime stay counted.
 func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error {
-	if err := s.index.Flush(); err != nil { // then the keys of the segment's rows are in Pebble
+	if err := s.index.Flush(); err != nil { // now the keys of the segment's rows are in Pebble
 		return err
 	}
 	err := s.log.Rewrite(ctx, number, func(stored segment.Frame) ([][]byte, error) {
@@ -144,7 +144,7 @@ func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error
 	return s.apply(b)
 }
 
-// gone reports whether an item is a removed row or its settlement.
+// gone reports whether an item is a removed row, or the settlement of a removed row.
 func (s *Store) gone(it *item) (bool, error) {
 	if it.kind != recordItem && it.kind != settlementItem {
 		return false, nil

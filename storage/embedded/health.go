@@ -17,9 +17,9 @@ import (
 // health tracks whether the store can commit. It logs each change.
 type health struct {
 	log     *slog.Logger
-	show    func(step string, done, of uint64) // Options.Progress
+	show    func(step string, done, of uint64) // see Options.Progress
 	dir     string
-	fs      vfs.FS // without failStopFS
+	fs      vfs.FS // the file system below failStopFS
 	minFree uint64
 
 	// final is the error that has stopped the store for good, or nil.
@@ -29,7 +29,7 @@ type health struct {
 
 	mu       sync.Mutex
 	troubles map[trouble]error
-	flushErr error // of the last flush
+	flushErr error // the error of the last flush
 }
 
 // trouble is a kind of temporary trouble.
@@ -39,11 +39,11 @@ const (
 	lowSpace   trouble = "free space"
 	flushing   trouble = "flush"
 	compacting trouble = "compaction"
-	// reading refuses no write, because the read that fails returns an error itself. The next
-	// successful read ends the trouble.
+	// reading marks a failed read. It blocks no writes, because the read itself returns the error.
+	// The next successful read ends the trouble.
 	reading trouble = "read"
-	// tipTrouble refuses no write, because decisions are durable whether or not the tip is
-	// recorded.
+	// tipTrouble marks a failure to record the tip. It blocks no writes, because decisions are
+	// durable without a recorded tip.
 	tipTrouble trouble = "tip"
 )
 
@@ -52,7 +52,7 @@ func (t trouble) refuses() bool { return t != reading && t != tipTrouble }
 // unready reports whether t makes the process unready.
 func (t trouble) unready() bool { return t != tipTrouble }
 
-// Stopped returns why the store has stopped for good, or nil.
+// Stopped returns the error that has stopped the store for good, or nil.
 func (h *health) Stopped() error {
 	if err := h.final.Load(); err != nil {
 		return *err
@@ -68,8 +68,8 @@ func (h *health) Stop(activity string, err error) {
 	}
 }
 
-// report records that trouble t is there if err is not nil, and that it has passed if err is nil. A
-// stopped store records no further troubles, because they follow from the stop.
+// report begins trouble t if err is not nil, and ends it if err is nil. Once the store has stopped,
+// report records no further troubles, because the stop causes them.
 func (h *health) report(t trouble, err error) {
 	if err == nil && h.troubled.Load() == 0 {
 		return // nearly every read returns here
@@ -98,7 +98,7 @@ func (h *health) report(t trouble, err error) {
 	h.log.Error("storage in trouble: decisions are refused", "dir", h.dir, "trouble", string(t), "err", err.Error())
 }
 
-// Read reports the error of a read, or nil. It returns the error that callers of the store get.
+// Read reports the result of a read. It returns the error for the callers of the store, or nil.
 func (h *health) Read(err error) error {
 	h.report(reading, err)
 	if err != nil {
@@ -135,9 +135,9 @@ func (h *health) trouble(filter func(trouble) bool) error {
 	return errors.Join(errs...)
 }
 
-// checkSpace keeps a reserve of free space, so that Pebble does not meet a full disk. It costs one
-// statfs, about a microsecond, which is negligible beside a sync. Writes resume when the free space
-// is a quarter larger than the reserve.
+// checkSpace keeps a reserve of free space, so that Pebble never meets a full disk. It calls statfs
+// once, which takes about a microsecond, far less than a sync. Writes resume when the free space is
+// a quarter larger than the reserve.
 func (h *health) checkSpace() {
 	switch free, err := h.free(); {
 	case err != nil:
@@ -162,8 +162,8 @@ func (h *health) free() (uint64, error) {
 	return u.AvailBytes, nil
 }
 
-// roomToOpen returns an error if so little is free that opening might not end. Pebble flushes its
-// log when it opens, and on a full disk it retries the flush forever.
+// roomToOpen returns an error if the disk has too little free space to open the store. Pebble
+// flushes its log when it opens, and on a full disk it retries the flush forever.
 func (h *health) roomToOpen() error {
 	free, err := h.free()
 	if need := h.minFree / 2; err == nil && free < need {
@@ -172,8 +172,8 @@ func (h *health) roomToOpen() error {
 	return err
 }
 
-// canWrite returns an error if the directory is not writable. Otherwise Pebble would retry the
-// flush of its log forever.
+// canWrite returns an error if the directory is not writable. In such a directory Pebble would
+// retry the flush of its log forever.
 func (h *health) canWrite() error {
 	name := h.fs.PathJoin(h.dir, "writable")
 	f, err := h.fs.Create(name, vfs.WriteCategoryUnspecified)
@@ -206,9 +206,9 @@ func (h *health) compacted(err error) {
 	}
 }
 
-// flushed records the result of a flush. An error alone is no trouble, because Pebble also returns
-// one, which is not exported, if a flush has nothing to write. If a flush has failed, Pebble also
-// reports a background error.
+// flushed records the result of a flush. i.Err alone is no trouble: Pebble also returns an
+// unexported error if a flush has nothing to write. Only a failed flush is also reported as a
+// background error.
 func (h *health) flushed(err error) {
 	h.mu.Lock()
 	h.flushErr = err
@@ -227,8 +227,8 @@ func (h *health) backgroundError(err error) {
 	}
 }
 
-// pebbleLogger forwards Pebble's messages. Pebble calls Fatalf if it cannot go on, and expects that
-// Fatalf does not return. failStopFS makes it safe to return.
+// pebbleLogger forwards Pebble's messages. Pebble calls Fatalf if it cannot continue, and expects
+// that Fatalf does not return. Here Fatalf does return, and failStopFS makes that safe.
 type pebbleLogger struct{ health *health }
 
 func (l pebbleLogger) Infof(format string, args ...any) {

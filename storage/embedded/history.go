@@ -50,7 +50,7 @@ func (s *Store) ListRecords(
 	return l.records, l.next, nil
 }
 
-// recordLister makes one page of history.
+// recordLister reads one page of the history.
 type recordLister struct {
 	s      *Store
 	org    string
@@ -58,10 +58,10 @@ type recordLister struct {
 	limit  int
 
 	// rows looks up the rows to which the index by decision leads. It is created after the iterator
-	// over that index. Therefore a row that it lacks was removed in between.
+	// over that index. Therefore a row that is missing in rows was removed in between.
 	rows *index.Iterator
 
-	settled   []byte // the last settlement; it is of the row with the id settledOf
+	settled   []byte // the last settlement, of the row settledOf
 	settledOf uuid.UUID
 
 	prefix  key
@@ -71,8 +71,8 @@ type recordLister struct {
 	next    string
 }
 
-// bounds returns the bounds of the page's keys. They are keys of the index by decision if the
-// filter has a decision, and otherwise keys of rows.
+// bounds returns the bounds of the page's keys. If the filter has a decision, they are keys of the
+// index by decision. Otherwise they are keys of rows.
 func (l *recordLister) bounds(before []byte) (lower, upper key) {
 	l.prefix = orgKey(kindRecord, l.org)
 	if l.filter.Decision != 0 {
@@ -83,7 +83,7 @@ func (l *recordLister) bounds(before []byte) (lower, upper key) {
 		lower = key(bytes.Clone(l.prefix)).id(storage.IDAt(l.filter.From.Add(-storage.MaxSkew)))
 	}
 	if !l.filter.To.IsZero() {
-		// An id has the time in milliseconds, rounded down.
+		// The time in an id is in milliseconds, rounded down.
 		upper = key(bytes.Clone(l.prefix)).id(storage.IDAt(l.filter.To.Add(storage.MaxSkew + time.Millisecond)))
 	}
 	if before != nil {
@@ -102,7 +102,8 @@ func (l *recordLister) close() error {
 }
 
 // row takes the key and value of a row. It ends the page once the filter has skipped half a page of
-// rows. The caller keeps its slot while rows are skipped, which takes less than a millisecond.
+// rows. The request keeps its concurrency slot while rows are skipped, which takes less than a
+// millisecond.
 func (l *recordLister) row(k, v []byte) (stop bool, err error) {
 	if l.skipped == storage.MaxPage/2 {
 		l.next = cursor(kindRecord, l.last[:])
@@ -133,7 +134,6 @@ func (l *recordLister) row(k, v []byte) (stop bool, err error) {
 	return false, nil
 }
 
-// parsePosition reads the end of the key of a row or of a settlement.
 func parsePosition(rest []byte) (id uuid.UUID, settlement bool, err error) {
 	if settlement = len(rest) == idLen+1 && rest[idLen] == settlementMark; settlement {
 		rest = rest[:idLen]
@@ -169,7 +169,7 @@ func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 }
 
 // gone is called if an index entry leads to no row. It returns nil if the row was removed after the
-// entry was read. Otherwise it returns an error that says that the row is missing.
+// entry was read. Otherwise the row is missing, and gone returns an error.
 func (l *recordLister) gone(id uuid.UUID) error {
 	_, err := l.s.index.Get(byDecisionKey(l.org, l.filter.Decision).id(id))
 	switch {

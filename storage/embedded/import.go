@@ -38,8 +38,8 @@ func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, 
 	return s.replay(stored)
 }
 
-// writeImport writes a frame without a head of its own and makes it durable. The caller holds
-// commits.
+// writeImport writes a frame without a head, and makes the frame durable. The caller holds
+// s.commits.
 func (s *Store) writeImport(items [][]byte) (stored segment.Frame, err error) {
 	last, err := s.headed(s.log.Last())
 	if errors.Is(err, storage.ErrNotFound) {
@@ -51,13 +51,13 @@ func (s *Store) writeImport(items [][]byte) (stored segment.Frame, err error) {
 	head := binary.BigEndian.AppendUint64(nil, last.number)
 	number, err := s.write(head, items)
 	if err == nil {
-		err = s.sync() // with WriteBehind the frame is not durable before this
+		err = s.sync() // with WriteBehind the write alone is not durable
 	}
 	return segment.Frame{Number: number, Head: head, Items: items}, err
 }
 
 // importItems returns the items of the rows and tombstones that are not stored yet. The caller
-// holds commits.
+// holds s.commits.
 func (s *Store) importItems(rows []*storage.Record, removed []*storage.Tombstone) (items [][]byte, err error) {
 	stored, err := s.index.Lookups()
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Store) importItems(rows []*storage.Record, removed []*storage.Tombstone
 	}
 	defer func() { err = errors.Join(err, stored.Close()) }()
 	for _, r := range rows {
-		id := uuid.MustParse(r.DecisionID) // CheckImport has
+		id := uuid.MustParse(r.DecisionID) // CheckImport has parsed it already
 		earlier, err := s.byIntent(stored, intent{r.OrganizationID, r.IntentKey()})
 		if earlier != nil {
 			err = storage.SameRow(earlier, r)
@@ -110,7 +110,7 @@ func (s *Store) noRow(org string, id uuid.UUID) error {
 
 // isFresh reports whether t is not stored yet.
 func (s *Store) isFresh(stored *index.Iterator, t *storage.Tombstone) (bool, error) {
-	id := uuid.MustParse(t.DecisionID) // CheckImport has
+	id := uuid.MustParse(t.DecisionID) // CheckImport has parsed it already
 	s.keys = s.keys[:0].org(kindIntent, t.OrganizationID).text(t.IntentKey())
 	earlier, found, err := stored.Find(s.keys)
 	switch {
@@ -126,8 +126,7 @@ func (s *Store) isFresh(stored *index.Iterator, t *storage.Tombstone) (bool, err
 	return true, s.noRow(t.OrganizationID, id)
 }
 
-// leavesOf returns the leaves of an imported tombstone in the form in which the row of an intent
-// has them.
+// leavesOf returns the leaves of an imported tombstone, encoded as in the row of an intent.
 func leavesOf(t *storage.Tombstone) (v []byte) {
 	for _, l := range t.Leaves {
 		v = appendForeignLeaf(v, l, true)
@@ -150,8 +149,8 @@ func encoded(f func(c *codec)) []byte {
 	return c.b
 }
 
-// abandon adds deletions to b if it abandons an imported row: the deletions of the row's keys. Any
-// other item changes nothing.
+// abandon adds to b the deletions of an imported row's keys, if it is the item that abandons the
+// row. For any other item abandon does nothing.
 func (b *batch) abandon(it *item) {
 	if it.kind != abandonedItem {
 		return

@@ -15,7 +15,7 @@ func (s *Store) CountImported(ctx context.Context, org string) (n storage.Import
 	if err := checkOrg(org); err != nil {
 		return n, err
 	}
-	s.writes.Lock() // no row is removed in between
+	s.writes.Lock() // so that no row is removed in between
 	defer s.writes.Unlock()
 	tip, err := s.Tip(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	if err := s.health.writable(); err != nil {
 		return 0, err
 	}
-	if err := s.index.Flush(); err != nil { // then all keys to be removed are in Pebble
+	if err := s.index.Flush(); err != nil { // now all keys to be removed are in Pebble
 		return 0, err
 	}
 	var (
@@ -73,7 +73,8 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 }
 
 // eachImported calls f for each imported row of org and each imported tombstone, until f returns
-// false. It counts them in n. The head of an imported row is in another chain than the store's.
+// false. It counts them in n. A row is imported if its head is in another chain than the chain of
+// the store.
 func (s *Store) eachImported(
 	ctx context.Context, org string, chain [16]byte, n *storage.Imported,
 	f func(intent string, id uuid.UUID) (more bool, err error),

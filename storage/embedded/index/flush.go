@@ -12,15 +12,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The keys of the tail are moved to Pebble in two writes. The first write has all keys except the
-// meters, and the mark of the last frame. They are in sorted tables, which Pebble adds without
-// rewriting them. The second write is a batch. It sets the meters and the number of the last frame,
-// and deletes the mark before. After a crash between the two writes, the keys are added to the tail
-// again although Pebble has them, too. If Pebble has lost tables, either the mark for the number is
-// missing, or the mark before is still there.
+// Keys move from memory to Pebble in two writes. The first write has all keys except the meters. It
+// also has the mark, a key that names the last frame. This write consists of sorted tables, which
+// Pebble adds without rewriting them. The second write is a batch. It sets the meters and the
+// number of the last frame, and deletes the previous mark. After a crash between the two writes the
+// next start reads the frames again and adds their keys once more. If Pebble has lost tables,
+// either the mark for the number is missing, or the previous mark is still there.
 
 const (
-	// flushedKeys is how many keys of the tail are moved together. They take about 50 MB.
+	// flushedKeys is how many keys of the tail move together. They take about 50 MB of memory.
 	flushedKeys = 1 << 18
 	// batchedKeys is the largest number of keys that are written as a batch rather than as tables.
 	batchedKeys = 1 << 10
@@ -29,7 +29,7 @@ const (
 // Flush moves the keys that were added before the call to Pebble.
 func (x *Index) Flush() error { return x.flush(nil) }
 
-// flush is like Flush, but pauses as p says.
+// flush does what Flush does, and pauses as p says.
 func (x *Index) flush(p *pacer) error {
 	x.flushing.Lock()
 	defer x.flushing.Unlock()
@@ -47,7 +47,7 @@ func (x *Index) flush(p *pacer) error {
 	return nil
 }
 
-// freeze begins another memtable. It returns all earlier memtables, the oldest first.
+// freeze begins a new memtable. It returns all earlier memtables, the oldest first.
 func (t *tail) freeze() []*memtable {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +70,7 @@ func (t *tail) size() int {
 	return t.memtables[len(t.memtables)-1].len()
 }
 
-// flushMemtable moves the keys of a frozen memtable. flushing is held.
+// flushMemtable moves the keys of a frozen memtable to Pebble. The caller holds x.flushing.
 func (x *Index) flushMemtable(t *memtable, p *pacer) (err error) {
 	if err := x.c.Sync(); err != nil {
 		return err
@@ -107,8 +107,8 @@ func (x *Index) flushMemtable(t *memtable, p *pacer) (err error) {
 }
 
 // ingest adds the keys of t, without the meters, to Pebble as tables. It also adds mark unless mark
-// is nil. Each kind of key has a table of its own. Therefore the tables of keys that grow with time
-// overlap no other table.
+// is nil. Each kind of key has its own table. Therefore the tables of kinds whose keys grow with
+// time overlap no other table.
 func (x *Index) ingest(t *memtable, mark []byte, p *pacer) (err error) {
 	options := x.c.Options.Clone()
 	options.EnsureDefaults()
@@ -156,7 +156,7 @@ func (x *Index) ingest(t *memtable, mark []byte, p *pacer) (err error) {
 	return err
 }
 
-// flushLater moves the keys of the tail to Pebble in the background, if there are at least
+// flushLater starts a goroutine that moves the keys of the tail to Pebble, if there are at least
 // flushedKeys.
 func (x *Index) flushLater() {
 	if !x.started || x.tail.size() < flushedKeys || !x.moving.CompareAndSwap(false, true) {

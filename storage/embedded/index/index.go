@@ -1,22 +1,22 @@
-// Package index keeps the keys of the history in order. The keys of the last frames are in memory,
-// all others are in Pebble. Keys move to Pebble sorted and for many frames together, which costs a
-// fraction of one write for each frame.
+// Package index keeps the keys of the history in order. The keys of the newest frames are in
+// memory, and all older keys are in Pebble. Keys move to Pebble sorted, the keys of many frames
+// together. That costs a fraction of one write for each frame.
 //
 // # Promises
 //
 // A key is found by every read that begins after [Index.Add] has returned. A scan sees the keys of
 // one moment.
 //
-// Add writes nothing to the disk. [Index.Flush] makes the keys durable that were added before it.
-// [Index.Indexed] returns the last frame whose keys are durable. After a crash the caller adds the
-// keys of all later frames again.
+// Add writes nothing to the disk. [Index.Flush] makes all keys durable that were added before its
+// call. [Index.Indexed] returns the number of the last frame whose keys are durable. After a crash
+// the caller adds the keys of all later frames again.
 //
 // Only keys in Pebble can be deleted. The caller calls Flush first, and then passes a batch of
 // deletions to [Index.Write].
 //
-// Keys that begin with [Intents] are looked up one by one and seldom scanned. [Index.Lacks]
-// recognizes nearly all keys that are not stored, without a read. Keys that begin with [Meters] are
-// counters. Adding such a key again replaces its value.
+// Keys that begin with [Intents] are looked up one at a time and seldom scanned. [Index.Lacks]
+// recognizes nearly all keys that are not stored, without reading the disk. Keys that begin with
+// [Meters] are counters. If such a key is added again, the new value replaces the old one.
 //
 // Every method returns an error once the store has stopped. A failed write stops the store, because
 // it is unknown which part of the write is on the disk.
@@ -37,7 +37,8 @@ import (
 	"writ/storage"
 )
 
-// The first bytes of the two kinds of keys that are kept in another way than the rest.
+// These are the first bytes of the two kinds of keys that are stored differently from all other
+// kinds.
 const (
 	Intents = 'i'
 	Meters  = 'm'
@@ -45,7 +46,8 @@ const (
 
 // Config configures an Index.
 type Config struct {
-	// DB is the database in the directory Dir. It was opened with Options.
+	// DB is the open database in the directory Dir. Options are the options with which it was
+	// opened.
 	DB      *pebble.DB
 	Dir     string
 	Options *pebble.Options
@@ -54,19 +56,18 @@ type Config struct {
 	// Sync makes durable all frames whose keys were added.
 	Sync func() error
 	// Indexed is a key in DB. Its value is the number of the last frame whose keys are in DB. Mark
-	// returns the key that a flush up to a frame writes to DB. The flush deletes the mark of the
-	// flush before.
+	// returns the key that marks a flush up to a frame. The next flush deletes that key.
 	Indexed []byte
 	Mark    func(frame uint64) []byte
 }
 
 // Health is the state of the store.
 type Health interface {
-	// Stopped returns why the store has stopped for good, or nil.
+	// Stopped returns the error that has stopped the store, or nil.
 	Stopped() error
 	// Stop ends all use of the store.
 	Stop(activity string, err error)
-	// Read takes the error of a read, or nil. It returns the error that callers of the store get.
+	// Read takes the result of a read. It returns the error for the callers of the store, or nil.
 	Read(err error) error
 }
 
@@ -75,14 +76,14 @@ type Index struct {
 	c       Config
 	tail    tail
 	intents Filter
-	filled  atomic.Bool // intents has all stored keys
-	// flushing is held while keys are moved to DB, and guards indexed.
+	filled  atomic.Bool // whether intents has all stored keys
+	// flushing is held while keys move to DB. It guards indexed.
 	flushing sync.Mutex
 	indexed  uint64
-	// started is true after Start. moving is true while the goroutine of flushLater runs.
+	// started is true after Start. moving is true while flushLater's goroutine runs.
 	started bool
 	moving  atomic.Bool
-	// background counts the goroutines. They end once Close has closed stopping.
+	// background counts the goroutines. They end after Close has closed stopping.
 	background sync.WaitGroup
 	stopping   chan struct{}
 }
@@ -105,7 +106,7 @@ func New(c Config) (*Index, error) {
 }
 
 // Add adds the keys of a frame. Frames must be added in their order. Add must not be called while
-// an Iterator of Lookups is used.
+// an Iterator from Lookups is in use.
 func (x *Index) Add(frame uint64, keys *Keys) {
 	x.tail.add(frame, keys, &x.intents)
 	x.flushLater()
@@ -116,7 +117,7 @@ func (x *Index) Get(k []byte) ([]byte, error) {
 	if v, found := x.tail.get(k); found {
 		return []byte(v), x.c.Health.Stopped()
 	}
-	return x.GetIn(x.c.DB, k) // this also finds a key that has just moved there
+	return x.GetIn(x.c.DB, k) // also finds a key that has just moved to DB
 }
 
 // GetIn is like Get, but reads only state, for example a batch, and no keys in memory.
@@ -190,8 +191,8 @@ func (x *Index) scan(
 // filter.
 func (x *Index) Lacks(intent []byte) bool { return x.filled.Load() && x.intents.Lacks(intent) }
 
-// Start begins the work in the background. It fills the filter of Lacks. From now on keys are moved
-// to Pebble whenever there are many in memory.
+// Start begins the background work. It fills the filter of Lacks. From then on keys move to Pebble
+// whenever memory holds many.
 func (x *Index) Start() {
 	x.started = true
 	x.background.Go(func() {
@@ -213,7 +214,7 @@ func (x *Index) Write(b *pebble.Batch) error {
 	if err := b.Commit(pebble.Sync); err != nil {
 		x.c.Health.Stop("writing a batch", err)
 	}
-	// Pebble was told that the write succeeded even if it failed.
+	// failStopFS told Pebble that the write succeeded, even if the write failed.
 	if err := x.c.Health.Stopped(); err != nil {
 		return err
 	}
@@ -227,7 +228,7 @@ func (x *Index) Indexed() uint64 {
 	return x.indexed
 }
 
-// SetIndexed sets the number that Indexed returns. The caller has given up all later frames.
+// SetIndexed sets the number that Indexed returns. The caller must have given up all later frames.
 func (x *Index) SetIndexed(frame uint64) {
 	x.flushing.Lock()
 	defer x.flushing.Unlock()
@@ -243,13 +244,13 @@ func (x *Index) closing() bool {
 	}
 }
 
-// Close ends the work in the background. It then calls Flush unless the store has stopped. Add must
-// not be called afterwards.
+// Close ends the background work. Then it calls Flush, unless the store has stopped. Add must not
+// be called afterwards.
 func (x *Index) Close() error {
 	close(x.stopping)
 	x.background.Wait()
 	if x.c.Health.Stopped() != nil {
-		return nil //nolint:nilerr // what stopped the store was reported then
+		return nil //nolint:nilerr // the failure was reported when the store stopped
 	}
 	return x.Flush()
 }

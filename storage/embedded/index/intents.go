@@ -10,17 +10,16 @@ import (
 // intentSeed is random, so that no client can choose intents whose hashes collide.
 var intentSeed = maphash.MakeSeed()
 
-// hashIntent returns the hash of an intent's key.
 func hashIntent(k []byte) uint64 { return maphash.Bytes(intentSeed, k) }
 
-// Filter recognizes keys that were not added. Nearly every intent that arrives is new. Asking a
-// Filter costs a fiftieth of asking Pebble, because Pebble needs an iterator for each table to
-// reach its own filters. A Filter is in memory only and takes 1.3 bytes for each key, in steps of 4
+// Filter recognizes keys that were not added, because nearly every intent that arrives is new.
+// Asking a Filter costs a fiftieth of asking Pebble, which needs an iterator for each table to
+// reach its own filters. A Filter is only in memory. It takes 1.3 bytes for each key, in steps of 4
 // MiB. A look-up reads one cache line for each 3,200,000 keys. The methods may be called
 // concurrently.
 type Filter struct {
 	mu    sync.Mutex
-	room  int // for intents in the last part
+	room  int // intents that still fit into the last part
 	parts atomic.Pointer[[]*filterPart]
 }
 
@@ -40,8 +39,8 @@ func (f *Filter) add(hash uint64) {
 	parts[len(parts)-1].add(hash)
 }
 
-// Lacks reports that the key k was not added. If Lacks is true, k was certainly not added. For each
-// step of 4 MiB, Lacks is false for about 1 % of the keys that were not added.
+// Lacks reports that the key k was not added. If Lacks returns true, k was certainly not added. For
+// each 4 MiB of the filter, Lacks returns false for about 1 % of the keys that were not added.
 func (f *Filter) Lacks(k []byte) bool {
 	hash := hashIntent(k)
 	return !slices.ContainsFunc(f.all(), func(p *filterPart) bool { return p.has(hash) })
@@ -54,16 +53,16 @@ func (f *Filter) all() []*filterPart {
 	return nil
 }
 
-// filterPart is a Bloom filter. All bits of an intent are in one line of the processor's cache.
+// filterPart is a Bloom filter. All bits of an intent are in one cache line of the processor.
 type filterPart [filterLines * lineWords]atomic.Uint64
 
 const (
 	filterLines = 1 << 16
 	lineWords   = 8
-	linePlaces  = 9 // bits of a hash for a place in a line
+	linePlaces  = 9 // bits of a hash that choose a place in a line
 	hashPlaces  = 5
-	// partIntents is how many intents a part holds. An intent has 10.5 bits, so that Lacks is
-	// false for 0.9 % of other intents.
+	// partIntents is how many intents a part holds. Each intent then has 10.5 bits of the part. So
+	// Lacks is false for 0.9 % of the intents that were not added.
 	partIntents = 3_200_000
 )
 
@@ -87,10 +86,10 @@ func (p *filterPart) has(hash uint64) bool {
 	return true
 }
 
-// intentTable has the intents of a memtable. They are looked up one by one.
+// intentTable has the intents of a memtable. They are looked up one at a time.
 type intentTable struct {
 	rowList
-	place map[uint64]uint32 // of the last row whose key has this hash
+	place map[uint64]uint32 // the last row whose key has this hash
 }
 
 // add adds an intent.
@@ -99,8 +98,8 @@ func (t *intentTable) add(hash uint64, row textRow) {
 	t.rowList.add(row)
 }
 
-// get returns the last value that was added for a key. If another key has the same hash, get looks
-// at all rows. That has a chance of 1 in 2⁶⁴.
+// get returns the last value that was added for a key. If another key has the same hash (a chance
+// of 1 in 2⁶⁴), get looks at all rows.
 func (t *intentTable) get(k []byte) (v string, found bool) {
 	at, taken := t.place[hashIntent(k)]
 	for i := int(at); taken && i >= 0; i-- {

@@ -8,7 +8,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// order is the direction in which keys are read.
 type order int
 
 const (
@@ -21,21 +20,20 @@ type Iterator struct {
 	health Health
 
 	pebble  *pebble.Iterator
-	cursors []*cursor // of the tail, the newest first
+	cursors []*cursor // cursors of the tail, the newest first
 	order   order
 	stored  bool    // pebble is at a key
-	current *cursor // at the current key; nil if pebble is at it
-	valid   bool    // there is a current key
+	current *cursor // cursor at the current key; nil if pebble is at that key
+	valid   bool    // whether there is a current key
 }
 
-// cursor is a position in a memtable.
 type cursor struct {
 	memtable     *memtable
 	lower, upper []byte // nil for no bound
 	order        order
 	buf          []kv
 	i            int
-	done         bool // the memtable has no key after buf
+	done         bool // whether the memtable has no key after buf
 }
 
 const cursorRows = 32
@@ -134,8 +132,8 @@ func (it *Iterator) start(from []byte, o order, stored bool) bool {
 	return it.settle()
 }
 
-// settle finds the current key. It is the least of the next keys, or the greatest if the order is
-// descending.
+// settle finds the current key. That is the least of the cursors' next keys, or the greatest in
+// descending order.
 func (it *Iterator) settle() bool {
 	it.current, it.valid = nil, it.stored
 	for _, c := range it.cursors {
@@ -146,14 +144,14 @@ func (it *Iterator) settle() bool {
 	return it.valid
 }
 
-// before reports whether k comes before the current key. It is also true if k is the current key
-// and Pebble is at it, because memory has the newer value.
+// before reports whether k comes before the current key. before is also true if k equals the
+// current key and Pebble is at that key, because memory has the newer value.
 func (it *Iterator) before(k string) bool {
 	c := int(it.order) * cmp.Compare(k, string(it.key()))
 	return c < 0 || c == 0 && it.current == nil
 }
 
-// next moves to the next key. After last it moves to the key before.
+// next moves to the next key in the iterator's direction.
 func (it *Iterator) next() bool {
 	if !it.valid {
 		return false
@@ -202,12 +200,12 @@ func (it *Iterator) value() ([]byte, error) {
 func (it *Iterator) Close() error { return it.pebble.Close() }
 
 // Find returns the value of a key and whether the key exists. The value is valid until the next
-// call. Find uses filters. After Find, no other method than Find and Close may be called.
+// call. Find uses Bloom filters. After Find, only Find and Close may be called.
 func (it *Iterator) Find(k []byte) (v []byte, found bool, err error) {
 	return it.read(it.seekPrefixGE(k))
 }
 
-// Seek returns the value of a key as Find does, but uses no filters. Next may follow.
+// Seek returns the value of a key as Find does, but uses no Bloom filters. Next may follow.
 func (it *Iterator) Seek(k []byte) (v []byte, found bool, err error) {
 	return it.read(it.seekGE(k) && bytes.Equal(it.key(), k))
 }
@@ -217,7 +215,6 @@ func (it *Iterator) Next(k []byte) (v []byte, found bool, err error) {
 	return it.read(it.next() && bytes.Equal(it.key(), k))
 }
 
-// read returns the current value if it was found.
 func (it *Iterator) read(found bool) (v []byte, _ bool, err error) {
 	if err = it.pebble.Error(); found && err == nil {
 		v, err = it.value()
@@ -228,15 +225,15 @@ func (it *Iterator) read(found bool) (v []byte, _ bool, err error) {
 // Iter returns an iterator over all keys.
 func (x *Index) Iter() (*Iterator, error) { return x.iterator(x.c.DB, nil, x.tail.snapshot(nil)) }
 
-// Lookups returns an iterator for Find of keys that begin with Intents. Most of these keys are
-// new, and the last level holds nearly all stored keys. Get would search the last level for each
-// new key. Only an iterator can use the filters of the last level.
+// Lookups returns an iterator for Find of keys that begin with Intents. Most of these keys are new,
+// and the last level holds nearly all stored keys. Get would search the last level for each new
+// key, because only an iterator can use the last level's filters.
 func (x *Index) Lookups() (*Iterator, error) {
 	return x.iterator(x.c.DB, &pebble.IterOptions{UseL6Filters: true}, x.tail.live())
 }
 
-// iterator returns an iterator over memtables and state. The memtables must be taken before state
-// is read, because keys may move from memory to Pebble in between.
+// iterator returns an iterator over memtables and state. The memtables must be taken before the
+// state is read, because keys may move from memory to Pebble in between.
 func (x *Index) iterator(state pebble.Reader, o *pebble.IterOptions, memtables []*memtable) (*Iterator, error) {
 	if err := x.c.Health.Stopped(); err != nil {
 		return nil, err

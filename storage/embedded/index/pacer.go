@@ -2,10 +2,10 @@ package index
 
 import "time"
 
-// pacer makes work in the background rest most of the time, so that it delays few requests. A
-// nil pacer never rests.
+// pacer makes background work rest most of the time, so that the work delays few requests. A nil
+// pacer never rests.
 type pacer struct {
-	// hurry reports that the work is late. Then the work does not rest.
+	// hurry reports that the work is late. Late work does not rest.
 	hurry func() bool
 	steps int
 	began time.Time // when the first step after the last rest began
@@ -14,7 +14,7 @@ type pacer struct {
 const (
 	// workTime is how long the work goes on before a rest. It is less than a commit takes.
 	workTime = 200 * time.Microsecond
-	// restTimes is how many times longer the rest is than the work before it.
+	// restTimes is the duration of a rest divided by the duration of the work before it.
 	restTimes = 4
 	// stepsTimed is the number of steps between two readings of the clock.
 	stepsTimed = 64

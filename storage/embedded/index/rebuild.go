@@ -9,7 +9,7 @@ type Rebuild struct {
 // Rebuild returns an empty Rebuild. Add of the index must not be called while the Rebuild is used.
 func (x *Index) Rebuild() *Rebuild { return &Rebuild{x: x, t: newMemtable()} }
 
-// Add collects keys. It calls Write once they are many.
+// Add collects keys. Once there are many, it calls Write.
 func (r *Rebuild) Add(keys *Keys) error {
 	if r.t.add(keys, nil); r.t.len() < flushedKeys {
 		return nil

@@ -7,14 +7,14 @@ import (
 )
 
 // rowList has keys with their values in the order in which they were added. It has one pointer for
-// each frame instead of one for each key, because the garbage collector follows every pointer.
+// each frame rather than for each key, because the garbage collector follows every pointer.
 type rowList struct {
 	texts []string
 	rows  []rowPlace
-	read  int // how many of rows are in memtable.keys
+	read  int // how many of the rows are in memtable.keys
 }
 
-// rowPlace is the place of a key and its value in a text.
+// rowPlace is the place of a key and its value in the text of a frame.
 type rowPlace struct{ text, start, middle, end uint32 }
 
 // textRow is a key with its value in the text of a frame.
