@@ -90,8 +90,8 @@ func decisionKey(rest []byte) (d engine.Decision, id uuid.UUID) {
 }
 
 // misled looks for the first row of org that is not found by its intent or by its decision, and
-// returns an error that names the row. If there is none, it returns an error for the first key that
-// leads to a wrong row.
+// returns an error that names the row. If all rows are found, it returns an error for the first key
+// that leads to a wrong row.
 func (r *ReadOnly) misled(ctx context.Context, org string) error {
 	if err := r.EachRow(ctx, org, "", "", r.isFound); err != nil {
 		return err

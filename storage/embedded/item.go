@@ -67,7 +67,7 @@ type item struct {
 	intent     string            // of a tombstone or an abandoned import: see storage.IntentKey
 	entryKind  storage.EntryKind // of an entry
 	unapproved bool              // of a settlement
-	body       string            // row, settled, entry, or the leaves of a tombstone
+	body       string            // the bytes of a row, settlement or entry, or the leaves of a tombstone
 	removed    [32]byte          // the leaf of a removed item
 }
 

@@ -122,7 +122,7 @@ func (k *frameKeys) record(org, intentKey string, d engine.Decision, id uuid.UUI
 
 func (k *frameKeys) entry(e *storage.Entry, at place) {
 	if e.Kind == storage.SettlementEntry {
-		id, _ := storage.ParseID(e.Key) // Check has
+		id, _ := storage.ParseID(e.Key) // Check has parsed the key already
 		k.End(append(k.key().org(kindRecord, e.OrganizationID).id(id), settlementMark))
 		k.End(k.at(at.index))
 		return
@@ -210,7 +210,7 @@ func (c *codec) entryItem(e *storage.Entry, bare bool) {
 		c.entry(e, bare)
 		return
 	}
-	id, _ := storage.ParseID(e.Key) // Check has
+	id, _ := storage.ParseID(e.Key) // Check has parsed the key already
 	c.item(&item{kind: settlementItem, org: e.OrganizationID, id: id, unapproved: e.Settlement.Unapproved})
 	c.settled(e.Settlement, &e.Inclusion, bare)
 }

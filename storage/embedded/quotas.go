@@ -11,7 +11,8 @@ import (
 	"writ/storage"
 )
 
-// maxMeters is how many meters are kept when no places are held: about two megabytes.
+// maxMeters is how many meters without held places are kept in memory. They take about two
+// megabytes.
 const maxMeters = 10_000
 
 // meter names a meter.
@@ -45,7 +46,8 @@ func (qs *quotas) of(m meter) *quotaShard {
 	return &qs[maphash.Comparable(quotaSeed, m)%uint64(len(qs))]
 }
 
-// quota returns m's quota, read from the disk if it is not in use. sh.mu is held.
+// quota returns the quota of m. If m is not in use, its meter is read from the disk. The caller
+// holds sh.mu.
 func (s *Store) quota(sh *quotaShard, m meter) (*quota, error) {
 	if q := sh.byKey[m]; q != nil {
 		return q, nil
@@ -105,11 +107,11 @@ type tick struct {
 	shard  *quotaShard
 	quota  *quota // not dropped while decisions are being written
 	n      int64
-	used   int64 // held places that it uses
-	stored int64 // the meter after it
+	used   int64 // held places that the tick uses
+	stored int64 // the meter after the tick
 }
 
-// ticks counts records. The caller passes the result to endTicks. commits is held.
+// ticks counts records. The caller passes the result to endTicks, and holds s.commits.
 func (s *Store) ticks(fresh []*storage.Record) (ticks []tick, err error) {
 	for _, r := range fresh {
 		if !r.Metered() {

@@ -99,7 +99,7 @@ func (r *reindexer) item(f *frame, i int, it *item) (err error) {
 		if row, err = parseRecord(it.org, it.id, []byte(it.body), nil); err == nil {
 			kept, err = r.stays(it.org, row.IntentKey())
 		}
-	case settlementItem: // its record came before
+	case settlementItem: // the record of the settlement came before
 		if kept = r.rebuild.Has(recordKey(it.org, it.id)); !kept {
 			var gone bool
 			gone, err = r.s.gone(it)

@@ -2,9 +2,9 @@ package embedded
 
 import "time"
 
-// tipInterval is the time after which a tip that has moved is recorded again. It is half a second,
-// so that even with a slow sync the recorded tip is at most a second old. Then the loss of older
-// writes in a crash is noticed.
+// tipInterval is the time after which a changed tip is recorded again. It is half a second, so that
+// even with a slow sync the recorded tip is at most a second old. A crash that loses writes older
+// than a second is then noticed.
 const tipInterval = 500 * time.Millisecond
 
 // startTipWriter records the tip in a file beside the store until Close. No write waits for

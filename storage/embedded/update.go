@@ -10,7 +10,7 @@ import (
 	"writ/storage"
 )
 
-// update is a storage.Tx. Store.writes is held while it is used.
+// update is a storage.Tx. Store.writes is held while the update is used.
 type update struct {
 	documents
 	b     *batch

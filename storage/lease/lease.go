@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// answerFor is how long a total in an answer of the store is trusted, by the clock of
-	// decisions. Therefore an organization at its limit costs few requests.
+	// answerFor is how long a total from the store is trusted, by the clock of decisions. It keeps
+	// the requests few for an organization at its limit.
 	answerFor = 250 * time.Millisecond
 	// idleAfter is the time between two looks for unused places to give back.
 	idleAfter = time.Second
@@ -70,12 +70,12 @@ func NewPool(store Store) *Pool { return &Pool{store: store, lent: make(map[*Lea
 type Lease struct {
 	window storage.Window
 	least  int64 // the smallest request
-	// total is the total of the window over all processes in the store's last answer. It
-	// includes free. at is the time of that answer. It is zero if total is out of date.
+	// total is the total of the window in the store's last answer, over all processes. It includes
+	// free. at is the time of that answer, or zero if total is out of date.
 	total int64
 	at    time.Time
-	// free is the number of free places. They count in part, were granted within limit, and may
-	// be used in the part asked.
+	// free is the number of free places. The places count in part, were granted within limit, and
+	// may be used in the part asked.
 	free, part, limit, asked int64
 	// answers counts the store's answers. If a claim is from an earlier answer, its places do
 	// not become free again.

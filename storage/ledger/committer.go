@@ -63,7 +63,7 @@ func (c *committer) run(ctx context.Context, q *queue) {
 	}
 }
 
-// serve wakes all of batch.
+// serve commits batch and wakes all its waiters.
 func (c *committer) serve(ctx context.Context, batch []*waiter) {
 	err := c.recoverUnknown(ctx)
 	batch = wakeFlushes(batch, err)
@@ -77,11 +77,11 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 	}
 	err = c.try(ctx, batch)
 	doubt := errors.Is(err, storage.ErrUnknown)
-	if doubt { // appending the same batch again tells which of its records are stored
+	if doubt { // a second append of the batch tells which of its records are stored
 		if err = c.try(ctx, batch); err == nil {
 			adopt(batch)
 		} else if !errors.Is(err, storage.ErrUnknown) {
-			err = fmt.Errorf("%w: %w", storage.ErrUnknown, err) // of the first try
+			err = fmt.Errorf("%w: %w", storage.ErrUnknown, err) // the error of the first try
 		}
 	}
 	switch {

@@ -127,8 +127,8 @@ type Verifier struct {
 // NewVerifier returns a Verifier that trusts keys.
 func NewVerifier(keys receipt.Keys) *Verifier { return &Verifier{keys: keys} }
 
-// Verify returns nil if r matches its receipt, its settlement (if it has one) belongs to
-// it, and trusted keys have signed both.
+// Verify returns nil if trusted keys have signed r and r's settlement, if there is one. r must
+// match its receipt, and the settlement must belong to r.
 func (v *Verifier) Verify(r *storage.Record) error {
 	if err := VerifyRow(r); err != nil {
 		return err

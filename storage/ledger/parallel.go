@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// inParallel calls f with each i from 0 to n-1, on all processors. If f fails for several
-// i, it returns the error of the smallest. After a failure it does not call f with a
-// greater i.
+// inParallel calls f with each i from 0 to n-1, on all processors. If several calls fail, it
+// returns the error of the smallest i. After a failure it does not call f with a greater i.
 func inParallel(n int, f func(i int) error) (err error) {
 	var (
 		wg   sync.WaitGroup

@@ -113,10 +113,9 @@ type Proof struct {
 //   - each meter counts the rows;
 //   - the store's indexes find all rows, entries and documents.
 //
-// Nothing in the store shows that the end of a chain was cut off. Nothing shows either
-// that a whole chain is gone with everything under its heads. Only an anchor of the chain
-// shows these two. A row or entry that remains under the heads of a missing chain is a
-// break.
+// Only an anchor of a chain shows that the end of the chain was cut off, or that the whole chain is
+// missing with everything under its heads. A row or entry that remains under the heads of a missing
+// chain is a break.
 //
 // Rows and settlements under heads of chains that the store does not have were imported.
 // Each must have a valid receipt of its own. Together they must be exactly the leaves of

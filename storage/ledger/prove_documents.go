@@ -110,8 +110,8 @@ func (d *documents) check() error {
 	return nil
 }
 
-// isAsLeft compares a document with its last change. c is the change that would have
-// written the document as it is.
+// isAsLeft compares a document with its last change. c is the change that would have written the
+// stored document.
 func (d *documents) isAsLeft(c Change) error {
 	switch last := d.last[c.name()]; {
 	case last == nil:

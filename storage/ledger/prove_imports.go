@@ -86,7 +86,7 @@ func (p *prover) rowLeaf(
 	return nil, p.foreignLeaf(r, in, leaf, settlement)
 }
 
-// foreignLeaf proves a leaf of r that another store has signed, and adds it to the import.
+// foreignLeaf proves a leaf of r that another store has signed. It adds the leaf to the import.
 func (p *prover) foreignLeaf(r *storage.Record, in receipt.Inclusion, leaf [32]byte, settlement bool) error {
 	id, err := uuid.Parse(r.DecisionID)
 	if err != nil {

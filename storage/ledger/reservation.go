@@ -12,10 +12,10 @@ import (
 	"writ/storage/lease"
 )
 
-// Reservation is one intent's place in its organization's meter of the month. It is
-// held from before the intent is evaluated until the decision is committed or given
-// up. It belongs to one goroutine until [Ledger.Enqueue] or [Reservation.Release] ends it,
-// and must not be used afterwards.
+// Reservation is one intent's place in its organization's meter of the month. It is held from
+// before the evaluation of the intent until the decision is committed or given up. A Reservation
+// belongs to one goroutine until [Ledger.Enqueue] or [Reservation.Release] ends it. It must not be
+// used afterwards.
 type Reservation struct {
 	id     uuid.UUID
 	at     time.Time // id's time
@@ -44,11 +44,10 @@ func (l *Ledger) Reserve(ctx context.Context, turn condition.Turn, org string, l
 	return r, nil
 }
 
-// Exceeded reports whether the place is above the limit. In that case all places within
-// the limit are used by decisions or held by reservations, in this or another process.
-// Exceeded can be true too early, never too late. One cause is that replays, released
-// reservations and commits of unknown outcome hold their places until they are settled.
-// Another cause is that a process may hold granted places for a moment.
+// Exceeded reports whether the place is above the limit. Then decisions use, or reservations hold,
+// all places within the limit, in this or another process. Exceeded can be true too early, never
+// too late. Replays, released reservations and commits of unknown outcome hold their places until
+// their outcome is known. A process may also hold granted places for a moment.
 func (r *Reservation) Exceeded() bool { return !r.within }
 
 // DecisionID returns the id of the decision that the reservation is for.

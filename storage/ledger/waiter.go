@@ -9,11 +9,11 @@ import (
 	"writ/storage"
 )
 
-// waiter is one caller's commit. The committer owns it until it sends on done, and the
-// caller afterwards. If the caller has left, nobody uses it again.
+// waiter is one caller's commit. The committer owns the waiter until it sends on done. Then the
+// caller owns the waiter. If the caller has left, nobody uses the waiter again.
 type waiter struct {
-	// places and entries are to be committed. A waiter without any only waits for the
-	// committer to reach it.
+	// places and entries are to be committed. A waiter without places and entries only waits for
+	// the committer to reach it.
 	places  []place
 	entries []*storage.Entry
 	whole   bool // the records are stored all or none

@@ -147,8 +147,8 @@ func (t *tail) get(k []byte) (v string, found bool) {
 	return v, found
 }
 
-// has reports whether there may be keys between lower and upper. It compares only first bytes. With
-// has, a reader of documents need not wait until the keys of the history are sorted.
+// has reports whether there may be keys between lower and upper. It compares only first bytes. It
+// lets a reader of documents continue before the keys of the history are sorted.
 func (t *tail) has(lower, upper []byte) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
