@@ -91,7 +91,7 @@ func decisionKey(rest []byte) (d engine.Decision, id uuid.UUID) {
 
 // misled looks for the first row of org that is not found by its intent or by its decision, and
 // returns an error that names the row. If all rows are found, it returns an error for the first key
-// that leads to a wrong row.
+// that leads to a missing row or to a row with another decision.
 func (r *ReadOnly) misled(ctx context.Context, org string) error {
 	if err := r.EachRow(ctx, org, "", "", r.isFound); err != nil {
 		return err

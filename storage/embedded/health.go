@@ -206,7 +206,7 @@ func (h *health) compacted(err error) {
 	}
 }
 
-// flushed records the result of a flush. i.Err alone is no trouble: Pebble also returns an
+// flushed records the result of a flush. A non-nil err alone is no trouble: Pebble also returns an
 // unexported error if a flush has nothing to write. Only a failed flush is also reported as a
 // background error.
 func (h *health) flushed(err error) {
