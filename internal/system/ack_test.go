@@ -12,13 +12,13 @@ import (
 // history has all answers except those under the last heads, in an unbroken chain. A lost
 // intent can be decided again, once. A server that is asked to stop loses no answers.
 func TestDecision_Audit_Queued_CrashAndStop(t *testing.T) {
-	const kills, queued = 5, "--audit-ack=queued"
+	const queued = "--audit-ack=queued"
 	data, token := newData(t)
 	plans := manyEvaluations(t)
 	p := start(t, data, plans, queued)
 	register(t, p.url, token)
 	answers := make(map[string]string) // the answers that stand
-	for range kills {
+	for range rounds(3, 5) {
 		l := newLoad(t, token)
 		l.serve(p.url)
 		workers := l.start(crashWorkers)

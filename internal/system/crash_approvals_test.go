@@ -27,10 +27,7 @@ type waiting struct {
 // are held, approved and used. A verdict or a use that was answered stands. A request that was
 // not answered can be repeated. Each approval leads to one allow, and the history proves it.
 func TestCrash_Approvals(t *testing.T) {
-	kills := 8
-	if testing.Short() {
-		kills = 3
-	}
+	kills := rounds(3, 8)
 	data, token := newData(t)
 	secret, err := data.Secret("")
 	must(t, err)

@@ -10,11 +10,7 @@ import (
 // history. Every receipt must be in the history, verify, and stand in an unbroken chain. No
 // intent may have two decisions. The meters must be the number of distinct intents.
 func TestCrash(t *testing.T) {
-	kills := 20
-	if testing.Short() {
-		kills = 5
-		t.Logf("-short: %d kills instead of 20", kills)
-	}
+	kills := rounds(3, 20)
 	data, token := newData(t)
 	plans := manyEvaluations(t)
 	p := start(t, data, plans)
@@ -27,7 +23,7 @@ func TestCrash(t *testing.T) {
 	for i := range kills {
 		l.awaitAnswers(t, rng.IntN(2*crashAnswers))
 		p.kill(t)
-		if i%4 == 3 { // a crash while it recovers from the last one
+		if i%4 == 2 { // a crash while it recovers from the last one
 			dying, ready := launch(t, data, plans)
 			select {
 			case <-ready:

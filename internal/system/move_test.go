@@ -217,14 +217,15 @@ func TestMove_Killed(t *testing.T) {
 	to := newMoved(t)
 	args = []string{"import", file, "--keys", from.data.JWKS(), "--data", string(to.data)}
 	unfinished := 0
-	for kills := range 6 {
+	kills := rounds(3, 6)
+	for kill := range kills {
 		started, opened := time.Now(), time.Time{}
 		killed(t, func() bool {
 			// Opening the store makes files in it.
 			if info, err := os.Stat(to.data.Store()); err == nil && opened.IsZero() && info.ModTime().After(started) {
 				opened = time.Now()
 			}
-			return !opened.IsZero() && time.Since(opened) > time.Duration(kills+1)*100*time.Millisecond
+			return !opened.IsZero() && time.Since(opened) > time.Duration(kill+1)*100*time.Millisecond
 		}, args...)
 		if _, err := os.Stat(to.data.JWKS()); err != nil {
 			continue // it had not come so far
@@ -234,7 +235,7 @@ func TestMove_Killed(t *testing.T) {
 			unfinished++
 		}
 	}
-	t.Logf("%d of 6 kills left an import that is not finished", unfinished)
+	t.Logf("%d of %d kills left an import that is not finished", unfinished, kills)
 	if unfinished == 0 {
 		t.Error("no kill has met an import in its middle")
 	}

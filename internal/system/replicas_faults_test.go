@@ -16,7 +16,7 @@ func killedReplicas(t *testing.T, c *cluster) {
 	l := newReplicaLoad(c)
 	stop := l.start(t, 8)
 	f := newFlip(t, c, "other")
-	for i := range rounds(6, 60) {
+	for i := range rounds(3, 60) {
 		l.await(t, between)
 		c.replicas[i%2].kill(t)
 		switch i % 3 {

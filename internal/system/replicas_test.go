@@ -7,7 +7,7 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// soaking reports whether the tests of several replicas run as long as in `make soak`.
+// soaking reports whether tests run as long as in `make soak`.
 func soaking() bool { return os.Getenv("WRIT_SOAK") != "" }
 
 // rounds returns how often a test repeats a step: many times if it soaks, and otherwise few

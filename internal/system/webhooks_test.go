@@ -128,14 +128,10 @@ func heldBatches(t *testing.T, s sender, url func() string, batches int) {
 	}
 }
 
-// TestCrash_WebhooksLoseNothing kills the real binary during 10,000 deliveries. Each held
-// decision that is in the history at the end must have been delivered.
+// TestCrash_WebhooksLoseNothing kills the real binary during 2,000 deliveries, or 10,000 if it
+// soaks. Each held decision that is in the history at the end must have been delivered.
 func TestCrash_WebhooksLoseNothing(t *testing.T) {
-	batches, kills := 100, 6
-	if testing.Short() {
-		batches, kills = 20, 2
-		t.Logf("-short: %d deliveries instead of 10,000", batches*100)
-	}
+	batches, kills := rounds(20, 100), rounds(3, 6)
 	data, token := newData(t)
 	flags := []string{manyEvaluations(t), "--webhook-allow=127.0.0.0/8", "--rate-limit-credential=off"}
 	p := start(t, data, flags...)
