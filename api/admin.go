@@ -44,14 +44,15 @@ func (s *Server) Admin() http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{
 		Registry:          s.cfg.Registry,
 		EnableOpenMetrics: true,
-		// If a collector fails, only its own metrics are missing. Scrapes at the same time share one collection.
+		// If a collector fails, only its own metrics are missing. Simultaneous scrapes share one
+		// collection.
 		ErrorHandling:  promhttp.ContinueOnError,
 		CoalesceGather: true,
 	}))
 	return mux
 }
 
-// ready returns an error that says why the server should get no requests now, or nil.
+// ready returns nil if the server can take requests. Otherwise the error says why it cannot.
 func (s *Server) ready(ctx context.Context) error {
 	s.mu.Lock()
 	closed := s.closed
@@ -67,7 +68,7 @@ func plain(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintln(w, text) // no answer is needed for a prober that has disconnected
+	_, _ = fmt.Fprintln(w, text) // a disconnected prober needs no answer
 }
 
 // ServeAdmin answers requests of the admin address until ln fails or Shutdown is called. After Shutdown it returns nil.

@@ -6,9 +6,9 @@ import (
 	"writ/decision/admission"
 )
 
-// admit sets the principal of a request and lets it through, or returns the error that refuses it. It first looks for
-// the credential among those that were accepted before. A request with such a credential does not count for its
-// address. [RateLimits] says which requests count for which limit.
+// admit sets the principal of a request, or returns the error that refuses the request. It looks
+// for the credential in the cache of accepted credentials first. A request with a cached credential
+// does not count for its address. [RateLimits] says which limit counts which requests.
 func (s *Server) admit(fc *fasthttp.RequestCtx, rt *route, r *request) error {
 	leaked := carriesCredential(fc, rt.param != "")
 	if leaked {
@@ -33,7 +33,7 @@ func (s *Server) admit(fc *fasthttp.RequestCtx, rt *route, r *request) error {
 			return err
 		}
 		if r.who, err = s.auth.authenticate(r.ctx, h, rt.scope, r.now); err != nil {
-			s.throttle.address.SetHeaders(&fc.Response.Header, at) // a good credential has a limit of its own
+			s.throttle.address.SetHeaders(&fc.Response.Header, at) // an accepted credential has a limit of its own
 			return err
 		}
 	}
@@ -53,7 +53,7 @@ func (s *Server) admit(fc *fasthttp.RequestCtx, rt *route, r *request) error {
 	return err
 }
 
-// admitStranger counts a request without a credential for its address.
+// admitStranger counts a request without a credential for the request's address.
 func (s *Server) admitStranger(fc *fasthttp.RequestCtx, r *request) error {
 	at, err := s.throttle.takeAddress(fc, r.now)
 	if err == nil {
@@ -62,8 +62,9 @@ func (s *Server) admitStranger(fc *fasthttp.RequestCtx, r *request) error {
 	return err
 }
 
-// awaitSlot waits for a slot for a request whose credential was accepted. Requests without a credential need no slot:
-// they are cheap and limited by address. Urgent requests, such as the kill switch, do not wait.
+// awaitSlot waits until the gate has a slot for a request whose credential was accepted. Requests
+// without a credential need no slot: they are cheap and limited by address. Urgent requests, such
+// as the kill switch, do not wait.
 func (s *Server) awaitSlot(rt *route, r *request) (err error) {
 	if rt.scope == public || rt.scope == service || rt.is(urgent) {
 		return nil

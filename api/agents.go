@@ -36,7 +36,7 @@ func (s *Server) createAgent(r *request, in *agentBody) error {
 	if err != nil {
 		return err
 	}
-	r.slot.Leave() // the rest only waits for the store
+	r.slot.Leave() // from here on the handler only waits for the store
 	err = s.docs.PutAgent(r.ctx, r.who.org, a, plan.Agents)
 	if errors.Is(err, storage.ErrConflict) && in.ExternalID != nil {
 		return invalid("externalId", "is the id of another agent, or differs from one only in case, width or the like")
@@ -66,13 +66,14 @@ func checkStatus(_ *request, in *statusBody) error {
 	return nil
 }
 
-// setAgentStatus enables or disables an agent (the kill switch). The new status is in force before the answer is sent.
+// setAgentStatus enables or disables an agent; this is the kill switch. The new status is in force
+// before the answer is sent.
 func (s *Server) setAgentStatus(r *request, in *statusBody) error {
 	if err := s.checkAgent(r, r.param); err != nil {
 		return err
 	}
 	limit := 0
-	if in.Status == engine.AgentActive { // disabling an agent never meets a limit
+	if in.Status == engine.AgentActive { // disabling an agent is never limited
 		if _, err := s.throttle.changes.Take(r.who.org, r.now); err != nil {
 			return err
 		}

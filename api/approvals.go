@@ -15,10 +15,10 @@ import (
 	"writ/storage/receipt"
 )
 
-// retryPending is the Retry-After, in seconds, of an intent whose approval is pending.
+// retryPending is the Retry-After, in seconds, of a decision whose approval is pending.
 const retryPending = 5
 
-// approvalBody is an approval as answers show it.
+// approvalBody is an approval in the form of an answer.
 type approvalBody struct {
 	ApprovalID    string          `json:"approval_id"`
 	Status        approval.Status `json:"status"`
@@ -44,7 +44,8 @@ type approvalBody struct {
 	Receipt *receipt.Inclusion `json:"receipt,omitzero"`
 }
 
-// orderedTexts is encoded in the order of its keys. So the same verdict, sent again, gets the same bytes as its answer.
+// orderedTexts is encoded in the order of its keys. A repeated verdict therefore gets an answer
+// with the same bytes.
 type orderedTexts map[string]string
 
 // MarshalJSON implements json.Marshaler.
@@ -78,8 +79,8 @@ func (s *Server) approvalAt(a *approval.Approval, at time.Time) *approvalBody {
 	return b
 }
 
-// findingsOf returns the findings that held a decision. Once the details of an approval are erased, only the reasons
-// remain; then each finding has a reason and no rule.
+// findingsOf returns the findings because of which a decision was held. Once the details of an
+// approval are erased, only reasons are stored. Each finding then has a reason and no rule.
 func findingsOf(a *approval.Approval) []findingBody {
 	findings := []findingBody{}
 	if a.Details != nil {
@@ -95,8 +96,8 @@ func findingsOf(a *approval.Approval) []findingBody {
 	return findings
 }
 
-// listApprovals returns the approvals of the organization, newest first. If a filter selects few approvals, a page may
-// be short or empty. Only a null next_cursor ends the list.
+// listApprovals returns the approvals of the organization, newest first. A page of a filtered list
+// may be short or empty. Only a null next_cursor ends the list.
 func (s *Server) listApprovals(r *request) error {
 	f := s.approvalFilter(&r.query)
 	page, err := r.onlyPage()
@@ -126,9 +127,9 @@ func (s *Server) approvalFilter(q *query) (f approval.Filter) {
 	return f
 }
 
-// approval returns one approval, at once or when it is no longer pending. Credentials that may read all approvals get
-// it, and so does the credential that asked for the decision. Other credentials get the same refusal whether or not the
-// approval exists.
+// approval returns one approval. With the parameter wait it first waits for a verdict. A credential
+// gets the approval if it may read all approvals or has asked for the decision. For any other
+// credential the refusal does not reveal whether the approval exists.
 func (s *Server) approval(r *request) error {
 	wait := r.query.seconds("wait", maxWait)
 	if err := r.query.done(); err != nil {
@@ -153,7 +154,7 @@ func (s *Server) approval(r *request) error {
 			return ledger.ErrOverloaded
 		}
 		defer end()
-		r.slot.Leave() // the rest only waits for the verdict
+		r.slot.Leave() // from here on the handler only waits for the verdict
 		ctx, cancel := context.WithTimeout(s.awake, wait)
 		defer cancel()
 		if a, err = s.decisions.Approvals.Await(ctx, r.who.org, id); err != nil {
@@ -189,7 +190,7 @@ func checkRuling(_ *request, in *rulingBody) error {
 	return bad.err()
 }
 
-// judgeApproval approves, rejects or revokes. The same verdict, sent again, gets the same answer.
+// judgeApproval approves, rejects or revokes an approval. A repeated verdict gets the same answer.
 func (s *Server) judgeApproval(r *request, in *rulingBody) error {
 	ruling := approval.Ruling{Verdict: in.Status}
 	set(&ruling.Comment, in.Comment)
@@ -198,7 +199,7 @@ func (s *Server) judgeApproval(r *request, in *rulingBody) error {
 	}
 	credential := r.who.credential()
 	by := approval.Approver{Credential: credential, Kept: ledger.KeptCredential(credential, s.cfg.Scrub.Identity)}
-	r.slot.Leave() // the rest only waits for the store
+	r.slot.Leave() // from here on the handler only waits for the store
 	a, err := s.decisions.Approvals.Judge(r.ctx, r.who.org, strings.ToLower(r.param), by, ruling)
 	if err != nil {
 		return about("approval", err)

@@ -20,13 +20,13 @@ import (
 	"writ/storage/receipt"
 )
 
-// The tests of approvals use this rule. It holds deploys to production that cost more than 500.
+// This rule holds deploys to production that cost more than 500.
 const (
 	costly  = `{"resource":"prod/**","cost.amount_minor":{"$gt":500}}`
 	persons = `{"decision":"approval_required","reason":"a person decides"}`
 )
 
-// desk is a server with a policy, the rule and the credentials of the tests.
+// desk is a server with a policy, the rule above, and credentials.
 type desk struct {
 	*harness
 	asker, approver, reader string
@@ -45,7 +45,8 @@ func openDesk(t testing.TB, mods ...func(*setup)) *desk {
 
 func cost(n int) obj { return obj{"cost": obj{"amount_minor": n, "currency": "EUR"}} }
 
-// hold evaluates an intent that the rule holds. It returns the body and the id of the approval.
+// hold evaluates an intent that the rule holds. It returns the request's body and the id of the
+// approval.
 func (d *desk) hold(changes ...obj) (body obj, id string) {
 	d.t.Helper()
 	body = intent(append([]obj{cost(82_000)}, changes...)...)
@@ -174,8 +175,8 @@ func TestApprovals_HeldThenApprovedThenAllowedOnce(t *testing.T) {
 	}
 }
 
-// TestApprovals_WhatIsRefused checks that the refusals of package approval have these codes. The tests of that package
-// check who may decide and how far an approval reaches.
+// TestApprovals_WhatIsRefused checks the codes with which the server reports the refusals of
+// package approval. That package tests who may decide and how far an approval reaches.
 func TestApprovals_WhatIsRefused(t *testing.T) {
 	d := openDesk(t)
 	body, id := d.hold()
@@ -203,7 +204,7 @@ func TestApprovals_WhatIsRefused(t *testing.T) {
 	wantCodes(t, d.redeem(body, id), "deny", "rule.approval_required", "approval.expired")
 }
 
-// TestApprovals_WhoMayLook checks that a key may look up the approval that it asked for, and no other approval.
+// TestApprovals_WhoMayLook checks that a key may look up only approvals that it asked for.
 func TestApprovals_WhoMayLook(t *testing.T) {
 	d := openDesk(t)
 	_, id := d.hold()
@@ -276,9 +277,9 @@ func TestApprovals_ALookUpWaits(t *testing.T) {
 	}
 }
 
-// TestApprovals_SoManyLookUpsWaitAndNoMore sends 2,000 look-ups that want to wait. It checks that some of them wait
-// without taking anything from decisions, that the others are refused at once, and that a shutdown answers the look-ups
-// that wait.
+// TestApprovals_SoManyLookUpsWaitAndNoMore sends 2,000 look-ups that want to wait. Some of them
+// must wait without using resources that decisions need. The server must refuse the surplus at
+// once. A shutdown must answer the look-ups that wait.
 func TestApprovals_SoManyLookUpsWaitAndNoMore(t *testing.T) {
 	d := openDesk(t)
 	_, id := d.hold()
@@ -286,8 +287,8 @@ func TestApprovals_SoManyLookUpsWaitAndNoMore(t *testing.T) {
 	const asked, most = 2_000, 512
 	statuses := make(chan int, asked)
 	var all sync.WaitGroup
-	// So many connections are open at once. All look-ups may be answered with 200. A look-up that does not wait yet
-	// when the server shuts down will not wait any more.
+	// places bounds the number of open connections. Every look-up may get a 200. A look-up that
+	// arrives during the shutdown does not wait.
 	places := make(chan struct{}, most+32)
 	for range asked {
 		places <- struct{}{}
@@ -300,7 +301,7 @@ func TestApprovals_SoManyLookUpsWaitAndNoMore(t *testing.T) {
 			<-places
 		})
 	}
-	d.hold() // decisions go on meanwhile
+	d.hold() // decisions work in the meantime
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	must(t, d.server.Shutdown(ctx))
@@ -365,7 +366,8 @@ func TestApprovals_KeepKeysAlone(t *testing.T) {
 	wantDecision(t, d.redeem(body, id), "allow")
 }
 
-// TestApprovals_EveryFaultRefuses checks that no fault allows anything, and that the same request succeeds afterwards.
+// TestApprovals_EveryFaultRefuses checks that no fault of the store allows an intent. The same
+// request succeeds after the fault is gone.
 func TestApprovals_EveryFaultRefuses(t *testing.T) {
 	d := openDesk(t)
 	for _, call := range []string{"Commit", "Commit lost answer", "Record", "Entry", "Decided", "Get d"} {
@@ -381,8 +383,8 @@ func TestApprovals_EveryFaultRefuses(t *testing.T) {
 	}
 }
 
-// TestApprovals_OfACore checks that a core gets the approval. The approval allows the intent only if the core gives the
-// same reason as before.
+// TestApprovals_OfACore checks that an external core is given the approval. The approval allows the
+// intent only if the core repeats the reason for which it held the intent.
 func TestApprovals_OfACore(t *testing.T) {
 	h, core := startElsewhere(t)
 	reason := "core.why: it is large"

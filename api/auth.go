@@ -21,25 +21,26 @@ import (
 	"writ/storage/registry"
 )
 
-// auth authenticates requests. It caches accepted credentials. Keys are cached by id until the store reports a change.
-// Verified operator tokens are cached by their hash until they expire.
+// auth authenticates requests and caches accepted credentials. A key is cached by its id until the
+// store reports a change of the key. A verified operator token is cached by its hash until the
+// token expires.
 type auth struct {
 	keys      *decision.Cache[apikey.ID, apiKey]
 	jwts      *decision.Cache[jwtKey, principal]
 	operators *operator.Verifier // nil if no operator tokens are accepted
-	service   *[sha256.Size]byte // the hash of the service bearer; nil if none is accepted
+	service   *[sha256.Size]byte // the hash of the service bearer; nil if there is no service bearer
 	failures  failures
 }
 
-// apiKey has the parts of a storage.Token that authentication needs.
+// apiKey is the part of a storage.Token that authentication needs.
 type apiKey struct {
 	hash    [sha256.Size]byte
 	revoked bool
 	who     principal
 }
 
-// jwtKey is the cache key of a verified operator token. gen is the generation of the signing keys, so a token is
-// verified again when those keys change.
+// jwtKey is the cache key of a verified operator token. gen is the generation of the signing keys.
+// A change of these keys changes gen, so cached tokens are verified again.
 type jwtKey struct {
 	hash [sha256.Size]byte
 	gen  uint64
@@ -48,7 +49,7 @@ type jwtKey struct {
 const (
 	keyCacheBytes = 16 << 20
 	jwtCacheBytes = 4 << 20
-	// credentialBytes is the approximate size of a cache entry without its texts.
+	// credentialBytes is the approximate size in bytes of a cache entry without its strings.
 	credentialBytes = 320
 )
 
@@ -69,7 +70,8 @@ const (
 	failedURL       = "credential_in_url"
 )
 
-// newFailures starts a counter at 0 for each reason. Without the 0 an alert would miss the first failure.
+// newFailures starts a counter at 0 for each reason. An alert on a rate would miss the first
+// failure of a counter that starts at 1.
 func newFailures(byReason *prometheus.CounterVec) failures {
 	f := failures{byReason}
 	for _, reason := range []string{failedMissing, failedMalformed, failedUnknown, failedMismatch, failedRevoked,
@@ -103,7 +105,7 @@ func newAuth(tokens *registry.Registry, operators *operator.Verifier, serviceTok
 		}
 		if t.AgentID != "" {
 			if who.agents, err = engine.CompileAgentPattern("agent_id", t.AgentID); err != nil {
-				// the caller did not write the document, so its error is not the caller's
+				// the caller did not write this document, so the error must not become a 400
 				return apiKey{}, fmt.Errorf("the agents of token %s: %s", t.ID, err.Error())
 			}
 		}
@@ -121,8 +123,8 @@ func newAuth(tokens *registry.Registry, operators *operator.Verifier, serviceTok
 	return a
 }
 
-// errUnauthorized is the error for every reason not to accept a credential. The reasons must look the same from
-// outside.
+// errUnauthorized is the error for every refused credential. A caller must not learn the reason of
+// the refusal.
 var errUnauthorized = refuse(codeUnauthorized, "Send Authorization: Bearer with a valid API key or operator token.")
 
 // errNoService takes the place of errUnauthorized on routes that demand the service bearer.
@@ -130,8 +132,8 @@ var errNoService = refuse(codeUnauthorized,
 	"Send Authorization: Bearer with the deployment's service token. API keys and operator tokens are not "+
 		"accepted here.")
 
-// recognize returns the principal of a request whose credential is cached and still valid. It neither reads the store
-// nor verifies a signature, and it counts no failure.
+// recognize returns the principal of a request whose credential is cached and still valid. It does
+// not read the store, verify a signature or count a failure.
 func (a *auth) recognize(h *fasthttp.RequestHeader, want scopeSet, now time.Time) (who principal, ok bool) {
 	token := bearer(h)
 	switch {
@@ -168,8 +170,8 @@ func (a *auth) permit(who *principal, want scopeSet) error {
 	return nil
 }
 
-// isService reports whether token is the service bearer. It compares hashes, so the time
-// depends neither on a common prefix nor on the length of the token.
+// isService reports whether token is the service bearer. It compares hashes, so its running time
+// reveals nothing about the bearer's text or length.
 func (a *auth) isService(token []byte) bool {
 	sent := sha256.Sum256(token)
 	return a.service != nil && subtle.ConstantTimeCompare(sent[:], a.service[:]) == 1
@@ -221,8 +223,8 @@ func (a *auth) authenticate(
 	return who, nil
 }
 
-// bearer returns the token of the Authorization header. It returns nil unless there is exactly one such header with a
-// bearer token.
+// bearer returns the token of the Authorization header. It returns nil if the header is missing,
+// repeated or not a bearer token.
 func bearer(h *fasthttp.RequestHeader) []byte {
 	const scheme = "bearer "
 	all := h.PeekAll("Authorization")
@@ -232,11 +234,11 @@ func bearer(h *fasthttp.RequestHeader) []byte {
 	return bytes.Trim(all[0][len(scheme):], " ")
 }
 
-// byKey returns the principal of an API key, or the reason for its refusal.
+// byKey returns the principal of an API key. A non-empty reason says why the key is refused.
 func (a *auth) byKey(ctx context.Context, token []byte) (who principal, reason string, err error) {
 	id, err := apikey.Parse(token)
 	if err != nil {
-		return who, failedMalformed, nil //nolint:nilerr // the reason stands for the error
+		return who, failedMalformed, nil //nolint:nilerr // reason replaces the error
 	}
 	key, err := a.keys.Get(ctx, id)
 	hash := apikey.Hash(token)
@@ -253,7 +255,8 @@ func (a *auth) byKey(ctx context.Context, token []byte) (who principal, reason s
 	return key.who, "", nil
 }
 
-// byJWT returns the principal of an operator token, or the reason for its refusal.
+// byJWT returns the principal of an operator token. A non-empty reason says why the token is
+// refused.
 func (a *auth) byJWT(ctx context.Context, token []byte) (who principal, reason string) {
 	key := jwtKey{sha256.Sum256(token), a.operators.Generation()}
 	who, err := a.jwts.Get(context.WithValue(ctx, jwtText{}, string(token)), key)
@@ -263,10 +266,11 @@ func (a *auth) byJWT(ctx context.Context, token []byte) (who principal, reason s
 	return who, ""
 }
 
-// jwtText is the context key for the text of the token to verify. The cache key has only the hash of that text.
+// jwtText is the context key for the text of the token to verify. The cache key has only a hash of
+// the text.
 type jwtText struct{}
 
-// forget drops the API key with this id from the cache, because the store has changed it.
+// forget drops the API key with this id from the cache.
 func (a *auth) forget(tokenID string) {
 	if len(tokenID) == apikey.IDLen {
 		a.keys.Invalidate(apikey.ID([]byte(tokenID)))
@@ -280,8 +284,8 @@ type principal struct {
 	scopes  scopeSet
 	expires time.Time // zero if the credential never expires
 	isKey   bool      // true for an API key, false for an operator
-	// agents is the binding of a key, or nil if the key is not bound. policy is the id of the key's policy, which
-	// applies to requests that name no policy. It may be empty.
+	// agents is the binding of a key; nil means that the key is not bound. policy is the id of the
+	// key's policy, or empty. It applies to requests that name no policy.
 	agents *engine.AgentPattern
 	policy string
 }
@@ -295,7 +299,7 @@ func (p *principal) bytes() int64 {
 	return int64(n)
 }
 
-// credential returns the name of p in the rows of the history.
+// credential returns the text that identifies p in rows of the history.
 func (p *principal) credential() string {
 	if p.isKey {
 		return p.subject

@@ -64,7 +64,7 @@ func substitute(body any, id string) any {
 
 var requestIDMember = regexp.MustCompile(`"request_id":"[^"]*"`)
 
-// anonymous returns the body of r without the parts that differ between any two requests.
+// anonymous returns the body of r without the members that differ in every response.
 func anonymous(r *reply, id string) string {
 	return strings.ReplaceAll(requestIDMember.ReplaceAllString(string(r.body), ""), id, "ID")
 }
@@ -166,15 +166,15 @@ func TestAuth_SecretsAreNotLogged(t *testing.T) {
 	key, _ := h.key(acme, "rules:read")
 	h.store.fail("AllRules", errors.New("boom"))
 	h.do("GET", "/v1/rules?cursor=zyxwv", key, nil).wantStatus(http.StatusInternalServerError)
-	h.server.cfg.JWKS = nil // calling it panics
+	h.server.cfg.JWKS = nil // JWKS would panic
 	h.do("GET", "/.well-known/jwks.json", key, nil).wantStatus(http.StatusInternalServerError)
 	if log := h.log.String(); strings.Contains(log, key) || strings.Contains(log, "zyxwv") || !strings.Contains(log, "boom") {
 		t.Errorf("log = %s, want the cause without the key or the query", log)
 	}
 }
 
-// TestAuth_RefusedCredentialsStayRefused sends each refused credential three times. The first request puts the
-// credential into the cache. The later requests must be refused too.
+// TestAuth_RefusedCredentialsStayRefused sends each refused credential three times. The first
+// request may put the credential into a cache. The cache must not make a later request succeed.
 func TestAuth_RefusedCredentialsStayRefused(t *testing.T) {
 	h := start(t)
 	revoked, id := h.key(acme, "rules:read")

@@ -48,9 +48,10 @@ func TestDecision_Receipts_OneRowCanBeLookedUpWithItsReceipt(t *testing.T) {
 	h.do("GET", "/v1/authorizations/"+id+"?limit=1", h.operator(acme), nil).wantField("limit")
 }
 
-// TestDecision_Receipts_AuditDigestIsThatOfTheRowAsShown checks "audit_digest: the same kind of digest of the row as
-// GET /v1/authorizations/{decisionId} shows it, less receipt, settlement, approval". A caller who has a row can compute
-// that digest. It is in the answer, and the signature covers it.
+// TestDecision_Receipts_AuditDigestIsThatOfTheRowAsShown checks "audit_digest: the same kind of
+// digest of the row as GET /v1/authorizations/{decisionId} shows it, less receipt, settlement,
+// approval". A caller can compute the digest from the row. The answer contains the digest, and the
+// signature covers it.
 func TestDecision_Receipts_AuditDigestIsThatOfTheRowAsShown(t *testing.T) {
 	h := start(t)
 	h.register(acme)

@@ -32,7 +32,6 @@ type batchBody struct {
 	plain []*evaluateBody // plain has the intents if the fast path of decodeBatch read the body; Intents is then empty
 }
 
-// size returns the number of intents.
 func (in *batchBody) size() int { return max(len(in.Intents), len(in.plain)) }
 
 // The modes of a batch.
@@ -41,7 +40,7 @@ const (
 	modeAll  = "all"  // all intents are allowed, or none is
 )
 
-// checkBatch reports all mistakes of a batch outside its intents.
+// checkBatch reports every mistake of a batch except those in its intents.
 func checkBatch(_ *request, in *batchBody) error {
 	var bad fieldErrors
 	in.PolicyID = strings.ToLower(in.PolicyID)
@@ -100,8 +99,8 @@ func (in *batchBody) checkApprovals(intents []*engine.Intent) error {
 
 func intentField(i int) string { return fmt.Sprintf("intents[%d]", i) }
 
-// readIntent reads and checks intent i of a batch. If the intent names no policy, it gets the batch's policy. If the
-// batch names none either, it gets the key's.
+// readIntent reads and checks intent i of a batch. An intent without a policy gets the policy of
+// the batch. If the batch has no policy, the intent gets the policy of the API key.
 func (s *Server) readIntent(r *request, batch *batchBody, i int) (*engine.Intent, error) {
 	var in *evaluateBody
 	if batch.plain != nil {
@@ -133,7 +132,7 @@ func (s *Server) readIntent(r *request, batch *batchBody, i int) (*engine.Intent
 	return in.Intent, s.auth.actFor(&r.who, in.Intent.AgentID)
 }
 
-// within returns err with field as a prefix of the field names in it. err is about one intent.
+// within prefixes the field names in err with field. err is about one intent.
 func within(field string, err error) error {
 	var bad *engine.InvalidError
 	if !errors.As(err, &bad) {
@@ -148,7 +147,7 @@ func within(field string, err error) error {
 	return &engine.InvalidError{Fields: fields}
 }
 
-// evaluateAll decides intents of which all are allowed or none is. So a mistake in one intent refuses the whole
+// evaluateAll allows all intents or none. A mistake in one intent therefore refuses the whole
 // request.
 func (s *Server) evaluateAll(
 	r *request, intents []*engine.Intent, errs []error, approvals map[string]string,
@@ -183,8 +182,8 @@ func (s *Server) evaluateAll(
 	return s.answers(r, outs)
 }
 
-// aboutItem turns the error of one intent into a problem of the whole request. The problem says which intent it is
-// about.
+// aboutItem turns the error of one intent into a problem of the whole request. The problem names
+// the intent.
 func aboutItem(err error) error {
 	var item *decision.ItemError
 	if !errors.As(err, &item) {
@@ -198,8 +197,8 @@ func aboutItem(err error) error {
 	return item.Err
 }
 
-// evaluateEach decides each intent by itself. If the service failed for all of them, as in an overload, the whole
-// request gets that error.
+// evaluateEach decides each intent by itself. If the service failed for all intents, for example
+// because of an overload, that error is the answer to the whole request.
 func (s *Server) evaluateEach(
 	r *request, intents []*engine.Intent, errs []error, approvals map[string]string,
 ) error {
@@ -225,8 +224,8 @@ func (s *Server) evaluateEach(
 	return s.answers(r, outs)
 }
 
-// batchAnswer is the body of a batch's answer. For each intent, in order, it has the result, or the problem that
-// prevented a decision.
+// batchAnswer is the body of a batch's answer. It has one item for each intent, in order: a result,
+// or a problem if there is no decision.
 type batchAnswer []batchItem
 
 type batchItem struct {
@@ -234,7 +233,7 @@ type batchItem struct {
 	problem []byte
 }
 
-// answers sends the answer to a batch. The answer is marked as a replay if all its results are replays.
+// answers sends the answer to a batch. It marks the answer as a replay if all results are replays.
 func (s *Server) answers(r *request, outs []ledger.Outcome) error {
 	body := make(batchAnswer, len(outs))
 	r.res.replayed = true

@@ -15,7 +15,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// batch sends a batch and returns the elements of the answer as they were sent.
+// batch sends a batch and returns the raw elements of the answer.
 func (h *harness) batch(token, mode string, intents ...any) []json.RawMessage {
 	h.t.Helper()
 	var out struct {
@@ -28,7 +28,7 @@ func (h *harness) batch(token, mode string, intents ...any) []json.RawMessage {
 	return out.Results
 }
 
-// oneOf is an element of a batch's answer: a result or a problem.
+// oneOf is an element of a batch's answer. It is either a result or a problem.
 type oneOf struct {
 	result
 	Status int    `json:"status"`
@@ -168,7 +168,8 @@ func TestBatch_RefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// TestDecision_Batch_MayHave4MiB checks that a batch may have 4 MiB, and that the limit of other bodies is unchanged.
+// TestDecision_Batch_MayHave4MiB checks that the body of a batch may have 4 MiB. The limit of other
+// bodies must be unchanged.
 func TestDecision_Batch_MayHave4MiB(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -221,8 +222,9 @@ func TestDecision_Batch_BoundKeys(t *testing.T) {
 	h.do("POST", batchPath, h.operator(acme), obj{"mode": "all", "policy_id": other, "intents": []any{without(), inner(intent())}}).wantField("intents[1].policy_id")
 }
 
-// TestBatch_TheRateLimitCountsIntents checks that the rate limit counts intents, not requests. A batch is let through
-// if one evaluation would be. The next request waits until the bucket has got all intents of the batch back.
+// TestBatch_TheRateLimitCountsIntents checks that the rate limit counts intents, not requests. A
+// batch is admitted whenever a single evaluation would be admitted. The next request waits until
+// the bucket has room again for all intents of the batch.
 func TestBatch_TheRateLimitCountsIntents(t *testing.T) {
 	h := start(t, func(c *setup) { c.RateLimits.Evaluate = limit.Rate{PerSecond: 1, Burst: 5} })
 	h.register(acme)
@@ -243,8 +245,8 @@ func TestBatch_TheRateLimitCountsIntents(t *testing.T) {
 	h.evaluate(acme, intent()).wantStatus(http.StatusOK)
 }
 
-// TestBatch_FaultsApproveNothing checks that a batch is refused like any other request if one fault prevents all its
-// decisions. Nothing is approved then.
+// TestBatch_FaultsApproveNothing checks that a fault which prevents all decisions of a batch
+// refuses the whole request. Nothing is approved then.
 func TestBatch_FaultsApproveNothing(t *testing.T) {
 	for _, mode := range []string{"each", "all"} {
 		for _, call := range []string{"Commit", "Commit lost answer", "Count", "AgentsNamed", "Decided"} {

@@ -49,7 +49,7 @@ func benchHarness(b testing.TB) (h *harness, key string) {
 	h = start(b, func(c *setup) {
 		c.Service.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 50, Policies: 10}}
 		c.Service.Now = time.Now
-		c.RateLimits = RateLimits{Credential: ample, Address: ample} // as by default, off for evaluations
+		c.RateLimits = RateLimits{Credential: ample, Address: ample} // evaluations have no limit by default
 	})
 	h.clock.advance(time.Since(h.clock.Now()))
 	h.register(acme)
@@ -57,9 +57,9 @@ func benchHarness(b testing.TB) (h *harness, key string) {
 	return h, key
 }
 
-// BenchmarkEvaluateHandler measures a whole evaluation without the socket. That is admission, routing, API key, strict
-// decoding, evaluation, commit to a store in memory, and encoding. "bare" is a Fiber handler that answers with a
-// constant of the same size.
+// BenchmarkEvaluateHandler measures a whole evaluation without the socket. This covers admission,
+// routing, API key, strict decoding, evaluation, commit to a store in memory, and encoding. "bare"
+// measures a Fiber handler that answers with a constant of equal size.
 func BenchmarkEvaluateHandler(b *testing.B) {
 	h, key := benchHarness(b)
 	sample := h.do("POST", "/v1/policy/evaluate", key, intent()).wantStatus(http.StatusOK)
@@ -76,8 +76,8 @@ func BenchmarkEvaluateHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkRouter measures how much Fiber's context and router add to a decision's request. It compares that with
-// looking up the path in a map. The handlers do nothing.
+// BenchmarkRouter compares Fiber's context and router with a map lookup of the path. The handlers
+// do nothing.
 func BenchmarkRouter(b *testing.B) {
 	h := start(b)
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, CaseSensitive: true, StrictRouting: true})
@@ -130,8 +130,8 @@ func benchDirect(b *testing.B, handler fasthttp.RequestHandler, key string) {
 	})
 }
 
-// BenchmarkEvaluateLoopback measures the same over 64 TCP connections. The server and the clients share the cores of
-// the machine.
+// BenchmarkEvaluateLoopback measures whole evaluations over 64 TCP connections. The server and the
+// clients share the cores of the machine.
 func BenchmarkEvaluateLoopback(b *testing.B) {
 	h, key := benchHarness(b)
 	sample := h.do("POST", "/v1/policy/evaluate", key, intent()).wantStatus(http.StatusOK)
@@ -175,7 +175,7 @@ func benchLoopback(b *testing.B, addr, key string) {
 	})
 }
 
-// skipResponse reads a response. It fails unless the status is 200.
+// skipResponse reads a response and fails unless its status is 200.
 func skipResponse(br *bufio.Reader) error {
 	length := -1
 	for first := true; ; first = false {

@@ -10,18 +10,20 @@ import (
 	"writ/storage"
 )
 
-// Billing sells plans. An error is a refusal that the caller is told if it has the method
+// Billing sells plans. If an error of Billing has the method below, the caller gets the code and
+// the detail:
 //
 //	Refusal() (code, detail string)
 //
-// The status is then 400, or 502 if the code is billing_unavailable. The problem has the code.
+// The status is then 502 for the code billing_unavailable, and 400 for other codes.
 type Billing interface {
-	// Checkout returns the URL at which a browser pays for plan. sessionID is empty if there is no session.
+	// Checkout returns the URL of the page where a browser pays for plan. sessionID is the id of
+	// the payment session, or empty if no session was opened.
 	Checkout(ctx context.Context, org, plan string) (url, sessionID string, err error)
-	// Portal returns the URL at which a browser manages the purchase.
+	// Portal returns the URL of the page where a browser manages the purchase.
 	Portal(ctx context.Context, org string) (url string, err error)
-	// Webhook processes an event that the payment provider signed. If the event changes a plan, the change must be in
-	// the store when Webhook returns. Webhook must not keep payload.
+	// Webhook processes an event that the payment provider signed. Webhook must store a change of a
+	// plan before it returns. Webhook must not keep payload.
 	Webhook(ctx context.Context, payload []byte, signature string) error
 }
 
@@ -41,7 +43,7 @@ type entitlements struct {
 	CSVExport bool `json:"csv_export"`
 }
 
-// statusOfFree is the status of an organization that never bought a plan. Its plan is the free one.
+// statusOfFree is the status of an organization that never bought a plan.
 const statusOfFree = "active"
 
 // subscription answers with the plan in force and the state of the purchase.
@@ -74,7 +76,6 @@ type checkoutBody struct {
 	Plan string `json:"plan"`
 }
 
-// sessionBody has the address of a page of the payment provider.
 type sessionBody struct {
 	URL       string `json:"url"`
 	SessionID string `json:"session_id,omitzero"`
@@ -117,13 +118,13 @@ func (s *Server) billingPortal(r *request) error {
 	return r.ok(sessionBody{URL: url})
 }
 
-// receivedBody tells the payment provider that it need not deliver the event again.
+// receivedBody tells the payment provider not to deliver the event again.
 type receivedBody struct {
 	Received bool `json:"received"` // always true
 }
 
-// billingWebhook processes an event of the payment provider. If the event changes a plan, the change is in force before
-// the answer is sent.
+// billingWebhook processes an event of the payment provider. A changed plan is in force before the
+// answer is sent.
 func (s *Server) billingWebhook(r *request) error {
 	if s.cfg.Billing == nil {
 		return errNoBilling()

@@ -26,7 +26,7 @@ const (
 	webhookPath   = "/v1/billing/webhook"
 )
 
-// seller is a Billing without Stripe. Its calls return err.
+// seller is a Billing without Stripe. Its methods return err.
 type seller struct{ err error }
 
 // Checkout implements Billing.
@@ -44,7 +44,7 @@ func (s *seller) Webhook(context.Context, []byte, string) error { return s.err }
 
 func selling(s Billing) func(*setup) { return func(c *setup) { c.Billing = s } }
 
-// stripe configures a Billing with an address of Stripe that cannot be reached.
+// stripe configures a Billing whose address of Stripe is unreachable.
 func stripe(t *testing.T) func(*setup) {
 	return func(c *setup) {
 		b, err := billing.New(billing.Config{
@@ -152,8 +152,8 @@ func TestDecision_Billing_NotConfiguredIs400(t *testing.T) {
 	h.do("POST", webhookPath, "", obj{}).wantProblem(http.StatusBadRequest, codeNoBilling)
 }
 
-// TestBilling_CodesAreThoseOfThePackage checks that two codes of this package equal the codes in package billing.
-// This package treats these two codes specially.
+// TestBilling_CodesAreThoseOfThePackage checks that the two codes that this package treats
+// specially equal the codes in package billing.
 func TestBilling_CodesAreThoseOfThePackage(t *testing.T) {
 	if codeNoBilling != billing.CodeNotConfigured || codeNoBillingAnswer != billing.CodeUnavailable {
 		t.Errorf("codes = %s, %s, want those of billing", codeNoBilling, codeNoBillingAnswer)
@@ -197,8 +197,8 @@ func TestBilling_StripeDownIs502AndLeaksNothing(t *testing.T) {
 	}
 }
 
-// TestDecision_Billing_SignedWebhookMovesThePlanBeforeItAnswers buys a plan, evaluates and cancels. It checks that the
-// plan that a webhook sets applies to the next request.
+// TestDecision_Billing_SignedWebhookMovesThePlanBeforeItAnswers buys a plan, evaluates and cancels.
+// A plan that a webhook sets must apply to the next request.
 func TestDecision_Billing_SignedWebhookMovesThePlanBeforeItAnswers(t *testing.T) {
 	h := start(t, stripe(t))
 	deliver := func(kind, status, price string) {
@@ -219,7 +219,7 @@ func TestDecision_Billing_SignedWebhookMovesThePlanBeforeItAnswers(t *testing.T)
 	want("free", "active")
 	deliver("created", "active", "price_pro")
 	want("pro", "active")
-	for i := range 6 { // one more than the free plan allows
+	for i := range 6 { // the free plan allows five
 		h.do("POST", "/v1/agents", h.operator(acme), obj{"name": fmt.Sprint("agent ", i)}).wantStatus(http.StatusCreated)
 	}
 	deliver("updated", "active", "price_business")

@@ -69,8 +69,8 @@ func TestDecision_Receipts_Changes(t *testing.T) {
 	}
 }
 
-// TestDecision_Secrets_WhoChangedSomethingIsTagged checks "Scrubbing never merges identities". An operator's e-mail
-// address is kept as a tag, also in changes, and no two operators share a tag.
+// TestDecision_Secrets_WhoChangedSomethingIsTagged checks "Scrubbing never merges identities". In
+// changes, too, a tag replaces an operator's e-mail address. No two operators share a tag.
 func TestDecision_Secrets_WhoChangedSomethingIsTagged(t *testing.T) {
 	h := start(t)
 	seen := make(map[string]bool)

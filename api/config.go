@@ -14,27 +14,29 @@ import (
 
 // Scrubber finds secrets in texts and replaces them. It must be safe for concurrent use.
 type Scrubber interface {
-	// Text returns text with its secrets replaced. A second call with the result changes nothing.
+	// Text returns text with its secrets replaced. Calling Text again with the result changes
+	// nothing.
 	Text(text string) string
-	// Values returns metadata with the secrets in its values replaced. The keys stay.
+	// Values returns metadata with the secrets in its values replaced. The keys are unchanged.
 	Values(metadata map[string]string) map[string]string
-	// Identity returns the form of an identity, such as an agent's id, that may be stored.
+	// Identity returns the form in which an identity, such as an agent's id, may be stored.
 	Identity(text string) string
 	// Spellings returns every text that the history may have stored for an identity.
 	Spellings(identity string) []string
-	// Tagged reports whether text contains a tag. The history writes a tag in place of a secret in an identity.
+	// Tagged reports whether text contains a tag. A tag replaces a secret in a stored identity.
 	Tagged(text string) bool
-	// Search returns a function that looks for a secret in the values of one document. The function gets a value and
-	// its name, which may be empty. It returns the kind of the first secret.
+	// Search returns a function that looks for a secret in the values of one document. The function
+	// takes a value and its name, which may be empty. It returns the kind of the first secret
+	// found.
 	Search() func(name, value string) (kind string, found bool)
 }
 
 // Config configures a Server. Decisions, Scrub, JWKS and Registry are required. The Server closes none of them.
 type Config struct {
-	// Decisions decides intents, and gives access to the documents and the history.
+	// Decisions decides intents and holds the documents and the history.
 	Decisions *decision.Service
-	// Scrub keeps secrets out of the store. It must be the scrubber of Decisions, because searches look for the texts
-	// that Decisions has stored.
+	// Scrub removes secrets from texts before they are stored. It must be the scrubber of
+	// Decisions, because searches look for the texts that Decisions has stored.
 	Scrub Scrubber
 	// Operators says which operator tokens are accepted. API keys are always accepted.
 	Operators operator.Config
@@ -47,7 +49,8 @@ type Config struct {
 	Log *slog.Logger
 	// Hosted has the data for GET /v1/hosted/config.
 	Hosted Hosted
-	// ServiceToken is the bearer token of GET /v1/ops/usage. While it is empty, that route answers 401 to everyone.
+	// ServiceToken is the bearer token of GET /v1/ops/usage. If it is empty, that route always
+	// answers 401.
 	ServiceToken string
 	// Billing sells plans. It is nil if billing is not configured.
 	Billing Billing
@@ -55,7 +58,7 @@ type Config struct {
 	Webhooks webhook.Targets
 	// Limits bound the resources of one caller. Zero fields have defaults.
 	Limits Limits
-	// RateLimits bound how often one caller can send requests. Zero fields are off.
+	// RateLimits bound how often one caller can send requests. A zero field means no limit.
 	RateLimits RateLimits
 }
 
@@ -65,13 +68,13 @@ type Limits struct {
 	Body int
 	// Header is the greatest length of a request line with all headers, in bytes.
 	Header int
-	// Connections is how many connections may be open. Further connections wait until they are accepted.
+	// Connections bounds the open connections. Further connections wait to be accepted.
 	Connections int
-	// AddressConnections is how many connections may be open from one address. Further connections are closed at once.
-	// The trusted proxies of RateLimits have no such limit.
+	// AddressConnections bounds the open connections of one address. Further connections are closed
+	// at once. The trusted proxies of RateLimits have no such limit.
 	AddressConnections int
-	// Read bounds the time from the first byte of a request to its last. Write bounds the time in which the client
-	// takes the answer. Idle bounds the time between two requests of a connection.
+	// Read bounds the time from the first byte of a request to its last. Write bounds the time in
+	// which the client reads the answer. Idle bounds the time between two requests of a connection.
 	Read, Write, Idle time.Duration
 	// Handle bounds the time in which the server handles a request.
 	Handle time.Duration
@@ -91,7 +94,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// withDefaults returns c with defaults in place of zero values, or an error if c is not valid.
+// withDefaults returns c with its zero fields set to defaults. It returns an error if c is not
+// valid.
 func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

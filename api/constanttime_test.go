@@ -10,9 +10,10 @@ import (
 	"testing"
 )
 
-// TestDecision_Credentials_SecretsAreComparedInConstantTime looks for variables that are named like a secret or its
-// hash. It fails if one of them is compared with ==, != or bytes.Equal. This package compares with crypto/subtle. The
-// libraries for operator tokens and for Stripe's webhooks both compare with hmac.Equal.
+// TestDecision_Credentials_SecretsAreComparedInConstantTime looks for variables that are named like
+// a secret or its hash. It fails if such a variable is compared with ==, != or bytes.Equal. This
+// package compares with crypto/subtle. The libraries for operator tokens and for Stripe's webhooks
+// both compare with hmac.Equal.
 func TestDecision_Credentials_SecretsAreComparedInConstantTime(t *testing.T) {
 	files := token.NewFileSet()
 	for _, dir := range []string{".", "../billing", "../cmd/writ"} {
@@ -36,8 +37,8 @@ func TestDecision_Credentials_SecretsAreComparedInConstantTime(t *testing.T) {
 	}
 }
 
-// compared returns the operands of n if n compares in variable time. A comparison with nothing (nil, "", a length)
-// reveals no secret.
+// compared returns the operands of n if n compares in variable time. A comparison with nil, "" or a
+// length is ignored, because it reveals no secret.
 func compared(n ast.Node) []ast.Expr {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
@@ -64,8 +65,8 @@ func isNothing(e ast.Expr) bool {
 	return false
 }
 
-// secretName returns the name of e if it is like the name of a secret. An index or a slice of a secret is allowed,
-// because these parts of a key are fixed or public, such as its prefix.
+// secretName returns the name of e if the name is like that of a secret. It ignores an index or
+// slice of a key: those parts, such as the prefix, are fixed or public.
 func secretName(e ast.Expr) string {
 	name := ""
 	switch e := e.(type) {

@@ -19,10 +19,11 @@ import (
 	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
 )
 
-// contract has openapi.yaml and the validators that compare each exchange with it.
+// contract has openapi.yaml and the validators that compare each exchange with the document.
 type contract struct {
 	model *v3.Document
-	// responses also refuses members that the document does not declare. The document itself would allow such members.
+	// responses also refuses members that the document does not declare. By itself the document
+	// would allow such members.
 	requests, responses validator.Validator
 	// mu is held during a validation, because rendering a schema writes to the model.
 	mu sync.Mutex
@@ -31,7 +32,7 @@ type contract struct {
 // loadContract reads openapi.yaml once for all tests.
 var loadContract = sync.OnceValues(func() (*contract, error) { return newContract(descriptionYAML) })
 
-// newContract reads an OpenAPI document. Both validators get options.
+// newContract reads an OpenAPI document. options configure both validators.
 func newContract(text []byte, options ...config.Option) (*contract, error) {
 	doc, err := libopenapi.NewDocument(text)
 	if err != nil {
@@ -47,7 +48,8 @@ func newContract(text []byte, options ...config.Option) (*contract, error) {
 	c.responses = validator.NewValidatorFromV3Model(c.model, append(options, config.WithStrictMode(),
 		config.WithStrictIgnoredHeadersExtra("x-content-type-options", "x-frame-options", "referrer-policy", "cache-control",
 			"content-security-policy", "cross-origin-resource-policy", "strict-transport-security"),
-		// These are maps whose names are data, the JSON Schemas, and the OpenAPI document itself.
+		// These paths hold maps whose keys are data, the JSON Schemas, and the OpenAPI document
+		// itself.
 		config.WithStrictIgnorePaths("$.body.paid.by_plan.*", "$.body.metadata.*", "$.body.data[*].metadata.*",
 			"$.body.properties", "$.body.properties.**", "$.body.$defs", "$.body.$defs.**", "$.body.items", "$.body.items.**",
 			"$.body.additionalProperties", "$.body.required",
@@ -63,7 +65,7 @@ func mustContract(t testing.TB) *contract {
 	return c
 }
 
-// operation returns the operation of the document for req, or nil if it has none. A HEAD counts as a GET.
+// operation returns the document's operation for req, or nil. A HEAD counts as a GET.
 func (c *contract) operation(req *http.Request) *v3.Operation {
 	for path, item := range c.model.Paths.PathItems.FromOldest() {
 		if !matchesTemplate(path, req.URL.EscapedPath()) {
@@ -81,8 +83,8 @@ func matchesTemplate(template, path string) bool {
 	})
 }
 
-// violations compares one exchange with the document and returns the differences. It always checks the answer. It
-// checks the request only if the server accepted it.
+// violations compares one exchange with the document and returns the differences. It always checks
+// the response. It checks the request only if the server accepted the request.
 func (c *contract) violations(req *http.Request, sent []byte, r *reply) string {
 	if c.operation(req) == nil {
 		return "" // the path or method is unknown; TestContract_RoutesAndDocumentAgree keeps it out of the document
@@ -131,8 +133,8 @@ func TestContract_DocumentIsOpenAPI31(t *testing.T) {
 	}
 }
 
-// TestContract_RoutesAndDocumentAgree checks that the document describes every route and that every described operation
-// is served. It also checks that both demand the same credential and scope.
+// TestContract_RoutesAndDocumentAgree checks that the document describes exactly the routes that
+// are served. A route and its operation must demand the same credential and scope.
 func TestContract_RoutesAndDocumentAgree(t *testing.T) {
 	h := start(t)
 	served := make(map[string]string)
@@ -164,7 +166,7 @@ func TestContract_RoutesAndDocumentAgree(t *testing.T) {
 	}
 }
 
-// security returns the security requirement of an operation, as one line.
+// security returns the security requirement of an operation in one line.
 func (c *contract) security(t *testing.T, op *v3.Operation) string {
 	if op.Security == nil {
 		t.Errorf("%s says nothing of security", op.OperationId)
@@ -217,8 +219,8 @@ func TestContract_OperationIDsAreUnique(t *testing.T) {
 	}
 }
 
-// TestContract_DriftIsFound changes the document in each way in which it could differ from the server. It checks that
-// an exchange then shows the difference.
+// TestContract_DriftIsFound changes the document in each way in which it could differ from the
+// server. The validation of an exchange must then report a difference.
 func TestContract_DriftIsFound(t *testing.T) {
 	h := start(t)
 	req, err := http.NewRequest(http.MethodPost, "http://"+h.addr+"/v1/agents", nil)

@@ -15,7 +15,7 @@ import (
 	"writ/storage"
 )
 
-// elsewhere is a core whose decisions a test makes.
+// elsewhere is a core whose decisions are set by a test.
 type elsewhere struct {
 	decide func(context.Context, engine.Set, *engine.Input) (engine.Result, error)
 	asked  int
@@ -77,7 +77,7 @@ func TestDecision_ExternalEvaluationCore_SecretsInReasonsAreReplaced(t *testing.
 	}
 }
 
-// later is an error with a time after which to try again.
+// later is an error with a retry time.
 type later struct{ error }
 
 func (later) RetryAfter() time.Duration { return 1500 * time.Millisecond }
@@ -173,7 +173,7 @@ func TestDecision_ExternalEvaluationCore_WhatChangedMeanwhileIsRefused(t *testin
 		r := h.evaluate(acme, body)
 		r.wantProblem(http.StatusInternalServerError, codeCoreUnavailable)
 		r.wantHeader("Retry-After", "1")
-		h.store.fail("Policy", errors.New("gone")) // compiled sets are kept
+		h.store.fail("Policy", errors.New("gone")) // the compiled sets stay cached
 		core.decide = allows
 		h.evaluate(acme, body).wantStatus(http.StatusOK)
 		h.store.fail("Policy", nil)

@@ -7,8 +7,8 @@ import (
 	"writ/engine"
 )
 
-// TestEvaluate_LimitOverTime checks that a simulation takes no place below a limit. It also checks that a failed action
-// gives its place back, and only once.
+// TestEvaluate_LimitOverTime checks that a simulation does not count towards a limit. A failed
+// action stops counting, and is subtracted only once.
 func TestEvaluate_LimitOverTime(t *testing.T) {
 	h := start(t)
 	h.register(acme)

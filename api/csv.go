@@ -20,13 +20,14 @@ import (
 //	outcome, outcome_amount_minor, outcome_currency, external_ref, recorded_at,
 //	credential, writer, session_id, approval_id
 //
-// If a row lacks a member, its cell is empty. Lists are joined by "; ". The metadata is a JSON object; only the audit
-// mode full keeps it. Times are RFC 3339 in UTC, with two exceptions: issued_at has the form that the intent had, and
-// receipt_exp is Unix seconds. The columns from outcome to recorded_at are the settlement of the action.
+// A member that a row lacks has an empty cell. Lists are joined by "; ". The metadata is a JSON
+// object; only the audit mode full stores it. Times are RFC 3339 in UTC, with two exceptions:
+// issued_at has the form that the intent had, and receipt_exp is Unix seconds. The columns from
+// outcome to recorded_at describe the settlement of the action.
 //
-// A text that a spreadsheet would run as a formula gets a leading apostrophe. Such a text begins with = + - @ (or their
-// full-width forms), a tab or a line break, possibly after white space and quotes. To undo that, remove one apostrophe
-// from a cell if the rest of the cell is such a text.
+// A text that a spreadsheet would run as a formula gets a leading apostrophe. Such a text begins
+// with = + - @ (or their full-width forms), a tab or a line break, possibly after white space and
+// quotes. To restore a cell, remove one leading apostrophe if a formula in this sense follows it.
 var csvHeader = csvColumns + recordTexts() + "\r\n"
 
 const csvColumns = "decision_id,decided_at,decision,reasons,intent_id,intent_digest," +
@@ -44,7 +45,7 @@ func recordTexts() (columns string) {
 
 type csvRows struct {
 	buf  []byte
-	cell []byte // the buffer in which lists are joined
+	cell []byte // a buffer for joining lists
 }
 
 func (c *csvRows) record(r *storage.Record) {
@@ -132,7 +133,7 @@ func (c *csvRows) metadata(m map[string]string) {
 	c.text(string(c.cell))
 }
 
-// own appends a text that writ has made itself. Such a text needs no quotes.
+// own appends a text that writ itself generated. Such a text needs no quotes.
 func (c *csvRows) own(s string) {
 	c.buf = append(append(c.buf, s...), ',')
 }
@@ -165,8 +166,8 @@ func appendCell(dst []byte, s string) []byte {
 	}
 }
 
-// isPlain reports whether s needs no quotes. A plain text has only letters, digits and the other characters of
-// identifiers and URLs. It is empty or begins with a letter, a digit or a slash.
+// isPlain reports whether s needs no quotes. A plain text is empty, or begins with a letter, a
+// digit or a slash. It has only letters, digits and the other characters of identifiers and URLs.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		switch b := s[i]; {

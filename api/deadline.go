@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// deadlines hands out contexts that end some time after the request began. Requests that begin within windowWidth share
+// deadlines hands out request contexts with a timeout. Requests that begin within windowWidth share
 // one context. A context and a timer for each request would cost more than looking up the policy.
 type deadlines struct {
-	base    context.Context // ends when the server gives up
+	base    context.Context // ends when the shutdown's time is over
 	timeout time.Duration
 	current atomic.Pointer[window]
 }
 
-// window is the context of the requests that begin in [start, start+width).
+// window is the context that requests share if they begin in [start, start+width).
 type window struct {
 	ctx   context.Context
 	start time.Time
 }
 
-// windowWidth is the longest time by which a request may exceed its timeout.
+// windowWidth is the longest time by which a request may run longer than its timeout.
 const windowWidth = 100 * time.Millisecond
 
 // context returns a context whose deadline is between timeout and timeout+windowWidth after now.
@@ -30,7 +30,7 @@ func (d *deadlines) context(now time.Time) context.Context {
 		return w.ctx
 	}
 	ctx, cancel := context.WithTimeout(d.base, d.timeout+windowWidth)
-	context.AfterFunc(ctx, cancel) // its users share ctx, so none of them may cancel it
+	context.AfterFunc(ctx, cancel) // requests share ctx, so no request may cancel it
 	d.current.Store(&window{ctx, now})
 	return ctx
 }

@@ -12,11 +12,11 @@ import (
 	"writ/api/wire"
 )
 
-// unrouted is the route of a request that matches no route.
+// unrouted is used for a request that matches no route.
 var unrouted = route{scope: public, param: "path"}
 
-// handleError answers requests that no route answers: unknown paths and methods, and
-// requests that are too large, too slow or not HTTP.
+// handleError answers requests that reach no route: unknown paths and methods, and requests that
+// are too large, too slow or not HTTP.
 func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 	var (
 		fe      *fiber.Error
@@ -69,8 +69,8 @@ func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 	s.metrics.unmatched.observe(p.Status, time.Duration(0))
 }
 
-// refuseFraming answers an ambiguous request. It closes the connection, because nobody knows where the body of the
-// request ends.
+// refuseFraming answers a request with ambiguous framing. It closes the connection, because the end
+// of the request's body is unknown.
 func (s *Server) refuseFraming(fc *fasthttp.RequestCtx, err error) {
 	s.handleError(fc, err)
 	fc.SetConnectionClose()

@@ -15,11 +15,11 @@ type evaluateBody struct {
 	PolicyID  string         `json:"policy_id"`
 	Intent    *engine.Intent `json:"intent"`
 	SessionID *string        `json:"session_id"`
-	// ApprovalID is the id of the decision that held the intent. The intent is then decided
-	// under the approval of that decision. ApprovalID is empty for an intent without one.
+	// ApprovalID is the id of the decision that held the intent, or empty. The intent is then
+	// decided under the approval of that decision.
 	ApprovalID string `json:"approval_id,omitzero"`
 
-	// decodePlain stores the values that the pointers of in point to here. This saves
+	// The pointers of this body point to the fields below after decodePlain. This saves
 	// allocations.
 	intent  engine.Intent
 	cost    engine.Cost
@@ -31,8 +31,8 @@ func (s *Server) checkEvaluate(r *request, in *evaluateBody) error {
 	return in.validate(r.who.scopes, s.cfg.Scrub.Tagged)
 }
 
-// validate reports all mistakes of the body at once. scopes are the scopes of the credential that
-// sent the body. tagged is the method of a Scrubber.
+// validate reports all mistakes of the body at once. scopes are the scopes of the request's
+// credential. tagged is Scrubber.Tagged.
 func (in *evaluateBody) validate(scopes scopeSet, tagged func(text string) bool) error {
 	var bad fieldErrors
 	in.PolicyID = engine.LowerUUID(in.PolicyID)
@@ -55,14 +55,14 @@ func (in *evaluateBody) validate(scopes scopeSet, tagged func(text string) bool)
 	return bad.err()
 }
 
-// tags refuses identities that look like the tags by which the history hides secrets.
+// tags refuses identities that look like tags. The history writes a tag in place of a secret.
 func (f *fieldErrors) tags(in *engine.Intent, tagged func(text string) bool) {
 	const problem = "must not hold text such as [email-address:ABCDEFGHIJKLMNOP], which is how the history writes " +
 		"what it hides"
 	if tagged(in.AgentID) {
 		f.add("intent.agent_id", problem)
 	}
-	// A resource without readings gets an error elsewhere.
+	// Another check reports a resource that has no reading.
 	if readings, err := in.Readings(); err == nil && tagged(readings.Projection()) {
 		f.add("intent.resource", problem)
 	}
@@ -77,8 +77,8 @@ func (s *Server) evaluate(r *request, in *evaluateBody) error {
 	return r.decided(in, out)
 }
 
-// decided answers with the decision on the intent. If the approval that in names is still pending, the answer says when
-// to ask again.
+// decided sends the decision on the intent. If the approval of in is still pending, the answer has
+// a Retry-After.
 func (r *request) decided(in *evaluateBody, out ledger.Outcome) error {
 	if in.ApprovalID != "" && out.Record.DecisionID == in.ApprovalID {
 		r.res.retryAfter = retryPending
@@ -87,8 +87,8 @@ func (r *request) decided(in *evaluateBody, out ledger.Outcome) error {
 	return r.ok((*evaluation)(out.Record))
 }
 
-// expired reports whether out replays an allow whose receipt has expired. A replay has the same bytes as the first
-// answer, so only a header can tell the caller.
+// expired reports whether out repeats an earlier allow whose receipt has expired. The repeated body
+// has the bytes of the first answer, so only a header can tell the caller.
 func expired(r *request, out ledger.Outcome) bool {
 	return out.Replayed && out.Record.Decision == engine.Allow && r.now.Unix() >= out.Record.Receipt.Exp
 }
@@ -105,9 +105,9 @@ func (s *Server) authorize(r *request, in *evaluateBody) error {
 	return denial(out)
 }
 
-// decide checks an intent and returns the decision on it. A client may send a used intent id again with an invalid body
-// or an unknown policy. It then gets the 400 or 404 rather than 409, because neither says anything about the earlier
-// body.
+// decide checks an intent and returns the decision on it. A client may send a used intent id again
+// with an invalid body or an unknown policy. Such a request gets a 400 or 404, not a 409: neither
+// reveals the earlier body.
 func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	if err := s.checkEvaluate(r, in); err != nil {
 		return ledger.Outcome{}, err
@@ -119,13 +119,13 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	return out, aboutDecision(out.Err)
 }
 
-// caller returns the caller for whom the request's intents are decided.
+// caller returns the caller on whose behalf the request is decided.
 func (r *request) caller() decision.Caller {
 	return decision.Caller{Organization: r.who.org, Credential: r.who.credential(), Slot: &r.slot}
 }
 
-// evaluation is a record as the answer to its intent. Its encoding depends on the record alone, so every replay gives
-// the same bytes.
+// evaluation is a record in the form of an answer. The encoding depends on the record alone, so a
+// repeated answer has the same bytes.
 type evaluation storage.Record
 
 // appendJSON appends the contract's PolicyEvaluationResult. The members are in the contract's order.
@@ -161,8 +161,9 @@ func appendReceipt(dst []byte, r *receipt.Receipt) []byte {
 	return append(dst, '}')
 }
 
-// denial returns the problem with which authorize answers a deny. The problem has the whole result. Each reason starts
-// with its code. No text of the intent comes before the code, so an intent cannot imitate one.
+// denial returns the problem with which authorize answers a deny. The problem contains the whole
+// result. Each reason starts with its code. No text of the intent precedes the code, so an intent
+// cannot imitate a code.
 func denial(out ledger.Outcome) error {
 	p := problem{Code: codePolicyViolation, Detail: "The policy does not allow this.",
 		DecisionID: out.Record.DecisionID, Reasons: out.Record.Reasons, AuditDigest: out.Record.AuditDigest,

@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// TestEvaluate_Allocations bounds the allocations of a whole decision, from the request to the answer. The decision is
-// signed and stored, and it is alone in its batch. A decision that shares a batch allocates less.
+// TestEvaluate_Allocations bounds the allocations of a whole decision, from request to answer. The
+// decision is signed, stored, and alone in its batch. A decision in a larger batch allocates less.
 func TestEvaluate_Allocations(t *testing.T) {
 	h, key := benchHarness(t)
 	handler, body := h.server.app.Server().Handler, newBenchBody(t)
@@ -30,7 +30,7 @@ func TestEvaluate_Allocations(t *testing.T) {
 			t.Fatalf("%d %s", ctx.Response.StatusCode(), ctx.Response.Body())
 		}
 	}
-	for range 100 { // fills caches and pools
+	for range 100 { // the first requests fill caches and pools
 		ask()
 	}
 	got := testing.AllocsPerRun(500, ask)

@@ -9,13 +9,13 @@ import (
 	"writ/storage/receipt"
 )
 
-// decodeEvaluate reads the body of an evaluation. Nearly all bodies are plain: the fast path reads
-// a plain body in one pass. engine.Decode reads a body with an escape, a large number or a mistake.
-// If the fast path accepts a body, engine.Decode gives the same result: FuzzDecodeEvaluate compares
-// the two results.
+// decodeEvaluate reads the body of an evaluation. Nearly all bodies are plain JSON, without escapes
+// or large numbers. A fast path reads a plain body in one pass; engine.Decode reads every other
+// body. For every body that the fast path accepts, engine.Decode gives the same result.
+// FuzzDecodeEvaluate checks this.
 //
-// The strings that the fast path reads share one copy of the body. engine.Decode also reads a body
-// that is longer than a string may be, so that no string keeps such a body in memory.
+// The strings from the fast path share one copy of the body, and so keep the whole copy in memory.
+// A body longer than a string may be is therefore left to engine.Decode.
 func (s *Server) decodeEvaluate(r *request, in *evaluateBody) error {
 	if len(r.body) <= condition.MaxText && decodePlain(string(r.body), in) {
 		return nil
@@ -24,8 +24,8 @@ func (s *Server) decodeEvaluate(r *request, in *evaluateBody) error {
 	return intentEnvelope().hint(engine.Decode(r.body, "", in, func() error { return s.checkEvaluate(r, in) }))
 }
 
-// decodeBatch reads the body of a batch. It has a fast path like decodeEvaluate, and FuzzDecodeBatch compares the two
-// paths. The intents of a plain body share one copy of the body. A plain body has at most
+// decodeBatch reads the body of a batch. It has a fast path like decodeEvaluate; FuzzDecodeBatch
+// checks it. The intents of a plain body share one copy of the body. A plain body has at most
 // condition.MaxText bytes for each intent.
 func decodeBatch(r *request, in *batchBody) error {
 	if decodePlainBatch(string(r.body), in) {
@@ -74,8 +74,8 @@ func decodeIntent(raw []byte, field string, in *evaluateBody, check func() error
 	return engine.Decode(raw, field, in.Intent, check)
 }
 
-// decodePlain reads body into in. It returns false if body is not plain. in then has only
-// some of the members.
+// decodePlain reads body into in. It returns false if body is not plain; then only some members of
+// in are set.
 func decodePlain(body string, in *evaluateBody) bool {
 	c := &plainReader{s: body}
 	texts := [...]plainText{{"session_id", &in.session}, {"policy_id", &in.PolicyID}, {"approval_id", &in.ApprovalID}}
@@ -90,8 +90,8 @@ func decodePlain(body string, in *evaluateBody) bool {
 	return true
 }
 
-// own copies the ids of the policy and the agent. Caches use these ids as keys. Without the copy a cache would keep the
-// whole body in memory.
+// own copies the ids of the policy and the agent. Caches use these ids as keys. An id that is not
+// copied would keep the whole body in memory.
 func (in *evaluateBody) own() {
 	if in.Intent.PolicyID == in.PolicyID {
 		in.Intent.PolicyID = in.PolicyID
@@ -107,7 +107,7 @@ type plainReader struct {
 	i int
 }
 
-// memberSet is a set of members. It finds a member that is given twice.
+// memberSet is the set of members that were read. It detects a member that occurs twice.
 type memberSet uint
 
 func (m *memberSet) add(member int) bool {
@@ -122,8 +122,9 @@ type plainText struct {
 	to   *string
 }
 
-// body reads all of s, which must be an object. Its members are texts and one other member, called name, which value
-// reads. body copies the texts. seen tells which members the object has; member i of seen is texts[i].
+// body reads all of s, which must be one object. value reads the member called name; texts lists
+// all other members. body copies these texts. Bit i of seen says that the object has the member
+// texts[i].
 func (c *plainReader) body(texts []plainText, name string, value func() bool) (seen memberSet, ok bool) {
 	ok = c.object(func(member string) bool {
 		if member == name {
@@ -235,7 +236,7 @@ func (c *plainReader) text(to *string) bool {
 	return receipt.IsPlain(*to) || utf8.ValidString(*to) && strings.IndexFunc(*to, escaped) < 0
 }
 
-// escaped reports whether JSON writes r as an escape, or begins an escape with r.
+// escaped reports whether r is an escape in JSON or must be escaped.
 func escaped(r rune) bool { return r < ' ' || r == '\\' }
 
 // integer reads an integer of at most 15 digits, which cannot overflow.
@@ -260,7 +261,7 @@ func (c *plainReader) integer(to *int64) bool {
 		n = -n
 	}
 	*to = n
-	return true // no caller accepts the rest of a number with a fraction or an exponent
+	return true // a fraction or an exponent makes every caller return false
 }
 
 // eat skips white space and then reads b. It returns false if another byte comes next.

@@ -85,7 +85,7 @@ func TestDecodeEvaluate_PlainBodiesTakeTheFastPath(t *testing.T) {
 	if !decodePlain(string(body), new(evaluateBody)) {
 		t.Errorf("decodePlain(%s) = false, want true", body)
 	}
-	// The allocations are the body, the struct, the policy id, the agent id and the map.
+	// The allowed allocations are the body, the struct, the policy id, the agent id and the map.
 	var s Server
 	r := &request{body: body}
 	if n := testing.AllocsPerRun(100, func() { _ = s.decodeEvaluate(r, new(evaluateBody)) }); n > 6 { // checked above

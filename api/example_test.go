@@ -29,8 +29,7 @@ func examplesOf(t *testing.T, media *v3.MediaType) map[string]any {
 	return all
 }
 
-// TestContract_EverythingHasAnExample checks that each body has an example, so that readers see real answers and
-// errors.
+// TestContract_EverythingHasAnExample checks that the document has an example for each body.
 func TestContract_EverythingHasAnExample(t *testing.T) {
 	missing := func(where string, content *orderedmap.Map[string, *v3.MediaType]) {
 		for kind, media := range content.FromOldest() {
@@ -52,8 +51,8 @@ func TestContract_EverythingHasAnExample(t *testing.T) {
 	}
 }
 
-// TestContract_ExampleRequestsAreAccepted sends every example of a request body to a server. The server has everything
-// that the examples refer to.
+// TestContract_ExampleRequestsAreAccepted sends every example of a request body to a server. The
+// server has all documents that the examples refer to.
 func TestContract_ExampleRequestsAreAccepted(t *testing.T) {
 	const org = "demo"
 	h := start(t, selling(&seller{}), func(c *setup) { c.Service.CompileRego = rego.CompileCondition })
@@ -84,7 +83,7 @@ func TestContract_ExampleRequestsAreAccepted(t *testing.T) {
 		}
 	}
 	routes := h.server.routes()
-	for _, rt := range routes { // this registers the policy that the intents name
+	for _, rt := range routes { // one of the routes registers the policy that the intents name
 		if rt.path == "/v1/policies/register" {
 			send(rt)
 		}

@@ -16,11 +16,11 @@ import (
 	"writ/storage"
 )
 
-// exportPage is how many rows are read and written at a time. They have some 100 KiB.
+// exportPage is the number of rows that are read and written at a time. They take about 100 KiB.
 const exportPage = 256
 
-// exportAuthorizations streams the history as CSV, as csvHeader describes it. Decisions made after the export began are
-// not in it.
+// exportAuthorizations streams the history as CSV in the format of csvHeader. It omits decisions
+// made after the export began.
 func (s *Server) exportAuthorizations(r *request) error {
 	plan, err := s.plan(r)
 	if err != nil {
@@ -47,7 +47,8 @@ func (s *Server) exportAuthorizations(r *request) error {
 			end()
 		}
 	}()
-	// The first page is read before the answer begins. So if the store fails, the answer is a 500 and not a file.
+	// The first page is read before the response begins. A failing store therefore gives a 500 and
+	// not a truncated file.
 	if err := e.page(r.ctx); err != nil {
 		return err
 	}
@@ -55,16 +56,17 @@ func (s *Server) exportAuthorizations(r *request) error {
 	return r.ok(e)
 }
 
-// export is the body of an export. The goroutine of its connection reads and closes it. That goroutine outlives the
-// handler, so export refers to no memory of Fiber.
+// export is the body of an export. The goroutine of the connection reads and closes the export
+// after the handler has returned. So export must not refer to memory of Fiber.
 //
-// fasthttp reads a body 4 KiB at a time. It sends each piece at once as a chunk (RFC 9112, section 7.1), with a system
-// call for each, which would take a third of the time. So export gives fasthttp the header line alone. When fasthttp
-// reads again, it has sent that line. From then on export writes to the connection itself, one chunk for each page.
+// fasthttp reads a body 4 KiB at a time and sends each piece at once as a chunk (RFC 9112, section
+// 7.1). The system calls would take a third of the time. Therefore export returns only the header
+// line to fasthttp. fasthttp has sent that line when it reads again. From then on export writes to
+// the connection itself, one chunk for each page.
 type export struct {
 	s      *Server
 	org    string
-	end    func() // gives back its place among the exports
+	end    func() // releases this export's place among maxExports
 	filter storage.Filter
 	name   string
 
@@ -75,7 +77,7 @@ type export struct {
 
 	requestID string
 	conn      net.Conn
-	unwatch   func() bool // stops waiting for the server to give up
+	unwatch   func() bool // unregisters the callback that aborts writes at shutdown
 }
 
 // send makes e the body of fc's response, or ends e for a HEAD.
@@ -92,19 +94,19 @@ func (e *export) send(fc *fasthttp.RequestCtx, requestID []byte) {
 	e.requestID = string(requestID)
 	e.conn = fc.Conn()
 	e.unwatch = context.AfterFunc(e.s.deadlines.base, func() {
-		// A stuck write ends now and no longer delays the shutdown. If setting the deadline fails, the connection is
-		// closed, and the write ends too.
+		// This aborts a stuck write, so that the write does not delay the shutdown. If setting the
+		// deadline fails, the connection is closed, which ends the write too.
 		_ = e.conn.SetWriteDeadline(time.Unix(1, 0))
 	})
 	fc.Response.SetBodyStream(e, -1)
 }
 
-// Read implements io.Reader. An error other than io.EOF ends the response before its last chunk. So a client notices
-// that it has only a part of the file.
+// Read implements io.Reader. After an error other than io.EOF, fasthttp omits the last chunk. A
+// client thus notices that the file is incomplete.
 func (e *export) Read(p []byte) (n int, err error) {
 	if !e.begun {
 		e.begun = true
-		return copy(p, csvHeader), nil // p has room for it: fasthttp reads 4 KiB
+		return copy(p, csvHeader), nil // p is large enough: fasthttp reads 4 KiB
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -115,7 +117,7 @@ func (e *export) Read(p []byte) (n int, err error) {
 	}()
 	for {
 		if err := e.flush(); err != nil {
-			return 0, err // the client or a shutdown caused it
+			return 0, err // the client or a shutdown caused err
 		}
 		if e.last {
 			return 0, io.EOF
@@ -135,7 +137,7 @@ func (e *export) log(err error) {
 // chunkStart reserves the place for the size in front of a chunk.
 const chunkStart = "00000000\r\n"
 
-// flush sends the rows as one chunk. It allows the chunk as much time as a whole response has.
+// flush sends the rows as one chunk. Sending a chunk may take as long as sending a whole response.
 func (e *export) flush() error {
 	size := len(e.rows.buf) - len(chunkStart)
 	if size <= 0 {
@@ -146,8 +148,8 @@ func (e *export) flush() error {
 	if err := e.conn.SetWriteDeadline(time.Now().Add(e.s.cfg.Limits.Write)); err != nil {
 		return fmt.Errorf("allowing time to write: %w", err)
 	}
-	// This check must follow SetWriteDeadline. If the server gave up before, SetWriteDeadline has replaced the deadline
-	// of unwatch.
+	// This check must follow SetWriteDeadline. If the server gave up before, that call has
+	// overwritten the deadline that unwatch's callback set.
 	if err := e.s.deadlines.base.Err(); err != nil {
 		return err
 	}
@@ -156,8 +158,8 @@ func (e *export) flush() error {
 	return err
 }
 
-// nextPage appends a page of rows. It takes a slot for each page, so that the organization is not charged for the time
-// of the client that reads.
+// nextPage appends a page of rows. It takes a slot for each page. A slow client therefore does not
+// use up slots of the organization.
 func (e *export) nextPage() error {
 	ctx := e.s.deadlines.base
 	slot, verdict := e.s.decisions.Gate.Enter(ctx, admission.Work{Org: e.org, Kind: admission.Managing, Patient: true})

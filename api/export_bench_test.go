@@ -30,8 +30,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// benchRows returns how many rows of history the benchmarks have. WRIT_BENCH_ROWS sets it. The default is small enough
-// for every day.
+// benchRows returns the number of rows in the benchmarks' history. WRIT_BENCH_ROWS sets it. The
+// default keeps the benchmarks short.
 func benchRows(b *testing.B) int {
 	b.Helper()
 	s := os.Getenv("WRIT_BENCH_ROWS")
@@ -43,8 +43,8 @@ func benchRows(b *testing.B) int {
 	return n
 }
 
-// benchStore opens the store that the benchmarks read. It is a store on the disk. With WRIT_BENCH_STORE=mongodb it is a
-// replica set of one member.
+// benchStore opens the store that the benchmarks read. By default the store is on disk. With
+// WRIT_BENCH_STORE=mongodb it is a MongoDB replica set with one member.
 func benchStore(b *testing.B) storage.Store {
 	b.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -58,7 +58,8 @@ func benchStore(b *testing.B) storage.Store {
 	return store
 }
 
-// historyHarness serves benchRows rows from a store. The rows are spread over the organizations org-0, org-1 and so on.
+// historyHarness starts a server whose store has benchRows rows. The rows are spread over the
+// organizations org-0, org-1 and so on.
 func historyHarness(b *testing.B, orgs int) *harness {
 	b.Helper()
 	store := benchStore(b)
@@ -104,14 +105,14 @@ func historyRow(n, orgs int) *storage.Record {
 	}
 }
 
-// BenchmarkExport measures whole exports over loopback. The reader is in the same process, and the caches are warm. It
-// reports rows/s and how much memory grows: MiB-rss is the system's number, MiB-heap is Go's. cpu-µs/row is the
-// processor time for a row, including the reader's. Other work on the machine disturbs the processor time less than the
-// elapsed time.
+// BenchmarkExport measures whole exports over loopback. The reader is in the same process, and the
+// caches are warm. rows/s is the speed. MiB-rss and MiB-heap are the growth of memory, as the
+// system and as Go report it. cpu-µs/row is the processor time for a row, including the reader's.
+// Other load on the machine affects it less than the elapsed time.
 func BenchmarkExport(b *testing.B) {
 	h := historyHarness(b, 1)
 	rows := 0
-	for range 3 { // the store's cache fills up to its bound
+	for range 3 { // three exports fill the store's cache
 		rows = h.readExport("org-0")
 	}
 	peaks, cpu := watchMemory(), cpuTime(b)
@@ -159,8 +160,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// watchMemory samples the memory until the returned function is called. That function returns by how many MiB the peaks
-// exceed the values at the beginning.
+// watchMemory samples the memory until the returned function is called. That function returns the
+// growth in MiB: the peak minus the value at the beginning.
 func watchMemory() func() (rss, heap float64) {
 	debug.FreeOSMemory()
 	rss0, heap0 := memory()
@@ -194,14 +195,14 @@ func memory() (rss, heap int64) {
 	var size, resident int64
 	if data, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if _, err := fmt.Sscan(string(data), &size, &resident); err != nil {
-			resident = 0 // the format is not Linux's, so only the heap is known
+			resident = 0 // unknown format, so only the heap is reported
 		}
 	}
 	return resident * int64(os.Getpagesize()), int64(m.HeapInuse)
 }
 
-// BenchmarkHistoryPage measures pages of 50 rows over loopback. The history has the rows of 100 organizations. It
-// measures the newest page, and pages at a cursor.
+// BenchmarkHistoryPage measures pages of 50 rows over loopback. The history has the rows of 100
+// organizations. One case reads the newest page; the other cases continue at a cursor.
 func BenchmarkHistoryPage(b *testing.B) {
 	h := historyHarness(b, 100)
 	for _, query := range []string{"", "decision=allow", "decision=deny"} {

@@ -22,7 +22,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// seed stores n records of org, the newest last. The ledger does not make them.
+// seed stores n records of org without the ledger. The last record is the newest.
 func (h *harness) seed(w *storagetest.Writer, org string, n int, resource string) []*storage.Record {
 	h.t.Helper()
 	ctx := context.Background()
@@ -123,7 +123,7 @@ func TestExport_HEAD(t *testing.T) {
 	h.wantNoExports()
 }
 
-// wantNoExports waits until acme and rival have no export under way.
+// wantNoExports waits until neither acme nor rival has a running export.
 func (h *harness) wantNoExports() {
 	h.t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); !h.exportsAreFree(); time.Sleep(time.Millisecond) {
@@ -158,7 +158,7 @@ func TestExport_EveryRowOnceOverManyPages(t *testing.T) {
 	h.wantNoExports()
 }
 
-// pagedStore calls before ahead of each page of history. n is 1 for the first page.
+// pagedStore calls before(n) ahead of page n of the history. n starts at 1.
 type pagedStore struct {
 	storage.Store
 	before func(n int) error
@@ -173,8 +173,8 @@ func (p *pagedStore) ListRecords(ctx context.Context, org string, f storage.Filt
 	return p.Store.ListRecords(ctx, org, f, page)
 }
 
-// exporting starts a server. Its organization acme has n rows to export, each of some 10 KiB. A few hundred of these
-// rows are more than the kernel buffers.
+// exporting starts a server. Its organization acme has n rows of about 10 KiB to export. A few
+// hundred such rows exceed the kernel's buffers.
 func exporting(t *testing.T, n int, before func(int) error, mods ...func(*setup)) (*harness, *pagedStore) {
 	t.Helper()
 	store := &pagedStore{before: before}
@@ -192,7 +192,7 @@ func exporting(t *testing.T, n int, before func(int) error, mods ...func(*setup)
 
 func noFault(int) error { return nil }
 
-// open begins an export and returns the response. The body is not read.
+// open begins an export and returns the response before its body is read.
 func (h *harness) open(org string) *http.Response {
 	h.t.Helper()
 	req, err := http.NewRequest(http.MethodGet, "http://"+h.addr+"/v1/authorizations/export", nil)
@@ -203,12 +203,12 @@ func (h *harness) open(org string) *http.Response {
 	if res.StatusCode != http.StatusOK {
 		h.t.Fatalf("export = %d, want 200", res.StatusCode)
 	}
-	h.t.Cleanup(func() { _ = res.Body.Close() }) // some tests have closed it already
+	h.t.Cleanup(func() { _ = res.Body.Close() }) // the test may have closed the body already
 	return res
 }
 
-// TestDecision_Resources_ExportStreamsInConstantMemory checks that the live memory does not grow with the number of
-// rows sent. A row has 10 KiB.
+// TestDecision_Resources_ExportStreamsInConstantMemory checks that the live memory does not grow
+// with the number of sent rows. A row has 10 KiB.
 func TestDecision_Resources_ExportStreamsInConstantMemory(t *testing.T) {
 	const rows, room = 16 * exportPage, 8 << 20
 	var (
@@ -277,7 +277,8 @@ func TestExport_AStoreThatFails(t *testing.T) {
 	}
 }
 
-// TestExport_AFailedOneHasNoLastChunk checks the bytes on the wire: a failed export ends without the last chunk.
+// TestExport_AFailedOneHasNoLastChunk checks on the wire that a failed export ends without the last
+// chunk.
 func TestExport_AFailedOneHasNoLastChunk(t *testing.T) {
 	const last = "\r\n0\r\n\r\n"
 	for name, fails := range map[string]bool{"whole": false, "failed": true} {
@@ -320,7 +321,7 @@ func TestExport_TimeoutsAreForEachPage(t *testing.T) {
 	t.Run("a long export is not cut off", func(t *testing.T) {
 		h, store := exporting(t, 8*exportPage, func(n int) error {
 			if n > 1 {
-				<-time.After(write / 4) // the test cannot set the socket's clock
+				<-time.After(write / 4) // socket deadlines use the real clock
 			}
 			return nil
 		}, limits)

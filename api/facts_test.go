@@ -30,8 +30,9 @@ func TestDecision_Credentials_FactsNeedTheScope(t *testing.T) {
 	h.wantRows(acme, 7)
 }
 
-// TestFacts_WhatReadsAsAFactIsRefused checks that a key which only looks like a fact is refused, whatever the scopes.
-// Readers of the history and authors of rules would mistake it for a fact.
+// TestFacts_WhatReadsAsAFactIsRefused checks that a metadata key which only looks like a fact is
+// refused, whatever the scopes. Readers of the history and authors of rules would mistake it for a
+// fact.
 func TestFacts_WhatReadsAsAFactIsRefused(t *testing.T) {
 	h := start(t)
 	h.register(acme)

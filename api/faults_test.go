@@ -10,8 +10,8 @@ import (
 	"writ/storage"
 )
 
-// View implements storage.Store. Its reads can be made to fail. Such a fault has the name of the registry's method that
-// reads.
+// View implements storage.Store. A test can make a read fail. The fault's name is the registry's
+// method that reads.
 func (f *faultStore) View(ctx context.Context, do func(storage.Reader) error) error {
 	return f.Store.View(ctx, func(r storage.Reader) error { return do(faultReader{r, f, true}) })
 }
@@ -29,11 +29,11 @@ func (f *faultStore) Watch(tell func(storage.Change)) (stop func()) {
 // FreshFor implements storage.Store.
 func (f *faultStore) FreshFor() time.Duration { return time.Duration(f.age.Load()) }
 
-// errProbed ends an update that runs only to find out what it writes.
+// errProbed aborts an update after the probe has recorded the update's first write.
 var errProbed = errors.New("probed")
 
-// Update implements storage.Store. It can be made to fail before anything is written. The name of that fault is the
-// first write of do.
+// Update implements storage.Store. A test can make it fail before anything is written. The fault's
+// name is the first write of do.
 func (f *faultStore) Update(ctx context.Context, org string, do func(storage.Tx) error) (uint64, error) {
 	first := ""
 	_, err := f.Store.Update(ctx, org, func(tx storage.Tx) error {
@@ -51,7 +51,7 @@ func (f *faultStore) Update(ctx context.Context, org string, do func(storage.Tx)
 	return f.Store.Update(ctx, org, do)
 }
 
-// probe records the name of the first write through it.
+// probe records the name of the first write.
 type probe struct {
 	storage.Tx
 	faultReader
@@ -73,7 +73,7 @@ func (p *probe) Put(d storage.Document) error {
 	return p.Tx.Put(d)
 }
 
-// faultReader counts reads. In a View it can also make them fail.
+// faultReader counts reads. Within a View it also injects read faults.
 type faultReader struct {
 	storage.Reader
 	f     *faultStore
@@ -197,7 +197,7 @@ func (f *faultStore) Record(ctx context.Context, org, id string) (*storage.Recor
 	return f.Store.Record(ctx, org, id)
 }
 
-// during returns the calls that do makes. The result counts them by name.
+// during counts the store calls that do makes, by name.
 func (f *faultStore) during(do func()) map[string]int {
 	f.mu.Lock()
 	f.calls = make(map[string]int)

@@ -17,10 +17,10 @@ import (
 
 // Subscriptions keeps one subscription for each organization.
 type Subscriptions interface {
-	// UpdateSubscription changes the subscription of org atomically. It gives f a copy of the stored subscription to
-	// change. If none is stored, the copy has only its OrganizationID. f reports whether it changed the copy. f may be
-	// called more than once. UpdateSubscription returns the subscription that is stored afterwards, or
-	// storage.ErrNotFound.
+	// UpdateSubscription changes the subscription of org atomically. It passes f a copy of the
+	// stored subscription. If nothing is stored, only the copy's OrganizationID is set. f reports
+	// whether it changed the copy. f may be called more than once. UpdateSubscription returns the
+	// subscription that is stored afterwards, or storage.ErrNotFound.
 	UpdateSubscription(ctx context.Context, org string,
 		f func(*storage.Subscription) (changed bool)) (*storage.Subscription, error)
 	// Subscription returns the subscription of org, or storage.ErrNotFound.
@@ -31,10 +31,10 @@ type Subscriptions interface {
 type Config struct {
 	// Store keeps the subscriptions. Billing does not close it.
 	Store Subscriptions
-	// Key is Stripe's secret key. WebhookSecret is the key of webhooks' signatures. Neither is ever logged or part of
-	// an error.
+	// Key is Stripe's secret key. WebhookSecret is the key of webhooks' signatures. Neither ever
+	// appears in a log or an error.
 	Key, WebhookSecret string
-	// Prices maps the name of a plan to the id of Stripe's price for it.
+	// Prices maps the name of a plan to the id of its price at Stripe.
 	Prices map[string]string
 	// PortalURL is the base address of the portal. After a payment the browser returns to the portal's page "billing".
 	PortalURL string
@@ -44,7 +44,8 @@ type Config struct {
 	Timeout time.Duration
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Log receives changed plans and events that need attention. Nil discards them.
+	// Log receives changes of plans and events that need an operator's attention. Nil discards
+	// them.
 	Log *slog.Logger
 }
 
@@ -58,7 +59,8 @@ type Billing struct {
 	portal string            // the page to which browsers return
 }
 
-// New returns a Billing, or an error that names the field that cfg lacks. It does not call Stripe.
+// New returns a Billing. If cfg lacks a required field, the error names the field. New does not
+// call Stripe.
 func New(cfg Config) (*Billing, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
@@ -121,15 +123,15 @@ func checkURL(s string) error {
 	return nil
 }
 
-// client returns a backend that calls Stripe. It logs nothing, because Stripe's logger quotes requests. This package
-// makes only two kinds of call. stripe.Client would link every service of Stripe for them, which adds 10 MB to the
-// binary.
+// client returns a backend that calls Stripe. It logs nothing, because Stripe's logger quotes
+// requests. The package does not use stripe.Client: that type links every service of Stripe and
+// adds 10 MB to the binary.
 func (c Config) client() stripe.Backend {
 	backend := &stripe.BackendConfig{
 		EnableTelemetry:   stripe.Bool(false),
 		HTTPClient:        &http.Client{Timeout: c.Timeout},
 		LeveledLogger:     &stripe.LeveledLogger{Level: stripe.LevelNull},
-		MaxNetworkRetries: stripe.Int64(1), // with the Idempotency-Key of the first call
+		MaxNetworkRetries: stripe.Int64(1), // the retry has the same Idempotency-Key
 	}
 	if c.URL != "" {
 		backend.URL = stripe.String(c.URL)

@@ -15,16 +15,16 @@ import (
 	"writ/storage"
 )
 
-// sameSession is the time in which the same request gives the same session. So a caller can repeat a call that may have
-// failed.
+// sameSession is how long an equal request returns the same session. A caller can thus safely
+// repeat a call that may have failed.
 const sameSession = 10 * time.Minute
 
-// Checkout returns the URL at which a browser pays for plan. If the organization already pays for another plan, url is
-// the page that confirms the change of its subscription, and sessionID is empty. A second Checkout would charge that
-// organization twice.
+// Checkout returns the URL of the page where a browser pays for plan. An organization that already
+// pays for another plan gets the page that changes its subscription; sessionID is then empty. A
+// second payment session would charge that organization twice.
 //
-// Checkout refuses with CodeNotConfigured if plan has no price. It also refuses with CodeAlreadyOnPlan or
-// CodeUnavailable.
+// Checkout refuses with CodeNotConfigured if plan has no price. Other refusals have
+// CodeAlreadyOnPlan or CodeUnavailable.
 func (b *Billing) Checkout(ctx context.Context, org, plan string) (url, sessionID string, err error) {
 	price, ok := b.cfg.Prices[plan]
 	if !ok {
@@ -49,7 +49,7 @@ func (b *Billing) Checkout(ctx context.Context, org, plan string) (url, sessionI
 	}
 }
 
-// buy opens a Checkout and returns its URL and id.
+// buy opens a payment session and returns its URL and id.
 func (b *Billing) buy(ctx context.Context, sub *storage.Subscription, plan, price string) (url, id string, err error) {
 	metadata := map[string]string{metaOrganization: sub.OrganizationID, metaPlan: plan}
 	params := &stripe.CheckoutSessionCreateParams{
@@ -57,7 +57,7 @@ func (b *Billing) buy(ctx context.Context, sub *storage.Subscription, plan, pric
 		LineItems:         []*stripe.CheckoutSessionCreateLineItemParams{{Price: &price, Quantity: stripe.Int64(1)}},
 		SuccessURL:        stripe.String(b.portal + "?checkout=success&session_id={CHECKOUT_SESSION_ID}"),
 		CancelURL:         stripe.String(b.portal + "?checkout=cancelled"),
-		ClientReferenceID: stripe.String(sub.OrganizationID), // at most 128 characters, of which Stripe takes 200
+		ClientReferenceID: stripe.String(sub.OrganizationID), // at most 128 characters; Stripe accepts 200
 		Metadata:          metadata,
 		SubscriptionData:  &stripe.CheckoutSessionCreateSubscriptionDataParams{Metadata: metadata},
 	}
@@ -77,8 +77,8 @@ func (b *Billing) buy(ctx context.Context, sub *storage.Subscription, plan, pric
 	return s.URL, s.ID, nil
 }
 
-// idempotencyKey returns the same key for the same request within sameSession. The state of the subscription is part of
-// the key, because a paid session is useless after its subscription has ended.
+// idempotencyKey returns an equal key for an equal request within sameSession. The key covers the
+// state of the subscription: once a subscription has ended, its paid session is useless.
 func (b *Billing) idempotencyKey(sub *storage.Subscription, plan, price string) string {
 	window := b.cfg.Now().Truncate(sameSession).Unix()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %d %d", b.portal, sub.OrganizationID, plan, price,
@@ -86,8 +86,8 @@ func (b *Billing) idempotencyKey(sub *storage.Subscription, plan, price string) 
 	return "writ-checkout-" + hex.EncodeToString(sum[:])
 }
 
-// Portal returns the URL at which a browser manages the payment methods and the subscription. It refuses with
-// CodeNoCustomer or CodeUnavailable.
+// Portal returns the URL of the page where a browser manages the payment methods and the
+// subscription. Its refusals have CodeNoCustomer or CodeUnavailable.
 func (b *Billing) Portal(ctx context.Context, org string) (url string, err error) {
 	sub, err := b.subscription(ctx, org)
 	if err != nil {
@@ -101,7 +101,7 @@ func (b *Billing) Portal(ctx context.Context, org string) (url string, err error
 	return b.session(ctx, sub, nil)
 }
 
-// session opens the Billing Portal. If flow is not nil, the portal opens at flow.
+// session opens the Billing Portal. If flow is not nil, the portal starts with flow.
 func (b *Billing) session(
 	ctx context.Context, sub *storage.Subscription, flow *stripe.BillingPortalSessionCreateFlowDataParams,
 ) (string, error) {
@@ -123,8 +123,8 @@ func (b *Billing) session(
 	return s.URL, nil
 }
 
-// switchTo returns the page of the portal that confirms another price. If the item to change is not known yet, the page
-// lets the customer choose a price.
+// switchTo describes the portal's page that confirms another price. If the subscription's item is
+// not known yet, the customer chooses the price on the page.
 func switchTo(sub *storage.Subscription, price string) *stripe.BillingPortalSessionCreateFlowDataParams {
 	if sub.ItemID == "" {
 		return &stripe.BillingPortalSessionCreateFlowDataParams{

@@ -22,7 +22,8 @@ func owned(plan, status string) storage.Subscription {
 	}
 }
 
-// only returns the request in calls. It fails the test unless there is exactly one and it succeeded with the key.
+// only returns the single request in calls. It fails the test if there is no request, a second one,
+// or a failure.
 func only(t *testing.T, calls *recorder) call {
 	t.Helper()
 	list := calls.take()
@@ -188,7 +189,8 @@ func TestPortal(t *testing.T) {
 	wantCode(t, "Portal of another organization", err, CodeNoCustomer)
 }
 
-// down returns the ways in which Stripe can fail to answer. attempts is how many requests Stripe then gets.
+// down returns the ways in which Stripe can fail to answer. attempts is the number of requests that
+// Stripe gets in each case.
 func down() map[string]struct {
 	handler  http.HandlerFunc
 	attempts int
@@ -196,7 +198,7 @@ func down() map[string]struct {
 	answer := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
-			_, _ = w.Write([]byte(body)) // the client may be gone
+			_, _ = w.Write([]byte(body)) // the client may have disconnected
 		}
 	}
 	return map[string]struct {

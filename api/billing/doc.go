@@ -3,10 +3,10 @@
 //
 // # What changes a plan
 //
-// Only a webhook changes a plan. A browser's return from Checkout proves nothing. Checkout puts the organization into
-// the metadata (organization_id) of the session and of the subscription, and the events carry this metadata. The
-// package ignores events without an organization, events of a kind that is not listed here, and events of a connected
-// account.
+// Only a webhook changes a plan. A browser's return from Checkout proves nothing. Checkout puts the
+// organization into the metadata (organization_id) of the session and of the subscription. Events
+// carry this metadata. The package ignores events without an organization, of a kind not listed
+// here, or of a connected account.
 //
 //	checkout.session.completed     the plan that was paid for, until an event of the
 //	                               subscription itself arrives
@@ -15,16 +15,18 @@
 //	customer.subscription.deleted  /
 //	invoice.payment_failed         status past_due; the plan stays
 //
-// A subscription gives the plan whose price it charges while its status is active, trialing or past_due. While it is
-// past_due, Stripe still tries to collect. When Stripe gives up, it sets the status that its dashboard is configured
-// with: unpaid or canceled. In any other status, or at a price that is not configured, the subscription gives the free
-// plan. A subscription that is incomplete has not begun and is ignored.
+// A subscription with the status active, trialing or past_due gives the plan whose price it
+// charges. While it is past_due, Stripe still tries to collect. When Stripe gives up, it sets the
+// status that its dashboard configures: unpaid or canceled. A subscription in any other status, or
+// with an unconfigured price, gives the free plan. A subscription that is incomplete has not begun
+// and is ignored.
 //
 // # Order
 //
-// Stripe delivers events more than once and in any order. Their times are in whole seconds. The latest event of a
-// subscription counts. Within a second, updated follows created, and deleted follows updated. A canceled subscription
-// stays canceled. A different subscription takes over only if it gives a plan and its event is later than all events
-// before. The end of an unknown subscription is remembered too, because other events of that subscription may arrive
-// later.
+// Stripe delivers events more than once and in any order. Event times are in whole seconds. The
+// latest event of a subscription counts. Within a second, updated follows created, and deleted
+// follows updated. A canceled subscription stays canceled. A different subscription replaces the
+// stored one only if it gives a plan and its event is later than all earlier events. The package
+// also remembers the end of an unknown subscription, because older events of that subscription may
+// arrive later.
 package billing

@@ -14,13 +14,13 @@ const (
 	CodeAlreadyOnPlan    = "already_on_plan"
 	CodeNoCustomer       = "no_customer"
 	CodeInvalidSignature = "invalid_signature" // missing, malformed or not Stripe's
-	CodeSignatureExpired = "signature_expired" // signed at a time outside the replay window
-	CodeInvalidEvent     = "invalid_event"     // signed, but not an event
+	CodeSignatureExpired = "signature_expired" // signed too long before or after now; see Tolerance
+	CodeInvalidEvent     = "invalid_event"     // the signature is valid, but the payload is not an event
 	CodeUnavailable      = "billing_unavailable"
 )
 
-// Error is a refused call. Code and Detail are safe for the caller. The text of the method Error includes the cause.
-// The cause is for operators and contains no secret.
+// Error is a refused call. Code and Detail are safe for the caller. The method Error also returns
+// the cause, which is for operators and contains no secret.
 type Error struct {
 	Code, Detail string
 	cause        string
@@ -39,13 +39,13 @@ func (e *Error) Refusal() (code, detail string) { return e.Code, e.Detail }
 
 func refuse(code, detail string) error { return &Error{Code: code, Detail: detail} }
 
-// missingCustomer reports whether Stripe no longer knows the customer.
+// missingCustomer reports whether Stripe has deleted the customer.
 func missingCustomer(err error) bool {
 	var answered *stripe.Error
 	return errors.As(err, &answered) && answered.Code == stripe.ErrorCodeResourceMissing && answered.Param == "customer"
 }
 
-// failed returns the error of a call of Stripe that failed.
+// failed returns the error of a failed call of Stripe.
 func (b *Billing) failed(err error) error {
 	return &Error{
 		Code:   CodeUnavailable,
@@ -54,7 +54,7 @@ func (b *Billing) failed(err error) error {
 	}
 }
 
-// cause describes a failure. It leaves out Stripe's own words, which may quote the request.
+// cause describes a failure. It omits Stripe's message, which may quote the request.
 func (b *Billing) cause(err error) string {
 	var answered *stripe.Error
 	if errors.As(err, &answered) {

@@ -10,15 +10,15 @@ import (
 	"writ/engine"
 )
 
-// These are the keys of the metadata from which an event's organization is read.
+// These are the metadata keys that hold the organization of an event.
 const (
 	metaOrganization = "organization_id"
 	metaPlan         = "plan"
 )
 
-// These types have the members of events' objects that are read. The account or the endpoint sets the API version of
-// webhooks. It may differ from the library's version. These members mean the same in each version. If a member has
-// moved, both places are read.
+// These types declare the members of events that the package reads. The account or the endpoint
+// sets the API version of webhooks. That version may differ from the library's version. These
+// members mean the same in each version. If a member has moved, both places are read.
 type (
 	subscriptionObject struct {
 		ID         string            `json:"id"`
@@ -59,7 +59,7 @@ type (
 	}
 )
 
-// reference is the id of an object. The JSON may have the whole object in place of the id.
+// reference is the id of an object. In the JSON it is the id, or the whole object.
 type reference string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -75,7 +75,8 @@ func (r *reference) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*string)(r))
 }
 
-// read returns the organization of e and the change that e makes. The change is nil if e makes none.
+// read returns the organization of e and the change that e makes. A nil change means that e changes
+// nothing.
 func (b *Billing) read(e *stripe.Event) (org string, c change, err error) {
 	if e.Account != "" {
 		return "", nil, nil
@@ -97,8 +98,9 @@ func (b *Billing) read(e *stripe.Event) (org string, c change, err error) {
 	}
 }
 
-// otherMode reports whether e is of test mode and the key of live mode, or the reverse. Nobody pays for purchases in
-// test mode. The prefix of a key tells its mode. If a key has no such prefix, events of both modes count.
+// otherMode reports whether e and the key differ in mode: one is live and the other is test.
+// Purchases in test mode cost nothing, so their events must not count. The key's prefix tells its
+// mode. A key without such a prefix accepts events of both modes.
 func (b *Billing) otherMode(e *stripe.Event) bool {
 	_, mode, _ := strings.Cut(b.cfg.Key, "_") // sk_live_…, rk_test_…
 	return strings.HasPrefix(mode, "live_") && !e.Livemode || strings.HasPrefix(mode, "test_") && e.Livemode
@@ -185,8 +187,8 @@ func organization(metadata map[string]string) string {
 	return metadata[metaOrganization]
 }
 
-// unix returns the time of Unix seconds, or the zero time if seconds is not positive or
-// RFC 3339 cannot write the time.
+// unix converts Unix seconds to a time. It returns the zero time for seconds that are not positive
+// or too large for RFC 3339.
 func unix(seconds int64) time.Time {
 	t := time.Unix(seconds, 0).UTC()
 	if _, err := t.MarshalText(); err != nil || seconds <= 0 {

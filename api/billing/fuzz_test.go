@@ -10,8 +10,8 @@ import (
 	"writ/storage"
 )
 
-// FuzzRead processes signed events with any content. It checks that no event panics, changes an organization that the
-// event does not name, or gives a plan that is not sold.
+// FuzzRead processes signed events with any content. No event may panic, change an organization
+// that it does not name, or give a plan that is not sold.
 func FuzzRead(f *testing.F) {
 	for _, e := range []obj{
 		event("e1", created, 0, subscription("sub_1", "active", pricePro)),

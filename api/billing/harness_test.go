@@ -37,7 +37,7 @@ const (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// harness is a Billing over a store in memory. Its clock starts at noon.
+// harness is a Billing with a store in memory. Its clock starts at noon.
 type harness struct {
 	*Billing
 	t     *testing.T
@@ -83,7 +83,7 @@ func wantCode(t testing.TB, what string, err error, code string) {
 
 type obj = map[string]any
 
-// event returns an event of Stripe. Its time is some seconds after noon.
+// event returns an event of Stripe that happens this many seconds after noon.
 func event(id, kind string, seconds int, object obj, changes ...obj) obj {
 	e := obj{
 		"id": id, "object": "event", "type": kind, "api_version": stripe.APIVersion, "livemode": false,
@@ -95,7 +95,7 @@ func event(id, kind string, seconds int, object obj, changes ...obj) obj {
 	return e
 }
 
-// subscription returns a subscription of acme as Stripe describes it.
+// subscription returns a subscription of acme in Stripe's format.
 func subscription(id, status, price string, changes ...obj) obj {
 	s := obj{
 		"id": id, "object": "subscription", "status": status, "customer": "cus_1", "created": noon.Unix() - 60,
@@ -110,7 +110,7 @@ func subscription(id, status, price string, changes ...obj) obj {
 	return s
 }
 
-// sign returns e as a body, and the signature header that Stripe would send at the time t.
+// sign returns the body of e and the signature header that Stripe would send at t.
 func sign(tb testing.TB, e any, secret string, t time.Time) (body []byte, header string) {
 	tb.Helper()
 	body, err := json.Marshal(e)
@@ -123,7 +123,7 @@ func signRaw(body []byte, secret string, t time.Time) ([]byte, string) {
 	return s.Payload, s.Header
 }
 
-// deliver delivers e with a signature of the current time.
+// deliver delivers e with a signature made now.
 func (h *harness) deliver(e obj) error {
 	h.t.Helper()
 	body, header := sign(h.t, e, testSecret, h.now)
@@ -153,7 +153,6 @@ func (h *harness) put(s storage.Subscription) {
 	must(h.t, storagetest.PutSubscription(context.Background(), h.store, &s))
 }
 
-// recorder records the requests that it passes on to next.
 type recorder struct {
 	t    *testing.T
 	next http.Handler
@@ -161,7 +160,6 @@ type recorder struct {
 	list []call
 }
 
-// call is one request to Stripe.
 type call struct {
 	path, key, auth string
 	form            url.Values
@@ -195,7 +193,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// take returns the requests since the last call.
+// take returns and removes the recorded requests.
 func (r *recorder) take() []call {
 	r.mu.Lock()
 	defer r.mu.Unlock()

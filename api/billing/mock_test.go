@@ -10,7 +10,7 @@ import (
 	"github.com/stripe/stripe-mock/server"
 )
 
-// mock makes Stripe's own mock server. It is made only once, because it reads a large description.
+// mock makes Stripe's own mock server, once for all tests: the server reads a large description.
 var mock = sync.OnceValues(func() (http.Handler, error) {
 	spec, err := server.LoadSpec(embedded.OpenAPISpec, "")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"writ/storage"
 )
 
-// maxRemembered is how many events of one second are remembered. It is also how many ended subscriptions of an
-// organization are remembered.
+// maxRemembered bounds the events of one second that are remembered. It also bounds the remembered
+// ended subscriptions of an organization.
 const maxRemembered = 32
 
 // The statuses of a subscription that the package treats specially.
@@ -41,10 +41,11 @@ type change interface {
 	apply(s *storage.Subscription) bool
 }
 
-// rankPurchase is the rank of a subscription before its own first event. Only its purchase is known then.
+// rankPurchase is the rank of a subscription that is known only from its purchase, before its own
+// first event.
 const rankPurchase = 0
 
-// rankOf returns the rank by which events of a subscription at the same time are ordered.
+// rankOf returns the rank that orders events of a subscription with equal times.
 func rankOf(t stripe.EventType) int {
 	switch t {
 	case stripe.EventTypeCustomerSubscriptionDeleted:
@@ -56,7 +57,7 @@ func rankOf(t stripe.EventType) int {
 	}
 }
 
-// snapshot is the state of a subscription at an event.
+// snapshot is the state of a subscription as an event describes it.
 type snapshot struct {
 	event     string
 	at        time.Time
@@ -112,8 +113,8 @@ func (n *snapshot) news(s *storage.Subscription) bool {
 	}
 }
 
-// rememberEnd records that the subscription called id has ended. s is another subscription. rememberEnd returns false
-// if the end is recorded already. Earlier events of the ended subscription may be delivered later. Without the record
+// rememberEnd records in s that another subscription, id, has ended. It returns false if the end is
+// recorded already. Older events of the ended subscription may arrive later; without the record
 // they would give its plan forever.
 func rememberEnd(s *storage.Subscription, id string) bool {
 	if slices.Contains(s.Ended, id) {
@@ -128,7 +129,8 @@ func (n *snapshot) compare(last storage.SubscriptionEvent) int {
 	return cmp.Or(n.at.Compare(last.At), cmp.Compare(n.rank, last.Rank))
 }
 
-// purchase is a paid Checkout. It gives the plan until events of the subscription itself arrive.
+// purchase is a paid Checkout. It gives the plan until the first event of the subscription itself
+// arrives.
 type purchase struct {
 	at       time.Time
 	id       string
@@ -149,7 +151,8 @@ func (p *purchase) apply(s *storage.Subscription) bool {
 	return true
 }
 
-// failure is a failed payment. It changes the status before the subscription's own event does. It does not change Last.
+// failure is a failed payment. It changes the status before the subscription's own event arrives.
+// It does not change Last.
 type failure struct {
 	at time.Time
 	id string

@@ -17,12 +17,14 @@ import (
 	"writ/storage"
 )
 
-// Tolerance is the greatest difference between the time of a webhook's signature and now.
+// Tolerance is the greatest difference between the time of a webhook's signature and the current
+// time.
 const Tolerance = 300 * time.Second
 
-// Webhook processes an event. payload is the unchanged body. signature is the header Stripe-Signature. A nil error
-// means that the event is stored, was stored before, or is irrelevant. After an error Stripe must deliver the event
-// again. An *Error means that the payload is not a valid event of Stripe. Any other error comes from the store.
+// Webhook processes an event. payload is the unchanged body. signature is the header
+// Stripe-Signature. A nil error means that the event is stored or irrelevant. After an error Stripe
+// must deliver the event again. An *Error means that payload is not a valid event of Stripe. Any
+// other error comes from the store.
 func (b *Billing) Webhook(ctx context.Context, payload []byte, signature string) error {
 	e, err := b.verify(payload, signature)
 	if err != nil {
@@ -39,10 +41,10 @@ func (b *Billing) Webhook(ctx context.Context, payload []byte, signature string)
 	return b.store(ctx, org, &e, c)
 }
 
-// verify returns the event in payload. It refuses unless Stripe signed it within the replay window.
+// verify returns the event in payload. It refuses an event that Stripe did not sign, or signed too
+// long before or after now.
 func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error) {
-	// The library's own check of the time reads the machine's clock and accepts any time
-	// in the future.
+	// The library's time check uses the machine's clock and accepts any future time.
 	e, err := stripe.ConstructEvent(payload, signature, b.cfg.WebhookSecret,
 		stripe.WithIgnoreTolerance(), stripe.WithIgnoreAPIVersionMismatch())
 	switch {
@@ -52,7 +54,8 @@ func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error)
 	case err != nil || e.ID == "" || unix(e.Created).IsZero() || e.Data == nil:
 		return e, refuse(CodeInvalidEvent, "The body is not an event of Stripe.")
 	}
-	// The newest event decides, so an event of the far future would suppress all later events.
+	// The newest event counts. An event of the far future would therefore suppress all later
+	// events.
 	if time.Unix(e.Created, 0).Sub(b.cfg.Now()) > Tolerance {
 		return e, refuse(CodeInvalidEvent, fmt.Sprintf("The event's time is more than %v in the future.", Tolerance))
 	}
@@ -66,8 +69,8 @@ func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error)
 	return e, nil
 }
 
-// signedAt returns the signed time in a header such as t=1795255200,v1=5257a8…. It refuses a header with two times,
-// because such a header can be read in two ways.
+// signedAt returns the signed time in a header such as t=1795255200,v1=5257a8…. It refuses a header
+// with two times, because such a header is ambiguous.
 func signedAt(header string) (time.Time, error) {
 	var at []string
 	for part := range strings.SplitSeq(header, ",") {
@@ -83,8 +86,8 @@ func signedAt(header string) (time.Time, error) {
 	return time.Time{}, refuse(CodeInvalidSignature, "The header Stripe-Signature must hold one time.")
 }
 
-// pastPlans returns the past plans after the change from before to after. Each plan occurs once, with the last time at
-// which it was in force.
+// pastPlans returns the past plans after before was replaced by after. Each plan occurs once, with
+// the last time at which it was in force.
 func pastPlans(before, after *storage.Subscription) []storage.PastPlan {
 	plan := cmp.Or(before.Plan, engine.FreePlan)
 	if plan == after.Plan {
@@ -108,7 +111,7 @@ func (b *Billing) store(ctx context.Context, org string, e *stripe.Event, c chan
 			after = *s
 			return changed
 		})
-	if err != nil && !errors.Is(err, storage.ErrNotFound) { // no subscription was stored, before or now
+	if err != nil && !errors.Is(err, storage.ErrNotFound) { // no subscription was stored before, and c stored none
 		return fmt.Errorf("storing the subscription: %w", err)
 	}
 	level := slog.LevelDebug

@@ -28,8 +28,8 @@ func TestWebhook_RemembersPastPlans(t *testing.T) {
 	}
 }
 
-// TestWebhook_ManyChangesForgetNoPastPlan checks that no past plan is forgotten, however often the plan changes. The
-// history that a past plan promised is kept for a while.
+// TestWebhook_ManyChangesForgetNoPastPlan checks that no past plan is forgotten, however often the
+// plan changes. For a while, the history is kept as long as a past plan promised.
 func TestWebhook_ManyChangesForgetNoPastPlan(t *testing.T) {
 	h := start(t, "")
 	must(t, h.deliver(event("e0", updated, 0, subscription("sub_1", "active", priceBusiness))))

@@ -146,9 +146,9 @@ func TestWebhook_KeepsWhatTheEventTells(t *testing.T) {
 	}
 }
 
-// TestWebhook_AnyOrderAndRepetitionEndsTheSame delivers the events of one subscription in every order, each event
-// twice. It checks that late and repeated events never bring an older plan back, so that every order has the same
-// result.
+// TestWebhook_AnyOrderAndRepetitionEndsTheSame delivers the events of one subscription in every
+// order, each event twice. Late and repeated events must not restore an older plan. Every order
+// must have the same result.
 func TestWebhook_AnyOrderAndRepetitionEndsTheSame(t *testing.T) {
 	for name, story := range map[string]struct {
 		events       []obj
@@ -209,7 +209,7 @@ func TestWebhook_AnyOrderOfACancelledSubscriptionEndsFree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			permute(story("sub_1"), func(order []obj) {
 				if tc.plan != "free" && order[0]["type"] != deleted {
-					return // this subscription takes over from another, and ends with it
+					return // this subscription replaces another subscription, and ends with that one
 				}
 				h := start(t, "")
 				if tc.first != nil {
@@ -310,8 +310,8 @@ func TestWebhook_RacingEventsEndWithTheNewest(t *testing.T) {
 	h.wantPlan(acme, "business", "active")
 }
 
-// TestWebhook_AnOrganizationsLengthIsInCharacters checks that the name of an organization may have 128 characters, not
-// bytes.
+// TestWebhook_AnOrganizationsLengthIsInCharacters checks that the name of an organization may have
+// 128 characters, even if they take more bytes.
 func TestWebhook_AnOrganizationsLengthIsInCharacters(t *testing.T) {
 	h := start(t, "")
 	org := strings.Repeat("🜁", 128)
@@ -376,7 +376,6 @@ func TestWebhook_AVersionOfTheAPIOtherThanTheLibrarys(t *testing.T) {
 	}
 }
 
-// broken is a store that fails.
 type broken struct{ Subscriptions }
 
 var errBroken = errors.New("broken")
