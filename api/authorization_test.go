@@ -182,9 +182,9 @@ func TestAuthorization_AFaultOfTheStoreShowsNothing(t *testing.T) {
 	}
 }
 
-// TestDecision_Audit_TheRevisionsItDecidedUnder checks that a row names the revisions of the policy, the rules and the
-// agent that the decision saw. Each change or removal of one of them makes its revision greater. A change of another
-// organization does not.
+// TestDecision_Audit_TheRevisionsItDecidedUnder checks that a row names the revisions of the
+// policy, the rules and the agent under which the decision was made. Changing or removing such a
+// document increases its revision. A change of another organization does not.
 func TestDecision_Audit_TheRevisionsItDecidedUnder(t *testing.T) {
 	h := start(t)
 	h.register(acme)

@@ -19,7 +19,8 @@ import (
 
 const batchPath = "/v1/policy/evaluate/batch"
 
-// batchBody is the body of a batch. Its intents are decoded one by one, so that each gets its own list of mistakes.
+// batchBody is the body of a batch. Its intents are decoded one by one, so that each intent gets
+// its own list of mistakes.
 type batchBody struct {
 	PolicyID  string           `json:"policy_id"`  // for intents that name no policy
 	SessionID *string          `json:"session_id"` // for all intents

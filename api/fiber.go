@@ -24,7 +24,7 @@ const (
 	headerSignature = "Stripe-Signature"
 )
 
-// read reads from the request all that the handler of the route needs.
+// read reads everything that the handler of the route needs from the request.
 func (r *request) read(fc *fasthttp.RequestCtx, rt *route) (err error) {
 	if raw := fc.Request.URI().QueryString(); len(raw) > 0 {
 		if r.query, err = parseQuery(string(raw)); err != nil {
@@ -54,7 +54,7 @@ func (r *request) read(fc *fasthttp.RequestCtx, rt *route) (err error) {
 	return err
 }
 
-// pathParam decodes a parameter of a path. It returns storage.ErrNotFound for a text that cannot be an id.
+// pathParam decodes a path parameter. It returns storage.ErrNotFound if the text cannot be an id.
 func pathParam(s string) (string, error) {
 	decoded, err := url.PathUnescape(s)
 	if err != nil || decoded == "" || len(decoded) > condition.MaxText || !utf8.ValidString(decoded) ||
@@ -94,14 +94,13 @@ func mediaProblem(detail string) error {
 	return refuse(codeMediaType, detail)
 }
 
-// writeResponse encodes the response of a handler.
 func writeResponse(fc *fasthttp.RequestCtx, b *scratch, res response) error {
 	out := &fc.Response
 	switch body := res.body.(type) {
 	case nil:
 	case appender:
 		out.Header.SetContentType(typeJSON)
-		out.SwapBody(body.appendJSON(out.SwapBody(nil)[:0])) // encodes into the buffer that is sent
+		out.SwapBody(body.appendJSON(out.SwapBody(nil)[:0])) // encode directly into the buffer that is sent
 	case *export:
 		body.send(fc, b.id)
 	case fixed:
@@ -130,7 +129,7 @@ func writeResponse(fc *fasthttp.RequestCtx, b *scratch, res response) error {
 	return nil
 }
 
-// nextLink returns an RFC 8288 link to the next page. It is the URI of this request with another cursor.
+// nextLink returns an RFC 8288 link to the next page: the URI of this request with another cursor.
 func nextLink(fc *fasthttp.RequestCtx, cursor string) string {
 	uri := fc.Request.URI()
 	values, err := url.ParseQuery(string(uri.QueryString()))

@@ -18,7 +18,7 @@ import (
 // fieldErrors gathers all mistakes of a body, so that one answer names them all.
 type fieldErrors struct {
 	list []engine.FieldError
-	// fault is an error that the caller did not cause.
+	// fault is an error for which the caller is not responsible.
 	fault error
 }
 
@@ -39,7 +39,7 @@ func (f *fieldErrors) name(field, value string) {
 	}
 }
 
-// optionalName is like name for a member that the body could have left out.
+// optionalName checks an optional text that is shown on one line.
 func (f *fieldErrors) optionalName(field, value string) {
 	if value == "" {
 		f.add(field, "must not be empty: leave it out where there is none")
@@ -59,7 +59,7 @@ func (f *fieldErrors) uuid(field, value string) {
 
 func (f *fieldErrors) merge(err error) { f.mergeAt("", err) }
 
-// mergeAt is like merge, but puts a prefix such as "rules[2]." before the fields.
+// mergeAt is merge with a prefix, such as "rules[2].", for the field names.
 func (f *fieldErrors) mergeAt(prefix string, err error) {
 	if err == nil {
 		return
@@ -85,8 +85,8 @@ func (f *fieldErrors) err() error {
 	return &engine.InvalidError{Fields: f.list}
 }
 
-// facts refuses facts in metadata if the scope to assert facts is missing. It also refuses keys
-// that a reader could mistake for facts, even with that scope.
+// facts refuses facts in metadata unless the scopes allow asserting facts. It always refuses keys
+// that a reader could mistake for facts.
 func (f *fieldErrors) facts(metadata map[string]string, scopes scopeSet) {
 	for key := range metadata {
 		switch {
@@ -103,8 +103,8 @@ func (f *fieldErrors) facts(metadata map[string]string, scopes scopeSet) {
 	}
 }
 
-// readsAsFact reports whether key looks as if it began with FactPrefix. It folds the key and drops its invisible
-// characters.
+// readsAsFact reports whether key looks as if it began with FactPrefix. Case, look-alike characters
+// and invisible characters are ignored.
 func readsAsFact(key string) bool {
 	key = strings.TrimSpace(key)
 	if len(key) >= len(engine.FactPrefix) && !strings.ContainsFunc(key, func(r rune) bool {

@@ -16,15 +16,16 @@ import (
 	"writ/internal/apikey"
 )
 
-// foreignID is an endpoint that takes an id. theirs is an id of another organization, and missing is an id that nobody
-// has.
+// foreignID is an endpoint that takes an id. theirs is an id of another organization. missing is an
+// id that does not exist.
 type foreignID struct {
 	method, path    string
 	theirs, missing string
 	body            any
 }
 
-// foreignIDs returns all endpoints that take an id, in a path or a body. Each has an id of rival.
+// foreignIDs returns all endpoints that take an id in a path or a body. The id theirs of each
+// belongs to rival.
 func (h *harness) foreignIDs() []foreignID {
 	h.t.Helper()
 	h.register(rival)
@@ -106,8 +107,8 @@ func (h *harness) foreign(f foreignID, id string) (r *reply, calls map[string]in
 	return r, calls
 }
 
-// comparable404 returns the headers of r without those that differ between any two answers. Content-Length depends on
-// the lengths of the ids in the paths. The caller chose those lengths.
+// comparable404 returns the headers of r without those that always differ between two answers.
+// Content-Length is left out: it depends on the length of the id that the caller chose.
 func comparable404(r *reply) http.Header {
 	h := r.header.Clone()
 	for _, name := range []string{headerRequestID, "Date", "Ratelimit", "Content-Length"} {
@@ -116,8 +117,9 @@ func comparable404(r *reply) http.Header {
 	return h
 }
 
-// BenchmarkForeignIDs compares the median times of two kinds of 404: for an id of another organization and for an id
-// that nobody has. The two kinds of request alternate, so that other work on the machine affects both.
+// BenchmarkForeignIDs compares the median times of two kinds of 404: an id of another organization,
+// and an id that does not exist. The two kinds of request alternate, so that other load on the
+// machine affects both.
 func BenchmarkForeignIDs(b *testing.B) {
 	h := start(b, func(c *setup) { c.Service.Now = time.Now })
 	h.clock.advance(time.Since(h.clock.Now()))

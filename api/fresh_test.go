@@ -12,14 +12,15 @@ import (
 	"writ/storage/storagetest"
 )
 
-// tell gives the server a change as if the store reported it.
+// tell sends the server a change as if the store reported it.
 func (h *harness) tell(c storage.Change) {
 	for _, tell := range h.store.told {
 		tell(c)
 	}
 }
 
-// behind changes the agent, the key and the plan in the store, as another replica would.
+// behind changes the agent, the key and the plan in the store without telling the server, as
+// another replica would.
 func (h *harness) behind(agent, keyID string, status engine.AgentStatus, plan string) {
 	h.t.Helper()
 	ctx := context.Background()
@@ -29,8 +30,9 @@ func (h *harness) behind(agent, keyID string, status engine.AgentStatus, plan st
 	must(h.t, storagetest.PutSubscription(ctx, h.docs, &storage.Subscription{OrganizationID: acme, Plan: plan}))
 }
 
-// TestFresh_WhatMayBeOutOfDateIsReadThrough checks a replica that has heard nothing from its store for more than two
-// seconds. It must use none of its caches, and refuse a request if it cannot read the store.
+// TestFresh_WhatMayBeOutOfDateIsReadThrough checks a replica that has heard nothing from its store
+// for more than two seconds. It must not use its caches. It must refuse a request if it cannot read
+// the store.
 func TestFresh_WhatMayBeOutOfDateIsReadThrough(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -72,7 +74,8 @@ func TestFresh_WhatMayBeOutOfDateIsReadThrough(t *testing.T) {
 	}
 }
 
-// TestChanges_NameTheirActor checks that every write leaves a change with the credential that asked for it.
+// TestChanges_NameTheirActor checks that every write records a change with the credential that
+// caused the write.
 func TestChanges_NameTheirActor(t *testing.T) {
 	h := start(t)
 	h.register(acme)

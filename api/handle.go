@@ -20,7 +20,7 @@ import (
 // handler answers one request. It does not see fasthttp.
 type handler func(*request) error
 
-// withBody returns a handler of requests whose body is a JSON document of type In. check reports
+// withBody returns a handler for requests whose body is a JSON document of type In. check reports
 // every mistake in the body. f gets only bodies without mistakes.
 func withBody[In any](f, check func(*request, *In) error) handler {
 	return withDecoder(decoding(check), func(r *request, in *In) error {
@@ -31,8 +31,8 @@ func withBody[In any](f, check func(*request, *In) error) handler {
 	})
 }
 
-// withDecoder is like withBody, but with the strict decoder decode. decode must not keep the memory of the body. f
-// checks the decoded document itself.
+// withDecoder is like withBody, but uses the strict decoder decode. decode must not keep the memory
+// of the body. decode checks the document; f gets only documents that decode accepted.
 func withDecoder[In any](decode, f func(*request, *In) error) handler {
 	return func(r *request) error {
 		in := new(In)
@@ -43,8 +43,8 @@ func withDecoder[In any](decode, f func(*request, *In) error) handler {
 	}
 }
 
-// decoding returns a strict decoder of bodies. If some members of a body are refused, check still looks at the other
-// members, so that one answer names all mistakes.
+// decoding returns a strict decoder of bodies. It calls check even if some members were refused, so
+// that one answer names all mistakes.
 func decoding[In any](check func(*request, *In) error) func(*request, *In) error {
 	return func(r *request, in *In) error {
 		return engine.Decode(r.body, "", in, func() error { return check(r, in) })
@@ -63,7 +63,7 @@ func withoutBody(f handler) handler {
 	}
 }
 
-// scratch is the memory of a request. Another request reuses it afterwards.
+// scratch is memory for one request. A later request reuses it.
 type scratch struct {
 	req request
 	id  []byte // the request id
@@ -73,7 +73,7 @@ func newScratchPool() *sync.Pool {
 	return &sync.Pool{New: func() any { return &scratch{id: make([]byte, 0, condition.MaxName)} }}
 }
 
-// serve returns the Fiber handler of a route. The handler does what is common to all routes.
+// serve returns the Fiber handler of a route. The handler does the work that all routes share.
 func (s *Server) serve(rt route) fiber.Handler {
 	observed := s.metrics.route(rt.path, rt.method)
 	return func(c *fiber.Ctx) error {
@@ -140,7 +140,7 @@ func (s *Server) handle(fc *fasthttp.RequestCtx, rt *route, b *scratch) (err err
 	return writeResponse(fc, b, r.res)
 }
 
-// fail answers with the problem of err. It logs err if operators need to know it.
+// fail answers with the problem document for err. It logs err if operators need to know it.
 func (s *Server) fail(fc *fasthttp.RequestCtx, requestID []byte, err error) {
 	p := problemOf(err)
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
@@ -165,7 +165,6 @@ func (s *Server) log(method, path string, requestID []byte, p *problem, err erro
 	s.cfg.Log.Error("request failed", attrs...)
 }
 
-// panicError is a panic of a handler.
 type panicError struct {
 	value any
 	stack []byte

@@ -41,7 +41,7 @@ const (
 	rival      = "rival"
 )
 
-// ample is a limit that no test meets.
+// ample is a limit that no test reaches.
 var ample = limit.Rate{PerSecond: engine.MaxSetting, Burst: engine.MaxSetting}
 
 // harness is a server on a real TCP port over a store in memory.
@@ -59,7 +59,7 @@ type harness struct {
 	served  chan error
 }
 
-// scrubber returns the scrubber that all tests share, because making one takes a while.
+// scrubber returns a scrubber that all tests share, because making a scrubber is slow.
 var scrubber = sync.OnceValue(func() *scrub.Tagger {
 	s, err := scrub.New()
 	if err != nil {
@@ -78,7 +78,7 @@ type setup struct {
 	Service decision.Config
 }
 
-// start starts a server. mods change its configuration.
+// start starts a server. mods change its configuration before the start.
 func start(t testing.TB, mods ...func(*setup)) *harness {
 	t.Helper()
 	h := &harness{
@@ -102,15 +102,17 @@ func start(t testing.TB, mods ...func(*setup)) *harness {
 			JWKS:      h.trusted.JWKS,
 			Registry:  registry,
 			Log:       slog.New(slog.NewJSONHandler(h.log, nil)),
-			// The limits are on, so that every exchange is compared with their description in openapi.yaml.
+			// The limits are on, so that responses have the limit headers that openapi.yaml
+			// describes.
 			RateLimits: RateLimits{Credential: ample, Evaluate: ample, Address: ample},
 		},
 		Service: decision.Config{
 			Store: h.store, Ledger: h.ledger, Scrub: scrubber(), Metrics: registry, Now: h.clock.Now, CacheBytes: 64 << 20,
 		},
 	}
-	// Deadlines are computed from the test's clock, which stands still. With a short limit, all requests of ten seconds
-	// would share one deadline. The requests under way at that deadline would then be refused.
+	// Deadlines are computed from the test's clock, which does not advance by itself. With a short
+	// limit, all requests of ten real seconds would share one deadline. At that deadline the
+	// running requests would be refused.
 	cfg.Limits.Handle = time.Hour
 	for _, mod := range mods {
 		mod(&cfg)
@@ -176,7 +178,8 @@ type reply struct {
 	body   []byte
 }
 
-// do sends a request. A string or []byte body is sent as it is. A nil body sends no body.
+// do sends a request. A string or []byte body is sent unchanged. Any other body is encoded as JSON;
+// nil sends no body.
 func (h *harness) do(method, path, token string, body any, header ...string) *reply {
 	h.t.Helper()
 	var r io.Reader
@@ -238,7 +241,7 @@ func (r *reply) wantStatus(want int) *reply {
 	return r
 }
 
-// wantHeader checks the value of a header. The value of a missing header is empty.
+// wantHeader checks the value of a header. "" means that the header must be missing.
 func (r *reply) wantHeader(name, want string) {
 	r.t.Helper()
 	if got := r.header.Get(name); got != want {
@@ -295,7 +298,7 @@ func read[T any](r *reply) (v T) {
 	return v
 }
 
-// same reports an error if got differs from want. what names the values.
+// same reports an error if got differs from want. what describes the values in the error.
 func same(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
@@ -319,7 +322,7 @@ func policy(org string, changes ...obj) obj {
 	return p
 }
 
-// register registers the policy that policy returns.
+// register registers a policy of org, made by policy.
 func (h *harness) register(org string, changes ...obj) {
 	h.t.Helper()
 	h.do("POST", "/v1/policies/register", h.operator(org), obj{"policy": policy(org, changes...)}).wantStatus(http.StatusCreated)
@@ -400,29 +403,29 @@ func (l *logBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// String returns all that was logged.
 func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
 }
 
-// faultStore is a store whose calls fail if a test says so.
+// faultStore is a store whose calls can be made to fail.
 type faultStore struct {
 	storage.Store
 	mu     sync.Mutex
 	faults map[string]error
 	calls  map[string]int
-	blocks map[string]func() // each function is called once
-	// corrupt changes the policies that are read.
+	blocks map[string]func() // the function is called once, by the next call with this name
+	// corrupt, if set, changes each policy that is read.
 	corrupt func(*engine.ActionPolicy)
-	// age is the time since the store was last heard of. While deaf is true, the changes of the store are not reported.
+	// age is the time since the store last heard from its backend. While deaf is true, changes are
+	// not reported.
 	age  atomic.Int64
 	deaf atomic.Bool
 	told []func(storage.Change)
 }
 
-// fail makes calls with this name fail with err from now on. A nil err ends this.
+// fail makes each later call with this name return err. A nil err ends the fault.
 func (f *faultStore) fail(call string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 
 type header struct{ name, value []byte }
 
-// everyResponse returns the headers of every response, as OWASP's REST Security cheat sheet recommends them. They
-// forbid that another site frames or loads an answer, that a browser guesses its type, and that a cache keeps it. The
-// responses of site replace some of these headers with their own. Strict-Transport-Security is sent only if apiURL
-// begins with https. From a deployment without TLS it would lock clients out.
+// everyResponse returns the headers of every response. They follow OWASP's REST Security cheat
+// sheet: no other site may frame or load an answer, no browser may guess its type, and no cache may
+// keep it. The responses of site replace some of these headers. Strict-Transport-Security is sent
+// only if apiURL begins with https. A deployment without TLS would lock its clients out with it.
 func everyResponse(apiURL string) []header {
 	lines := []string{
 		"X-Content-Type-Options: nosniff",

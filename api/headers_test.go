@@ -10,7 +10,8 @@ import (
 	"writ/api/limit"
 )
 
-// TestSecurityHeaders checks that every route and every kind of refusal has the headers that all responses have.
+// TestSecurityHeaders checks that every route and every kind of refusal sends the headers of
+// everyResponse.
 func TestSecurityHeaders(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Hosted.APIURL = "https://api.example.com"

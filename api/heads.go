@@ -15,15 +15,15 @@ import (
 	"writ/storage/receipt"
 )
 
-// headAge is the age from which on a head is listed. Every organization can read all heads. From younger heads it could
-// watch, second by second, how many decisions others make.
+// headAge is the least age of a listed head. Every organization can read all heads. Younger heads
+// would reveal, second by second, how many decisions others make.
 const headAge = time.Minute
 
-// errEnough ends a walk through heads early.
+// errEnough stops a walk through heads early.
 var errEnough = errors.New("enough")
 
-// listHeads returns the heads of all chains, one chain after the other. Within a chain the newest head is first. Heads
-// say nothing about an organization.
+// listHeads returns the heads of all chains, one chain after the other. Within a chain the newest
+// head is first. A head contains nothing about an organization.
 func (s *Server) listHeads(r *request) error {
 	page, err := r.onlyPage()
 	if err != nil {
@@ -60,7 +60,8 @@ func (s *Server) listHeads(r *request) error {
 	return list(r, heads, next)
 }
 
-// chains returns the last heads of all chains whose id is at least from, in the order of their ids.
+// chains returns the last heads of all chains, in the order of the chains' ids. It skips ids less
+// than the argument from.
 func (s *Server) chains(r *request, from [16]byte) (tips []receipt.Chain, err error) {
 	err = s.store.Chains(r.ctx, func(tip receipt.Chain) error {
 		if bytes.Compare(tip.ID[:], from[:]) >= 0 {
@@ -75,8 +76,9 @@ func (s *Server) chains(r *request, from [16]byte) (tips []receipt.Chain, err er
 	return tips, nil
 }
 
-// chainHeads returns at most limit heads of a chain, the newest first. They come before the sequence end; an end of 0
-// means the newest head that is listed. from is the lowest sequence that chainHeads looked at.
+// chainHeads returns at most limit heads of a chain, the newest first. It begins just before the
+// sequence end; an end of 0 means the newest listed head. The result from is the lowest sequence
+// that it read.
 func (s *Server) chainHeads(
 	r *request, tip receipt.Chain, end uint64, limit int,
 ) (heads []receipt.SignedHead, from uint64, err error) {
@@ -106,8 +108,8 @@ func (s *Server) chainHeads(
 	return heads, from, nil
 }
 
-// headCursor is the place where a page begins: just before the sequence end of a chain. If end is 0, the page begins at
-// the newest head of the chain.
+// headCursor is the beginning of a page: the place just before the sequence end of a chain. If end
+// is 0, the page begins at the newest head of the chain.
 type headCursor struct {
 	chain [16]byte
 	end   uint64
@@ -115,7 +117,7 @@ type headCursor struct {
 
 func (c headCursor) String() string { return fmt.Sprintf("%x.%d", c.chain, c.end) }
 
-// parseHeadCursor parses the output of String. An empty cursor is the start of the list.
+// parseHeadCursor parses the result of headCursor.String. An empty cursor is the start of the list.
 func parseHeadCursor(cursor string) (c headCursor, err error) {
 	if cursor == "" {
 		return c, nil
@@ -130,9 +132,9 @@ func parseHeadCursor(cursor string) (c headCursor, err error) {
 	return c, nil
 }
 
-// firstYounger returns the sequence of the first head that was signed after until. If there is no such head, it returns
-// the last sequence plus one. It reads some twenty heads of a million, because heads are in the order of their times
-// unless the clock is set back.
+// firstYounger returns the sequence of the first head that was signed after until. If there is no
+// such head, it returns the last sequence plus one. It searches by halves, which reads about twenty
+// heads of a million. Heads are in the order of their times unless the clock was set back.
 func (s *Server) firstYounger(r *request, tip receipt.Chain, until int64) (_ uint64, err error) {
 	n := sort.Search(int(tip.Seq), func(i int) (younger bool) {
 		walk := s.store.Heads(r.ctx, tip.ID, uint64(i)+1, func(h receipt.SignedHead) error {

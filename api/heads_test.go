@@ -56,7 +56,7 @@ func TestDecision_Receipts_Heads(t *testing.T) {
 	h.do("GET", "/v1/ledger/heads?from=1", h.operator(acme), nil).wantField("from")
 }
 
-// heads returns all heads. It reads pages of three.
+// heads returns all heads, reading three per page.
 func (h *harness) heads(t *testing.T, org string) (heads []receipt.SignedHead) {
 	t.Helper()
 	for path := "/v1/ledger/heads?limit=3"; path != ""; {
@@ -76,7 +76,7 @@ func (h *harness) heads(t *testing.T, org string) (heads []receipt.SignedHead) {
 	return heads
 }
 
-// twoChains is a store with a second chain, which another writer has written.
+// twoChains is a store with a second chain, as if another writer had written to the store.
 type twoChains struct {
 	storage.Store
 	other *storagetest.MemoryLog
@@ -93,7 +93,8 @@ func (s twoChains) Heads(ctx context.Context, chain [16]byte, from uint64, f fun
 	return s.Store.Heads(ctx, chain, from, f)
 }
 
-// TestHeads_OfEveryChain checks that each server lists the heads of all chains if several servers write to a store.
+// TestHeads_OfEveryChain checks that a server lists the heads of all chains when several servers
+// write to one store.
 func TestHeads_OfEveryChain(t *testing.T) {
 	for _, others := range []int{3, 4, 6} { // with pages of three
 		other, w := storagetest.NewMemoryLog(), storagetest.NewWriter()

@@ -13,8 +13,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// listAuthorizations returns the history, newest first. If a filter selects few rows, a page may be short or empty.
-// Only a null next_cursor ends the list.
+// listAuthorizations returns the history, newest first. A page of a filtered list may be short or
+// empty. Only a null next_cursor ends the list.
 func (s *Server) listAuthorizations(r *request) error {
 	f := s.filter(&r.query)
 	page, err := r.onlyPage()
@@ -37,8 +37,9 @@ func (s *Server) listAuthorizations(r *request) error {
 	return list(r, all, page.After)
 }
 
-// authorization returns one row of the history. Credentials that may read the whole history get it, and so does the
-// credential that asked for the decision. Other credentials get the same refusal whether or not the decision exists.
+// authorization returns one row of the history. A credential gets the row if it may read the whole
+// history or has asked for the decision. For any other credential the refusal does not reveal
+// whether the decision exists.
 func (s *Server) authorization(r *request) error {
 	explain := wantsExplanation(&r.query)
 	if err := r.query.done(); err != nil {
@@ -62,8 +63,8 @@ func (s *Server) authorization(r *request) error {
 	return s.explain(r, record)
 }
 
-// filter reads the filters of the history from the query. It searches for an identity in every spelling that rows may
-// have. It finds a row by the identity in the intent and by the identity that the row shows.
+// filter reads the filters of the history from the query. An identity is searched in every form in
+// which rows may store it: both the intent's text and the row's tag find the row.
 func (s *Server) filter(q *query) (f storage.Filter) {
 	if d, ok := q.take("decision"); ok {
 		var err error
@@ -98,15 +99,15 @@ type actionBody struct {
 	ExternalRef *string `json:"external_ref"`
 }
 
-// recordAction stores the settlement of a decision. The same settlement, sent again, gets the same answer. A different
-// settlement is refused.
+// recordAction stores the settlement of a decision. A repeated settlement gets the same answer. A
+// different settlement is refused.
 func (s *Server) recordAction(r *request, in *actionBody) error {
 	decisionID := strings.ToLower(in.DecisionID)
 	if err := s.checkDecision(r, decisionID); err != nil {
 		return err
 	}
 	settled := s.settlement(r, in)
-	r.slot.Leave() // the rest only waits for the store
+	r.slot.Leave() // from here on the handler only waits for the store
 	record, first, err := s.decisions.Settle(r.ctx, r.who.org, decisionID, settled)
 	if errors.Is(err, storage.ErrConflict) {
 		return refuse(codeConflict, "The action of this decision was recorded before, with other details.")
@@ -120,8 +121,8 @@ func (s *Server) recordAction(r *request, in *actionBody) error {
 	return r.ok(record)
 }
 
-// unapproved logs that an action was executed although it was not allowed. Nothing else shows that an integration does
-// not enforce decisions.
+// unapproved logs that an action was executed although it was not allowed. This log line is the
+// only sign that an integration does not enforce decisions.
 func (s *Server) unapproved(record *storage.Record) {
 	s.metrics.unapproved.Inc()
 	s.cfg.Log.Warn("an action was executed that had not been allowed",
@@ -130,8 +131,8 @@ func (s *Server) unapproved(record *storage.Record) {
 		slog.String("decision", record.Decision.String()))
 }
 
-// settlement returns the settlement to store. A secret in the external reference is replaced and the settlement is
-// stored, because a payment must not go unrecorded.
+// settlement returns the settlement to store. A secret in the external reference is replaced rather
+// than refused, because every payment must be recorded.
 func (s *Server) settlement(r *request, in *actionBody) storage.Settlement {
 	st := storage.Settlement{Outcome: in.Outcome, AmountMinor: in.AmountMinor, RecordedAt: r.stamp()}
 	set(&st.Currency, in.Currency)
@@ -158,7 +159,7 @@ func checkAction(_ *request, in *actionBody) error {
 	return bad.err()
 }
 
-// changeItem is one line of the administrative audit log.
+// changeItem is one entry of the administrative audit log.
 type changeItem struct {
 	ledger.Change
 	Receipt receipt.Inclusion `json:"receipt"`

@@ -16,7 +16,7 @@ import (
 type explained struct {
 	*storage.Record
 	Explanation *engine.Explanation `json:"explanation,omitzero"`
-	// Unexplained says why there is no explanation.
+	// Unexplained says why Explanation is missing.
 	Unexplained string `json:"unexplained,omitzero"`
 }
 
@@ -37,10 +37,10 @@ func wantsExplanation(q *query) bool {
 	return text == "true"
 }
 
-// explain evaluates the intent of a row again, with the same trace as a simulation. It returns an explanation only if
-// it is certain. So the documents must have the revisions that the decision was made under, the intent must have the
-// digest of the row, and the reasons must be the same. The explanation shows documents, so the caller needs the scopes
-// to read them.
+// explain evaluates the intent of a row again, with the same trace as a simulation. It explains
+// only what is certain: the documents must have the revisions of the decision, the intent must have
+// the digest of the row, and the reasons must be equal. The explanation shows documents, so the
+// caller needs the scopes to read these documents.
 func (s *Server) explain(r *request, record *storage.Record) error {
 	if err := s.auth.permit(&r.who, scopePolicyRead|scopeRulesRead); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 	}
 	set, err := s.decisions.Sets.Load(r.ctx, &r.slot, r.who.org, record.PolicyID, record.AgentID)
 	then := engine.Revisions{Policy: record.PolicyRevision, Rules: record.RulesRevision, Agent: record.AgentRevision}
-	if found(record, engine.CodeAgentDisabled) { // whatever the agent's status is now
+	if found(record, engine.CodeAgentDisabled) { // use the agent's status at the decision, not the current one
 		set.Agent, then.Agent = engine.AgentDisabled, set.Revisions.Agent
 	}
 	switch {
@@ -76,13 +76,13 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 	return r.ok(row)
 }
 
-// explanationOf explains rules up to the total size of sixteen conditions of the greatest length. This bounds the
-// memory of one answer.
+// explanationOf explains rules until their total size reaches sixteen conditions of the greatest
+// length. This bounds the memory of an answer.
 func explanationOf(t *engine.Trace) *engine.Explanation {
 	return t.ExplainUpTo(16 * condition.MaxCondition)
 }
 
-// found reports whether one of the reasons of a row has this code.
+// found reports whether r has a reason with this code.
 func found(r *storage.Record, code engine.Code) bool {
 	return slices.ContainsFunc(r.Reasons, func(reason string) bool {
 		return strings.HasPrefix(reason, string(code)+":")

@@ -15,7 +15,7 @@ func (h *harness) explain(token, decisionID string) (row explained) {
 	return row
 }
 
-// TestAuthorization_Explained checks that a row gets the explanation of exactly its decision, or none.
+// TestAuthorization_Explained checks that the explanation of a row is exact, or missing.
 func TestAuthorization_Explained(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -54,8 +54,8 @@ func TestAuthorization_NotExplainedByHalfAnIntent(t *testing.T) {
 	}
 }
 
-// TestAuthorization_ExplainsTheKillSwitch checks that a decision under a disabled agent is still explained after the
-// agent is enabled again.
+// TestAuthorization_ExplainsTheKillSwitch checks that a decision about a disabled agent is still
+// explained after the agent is enabled again.
 func TestAuthorization_ExplainsTheKillSwitch(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -66,8 +66,8 @@ func TestAuthorization_ExplainsTheKillSwitch(t *testing.T) {
 	}
 }
 
-// TestAuthorization_ExplainedToThoseWhoMayRead checks that the explanation is shown only to credentials that may read
-// the policy and the rules.
+// TestAuthorization_ExplainedToThoseWhoMayRead checks that only credentials that may read the
+// policy and the rules get the explanation.
 func TestAuthorization_ExplainedToThoseWhoMayRead(t *testing.T) {
 	h := start(t)
 	h.register(acme)

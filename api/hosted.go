@@ -8,8 +8,8 @@ import (
 	"writ/engine"
 )
 
-// Hosted has the addresses of the deployment for clients and people. Only the deployment sets these URLs. The caller
-// controls a request's Host header, so that header never becomes part of an answer.
+// Hosted has the addresses of the deployment for clients and people. Only the deployment sets these
+// URLs. A request's Host header is never used: its sender controls it.
 type Hosted struct {
 	// APIURL and PortalURL are absolute http(s) URLs without query or fragment. An empty APIURL means
 	// http://localhost:3820. An empty PortalURL means APIURL.
@@ -52,7 +52,7 @@ type hostedConfigBody struct {
 	Limits        planLimits `json:"limits"`
 }
 
-// planLimits are the limits of a plan as answers show them.
+// planLimits are the limits of a plan in the form of an answer.
 type planLimits struct {
 	Evaluations   int64 `json:"evaluations_per_month"`
 	Agents        int   `json:"agents"`
@@ -66,8 +66,8 @@ func newPlanLimits(p engine.Plan) planLimits {
 	return planLimits{p.Evaluations, p.Agents, p.Policies, p.Rules, p.Tokens, p.RetentionDays}
 }
 
-// hostedConfig answers with the addresses and the limits of the free plan. The answer is the same for everyone and
-// holds no secret.
+// hostedConfig answers with the deployment's addresses and the limits of the free plan. The answer
+// is public and equal for all callers.
 func (s *Server) hostedConfig(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err
@@ -81,8 +81,8 @@ func (s *Server) hostedConfig(r *request) error {
 	})
 }
 
-// health answers GET /health. The answer only means that the process runs. /readyz of the admin address tells the state
-// of the store.
+// health answers GET /health. A 200 means only that the process runs. /readyz of the admin address
+// also checks the store.
 func (s *Server) health(r *request) error {
 	return r.ok(healthBody{OK: true, Service: "writ"})
 }

@@ -11,15 +11,16 @@ import (
 	"writ/storage"
 )
 
-// A key can be bound to agents. Such a key evaluates and records settlements only for its agents. It registers and
-// switches only these agents, and writes only their policies. It makes, sees and revokes only keys that are bound at
-// least as tightly. The binding does not limit what the key's scopes let it read.
+// A key can be bound to agents. Such a key evaluates and records settlements only for its agents.
+// It registers and switches only these agents, and writes only their policies. It makes, sees and
+// revokes only keys that are bound at least as tightly. The binding does not limit the reads that
+// the key's scopes allow.
 //
-// Ids are compared exactly. The kill switch folds ids. If the binding did so too, a key could act for an agent that it
-// was not made for.
+// A binding compares ids exactly, whereas the kill switch folds case. Folding here would let a key
+// act for agents for which it was not made.
 
-// actFor refuses a bound key that would act for another agent. names are the names of one agent; it is enough if one of
-// them matches.
+// actFor refuses a bound key that would act for an agent outside its binding. names are the names
+// of one agent. One matching name is enough.
 func (a *auth) actFor(who *principal, names ...string) error {
 	if who.agents == nil || slices.ContainsFunc(names, who.agents.Matches) {
 		return nil
@@ -27,8 +28,8 @@ func (a *auth) actFor(who *principal, names ...string) error {
 	return a.notBound(who)
 }
 
-// within refuses a bound key that would write a document about the agents of pattern, unless the binding covers all
-// these agents.
+// within refuses a bound key that would write a document about agents outside its binding. pattern
+// selects the agents of the document.
 func (a *auth) within(who *principal, pattern string) error {
 	if who.agents == nil || who.agents.Covers(pattern) {
 		return nil
@@ -41,7 +42,8 @@ func (a *auth) notBound(who *principal) error {
 	return refuse(codeAgentNotBound, "The key is bound to the agents "+condition.Quote(who.agents.String())+".")
 }
 
-// checkBound refuses a bound key if p governs other agents, or if the version that p replaces does.
+// checkBound refuses a bound key if p, or the version that p replaces, governs agents outside the
+// key's binding.
 func (s *Server) checkBound(r *request, p *engine.ActionPolicy) error {
 	if r.who.agents == nil {
 		return nil
@@ -59,9 +61,9 @@ func (s *Server) checkBound(r *request, p *engine.ActionPolicy) error {
 	return s.auth.within(&r.who, newest.AgentID)
 }
 
-// checkDecision refuses a bound key unless the decision is its own or about one of its agents. The row of a decision
-// may hide the id of its agent. So a binding to an id is compared in every spelling that rows may have. A binding to a
-// glob does not match a hidden id.
+// checkDecision refuses a bound key unless the key asked for the decision or the decision is about
+// an agent of the key. A row may store a tag instead of the agent's id. A binding to an id is
+// therefore compared with every form of the id. A binding to a glob does not match a tag.
 func (s *Server) checkDecision(r *request, decisionID string) error {
 	if r.who.agents == nil {
 		return nil
@@ -78,7 +80,7 @@ func (s *Server) checkDecision(r *request, decisionID string) error {
 	return s.auth.actFor(&r.who, record.AgentID)
 }
 
-// checkAgent refuses a bound key unless its binding covers the agent called name.
+// checkAgent refuses a bound key whose binding does not cover the agent called name.
 func (s *Server) checkAgent(r *request, name string) error {
 	if r.who.agents == nil {
 		return nil
@@ -90,7 +92,7 @@ func (s *Server) checkAgent(r *request, name string) error {
 	return s.auth.actFor(&r.who, a.ID, a.ExternalID)
 }
 
-// checkToken refuses a bound key if the token is bound less tightly than the key.
+// checkToken refuses a bound key if the token tokenID is bound less tightly than the key.
 func (s *Server) checkToken(r *request, tokenID string) error {
 	if r.who.agents == nil {
 		return nil
@@ -113,8 +115,8 @@ func (p *principal) covers(t *storage.Token) bool {
 	return p.agents == nil || t.AgentID != "" && p.agents.Covers(t.AgentID)
 }
 
-// bind sets the agents and the policy of t. in may ask for both. Otherwise t gets the agents and the policy of the
-// key that makes it.
+// bind sets the agents and the policy of t from in. A member that in omits is taken from the key
+// that makes the token.
 func (s *Server) bind(r *request, in *tokenBody, t *storage.Token) error {
 	if r.who.agents != nil {
 		t.AgentID = r.who.agents.String()
@@ -133,8 +135,8 @@ func (s *Server) bind(r *request, in *tokenBody, t *storage.Token) error {
 	return nil
 }
 
-// checkPolicyID refuses a policy that does not exist. If the key that makes the token has a policy, it refuses every
-// other policy.
+// checkPolicyID refuses a policy that does not exist. A key with a policy can make tokens only for
+// that policy.
 func (s *Server) checkPolicyID(r *request, policyID string) error {
 	if r.who.policy != "" && policyID != r.who.policy {
 		return invalid("policy_id", "must be %s, the policy of the key that makes it", r.who.policy)

@@ -135,8 +135,8 @@ func TestDecision_Credentials_ABoundKeyMintsKeysBoundAsTightlyOnly(t *testing.T)
 	same(t, "bindings", want, got)
 }
 
-// TestTokens_AChildOfABoundKeyIsBoundAndRevokedWithIt checks that a key made with a bound key has the same binding and
-// is revoked with that key.
+// TestTokens_AChildOfABoundKeyIsBoundAndRevokedWithIt checks that a key made by a bound key has the
+// same binding. Revoking the bound key revokes the other key too.
 func TestTokens_AChildOfABoundKeyIsBoundAndRevokedWithIt(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -194,7 +194,8 @@ func TestRecordAction_ABoundKeyRecordsForItsAgentsOnly(t *testing.T) {
 		}
 		record(key, h.decisionOfRival()).wantProblem(http.StatusNotFound, "decision_not_found")
 	}
-	// The row hides the id, so the glob can't match it. The key may record because it asked for the decision.
+	// The row has a tag instead of the id, so the glob cannot match. The key may record because it
+	// asked for the decision.
 	key, _ := h.bound("*@corp.example", "actions:record", "policy:evaluate")
 	record(key, h.decision(key, obj{"agent_id": "ann@corp.example"})).wantStatus(http.StatusOK)
 	record(key, of("ann@corp.example")).wantProblem(http.StatusForbidden, codeAgentNotBound)
@@ -244,8 +245,8 @@ func TestPolicies_ABoundKeyWritesPoliciesOfItsAgentsOnly(t *testing.T) {
 	register(key, obj{"agent_id": "team-a/ci", "version": 4}).wantProblem(http.StatusForbidden, codeAgentNotBound)
 }
 
-// TestAuth_ATokenWhoseBindingDoesNotCompileIsRefused checks that a key is refused if its binding cannot be read. It
-// must not count as a key without a binding.
+// TestAuth_ATokenWhoseBindingDoesNotCompileIsRefused checks that a key is refused if its binding
+// does not compile. The key must not count as unbound.
 func TestAuth_ATokenWhoseBindingDoesNotCompileIsRefused(t *testing.T) {
 	h := start(t)
 	h.register(acme)

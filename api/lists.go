@@ -14,7 +14,7 @@ import (
 	"writ/storage/registry"
 )
 
-// listsPath is the prefix of the paths of lists. A list's body may be as large as a batch.
+// listsPath is the prefix of the paths of lists. The body of a list may be as large as a batch.
 const listsPath = "/v1/lists/"
 
 // listBody is the body of PUT /v1/lists/{name}.
@@ -35,9 +35,9 @@ func summarizeList(_ *request, l *engine.List) listSummary {
 	return listSummary{l.Name, l.Version, len(l.Values), l.CreatedAt, l.UpdatedAt}
 }
 
-// putList stores a list, or its next version. The list is in force before the answer is sent.
+// putList stores a list or its next version. The list is in force before the answer is sent.
 func (s *Server) putList(r *request, in *listBody) error {
-	r.slot.Leave() // the rest only waits for the store
+	r.slot.Leave() // from here on the handler only waits for the store
 	l, created, err := s.docs.PutList(r.ctx, r.who.org, r.param, in.Values, r.stamp(), r.mayChangeList)
 	if full := (*storage.LimitError)(nil); errors.As(err, &full) {
 		return invalid("values", "take the lists of the organization over %d MiB together", full.Limit>>20)
@@ -52,8 +52,8 @@ func (s *Server) putList(r *request, in *listBody) error {
 	return r.answer(status, l)
 }
 
-// mayChangeList refuses a change whose If-Match or If-None-Match does not hold. l is the stored list. It is
-// nil if there is no such list.
+// mayChangeList refuses a change whose If-Match or If-None-Match fails. l is the stored list, or
+// nil.
 func (r *request) mayChangeList(l *engine.List) error {
 	is := r.ifMatch == ""
 	if l != nil {
@@ -78,10 +78,10 @@ func checkList(r *request, in *listBody) error {
 	return bad.err()
 }
 
-// deleteList removes a list. It refuses if a rule looks in the list.
+// deleteList removes a list. It refuses if a rule refers to the list.
 func (s *Server) deleteList(r *request) error {
 	err := s.docs.DeleteList(r.ctx, r.who.org, r.param, func(rule engine.Rule) bool {
-		rule.IsActive = true // an inactive rule keeps a list, too
+		rule.IsActive = true // an inactive rule also prevents the deletion
 		return slices.Contains(engine.CompileRules([]engine.Rule{rule}, s.decisions.Conditions()).ListNames(), r.param)
 	}, r.mayChangeList)
 	if used := (*registry.ListInUseError)(nil); errors.As(err, &used) {
@@ -94,8 +94,7 @@ func (s *Server) deleteList(r *request) error {
 	return r.answer(http.StatusNoContent, nil)
 }
 
-// missingList adds what to do to an error about a rule. The error says that the rule looks in a list that does not
-// exist.
+// missingList adds advice to an error about a rule that refers to a missing list.
 func missingList(err error) error {
 	if missing := (*registry.MissingListError)(nil); errors.As(err, &missing) {
 		return invalid("condition", "looks in the list %q, which does not exist: make it with PUT %s%s first",
@@ -104,7 +103,7 @@ func missingList(err error) error {
 	return err
 }
 
-// listsOf returns the lists that the rules look in. It is an error if one of these lists does not exist.
+// listsOf returns the lists to which the rules refer. A missing list is an error.
 func (s *Server) listsOf(r *request, rules ...*engine.CompiledRule) (condition.Lists, error) {
 	names := engine.ListNames(rules...)
 	if len(names) == 0 {

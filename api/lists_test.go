@@ -39,7 +39,7 @@ func TestLists_LifeCycle(t *testing.T) {
 	h.do("GET", "/v1/lists/payees", op, nil).wantProblem(http.StatusNotFound, "list_not_found")
 }
 
-// TestLists_IfMatch checks that a caller cannot overwrite a change that it has not read.
+// TestLists_IfMatch checks that a caller cannot overwrite a change that the caller has not read.
 func TestLists_IfMatch(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
@@ -67,8 +67,8 @@ func TestLists_IfMatch(t *testing.T) {
 	h.do("DELETE", path, op, nil, "If-Match", "*").wantProblem(http.StatusNotFound, "list_not_found")
 }
 
-// TestLists_NameThatIsASecret checks that a list is refused if its name looks like a secret. The path has the name, and
-// the list is stored under it.
+// TestLists_NameThatIsASecret checks that a list is refused if its name looks like a secret. The
+// name is in the path and in the store.
 func TestLists_NameThatIsASecret(t *testing.T) {
 	h := start(t)
 	for _, c := range scrubtest.Canaries(1) {
@@ -104,8 +104,8 @@ func TestLists_Invalid(t *testing.T) {
 	}
 }
 
-// TestLists_TakeTenThousandValues checks that a list may have its greatest length. Such a list is larger than other
-// bodies may be.
+// TestLists_TakeTenThousandValues checks that a list may have its greatest length. Such a list
+// exceeds the limit of other bodies.
 func TestLists_TakeTenThousandValues(t *testing.T) {
 	h := start(t)
 	values := make([]string, engine.MaxListValues)
@@ -115,8 +115,8 @@ func TestLists_TakeTenThousandValues(t *testing.T) {
 	h.do("PUT", "/v1/lists/payees", h.operator(acme), obj{"values": values}).wantStatus(http.StatusCreated)
 }
 
-// TestLists_AreInForceAtOnce checks that a change of a list is in force before it is answered, in each form of a
-// condition.
+// TestLists_AreInForceAtOnce checks that a changed list is in force before the answer is sent, for
+// conditions in every language.
 func TestLists_AreInForceAtOnce(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Service.CompileRego = rego.CompileCondition
@@ -154,7 +154,8 @@ func TestLists_AreInForceAtOnce(t *testing.T) {
 	}
 }
 
-// TestLists_RulesThatChange checks that a changed rule may only look in lists that exist, like a new rule.
+// TestLists_RulesThatChange checks that a changed rule, like a new rule, may refer only to lists
+// that exist.
 func TestLists_RulesThatChange(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
@@ -167,8 +168,8 @@ func TestLists_RulesThatChange(t *testing.T) {
 	h.do("DELETE", "/v1/lists/trusted", op, nil).wantProblem(http.StatusConflict, codeListInUse)
 }
 
-// TestLists_AnotherSpellingOfTheNameKeepsTheList checks that a list cannot be deleted while a rule looks in it, even if
-// the rule writes the list's name with escapes.
+// TestLists_AnotherSpellingOfTheNameKeepsTheList checks that a list cannot be deleted while a rule
+// refers to it. The rule may write the list's name with escapes.
 func TestLists_AnotherSpellingOfTheNameKeepsTheList(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)

@@ -21,13 +21,14 @@ var updateMatrix = flag.Bool("update-matrix", false, "rewrite the table of docs/
 
 const matrixFile = "../docs/authorization.md"
 
-// matrixColumns are the kinds of credential, in the order of the columns of the table.
+// matrixColumns are the kinds of credential, in the order of the table's columns.
 var matrixColumns = [...]string{
 	"none", "broken", "expired", "revoked", "other scope", "other organization", "scope", "operator", "service token",
 }
 
-// TestDecision_Credentials_AuthorizationMatrix sends requests to every route with every kind of credential. Each
-// request is for an existing resource of acme. The test compares the answers with the table in docs/authorization.md.
+// TestDecision_Credentials_AuthorizationMatrix sends requests to every route with every kind of
+// credential. Each request is for an existing resource of acme. The statuses must be those of the
+// table in docs/authorization.md.
 func TestDecision_Credentials_AuthorizationMatrix(t *testing.T) {
 	h := start(t, selling(&seller{}), func(c *setup) { c.ServiceToken = serviceToken })
 	h.register(acme)
@@ -59,7 +60,7 @@ func TestDecision_Credentials_AuthorizationMatrix(t *testing.T) {
 	}
 }
 
-// credentials returns the demand of rt in words, and the credentials for each column.
+// credentials describes the credential that rt demands, and returns credentials for each column.
 func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 	h.t.Helper()
 	scopes, others := Scopes(), []string{"policy:evaluate"}
@@ -101,13 +102,13 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 	}
 }
 
-// cell sends a request to rt with each of tokens. The tokens belong to one column and must get the same status. cell
-// returns that status.
+// cell sends a request to rt with each token of one column. All tokens of a column must get one
+// status, which cell returns.
 func (h *harness) cell(rt route, column string, tokens []string) (status int) {
 	h.t.Helper()
 	var headers []string
 	if rt.is(signed) {
-		headers = []string{headerSignature, "t=1,v1=0"} // the seller accepts this signature
+		headers = []string{headerSignature, "t=1,v1=0"} // a signature that the test's seller accepts
 	}
 	for _, token := range tokens {
 		path, body := h.sample(rt)
@@ -207,7 +208,7 @@ func (h *harness) sample(rt route) (path string, body any) {
 	return strings.Replace(rt.path, ":"+rt.param, id, 1), body
 }
 
-// held makes an intent of an agent of org that is held. It returns the id of the decision.
+// held makes an agent and an intent that is held. It returns the id of the decision.
 func (h *harness) held(org string) (id string) {
 	h.t.Helper()
 	agent, _ := h.key(org, "policy:evaluate")

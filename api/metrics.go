@@ -10,8 +10,8 @@ import (
 	"writ/internal/telemetry"
 )
 
-// metrics are the metrics of the server. docs/metrics.md lists them. No label ever holds a text that a caller chose,
-// such as an organization, an agent or a path without a route.
+// metrics are the metrics of the server. docs/metrics.md lists them. A label never holds a text
+// from a caller, such as an organization, an agent or an unknown path.
 type metrics struct {
 	duration     *prometheus.HistogramVec
 	responses    [6]prometheus.Counter // by the first digit of the status
@@ -48,7 +48,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			m.responses[class] = responses.WithLabelValues(name)
 		}
 	}
-	// Each counter starts at 0. Without the 0 an alert would miss the first of these problems.
+	// Each counter starts at 0. An alert on a rate would miss the first of these problems if the
+	// counter started at 1.
 	for _, code := range []string{codeInternal, codeTimeout, codeOverloaded} {
 		m.problems.WithLabelValues(code)
 	}
@@ -80,11 +81,12 @@ func (s *Server) gauges() []prometheus.Collector {
 	}
 }
 
-// classes are the labels of statuses. The index is the first digit of the status. The server sends no 1xx.
+// classes are the metric labels of statuses. The index is the first digit of the status. The server
+// sends no 1xx.
 var classes = [6]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
-// routeMetrics count the requests of one route. The histogram of a class is created when the route first answers with
-// that class. Creating all histograms at the start would add 2,500 series of zeros.
+// routeMetrics count the requests of one route. The histogram of a class is created at the route's
+// first answer of that class. Creating all histograms at the start would add 2,500 empty series.
 type routeMetrics struct {
 	all              *metrics
 	template, method string

@@ -7,22 +7,23 @@ import (
 	"writ/storage"
 )
 
-// opsUsageBody is the body of GET /v1/ops/usage. It has sums over all organizations and names none of them.
+// opsUsageBody is the body of GET /v1/ops/usage. It has sums over all organizations and no
+// organization's name.
 type opsUsageBody struct {
 	Period period    `json:"period"`
 	Free   planUsage `json:"free"`
 	Paid   paidUsage `json:"paid"`
 }
 
-// planUsage is the usage of a group of organizations in the period. It counts only organizations that had a decision in
-// the period.
+// planUsage is the usage of a group of organizations in the period. An organization without a
+// decision in the period is not counted.
 type planUsage struct {
 	Organizations int64 `json:"organizations"`
 	Evaluations   int64 `json:"evaluations"`
 }
 
-// paidUsage is the usage of organizations on paid plans: the sum, and each plan by itself. A plan without usage has
-// zeros.
+// paidUsage is the usage of organizations on paid plans, in total and for each plan. A plan without
+// usage has zeros.
 type paidUsage struct {
 	planUsage
 	ByPlan map[string]planUsage `json:"by_plan"`

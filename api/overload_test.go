@@ -22,14 +22,15 @@ import (
 	"writ/storage/storagetest"
 )
 
-// orgQueue is how many requests of an organization can wait.
+// orgQueue is how many requests of one organization may wait.
 const orgQueue = 512
 
-// patient configures a queue in which no request waits too long during the test.
+// patient configures a queue that never gives up a waiting request during the test.
 func patient(c *setup) { c.Service.Queue = time.Hour }
 
-// hold takes every slot. org gets all slots that one organization can have, and another organization gets the rest.
-// Each returned function gives one slot back. The first one gives back a slot of org.
+// hold takes every slot: as many as one organization can have for org, and the remaining slots for
+// another organization. Each returned function frees one slot. The first function frees a slot of
+// org.
 func (h *harness) hold(org string) (release []func()) {
 	h.t.Helper()
 	for i := range runtime.GOMAXPROCS(0) {
@@ -45,7 +46,7 @@ func (h *harness) hold(org string) (release []func()) {
 	return release
 }
 
-// fill takes every slot and fills the queue of decisions of org. It lasts until the returned function is called.
+// fill takes every slot and fills org's queue of decisions, until release is called.
 func (h *harness) fill(org string) (release func()) {
 	h.t.Helper()
 	held := h.hold(org)
@@ -68,7 +69,7 @@ func (h *harness) fill(org string) (release func()) {
 	}
 }
 
-// untilMetrics waits until the gate has this number of working and of waiting requests.
+// untilMetrics waits until the gate's metrics show these numbers of working and waiting requests.
 func (h *harness) untilMetrics(working, waiting int) {
 	h.t.Helper()
 	want := [2]string{fmt.Sprintf("\nwrit_admission_in_flight %d\n", working), fmt.Sprintf("\nwrit_admission_waiting %d\n", waiting)}
@@ -103,7 +104,7 @@ func TestOverload_DecisionsAreRefusedAtOnce(t *testing.T) {
 			}
 		}
 	}
-	// The body is not valid JSON: the request is refused before its body is decoded.
+	// The body is invalid JSON. The request must be refused before its body is decoded.
 	h.do("POST", "/v1/policy/evaluate", h.operator(acme), "{").wantProblem(http.StatusServiceUnavailable, codeOverloaded)
 	release()
 	h.untilMetrics(0, 0)
@@ -134,13 +135,13 @@ func TestDecision_Bounds_AFullQueueIsItsOrganizationsOwn(t *testing.T) {
 	h := start(t, patient)
 	h.register(acme)
 	h.register(rival)
-	wantDecision(t, h.evaluate(rival, intent()), "allow") // the next one waits for nothing else
+	wantDecision(t, h.evaluate(rival, intent()), "allow") // no other request is in the way
 	held := h.hold(acme)
 	for range orgQueue {
 		go func() {
 			slot, _ := h.server.decisions.Gate.Enter(h.server.deadlines.base, admission.Work{Org: acme})
 			defer slot.Leave()
-			<-h.server.deadlines.base.Done() // keeps the slot that it gets
+			<-h.server.deadlines.base.Done() // the handler keeps its slot until the server gives up
 		}()
 	}
 	h.untilMetrics(len(held), orgQueue)
@@ -152,8 +153,9 @@ func TestDecision_Bounds_AFullQueueIsItsOrganizationsOwn(t *testing.T) {
 	wantDecision(t, <-answered, "allow")
 }
 
-// TestOverload_TheKillSwitchAnswers checks that an operator can disable an agent, revoke a key and remove a rule
-// however many requests wait. The disabled agent is refused in all decisions from then on.
+// TestOverload_TheKillSwitchAnswers checks that an operator can disable an agent, revoke a key and
+// remove a rule, however many requests wait. Every later decision about the disabled agent must be
+// a refusal.
 func TestOverload_TheKillSwitchAnswers(t *testing.T) {
 	h := start(t, patient)
 	h.register(acme)
@@ -264,12 +266,13 @@ func TestDecision_Bounds_NoSlotIsHeldWhileTheCommitWaits(t *testing.T) {
 	wantDecision(t, <-answered, "allow")
 }
 
-// TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits checks that a store that does not answer delays only the intent
-// that waits for it. Another intent of the same organization and the decisions of other organizations go on.
+// TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits blocks a call of the store. Only the intent
+// that waits for this call may be delayed. Other intents of the organization, and other
+// organizations, must get their decisions.
 func TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits(t *testing.T) {
 	for call, held := range map[string]obj{
 		"AgentsNamed": {"agent_id": "another"},
-		"Count":       {}, // of the first decision of an organization
+		"Count":       {}, // only an organization's first decision calls it
 	} {
 		t.Run(call, func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -297,8 +300,9 @@ func TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits(t *testing.T) {
 	}
 }
 
-// TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot checks that a request holds no slot while it waits until another
-// request has loaded rules. A decision loads the rules here and a simulation waits. Both are answered.
+// TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot checks that a request holds no slot while another
+// request loads the rules. Here a decision loads the rules and a simulation waits. Both must be
+// answered.
 func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	h := start(t, patient)
@@ -306,7 +310,7 @@ func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
 		h.register(org)
 		wantDecision(t, h.evaluate(org, intent()), "allow")
 	}
-	h.rule(acme, `{"action_type":"x"}`, `{"decision":"deny"}`) // no rules are compiled now
+	h.rule(acme, `{"action_type":"x"}`, `{"decision":"deny"}`) // a new rule makes the compiled rules stale
 	entered, release := make(chan struct{}), make(chan struct{})
 	h.store.block("AllRules", entered, release)
 	decided, simulated := make(chan *reply, 1), make(chan *reply, 1)
@@ -314,7 +318,7 @@ func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
 	<-entered
 	go func() { simulated <- h.simulate(h.operator(acme), obj{"intent": intent()["intent"]}) }()
 	wantDecision(t, h.evaluate(rival, intent()), "allow")
-	time.Sleep(20 * time.Millisecond) // lets the simulation wait too; with a shorter sleep the test proves less
+	time.Sleep(20 * time.Millisecond) // gives the simulation time to wait too; a shorter sleep weakens the test
 	wantDecision(t, h.evaluate(rival, intent()), "allow")
 	close(release)
 	wantDecision(t, <-decided, "allow")
@@ -323,8 +327,8 @@ func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
 	}
 }
 
-// TestDecision_Bounds_ASearchTakesTurns checks "Listing and exporting are charged alike". A search of the history lets
-// other requests go first between its reads.
+// TestDecision_Bounds_ASearchTakesTurns checks "Listing and exporting are charged alike". A search
+// of the history lets other requests run between its reads.
 func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var h *harness
@@ -334,7 +338,7 @@ func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {
 		case 1:
 			go func() { answered <- h.do("GET", "/v1/rules", h.operator(rival), nil) }()
 			h.untilMetrics(1, 1)
-			time.Sleep(2 * time.Millisecond) // longer than a slice of time
+			time.Sleep(2 * time.Millisecond) // longer than one turn of a slot
 		case 2:
 			select {
 			case r := <-answered:
@@ -363,8 +367,8 @@ func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {
 	}
 }
 
-// TestOverload_EveryAnswerFreesItsPlace checks that a request gives its slot back in each case: after an answer, a
-// refusal, a panic or a timeout, and if the client goes away.
+// TestOverload_EveryAnswerFreesItsPlace checks that a request gives its slot back after an answer,
+// a refusal, a panic, a timeout and a disconnect.
 func TestOverload_EveryAnswerFreesItsPlace(t *testing.T) {
 	h := start(t, func(c *setup) { c.Limits.Handle = time.Millisecond })
 	h.register(acme)
@@ -388,7 +392,7 @@ func TestOverload_EveryAnswerFreesItsPlace(t *testing.T) {
 	close(release)
 
 	h.untilMetrics(0, 0)
-	h.server.decisions.Plans = nil // using it panics
+	h.server.decisions.Plans = nil // Plans would panic
 	h.evaluate(acme, intent()).wantProblem(http.StatusInternalServerError, codeInternal)
 	h.untilMetrics(0, 0)
 }

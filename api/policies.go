@@ -19,7 +19,7 @@ func decodeRegister(r *request, in *registerBody) error {
 	return policyEnvelope().hint(engine.Decode(r.body, "", in, func() error { return checkRegister(r, in) }))
 }
 
-// checkRegister refuses a policy that does not compile or that belongs to another organization.
+// checkRegister refuses a policy that does not compile or belongs to another organization.
 func checkRegister(r *request, in *registerBody) error {
 	p := in.Policy
 	if p == nil {
@@ -35,8 +35,8 @@ func checkRegister(r *request, in *registerBody) error {
 	return bad.err()
 }
 
-// registered is the answer to a registration. It has the stored version, says whether that version is new, and warns of
-// patterns that match next to nothing.
+// registered is the answer to a registration. It has the stored version and tells whether that
+// version is new. It also warns of patterns that match next to nothing.
 type registered struct {
 	Created bool `json:"created"`
 	*engine.ActionPolicy
@@ -57,7 +57,7 @@ func (s *Server) registerPolicy(r *request, in *registerBody) error {
 	if err != nil {
 		return err
 	}
-	r.slot.Leave() // the rest only waits for the store
+	r.slot.Leave() // from here on the handler only waits for the store
 	created, err := s.docs.PutPolicy(r.ctx, p, plan.Policies)
 	if errors.Is(err, storage.ErrConflict) {
 		return s.versionConflict(r, p)
@@ -68,8 +68,8 @@ func (s *Server) registerPolicy(r *request, in *registerBody) error {
 	return r.created(registered{created, p, p.Warnings()})
 }
 
-// versionConflict returns the error for a version of p that is not greater than the newest one. The error names the
-// versions that are free.
+// versionConflict returns the error for a version of p that is not greater than the newest version.
+// The error says which versions are free.
 func (s *Server) versionConflict(r *request, p *engine.ActionPolicy) error {
 	newest, err := s.docs.Policy(r.ctx, r.who.org, p.PolicyID)
 	if err != nil {
@@ -82,25 +82,27 @@ func (s *Server) versionConflict(r *request, p *engine.ActionPolicy) error {
 	return invalid("policy.version", "must be greater than %d", newest.Version)
 }
 
-// envelope is the member of a body that holds a document. If a client sends the document without this member, its first
-// error is an unknown field. hint adds where that field belongs.
+// envelope is the member of a body that holds a document. A client may wrongly send the document
+// without this member. The first error is then an unknown field, and hint tells where that field
+// belongs.
 type envelope struct {
 	name    string
-	members []string // the members of the document, except those that the body has too
+	members []string // the document's members, without those that the body also has
 }
 
 func policyEnvelope() envelope {
 	return envelope{"policy", engine.MemberNames(reflect.TypeFor[engine.ActionPolicy]())}
 }
 
-// intentEnvelope returns the envelope of an intent. The body of an evaluation has a policy_id of its own.
+// intentEnvelope returns the envelope of an intent. It leaves out policy_id, because the body of an
+// evaluation also has a policy_id.
 func intentEnvelope() envelope {
 	members := engine.MemberNames(reflect.TypeFor[engine.Intent]())
 	return envelope{"intent", slices.DeleteFunc(members, func(name string) bool { return name == "policy_id" })}
 }
 
-// hint changes err, an error of decoding a body. For each unknown field that belongs to the document, it adds that the
-// field belongs inside the envelope.
+// hint improves an error of decoding a body. For each unknown field that belongs to the document,
+// it says that the field belongs inside the envelope.
 func (e envelope) hint(err error) error {
 	var fields *engine.InvalidError
 	if !errors.As(err, &fields) {

@@ -17,7 +17,8 @@ import (
 	"writ/storage/registry"
 )
 
-// The codes of problems. They are part of the interface. Clients branch on them, so a code never changes its meaning.
+// These are the codes of problems. They are part of the interface. Clients branch on a code, so its
+// meaning never changes.
 const (
 	codeInvalidRequest    = "invalid_request"
 	codeUnauthorized      = "unauthorized"
@@ -57,8 +58,8 @@ const (
 	codeApprovalSelf      = "approval_self"
 )
 
-// statuses are the HTTP statuses of the codes. A code that is missing here, such as a code of [Billing], has the status
-// 400.
+// statuses are the HTTP statuses of the codes. Any other code, such as a code of [Billing], has the
+// status 400.
 var statuses = map[string]int{
 	codeUnauthorized:      http.StatusUnauthorized,
 	codeInsufficientScope: http.StatusForbidden,
@@ -93,8 +94,8 @@ var statuses = map[string]int{
 	codeStoreUnavailable:  http.StatusServiceUnavailable,
 }
 
-// problem is an RFC 9457 problem document. Type, Title, Instance and RequestID are set when the problem is written. The
-// other fields say what went wrong.
+// problem is an RFC 9457 problem document. Type, Title, Instance and RequestID are set when the
+// document is written. The other fields describe the error.
 type problem struct {
 	Type      string              `json:"type"`
 	Title     string              `json:"title"`
@@ -106,7 +107,7 @@ type problem struct {
 	RequestID string              `json:"request_id"`
 	Errors    []engine.FieldError `json:"errors,omitzero"`
 
-	// These fields describe the decision that did not allow the intent.
+	// These fields describe a decision that did not allow the intent.
 	DecisionID  string           `json:"decision_id,omitzero"`
 	Reasons     []string         `json:"reasons,omitzero"`
 	AuditDigest string           `json:"audit_digest,omitzero"`
@@ -114,16 +115,17 @@ type problem struct {
 
 	// retryAfter is the Retry-After header, in seconds. 0 sends no header.
 	retryAfter int
-	// rateLimit and ratePolicy are the headers of the limit that refused the request. Empty headers are not sent.
+	// rateLimit and ratePolicy are the headers of the limit that refused the request. An empty
+	// header is not sent.
 	rateLimit, ratePolicy string
 	// allow is the Allow header of a 405.
 	allow string
-	// logged says that the cause is logged for operators.
+	// logged says whether the cause is logged for operators.
 	logged   bool
 	replayed bool
 }
 
-// refusalError is the error of a handler that chose a problem itself.
+// refusalError is an error with a problem that a handler chose.
 type refusalError struct{ problem problem }
 
 // Error implements error.
@@ -138,14 +140,14 @@ func invalid(field, format string, args ...any) error {
 	return &engine.InvalidError{Fields: []engine.FieldError{{Field: field, Message: fmt.Sprintf(format, args...)}}}
 }
 
-// aboutError is an error of the store with the resource that it is about.
+// aboutError is an error of the store together with the kind of resource.
 type aboutError struct {
 	resource string
 	err      error
 }
 
-// about adds the kind of the resource, such as "policy", to err. The problem of a 404 names it. A document of another
-// organization gives the same error as a missing document, and so the same problem.
+// about adds the kind of the resource, such as "policy", to err. The problem of a 404 names this
+// kind. A document of another organization gives the same problem as a missing document.
 func about(resource string, err error) error {
 	if err == nil {
 		return nil
@@ -156,7 +158,7 @@ func about(resource string, err error) error {
 func (e *aboutError) Error() string { return e.resource + ": " + e.err.Error() }
 func (e *aboutError) Unwrap() error { return e.err }
 
-// known maps errors of other packages to problems. The first match counts.
+// known maps errors of other packages to problems. The first matching entry counts.
 var known = []struct {
 	err error
 	problem
@@ -203,7 +205,8 @@ func unavailable(logged bool) problem {
 			"decided once."}
 }
 
-// problemOf returns the problem of an error, with its status. An unknown error becomes a generic 500.
+// problemOf returns the problem for an error, with its status. An unknown error becomes a generic
+// 500.
 func problemOf(err error) *problem {
 	p := problemFor(err)
 	if p.Status == 0 {

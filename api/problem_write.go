@@ -42,7 +42,7 @@ func writeProblem(fc *fasthttp.RequestCtx, p *problem, requestID []byte) {
 	res.SetBodyRaw(body)
 }
 
-// encode returns the JSON of p. instance and requestID belong to the request.
+// encode returns the JSON of p for the request with this instance and requestID.
 func (p *problem) encode(instance, requestID string) []byte {
 	words := strings.ReplaceAll(p.Code, "_", " ")
 	p.Type, p.Title = "urn:writ:problem:"+p.Code, strings.ToUpper(words[:1])+words[1:]
@@ -57,8 +57,8 @@ func (p *problem) encode(instance, requestID string) []byte {
 	return body
 }
 
-// instance returns the path of the request as it was sent. It leaves out the query, because the query may hold data
-// that must not be in a log. For a path that holds a credential it returns "/".
+// instance returns the request's path as it was sent. The query is left out, because it may hold
+// data that must not be logged. For a path with a credential instance returns "/".
 func instance(fc *fasthttp.RequestCtx) string {
 	original := string(fc.Request.URI().PathOriginal())
 	if holdsCredential(original) {

@@ -17,8 +17,8 @@ import (
 	"writ/storage"
 )
 
-// request is one call as a handler sees it. Its memory is its own, except for body. The memory of body is Fiber's and
-// is invalid after the handler returns.
+// request is one call as a handler sees it. Fiber owns the memory of body, which is invalid after
+// the handler returns. The request owns all other memory.
 type request struct {
 	ctx   context.Context
 	now   time.Time
@@ -26,12 +26,14 @@ type request struct {
 	who   principal
 	param string // the path's parameter, percent-decoded
 	query query
-	body  []byte // Fiber's memory
-	// signature is the header that signs the body of a signed route.
+	body  []byte // memory of Fiber
+	// signature is the header that signs the body, on a route with the trait signed.
 	signature string
-	// ifMatch and ifNoneMatch are the headers of those names of a conditional route.
+	// ifMatch and ifNoneMatch are the headers If-Match and If-None-Match, on a route with the trait
+	// conditional.
 	ifMatch, ifNoneMatch string
-	// slot is the slot of the request. A handler leaves the slot while it waits for something else.
+	// slot is the request's share of the processors. A handler leaves the slot while it waits for
+	// something else.
 	slot admission.Slot
 	// res is the answer, unless the handler returns an error.
 	res response
@@ -44,8 +46,8 @@ type response struct {
 	body any
 	// next is the cursor of the next page of a list. It becomes a Link header.
 	next string
-	// replayed marks an answer that repeats the answer to an earlier request. expired marks a
-	// repeated answer whose receipt has expired.
+	// replayed says that this repeats the answer to an earlier request. expired says that the
+	// receipt in a repeated answer has expired.
 	replayed, expired bool
 	// retryAfter is the Retry-After header, in seconds. 0 sends no header.
 	retryAfter int
@@ -61,7 +63,8 @@ func (r *request) ok(body any) error { return r.answer(http.StatusOK, body) }
 
 func (r *request) created(body any) error { return r.answer(http.StatusCreated, body) }
 
-// part answers with a part of a list. next is the cursor of the next part, or empty if this is the last part.
+// part answers with a part of a list. next is the cursor of the next part. It is empty for the last
+// part.
 func (r *request) part(body any, next string) error {
 	r.res.next = next
 	return r.ok(body)
@@ -86,11 +89,11 @@ func list[T any](r *request, items []T, next string) error {
 	return r.part(body, next)
 }
 
-// query holds the query parameters of a request. A handler takes the parameters that it knows. All others are refused,
-// because a misspelt filter must not silently select everything.
+// query holds the query parameters of a request. A handler takes the parameters that it knows.
+// Every parameter that is left is refused: a misspelt filter must not silently select everything.
 type query struct {
 	params map[string]string
-	err    error // the first mistake; done returns it
+	err    error // the first mistake, which done returns
 }
 
 // parseQuery reads a raw query string. No name may occur twice.
@@ -116,10 +119,9 @@ func (q *query) take(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// refuse records err as the mistake of the query, unless there is an earlier one.
 func (q *query) refuse(err error) { q.err = cmp.Or(q.err, err) }
 
-// done returns the first mistake, or nil. A parameter that nobody took is a mistake.
+// done returns the first mistake, or nil. A parameter that was not taken is a mistake.
 func (q *query) done() error {
 	for name := range q.params {
 		q.refuse(invalid(printable(name), "is not a query parameter of this endpoint"))
@@ -156,7 +158,7 @@ func (q *query) text(name string) string {
 	return s
 }
 
-// timestamp takes an RFC 3339 time. It returns the zero time if the parameter is absent.
+// timestamp takes an RFC 3339 time. It returns the zero time if there is no such parameter.
 func (q *query) timestamp(name string) (t time.Time) {
 	if s, ok := q.take(name); ok {
 		var err error
@@ -167,7 +169,7 @@ func (q *query) timestamp(name string) (t time.Time) {
 	return t
 }
 
-// seconds takes a duration in whole seconds. most is the greatest number of seconds that is accepted.
+// seconds takes a duration in whole seconds, up to most.
 func (q *query) seconds(name string, most int) time.Duration {
 	text, ok := q.take(name)
 	if !ok {
@@ -180,14 +182,14 @@ func (q *query) seconds(name string, most int) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// onlyPage takes limit and cursor. It refuses every other parameter that is left.
+// onlyPage takes limit and cursor. It refuses every other parameter.
 func (r *request) onlyPage() (storage.Page, error) {
 	p := r.query.page()
 	return p, r.query.done()
 }
 
-// pageOf reads a page of an organization's resources. It refuses every parameter that is left. what names the resources
-// in errors.
+// pageOf reads a page of an organization's resources. It refuses every other query parameter. what
+// names the resources in errors.
 func pageOf[T any](
 	r *request, what string, read func(ctx context.Context, org string, p storage.Page) ([]T, string, error),
 ) (items []T, next string, err error) {
@@ -201,8 +203,8 @@ func pageOf[T any](
 	return items, next, nil
 }
 
-// listOf returns the handler of a list of an organization's resources. what names the resources in errors. show returns
-// the form of a resource that the answer shows.
+// listOf returns the handler for a list of an organization's resources. what names the resources in
+// errors. show converts a resource to the form of the answer.
 func listOf[T, S any](
 	what string, read func(ctx context.Context, org string, p storage.Page) ([]T, string, error),
 	show func(*request, T) S,
@@ -220,7 +222,7 @@ func listOf[T, S any](
 	}
 }
 
-// getOf returns the handler that reads one resource of the organization. The path has the id of the resource.
+// getOf returns the handler that reads one resource of the organization by the id in the path.
 func getOf[T, S any](
 	resource string, read func(ctx context.Context, org, id string) (T, error), show func(*request, T) S,
 ) handler {
@@ -249,7 +251,7 @@ func asStored[T any](_ *request, v T) T { return v }
 // stamp returns the time of the request in the precision and zone of stored documents.
 func (r *request) stamp() time.Time { return r.now.UTC().Truncate(time.Millisecond) }
 
-// printable returns the part of a caller's text that an answer may repeat.
+// printable returns the part of a caller's text that is safe to repeat in an answer.
 func printable(s string) string {
 	s = strings.ToValidUTF8(s, "�")
 	if len(s) > condition.MaxName {

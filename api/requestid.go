@@ -10,9 +10,9 @@ import (
 
 const headerRequestID = "X-Request-Id"
 
-// requestIDs makes ids for requests. A request gets one if its caller sent none, or one that is not fit for a log line.
-// The ids are unique, not secret. Each is a prefix that is random for each process, and a counter. So an id costs next
-// to nothing.
+// requestIDs makes ids for requests that have none, or whose id is not safe in a log line. The ids
+// are unique, not secret. An id is a random prefix of the process and a counter, so making it is
+// cheap.
 type requestIDs struct {
 	prefix string
 	n      atomic.Uint64

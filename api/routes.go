@@ -11,24 +11,24 @@ import (
 // route is one row of the table in routes.
 type route struct {
 	method, path string
-	scope        scopeSet // the scopes that a credential must hold; public needs no credential
+	scope        scopeSet // the scopes that a credential must hold; public means that no credential is needed
 	handler      handler
 	param        string // the name of the parameter in the path, or empty
 	traits       trait
 }
 
-// trait is a property in which a route differs from the others. A route can have several traits.
+// trait is a special property of a route. A route can have several traits.
 type trait uint8
 
 const (
-	signed      trait = 1 << iota // public, but has a body; the handler verifies a header that signs it
-	anyQuery                      // accepts any query; all other routes refuse parameters that they don't know
-	unlimited                     // public, and no rate limit applies
-	urgent                        // takes no slot, so it is answered however many requests wait
-	deciding                      // waits in the queue of decisions, not in the queue of work on documents
-	stored                        // the body is stored as it was written, and refused if it holds a secret
-	conditional                   // may have an If-Match that names the state to change
-	owned                         // without the scope, the handler gives a credential only what is its own
+	signed      trait = 1 << iota // needs no credential, but the handler verifies a header that signs the body
+	anyQuery                      // accepts any query; all other routes refuse unknown parameters
+	unlimited                     // needs no credential, and no rate limit applies
+	urgent                        // takes no slot, so that it is answered even under overload
+	deciding                      // waits in the queue of decisions, not in the queue of other work
+	stored                        // stores the body unchanged, and refuses a body with a secret
+	conditional                   // accepts If-Match and If-None-Match
+	owned                         // without the scope, a credential gets only the resources that it asked for itself
 )
 
 func (rt *route) is(t trait) bool { return rt.traits&t != 0 }
@@ -109,7 +109,7 @@ func (s *Server) routes() []route {
 	}
 }
 
-// static returns the route of a fixed body. Links to it may have a query.
+// static returns the route of a fixed body. It accepts any query.
 func static(path string, d fixed) route {
 	return on("GET "+path, public, func(r *request) error { return r.ok(d) }, anyQuery)
 }
@@ -127,8 +127,8 @@ func on(pattern string, scope scopeSet, h handler, traits ...trait) route {
 	return r
 }
 
-// assetRoutes lists the routes of the files that the pages use. These files are not part of the interface. They may
-// change with any release.
+// assetRoutes lists the routes of the files that the pages use. These files are not part of the
+// interface and may change with any release.
 func (s *Server) assetRoutes() []route {
 	var all []route
 	for path, d := range s.site.assets {

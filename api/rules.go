@@ -18,8 +18,8 @@ import (
 	"writ/storage/registry"
 )
 
-// ruleBody is the body of POST and PATCH of rules. A pointer is nil if its member is absent; this differs from a member
-// that is zero.
+// ruleBody is the body of POST and PATCH of rules. A nil pointer means that the body does not have
+// the member.
 type ruleBody struct {
 	Name        *string `json:"name"`
 	Description *string `json:"description"`
@@ -38,15 +38,15 @@ func (s *Server) createRule(r *request, in *ruleBody) error {
 	if err != nil {
 		return err
 	}
-	r.slot.Leave() // the rest only waits for the store
+	r.slot.Leave() // from here on the handler only waits for the store
 	if err := s.docs.PutRule(r.ctx, r.who.org, rule, plan.Rules, lists...); err != nil {
 		return fmt.Errorf("storing a rule: %w", missingList(err))
 	}
 	return r.created(rule)
 }
 
-// newRule returns the rule that in describes, and the names of the lists that it looks in. If in has mistakes, the
-// error has all of them.
+// newRule returns the rule that in describes, and the names of the lists to which the rule refers.
+// The error has all mistakes of in.
 func (s *Server) newRule(r *request, in *ruleBody) (*engine.Rule, []string, error) {
 	var bad fieldErrors
 	if in.IsActive != nil {
@@ -66,7 +66,7 @@ func (s *Server) checkNewRule(r *request, in *ruleBody) error {
 	return err
 }
 
-// decodeChange reads the members of a change; an empty body changes nothing.
+// decodeChange reads the members of a change. An empty body changes nothing.
 func (s *Server) decodeChange(r *request, in *ruleBody) error {
 	if len(r.body) == 0 {
 		return nil
@@ -74,22 +74,24 @@ func (s *Server) decodeChange(r *request, in *ruleBody) error {
 	return decoding(s.checkChange)(r, in)
 }
 
-// checkChange reports all mistakes in the members of a change. It does not need the rule that is changed.
+// checkChange reports all mistakes in the members of a change. It does not look at the stored rule.
 func (s *Server) checkChange(r *request, in *ruleBody) error {
 	rule := in.apply(engine.Rule{Name: "any", Condition: "{}", Action: `{"decision":"deny"}`}, r.stamp())
-	rule.IsActive = false // an inactive rule needs no room; the room depends on the rule that is changed
+	rule.IsActive = false // an inactive rule needs no room; updateRule checks the room of the changed rule
 	_, err := s.checkRule(r, &rule)
 	return err
 }
 
-// updateRule changes the members that the body has. A body without members changes nothing.
+// updateRule changes the members of a rule that the body has. A body without members changes
+// nothing.
 //
-// While the function given to UpdateRule runs, it may block every other write, including the kill switch. UpdateRule
-// may also call it more than once. Compiling would take too long there, so the function only compares. If the change is
-// not checked yet, the function aborts the update. updateRule then checks the change and tries again.
+// The function given to UpdateRule may block every other write, including the kill switch, while it
+// runs. UpdateRule may also call it more than once. Compiling takes too long for that, so the
+// function only compares. If the change is not checked yet, the function aborts the update.
+// updateRule then checks the change and tries again.
 func (s *Server) updateRule(r *request, in *ruleBody) error {
 	var checked engine.Rule
-	var lists []string // the lists that checked looks in
+	var lists []string // the lists to which checked refers
 	for {
 		var unchecked *engine.Rule
 		rule, err := s.docs.UpdateRule(r.ctx, r.who.org, r.param, func(old engine.Rule) (engine.Rule, error) {
@@ -101,7 +103,7 @@ func (s *Server) updateRule(r *request, in *ruleBody) error {
 			}
 			changed := in.apply(old, r.stamp())
 			if !changed.IsActive && in.Condition == nil && in.Action == nil {
-				// If an upgrade no longer compiles a rule, the rule can still be switched off.
+				// A rule that an upgrade no longer compiles can still be switched off.
 				return changed, changed.Validate()
 			}
 			if !equalExceptTimes(changed, checked) {
@@ -125,7 +127,7 @@ func (s *Server) updateRule(r *request, in *ruleBody) error {
 	}
 }
 
-// mayChange refuses to change a rule whose state is not the one that If-Match names.
+// mayChange refuses to change a rule whose current state is not named by If-Match.
 func (r *request) mayChange(rule engine.Rule) error {
 	if is, err := r.matches(rule.UpdatedAt); is || err != nil {
 		return err
@@ -133,8 +135,8 @@ func (r *request) mayChange(rule engine.Rule) error {
 	return refuse(codeRuleChanged, "The rule was changed at another time than If-Match says. Read it again.")
 }
 
-// matches reports whether If-Match allows a change of a document. updated is the time of the document's last change. As
-// JSON, that time is the entity tag of the document.
+// matches reports whether If-Match allows a change of a document. updated is the time of the
+// document's last change. The JSON of this time is the document's entity tag.
 func (r *request) matches(updated time.Time) (bool, error) {
 	tag, err := updated.MarshalJSON()
 	if err != nil {
@@ -184,8 +186,8 @@ func set[T any](to, from *T) {
 	}
 }
 
-// pageOfRules returns a page of rules, which are in evaluation order. Its cursor is the position of the page's last
-// rule in that order. The cursor stays valid when rules are added or removed.
+// pageOfRules returns a page of rules, which are in evaluation order. The cursor is the position of
+// the page's last rule in that order. It stays valid when rules are added or removed.
 func pageOfRules(rules []engine.Rule, page storage.Page) ([]engine.Rule, string, error) {
 	if page.After != "" {
 		last, err := parseRuleCursor(page.After)
@@ -226,7 +228,7 @@ func parseRuleCursor(cursor string) (engine.Rule, error) {
 	return engine.Rule{ID: fields[2], Priority: priority, CreatedAt: time.Unix(0, created)}, nil
 }
 
-// errRuleUnchecked aborts the update of a rule that checkRule has not seen yet.
+// errRuleUnchecked aborts the update of a rule that checkRule has not checked yet.
 var errRuleUnchecked = errors.New("the rule is not checked")
 
 // equalExceptTimes reports whether a and b are equal except for their times. checkRule does not look at times.
@@ -235,7 +237,8 @@ func equalExceptTimes(a, b engine.Rule) bool {
 	return a == b
 }
 
-// checkRule reports all mistakes of a rule in one error. It returns the names of the lists that the rule looks in.
+// checkRule reports all mistakes of a rule in one error. It returns the names of the lists to which
+// the rule refers.
 func (s *Server) checkRule(r *request, rule *engine.Rule) (lists []string, err error) {
 	compiled, err := s.compileRule(rule)
 	if err != nil {
@@ -247,7 +250,7 @@ func (s *Server) checkRule(r *request, rule *engine.Rule) (lists []string, err e
 	return compiled.Lists(), err
 }
 
-// compileRule compiles r. If r has mistakes, the error has all of them.
+// compileRule compiles r. The error has all mistakes of r.
 func (s *Server) compileRule(r *engine.Rule) (compiled *engine.CompiledRule, err error) {
 	var bad fieldErrors
 	bad.merge(r.Validate())
@@ -258,11 +261,11 @@ func (s *Server) compileRule(r *engine.Rule) (compiled *engine.CompiledRule, err
 	return compiled, bad.err()
 }
 
-// smallRule is the greatest size at which a rule is accepted without adding up the sizes of the other rules. Adding up
-// many rules is slow.
+// smallRule is the size in bytes up to which a rule is accepted without adding up the sizes of the
+// other rules. Adding up many sizes is slow.
 const smallRule = 4 << 10
 
-// checkRulesSize refuses a rule if the rules of its organization would then take too much room.
+// checkRulesSize refuses a rule that would make the rules of its organization too large.
 func (s *Server) checkRulesSize(r *request, rule *engine.CompiledRule) error {
 	rules, err := s.decisions.Sets.Rules(r.ctx, &r.slot, r.who.org)
 	if err != nil {

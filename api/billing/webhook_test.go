@@ -209,7 +209,7 @@ func TestWebhook_AnyOrderOfACancelledSubscriptionEndsFree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			permute(story("sub_1"), func(order []obj) {
 				if tc.plan != "free" && order[0]["type"] != deleted {
-					return // this subscription replaces another subscription, and ends with that one
+					return // sub_1 replaces sub_0 first, so the end of sub_1 gives the free plan
 				}
 				h := start(t, "")
 				if tc.first != nil {

@@ -10,11 +10,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Address is the key by which requests without a good credential are counted. It is an IPv4 address or the /64 of an
-// IPv6 address, because a provider gives one customer a /64. It has no pointer and so costs nothing to look up.
+// Address identifies the sender of requests without an accepted credential. It is an IPv4 address
+// or the /64 of an IPv6 address, because a provider gives one customer a /64. It has no pointer, so
+// looking it up allocates nothing.
 type Address [16]byte
 
-// AddressOf returns the key by which the requests from a are counted.
+// AddressOf returns the Address of a.
 func AddressOf(a netip.Addr) Address {
 	a = a.Unmap()
 	if a.Is6() {
@@ -23,12 +24,13 @@ func AddressOf(a netip.Addr) Address {
 		}
 	}
 	if !a.IsValid() {
-		return Address{} // all requests whose address is unknown share this key
+		return Address{} // all unknown addresses share this key
 	}
 	return a.As16()
 }
 
-// Proxies are the networks whose X-Forwarded-For header is believed.
+// Proxies are the networks of trusted proxies. The X-Forwarded-For header of such a proxy is
+// believed.
 type Proxies []netip.Prefix
 
 // Trust reports whether a is in one of the networks.
@@ -36,9 +38,9 @@ func (p Proxies) Trust(a netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(a) })
 }
 
-// Client returns the address from which a request comes. That is the address of the socket, unless it is a trusted
-// proxy. Behind a trusted proxy, it is the right-most address in X-Forwarded-For that is not a trusted proxy itself.
-// The client may have written the entries left of that address.
+// Client returns the address from which a request comes. It is the address of the socket, unless
+// the socket is a trusted proxy's. Behind a trusted proxy it is the right-most address in
+// X-Forwarded-For that is not a trusted proxy. Any entry further left may be forged by the client.
 func (p Proxies) Client(ctx *fasthttp.RequestCtx) netip.Addr {
 	at := Peer(ctx.RemoteAddr())
 	if !p.Trust(at) {
@@ -65,8 +67,8 @@ func (p Proxies) Client(ctx *fasthttp.RequestCtx) netip.Addr {
 	return at
 }
 
-// hopAddr reads an entry of X-Forwarded-For. The entry is an address. Some proxies add a port, or put an IPv6 address
-// in brackets.
+// hopAddr parses an entry of X-Forwarded-For. The entry is an address. Some proxies add a port, or
+// put an IPv6 address in brackets.
 func hopAddr(s string) (netip.Addr, bool) {
 	bare := s
 	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {

@@ -12,8 +12,8 @@ func TestProxies_ForwardedForIsBelievedOfTrustedProxiesAlone(t *testing.T) {
 	loopback := Proxies{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
 	for name, tc := range map[string]struct {
 		trusted     Proxies
-		first, next string // X-Forwarded-For of two requests
-		same        bool   // whether both count for one address
+		first, next string // the X-Forwarded-For headers of two requests
+		same        bool   // whether both requests have the same Address
 	}{
 		"no proxy is trusted":         {nil, "192.0.2.1", "192.0.2.2", true},
 		"two clients":                 {loopback, "192.0.2.1", "192.0.2.2", false},

@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// HeaderLevel is the header that says how many requests are left.
+	// HeaderLevel is the name of the header with the number of requests left.
 	HeaderLevel = "RateLimit"
-	// HeaderPolicy is the header that describes the limit.
+	// HeaderPolicy is the name of the header that describes the limit.
 	HeaderPolicy = "RateLimit-Policy"
 
-	// maxBuckets is how many buckets one limit keeps, in all of its shards.
+	// maxBuckets bounds the buckets of one limit, over all shards.
 	maxBuckets   = 32 << 10
 	bucketShards = 64
-	// sweepPause is the least time between two searches for room in a shard.
+	// sweepPause is the least time between two searches of a shard for full buckets to drop.
 	sweepPause = 100 * time.Millisecond
 )
 
-// ExceededError is the error of a request that exceeds a limit.
+// ExceededError is returned for a request that exceeds a limit.
 type ExceededError struct {
 	Detail string
-	// RetryAfter is the time in seconds after which a request is let through again.
+	// RetryAfter is the number of seconds after which the next request is accepted.
 	RetryAfter int
 	// Level and Policy are the values of HeaderLevel and HeaderPolicy.
 	Level, Policy string
@@ -39,16 +39,17 @@ func (e *ExceededError) Error() string { return e.Detail }
 
 // Limiter is one limit over time. It has a token bucket for each key. A nil Limiter is off.
 //
-// The number of buckets is bounded, and only full buckets are dropped. A full bucket equals a new one, so nobody can
-// renew a used bucket by filling the table. To keep the table full, a sender needs maxBuckets times the limit's rate,
-// because each bucket must be used again when it is full. If the table is full, new keys share the bucket of their
-// shard until there is room. The assignment of keys to shards differs in each process.
+// The number of buckets is bounded. Only full buckets are dropped, and a full bucket equals a new
+// one. A sender therefore cannot reset a used bucket by filling the table. To keep the table full,
+// a sender needs maxBuckets times the limit's rate: each bucket must be used again as soon as it is
+// full. While the table is full, new keys share one bucket per shard. The assignment of keys to
+// shards differs in each process.
 type Limiter[K comparable] struct {
 	name, policy string // policy is the value of HeaderPolicy
 	detail       string // Detail of an ExceededError
 	refused      prometheus.Counter
-	interval     time.Duration // the time after which the bucket gets one request back
-	depth        time.Duration // the time after which an empty bucket is full
+	interval     time.Duration // the time in which the bucket regains one request
+	depth        time.Duration // the time in which an empty bucket becomes full
 	seed         maphash.Seed
 	shards       [bucketShards]bucketShard[K]
 }
@@ -61,18 +62,18 @@ type bucketShard[K comparable] struct {
 	swept  time.Time
 }
 
-// bucket is a token bucket. It is full again when the time used has passed since at.
+// bucket is a token bucket. It is full again at the time at + used.
 type bucket struct {
 	used time.Duration
 	at   time.Time
 }
 
-// usedAt returns the time from now until the bucket is full. If the clock was set back, usedAt returns used, as if no
-// time had passed.
+// usedAt returns the time from now until the bucket is full. A now before b.at counts as b.at.
 func (b *bucket) usedAt(now time.Time) time.Duration { return max(0, b.used-max(0, now.Sub(b.at))) }
 
-// set sets the time from now until the bucket is full. Requests may arrive in another order than their times. An
-// earlier now does not set the bucket's clock back, because the bucket would then give the same time back twice.
+// set sets the time from now until the bucket is full. Requests may arrive out of the order of
+// their times. An earlier now does not set b.at back: the bucket would then regain the same time
+// twice.
 func (b *bucket) set(used time.Duration, now time.Time) {
 	if b.used = used; now.After(b.at) {
 		b.at = now
@@ -83,11 +84,11 @@ func (b *bucket) set(used time.Duration, now time.Time) {
 type Level struct {
 	left int
 	full int // seconds until the bucket is full
-	wait int // seconds until one request is left, at least 1
+	wait int // seconds until the next request is accepted, at least 1
 }
 
-// NewLimiter returns the limit called name, or nil if l is off. A refused caller gets an error with the text detail.
-// The metrics show the limit and its refusals under name.
+// NewLimiter returns the limit called name, or nil if l is off. The error of a refused request has
+// the text detail. The limit's metrics have the label name.
 func NewLimiter[K comparable](
 	l Rate, name, detail string, refused *prometheus.CounterVec, reg prometheus.Registerer,
 ) *Limiter[K] {
@@ -113,7 +114,7 @@ func NewLimiter[K comparable](
 // Seconds returns d in whole seconds, rounded up.
 func Seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
-// Take counts a request of key. It returns an [*ExceededError] if the bucket of key is used up.
+// Take counts a request of key. It returns an [*ExceededError] if the bucket of key is empty.
 func (l *Limiter[K]) Take(key K, now time.Time) (at Level, err error) {
 	if l == nil {
 		return at, nil
@@ -140,8 +141,9 @@ func (l *Limiter[K]) Take(key K, now time.Time) (at Level, err error) {
 	return at, &ExceededError{Detail: l.detail, RetryAfter: at.wait, Level: string(l.level(at)), Policy: l.policy}
 }
 
-// Charge counts n more requests of key and refuses none of them. A batch is let through as one request; Charge then
-// counts its other intents. Later requests are refused until the bucket has room again.
+// Charge counts n more requests of key and never refuses. A batch is first counted as one request;
+// Charge then counts its other intents. Later requests are refused until the bucket regains
+// requests.
 func (l *Limiter[K]) Charge(key K, n int, now time.Time) {
 	if l == nil {
 		return
@@ -160,7 +162,8 @@ func (l *Limiter[K]) shard(key K) *bucketShard[K] {
 	return &l.shards[maphash.Comparable(l.seed, key)%bucketShards]
 }
 
-// addLocked returns a new bucket for key, or the shared one if there is no room.
+// addLocked returns a new bucket for key. If the table is full, it returns the bucket that new keys
+// share.
 func (l *Limiter[K]) addLocked(s *bucketShard[K], key K, now time.Time) *bucket {
 	pause := max(l.depth, time.Second)
 	if len(s.byKey) >= maxBuckets/bucketShards {

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// testLimiter returns a limiter with the rate l and metrics of its own.
+// testLimiter returns a limiter with the rate l and its own metrics.
 func testLimiter[K comparable](l Rate) *Limiter[K] {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "refused"}, []string{"limit"})
 	return NewLimiter[K](l, "test", "", refused, prometheus.NewRegistry())
@@ -38,7 +38,8 @@ func TestLimiter_TakeAndRefill(t *testing.T) {
 	}
 }
 
-// TestLimiter_RequestsOutOfOrder checks that a request with an earlier time does not let a later request through.
+// TestLimiter_RequestsOutOfOrder checks that a request with an earlier time does not make room for
+// a later request.
 func TestLimiter_RequestsOutOfOrder(t *testing.T) {
 	b := testLimiter[int](Rate{PerSecond: 10, Burst: 10})
 	now := time.Unix(1_000_000, 0)
@@ -69,8 +70,8 @@ func TestLimiter_RefusalsCostNothing(t *testing.T) {
 	}
 }
 
-// TestLimiter_StayBounded sends requests from more addresses than there are buckets. It checks that the table stays
-// bounded, and that a used-up bucket stays used up.
+// TestLimiter_StayBounded sends requests from more addresses than there are buckets. The table must
+// stay bounded, and an empty bucket must stay empty.
 func TestLimiter_StayBounded(t *testing.T) {
 	b := testLimiter[int](Rate{PerSecond: 1.0 / 3600, Burst: 2})
 	now := time.Unix(1_000_000, 0)

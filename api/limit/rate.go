@@ -1,5 +1,6 @@
-// Package limit bounds the requests of one caller. A [Limiter] bounds them over time with token buckets. A [Tally]
-// bounds how many are under way at once. A caller without a credential is counted by its [Address].
+// Package limit bounds the requests of one caller. A [Limiter] is a rate limit with token buckets.
+// A [Tally] bounds the number of simultaneous requests. A caller without a credential is identified
+// by its [Address].
 package limit
 
 import (
@@ -11,15 +12,15 @@ import (
 	"writ/engine"
 )
 
-// Rate is a token bucket. It holds at most Burst requests and gets PerSecond of them back each second. The zero Rate
-// limits nothing.
+// Rate is the size of a token bucket. The bucket holds at most Burst requests and regains PerSecond
+// of them each second. The zero Rate limits nothing.
 //
-// As text it has a count, a unit of time (s, m or h), and the burst. If the burst is left out, it equals the count.
+// Its text form is a count, a unit of time (s, m or h), and the burst. The default burst is the
+// count.
 //
 //	limit = "off" | "0" | count "/" ("s" | "m" | "h") [ ":" burst ]
 //
-// Worked example: 100/s:1000 lets 1,000 requests through at once and then 100
-// a second.
+// Worked example: 100/s:1000 accepts 1,000 requests at once and then 100 a second.
 type Rate struct {
 	PerSecond float64
 	Burst     int

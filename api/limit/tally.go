@@ -2,25 +2,26 @@ package limit
 
 import "sync"
 
-// Tally bounds how much of something is under way, in all and for each key. A key may have at most as much as it leaves
-// to the other keys. So a key that comes later finds room, even if all others take as much as they can.
+// Tally bounds how many operations run at once, in total and for each key. A key never gets more
+// than it leaves free for other keys. A new key therefore finds room even if the other keys take as
+// much as they can.
 type Tally[K comparable] struct {
 	most, each int
 
 	mu     sync.Mutex
 	all    int
-	byKey  map[K]int // no value is 0
+	byKey  map[K]int // a count of 0 is deleted
 	closed bool
-	ended  sync.WaitGroup // nothing is added after closed is set
+	ended  sync.WaitGroup // nothing is added once closed is true
 }
 
-// NewTally returns a tally that allows most in all, and each for one key.
+// NewTally returns a tally with the bound most in total and the bound each per key.
 func NewTally[K comparable](most, each int) *Tally[K] {
 	return &Tally[K]{most: most, each: each, byKey: make(map[K]int)}
 }
 
-// Begin adds one to the count of key. end takes it away again; further calls of end do nothing. Begin returns false if
-// there is no room.
+// Begin adds one to the count of key. It returns false if there is no room. end subtracts the one
+// again; further calls of end do nothing.
 func (t *Tally[K]) Begin(key K) (end func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -41,7 +42,7 @@ func (t *Tally[K]) Begin(key K) (end func(), ok bool) {
 	}), true
 }
 
-// Close makes every later Begin return false, and waits until everything under way has ended.
+// Close makes every later Begin return false. It waits until every operation has ended.
 func (t *Tally[K]) Close() {
 	t.mu.Lock()
 	t.closed = true

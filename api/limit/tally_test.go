@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTally_HasSoManyUnderWayAndNoMore has 10,000 callers that ask for a place. It checks that no organization gets
-// more than its share and that each gets some. It also checks that calling end twice frees only one place.
+// TestTally_HasSoManyUnderWayAndNoMore has 10,000 callers that ask for a place. No organization may
+// get more than its share, and each must get some. Calling end twice must free only one place.
 func TestTally_HasSoManyUnderWayAndNoMore(t *testing.T) {
 	x := NewTally[string](2048, 512)
 	under := map[string]int{}

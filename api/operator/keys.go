@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// jwksRefresh is the time between two reads of the key set.
+	// jwksRefresh is the time between two regular reads of the key set.
 	jwksRefresh = 5 * time.Minute
-	// jwksPause is the least time between two reads that unknown key ids cause. Without it anybody could cause many
-	// reads, by making up key ids.
+	// jwksPause is the least time between two reads that unknown key ids cause. Without this pause
+	// anybody could cause many reads with invented key ids.
 	jwksPause = 10 * time.Second
-	// jwksTimeout bounds one read. jwksWait bounds the time for which a request waits for a read.
+	// jwksTimeout bounds one read. jwksWait bounds how long a request waits for a read.
 	jwksTimeout = 10 * time.Second
 	jwksWait    = 2 * time.Second
 	jwksMax     = 1 << 20
 )
 
-// keys has the keys that may sign operator tokens. It reads them from a file or a URL. run reads them again from time
-// to time. If a read fails, the current keys stay.
+// keys holds the keys that may sign operator tokens. They come from a file or a URL, which run
+// reads again regularly. If a read fails, the current keys stay.
 type keys struct {
 	alg  string
 	read func(context.Context) ([]byte, error)
@@ -38,14 +38,15 @@ type keys struct {
 	kick chan struct{}
 
 	mu sync.Mutex
-	// asked is the time when a request last asked for a read. pending is closed when that read ends; it is nil if no
-	// read is pending.
+	// asked is the time when a request last asked for a read. pending is closed when that read
+	// ends. It is nil if no read is pending.
 	asked   time.Time
 	pending chan struct{}
 }
 
-// newKeys reads source for the first time. source is a path or an http(s) URL. A file that cannot be read is an error.
-// A URL that cannot be read is not, because its server may start later than this process.
+// newKeys reads source for the first time. source is a path or an http(s) URL. A file that cannot
+// be read is an error. A URL that cannot be read is no error, because the URL's server may start
+// later than this process.
 func newKeys(ctx context.Context, cfg Config, now func() time.Time, log *slog.Logger) (*keys, error) {
 	source, client := cfg.JWKS, cfg.Client
 	if client == nil {
@@ -111,8 +112,9 @@ func (j *keys) refresh(ctx context.Context) error {
 	return nil
 }
 
-// generation changes when the keys change. It does not change with every read: a change invalidates every cached
-// operator token, and anybody can cause a read by making up a key id.
+// generation changes whenever the keys change, which invalidates every cached operator token. A
+// read that finds the same keys does not change it: anybody can cause a read with an invented key
+// id.
 func (j *keys) generation() uint64 { return j.set.Load().gen }
 
 // key returns the key with the given id. For an unknown id it requests a read of the keys, at most once in jwksPause.
@@ -138,8 +140,8 @@ func (j *keys) key(ctx context.Context, kid string) (any, error) {
 	return nil, errors.New("unknown key id")
 }
 
-// ask requests a read of the keys. It returns a channel that is closed after the read. It returns nil if the last
-// request is less than jwksPause ago.
+// ask requests a read of the keys. It returns a channel that is closed after the read. It returns
+// nil if the last request was less than jwksPause ago.
 func (j *keys) ask() <-chan struct{} {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -154,7 +156,7 @@ func (j *keys) ask() <-chan struct{} {
 	j.pending = make(chan struct{})
 	select {
 	case j.kick <- struct{}{}:
-	default: // a request for a read is already waiting
+	default: // another request for a read is already waiting
 	}
 	return j.pending
 }

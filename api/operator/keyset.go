@@ -12,11 +12,11 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// keySet is one state of the keys. Each state has its own gen. A token that was verified under one gen must be verified
-// again under the next.
+// keySet is one state of the keys. gen differs between states. A token verified under one gen must
+// be verified again under the next.
 type keySet struct {
 	gen    uint64
-	source [sha256.Size]byte // the hash of the text from which the set was read
+	source [sha256.Size]byte // the hash of the document from which the set was read
 	byID   map[string]any
 	only   any // the key of a set with one key, for tokens without a key id
 }
@@ -28,13 +28,13 @@ func (s *keySet) key(kid string) any {
 	return s.byID[kid]
 }
 
-// parseJWKS returns the keys of a set that can verify alg. It skips keys for other purposes. It also skips broken keys
-// and unknown types and curves, as RFC 7517 says. If it refused the whole set for them, a withdrawn key would stay in
-// force. It does refuse a set that contains a secret or private key.
+// parseJWKS returns the keys of a set that can verify alg. As RFC 7517 says, it skips keys for
+// other purposes, broken keys, and unknown types and curves. Refusing the whole set for such a key
+// would keep a withdrawn key in force. A secret or private key in the set is an error.
 func parseJWKS(data []byte, alg string) (*keySet, error) {
 	set, err := jwk.Parse(data, jwk.WithIgnoreParseError(true))
 	if err != nil {
-		set, err = jwk.Parse(data) // a key by itself
+		set, err = jwk.Parse(data) // data may be a single key
 	}
 	if err != nil {
 		return nil, fmt.Errorf("parsing the key set: %w", err)

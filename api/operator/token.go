@@ -1,6 +1,6 @@
-// Package operator verifies the tokens of operators. They are JWTs that the deployment's identity provider signs with
-// one pinned algorithm. The package follows the keys of the provider when they are rotated. No other package imports
-// jwx.
+// Package operator verifies the tokens of operators. The tokens are JWTs. The deployment's identity
+// provider signs them with one pinned algorithm. The package follows the provider's key rotation.
+// No other package imports jwx.
 package operator
 
 import (
@@ -26,8 +26,8 @@ import (
 	"writ/engine/resource"
 )
 
-// The algorithms of operator tokens. A deployment pins one of them. The algorithm in a token's header is only compared
-// with the pinned one.
+// These are the algorithms of operator tokens. A deployment pins one of them. The algorithm in a
+// token's header is only compared with the pinned algorithm.
 const (
 	algHS256 = "HS256"
 	algRS256 = "RS256"
@@ -35,7 +35,8 @@ const (
 	algEdDSA = "EdDSA"
 )
 
-// keyBits is the least length of a key in bits, for the algorithms that do not fix the length (RFC 7518 §3.2 and §3.3).
+// keyBits is the least length of a key in bits, for algorithms without a fixed length (RFC 7518
+// §3.2 and §3.3).
 var keyBits = map[string]int{algHS256: 256, algRS256: 2048}
 
 func checkSecret(secret []byte) error {
@@ -46,13 +47,14 @@ func checkSecret(secret []byte) error {
 }
 
 const (
-	// leeway is the difference between clocks that is allowed.
+	// leeway is the tolerated difference between clocks.
 	leeway = 30 * time.Second
-	// latestExpiry is in the year 10680. Later seconds overflow a time.Time.
+	// latestExpiry is a time in the year 10680, in Unix seconds. A later time could overflow a
+	// time.Time.
 	latestExpiry = 1 << 38
 )
 
-// tokenClaims are the claims of an operator token that writ reads. The times are in seconds since 1970.
+// tokenClaims are the claims that writ reads from an operator token. The times are Unix seconds.
 type tokenClaims struct {
 	OrgID     string  `json:"org_id"`
 	Subject   string  `json:"sub"`
@@ -67,8 +69,9 @@ type Config struct {
 	Alg string
 	// Secret is the key of HS256. It has at least 32 bytes.
 	Secret []byte
-	// JWKS is the path or the http(s) URL of the public keys for the other algorithms. It is read again every five
-	// minutes. It is also read again when a token names an unknown key, at most every ten seconds.
+	// JWKS is the path or the http(s) URL of the public keys for the other algorithms. It is read
+	// again every five minutes. A token with an unknown key id also causes a read, at most every
+	// ten seconds.
 	JWKS string
 	// Client fetches JWKS. If it is nil, a client with a timeout is used.
 	Client *http.Client
@@ -108,9 +111,9 @@ type Verifier struct {
 	now    func() time.Time
 }
 
-// Open returns a verifier of the tokens that cfg accepts, or nil if cfg accepts none. It reads the keys. A file of keys
-// that cannot be read is an error. A URL that cannot be read is not, because its server may start later than this
-// process.
+// Open returns a verifier of the tokens that cfg accepts, or nil if cfg accepts none. It reads the
+// keys. A file that cannot be read is an error. A URL that cannot be read is no error, because the
+// URL's server may start later than this process.
 func Open(ctx context.Context, cfg Config, now func() time.Time, log *slog.Logger) (*Verifier, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("operator tokens: %w", err)
@@ -118,7 +121,7 @@ func Open(ctx context.Context, cfg Config, now func() time.Time, log *slog.Logge
 	if cfg.Alg == "" {
 		return nil, nil
 	}
-	alg, _ := jwa.LookupSignatureAlgorithm(cfg.Alg) // check has found it to be known
+	alg, _ := jwa.LookupSignatureAlgorithm(cfg.Alg) // check has verified that the algorithm is known
 	v := &Verifier{alg: alg, secret: cfg.Secret, now: now}
 	if cfg.Alg == algHS256 {
 		return v, nil
@@ -128,14 +131,16 @@ func Open(ctx context.Context, cfg Config, now func() time.Time, log *slog.Logge
 	return v, err
 }
 
-// Run reads the keys again and again until ctx ends. If the verifier has a secret and no keys, Run returns at once.
+// Run reads the keys regularly until ctx ends. A verifier with a secret has no keys to read; Run
+// then returns at once.
 func (v *Verifier) Run(ctx context.Context) {
 	if v != nil && v.keys != nil {
 		v.keys.run(ctx)
 	}
 }
 
-// Generation returns a number. When it changes, every verified token must be verified again.
+// Generation returns a number that changes when the keys change. Every verified token must then be
+// verified again.
 func (v *Verifier) Generation() uint64 {
 	if v.keys == nil {
 		return 0
@@ -143,13 +148,13 @@ func (v *Verifier) Generation() uint64 {
 	return v.keys.generation()
 }
 
-// Operator is the operator that a token speaks for. The token is valid until Expires.
+// Operator is the operator whom a token identifies. The token is valid until Expires.
 type Operator struct {
 	Organization, Subject string
 	Expires               time.Time
 }
 
-// Verify returns the operator that a token speaks for.
+// Verify checks a token and returns its operator.
 func (v *Verifier) Verify(ctx context.Context, token string) (Operator, error) {
 	claims, err := v.claims(ctx, token)
 	if err == nil {
@@ -164,9 +169,9 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Operator, error) {
 	}, nil
 }
 
-// claims returns the claims of a token with a good signature. A name that is given twice is an error, and names are
-// compared exactly. Some issuers let their users choose further claims. Such a claim must not be able to replace org_id
-// or exp.
+// claims returns the claims of a token with a valid signature. A repeated name is an error, and
+// names are compared exactly. Some issuers let their users add claims. Such a claim must not be
+// able to replace org_id or exp.
 func (v *Verifier) claims(ctx context.Context, token string) (claims tokenClaims, err error) {
 	var header []byte
 	// the library also accepts padding and the alphabet of standard base64
@@ -216,7 +221,7 @@ func (c *tokenClaims) check(now time.Time) error {
 	return nil
 }
 
-// CheckName returns an error if s cannot name an organization, a subject or an agent.
+// CheckName returns an error if s is not a valid name of an organization, a subject or an agent.
 func CheckName(s string, maxLen int) error {
 	if s == "" || utf8.RuneCountInString(s) > maxLen || !utf8.ValidString(s) {
 		return fmt.Errorf("must have 1 to %d characters", maxLen)
@@ -232,8 +237,8 @@ func CheckName(s string, maxLen int) error {
 	return nil
 }
 
-// Sign returns an HS256 operator token for subject with full access to org. The token is valid from now for ttl. secret
-// must be the one in the server's configuration.
+// Sign returns an HS256 operator token that gives subject full access to org. The token is valid
+// from now for ttl. secret must be the secret in the server's configuration.
 func Sign(secret []byte, org, subject string, now time.Time, ttl time.Duration) (string, error) {
 	claims := tokenClaims{
 		OrgID: org, Subject: subject, IssuedAt: float64(now.Unix()), ExpiresAt: float64(now.Add(ttl).Unix()),

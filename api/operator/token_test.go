@@ -36,7 +36,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// jwksOf returns a key set with the public keys of keys. The map has the keys by their ids.
+// jwksOf returns a key set with the public keys of keys, which maps ids to keys.
 func jwksOf(t testing.TB, keys map[string]crypto.Signer) []byte {
 	t.Helper()
 	set := jwk.NewSet()
@@ -143,7 +143,7 @@ func TestSign_RefusesWhatWouldNotBeAccepted(t *testing.T) {
 	}
 }
 
-// verify verifies an HS256 token. Its payload is the text claims, unchanged.
+// verify verifies an HS256 token whose payload is exactly claims.
 func verify(t *testing.T, now time.Time, claims string) (Operator, error) {
 	t.Helper()
 	v, err := Open(t.Context(), Config{Alg: algHS256, Secret: []byte(secret)}, func() time.Time { return now }, slog.New(slog.DiscardHandler))
@@ -198,9 +198,9 @@ func TestDecision_Credentials_OperatorClaims(t *testing.T) {
 	}
 }
 
-// TestDecision_Credentials_ClaimsHaveOneReading checks that a token is refused or read correctly if an issuer lets its
-// users add claims. Such a user must not be able to choose org_id or exp with another spelling of the name or by
-// repeating it.
+// TestDecision_Credentials_ClaimsHaveOneReading uses tokens of an issuer that lets its users add
+// claims. Each token must be refused or read correctly. A user must not be able to choose org_id or
+// exp, neither by another spelling of the name nor by repeating it.
 func TestDecision_Credentials_ClaimsHaveOneReading(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	past, future := now.Add(-time.Hour).Unix(), now.Add(time.Hour).Unix()
@@ -239,8 +239,8 @@ func TestVerifier_AcceptsWhatSignMakes(t *testing.T) {
 	}
 }
 
-// TestVerifier_FollowsTheKeysOfAURL checks that an unknown key id causes a read of the keys, and that a withdrawn key
-// verifies nothing.
+// TestVerifier_FollowsTheKeysOfAURL checks that an unknown key id causes a read of the keys. A
+// withdrawn key must verify nothing.
 func TestVerifier_FollowsTheKeysOfAURL(t *testing.T) {
 	var served atomic.Pointer[[]byte]
 	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(*served.Load()) }))
