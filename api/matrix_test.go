@@ -208,7 +208,7 @@ func (h *harness) sample(rt route) (path string, body any) {
 	return strings.Replace(rt.path, ":"+rt.param, id, 1), body
 }
 
-// held makes an agent and an intent that is held. It returns the id of the decision.
+// held makes a key and an intent that is held. It returns the id of the decision.
 func (h *harness) held(org string) (id string) {
 	h.t.Helper()
 	agent, _ := h.key(org, "policy:evaluate")
