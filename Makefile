@@ -15,6 +15,10 @@ GOTESTSUM := $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg
 # RACED are the packages whose goroutines share memory. make check tests them under the race detector.
 RACED = $(shell $(GO) list ./api/... ./decision/... ./storage/... ./bench/load 2>/dev/null)
 
+# UNRACED are their test files that are not built under the race detector: what runs on one goroutine for long, or
+# counts allocations. make race runs their tests without it.
+UNRACED = $(shell grep -rl --include='*_test.go' '^//go:build !race' api decision storage bench/load)
+
 .PHONY: help run test quick browser oracles soak cluster check lint race vuln licenses contract bench bench-guard fuzz clean
 
 help: ## Show what can be made
@@ -55,6 +59,7 @@ check: lint race vuln ## lint, race and vuln
 
 race: ## Run the tests of the packages whose goroutines share memory, under the race detector
 	@$(GOTESTSUM) -- -race -timeout 20m -vet=off $(RACED)
+	@$(GOTESTSUM) -- -timeout 20m -vet=off -run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd'|'))$$" $(sort $(addprefix ./,$(dir $(UNRACED))))
 
 lint: ## gofmt and golangci-lint, which runs vet and staticcheck
 	@out=$$(gofmt -s -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt -s wants changes in:"; echo "$$out"; exit 1; }

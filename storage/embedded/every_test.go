@@ -1,0 +1,57 @@
+//go:build !race
+
+package embedded
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestFault_AtManyWrites is TestFault_NothingAcknowledgedIsLost for many n. The race detector
+// would take minutes for it.
+func TestFault_AtManyWrites(t *testing.T) {
+	var writes []int64
+	for n := int64(1); n < 100; n += 1 + n/3 {
+		writes = append(writes, n)
+	}
+	runFaults(t, writes...)
+}
+
+// TestDamage_AfterKill checks the promise "Damage does not open as an empty store". It damages
+// every file at many places after kill -9. Open must either return an error, or the store must have
+// all data up to the recorded tip. The error must say what an operator can do, and Open must not
+// change anything.
+func TestDamage_AfterKill(t *testing.T) {
+	for name, k := range map[string]killed{"tables and a log": kill(t, false, false), "several logs, not all noted": kill(t, true, true)} {
+		t.Run(name, func(t *testing.T) {
+			outcomes := make(map[string]int)
+			k.eachDamage(t, func(what string, disk *vfs.MemFS) { outcomes[k.hold(t, what, disk)]++ })
+			t.Log(outcomes)
+			for _, want := range []string{opened, unreadable, rolledBack, lost} {
+				if outcomes[want] == 0 {
+					t.Errorf("no damage ended as %q: the test leaves that out", want)
+				}
+			}
+		})
+	}
+}
+
+// eachDamage calls f for copies of the disk, each with one damage to one file.
+func (k *killed) eachDamage(t *testing.T, f func(what string, disk *vfs.MemFS)) {
+	t.Helper()
+	f("nothing damaged", k.disk.CrashClone(vfs.CrashCloneCfg{}))
+	for file, text := range contents(t, k.disk) {
+		for what, change := range damages {
+			for _, at := range positions(file, len(text)) {
+				disk := k.disk.CrashClone(vfs.CrashCloneCfg{})
+				damage(t, disk, file, func(b []byte) []byte { return change(b, at) })
+				f(fmt.Sprintf("%s %s at %d of %d", file, what, at, len(text)), disk)
+			}
+		}
+		disk := k.disk.CrashClone(vfs.CrashCloneCfg{})
+		must(t, disk.Remove(file))
+		f(file+" removed", disk)
+	}
+}
