@@ -1,14 +1,20 @@
 package api
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
@@ -38,27 +44,74 @@ func errorRows(t *testing.T, head string) []string {
 	return rows
 }
 
-// balancerFile has a problem document. The balancer answers with it if no replica can.
+// balancerFile configures the balancer.
 const balancerFile = "../deploy/haproxy/haproxy.cfg"
 
-// balancerProblem returns the problem in balancerFile. It fails the test unless the problem has the form of writ's own
-// problems.
-func balancerProblem(t *testing.T) (p problem) {
+// balancerProblems returns the problems with which the balancer answers. It fails the test unless they have the form of
+// writ's own problems.
+func balancerProblems(t *testing.T) (all []problem) {
 	t.Helper()
-	text, err := os.ReadFile(balancerFile)
+	config, err := os.ReadFile(balancerFile)
 	must(t, err)
-	answers := regexp.MustCompile(`(?m)^ *http-error status (\d+) content-type (\S+) .*string '(.*)'$`).FindAllStringSubmatch(string(text), -1)
-	if len(answers) != 1 {
-		t.Fatalf("%s has %d answers of its own, want 1", balancerFile, len(answers))
+	for _, m := range regexp.MustCompile(`(?m)^ *errorfile (\d+) /usr/local/etc/haproxy/(\S+)$`).FindAllStringSubmatch(string(config), -1) {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(balancerFile), m[2]))
+		must(t, err)
+		resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(text)), nil)
+		must(t, err)
+		body, err := io.ReadAll(resp.Body)
+		must(t, errors.Join(err, resp.Body.Close()))
+		var p problem
+		must(t, json.Unmarshal(body, &p, json.RejectUnknownMembers(true)))
+		if fmt.Sprint(resp.StatusCode) != m[1] || p.Status != resp.StatusCode || resp.Header.Get("Content-Type") != typeProblem ||
+			!bytes.HasSuffix(text, body) || p.Type != "urn:writ:problem:"+p.Code || p.Title == "" || p.Detail == "" || p.OK {
+			t.Errorf("%s is no problem of status %s:\n%s", m[2], m[1], text)
+		}
+		all = append(all, p)
 	}
-	must(t, json.Unmarshal([]byte(answers[0][3]), &p, json.RejectUnknownMembers(true)))
-	if answers[0][1] != fmt.Sprint(p.Status) || answers[0][2] != typeProblem || p.Type != "urn:writ:problem:"+p.Code || p.Title == "" || p.Detail == "" || p.OK {
-		t.Errorf("%s answers %s as %s with status %s", balancerFile, answers[0][3], answers[0][2], answers[0][1])
+	for _, status := range []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
+		if !slices.ContainsFunc(all, func(p problem) bool { return p.Status == status }) {
+			t.Errorf("%s has no answer of its own for %d", balancerFile, status)
+		}
 	}
-	return p
+	return all
 }
 
-// TestErrors_EveryCodeIsDocumented compares the table of codes with openapi.yaml and with the problem of the balancer.
+// TestBalancer_TimeoutsFitEachOther compares the timeouts of the balancer with those of writ. The balancer must wait
+// longer than writ may take, except for evaluations, which another replica may decide.
+func TestBalancer_TimeoutsFitEachOther(t *testing.T) {
+	text, err := os.ReadFile(balancerFile)
+	must(t, err)
+	timeout := func(section, name string) time.Duration {
+		_, part, found := strings.Cut(string(text), "\n"+section+"\n")
+		part, _, _ = strings.Cut(part, "\n\n")
+		m := regexp.MustCompile(`\b` + name + ` (\d+m?s)\b`).FindStringSubmatch(part)
+		if !found || m == nil {
+			t.Fatalf("%s has no %q in %q", balancerFile, name, section)
+		}
+		d, err := time.ParseDuration(m[1])
+		must(t, err)
+		return d
+	}
+	limits := DefaultLimits()
+	server, wait := timeout("defaults", "timeout server"), timeout("backend writ", "set-timeout server")
+	client, evaluation := timeout("defaults", "timeout client"), timeout("backend decisions", "timeout server")
+	for what, c := range map[string]struct{ long, short time.Duration }{
+		"a request and the time to handle it":        {server, limits.Handle + limits.Read},
+		"a look-up that waits and the longest wait":  {wait, maxWait*time.Second + limits.Handle/2},
+		"a caller and the longest answer":            {client, max(server, wait)},
+		"a caller and an evaluation asked twice":     {client, 2 * (evaluation + timeout("defaults", "timeout connect"))},
+		"a request and an evaluation":                {server, evaluation},
+		"headers and what writ allows for them":      {timeout("defaults", "timeout http-request"), limits.Read},
+		"writ's idle connections and the balancer's": {limits.Idle, timeout("defaults", "timeout http-keep-alive")},
+		"an evaluation and a check of a replica":     {evaluation, timeout("defaults", "timeout check")},
+	} {
+		if c.long <= c.short {
+			t.Errorf("%s: %s is the first, want it longer than the second, %s", what, c.long, c.short)
+		}
+	}
+}
+
+// TestErrors_EveryCodeIsDocumented compares the table of codes with openapi.yaml and with the problems of the balancer.
 // Other tests compare every answer with openapi.yaml.
 func TestErrors_EveryCodeIsDocumented(t *testing.T) {
 	var doc struct {
@@ -97,8 +150,12 @@ func TestErrors_EveryCodeIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	balancer := balancerProblem(t)
-	statuses[balancer.Code] = map[int]bool{balancer.Status: true}
+	for _, p := range balancerProblems(t) {
+		if statuses[p.Code] == nil {
+			statuses[p.Code] = make(map[int]bool)
+		}
+		statuses[p.Code][p.Status] = true
+	}
 	var want []string
 	for code, of := range statuses {
 		list := fmt.Sprint(slices.Sorted(maps.Keys(of)))

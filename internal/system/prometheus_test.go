@@ -49,7 +49,7 @@ func startPrometheus(t *testing.T, program debian, targets map[string][]string) 
 	addr := freeAddr(t)
 	cmd := program.command(context.Background(), "--config.file", filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path", filepath.Join(dir, "tsdb"),
 		"--web.listen-address", addr, "--web.console.templates", dir, "--web.console.libraries", dir, "--log.level", "warn")
-	startProgram(t, cmd)
+	startProgram(t, cmd, t.Output())
 	p := &promServer{url: "http://" + addr}
 	waitFor(t, "Prometheus to be ready", func() bool {
 		resp, err := http.Get(p.url + "/-/ready")

@@ -1,0 +1,134 @@
+//go:build linux
+
+package system
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// tenth makes every timeout of a configuration of HAProxy a tenth, so that a test does not wait
+// for a minute. The timeouts keep their order.
+func tenth(config string) string {
+	return regexp.MustCompile(`(timeout (?:[a-z-]+ )?)(\d+)s\b`).ReplaceAllStringFunc(config, func(s string) string {
+		before, seconds, _ := strings.Cut(strings.TrimSuffix(s, "s"), " ")
+		if name, n, two := strings.Cut(seconds, " "); two {
+			before, seconds = before+" "+name, n
+		}
+		n, _ := strconv.Atoi(seconds) // the expression has found a number
+		return fmt.Sprintf("%s %dms", before, n*100)
+	})
+}
+
+// TestBalancer_AnswersInProblems causes every error that HAProxy answers itself, and checks that
+// each is a problem document. It also checks that a look-up may wait longer than other requests,
+// and that an evaluation is sent again once if a replica does not answer. Both servers of
+// HAProxy are the same process.
+func TestBalancer_AnswersInProblems(t *testing.T) {
+	balancer := needDebian(t, "usr/sbin/haproxy", haproxyPackages...)
+	writ, _, token := deployed(t)
+	said := new(log)
+	api, _, _ := startHAProxyWith(t, balancer, writ, writ, said, func(config string) string {
+		// A frozen process must stay in use, so that requests still go to it.
+		return strings.Replace(tenth(config), "fall 2", "fall 10000", 1)
+	})
+	c := newClient(t, api, token)
+
+	held, err := c.evaluate(api, newIntent("other", "deploy", "k8s/staging/web"))
+	must(t, err)
+	var decision struct {
+		ID string `json:"decision_id"`
+	}
+	must(t, json.Unmarshal([]byte(held.body), &decision))
+	// 30 s have become 3 s. A wait of 4 s is longer than that.
+	c.do(t, http.MethodGet, "/v1/approvals/"+decision.ID+"?wait=4", nil, http.StatusOK, nil)
+
+	problem := func(name string, got answer, err error, want int) {
+		t.Helper()
+		var p struct {
+			Status       int
+			Code, Detail string
+			OK           *bool
+		}
+		if err != nil || got.status != want || got.contentType != "application/problem+json" ||
+			json.Unmarshal([]byte(got.body), &p) != nil || p.Status != want || p.Code == "" || p.Detail == "" || p.OK == nil || *p.OK {
+			t.Errorf("%s = %d %s %s, %v, want a problem document of %d", name, got.status, got.contentType, got.body, err, want)
+		}
+	}
+	conn, err := net.Dial("tcp", hostOf(api))
+	must(t, err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "POST /v1/policy/evaluate HTTP/1.1\r\nHost: writ\r\nContent-Length: 9\r\n\r\n{")
+	must(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	must(t, err)
+	body, err := io.ReadAll(resp.Body)
+	problem("half a request", answer{status: resp.StatusCode, contentType: resp.Header.Get("Content-Type"), body: string(body)},
+		errors.Join(err, resp.Body.Close()), http.StatusRequestTimeout)
+
+	must(t, writ.cmd.Process.Signal(syscall.SIGSTOP))
+	in := newIntent("bot", "deploy", "k8s/staging/web")
+	got, err := c.evaluate(api, in)
+	problem("an evaluation by frozen replicas", got, err, http.StatusGatewayTimeout)
+	if got.retryAfter == "" {
+		t.Error("the 504 has no Retry-After")
+	}
+	lost := make(chan struct{})
+	go func() {
+		defer close(lost)
+		got, err := newSender(t, token, 1).send(http.MethodPost, api+"/v1/rules?agent=eve", []byte(`{}`))
+		problem("a write that a replica took and did not answer", got, err, http.StatusBadGateway)
+	}()
+	time.Sleep(200 * time.Millisecond) // HAProxy sends the write on; it waits 3 s for the answer
+	writ.kill(t)
+	<-lost
+	got, err = c.evaluate(api, in)
+	problem("an evaluation without a replica", got, err, http.StatusServiceUnavailable)
+
+	// The log has the line of option httplog: the retries are the last of five counts.
+	line := regexp.MustCompile(`(?m)^.* decisions/\S+ \S+ 504 .* \d+/\d+/\d+/\d+/(\S+) .*"POST /v1/policy/evaluate HTTP/1.1"$`)
+	waitFor(t, "HAProxy to log the evaluation", func() bool { return line.MatchString(said.String()) })
+	if retries := line.FindStringSubmatch(said.String())[1]; retries != "+1" {
+		t.Errorf("the evaluation was sent again %s times, want +1: once, to the other server", retries)
+	}
+	if strings.Contains(said.String(), "eve") {
+		t.Errorf("the log has the query of a URL:\n%s", said)
+	}
+}
+
+// TestCluster_AFrozenReplicaHoldsNoEvaluation freezes one of two replicas under load. The
+// evaluations that it holds go to the other replica, and every caller gets a decision.
+func TestCluster_AFrozenReplicaHoldsNoEvaluation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a replica set")
+	}
+	c := startTopology(t)
+	answers := make([]answer, 64)
+	ids := make([]intent, len(answers))
+	must(t, c.writs[0].cmd.Process.Signal(syscall.SIGSTOP))
+	together(len(answers), func(i int) {
+		ids[i] = newIntent("bot", "deploy", "k8s/staging/web")
+		got, err := newSender(t, c.token, 1).evaluate(c.api, ids[i])
+		if err != nil || got.status != http.StatusOK {
+			t.Errorf("evaluate beside a frozen replica = %d %s, %v, want 200", got.status, got.body, err)
+		}
+		answers[i] = got
+	})
+	must(t, c.writs[0].cmd.Process.Signal(syscall.SIGCONT))
+	byID := make(map[string]string)
+	for i, in := range ids {
+		byID[in.id] = answers[i].body
+	}
+	auditAnswers(t, c.data, byID, history(t, c.api, c.token))
+}
