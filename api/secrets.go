@@ -107,7 +107,7 @@ func looksSecret(kind string) string {
 		kind)
 }
 
-// named returns the name under which the body is stored, if the path has that name. It returns "" if the body has it.
+// named returns the name in the path under which the body is stored. It returns "" if the name is in the body.
 func (rt *route) named(r *request) string {
 	if rt.method != http.MethodPut {
 		return ""

@@ -21,6 +21,9 @@ import (
 // page is the path of the page whose tables these tests check.
 const page = "../docs/policies.md"
 
+// recipesPage is the page that shows the recipes.
+const recipesPage = "../docs/recipes.md"
+
 // table is a table of the page. Each row has its cells in the order of header.
 type table struct {
 	header []string

@@ -16,10 +16,10 @@ import (
 
 var update = flag.Bool("update", false, "write the recipes into the page")
 
-// TestPage_Recipes checks that docs/policies.md shows the files of each recipe, and the decision on
+// TestPage_Recipes checks that docs/recipes.md shows the files of each recipe, and the decision on
 // each case in the recipe's suite. With -update it writes them into the page.
 func TestPage_Recipes(t *testing.T) {
-	text := must.Get(os.ReadFile(page))(t)
+	text := must.Get(os.ReadFile(recipesPage))(t)
 	names, err := filepath.Glob("recipes/*/suite_test.yaml")
 	if err != nil || len(names) < 6 {
 		t.Fatalf("found the suites %v, %v", names, err)
@@ -41,7 +41,7 @@ func TestPage_Recipes(t *testing.T) {
 		got = before + begin + want + end + after
 	}
 	if *update {
-		if err := os.WriteFile(page, []byte(got), 0o644); err != nil { //nolint:gosec // everybody reads it
+		if err := os.WriteFile(recipesPage, []byte(got), 0o644); err != nil { //nolint:gosec // everybody reads it
 			t.Fatal(err)
 		}
 	}

@@ -27,7 +27,7 @@ func (c *exportCmd) Help() string {
 	return `Writes all that an organization has to a file: its policies, rules, agents,
 hashes of API keys and plan, every row of its history with its receipt, what is
 left of rows that retention has removed, and the public keys of the store. The
-file is NDJSON, described in docs/operations.md, and as sensitive as the store.
+file is NDJSON, described in docs/move.md, and as sensitive as the store.
 
 Nothing in the store changes. A directory must not be in use; of --store mongodb
 the state of one moment is read while replicas go on. Let nobody decide for the

@@ -84,9 +84,9 @@ func TestDecision_Audit_UnapprovedActionsAreAlertedOn(t *testing.T) {
 }
 
 // TestAlerts_SayWhatToDo checks that every rule has a duration, a severity, a summary and a
-// link to its own section of docs/operations.md.
+// link to its own section of docs/alerts.md.
 func TestAlerts_SayWhatToDo(t *testing.T) {
-	const page = "docs/operations.md"
+	const page = "docs/alerts.md"
 	sections := anchors(t, "../../"+page)
 	for _, r := range readAlerts(t) {
 		if r.For == "" || !slices.Contains([]string{"page", "ticket"}, r.Labels["severity"]) || !strings.HasSuffix(r.Annotations["summary"], ".") {
@@ -99,18 +99,27 @@ func TestAlerts_SayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestDocs_LinksWithinOperationsExist checks the links in docs/operations.md. Its readers are
-// in a hurry.
-func TestDocs_LinksWithinOperationsExist(t *testing.T) {
-	text, err := os.ReadFile("../../docs/operations.md")
-	must(t, err)
-	for _, link := range regexp.MustCompile(`\]\(([a-z]*(?:\.md)?)#([^)]+)\)`).FindAllStringSubmatch(string(text), -1) {
-		page := link[1]
-		if page == "" {
-			page = "operations.md"
+// TestDocs_LinksExist checks the links of README.md and of each page of docs/ to pages, files and
+// their sections. It also checks that README.md leads to every page.
+func TestDocs_LinksExist(t *testing.T) {
+	led := make(map[string]bool)
+	for _, page := range pages(t) {
+		for _, link := range regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)\s]+))?\)`).FindAllStringSubmatch(readText(t, page), -1) {
+			target := page
+			if link[1] != "" {
+				target = filepath.Join(filepath.Dir(page), link[1])
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", page, link[1], err)
+			} else if link[2] != "" && !anchors(t, target)[link[2]] {
+				t.Errorf("%s links to %s#%s, which does not exist", page, link[1], link[2])
+			}
+			led[target] = led[target] || filepath.Base(page) == "README.md"
 		}
-		if !anchors(t, "../../docs/"+page)[link[2]] {
-			t.Errorf("docs/operations.md links to %s#%s, which does not exist", page, link[2])
+	}
+	for _, page := range pages(t) {
+		if filepath.Base(page) != "README.md" && !led[page] {
+			t.Errorf("README.md does not link to %s", page)
 		}
 	}
 }
