@@ -12,8 +12,12 @@ FIRST = @test -d bin || { mkdir bin; echo "The first build compiles every depend
 # GOTESTSUM prints a line a package as it ends, then what was skipped and why, and the failures last.
 GOTESTSUM := $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg
 
+# WAITING are the packages that wait more than they compute: for elections, and for programs that are killed and started
+# again. They go first, so that other packages compute beside them.
+WAITING = ./internal/system ./storage/mongodb
+
 # RACED are the packages whose goroutines share memory. make check tests them under the race detector.
-RACED = $(shell $(GO) list ./api/... ./decision/... ./storage/... ./bench/load 2>/dev/null)
+RACED = $(shell $(GO) list ./storage/mongodb ./api/... ./decision/... ./storage/... ./bench/load 2>/dev/null | grep -v /storage/transfer)
 
 # UNRACED are their test files that are not built under the race detector: what runs on one goroutine for long, or
 # counts allocations. make race runs their tests without it.
@@ -34,7 +38,7 @@ $(BIN): $(SOURCES)
 # BESIDE=check leaves out what make check tests, for who runs both.
 test: ## Run every test: 5 minutes on two cores once dependencies are compiled
 	$(FIRST)
-	@$(GOTESTSUM) -- -timeout 20m $(if $(filter check,$(BESIDE)),-vet=off $(filter-out $(RACED),$(shell $(GO) list ./...)),./...)
+	@$(GOTESTSUM) -- -timeout 20m $(if $(filter check,$(BESIDE)),-vet=off $(filter-out $(RACED),$(shell $(GO) list $(WAITING) ./...)),$(WAITING) ./...)
 
 oracles: ## Install the programs that internal/oracles asks: node, Python, urllib3, requests
 	.ci/oracles
