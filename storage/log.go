@@ -79,6 +79,7 @@ func MonthOf(t time.Time) Month {
 	return Month(y*100 + int(m))
 }
 
+// Start returns the first moment of the month.
 func (m Month) Start() time.Time {
 	return time.Date(int(m/100), time.Month(m%100), 1, 0, 0, 0, 0, time.UTC)
 }

@@ -63,6 +63,7 @@ type Window struct {
 	Parts int64
 }
 
+// At returns the number of the part that contains t.
 func (w *Window) At(t time.Time) int64 { return t.UnixMilli() / max(1, w.Part.Milliseconds()) }
 
 // WindowPart is the count in a part of a window.
