@@ -65,7 +65,7 @@ func isNothing(e ast.Expr) bool {
 	return false
 }
 
-// secretName returns the name of e if the name is like that of a secret. It ignores an index or
+// secretName returns the name of e if secrets have such names. It ignores an index or
 // slice of a key: those parts, such as the prefix, are fixed or public.
 func secretName(e ast.Expr) string {
 	name := ""

@@ -76,7 +76,7 @@ func balancerProblems(t *testing.T) (all []problem) {
 	return all
 }
 
-// TestBalancer_TimeoutsFitEachOther compares the timeouts of the balancer with those of writ. The balancer must wait
+// TestBalancer_TimeoutsFitEachOther compares the balancer's timeouts with writ's. The balancer must wait
 // longer than writ may take, except for evaluations, which another replica may decide.
 func TestBalancer_TimeoutsFitEachOther(t *testing.T) {
 	text, err := os.ReadFile(balancerFile)

@@ -27,7 +27,7 @@ var matrixColumns = [...]string{
 }
 
 // TestDecision_Credentials_AuthorizationMatrix sends requests to every route with every kind of
-// credential. Each request is for an existing resource of acme. The statuses must be those of the
+// credential. Each request is for an existing resource of acme. The statuses must equal the
 // table in docs/authorization.md.
 func TestDecision_Credentials_AuthorizationMatrix(t *testing.T) {
 	h := start(t, selling(&seller{}), func(c *setup) { c.ServiceToken = serviceToken })

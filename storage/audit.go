@@ -91,7 +91,7 @@ type Sum struct {
 
 var sumSeed = maphash.MakeSeed()
 
-// Add adds a leaf.
+// Add adds a pair.
 func (s *Sum) Add(id uuid.UUID, by string) {
 	var h maphash.Hash
 	h.SetSeed(sumSeed)
@@ -101,5 +101,5 @@ func (s *Sum) Add(id uuid.UUID, by string) {
 	s.sum += h.Sum64()
 }
 
-// Merge adds the leaves of another sum.
+// Merge adds the pairs of another sum.
 func (s *Sum) Merge(other Sum) { s.n, s.sum = s.n+other.n, s.sum+other.sum }

@@ -79,7 +79,7 @@ func MonthOf(t time.Time) Month {
 	return Month(y*100 + int(m))
 }
 
-// Start returns the first moment of the month.
+// Start returns the first moment of m. m.Start().AddDate(0, 1, 0) is the first moment after m.
 func (m Month) Start() time.Time {
 	return time.Date(int(m/100), time.Month(m%100), 1, 0, 0, 0, 0, time.UTC)
 }

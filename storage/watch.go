@@ -32,7 +32,7 @@ func WithActor(ctx context.Context, actor string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-// Actor returns the actor of ctx.
+// Actor returns the actor that was given to [WithActor], or "".
 func Actor(ctx context.Context) string {
 	actor, _ := ctx.Value(actorKey{}).(string)
 	return actor

@@ -110,7 +110,7 @@ type Delivery struct {
 	RemoveAt time.Time `json:"remove_at,omitzero"`
 }
 
-// SetRevision sets the revision.
+// SetRevision sets d.Revision. [Of.Parse] calls it.
 func (d *Delivery) SetRevision(revision int64) { d.Revision = uint64(revision) } //nolint:gosec // not negative
 
 // DeliveryID returns the id of the delivery of a message to a webhook.

@@ -22,8 +22,8 @@ type Edit struct {
 
 // Rewrite returns data with documents changed, added and removed. Values that do not change keep
 // their comments and their places. If only scalars change, Rewrite replaces only their text.
-// Otherwise it writes the whole file in canonical form. Data may be empty. The errors are those of
-// [Parse] and [Format].
+// Otherwise it writes the whole file in canonical form. Data may be empty. Rewrite returns
+// the errors of [Parse] and [Format].
 func Rewrite(name string, data []byte, edits ...Edit) ([]byte, error) {
 	f := newFile(name, data)
 	var docs []*Document

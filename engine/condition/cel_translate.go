@@ -71,8 +71,8 @@ func takesPatterns(name string) bool {
 	return ok && op.IsGlob()
 }
 
-// mirrored returns the operator that means the same after its operands are swapped, or "" if there
-// is none.
+// mirrored returns the operator that means the same after its operands are swapped. It returns "" if
+// no operator does.
 func mirrored(op string) string {
 	switch op {
 	case operators.Equals, operators.NotEquals:

@@ -54,7 +54,7 @@ func (r *Snapshot) open(ctx context.Context) (err error) {
 	})
 }
 
-// Close ends the connection.
+// Close closes the connections.
 func (r *Snapshot) Close() error { return r.client.Disconnect(context.Background()) }
 
 // eachOf calls f for the selected documents of a collection, in the order of their _id.
