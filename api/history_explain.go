@@ -64,7 +64,7 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 		return fmt.Errorf("loading what explains a decision: %w", err)
 	}
 	input := &engine.Input{
-		Intent: in, Agent: set.Agent, RequireRegistered: s.decisions.RequiresRegistered(),
+		Intent: in, Names: set.Names, Agent: set.Agent, RequireRegistered: s.decisions.RequiresRegistered(),
 		Usage: engine.Usage{Exceeded: found(record, engine.CodeUsageLimit)}, Turn: &r.slot, Trace: &engine.Trace{},
 	}
 	result := engine.Evaluate(set.Policy, set.Rules, input)

@@ -99,12 +99,12 @@ func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, er
 		}
 		input.Session = engine.InSession{CompiledSession: session, Expired: session.Expired(r.now)}
 	}
+	input.Agent, input.Names, err = s.decisions.Sets.Agent(r.ctx, &r.slot, r.who.org, in.Intent.AgentID)
+	if err != nil {
+		return nil, fmt.Errorf("loading the agent of a simulation: %w", err)
+	}
 	if in.Agent != nil {
 		input.Agent, _ = simulatedStatus(*in.Agent) // checkSimulate has checked it
-		return input, nil
-	}
-	if input.Agent, err = s.decisions.Sets.Agent(r.ctx, &r.slot, r.who.org, in.Intent.AgentID); err != nil {
-		return nil, fmt.Errorf("loading the agent of a simulation: %w", err)
 	}
 	return input, nil
 }

@@ -46,6 +46,7 @@ func (b *batch) count(ctx context.Context, set engine.Set, it *item) (err error)
 	b.input = engine.Input{
 		Intent:            in,
 		Agent:             set.Agent,
+		Names:             set.Names,
 		RequireRegistered: b.cfg.RequireRegistered,
 		Usage:             engine.Usage{Exceeded: it.exceeded},
 		Turn:              b.who.Slot,

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"slices"
+	"unsafe"
 
 	"writ/engine"
 )
@@ -14,8 +15,8 @@ const agentBytes = 768
 type namesakes struct {
 	// disabled says that one of the agents is disabled. Then the status of all is disabled.
 	disabled bool
-	// registered holds the names of all the agents, as they were registered.
-	registered []string
+	// registered holds the names of each agent, in the order of the agents' ids.
+	registered []engine.AgentNames
 	// revision is the greatest revision of the agents.
 	revision int64
 }
@@ -25,10 +26,7 @@ func newNamesakes(agents []*engine.Agent) namesakes {
 	for _, a := range agents {
 		n.revision = max(n.revision, a.Revision)
 		n.disabled = n.disabled || a.Status != engine.AgentActive
-		n.registered = append(n.registered, a.ID)
-		if a.ExternalID != "" {
-			n.registered = append(n.registered, a.ExternalID)
-		}
+		n.registered = append(n.registered, engine.AgentNames{ID: a.ID, ExternalID: a.ExternalID})
 	}
 	return n
 }
@@ -39,17 +37,29 @@ func (n namesakes) status(id string) engine.AgentStatus {
 	switch {
 	case n.disabled:
 		return engine.AgentDisabled
-	case slices.Contains(n.registered, id):
+	case slices.ContainsFunc(n.registered, func(a engine.AgentNames) bool { return id == a.ID || id == a.ExternalID }):
 		return engine.AgentActive
 	}
 	return engine.AgentUnregistered
 }
 
+// names returns the names of the agent that an intent calls id. Several agents can share a folded
+// name in a store that is older than the check at their registration. They are counted as one: the
+// agent with the lowest id.
+func (n namesakes) names(id string) engine.AgentNames {
+	var names engine.AgentNames
+	if len(n.registered) > 0 {
+		names = n.registered[0]
+	}
+	names.Sent = id
+	return names
+}
+
 // size returns about how many bytes n takes in the cache.
 func (n namesakes) size() int64 {
 	total := int64(agentBytes)
-	for _, name := range n.registered {
-		total += int64(len(name)) + 16
+	for _, a := range n.registered {
+		total += int64(len(a.ID) + len(a.ExternalID) + int(unsafe.Sizeof(a)))
 	}
 	return total
 }

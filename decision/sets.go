@@ -193,7 +193,7 @@ func (s *Sets) Load(ctx context.Context, turn condition.Turn, org, policyID, age
 		return engine.Set{}, err
 	}
 	return engine.Set{
-		Policy: policy, Rules: rules.RuleSet, Agent: agents.status(agentID),
+		Policy: policy, Rules: rules.RuleSet, Agent: agents.status(agentID), Names: agents.names(agentID),
 		Revisions: engine.Revisions{Policy: policy.Document().Revision, Rules: rules.revision, Agent: agents.revision},
 	}, nil
 }
@@ -209,14 +209,16 @@ func (s *Sets) Policy(ctx context.Context, turn condition.Turn, org, policyID st
 	return s.policies.GetFor(ctx, turn, setKey{org, policyID})
 }
 
-// Agent returns the current status of the agent that has agentID as one of its names, with the
-// same guarantees as [Sets.Load].
-func (s *Sets) Agent(ctx context.Context, turn condition.Turn, org, agentID string) (engine.AgentStatus, error) {
+// Agent returns the current status and the names of the agent that has agentID as one of its names,
+// with the same guarantees as [Sets.Load].
+func (s *Sets) Agent(
+	ctx context.Context, turn condition.Turn, org, agentID string,
+) (engine.AgentStatus, engine.AgentNames, error) {
 	agents, err := s.agents.GetFor(ctx, turn, setKey{org, engine.FoldID(agentID)})
 	if err != nil {
-		return engine.AgentDisabled, err
+		return engine.AgentDisabled, engine.AgentNames{}, err
 	}
-	return agents.status(agentID), nil
+	return agents.status(agentID), agents.names(agentID), nil
 }
 
 // Session returns the current state of a session, with the same guarantees as [Sets.Load].

@@ -133,6 +133,22 @@ func TestDecision_Agents_KillSwitchComparesFolded(t *testing.T) {
 	}
 }
 
+// TestDecision_Agents_OneKeyForEachName checks that every name of an agent loads the agent's names.
+func TestDecision_Agents_OneKeyForEachName(t *testing.T) {
+	src := newSource()
+	src.agents = map[string]engine.AgentStatus{"Bot": engine.AgentActive}
+	sets := newSets(setsConfig{source: src, maxBytes: 1 << 20})
+	for sent, want := range map[string]engine.AgentNames{
+		"bot":   {Sent: "bot", ID: "id of Bot", ExternalID: "Bot"},
+		"other": {Sent: "other"},
+	} {
+		set, err := sets.Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, sent)
+		if err != nil || set.Names != want {
+			t.Errorf("Load of %q = %+v, %v, want %+v", sent, set.Names, err, want)
+		}
+	}
+}
+
 func TestSets_LoadsEachOnce(t *testing.T) {
 	src := newSource()
 	sets := newSets(setsConfig{source: src, maxBytes: 1 << 20})

@@ -12,6 +12,9 @@ import (
 type Input struct {
 	// Intent is the intent to decide. It has passed [Intent.Validate].
 	Intent *Intent
+	// Names are the names of the intent's agent. The zero value means that the agent has no other
+	// name than the one in the intent: see [Input.AgentNames].
+	Names AgentNames
 	// Agent is the state of the kill switch for the intent's agent.
 	Agent AgentStatus
 	// RequireRegistered denies agents that the organization has not registered.
@@ -32,11 +35,20 @@ type Input struct {
 	Trace *Trace
 }
 
+// AgentNames returns the names of the intent's agent.
+func (in *Input) AgentNames() AgentNames {
+	if in.Names == (AgentNames{}) {
+		return AgentNames{Sent: in.Intent.AgentID}
+	}
+	return in.Names
+}
+
 // Set has everything that [Evaluate] needs to decide the intents of one agent under one policy.
 type Set struct {
 	Policy    *Policy
 	Rules     *RuleSet
 	Agent     AgentStatus
+	Names     AgentNames // of the agent
 	Revisions Revisions
 }
 
