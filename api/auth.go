@@ -307,6 +307,12 @@ func (p *principal) credential() string {
 	return ledger.OperatorPrefix + p.subject
 }
 
+// settler returns p as the one who records a settlement. An operator has every scope, so the scope
+// budgets:release says nothing of operators: an operator releases only what somebody else decided.
+func (p *principal) settler() decision.Settler {
+	return decision.Settler{Credential: p.credential(), Releases: p.isKey && p.scopes.has(scopeBudgetsRelease)}
+}
+
 func (p *principal) expired(now time.Time) bool {
 	return !p.expires.IsZero() && !now.Before(p.expires)
 }

@@ -106,9 +106,9 @@ func (s *Server) recordAction(r *request, in *actionBody) error {
 	if err := s.checkDecision(r, decisionID); err != nil {
 		return err
 	}
-	settled := s.settlement(r, in)
+	settled, by := s.settlement(r, in), r.who.settler()
 	r.slot.Leave() // from here on the handler only waits for the store
-	record, first, err := s.decisions.Settle(r.ctx, r.who.org, decisionID, settled)
+	record, first, err := s.decisions.Settle(r.ctx, r.who.org, decisionID, by, settled)
 	if errors.Is(err, storage.ErrConflict) {
 		return refuse(codeConflict, "The action of this decision was recorded before, with other details.")
 	}

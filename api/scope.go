@@ -29,6 +29,8 @@ const (
 	scopeFactsAssert
 	scopeApprovalsRead
 	scopeApprovalsDecide
+	scopeBudgetsRelease
+	scopeSessionsWrite
 
 	scopeAll = 1<<iota - 1
 
@@ -42,7 +44,7 @@ const (
 
 const scopeList = "policy:evaluate policy:read policy:write rules:read rules:write agents:read agents:write " +
 	"tokens:read tokens:write history:read usage:read billing:read billing:write actions:record facts:assert " +
-	"approvals:read approvals:decide"
+	"approvals:read approvals:decide budgets:release sessions:write"
 
 // Scopes returns the names of all scopes that an API key can hold.
 func Scopes() []string { return strings.Fields(scopeList) }

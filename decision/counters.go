@@ -18,11 +18,22 @@ func (s *Service) Counts(
 	return s.counters.Simulate(ctx, org, rules.Counters(), in, s.cfg.Now(), turn)
 }
 
+// Settler is the credential that records a settlement.
+type Settler struct {
+	Credential string // in the form of [ledger.Entry], not scrubbed
+	// Releases says that the settlements of the credential may lower the counts of rules, whoever
+	// decided.
+	Releases bool
+}
+
 // Settle settles a decision as [ledger.Ledger.Settle] does, and counts the settlement in the
 // counters of the organization's rules.
 func (s *Service) Settle(
-	ctx context.Context, org, decisionID string, settlement storage.Settlement,
+	ctx context.Context, org, decisionID string, by Settler, settlement storage.Settlement,
 ) (settled *storage.Record, first bool, err error) {
+	if settlement.Releases, err = s.releases(ctx, org, decisionID, by, &settlement); err != nil {
+		return nil, false, err
+	}
 	rules, err := s.Sets.Rules(ctx, nil, org)
 	if err != nil {
 		return nil, false, fmt.Errorf("loading the rules that count: %w", err)
@@ -37,6 +48,33 @@ func (s *Service) Settle(
 		settling.End(context.WithoutCancel(ctx), first)
 	}
 	return settled, first, err
+}
+
+// releases reports whether a settlement may lower the counts of rules. A key that decides
+// and settles would have no limit: it could call each action failed. So a settlement releases only if
+// by is of another family than the credential that asked for the decision, or has the scope.
+func (s *Service) releases(
+	ctx context.Context, org, decisionID string, by Settler, settlement *storage.Settlement,
+) (bool, error) {
+	if settlement.Outcome == storage.Executed && settlement.AmountMinor == nil {
+		return false, nil // lowers no count
+	}
+	row, err := s.Store.Record(ctx, org, decisionID)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return false, nil // the ledger refuses the settlement
+	case err != nil:
+		return false, fmt.Errorf("looking up a decision: %w", err)
+	case row.Decision != engine.Allow || row.Settlement != nil:
+		return false, nil
+	case by.Releases:
+		return true, nil
+	}
+	related, err := s.Approvals.Related(ctx, row, by.Credential)
+	if err != nil {
+		return false, fmt.Errorf("looking up who made a key: %w", err)
+	}
+	return !related, nil
 }
 
 // count evaluates an item with the counts of its rules' counters, and applies the item's

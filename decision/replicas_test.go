@@ -76,7 +76,7 @@ func TestReplicas_LimitsOverTime(t *testing.T) {
 		t.Fatalf("%d of 200 were allowed, want 20", count)
 	}
 	// A failed action gives its place back, whichever replica receives the settlement.
-	_, first, err := all[1].Settle(t.Context(), corpus.Organization, last.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: time.Now()})
+	_, first, err := all[1].Settle(t.Context(), corpus.Organization, last.DecisionID, Settler{Credential: "another"}, storage.Settlement{Outcome: "failed", RecordedAt: time.Now()})
 	if err != nil || !first {
 		t.Fatalf("Settle = %v, %v", first, err)
 	}

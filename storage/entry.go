@@ -42,7 +42,7 @@ func (e *Entry) Removed() bool { return e.Body == nil && e.Settlement == nil }
 // canonical JSON of
 //
 //	{amount_minor, currency, decision_id, entry, external_ref, organization_id,
-//	 outcome, recorded_at, unapproved}
+//	 outcome, recorded_at, releases, unapproved}
 //
 // Members that the settlement lacks are left out.
 func (r *Record) SettlementEntry() *Entry {
@@ -57,10 +57,11 @@ func (r *Record) SettlementEntry() *Entry {
 		OrganizationID string    `json:"organization_id"`
 		Outcome        string    `json:"outcome"`
 		RecordedAt     string    `json:"recorded_at"`
+		Releases       bool      `json:"releases,omitzero"`
 		Unapproved     bool      `json:"unapproved,omitzero"`
 	}{
 		s.AmountMinor, s.Currency, r.DecisionID, e.Kind, s.ExternalRef, r.OrganizationID, s.Outcome,
-		s.RecordedAt.UTC().Format(time.RFC3339Nano), s.Unapproved,
+		s.RecordedAt.UTC().Format(time.RFC3339Nano), s.Releases, s.Unapproved,
 	})
 	if s.Receipt != nil {
 		e.Inclusion = *s.Receipt

@@ -132,6 +132,9 @@ type Settlement struct {
 	// Unapproved says that the action was executed although the decision did not allow it.
 	// [Record.Settle] sets it. Such a settlement means that the caller does not enforce decisions.
 	Unapproved bool `json:"unapproved,omitzero"`
+	// Releases says that the settlement may lower the counts of rules. Whoever records it decides
+	// that, so it is stored: a window that is read again later must have the same count.
+	Releases bool `json:"releases,omitzero"`
 	// Receipt proves the settlement. It is nil until the settlement is stored.
 	Receipt *receipt.Inclusion `json:"receipt,omitzero"`
 }
@@ -166,8 +169,8 @@ type History interface {
 	Record(ctx context.Context, org, decisionID string) (*Record, error)
 }
 
-// SameSettlement reports whether a and b are equal in all fields except RecordedAt, Unapproved
-// and Receipt.
+// SameSettlement reports whether a and b are equal in all fields except RecordedAt, Unapproved,
+// Releases and Receipt.
 func SameSettlement(a, b Settlement) bool {
 	if (a.AmountMinor == nil) != (b.AmountMinor == nil) {
 		return false

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"time"
 
-	"writ/storage"
 	"writ/storage/ledger"
 )
 
@@ -50,9 +47,9 @@ func (d *Desk) Judge(ctx context.Context, org, id string, by Approver, r Ruling)
 	if err != nil {
 		return nil, err
 	}
-	if self, err := d.self(ctx, a.Held, by.Credential); err != nil {
+	if related, err := d.Related(ctx, a.Held, by.Credential); err != nil {
 		return nil, err
-	} else if self {
+	} else if related {
 		return nil, ErrSelf
 	}
 	now := d.Now()
@@ -122,42 +119,4 @@ func (d *Desk) afterVerdict(ctx context.Context, v *ledger.Verdict) {
 		d.Drop(ctx, v.OrganizationID, v.ApprovalID)
 	}
 	d.tell(name{v.OrganizationID, v.ApprovalID})
-}
-
-// self reports whether a credential asked for a decision itself or is of the same family. A
-// family is all keys with the same first maker. If an operator asked for a decision, only
-// another operator may decide about it. No key may decide about it, because a key does not say
-// which operator made it.
-func (d *Desk) self(ctx context.Context, held *storage.Record, credential string) (bool, error) {
-	subject, operator := strings.CutPrefix(credential, ledger.OperatorPrefix)
-	asked, byOperator := strings.CutPrefix(held.Credential, ledger.OperatorPrefix)
-	switch {
-	case byOperator:
-		return !operator || subject == asked || slices.Contains(d.cfg.Scrub.Spellings(subject), asked), nil
-	case operator:
-		return false, nil
-	}
-	if credential == held.Credential {
-		return true, nil
-	}
-	a, err := d.root(ctx, held.OrganizationID, credential)
-	if err != nil {
-		return false, err
-	}
-	b, err := d.root(ctx, held.OrganizationID, held.Credential)
-	return a == b, err
-}
-
-// root returns the first maker of a key. An unknown key is its own maker.
-func (d *Desk) root(ctx context.Context, org, key string) (string, error) {
-	for {
-		t, err := d.docs.Token(ctx, key)
-		switch {
-		case errors.Is(err, storage.ErrNotFound), err == nil && (t.OrganizationID != org || t.ParentID == ""):
-			return key, nil
-		case err != nil:
-			return "", err
-		}
-		key = t.ParentID
-	}
 }

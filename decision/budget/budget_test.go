@@ -206,7 +206,7 @@ func TestCounters_AreReadFromTheHistory(t *testing.T) {
 		row("a", noon.Add(-time.Minute), func(r *storage.Record) { r.Decision = engine.Deny }),
 		row("a", noon.Add(-time.Minute), func(r *storage.Record) { r.OrganizationID = "other" }),
 		row("a", noon.Add(-time.Minute), func(r *storage.Record) { r.ActionType, r.Cost.Currency = "other", "USD" }),
-		row("a", noon, outcome(storage.Settlement{Outcome: "failed"})),
+		row("a", noon, outcome(storage.Settlement{Outcome: "failed", Releases: true})),
 		row("a", noon, outcome(storage.Settlement{Outcome: storage.Executed, AmountMinor: &more, Currency: "EUR"})),
 		row("b", noon, nil),
 	}}
@@ -244,10 +244,12 @@ func TestCounters_CountWhatBecameOfActions(t *testing.T) {
 	}{
 		"executed":             {storage.Settlement{Outcome: storage.Executed}, 2000},
 		"executed for more":    {storage.Settlement{Outcome: storage.Executed, AmountMinor: &more, Currency: "EUR"}, 3500},
-		"executed for less":    {storage.Settlement{Outcome: storage.Executed, AmountMinor: &less, Currency: "EUR"}, 1400},
-		"of another currency":  {storage.Settlement{Outcome: storage.Executed, AmountMinor: &less, Currency: "USD"}, 2000},
-		"failed":               {storage.Settlement{Outcome: "failed"}, 1000},
-		"skipped, with amount": {storage.Settlement{Outcome: "skipped", AmountMinor: &less, Currency: "EUR"}, 1000},
+		"executed for less":    {storage.Settlement{Outcome: storage.Executed, AmountMinor: &less, Currency: "EUR", Releases: true}, 1400},
+		"of another currency":  {storage.Settlement{Outcome: storage.Executed, AmountMinor: &less, Currency: "USD", Releases: true}, 2000},
+		"failed":               {storage.Settlement{Outcome: "failed", Releases: true}, 1000},
+		"skipped, with amount": {storage.Settlement{Outcome: "skipped", AmountMinor: &less, Currency: "EUR", Releases: true}, 1000},
+		"for less, by itself":  {storage.Settlement{Outcome: storage.Executed, AmountMinor: &less, Currency: "EUR"}, 2000},
+		"failed, by itself":    {storage.Settlement{Outcome: "failed"}, 2000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &history{}

@@ -11,17 +11,21 @@ import (
 	"writ/storage"
 )
 
-// settled returns by how much a settlement changes the amount that its decision added.
-func settled(c *condition.Counter, s *storage.Settlement, amount int64) int64 {
+// settled returns by how much a settlement changes the amount that its decision added. It lowers
+// the amount only if the settlement releases: see [storage.Settlement].
+func settled(c *condition.Counter, s *storage.Settlement, amount int64) (change int64) {
 	switch {
 	case s == nil:
 		return 0
 	case s.Outcome != storage.Executed:
-		return -amount
+		change = -amount
 	case c.Sum && s.AmountMinor != nil && s.Currency == c.Currency:
-		return *s.AmountMinor - amount
+		change = *s.AmountMinor - amount
 	}
-	return 0
+	if change < 0 && !s.Releases {
+		return 0
+	}
+	return change
 }
 
 // Settling is a settlement that is about to be stored.

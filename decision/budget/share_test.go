@@ -338,10 +338,12 @@ func TestShared_SettledByAnother(t *testing.T) {
 		want  int64
 	}{
 		"executed":             {storage.Settlement{Outcome: storage.Executed}, true, 1000},
-		"executed for less":    {storage.Settlement{Outcome: storage.Executed, AmountMinor: &less, Currency: "EUR"}, true, 400},
+		"executed for less":    {storage.Settlement{Outcome: storage.Executed, AmountMinor: &less, Currency: "EUR", Releases: true}, true, 400},
+		"for less, by itself":  {storage.Settlement{Outcome: storage.Executed, AmountMinor: &less, Currency: "EUR"}, true, 1000},
+		"failed, by itself":    {storage.Settlement{Outcome: "failed"}, true, 1000},
 		"executed for more":    {storage.Settlement{Outcome: storage.Executed, AmountMinor: &more, Currency: "EUR"}, true, 2500},
-		"failed":               {storage.Settlement{Outcome: "failed"}, true, 0},
-		"failed, said before":  {storage.Settlement{Outcome: "failed"}, false, 1000},
+		"failed":               {storage.Settlement{Outcome: "failed", Releases: true}, true, 0},
+		"failed, said before":  {storage.Settlement{Outcome: "failed", Releases: true}, false, 1000},
 		"for more, but before": {storage.Settlement{Outcome: storage.Executed, AmountMinor: &more, Currency: "EUR"}, false, 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -383,7 +385,7 @@ func TestShared_SettledWhileAWindowIsBegun(t *testing.T) {
 	r.decide(r.all[0], 20, in, noon).Commit()
 	decided := row("a", noon, nil)
 	r.history.rows = []*storage.Record{decided, row("a", noon, nil)}
-	failed := storage.Settlement{Outcome: "failed"}
+	failed := storage.Settlement{Outcome: "failed", Releases: true}
 	p := must.Get(r.all[1].Settling(t.Context(), []*condition.Counter{r.counter}, "acme", decided.DecisionID, failed, noon))(t)
 	r.store.ForgetWindows()
 	r.history.rows[0] = row("a", noon, outcome(failed))

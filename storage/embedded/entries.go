@@ -17,7 +17,7 @@ import (
 // The key of a settlement is the key of its row followed by settlementMark. Therefore a scan of
 // rows reads a settlement right after its row. The value of a settlement is
 //
-//	settled = 01 settlement text(sig) text(kid)
+//	settled = 02 settlement text(sig) text(kid)
 //
 // Any other entry has a key of kindEntry that ends with the entry's place in the chain. Its value
 // is
@@ -28,6 +28,7 @@ import (
 const (
 	settlementMark = 's'
 	entryVersion   = 1
+	settledVersion = 2
 )
 
 // place is the position of a leaf in the chain.

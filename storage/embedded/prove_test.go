@@ -349,7 +349,7 @@ func TestCheckIndex(t *testing.T) {
 			put(t, s, settlementKey("acme", id), v)
 		}, "a settlement is there, and no such row"},
 		{"a settlement cut", func(t *testing.T, s *Store) {
-			putItem(t, s, settlementKey("acme", idOf(settled)), settlementItem, "acme", idOf(settled), []byte{entryVersion})
+			putItem(t, s, settlementKey("acme", idOf(settled)), settlementItem, "acme", idOf(settled), []byte{settledVersion})
 		}, "a stored history row is corrupt"},
 
 		{"a tombstone of nothing", func(t *testing.T, s *Store) {

@@ -290,7 +290,7 @@ func TestReadHistory(t *testing.T) {
 		}
 		for i, settlement := range []storage.Settlement{
 			{Outcome: storage.Executed, RecordedAt: batch[0].DecidedAt},
-			{Outcome: "failed", AmountMinor: &amount, Currency: "EUR", ExternalRef: "<ä>&", RecordedAt: batch[0].DecidedAt.Truncate(1e9)},
+			{Outcome: "failed", AmountMinor: &amount, Currency: "EUR", ExternalRef: "<ä>&", RecordedAt: batch[0].DecidedAt.Truncate(1e9), Releases: true},
 			{Outcome: storage.Executed, AmountMinor: &batch[2].Cost.AmountMinor, RecordedAt: batch[0].DecidedAt.Truncate(1e6)},
 		} {
 			_, err := w.Settle(t.Context(), s, batch[i], settlement)

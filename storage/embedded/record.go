@@ -31,7 +31,7 @@ import (
 //	receipt    = text(decision) text(decision-id) text(digest) zigzag(exp)
 //	             text(sig) text(kid)
 //	settlement = text(outcome) [zigzag(amount-minor)] text(currency)
-//	             text(external-ref) time
+//	             text(external-ref) time releases(1)
 //	time       = zigzag(Unix seconds) uvarint(nanoseconds), in UTC
 //	digest     = 00 for the empty text | 01 and the 32 bytes of a SHA-256 | 02 text
 //	text       = uvarint(length) bytes
@@ -171,7 +171,7 @@ func (c *codec) optional(r *storage.Record) {
 
 // settled codes a settlement with its proof.
 func (c *codec) settled(s *storage.Settlement, proof *receipt.Inclusion, bare bool) {
-	c.version(entryVersion)
+	c.version(settledVersion)
 	c.text(&s.Outcome)
 	if c.present(s.AmountMinor != nil) {
 		if c.reads {
@@ -182,6 +182,7 @@ func (c *codec) settled(s *storage.Settlement, proof *receipt.Inclusion, bare bo
 	c.text(&s.Currency)
 	c.text(&s.ExternalRef)
 	c.time(&s.RecordedAt)
+	s.Releases = c.present(s.Releases)
 	c.signed(&proof.Sig, &proof.KeyID, bare)
 }
 

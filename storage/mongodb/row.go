@@ -34,7 +34,8 @@ import (
 //	w    reasons                i   issued at            by  credential
 //	ad   audit digest           wr  writer               pr, rr, ar  revisions of policy, rules, agent
 //	se   session id             ap  approval id          dd  digest of details
-//	st   settlement: {o: outcome, at, ns: recorded at, s: sig, kid, n: amount, c: currency, x: external ref}
+//	st   settlement: {o: outcome, at, ns: recorded at, s: sig, kid, n: amount, c: currency, x: external ref,
+//	     rl: 1 if it releases}
 //
 // Digests and signatures are stored as binary data if their texts are canonical. Every genuine
 // digest or signature is canonical.
@@ -194,6 +195,12 @@ func (c *codec) settlement(s *storage.Settlement) {
 	}
 	c.optional("c", &s.Currency)
 	c.optional("x", &s.ExternalRef)
+	releases := int64(0)
+	if s.Releases {
+		releases = 1
+	}
+	c.optionalInt("rl", &releases)
+	s.Releases = releases == 1
 }
 
 // settlementRow returns a settlement as a field of its decision's row.

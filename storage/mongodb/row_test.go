@@ -33,7 +33,7 @@ func TestRow_KeepsEveryText(t *testing.T) {
 			Receipt: receipt.Receipt{Decision: "x" + s, DecisionID: "x" + s, Digest: s, Exp: -1, Sig: s, KeyID: s},
 		}
 		want.Settle(storage.Settlement{
-			Outcome: s, AmountMinor: &amount, Currency: s, ExternalRef: s, RecordedAt: time.Unix(1, 1).UTC(), Receipt: &receipt.Inclusion{Sig: s, KeyID: s},
+			Outcome: s, AmountMinor: &amount, Currency: s, ExternalRef: s, RecordedAt: time.Unix(1, 1).UTC(), Releases: s != "", Receipt: &receipt.Inclusion{Sig: s, KeyID: s},
 		})
 		for i := range reflect.TypeOf(*want).NumField() {
 			if s != "" && reflect.ValueOf(*want).Field(i).IsZero() {

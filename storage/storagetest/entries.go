@@ -92,7 +92,7 @@ var entryTests = []test{
 		r := w.record("org")
 		w.commit(r)
 		amount := int64(99)
-		if earlier := w.settle(r, storage.Settlement{Outcome: "executed", AmountMinor: &amount, Currency: "EUR", ExternalRef: "tx-1", RecordedAt: noon}); earlier != nil {
+		if earlier := w.settle(r, storage.Settlement{Outcome: "executed", AmountMinor: &amount, Currency: "EUR", ExternalRef: "tx-1", RecordedAt: noon, Releases: true}); earlier != nil {
 			w.Errorf("existing = %v, want nil", earlier)
 		}
 		other := *r

@@ -214,6 +214,7 @@ def settlement(r):
     if r.flag():
         s["amount_minor"] = r.int()
     s["currency"], s["external_ref"], s["recorded_at"] = r.text(), r.text(), r.time()
+    s["releases"] = r.flag()
     return s
 
 
@@ -266,7 +267,7 @@ def item(data, kid):
     elif kind == "s":
         it = {"organization_id": r.text(), "decision_id": r.id()}
         unapproved = r.flag()
-        if r.byte() != 1:
+        if r.byte() != 2:
             raise Damaged("a settlement of another version")
         it["settlement"] = s = settlement(r)
         s["unapproved"] = unapproved

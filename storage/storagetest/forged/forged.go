@@ -256,6 +256,11 @@ var rowForgeries = []forgery{
 		r.Settlement.ExternalRef = "x"
 		return at(r) + "its settlement: it is not what head "
 	}},
+	{"a settlement that lowers a count after the fact", func(f *forger) string {
+		r := f.rows("acme")[7]
+		r.Settlement.Releases = !r.Settlement.Releases
+		return at(r) + "its settlement: it is not what head "
+	}},
 	{"a settlement in the place of another", func(f *forger) string {
 		r, other := f.rows("acme")[7], f.rows("acme")[8]
 		settled := *r.Settlement
