@@ -82,7 +82,20 @@ type later struct{ error }
 
 func (later) RetryAfter() time.Duration { return 1500 * time.Millisecond }
 
-func TestDecision_ExternalEvaluationCore_ItsErrorsAre500AndNothingIsApproved(t *testing.T) {
+// silent is an error of a core that does not answer.
+type silent struct{ error }
+
+func (silent) Unanswered() bool { return true }
+
+// spared is the error of a breaker that is open.
+type spared struct{ later }
+
+func (spared) Unanswered() bool { return true }
+
+// TestDecision_ExternalEvaluationCore_NothingIsApprovedByItsErrors checks this decision: "When it is
+// reached and answers nonsense the answer is 500 and nothing is approved. A core that does not answer
+// in time, or that the open breaker spares, is 503, nothing decided."
+func TestDecision_ExternalEvaluationCore_NothingIsApprovedByItsErrors(t *testing.T) {
 	h, core := startElsewhere(t)
 	for name, err := range map[string]error{
 		"plain":     errors.New("connection refused by http://secret"),
@@ -90,6 +103,8 @@ func TestDecision_ExternalEvaluationCore_ItsErrorsAre500AndNothingIsApproved(t *
 		"not found": storage.ErrNotFound,
 		"invalid":   &engine.InvalidError{Fields: []engine.FieldError{{Field: "x", Message: "y"}}},
 		"deadline":  context.DeadlineExceeded,
+		"silent":    silent{errors.New("no answer in time")},
+		"spared":    spared{later{errors.New("breaker is open")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// A result that comes with an error must be ignored.
@@ -99,10 +114,17 @@ func TestDecision_ExternalEvaluationCore_ItsErrorsAre500AndNothingIsApproved(t *
 			}
 			for _, path := range []string{"/v1/policy/evaluate", "/v1/governance/authorize"} {
 				r := h.do("POST", path, h.operator(acme), intent())
-				r.wantProblem(http.StatusInternalServerError, codeCoreUnavailable)
 				want := ""
-				if name == "later" {
+				switch name {
+				case "silent":
+					want = "1"
+				case "later", "spared":
 					want = "2"
+				}
+				if name == "silent" || name == "spared" {
+					r.wantProblem(http.StatusServiceUnavailable, codeCoreUnavailable)
+				} else {
+					r.wantProblem(http.StatusInternalServerError, codeCoreFailed)
 				}
 				if got := r.header.Get("Retry-After"); got != want || bytes.Contains(r.body, []byte("secret")) {
 					t.Errorf("%s = %s with Retry-After %q, want %q and no cause", path, r.body, got, want)
@@ -171,7 +193,7 @@ func TestDecision_ExternalEvaluationCore_WhatChangedMeanwhileIsRefused(t *testin
 		}
 		body := intent()
 		r := h.evaluate(acme, body)
-		r.wantProblem(http.StatusInternalServerError, codeCoreUnavailable)
+		r.wantProblem(http.StatusInternalServerError, codeCoreFailed)
 		r.wantHeader("Retry-After", "1")
 		h.store.fail("Policy", errors.New("gone")) // the compiled sets stay cached
 		core.decide = allows
@@ -202,7 +224,7 @@ func TestDecision_ExternalEvaluationCore_ReplaysDoNotDependOnIt(t *testing.T) {
 	if core.asked != 1 {
 		t.Errorf("the core was asked %d times, want 1", core.asked)
 	}
-	h.evaluate(acme, intent(obj{"intent_id": uuid.NewString()})).wantProblem(http.StatusInternalServerError, codeCoreUnavailable)
+	h.evaluate(acme, intent(obj{"intent_id": uuid.NewString()})).wantProblem(http.StatusInternalServerError, codeCoreFailed)
 	h.store.fail("Decided", errors.New("disk on fire"))
 	h.evaluate(acme, body).wantProblem(http.StatusInternalServerError, codeInternal)
 }

@@ -65,9 +65,13 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 	}
 	input := &engine.Input{
 		Intent: in, Names: set.Names, Agent: set.Agent, RequireRegistered: s.decisions.RequiresRegistered(),
-		Usage: engine.Usage{Exceeded: found(record, engine.CodeUsageLimit)}, Turn: &r.slot, Trace: &engine.Trace{},
+		Usage: engine.Usage{Exceeded: found(record, engine.CodeUsageLimit)}, Turn: &r.slot, Ended: r.ctx.Done(),
+		Trace: &engine.Trace{},
 	}
 	result := engine.Evaluate(set.Policy, set.Rules, input)
+	if result.Err != nil {
+		return unfinished(r, result)
+	}
 	if result.Decision != record.Decision || !slices.Equal(result.Reasons(), record.Reasons) {
 		row.Unexplained = moreThanThat
 		return r.ok(row)

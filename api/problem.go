@@ -52,6 +52,7 @@ const (
 	codeNoBilling         = "billing_not_configured"
 	codeNoBillingAnswer   = "billing_unavailable"
 	codeCoreUnavailable   = "evaluation_core_unavailable"
+	codeCoreFailed        = "evaluation_core_failed"
 	codeApprovalDecided   = "approval_decided"
 	codeApprovalExpired   = "approval_expired"
 	codeApprovalPending   = "approval_pending"
@@ -87,8 +88,9 @@ var statuses = map[string]int{
 	codeTooManyExports:    http.StatusTooManyRequests,
 	codeHeaderTooLarge:    http.StatusRequestHeaderFieldsTooLarge,
 	codeInternal:          http.StatusInternalServerError,
-	codeCoreUnavailable:   http.StatusInternalServerError,
+	codeCoreFailed:        http.StatusInternalServerError,
 	codeNoBillingAnswer:   http.StatusBadGateway,
+	codeCoreUnavailable:   http.StatusServiceUnavailable,
 	codeOverloaded:        http.StatusServiceUnavailable,
 	codeTimeout:           http.StatusServiceUnavailable,
 	codeStoreUnavailable:  http.StatusServiceUnavailable,
@@ -235,8 +237,7 @@ func problemFor(err error) problem {
 	case errors.As(err, &sale):
 		return billingProblem(sale)
 	case errors.As(err, &core): // the core itself logs this, at a bounded rate
-		return problem{Code: codeCoreUnavailable, retryAfter: limit.Seconds(core.RetryAfter()),
-			Detail: "The evaluation core of this deployment made no decision. Nothing was allowed."}
+		return coreProblem(core)
 	case errors.Is(err, storage.ErrBadCursor):
 		return problemFor(invalid("cursor", "is not a cursor of this list: use the one that the previous page gave"))
 	case errors.As(err, &full):
@@ -252,6 +253,17 @@ func problemFor(err error) problem {
 		}
 	}
 	return internal
+}
+
+func coreProblem(core *decision.CoreError) problem {
+	p := problem{Code: codeCoreFailed, retryAfter: limit.Seconds(core.RetryAfter()),
+		Detail: "The evaluation core of this deployment made no decision. Nothing was allowed."}
+	if core.Unanswered() {
+		p.Code = codeCoreUnavailable
+		p.Detail = "The evaluation core of this deployment does not answer. Nothing was decided; send the same " +
+			"request again."
+	}
+	return p
 }
 
 func notFound(err error) problem {

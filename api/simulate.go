@@ -68,9 +68,17 @@ func (s *Server) simulate(r *request, in *simulateBody) error {
 		return fmt.Errorf("reading the counters of a simulation: %w", err)
 	}
 	result := engine.Evaluate(in.compiled, in.ruled, input)
+	if result.Err != nil {
+		return unfinished(r, result)
+	}
 	return r.ok(simulated{
 		DryRun: true, Decision: result.Decision, Reasons: result.Reasons(), Explanation: explanationOf(input.Trace),
 	})
+}
+
+// unfinished returns the error of a request that ended while a condition was running.
+func unfinished(r *request, result engine.Result) error {
+	return fmt.Errorf("%w: %w", result.Err, context.Cause(r.ctx))
 }
 
 // simulatedInput loads from the store what the body leaves out.
@@ -78,7 +86,7 @@ func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, er
 	input := &engine.Input{
 		Intent: in.Intent, RequireRegistered: s.decisions.RequiresRegistered(),
 		Usage: engine.Usage{Exceeded: in.UsageExceeded},
-		Turn:  &r.slot, Trace: &engine.Trace{},
+		Turn:  &r.slot, Ended: r.ctx.Done(), Trace: &engine.Trace{},
 	}
 	set(&input.RequireRegistered, in.RequireRegistered)
 	var err error

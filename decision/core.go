@@ -11,8 +11,8 @@ import (
 
 // Core decides intents in place of the built-in engine. Its decisions can only be made
 // stricter: see [engine.Policy.Restrict]. An error means that nothing was decided. If the error
-// has a method RetryAfter, callers are told when to try again. Evaluate must not modify or keep
-// in.
+// has a method RetryAfter, callers are told when to try again. If it has a method Unanswered that
+// returns true, the core gave no answer at all. Evaluate must not modify or keep in.
 type Core interface {
 	Evaluate(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error)
 }
@@ -20,8 +20,9 @@ type Core interface {
 // CoreError is an error of the core. It has no Unwrap, because its cause must not determine how
 // the caller answers.
 type CoreError struct {
-	err   error
-	after time.Duration
+	err        error
+	after      time.Duration
+	unanswered bool
 }
 
 // Error implements error.
@@ -29,6 +30,9 @@ func (e *CoreError) Error() string { return "the evaluation core: " + e.err.Erro
 
 // RetryAfter returns how long to wait before the next try, or 0 if that is unknown.
 func (e *CoreError) RetryAfter() time.Duration { return e.after }
+
+// Unanswered reports whether the core gave no answer. Otherwise it gave one that decides nothing.
+func (e *CoreError) Unanswered() bool { return e.unanswered }
 
 // ask lets the core decide.
 //
@@ -46,7 +50,7 @@ func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engi
 	}
 	if now.Revisions.Policy != set.Revisions.Policy || now.Revisions.Rules != set.Revisions.Rules {
 		return engine.Result{},
-			&CoreError{errors.New("the policy or the rules changed while the core decided"), time.Second}
+			&CoreError{err: errors.New("the policy or the rules changed while the core decided"), after: time.Second}
 	}
 	in.Agent = now.Agent
 	if in.Session, err = b.session(ctx, in.Intent); err != nil {
@@ -75,6 +79,10 @@ func notDecided(ctx context.Context, err error) error {
 	var later interface{ RetryAfter() time.Duration }
 	if errors.As(err, &later) {
 		e.after = later.RetryAfter()
+	}
+	var silent interface{ Unanswered() bool }
+	if errors.As(err, &silent) && silent.Unanswered() {
+		e.unanswered, e.after = true, max(e.after, time.Second)
 	}
 	return e
 }

@@ -88,6 +88,7 @@ func (b *batch) count(ctx context.Context, set engine.Set, it *item) (err error)
 		RequireRegistered: b.cfg.RequireRegistered,
 		Usage:             engine.Usage{Exceeded: it.exceeded},
 		Turn:              b.who.Slot,
+		Ended:             ctx.Done(),
 	}
 	if b.input.Session, err = b.session(ctx, in); err != nil {
 		return err

@@ -2,6 +2,8 @@ package decision
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"writ/decision/approval"
 	"writ/decision/budget"
@@ -132,11 +134,42 @@ func (b *batch) evaluate(ctx context.Context, set engine.Set, it *item) (engine.
 		return b.ask(ctx, set, &b.input)
 	}
 	result := b.metrics.evaluate(set, &b.input, b.cfg.Now)
+	if result.Err != nil {
+		return result, b.unfinished(ctx, result)
+	}
 	if b.verifier != nil {
 		it.sample = b.verifier.sample(b.who.Organization, set, &b.input, result)
 	}
 	return result, nil
 }
+
+// unfinished logs and counts an evaluation that its request's end interrupted. It returns the error
+// of the request. Such an intent is not decided, and the same request may be sent again.
+func (b *batch) unfinished(ctx context.Context, result engine.Result) error {
+	b.metrics.failed(result.ConditionErrors)
+	ended := &EndedError{cause: context.Cause(ctx)}
+	if of := (*engine.EndedError)(nil); errors.As(result.Err, &of) {
+		ended.RuleID = of.RuleID
+	}
+	b.cfg.Log.WarnContext(ctx, "a request ended while a rule's condition was running: nothing was decided",
+		"organization", b.who.Organization, "rule", ended.RuleID)
+	return ended
+}
+
+// EndedError means that a request ended while the condition of a rule was running. Nothing was
+// decided, stored or metered.
+type EndedError struct {
+	RuleID string
+	cause  error
+}
+
+// Error implements error.
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("the request ended while the condition of the rule %s was running: %v", e.RuleID, e.cause)
+}
+
+// Unwrap returns the error of the request's context.
+func (e *EndedError) Unwrap() error { return e.cause }
 
 // isHeld reports whether the decision waits for an approver.
 func (it *item) isHeld() bool { return it.entry.Result.Decision == engine.ApprovalRequired }

@@ -75,17 +75,22 @@ func (m *metrics) evaluate(set engine.Set, in *engine.Input, now func() time.Tim
 	return res
 }
 
+// failed counts the condition errors of an evaluation.
+func (m *metrics) failed(errs condition.CauseCounts) {
+	for cause, n := range errs {
+		if n > 0 {
+			m.condErrors[cause].Add(float64(n))
+		}
+	}
+}
+
 // decided counts the condition errors of an evaluation. If the intent was not decided before,
 // decided also counts its findings and the tick of its meter. The ledger counts decisions.
 func (m *metrics) decided(plan string, it *item, out ledger.Outcome) {
 	if out.Err != nil {
 		return
 	}
-	for cause, n := range it.entry.Result.ConditionErrors {
-		if n > 0 {
-			m.condErrors[cause].Add(float64(n))
-		}
-	}
+	m.failed(it.entry.Result.ConditionErrors)
 	if out.Replayed {
 		return
 	}

@@ -16,6 +16,8 @@ import (
 // too, and their deny wins. Otherwise the caller could lift that deny by leaving out a field that
 // the condition reads. In this case both findings are reported.
 //
+// If the request ends while a condition is running, decide stops and sets e.ended to its rule.
+//
 // When decide returns, the frame's resource is again the text as written. The slice is shared and
 // must not be modified. A nil set has no rules.
 func (rs *RuleSet) decide(e *evaluation) (_ []Finding, failed condition.CauseCounts) {
@@ -25,12 +27,16 @@ func (rs *RuleSet) decide(e *evaluation) (_ []Finding, failed condition.CauseCou
 	var buffer bitsetBuffer
 	candidates := rs.index.candidates(e.Frame, buffer.sized(len(rs.rules)))
 	var unsure []Finding // of the first rule that asks for approval because of an error
-	e.Work = condition.NewWork(e.in.Turn)
+	e.Work = condition.NewWork(e.in.Turn, e.in.Ended)
 	e.lists = rs.lists
 	e.SetLists(rs.lists)
 	for i := candidates.next(0); i >= 0; i = candidates.next(i + 1) {
 		rule := rs.rules[i]
 		finding, err := rule.decide(e)
+		if e.Work.Ended() {
+			e.ended = rule
+			return nil, failed
+		}
 		if err != nil {
 			failed[condition.CauseOf(err)]++
 		}
@@ -107,7 +113,7 @@ func (c *CompiledRule) ask(e *evaluation) (bool, error) {
 			Intent: e.in.Intent, AgentID: e.in.Intent.AgentID, Agent: e.in.Agent, Policy: e.policy,
 			Resource: e.Reading().Text,
 			Lists:    e.lists,
-			Work:     &e.Work, Spent: &e.Spent,
+			Work:     &e.Work,
 		})
 	}
 	return false, condition.ErrBroken

@@ -84,6 +84,31 @@ type Result struct {
 	Findings []Finding
 	// ConditionErrors counts the rule conditions that could not be evaluated.
 	ConditionErrors condition.CauseCounts
+	// Err is an [*EndedError], or nil. If it is set, nothing was decided and nothing may be stored.
+	// The finding and the decision deny, so that a caller that overlooks Err allows nothing.
+	Err error
+}
+
+// EndedError says that a request ended before its intent was decided.
+type EndedError struct {
+	// RuleID is the rule whose condition was running.
+	RuleID string
+}
+
+// Error implements error.
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("the request ended while the condition of the rule %s was running", e.RuleID)
+}
+
+// unfinished returns the result of an evaluation whose request ended while the condition of r was
+// running.
+func unfinished(r *CompiledRule) Result {
+	var errs condition.CauseCounts
+	errs[condition.CauseTime] = 1
+	return Result{Decision: Deny, ConditionErrors: errs, Err: &EndedError{RuleID: r.rule.ID}, Findings: []Finding{{
+		Code: CodeCheckError, Outcome: Deny, RuleID: r.rule.ID,
+		Reason: string(CodeCheckError) + ": the request ended before the intent was decided",
+	}}}
 }
 
 // Reasons returns the findings' reasons in order.

@@ -31,6 +31,9 @@ type Input struct {
 	// Turn lets other evaluations run while conditions take long. It is nil if the evaluation
 	// shares no turn.
 	Turn condition.Turn
+	// Ended is closed when the request that waits for the decision ends. It is nil if no request
+	// waits.
+	Ended <-chan struct{}
 	// Trace records the steps of the evaluation. If it is nil, nothing is recorded.
 	Trace *Trace
 }
@@ -66,6 +69,9 @@ type Approval struct {
 // checks that fail and then the rule that decides, if a rule matches. If there are no such
 // findings, the only finding is [CodePolicyAllowed]. The most restrictive finding decides.
 //
+// If in.Ended is closed while a condition is running, nothing is decided: see [Result].Err. Time
+// has no other influence on a decision.
+//
 // Evaluate is deterministic and has no side effects. Errors deny, each with its own finding: there
 // is no policy or no intent, a resource cannot be read, a check ends in an error. A nil rs has no
 // rules. An evaluation that allows the intent allocates nothing.
@@ -87,6 +93,9 @@ func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 		findings = append(findings, in.Session.check(&e)...)
 	}
 	ruled, errs := rs.decide(&e)
+	if e.ended != nil {
+		return in.traced(unfinished(e.ended))
+	}
 	switch {
 	case len(findings) == 0 && len(ruled) > 0:
 		findings = ruled
@@ -108,6 +117,8 @@ type evaluation struct {
 	in     *Input
 	policy *ActionPolicy
 	lists  condition.Lists
+	// ended is the rule whose condition was running when the request ended, or nil.
+	ended *CompiledRule
 }
 
 func newEvaluation(p *ActionPolicy, in *Input) evaluation {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -38,7 +37,7 @@ type Options struct {
 type RegoCondition interface {
 	// Match reports whether the condition is true. If it returns an error, the condition has no
 	// value, and the stricter outcome applies. Match must not keep in. It may modify only in's
-	// Work and Spent.
+	// Work.
 	Match(in *RegoInput) (bool, error)
 	// Review lists parts of the source that its author may not have meant.
 	Review() condition.Review
@@ -60,11 +59,9 @@ type RegoInput struct {
 	Resource string
 	// Lists has the lists that the condition can use.
 	Lists condition.Lists
-	// Work counts the steps of all conditions of this evaluation so far. Spent is the time of its
-	// conditions in Rego. Match adds to both. If there is too much of either, Match returns an
-	// error. Both may be nil.
-	Work  *condition.Work
-	Spent *time.Duration
+	// Work counts the steps of all conditions of this evaluation so far. Match adds to it. If
+	// there are too many, Match returns an error. If Work is nil, the condition is alone.
+	Work *condition.Work
 }
 
 // CompiledRule is a rule that can be evaluated. It is immutable and safe for concurrent use.

@@ -178,7 +178,7 @@ func (t *Trace) ruledOut(i int) {
 // own budget, so that a trace does not change the budget of the evaluation.
 func (t *Trace) end(e *evaluation, r Result) {
 	t.Result = r
-	e.Work = condition.NewWork(e.in.Turn)
+	e.Work = condition.NewWork(e.in.Turn, nil) // an explanation does not depend on time
 	for i := range t.Rules {
 		a := &t.Rules[i]
 		if a.Verdict == NotAsked {

@@ -3,7 +3,6 @@ package rego
 import (
 	"fmt"
 	"regexp"
-	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -25,8 +24,8 @@ const conditionPackage = "writ.condition"
 // has the members intent, agent and policy. If the source names lists, the input also has lists,
 // with a set for each list. The condition matches if match is true. It does not match if match is
 // false or undefined. A run-time error in any expression is an error of the condition. The
-// conditions of one evaluation share a number of steps and the [DefaultTimeout]. A condition that
-// uses up either is an error, too.
+// conditions of one evaluation share a number of steps. A condition that uses them up is an error,
+// too. Time does not matter.
 //
 // As everywhere in Rego, a negated call with a missing member, such as `not
 // startswith(input.intent.metadata.env, "x")`, is undefined, not true.
@@ -57,8 +56,7 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 		return nil, err
 	}
 	p.functions = newMeters(c).functions
-	return &sandboxed{source: source, question: p, lists: lists, size: compiledOverhead + compiledPerByte*len(source),
-		timeout: DefaultTimeout, now: time.Now}, nil
+	return &sandboxed{source: source, question: p, lists: lists, size: compiledOverhead + compiledPerByte*len(source)}, nil
 }
 
 // packageClause matches the start of a module. The body of a rule cannot start with a package
@@ -139,8 +137,6 @@ type sandboxed struct {
 	question *prepared
 	lists    []string
 	size     int
-	timeout  time.Duration
-	now      func() time.Time
 }
 
 // Match implements [engine.RegoCondition].
@@ -149,17 +145,7 @@ func (c *sandboxed) Match(in *engine.RegoInput) (bool, error) {
 	if work == nil {
 		work = new(condition.Work)
 	}
-	// The condition's time does not include the time in which it yielded to other work.
-	now := func() time.Time { return c.now().Add(-work.Yielded()) }
-	limit := c.timeout
-	if in.Spent != nil {
-		if limit -= *in.Spent; limit <= 0 {
-			return false, condition.ErrTooMuchWork
-		}
-		start := now()
-		defer func() { *in.Spent += now().Sub(start) }()
-	}
-	left := newBudget(work, now, limit)
+	left := inSteps(work)
 	input, err := conditionInput(in, c.lists)
 	if err != nil {
 		return false, fmt.Errorf("evaluating a condition: %w", err)

@@ -6,13 +6,8 @@ import (
 	"writ/engine/condition"
 )
 
-// DefaultTimeout is the time limit that all conditions of one evaluation share. The limit on steps
-// normally ends a condition earlier. The timeout ends work that does not count as steps. A
-// condition takes about 20 µs, so the timeout is not reached even on a busy machine.
-const DefaultTimeout = 250 * time.Millisecond
-
-// QueryTimeout bounds a [Query] for one intent. It is longer than [DefaultTimeout], because
-// no request waits for a query.
+// QueryTimeout bounds a [Query] for one intent. A query that takes longer is an error and decides
+// nothing. No request waits for a query.
 const QueryTimeout = 2 * time.Second
 
 const (
@@ -33,13 +28,16 @@ const (
 )
 
 // budget ends one evaluation. It implements OPA's Cancel. OPA calls Cancelled before each
-// expression and within some loops of built-in functions. Cancelled counts steps and looks at the
-// clock. So a budget needs no timer, and OPA starts no goroutine that waits for a context.
+// expression and within some loops of built-in functions. So a budget needs no timer, and OPA starts
+// no goroutine that waits for a context.
+//
+// A condition is ended by its steps alone, so that the same condition decides the same for the same
+// intent, however busy the machine is. Only a [Query], which decides nothing, is ended by a clock.
 //
 // A budget belongs to one evaluation on one goroutine.
 type budget struct {
-	work  *condition.Work // nil: steps are not counted
-	now   func() time.Time
+	work  *condition.Work  // nil: steps are not counted
+	now   func() time.Time // nil: time is not limited
 	end   time.Time
 	asked uint
 	spent bool
@@ -48,8 +46,12 @@ type budget struct {
 // askedPerLook is the number of calls of Cancelled for each look at the clock.
 const askedPerLook = 16
 
-func newBudget(work *condition.Work, now func() time.Time, d time.Duration) *budget {
-	return &budget{work: work, now: now, end: now().Add(d)}
+// inSteps returns a budget for a condition. work counts its steps.
+func inSteps(work *condition.Work) *budget { return &budget{work: work} }
+
+// inTime returns a budget of the time d by the clock now.
+func inTime(now func() time.Time, d time.Duration) *budget {
+	return &budget{now: now, end: now().Add(d)}
 }
 
 // Cancel ends the evaluation at once.
@@ -59,6 +61,9 @@ func (b *budget) Cancel() { b.spent = true }
 func (b *budget) Cancelled() bool {
 	if !b.charge(stepsPerExpr) {
 		return true
+	}
+	if b.now == nil {
+		return false
 	}
 	b.asked++
 	if b.asked%askedPerLook == 0 {

@@ -3,7 +3,6 @@ package rego
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/cover"
@@ -62,6 +61,7 @@ func coverageOf(
 	if err != nil {
 		return LineCoverage{}, err
 	}
+	question.functions = newMeters(c).functions
 	covered := cover.New()
 	question.tracer = covered
 	for _, in := range inputs {
@@ -77,7 +77,7 @@ func coverageOf(
 				return LineCoverage{}, err
 			}
 			// After an error, the expressions before the failing one count as covered.
-			_, _ = question.ask(input, newBudget(nil, time.Now, DefaultTimeout))
+			_, _ = question.ask(input, inSteps(new(condition.Work)))
 		}
 	}
 	report := covered.Report(modules).Files[entry]

@@ -169,7 +169,7 @@ func (c *comparison) compareDecision(in *engine.Input, codes []engine.Code, want
 	if err != nil {
 		return err.Error()
 	}
-	got, err := c.decision.ask(input, newBudget(nil, time.Now, time.Minute))
+	got, err := c.decision.ask(input, inTime(time.Now, time.Minute))
 	if err != nil || got.Compare(ast.String(want.String())) != 0 {
 		return fmt.Sprintf("the module's decision = %v, %v, want %v", got, err, want)
 	}

@@ -26,7 +26,7 @@ func (m matcher) match(t testing.TB, pattern, s string) bool {
 	t.Helper()
 	v, err := m.question.ask(ast.NewObject(
 		ast.Item(ast.StringTerm("pattern"), ast.StringTerm(pattern)), ast.Item(ast.StringTerm("s"), ast.StringTerm(s)),
-	), newBudget(nil, time.Now, time.Minute))
+	), inTime(time.Now, time.Minute))
 	if err != nil {
 		t.Fatalf("glob.match(%q, [\"/\"], %q): %v", pattern, s, err)
 	}

@@ -149,7 +149,7 @@ func askFor(t *testing.T, c *ast.Compiler, name string, input ast.Value) any {
 func ask(t *testing.T, c *ast.Compiler, ref string, input ast.Value) any {
 	t.Helper()
 	q := must.Get(prepare(c, ast.MustParseRef(ref), 100))(t)
-	v := must.Get(q.ask(input, newBudget(nil, time.Now, time.Minute)))(t)
+	v := must.Get(q.ask(input, inTime(time.Now, time.Minute)))(t)
 	if v == nil {
 		return nil
 	}

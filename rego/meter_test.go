@@ -57,7 +57,6 @@ func TestDecision_Bounds_RegoIsChargedByStepsAndBytes(t *testing.T) {
 				source = "package a\n\nf_is_true if input.intent.resource == \"x\"\n\nmatch if {\n" + source + "\n}"
 			}
 			c := must.Get(CompileCondition(source))(t)
-			c.(*sandboxed).timeout = forever
 			var (
 				work          condition.Work
 				before, after runtime.MemStats
@@ -79,7 +78,6 @@ func TestDecision_Bounds_RegoIsChargedByStepsAndBytes(t *testing.T) {
 // "All conditions of one evaluation share a step budget."
 func TestDecision_Bounds_ConditionsShareTheirSteps(t *testing.T) {
 	c := must.Get(CompileCondition(`count([1 | some k, v in input.intent.metadata; startswith(v, "v")]) > 5`))(t)
-	c.(*sandboxed).timeout = forever
 	var work condition.Work
 	in, all := hostileInput(&work), work.Left()
 	if ok, err := c.Match(in); !ok || err != nil {

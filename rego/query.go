@@ -99,7 +99,7 @@ func (q *Query) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, erro
 // found asks for a set of codes and returns it sorted. It does not ask the module for the decision,
 // which follows from the codes: that query would take half as long again.
 func (q *Query) found(question *prepared, input ast.Value) ([]engine.Code, error) {
-	v, err := question.ask(input, newBudget(nil, q.now, q.timeout))
+	v, err := question.ask(input, inTime(q.now, q.timeout))
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func TestQuery_ErrorsDecideNothing(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			q := must.Get(Prepare(samplePolicy(), []engine.Rule{tt.rule}, nil))(t)
-			q.timeout = DefaultTimeout
+			q.timeout = QueryTimeout / 8
 			in := evaluationInput()
 			tt.in(in)
 			got, codes, err := q.Evaluate(in)

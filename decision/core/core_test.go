@@ -163,5 +163,8 @@ func wantReason(t *testing.T, got engine.Result, err error, want Reason) *Error 
 	if got.Decision != 0 || len(got.Findings) != 0 {
 		t.Errorf("Evaluate = %+v beside an error, want nothing", got)
 	}
+	if silent := want == Unreachable || want == Timeout || want == Open; failed.Unanswered() != silent || silent && failed.RetryAfter() <= 0 {
+		t.Errorf("%v: Unanswered = %t, RetryAfter = %v, want %t and a time if it is", err, failed.Unanswered(), failed.RetryAfter(), silent)
+	}
 	return failed
 }

@@ -57,6 +57,12 @@ func (e *Error) Unwrap() error { return e.err }
 // another export first.
 func (e *Error) RetryAfter() time.Duration { return e.after }
 
+// Unanswered reports whether the core gave no answer: it could not be reached, it took too long, or
+// the breaker spared it.
+func (e *Error) Unanswered() bool {
+	return e.Reason == Unreachable || e.Reason == Timeout || e.Reason == Open
+}
+
 // failure returns an [*Error] with a reason and a text.
 func failure(reason Reason, format string, args ...any) *Error {
 	e := &Error{Reason: reason, err: fmt.Errorf(format, args...)}

@@ -13,11 +13,12 @@ const (
 	CauseMissing
 	// CauseNotDecimal: a metadata value that is compared with a number is not a decimal.
 	CauseNotDecimal
-	// CauseWork: together, the conditions of the intent have done too much work or taken too much
-	// time.
+	// CauseWork: together, the conditions of the intent have done too much work.
 	CauseWork
 	// CauseBroken: the stored condition does not compile, or it names a list that does not exist.
 	CauseBroken
+	// CauseTime: the request ended while the condition was running. Such an intent is not decided.
+	CauseTime
 
 	// Causes is the number of causes.
 	Causes = iota
@@ -25,7 +26,7 @@ const (
 
 // String returns the cause's name in the metrics.
 func (c Cause) String() string {
-	return [Causes]string{"function", "missing", "not_decimal", "work", "broken"}[c]
+	return [Causes]string{"function", "missing", "not_decimal", "work", "broken", "time"}[c]
 }
 
 // CauseCounts has the number of conditions that could not be evaluated for each [Cause].
@@ -50,7 +51,7 @@ func (e *EvalError) Error() string { return e.message }
 
 var (
 	// ErrTooMuchWork is the error of a condition that cannot run, because the other conditions of
-	// its evaluation used up the work or the time.
+	// its evaluation used up the work.
 	ErrTooMuchWork = &EvalError{CauseWork, "the conditions of the rules do too much together"}
 	// ErrBroken is the error of a stored condition that does not compile.
 	ErrBroken = &EvalError{CauseBroken, "the stored condition does not compile"}

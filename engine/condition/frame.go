@@ -12,8 +12,6 @@ import (
 type Frame struct {
 	// Work counts the work of the conditions.
 	Work Work
-	// Spent is the time that the conditions in Rego took.
-	Spent time.Duration
 
 	texts    [fieldCount]string
 	numbers  [fieldCount]int64
@@ -146,32 +144,44 @@ func Paused(t Turn) (resume func()) {
 
 // Work counts the steps of the conditions of one evaluation.
 type Work struct {
-	done    int
-	turn    Turn // nil: not shared
-	yields  int  // the value of done at which the turn is offered next
-	yielded time.Duration
+	done   int
+	yields int             // the value of done at which the turn is offered next
+	turn   Turn            // nil: not shared
+	end    <-chan struct{} // nil: no request waits for the evaluation
+	ended  bool
 }
 
-// NewWork returns the work of a new evaluation.
-func NewWork(t Turn) Work { return Work{turn: t, yields: yieldEvery} }
+// NewWork returns the work of a new evaluation. end is closed when the request that waits for the
+// evaluation ends. t and end may be nil.
+func NewWork(t Turn, end <-chan struct{}) Work { return Work{turn: t, end: end, yields: yieldEvery} }
 
 // Charge adds steps, which is at least 0, and reports whether the budget allows them. Other
-// evaluations may run before it returns.
+// evaluations may run before it returns. After the request has ended nothing is allowed: see
+// [Work.Ended].
 func (w *Work) Charge(steps int) bool {
 	w.done += min(steps, maxWork+1)
-	if w.turn != nil && w.done >= w.yields {
+	if w.done >= w.yields && w.yields > 0 {
 		w.yields = w.done + yieldEvery
 		w.offer()
 	}
-	return w.done <= maxWork
+	return w.done <= maxWork && !w.ended
 }
 
-// offer lets other evaluations run if it is their turn. w.turn must not be nil.
-func (w *Work) offer() { w.yielded += w.turn.Yield() }
+// offer lets other evaluations run if it is their turn. Then it looks whether the request has ended.
+func (w *Work) offer() {
+	if w.turn != nil {
+		w.turn.Yield()
+	}
+	select {
+	case <-w.end:
+		w.ended = true
+	default:
+	}
+}
+
+// Ended reports whether the request ended while a condition was running. Then the results of the
+// conditions mean nothing, because time alone refused them.
+func (w *Work) Ended() bool { return w.ended }
 
 // Left returns the number of steps that the budget still allows.
 func (w *Work) Left() int { return max(0, maxWork-w.done) }
-
-// Yielded returns the time for which other evaluations ran. It is not part of the evaluation's
-// time.
-func (w *Work) Yielded() time.Duration { return w.yielded }

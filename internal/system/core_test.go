@@ -153,7 +153,7 @@ func killUnderLoad(t *testing.T, o *opaServer, p *process, token string, set *ex
 			if sentDead && dead.Load() {
 				wrong.Add(1)
 			}
-		case err == nil && got.status == http.StatusInternalServerError && strings.Contains(got.body, "evaluation_core_unavailable"):
+		case err == nil && got.status == http.StatusServiceUnavailable && strings.Contains(got.body, "evaluation_core_unavailable"):
 			refused.Add(1)
 		default:
 			t.Errorf("evaluate = %d %s, %v, want 200 or evaluation_core_unavailable", got.status, got.body, err)
