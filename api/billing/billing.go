@@ -128,8 +128,12 @@ func checkURL(s string) error {
 // adds 10 MB to the binary.
 func (c Config) client() stripe.Backend {
 	backend := &stripe.BackendConfig{
-		EnableTelemetry:   stripe.Bool(false),
-		HTTPClient:        &http.Client{Timeout: c.Timeout},
+		EnableTelemetry: stripe.Bool(false),
+		HTTPClient: &http.Client{
+			Timeout: c.Timeout,
+			// A redirect would carry Stripe's key to another address.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
 		LeveledLogger:     &stripe.LeveledLogger{Level: stripe.LevelNull},
 		MaxNetworkRetries: stripe.Int64(1), // the retry has the same Idempotency-Key
 	}

@@ -21,6 +21,12 @@ type Client struct {
 	Token string
 }
 
+// Direct is an HTTP client that follows no redirect. A redirect would carry the credential, or trust
+// in the address that a user has given, to an address that the server chooses.
+var Direct = &http.Client{
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
 // AnswerError is the error for an answer whose status is not the wanted one.
 type AnswerError struct {
 	Status int
@@ -53,7 +59,7 @@ func (c Client) Call(ctx context.Context, r Request, v any) (http.Header, error)
 	if r.IfNoneMatch != "" {
 		req.Header.Set("If-None-Match", r.IfNoneMatch)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := Direct.Do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +140,10 @@ func (p Patient) explain(a *AnswerError) error {
 			Field   string `json:"field"`
 			Message string `json:"message"`
 		} `json:"errors"`
+	}
+	if to := a.Header.Get("Location"); a.Status/100 == 3 && to != "" {
+		return fmt.Errorf("%s redirects to %.200q, where no credential is sent: if that is the server, set WRIT_URL to it",
+			p.Base, to)
 	}
 	if err := json.Unmarshal(a.Body, &problem); err != nil || problem.Code == "" {
 		return fmt.Errorf("%s does not answer as a writ server does: status %d to a request of writ", p.Base, a.Status)

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -29,6 +30,37 @@ func Files(path string) ([]string, error) {
 		return nil
 	})
 	return names, err
+}
+
+// create writes a new file below dir atomically, and makes its directories. It writes nothing
+// outside dir, whatever name and the links below dir say.
+func create(dir, name string, data []byte) (err error) {
+	inside, err := filepath.Rel(dir, name)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	if err := root.MkdirAll(filepath.Dir(inside), 0o755); err != nil {
+		return err
+	}
+	temporary := filepath.Join(filepath.Dir(inside), "."+rand.Text())
+	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = root.Rename(temporary, inside)
+	}
+	if err != nil {
+		err = errors.Join(err, root.Remove(temporary))
+	}
+	return err
 }
 
 // WriteFile writes a file atomically: after a crash the file has either the old or the new content.

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"writ/authoring/document"
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // Request is a request to a server.
@@ -48,6 +50,9 @@ func Fetch(ctx context.Context, call Call) (*Server, error) {
 	for range document.MaxPasses {
 		s := new(Server)
 		err := Pages(ctx, call, "/v1/policies", func(page Page[*engine.ActionPolicy]) error {
+			if slices.Contains(page.Data, nil) {
+				return errors.New("the server lists null as a policy")
+			}
 			s.policies = append(s.policies, page.Data...)
 			return nil
 		})
@@ -62,7 +67,7 @@ func Fetch(ctx context.Context, call Call) (*Server, error) {
 			err = s.fetchLists(ctx, call)
 		}
 		if err != nil || len(s.rules) < pageSize || last != nil && s.Equal(last) {
-			return s, err
+			return s, cmp.Or(err, s.checkNames())
 		}
 		last = s
 	}
@@ -81,10 +86,49 @@ func (s *Server) fetchLists(ctx context.Context, call Call) error {
 		return nil
 	})
 	for i := 0; i < len(s.lists) && err == nil; i++ {
-		_, err = call(ctx, Request{Method: http.MethodGet, Path: listPath(s.lists[i].Name), Want: http.StatusOK},
-			&s.lists[i])
+		name := s.lists[i].Name
+		_, err = call(ctx, Request{Method: http.MethodGet, Path: listPath(name), Want: http.StatusOK}, &s.lists[i])
+		if got := s.lists[i].Name; err == nil && got != name {
+			err = fmt.Errorf("the server answers with the list %.80q to a request for %.80q", got, name)
+		}
 	}
 	return err
+}
+
+// checkNames returns an error if an id or a name is not one that a writ server gives. A pull makes
+// names of files from them, and a plan shows them on a terminal.
+func (s *Server) checkNames() error {
+	versions, names := make(map[string]bool), make(map[string]bool)
+	for _, p := range s.policies {
+		version := fmt.Sprint(p.PolicyID, p.Version)
+		switch {
+		case !condition.IsUUID(p.PolicyID):
+			return fmt.Errorf("the server has a policy with the policy_id %.80q: want a UUID in lower case", p.PolicyID)
+		case versions[version]:
+			return fmt.Errorf("the server lists version %d of policy %s twice", p.Version, p.PolicyID)
+		}
+		versions[version] = true
+	}
+	for i := range s.rules {
+		switch id := s.rules[i].ID; {
+		case !condition.IsUUID(id):
+			return fmt.Errorf("the server has a rule with the id %.80q: want a UUID in lower case", id)
+		case names[id]:
+			return fmt.Errorf("the server lists rule %s twice", id)
+		default:
+			names[id] = true
+		}
+	}
+	for _, l := range s.lists {
+		switch err := condition.CheckListName(l.Name); {
+		case err != nil:
+			return fmt.Errorf("the server has a list with the name %.80q: %w", l.Name, err)
+		case names[l.Name]:
+			return fmt.Errorf("the server lists list %s twice", l.Name)
+		}
+		names[l.Name] = true
+	}
+	return nil
 }
 
 // listsPath is the path of the lists in the API.

@@ -142,9 +142,12 @@ func (w *Workspace) rewrite(edits map[string][]document.Edit, heads map[string]s
 	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		out := texts[name]
-		if len(out) == 0 {
+		switch _, known := w.texts[name]; {
+		case !known:
+			err = create(w.dir, name, out)
+		case len(out) == 0:
 			err = os.Remove(name)
-		} else if err = os.MkdirAll(filepath.Dir(name), 0o755); err == nil {
+		default:
 			err = WriteFile(name, out)
 		}
 		if err != nil {

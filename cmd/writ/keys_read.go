@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"writ/authoring/workspace"
 	"writ/storage/receipt"
 )
 
@@ -41,11 +42,15 @@ func download(ctx context.Context, url string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("getting %s: %w", url, err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := workspace.Direct.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
+	if to := resp.Header.Get("Location"); resp.StatusCode/100 == 3 && to != "" {
+		return nil, fmt.Errorf("getting %s: it redirects to %.200q, which is not followed: name that address if it is right",
+			url, to)
+	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("getting %s: %s", url, resp.Status)
 	}

@@ -1,0 +1,208 @@
+package workspace
+
+import (
+	"context"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/authoring/document"
+	"writ/engine"
+	"writ/rego"
+)
+
+// pulled pulls the documents of a server into the directory work of a new directory, and returns
+// the new directory.
+func pulled(t *testing.T, server http.Handler, prepare func(outside string)) (outside string, err error) {
+	t.Helper()
+	outside = t.TempDir()
+	work := filepath.Join(outside, "work")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if prepare != nil {
+		prepare(outside)
+	}
+	w, err := Open(work, engine.Options{CompileRego: rego.CompileCondition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(_ context.Context, r Request, v any) (http.Header, error) {
+		answer := httptest.NewRecorder()
+		server.ServeHTTP(answer, httptest.NewRequest(r.Method, r.Path, nil))
+		return answer.Header(), json.Unmarshal(answer.Body.Bytes(), v)
+	}
+	documents, err := Fetch(t.Context(), call)
+	if err != nil {
+		return outside, err
+	}
+	plan, err := w.Compare(documents)
+	if err != nil {
+		return outside, err
+	}
+	_, err = plan.Pull(PullOptions{Force: true, Prune: true, Schemas: "http://localhost/schemas/"})
+	return outside, err
+}
+
+// serving serves the same bodies for the lists of policies, rules and lists, and for each list.
+func serving(policies, rules, lists, list []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body := list
+		switch r.URL.Path {
+		case "/v1/policies":
+			body = policies
+		case "/v1/rules":
+			body = rules
+		case "/v1/lists":
+			body = lists
+		}
+		_, _ = w.Write(body)
+	}
+}
+
+// written returns the files below dir, by their names relative to dir.
+func written(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			inside, _ := filepath.Rel(dir, name)
+			names = append(names, filepath.ToSlash(inside))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+const onePolicy = `{"policy_id":"ID","version":1,"organization_id":"acme","agent_id":"*","allowed_action_types":[],` +
+	`"status":"active","updated_at":"2026-11-01T09:00:00Z"}`
+
+// TestDecision_Documents_PullChecksIdsAndNames checks that a pull writes nothing if the server has
+// an id or a name that the API would refuse.
+func TestDecision_Documents_PullChecksIdsAndNames(t *testing.T) {
+	const none, id = `{"data":[]}`, "0c0ffee0-0000-4000-8000-000000000001"
+	for name, tc := range map[string]struct{ policies, rules, lists, list, want string }{
+		"a policy above":      {strings.ReplaceAll(`{"data":[`+onePolicy+`]}`, "ID", "../../../pwn"), `[]`, none, `{}`, "policy_id"},
+		"a policy in capital": {strings.ReplaceAll(`{"data":[`+onePolicy+`]}`, "ID", strings.ToUpper(id)), `[]`, none, `{}`, "policy_id"},
+		"null":                {`{"data":[null]}`, `[]`, none, `{}`, "null"},
+		"a policy twice":      {strings.ReplaceAll(`{"data":[`+onePolicy+","+onePolicy+`]}`, "ID", id), `[]`, none, `{}`, "twice"},
+		"a list above":        {none, `[]`, `{"data":[{"name":"../../../pwn"}]}`, `{"name":"../../../pwn","values":["a"]}`, "with the name"},
+		"a list renamed":      {none, `[]`, `{"data":[{"name":"good"}]}`, `{"name":"../../../pwn","values":["a"]}`, "to a request for"},
+		"a list twice":        {none, `[]`, `{"data":[{"name":"good"},{"name":"good"}]}`, `{"name":"good"}`, "twice"},
+		"a rule":              {none, `[{"id":"../x","name":"n","condition":"{}","action":"{\"decision\":\"deny\"}"}]`, none, `{}`, "a rule with the id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := serving([]byte(tc.policies), []byte(tc.rules), []byte(tc.lists), []byte(tc.list))
+			dir, err := pulled(t, server, nil)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("a pull of %s = %v, want an error with %q", name, err, tc.want)
+			}
+			if names := written(t, dir); len(names) > 0 {
+				t.Errorf("a pull of %s wrote %q", name, names)
+			}
+		})
+	}
+}
+
+// TestPull_DoesNotLeaveTheDirectoryByALink checks that new files are not written through a link
+// that leads out of the directory.
+func TestPull_DoesNotLeaveTheDirectoryByALink(t *testing.T) {
+	policies := strings.ReplaceAll(`{"data":[`+onePolicy+`]}`, "ID", "0c0ffee0-0000-4000-8000-000000000001")
+	server := serving([]byte(policies), []byte(`[]`), []byte(`{"data":[]}`), []byte(`{}`))
+	dir, err := pulled(t, server, func(outside string) {
+		if err := os.Mkdir(filepath.Join(outside, "elsewhere"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../elsewhere", filepath.Join(outside, "work", "policies")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "escapes") {
+		t.Errorf("a pull through a link = %v, want an error", err)
+	}
+	if entries, err := os.ReadDir(filepath.Join(dir, "elsewhere")); err != nil || len(entries) > 0 {
+		t.Errorf("a pull through a link wrote %v, %v", entries, err)
+	}
+}
+
+// TestDecision_Documents_TheCLIFollowsNoRedirect checks that the credential and the request do not
+// go where a server redirects.
+func TestDecision_Documents_TheCLIFollowsNoRedirect(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		reached := 0
+		other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+		defer other.Close()
+		server := httptest.NewServer(http.RedirectHandler(other.URL+"/v1/rules", status))
+		defer server.Close()
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			client := Patient{Client{server.URL, "key"}, func(string, ...any) {}}
+			_, err := client.Call(context.Background(), Request{Method: method, Path: "/v1/rules", Body: "x"}, nil)
+			if err == nil || !strings.Contains(err.Error(), "redirects to") || !strings.Contains(err.Error(), other.URL) {
+				t.Errorf("%s with %d = %v, want an error that names the other address", method, status, err)
+			}
+			if err := client.Do(context.Background(), method, "/v1/rules", nil, nil); err == nil {
+				t.Errorf("Do of %s with %d = nil, want an error", method, status)
+			}
+		}
+		if reached > 0 {
+			t.Errorf("status %d: %d requests reached the address of the redirect", status, reached)
+		}
+	}
+}
+
+// FuzzHostileServer pulls from a server that answers with any bytes. Whatever it answers, a pull
+// writes only policies, lists and rules below its directory, and what it writes can be read again.
+func FuzzHostileServer(f *testing.F) {
+	policy := strings.ReplaceAll(onePolicy, "ID", "0c0ffee0-0000-4000-8000-000000000001")
+	rule := `{"id":"0c0ffee0-0000-4000-8000-000000000002","name":"../x","condition":"{}","action":"{\"decision\":\"deny\"}","isActive":true}`
+	list := `{"name":"payees","values":["a"],"version":1,"created_at":"2026-11-01T09:00:00Z","updated_at":"2026-11-01T09:00:00Z"}`
+	for _, seed := range [][4]string{
+		{`{"data":[` + policy + `]}`, `[` + rule + `]`, `{"data":[{"name":"payees"}]}`, list},
+		{`{"data":[` + strings.ReplaceAll(onePolicy, "ID", "../../../pwn") + `]}`, `[]`, `{"data":[]}`, `{}`},
+		{`{"data":[]}`, `[]`, `{"data":[{"name":"payees"}]}`, strings.ReplaceAll(list, "payees", "../../../pwn")},
+		{`{"data":[]}`, `[]`, `{"data":[{"name":"..\\..\\pwn"}]}`, strings.ReplaceAll(list, "payees", `..\\..\\pwn`)},
+		{`{"data":[]}`, `[` + strings.ReplaceAll(rule, "../x", `a\n---\nname: b # \u001b[2J`) + `]`, `{"data":[]}`, `{}`},
+		{`{"data":[` + strings.ReplaceAll(policy, `"*"`, `"*\n---\nstatus: active"`) + `]}`, `[]`, `{"data":[]}`, `{}`},
+	} {
+		f.Add([]byte(seed[0]), []byte(seed[1]), []byte(seed[2]), []byte(seed[3]))
+	}
+	f.Fuzz(func(t *testing.T, policies, rules, lists, list []byte) {
+		dir, _ := pulled(t, serving(policies, rules, lists, list), func(outside string) {
+			if err := os.WriteFile(filepath.Join(outside, "pwn.yaml"), []byte("mine"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if now, err := os.ReadFile(filepath.Join(dir, "pwn.yaml")); err != nil || string(now) != "mine" {
+			t.Fatalf("the pull changed a file outside its directory: %q, %v", now, err)
+		}
+		for _, name := range written(t, dir) {
+			ok := name == "pwn.yaml" || name == "work/rules.yaml"
+			for _, pattern := range []string{"work/policies/*.yaml", "work/lists/*.yaml"} {
+				fits, _ := filepath.Match(pattern, name)
+				ok = ok || fits
+			}
+			if !ok {
+				t.Fatalf("the pull wrote %q", name)
+			}
+			if name == "pwn.yaml" {
+				continue
+			}
+			data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			docs, err := document.Parse(name, data)
+			if err != nil || name != "work/rules.yaml" && len(docs) != 1 {
+				t.Fatalf("the pull wrote %q, which has %d documents, %v:\n%s", name, len(docs), err, data)
+			}
+		}
+	})
+}
