@@ -13,7 +13,7 @@ import (
 
 // checks defines the findings of the policy's own checks, and the sentence for each code.
 func (l *lowering) checks() ([]string, error) {
-	parts := []string{membersOfInput(l.counters), readingsOfResource()}
+	parts := []string{membersOfInput(l.counters, l.readsValues), readingsOfResource()}
 	var sentences strings.Builder
 	sentences.WriteString(sentence(engine.CodeCheckError, string(engine.CodeCheckError)+
 		": the input is not what writ makes of an intent"))
@@ -45,7 +45,7 @@ func sentence(code engine.Code, text string) string {
 // membersOfInput defines a check that the input has the members of [Input], with their types.
 // Without this check a rule that denies would not match an input that lacks the rule's field, and a
 // cost of null would exceed no limit.
-func membersOfInput(counters []*condition.Counter) string {
+func membersOfInput(counters []*condition.Counter, values bool) string {
 	var lines []string
 	for _, m := range condition.Members {
 		if m.Optional {
@@ -65,6 +65,10 @@ func membersOfInput(counters []*condition.Counter) string {
 	if len(counters) > 0 {
 		lines = append(lines, "counters_read")
 		counted = countersOfInput(counters)
+	}
+	if values {
+		lines = append(lines, "values_read")
+		counted += valuesOfInput
 	}
 	return finding(engine.CodeCheckError, "not input_read") +
 		"\n\n# The input is what writ makes of an intent.\n" + ruleOf("input_read", lines) + `

@@ -66,7 +66,8 @@ func TestLower_FailsClosed(t *testing.T) {
 	in.Intent.Cost.AmountMinor = 10
 	in.Intent.Metadata = map[string]string{"env": "prod"}
 	// The members that writ may leave out, and each of several readers.
-	mayLack := []string{"intent.cost", "intent.metadata", "intent.metadata.env", "readings.blocked.0.readers.0", "readings.blocked.0.readers.1"}
+	mayLack := []string{"intent.cost", "intent.metadata", "intent.metadata.env", "readings.blocked.0.readers.0", "readings.blocked.0.readers.1", "values.env.blocked.0", "values.env.blocked.1"}
+	lists := sampleRule("7", "7", `{"metadata.env":{"$some":["dr"]}}`, `{"decision":"deny"}`)
 	for name, tt := range map[string]struct {
 		policy *engine.ActionPolicy
 		rules  []engine.Rule
@@ -76,6 +77,7 @@ func TestLower_FailsClosed(t *testing.T) {
 		"rules alone":           {permissive(), closedRules()},
 		"neither":               {permissive(), nil},
 		"an allowance by rules": {permissive(), append(closedRules(), sampleRule("6", "6", `{"metadata.env":"prod"}`, `{"decision":"allow"}`))},
+		"lists":                 {permissive(), append(closedRules(), lists)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decide := asPlainOPA(t, tt.policy, tt.rules)
@@ -95,7 +97,8 @@ func TestLower_FailsClosed(t *testing.T) {
 			}
 			tried := 0
 			for path, changed := range broken(t, whole) {
-				if slices.Contains(mayLack, path) {
+				ofValues := strings.HasPrefix(path, "values")
+				if slices.Contains(mayLack, path) || ofValues && !slices.Contains(tt.rules, lists) {
 					continue
 				}
 				tried++

@@ -106,8 +106,11 @@ func (g *generator) operand() json.Number {
 // list draws a comparison that reads a metadata value as a list.
 func (g *generator) list() term {
 	field := "metadata." + g.one("list", "list", "list", "n", "env")
-	if g.chance(25) {
+	switch g.r.IntN(8) {
+	case 0, 1:
 		return term{field: field, match: "$size", tree: "size", value: g.sizes()}
+	case 2:
+		return g.whole()
 	}
 	match, tree := "$every", "every"
 	if g.chance(50) {
@@ -120,7 +123,7 @@ func (g *generator) list() term {
 	for range 1 + g.r.IntN(2) {
 		switch g.r.IntN(5) {
 		case 0:
-			value["$glob"] = []any{g.one("*@ours.example", "a*", "*", "**b**", "é*")}
+			value["$glob"] = []any{g.one("*@ours.example", "*@THEIRS.example", "*@{ours,ß}.example", "a*", "*", "**b**", "é*")}
 		case 1:
 			value["$not"] = map[string]any{"$in": append(g.some(2, items), g.one(items...))}
 		case 2:
@@ -132,6 +135,20 @@ func (g *generator) list() term {
 		}
 	}
 	return term{field: field, match: match, tree: tree, value: value}
+}
+
+// whole draws a comparison of a whole metadata value with addresses.
+func (g *generator) whole() term {
+	match, tree := g.one("$eq eq", "$ne ne", "$glob glob", "$in in", "$nin notIn"), ""
+	match, tree, _ = strings.Cut(match, " ")
+	t := term{field: "metadata.list", match: match, tree: tree, value: g.one(items...)}
+	switch match {
+	case "$glob":
+		t.value = []any{g.one("*@ours.example", "*@THEIRS.example", "*", "a*"), g.one("b", "*@ß.example")}
+	case "$in", "$nin":
+		t.value = append(g.some(2, items), g.one(items...))
+	}
+	return t
 }
 
 func (g *generator) sizes() any {

@@ -56,9 +56,12 @@ var (
 		"db:prod:users", "arn:aws:s3:::bucket/key", "mailto:root@Example.com", "setup.exe", "c:/x/setup.exe", "ｐｒｏｄ/secrets/key", "prod/a.b+c(d)/e", "prod/a%20b", "日本/x",
 	}
 	metadataKeys = []string{"env", "region", "ticket id", "in", "n", "größe", "list"}
-	items        = []string{"a", "b", "x@ours.example", "y@theirs.example", "5", "4.50", "é", "a,b"}
+	items        = []string{"a", "b", "x@ours.example", "y@theirs.example", "5", "4.50", "é", "a,b", "X@OURS.example.", "y@ß.example"}
 	lists        = []string{"", ",", " , ", "a", "a,b", " a , b ,", "a,,b", "x@ours.example, y@theirs.example", "x@ours.example", `["a","b"]`, `[ "a,b" , " b " ]`,
 		`[]`, `[""]`, `["a",1]`, `["a",null]`, `["a"`, `["a"] b`, ` ["x@ours.example"]`, `["\ud800","\u00e9"]`, `[["a"]]`, `{"a":"b"}`, `"a"`, "5,4.5", "5,x", "\u00a0a\u00a0,b", "é,a", "['a','b']"}
+	addressed = []string{"X <x@OURS.example>", `"y, a" <x@ours.example>; b`, `"y@theirs.example x"@ours.example`, "<y@theirs.example>@ours.example", "x@ours.example (y@theirs.example)",
+		"x@ours.example y@theirs.example", "y@ß.example", "y@ss.example.", "mailto:x%40ours.example?cc=y@theirs.example", "mailto:x@ours.example?a=,&cc=y%40theirs.example&b=a@ours.example", "a@", "@ours.example",
+		`["X <x@ours.example>", "a"]`, "x@ours.example\na", `"a"`, `"a;b"`, "a b <x@ours.example", "'y@theirs.example'", "x@y@ours.example"}
 	metadataValues = []string{"prod", "dr", "", "5", "prod/eu", "Prod", "a,b", "é"}
 	numbers        = []string{"0", "5", "-1", "+7", "005", "-0", "", "x", "1e3", " 5", "5\n", "5_0", "0x5", "5.0", "inf", "+", "--5", "٥",
 		"4.5", "4.50", ".5", "5.", "-4.5", "0.1", "00.10", "9223372036854775807.50", "1.2.3", "1e400", "0000000000000000000000000000000000000005",
@@ -137,7 +140,7 @@ func (g *generator) intent() *engine.Intent {
 			case "n":
 				in.Metadata[key] = g.one(numbers...)
 			case "list":
-				in.Metadata[key] = g.one(lists...)
+				in.Metadata[key] = g.one(append(addressed, lists...)...)
 			}
 		}
 	}

@@ -69,6 +69,9 @@ func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 		ast.Item(keyRequireRegistered, ast.InternedTerm(in.RequireRegistered)),
 		ast.Item(keyReadings, readingsTerm(&readings)),
 	)
+	if in.Intent.Metadata != nil {
+		input.Insert(keyValues, valuesTerm(in.Intent.Metadata))
+	}
 	if in.Session.CompiledSession != nil {
 		input.Insert(keySession, sessionTerm(&in.Session))
 	}

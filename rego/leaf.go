@@ -46,6 +46,8 @@ func leaf(n *condition.Node) string {
 		return read
 	case n.Op == condition.InList:
 		return condition.InList.Rego(read, listsRule+"["+condition.Quote(n.Values[0].Str)+"]")
+	case n.Op == condition.InAddresses:
+		return n.Op.Rego(read, addressesRule+"["+condition.Quote(n.Values[0].Str)+"]")
 	case n.Op == condition.In:
 		var members []string
 		for _, v := range n.Values {
@@ -68,6 +70,8 @@ func ref(f condition.Field) string {
 	switch {
 	case f.ID == condition.Resource:
 		return paramReading + ".text"
+	case f.ID == condition.Item && f.Kind == condition.Decimal:
+		return paramElement + ".text"
 	case f.ID == condition.Item:
 		return paramItem
 	case f.ID == condition.MetadataValue && identifier.MatchString(f.Key) && !slices.Contains(ast.KeywordsV1[:], f.Key):

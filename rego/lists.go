@@ -17,6 +17,9 @@ const listsFile = "lists.rego"
 // listsRule is the name of the rule that holds the lists of a policy. The rule maps names to sets.
 const listsRule = "lists"
 
+// addressesRule is the name of the rule that has the texts of lists with an @, their domains folded.
+const addressesRule = "list_addresses"
+
 var (
 	keyLists = ast.StringTerm("lists")
 	// inputLists is the reference to the lists of a condition.
@@ -93,23 +96,33 @@ func writeLists(pkg string, set *engine.RuleSet) ([]File, error) {
 		return nil, nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "package %s\n\n%s := {\n", pkg, listsRule)
-	for _, name := range set.ListNames() {
-		l := set.Lists()[name]
-		if l == nil {
-			return nil, fmt.Errorf("a rule looks in the list %s, which is not there", name)
+	fmt.Fprintf(&b, "package %s\n", pkg)
+	for _, rule := range [...]struct {
+		name string
+		of   func(*condition.List) []string
+	}{{listsRule, (*condition.List).Items}, {addressesRule, (*condition.List).Addresses}} {
+		fmt.Fprintf(&b, "\n%s := {\n", rule.name)
+		for _, name := range set.ListNames() {
+			l := set.Lists()[name]
+			if l == nil {
+				return nil, fmt.Errorf("a rule looks in the list %s, which is not there", name)
+			}
+			fmt.Fprintf(&b, "\t%s: %s,\n", condition.Quote(name), setOf(rule.of(l)))
 		}
-		quoted := make([]string, len(l.Items()))
-		for i, s := range l.Items() {
-			quoted[i] = condition.Quote(s)
-		}
-		items := "{" + strings.Join(quoted, ", ") + "}"
-		if len(quoted) == 0 {
-			items = "set()"
-		}
-		fmt.Fprintf(&b, "\t%s: %s,\n", condition.Quote(name), items)
+		b.WriteString("}\n")
 	}
-	b.WriteString("}\n")
 	file, err := formatted(listsFile, b.String())
 	return []File{file}, err
+}
+
+// setOf writes a set of texts.
+func setOf(texts []string) string {
+	if len(texts) == 0 {
+		return "set()"
+	}
+	quoted := make([]string, len(texts))
+	for i, s := range texts {
+		quoted[i] = condition.Quote(s)
+	}
+	return "{" + strings.Join(quoted, ", ") + "}"
 }

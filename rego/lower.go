@@ -61,6 +61,8 @@ func nameIn(s string) string {
 //	                            that an allowance must cover. Each is {"text", "readers": […]}.
 //	                            If either is absent or empty, the decision is deny,
 //	                            resource.unreadable
+//	values                      what metadata values are read as, by their keys: see
+//	                            [condition.Value]. Rules need it that compare addresses or lists
 //	policy                      {"policy_id", "version", "organization_id", "agent_id",
 //	                            "status"}
 //	counters                    the value of each counter of the rules, by its key. It is null
@@ -139,6 +141,8 @@ type lowering struct {
 	// errable has the places of rules that ask for approval and may match because of an error. If
 	// such a rule matches by an error, a later rule that denies still decides.
 	errable []string
+	// readsValues says that a rule reads how metadata values are read.
+	readsValues bool
 }
 
 func (l *lowering) module() (string, error) {

@@ -35,6 +35,7 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 		return nil
 	}
 	f := render(r.Matches(), name, r.Outcome().Side())
+	l.readsValues = l.readsValues || f.readsValues
 	if r.Outcome() == engine.Allow && f.readsResource() && len(f.bodies) > 1 {
 		asked := []line{{text: name + "(reading)", param: true}}
 		l.rules = append(l.rules, head+inline(asked, engine.Allow), f.String())

@@ -32,16 +32,16 @@ type rendering struct {
 	count   int
 	// side is the side of the resource's readings that the rule asks.
 	side resource.Side
-	// param is the parameter of the functions. It is a reading of the resource, or an item if the
-	// function asks the items of a list.
+	// param is the parameter of the functions: a reading of the resource, an element of a list, or
+	// a reading of an element.
 	param string
-	// items is the name of the function that splits a text into items. It is empty until a part
-	// needs the function.
-	items string
+	// readsValues says that an expression reads how metadata values are read.
+	readsValues bool
 }
 
 const (
 	paramReading = "reading"
+	paramElement = "element"
 	paramItem    = "item"
 )
 
@@ -142,14 +142,14 @@ func (w *rendering) line(n *condition.Node) line {
 		return w.call(func(name string) { w.define(name, n) })
 	case f.ID == condition.Resource && n.Side != 0:
 		return w.readings(n)
+	case n.IsRead():
+		return w.read(n)
 	case n.Op == condition.ResourceGlob:
 		return w.resourceGlobs(n)
 	case n.Op.IsGlob():
 		return w.globs(n)
 	case n.Op == condition.Every || n.Op == condition.Some:
 		return w.quantified(n)
-	case f.Kind == condition.Size:
-		return line{text: n.Op.Rego(fmt.Sprintf("count(%s(%s))", w.itemsFunction(), ref(f)), constant(f, n.Values[0]))}
 	case (f.Kind == condition.Digits || f.Kind == condition.Decimal || f.ID == condition.CounterValue) &&
 		n.Op != condition.Exists:
 		return w.call(func(name string) {
@@ -162,42 +162,6 @@ func (w *rendering) line(n *condition.Node) line {
 // readsParam reports whether a leaf reads the parameter of the functions.
 func readsParam(n *condition.Node) bool {
 	return n.ReadsOneReading() || n.Field.ID == condition.Item
-}
-
-// quantified renders a leaf that asks every item or some item of a list. It defines a function of
-// one item, and a function that calls it for the items.
-func (w *rendering) quantified(n *condition.Node) line {
-	items := fmt.Sprintf("%s(%s)", w.itemsFunction(), ref(n.Field))
-	outer := w.param
-	w.param = paramItem
-	inner := w.call(func(name string) { w.define(name, n.Kids[0].Affirm()) })
-	w.param = outer
-	lines := []line{{text: "some item in " + items}, {text: inner.text}}
-	if n.Op == condition.Every {
-		lines = []line{{text: fmt.Sprintf("every item in %s { %s }", items, inner.text)}}
-	}
-	return w.call(func(name string) { w.helpers = append(w.helpers, w.body(name, lines)) })
-}
-
-// itemsFunction returns the name of the function that splits a text into items: see package
-// condition.
-func (w *rendering) itemsFunction() string {
-	if w.items != "" {
-		return w.items
-	}
-	w.items = w.next()
-	parts := w.next()
-	w.helpers = append(w.helpers,
-		fmt.Sprintf("%s(text) := [item | some part in %s(text); item := trim_space(part); item != \"\"]\n", w.items,
-			parts),
-		fmt.Sprintf(`%s(text) := parts if {
-	json.is_valid(text)
-	parts := json.unmarshal(text)
-	is_array(parts)
-	every part in parts { is_string(part) }
-} else := split(text, ",")
-`, parts))
-	return w.items
 }
 
 // negatable renders n for use under a `not`. OPA's compiler moves an operand of a built-in function
@@ -273,6 +237,10 @@ func (w *rendering) resourceGlobs(n *condition.Node) line {
 // that tries each. If glob.match cannot match one of them, it renders all as one regular
 // expression.
 func (w *rendering) globs(n *condition.Node) line {
+	if n.Op == condition.AddressGlob {
+		return line{text: fmt.Sprintf("regex.match(%s, %s)", union(n.Texts(), glob.AddressExpressions), ref(n.Field)),
+			param: readsParam(n)}
+	}
 	if expressions := searching(n); expressions != nil {
 		return line{text: fmt.Sprintf("regex.match(%s, %s)", union(n.Texts(), expressions), ref(n.Field)),
 			param: readsParam(n)}

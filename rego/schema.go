@@ -60,5 +60,6 @@ func querySchema() map[string]any {
 		"counters": map[string]any{"type": "object",
 			"additionalProperties": map[string]any{"type": []any{"integer", "null"}}},
 		"readings": closed(map[string]any{"blocked": readings, "allowed": readings, "stops": typed("string")}),
+		"values":   valuesSchema(),
 	})
 }

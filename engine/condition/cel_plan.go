@@ -192,14 +192,14 @@ func (p *Program) computed(e ast.Expr) (computed, error) {
 	return computed{text, func(f *Frame, s string) ref.Val { return celResult(asked(f, s), nil) }}, nil
 }
 
-// celItems implements items(text). It also charges for the macro that reads the items, because the
+// celItems implements items(text): what the milder reading of a list sees. It also charges for the macro that reads the items, because the
 // number of items is known here.
 func celItems(f *Frame, text string) ref.Val {
-	items, ok := f.items(text)
+	v, ok := f.read(text)
 	if !ok {
 		return celFailure(ErrTooMuchWork)
 	}
-	return types.NewStringList(types.DefaultTypeAdapter, items)
+	return types.NewStringList(types.DefaultTypeAdapter, v.Items())
 }
 
 // ofComputed tests a text that CEL computes.

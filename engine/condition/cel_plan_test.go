@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
 	"writ/engine/condition/conditiontest"
@@ -29,6 +31,16 @@ var withChecks = sync.OnceValues(func() (*language, error) {
 		options = append(options, cel.Function(name,
 			cel.Overload(name+"_list", []*cel.Type{cel.StringType, cel.ListType(cel.StringType)}, cel.BoolType, unplanned),
 			cel.Overload(name+"_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType, unplanned)))
+	}
+	options = append(options, cel.Function(fnElements,
+		cel.Overload(fnElements, []*cel.Type{cel.StringType}, cel.ListType(cel.StringType), unplanned)))
+	for _, name := range slices.Concat(fnRead[false], fnRead[true], fnSize[:]) {
+		if name != "" {
+			options = append(options, cel.Function(name,
+				cel.Overload(name+"_list", []*cel.Type{cel.StringType, cel.ListType(cel.StringType), cel.StringType}, cel.BoolType, unplanned),
+				cel.Overload(name+"_int", []*cel.Type{cel.StringType, cel.IntType, cel.StringType}, cel.BoolType, unplanned),
+				cel.Overload(name+"_string", []*cel.Type{cel.StringType, cel.StringType, cel.StringType}, cel.BoolType, unplanned)))
+		}
 	}
 	return newLanguage(options...)
 })
@@ -59,6 +71,9 @@ func compileTree(t testing.TB, expr string) *Program {
 			t.Fatalf("%s: %v", expr, err)
 		}
 		c, err := p.computed(e)
+		if c.ask == nil && err == nil {
+			c, err = ofRead(p, e)
+		}
 		switch {
 		case err != nil:
 			t.Fatalf("%s: %v", expr, err)
@@ -95,6 +110,56 @@ func ofReadings(t testing.TB, p *Program, e ast.Expr) *fused {
 	}
 	t.Fatalf("%s of %s is not known", name, symbol)
 	return nil
+}
+
+// ofRead returns the test for e if e is a call of one of fnRead or fnSize, or of fnElements.
+func ofRead(p *Program, e ast.Expr) (computed, error) {
+	name, args := operandsOf(e)
+	if name == fnElements {
+		return computed{0, func(f *Frame, s string) ref.Val {
+			v, ok := f.read(s)
+			if !ok {
+				return celFailure(ErrTooMuchWork)
+			}
+			texts := make([]string, len(v.Elements))
+			for i, e := range v.Elements {
+				texts[i] = e.Text
+			}
+			return types.NewStringList(types.DefaultTypeAdapter, texts)
+		}}, nil
+	}
+	for field, names := range map[Field][]string{
+		MetadataKey("k"): fnRead[false], FieldOf(Item): fnRead[true], MetadataKey("k").as(Size): fnSize[:],
+	} {
+		side := slices.Index(names, name)
+		if name == "" || side < 0 {
+			continue
+		}
+		symbol, _ := textLiteral(args[0])
+		values, _ := constantsOf(field, args[1])
+		if field.Kind == Size {
+			values = []Constant{{Num: int64(args[1].AsLiteral().(types.Int))}}
+		}
+		for op := range operatorCount {
+			if table[op].symbol != symbol && (op != InList || symbol != "in "+fnList) {
+				continue
+			}
+			n := Compare(field, op, values...)
+			n.Side = resource.Side(side) //nolint:gosec // 1 or 2
+			asked, err := p.leaf(n, result{})
+			return computed{2, func(f *Frame, s string) ref.Val {
+				before, element, item := f.metadata, f.element, f.texts[Item]
+				defer func() { f.metadata, f.element, f.texts[Item] = before, element, item }()
+				f.metadata = map[string]string{"k": s}
+				if field.ID == Item {
+					e, _ := readElement(s)
+					f.element = &e
+				}
+				return celResult(asked.ask(f), nil)
+			}}, err
+		}
+	}
+	return computed{}, nil
 }
 
 // TestDecorator_ChangesNoMeaning checks that fused nodes give the same results as CEL: true, false

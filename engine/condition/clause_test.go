@@ -93,8 +93,8 @@ func TestClause_NumbersLeavesAsTheyAreWritten(t *testing.T) {
 		`{"cel":"(has(intent.cost) ? 1 : 2) == 1"}`: {`(has(intent.cost) ? 1 : 2) == 1`},
 		`{"action_type":"pay","metadata.env":{"$ne":"prod"},"metadata.to":{"$every":["a","b"]}}`: {
 			`intent.action_type == "pay"`, `"env" in intent.metadata && intent.metadata["env"] == "prod"`,
-			`"to" in intent.metadata && size(items(intent.metadata["to"])) > 0`,
-			`"to" in intent.metadata && items(intent.metadata["to"]).all(item, item in ["a", "b"])`},
+			`"to" in intent.metadata && size_any(">", 0, intent.metadata["to"])`,
+			`"to" in intent.metadata && elements(intent.metadata["to"]).all(item, item_any("in", ["a", "b"], item))`},
 		`{"rego":"input.intent.action_type == \"pay\""}`: {`input.intent.action_type == "pay"`},
 	} {
 		if diff := cmp.Diff(want, mustCondition(t, doc).Clause().Leaves()); diff != "" {

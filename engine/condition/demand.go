@@ -65,7 +65,7 @@ func eitherDemand(a, b []Demand) []Demand {
 
 // leafDemand returns the demands of a comparison that is true.
 func leafDemand(n *Node) []Demand {
-	if n.Field.Kind != Text {
+	if n.Field.Kind != Text || n.IsRead() {
 		return nil
 	}
 	d := Demand{Field: n.Field}

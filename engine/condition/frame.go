@@ -21,6 +21,8 @@ type Frame struct {
 	readings resource.Readings
 	reading  resource.Reading // the current value of Resource
 	lists    Lists
+	values   []readValue
+	element  *Element  // the current value of Item
 	issuedAt time.Time // IssuedAt as a time, zero until it is first read
 	cel      celFrame
 }
@@ -112,12 +114,6 @@ func (f *Frame) issued() (time.Time, bool) {
 		f.issuedAt = at
 	}
 	return f.issuedAt, true
-}
-
-// items returns the items of a text, or false if reading them is too much work.
-func (f *Frame) items(text string) ([]string, bool) {
-	items := itemsOf(text)
-	return items, f.Work.Charge(len(text) + itemSteps*len(items))
 }
 
 // yieldEvery is the number of steps after which an evaluation offers its turn again: some 130 µs.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"writ/engine/resource"
 )
 
 // fnList is the function that names a list in CEL: intent.metadata.payee in list("payees").
@@ -14,6 +16,8 @@ const fnList = "list"
 type List struct {
 	items []string
 	has   map[string]struct{}
+	// addresses has the texts with an @, their domains folded. It is nil without such texts.
+	addresses map[string]struct{}
 
 	once     sync.Once
 	rendered any
@@ -28,8 +32,27 @@ func NewList(items []string) *List {
 	for _, s := range l.items {
 		l.has[s] = struct{}{}
 	}
+	for _, s := range l.Addresses() {
+		if l.addresses == nil {
+			l.addresses = make(map[string]struct{})
+		}
+		l.addresses[s] = struct{}{}
+	}
 	return l
 }
+
+// Addresses returns the texts of the list with an @, each with its domain as the DNS has it.
+func (l *List) Addresses() (all []string) {
+	for _, s := range l.items {
+		if strings.Contains(s, "@") {
+			all = append(all, resource.FoldAddress(s)...)
+		}
+	}
+	return all
+}
+
+// HasAddress reports whether an address, whose domain is as the DNS has it, is in the list.
+func (l *List) HasAddress(s string) bool { _, ok := l.addresses[s]; return ok }
 
 // Has reports whether s is in the list. It compares bytes.
 func (l *List) Has(s string) bool { _, ok := l.has[s]; return ok }
@@ -73,14 +96,14 @@ func CheckListName(name string) error {
 	return nil
 }
 
-// inList reports whether s is in the list called name. If there is no such list, the result is an
+// inList reports whether the list called name has s. If there is no such list, the result is an
 // error.
-func (f *Frame) inList(name, s string) result {
+func (f *Frame) inList(name, s string, has func(*List, string) bool) result {
 	l := f.lists[name]
 	if l == nil {
 		return failing(errNoList)
 	}
-	return is(l.Has(s))
+	return is(has(l, s))
 }
 
 // listed parses {"list": name} as the operand of $in.

@@ -22,7 +22,8 @@ type Node struct {
 	Op     Operator
 	Values []Constant
 	// Side is the side of a comparison with the resource. If it is 0, the whole condition is
-	// evaluated for one reading at a time.
+	// evaluated for one reading at a time. Side is also set in a comparison with a metadata value
+	// that has several readings: see [Node.IsRead].
 	Side resource.Side
 }
 
@@ -159,10 +160,12 @@ func (n *Node) sided(side resource.Side) *Node {
 	switch {
 	case n.Kind == Not:
 		return Negate(n.Kids[0].sided(side.Opposite()))
-	case n.isResource():
+	case n.Kind == Leaf && (n.isResource() || n.hasReadings(side)):
 		leaf := *n
 		leaf.Side = side
 		return &leaf
+	case n.Kind == Leaf && len(n.Kids) > 0:
+		return quantified(n.Field, n.Op, n.Kids[0].sided(side))
 	case n.Kind == Leaf || len(n.Kids) == 0:
 		return n
 	}

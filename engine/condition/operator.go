@@ -20,8 +20,12 @@ const (
 	In
 	// InList is In of a named list. Match objects and trees write it as $in and in.
 	InList
+	// InAddresses is InList of an address: it folds the domains of the list.
+	InAddresses
 	Exists
 	Glob
+	// AddressGlob is a Glob whose "*" ends at an "@" too.
+	AddressGlob
 	ResourceGlob
 	ActionGlob
 	// ActionDenied is the glob of denied action types. It also matches other spellings of a denied
@@ -92,10 +96,12 @@ var table = [operatorCount]operatorRow{
 		symbol: "<=", cel: infix, rego: infix, order: func(c int) bool { return c <= 0 }},
 	In: {match: "$in", notMatch: "$nin", tree: "in", notTree: "nin notIn", operand: constantList,
 		symbol: "in", cel: infix, rego: infix},
-	InList: {symbol: "in", cel: "%[1]s %[3]s " + fnList + "(%[2]s)", rego: infix},
-	Exists: {match: "$exists", tree: "exists", operand: truthValue, symbol: "has"},
+	InList:      {symbol: "in", cel: "%[1]s %[3]s " + fnList + "(%[2]s)", rego: infix},
+	InAddresses: {symbol: "in", cel: "%[1]s %[3]s " + fnList + "_addresses(%[2]s)", rego: infix},
+	Exists:      {match: "$exists", tree: "exists", operand: truthValue, symbol: "has"},
 	Glob: {match: "$glob", tree: "glob", operand: patternList,
 		symbol: "glob", cel: function},
+	AddressGlob:  {operand: patternList, symbol: "address_glob", cel: function},
 	ResourceGlob: {operand: patternList, symbol: "resource_glob", cel: function},
 	ActionGlob:   {operand: patternList, symbol: "action_matches", cel: function},
 	ActionDenied: {operand: patternList, symbol: "action_denied", cel: function},

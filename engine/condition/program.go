@@ -3,6 +3,7 @@ package condition
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"writ/engine/glob"
@@ -61,6 +62,8 @@ func (p *Program) leaf(n *Node, missing result) (predicate, error) {
 		return &presence{src}, nil
 	case n.Op == IsTrue:
 		return &flag{src}, nil
+	case n.IsRead():
+		return p.read(n, src)
 	case n.isResource() && n.Side != 0:
 		return p.readings(n)
 	case n.isResource() && n.Op == ResourceGlob:
@@ -91,14 +94,15 @@ func (p *Program) test(n *Node) (test, error) {
 		return p.matching(n.Op, n.Texts())
 	case n.Op == Every || n.Op == Some:
 		of, err := p.plan(n.Kids[0])
-		return ofItems(n.Op == Every, of), err
-	case n.Op == InList:
-		name := n.Values[0].Str
-		return func(f *Frame, s string) result { return f.inList(name, s) }, nil
+		return ofElements(n.Op == Every, of), err
+	case n.Op == InList || n.Op == InAddresses:
+		name, has := n.Values[0].Str, (*List).Has
+		if n.Op == InAddresses {
+			has = (*List).HasAddress
+		}
+		return func(f *Frame, s string) result { return f.inList(name, s, has) }, nil
 	case row.text != nil:
 		return searched(n.Values[0].Str, row.text), nil
-	case row.order != nil && n.Field.Kind == Size:
-		return sized(n.Values[0].Num, row.order), nil
 	case row.order != nil && n.Field.Kind == Decimal:
 		return decimalTest(n.Values[0].Str, row.order)
 	case row.order != nil && n.Field.Kind == Text:
@@ -135,28 +139,33 @@ func decimalTest(constant string, holds func(c int) bool) (test, error) {
 	}, nil
 }
 
-// sized returns a test that compares the number of a text's items with want.
-func sized(want int64, holds func(c int) bool) test {
+// sized returns a test that compares the number of a text's elements with want. Programs count them
+// in several ways: for a block one number is enough, for an allowance all must satisfy it.
+func sized(want int64, holds func(c int) bool, side resource.Side) test {
 	return func(f *Frame, s string) result {
-		items, ok := f.items(s)
+		v, ok := f.read(s)
 		if !ok {
 			return failing(ErrTooMuchWork)
 		}
-		return is(holds(cmp.Compare(int64(len(items)), want)))
+		decides := side == resource.ForBlock
+		return is(decides == slices.ContainsFunc(v.Sizes, func(n int64) bool {
+			return holds(cmp.Compare(n, want)) == decides
+		}))
 	}
 }
 
-// ofItems returns a test of a text's items: of every item, or of at least one. As in CEL's macros,
-// one item that decides is enough, even if others failed.
-func ofItems(every bool, of predicate) test {
+// ofElements returns a test of a text's elements: of every element, or of at least one. As in CEL's
+// macros, one element that decides is enough, even if others failed.
+func ofElements(every bool, of predicate) test {
 	return func(f *Frame, s string) result {
-		items, ok := f.items(s)
+		v, ok := f.read(s)
 		if !ok {
 			return failing(ErrTooMuchWork)
 		}
 		n := tally{decides: !every}
-		for _, item := range items {
-			if f.texts[Item] = item; n.add(of.ask(f)) {
+		for i := range v.Elements {
+			f.element = &v.Elements[i]
+			if f.texts[Item] = f.element.Text; n.add(of.ask(f)) {
 				break
 			}
 		}
@@ -179,6 +188,8 @@ func compileMatcher(op Operator, patterns []string, side resource.Side) (matcher
 		return glob.CompileDenied(patterns)
 	case Glob:
 		return glob.CompileSet(patterns)
+	case AddressGlob:
+		return glob.CompileAddresses(patterns)
 	case Regex:
 		return compileRegex(patterns[0])
 	default:

@@ -93,7 +93,7 @@ func isCall(n *Node) bool {
 		return false
 	}
 	switch row := &table[n.Op]; {
-	case n.isResource() && n.Side != 0, n.Op == IsTrue:
+	case n.isResource() && n.Side != 0, n.IsRead(), n.Op == IsTrue:
 		return true
 	case n.Op == Exists:
 		return !n.Field.isKeyed()
@@ -117,17 +117,19 @@ func writeLeaf(b *strings.Builder, n *Node, guard string) {
 		b.WriteString(guard + " && ")
 	}
 	ref, row := fieldRef(f), &table[n.Op]
+	if n.IsRead() {
+		writeRead(b, n)
+		return
+	}
 	switch f.Kind {
 	case Digits:
 		ref = "int(" + ref + ")"
 	case Decimal:
 		fmt.Fprintf(b, "%s(%s, %s) %s 0", fnDecimalCompare, ref, Quote(n.Values[0].Str), row.symbol)
 		return
-	case Size:
-		ref = fmt.Sprintf("size(%s(%s))", fnItems, ref)
 	}
 	if n.Op == Every || n.Op == Some {
-		fmt.Fprintf(b, "%s(%s).%s(%s, ", fnItems, ref, row.symbol, fields[Item].path)
+		fmt.Fprintf(b, "%s(%s).%s(%s, ", fnElements, ref, row.symbol, fields[Item].path)
 		writeCEL(b, n.Kids[0])
 		b.WriteByte(')')
 		return
@@ -150,6 +152,30 @@ func writeReadings(b *strings.Builder, n *Node) {
 		op = In
 	}
 	fmt.Fprintf(b, "%s(%s, %s)", fnResource[n.Side], Quote(table[op].symbol), celConstants(n.Field, n.Values))
+}
+
+// fnElements cuts a metadata value into its elements. fnRead compares their readings, those of a
+// whole value, or the numbers of elements, by side. Only the CEL of match objects and trees calls
+// them.
+const fnElements = "elements"
+
+var fnRead = map[bool][]string{
+	false: {resource.ForBlock: "value_any", resource.ForAllow: "value_every"},
+	true:  {resource.ForBlock: "item_any", resource.ForAllow: "item_every"},
+}
+
+var fnSize = [...]string{resource.ForBlock: "size_any", resource.ForAllow: "size_every"}
+
+// writeRead writes a comparison with the readings of a metadata value or of an item.
+func writeRead(b *strings.Builder, n *Node) {
+	name, op := fnRead[n.Field.ID == Item][n.Side], table[n.Op].symbol
+	switch {
+	case n.Field.Kind == Size:
+		name = fnSize[n.Side]
+	case n.Op == InList:
+		op = "in " + fnList
+	}
+	fmt.Fprintf(b, "%s(%s, %s, %s)", name, Quote(op), celConstants(n.Field, n.Values), fieldRef(n.Field))
 }
 
 // Guarded reports whether the rendering of n has more than one comparison.

@@ -47,7 +47,7 @@ func expressions(patterns []string, side resource.Side, spell speller) []Express
 	for i, readers := range order {
 		all[i] = Expression{Readers: readers, Text: union(forms[readers], "[^/]*")}
 		list, at := union(forms[readers], `(?:%(?:[0-24-9A-F][0-9A-F]|3[0-9A-E])|[^/,;?&%\s\p{Z}])*`),
-			union(forms[readers], "[^/@]*")
+			union(forms[readers], starOfAddresses)
 		if list != all[i].Text {
 			all[i].Stopped = map[resource.Stops]string{resource.StopsInList: list, resource.StopsAtAt: at}
 		}
@@ -90,11 +90,16 @@ func expression(units []unit, star string) string {
 
 // PlainExpressions returns the alternatives of a pattern of [CompileSet], each as an expression
 // without anchors. The pattern must compile.
-func PlainExpressions(pattern string) []string {
+func PlainExpressions(pattern string) []string { return plainExpressions(pattern, "[^/]*") }
+
+// starOfAddresses is the expression of a * that ends at an @ too.
+const starOfAddresses = "[^/@]*"
+
+func plainExpressions(pattern, star string) []string {
 	alternatives, _ := parsePattern(pattern)
 	var all []string
 	for _, units := range alternatives {
-		all = append(all, expression(units, "[^/]*"))
+		all = append(all, expression(units, star))
 	}
 	return all
 }

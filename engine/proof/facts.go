@@ -22,7 +22,8 @@ func (k *facts) settle(c *Case) bool {
 		switch {
 		case f.ID == condition.GovernedAgentStatus && !k.finite:
 			k.values, k.finite = []string{"active", "disabled", "unregistered"}, true
-		case l.truth && isEquality(l.leaf.Op) && f.Kind == condition.Text && f.ID != condition.Resource && !k.finite:
+		case l.truth && isEquality(l.leaf.Op) && f.Kind == condition.Text && f.ID != condition.Resource && !l.leaf.IsRead() &&
+			!k.finite:
 			k.values, k.finite = slices.Clone(l.leaf.Texts()), true
 		}
 	}
@@ -107,7 +108,7 @@ func isOrdered(op condition.Operator) bool { return op <= condition.Lte }
 
 // numberOf returns the number that a leaf compares with, or nil.
 func numberOf(n *condition.Node) *big.Rat {
-	if !isOrdered(n.Op) || len(n.Values) != 1 {
+	if !isOrdered(n.Op) || len(n.Values) != 1 || n.IsRead() { // a list has several sizes
 		return nil
 	}
 	switch v := n.Values[0]; n.Field.Kind {

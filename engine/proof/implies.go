@@ -30,7 +30,8 @@ func (p *Prover) implies(a, b *condition.Node) bool {
 		return false
 	case equal(a, b):
 		return true
-	case a.Field.Kind != condition.Text || a.Field.ID == condition.Resource && !readsAlike(a, b):
+	case a.Field.Kind != condition.Text || a.Field.ID == condition.Resource && !readsAlike(a, b),
+		a.IsRead() || b.IsRead():
 		return false
 	}
 	switch {

@@ -14,28 +14,34 @@ func (t *text) readAddresses() {
 	if t.scheme == "sms" || t.scheme == "tel" {
 		prefix, reader = t.scheme+":", Number
 	}
-	list, query, _ := strings.Cut(t.rest, "?")
-	if t.scheme == "" {
-		list, query = t.rest, ""
-	}
-	lists := []string{list}
-	for field := range strings.SplitSeq(query, "&") {
-		name, value, _ := strings.Cut(field, "=")
-		switch asciiLower(Decode(name)) {
-		case "to", "cc", "bcc":
-			if t.scheme == "mailto" {
-				lists = append(lists, value)
-			}
-		}
-	}
-	for _, list := range lists {
-		for _, address := range t.addressesIn(Decode(list), prefix != "") {
+	for _, list := range t.addressLists() {
+		for _, address := range t.addressesIn(list, prefix != "") {
 			t.add(reader, letters(prefix+address))
 		}
 	}
 	if len(t.readings.list) == 0 {
 		t.add(reader, prefix)
 	}
+}
+
+// addressLists returns the decoded lists of a text: what stands before the query, and each to, cc
+// and bcc of a mailto:.
+func (t *text) addressLists() []string {
+	list, query, _ := strings.Cut(t.rest, "?")
+	if t.scheme == "" {
+		list, query = t.rest, ""
+	}
+	lists := []string{Decode(list)}
+	for field := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(field, "=")
+		switch asciiLower(Decode(name)) {
+		case "to", "cc", "bcc":
+			if t.scheme == "mailto" {
+				lists = append(lists, Decode(value))
+			}
+		}
+	}
+	return lists
 }
 
 // addressesIn returns the addresses, or telephone numbers, of a decoded list. An entry that has
@@ -70,12 +76,19 @@ func cutsAddress(r rune) bool {
 // address returns all readings of a mail address. Each has the domain as the DNS has it.
 func (t *text) address(s string) []string {
 	at := strings.LastIndexByte(s, '@') + 1
-	names, _ := t.hostNames(s[at:])
-	if len(names) == 0 {
-		names = []string{strings.ToLower(s[at:])}
-	}
+	names := t.domains(s[at:])
 	for i := range names {
 		names[i] = s[:at] + names[i]
+	}
+	return names
+}
+
+// domains returns the names that clients look up for a domain. If they look up none, it returns the
+// domain in lower case.
+func (t *text) domains(domain string) []string {
+	names, _ := t.hostNames(domain)
+	if len(names) == 0 {
+		names = []string{strings.TrimSuffix(strings.ToLower(domain), ".")}
 	}
 	return names
 }

@@ -273,3 +273,72 @@ func Seeds() []string {
 	}
 	return seeds
 }
+
+// Recipients returns a condition on the metadata value to that compares addresses.
+func (g Generator) Recipients() string {
+	operand := func() string {
+		return Pick(g, `"ana@ours.example"`, `"Eve@RIVAL.example."`, `"b"`, `"x@ß.example"`, `"ana@xn--mnster-3ya.example"`)
+	}
+	test := func() string {
+		switch g.IntN(7) {
+		case 0:
+			return `["b",` + operand() + `]`
+		case 1:
+			return `{"$ne":` + operand() + `}`
+		case 2:
+			return `{"$regex":` + Pick(g, `"@ours"`, `"^a"`, `"example$"`) + `}`
+		case 3:
+			return `{"$not":{"$in":[` + operand() + `,` + operand() + `]}}`
+		case 4:
+			return `{"$gte":` + operand() + `}`
+		}
+		return `{"$glob":` + Pick(g, `"*@ours.example"`, `"*"`, `"**"`, `"*@{rival,ours}.example"`, `["b","*@Münster.example"]`, `"a*"`, `"*@*.example"`) + `}`
+	}
+	switch g.IntN(6) {
+	case 0:
+		return `{"metadata.to":` + operand() + `}`
+	case 1:
+		return `{"metadata.to":{"$nin":[` + operand() + `,` + operand() + `]}}`
+	case 2:
+		return `{"metadata.to":{"$size":` + Pick(g, `1`, `{"$lte":2}`, `{"$ne":2}`) + `}}`
+	case 3:
+		return `{"metadata.to":{"$not":{"$every":` + test() + `}}}`
+	}
+	return `{"metadata.to":{` + Pick(g, `"$every":`, `"$some":`) + test() + `}}`
+}
+
+// Addresses returns a metadata value that may hold addresses.
+func (g Generator) Addresses() string {
+	address := func() string {
+		return Pick(g, "ana", "Eve", "", `"ana"`, "b@c", "x") + "@" +
+			Pick(g, "ours.example", "OURS.example", "rival.example.", "ß.example", "münster.example", "evil.example")
+	}
+	entry := func() string {
+		switch g.IntN(9) {
+		case 0:
+			return "Ana <" + address() + ">"
+		case 1:
+			return `"Doe, Ana" <` + address() + ">"
+		case 2:
+			return address() + " (" + Pick(g, "b", address()) + ")"
+		case 3:
+			return "mailto:" + strings.ReplaceAll(address(), "@", Pick(g, "@", "%40")) + Pick(g, "", "?cc="+address())
+		case 4:
+			return Pick(g, "b", `"b"`, "b c", `"b, c"`, "<", `"`, "'"+address()+"'")
+		case 5:
+			return address() + Pick(g, " ", "<", `\`, "?x=", "") + address()
+		}
+		return address()
+	}
+	switch g.IntN(8) {
+	case 0:
+		return quoted([]string{entry(), entry()})
+	case 1:
+		return Pick(g, "", ",", "[]", "[1]", `["`, "b")
+	}
+	text := entry()
+	for range g.IntN(3) {
+		text += Pick(g, ",", ";", "\n", " , ", " ") + entry()
+	}
+	return text
+}

@@ -1,0 +1,227 @@
+package resource
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Mail is what the programs that may send to a text read in it: see [ReadMail].
+type Mail struct {
+	// Addresses has every address, with its domain as the DNS has it. A domain that clients map in
+	// two ways gives two addresses. Count counts it once.
+	Addresses []string
+	Count     int
+	// Strange says that the text is more than addresses with their display names and comments, so
+	// that programs may read other addresses in it.
+	Strange bool
+	// Further has texts that only a block looks at: addresses that other programs would cut out of
+	// an address with several @ or with the characters of a query.
+	Further []string
+}
+
+// mailScheme begins a text that is read as a mailto: URL.
+const mailScheme = "mailto:"
+
+// IsMailto reports whether s begins with mailto:, in either case.
+func IsMailto(s string) bool {
+	return len(s) >= len(mailScheme) && strings.EqualFold(s[:len(mailScheme)], mailScheme)
+}
+
+// ReadMail reads the addresses in s. It cuts s where the readers of a resource cut a list of
+// addresses. Every piece with an @ is an address, also in quotes and comments. Words without an @
+// are a display name or a comment if they stand in closed quotes, in closed parentheses or before a
+// closed pair of angle brackets. All other words are strange. So is an address whose local part is
+// empty, quoted or an encoded word, and one with two @.
+//
+// A mailto: is read as a URL: its to, cc and bcc are percent-decoded. Nothing else is.
+func ReadMail(s string) Mail {
+	t := text{}
+	if !IsMailto(s) {
+		m := mailReader{text: &t}
+		m.read(s)
+		return m.Mail
+	}
+	t.scheme, t.rest = mailScheme[:len(mailScheme)-1], s[len(mailScheme):]
+	m := mailReader{text: &t}
+	for _, list := range t.addressLists() {
+		for entry := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ';' }) {
+			m.read(entry)
+		}
+	}
+	if m.Count == 0 {
+		m.Strange = true
+	}
+	return m.Mail
+}
+
+// FoldAddress returns the readings of an address, each with its domain as the DNS has it. Without
+// an @ it returns s.
+func FoldAddress(s string) []string {
+	if strings.IndexByte(s, '@') < 0 {
+		return []string{s}
+	}
+	return (&text{}).address(s)
+}
+
+// FoldDomain returns the names that clients look up for a domain. If they look up none, it returns
+// the domain in lower case.
+func FoldDomain(domain string) []string { return (&text{}).domains(domain) }
+
+// CutList returns the elements of a list: the parts between commas, semicolons and line ends outside
+// of closed double quotes and angle brackets. With everywhere it cuts in quotes and brackets too.
+// Elements are trimmed, and empty ones are dropped.
+func CutList(s string, everywhere bool) []string {
+	var all []string
+	start := 0
+	add := func(end int) {
+		if e := strings.TrimSpace(s[start:end]); e != "" {
+			all = append(all, e)
+		}
+		start = end + 1
+	}
+	for i, open := 0, ""; i < len(s); i++ {
+		switch c := s[i]; c {
+		case ',', ';', '\n', '\r':
+			add(i)
+		case '"', '<':
+			if everywhere || strings.IndexByte(open, c) >= 0 {
+				continue
+			}
+			if n := closedBy(s[i:]); n > 0 {
+				i += n
+			} else {
+				open += string(c) // what stays open once is not looked for again: that would take quadratic time
+			}
+		}
+	}
+	add(len(s))
+	return all
+}
+
+// closers maps what opens quotes, a comment or brackets to what closes it.
+var closers = map[byte]byte{'"': '"', '(': ')', '<': '>'}
+
+// closedBy returns the index of the character that closes what the start of s opens, or -1. In
+// quotes and comments a backslash takes away the meaning of the next character.
+func closedBy(s string) int {
+	closing, depth := closers[s[0]], 1
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\' && closing != '>':
+			i++
+		case c == closing:
+			if depth--; depth == 0 {
+				return i
+			}
+		case c == '(' && closing == ')':
+			depth++
+		}
+	}
+	return -1
+}
+
+// mailReader collects what it reads.
+type mailReader struct {
+	text *text
+	Mail
+}
+
+// read reads one entry of a list. Quotes, comments and brackets nest in it.
+func (m *mailReader) read(s string) { m.within(s, 0) }
+
+// within reads a part of an entry that stands in quotes, a comment or brackets, which opened begins.
+// It is 0 in the open.
+func (m *mailReader) within(s string, opened byte) {
+	start := 0
+	quoted := false // closed quotes end right before start
+	word := func(end int) {
+		if start < end {
+			m.word(s[start:end], opened, quoted, hasBrackets(s[end:]))
+		}
+		quoted = false
+	}
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if !cutsAddress(r) && r != ',' && r != ';' {
+			i += size
+			continue
+		}
+		word(i)
+		end := i + size
+		switch {
+		case unicode.IsSpace(r) || opened == '"' || opened == '(':
+		case closers[s[i]] == 0:
+			m.Strange = true
+		default:
+			if n := m.closed(s[i:]); n > 0 {
+				m.within(s[i+1:i+n], s[i])
+				end, quoted = i+n+1, r == '"'
+			}
+		}
+		start, i = end, end
+	}
+	word(len(s))
+}
+
+// closed returns what closedBy does, or -1 if the text is strange already: then it does not matter
+// what is closed, and looking for it again would take quadratic time.
+func (m *mailReader) closed(s string) int {
+	if m.Strange {
+		return -1
+	}
+	n := closedBy(s)
+	m.Strange = n < 0
+	return n
+}
+
+// word adds a word. named says that closed brackets follow it.
+func (m *mailReader) word(s string, opened byte, quoted, named bool) {
+	at := strings.IndexByte(s, '@')
+	switch {
+	case at >= 0:
+		m.Count++
+		addresses := m.text.address(s)
+		m.Addresses = append(m.Addresses, addresses...)
+		m.Strange = m.Strange || at == 0 || quoted || strings.Contains(s, "=?") || strings.LastIndexByte(s, '@') > at
+		m.further(s, addresses)
+	case opened == '"' || opened == '(' || opened == 0 && named:
+	default:
+		m.Strange = true
+	}
+}
+
+// hasBrackets reports whether s has a closed pair of angle brackets.
+func hasBrackets(s string) bool {
+	opens := strings.IndexByte(s, '<')
+	return opens >= 0 && strings.IndexByte(s[opens:], '>') > 0
+}
+
+// further adds what other programs would cut out of an address: each @ with the name after it, and
+// what stands before it up to a character of a query or an apostrophe.
+func (m *mailReader) further(s string, known []string) {
+	halves := strings.Split(s, "@")
+	for i := 1; i < len(halves); i++ {
+		local, domain := halves[i-1], halves[i]
+		if end := strings.IndexFunc(domain, endsDomain); end >= 0 {
+			domain = domain[:end]
+		}
+		locals := []string{local}
+		if short := 1 + strings.LastIndexAny(local, "?&=/#'`"); short > 0 {
+			locals = append(locals, local[short:])
+		}
+		for _, l := range locals {
+			for _, a := range m.text.address(l + "@" + domain) {
+				if !slices.Contains(known, a) {
+					m.Further = append(m.Further, a)
+				}
+			}
+		}
+	}
+}
+
+// endsDomain reports whether r cannot be part of a domain.
+func endsDomain(r rune) bool {
+	return r < utf8.RuneSelf && r != '-' && r != '.' && r != '_' && !isDigit(byte(r)) && (r|0x20 < 'a' || r|0x20 > 'z')
+}
