@@ -73,7 +73,7 @@ vuln: ## govulncheck, where its database can be reached
 	@if curl -sfo /dev/null -m 10 https://vuln.go.dev/index/db.json; then $(TOOL) govulncheck ./...; \
 	else echo "SKIPPED govulncheck: its database at vuln.go.dev cannot be reached"; fi
 
-cluster: ## Run two replicas on a MongoDB replica set behind HAProxy, with Prometheus, until interrupted
+cluster: ## Run two replicas on a MongoDB replica set behind HAProxy, with Prometheus and Alertmanager, until interrupted
 	WRIT_CLUSTER=1 $(GO) test ./internal/system -run '^TestCluster_Stays$$' -count=1 -v -timeout 0
 
 licenses: ## Write docs/licenses.md, the licences of all that the binary links

@@ -73,7 +73,7 @@ func TestCompose_FitsTheFilesBesideIt(t *testing.T) {
 			t.Errorf("the file system of %s is not read-only", name)
 		}
 	}
-	named := regexp.MustCompile(`\b([a-z0-9]+):(?:3820|3821|8405)\b`)
+	named := regexp.MustCompile(`\b([a-z0-9]+):(?:3820|3821|8405|9093)\b`)
 	for _, file := range []string{prometheusDir + "/prometheus.yml", "../../deploy/haproxy/haproxy.cfg"} {
 		hosts := named.FindAllStringSubmatch(readText(t, file), -1)
 		if len(hosts) < 2 {

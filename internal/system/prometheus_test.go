@@ -28,12 +28,15 @@ type sample struct {
 
 // startPrometheus starts Prometheus with deploy/prometheus/prometheus.yml and its alerts. A
 // test cannot wait as long as a deployment. So Prometheus scrapes and evaluates each second,
-// and an alert fires at once. targets are by job.
+// and an alert fires at once. targets are by job. The targets of the job alertmanager are told of
+// alerts.
 func startPrometheus(t *testing.T, program debian, targets map[string][]string) *promServer {
 	t.Helper()
 	dir := t.TempDir()
 	rewriteYAML(t, prometheusDir+"/prometheus.yml", filepath.Join(dir, "prometheus.yml"), func(file map[string]any) {
 		file["global"] = map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+		managers := file["alerting"].(map[string]any)["alertmanagers"].([]any)
+		managers[0].(map[string]any)["static_configs"] = []any{map[string]any{"targets": targets["alertmanager"]}}
 		for _, job := range file["scrape_configs"].([]any) {
 			job := job.(map[string]any)
 			job["static_configs"] = []any{map[string]any{"targets": targets[job["job_name"].(string)]}}

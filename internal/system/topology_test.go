@@ -16,7 +16,7 @@ import (
 )
 
 // topology has the services of docker-compose.yml as processes of this machine, without
-// Grafana.
+// Grafana. What Alertmanager sends goes to pager.
 type topology struct {
 	set   *mongotest.Set
 	data  datadir.Dir // the keys, which replicas share
@@ -25,6 +25,8 @@ type topology struct {
 	writs [2]*process
 	api   string // of the balancer
 	prom  *promServer
+	pager *pager
+	alert string // the address of Alertmanager
 }
 
 // startTopology starts a topology, which ends with the test.
@@ -40,8 +42,11 @@ func startTopology(t *testing.T) *topology {
 	}
 	var metrics string
 	c.api, metrics, _ = startHAProxy(t, balancer, c.writs[0], c.writs[1])
+	c.pager = newPager(t)
+	c.alert = startAlertmanager(t, c.pager)
 	c.prom = startPrometheus(t, prometheus, map[string][]string{
-		"haproxy": {metrics}, "writ": {hostOf(c.writs[0].admin), hostOf(c.writs[1].admin)},
+		"alertmanager": {c.alert},
+		"haproxy":      {metrics}, "writ": {hostOf(c.writs[0].admin), hostOf(c.writs[1].admin)},
 	})
 	register(t, c.api, c.token)
 	return c
@@ -113,9 +118,16 @@ func TestCluster_Stays(t *testing.T) {
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	c := startTopology(t)
-	fmt.Printf("API         %s\nPrometheus  %s\nreplicas    %s %s\nmongodb     %s\noperator    %s\n",
-		c.api, c.prom.url, c.writs[0].admin, c.writs[1].admin, c.set.URI(), c.token)
-	<-interrupted
+	fmt.Printf("API           %s\nPrometheus    %s\nAlertmanager  http://%s\nreplicas      %s %s\nmongodb       %s\noperator      %s\n",
+		c.api, c.prom.url, c.alert, c.writs[0].admin, c.writs[1].admin, c.set.URI(), c.token)
+	for {
+		select {
+		case m := <-c.pager.messages:
+			fmt.Println(m)
+		case <-interrupted:
+			return
+		}
+	}
 }
 
 // becomes waits until an expression has a value.
