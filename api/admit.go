@@ -46,8 +46,14 @@ func (s *Server) admit(fc *fasthttp.RequestCtx, rt *route, r *request) error {
 	if rt.is(owned) {
 		return nil
 	}
-	if err := s.auth.permit(&r.who, rt.scope); err != nil || !rt.is(stored) {
+	if err := s.auth.permit(&r.who, rt.scope); err != nil {
 		return err
+	}
+	if rt.is(wide) && r.who.agents != nil {
+		return s.auth.tooWide(&r.who)
+	}
+	if !rt.is(stored) {
+		return nil
 	}
 	_, err = s.throttle.changes.Take(r.who.org, r.now)
 	return err

@@ -108,10 +108,16 @@ func (s *Server) listApprovals(r *request) error {
 	if err != nil {
 		return fmt.Errorf("listing approvals: %w", err)
 	}
+	of, err := s.rows(r)
+	if err != nil {
+		return err
+	}
 	now := s.decisions.Approvals.Now()
-	items := make([]*approvalBody, len(all))
-	for i, a := range all {
-		items[i] = s.approvalAt(a, now)
+	items := make([]*approvalBody, 0, len(all))
+	for _, a := range all {
+		if of.has(a.Held) {
+			items = append(items, s.approvalAt(a, now))
+		}
 	}
 	return list(r, items, next)
 }
@@ -147,6 +153,9 @@ func (s *Server) approval(r *request) error {
 	}
 	if err != nil {
 		return about("approval", err)
+	}
+	if err := s.mayRead(r, a.Held); err != nil {
+		return err
 	}
 	if wait > 0 && a.Status(s.decisions.Approvals.Now()) == approval.Pending {
 		end, ok := s.polls.Begin(r.who.org)

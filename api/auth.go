@@ -163,9 +163,13 @@ func (a *auth) recognize(h *fasthttp.RequestHeader, want scopeSet, now time.Time
 }
 
 func (a *auth) permit(who *principal, want scopeSet) error {
-	if want != service && !who.scopes.has(want) {
+	switch {
+	case want == service:
+	case !who.scopes.has(want):
 		a.failures.count(failedScope)
 		return insufficientScope(want)
+	case who.agents != nil && want&^boundScopes != 0:
+		return a.tooWide(who)
 	}
 	return nil
 }
@@ -310,7 +314,8 @@ func (p *principal) credential() string {
 // settler returns p as the one who records a settlement. An operator has every scope, so the scope
 // budgets:release says nothing of operators: an operator releases only what somebody else decided.
 func (p *principal) settler() decision.Settler {
-	return decision.Settler{Credential: p.credential(), Releases: p.isKey && p.scopes.has(scopeBudgetsRelease)}
+	may := p.isKey && p.agents == nil && p.scopes.has(scopeBudgetsRelease)
+	return decision.Settler{Credential: p.credential(), Releases: may}
 }
 
 func (p *principal) expired(now time.Time) bool {

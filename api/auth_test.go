@@ -201,6 +201,8 @@ func TestDecision_Credentials_Scopes(t *testing.T) {
 		"agents:write": scopeAgentsWrite, "tokens:read": scopeTokensRead, "tokens:write": scopeTokensWrite,
 		"history:read": scopeHistoryRead, "usage:read": scopeUsageRead, "billing:read": scopeBillingRead,
 		"billing:write": scopeBillingWrite, "actions:record": scopeActionsRecord,
+		"facts:assert": scopeFactsAssert, "approvals:read": scopeApprovalsRead, "approvals:decide": scopeApprovalsDecide,
+		"budgets:release": scopeBudgetsRelease, "sessions:write": scopeSessionsWrite,
 	} {
 		got, _, err := parseScopes([]string{name})
 		if err != nil || got != set || set.String() != name {

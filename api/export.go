@@ -34,12 +34,17 @@ func (s *Server) exportAuthorizations(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err
 	}
+	of, err := s.rows(r)
+	if err != nil {
+		return err
+	}
+	of.narrow(&f)
 	end, ok := s.exports.Begin(r.who.org)
 	if !ok {
 		return refuseWith(problem{Code: codeTooManyExports, retryAfter: 5,
 			Detail: "Too many exports are under way. Try again when one has ended."})
 	}
-	e := &export{s: s, org: r.who.org, end: end, filter: f, name: "authorizations-" +
+	e := &export{s: s, org: r.who.org, end: end, filter: f, of: of, name: "authorizations-" +
 		r.now.UTC().Format(time.DateOnly) + ".csv"}
 	begun := false
 	defer func() {
@@ -68,6 +73,7 @@ type export struct {
 	org    string
 	end    func() // releases this export's place among maxExports
 	filter storage.Filter
+	of     *rowsOf
 	name   string
 
 	begun bool // whether fasthttp has read the header line
@@ -181,7 +187,9 @@ func (e *export) page(ctx context.Context) error {
 		return fmt.Errorf("exporting authorizations: %w", err)
 	}
 	for _, r := range records {
-		e.rows.record(r)
+		if e.of.has(r) {
+			e.rows.record(r)
+		}
 	}
 	e.next, e.last = next, next == ""
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"writ/engine"
@@ -21,12 +22,18 @@ func (s *Server) listAuthorizations(r *request) error {
 	if err != nil {
 		return err
 	}
+	of, err := s.rows(r)
+	if err != nil {
+		return err
+	}
+	of.narrow(&f)
 	var all []*storage.Record
 	for range maxReads {
 		records, next, err := s.store.ListRecords(r.ctx, r.who.org, f, page)
 		if err != nil {
 			return fmt.Errorf("listing authorizations: %w", err)
 		}
+		records = slices.DeleteFunc(records, func(row *storage.Record) bool { return !of.has(row) })
 		all = append(all, records...)
 		page.Limit -= len(records)
 		if page.After = next; next == "" || page.Limit == 0 {
@@ -56,6 +63,9 @@ func (s *Server) authorization(r *request) error {
 	}
 	if err != nil {
 		return about("decision", err)
+	}
+	if err := s.mayRead(r, record); err != nil {
+		return err
 	}
 	if !explain {
 		return r.ok(record)

@@ -11,13 +11,24 @@ import (
 	"writ/storage"
 )
 
-// A key can be bound to agents. Such a key evaluates and records settlements only for its agents.
-// It registers and switches only these agents, and writes only their policies. It makes, sees and
-// revokes only keys that are bound at least as tightly. The binding does not limit the reads that
-// the key's scopes allow.
+// A key can be bound to agents. Such a key evaluates, records and reads for its agents and does
+// nothing for the whole organization. boundScopes are all that it can hold.
 //
 // A binding compares ids exactly, whereas the kill switch folds case. Folding here would let a key
-// act for agents for which it was not made.
+// act for agents for which it was not made. Rows of the history have an agent's key, so a bound key
+// reads what any name of its agent has done.
+
+// boundScopes are the scopes that a bound key can hold. A key that was minted before with others
+// is refused where a route demands one of those.
+const boundScopes = scopeEvaluate | scopePolicyRead | scopeActionsRecord | scopeFactsAssert | scopeHistoryRead |
+	scopeApprovalsRead | scopeSessionsWrite
+
+// tooWide refuses a bound key what is about the whole organization.
+func (a *auth) tooWide(who *principal) error {
+	a.failures.count(failedAgent)
+	return refuse(codeAgentNotBound, "The key is bound to the agents "+condition.Quote(who.agents.String())+
+		", and this is about the whole organization: use a key without agent_id.")
+}
 
 // actFor refuses a bound key that would act for an agent outside its binding. names are the names
 // of one agent. One matching name is enough.
@@ -28,99 +39,95 @@ func (a *auth) actFor(who *principal, names ...string) error {
 	return a.notBound(who)
 }
 
-// within refuses a bound key that would write a document about agents outside its binding. pattern
-// selects the agents of the document.
-func (a *auth) within(who *principal, pattern string) error {
-	if who.agents == nil || who.agents.Covers(pattern) {
-		return nil
-	}
-	return a.notBound(who)
-}
-
 func (a *auth) notBound(who *principal) error {
 	a.failures.count(failedAgent)
 	return refuse(codeAgentNotBound, "The key is bound to the agents "+condition.Quote(who.agents.String())+".")
 }
 
-// checkBound refuses a bound key if p, or the version that p replaces, governs agents outside the
-// key's binding.
-func (s *Server) checkBound(r *request, p *engine.ActionPolicy) error {
+// rowsOf is the part of the history that a credential may read. A nil rowsOf is the whole history.
+type rowsOf struct {
+	credential string
+	agents     *engine.AgentPattern
+	// spellings has all names that rows may have for the agent, if agents is an id.
+	spellings []string
+}
+
+// rows returns the part of the history that the credential of r may read.
+func (s *Server) rows(r *request) (*rowsOf, error) {
 	if r.who.agents == nil {
-		return nil
+		return nil, nil //nolint:nilnil // nil is the whole history
 	}
-	if err := s.auth.within(&r.who, p.AgentID); err != nil {
-		return err
+	of := &rowsOf{credential: r.who.credential(), agents: r.who.agents}
+	if !of.agents.IsID() {
+		return of, nil
 	}
-	newest, err := s.docs.Policy(r.ctx, r.who.org, p.PolicyID)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil
-	}
+	id := of.agents.String()
+	_, names, err := s.decisions.Sets.Agent(r.ctx, &r.slot, r.who.org, id)
 	if err != nil {
-		return fmt.Errorf("reading the newest version: %w", err)
+		return nil, fmt.Errorf("looking up the agent of a key: %w", err)
 	}
-	return s.auth.within(&r.who, newest.AgentID)
+	names.Sent = id
+	for _, name := range []string{id, engine.FoldID(id), names.Key()} {
+		of.spellings = append(of.spellings, s.cfg.Scrub.Spellings(name)...)
+	}
+	return of, nil
+}
+
+// has reports whether a row is in o: the credential asked for the decision, or the decision is about
+// one of its agents. The row may hide the id of its agent, and a glob does not match a hidden id.
+func (o *rowsOf) has(row *storage.Record) bool {
+	return o == nil || row.Credential == o.credential || slices.Contains(o.spellings, row.AgentID) ||
+		o.agents.Matches(row.AgentID)
+}
+
+// narrow changes a filter for an id so that it selects little else than what o has.
+func (o *rowsOf) narrow(f *storage.Filter) {
+	if o != nil && len(o.spellings) > 0 && len(f.AgentIDs) == 0 {
+		f.AgentIDs = o.spellings
+	}
+}
+
+// mayRead refuses a bound key whose rows do not have row.
+func (s *Server) mayRead(r *request, row *storage.Record) error {
+	of, err := s.rows(r)
+	if err == nil && !of.has(row) {
+		err = s.auth.notBound(&r.who)
+	}
+	return err
 }
 
 // checkDecision refuses a bound key unless the key asked for the decision or the decision is about
-// an agent of the key. A row may store a tag instead of the agent's id. A binding to an id is
-// therefore compared with every form of the id. A binding to a glob does not match a tag.
+// one of its agents.
 func (s *Server) checkDecision(r *request, decisionID string) error {
 	if r.who.agents == nil {
 		return nil
 	}
 	record, err := s.store.Record(r.ctx, r.who.org, decisionID)
-	switch {
-	case err != nil:
+	if err != nil {
 		return about("decision", err)
-	case record.Credential == r.who.credential():
-		return nil
-	case r.who.agents.IsID() && slices.Contains(s.cfg.Scrub.Spellings(r.who.agents.String()), record.AgentID):
-		return nil
 	}
-	return s.auth.actFor(&r.who, record.AgentID)
+	return s.mayRead(r, record)
 }
 
-// checkAgent refuses a bound key whose binding does not cover the agent called name.
-func (s *Server) checkAgent(r *request, name string) error {
-	if r.who.agents == nil {
-		return nil
+// governs reports whether a policy is about agents of p: its agent_id covers them, or they cover it.
+func (p *principal) governs(policy *engine.ActionPolicy) bool {
+	if p.agents == nil || p.agents.Covers(policy.AgentID) {
+		return true
 	}
-	a, err := s.docs.Agent(r.ctx, r.who.org, name)
-	if err != nil {
-		return about("agent", err)
-	}
-	return s.auth.actFor(&r.who, a.ID, a.ExternalID)
+	of, err := engine.CompileAgentPattern("agent_id", policy.AgentID)
+	return err == nil && of.Covers(p.agents.String())
 }
 
-// checkToken refuses a bound key if the token tokenID is bound less tightly than the key.
-func (s *Server) checkToken(r *request, tokenID string) error {
-	if r.who.agents == nil {
-		return nil
-	}
-	t, err := s.docs.Token(r.ctx, tokenID)
-	if err == nil && t.OrganizationID != r.who.org {
-		err = storage.ErrNotFound
-	}
-	if err != nil {
-		return about("token", err)
-	}
-	if !r.who.covers(t) {
+// checkPolicy refuses a bound key if a stored policy is not about its agents.
+func (s *Server) checkPolicy(r *request, policy *engine.ActionPolicy) error {
+	if !r.who.governs(policy) {
 		return s.auth.notBound(&r.who)
 	}
 	return nil
 }
 
-// covers reports whether t is bound at least as tightly as p.
-func (p *principal) covers(t *storage.Token) bool {
-	return p.agents == nil || t.AgentID != "" && p.agents.Covers(t.AgentID)
-}
-
-// bind sets the agents and the policy of t from in. A member that in omits is taken from the key
-// that makes the token.
+// bind sets the policy and the agents of t. Only keys that are not bound make keys.
 func (s *Server) bind(r *request, in *tokenBody, t *storage.Token) error {
-	if r.who.agents != nil {
-		t.AgentID = r.who.agents.String()
-	}
 	t.PolicyID = r.who.policy
 	if in.PolicyID != nil {
 		if err := s.checkPolicyID(r, strings.ToLower(*in.PolicyID)); err != nil {
@@ -128,10 +135,7 @@ func (s *Server) bind(r *request, in *tokenBody, t *storage.Token) error {
 		}
 		t.PolicyID = strings.ToLower(*in.PolicyID)
 	}
-	if in.AgentID != nil {
-		t.AgentID = *in.AgentID
-		return s.auth.within(&r.who, t.AgentID)
-	}
+	set(&t.AgentID, in.AgentID)
 	return nil
 }
 

@@ -1,8 +1,8 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,79 +97,126 @@ func TestTokens_InvalidBindings(t *testing.T) {
 	}
 }
 
-// TestDecision_Credentials_ABoundKeyMintsKeysBoundAsTightlyOnly checks "A key can't mint a scope it lacks, a minted key
-// ends no later than its maker and is revoked with it". A minted key must not be bound less tightly either.
-func TestDecision_Credentials_ABoundKeyMintsKeysBoundAsTightlyOnly(t *testing.T) {
+// TestDecision_Credentials_ABoundKeyDoesNothingForTheOrganization checks "its scopes are among policy:evaluate
+// policy:read actions:record facts:assert history:read approvals:read sessions:write, another is 400 when it is minted".
+// TestDecision_Credentials_AuthorizationMatrix sends requests to every route with keys that were minted before.
+func TestDecision_Credentials_ABoundKeyDoesNothingForTheOrganization(t *testing.T) {
+	h := start(t)
+	can := []string{
+		"policy:evaluate", "policy:read", "actions:record", "facts:assert", "history:read", "approvals:read", "sessions:write",
+	}
+	for _, scope := range Scopes() {
+		r := h.mint(h.operator(acme), obj{"agent_id": "ci", "scopes": []string{"policy:evaluate", scope}})
+		if slices.Contains(can, scope) {
+			r.wantStatus(http.StatusCreated)
+			continue
+		}
+		p := r.wantProblem(http.StatusBadRequest, codeInvalidRequest)
+		if len(p.Errors) != 1 || p.Errors[0].Field != "scopes[1]" || !strings.Contains(p.Errors[0].Message, scope) ||
+			!strings.Contains(p.Errors[0].Message, strings.Join(can[:2], ", ")) {
+			t.Errorf("%s: %v, want one of scopes[1] with the scope and those that such a key can have", scope, p.Errors)
+		}
+	}
+	h.mint(h.operator(acme), obj{"agent_id": "ci"}).wantStatus(http.StatusCreated)
+}
+
+// TestDecision_Credentials_ABoundKeyApprovesNothing checks that a key that was minted before approves neither what
+// another agent asked for nor what its own agent did.
+func TestDecision_Credentials_ABoundKeyApprovesNothing(t *testing.T) {
 	h := start(t)
 	h.register(acme)
-	h.register(acme, obj{"policy_id": "3f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20"})
-	var maker tokenSecret
-	h.mint(h.operator(acme), obj{
-		"agent_id": "team-a/**", "policy_id": policyID, "scopes": []string{"tokens:write", "tokens:read", "policy:evaluate"},
-	}).wantStatus(http.StatusCreated).into(&maker)
-	for agents, status := range map[any]int{
-		"team-a/ci": http.StatusCreated, "team-a/*": http.StatusCreated, "team-a/**": http.StatusCreated, nil: http.StatusCreated,
-		"*": http.StatusForbidden, "**": http.StatusForbidden, "team-*": http.StatusForbidden, "team-b/ci": http.StatusForbidden,
-		"Team-A/ci": http.StatusForbidden, "{team-a,team-b}/ci": http.StatusForbidden, "team-a*": http.StatusForbidden,
+	id := h.held(acme)
+	for _, agents := range []string{"ci", "another", "*"} {
+		key := h.boundBefore(agents, "approvals:decide", "approvals:read")
+		h.do("PATCH", "/v1/approvals/"+id, key, obj{"status": "approved"}).wantProblem(http.StatusForbidden, codeAgentNotBound)
+	}
+	asker, _ := h.bound("ci", "policy:evaluate")
+	body := intent(obj{"resource": "held"})
+	got := read[result](h.do("POST", "/v1/policy/evaluate", asker, body).wantStatus(http.StatusOK))
+	h.do("GET", "/v1/approvals/"+got.DecisionID, asker, nil).wantStatus(http.StatusOK)
+	h.do("GET", "/v1/approvals/"+id, asker, nil).wantProblem(http.StatusForbidden, codeInsufficientScope)
+}
+
+// TestDecision_Credentials_ABoundKeyReadsForItsAgentsOnly checks "a key with agent_id evaluates, records and reads for
+// those agents only".
+func TestDecision_Credentials_ABoundKeyReadsForItsAgentsOnly(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.register(acme, obj{"policy_id": "3f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20", "agent_id": "team-b/*"})
+	h.register(acme, obj{"policy_id": "3f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d21", "agent_id": "team-a/*"})
+	h.subscribe(acme, "business")
+	h.rule(acme, `{"resource":"held"}`, persons)
+	made := map[string][]string{} // by agent
+	for _, agent := range []string{"team-a/ci", "team-a/cd", "team-b/ci", "ann@corp.example", "bob@corp.example"} {
+		for range 3 {
+			made[agent] = append(made[agent], h.decision(h.operator(acme), obj{"agent_id": agent, "resource": "held"}))
+		}
+	}
+	for _, tc := range []struct {
+		binding, policies string
+		agents            []string
+	}{
+		{"team-a/ci", "* team-a/*", []string{"team-a/ci"}},
+		{"team-a/*", "* team-a/*", []string{"team-a/ci", "team-a/cd"}},
+		{"team-b/ci", "* team-b/*", []string{"team-b/ci"}},
+		{"ann@corp.example", "*", []string{"ann@corp.example"}},
+		{"nobody", "*", nil},
 	} {
-		body := obj{"name": fmt.Sprint(agents)}
-		if agents != nil {
-			body["agent_id"] = agents
-		}
-		r := h.mint(maker.Token, body).wantStatus(status)
-		if status == http.StatusForbidden {
-			r.wantProblem(status, codeAgentNotBound)
-		}
+		t.Run(tc.binding, func(t *testing.T) {
+			h := *h
+			h.t = t
+			key, _ := h.bound(tc.binding, "history:read", "approvals:read", "policy:read", "policy:evaluate")
+			var want []string
+			for _, agent := range tc.agents {
+				want = append(want, made[agent]...)
+			}
+			slices.Sort(want)
+			var listed, approvals, policies []string
+			for _, row := range read[page[storage.Record]](h.do("GET", "/v1/authorizations?limit=500", key, nil).wantStatus(http.StatusOK)).Data {
+				listed = append(listed, row.DecisionID)
+			}
+			slices.Sort(listed)
+			same(t, "rows", want, listed)
+			for _, a := range read[page[approvalBody]](h.do("GET", "/v1/approvals?limit=500", key, nil).wantStatus(http.StatusOK)).Data {
+				approvals = append(approvals, a.ApprovalID)
+			}
+			slices.Sort(approvals)
+			same(t, "approvals", want, approvals)
+			export := string(h.do("GET", "/v1/authorizations/export", key, nil).wantStatus(http.StatusOK).body)
+			if got := strings.Count(export, "\r\n") - 1; got != len(want) {
+				t.Errorf("the export has %d rows, want %d", got, len(want))
+			}
+			for agent, ids := range made {
+				for _, id := range ids {
+					exported := strings.Contains(export, id)
+					if exported != slices.Contains(want, id) {
+						t.Errorf("decision %s of %s is exported: %t", id, agent, exported)
+					}
+					for _, path := range []string{"/v1/authorizations/", "/v1/approvals/"} {
+						r := h.do("GET", path+id, key, nil)
+						if slices.Contains(want, id) {
+							r.wantStatus(http.StatusOK)
+						} else {
+							r.wantProblem(http.StatusForbidden, codeAgentNotBound)
+						}
+					}
+				}
+			}
+			// A filter for another agent widens nothing.
+			other := read[page[storage.Record]](h.do("GET", "/v1/authorizations?agent_id=bob@corp.example", key, nil).wantStatus(http.StatusOK))
+			if len(other.Data) > 0 {
+				t.Errorf("it lists %d rows of bob", len(other.Data))
+			}
+			for _, p := range read[page[engine.ActionPolicy]](h.do("GET", "/v1/policies", key, nil).wantStatus(http.StatusOK)).Data {
+				policies = append(policies, p.AgentID)
+			}
+			slices.Sort(policies)
+			same(t, "policies", tc.policies, strings.Join(policies, " "))
+		})
 	}
-	h.mint(maker.Token, obj{"policy_id": "3f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20"}).wantField("policy_id")
-	h.mint(maker.Token, obj{"name": "same policy", "policy_id": policyID}).wantStatus(http.StatusCreated)
-	rows := read[[]tokenSummary](h.do("GET", "/v1/tokens", h.operator(acme), nil).wantStatus(http.StatusOK))
-	got := make(map[string]string)
-	for _, row := range rows {
-		got[row.Name] = row.AgentID + " " + row.PolicyID
-	}
-	want := map[string]string{
-		"test": "team-a/** " + policyID, "<nil>": "team-a/** " + policyID, "team-a/**": "team-a/** " + policyID,
-		"team-a/*": "team-a/* " + policyID, "team-a/ci": "team-a/ci " + policyID, "same policy": "team-a/** " + policyID,
-	}
-	same(t, "bindings", want, got)
-}
-
-// TestTokens_AChildOfABoundKeyIsBoundAndRevokedWithIt checks that a key made by a bound key has the
-// same binding. Revoking the bound key revokes the other key too.
-func TestTokens_AChildOfABoundKeyIsBoundAndRevokedWithIt(t *testing.T) {
-	h := start(t)
-	h.register(acme)
-	maker, makerID := h.bound("ci", "tokens:write", "policy:evaluate")
-	child := read[tokenSecret](h.mint(maker, obj{}).wantStatus(http.StatusCreated))
-	h.do("POST", "/v1/policy/evaluate", child.Token, intent(obj{"agent_id": "ci"})).wantStatus(http.StatusOK)
-	h.do("POST", "/v1/policy/evaluate", child.Token, intent(obj{"agent_id": "cd"})).wantProblem(http.StatusForbidden, codeAgentNotBound)
-	h.do("DELETE", "/v1/tokens/"+makerID, h.operator(acme), nil).wantStatus(http.StatusNoContent)
-	h.do("POST", "/v1/policy/evaluate", child.Token, intent()).wantProblem(http.StatusUnauthorized, codeUnauthorized)
-}
-
-func TestTokens_ABoundKeySeesAndRevokesKeysBoundAsTightlyOnly(t *testing.T) {
-	h := start(t)
-	_, unbound := h.key(acme, "policy:evaluate")
-	_, other := h.bound("team-b/ci")
-	_, mate := h.bound("team-a/ci")
-	_, wider := h.bound("team-*/**")
-	key, own := h.bound("team-a/**", "tokens:read", "tokens:write")
-	rows := read[[]tokenSummary](h.do("GET", "/v1/tokens", key, nil).wantStatus(http.StatusOK))
-	got := make(map[string]bool)
-	for _, row := range rows {
-		got[row.ID] = true
-	}
-	same(t, "keys that are listed", map[string]bool{mate: true, own: true}, got)
-	for _, id := range []string{unbound, other, wider} {
-		h.do("DELETE", "/v1/tokens/"+id, key, nil).wantProblem(http.StatusForbidden, codeAgentNotBound)
-	}
-	_, theirs := h.key(rival)
-	for _, id := range []string{theirs, second(apikey.New()), "x"} {
-		h.do("DELETE", "/v1/tokens/"+id, key, nil).wantProblem(http.StatusNotFound, "token_not_found")
-	}
-	h.do("DELETE", "/v1/tokens/"+mate, key, nil).wantStatus(http.StatusNoContent)
-	h.do("DELETE", "/v1/tokens/"+own, key, nil).wantStatus(http.StatusNoContent)
+	key, _ := h.bound("team-a/*", "policy:read", "policy:evaluate")
+	trial := obj{"rules": []any{}, "intent": intent(obj{"agent_id": "team-a/ci", "policy_id": "3f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20"})["intent"]}
+	h.simulate(key, trial).wantProblem(http.StatusForbidden, codeAgentNotBound)
 }
 
 func TestRecordAction_ABoundKeyRecordsForItsAgentsOnly(t *testing.T) {
@@ -205,44 +252,6 @@ func (h *harness) decisionOfRival() string {
 	h.t.Helper()
 	h.register(rival, obj{"policy_id": policyID, "version": 1})
 	return h.decisionOf(rival)
-}
-
-func TestAgents_ABoundKeyRegistersAndSwitchesItsAgentsOnly(t *testing.T) {
-	h := start(t)
-	key, _ := h.bound("team-a/*", "agents:write")
-	create := func(externalID string) *reply {
-		body := obj{"name": "n"}
-		if externalID != "" {
-			body["externalId"] = externalID
-		}
-		return h.do("POST", "/v1/agents", key, body)
-	}
-	var mine, other engine.Agent
-	create("team-a/ci").wantStatus(http.StatusCreated).into(&mine)
-	create("team-b/ci").wantProblem(http.StatusForbidden, codeAgentNotBound)
-	create("").wantProblem(http.StatusForbidden, codeAgentNotBound)
-	h.do("POST", "/v1/agents", h.operator(acme), obj{"name": "n", "externalId": "ci"}).wantStatus(http.StatusCreated).into(&other)
-	for _, status := range []string{"disabled", "active"} {
-		h.do("PATCH", "/v1/agents/"+mine.ID+"/status", key, obj{"status": status}).wantStatus(http.StatusOK)
-		for _, name := range []string{other.ID, "ci"} {
-			h.do("PATCH", "/v1/agents/"+name+"/status", key, obj{"status": status}).wantProblem(http.StatusForbidden, codeAgentNotBound)
-		}
-	}
-	h.do("PATCH", "/v1/agents/"+uuid.NewString()+"/status", key, obj{"status": "active"}).wantProblem(http.StatusNotFound, "agent_not_found")
-}
-
-func TestPolicies_ABoundKeyWritesPoliciesOfItsAgentsOnly(t *testing.T) {
-	h := start(t)
-	key, _ := h.bound("team-a/**", "policy:write")
-	register := func(token string, changes obj) *reply {
-		return h.do("POST", "/v1/policies/register", token, obj{"policy": policy(acme, changes)})
-	}
-	register(key, obj{"agent_id": "*"}).wantProblem(http.StatusForbidden, codeAgentNotBound)
-	register(key, obj{"agent_id": "team-b/ci"}).wantProblem(http.StatusForbidden, codeAgentNotBound)
-	register(key, obj{"agent_id": "team-a/*"}).wantStatus(http.StatusCreated)
-	register(key, obj{"agent_id": "team-a/ci", "version": 2}).wantStatus(http.StatusCreated)
-	register(h.operator(acme), obj{"agent_id": "*", "version": 3}).wantStatus(http.StatusCreated)
-	register(key, obj{"agent_id": "team-a/ci", "version": 4}).wantProblem(http.StatusForbidden, codeAgentNotBound)
 }
 
 // TestAuth_ATokenWhoseBindingDoesNotCompileIsRefused checks that a key is refused if its binding

@@ -15,6 +15,7 @@ import (
 
 	"writ/api/operator"
 	"writ/internal/apikey"
+	"writ/storage"
 )
 
 var updateMatrix = flag.Bool("update-matrix", false, "rewrite the table of docs/authorization.md")
@@ -23,7 +24,8 @@ const matrixFile = "../docs/authorization.md"
 
 // matrixColumns are the kinds of credential, in the order of the table's columns.
 var matrixColumns = [...]string{
-	"none", "broken", "expired", "revoked", "other scope", "other organization", "scope", "operator", "service token",
+	"none", "broken", "expired", "revoked", "other scope", "other organization", "scope", "bound", "bound elsewhere", "operator",
+	"service token",
 }
 
 // TestDecision_Credentials_AuthorizationMatrix sends requests to every route with every kind of
@@ -97,6 +99,8 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 		"other scope":        {without},
 		"other organization": others,
 		"scope":              {with},
+		"bound":              {h.boundBefore("ci", Scopes()...)},
+		"bound elsewhere":    {h.boundBefore("another", Scopes()...)},
 		"operator":           {h.operator(acme)},
 		"service token":      {serviceToken},
 	}
@@ -119,12 +123,16 @@ func (h *harness) cell(rt route, column string, tokens []string) (status int) {
 			if r.wantProblem(http.StatusUnauthorized, codeUnauthorized); r.header.Get("WWW-Authenticate") != "Bearer" {
 				h.t.Errorf("%s, %s: WWW-Authenticate = %q, want Bearer", r.what, column, r.header.Get("WWW-Authenticate"))
 			}
+		case r.status == http.StatusForbidden && strings.HasPrefix(column, "bound") && rt.scope != operatorOnly:
+			r.wantProblem(http.StatusForbidden, codeAgentNotBound)
 		case r.status == http.StatusForbidden:
 			if p := r.wantProblem(http.StatusForbidden, codeInsufficientScope); !strings.Contains(p.Detail, rt.scope.String()) {
 				h.t.Errorf("%s: detail = %q, want the scope %s", r.what, p.Detail, rt.scope)
 			}
 		case column == "other organization" && strings.Contains(string(r.body), acme):
 			h.t.Errorf("%s tells another organization of acme: %s", r.what, r.body)
+		case column == "bound elsewhere" && tellsOfCI(r):
+			h.t.Errorf("%s tells a key of another agent of ci: %s", r.what, r.body)
 		}
 		if status != 0 && r.status != status {
 			h.t.Errorf("%s, %s: %d for one credential and %d for another", r.what, column, status, r.status)
@@ -132,6 +140,23 @@ func (h *harness) cell(rt route, column string, tokens []string) (status int) {
 		status = r.status
 	}
 	return status
+}
+
+// tellsOfCI reports whether an answer is about the agent of the samples.
+func tellsOfCI(r *reply) bool {
+	return strings.Contains(string(r.body), `"ci"`) || strings.Contains(string(r.body), ",ci,")
+}
+
+// boundBefore stores a key of acme that is bound to agents and has scopes that no such key can be
+// made with.
+func (h *harness) boundBefore(agents string, scopes ...string) string {
+	h.t.Helper()
+	key, id := apikey.New()
+	must(h.t, h.docs.PutToken(h.t.Context(), &storage.Token{
+		ID: id, OrganizationID: acme, Name: "n", Scopes: scopes, AgentID: agents,
+		Hash: apikey.Hash([]byte(key)), CreatedAt: h.clock.Now(),
+	}, 0))
+	return key
 }
 
 // sample makes a resource of acme and returns a request to rt for it.
@@ -162,7 +187,7 @@ func (h *harness) sample(rt route) (path string, body any) {
 	case "PUT /v1/lists/:name":
 		id, body = "l-"+uuid.NewString(), obj{"values": []string{"a"}}
 	case "POST /v1/sessions":
-		body = obj{"policy_id": policyID, "agent_id": "a", "ttl": 60}
+		body = obj{"policy_id": policyID, "agent_id": "ci", "ttl": 60}
 	case "GET /v1/sessions/:sessionId":
 		id = h.session(acme, nil)
 	case "PATCH /v1/sessions/:sessionId":

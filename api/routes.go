@@ -18,7 +18,7 @@ type route struct {
 }
 
 // trait is a special property of a route. A route can have several traits.
-type trait uint8
+type trait uint16
 
 const (
 	signed      trait = 1 << iota // needs no credential, but the handler verifies a header that signs the body
@@ -28,6 +28,7 @@ const (
 	deciding                      // waits in the queue of decisions, not in the queue of other work
 	stored                        // stores the body unchanged, and refuses a body with a secret
 	conditional                   // accepts If-Match and If-None-Match
+	wide                          // is about the whole organization; a key that is bound to agents may not call it
 	owned                         // without the scope, a credential gets only the resources that it asked for itself
 )
 
@@ -55,7 +56,7 @@ func (s *Server) routes() []route {
 		on("POST /v1/policy/simulate", scopeEvaluate, withBody(s.simulate, s.checkSimulate)),
 
 		on("POST /v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),
-		on("GET /v1/policies", scopePolicyRead, listOf("policies", s.docs.ListPolicies, asStored)),
+		on("GET /v1/policies", scopePolicyRead, s.listPolicies),
 
 		on("GET /v1/rules", scopeRulesRead, s.listRules),
 		on("POST /v1/rules", scopeRulesWrite, withDecoder(decoding(s.checkNewRule), s.createRule), stored),
@@ -77,14 +78,14 @@ func (s *Server) routes() []route {
 
 		on("GET /v1/sessions", scopeAgentsRead, listOf("sessions", s.docs.ListSessions, asStored)),
 		on("GET /v1/sessions/:sessionId", scopeAgentsRead, getOf("session", s.session, asStored)),
-		on("POST /v1/sessions", scopeAgentsWrite, withBody(s.createSession, checkNewSession), stored),
-		on("PATCH /v1/sessions/:sessionId", scopeAgentsWrite, withBody(s.closeSession, checkClose), urgent),
+		on("POST /v1/sessions", scopeSessionsWrite, withBody(s.createSession, checkNewSession), stored),
+		on("PATCH /v1/sessions/:sessionId", scopeSessionsWrite, withBody(s.closeSession, checkClose), urgent),
 
 		on("GET /v1/authorizations", scopeHistoryRead, s.listAuthorizations),
 		on("GET /v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
 		on("GET /v1/authorizations/:decisionId", scopeHistoryRead, s.authorization, owned),
-		on("GET /v1/ledger/heads", scopeHistoryRead, s.listHeads),
-		on("GET /v1/changes", scopeHistoryRead, s.listChanges),
+		on("GET /v1/ledger/heads", scopeHistoryRead, s.listHeads, wide),
+		on("GET /v1/changes", scopeHistoryRead, s.listChanges, wide),
 		on("POST /v1/actions/record", scopeActionsRecord, withBody(s.recordAction, checkAction)),
 
 		on("GET /v1/webhooks", operatorOnly, listOf("webhooks", s.docs.ListWebhooks, summarizeWebhook)),

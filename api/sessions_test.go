@@ -222,7 +222,7 @@ func TestSessions_Credentials(t *testing.T) {
 	key, _ := h.key(acme, "policy:evaluate", "agents:read")
 	h.do("POST", "/v1/sessions", key, obj{"policy_id": policyID, "agent_id": "ci", "ttl": 60}).wantProblem(http.StatusForbidden, codeInsufficientScope)
 	h.do("PATCH", "/v1/sessions/"+id, key, obj{"status": "closed"}).wantProblem(http.StatusForbidden, codeInsufficientScope)
-	bound, _ := h.bound("other", "agents:write", "agents:read", "policy:evaluate")
+	bound, _ := h.bound("other", "sessions:write", "policy:evaluate")
 	h.do("POST", "/v1/sessions", bound, obj{"policy_id": policyID, "agent_id": "ci", "ttl": 60}).wantProblem(http.StatusForbidden, codeAgentNotBound)
 	h.do("PATCH", "/v1/sessions/"+id, bound, obj{"status": "closed"}).wantProblem(http.StatusForbidden, codeAgentNotBound)
 	h.do("POST", "/v1/sessions", bound, obj{"policy_id": policyID, "agent_id": "other", "ttl": 60}).wantStatus(http.StatusCreated)

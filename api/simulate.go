@@ -94,6 +94,9 @@ func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, er
 		if in.compiled, err = s.decisions.Sets.Policy(r.ctx, &r.slot, r.who.org, in.Intent.PolicyID); err != nil {
 			return nil, about("policy", err)
 		}
+		if err = s.checkPolicy(r, in.compiled.Document()); err != nil {
+			return nil, err
+		}
 	}
 	if in.Rules == nil {
 		if in.ruled, err = s.decisions.Sets.Rules(r.ctx, &r.slot, r.who.org); err != nil {
