@@ -22,11 +22,11 @@ type explained struct {
 
 // The reasons why a row has no explanation.
 const (
-	changedSince = "the policy, the rules or the agent have changed since"
+	changedSince = "the policy, the rules, the agent or the session have changed since"
 	partOfIntent = "the history does not keep all of the intent: a value of the metadata, a part of the resource or " +
 		"what looks like a secret is left out"
-	moreThanThat = "the decision rests on more than the policy, its rules and the agent: a batch, an approval or an " +
-		"external core"
+	moreThanThat = "the decision rests on more than the policy, its rules, the agent and the session: a batch, an " +
+		"approval, a limit over time or an external core"
 )
 
 func wantsExplanation(q *query) bool {
@@ -64,9 +64,24 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 		return fmt.Errorf("loading what explains a decision: %w", err)
 	}
 	input := &engine.Input{
-		Intent: in, Names: set.Names, Agent: set.Agent, RequireRegistered: s.decisions.RequiresRegistered(),
-		Usage: engine.Usage{Exceeded: found(record, engine.CodeUsageLimit)}, Turn: &r.slot, Ended: r.ctx.Done(),
+		Intent: in, DecidedAt: record.DecidedAt, Names: set.Names, Agent: set.Agent,
+		RequireRegistered: s.decisions.RequiresRegistered(),
+		Usage:             engine.Usage{Exceeded: found(record, engine.CodeUsageLimit)}, Turn: &r.slot, Ended: r.ctx.Done(),
 		Trace: &engine.Trace{},
+	}
+	if id := record.SessionID; id != "" {
+		session, err := s.decisions.Sets.Session(r.ctx, &r.slot, r.who.org, id)
+		closed := err == nil && session.Document().Status != engine.SessionActive
+		switch {
+		case errors.Is(err, storage.ErrNotFound), closed && !found(record, engine.CodeSessionClosed):
+			row.Unexplained = changedSince
+			return r.ok(row)
+		case err != nil:
+			return fmt.Errorf("loading the session that explains a decision: %w", err)
+		}
+		input.Session = engine.InSession{
+			CompiledSession: session, Expired: found(record, engine.CodeSessionExpired),
+		}
 	}
 	result := engine.Evaluate(set.Policy, set.Rules, input)
 	if result.Err != nil {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"writ/engine"
 )
@@ -79,4 +80,30 @@ func TestAuthorization_ExplainedToThoseWhoMayRead(t *testing.T) {
 	h.do("GET", path, key, nil).wantStatus(http.StatusOK)
 	h.do("GET", path, h.operator(rival), nil).wantStatus(http.StatusNotFound)
 	h.do("GET", "/v1/authorizations/"+got.DecisionID+"?explain=yes", h.operator(acme), nil).wantField("explain")
+}
+
+// TestAuthorization_ExplainedInASession checks that a decision in a session is explained with the checks of the session,
+// and that a session that was closed since is named and not the metadata.
+func TestAuthorization_ExplainedInASession(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	id := h.session(acme, obj{"allowed_resource_patterns": []string{"prod/**"}})
+	for resource, want := range map[string]engine.Decision{"prod/web": engine.Allow, "stage/web": engine.Deny} {
+		got := read[result](h.evaluate(acme, in(id, intent(obj{"resource": resource}))).wantStatus(http.StatusOK))
+		row := h.explain(h.operator(acme), got.DecisionID)
+		if row.Explanation == nil || row.Explanation.Decision != want {
+			t.Errorf("%s in a session: %+v, unexplained: %s", resource, row.Explanation, row.Unexplained)
+			continue
+		}
+		h.clock.advance(24 * time.Hour) // the session has expired since
+		if row := h.explain(h.operator(acme), got.DecisionID); row.Explanation == nil {
+			t.Errorf("%s in a session that expired since: %s", resource, row.Unexplained)
+		}
+		h.clock.advance(-24 * time.Hour)
+	}
+	got := read[result](h.evaluate(acme, in(id, intent())).wantStatus(http.StatusOK))
+	h.do("PATCH", "/v1/sessions/"+id, h.operator(acme), obj{"status": "closed"}).wantStatus(http.StatusOK)
+	if row := h.explain(h.operator(acme), got.DecisionID); row.Unexplained != changedSince {
+		t.Errorf("a row of a session that was closed since is unexplained because %q, want %q", row.Unexplained, changedSince)
+	}
 }

@@ -19,6 +19,7 @@ type simulateBody struct {
 	Rules             []simulatedRule      `json:"rules"`
 	Intent            *engine.Intent       `json:"intent"`
 	Agent             *string              `json:"agent"`
+	DecidedAt         string               `json:"decided_at"` // the time to decide at, now if it is left out
 	UsageExceeded     bool                 `json:"usage_exceeded"`
 	RequireRegistered *bool                `json:"require_registered_agents"`
 
@@ -26,6 +27,8 @@ type simulateBody struct {
 	// source out.
 	compiled *engine.Policy
 	ruled    *engine.RuleSet
+	// decidedAt is the time of the simulation.
+	decidedAt time.Time
 }
 
 // simulatedRule is a rule in the form of POST /v1/rules or of GET /v1/rules. It is active unless it says otherwise.
@@ -84,7 +87,7 @@ func unfinished(r *request, result engine.Result) error {
 // simulatedInput loads from the store what the body leaves out.
 func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, error) {
 	input := &engine.Input{
-		Intent: in.Intent, RequireRegistered: s.decisions.RequiresRegistered(),
+		Intent: in.Intent, DecidedAt: in.decidedAt, RequireRegistered: s.decisions.RequiresRegistered(),
 		Usage: engine.Usage{Exceeded: in.UsageExceeded},
 		Turn:  &r.slot, Ended: r.ctx.Done(), Trace: &engine.Trace{},
 	}
@@ -108,7 +111,7 @@ func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, er
 		if err != nil {
 			return nil, about("session", err)
 		}
-		input.Session = engine.InSession{CompiledSession: session, Expired: session.Expired(r.now)}
+		input.Session = engine.InSession{CompiledSession: session, Expired: session.Expired(in.decidedAt)}
 	}
 	input.Agent, input.Names, err = s.decisions.Sets.Agent(r.ctx, &r.slot, r.who.org, in.Intent.AgentID)
 	if err != nil {
@@ -141,6 +144,13 @@ func (s *Server) checkSimulate(r *request, in *simulateBody) error {
 		bad.facts(in.Intent.Metadata, r.who.scopes)
 		in.Intent.SessionID = bad.session(in.SessionID)
 		in.policy(&bad)
+	}
+	if in.decidedAt = r.stamp(); in.DecidedAt != "" {
+		at, err := condition.ParseTime(in.DecidedAt)
+		if err != nil {
+			bad.add("decided_at", err.Error())
+		}
+		in.decidedAt = at.UTC().Truncate(time.Millisecond)
 	}
 	if in.Policy != nil {
 		in.Policy.Normalize()

@@ -83,6 +83,7 @@ func (b *batch) count(ctx context.Context, set engine.Set, it *item) (err error)
 	in, at := it.entry.Intent, it.entry.Reservation.Time()
 	b.input = engine.Input{
 		Intent:            in,
+		DecidedAt:         at,
 		Agent:             set.Agent,
 		Names:             set.Names,
 		RequireRegistered: b.cfg.RequireRegistered,

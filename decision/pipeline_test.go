@@ -17,6 +17,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/internal/must"
 	"writ/storage"
 	"writ/storage/embedded"
@@ -201,6 +202,52 @@ type decider func(*engine.Input) (engine.Result, error)
 func (f decider) Evaluate(_ context.Context, _ engine.Set, in *engine.Input) (engine.Result, error) {
 	return f(in)
 }
+
+// TestDecision_DecidedAt_IsTheRowsOwnTime: "Every engine, explanation and repetition sees the row's." Each
+// evaluation of a batch sees the time of its own row, in Rego and in a core.
+func TestDecision_DecidedAt_IsTheRowsOwnTime(t *testing.T) {
+	seen := map[string]time.Time{} // by the id of the intent
+	see := func(intent string, at time.Time) { seen[intent] = at }
+	for name, change := range map[string]func(*Config){
+		"a rule": func(c *Config) {
+			c.CompileRego = func(string) (engine.RegoCondition, error) {
+				return &watch{func(in *engine.RegoInput) { see(in.Intent.IntentID, in.DecidedAt) }}, nil
+			}
+		},
+		"a core": func(c *Config) {
+			c.Core = decider(func(in *engine.Input) (engine.Result, error) {
+				see(in.Intent.IntentID, in.DecidedAt)
+				return engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Code: engine.CodePolicyAllowed, Outcome: engine.Allow, Reason: "policy.allowed: yes"}}}, nil
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := opened(t, change)
+			must.Do(t, s.Documents.PutRule(t.Context(), corpus.Organization, &engine.Rule{
+				ID: uuid.NewString(), Name: "r", Condition: `{"rego":"x"}`, Action: `{"decision":"deny"}`, IsActive: true,
+			}, 0))
+			requests := []Request{request(), request(), request()}
+			for i, out := range s.Decide(t.Context(), caller(), requests) {
+				at, ok := seen[requests[i].Intent.IntentID]
+				if out.Err != nil || !ok || !at.Equal(out.Record.DecidedAt) || at != at.UTC().Truncate(time.Millisecond) {
+					t.Errorf("intent %d: evaluated at %v, %v, and its row is of %v, %v", i, at, ok, out.Record.DecidedAt, out.Err)
+				}
+			}
+		})
+	}
+}
+
+// watch is a condition that never matches, and sees its inputs.
+type watch struct{ see func(*engine.RegoInput) }
+
+func (w *watch) Match(in *engine.RegoInput) (bool, error) {
+	w.see(in)
+	return false, nil
+}
+
+func (*watch) Lists() []string          { return nil }
+func (*watch) Review() condition.Review { return condition.Review{} }
+func (*watch) Size() int                { return 1 }
 
 func TestDecide_ACoreThatFailsAllowsNothing(t *testing.T) {
 	p, _ := newPipeline(t, 100)

@@ -43,7 +43,7 @@ func TestCheck_TreesMeanWhatRuns(t *testing.T) {
 		compiled := must.Get(CompilePolicy(p))(t)
 		session := must.Get(CompileSession(s))(t)
 		in := &Input{
-			Intent: g.intent(), Agent: AgentStatus(one("active", "disabled", "")), RequireRegistered: g.IntN(2) == 0,
+			Intent: g.intent(), DecidedAt: g.Intent().DecidedAt, Agent: AgentStatus(one("active", "disabled", "")), RequireRegistered: g.IntN(2) == 0,
 			Usage: Usage{g.IntN(2) == 0}, Session: InSession{session, g.IntN(2) == 0},
 		}
 		e := newEvaluation(p, in)

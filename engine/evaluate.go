@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"writ/engine/condition"
 	"writ/engine/resource"
@@ -15,6 +16,10 @@ type Input struct {
 	// Names are the names of the intent's agent. The zero value means that the agent has no other
 	// name than the one in the intent: see [Input.AgentNames].
 	Names AgentNames
+	// DecidedAt is the time of the decision: the time of its row, in UTC and in whole
+	// milliseconds. It is the clock of conditions. If it is zero, every condition that reads it is
+	// an error.
+	DecidedAt time.Time
 	// Agent is the state of the kill switch for the intent's agent.
 	Agent AgentStatus
 	// RequireRegistered denies agents that the organization has not registered.
@@ -127,6 +132,7 @@ func newEvaluation(p *ActionPolicy, in *Input) evaluation {
 		id := condition.Members[k].ID
 		f.SetText(id, *i.Text(id))
 	}
+	f.SetDecidedAt(in.DecidedAt)
 	f.SetResource(i.Resource)
 	f.SetMetadata(i.Metadata)
 	f.SetCounts(in.Counts)

@@ -45,7 +45,7 @@ func (g generator) policy() *ActionPolicy {
 const secret = "a-private-value"
 
 func (g generator) input() *Input {
-	in := &Input{Intent: g.intent(), Agent: []AgentStatus{AgentActive, AgentUnregistered, AgentDisabled}[g.IntN(3)]}
+	in := &Input{Intent: g.intent(), DecidedAt: g.Intent().DecidedAt, Agent: []AgentStatus{AgentActive, AgentUnregistered, AgentDisabled}[g.IntN(3)]}
 	in.RequireRegistered, in.Usage.Exceeded = g.IntN(9) == 0, g.IntN(9) == 0
 	if in.Intent.Metadata != nil {
 		in.Intent.Metadata["team"] = secret

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -49,7 +50,8 @@ type RegoCondition interface {
 
 // RegoInput is the input document of a condition in Rego.
 type RegoInput struct {
-	Intent *Intent
+	Intent    *Intent
+	DecidedAt time.Time // [Input.DecidedAt]
 	// AgentID is the intent's agent. Agent is the state of the kill switch for it.
 	AgentID string
 	Agent   AgentStatus

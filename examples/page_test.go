@@ -1,6 +1,7 @@
 package examples_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,6 +15,7 @@ import (
 
 	"writ/authoring/suite"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/internal/must"
 	"writ/rego"
 )
@@ -130,6 +132,12 @@ func set(all map[string]any, path string, value any) {
 func evaluate(t *testing.T, doc *engine.ActionPolicy, rules []engine.Rule, members map[string]any) engine.Result {
 	t.Helper()
 	p := must.Get(engine.CompilePolicy(doc))(t)
+	var at time.Time
+	if text, ok := members["decided_at"].(string); ok { // no member of the intent
+		at = must.Get(condition.ParseTime(text))(t)
+		members = maps.Clone(members)
+		delete(members, "decided_at")
+	}
 	data := must.Get(json.Marshal(members))(t)
 	in, err := engine.DecodeIntent(data, "intent")
 	if err == nil {
@@ -142,7 +150,7 @@ func evaluate(t *testing.T, doc *engine.ActionPolicy, rules []engine.Rule, membe
 	for _, broken := range set.Broken() {
 		t.Fatalf("%s: %v", rules[0].Condition, broken.Err)
 	}
-	return engine.Evaluate(p, set, &engine.Input{Intent: in})
+	return engine.Evaluate(p, set, &engine.Input{Intent: in, DecidedAt: at})
 }
 
 // rule returns an active rule with the given condition, decision and priority.

@@ -21,7 +21,7 @@ const conditionPackage = "writ.condition"
 // CompileCondition compiles a rule's condition, as [engine.Options].CompileRego.
 //
 // source is the body of a rule, or a Rego v1 module of any package that defines match. The input
-// has the members intent, agent and policy. If the source names lists, the input also has lists,
+// has the members intent, decided_at, agent and policy. If the source names lists, the input also has lists,
 // with a set for each list. The condition matches if match is true. It does not match if match is
 // false or undefined. A run-time error in any expression is an error of the condition. The
 // conditions of one evaluation share a number of steps. A condition that uses them up is an error,

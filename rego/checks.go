@@ -13,7 +13,7 @@ import (
 
 // checks defines the findings of the policy's own checks, and the sentence for each code.
 func (l *lowering) checks() ([]string, error) {
-	parts := []string{membersOfInput(l.counters, l.readsValues), readingsOfResource()}
+	parts := []string{l.membersOfInput(), readingsOfResource()}
 	var sentences strings.Builder
 	sentences.WriteString(sentence(engine.CodeCheckError, string(engine.CodeCheckError)+
 		": the input is not what writ makes of an intent"))
@@ -45,7 +45,7 @@ func sentence(code engine.Code, text string) string {
 // membersOfInput defines a check that the input has the members of [Input], with their types.
 // Without this check a rule that denies would not match an input that lacks the rule's field, and a
 // cost of null would exceed no limit.
-func membersOfInput(counters []*condition.Counter, values bool) string {
+func (l *lowering) membersOfInput() string {
 	var lines []string
 	for _, m := range condition.Members {
 		if m.Optional {
@@ -54,19 +54,22 @@ func membersOfInput(counters []*condition.Counter, values bool) string {
 			lines = append(lines, "is_string(input.intent."+m.Name+")")
 		}
 	}
-	lines = append(lines, "metadata_read", "cost_read", "is_boolean(input.usage.exceeded)",
-		"is_boolean(input.require_registered_agents)",
+	lines = append(lines, "is_string(input."+decidedAt+")", "metadata_read", "cost_read",
+		"is_boolean(input.usage.exceeded)", "is_boolean(input.require_registered_agents)",
 		"is_string(input.agent.id)", `input.agent.status in {"active", "disabled", "unregistered"}`,
 		"is_number(input.policy.version)")
 	for _, name := range []string{"policy_id", "organization_id", "agent_id", "status"} {
 		lines = append(lines, "is_string(input.policy."+name+")")
 	}
-	counted := ""
-	if len(counters) > 0 {
-		lines = append(lines, "counters_read")
-		counted = countersOfInput(counters)
+	if l.timed {
+		lines = append(lines, "time.parse_rfc3339_ns(input."+decidedAt+")")
 	}
-	if values {
+	counted := ""
+	if len(l.counters) > 0 {
+		lines = append(lines, "counters_read")
+		counted = countersOfInput(l.counters)
+	}
+	if l.readsValues {
 		lines = append(lines, "values_read")
 		counted += valuesOfInput
 	}

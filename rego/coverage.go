@@ -70,7 +70,8 @@ func coverageOf(
 			return LineCoverage{}, err
 		}
 		for _, text := range texts {
-			asked := &engine.RegoInput{Intent: in.Intent, AgentID: in.Intent.AgentID, Agent: in.Agent, Resource: text,
+			asked := &engine.RegoInput{Intent: in.Intent, DecidedAt: in.DecidedAt, AgentID: in.Intent.AgentID,
+				Agent: in.Agent, Resource: text,
 				Policy: p, Lists: lists}
 			input, err := conditionInput(asked, r.Lists())
 			if err != nil {

@@ -49,8 +49,12 @@ func (g *generator) term() term {
 	case 5:
 		at := g.one(instants...)
 		op := g.r.IntN(3)
-		return term{field: "issued_at", match: []string{"$eq", "$lt", "$gte"}[op], tree: []string{"eq", "lt", "gte"}[op], value: at,
-			cel: fmt.Sprintf("intent.issued_at %s timestamp(%q)", []string{"==", "<", ">="}[op], at)}
+		field, path := "issued_at", "intent.issued_at"
+		if g.chance(50) {
+			field, path = "decided_at", "decided_at"
+		}
+		return term{field: field, match: []string{"$eq", "$lt", "$gte"}[op], tree: []string{"eq", "lt", "gte"}[op], value: at,
+			cel: fmt.Sprintf("%s %s timestamp(%q)", path, []string{"==", "<", ">="}[op], at)}
 	case 6:
 		return g.identity()
 	}

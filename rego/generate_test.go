@@ -116,12 +116,21 @@ func (g *generator) input() *engine.Input {
 	for {
 		in := &engine.Input{
 			Intent: g.intent(), Agent: engine.AgentStatus(g.one("active", "active", "active", "active", "", "", "disabled")),
-			RequireRegistered: g.chance(15), Usage: engine.Usage{Exceeded: g.chance(5)},
+			RequireRegistered: g.chance(15), Usage: engine.Usage{Exceeded: g.chance(5)}, DecidedAt: g.decidedAt(),
 		}
 		if in.Intent.Validate() == nil {
 			return in
 		}
 	}
+}
+
+// decidedAt returns a time that is before, at or after the instants that conditions name.
+func (g *generator) decidedAt() time.Time {
+	at, err := condition.ParseTime(g.one(instants...))
+	if err != nil {
+		panic(err)
+	}
+	return at.UTC().Truncate(time.Millisecond)
 }
 
 func (g *generator) intent() *engine.Intent {
@@ -210,7 +219,10 @@ var regoSources = []string{
 	"package p\n\nimport rego.v1\n\n# secret things\nsecret(r) if contains(r, \"secrets\")\n\nmatch if secret(input.intent.resource)",
 	`input.intent.agent_id in input.lists.things`,
 	`not input.intent.metadata.env in input.lists["things"]; count(input.lists.empty) == 0`,
-	`count(object.keys(input)) == 3; not input.intent.metadata`,
+	`count(object.keys(input)) == 4; not input.intent.metadata`,
+	`time.parse_rfc3339_ns(input.decided_at) >= time.parse_rfc3339_ns("2026-01-31T12:00:00Z")`,
+	`time.weekday([time.parse_rfc3339_ns(input.decided_at), "Europe/Berlin"]) in {"Saturday", "Sunday"}`,
+	"package p\n\nmatch if time.clock([time.parse_rfc3339_ns(input.decided_at), \"Asia/Kolkata\"])[0] >= 17",
 }
 
 func marshal(v any) string {

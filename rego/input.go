@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -25,7 +26,7 @@ var (
 	keyCost, keyAmount, keyCurrency   = ast.StringTerm("cost"), ast.StringTerm("amount_minor"),
 		ast.StringTerm("currency")
 	keyMetadata, keyID, keyStatus     = ast.StringTerm("metadata"), ast.StringTerm("id"), ast.StringTerm("status")
-	keyCounters                       = ast.StringTerm("counters")
+	keyCounters, keyDecidedAt         = ast.StringTerm("counters"), ast.StringTerm(decidedAt)
 	keyVersion, keyOrganizationID     = ast.StringTerm("version"), ast.StringTerm("organization_id")
 	keySession, keyClosed, keyExpired = ast.StringTerm("session"), ast.StringTerm("closed"), ast.StringTerm("expired")
 
@@ -63,6 +64,7 @@ func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 	}
 	input := ast.NewObject(
 		ast.Item(keyIntent, intentTerm(in.Intent, agent, resource)),
+		ast.Item(keyDecidedAt, timeTerm(in.DecidedAt)),
 		ast.Item(keyAgent, agentTerm(agent, in.Agent)),
 		ast.Item(keyPolicy, policy),
 		ast.Item(keyUsage, usage),
@@ -126,6 +128,7 @@ func conditionInput(in *engine.RegoInput, lists []string) (ast.Value, error) {
 	agent := ast.StringTerm(in.AgentID)
 	input := ast.NewObject(
 		ast.Item(keyIntent, intentTerm(in.Intent, ast.StringTerm(in.Intent.AgentID), ast.StringTerm(in.Resource))),
+		ast.Item(keyDecidedAt, timeTerm(in.DecidedAt)),
 		ast.Item(keyAgent, agentTerm(agent, in.Agent)),
 		ast.Item(keyPolicy, policyTerm(in.Policy)),
 	)
@@ -182,6 +185,15 @@ func policyTerm(p *engine.ActionPolicy) *ast.Term {
 		ast.Item(keyAgentID, ast.StringTerm(p.AgentID)),
 		ast.Item(keyStatus, ast.StringTerm(string(p.Status))),
 	)
+}
+
+// timeTerm returns a time in the form in which rows have it. The zero time is an empty text, so that
+// reading it as a time is an error.
+func timeTerm(at time.Time) *ast.Term {
+	if at.IsZero() {
+		return ast.StringTerm("")
+	}
+	return ast.StringTerm(at.UTC().Format(time.RFC3339Nano))
 }
 
 func integer(n int64) *ast.Term { return ast.NewTerm(ast.Number(strconv.FormatInt(n, 10))) }

@@ -53,6 +53,7 @@ func nameIn(s string) string {
 // The input is the document that [Input] returns:
 //
 //	intent                      the ActionIntent
+//	decided_at                  the time of the decision, in UTC and RFC 3339
 //	agent                       {"id": …, "status": "active" | "disabled" | "unregistered"}
 //	usage                       {"exceeded": bool}
 //	require_registered_agents   bool
@@ -134,6 +135,8 @@ type lowering struct {
 	policy   *engine.ActionPolicy
 	pkg      string
 	counters []*condition.Counter
+	// timed says that a rule may read the time of the decision.
+	timed bool
 	// rules has the definitions of the organization's rules. files has the lists, and the modules
 	// of rules that are written in Rego.
 	rules []string

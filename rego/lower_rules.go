@@ -20,7 +20,10 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 	name := fmt.Sprintf("rule_%d", place)
 	head := ruleComment(r) + fmt.Sprintf("matching_rules contains [%d, %s, %s]",
 		place, condition.Quote(string(r.Finding().Code)), condition.Quote(r.Finding().Reason))
-	if source, ok := r.RegoSource(); ok {
+	source, inRego := r.RegoSource()
+	l.timed = l.timed || strings.Contains(source, decidedAt) || r.Matches().Reads(condition.DecidedAt) ||
+		r.Certain().Reads(condition.DecidedAt)
+	if inRego {
 		file, err := embed(l.pkg+".conditions."+name, name+".rego", source)
 		if err != nil {
 			return fmt.Errorf("rule %s: %w", doc.ID, err)
@@ -29,7 +32,7 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 		l.rules = append(l.rules, head+inline([]line{
 			{text: "intent := object.union(input.intent, {\"resource\": reading.text})", param: true},
 			{text: fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": input.agent, "+
-				"\"policy\": %s%s}",
+				"\"policy\": %s, \"decided_at\": input.decided_at%s}",
 				l.pkg, name, entry, conditionPolicy, inputOfLists(r.Lists())), param: true},
 		}, r.Outcome()))
 		return nil
@@ -77,6 +80,9 @@ func (l *lowering) certainty(place int, r *engine.CompiledRule) {
 // conditionPolicy is an expression for the policy with the members that conditions see. The input's
 // policy may have more members.
 const conditionPolicy = `object.filter(input.policy, ["agent_id", "organization_id", "policy_id", "status", "version"])`
+
+// decidedAt is the input's member with the time of the decision.
+var decidedAt = condition.FieldOf(condition.DecidedAt).Path()
 
 // ruleComment returns the annotation of a rule.
 func ruleComment(r *engine.CompiledRule) string {

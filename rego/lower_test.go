@@ -95,7 +95,8 @@ func TestLower_WithAnIncompleteInput(t *testing.T) {
 			"action_type": "deploy", "agent_id": "team-a/x", "resource": "prod/x", "cost": {"amount_minor": 5, "currency": "EUR"}},
 		"policy": {"policy_id": "p", "version": 3, "organization_id": "acme", "agent_id": "team-a/*", "status": "active"},
 		"agent": {"id": "team-a/x", "status": "active"}, "usage": {"exceeded": false}, "require_registered_agents": false,
-		"readings": {"blocked": [{"text": "prod/x", "readers": ["raw", "posix"]}], "allowed": [{"text": "prod/x", "readers": ["posix"]}], "stops": ""}}`
+		"readings": {"blocked": [{"text": "prod/x", "readers": ["raw", "posix"]}], "allowed": [{"text": "prod/x", "readers": ["posix"]}], "stops": ""},
+		"decided_at": "2026-01-02T03:04:05Z"}`
 	without := func(member, to string) string { return strings.Replace(whole, member, to, 1) }
 	tests := []struct{ name, input, decision, reason string }{
 		{"whole", whole, "allow", "policy.allowed: version 3 of the policy allows it"},
@@ -106,6 +107,7 @@ func TestLower_WithAnIncompleteInput(t *testing.T) {
 		{"readings that are strings", without(`{"text": "prod/x", "readers": ["raw", "posix"]}`, `"prod/x"`), "deny", "resource.unreadable: the input does not say how the resource is read"},
 		{"unknown readers", without(`"readers": ["raw", "posix"]`, `"readers": ["raw", "posixx"]`), "deny", "resource.unreadable: the input does not say how the resource is read"},
 		{"an amount of null", without(`"amount_minor": 5`, `"amount_minor": null`), "deny", "check.error: the input is not what writ makes of an intent"},
+		{"no time", without(`"decided_at"`, `"decided"`), "deny", "check.error: the input is not what writ makes of an intent"},
 		{"no policy", without(`"policy":`, `"other":`), "deny", "check.error: the input is not what writ makes of an intent"},
 		{"no stops", without(`, "stops": ""`, ``), "deny", "resource.unreadable: the input does not say how the resource is read"},
 		{"nothing", `{}`, "deny", "agent.disabled: the agent is disabled"},

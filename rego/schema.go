@@ -37,10 +37,11 @@ func policySchema() map[string]any {
 
 func conditionSchema() map[string]any {
 	return closed(map[string]any{
-		"intent": intentSchema(),
-		"agent":  closed(texts("id", "status")),
-		"policy": policySchema(),
-		"lists":  typed("object"),
+		"intent":  intentSchema(),
+		decidedAt: typed("string"),
+		"agent":   closed(texts("id", "status")),
+		"policy":  policySchema(),
+		"lists":   typed("object"),
 	})
 }
 
@@ -51,6 +52,7 @@ func querySchema() map[string]any {
 	readings := map[string]any{"type": "array", "items": closed(reading)}
 	return closed(map[string]any{
 		"intent":                    intentSchema(),
+		decidedAt:                   typed("string"),
 		"agent":                     closed(texts("id", "status")),
 		"policy":                    policySchema(),
 		"session":                   closed(map[string]any{"closed": typed("boolean"), "expired": typed("boolean")}),

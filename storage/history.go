@@ -51,11 +51,12 @@ type Record struct {
 	Settlement     *Settlement `json:"settlement,omitzero"`
 }
 
-// Intent returns the decided intent, as far as the row has it. Its session is missing.
+// Intent returns the decided intent, as far as the row has it.
 func (r *Record) Intent() *engine.Intent {
 	return &engine.Intent{
 		IntentID: r.IntentID, PolicyID: r.PolicyID, AgentID: r.AgentID, ActionType: r.ActionType, Resource: r.Resource,
 		Cost: r.Cost, Metadata: r.Metadata, IssuedAt: r.IssuedAt,
+		SessionID: r.SessionID,
 	}
 }
 

@@ -50,7 +50,8 @@ func (g generator) part() string {
 		`{"metadata.n":{"$gt":1}}`, `{"metadata.n":{"$gte":7}}`, `{"metadata.n":{"$lte":0}}`, `{"metadata":{"$exists":false}}`, `{"metadata.env":{"$some":["prod"]}}`,
 		`{"metadata.env":{"$size":{"$gt":0}}}`, `{"metadata.env":{"$every":["prod","dr"]}}`, `{"metadata.env":{"$regex":"^p"}}`,
 		`{"agent_id":"team-a/*"}`, `{"agent.id":"team-a/x"}`, `{"agent.status":{"$ne":"disabled"}}`, `{"agent.status":"active"}`,
-		`{"issued_at":{"$gt":"2026-01-31T12:00:00Z"}}`, `{"issued_at":{"$gte":"2026-01-31T11:00:00Z"}}`, `{}`)
+		`{"issued_at":{"$gt":"2026-01-31T12:00:00Z"}}`, `{"issued_at":{"$gte":"2026-01-31T11:00:00Z"}}`,
+		`{"decided_at":{"$gt":"2026-01-31T12:00:00Z"}}`, `{"decided_at":{"$lte":"2026-01-31T12:00:00Z"}}`, `{}`)
 }
 
 // condition returns one of these: a few parts together, a condition in CEL, or any generated
@@ -140,7 +141,7 @@ func TestShadowed_NeverDecides(t *testing.T) {
 		all := engine.CompileRules(rules, options)
 		rest := engine.CompileRules(slices.DeleteFunc(slices.Clone(rules), func(r engine.Rule) bool { return never[r.ID] }), options)
 		for range perSet {
-			in := &engine.Input{Intent: g.intent(), Agent: conditiontest.Pick(g.Generator, engine.AgentActive, engine.AgentUnregistered)}
+			in := &engine.Input{Intent: g.intent(), DecidedAt: g.Intent().DecidedAt, Agent: conditiontest.Pick(g.Generator, engine.AgentActive, engine.AgentUnregistered)}
 			if err := in.Intent.Validate(); err != nil {
 				continue
 			}

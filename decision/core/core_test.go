@@ -49,7 +49,8 @@ func TestDecision_ExternalEvaluationCore_InputHoldsPolicyIntentAgentRules(t *tes
 			"intent_id": in.Intent.IntentID, "policy_id": in.Intent.PolicyID, "agent_id": "ci", "action_type": "deploy",
 			"resource": "prod//web", "metadata": map[string]any{"env": "prod"}, "issued_at": "2026-11-21T10:00:00Z",
 		},
-		"agent": map[string]any{"id": "ci", "status": "disabled"},
+		"decided_at": "2026-11-21T10:00:01.25Z",
+		"agent":      map[string]any{"id": "ci", "status": "disabled"},
 		"rules": []any{map[string]any{
 			"id": "r1", "name": "n", "condition": rule.Condition, "action": rule.Action, "priority": 7.0, "isActive": true,
 			"createdAt": "0001-01-01T00:00:00Z", "updatedAt": "0001-01-01T00:00:00Z",

@@ -7,10 +7,11 @@
 // strict-builtin-errors=true, so that a rule that fails is an error. Without this query, a rule
 // that fails would count as a rule that does not match. The input holds
 //
-//	policy    the newest version of the policy, as it was registered
-//	intent    the ActionIntent, with its metadata
-//	agent     {"id", "status": "active" | "disabled" | "unregistered"}
-//	rules     the organization's active rules in deciding order
+//	policy      the newest version of the policy, as it was registered
+//	intent      the ActionIntent, with its metadata
+//	decided_at  the time of the decision, in UTC and RFC 3339, as the row has it
+//	agent       {"id", "status": "active" | "disabled" | "unregistered"}
+//	rules       the organization's active rules in deciding order
 //
 // The input also holds members that are not in the contract. A core needs them to decide as
 // writ does:

@@ -37,7 +37,7 @@ func testInput() *engine.Input {
 	return &engine.Input{Intent: &engine.Intent{
 		IntentID: "7d9f1c1e-3b5a-4f5e-8a67-0d6f0a4b2c11", PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20", AgentID: "ci",
 		ActionType: "deploy", Resource: "prod//web", Metadata: map[string]string{"env": "prod"}, IssuedAt: "2026-11-21T10:00:00Z",
-	}}
+	}, DecidedAt: time.Date(2026, 11, 21, 10, 0, 1, 250_000_000, time.UTC)}
 }
 
 // serve starts a core that answers with f. It returns a Core that asks it.

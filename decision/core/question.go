@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -17,6 +18,7 @@ import (
 type input struct {
 	Policy            *engine.ActionPolicy `json:"policy"`
 	Intent            *engine.Intent       `json:"intent"`
+	DecidedAt         time.Time            `json:"decided_at"`
 	Agent             agent                `json:"agent"`
 	Readings          readings             `json:"readings"`
 	Usage             usage                `json:"usage"`
@@ -90,6 +92,7 @@ func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 	q := input{
 		Policy:            set.Policy.Document(),
 		Intent:            in.Intent,
+		DecidedAt:         in.DecidedAt,
 		Agent:             agent{in.Intent.AgentID, in.Agent.String()},
 		Usage:             usage{in.Usage.Exceeded},
 		RequireRegistered: in.RequireRegistered,

@@ -107,7 +107,7 @@ func variableNames() (names []string) {
 
 // roots has the names that no local variable of an expression may hide.
 var roots = map[string]bool{"intent": true, "agent": true, "policy": true, "usage": true, "deployment": true,
-	"session": true}
+	"session": true, fields[DecidedAt].path: true}
 
 // The names of functions. items and decimal_compare read metadata values. split is CEL's own
 // function: it makes a list of a text.

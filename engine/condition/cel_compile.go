@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,7 +24,7 @@ func compileCEL(source string, o Options) (*Condition, error) {
 		return nil, inCEL(err)
 	}
 	expr := checked.NativeRep().Expr()
-	if err := checkOrder(expr); err != nil && !o.Stored {
+	if err := cmp.Or(checkOrder(expr), checkZones(expr)); err != nil && !o.Stored {
 		return nil, inCEL(err)
 	}
 	patterns, lists, err := checkCalls(checked.NativeRep())

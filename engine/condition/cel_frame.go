@@ -48,7 +48,7 @@ func (f *Frame) value(id FieldID) ref.Val {
 	case !f.has(id):
 		return celFailure(FieldOf(id).missing())
 	case row.kind == Time:
-		at, ok := f.issued()
+		at, ok := f.time(id)
 		if !ok {
 			return celFailure(errNoResult)
 		}

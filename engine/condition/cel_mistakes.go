@@ -130,7 +130,7 @@ var functionNames = strings.Fields("startsWith endsWith contains matches size ha
 func unknownFunction(name string) string {
 	switch name {
 	case "now", "time", "today":
-		return name + " is no function: a condition has no clock, compare intent.issued_at"
+		return name + " is no function: compare " + fields[DecidedAt].path + ", the time of the decision"
 	case "not":
 		return "not is written ! in CEL: !(…)"
 	}

@@ -39,8 +39,8 @@ func (s *language) plan(checked *cel.Ast, side resource.Side) (*Program, error) 
 }
 
 // fusions maps the ids of expressions to the code that writ runs for them. A predicate replaces a
-// comparison of a field with constants. A compiled test replaces a call on a computed text. CEL
-// plans all other expressions.
+// comparison of a field with constants. A compiled function replaces a call on a computed value.
+// CEL plans all other expressions.
 type fusions struct {
 	predicates map[int64]*fused
 	computed   map[int64]computed
@@ -152,21 +152,25 @@ func frameOf(a interpreter.Activation) *Frame {
 	}
 }
 
-// computed is a test and the operand of a call. CEL computes the operand.
+// computed is the function of a call, and the index of its operand, which CEL computes.
 type computed struct {
 	operand int
-	ask     func(f *Frame, s string) ref.Val
+	ask     func(f *Frame, v ref.Val) ref.Val
 }
 
-// computed returns the test of a call on a computed text. For any other expression the result is
-// the zero value.
+// computed returns the function of a call on a computed text or time. For any other expression the
+// result is the zero value.
 func (p *Program) computed(e ast.Expr) (computed, error) {
 	name, args := operandsOf(e)
 	text := 0
 	var n *Node
 	switch {
 	case name == fnItems:
-		return computed{0, celItems}, nil
+		return computed{0, takesText(celItems)}, nil
+	case timeParts[name]:
+		if function, zone, ok := zoneOf(e); ok {
+			return computed{0, inZone(function, zone)}, nil
+		}
 	case takesPatterns(name):
 		patterns, ok := constantsOf(FieldOf(Item), args[0])
 		if !ok {
@@ -189,7 +193,17 @@ func (p *Program) computed(e ast.Expr) (computed, error) {
 	if err != nil {
 		return computed{}, fmt.Errorf("%s: %w", name, err)
 	}
-	return computed{text, func(f *Frame, s string) ref.Val { return celResult(asked(f, s), nil) }}, nil
+	return computed{text, takesText(func(f *Frame, s string) ref.Val { return celResult(asked(f, s), nil) })}, nil
+}
+
+// takesText returns a function that is ask for texts and an error for other values.
+func takesText(ask func(f *Frame, s string) ref.Val) func(f *Frame, v ref.Val) ref.Val {
+	return func(f *Frame, v ref.Val) ref.Val {
+		if s, ok := v.(types.String); ok {
+			return ask(f, string(s))
+		}
+		return types.MaybeNoSuchOverloadErr(v)
+	}
 }
 
 // celItems implements items(text): what the milder reading of a list sees. It also charges for the macro that reads the items, because the
@@ -202,11 +216,11 @@ func celItems(f *Frame, text string) ref.Val {
 	return types.NewStringList(types.DefaultTypeAdapter, v.Items())
 }
 
-// ofComputed tests a text that CEL computes.
+// ofComputed calls a function with a value that CEL computes.
 type ofComputed struct {
 	id  int64
 	arg interpreter.InterpretableV2
-	ask func(f *Frame, s string) ref.Val
+	ask func(f *Frame, v ref.Val) ref.Val
 }
 
 // ID implements [interpreter.Interpretable].
@@ -217,14 +231,11 @@ func (n *ofComputed) Eval(a interpreter.Activation) ref.Val { return n.Exec(inte
 
 // Exec implements [interpreter.InterpretableV2].
 func (n *ofComputed) Exec(ef *interpreter.ExecutionFrame) ref.Val {
-	switch v := n.arg.Exec(ef).(type) {
-	case types.String:
-		return n.ask(frameOf(ef.Activation), string(v))
-	case *types.Err:
+	v := n.arg.Exec(ef)
+	if types.IsError(v) {
 		return v
-	default:
-		return types.MaybeNoSuchOverloadErr(v)
 	}
+	return n.ask(frameOf(ef.Activation), v)
 }
 
 // keepLeaves returns the planning step that records the planned leaves of e. It must be the last

@@ -116,7 +116,7 @@ func ofReadings(t testing.TB, p *Program, e ast.Expr) *fused {
 func ofRead(p *Program, e ast.Expr) (computed, error) {
 	name, args := operandsOf(e)
 	if name == fnElements {
-		return computed{0, func(f *Frame, s string) ref.Val {
+		return computed{0, takesText(func(f *Frame, s string) ref.Val {
 			v, ok := f.read(s)
 			if !ok {
 				return celFailure(ErrTooMuchWork)
@@ -126,7 +126,7 @@ func ofRead(p *Program, e ast.Expr) (computed, error) {
 				texts[i] = e.Text
 			}
 			return types.NewStringList(types.DefaultTypeAdapter, texts)
-		}}, nil
+		})}, nil
 	}
 	for field, names := range map[Field][]string{
 		MetadataKey("k"): fnRead[false], FieldOf(Item): fnRead[true], MetadataKey("k").as(Size): fnSize[:],
@@ -147,7 +147,7 @@ func ofRead(p *Program, e ast.Expr) (computed, error) {
 			n := Compare(field, op, values...)
 			n.Side = resource.Side(side) //nolint:gosec // 1 or 2
 			asked, err := p.leaf(n, result{})
-			return computed{2, func(f *Frame, s string) ref.Val {
+			return computed{2, takesText(func(f *Frame, s string) ref.Val {
 				before, element, item := f.metadata, f.element, f.texts[Item]
 				defer func() { f.metadata, f.element, f.texts[Item] = before, element, item }()
 				f.metadata = map[string]string{"k": s}
@@ -156,7 +156,7 @@ func ofRead(p *Program, e ast.Expr) (computed, error) {
 					f.element = &e
 				}
 				return celResult(asked.ask(f), nil)
-			}}, err
+			})}, err
 		}
 	}
 	return computed{}, nil

@@ -97,6 +97,7 @@ func TestCondition_Untranslatable(t *testing.T) {
 		`intent.resource.lowerAscii() == "x"`,
 		`intent.issued_at > timestamp("2026-01-31T12:00:00Z") + duration("1h")`,
 		`intent.issued_at.getHours() > 5`,
+		`decided_at.getDayOfWeek("Europe/Berlin") in [0, 6]`,
 		`(intent.agent_id == "x") == true`,
 		`intent.agent_id in [intent.metadata.owner]`,
 	} {

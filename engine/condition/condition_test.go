@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"writ/engine/condition/conditiontest"
 	"writ/engine/glob"
@@ -26,6 +27,7 @@ func intentWith(edit func(*intent)) *intent {
 		Cost:       &cost{AmountMinor: 5000, Currency: "EUR"},
 		Metadata:   map[string]string{"env": "prod", "a.b": "dotted", "empty": ""},
 		IssuedAt:   "2026-01-31T12:00:00Z",
+		DecidedAt:  time.Date(2026, 1, 31, 23, 30, 0, 0, time.UTC),
 	}
 	if edit != nil {
 		edit(in)
@@ -43,6 +45,7 @@ func testFrame(t testing.TB, in *intent) *Frame {
 	f.SetText(ActionType, in.ActionType)
 	f.SetResource(in.Resource)
 	f.SetText(IssuedAt, in.IssuedAt)
+	f.SetDecidedAt(in.DecidedAt)
 	f.SetMetadata(in.Metadata)
 	if in.Cost != nil {
 		f.SetInt(CostAmount, in.Cost.AmountMinor)

@@ -21,6 +21,8 @@ const (
 	CostCurrency
 	Metadata
 	IssuedAt
+	// DecidedAt is the time of the decision, which no member of the intent sets.
+	DecidedAt
 	GovernedAgentID
 	GovernedAgentStatus
 	PolicyPolicyID
@@ -167,6 +169,7 @@ var fields = [fieldCount]fieldRow{
 	Metadata: {name: "metadata", path: "intent.metadata", kind: Object, size: MaxMetadataKeys,
 		optional: true, owner: Metadata},
 	IssuedAt:        {name: "issued_at", path: "intent.issued_at", kind: Time, size: MaxName, form: TimeForm},
+	DecidedAt:       {name: "decided_at", path: "decided_at", kind: Time, size: MaxName, form: TimeForm},
 	GovernedAgentID: {name: "agent.id", path: "agent.id", size: MaxLabel, glob: Glob, literal: true},
 	GovernedAgentStatus: {name: "agent.status", path: "agent.status", size: 16, glob: Glob,
 		enum: []string{"active", "disabled", "unregistered"}},

@@ -22,9 +22,10 @@ type Frame struct {
 	reading  resource.Reading // the current value of Resource
 	lists    Lists
 	values   []readValue
-	element  *Element  // the current value of Item
-	issuedAt time.Time // IssuedAt as a time, zero until it is first read
-	cel      celFrame
+	element  *Element // the current value of Item
+	// issuedAt is IssuedAt as a time, zero until it is first read.
+	issuedAt, decidedAt time.Time
+	cel                 celFrame
 }
 
 var frames = sync.Pool{New: func() any { return new(Frame) }}
@@ -104,8 +105,15 @@ func (f *Frame) Metadata() map[string]string { return f.metadata }
 
 func (f *Frame) has(id FieldID) bool { return !f.absent[id] }
 
-// issued returns IssuedAt as a time, or false if its text is not a time.
-func (f *Frame) issued() (time.Time, bool) {
+// SetDecidedAt sets the time of the decision. If at is zero, every condition that reads it is an
+// error.
+func (f *Frame) SetDecidedAt(at time.Time) { f.decidedAt = at }
+
+// time returns the value of a field that holds a time, or false if it has none.
+func (f *Frame) time(id FieldID) (time.Time, bool) {
+	if id == DecidedAt {
+		return f.decidedAt, !f.decidedAt.IsZero()
+	}
 	if f.issuedAt.IsZero() {
 		at, err := ParseTime(f.texts[IssuedAt])
 		if err != nil {

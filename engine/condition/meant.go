@@ -22,6 +22,7 @@ var words = map[string]string{
 	"above": "gt", "after": "gt", "below": "lt", "before": "lt",
 	"context": "metadata", "amount": "cost.amount_minor", "price": "cost.amount_minor", "currency": "cost.currency",
 	"message": "reason", "why": "reason", "action": "action_type", "enable": "isActive", "timestamp": "issued_at",
+	"now": "decided_at", "today": "decided_at", "currenttime": "decided_at",
 	"len": "size", "length": "size", "tolower": "lowerAscii", "lower": "lowerAscii", "lowercase": "lowerAscii",
 	"toupper": "upperAscii", "upper": "upperAscii", "regex": "matches", "match": "matches", "like": "glob",
 	"includes": "contains", "hasprefix": "startsWith", "hassuffix": "endsWith", "float": "double", "str": "string",

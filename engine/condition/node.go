@@ -138,6 +138,11 @@ func (n *Node) some(pred func(*Node) bool) bool {
 // IsRendered reports whether Rego can express n. It can if nothing in n is opaque.
 func (n *Node) IsRendered() bool { return !n.some(func(n *Node) bool { return n.Kind == Opaque }) }
 
+// Reads reports whether n reads the field.
+func (n *Node) Reads(id FieldID) bool {
+	return n.some(func(n *Node) bool { return n.Kind == Leaf && n.Field.ID == id })
+}
+
 func (n *Node) isResource() bool { return n.Kind == Leaf && n.Field.ID == Resource }
 
 // ReadsOneReading reports whether n is evaluated for one reading of the resource at a time.

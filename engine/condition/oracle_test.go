@@ -53,7 +53,11 @@ func askLeaf(t testing.TB, n *Node, f *Frame) bool {
 			want, _ := parseDecimal(c.Str)
 			return ok && ordered(n.Op, got.compare(want))
 		case Time:
-			return ordered(n.Op, timeOf(t, f.texts[IssuedAt]).Compare(timeOf(t, c.Str)))
+			at := f.decidedAt
+			if n.Field.ID == IssuedAt {
+				at = timeOf(t, f.texts[IssuedAt])
+			}
+			return ordered(n.Op, at.Compare(timeOf(t, c.Str)))
 		}
 		return askText(t, n.Op, text(n.Field, f), c.Str)
 	})

@@ -136,12 +136,13 @@ func (n *intOrder) ask(f *Frame) result {
 }
 
 type timeOrder struct {
+	field FieldID
 	holds func(c int) bool
 	want  time.Time
 }
 
 func (n *timeOrder) ask(f *Frame) result {
-	got, ok := f.issued()
+	got, ok := f.time(n.field)
 	if !ok {
 		return failing(errNoResult)
 	}

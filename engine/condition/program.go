@@ -73,7 +73,7 @@ func (p *Program) leaf(n *Node, missing result) (predicate, error) {
 		return &intOrder{src, order, n.Values[0].Num}, nil
 	case order != nil && n.Field.Kind == Time:
 		at, err := ParseTime(n.Values[0].Str)
-		return &timeOrder{order, at}, err
+		return &timeOrder{n.Field.ID, order, at}, err
 	case n.Field.Kind == Text && n.Op == Eq:
 		return &membership{src: src, one: n.Values[0].Str}, nil
 	case n.Op == In && (n.Field.Kind == Text || len(n.Values) == 0):

@@ -189,6 +189,7 @@ func frameOf(t *testing.T, in *conditiontest.Intent) *condition.Frame {
 	} {
 		f.SetText(id, text)
 	}
+	f.SetDecidedAt(in.DecidedAt)
 	f.SetResource(in.Resource)
 	f.SetReadings(r)
 	f.SetMetadata(in.Metadata)

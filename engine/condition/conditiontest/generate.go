@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Cost is the cost of an intent.
@@ -22,6 +23,7 @@ type Intent struct {
 	IntentID, PolicyID, AgentID, ActionType, Resource, IssuedAt string
 	Cost                                                        *Cost
 	Metadata                                                    map[string]string
+	DecidedAt                                                   time.Time
 }
 
 // Generator makes random conditions and intents.
@@ -52,6 +54,9 @@ func quote(s string) string {
 	return string(b)
 }
 
+// noon is a time that conditions compare with.
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
 // Intent returns an intent.
 func (g Generator) Intent() *Intent {
 	in := &Intent{
@@ -61,7 +66,8 @@ func (g Generator) Intent() *Intent {
 		ActionType: Pick(g, "deploy", "sql.write", "sql.read", "pay"),
 		Resource: Pick(g, "prod/db", "prod/web/api", "prod//db", "prod/%64b", "staging/db", "db", "prod%2Fdb",
 			"https://api.example.com/v1/pay", "https://API.example.com:443/v1/../v1/pay", "https://other.example.com/"),
-		IssuedAt: Pick(g, "2026-01-31T12:00:00Z", "2026-01-31T13:00:00+01:00", "2026-02-01T00:00:00.5Z"),
+		IssuedAt:  Pick(g, "2026-01-31T12:00:00Z", "2026-01-31T13:00:00+01:00", "2026-02-01T00:00:00.5Z"),
+		DecidedAt: Pick(g, noon, noon.Add(-time.Millisecond), noon.Add(12*time.Hour)),
 	}
 	if g.IntN(3) > 0 {
 		in.Cost = &Cost{AmountMinor: int64(g.IntN(4)), Currency: Pick(g, "EUR", "USD")}
@@ -126,7 +132,7 @@ func (g Generator) match(depth int) string {
 		case k == 2:
 			members["cost.amount_minor"] = fmt.Sprintf(`{%q:%d}`, Pick(g, "$eq", "$ne", "$gt", "$gte", "$lt", "$lte"), g.IntN(4))
 		case k == 3:
-			members["issued_at"] = fmt.Sprintf(`{%q:"2026-01-31T12:00:00Z"}`, Pick(g, "$eq", "$ne", "$gt", "$lte"))
+			members[Pick(g, "issued_at", "decided_at")] = fmt.Sprintf(`{%q:"2026-01-31T12:00:00Z"}`, Pick(g, "$eq", "$ne", "$gt", "$lte"))
 		case k == 4:
 			members[Pick(g, "cost", "metadata", "metadata.env", "agent_id")] = Pick(g, `{"$exists":true}`, `{"$exists":false}`)
 		default:
@@ -174,6 +180,10 @@ func (g Generator) tree(depth int) string {
 			return `{"not":` + g.tree(depth-1) + `}`
 		}
 	}
+	if g.IntN(10) == 0 {
+		return fmt.Sprintf(`{"field":"decided_at","op":%q,"value":"2026-01-31T13:00:00+01:00"}`,
+			Pick(g, "eq", "ne", "gt", "gte", "lt", "lte"))
+	}
 	field, values := g.text()
 	op, value := Pick(g, "eq", "ne", "contains", "doesNotContain", "startsWith", "endsWith", "gt", "lte"), quote(Pick(g, values...))
 	return fmt.Sprintf(`{"field":%s,"op":%q,"value":%s}`, quote(field), op, value)
@@ -208,7 +218,8 @@ func (g Generator) cel(depth int) string {
 			"intent.metadata.exists(k, k == 'env')", "(has(intent.cost) ? 'a' : 'b') == 'a'",
 			"int(intent.resource + '1') == 1", "intent.metadata.env == intent.metadata.team")
 	case 4:
-		return fmt.Sprintf("intent.issued_at %s timestamp('2026-01-31T12:00:00Z')", Pick(g, "==", "<", ">="))
+		return fmt.Sprintf("%s %s timestamp('2026-01-31T12:00:00Z')", Pick(g, "intent.issued_at", "decided_at"),
+			Pick(g, "==", "!=", "<", ">="))
 	}
 	field, values := g.text()
 	return g.celText(celRef(field), values)
