@@ -78,7 +78,7 @@ func TestDecision_Rules_RegoIsCheckedAtCreation(t *testing.T) {
 		{"what does not parse", "input.intent.cost >", "1:19: unexpected eof token"},
 		{"a misspelt field", `input.intent.cst.amount_minor > 5000`, `1:1: undefined ref: input.intent.cst.amount_minor: did you mean cost? "cst" is none of action_type, agent_id, cost, intent_id, issued_at, metadata, policy_id, resource`},
 		{"a misspelt field of a module", "package a\n\nmatch if {\n\ttrue\n\tinput.agent.state == \"x\"\n}", `5:2: undefined ref: input.agent.state: did you mean status? "state" is none of id, status`},
-		{"a misspelt document", `input.intents.cost`, `"intents" is none of agent, intent, lists, policy`},
+		{"a misspelt document", `input.intents.cost`, `"intents" is none of agent, decided_at, intent, lists, policy`},
 		{"a wrong type", `input.intent.resource == 5`, "1:1: match error: string is not number"},
 		{"a wrong argument", `startswith(input.intent.cost.amount_minor, "5")`, "1:1: startswith: invalid argument(s): have [number string], want (search: string"},
 		{"the network", "true\nhttp.send({\"method\": \"get\", \"url\": \"http://localhost\"})", "2:1: the built-in function http.send cannot be called: its result depends on more than its arguments"},
