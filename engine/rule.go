@@ -108,6 +108,11 @@ func CompileRule(r Rule, o Options) (*CompiledRule, error) {
 
 func compileCondition(doc string, outcome Decision, o Options) (*condition.Condition, RegoCondition, error) {
 	c, err := condition.Compile(doc, condition.Options{Side: outcome.Side(), Stored: o.stored})
+	if err == nil && !o.stored {
+		if err := refuseUncounted(c); err != nil {
+			return nil, nil, err
+		}
+	}
 	if err != nil || c.Rego == "" {
 		return c, nil, badCondition(err)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -71,6 +72,27 @@ func TestValidateRule_ReportsConditionAndAction(t *testing.T) {
 	}
 	if err := ValidateRule(Rule{Condition: `{}`, Action: `{"decision":"deny"}`}, Options{}); err != nil {
 		t.Errorf("ValidateRule = %v, want no error", err)
+	}
+}
+
+// TestDecision_Rules_ACounterThatCountsNothingIsRefused checks that a rule beside a counter that can never count what
+// the rule is about is refused, and that a stored one keeps running.
+func TestDecision_Rules_ACounterThatCountsNothingIsRefused(t *testing.T) {
+	rule := func(action, counted string) Rule {
+		return Rule{ID: "r", Name: "n", Action: `{"decision":"deny"}`, Condition: fmt.Sprintf(
+			`{"all":[{"field":"action_type","op":"eq","value":%q},{"count":{"action_type":%q,"window":"1h"},"gte":1}]}`, action, counted)}
+	}
+	bad := rule("email.send", "web.fetch")
+	_, err := CompileRule(bad, Options{})
+	wantInvalid(t, err, "condition", "can never count what the rule is about")
+	wantInvalid(t, err, "condition", "count of web.fetch in 3600s")
+	if _, err := CompileRule(bad, Options{stored: true}); err != nil {
+		t.Errorf("a stored rule: %v, want it to run", err)
+	}
+	for _, counted := range []string{"email.send", "email.*", "*", "*.send"} {
+		if _, err := CompileRule(rule("email.send", counted), Options{}); err != nil {
+			t.Errorf("CompileRule with a counter of %s = %v", counted, err)
+		}
 	}
 }
 

@@ -48,6 +48,7 @@ const (
 	matchesLittle   = "matches-little"
 	exceptsResource = "excepts-resource"
 	unknownList     = "unknown-list"
+	countsOthers    = "counts-others"
 )
 
 // Kinds returns every kind of warning, in the order of the documentation.
@@ -70,6 +71,7 @@ func Kinds() []Kind {
 		{matchesLittle, "a pattern can match next to nothing"},
 		{exceptsResource, "a deny or an approval in CEL or Rego excepts a resource, which its other readings undo"},
 		{unknownList, "a rule looks in a list that no document defines"},
+		{countsOthers, "a counter may not count all that the rule is about"},
 		{NoRego, "a condition in CEL says what Rego cannot, so that no rule of the organization can be exported"},
 	}
 }

@@ -149,6 +149,14 @@ func (l *linter) itself(i int, r *engine.CompiledRule) {
 		l.add(i, "condition", stringOrder, fmt.Sprintf(form, condition.Quote(review.TextOrder)),
 			"compare numbers: int(…) or decimal_compare(…) in CEL, to_number(…) in Rego")
 	}
+	for _, c := range l.prover.Counters(r.Certain()) {
+		if c.Truth != condition.True {
+			l.add(i, "condition", countsOthers,
+				fmt.Sprintf("is about intents that the counter %s does not count, and for those each comparison with "+
+					"it is false", condition.Quote(c.Counter.Key)),
+				"give the counter the action types of the rule, a sum also its currency")
+		}
+	}
 	var unrendered *engine.InvalidError
 	if errors.As(r.Unrendered(), &unrendered) {
 		l.add(i, "condition", NoRego,
