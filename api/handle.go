@@ -130,7 +130,7 @@ func (s *Server) handle(fc *fasthttp.RequestCtx, rt *route, b *scratch) (err err
 		}
 	}
 	if rt.is(stored) {
-		if err = s.refuseSecrets(r.body, rt.named(r)); err != nil {
+		if err = refuseSecrets(s.cfg.Scrub, r.body, rt.named(r)); err != nil {
 			return err
 		}
 	}

@@ -230,6 +230,7 @@ func (h *harness) send(req *http.Request) *reply {
 	if found := mustContract(h.t).violations(req, sent, r); found != "" {
 		h.t.Errorf("%s = %d is not as openapi.yaml describes it: %s", r.what, r.status, found)
 	}
+	h.importRefusesToo(req, sent, r)
 	return r
 }
 

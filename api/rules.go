@@ -250,12 +250,16 @@ func (s *Server) checkRule(r *request, rule *engine.Rule) (lists []string, err e
 	return compiled.Lists(), err
 }
 
+func (s *Server) compileRule(r *engine.Rule) (*engine.CompiledRule, error) {
+	return compileRule(r, s.decisions.Conditions())
+}
+
 // compileRule compiles r. The error has all mistakes of r.
-func (s *Server) compileRule(r *engine.Rule) (compiled *engine.CompiledRule, err error) {
+func compileRule(r *engine.Rule, o engine.Options) (compiled *engine.CompiledRule, err error) {
 	var bad fieldErrors
 	bad.merge(r.Validate())
 	if r.Condition != "" && r.Action != "" {
-		compiled, err = engine.CompileRule(*r, s.decisions.Conditions())
+		compiled, err = engine.CompileRule(*r, o)
 		bad.merge(err)
 	}
 	return compiled, bad.err()

@@ -17,8 +17,8 @@ import (
 // such field and the kind of secret. name is empty if the body has the name. A document is stored as it was written, so
 // a secret in it can't be replaced. Some strings are JSON documents themselves, such as the condition of a rule. The
 // strings in them are searched too. Invalid JSON is left to the decoder.
-func (s *Server) refuseSecrets(body []byte, name string) error {
-	search := secretSearch{scrub: s.cfg.Scrub, find: s.cfg.Scrub.Search()}
+func refuseSecrets(scrub Scrubber, body []byte, name string) error {
+	search := secretSearch{scrub: scrub, find: scrub.Search()}
 	search.value(jsontext.NewDecoder(bytes.NewBuffer(body)), "")
 	if kind, found := search.find("", name); found {
 		search.found = append(search.found, engine.FieldError{Field: "name", Message: looksSecret(kind)})

@@ -120,6 +120,10 @@ func (r *Record) Removed() bool { return r.Decision == 0 }
 // list of 10,000 values of 400 bytes. A row is at most twice as long.
 const MaxBody = 4 << 20
 
+// MaxListBytes is the greatest size of all lists of an organization together, by engine.List.Size.
+// They are kept in memory with its rules.
+const MaxListBytes = 2 * MaxBody
+
 // MaxSkew bounds the difference between a decision id's time and the record's DecidedAt.
 const MaxSkew = time.Minute
 

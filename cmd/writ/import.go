@@ -17,6 +17,7 @@ type importCmd struct {
 	File       string      `arg:"" optional:"" help:"File of writ export."`
 	Abandon    bool        `help:"Take back what an unfinished import of --org has stored, instead of importing a file."`
 	Org        string      `placeholder:"ID" help:"Organization whose import to abandon."`
+	Unreadable bool        `help:"Import stored policies and rules that do not compile, too: they deny or tighten, as at the source."`
 	Plans      string      `placeholder:"FILE" help:"JSON object of the plans by name, as for serve: the organization's must be one."`
 	Keys       string      `placeholder:"FILE|URL" help:"JSON Web Key Set of the source's keys to trust, from another place than the file."`
 	Data       datadir.Dir `default:"./data" help:"Data directory, as for serve; no server may be using it, but with --store mongodb."`
@@ -29,6 +30,11 @@ func (c *importCmd) Help() string {
 the whole file is read: each row must be the one of its receipt and its audit
 digest, signed by the given keys, and so must its settlement. The first line that
 is not ends it, before anything is stored. Keys in the file are never trusted.
+
+A document passes the checks of its endpoint, or the import ends before anything is
+stored: an unknown member, a bad id, a pattern that does not compile. Policies and
+rules that an older writ has accepted may not compile any more: with --unreadable
+they are imported as they are, and named.
 
 The store must have nothing of the organization. Interrupted, the command is run
 again with the same file: what is stored stays, and the result is the same.
@@ -52,8 +58,8 @@ an agent that was disabled stays disabled, also for the next import.
 
 func (c *importCmd) Validate() error {
 	switch {
-	case c.Abandon && (c.Org == "" || c.File != "" || c.Keys != "" || c.Plans != ""):
-		return errors.New("--abandon takes --org, and neither a file nor --keys or --plans")
+	case c.Abandon && (c.Org == "" || c.File != "" || c.Keys != "" || c.Plans != "" || c.Unreadable):
+		return errors.New("--abandon takes --org, and neither a file nor --keys, --plans or --unreadable")
 	case !c.Abandon && c.Org != "":
 		return errors.New("--org is for --abandon: a file names its organization")
 	case !c.Abandon && (c.File == "" || c.Keys == ""):
@@ -91,8 +97,13 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 	}
 	bar := newProgress(s.err)
 	defer bar.end()
+	tagger, err := untagged()
+	if err != nil {
+		return err
+	}
 	checked, err := transfer.Check(ctx, f, info.Size(), transfer.CheckConfig{
-		Keys: keys, Scopes: api.Scopes(), Plans: slices.Sorted(maps.Keys(plans)), Progress: bar.show,
+		Keys: keys, Validate: api.Imported{Scrub: tagger, Conditions: conditions()}.Validate, Unreadable: c.Unreadable,
+		Plans: slices.Sorted(maps.Keys(plans)), Progress: bar.show,
 	})
 	bar.end()
 	if err != nil && ctx.Err() != nil {

@@ -18,6 +18,9 @@ func (c *importCmd) report(w io.Writer, found *transfer.Checked, entry ledger.Im
 	fmt.Fprintf(w,
 		"%s: %s: compare it with what the export printed: documents are not signed, nor is it that no row is missing\n",
 		c.File, found.Footer.Digest)
+	for _, err := range found.Unreadable {
+		fmt.Fprintf(w, "%s: does not compile, and denies or tightens: %v\n", c.File, err)
+	}
 	if found.Older > 0 {
 		fmt.Fprintf(w,
 			"%s: not verified: agent, action, resource, cost, metadata and times of %s from before there were audit "+

@@ -92,13 +92,7 @@ func (c *importCmd) ledger(
 	if err := docs.PublishKeys(ctx, own); err != nil {
 		return nil, nil, fmt.Errorf("publishing the public keys of receipts: %w", err)
 	}
-	scrubber, err := scrub.New()
-	if err != nil {
-		return nil, nil, err
-	}
-	key := make([]byte, 32) // a key for tags, but this ledger makes no tags
-	rand.Read(key)          // never fails: a failure would crash the process
-	tagger, err := scrubber.Tagger(key)
+	tagger, err := untagged()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,4 +103,15 @@ func (c *importCmd) ledger(
 		}
 		return docs.PublishKeys(ctx, keys)
 	}, err
+}
+
+// untagged returns a Tagger that finds secrets. Its tags are of no use, because its key is random.
+func untagged() (*scrub.Tagger, error) {
+	scrubber, err := scrub.New()
+	if err != nil {
+		return nil, err
+	}
+	key := make([]byte, 32)
+	rand.Read(key) // never fails: a failure would crash the process
+	return scrubber.Tagger(key)
 }

@@ -62,6 +62,9 @@ func Parse(key []byte) (id ID, err error) {
 	return ID(key[len(Prefix):idEnd]), nil
 }
 
+// IsID reports whether s is an id as keys have it.
+func IsID(s string) bool { return len(s) == IDLen && isBase62([]byte(s)) }
+
 // New returns a fresh API key and its id.
 func New() (key string, id string) {
 	var idBytes [16]byte

@@ -26,8 +26,7 @@ func (e *ListInUseError) Error() string { return "the list is used by " + string
 
 // PutList stores values as the next version of a list and returns the list. The values must be
 // valid. If they equal the stored values, there is no new version. It returns a
-// *storage.LimitError if all lists of org together would be larger than 2*[storage.MaxBody], by
-// engine.List.Size. The limit exists because lists are kept in memory with org's rules. check,
+// *storage.LimitError if all lists of org together would be larger than [storage.MaxListBytes]. check,
 // which may be nil, gets the stored list, or nil without one. If check returns an error, the
 // list stays unchanged and PutList returns this error. check may be called more than once and
 // must not call the store.
@@ -56,7 +55,7 @@ func (r *Registry) PutList(
 			more -= old.Size()
 		}
 		if err := recount(tx, org, func(c *storage.Counts) error {
-			return raise(&c.ListBytes, int64(more), "bytes of lists", 2*storage.MaxBody)
+			return raise(&c.ListBytes, int64(more), "bytes of lists", storage.MaxListBytes)
 		}); err != nil {
 			return nil, err
 		}

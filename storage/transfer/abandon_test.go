@@ -159,7 +159,7 @@ func TestAbandon_WhatOthersMade(t *testing.T) {
 			t.Fatal(err)
 		}
 		done, err := to.abandon(t, s)
-		want := []transfer.KeptDocument{{Kind: "key", ID: "made", Actor: "operator:alice"}, {Kind: "agent", ID: "a", Actor: "operator:alice"}}
+		want := []transfer.KeptDocument{{Kind: "key", ID: "made", Actor: "operator:alice"}, {Kind: "agent", ID: agentID, Actor: "operator:alice"}}
 		if err != nil || !slices.Equal(done.Kept, want) || done.Signed.Rows != rows || done.Signed.Removed != 5 {
 			t.Errorf("Abandon = %+v, %v, want it to keep %v", done, err, want)
 		}

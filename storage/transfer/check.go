@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"writ/engine"
 	"writ/storage"
 	"writ/storage/ledger"
 	"writ/storage/receipt"
@@ -25,6 +26,8 @@ type Checked struct {
 	Keys receipt.Keys
 	// Untrusted are the ids of the header's untrusted keys.
 	Untrusted []string
+	// Unreadable has a *LineError for each policy and each rule that does not compile.
+	Unreadable []error
 
 	chains map[[16]byte]bool // chains of the heads that sign rows and settlements
 	// runs has a digest for each run except the last. A run is a group of lines that Import stores
@@ -37,16 +40,33 @@ type Checked struct {
 type CheckConfig struct {
 	// Keys are the trusted keys. They must not come from the file.
 	Keys receipt.Keys
-	// Scopes and Plans are the names that the target knows.
-	Scopes, Plans []string
+	// Validate decodes and validates a document as the endpoint does that takes such documents. It
+	// returns the names of the lists that a rule uses. If a policy or a rule has only members that
+	// exist, but does not compile, the error is an *[UnreadableError].
+	Validate func(storage.Document) (lists []string, err error)
+	// Unreadable accepts policies and rules that do not compile, as a store accepts those that it
+	// has. Such a policy denies everything. Such a rule tightens, as one whose condition fails.
+	Unreadable bool
+	// Plans are the names of the plans that the target knows.
+	Plans []string
 	// Progress counts megabytes of the file.
 	Progress ledger.Progress
 }
 
+// UnreadableError is the error of a policy or a rule that does not compile, although each of its
+// members exists. The document may have been accepted by an earlier release.
+type UnreadableError struct{ Err error }
+
+func (e *UnreadableError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
 // Check reads a whole file of size bytes. It verifies each row and each settlement with the keys of
 // cfg, never with keys of the file. It returns a *LineError, ErrNotWhole, or an error from reading.
 func Check(ctx context.Context, in io.Reader, size int64, cfg CheckConfig) (Checked, error) {
-	c := checker{CheckConfig: cfg, verifier: ledger.NewVerifier(cfg.Keys), details: make(map[string]string)}
+	c := checker{CheckConfig: cfg, verifier: ledger.NewVerifier(cfg.Keys), details: make(map[string]string),
+		relations: newRelations()}
 	c.found.chains = make(map[[16]byte]bool)
 	r := newReader(in)
 	for n := 1; ; n++ {
@@ -79,6 +99,7 @@ type checker struct {
 	run      run
 	found    Checked
 	details  map[string]string // digests of details in the rows, by decision id
+	relations
 }
 
 func (c *checker) line(r *reader, l *line) error {
@@ -95,7 +116,9 @@ func (c *checker) line(r *reader, l *line) error {
 	case l.Row != nil:
 		err = c.row(l.Row)
 	case l.Document != nil:
-		err = c.document(l.Document)
+		err = c.document(r.n, l.Document)
+	case l.Footer != nil:
+		return c.families()
 	}
 	if err != nil {
 		return &LineError{Line: r.n, DecisionID: l.id(), Err: err}
@@ -103,27 +126,30 @@ func (c *checker) line(r *reader, l *line) error {
 	return nil
 }
 
-// document verifies that a document belongs to the organization and that the target can use
-// it.
-func (c *checker) document(d *document) error {
+// document verifies that a document belongs to the organization, that its endpoint would take it,
+// and that the target can use it.
+func (c *checker) document(line int, d *document) error {
 	doc, err := d.stored(c.state.header.OrganizationID)
 	if err != nil {
 		return err
 	}
+	lists, err := c.Validate(doc)
+	if unreadable := (*UnreadableError)(nil); errors.As(err, &unreadable) {
+		if !c.Unreadable {
+			return fmt.Errorf("%w: with --unreadable it is imported as it is, and denies or tightens", err)
+		}
+		c.found.Unreadable = append(c.found.Unreadable, &LineError{Line: line, Err: err})
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.relate(line, doc, lists); err != nil {
+		return err
+	}
 	switch doc.Kind {
-	case storage.TokenKind:
-		key, err := storage.Tokens.Parse(doc)
-		if err != nil {
-			return err
-		}
-		for _, scope := range key.Scopes {
-			if !slices.Contains(c.Scopes, scope) {
-				return fmt.Errorf("the key %.64q has the scope %.64q: want one of %s", key.ID, scope,
-					strings.Join(c.Scopes, ", "))
-			}
-		}
 	case storage.SubscriptionKind:
-		plan, err := storage.Subscriptions.Parse(doc)
+		plan, err := strictly(storage.Subscriptions, doc)
 		if err != nil {
 			return err
 		}
@@ -131,8 +157,10 @@ func (c *checker) document(d *document) error {
 			return fmt.Errorf("the organization is on the plan %.64q: want one of %s", plan.Plan,
 				strings.Join(c.Plans, ", "))
 		}
+	case storage.CountsKind:
+		_, err = strictly(storage.AllCounts, doc)
 	case storage.DetailsKind:
-		details, err := storage.AllDetails.Parse(doc)
+		details, err := strictly(storage.AllDetails, doc)
 		if err != nil {
 			return err
 		}
@@ -140,7 +168,13 @@ func (c *checker) document(d *document) error {
 			return fmt.Errorf("the details of decision %.64s are not those of its row", details.DecisionID)
 		}
 	}
-	return nil
+	return err
+}
+
+// strictly decodes a document that no endpoint takes. An unknown member is an error.
+func strictly[T any](_ storage.Of[T], doc storage.Document) (*T, error) {
+	v := new(T)
+	return v, engine.Decode(doc.Value, "", v)
 }
 
 // trust divides the keys of the header into trusted and untrusted ones.

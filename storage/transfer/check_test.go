@@ -29,8 +29,8 @@ func TestChecker_Details(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := checker{details: test.digests, state: state{header: &Header{OrganizationID: "acme"}}}
-			err = c.document(&document{Kind: storage.AllDetails.Name, ID: base64.RawURLEncoding.EncodeToString([]byte(id)), Value: value})
+			c := checker{CheckConfig: CheckConfig{Validate: func(storage.Document) ([]string, error) { return nil, nil }}, details: test.digests, state: state{header: &Header{OrganizationID: "acme"}}}
+			err = c.document(1, &document{Kind: storage.AllDetails.Name, ID: base64.RawURLEncoding.EncodeToString([]byte(id)), Value: value})
 			if test.want == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("details %s = %v, want %q", name, err, test.want)
 			}

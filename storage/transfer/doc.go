@@ -37,7 +37,8 @@
 // # What is verified
 //
 // [Check] verifies each row by its receipt and its audit digest, and each settlement by its
-// receipt, with the keys that it was given. Nothing proves the documents or the removed rows, and
+// receipt, with the keys that it was given. It accepts only documents that their endpoints accept,
+// beside each other: see [CheckConfig]. Nothing proves the documents or the removed rows, and
 // nothing proves that no row is missing. A person who can change the file can change the documents,
 // the removed rows and the footer. So send the footer's digest separately from the file, and
 // compare both. The counts in a file are not used: [Import] counts the documents. If the file has

@@ -2,7 +2,9 @@ package transfer_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -98,9 +100,15 @@ func TestCheck_Forged(t *testing.T) {
 		{"a key in place of a trusted one", replace(0, `"x":"`, `"x":"A`), "line 1: "},
 		{"a row after the last one of the header", replace(0, `"last":"0`, `"last":"00`), "the header says that "},
 		{"a document changed", func(all []string) []string { return replace(find(all, `"kind":"rule"`), `"none"`, `"some"`)(all) }, "the file was changed or cut"},
-		{"a key with a scope that nobody knows", func(all []string) []string {
-			return replace(find(all, `"kind":"key"`), `"policy:evaluate"`, `"policy:evaluat"`)(all)
-		}, `line 53: the key "k" has the scope "policy:evaluat": want one of policy:evaluate`},
+		{"a key that is its own parent", func(all []string) []string {
+			return resealed(t, replace(find(all, `"kind":"key"`), `"name":"key"`, `"name":"key","parent_id":"`+keyID+`"`)(all))
+		}, `line 53: the key ` + keyID + ` is made by itself`},
+		{"a key whose parent is not there", func(all []string) []string {
+			return resealed(t, replace(find(all, `"kind":"key"`), `"name":"key"`, `"name":"key","parent_id":"x"`)(all))
+		}, `line 53: the key ` + keyID + `: its parent "x" is not in the file`},
+		{"a plan with a member that nobody knows", func(all []string) []string {
+			return replace(find(all, `"kind":"plan"`), `"plan":"pro"`, `"plan":"pro","paid":true`)(all)
+		}, `line 49: invalid: paid: `},
 		{"a plan that nobody knows", func(all []string) []string {
 			return replace(find(all, `"kind":"plan"`), `"plan":"pro"`, `"plan":"prp"`)(all)
 		}, `line 49: the organization is on the plan "prp": want one of free, pro`},
@@ -237,10 +245,10 @@ func TestImport_KeyOfAnother(t *testing.T) {
 		})
 	}
 	taken(func(tx storage.Tx) error {
-		return storage.Tokens.Put(tx, "other", &storage.Token{ID: "k", OrganizationID: "other", CreatedAt: noon})
+		return storage.Tokens.Put(tx, "other", &storage.Token{ID: keyID, OrganizationID: "other", CreatedAt: noon})
 	})
 	_, err := to.importInto(t, file, keysOf(t, 1))
-	if !errors.Is(err, storage.ErrConflict) || !strings.Contains(err.Error(), `the id of the key "k" is taken by another organization`) {
+	if !errors.Is(err, storage.ErrConflict) || !strings.Contains(err.Error(), `the id of the key "`+keyID+`" is taken by another organization`) {
 		t.Errorf("Import = %v, want that the key's id is taken", err)
 	}
 	if proof, err := to.prove(t, keysOf(t, 1, 2)); err != nil || len(proof.Unfinished) != 1 {
@@ -262,7 +270,7 @@ func TestImport_KeyOfAnother(t *testing.T) {
 	}
 	register("acme", storage.ErrImporting)
 	register("other", nil)
-	taken(func(tx storage.Tx) error { return tx.Delete(storage.TokenKind, "other", "k") })
+	taken(func(tx storage.Tx) error { return tx.Delete(storage.TokenKind, "other", keyID) })
 	if _, err := to.importInto(t, file, keysOf(t, 1)); err != nil {
 		t.Errorf("Import = %v", err)
 	}
@@ -291,7 +299,7 @@ func TestImport_Changed(t *testing.T) {
 		if _, err := transfer.Import(t.Context(), target, bytes.NewReader(cut), &checked); err == nil || !strings.Contains(err.Error(), "the file has changed") {
 			t.Errorf("Import = %v, want that the file has changed", err)
 		}
-		if _, err := registry.New(s).Token(t.Context(), "k"); !errors.Is(err, storage.ErrNotFound) {
+		if _, err := registry.New(s).Token(t.Context(), keyID); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("Token = %v, want that the key is not stored", err)
 		}
 	})
@@ -308,7 +316,7 @@ func TestImport_Counts(t *testing.T) {
 	from.fill(t, rows)
 	from.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
 		if _, err := s.Update(t.Context(), "acme", func(tx storage.Tx) error {
-			if err := storage.Agents.Put(tx, "acme", &engine.Agent{ID: "b", Status: engine.AgentDisabled, CreatedAt: noon}); err != nil {
+			if err := storage.Agents.Put(tx, "acme", &engine.Agent{ID: "0c0ffee0-0000-4000-8000-000000000003", Status: engine.AgentDisabled, CreatedAt: noon}); err != nil {
 				return err
 			}
 			return storage.AllCounts.Put(tx, "acme", &storage.Counts{Policies: -100_000, Agents: -5, Disabled: 7})
@@ -372,4 +380,17 @@ func TestImport_DisabledAgent(t *testing.T) {
 		}
 	})
 	wantWhole(t, to, keysOf(t, 1, 2))
+}
+
+// resealed returns the lines with the footer that an export of them has.
+func resealed(t *testing.T, all []string) []string {
+	t.Helper()
+	sum := sha256.New()
+	for _, line := range all[:len(all)-1] {
+		sum.Write([]byte(line))
+	}
+	footer := regexp.MustCompile(`"digest":"[^"]*"`)
+	last := len(all) - 1
+	all[last] = footer.ReplaceAllString(all[last], fmt.Sprintf(`"digest":"sha256:%x"`, sum.Sum(nil)))
+	return all
 }

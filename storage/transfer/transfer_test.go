@@ -122,10 +122,10 @@ func wantInUse(t *testing.T, s storage.Store, l *ledger.Ledger, answers map[int]
 		t.Errorf("a new intent = %+v, %v", out, err)
 	}
 	docs := registry.New(s)
-	if p, err := docs.Policy(t.Context(), "acme", "p"); err != nil || p.Version != 2 {
+	if p, err := docs.Policy(t.Context(), "acme", policyID); err != nil || p.Version != 2 {
 		t.Errorf("Policy = %+v, %v, want version 2", p, err)
 	}
-	if k, err := docs.Token(t.Context(), "k"); err != nil || k.OrganizationID != "acme" {
+	if k, err := docs.Token(t.Context(), keyID); err != nil || k.OrganizationID != "acme" {
 		t.Errorf("Token = %+v, %v", k, err)
 	}
 	if keys, err := docs.PublicKeys(t.Context()); err != nil || len(keys.Only(signerOf(1).KeyID()).IDs()) == 0 {

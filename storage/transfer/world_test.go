@@ -28,6 +28,13 @@ import (
 	"writ/storage/transfer"
 )
 
+// The ids of acme's documents.
+const (
+	policyID = "0c0ffee0-0000-4000-8000-000000000001"
+	agentID  = "0c0ffee0-0000-4000-8000-000000000002"
+	keyID    = "01tRy6czI6jAOLpZvq3hw1"
+)
+
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // must ends the test if err is not nil.
@@ -141,7 +148,7 @@ func (p place) prove(t *testing.T, keys receipt.Keys) (ledger.Proof, error) {
 
 func intent(n int) *engine.Intent {
 	return &engine.Intent{
-		IntentID: fmt.Sprintf("5eed0000-0000-4000-8000-%012d", n), PolicyID: "p", AgentID: "bot", ActionType: "deploy",
+		IntentID: fmt.Sprintf("5eed0000-0000-4000-8000-%012d", n), PolicyID: policyID, AgentID: "bot", ActionType: "deploy",
 		Resource: "k8s/<staging>&ä", IssuedAt: "2026-11-02T10:00:00Z", Metadata: map[string]string{"ticket": "OPS-7", "env": "prod"},
 		Cost: &engine.Cost{AmountMinor: 1250, Currency: "EUR"},
 	}
@@ -217,19 +224,19 @@ func (p place) documents(t *testing.T, s storage.Store) {
 	add := func(err error) { errs = append(errs, err) }
 	for version := range int64(2) {
 		for _, org := range []string{"acme", "rival"} {
-			_, err := docs.PutPolicy(ctx, &engine.ActionPolicy{OrganizationID: org, PolicyID: "p", Version: version + 1, AgentID: "bot"}, 0)
+			_, err := docs.PutPolicy(ctx, &engine.ActionPolicy{OrganizationID: org, PolicyID: policyID, Version: version + 1, AgentID: "bot"}, 0)
 			add(err)
 		}
 	}
 	add(errors.Join(errs...))
 	add(docs.PublishKeys(ctx, keysOf(t, p.key)))
 	_, err := s.Update(ctx, "acme", func(tx storage.Tx) error {
-		err := storage.Rules.Put(tx, "acme", &engine.Rule{ID: "r", Name: "none"})
+		err := storage.Rules.Put(tx, "acme", &engine.Rule{ID: "0c0ffee0-0000-4000-8000-00000000000a", Name: "none"})
 		if err == nil {
-			err = storage.Agents.Put(tx, "acme", &engine.Agent{ID: "a", ExternalID: "bot", CreatedAt: noon})
+			err = storage.Agents.Put(tx, "acme", &engine.Agent{ID: agentID, ExternalID: "bot", CreatedAt: noon})
 		}
 		if err == nil {
-			err = storage.Tokens.Put(tx, "acme", &storage.Token{ID: "k", OrganizationID: "acme", Name: "key", Scopes: []string{"policy:evaluate"}, CreatedAt: noon})
+			err = storage.Tokens.Put(tx, "acme", &storage.Token{ID: keyID, Hash: [32]byte{1}, OrganizationID: "acme", Name: "key", Scopes: []string{"policy:evaluate"}, CreatedAt: noon})
 		}
 		if err == nil {
 			err = storage.Subscriptions.Put(tx, "acme", &storage.Subscription{OrganizationID: "acme", Plan: "pro", UpdatedAt: noon})
@@ -281,9 +288,12 @@ func (p place) exportTo(t *testing.T, name string) (transfer.Footer, error) {
 	return transfer.Export(t.Context(), r, f, transfer.ExportConfig{Organization: "acme", Now: time.Now})
 }
 
+// accept accepts every document. Package api has the tests of what the endpoints refuse.
+func accept(storage.Document) ([]string, error) { return nil, nil }
+
 // checking returns the configuration for checks of files.
 func checking(keys receipt.Keys) transfer.CheckConfig {
-	return transfer.CheckConfig{Keys: keys, Scopes: []string{"policy:evaluate"}, Plans: []string{"free", "pro"}}
+	return transfer.CheckConfig{Keys: keys, Validate: accept, Plans: []string{"free", "pro"}}
 }
 
 // importFile imports a file into a store as the command does.

@@ -1,0 +1,303 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/tools/txtar"
+
+	"writ/authoring/document"
+	"writ/engine"
+	"writ/rego"
+	"writ/storage"
+	"writ/storage/ledger"
+	"writ/storage/receipt"
+	"writ/storage/transfer"
+)
+
+// importing returns what transfer.Check says of a file with these documents.
+func importing(unreadable bool, docs ...storage.Document) (transfer.Checked, error) {
+	keys, err := receipt.NewKeys(receipt.NewSigner(ed25519.NewKeyFromSeed(make([]byte, 32))).Public())
+	if err != nil {
+		return transfer.Checked{}, err
+	}
+	var file bytes.Buffer
+	write := func(member string, v any) {
+		line, err := json.Marshal(map[string]any{member: v}, json.Deterministic(true))
+		if err != nil {
+			panic(err)
+		}
+		file.Write(append(line, '\n'))
+	}
+	write("header", transfer.Header{Format: "writ-export/1", ID: "01a1fe16-0000-7000-8000-000000000001", OrganizationID: acme,
+		Keys: jsontext.Value(keys.JWKS())})
+	for _, d := range docs {
+		// The value may be no JSON, so the line is written by hand.
+		fmt.Fprintf(&file, `{"document":{"kind":%q,"id":%q,"value":%s}}`+"\n", storage.CollectionOf(d.Kind).Name,
+			base64.RawURLEncoding.EncodeToString([]byte(d.ID)), bytes.ReplaceAll(d.Value, []byte("\n"), []byte(" ")))
+	}
+	write("footer", transfer.Footer{Documents: int64(len(docs)), Root: new(ledger.ImportTree).Root(),
+		Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(file.Bytes()))})
+	return transfer.Check(context.Background(), &file, int64(file.Len()), transfer.CheckConfig{
+		Validate:   Imported{Scrub: scrubber(), Conditions: engine.Options{CompileRego: rego.CompileCondition}}.Validate,
+		Unreadable: unreadable, Plans: []string{"free"},
+	})
+}
+
+const (
+	someUUID = "0c0ffee0-0000-4000-8000-000000000001"
+	someKey  = "01tRy6czI6jAOLpZvq3hw1"
+)
+
+// storedForm returns the document as a store would keep it that a request asks to store. It adds what the
+// server adds, and changes nothing else. It returns false if the request stores no document.
+func storedForm(method, path string, body []byte) (d storage.Document, ok bool) {
+	d.Org = acme
+	with := func(members string) {
+		rest := bytes.TrimPrefix(bytes.TrimSpace(body), []byte("{"))
+		if string(bytes.TrimSpace(rest)) != "}" {
+			members += ","
+		}
+		d.Value = slices.Concat([]byte("{"+members), rest)
+	}
+	const created, updated = `"createdAt":"2026-11-01T09:00:00Z",`, `"updatedAt":"2026-11-01T09:00:00Z"`
+	switch list, isList := strings.CutPrefix(path, listsPath); {
+	case method == http.MethodPost && path == "/v1/policies/register":
+		var in struct {
+			Policy jsontext.Value `json:"policy"`
+		}
+		if json.Unmarshal(body, &in, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil || in.Policy == nil {
+			return d, false
+		}
+		var named struct {
+			PolicyID string `json:"policy_id"`
+			Version  int64  `json:"version"`
+		}
+		_ = json.Unmarshal(in.Policy, &named, jsontext.AllowDuplicateNames(true)) // a wrong type leaves the zero value
+		d.Kind, d.ID, d.Value = storage.PolicyKind, storage.VersionID(named.PolicyID, named.Version), in.Policy
+	case method == http.MethodPost && path == "/v1/rules":
+		d.Kind, d.ID = storage.RuleKind, someUUID
+		members := `"id":"` + someUUID + `","isActive":true,` + created + updated
+		if !bytes.Contains(body, []byte(`"priority"`)) {
+			members += `,"priority":100`
+		}
+		with(members)
+	case method == http.MethodPut && isList:
+		d.Kind, d.ID = storage.ListKind, list
+		name, _ := json.Marshal(list)
+		with(`"name":` + string(name) + `,"version":1,"created_at":"2026-11-01T09:00:00Z","updated_at":"2026-11-01T09:00:00Z"`)
+	case method == http.MethodPost && path == "/v1/agents":
+		d.Kind, d.ID = storage.AgentKind, someUUID
+		with(`"id":"` + someUUID + `","status":"active",` + created + updated)
+	case method == http.MethodPost && path == "/v1/tokens":
+		d.Kind, d.ID = storage.TokenKind, someKey
+		body = bytes.ReplaceAll(body, []byte(`"expiresAt"`), []byte(`"expires_at"`))
+		with(`"id":"` + someKey + `","organization_id":"acme","hash":"` + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, 32)) +
+			`","hint":"abcd","created_at":"2026-11-01T09:00:00Z"`)
+	default:
+		return d, false
+	}
+	return d, jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// byOthers are the parts of messages that refuse a document because of documents that are stored, or
+// because of the time or the request. Such a document is not broken.
+var byOthers = []string{
+	"is the id of another agent", "is stored with a different content", "must be greater than", "take the lists of the organization over",
+	"takes the active rules of the organization over", "must be in the future", "must not be after", "must be before the year 10000",
+	"the policy of the key that makes it", "the organization of your credential",
+}
+
+// importRefusesToo checks that writ import refuses each document that an endpoint refuses as broken.
+// The harness calls it for each request of the tests.
+func (h *harness) importRefusesToo(req *http.Request, sent []byte, r *reply) {
+	h.t.Helper()
+	if r.status != http.StatusBadRequest {
+		return
+	}
+	d, ok := storedForm(req.Method, req.URL.Path, sent)
+	if !ok {
+		return
+	}
+	var p problem
+	if err := json.Unmarshal(r.body, &p); err != nil || len(p.Errors) == 0 {
+		return
+	}
+	for _, e := range p.Errors {
+		other := d.Kind == storage.PolicyKind && !strings.HasPrefix(e.Field, "policy") // a member beside the policy
+		if other || slices.ContainsFunc(byOthers, func(text string) bool { return strings.Contains(e.Message, text) }) {
+			return
+		}
+	}
+	if _, err := importing(false, d); err == nil {
+		h.t.Errorf("%s refuses %.500s, with %s\nimport takes it as %.500s", r.what, sent, r.body, d.Value)
+	} else if line := (*transfer.LineError)(nil); !errors.As(err, &line) || line.Line != 2 {
+		h.t.Errorf("import refuses %.500s with %v, want an error of line 2", d.Value, err)
+	}
+}
+
+// TestDecision_Documents_ImportRefusesWhatTheAPIRefuses sends every broken document of the tests of
+// package document to its endpoint and into an import. Import must take none that the endpoint refuses.
+// The harness does the same with each document that the tests of this package send.
+func TestDecision_Documents_ImportRefusesWhatTheAPIRefuses(t *testing.T) {
+	files, err := filepath.Glob("../authoring/document/testdata/broken/*.txtar")
+	must(t, err)
+	h := start(t)
+	compared := make(map[document.Kind]int)
+	for _, name := range files {
+		archive, err := txtar.ParseFile(name)
+		must(t, err)
+		f := archive.Files[0]
+		docs, err := document.Parse(f.Name, f.Data)
+		if err != nil {
+			docs = nil // it has no form in which a client could send it
+		}
+		for _, doc := range docs {
+			kinds := []document.Kind{doc.Kind}
+			if doc.Kind == "" {
+				kinds = []document.Kind{document.Policy, document.Rule, document.List}
+			}
+			for _, kind := range kinds {
+				method, path, body := endpointOf(kind, doc.JSON())
+				if path == "" {
+					continue
+				}
+				r := h.do(method, path, h.operator(acme), body) // send compares a 400 with the import
+				d, ok := storedForm(method, path, body)
+				if !ok {
+					continue
+				}
+				compared[kind]++
+				// 403 is the plan's limit.
+				if _, err := importing(false, d); r.status/100 != 2 && r.status != http.StatusForbidden && err == nil {
+					t.Errorf("%s: %s answers %d, and import takes it:\n%s", name, path, r.status, d.Value)
+				}
+			}
+		}
+	}
+	for kind, least := range map[document.Kind]int{document.Policy: 20, document.Rule: 60, document.List: 5} {
+		if compared[kind] < least {
+			t.Errorf("%d broken documents of kind %s are compared, want at least %d", compared[kind], kind, least)
+		}
+	}
+}
+
+// endpointOf returns the request that stores a document. The server adds the members that a document in a
+// file may have, so that they are left out.
+func endpointOf(kind document.Kind, value jsontext.Value) (method, path string, body []byte) {
+	var members map[string]jsontext.Value
+	if json.Unmarshal(value, &members) != nil {
+		return "", "", nil
+	}
+	without := func(names ...string) []byte {
+		for _, name := range names {
+			delete(members, name)
+		}
+		out, _ := json.Marshal(members, json.Deterministic(true))
+		return out
+	}
+	switch kind {
+	case document.Policy:
+		value = jsontext.Value(strings.Replace(string(value), `"organization_id":"demo"`, `"organization_id":"acme"`, 1))
+		return http.MethodPost, "/v1/policies/register", slices.Concat([]byte(`{"policy":`), value, []byte(`}`))
+	case document.Rule:
+		return http.MethodPost, "/v1/rules", without("id", "createdAt", "updatedAt", "isActive")
+	case document.List:
+		var name string
+		_ = json.Unmarshal(members["name"], &name) // without a name there is no path
+		return http.MethodPut, listsPath + name, without("name", "version", "created_at", "updated_at")
+	}
+	return "", "", nil
+}
+
+// TestDecision_Documents_UnreadableOnesAreImportedOnDemand checks that stored policies and rules that no
+// longer compile are refused, named by their line, and imported as they are on demand. Unknown members, ids
+// and other documents stay refused.
+func TestDecision_Documents_UnreadableOnesAreImportedOnDemand(t *testing.T) {
+	policy := func(changed string) storage.Document {
+		return storage.Document{Kind: storage.PolicyKind, Org: acme, ID: storage.VersionID(someUUID, 1), Value: []byte(
+			`{"policy_id":"` + someUUID + `","version":1,"organization_id":"acme","agent_id":"*","allowed_action_types":["deploy"],` +
+				`"status":"active","updated_at":"2026-11-01T09:00:00Z"` + changed + `}`)}
+	}
+	rule := func(condition, changed string) storage.Document {
+		return storage.Document{Kind: storage.RuleKind, Org: acme, ID: someUUID, Value: fmt.Appendf(nil,
+			`{"id":%q,"name":"n","condition":%q,"action":"{\"decision\":\"deny\"}","priority":1%s,`+
+				`"createdAt":"2026-11-01T09:00:00Z","updatedAt":"2026-11-01T09:00:00Z"}`, someUUID, condition, changed)}
+	}
+	for name, tc := range map[string]struct {
+		doc  storage.Document
+		want string // of a plain import
+		lost bool   // whether --unreadable refuses it, too
+	}{
+		"a good policy":              {policy(``), "", false},
+		"a pattern":                  {policy(`,"blocked_resource_patterns":["prod/["]`), "policy.blocked_resource_patterns[0]", false},
+		"a misspelt member":          {policy(`,"denied_actions":["deploy"]`), "policy.denied_actions", true},
+		"a member in capital":        {policy(`,"Denied_action_types":["deploy"]`), "policy.Denied_action_types", true},
+		"a member twice":             {policy(`,"status":"active"`), "status", true},
+		"a null":                     {policy(`,"max_cost_minor":null`), "policy.max_cost_minor", true},
+		"a good rule":                {rule(`{}`, `,"isActive":true`), "", false},
+		"a condition":                {rule(`{"action_typ":"x"}`, `,"isActive":true`), "condition", false},
+		"a rule of unknown activity": {rule(`{}`, ``), "rule.isActive: is required", true},
+		"a member of a rule":         {rule(`{}`, `,"isActive":true,"enabled":true`), "rule.enabled", true},
+		"a missing list":             {rule(`{"metadata.to":{"$in":{"list":"x"}}}`, `,"isActive":true`), `the list "x"`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := importing(false, tc.doc)
+			if tc.want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "line 2: ")) {
+				t.Errorf("import of %s = %v, want %q", name, err, tc.want)
+			}
+			checked, err := importing(true, tc.doc)
+			if tc.lost != (err != nil) {
+				t.Errorf("import --unreadable of %s = %v, want an error: %v", name, err, tc.lost)
+			}
+			if named := len(checked.Unreadable) == 1; err == nil && named != (tc.want != "") {
+				t.Errorf("import --unreadable of %s names %v", name, checked.Unreadable)
+			}
+		})
+	}
+}
+
+// TestImported_TakesWhatAnExportHas checks that the documents of this package's store pass an import.
+func TestImported_TakesWhatAnExportHas(t *testing.T) {
+	h := start(t)
+	h.register(acme, obj{"blocked_resource_patterns": []string{"prod/**"}, "max_cost_minor": 5})
+	h.do("PUT", "/v1/lists/payees", h.operator(acme), obj{"values": []string{"b", "a"}}).wantStatus(http.StatusCreated)
+	h.do("POST", "/v1/rules", h.operator(acme), obj{"name": "n", "condition": `{"metadata.to":{"$in":{"list":"payees"}}}`, "action": `{"decision":"deny"}`}).wantStatus(http.StatusCreated)
+	h.do("POST", "/v1/agents", h.operator(acme), obj{"name": "bot", "externalId": "bot-7"}).wantStatus(http.StatusCreated)
+	h.do("POST", "/v1/agents", h.operator(acme), obj{"name": "nameless"}).wantStatus(http.StatusCreated)
+	first, _ := h.key(acme, "policy:evaluate", "tokens:write")
+	h.do("POST", "/v1/tokens", first, obj{"name": "second", "scopes": []string{"policy:evaluate"}, "expiresAt": "2027-01-01T00:00:00Z"}).wantStatus(http.StatusCreated)
+	var docs []storage.Document
+	must(t, h.store.View(t.Context(), func(r storage.Reader) error {
+		for _, kind := range []storage.Kind{storage.AgentKind, storage.ListKind, storage.RuleKind, storage.PolicyKind} {
+			err := r.Scan(storage.Query{Kind: kind, Org: acme}, func(_ []byte, d storage.Document) (bool, error) {
+				d.Value = bytes.Clone(d.Value)
+				docs = append(docs, d)
+				return true, nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return r.Scan(storage.Query{Kind: storage.TokenKind, Org: acme, Index: storage.ByOwnName}, func(_ []byte, d storage.Document) (bool, error) {
+			d.Value = bytes.Clone(d.Value)
+			docs = append(docs, d)
+			return true, nil
+		})
+	}))
+	if _, err := importing(false, docs...); err != nil || len(docs) != 7 {
+		t.Errorf("import of %d documents = %v, want 7 and no error", len(docs), err)
+	}
+}
