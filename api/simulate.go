@@ -150,7 +150,7 @@ func (s *Server) checkSimulate(r *request, in *simulateBody) error {
 		if err != nil {
 			bad.add("decided_at", err.Error())
 		}
-		in.decidedAt = at.UTC().Truncate(time.Millisecond)
+		in.decidedAt = engine.ClockTime(at)
 	}
 	if in.Policy != nil {
 		in.Policy.Normalize()

@@ -38,6 +38,19 @@ type Intent struct {
 	readings resource.Readings
 }
 
+// Issued returns IssuedAt in the form of [Input.DecidedAt], or the zero time if it is not a time.
+// Offline an intent is decided at this time, unless the author says another one.
+func (in *Intent) Issued() time.Time {
+	at, err := condition.ParseTime(in.IssuedAt)
+	if err != nil {
+		return time.Time{}
+	}
+	return ClockTime(at)
+}
+
+// ClockTime returns a time in the form of [Input.DecidedAt]: in UTC and in whole milliseconds.
+func ClockTime(at time.Time) time.Time { return at.UTC().Truncate(time.Millisecond) }
+
 // Text returns a pointer to the member of the intent with this id, which must be a text: see
 // [condition.Members].
 func (in *Intent) Text(id condition.FieldID) *string {

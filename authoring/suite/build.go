@@ -36,6 +36,7 @@ func (t *Test) cells(field string) (all []assignment) {
 		}
 		all = append(all, assignment{column, value{encode(v), field + "." + column}})
 	}
+	add("now", t.Now, t.Now != "")
 	add("session", t.Session, t.Session != nil)
 	add("agent", t.Agent, t.Agent != "")
 	add("usage_exceeded", true, t.UsageExceeded)
@@ -56,7 +57,7 @@ func (s *caseBuilder) set(a assignment) {
 		return // the row keeps the test's value
 	}
 	switch a.column {
-	case "want", "message", "agent", "rule", "intent":
+	case "want", "message", "agent", "rule", "intent", "now":
 		if text, ok = textOf(a.json); !ok {
 			s.refuse(a.from, "%s: want a string", a.column)
 			return
@@ -73,6 +74,12 @@ func (s *caseBuilder) set(a assignment) {
 		s.intent, s.intentAt = text, a.from
 	case "agent":
 		s.agent(text, a.from)
+	case "now":
+		at, err := condition.ParseTime(text)
+		if err != nil {
+			s.refuse(a.from, "now: %v", err)
+		}
+		s.input.DecidedAt = engine.ClockTime(at)
 	case "codes":
 		var codes []string
 		if ok = json.Unmarshal(a.json, &codes) == nil; ok {

@@ -19,7 +19,7 @@ type assignment struct {
 // columns has the columns that a table can have in addition to the members of the intent. The
 // member each of a test can also have the stateColumns.
 var (
-	stateColumns = []string{"session", "agent", "usage_exceeded", "require_registered_agents", "counted"}
+	stateColumns = []string{"now", "session", "agent", "usage_exceeded", "require_registered_agents", "counted"}
 	columns      = append([]string{"intent", "want", "message", "codes", "rule", "error"}, stateColumns...)
 )
 
@@ -146,6 +146,7 @@ func (e *expander) oneCase(t *Test, field string, own []assignment, r row, value
 	if c.Input.Intent != nil {
 		c.Input.Counts = s.counts(c.Input.Intent)
 		c.Input.Session.CompiledSession = s.inSession(c.Input.Intent)
+		c.Input.DecidedAt = e.suite.decidedAt(c.Input.DecidedAt, c.Input.Intent)
 	}
 	if c.Input.Intent != nil || c.refusal != nil {
 		e.suite.Cases = append(e.suite.Cases, c)

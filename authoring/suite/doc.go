@@ -41,7 +41,8 @@ type File struct {
 	Rules jsontext.Value `json:"rules,omitzero"`
 	// Lists has the values of the lists that the rules look in, by the names of the lists.
 	Lists map[string][]string `json:"lists,omitzero"`
-	// Now is the issued_at of intents that have none.
+	// Now is the time of the decisions, and the issued_at of intents that have none. Without it an
+	// intent is decided at its issued_at.
 	Now string `json:"now,omitzero"`
 	// Intents has the fixtures by name. A fixture has the members of an intent. Its member extends
 	// names the fixture to start from. The members of cost and metadata are merged one by one. Null
@@ -64,6 +65,8 @@ type Test struct {
 	Table *Table                      `json:"table,omitzero"`
 	Each  map[string][]jsontext.Value `json:"each,omitzero"`
 
+	// Now is the time of the decision, in place of the suite's.
+	Now string `json:"now,omitzero"`
 	// Session narrows the policy to a task of the intent's agent. It is an object with members of
 	// [Session].
 	Session jsontext.Value `json:"session,omitzero"`
@@ -96,7 +99,7 @@ type Session struct {
 }
 
 // Table makes a case for each row. A column is the path of a member of the intent, or one of
-// intent, session, agent, usage_exceeded, require_registered_agents, counted, want, message, codes,
+// intent, now, session, agent, usage_exceeded, require_registered_agents, counted, want, message, codes,
 // rule and error. The value of a cell replaces the test's value for this column. In a column that
 // is not a member of the intent, null keeps the test's value.
 type Table struct {

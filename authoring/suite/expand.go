@@ -6,10 +6,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agnivade/levenshtein"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // madeUpID is the intent_id of an intent without one.
@@ -49,6 +51,14 @@ type expected struct {
 
 func (r *reader) expand(s *Suite, f *File) {
 	e := &expander{reader: r, suite: s, file: f, resolved: map[string]members{}}
+	if f.Now != "" {
+		at, err := condition.ParseTime(f.Now)
+		if err != nil {
+			r.refuse("now", "%v", err)
+			return
+		}
+		s.now = engine.ClockTime(at)
+	}
 	e.fixtures()
 	if len(f.Tests) == 0 {
 		r.refuse("tests", "is required: a suite without tests proves nothing")
@@ -167,6 +177,17 @@ func (e *expander) completed(m members) members {
 		}
 	}
 	return whole
+}
+
+// decidedAt returns the time at which a case decides the intent: own if the case has a time, else
+// the suite's, else the intent's.
+func (s *Suite) decidedAt(own time.Time, in *engine.Intent) time.Time {
+	for _, at := range []time.Time{own, s.now} {
+		if !at.IsZero() {
+			return at
+		}
+	}
+	return in.Issued()
 }
 
 func decodeIntent(m members) (*engine.Intent, error) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -32,6 +33,7 @@ type Suite struct {
 	doc *document.Document
 	// fixtures has the decoded intents by name.
 	fixtures map[string]*engine.Intent
+	now      time.Time // the time of the decisions, zero if the file has none
 	subject  *subject
 	rego     []rego.File // the tests in Rego in the policy's directory
 }

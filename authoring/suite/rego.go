@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"writ/authoring/document"
 	"writ/engine"
@@ -99,7 +100,7 @@ func (r *regoSuite) addIntents(s *Suite) error {
 					r.suite.Path, name))
 			return &document.Error{Problems: []document.Problem{p}}
 		}
-		r.intents[name] = &engine.Input{Intent: in}
+		r.intents[name] = &engine.Input{Intent: in, DecidedAt: s.decidedAt(time.Time{}, in)}
 	}
 	return nil
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/rego"
 )
 
@@ -50,6 +52,14 @@ type namedInput struct {
 // inputs reads the intents in files. Each intent must name the policy.
 func (c *stateFlags) inputs(s streams, files []string, policyID string) ([]namedInput, error) {
 	var inputs []namedInput
+	var now time.Time
+	if c.Now != "" {
+		at, err := condition.ParseTime(c.Now)
+		if err != nil {
+			return nil, &usageError{"--now: " + err.Error()}
+		}
+		now = engine.ClockTime(at)
+	}
 	for _, file := range files {
 		intents, err := readIntents(s, file)
 		if err != nil {
@@ -67,6 +77,9 @@ func (c *stateFlags) inputs(s streams, files []string, policyID string) ([]named
 			}
 			in := &engine.Input{Intent: intent, RequireRegistered: c.Registered,
 				Usage: engine.Usage{Exceeded: c.UsageExceeded}}
+			if in.DecidedAt = now; now.IsZero() {
+				in.DecidedAt = intent.Issued()
+			}
 			if c.AgentStatus != "unregistered" {
 				in.Agent = engine.AgentStatus(c.AgentStatus)
 			}

@@ -21,7 +21,7 @@ func suiteFile() object {
 			"description": "A path, or an array of paths and rules."},
 		"lists": {"additionalProperties": listValues, "propertyNames": listName,
 			"description": "The values of the lists that the rules look in, by name."},
-		"now":     {"format": "date-time", "description": "issued_at of intents that have none."},
+		"now":     {"format": "date-time", "description": "The time of the decisions, and issued_at of intents that have none."},
 		"intents": {"additionalProperties": ref("fixture")},
 		"tests":   {"minItems": 1, "items": ref("test")},
 	})
@@ -75,6 +75,7 @@ func test() object {
 			"description": "A case for each value."},
 		"table": describe(structure(reflect.TypeFor[suite.Table](), nil),
 			"A case a row. A column is the path of a member of the intent, or a member of the test."),
+		"now":     {"format": "date-time", "description": "The time of the decision, in place of the suite's."},
 		"session": session(),
 		"agent":   {"enum": []string{"active", "disabled", "unregistered"}},
 		"counted": {"minimum": 0,
