@@ -17,7 +17,7 @@ NOW
 intents: {i: {agent_id: bot, action_type: x, resource: r, issued_at: "2026-11-01T22:59:59.999Z"}}
 tests:
   - {name: its own, intent: i, now: "2026-11-01T23:00:00Z", want: allow}
-  - {name: its own, in a row, intent: i, table: {columns: [now, want, rule], rows: [["2026-11-05T22:59:59Z", allow, null], ["2026-11-05T23:00:00Z", deny, rego]]}}
+  - {name: its own in a row, intent: i, table: {columns: [now, want, rule], rows: [["2026-11-05T22:59:59Z", allow, null], ["2026-11-05T23:00:00Z", deny, rego]]}}
   - {name: the suite's, intent: i, want: allow}
 `
 	for now, wants := range map[string]string{"now: 2026-11-01T23:00:00Z": "allow", "": "deny"} {
