@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // Semantics is the version of the meaning of policies and rules. It grows with every release that
@@ -91,9 +92,13 @@ func (p *ActionPolicy) Warnings() []FieldError {
 	for _, list := range []struct {
 		field    string
 		patterns []string
-	}{{fieldAllowedPatterns, p.AllowedResourcePatterns}, {fieldBlockedPatterns, p.BlockedResourcePatterns}} {
+		side     resource.Side
+	}{
+		{fieldAllowedPatterns, p.AllowedResourcePatterns, resource.ForAllow},
+		{fieldBlockedPatterns, p.BlockedResourcePatterns, resource.ForBlock},
+	} {
 		for i, pattern := range list.patterns {
-			if problem, instead := glob.Warning(pattern); problem != "" {
+			if problem, instead := glob.Warning(pattern, list.side); problem != "" {
 				w.add(fmt.Sprintf("%s[%d]", list.field, i), "%s: %s", problem, instead)
 			}
 		}

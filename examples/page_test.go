@@ -205,8 +205,9 @@ func TestPage_Globs(t *testing.T) {
 		default:
 			return says(t, `{"`+where+`":"`+pattern+`"}`, with(where, text)) == "match"
 		}
-		for _, w := range doc.Warnings() {
-			t.Errorf("%s: %s", pattern, w.Message)
+		// The page shows one pattern as a mistake.
+		if warned := doc.Warnings(); (len(warned) > 0) != (pattern == "mailto:*") {
+			t.Errorf("%s earns the warnings %v", pattern, warned)
 		}
 		allowed := evaluate(t, doc, nil, with(path, text)).Decision == engine.Allow
 		return allowed != (strings.HasPrefix(where, "blocked") || strings.HasPrefix(where, "denied"))

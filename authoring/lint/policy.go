@@ -88,13 +88,13 @@ func (w *warnings) patterns(p *engine.ActionPolicy) {
 				w.beaten(allowedPatterns, i, pattern, blockedPatterns, by, p.BlockedResourcePatterns[by])
 			}
 		}
-		w.matchesLittle(allowedPatterns, i, pattern)
+		w.matchesLittle(allowedPatterns, i, pattern, resource.ForAllow)
 	}
 	for i, pattern := range p.BlockedResourcePatterns {
 		if by := blocked.coveredBy(i); by >= 0 && by != everything {
 			w.covered(blockedPatterns, i, p.BlockedResourcePatterns, by)
 		}
-		w.matchesLittle(blockedPatterns, i, pattern)
+		w.matchesLittle(blockedPatterns, i, pattern, resource.ForBlock)
 		if letters, instead := oneCase(pattern, literals); letters != "" {
 			const form = "%s blocks %s in this case only, and a system that ignores case acts on the other"
 			w.add(at(blockedPatterns, i), letterCase, fmt.Sprintf(form, condition.Quote(pattern), letters), instead)
@@ -106,8 +106,8 @@ func (w *warnings) patterns(p *engine.ActionPolicy) {
 	}
 }
 
-func (w *warnings) matchesLittle(field string, i int, pattern string) {
-	if problem, instead := glob.Warning(pattern); problem != "" {
+func (w *warnings) matchesLittle(field string, i int, pattern string, side resource.Side) {
+	if problem, instead := glob.Warning(pattern, side); problem != "" {
 		w.add(at(field, i), matchesLittle, problem, instead)
 	}
 }

@@ -21,7 +21,7 @@ func TestProver_Counters(t *testing.T) {
 		`{"all":[{"field":"action_type","op":"in","value":["email.send","sms.send"]},{"not":` + few + `}]}`:                            condition.False,
 		`{"any":[{"all":[{"field":"action_type","op":"eq","value":"a"},` + fetched + `]},{"field":"agent_id","op":"eq","value":"b"}]}`: condition.False,
 		`{"all":[{"field":"cost.currency","op":"eq","value":"USD"},` + paid + `]}`:                                                     condition.False,
-		`{"all":[{"not":{"field":"cost","op":"exists","value":true}},` + paid + `]}`:                                                                condition.False,
+		`{"all":[{"not":{"field":"cost","op":"exists","value":true}},` + paid + `]}`:                                                   condition.False,
 		`{"all":[{"field":"action_type","op":"in","value":["email.send","web.fetch"]},` + fetched + `]}`:                               condition.Unknown,
 		`{"all":[{"field":"action_type","op":"glob","value":"*.fetch"},` + fetched + `]}`:                                              condition.Unknown,
 		`{"all":[{"field":"action_type","op":"ne","value":"web.fetch"},` + fetched + `]}`:                                              condition.Unknown,
