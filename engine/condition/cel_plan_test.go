@@ -152,14 +152,25 @@ func ofRead(p *Program, e ast.Expr) (computed, error) {
 				defer func() { f.metadata, f.element, f.texts[Item] = before, element, item }()
 				f.metadata = map[string]string{"k": s}
 				if field.ID == Item {
-					e, _ := readElement(s)
-					f.element = &e
+					f.element = elementOf(f, s)
 				}
 				return celResult(asked.ask(f), nil)
 			})}, err
 		}
 	}
 	return computed{}, nil
+}
+
+// elementOf returns the element with a text of a value that f has read.
+func elementOf(f *Frame, text string) *Element {
+	for _, v := range f.values {
+		for i := range v.value.Elements {
+			if e := &v.value.Elements[i]; e.Text == text {
+				return e
+			}
+		}
+	}
+	return nil
 }
 
 // TestDecorator_ChangesNoMeaning checks that fused nodes give the same results as CEL: true, false

@@ -75,6 +75,10 @@ func ReadValue(text string) *Value {
 			rest = rest[at+len(part):]
 		}
 	}
+	if !isArray && len(v.Elements) > 1 && strings.ContainsAny(text, "(\r\n") {
+		e, _ := readElement(resource.Unfolded(text))
+		v.Elements[0].block(e.Blocked[1:]...)
+	}
 	v.Sizes = []int64{int64(len(v.Elements))}
 	v.count(items)
 	if !isArray {
@@ -110,7 +114,7 @@ func (v *Value) Items() []string {
 // readElement reads an element, and returns the number of its items.
 func readElement(text string) (e Element, items int) {
 	e = Element{Text: text, Blocked: []string{text}}
-	if strings.IndexByte(text, '@') < 0 && !resource.IsMailto(text) {
+	if !resource.MayHoldMail(text) {
 		e.Others = e.Blocked[:1:1]
 		e.block(unquoted(text)...)
 		return e, 1

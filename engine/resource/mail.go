@@ -1,6 +1,8 @@
 package resource
 
 import (
+	"mime"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -29,6 +31,17 @@ func IsMailto(s string) bool {
 	return len(s) >= len(mailScheme) && strings.EqualFold(s[:len(mailScheme)], mailScheme)
 }
 
+// Unfolded returns a text as mailers read it that drop line ends and comments before they cut it.
+func Unfolded(s string) string { return withoutComments(lineEnds.Replace(s)) }
+
+var lineEnds = strings.NewReplacer("\r", "", "\n", "")
+
+// MayHoldMail reports whether s may hold an address: it has an @, begins with mailto:, or has an
+// encoded word.
+func MayHoldMail(s string) bool {
+	return strings.IndexByte(s, '@') >= 0 || IsMailto(s) || strings.Contains(s, "=?")
+}
+
 // ReadMail reads the addresses in s. It cuts s where the readers of a resource cut a list of
 // addresses. Every piece with an @ is an address, also in quotes and comments. Words without an @
 // are a display name or a comment if they stand in closed quotes, in closed parentheses or before a
@@ -41,6 +54,16 @@ func ReadMail(s string) Mail {
 	if !IsMailto(s) {
 		m := mailReader{text: &t}
 		m.read(s)
+		domains := make(map[string]bool, len(m.Addresses))
+		for _, a := range m.Addresses {
+			domains[domainOf(a)] = true
+		}
+		for _, repaired := range repairs(s) {
+			other := mailReader{text: &t}
+			other.read(repaired)
+			m.Further = append(append(m.Further, other.Addresses...), other.Further...)
+			m.Strange = m.Strange || slices.ContainsFunc(other.Addresses, func(a string) bool { return !domains[domainOf(a)] })
+		}
 		return m.Mail
 	}
 	t.scheme, t.rest = mailScheme[:len(mailScheme)-1], s[len(mailScheme):]
@@ -55,6 +78,59 @@ func ReadMail(s string) Mail {
 	}
 	return m.Mail
 }
+
+// repairs returns what mailers make of s before they look for addresses: without comments and
+// backslashes, without the white space beside a dot or an @, without any white space, without
+// brackets, and with its encoded words decoded. Only texts that differ from s are returned.
+func repairs(s string) (all []string) {
+	if !strings.ContainsFunc(s, func(r rune) bool { return cutsAddress(r) || r == '=' }) {
+		return nil
+	}
+	add := func(r string) string {
+		if r != s && !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+		return r
+	}
+	bare := add(besideDots.ReplaceAllString(strings.ReplaceAll(withoutComments(s), `\`, ""), "$1"))
+	add(strings.Join(strings.Fields(bare), ""))
+	add(besideDots.ReplaceAllString(noBrackets.Replace(bare), "$1"))
+	add(besideDots.ReplaceAllString(shortComment.ReplaceAllString(s, " "), "$1"))
+	add(encodedWord.ReplaceAllStringFunc(s, decodeWord))
+	add(encodedWord.ReplaceAllStringFunc(strings.Join(strings.Fields(s), ""), decodeWord))
+	return all
+}
+
+func decodeWord(word string) string {
+	decoded, err := new(mime.WordDecoder).Decode(word)
+	if err != nil {
+		return word
+	}
+	return " " + decoded + " "
+}
+
+var (
+	noBrackets  = strings.NewReplacer("<", "", ">", "")
+	encodedWord = regexp.MustCompile(`=\?[^?]*\?[bBqQ]\?[^?]*\?=`)
+)
+
+var besideDots = regexp.MustCompile(`\s*([.@])\s*`)
+
+// withoutComments returns s without its comments, and without those in them.
+func withoutComments(s string) string {
+	for depth := 0; depth < maxComments && strings.IndexByte(s, '(') >= 0; depth++ {
+		s = comment.ReplaceAllString(s, " ")
+	}
+	return s
+}
+
+var (
+	comment      = regexp.MustCompile(`\([^()]*\)`)
+	shortComment = regexp.MustCompile(`\([^)]*\)`) // as a mailer reads it that does not nest comments
+)
+
+// maxComments is how deep comments nest in a text that mailers still deliver.
+const maxComments = 4
 
 // FoldAddress returns the readings of an address, each with its domain as the DNS has it. Without
 // an @ it returns s.
@@ -165,6 +241,29 @@ func (m *mailReader) within(s string, opened byte) {
 	word(len(s))
 }
 
+func domainOf(address string) string { return address[strings.LastIndexByte(address, '@'):] }
+
+// isMapped reports whether UTS 46 makes another domain of the letters beyond ASCII than Punycode alone
+// does: mailers do not all map them.
+func isMapped(domain, name string) bool {
+	if isASCII(domain) {
+		return false
+	}
+	if _, found := FindInvisible(domain); found {
+		return true
+	}
+	labels, names := strings.Split(strings.TrimSuffix(domain, "."), "."), strings.Split(name, ".")
+	if len(labels) != len(names) {
+		return true
+	}
+	for i, label := range labels {
+		if !isASCII(label) && !strings.HasPrefix(names[i], "xn--") {
+			return true
+		}
+	}
+	return false
+}
+
 // closed returns what closedBy does, or -1 if the text is strange already: then it does not matter
 // what is closed, and looking for it again would take quadratic time.
 func (m *mailReader) closed(s string) int {
@@ -184,7 +283,8 @@ func (m *mailReader) word(s string, opened byte, quoted, named bool) {
 		m.Count++
 		addresses := m.text.address(s)
 		m.Addresses = append(m.Addresses, addresses...)
-		m.Strange = m.Strange || at == 0 || quoted || strings.Contains(s, "=?") || strings.LastIndexByte(s, '@') > at
+		m.Strange = m.Strange || at == 0 || isMapped(s[strings.LastIndexByte(s, '@')+1:], domainOf(addresses[0])[1:]) ||
+			quoted || strings.Contains(s, "=?") || strings.LastIndexByte(s, '@') > at
 		m.further(s, addresses)
 	case opened == '"' || opened == '(' || opened == 0 && named:
 	default:
@@ -207,6 +307,7 @@ func (m *mailReader) further(s string, known []string) {
 		if end := strings.IndexFunc(domain, endsDomain); end >= 0 {
 			domain = domain[:end]
 		}
+		domain = plainPunycode.ReplaceAllString(domain, "$1")
 		locals := []string{local}
 		if short := 1 + strings.LastIndexAny(local, "?&=/#'`"); short > 0 {
 			locals = append(locals, local[short:])
@@ -220,6 +321,9 @@ func (m *mailReader) further(s string, known []string) {
 		}
 	}
 }
+
+// plainPunycode matches a label in Punycode that has only ASCII. The DNS has none, but decoders do.
+var plainPunycode = regexp.MustCompile(`(?i)\bxn--([a-z0-9-]*[a-z0-9])-\B`)
 
 // endsDomain reports whether r cannot be part of a domain.
 func endsDomain(r rune) bool {
