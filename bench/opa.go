@@ -13,6 +13,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/bench/load"
+	"writ/bench/proc"
 	"writ/engine"
 )
 
@@ -63,6 +64,7 @@ func (p Peers) serve(
 		return nil, errors.Join(err, clean())
 	}
 	s.target.URL.Host, s.pid = addr, started.cmd.Process.Pid
+	s.group = proc.Group(s.pid)
 	s.stop = func() error { return errors.Join(started.stop(), clean()) }
 	return s, nil
 }

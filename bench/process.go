@@ -87,18 +87,22 @@ func answers(ctx context.Context, addr string) bool {
 	return resp.Body.Close() == nil
 }
 
-// stop ends the process.
-func (p *process) stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); errors.Is(err, os.ErrProcessDone) {
+// stop ends the process and all processes that it has started. The peer from npm is a launcher
+// that starts the server, and a signal to the launcher alone leaves the server running.
+func (p *process) stop() error { return p.stopWithin(stopPatience) }
+
+func (p *process) stopWithin(patience time.Duration) error {
+	group := -p.cmd.Process.Pid
+	if err := syscall.Kill(group, syscall.SIGTERM); errors.Is(err, syscall.ESRCH) {
 		return nil
 	}
 	select {
-	case <-p.ended:
+	case <-p.ended: // this process, and every other that could still write to the log
 		return nil
-	case <-time.After(stopPatience):
-		err := p.cmd.Process.Kill()
+	case <-time.After(patience):
+		err := syscall.Kill(group, syscall.SIGKILL)
 		<-p.ended
-		return errors.Join(fmt.Errorf("%s did not end within %v of SIGTERM", p.cmd.Path, stopPatience), err)
+		return errors.Join(fmt.Errorf("%s did not end within %v of SIGTERM", p.cmd.Path, patience), err)
 	}
 }
 

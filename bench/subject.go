@@ -24,6 +24,7 @@ type Subject struct {
 	About
 	target *load.Target
 	pid    int    // the process of the server; 0: not known
+	group  []int  // the other processes of its group, such as the server that a launcher has started
 	admin  string // the URL of the admin address, whose /metrics have the processor time; empty: not known
 	stop   func() error
 	data   string // the data directory of the started server
@@ -53,7 +54,7 @@ func (s *Subject) known() bool { return s.pid != 0 || s.admin != "" }
 func (s *Subject) spent(ctx context.Context) (time.Duration, error) {
 	switch {
 	case s.pid != 0:
-		return proc.Spent(s.pid), nil
+		return proc.Spent(s.pid) + proc.Spent(s.group...), nil
 	case s.admin == "":
 		return 0, nil
 	}

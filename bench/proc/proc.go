@@ -74,6 +74,30 @@ func Resident(pid int) int {
 	return pages * os.Getpagesize()
 }
 
+// Group returns the processes of the process group that leader leads, without leader.
+func Group(leader int) (members []int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == leader {
+			continue
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			continue // it has ended
+		}
+		// After the name, in parentheses, come the state, the parent and the group.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) > 2 && string(fields[2]) == strconv.Itoa(leader) {
+			members = append(members, pid)
+		}
+	}
+	return members
+}
+
 // ticks parses a number of ticks of /proc. If there is no number, it returns 0.
 func ticks(number []byte) time.Duration {
 	n, err := strconv.ParseInt(string(number), 10, 64)
