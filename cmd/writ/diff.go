@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -21,12 +22,23 @@ func (c *diffCmd) Help() string {
 of WRIT_API_KEY at WRIT_URL, and shows what writ push would change there: + is in the
 files only, - on the server only, ~ differs, ! was changed on the server since it
 was pulled. Wants the scopes policy:read and rules:read. Exits 0 when nothing
-differs, 1 when something does and 3 when a file is invalid.
+differs, 1 when something does, 2 when it could not tell, as with diff, and 3 when
+a file is invalid.
 
   writ diff .`
 }
 
+// Run prints the differences. An error other than that there are some is an [untoldError], so that
+// a pipeline does not take an unreachable server for a drift.
 func (c *diffCmd) Run(ctx context.Context, s streams) error {
+	err := c.diff(ctx, s)
+	if err == nil || errors.Is(err, errReported) {
+		return err
+	}
+	return &untoldError{err}
+}
+
+func (c *diffCmd) diff(ctx context.Context, s streams) error {
 	o, err := c.organization(s)
 	if err != nil {
 		return err

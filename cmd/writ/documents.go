@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 
 	"writ/authoring/document"
 	"writ/engine"
@@ -11,11 +12,15 @@ import (
 )
 
 // readDocuments reads the documents in a file. "-" is standard input. If kind is not empty,
-// each document must be of that kind. The error is an [inputError] or a *[document.Error].
+// each document must be of that kind. The empty JSON array has no rules; for other kinds it is an
+// error. The error is an [inputError] or a *[document.Error].
 func readDocuments(s streams, name string, kind document.Kind) ([]*document.Document, error) {
 	data, err := readInput(s, name)
 	if err != nil {
 		return nil, err
+	}
+	if kind == document.Rule && noRules.Match(data) {
+		return nil, nil
 	}
 	docs, err := document.Parse(name, data)
 	if err != nil {
@@ -28,6 +33,9 @@ func readDocuments(s streams, name string, kind document.Kind) ([]*document.Docu
 	}
 	return docs, nil
 }
+
+// noRules matches the empty JSON array, which is what GET /v1/rules answers without rules.
+var noRules = regexp.MustCompile(`^\s*\[\s*\]\s*$`)
 
 // readPolicy reads a file with one policy.
 func readPolicy(s streams, name string) (*engine.ActionPolicy, error) {

@@ -12,8 +12,13 @@ import (
 
 const envPrefix = "WRIT_"
 
-// typoEdits is the greatest edit distance at which a name counts as a misspelt variable.
-const typoEdits = 2
+// A name counts as a misspelt variable at an edit distance of at most typoEdits. For a variable of
+// shortName letters or fewer behind the prefix it is one: two edits make nearly every other short
+// name of it, such as BIN and ENV of RUN.
+const (
+	typoEdits = 2
+	shortName = 3
+)
 
 // injected matches variables that Kubernetes and Docker's links set in every container. They
 // set them for a service whose name is writ or begins with writ-.
@@ -64,7 +69,11 @@ func variables(n *kong.Node) []string {
 func nearest(name string, names []string) string {
 	best, at := "", typoEdits+1
 	for _, n := range names {
-		if d := levenshtein.ComputeDistance(name, n); d < at {
+		d := levenshtein.ComputeDistance(name, n)
+		if len(n)-len(envPrefix) <= shortName && d > 1 {
+			continue
+		}
+		if d < at {
 			best, at = n, d
 		}
 	}

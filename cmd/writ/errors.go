@@ -28,6 +28,7 @@ func exitCode(w io.Writer, err error) int {
 		invalid *inputError
 		fields  *engine.InvalidError
 		usage   *usageError
+		untold  *untoldError
 		placed  *document.Error
 	)
 	switch {
@@ -48,6 +49,9 @@ func exitCode(w io.Writer, err error) int {
 	case errors.As(err, &invalid), errors.As(err, &fields):
 		fmt.Fprintf(w, "writ: %v\n", err)
 		return exitInvalid
+	case errors.As(err, &untold):
+		fmt.Fprintf(w, "writ: %v\n", err)
+		return exitUntold
 	default:
 		fmt.Fprintf(w, "writ: %v\n", err)
 		return exitFailed
@@ -58,6 +62,13 @@ func exitCode(w io.Writer, err error) int {
 type usageError struct{ problem string }
 
 func (e *usageError) Error() string { return e.problem }
+
+// untoldError means that a comparison has no result.
+type untoldError struct{ err error }
+
+func (e *untoldError) Error() string { return e.err.Error() }
+
+func (e *untoldError) Unwrap() error { return e.err }
 
 // inputError means that a document cannot be used.
 type inputError struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -28,20 +29,12 @@ func firstExample() (policy any, intent object, err error) {
 	}, nil
 }
 
-// firstRequest returns a command to paste into a shell. The command mints its own token when it
-// runs, so that no credential is printed.
+// firstRequest returns commands to paste into a shell. They mint their own token when they run, so
+// that no credential is printed. Without --demo the first one registers the policy.
 func (n *node) firstRequest(c *serveCmd) (string, error) {
-	_, intent, err := firstExample()
+	policy, intent, err := firstExample()
 	if err != nil {
 		return "", err
-	}
-	body, err := json.Marshal(object{"policy_id": intent["policy_id"], "intent": intent}, json.Deterministic(true))
-	if err != nil {
-		return "", fmt.Errorf("encoding the first request: %w", err)
-	}
-	pretty := jsontext.Value(body)
-	if err := pretty.Indent(jsontext.WithIndent("  ")); err != nil {
-		return "", fmt.Errorf("encoding the first request: %w", err)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -54,11 +47,25 @@ func (n *node) firstRequest(c *serveCmd) (string, error) {
 	if name, err = filepath.Abs(name); err != nil {
 		return "", fmt.Errorf("naming what signs operators' tokens: %w", err)
 	}
-	return fmt.Sprintf(`curl -s %s/v1/policy/evaluate \
+	curl := func(options, path string, body object) string {
+		data, invalid := json.Marshal(body, json.Deterministic(true))
+		pretty := jsontext.Value(data)
+		err = errors.Join(err, invalid, pretty.Indent(jsontext.WithIndent("  ")))
+		return fmt.Sprintf(`curl %s %s%s \
   -H "Authorization: Bearer $(%s token operator \
       --org %s %s %s)" \
   -H 'Content-Type: application/json' \
-  -d %s`, n.url(), shellWord(self), examples.Organization, flag, shellWord(name), shellWord(string(pretty))), nil
+  -d %s`, options, n.url(), path, shellWord(self), examples.Organization, flag, shellWord(name),
+			shellWord(string(pretty)))
+	}
+	text := curl("-s", "/v1/policy/evaluate", object{"policy_id": intent["policy_id"], "intent": intent})
+	if !c.Demo {
+		text = curl("-sf -o /dev/null", "/v1/policies/register", object{"policy": policy}) + "\n\n" + text
+	}
+	if err != nil {
+		return "", fmt.Errorf("encoding the first request: %w", err)
+	}
+	return text, nil
 }
 
 // shellWord quotes s for a POSIX shell if s needs quotes.

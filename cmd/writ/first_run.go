@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"time"
 
-	"writ/api/operator"
 	"writ/examples"
 )
 
 // greet runs the demo if --demo is set. It tells a first user which files were made and how to
-// evaluate an intent.
+// evaluate an intent. Without --demo it registers nothing: the user may not want an example there.
 func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 	if c.Demo {
 		err := n.demo(ctx, out)
@@ -35,14 +32,13 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 		if c.ScrubKey == "" {
 			fmt.Fprintf(out, "  %s  hides identities in the history\n", c.Data.ScrubKey())
 		}
-		if c.OperatorAlg == "HS256" && !c.Demo {
-			if err := n.registerFirst(ctx); err != nil {
-				return err
-			}
-		}
 	}
 	fmt.Fprintf(out, "\nwrit serves on %s; metrics and readiness on http://%s\n", n.url(), n.admin.Addr())
 	if (n.first || c.Demo) && c.OperatorAlg == "HS256" {
+		what := "Evaluate an intent"
+		if !c.Demo {
+			what = "Register an example policy in the organization " + examples.Organization + ", and evaluate an intent"
+		}
 		curl, err := n.firstRequest(c)
 		if err != nil {
 			return err
@@ -50,24 +46,7 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 		fmt.Fprintf(out, "\nThree things to try:\n\n"+
 			"1. Open %s/openapi in a browser: every endpoint, to read and to call.\n"+
 			"2. Write a rule of your own and see what it changes: writ eval --help, writ check --help.\n"+
-			"3. Evaluate an intent:\n\n%s\n\n", n.url(), curl)
-	}
-	return nil
-}
-
-// registerFirst registers the policy of the first request.
-func (n *node) registerFirst(ctx context.Context) error {
-	token, err := operator.Sign(n.secret, examples.Organization, "first-start", time.Now(), time.Minute)
-	if err != nil {
-		return err
-	}
-	p, _, err := firstExample()
-	if err != nil {
-		return err
-	}
-	err = newClient(n.url(), token).Do(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p}, nil)
-	if err != nil {
-		return fmt.Errorf("registering the first policy: %w", err)
+			"3. %s:\n\n%s\n\n", n.url(), what, curl)
 	}
 	return nil
 }

@@ -15,9 +15,9 @@ import (
 
 type importCmd struct {
 	File       string      `arg:"" optional:"" help:"File of writ export."`
-	Abandon    bool        `help:"Take back what an unfinished import of --org has stored, instead of importing a file."`
+	Abandon    bool        `env:"-" help:"Take back what an unfinished import of --org has stored, instead of importing a file."`
 	Org        string      `placeholder:"ID" help:"Organization whose import to abandon."`
-	Unreadable bool        `help:"Import stored policies and rules that do not compile, too: they deny or tighten, as at the source."`
+	Unreadable bool        `env:"-" help:"Import stored policies and rules that do not compile, too: they deny or tighten, as at the source."`
 	Plans      string      `placeholder:"FILE" help:"JSON object of the plans by name, as for serve: the organization's must be one."`
 	Keys       string      `placeholder:"FILE|URL" help:"JSON Web Key Set of the source's keys to trust, from another place than the file."`
 	Data       datadir.Dir `default:"./data" help:"Data directory, as for serve; no server may be using it, but with --store mongodb."`

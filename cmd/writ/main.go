@@ -3,7 +3,7 @@
 // has a file of its own and explains itself with --help.
 //
 // writ exits with 0 on success, 1 if something failed, 2 on a usage error and 3 on invalid
-// input.
+// input. writ diff exits with 2 also if it could not tell, because 1 means a difference.
 package main
 
 import (
@@ -25,9 +25,13 @@ const (
 	exitFailed
 	exitUsage
 	exitInvalid
+
+	// exitUntold is the code of a comparison without a result. diff and cmp have the same.
+	exitUntold = 2
 )
 
-// cli is the command line. Every flag can also be set as a WRIT_… variable.
+// cli is the command line. A flag can also be set as a WRIT_… variable, unless it answers a question
+// for the user: a variable that was set once would answer it every time.
 type cli struct {
 	Serve            serveCmd            `cmd:"" help:"Serve the API until interrupted."`
 	Demo             demoCmd             `cmd:"" help:"Decide the example intents over HTTP, verify each receipt offline, and exit."`
@@ -89,8 +93,8 @@ func run(ctx context.Context, args []string, s streams, options ...kong.Option) 
 	parser, err := kong.New(&c, append([]kong.Option{
 		kong.Name("writ"),
 		kong.Description(
-			"writ decides, before it happens, whether an automated agent's action may proceed.\n\nEvery flag can " +
-				"also be set as a variable: --data as WRIT_DATA.",
+			"writ decides, before it happens, whether an automated agent's action may proceed.\n\nA flag can " +
+				"also be set as a variable, --data as WRIT_DATA, unless its help names none.",
 		),
 		kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")),
 		kong.Vars{"version": readBuilt().String()},

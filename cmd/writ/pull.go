@@ -10,8 +10,8 @@ import (
 
 type pullCmd struct {
 	serverFlags `embed:""`
-	Prune       bool   `help:"Remove rules and lists from the files that were pulled and are not on the server."`
-	Force       bool   `help:"Overwrite what was edited in the files and is not on the server."`
+	Prune       bool   `env:"-" help:"Remove rules and lists from the files that were pulled and are not on the server."`
+	Force       bool   `env:"-" help:"Overwrite what was edited in the files and is not on the server."`
 	Dir         string `arg:"" name:"dir" help:"Directory to write to; made if there is none."`
 }
 

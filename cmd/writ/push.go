@@ -16,9 +16,9 @@ import (
 
 type pushCmd struct {
 	serverFlags `embed:""`
-	Yes         bool   `short:"y" help:"Push without asking."`
-	Prune       bool   `help:"Delete rules and lists that are on the server only."`
-	Force       bool   `help:"Overwrite what was changed on the server since it was pulled."`
+	Yes         bool   `short:"y" env:"-" help:"Push without asking."`
+	Prune       bool   `env:"-" help:"Delete rules and lists that are on the server only."`
+	Force       bool   `env:"-" help:"Overwrite what was changed on the server since it was pulled."`
 	Dir         string `arg:"" name:"dir" help:"Directory of the files."`
 }
 

@@ -64,9 +64,9 @@ type serveCmd struct {
 const queuedCommits = 16
 
 func (c *serveCmd) Help() string {
-	return `The first start in an empty data directory makes a signing key and an operator
-secret, registers one example policy in the organization demo, and prints a curl
-command that evaluates an intent. Stop with SIGINT or SIGTERM: the server
+	return `The first start in an empty data directory makes a signing key, an operator secret
+and a scrub key, and prints curl commands that register an example policy and
+evaluate an intent. Stop with SIGINT or SIGTERM: the server
 finishes the requests it has accepted. SIGHUP is logged and changes nothing.`
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"writ/storage"
 	"writ/storage/evidence"
@@ -36,6 +37,9 @@ func (c *verifyCmd) chain(ctx context.Context, s streams) error {
 
 // checkChain returns the name of the history. It returns an error if flags do not fit together.
 func (c *verifyCmd) checkChain() (name string, err error) {
+	if c.URL == os.Getenv(envPrefix+"URL") && (c.Data != "" || c.Store == "mongodb") {
+		c.URL = "" // the variable is for the other clients
+	}
 	switch {
 	case len(c.Receipts) > 0 || c.Intent != "" || c.Policy != "":
 		return "", &usageError{"--chain verifies a whole history: want no receipts, --intent or --policy"}
