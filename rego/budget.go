@@ -20,7 +20,9 @@ const (
 	splitGrowth = 16
 	// stepsPerExpr is the price of evaluating an expression, in the engine's steps. An evaluation
 	// takes one to two microseconds, including OPA's allocations.
-	stepsPerExpr = 256
+	stepsPerExpr = 384
+	// stepsPerWith is the price of `with`. It copies the parts of the input that it changes.
+	stepsPerWith = 8192
 	// termBytes is the size of a value without its text: its term and its location.
 	termBytes = 96
 	// maxNames bounds how many names in a row are replaced by their values.
@@ -41,6 +43,8 @@ type budget struct {
 	end   time.Time
 	asked uint
 	spent bool
+	// added counts the values that were added to each of the condition's collections.
+	added map[int]*keys
 }
 
 // askedPerLook is the number of calls of Cancelled for each look at the clock.

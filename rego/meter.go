@@ -9,25 +9,14 @@ import (
 // each byte of a built-in function's arguments and result. OPA asks the budget whether to go on
 // before each expression, but not within a function. So a condition calls its functions through
 // meters. A meter charges for the possible size of the result before the function runs, and for the
-// result afterwards.
-//
-// Comparing values is not charged: the time limit bounds it.
+// result afterwards. Guards charge for what is no call: see guard.go.
 
 // meterPrefix begins the name by which modules call a function through its meter.
 const meterPrefix = "metered."
 
-// unmetered reports whether a function needs no meter. Such a function makes no large value. It
-// reads no more of its arguments than a comparison does.
-func unmetered(name string) bool {
-	switch name {
-	case ast.Equality.Name, ast.Equal.Name, ast.Assign.Name, ast.NotEqual.Name,
-		ast.LessThan.Name, ast.LessThanEq.Name, ast.GreaterThan.Name, ast.GreaterThanEq.Name,
-		ast.IsArray.Name, ast.IsBoolean.Name, ast.IsNull.Name, ast.IsNumber.Name,
-		ast.IsObject.Name, ast.IsSet.Name, ast.IsString.Name, ast.TypeNameBuiltin.Name:
-		return true
-	}
-	return false
-}
+// unmetered reports whether a function is a unification, which OPA does itself. Guards charge for
+// it.
+func unmetered(name string) bool { return name == ast.Equality.Name || name == ast.Assign.Name }
 
 // meters has the metered functions of one condition. Their keys are the names that its modules
 // call.
@@ -35,11 +24,16 @@ type meters struct {
 	functions map[string]*topdown.Builtin
 	// programs has the number of instructions of each regular expression in the condition.
 	programs map[string]int
+	// collections numbers what the condition adds values to: rules, comprehensions and the results
+	// of functions.
+	collections map[string]int
 }
 
-// newMeters changes c's modules so that they call their functions through meters.
+// newMeters changes c's modules so that they call their functions through meters, and adds guards.
 func newMeters(c *ast.Compiler) *meters {
-	m := &meters{functions: make(map[string]*topdown.Builtin), programs: make(map[string]int)}
+	m := &meters{functions: make(map[string]*topdown.Builtin), programs: make(map[string]int),
+		collections: make(map[string]int)}
+	m.guard(c)
 	visit := func(x any) bool {
 		e, ok := x.(*ast.Expr)
 		if !ok {

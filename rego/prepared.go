@@ -31,7 +31,8 @@ type prepared struct {
 	// functions are the metered functions of the modules.
 	functions map[string]*topdown.Builtin
 	// tracer gets every step of an evaluation. It may be nil. With a tracer OPA's index of rules is
-	// off, because the lines of a rule that the index skips are never evaluated.
+	// off, because the lines of a rule that the index skips are never evaluated. It is off with
+	// functions too: the index reads values, and nothing would be charged for that.
 	tracer topdown.QueryTracer
 }
 
@@ -63,7 +64,7 @@ func (p *prepared) ask(input ast.Value, limit *budget) (ast.Value, error) {
 		WithTransaction(p.txn).
 		WithInput(ast.NewTerm(input)).
 		WithQueryTracer(p.tracer).
-		WithIndexing(p.tracer == nil).
+		WithIndexing(p.tracer == nil && p.functions == nil).
 		WithCancel(limit).
 		WithBuiltins(p.functions).
 		WithStrictBuiltinErrors(true).

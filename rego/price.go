@@ -2,6 +2,7 @@ package rego
 
 import (
 	"math/big"
+	"math/bits"
 	"strings"
 	"unicode/utf8"
 
@@ -21,23 +22,169 @@ func size(v ast.Value, most int) int {
 	case ast.String:
 		return total + len(v)
 	case ast.Number:
-		return total + len(v)
+		return total + ofNumber(v)
 	case *ast.Array:
 		v.Until(more)
 	case ast.Set:
-		v.Until(more)
+		var in keys
+		v.Until(func(t *ast.Term) bool {
+			total += stepsPerProbe * in.compared(t.Value)
+			return more(t)
+		})
 	case ast.Object:
-		v.Until(func(k, v *ast.Term) bool { return more(k) || more(v) })
+		var in keys
+		v.Until(func(k, v *ast.Term) bool {
+			total += stepsPerProbe * in.compared(k.Value)
+			return more(k) || more(v)
+		})
 	}
 	return total
+}
+
+// The prices of reading a value, in steps. A step takes some 6 ns.
+const (
+	// stepsPerTerm is for each value in it: to compare it, to hash it or to visit it.
+	stepsPerTerm = 32
+	// textPerStep is how many bytes of a text are compared or hashed in a step.
+	textPerStep = 16
+	// stepsPerProbe is for each key that is compared with another one of the same hash.
+	stepsPerProbe = 64
+	// visits is how many times longer than to read it an iteration takes to visit a value.
+	visits = 4
+	// stepsPerDecimal is for a number that is not a small integer. To compare or to add it OPA parses
+	// its text.
+	stepsPerDecimal = 384
+)
+
+// ofNumber returns the price of a number. Arithmetic takes time quadratic in its digits.
+func ofNumber(n ast.Number) int {
+	if isSmall(n) {
+		return len(n)
+	}
+	return stepsPerDecimal + len(n) + len(n)*len(n)/64
+}
+
+// isSmall reports whether n is an integer that OPA handles as a machine word.
+func isSmall(n ast.Number) bool { return len(n) <= 15 && !strings.ContainsAny(string(n), ".eE") }
+
+// reading returns the price of reading v as a whole once. It stops counting soon after the price
+// exceeds most.
+func reading(v ast.Value, most int) int {
+	if text, ok := v.(ast.String); ok {
+		return stepsPerTerm + len(text)/textPerStep
+	}
+	r := reader{most: most}
+	r.value = func(t *ast.Term) bool { return r.read(t.Value) }
+	r.key = func(t *ast.Term) bool {
+		before := r.total
+		r.read(t.Value)
+		r.total += r.keys.compared(t.Value) * (stepsPerProbe + r.total - before)
+		return r.total > r.most
+	}
+	r.item = func(k, v *ast.Term) bool { return r.key(k) || r.read(v.Value) }
+	r.read(v)
+	return r.total
+}
+
+// reader adds up the price of a value.
+type reader struct {
+	total, most int
+	keys        keys // of the set or object that is being read
+	value, key  func(*ast.Term) bool
+	item        func(k, v *ast.Term) bool
+}
+
+// read adds the price of v. It reports whether the total exceeds the most.
+func (r *reader) read(v ast.Value) bool {
+	r.total += stepsPerTerm
+	switch v := v.(type) {
+	case ast.String:
+		r.total += len(v) / textPerStep
+	case ast.Number:
+		r.total += ofNumber(v)
+	case *ast.Array:
+		return v.Until(r.value)
+	case ast.Set:
+		outer := r.keys
+		r.keys = keys{}
+		v.Until(r.key)
+		r.keys = outer
+	case ast.Object:
+		outer := r.keys
+		r.keys = keys{}
+		v.Until(r.item)
+		r.keys = outer
+	}
+	return r.total > r.most
+}
+
+// comparing returns the price of comparing two values: that of the one that is read faster.
+func comparing(a, b ast.Value, most int) int {
+	if ast.IsScalar(b) {
+		a, b = b, a
+	}
+	price := reading(a, most)
+	if ast.IsScalar(a) {
+		return price
+	}
+	return min(price, reading(b, price))
+}
+
+// keys counts the keys of a set or an object by how they are found. OPA looks for a key with its
+// hash, and compares it with each key of the same or of the next hashes. Texts have good hashes.
+// The hash of a number is its whole part, and the hash of a list is the sum of its elements'
+// hashes: so thousands of them can have the same one.
+type keys struct{ all, colliding int }
+
+// collides reports whether v has the hash of other values.
+func collides(v ast.Value) bool {
+	switch v := v.(type) {
+	case ast.Number:
+		return !isSmall(v)
+	case *ast.Array, ast.Set, ast.Object:
+		return true
+	}
+	return false
+}
+
+// compared counts v and returns with how many keys it may be compared to find its place.
+func (k *keys) compared(v ast.Value) (n int) {
+	if collides(v) {
+		n = k.all
+		k.colliding++
+	} else if _, ok := v.(ast.Number); ok {
+		n = k.colliding
+	} else {
+		return 0
+	}
+	k.all++
+	return n
+}
+
+// insert returns the price of adding v to a collection.
+func (b *budget) insert(collection int, v ast.Value) int {
+	if b.added == nil {
+		b.added = make(map[int]*keys)
+	}
+	if b.added[collection] == nil {
+		b.added[collection] = new(keys)
+	}
+	n := b.added[collection].compared(v)
+	if n == 0 {
+		return 0
+	}
+	return n * (stepsPerProbe + reading(v, b.left()/n))
 }
 
 // price returns the least number of steps of a call: the bytes that it reads. If the call can make
 // a much larger value, price adds the bytes of that value. A price above most need not be exact.
 func (m *meters) price(function string, args []*ast.Term, most int) int {
 	if function == ast.Member.Name {
-		if _, ok := args[1].Value.(ast.Set); ok {
-			args = args[:1] // the function does not read all of a set
+		if set, ok := args[1].Value.(ast.Set); ok { // the function looks the value up
+			args = args[:1]
+			if _, text := args[0].Value.(ast.String); !text {
+				return reading(set, most)
+			}
 		}
 	}
 	total := 0
@@ -45,6 +192,9 @@ func (m *meters) price(function string, args []*ast.Term, most int) int {
 		if total += size(a.Value, most-total); total > most {
 			return total
 		}
+	}
+	if function == ast.Sort.Name {
+		total *= 1 + bits.Len(uint(members(args[0])))
 	}
 	if i, ok := patternArgument(function); ok {
 		return total + m.matching(args[i], total)
