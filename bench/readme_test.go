@@ -1,0 +1,61 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestReadme_FiguresComeFromResults checks the table "Measured" of README.md. Each figure is made
+// from the file in bench/results that has it, so that a new run cannot leave an old figure behind.
+func TestReadme_FiguresComeFromResults(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		must(t, err)
+		return string(text)
+	}
+	find := func(file, pattern string) float64 {
+		m := regexp.MustCompile(`(?m)` + pattern).FindStringSubmatch(read("results/" + file))
+		if m == nil {
+			t.Fatalf("results/%s has no line like %s", file, pattern)
+		}
+		n, err := strconv.ParseFloat(m[1], 64)
+		must(t, err)
+		return n
+	}
+	ns := func(benchmark string) float64 { return find("go.txt", `^`+benchmark+`(?:-2)?\s+\d+\s+([\d.]+) ns/op`) }
+	rate := func(subject string) string {
+		return thousands(find("http-evaluate.txt", `^ +`+subject+` +closed +(\d+) `), 3)
+	}
+	spent := func(subject string) string {
+		return fmt.Sprintf("%.0f µs", find("http-evaluate.txt", `^ +`+subject+` +closed +\d+ +[\d.]+ % +([\d.]+) `))
+	}
+	want := []string{
+		fmt.Sprintf("| evaluate a policy with 1,000 rules | %.1f to %.1f µs, 0 allocations | prepared Rego: %.0f µs |",
+			ns("BenchmarkPrepared/engine/rules=1000")/1e3, ns("BenchmarkEvaluate/rules=1000")/1e3, ns("BenchmarkPrepared/rego/rules=1000")/1e3),
+		fmt.Sprintf("| compile a policy | %.1f ms | |", ns("BenchmarkCompilePolicy")/1e6),
+		fmt.Sprintf("| sign a receipt in a batch of 64 | %.1f µs | one Ed25519 signature: %.0f µs |",
+			ns("BenchmarkSeal/batch=64")/64e3, ns("BenchmarkSign")/1e3),
+		fmt.Sprintf("| whole durable request, one core | %s requests/s | a bare Fiber handler: %s; OPA with reasons: %s; Cerbos without audit: %s |",
+			rate("writ"), rate("floor"), rate("opa"), rate("cerbos")),
+		fmt.Sprintf("| processor time of such a request | %s | a bare Fiber handler: %s; OPA: %s; Cerbos: %s |",
+			spent("writ"), spent("floor"), spent("opa"), spent("cerbos")),
+	}
+	_, table, _ := strings.Cut(read("../README.md"), "## Measured\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	_, table, _ = strings.Cut(table, "|---|---|---|\n")
+	if got := strings.TrimSpace(table); got != strings.Join(want, "\n") {
+		t.Errorf("README.md has the figures\n%s\nwant those of bench/results:\n%s", got, strings.Join(want, "\n"))
+	}
+}
+
+// thousands returns n to so many digits, with a comma between thousands.
+func thousands(n float64, digits int) string {
+	unit := math.Pow10(int(math.Log10(n)) + 1 - digits)
+	text := strconv.Itoa(int(math.Round(n/unit) * unit))
+	return text[:len(text)-3] + "," + text[len(text)-3:]
+}
