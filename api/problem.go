@@ -36,6 +36,7 @@ const (
 	codeRequestTimeout    = "request_timeout"
 	codeIntentConflict    = "intent_conflict"
 	codeIntentExpired     = "intent_expired"
+	codeIssuedOutOfRange  = "issued_at_out_of_range"
 	codeConflict          = "conflict"
 	codeRuleChanged       = "rule_changed"
 	codeListChanged       = "list_changed"
@@ -225,6 +226,7 @@ func problemFor(err error) problem {
 		often  *limit.ExceededError
 		sale   billingRefusal
 		core   *decision.CoreError
+		aged   *decision.AgeError
 	)
 	switch {
 	case errors.As(err, &chosen):
@@ -238,6 +240,11 @@ func problemFor(err error) problem {
 		return billingProblem(sale)
 	case errors.As(err, &core): // the core itself logs this, at a bounded rate
 		return coreProblem(core)
+	case errors.As(err, &aged):
+		return problem{Code: codeIssuedOutOfRange,
+			Detail: "The intent was not decided before, and its issued_at is too far from now. Nothing was decided.",
+			Errors: []engine.FieldError{{Field: "intent.issued_at",
+				Message: fmt.Sprintf("want a time within %v of now: issue a new intent", aged.Most)}}}
 	case errors.Is(err, storage.ErrBadCursor):
 		return problemFor(invalid("cursor", "is not a cursor of this list: use the one that the previous page gave"))
 	case errors.As(err, &full):

@@ -87,6 +87,9 @@ func (b *batch) fill(ctx context.Context, it *item, recall bool) (earlier ledger
 	if err != nil {
 		return earlier, err
 	}
+	if earlier, err = b.aged(ctx, it); err != nil || earlier.Record != nil {
+		return earlier, err
+	}
 	if recall || it.approval != nil {
 		if earlier, err = b.recall(ctx, it); err != nil || earlier.Record != nil {
 			return earlier, err

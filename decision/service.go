@@ -77,6 +77,9 @@ type Config struct {
 	RetentionGrace time.Duration
 	// RequireRegistered denies the intents of agents that the organization has not registered.
 	RequireRegistered bool
+	// IntentAge is the greatest distance between the issued_at of an intent that was not decided
+	// before and the time of its decision: see [AgeError]. Zero means any distance.
+	IntentAge time.Duration
 	// ApprovalTTL and ApprovalDetail are the fields TTL and Detail of [approval.Config].
 	ApprovalTTL    time.Duration
 	ApprovalDetail approval.Detail

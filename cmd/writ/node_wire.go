@@ -46,6 +46,7 @@ func (n *node) wire(
 		Plans:             plans,
 		RetentionGrace:    c.RetentionGrace,
 		RequireRegistered: c.RequireRegisteredAgents,
+		IntentAge:         c.IntentAge,
 		ApprovalTTL:       c.ApprovalTTL,
 		ApprovalDetail:    c.ApprovalDetail,
 		CacheBytes:        c.CacheMB << 20,

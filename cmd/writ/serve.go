@@ -29,6 +29,8 @@ type serveCmd struct {
 
 	RequireRegisteredAgents bool `env:"WRIT_REQUIRE_REGISTERED_AGENTS,REQUIRE_REGISTERED_AGENTS" help:"Deny intents of agents that the organization has not registered."`
 
+	IntentAge time.Duration `default:"0s" help:"Refuse an intent that was not decided before and whose issued_at is further from now, such as 24h; and what is older than twice that in any case. 0s is any issued_at."`
+
 	ApprovalTTL    time.Duration   `name:"approval-ttl" env:"WRIT_APPROVAL_TTL,APPROVAL_TTL" default:"1h" help:"How long a held decision can be approved or rejected, and how long an approval holds that does not say it."`
 	ApprovalDetail approval.Detail `env:"WRIT_APPROVAL_DETAIL,APPROVAL_DETAIL" default:"scrubbed" enum:"scrubbed,keys" help:"What is kept of the metadata of a held intent for its approver, until the approval has ended: scrubbed keeps the values, scrubbed of secrets, keys the keys alone."`
 

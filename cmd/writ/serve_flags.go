@@ -50,6 +50,8 @@ func (c *serveCmd) Validate() error {
 		return fmt.Errorf("--approval-ttl: want 1s to %v, such as 1h", approval.MaxTTL)
 	case c.RetentionGrace < 0:
 		return errors.New("--retention-grace: want a duration such as 168h, or 0s")
+	case c.IntentAge < 0 || c.IntentAge > 0 && c.IntentAge < time.Minute:
+		return errors.New("--intent-age: want 1m or more, such as 24h, or 0s")
 	case c.DrainTimeout <= 0:
 		return errors.New("--drain-timeout: want a positive duration, such as 15s")
 	case c.QueueDeadline < 10*time.Millisecond || c.QueueDeadline > time.Minute:
