@@ -67,7 +67,7 @@ func (s *Server) simulate(r *request, in *simulateBody) error {
 	if err != nil {
 		return err
 	}
-	if input.Counts, err = s.decisions.Counts(r.ctx, r.who.org, in.ruled, in.Intent, input.Turn); err != nil {
+	if input.Counts, err = s.decisions.Counts(r.ctx, r.who.org, in.ruled, input); err != nil {
 		return fmt.Errorf("reading the counters of a simulation: %w", err)
 	}
 	result := engine.Evaluate(in.compiled, in.ruled, input)

@@ -13,9 +13,9 @@ import (
 // Counts returns the counts of the rules' counters for an intent that is only simulated. It
 // reserves nothing.
 func (s *Service) Counts(
-	ctx context.Context, org string, rules *engine.RuleSet, in *engine.Intent, turn condition.Turn,
+	ctx context.Context, org string, rules *engine.RuleSet, in *engine.Input,
 ) ([]condition.Count, error) {
-	return s.counters.Simulate(ctx, org, rules.Counters(), in, s.cfg.Now(), turn)
+	return s.counters.Simulate(ctx, org, rules.Counters(), in, s.cfg.Now())
 }
 
 // Settler is the credential that records a settlement.
@@ -98,8 +98,8 @@ func (b *batch) count(ctx context.Context, set engine.Set, it *item) (err error)
 		b.input.Approval = &engine.Approval{ID: it.entry.ApprovalID, Status: string(it.status)}
 	}
 	for {
-		if it.counted, err = b.counters.Read(ctx, b.who.Organization, set.Rules.Counters(), in, at,
-			b.who.Slot); err != nil {
+		if it.counted, err = b.counters.Read(ctx, b.who.Organization, set.Rules.Counters(), &b.input,
+			at); err != nil {
 			return err
 		}
 		b.input.Counts = it.counted.Counts()

@@ -180,6 +180,7 @@ func (it *item) isHeld() bool { return it.entry.Result.Decision == engine.Approv
 // record completes the entry of an item.
 func (b *batch) record(set engine.Set, it *item) {
 	e := &it.entry
+	e.Names = set.Names
 	e.PolicyVersion = set.Policy.Document().Version
 	e.PolicyRevision, e.RulesRevision, e.AgentRevision = set.Revisions.Policy, set.Revisions.Rules, set.Revisions.Agent
 	if it.isHeld() {

@@ -31,6 +31,7 @@ type open struct{}
 
 func (open) Text(s string) string                              { return s }
 func (open) Identity(s string) string                          { return s }
+func (open) Name(_, folded string) string                      { return folded }
 func (open) Resource(_, projection string) string              { return projection }
 func (open) Values(values map[string]string) map[string]string { return values }
 
@@ -48,6 +49,7 @@ type shouting struct{ open }
 func (shouting) Text(s string) string { return strings.ToUpper(s) }
 
 func (shouting) Spellings(identity string) []string { return []string{identity} }
+func (shouting) Stored(identity string) []string    { return []string{identity} }
 
 // newPipeline returns a service for the reference policy, with a store in memory and a plan for
 // so many evaluations. It does nothing in the background.

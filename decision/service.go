@@ -199,7 +199,7 @@ func newService(cfg Config) (*Service, error) {
 		Store: cfg.Store, Documents: registry.New(cfg.Store), cfg: cfg,
 		metrics: newMetrics(cfg.Metrics, slices.Sorted(maps.Keys(cfg.Plans))),
 		counters: budget.New(budget.Config{
-			History: cfg.Store, Windows: cfg.Store.Windows(), Spellings: cfg.Scrub.Spellings,
+			History: cfg.Store, Windows: cfg.Store.Windows(), Scrub: cfg.Scrub,
 		}),
 		Gate: admission.New(admission.Config{Slots: cfg.Slots, Deadline: cfg.Queue, Metrics: cfg.Metrics}),
 	}

@@ -1,5 +1,7 @@
 package engine
 
+import "cmp"
+
 // AgentNames has the names of the agent that an intent names. ID and ExternalID are empty if the
 // agent is not registered, or has no such name.
 type AgentNames struct {
@@ -13,11 +15,29 @@ type AgentNames struct {
 // external id, else its folded id, else the folded name of the intent. All names of an agent have
 // the same key. Registering an agent by the name that it already uses does not change the key.
 func (n AgentNames) Key() string {
-	switch {
-	case n.ExternalID != "":
-		return FoldID(n.ExternalID)
-	case n.ID != "":
-		return FoldID(n.ID)
+	return FoldID(cmp.Or(n.ExternalID, n.ID, n.Sent))
+}
+
+// Keyed returns the name whose folded form is the key. It is the name in the intent, unless the
+// intent uses another name than that of the key.
+func (n AgentNames) Keyed() string {
+	name := cmp.Or(n.ExternalID, n.ID, n.Sent)
+	if n.Sent != name && FoldID(n.Sent) == FoldID(name) {
+		return n.Sent
 	}
-	return FoldID(n.Sent)
+	return name
+}
+
+// Has reports whether name is one of the agent's names, ignoring case as [FoldID] does.
+func (n AgentNames) Has(name string) bool {
+	name = FoldID(name)
+	return name != "" && (name == FoldID(n.Sent) || name == FoldID(n.ID) || name == FoldID(n.ExternalID))
+}
+
+// Of returns n, or the names of an agent that has only the name in the intent if n is zero.
+func (n AgentNames) Of(in *Intent) AgentNames {
+	if n == (AgentNames{}) {
+		return AgentNames{Sent: in.AgentID}
+	}
+	return n
 }

@@ -44,12 +44,7 @@ type Input struct {
 }
 
 // AgentNames returns the names of the intent's agent.
-func (in *Input) AgentNames() AgentNames {
-	if in.Names == (AgentNames{}) {
-		return AgentNames{Sent: in.Intent.AgentID}
-	}
-	return in.Names
-}
+func (in *Input) AgentNames() AgentNames { return in.Names.Of(in.Intent) }
 
 // Set has everything that [Evaluate] needs to decide the intents of one agent under one policy.
 type Set struct {

@@ -38,6 +38,8 @@ type Windows interface {
 	// Count works as [Quotas.Count] does. It returns ErrNotFound if the store does not keep the
 	// window, see [Windows.Begin]. The store keeps a window until all its counts have left it.
 	//
+	// If Count takes back or grants places, the window gets the names of w that it lacks.
+	//
 	// A window has parts of equal length. Granted places count in the later of two parts: the part
 	// of the handle's clock in ask, and the part of the store's clock. The window begins w.Parts+1
 	// parts before the earlier of these two. So a wrong clock can't make the total too low, and a
@@ -54,9 +56,11 @@ type Window struct {
 	// Month is the month of a meter. It is 0 for a rule's window. In a meter, all fields except Org
 	// and Month are empty.
 	Month Month
-	// Counter and Of name a rule's counter and its subject. The store does not interpret
-	// them.
-	Counter, Of string
+	// Counter names a rule's counter, and Of its subject. A subject can have several names. The
+	// store finds its window by any of them, so two subjects must have no name in common. The store
+	// does not interpret names.
+	Counter string
+	Of      []string
 	// Part is the length of a part in whole milliseconds. Parts is the number of parts in the
 	// window.
 	Part  time.Duration

@@ -63,10 +63,14 @@ type Scrubber interface {
 	Text(text string) string
 	// Identity scrubs a text that identifies somebody.
 	Identity(text string) string
+	// Name scrubs the key of an agent: see [ledger.Scrubber].
+	Name(raw, folded string) string
 	// Values scrubs the values of metadata, under their keys.
 	Values(metadata map[string]string) map[string]string
 	// Spellings returns every text that the history may hold for an identity.
 	Spellings(identity string) []string
+	// Stored returns the spellings that shared windows may hold: see [budget.Scrubber].
+	Stored(identity string) []string
 }
 
 // DefaultTTL is the time to live if Config.TTL is zero.
@@ -155,7 +159,7 @@ func (d *Desk) Details(e *ledger.Entry, rules *engine.RuleSet) *storage.Details 
 		}
 	}
 	kept := storage.NewDetails(t.DecisionID(), values)
-	kept.AgentID, kept.PolicyID = d.cfg.Scrub.Identity(in.AgentID), in.PolicyID
+	kept.AgentID, kept.PolicyID = e.Agent(d.cfg.Scrub), in.PolicyID
 	kept.ExpiresAt = t.Time().Add(d.cfg.TTL)
 	kept.Findings = heldFindings(e.Result, rules)
 	return kept

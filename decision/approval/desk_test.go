@@ -72,6 +72,8 @@ func (marking) Identity(s string) string {
 	return strings.ReplaceAll(s, "bob@example.com", "[email:bob]")
 }
 
+func (m marking) Name(_, folded string) string { return m.Identity(folded) }
+
 func (marking) Resource(_, projection string) string { return projection }
 
 func (m marking) Values(metadata map[string]string) map[string]string {
@@ -83,6 +85,8 @@ func (m marking) Values(metadata map[string]string) map[string]string {
 }
 
 func (m marking) Spellings(identity string) []string { return []string{m.Identity(identity)} }
+
+func (m marking) Stored(identity string) []string { return m.Spellings(identity) }
 
 // desk is a desk and a pipeline on a store in memory. Its policy holds payments above 250.00.
 type desk struct {

@@ -47,7 +47,7 @@ func BenchmarkEvaluate_Budget(b *testing.B) {
 			at := time.Now()
 			b.ReportAllocs()
 			for b.Loop() {
-				r := must.Get(k.Read(b.Context(), "acme", set.Counters(), in.Intent, at, nil))(b)
+				r := must.Get(k.Read(b.Context(), "acme", set.Counters(), &in, at))(b)
 				in.Counts = r.Counts()
 				if result := engine.Evaluate(policy, set, &in); result.Decision != engine.Allow || !reserve(b, r) {
 					b.Fatalf("decided %v", result)
@@ -68,7 +68,7 @@ func BenchmarkCounters_Million(b *testing.B) {
 		before := heap()
 		for i := range million {
 			in := &engine.Intent{IntentID: "i", AgentID: fmt.Sprintf("team-%04d/agent-%08d-of-some", i%1000, i), ActionType: "email.send"}
-			r, err := k.Read(b.Context(), "acme", []*condition.Counter{c}, in, noon, nil)
+			r, err := k.Read(b.Context(), "acme", []*condition.Counter{c}, &engine.Input{Intent: in}, noon)
 			if err != nil || !reserve(b, r) {
 				b.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func BenchmarkCounters(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		at = at.Add(time.Millisecond)
-		r, err := k.Read(b.Context(), "acme", counters, in, at, nil)
+		r, err := k.Read(b.Context(), "acme", counters, &engine.Input{Intent: in}, at)
 		if err != nil || !reserve(b, r) {
 			b.Fatal(err)
 		}

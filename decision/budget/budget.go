@@ -18,8 +18,18 @@ type Config struct {
 	// Windows holds the windows that this process counts together with other processes. It is
 	// nil if this process decides alone.
 	Windows storage.Windows
+	// Scrub has the names under which stores have agents. It is nil if that is always their key.
+	Scrub Scrubber
+}
+
+// Scrubber returns the names of an agent, under every key of the scrubber. name is the agent's key, or
+// one of its names in the history.
+type Scrubber interface {
 	// Spellings returns all names that the history may have for an agent.
-	Spellings func(agentID string) []string
+	Spellings(name string) []string
+	// Stored returns the names of its shared windows. Each name of an agent has one in common with
+	// the key of the agent.
+	Stored(name string) []string
 }
 
 // Counters keeps the counts of the rules' counters. It is safe for concurrent use.
@@ -40,11 +50,14 @@ type Counters struct {
 }
 
 // series holds the windows of one counter of an organization. The key of a window is made of
-// the session and the agent, if the counter counts by these. A line feed separates them,
+// the session and the agent's key, if the counter counts by these. A line feed separates them,
 // because no id contains one.
 type series struct {
 	counter *condition.Counter
 	windows map[string]*window
+	// named has the keys of windows by the other names that the history may have for their agents.
+	// A settlement knows only such a name.
+	named map[string]string
 }
 
 // seriesKey names a counter and the revision of the oldest rule that has the counter.
@@ -98,30 +111,34 @@ type cell struct {
 
 func keyOf(org string, c *condition.Counter, agent, session string) key {
 	k := key{seriesKey: seriesKey{org, c.Key, c.Revision}}
-	if c.ByAgent {
-		k.of = agent
-	}
-	if c.BySession {
-		k.of = session + "\n" + k.of
-	}
+	k.of = subject(c, agent, session)
 	return k
 }
 
+// subject returns the text that names the agent and the session that c counts by.
+func subject(c *condition.Counter, agent, session string) string {
+	if !c.ByAgent {
+		agent = ""
+	}
+	if c.BySession {
+		return session + "\n" + agent
+	}
+	return agent
+}
+
 // Read returns the counts of counters for an intent that is decided at the given time. If Read
-// returns an error, the intent must be refused. While Read reads the history, it offers turn to
-// others. turn may be nil.
+// returns an error, the intent must be refused. While Read reads the history, it offers the turn of
+// in to others. Of in it reads the intent, the names of the agent and the turn.
 func (k *Counters) Read(
-	ctx context.Context, org string, counters []*condition.Counter, in *engine.Intent, at time.Time,
-	turn condition.Turn,
+	ctx context.Context, org string, counters []*condition.Counter, in *engine.Input, at time.Time,
 ) (*Reading, error) {
 	if len(counters) == 0 {
 		return &nothing, nil
 	}
 	r := k.cells(org, counters, in, at)
-	r.turn = turn
 	for {
 		for i := range r.cells {
-			if err := k.find(ctx, &r.cells[i], at, turn); err != nil {
+			if err := k.find(ctx, &r.cells[i], at, in.Turn); err != nil {
 				return nil, err
 			}
 		}
@@ -129,17 +146,21 @@ func (k *Counters) Read(
 			break
 		}
 	}
-	r.counts = engine.Counts(counters, in, r.before)
+	r.counts = engine.Counts(counters, in.Intent, r.before)
 	return r, nil
 }
 
 // cells returns a Reading with a cell for each counter that counts the intent.
-func (k *Counters) cells(org string, counters []*condition.Counter, in *engine.Intent, at time.Time) *Reading {
-	r := &Reading{counters: k, intent: intentKey{org, in.IntentID}, at: at, cells: make([]cell, 0, len(counters))}
+func (k *Counters) cells(org string, counters []*condition.Counter, in *engine.Input, at time.Time) *Reading {
+	r := &Reading{
+		counters: k, intent: intentKey{org, in.Intent.IntentID}, at: at, turn: in.Turn,
+		cells: make([]cell, 0, len(counters)),
+	}
+	agent, session := in.AgentNames().Key(), in.Intent.SessionID
 	for _, c := range counters {
-		if amount, counted := in.Counted(c); counted {
+		if amount, counted := in.Intent.Counted(c); counted {
 			r.cells = append(r.cells, cell{
-				counter: c, key: keyOf(org, c, in.AgentID, in.SessionID), agent: in.AgentID, session: in.SessionID,
+				counter: c, key: keyOf(org, c, agent, session), agent: agent, session: session,
 				bucket: bucketAt(c, at), amount: amount,
 			})
 		}
@@ -186,13 +207,14 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 			}
 			continue
 		}
-		w, err := k.get(ctx, c, at, turn)
+		names := k.spellings(c)
+		w, err := k.get(ctx, c, names, at, turn)
 		k.leases.Lock()
 		if err == nil {
 			k.reads++
 			w.read = k.reads
 			k.sweep(at)
-			k.keep(c, w)
+			k.keep(c, w, names)
 		}
 		delete(k.reading, c.key)
 		k.leases.Unlock()
@@ -205,47 +227,69 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 
 // window returns the window with the given key, or nil if the window is not kept.
 func (k *Counters) window(of key) *window {
-	if s := k.series[of.seriesKey]; s != nil {
-		return s.windows[of.of]
+	s := k.series[of.seriesKey]
+	if s == nil {
+		return nil
 	}
-	return nil
+	if w := s.windows[of.of]; w != nil {
+		return w
+	}
+	return s.windows[s.named[of.of]]
 }
 
-// keep adds a window that was read to the windows that are kept.
-func (k *Counters) keep(c *cell, w *window) {
+// keep adds a window that was read to the windows that are kept. names are the names of the agent in
+// the history.
+func (k *Counters) keep(c *cell, w *window, names []string) {
 	s := k.series[c.key.seriesKey]
 	if s == nil {
-		s = &series{c.counter, make(map[string]*window)}
+		s = &series{c.counter, make(map[string]*window), make(map[string]string)}
 		k.series[seriesKey{strings.Clone(c.key.org), c.key.counter, c.key.revision}] = s
 	}
-	s.windows[strings.Clone(c.key.of)] = w
+	of := strings.Clone(c.key.of)
+	s.windows[of] = w
 	k.kept++
+	for _, name := range names {
+		if name != c.agent {
+			s.named[subject(c.counter, name, c.session)] = of
+		}
+	}
+}
+
+// spellings returns all names that the history may have for the agent of a cell. It returns nil if
+// the cell does not count by agent.
+func (k *Counters) spellings(c *cell) []string {
+	switch {
+	case !c.counter.ByAgent:
+		return nil
+	case k.cfg.Scrub == nil:
+		return []string{c.agent}
+	}
+	return k.cfg.Scrub.Spellings(c.agent)
 }
 
 // get reads a window from the history. If windows are shared, it begins a shared one instead.
-func (k *Counters) get(ctx context.Context, c *cell, at time.Time, turn condition.Turn) (*window, error) {
+func (k *Counters) get(
+	ctx context.Context, c *cell, names []string, at time.Time, turn condition.Turn,
+) (*window, error) {
 	if k.cfg.Windows != nil {
-		return k.begin(ctx, c, at, turn)
+		return k.begin(ctx, c, names, at, turn)
 	}
-	return k.read(ctx, c, at, turn)
+	return k.read(ctx, c, names, at, turn)
 }
 
 // pageRows is how many rows of the history are read at a time.
 const pageRows = 500
 
-// read reads a window from the history.
-func (k *Counters) read(ctx context.Context, c *cell, at time.Time, turn condition.Turn) (*window, error) {
+// read reads a window from the history. names are the names of the agent in the history.
+func (k *Counters) read(
+	ctx context.Context, c *cell, names []string, at time.Time, turn condition.Turn,
+) (*window, error) {
 	w := &window{}
 	f := storage.Filter{
 		Decision: engine.Allow,
+		AgentIDs: names,
 		From:     at.Add(-c.counter.Window - 2*c.counter.Bucket()),
 		To:       at.Add(c.counter.Window), // another process's clock may be ahead
-	}
-	if c.counter.ByAgent {
-		f.AgentIDs = []string{c.agent}
-		if k.cfg.Spellings != nil {
-			f.AgentIDs = k.cfg.Spellings(c.agent)
-		}
 	}
 	for page := (storage.Page{Limit: pageRows}); ; {
 		rows, next, err := k.cfg.History.ListRecords(ctx, c.key.org, f, page)

@@ -78,7 +78,7 @@ func email(agent string) *engine.Intent {
 
 func read(t testing.TB, k *Counters, c *condition.Counter, in *engine.Intent, at time.Time) *Reading {
 	t.Helper()
-	r := must.Get(k.Read(t.Context(), "acme", []*condition.Counter{c}, in, at, nil))(t)
+	r := must.Get(k.Read(t.Context(), "acme", []*condition.Counter{c}, &engine.Input{Intent: in}, at))(t)
 	return r
 }
 
@@ -107,7 +107,7 @@ func TestCounters_LimitOfTwentyAllowsTwenty(t *testing.T) {
 	for i := range 200 {
 		all.Go(func() {
 			for {
-				r, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, email("a"), noon, nil)
+				r, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, &engine.Input{Intent: email("a")}, noon)
 				if err != nil {
 					t.Error(err)
 					return
@@ -281,7 +281,7 @@ func TestCounters_CountWhatBecameOfActions(t *testing.T) {
 func TestCounters_AreNotKnownWithoutTheHistory(t *testing.T) {
 	h := &history{err: errors.New("the store is gone")}
 	k, c := New(Config{History: h}), counter(t, byAgent)
-	if _, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, email("a"), noon, nil); err == nil || !strings.Contains(err.Error(), "gone") {
+	if _, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, &engine.Input{Intent: email("a")}, noon); err == nil || !strings.Contains(err.Error(), "gone") {
 		t.Errorf("error %v, want the history's", err)
 	}
 	h.err = nil

@@ -74,7 +74,7 @@ func (k *Counters) Settling(
 			continue
 		}
 		ch.key = keyOf(org, c, row.AgentID, row.SessionID)
-		ch.window = windowOf(ch.key, c)
+		ch.window = k.windowOf(ch.key, c, row.AgentID, row.SessionID)
 		if err := p.prepare(ctx, ch); err != nil {
 			return nil, err
 		}
@@ -109,9 +109,8 @@ func (ch *change) added() storage.Ask {
 }
 
 // add counts n in a window that only this process counts in. It does not change a window that
-// was read in the meantime, because that window may contain the settlement already. It does not
-// change the window of an agent whose name the history does not show. Both windows may be too
-// high until they are read again.
+// was read in the meantime, because that window may contain the settlement already. The window may
+// then be too high until it is read again.
 func (p *Settling) add(ch *change, n int64) {
 	p.k.leases.Lock()
 	defer p.k.leases.Unlock()

@@ -11,23 +11,34 @@ import (
 	"writ/storage/lease"
 )
 
-func windowOf(k key, c *condition.Counter) storage.Window {
-	return storage.Window{
-		Org: k.org, Counter: strconv.FormatInt(k.revision, 10) + " " + k.counter, Of: k.of,
+// windowOf returns the shared window with the given key. The store finds it by each name that it may
+// have for the agent: a decision knows the agent's key, and a settlement only its name in the history.
+func (k *Counters) windowOf(of key, c *condition.Counter, agent, session string) storage.Window {
+	w := storage.Window{
+		Org: of.org, Counter: strconv.FormatInt(of.revision, 10) + " " + of.counter, Of: []string{of.of},
 		Part: c.Bucket(), Parts: condition.Buckets,
 	}
+	if c.ByAgent && k.cfg.Scrub != nil {
+		w.Of = w.Of[:0]
+		for _, name := range k.cfg.Scrub.Stored(agent) {
+			w.Of = append(w.Of, subject(c, name, session))
+		}
+	}
+	return w
 }
 
 // begin returns the shared window of a cell. If the store does not keep it yet, begin
 // reads it from the history and stores it.
-func (k *Counters) begin(ctx context.Context, c *cell, at time.Time, turn condition.Turn) (*window, error) {
-	name := windowOf(c.key, c.counter)
+func (k *Counters) begin(
+	ctx context.Context, c *cell, names []string, at time.Time, turn condition.Turn,
+) (*window, error) {
+	name := k.windowOf(c.key, c.counter, c.agent, c.session)
 	resume := condition.Paused(turn)
 	granted, err := k.cfg.Windows.Count(ctx, name, storage.Ask{At: c.bucket})
 	resume()
 	if errors.Is(err, storage.ErrNotFound) {
 		var w *window
-		if w, err = k.read(ctx, c, at, turn); err == nil {
+		if w, err = k.read(ctx, c, names, at, turn); err == nil {
 			defer condition.Paused(turn)()
 			err = k.cfg.Windows.Begin(ctx, name, w.parts)
 		}

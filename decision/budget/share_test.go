@@ -56,7 +56,7 @@ func (r *replicas) pass(d time.Duration) { r.clock.Add(d.Milliseconds()) }
 func (r *replicas) decide(k *Counters, limit int64, in *engine.Intent, at time.Time) *Reading {
 	r.t.Helper()
 	for {
-		reading, err := k.Read(r.t.Context(), "acme", []*condition.Counter{r.counter}, in, at, nil)
+		reading, err := k.Read(r.t.Context(), "acme", []*condition.Counter{r.counter}, &engine.Input{Intent: in}, at)
 		if err != nil {
 			r.t.Error(err)
 			return nil
@@ -355,7 +355,7 @@ func TestShared_SettledByAnother(t *testing.T) {
 			decided := row("a", noon, nil)
 			r.history.rows = []*storage.Record{decided}
 			trial := func() int64 {
-				counts := must.Get(r.all[1].Simulate(t.Context(), "acme", []*condition.Counter{r.counter}, in, noon, nil))(t)
+				counts := must.Get(r.all[1].Simulate(t.Context(), "acme", []*condition.Counter{r.counter}, &engine.Input{Intent: in}, noon))(t)
 				return counts[0].N - 1000
 			}
 			counters := []*condition.Counter{r.counter}
@@ -430,7 +430,7 @@ func TestShared_NothingIsAllowedWithoutTheStore(t *testing.T) {
 	k := New(Config{History: r.history, Windows: &faulty{Windows: r.store.Open().Windows()}})
 	var allowed, failed int
 	for range 300 {
-		reading, err := k.Read(t.Context(), "acme", []*condition.Counter{r.counter}, email("a"), r.now(), nil)
+		reading, err := k.Read(t.Context(), "acme", []*condition.Counter{r.counter}, &engine.Input{Intent: email("a")}, r.now())
 		ok := false
 		if err == nil && reading.Counts()[0].N <= 20 {
 			if ok, err = reading.Reserve(t.Context()); ok {

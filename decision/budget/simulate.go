@@ -14,23 +14,22 @@ import (
 // Simulate returns the counts of counters for an intent that is not decided. It reserves
 // nothing. If a rule is not stored, Simulate does not keep the windows of the rule's counters.
 func (k *Counters) Simulate(
-	ctx context.Context, org string, counters []*condition.Counter, in *engine.Intent, at time.Time,
-	turn condition.Turn,
+	ctx context.Context, org string, counters []*condition.Counter, in *engine.Input, at time.Time,
 ) ([]condition.Count, error) {
 	r := k.cells(org, counters, in, at)
 	for i := range r.cells {
-		if err := k.simulate(ctx, &r.cells[i], at, turn); err != nil {
+		if err := k.simulate(ctx, &r.cells[i], at, in.Turn); err != nil {
 			return nil, fmt.Errorf("reading the counters of rules: %w", err)
 		}
 	}
-	return engine.Counts(counters, in, r.before), nil
+	return engine.Counts(counters, in.Intent, r.before), nil
 }
 
 // simulate reads the count of the cell c and stores it in c.before.
 func (k *Counters) simulate(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
 	if k.cfg.Windows != nil && c.counter.Revision > 0 {
 		resume := condition.Paused(turn)
-		granted, err := k.cfg.Windows.Count(ctx, windowOf(c.key, c.counter), storage.Ask{At: c.bucket})
+		granted, err := k.cfg.Windows.Count(ctx, k.windowOf(c.key, c.counter, c.agent, c.session), storage.Ask{At: c.bucket})
 		resume()
 		if c.before = granted.Total; !errors.Is(err, storage.ErrNotFound) {
 			return err
@@ -45,7 +44,7 @@ func (k *Counters) simulate(ctx context.Context, c *cell, at time.Time, turn con
 		c.before = c.window.total()
 		return nil
 	}
-	w, err := k.read(ctx, c, at, turn)
+	w, err := k.read(ctx, c, k.spellings(c), at, turn)
 	if err == nil {
 		c.before = w.total()
 	}

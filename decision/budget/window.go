@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -93,6 +94,7 @@ func (k *Counters) sweep(at time.Time) {
 				k.kept--
 			}
 		}
+		maps.DeleteFunc(s.named, func(_, of string) bool { return s.windows[of] == nil })
 		if len(s.windows) == 0 {
 			delete(k.series, id)
 		}

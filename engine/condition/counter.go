@@ -20,7 +20,8 @@ type Counter struct {
 	// ByAgent counts only the intents of the agent. BySession counts only the intents of the
 	// session. If neither is set, the counter counts all intents of the organization.
 	ByAgent, BySession bool
-	// ActionType is a glob of action types. "*" matches all action types.
+	// ActionType is a glob of action types. "*" matches all action types. It matches as a denied
+	// type does: see [glob.CompileDenied].
 	ActionType string
 	Window     time.Duration
 	// Key is the counter in text form. Two counters are equal if their keys are equal.
@@ -166,7 +167,7 @@ func (p *parser) counter(sum bool, obj jsonNode) *Counter {
 		return nil
 	}
 	var err error
-	if c.actions, err = glob.CompileActions([]string{c.ActionType}); err != nil {
+	if c.actions, err = glob.CompileDenied([]string{c.ActionType}); err != nil {
 		p.add(obj.at, "%v", err)
 		return nil
 	}

@@ -53,14 +53,58 @@ func (s *Scrubber) Tagger(keys ...[]byte) (*Tagger, error) {
 // text itself, allocating nothing, if nothing in it looks like a secret.
 func (t *Tagger) Identity(text string) string { return t.identity(text, t.keys[0]) }
 
+// Name is [Tagger.Identity] of folded, which is the folded form of raw. If folding hides a secret of
+// raw, Name replaces all of folded by a tag.
+func (t *Tagger) Name(raw, folded string) string {
+	kept := t.Identity(folded)
+	if raw == folded {
+		return kept
+	}
+	j := job{left: maxWork}
+	secrets := t.find(raw, &j)
+	if len(secrets) == 0 {
+		return kept
+	}
+	j = job{left: maxWork}
+	shown := t.find(folded, &j)
+	isHidden := func(sp span) bool {
+		return !slices.ContainsFunc(shown, func(by span) bool { return by.start <= sp.start && sp.end <= by.end })
+	}
+	for _, secret := range secrets {
+		in := appendAll(nil, folded, foldASCII(raw[secret.start:secret.end]), secret.kind)
+		if len(in) == 0 || slices.ContainsFunc(in, isHidden) {
+			return t.keys[0].tag(KindUnread, folded)
+		}
+	}
+	return kept
+}
+
 // Spellings returns every spelling of text that the history may have: text itself, which may
-// be a tag that a row shows, and its identity under each key.
+// be a tag that a row shows, and its identity and its [Tagger.Name] under each key.
 func (t *Tagger) Spellings(text string) []string {
 	all := []string{text}
+	if hits := t.prefilter.scan(text); !hits.any() { // then it has no secret, and hides none of another spelling
+		return all
+	}
+	tagged := t.Tagged(text)
 	for _, key := range t.keys {
 		if s := t.identity(text, key); !slices.Contains(all, s) {
 			all = append(all, s)
 		}
+		if s := key.tag(KindUnread, text); !tagged && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// Stored returns the spellings of text that may stand outside of the history, too: those that
+// cannot show a secret. If a and b are spellings of one text, Stored of a and Stored of b have one in
+// common.
+func (t *Tagger) Stored(text string) []string {
+	all := t.Spellings(text)
+	if len(all) > 1 && !t.Tagged(text) {
+		return all[1:]
 	}
 	return all
 }

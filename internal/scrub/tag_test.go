@@ -92,7 +92,8 @@ func TestIdentity_NeverMergesTwo(t *testing.T) {
 func TestSpellings_TryAllKnownKeys(t *testing.T) {
 	const text = "ann@corp.test"
 	old, now := newTagger(t, 1), newTagger(t, 2, 1)
-	want := []string{text, now.Identity(text), old.Identity(text)}
+	whole := func(g *Tagger) string { return g.keys[0].tag(KindUnread, text) }
+	want := []string{text, now.Identity(text), whole(now), old.Identity(text), whole(old)}
 	if got := now.Spellings(text); !slices.Equal(got, want) {
 		t.Errorf("Spellings = %q, want %q", got, want)
 	}
@@ -102,6 +103,40 @@ func TestSpellings_TryAllKnownKeys(t *testing.T) {
 	}
 	if got := now.Spellings("bot"); !slices.Equal(got, []string{"bot"}) {
 		t.Errorf("Spellings of an ordinary id = %q, want it alone", got)
+	}
+}
+
+// TestName_HidesWhatFoldingHides checks that the folded form of a name shows no secret of the name as
+// it was sent, and that the history and shared windows find it under every known key.
+func TestName_HidesWhatFoldingHides(t *testing.T) {
+	old, now := newTagger(t, 1), newTagger(t, 2, 1)
+	const key = "AKIA" + "QWERTYUIOP234567"
+	for raw, folded := range map[string]string{
+		"bot": "bot", "Bot": "bot", "ann@corp.test": "ann@corp.test", "Ann@CORP.test": "ann@corp.test", "ａnn@corp.test": "ann@corp.test",
+		key: strings.ToLower(key), "x/" + key: "x/" + strings.ToLower(key), key + " Ann@corp.test": strings.ToLower(key) + " ann@corp.test",
+		strings.ToLower(key): strings.ToLower(key),
+	} {
+		got := old.Name(raw, folded)
+		secret := strings.Contains(raw, key) || strings.Contains(folded, "@")
+		if shows := strings.Contains(got, strings.ToLower(key)) || strings.Contains(got, "@"); secret && shows {
+			t.Errorf("Name(%q, %q) = %q, which shows the secret", raw, folded, got)
+		}
+		if !secret && got != folded {
+			t.Errorf("Name(%q, %q) = %q, want %q", raw, folded, got, folded)
+		}
+		if all := now.Spellings(folded); !slices.Contains(all, got) {
+			t.Errorf("Spellings(%q) = %q, want %q among them", folded, all, got)
+		}
+		stored := now.Stored(folded)
+		if !slices.ContainsFunc(now.Stored(got), func(name string) bool { return slices.Contains(stored, name) }) {
+			t.Errorf("Stored(%q) = %q, and Stored(%q) = %q: want one in common", got, now.Stored(got), folded, stored)
+		}
+		if secret && slices.Contains(stored, folded) {
+			t.Errorf("Stored(%q) = %q, which shows the secret", folded, stored)
+		}
+	}
+	if got := now.Stored("bot"); !slices.Equal(got, []string{"bot"}) {
+		t.Errorf("Stored of an ordinary id = %q, want it alone", got)
 	}
 }
 

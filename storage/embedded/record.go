@@ -18,7 +18,7 @@ import (
 // and would take fifteen times as long to write: see BenchmarkRecord.
 //
 //	row        = version(1) filtered rest
-//	version    = 06
+//	version    = 07
 //	filtered   = decision(1) time text(policy-id) text(agent-id) text(action-type)
 //	rest       = text(intent-id) text(intent-digest) zigzag(policy-version)
 //	             text(resource) [cost] texts(metadata-keys) [metadata]
@@ -41,7 +41,7 @@ import (
 // The receipt's decision and decision-id should equal the record's. Then they are written as empty
 // texts. Whether a settlement is unapproved follows from the decision and is not written. The
 // settlement has a row of its own: see entries.go.
-const recordVersion = 6
+const recordVersion = 7
 
 var errCorrupt = fmt.Errorf("a stored history row is %w", storage.ErrCorrupt)
 

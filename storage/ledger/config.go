@@ -37,6 +37,9 @@ type Scrubber interface {
 	// Identity scrubs a text by which rows are looked up. Equal texts give equal results,
 	// and different texts give different results.
 	Identity(s string) string
+	// Name scrubs folded as Identity does. It also hides a secret that only raw shows, of which
+	// folded is the folded form.
+	Name(raw, folded string) string
 	// Resource scrubs a resource. raw is the resource as it was written. projection is
 	// the part of it that is kept. Different projections give different results, as with
 	// Identity.

@@ -77,6 +77,8 @@ func (m marking) Identity(s string) string {
 	return s
 }
 
+func (m marking) Name(_, folded string) string { return m.Identity(folded) }
+
 func (m marking) Resource(raw, projection string) string {
 	if m.Text(raw) != raw {
 		return m.Text(projection)

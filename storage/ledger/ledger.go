@@ -109,7 +109,9 @@ func (l *Ledger) Healthy(ctx context.Context) error {
 type Entry struct {
 	Reservation *Reservation // nil once it has ended
 	// Intent is the evaluated intent. It must have passed [engine.Intent.Validate].
-	Intent        *engine.Intent
+	Intent *engine.Intent
+	// Names are the names of the intent's agent, as in [engine.Input].
+	Names         engine.AgentNames
 	PolicyVersion int64
 	Result        engine.Result
 	// Credential is the id of the caller's API key, or [OperatorPrefix] and the subject of

@@ -38,7 +38,7 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 		DecisionID:     made.id(t.id),
 		PolicyID:       in.PolicyID,
 		PolicyVersion:  e.PolicyVersion,
-		AgentID:        cfg.Scrub.Identity(in.AgentID),
+		AgentID:        e.Agent(cfg.Scrub),
 		ActionType:     cfg.Scrub.Identity(in.ActionType),
 		Resource:       cfg.Scrub.Resource(in.Resource, resource.Projection()),
 		Cost:           in.Cost,
@@ -67,6 +67,14 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 	r.AuditDigest = made.digest(appendAudit(buf[:0], r))
 	r.Receipt.Digest = made.digest(Payload(r).AppendCanonical(buf[:0]))
 	return r, nil
+}
+
+// Agent returns the key of e's agent as a row has it.
+func (e *Entry) Agent(scrub interface {
+	Name(raw, folded string) string
+}) string {
+	names := e.Names.Of(e.Intent)
+	return scrub.Name(names.Keyed(), names.Key())
 }
 
 // texts holds all texts of a record in a single allocation.

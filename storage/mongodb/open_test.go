@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"writ/engine"
 	"writ/storage"
@@ -216,6 +217,32 @@ func TestView_ReadsThroughWhereChangesMayBeMissing(t *testing.T) {
 	})
 	if err != nil {
 		t.Errorf("View = %v", err)
+	}
+}
+
+// TestOpen_RefusesAnotherFormat checks that a database whose rows this version would misread is refused
+// by the numbers of both formats, also by a reader.
+func TestOpen_RefusesAnotherFormat(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	s := openTest(t, o)
+	counters := s.db.Collection(countersName)
+	for want, change := range map[string]func() error{
+		"its format is 1, and this writ reads format 2 only": func() error {
+			_, err := counters.DeleteOne(t.Context(), doc("_id", formatCounter))
+			return err
+		},
+		"its format is 3, and this writ reads format 2 only": func() error {
+			_, err := counters.ReplaceOne(t.Context(), doc("_id", formatCounter), doc(counterN, int64(3)), options.Replace().SetUpsert(true))
+			return err
+		},
+	} {
+		must(t, change())
+		if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open = %v, want %q", err, want)
+		}
+		if _, err := OpenSnapshot(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("OpenSnapshot = %v, want %q", err, want)
+		}
 	}
 }
 

@@ -220,6 +220,7 @@ type placesRow struct {
 
 // windows
 const (
+	windowNames = "n"
 	windowBegun = "u"
 	windowParts = "p"
 	windowUntil = "until"
@@ -231,7 +232,10 @@ const (
 // windowRow is a window. Granted places are counted until they are given back or have left the
 // window. If a handle is lost, nothing has to be done. So the row does not name handles.
 type windowRow struct {
-	Key   []byte    `bson:"_id"` // text(org) text(counter) text(of)
+	Key []byte `bson:"_id"` // one of Names
+	// Names are text(org) text(counter) text(of), for each name of the window. No two windows have a
+	// name in common.
+	Names [][]byte  `bson:"n"`
 	Begun string    `bson:"u"`
 	Parts []partRow `bson:"p"`
 	// Until is when the server removes the window. All counted places have left it by then.
@@ -295,9 +299,12 @@ func shapes() []shape {
 		},
 		{
 			name: windowsName,
-			must: doc("_id", "binData", windowBegun, "string", windowParts, "array", windowUntil, "date",
+			must: doc("_id", "binData", windowNames, "array", windowBegun, "string", windowParts, "array", windowUntil, "date",
 				windowLast, "long", windowAt, "long"),
-			indexes: []mongo.IndexModel{{Keys: doc(windowUntil, 1), Options: options.Index().SetExpireAfterSeconds(0)}},
+			indexes: []mongo.IndexModel{
+				{Keys: doc(windowUntil, 1), Options: options.Index().SetExpireAfterSeconds(0)},
+				{Keys: doc(windowNames, 1), Options: options.Index().SetUnique(true)},
+			},
 		},
 	}
 }
@@ -365,14 +372,47 @@ func (s *shape) validator() bson.D {
 // makeCollections makes missing collections. It returns an error if an existing collection differs
 // from its shape.
 func (s *Store) makeCollections(ctx context.Context) error {
+	if err := s.checkFormat(ctx); err != nil {
+		return err
+	}
 	for _, shape := range shapes() {
 		if err := s.makeCollection(ctx, &shape); err != nil {
 			return err
 		}
 	}
-	_, err := s.db.Collection(countersName).UpdateOne(ctx, doc("_id", revisionCounter),
-		doc("$setOnInsert", doc(counterN, int64(0))), options.UpdateOne().SetUpsert(true))
+	// The format comes first: a database with a revision and no format is an older one.
+	return errors.Join(s.makeCounter(ctx, formatCounter, format), s.makeCounter(ctx, revisionCounter, 0))
+}
+
+func (s *Store) makeCounter(ctx context.Context, id string, n int64) error {
+	_, err := s.db.Collection(countersName).UpdateOne(ctx, doc("_id", id),
+		doc("$setOnInsert", doc(counterN, n)), options.UpdateOne().SetUpsert(true))
 	return notNew(err)
+}
+
+// format is the number of the database's format, in the counter formatCounter. A store refuses a
+// database with another number, because it would misread the rows. Format 1 has no such counter.
+const (
+	format        = 2
+	formatCounter = "format"
+)
+
+// checkFormat returns an error if the database has another format. A new database has none yet.
+func (d *database) checkFormat(ctx context.Context) error {
+	var got counterRow
+	err := found(d.db.Collection(countersName).FindOne(ctx, doc("_id", formatCounter)).Decode(&got))
+	if errors.Is(err, storage.ErrNotFound) {
+		err = found(d.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Decode(&got))
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		}
+		got.N = 1
+	}
+	if err == nil && got.N != format {
+		err = fmt.Errorf("the database %s has another format: its format is %d, and this writ reads format %d only: "+
+			"start the writ that wrote it, or begin with an empty database", d.db.Name(), got.N, format)
+	}
+	return err
 }
 
 const (

@@ -45,6 +45,9 @@ func (r *Snapshot) open(ctx context.Context) (err error) {
 		return err
 	}
 	return r.readAt(ctx, r.at, func(ctx context.Context) error {
+		if err := r.checkFormat(ctx); err != nil {
+			return err
+		}
 		err := r.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Err()
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			return fmt.Errorf("the database %s has nothing of writ's: check the URI and the name of the database",

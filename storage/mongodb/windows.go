@@ -19,13 +19,19 @@ func (s *Store) Windows() storage.Windows { return s }
 
 func (s *Store) windowRows() *mongo.Collection { return s.db.Collection(windowsName) }
 
-func windowKey(w *storage.Window) []byte {
-	return append(append(storage.Text(w.Org), storage.Text(w.Counter)...), storage.Text(w.Of)...)
+// windowKeys returns the names of a window as its row has them.
+func windowKeys(w *storage.Window) [][]byte {
+	counter := append(storage.Text(w.Org), storage.Text(w.Counter)...)
+	keys := make([][]byte, len(w.Of))
+	for i, of := range w.Of {
+		keys[i] = append(counter[:len(counter):len(counter)], storage.Text(of)...)
+	}
+	return keys
 }
 
 func checkWindow(w *storage.Window) error {
-	if w.Part < time.Millisecond || w.Parts < 1 {
-		return fmt.Errorf("a window of %d parts of %v", w.Parts, w.Part)
+	if w.Part < time.Millisecond || w.Parts < 1 || len(w.Of) == 0 {
+		return fmt.Errorf("a window of %d parts of %v with %d names", w.Parts, w.Part, len(w.Of))
 	}
 	return nil
 }
@@ -44,7 +50,11 @@ func (s *Store) Begin(ctx context.Context, w storage.Window, parts []storage.Win
 		rows[i] = partRow(p)
 	}
 	return s.do(ctx, w.Org, "keeping a window", func(ctx context.Context) error {
-		_, err := s.windowRows().UpdateOne(ctx, doc("_id", windowKey(&w)), mongo.Pipeline{set(
+		keys := windowKeys(&w)
+		// In a new row an upsert sets the field to the only name of the filter.
+		names := expr("$cond", expr("$isArray", "$"+windowNames), "$"+windowNames, literal(keys))
+		_, err := s.windowRows().UpdateOne(ctx, anyOf(windowNames, keys), mongo.Pipeline{set(
+			"_id", orElse("_id", literal(keys[0])), windowNames, names,
 			windowBegun, orElse(windowBegun, uuid.NewString()), windowParts, orElse(windowParts, literal(rows)),
 			windowUntil, orElse(windowUntil, keptUntil(&w)),
 			windowLast, orElse(windowLast, int64(0)), windowAt, orElse(windowAt, int64(0)),
@@ -59,7 +69,7 @@ func (s *Store) countWindow(ctx context.Context, w *storage.Window, ask *storage
 		return storage.Granted{}, err
 	}
 	var row windowRow
-	filter := doc("_id", windowKey(w))
+	filter := anyOf(windowNames, windowKeys(w))
 	if ask.Begun != "" {
 		filter = append(filter, doc(windowBegun, ask.Begun)...)
 	}
@@ -91,6 +101,9 @@ func counts(w *storage.Window, ask *storage.Ask) mongo.Pipeline {
 	low := expr("$subtract", expr("$min", ask.At, now), w.Parts+1)
 	counted := doc("$filter", doc("input", "$"+windowParts, "cond", expr("$gte", "$$this."+partAt, low)))
 	stages := mongo.Pipeline{set(windowParts, counted, windowAt, expr("$max", ask.At, now))}
+	if len(w.Of) > 1 {
+		stages = append(stages, set(windowNames, expr("$setUnion", "$"+windowNames, literal(windowKeys(w)))))
+	}
 	for _, back := range ask.Back {
 		stages = append(stages, set(windowParts, byPart.less(back.At, back.N)))
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // anHour is a window of an hour. No test takes longer.
-var anHour = storage.Window{Org: "org", Counter: "count in 3600s", Of: "a", Part: time.Minute, Parts: 60}
+var anHour = storage.Window{Org: "org", Counter: "count in 3600s", Of: []string{"a"}, Part: time.Minute, Parts: 60}
 
 // count calls h.Count for a window. If Count fails, the test ends.
 func (r *replicas) count(h Replica, w storage.Window, ask storage.Ask) storage.Granted {
@@ -55,8 +55,8 @@ var windowTests = []replicaTest{
 		}
 		for _, other := range []storage.Window{
 			{Org: "other", Counter: anHour.Counter, Of: anHour.Of, Part: anHour.Part, Parts: anHour.Parts},
-			{Org: anHour.Org, Counter: anHour.Counter, Of: "b", Part: anHour.Part, Parts: anHour.Parts},
-			{Org: anHour.Org, Counter: anHour.Counter + anHour.Of, Of: "", Part: anHour.Part, Parts: anHour.Parts},
+			{Org: anHour.Org, Counter: anHour.Counter, Of: []string{"b"}, Part: anHour.Part, Parts: anHour.Parts},
+			{Org: anHour.Org, Counter: anHour.Counter + anHour.Of[0], Of: []string{""}, Part: anHour.Part, Parts: anHour.Parts},
 		} {
 			_, err := r.one.Windows().Count(r.a.Context(), other, ask(other, 20))
 			r.a.WantErr(fmt.Sprintf("Count of %+v", other), err, storage.ErrNotFound)
@@ -65,6 +65,40 @@ var windowTests = []replicaTest{
 		another.Begun = "another"
 		_, err = r.one.Windows().Count(r.a.Context(), anHour, another)
 		r.a.WantErr("Count of another window of that name", err, storage.ErrNotFound)
+	}},
+	{"a window is found by each of its names, and gets those that it lacks when it counts", func(r *replicas) {
+		named := func(names ...string) storage.Window {
+			w := anHour
+			w.Of = names
+			return w
+		}
+		r.begin(r.one, named("a", "b"))
+		r.wantGranted("by the first name", r.count(r.one, named("a"), ask(anHour, 20)), 1, 1)
+		r.wantGranted("by the second", r.count(r.other, named("b"), ask(anHour, 20)), 1, 2)
+		r.begin(r.other, named("b", "c"), storage.WindowPart{At: anHour.At(time.Now()), N: 9})
+		_, err := r.one.Windows().Count(r.a.Context(), named("c"), ask(anHour, 20))
+		r.a.WantErr("Count by a name that it lacks", err, storage.ErrNotFound)
+		got := r.count(r.other, named("c", "b"), ask(anHour, 20))
+		r.wantGranted("with another name", got, 1, 3)
+		r.wantGranted("by the name that it lacked", r.count(r.one, named("c"), storage.Ask{
+			At: got.At, Back: []storage.WindowPart{{At: got.At, N: 1}},
+		}), 0, 2)
+		r.wantGranted("by the first name", r.count(r.other, named("a"), ask(anHour, 20)), 1, 3)
+	}},
+	{"racing Begins of several names make one window", func(r *replicas) {
+		Race(func(racer int) {
+			w := anHour
+			if w.Of = []string{"a", "b"}; racer%2 == 1 {
+				w.Of = []string{"b", "c"}
+			}
+			r.begin(r.handle(racer%2), w)
+			r.count(r.handle(racer%2), w, ask(w, 4))
+		})
+		w := anHour
+		w.Of = []string{"b"}
+		if got := r.count(r.one, w, ask(w, 4)); got.N != 0 || got.Total != 4 {
+			r.a.Errorf("%+v, want none of a total of 4", got)
+		}
 	}},
 	{"of racing Counts by several handles exactly Limit places are granted", func(r *replicas) {
 		var total atomic.Int64
@@ -112,7 +146,7 @@ var windowTests = []replicaTest{
 		r.wantGranted("anew", r.count(r.one, anHour, ask(anHour, 3)), 1, 1)
 	}},
 	{"places leave with their window, and not before", func(r *replicas) {
-		w := storage.Window{Org: "org", Counter: "short", Part: 10 * time.Millisecond, Parts: 60}
+		w := storage.Window{Org: "org", Counter: "short", Of: []string{""}, Part: 10 * time.Millisecond, Parts: 60}
 		r.begin(r.one, w)
 		for range 5 {
 			r.wantGranted("one of five", storage.Granted{N: r.count(r.one, w, ask(w, 5)).N}, 1, 0)

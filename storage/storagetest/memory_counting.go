@@ -12,13 +12,27 @@ import (
 
 type memoryWindows struct {
 	mu    sync.Mutex
-	kept  map[storage.Window]*memoryWindow
+	kept  []*memoryWindow
 	begun int
 }
 
 type memoryWindow struct {
+	org, counter string
+	of           []string
+
 	begun string
 	parts []storage.WindowPart
+}
+
+// named returns the window with a name of w, or nil.
+func (m *memoryWindows) named(w *storage.Window) *memoryWindow {
+	for _, kept := range m.kept {
+		if kept.org == w.Org && kept.counter == w.Counter &&
+			slices.ContainsFunc(w.Of, func(of string) bool { return slices.Contains(kept.of, of) }) {
+			return kept
+		}
+	}
+	return nil
 }
 
 // Windows implements storage.Quotas.
@@ -29,12 +43,11 @@ func (h *Handle) Begin(ctx context.Context, w storage.Window, parts []storage.Wi
 	all := &h.m.windows
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if all.kept == nil {
-		all.kept = make(map[storage.Window]*memoryWindow)
-	}
-	if all.kept[w] == nil {
+	if all.named(&w) == nil {
 		all.begun++
-		all.kept[w] = &memoryWindow{fmt.Sprint(all.begun), slices.Clone(parts)}
+		all.kept = append(all.kept, &memoryWindow{
+			org: w.Org, counter: w.Counter, of: slices.Clone(w.Of), begun: fmt.Sprint(all.begun), parts: slices.Clone(parts),
+		})
 	}
 	return ctx.Err()
 }
@@ -47,10 +60,13 @@ func (h *Handle) countWindow(ctx context.Context, w storage.Window, ask storage.
 	if err := ctx.Err(); err != nil {
 		return storage.Granted{}, err
 	}
-	kept := all.kept[w]
+	kept := all.named(&w)
 	now := w.At(h.m.clock())
 	if kept == nil || ask.Begun != "" && ask.Begun != kept.begun {
 		return storage.Granted{}, storage.ErrNotFound
+	}
+	if ask.Want > 0 || len(ask.Back) > 0 {
+		kept.of = slices.Compact(slices.Sorted(slices.Values(slices.Concat(kept.of, w.Of))))
 	}
 	low := min(ask.At, now) - w.Parts - 1
 	kept.parts = slices.DeleteFunc(kept.parts, func(p storage.WindowPart) bool { return p.At < low })
@@ -97,5 +113,5 @@ func (m *Memory) Counts() int64 { return m.counts.Load() }
 func (m *Memory) ForgetWindows() {
 	m.windows.mu.Lock()
 	defer m.windows.mu.Unlock()
-	clear(m.windows.kept)
+	m.windows.kept = nil
 }

@@ -35,6 +35,7 @@ type approving struct {
 
 // Spellings makes plain a scrubber of package approval.
 func (plain) Spellings(identity string) []string { return []string{identity} }
+func (plain) Stored(identity string) []string    { return []string{identity} }
 
 func (p place) approving(t *testing.T, at time.Time, f func(a approving, s storage.Store)) {
 	t.Helper()

@@ -19,7 +19,7 @@ import (
 	"writ/storage/receipt"
 )
 
-const format = "writ-export/1"
+const format = "writ-export/2"
 
 // Header is the first line of a file.
 type Header struct {

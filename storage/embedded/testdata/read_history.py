@@ -220,7 +220,7 @@ def settlement(r):
 
 def row(r, org, decision_id, kid):
     version = r.byte()
-    if version != 6:
+    if version != 7:
         raise Damaged("a row of version %d" % version)
     d = {"organization_id": org, "decision_id": decision_id}
     d["decision"] = DECISIONS[r.byte()]

@@ -60,6 +60,9 @@ func (Plain) Text(s string) string { return s }
 // Identity returns s.
 func (Plain) Identity(s string) string { return s }
 
+// Name returns folded.
+func (Plain) Name(_, folded string) string { return folded }
+
 // Resource returns projection.
 func (Plain) Resource(_, projection string) string { return projection }
 

@@ -22,6 +22,7 @@ type plain struct{}
 
 func (plain) Text(s string) string                              { return s }
 func (plain) Identity(s string) string                          { return s }
+func (plain) Name(_, folded string) string                      { return folded }
 func (plain) Resource(_, projection string) string              { return projection }
 func (plain) Values(values map[string]string) map[string]string { return values }
 
