@@ -99,7 +99,7 @@ func findingsOf(a *approval.Approval) []findingBody {
 // listApprovals returns the approvals of the organization, newest first. A page of a filtered list
 // may be short or empty. Only a null next_cursor ends the list.
 func (s *Server) listApprovals(r *request) error {
-	f := s.approvalFilter(&r.query)
+	f := s.approvalFilter(r)
 	page, err := r.onlyPage()
 	if err != nil {
 		return err
@@ -122,13 +122,14 @@ func (s *Server) listApprovals(r *request) error {
 	return list(r, items, next)
 }
 
-func (s *Server) approvalFilter(q *query) (f approval.Filter) {
+func (s *Server) approvalFilter(r *request) (f approval.Filter) {
+	q := &r.query
 	if status, ok := q.take("status"); ok {
 		if f.Status = approval.Status(status); !slices.Contains(approval.Statuses(), f.Status) {
 			q.refuse(invalid("status", "must be pending, approved, rejected, expired, revoked or used"))
 		}
 	}
-	f.AgentIDs = s.identity(q, "agent_id")
+	f.AgentIDs = s.agentFilter(r)
 	f.PolicyID = strings.ToLower(q.text("policy_id"))
 	return f
 }

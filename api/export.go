@@ -30,7 +30,7 @@ func (s *Server) exportAuthorizations(r *request) error {
 		return refuse(codeExportNotEntitled,
 			"Your plan does not include the CSV export of the authorization history. The business plan does.")
 	}
-	f := s.filter(&r.query)
+	f := s.filter(r)
 	if err := r.query.done(); err != nil {
 		return err
 	}

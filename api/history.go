@@ -17,7 +17,7 @@ import (
 // listAuthorizations returns the history, newest first. A page of a filtered list may be short or
 // empty. Only a null next_cursor ends the list.
 func (s *Server) listAuthorizations(r *request) error {
-	f := s.filter(&r.query)
+	f := s.filter(r)
 	page, err := r.onlyPage()
 	if err != nil {
 		return err
@@ -75,14 +75,15 @@ func (s *Server) authorization(r *request) error {
 
 // filter reads the filters of the history from the query. An identity is searched in every form in
 // which rows may store it: both the intent's text and the row's tag find the row.
-func (s *Server) filter(q *query) (f storage.Filter) {
+func (s *Server) filter(r *request) (f storage.Filter) {
+	q := &r.query
 	if d, ok := q.take("decision"); ok {
 		var err error
 		if f.Decision, err = engine.ParseDecision(d); err != nil {
 			q.refuse(invalid("decision", "must be allow, deny or approval_required"))
 		}
 	}
-	f.AgentIDs = s.identity(q, "agent_id")
+	f.AgentIDs = s.agentFilter(r)
 	f.PolicyID = strings.ToLower(q.text("policy_id"))
 	f.ActionTypes = s.identity(q, "action_type")
 	f.From, f.To = q.timestamp("from"), q.timestamp("to")
@@ -90,6 +91,32 @@ func (s *Server) filter(q *query) (f storage.Filter) {
 		q.refuse(invalid("to", "must be after from"))
 	}
 	return f
+}
+
+// agentFilter reads the filter agent_id from the query. Any name of an agent finds its rows, and so
+// does the name in a row.
+func (s *Server) agentFilter(r *request) []string {
+	text := r.query.text("agent_id")
+	if text == "" {
+		return nil
+	}
+	spellings, err := s.agentSpellings(r, text)
+	if err != nil {
+		r.query.refuse(err)
+	}
+	return spellings
+}
+
+// agentSpellings returns all names that rows may have for the agent called name.
+func (s *Server) agentSpellings(r *request, name string) ([]string, error) {
+	if s.cfg.Scrub.Tagged(name) {
+		return []string{name}, nil
+	}
+	_, names, err := s.decisions.Sets.Agent(r.ctx, &r.slot, r.who.org, name)
+	if err != nil {
+		return nil, fmt.Errorf("looking up the names of an agent: %w", err)
+	}
+	return s.cfg.Scrub.Spellings(names.Key()), nil
 }
 
 func (s *Server) identity(q *query, name string) []string {

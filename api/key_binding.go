@@ -59,18 +59,12 @@ func (s *Server) rows(r *request) (*rowsOf, error) {
 	}
 	of := &rowsOf{credential: r.who.credential(), agents: r.who.agents}
 	if !of.agents.IsID() {
+		of.agents = of.agents.Folded()
 		return of, nil
 	}
-	id := of.agents.String()
-	_, names, err := s.decisions.Sets.Agent(r.ctx, &r.slot, r.who.org, id)
-	if err != nil {
-		return nil, fmt.Errorf("looking up the agent of a key: %w", err)
-	}
-	names.Sent = id
-	for _, name := range []string{id, engine.FoldID(id), names.Key()} {
-		of.spellings = append(of.spellings, s.cfg.Scrub.Spellings(name)...)
-	}
-	return of, nil
+	var err error
+	of.spellings, err = s.agentSpellings(r, of.agents.String())
+	return of, err
 }
 
 // has reports whether a row is in o: the credential asked for the decision, or the decision is about

@@ -227,8 +227,11 @@ func TestRecordAction_ABoundKeyRecordsForItsAgentsOnly(t *testing.T) {
 	}
 	of := func(agent string) string { return h.decision(h.operator(acme), obj{"agent_id": agent}) }
 	for _, tc := range []struct{ agents, yes, no string }{
-		{"ci", "ci", "CI"},
+		{"ci", "ci", "cj"},
+		{"ci", "CI", "cj"}, // one agent
+		{"CI", "ci", "cj"},
 		{"team-a/*", "team-a/ci", "team-b/ci"},
+		{"Team-A/*", "Team-A/ci", "Team-B/ci"},
 		{"ann@corp.example", "ann@corp.example", "bob@corp.example"},
 	} {
 		key, _ := h.bound(tc.agents, "actions:record")

@@ -34,6 +34,26 @@ func CompileAgentPattern(field, text string) (*AgentPattern, error) {
 	return a, nil
 }
 
+// Folded returns the pattern for the keys of the agents that a matches: see [AgentNames]. If a cannot
+// be folded, Folded returns a.
+func (a *AgentPattern) Folded() *AgentPattern {
+	text := FoldID(a.text)
+	special := func(r rune) rune {
+		if glob.HasMeta(string(r)) {
+			return r
+		}
+		return -1
+	}
+	if strings.Map(special, text) != strings.Map(special, a.text) { // folding would make a wildcard of a plain character
+		return a
+	}
+	folded, err := CompileAgentPattern("agent_id", text)
+	if err != nil {
+		return a
+	}
+	return folded
+}
+
 // String returns the pattern as it was written.
 func (a *AgentPattern) String() string { return a.text }
 

@@ -13,6 +13,23 @@ func pattern(t testing.TB, text string) *AgentPattern {
 	return p
 }
 
+// TestAgentPattern_Folded checks that a folded pattern matches the keys of what the pattern matches,
+// and that folding makes no wildcard.
+func TestAgentPattern_Folded(t *testing.T) {
+	for text, tt := range map[string]struct{ yes, no string }{
+		"Team-A/*": {"team-a/x", "team-b/x"}, "Bot": {"bot", "Bot"}, "*": {"x", ""}, "ｂ*": {"bot", "cot"}, "a＊": {"a＊", "ab"},
+	} {
+		a, err := CompileAgentPattern("agent_id", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if folded := a.Folded(); !folded.Matches(tt.yes) || folded.Matches(tt.no) {
+			t.Errorf("%q folded: matches %q %v and %q %v, want the first alone",
+				text, tt.yes, folded.Matches(tt.yes), tt.no, folded.Matches(tt.no))
+		}
+	}
+}
+
 // TestDecision_Evaluation_AgentPatternsCompareExactly checks that agent ids are compared exactly.
 func TestDecision_Evaluation_AgentPatternsCompareExactly(t *testing.T) {
 	for _, tc := range []struct {
