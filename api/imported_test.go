@@ -41,7 +41,7 @@ func importing(unreadable bool, docs ...storage.Document) (transfer.Checked, err
 		}
 		file.Write(append(line, '\n'))
 	}
-	write("header", transfer.Header{Format: "writ-export/1", ID: "01a1fe16-0000-7000-8000-000000000001", OrganizationID: acme,
+	write("header", transfer.Header{Format: "writ-export/2", ID: "01a1fe16-0000-7000-8000-000000000001", OrganizationID: acme,
 		Keys: jsontext.Value(keys.JWKS())})
 	for _, d := range docs {
 		// The value may be no JSON, so the line is written by hand.
