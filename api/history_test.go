@@ -172,3 +172,19 @@ func (h *harness) decideOneAMinute() {
 	}
 	h.evaluate(rival, intent()).wantStatus(http.StatusOK)
 }
+
+// TestDecision_Audit_NamesAreKeptWhole checks "names whole, but cut at a `?` that a `key=` follows".
+func TestDecision_Audit_NamesAreKeptWhole(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	for _, tc := range []struct{ sent, kept string }{
+		{"/data/what?.txt", "/data/what?.txt"}, {"/data/what", "/data/what"}, {"/data/what?token=abc", "/data/what"},
+		{"https://h.example/what?.txt", "https://h.example/what"},
+	} {
+		id := h.decision(h.operator(acme), obj{"resource": tc.sent})
+		row := read[storage.Record](h.do("GET", "/v1/authorizations/"+id, h.operator(acme), nil).wantStatus(http.StatusOK))
+		if row.Resource != tc.kept {
+			t.Errorf("the row of %s has the resource %s, want %s", tc.sent, row.Resource, tc.kept)
+		}
+	}
+}

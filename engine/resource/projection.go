@@ -6,13 +6,13 @@ import (
 )
 
 // Projection returns the normal form without user info, query and fragment. Only this part of a
-// resource may be stored.
+// resource may be stored. A name has no query, so /data/what?.txt stays whole. But some people write
+// host/x?token=y as if it were a URL, so a name ends at a ? that a parameter follows.
 func (r *Readings) Projection() string {
 	s := r.normal
 	if r.form == formName {
-		// A # is a letter of a name. A ? at the start of a name is a letter too.
-		if i := strings.IndexByte(s, '?'); i > 0 {
-			s = s[:i]
+		if m := parameters.FindStringIndex(s); m != nil {
+			s = s[:max(1, m[0])] // a resource is never empty
 		}
 		return withoutPassword(s)
 	}
@@ -21,6 +21,9 @@ func (r *Readings) Projection() string {
 	}
 	return s
 }
+
+// parameters matches a ? with a parameter after it, as in ?key=value or ?flag&key=value.
+var parameters = regexp.MustCompile(`\?(?:[^?\s]*[&;])?[^?/=&;\s]+(?:=|%3[Dd])`)
 
 // withoutPassword drops the text before an @ in the first segment of a name. user:password@host/x
 // is not a URL, but some people write it as if it were one. Schemes whose address is a mailbox
