@@ -6,7 +6,8 @@
 //
 //   - card numbers and e-mail addresses;
 //   - user names with passwords in URLs and connection strings;
-//   - values of parameters named like a credential;
+//   - values of parameters named like a credential, and sentences such as "the password
+//     is hunter2";
 //   - credentials in the URLs of well-known services (chat webhooks, bots, signed links).
 //
 // A secret is replaced by its kind, which is gitleaks' id of the rule or one of

@@ -22,6 +22,30 @@ func isOrdinaryValue(text string, start, end int) bool {
 	return namesPageToken(wordsOf(before[name+1:]))
 }
 
+// saysOf reports whether text[start:end] is a word that a sentence says of a credential, such as
+// "required" and "rotated", and not the credential. The word is not in quotes.
+func saysOf(text string, start, end int) bool {
+	if start > 0 && strings.IndexByte(`"'`, text[start-1]) >= 0 {
+		return false
+	}
+	word := strings.ToLower(strings.TrimRight(text[start:end], ".,;:!?)…"))
+	if strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && r != '-' }) {
+		return false
+	}
+	return slices.Contains(said, word) || strings.HasSuffix(word, "ed") || strings.HasSuffix(word, "ing") ||
+		strings.HasSuffix(word, "able") || strings.HasSuffix(word, "ly") || strings.HasSuffix(word, "en")
+}
+
+// said are other words that follow "the password is" in sentences about it.
+var said = strings.Fields(`
+	about absent active against already also always another back bad best both case common correct
+	current default different down easy empty enough equal fine first for free from full good gone here
+	illegal in inside invalid just kept known last left less like long longer lost made meant missing
+	more much must necessary needless never nice none not null obsolete okay old older on one only open
+	optional other out outside over part plain public read ready right safe same secret sent set short
+	shorter simple still strong that their then there this too trivial true unique unknown unsafe valid
+	very void weak well what where with without wrong your`)
+
 // namesPageToken reports whether these words name a page token or a number of tokens.
 func namesPageToken(words []string) bool {
 	if len(words) == 0 {

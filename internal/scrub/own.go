@@ -28,6 +28,7 @@ func ownRules() []*rule {
 			"ewo", "ew0", "ewk", "eyj"),
 		structured(),
 		option(),
+		stated(),
 	}
 }
 
@@ -91,6 +92,21 @@ func basic() *rule {
 func option() *rule {
 	r := mustRule(KindAssigned, `(?i)--[a-z_-]*`+names+`[ +]+["']?([^\s"'<>*$-][^\s"']{2,})`, "--")
 	r.redacts, r.harmless = true, isOrdinaryValue
+	return r
+}
+
+// stated returns the rule of sentences that say what a credential is: the password is hunter2.
+// Sentences about credentials look the same, so documents with them are not refused.
+func stated() *rule {
+	r := mustRule(KindAssigned, `(?i)(?:password|passwd|pwd|passphrase|passcode|secret|token|`+
+		`(?:api|access|private|secret|account|signing)[ _-]?key|credential)(?:s are| is| was)(?: now| still)?:? `+
+		`(?:"([^"*${<\[][^"]{3,})"|'([^'*${<\[][^']{3,})'|([^\s"'<>*${}\[\]]{3,}[^\s"'<>*${}\[\].,;:)]))`,
+		followed(strings.Fields("password passwd pwd passphrase passcode secret token key credential"),
+			" is", " was", "s are")...)
+	r.redacts = true
+	r.harmless = func(text string, start, end int) bool {
+		return isOrdinaryValue(text, start, end) || saysOf(text, start, end)
+	}
 	return r
 }
 
