@@ -17,7 +17,7 @@ import (
 type pushCmd struct {
 	serverFlags `embed:""`
 	Yes         bool   `short:"y" env:"-" help:"Push without asking."`
-	Prune       bool   `env:"-" help:"Delete rules and lists that are on the server only."`
+	Prune       bool   `env:"-" help:"Delete rules and lists of the server that no file has."`
 	Force       bool   `env:"-" help:"Overwrite what was changed on the server since it was pulled."`
 	Dir         string `arg:"" name:"dir" help:"Directory of the files."`
 }
@@ -29,8 +29,8 @@ wants --yes. Wants the scopes policy:read, policy:write, rules:read, rules:write
 
 A changed policy becomes the next version, which is written into its file, as are
 the id and the times of a rule. A rule is found by its id, else by its name, a list by
-its name. Rules and lists that are on the server only stay without --prune;
-policies always do.
+its name. With --prune rules and lists that no file has are deleted from the
+server. Policies are never deleted.
 
 Everything is validated before anything is sent. What was changed on the server
 since it was pulled is not overwritten. After a failure push again: what is done
