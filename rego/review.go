@@ -3,6 +3,7 @@ package rego
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -28,6 +29,7 @@ func (c *sandboxed) Review() condition.Review {
 	review.Dodges = slices.Sorted(maps.Keys(r.dodges))
 	r.read()
 	review.Fields = slices.Sorted(maps.Keys(r.fields))
+	review.CallerTime = r.fields["issued_at"] && !strings.Contains(c.source, decidedAt)
 	review.TextOrder, review.Misordered = r.misordered()
 	return review
 }

@@ -36,6 +36,7 @@ const NoRego = "no-rego"
 const (
 	unguardedKey    = "unguarded-key"
 	callerLifts     = "caller-lifts"
+	callerTime      = "caller-time"
 	liftsUnrelated  = "lifts-unrelated"
 	shadowed        = "shadowed"
 	unreachable     = "unreachable"
@@ -58,6 +59,7 @@ func Kinds() []Kind {
 			"a deny or an approval rests on a metadata key or a cost that the caller may leave out, and no rule " +
 				"says what absence means"},
 		{callerLifts, "an allow rests on metadata that is not fact.…: on the agent's own word"},
+		{callerTime, "a rule rests on issued_at, which the caller fills in"},
 		{liftsUnrelated, "an allow can win over an approval of lower priority with which it shares no field"},
 		{shadowed, "a rule can never decide"},
 		{unreachable,

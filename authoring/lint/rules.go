@@ -144,6 +144,10 @@ func (l *linter) itself(i int, r *engine.CompiledRule) {
 				`write a match object such as {"resource":{"$ne":"…"}}`)
 		}
 	}
+	if review.CallerTime {
+		l.add(i, "condition", callerTime, "rests on issued_at, which the caller fills in",
+			"compare decided_at, the time of the decision")
+	}
 	if review.TextOrder != "" {
 		const form = `orders a text by %s, and texts compare as text, in which "10" comes before "9"`
 		l.add(i, "condition", stringOrder, fmt.Sprintf(form, condition.Quote(review.TextOrder)),

@@ -19,6 +19,7 @@ func reviewCEL(expr ast.Expr) Review {
 	return Review{
 		Fields: r.all.without(nil), Unguarded: r.reads.without(r.asks),
 		ExceptsResource: exceptsResource(expr, false), TextOrder: r.ordered,
+		CallerTime: restsOnCallerTime(expr),
 	}
 }
 
@@ -112,4 +113,28 @@ func exceptsResource(e ast.Expr, negated bool) bool {
 		return !negated && mentions(e, fields[Resource].path)
 	}
 	return negated && mentions(e, fields[Resource].path)
+}
+
+// restsOnCallerTime reports whether a leaf of e takes a part of issued_at, or reads issued_at and no
+// other field.
+func restsOnCallerTime(e ast.Expr) bool {
+	issued := fields[IssuedAt].path
+	if kind, operands := joined(e); kind != Leaf {
+		return slices.ContainsFunc(operands, restsOnCallerTime)
+	}
+	if !mentions(e, issued) {
+		return false
+	}
+	alone := true
+	for e := range parts(e) {
+		if name, args := operandsOf(e); timeParts[name] && mentions(args[0], issued) &&
+			!mentions(args[0], fields[DecidedAt].path) {
+			return true
+		}
+		if e.Kind() == ast.IdentKind && e.AsIdent() != issued {
+			_, isField := fieldByPath(e.AsIdent())
+			alone = alone && !isField
+		}
+	}
+	return alone
 }

@@ -19,6 +19,10 @@ type Review struct {
 	// Dodges has the metadata keys, and the cost, by whose absence an intent can make a condition
 	// in another form false, sorted. It leaves out keys whose existence the condition tests.
 	Dodges []string
+	// CallerTime says that a part of the condition rests on issued_at alone: it compares issued_at
+	// with a constant, or takes its hour or day. In Rego it says that the condition reads issued_at
+	// and never decided_at.
+	CallerTime bool
 	// TextOrder is a text that looks like a number and by which a condition in CEL or Rego orders.
 	// It is empty if the condition orders by no such text.
 	TextOrder string
@@ -84,6 +88,7 @@ func (f Field) whole() string {
 
 func reviewTree(tree *Node) Review {
 	all, reads, asks := names{}, names{}, names{}
+	callerTime := false
 	var visit func(n *Node, negated bool)
 	visit = func(n *Node, negated bool) {
 		switch {
@@ -103,7 +108,8 @@ func reviewTree(tree *Node) Review {
 			reads[n.Field.whole()] = true
 		}
 		all[n.Field.reviewed()] = true
+		callerTime = callerTime || n.Field.ID == IssuedAt && n.Op != Exists
 	}
 	visit(tree, false)
-	return Review{Fields: all.without(nil), Dodges: reads.without(asks)}
+	return Review{Fields: all.without(nil), Dodges: reads.without(asks), CallerTime: callerTime}
 }
