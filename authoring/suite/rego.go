@@ -100,7 +100,8 @@ func (r *regoSuite) addIntents(s *Suite) error {
 					r.suite.Path, name))
 			return &document.Error{Problems: []document.Problem{p}}
 		}
-		r.intents[name] = &engine.Input{Intent: in, DecidedAt: s.decidedAt(time.Time{}, in)}
+		r.intents[name] = &engine.Input{Intent: in, DecidedAt: s.decidedAt(time.Time{}, in),
+			Counts: engine.Alone(s.subject.set.Counters(), in)}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"writ/engine"
 	"writ/rego"
 )
 
@@ -68,6 +69,10 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 	intents, err := c.intents(s, policies[0])
 	if err != nil {
 		return err
+	}
+	counters := engine.CompileRules(rules.rules, engine.Options{CompileRego: rego.CompileCondition}).Counters()
+	for _, in := range intents {
+		in.Counts = engine.Alone(counters, in.Intent)
 	}
 	if len(intents) > 0 && c.Out == "" {
 		return c.printInput(s, policies[0], intents)

@@ -13,29 +13,62 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"writ/authoring/suite"
 	"writ/examples"
 )
 
-// TestRego_OPATestPasses checks the output of `writ rego --input` for every example. A real
-// `opa test` must pass on it.
+// TestRego_OPATestPasses checks the output of `writ rego --input` for every example and every recipe,
+// some of which count. A real `opa test` must pass on it.
 func TestRego_OPATestPasses(t *testing.T) {
 	opa := buildOPA(t)
 	set, err := examples.Load()
 	must(t, err)
 	const dir = "../../examples/"
 	for name := range set.Policies {
-		out, intents := t.TempDir(), writeIntents(t, set, name)
-		args := []string{"rego", "--policy", dir + "policies/" + name + ".yaml", "--rules", dir + "rules.yaml", "--out", out}
-		for _, intent := range intents {
-			args = append(args, "--input", intent)
+		opaPasses(t, opa, dir+"policies/"+name+".yaml", dir+"rules.yaml", writeIntents(t, set, name))
+	}
+	recipes, err := filepath.Glob(dir + "recipes/*/suite_test.yaml")
+	must(t, err)
+	if len(recipes) < 6 {
+		t.Errorf("%d recipes, want more", len(recipes))
+	}
+	for _, name := range recipes {
+		suites, err := new(suite.Loader).Load(name)
+		must(t, err)
+		var intents []string
+		for _, s := range suites {
+			for i, c := range s.Cases {
+				if c.Input.Intent == nil { // the case is about an intent that is refused
+					continue
+				}
+				if _, err := c.Input.Intent.Readings(); err != nil { // has no input
+					continue
+				}
+				intents = append(intents, filepath.Join(t.TempDir(), fmt.Sprintf("case-%d.json", i)))
+				text, err := json.Marshal(c.Input.Intent)
+				must(t, err)
+				must(t, os.WriteFile(intents[len(intents)-1], text, 0o600))
+			}
 		}
-		if text, err := command(t, args...).CombinedOutput(); err != nil {
-			t.Fatalf("writ %v: %v\n%s", args, err, text)
-		}
-		text, err := exec.Command(opa, "test", out).CombinedOutput()
-		if want := fmt.Sprintf("PASS: %d/%d", len(intents), len(intents)); err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("opa test of %s: %v, want %s\n%s", name, err, want, text)
-		}
+		recipe := filepath.Dir(name)
+		opaPasses(t, opa, filepath.Join(recipe, "policy.yaml"), filepath.Join(recipe, "rules.yaml"), intents)
+	}
+}
+
+// opaPasses exports a policy, its rules and intents, and has `opa test` run the tests of the export.
+func opaPasses(t *testing.T, opa, policy, rules string, intents []string) {
+	t.Helper()
+	out := t.TempDir()
+	args := []string{"rego", "--policy", policy, "--rules", rules, "--out", out}
+	for _, intent := range intents {
+		args = append(args, "--input", intent)
+	}
+	if text, err := command(t, args...).CombinedOutput(); err != nil {
+		t.Fatalf("writ %v: %v\n%s", args, err, text)
+	}
+	text, err := exec.Command(opa, "test", out).CombinedOutput()
+	if want := fmt.Sprintf("PASS: %d/%d", len(intents), len(intents)); err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("opa test of %s: %v, want %s\n%s", policy, err, want, text)
 	}
 }
 
