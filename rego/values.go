@@ -10,8 +10,8 @@ import (
 	"writ/engine/resource"
 )
 
-// Rego cannot map the domain of an address. So the input has the readings of each metadata value,
-// as it has those of the resource:
+// Rego cannot map the domain of an address. So the input has the readings of each metadata value
+// beside the readings of the resource:
 //
 //	"values": {"to": {
 //		"elements": [{"text": …, "addresses": […], "others": […], "blocked": […]}],

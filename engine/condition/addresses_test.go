@@ -202,3 +202,31 @@ func TestAddresses_MeanTheSameInCEL(t *testing.T) {
 		t.Errorf("the outcomes are lopsided: %v", outcomes)
 	}
 }
+
+// TestDecision_Resources_AddressesInRules checks three points of resources.md §5: `$ne` is the negation of `$eq`, `$every`
+// of nothing does not hold, and the text of an address has no `mailto:`.
+func TestDecision_Resources_AddressesInRules(t *testing.T) {
+	for _, tt := range []struct {
+		side          resource.Side
+		doc, resource string
+		want          bool
+	}{
+		{resource.ForBlock, `{"resource":{"$ne":"ana@ours.example"}}`, "mailto:ana@ours.example", false},
+		{resource.ForBlock, `{"resource":{"$ne":"ana@ours.example"}}`, "ana@ours.example, eve@evil.example", true},
+		{resource.ForAllow, `{"resource":{"$ne":"eve@evil.example"}}`, "ana@ours.example, eve@evil.example", false},
+		{resource.ForAllow, `{"resource":{"$ne":"eve@evil.example"}}`, "mailto:ana@ours.example", true},
+		{resource.ForAllow, `{"resource":{"$regex":"^ana@ours[.]example$"}}`, "mailto:ana@OURS.example", true},
+		{resource.ForAllow, `{"resource":"mailto:*"}`, "mailto:ana@ours.example", false},
+		{resource.ForAllow, `{"metadata.to":{"$every":{"$glob":"**"}}}`, "x", false},
+		{resource.ForBlock, `{"metadata.to":{"$every":{"$glob":"**"}}}`, "x", false},
+	} {
+		c, err := Compile(tt.doc, Options{Side: tt.side})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := testFrame(t, intentWith(func(in *intent) { in.Resource, in.Metadata = tt.resource, map[string]string{"to": " ,; "} }))
+		if got, err := c.Program.Eval(f); got != tt.want || err != nil {
+			t.Errorf("%s of %s = %v, %v, want %v", tt.doc, tt.resource, got, err, tt.want)
+		}
+	}
+}

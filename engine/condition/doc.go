@@ -64,9 +64,16 @@
 // list are compared byte by byte. If the list does not exist, the comparison is an error.
 //
 // $every, $some and $size read a metadata value as a list: the members of a JSON array of strings,
-// or the parts between commas. Items are trimmed, and empty items are dropped. $every holds if
-// there is an item and every item is in the operand or satisfies its operators. $some holds if at
-// least one item is in the operand or satisfies its operators.
+// or the parts between commas, semicolons and line ends: see [ReadValue]. Elements are trimmed, and
+// empty elements are dropped. $every holds if there is an element and every element is in the
+// operand or satisfies its operators. $some holds if at least one element is in the operand or
+// satisfies its operators.
+//
+// An element with an @ has several readings: see [Element]. A comparison whose truth makes the
+// outcome milder must be true of all addresses of the element, and no operand with an @ is true of
+// anything else. One whose truth makes the outcome stricter is true when it is for one reading. $eq,
+// $in and $glob of a whole value, with an @ in their operand, hold for a milder outcome only if the
+// value is one address. Operands with an @ are compared with addresses, the domains of both folded.
 //
 // A comparison is false if the intent lacks the field. The negation of that comparison ($ne, $nin,
 // $not, $nor and their like) is therefore true, as in MongoDB.
@@ -84,7 +91,8 @@
 // A CEL expression is a bool over the same fields. Each field has its prefix:
 // intent.cost.amount_minor, intent.metadata.env or intent.metadata["env"], agent.status. If the
 // intent lacks the field, reading it is an error. To avoid the error, an expression first tests
-// the field with has() or `in`. items(s) reads a metadata value as a list. decimal_compare(s, t)
+// the field with has() or `in`. items(s) is the list of the addresses
+// in a metadata value, and of its elements that are more than addresses. decimal_compare(s, t)
 // compares metadata values as decimals.
 //
 // If a condition ends in an error, the stricter of its two outcomes holds. A rule that denies

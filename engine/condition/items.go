@@ -102,7 +102,7 @@ func (v *Value) count(n int) {
 	}
 }
 
-// Items returns what the value is read as where a comparison makes the outcome milder.
+// Items returns the readings that a comparison must satisfy where it makes the outcome milder.
 func (v *Value) Items() []string {
 	items := make([]string, 0, len(v.Elements))
 	for _, e := range v.Elements {

@@ -45,7 +45,7 @@ func (n *Node) IsRead() bool { return n.Kind == Leaf && n.Side != 0 && !n.isReso
 
 // Operands splits a comparison for which [Node.IsRead] holds. plain is the comparison of a text with
 // the operands without an @. mail is the comparison with those that have one, their domains folded:
-// a block also takes them as they are. The text is that of [Item].
+// a block also takes them as they are. Both read the text of [Item].
 func (n *Node) Operands() (plain, mail *Node) {
 	text := FieldOf(Item)
 	with, without := n.Values, []Constant(nil)

@@ -17,3 +17,24 @@ func clientPaths(ways []string) []string {
 	}
 	return paths
 }
+
+// escapedPaths returns the paths that requests and urllib3 send for a web URL: where a % begins no
+// escape, they send every % as %25.
+func escapedPaths(ways []string) (paths []string) {
+	for _, way := range ways {
+		if hasBarePercent(way) {
+			paths = append(paths, resolve(strings.ReplaceAll(way, "%", "%25"), literalDots))
+		}
+	}
+	return paths
+}
+
+// hasBarePercent reports whether a % of path begins no escape.
+func hasBarePercent(path string) bool {
+	for i := range len(path) {
+		if _, ok := escapeAt(path, i); path[i] == '%' && !ok {
+			return true
+		}
+	}
+	return false
+}

@@ -96,6 +96,8 @@ func repairs(s string) (all []string) {
 	add(strings.Join(strings.Fields(bare), ""))
 	add(besideDots.ReplaceAllString(noBrackets.Replace(bare), "$1"))
 	add(besideDots.ReplaceAllString(shortComment.ReplaceAllString(s, " "), "$1"))
+	plain := add(strings.NewReplacer(`"`, "", "<", " ", ">", " ").Replace(bare))
+	add(strings.Join(strings.Fields(plain), ""))
 	add(encodedWord.ReplaceAllStringFunc(s, decodeWord))
 	add(encodedWord.ReplaceAllStringFunc(strings.Join(strings.Fields(s), ""), decodeWord))
 	return all
@@ -103,11 +105,18 @@ func repairs(s string) (all []string) {
 
 func decodeWord(word string) string {
 	decoded, err := new(mime.WordDecoder).Decode(word)
+	if err != nil { // some decoders skip what is not Base64
+		inner := strings.TrimSuffix(word, "?=")
+		start := strings.LastIndexByte(inner, '?') + 1
+		decoded, err = new(mime.WordDecoder).Decode(inner[:start] + notBase64.ReplaceAllString(inner[start:], "") + "?=")
+	}
 	if err != nil {
 		return word
 	}
 	return " " + decoded + " "
 }
+
+var notBase64 = regexp.MustCompile(`[^A-Za-z0-9+/=]+`)
 
 var (
 	noBrackets  = strings.NewReplacer("<", "", ">", "")
@@ -212,8 +221,10 @@ func (m *mailReader) read(s string) { m.within(s, 0) }
 func (m *mailReader) within(s string, opened byte) {
 	start := 0
 	quoted := false // closed quotes end right before start
+	ended := false  // closed brackets have ended the address
 	word := func(end int) {
 		if start < end {
+			m.Strange = m.Strange || ended
 			m.word(s[start:end], opened, quoted, hasBrackets(s[end:]))
 		}
 		quoted = false
@@ -232,8 +243,9 @@ func (m *mailReader) within(s string, opened byte) {
 			m.Strange = true
 		default:
 			if n := m.closed(s[i:]); n > 0 {
+				m.Strange = m.Strange || ended && r != '('
 				m.within(s[i+1:i+n], s[i])
-				end, quoted = i+n+1, r == '"'
+				end, quoted, ended = i+n+1, r == '"', ended || r == '<'
 			}
 		}
 		start, i = end, end
@@ -298,8 +310,8 @@ func hasBrackets(s string) bool {
 	return opens >= 0 && strings.IndexByte(s[opens:], '>') > 0
 }
 
-// further adds what other programs would cut out of an address: each @ with the name after it, and
-// what stands before it up to a character of a query or an apostrophe.
+// further adds the addresses that other programs would cut out of an address: each @ with the name
+// after it, and the text before it up to a character of a query or an apostrophe.
 func (m *mailReader) further(s string, known []string) {
 	halves := strings.Split(s, "@")
 	for i := 1; i < len(halves); i++ {

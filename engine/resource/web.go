@@ -82,6 +82,9 @@ func (t *text) readBehind(base string, u url) {
 		ways = bothSlashes(u.path)
 	}
 	sent := clientPaths(ways)
+	if web {
+		sent = append(sent, escapedPaths(ways)...)
+	}
 	for _, path := range sent {
 		t.add(Client, base+canonical(path)+query)
 	}

@@ -32,6 +32,7 @@ var seenOverHTTP = []seen{
 	{"an escaped climb after a dot", "", "http://HOST/v1/admin/**", "http://HOST/v1/admin/x/%2E/../y", "/v1/admin/x/y"},
 	{"a query behind a blocked path", "", "http://HOST/v1/admin/secret", "http://HOST/v1/admin/secret?x=1", "/v1/admin/secret"},
 	{"a fragment behind a blocked path", "", "http://HOST/v1/admin/secret", "http://HOST/v1/admin/secret#x", "/v1/admin/secret"},
+	{"every % escaped again beside one that begins no escape", "http://HOST/v1/**", "", "http://HOST/v%31/a%zz", "/v%2531/a%25zz"},
 	{"a climb in the query alone", "", "http://HOST/v1/admin/secret", "http://HOST/v1/admin/secret?/../../x", "/v1/admin/secret"},
 }
 

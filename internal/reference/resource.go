@@ -215,6 +215,11 @@ func urlReadings(variants []parts, web bool) []reading {
 	for i, p := range variants {
 		sent := resolveURL(p.path, literalDots)
 		add(Client, p, canon(sent))
+		if web && barePercent(p.path) {
+			again := resolveURL(escapedAgain(p.path), literalDots)
+			add(Client, p, canon(again))
+			serve(p, again)
+		}
 		add(Literal, p, canon(p.path))
 		serve(p, sent)
 		serve(p, p.path)
@@ -223,6 +228,24 @@ func urlReadings(variants []parts, web bool) []reading {
 			sent = resolveURL(p.path, escapedDots)
 			add(Browser, p, canon(sent))
 			serve(p, sent)
+		}
+	}
+	return out
+}
+
+// barePercent reports whether a % of a path begins no escape.
+func barePercent(path text) bool {
+	found := false
+	eachEscape(path, func(r rune, esc bool) { found = found || r == '%' && !esc })
+	return found
+}
+
+// escapedAgain returns a path with every % as %25, as requests and urllib3 send it.
+func escapedAgain(path text) text {
+	var out text
+	for _, r := range path {
+		if out = append(out, r); r == '%' {
+			out = append(out, '2', '5')
 		}
 	}
 	return out
