@@ -105,10 +105,12 @@ func repairs(s string) (all []string) {
 
 func decodeWord(word string) string {
 	decoded, err := new(mime.WordDecoder).Decode(word)
-	if err != nil { // some decoders skip what is not Base64
-		inner := strings.TrimSuffix(word, "?=")
-		start := strings.LastIndexByte(inner, '?') + 1
-		decoded, err = new(mime.WordDecoder).Decode(inner[:start] + notBase64.ReplaceAllString(inner[start:], "") + "?=")
+	if err != nil { // some decoders skip what is not Base64, and take an unknown charset for ASCII
+		parts := strings.SplitN(strings.TrimSuffix(word, "?="), "?", 4)
+		if strings.EqualFold(parts[2], "b") {
+			parts[3] = notBase64.ReplaceAllString(parts[3], "")
+		}
+		decoded, err = new(mime.WordDecoder).Decode("=?utf-8?" + parts[2] + "?" + parts[3] + "?=")
 	}
 	if err != nil {
 		return word
