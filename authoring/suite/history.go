@@ -15,34 +15,34 @@ import (
 	"writ/storage"
 )
 
-// History makes suites from the decisions of an organization. It makes one suite for each policy. A
-// suite has one case for each combination of action, resource and codes.
+// History makes suites from the decisions of an organization, one suite for each policy. A suite
+// has one case for each combination of action, resource and codes.
 type History struct {
-	// Taken is how many decisions the suites have. Left is how many decisions were left out,
-	// because another version of the policy made them or no case can repeat them.
+	// Taken counts the decisions in the suites. Left counts the decisions that were left out:
+	// another version of the policy made the decision, or no case can repeat it.
 	Taken, Left int
 
 	rules    []jsontext.Value
-	policies map[string]*decided // by policy_id
+	policies map[string]*decided // the key is policy_id
 	order    []*decided
 	seen     map[string]bool
 }
 
-// decided is a policy with decisions that it made.
+// decided is a policy with its decisions.
 type decided struct {
 	policy  *engine.ActionPolicy
 	records []*storage.Record
 }
 
-// NewHistory returns a history without decisions. policies and rules are the organization's current
-// ones.
+// NewHistory returns a history without decisions. policies and rules are those that the
+// organization has now.
 func NewHistory(policies []*engine.ActionPolicy, rules []engine.Rule) (*History, error) {
 	h := &History{policies: make(map[string]*decided), seen: make(map[string]bool)}
 	for _, p := range policies {
 		h.policies[p.PolicyID] = &decided{policy: p}
 	}
 	for _, r := range rules {
-		rule, err := edited(r, func(members map[string]jsontext.Value) { // condition and action become objects
+		rule, err := edited(r, func(members map[string]jsontext.Value) { // writes condition and action as objects
 			for name, text := range map[string]string{"condition": r.Condition, "action": r.Action} {
 				if v := jsontext.Value(text); v.IsValid() {
 					members[name] = v
@@ -57,7 +57,7 @@ func NewHistory(policies []*engine.ActionPolicy, rules []engine.Rule) (*History,
 	return h, nil
 }
 
-// edited returns the JSON of v, which is an object, after f has changed the members.
+// edited returns the JSON of the object v after f has changed the object's members.
 func edited(v any, f func(members map[string]jsontext.Value)) (jsontext.Value, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -71,8 +71,8 @@ func edited(v any, f func(members map[string]jsontext.Value)) (jsontext.Value, e
 	return json.Marshal(members, json.Deterministic(true))
 }
 
-// Take adds a decision to its suite. It skips a decision that is like an earlier one. It counts a
-// decision in Left if no case can repeat the decision.
+// Take adds a decision to its suite. It skips a decision with the same action, resource and codes
+// as an earlier one. If no case can repeat the decision, Take only counts it in Left.
 func (h *History) Take(r *storage.Record) {
 	p, codes := h.policies[r.PolicyID], codesIn(r.Reasons)
 	if p == nil || p.policy.Version != r.PolicyVersion || !repeatable(r, codes) {
@@ -91,17 +91,17 @@ func (h *History) Take(r *storage.Record) {
 	p.records = append(p.records, r)
 }
 
-// unrepeatable has the codes of findings that depend on more than an intent, a policy and its
+// unrepeatable has the codes of findings that depend on more than the intent, the policy and the
 // rules.
 var unrepeatable = []engine.Code{
 	engine.CodeBatchRefused, engine.CodeCoreFinding, engine.CodePolicyMissing, engine.CodePolicyUnreadable,
 	engine.CodeResourceUnreadable,
 }
 
-// repeatable reports whether a case can decide an intent of the history again. It cannot if the
-// history hides a part that looks like a secret, or if a code comes from an external core. It also
-// cannot if a session or an approval was involved, because the history does not have their
-// documents.
+// repeatable reports whether a case can decide an intent of the history again. This is impossible
+// if the history hides a part that looks like a secret, or if a code comes from an external core.
+// It is also impossible if a session or an approval was involved, because the history does not have
+// their documents.
 func repeatable(r *storage.Record, codes []string) bool {
 	for _, code := range codes {
 		if c := engine.Code(code); slices.Contains(unrepeatable, c) || !slices.Contains(engine.Codes(), c) {
@@ -112,10 +112,10 @@ func repeatable(r *storage.Record, codes []string) bool {
 		!replaced.MatchString(r.Resource+" "+r.ActionType+" "+r.AgentID)
 }
 
-// replaced matches the text that the history has instead of a secret: see package scrub.
+// replaced matches the text with which the history replaces a secret: see package scrub.
 var replaced = regexp.MustCompile(`\[[a-z0-9-]+:[A-Za-z0-9-]+\]`)
 
-// codesIn returns the codes at the start of the reasons, sorted, and each only once.
+// codesIn returns the codes at the start of the reasons, sorted and without duplicates.
 func codesIn(reasons []string) (codes []string) {
 	for _, reason := range reasons {
 		code, _, _ := strings.Cut(reason, ":")
@@ -125,7 +125,7 @@ func codesIn(reasons []string) (codes []string) {
 	return slices.Compact(codes)
 }
 
-// Format returns the suites as YAML. Policies, rules and intents are JSON in it.
+// Format returns the suites as YAML, with policies, rules and intents as JSON.
 func (h *History) Format() ([]byte, error) {
 	var b bytes.Buffer
 	for i, p := range h.order {
@@ -161,7 +161,7 @@ func (h *History) suite(b *bytes.Buffer, p *decided) error {
 			fmt.Fprintf(b, "  # its metadata, without the values, which the history does not keep: %s\n",
 				strings.Join(r.MetadataKeys, ", "))
 		}
-		text, err := edited(r.Intent(), func(members map[string]jsontext.Value) { // the suite makes up new ids
+		text, err := edited(r.Intent(), func(members map[string]jsontext.Value) { // the suite generates a new id
 			delete(members, "intent_id")
 			delete(members, "policy_id")
 		})
@@ -179,8 +179,8 @@ func (h *History) suite(b *bytes.Buffer, p *decided) error {
 	return nil
 }
 
-// testOf writes the test of a decision. It sets the state of the agent and of the plan that follows
-// from the decision's codes.
+// testOf writes the test of a decision. From the decision's codes it infers the state of the agent
+// and of the plan.
 func testOf(b *bytes.Buffer, n int, r *storage.Record) error {
 	codes := codesIn(r.Reasons)
 	test := map[string]any{

@@ -12,23 +12,24 @@ import (
 	"writ/engine"
 )
 
-// value is the value of a member of an intent. from is the field of the suite that set it.
+// value is the value of an intent's member. Its other field names the suite's field that set the
+// value.
 type value struct {
 	json jsontext.Value
 	from string
 }
 
-// members has the members of an intent by their paths: action_type, cost.currency, metadata.env. An
-// object is stored as its members. An empty object is stored as itself.
+// members has the members of an intent by path, such as action_type, cost.currency or metadata.env.
+// For an object, each of its members is stored. Only an empty object is stored itself.
 type members map[string]value
 
-// objects has the names of the intent's members that are objects. Keys of metadata may have dots.
+// objects has the names of the members that are objects. A key of metadata may contain dots.
 var objects = []string{"cost", "metadata"}
 
-// intentMembers has the names of the members of an intent.
+// intentMembers has the names of an intent's members.
 var intentMembers = engine.MemberNames(reflect.TypeFor[engine.Intent]())
 
-// isPath reports whether an intent can have a member at path.
+// isPath reports whether an intent can have a member with this path.
 func isPath(path string) bool {
 	name, of, nested := strings.Cut(path, ".")
 	switch {
@@ -40,11 +41,11 @@ func isPath(path string) bool {
 	return name == "metadata" && of != ""
 }
 
-// set gives the member at path another value, or removes it.
+// set sets or removes the member at path.
 func (m members) set(path string, v value) {
 	m.remove(path)
 	if name, _, nested := strings.Cut(path, "."); nested {
-		delete(m, name) // it may be an empty object, or not an object
+		delete(m, name) // it may be there as an empty object or as another value
 	}
 	switch nested, ok := membersOf(v.json); {
 	case isAbsent(v.json):
@@ -57,8 +58,7 @@ func (m members) set(path string, v value) {
 	}
 }
 
-// merge is like set. If v is an object, merge sets the members of v one by one and keeps the
-// others.
+// merge works like set. If v is an object, merge sets each member of v and keeps all other members.
 func (m members) merge(path string, v value) {
 	nested, ok := membersOf(v.json)
 	if !ok || isAbsent(v.json) || len(nested) == 0 || !slices.Contains(objects, path) {
@@ -77,7 +77,7 @@ func (m members) remove(path string) {
 	}
 }
 
-// membersOf returns the members of v, if it is an object.
+// membersOf returns the members of v. ok is false if v is not an object.
 func membersOf(v jsontext.Value) (map[string]jsontext.Value, bool) {
 	var nested map[string]jsontext.Value
 	if v.Kind() != '{' || json.Unmarshal(v, &nested) != nil {
@@ -86,7 +86,7 @@ func membersOf(v jsontext.Value) (map[string]jsontext.Value, bool) {
 	return nested, true
 }
 
-// json returns the intent in JSON.
+// json returns the intent as JSON.
 func (m members) json() []byte {
 	intent := map[string]any{}
 	for path, v := range m {
@@ -105,7 +105,7 @@ func (m members) json() []byte {
 	return encode(intent)
 }
 
-// encode writes v in JSON. v was decoded from JSON, so this cannot fail.
+// encode returns the JSON of v. v was decoded from JSON, so encoding cannot fail.
 func encode(v any) jsontext.Value {
 	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
@@ -115,7 +115,7 @@ func encode(v any) jsontext.Value {
 }
 
 // origin returns the field of the suite that set the member at path. If no field did, it returns a
-// field that set a member of path, or an object around path.
+// field that set a part of that member, or an object around the member.
 func (m members) origin(path string) (field string, ok bool) {
 	for {
 		if v, ok := m[path]; ok {

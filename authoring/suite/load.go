@@ -20,12 +20,12 @@ import (
 	"writ/rego"
 )
 
-// Suite is a suite with one policy.
+// Suite is a suite for one policy.
 type Suite struct {
-	// Name is the name in the file. If the suite has several policies, the policy's path follows
-	// it.
+	// Name is the name in the file. If the suite has several policies, the policy's path is
+	// appended.
 	Name string
-	// Path is the suite's file. Files has all files that were read for the suite.
+	// Path is the suite's file. Files has all files that the suite was read from.
 	Path  string
 	Files []string
 	Cases []*Case
@@ -35,11 +35,11 @@ type Suite struct {
 	fixtures map[string]*engine.Intent
 	now      time.Time // the time of the decisions, zero if the file has none
 	subject  *subject
-	rego     []rego.File // the tests in Rego in the policy's directory
+	rego     []rego.File // the Rego tests in the policy's directory
 }
 
-// Loader reads suites. The suites share files that were read and policies that were compiled. A
-// Loader is not safe for concurrent use.
+// Loader reads suites. It reads each file and compiles each policy only once for all of its suites.
+// A Loader is not safe for concurrent use.
 type Loader struct {
 	// ReadFile reads a file. Nil means [os.ReadFile].
 	ReadFile func(name string) ([]byte, error)
@@ -50,8 +50,8 @@ type Loader struct {
 	subjects map[[sha256.Size]byte]*subject
 }
 
-// Load reads the suites in a file. A suite with several policies counts once for each policy. If a
-// file has mistakes, the error is a *[document.Error] with every problem.
+// Load reads the suites of a file. A suite with several policies becomes one Suite for each policy.
+// If a file has mistakes, the error is a *[document.Error] with every mistake.
 func (l *Loader) Load(path string) ([]*Suite, error) {
 	data, err := l.read(path)
 	if err != nil {
@@ -76,7 +76,7 @@ func (l *Loader) Load(path string) ([]*Suite, error) {
 	return all, found.Err()
 }
 
-// suites reads the suites in one document: one for each policy.
+// suites reads one document and returns a suite for each policy.
 func (l *Loader) suites(path string, d *document.Document) ([]*Suite, error) {
 	f, err := decode(d)
 	if err != nil {
@@ -131,11 +131,11 @@ type reader struct {
 	doc      *document.Document
 	files    []string
 	problems document.Error
-	refused  int   // how many problems refuse has got, even equal ones
-	err      error // the first error that is not a problem of a file
+	refused  int   // the number of problems passed to refuse, with duplicates
+	err      error // the first error that is not a mistake in a file
 }
 
-// refuse adds a problem of a field of the suite.
+// refuse adds a problem with a field of the suite.
 func (r *reader) refuse(field, format string, args ...any) {
 	if r.refused++; r.refused > condition.MaxMistakes {
 		return
@@ -145,7 +145,7 @@ func (r *reader) refuse(field, format string, args ...any) {
 	r.add(&document.Error{Problems: []document.Problem{p}})
 }
 
-// add adds the problems of err, which may be nil.
+// add adds the problems of err. err may be nil.
 func (r *reader) add(err error) {
 	if err := r.problems.Add(err); err != nil && r.err == nil {
 		r.err = err
@@ -174,7 +174,7 @@ func (r *reader) rules(f *File) []source {
 		return r.sources("rules", f.Rules, document.Rule)
 	}
 	var items []jsontext.Value
-	_ = json.Unmarshal(f.Rules, &items) // cannot fail: Rules was decoded before
+	_ = json.Unmarshal(f.Rules, &items) // cannot fail: Rules has already been decoded
 	var all []source
 	for i, v := range items {
 		all = append(all, r.sources(fmt.Sprintf("rules[%d]", i), v, document.Rule)...)
@@ -182,7 +182,7 @@ func (r *reader) rules(f *File) []source {
 	return all
 }
 
-// sources reads the policies or rules that v gives. v is a path or a document.
+// sources reads the policies or rules that v has or refers to. v is a path or a document.
 func (r *reader) sources(field string, v jsontext.Value, kind document.Kind) []source {
 	var path string
 	switch {

@@ -8,10 +8,11 @@ import (
 	"writ/rego"
 )
 
-// preparation has the prepared Rego of a policy and its rules, or the problems that prevent it.
+// preparation is the prepared Rego of a policy with its rules, or the problems that prevent it.
 type preparation struct {
 	query *rego.Query
-	// problems says why there is no query. unsilenced has the problems that no comment silences.
+	// problems says why there is no query. unsilenced has the part of problems that no comment
+	// suppresses.
 	problems, unsilenced document.Error
 }
 
@@ -28,8 +29,8 @@ func (s *subject) prepared() *preparation {
 	return s.preparation
 }
 
-// refused turns an error of package rego into problems of the policy and its rules. unsilenced has
-// the problems that no comment silences.
+// refused turns an error of package rego into problems of the policy and the rules. unsilenced has
+// only the problems that no comment suppresses.
 func (s *subject) refused(err error) (all, unsilenced document.Error) {
 	var unrendered *rego.UnrenderedError
 	if !errors.As(err, &unrendered) {
@@ -38,7 +39,7 @@ func (s *subject) refused(err error) (all, unsilenced document.Error) {
 	}
 	for _, r := range unrendered.Rules {
 		doc := s.ruleSources[r.Index].doc
-		placed := doc.Locate(r.Err) // r.Err names fields
+		placed := doc.Locate(r.Err) // r.Err refers to fields, not to places in the file
 		_ = all.Add(placed)
 		if !doc.Ignores("condition", lint.NoRego) {
 			_ = unsilenced.Add(placed)

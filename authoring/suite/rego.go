@@ -21,8 +21,8 @@ import (
 
 var regoPackage = regexp.MustCompile(`(?m)^package[ \t]+([^\s#]+)`)
 
-// regoTests reads the files of tests in Rego in the directory of a policy. It skips the tests of
-// other policies.
+// regoTests reads the files with Rego tests in a policy's directory. It skips the tests of other
+// policies.
 func (l *Loader) regoTests(p source) (files []rego.File, err error) {
 	list := l.Glob
 	if list == nil {
@@ -48,18 +48,17 @@ func (l *Loader) regoTests(p source) (files []rego.File, err error) {
 	return files, nil
 }
 
-// belongs reports whether the package called name is pkg, or is below pkg.
+// belongs reports whether the package called name is pkg or a package below pkg.
 func belongs(name, pkg string) bool { return name == pkg || strings.HasPrefix(name, pkg+".") }
 
-// regoSuite has the intents of all suites that share one subject. The subject's tests in Rego see
-// these intents.
+// regoSuite has the intents of all suites with the same subject. The Rego tests of the subject can
+// use these intents.
 type regoSuite struct {
-	suite   *Suite // the suite that the results name
+	suite   *Suite // the suite to name in the results
 	intents map[string]*engine.Input
 }
 
-// runRego runs the tests in Rego of the suites' policies. It runs them once for each policy version
-// with its rules.
+// runRego runs the Rego tests of the suites' policies, once for each policy version with its rules.
 func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) error {
 	var all []*regoSuite
 	by := map[*subject]*regoSuite{}
@@ -90,7 +89,7 @@ func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) er
 	return ctx.Err()
 }
 
-// addIntents adds the intents of s. It is an error if another intent has the same name.
+// addIntents adds the intents of s. Two different intents with the same name are an error.
 func (r *regoSuite) addIntents(s *Suite) error {
 	for _, name := range slices.Sorted(maps.Keys(s.fixtures)) {
 		in := s.fixtures[name]
@@ -106,7 +105,7 @@ func (r *regoSuite) addIntents(s *Suite) error {
 	return nil
 }
 
-// located returns the mistakes of tests in Rego as problems with places.
+// located returns the mistakes in Rego tests as problems with places.
 func (r *regoSuite) located(err error) error {
 	var mistakes *condition.Error
 	var unrendered *rego.UnrenderedError
@@ -137,7 +136,7 @@ func (r *regoSuite) line(file string, n int) string {
 	return ""
 }
 
-// result returns the result of a test in Rego.
+// result returns the result of a Rego test.
 func (r *regoSuite) result(t *rego.TestResult) Result {
 	result := Result{
 		Suite: r.suite, Test: t.Name, Want: string(rego.TestPassed), Got: string(t.Outcome), Codes: []engine.Code{},

@@ -11,7 +11,7 @@ import (
 	"writ/engine"
 )
 
-// WriteText writes each case that fails, and then one line for each suite.
+// WriteText writes each failing case, and then one line for each suite.
 func (r *Report) WriteText(w io.Writer) {
 	for _, f := range r.Failed() {
 		file, at := f.Place()
@@ -31,17 +31,17 @@ func (r *Report) WriteText(w io.Writer) {
 	}
 }
 
-// tally has the results of one suite.
+// tally counts the results of one suite.
 type tally struct {
 	name, path    string
 	cases, failed int
-	// notCompared is how many cases the prepared Rego did not decide.
+	// notCompared counts the cases that the prepared Rego could not decide.
 	notCompared int
 	results     []*Result
 }
 
-// verdict returns the first word of the suite's line. refused says that a case that Rego did not
-// decide fails the run.
+// verdict returns the first word of the suite's line. refused says that the run fails if Rego could
+// not decide a case.
 func (t *tally) verdict(refused bool) string {
 	if t.failed > 0 || refused && t.notCompared > 0 {
 		return "FAIL"
@@ -57,7 +57,7 @@ func (t *tally) count() string {
 	return text
 }
 
-// suites returns the results of each suite, in the order of the report.
+// suites returns a tally for each suite, in the order of the report.
 func (r *Report) suites() []*tally {
 	var all []*tally
 	by := map[*Suite]*tally{}
@@ -85,7 +85,7 @@ type jsonReport struct {
 	Coverage *jsonCoverage `json:"coverage,omitzero"`
 }
 
-// jsonTest is a case, or a test in Rego, in JSON. Message says why the test fails.
+// jsonTest is the JSON of a case or a Rego test. Message says why it fails.
 type jsonTest struct {
 	Suite   string        `json:"suite"`
 	Name    string        `json:"name"`
@@ -99,7 +99,7 @@ type jsonTest struct {
 	NotCompared string `json:"not_compared,omitzero"`
 }
 
-// jsonCoverage is the coverage in JSON. Its numbers are fractions.
+// jsonCoverage is the JSON of the coverage. The numbers are fractions.
 type jsonCoverage struct {
 	Checks     float64 `json:"checks"`
 	Rules      float64 `json:"rules"`
@@ -111,8 +111,9 @@ type jsonCoverage struct {
 //	{"tests": [{"suite", "name", "case", "ok", "want", "got", "codes"}],
 //	 "coverage": {"checks", "rules", "conditions"}}
 //
-// A test that fails also has message. A test that the prepared Rego could not decide has
-// not_compared. coverage is present if it was asked for. Its numbers are fractions.
+// A failing test also has message. If the prepared Rego could not decide a test, the test has
+// not_compared. The member coverage is present if coverage was requested. Its numbers are
+// fractions.
 func (r *Report) WriteJSON(w io.Writer) error {
 	out := jsonReport{Tests: []jsonTest{}}
 	for i := range r.Results {
@@ -137,7 +138,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// junitSuites is the report in JUnit's XML.
+// junitSuites is the report as JUnit XML.
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Tests    int          `xml:"tests,attr"`
@@ -164,7 +165,7 @@ type junitCase struct {
 	Skipped *junitSkipped `xml:"skipped"`
 }
 
-// junitSkipped marks a case that holds, but that Rego did not decide.
+// junitSkipped marks a case that passes in the engine, but that Rego could not decide.
 type junitSkipped struct {
 	Message string `xml:"message,attr"`
 }
@@ -174,7 +175,7 @@ type junitFailure struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes the report as JUnit's XML.
+// WriteJUnit writes the report as JUnit XML.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	out := junitSuites{}
 	for _, s := range r.suites() {

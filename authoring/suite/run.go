@@ -11,54 +11,54 @@ import (
 	"writ/engine"
 )
 
-// Options says how suites are run.
+// Options configures a run of suites.
 type Options struct {
-	// Run selects the cases whose [Result.ID] it matches. Nil selects all cases.
+	// Run selects the cases whose [Result.ID] matches. Nil selects all cases.
 	Run *regexp.Regexp
-	// Rego says that the policy's prepared Rego decides every case, too.
+	// Rego says that the policy's prepared Rego must also decide every case.
 	Rego bool
-	// Coverage says that Run records which parts of policies and rules the cases reach.
+	// Coverage says that the run records which parts of policies and rules the cases reach.
 	Coverage bool
 }
 
-// Report has the results of the cases in suites.
+// Report has the results of a run.
 type Report struct {
 	Results []Result
-	// NotCompared has the problems because of which the prepared Rego could not decide cases. A
-	// rule without a rendering has one problem. A rule whose comment silences [lint.NoRego] has no
-	// problem.
+	// NotCompared has the reasons why the prepared Rego could not decide cases. A rule that cannot
+	// be rendered in Rego gives one problem. If a comment in the rule suppresses [lint.NoRego], it
+	// gives none.
 	NotCompared []document.Problem
-	// Coverage is nil unless it was asked for.
+	// Coverage is nil unless coverage was requested.
 	Coverage *Coverage
 }
 
-// Result is the result of a case, or of a test in Rego.
+// Result is the result of a case or of a Rego test.
 type Result struct {
 	Suite *Suite
-	// Test and Name are described at [Case]. A test in Rego has no Name.
+	// Test and Name are described at [Case]. A Rego test has no Name.
 	Test, Name string
-	Case       *Case // nil for a test in Rego
-	// Want and Got are decisions or "refused". For a test in Rego, Want is "pass", and Got is a
+	Case       *Case // nil for a Rego test
+	// Want and Got are decisions or "refused". For a Rego test, Want is "pass", and Got is a
 	// [rego.TestOutcome].
 	Want, Got string
-	// Codes has the codes of the findings, sorted, and each only once.
+	// Codes has the codes of the findings, sorted and without duplicates.
 	Codes []engine.Code
-	// Problems says why the case fails. Each entry is one sentence. It is nil if the case holds.
-	// Explained lists the findings and rules that are not as wanted.
+	// Problems says why the case fails, one sentence for each reason. It is nil if the case passes.
+	// Explained lists the findings and rules that differ from the wanted ones.
 	Problems  []string
 	Explained []string
-	// NotCompared says why the prepared Rego could not decide the case. It is empty if the prepared
-	// Rego decided the case, or was not asked.
+	// NotCompared says why the prepared Rego could not decide the case. It is empty if Rego decided
+	// the case or was not requested.
 	NotCompared string
 
-	file string // file and at are set for a test in Rego
+	file string // these fields are set for a Rego test
 	at   document.Place
 }
 
-// Holds reports whether the result is as wanted.
+// Holds reports whether the case passes.
 func (r *Result) Holds() bool { return len(r.Problems) == 0 }
 
-// Failed returns the results that do not hold.
+// Failed returns the results of failing cases.
 func (r *Report) Failed() (failed []*Result) {
 	for i := range r.Results {
 		if !r.Results[i].Holds() {
@@ -68,7 +68,7 @@ func (r *Report) Failed() (failed []*Result) {
 	return failed
 }
 
-// Place returns the file of the case, and the place of its test or of its row.
+// Place returns the case's file, and the place of its test or its row in this file.
 func (r *Result) Place() (file string, at document.Place) {
 	if r.Case == nil {
 		return r.file, r.at
@@ -77,15 +77,15 @@ func (r *Result) Place() (file string, at document.Place) {
 	return p.File, p.Place
 }
 
-// ID returns the names of the suite, the test and the case, separated by slashes.
+// ID returns the names of the suite, the test and the case, joined by slashes.
 func (r *Result) ID() string {
 	return strings.TrimSuffix(r.Suite.Name+"/"+r.Test+"/"+r.Name, "/")
 }
 
 func (o *Options) selects(r *Result) bool { return o.Run == nil || o.Run.MatchString(r.ID()) }
 
-// Subject names the case in the message of a failure. It returns the fixture and the values that
-// are set.
+// Subject describes the case in the message of a failure, by its fixture and the values that it
+// sets.
 func (c *Case) Subject() string {
 	if c.Name == "" {
 		return c.Fixture
@@ -93,19 +93,19 @@ func (c *Case) Subject() string {
 	return c.Fixture + ", " + c.Name
 }
 
-// Wanted returns the wanted decision and the wanted codes, sorted. If the intent must be refused,
-// the decision is deny. If the case wants no particular codes, they are nil.
+// Wanted returns the decision and the sorted codes that the case wants. If the intent must be
+// refused, the decision is deny. If any codes are accepted, the codes are nil.
 func (c *Case) Wanted() (engine.Decision, []engine.Code) { return c.want.decision, c.want.codes }
 
-// Policy returns the policy that the suite tests.
+// Policy returns the policy under test.
 func (s *Suite) Policy() *engine.ActionPolicy { return s.subject.doc }
 
-// Rules returns the rules that the suite tests, including inactive ones.
+// Rules returns the rules under test, including inactive ones.
 func (s *Suite) Rules() []engine.Rule { return s.subject.rules }
 
-// Run decides the cases of suites. It also runs the tests in Rego that are in the directories of
-// their policies. The error is a *[document.Error] if a test in Rego has a mistake. It is the error
-// of ctx if ctx ends.
+// Run decides the cases of suites. It also runs the Rego tests in the directories of the suites'
+// policies. If a Rego test has a mistake, the error is a *[document.Error]. If ctx ends, the error
+// is ctx's.
 func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
 	report := new(Report)
 	var unsilenced document.Error
@@ -158,7 +158,8 @@ func (r *Result) run(o Options) {
 	}
 }
 
-// refused compares the error of the intent with the wanted message. No engine evaluates the intent.
+// refused compares the error of an invalid intent with the wanted message. Such an intent is not
+// evaluated.
 func (r *Result) refused(err *engine.InvalidError, want expected) {
 	r.Want, r.Got, r.Codes = refused, refused, []engine.Code{}
 	if said := err.Error(); !strings.Contains(said, want.message) {
@@ -166,7 +167,7 @@ func (r *Result) refused(err *engine.InvalidError, want expected) {
 	}
 }
 
-// codesOf returns the codes of the findings, sorted, and each only once.
+// codesOf returns the codes of the findings, sorted and without duplicates.
 func codesOf(r engine.Result) []engine.Code {
 	var codes []engine.Code
 	for _, f := range r.Findings {
@@ -175,7 +176,7 @@ func codesOf(r engine.Result) []engine.Code {
 	return sorted(codes)
 }
 
-// compare adds a problem for each part of the result that is not as wanted.
+// compare adds a problem for each difference between the result and the wanted result.
 func (r *Result) compare(want expected, got engine.Result, s *subject) {
 	if want.refused || got.Decision != want.decision || want.codes != nil && !slices.Equal(want.codes, r.Codes) {
 		r.problem("want %s", want)
@@ -199,8 +200,9 @@ func (r *Result) compare(want expected, got engine.Result, s *subject) {
 	}
 }
 
-// compareRego adds a problem if the prepared Rego decides differently. If a rule's own Rego fails,
-// the prepared Rego has no decision. Then the engine must count an error, and must not allow.
+// compareRego adds a problem if the prepared Rego decides differently. If the own Rego of a rule
+// fails, the prepared Rego has no decision. The engine must then count an error, and must not
+// allow.
 func (r *Result) compareRego(got engine.Result, in *engine.Input, s *subject) {
 	p := s.prepared()
 	if p.query == nil {
@@ -221,7 +223,7 @@ func (r *Result) problem(format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 }
 
-// deciding returns the id of the rule that decides, or "".
+// deciding returns the id of the rule that decides, or "" if no rule does.
 func deciding(r engine.Result) (id string) {
 	most := engine.Decision(0)
 	for _, f := range r.Findings {
@@ -232,7 +234,7 @@ func deciding(r engine.Result) (id string) {
 	return id
 }
 
-// String returns the result on one line.
+// String formats the result on one line.
 func (r *Result) String() string {
 	if r.Case == nil {
 		return fmt.Sprintf("%s = %s, want %s: %s", r.Test, r.Got, r.Want, strings.Join(r.Problems, "; "))
@@ -258,7 +260,7 @@ func (w expected) String() string {
 	return outcome(w.text(), w.codes)
 }
 
-// outcome returns a decision with its codes.
+// outcome formats a decision with its codes.
 func outcome(decision string, codes []engine.Code) string {
 	var texts []string
 	for _, c := range codes {

@@ -7,8 +7,8 @@ import (
 	"writ/engine"
 )
 
-// inSession compiles the session of the case. The session is active and belongs to the agent of the
-// intent. inSession returns nil if the case has no session, or one with mistakes.
+// inSession compiles the session of the case. The session is active and belongs to the intent's
+// agent. If the case has no session, or a session with mistakes, inSession returns nil.
 func (s *caseBuilder) inSession(in *engine.Intent) *engine.CompiledSession {
 	if s.session.json == nil {
 		return nil

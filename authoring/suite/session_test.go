@@ -18,8 +18,8 @@ intents:
 tests:
 `
 
-// TestRun_Session checks that both engines decide a case within its session, and that the case
-// counts for the coverage.
+// TestRun_Session checks that both the engine and Rego decide a case with its session. The coverage
+// must include the case.
 func TestRun_Session(t *testing.T) {
 	report := runText(t, sessionHead+`
   - {name: within, intent: read, session: {allowed_action_types: ["db.*"], allowed_resource_patterns: ["db://stage/**"], max_cost_minor: 5}, want: allow, codes: [policy.allowed]}
@@ -47,8 +47,8 @@ func TestRun_Session(t *testing.T) {
 	}
 }
 
-// TestRun_SessionExplained checks that the explanation names the session's finding if a case fails
-// because of its session.
+// TestRun_SessionExplained checks a case that fails because of its session. The explanation must
+// name the session's finding.
 func TestRun_SessionExplained(t *testing.T) {
 	report := runText(t, sessionHead+"  - {name: a, intent: read, session: {max_cost_minor: 4}, want: allow}\n", Options{})
 	want := []string{"+ session.not_allowed: the cost is above the session's cap of 4 minor units"}

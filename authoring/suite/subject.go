@@ -15,10 +15,10 @@ import (
 	"writ/rego"
 )
 
-// conditions are options that compile rules in every language.
+// conditions are the options for compiling rules in every language.
 var conditions = engine.Options{CompileRego: rego.CompileCondition}
 
-// conditionsOver returns conditions with lists.
+// conditionsOver returns conditions together with lists.
 func conditionsOver(lists condition.Lists) engine.Options {
 	o := conditions
 	o.Lists = lists
@@ -41,7 +41,7 @@ func (r *reader) lists(f *File) []engine.List {
 	return all
 }
 
-// checkLists reports each rule that looks in a list that the suite does not have.
+// checkLists reports each rule that uses a list that the suite does not have.
 func (r *reader) checkLists(s *subject) {
 	for _, rule := range s.ruleSources {
 		for _, name := range rule.lists {
@@ -56,21 +56,21 @@ func (r *reader) checkLists(s *subject) {
 	}
 }
 
-// source is a policy or a rule, and the file that has it.
+// source is a policy or a rule, and the file that it is in.
 type source struct {
-	name   string // the path as the suite gives it, or the suite's own path
+	name   string // a path as in the suite, or the path of the suite itself
 	file   string
 	doc    *document.Document
 	wire   []byte
 	policy *engine.ActionPolicy
 	rule   *engine.Rule
-	lists  []string // the names of the lists that the rule looks in
+	lists  []string // the names of the lists that the rule uses
 }
 
 func (s *source) place(field string) document.Place { return s.doc.Problem(field, "").Place }
 
-// lineOf returns the number of a line in the file. at is the JSON pointer of a text in the
-// condition, and line is the line within this text.
+// lineOf returns a line number in the file. The first argument is the JSON pointer of a text in the
+// condition. The second is the line within this text.
 func (s *source) lineOf(at string, line int) int {
 	in := condition.Mistake{At: at, Line: line, Column: 1, Message: "here"}
 	err := s.doc.Locate(&engine.InvalidError{Fields: []engine.FieldError{{Field: "condition", In: in}}})
@@ -102,7 +102,7 @@ type file struct {
 	sources map[document.Kind][]source
 }
 
-// file reads the documents of one kind in a file. It parses the file again only if the content has
+// file reads a file's documents of one kind. It parses the file again only if the content has
 // changed.
 func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 	data, err := l.read(path)
@@ -124,7 +124,7 @@ func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 	all, found := new(document.Error), []source{}
 	for _, d := range docs {
 		if d.Kind != kind && d.Kind != "" {
-			continue // a file may have documents of other kinds, too
+			continue // the file may also have documents of other kinds
 		}
 		s, err := readSource(d, kind, path)
 		if err == nil {
@@ -144,16 +144,16 @@ func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 	return slices.Clone(found), nil
 }
 
-// subject is a policy version with its rules that a suite tests.
+// subject is a policy version and its rules, which a suite tests.
 type subject struct {
 	policySource source
-	ruleSources  []source // in the order of the suite, like rules
+	ruleSources  []source // same order as in the suite and in rules
 	doc          *engine.ActionPolicy
 	rules        []engine.Rule
 	policy       *engine.Policy
 	set          *engine.RuleSet
 	lists        condition.Lists
-	// preparation is set at the first call of prepared.
+	// preparation is set by the first call of prepared.
 	preparation *preparation
 }
 
@@ -194,7 +194,7 @@ func subjectKey(p source, rules []source, lists []engine.List) [sha256.Size]byte
 	return sha256.Sum256(bytes.Join(all, []byte("\n")))
 }
 
-// ruleCalled returns the ids of the rules whose name or id is name.
+// ruleCalled returns the ids of the rules with this name or id.
 func (s *subject) ruleCalled(name string) (ids []string) {
 	for _, r := range s.rules {
 		if r.ID == name || r.Name == name {

@@ -14,20 +14,20 @@ import (
 	"writ/engine"
 )
 
-// Rewrite is a file of suites in which wants are replaced by the decisions of the last run.
-// Comments stay. The layout stays unless the length of a list over several lines changes. Then the
-// file gets the canonical form.
+// Rewrite is a file of suites with the decisions of the last run in place of the old wants.
+// Comments stay. The layout stays too, unless a list over several lines gets another length. The
+// file then gets the canonical form.
 type Rewrite struct {
 	Path string
 	Data []byte
-	// Changes has a line for each want that was changed. Kept has a line for each failing case that
-	// could not be rewritten, with the reason.
+	// Changes has a line for each changed want. Kept has a line for each failing case that could
+	// not be rewritten, with the reason.
 	Changes, Kept []string
 }
 
-// Update rewrites the wants of failing cases. It keeps a want if several cases share it and get
-// different results. It also keeps the want of a case that fails for another reason. Data is nil if
-// nothing was rewritten.
+// Update rewrites the wants of failing cases. It keeps a want if several cases share it and have
+// different results. It also keeps the want if a case fails for another reason than its decision or
+// codes. Data is nil if nothing was rewritten.
 func (l *Loader) Update(ctx context.Context, suites []*Suite, report *Report) ([]Rewrite, error) {
 	var all []Rewrite
 	for _, path := range pathsOf(report.Failed()) {
@@ -51,7 +51,7 @@ func (l *Loader) Update(ctx context.Context, suites []*Suite, report *Report) ([
 	return all, nil
 }
 
-// pathsOf returns the files of the cases among results.
+// pathsOf returns the files of the cases in results.
 func pathsOf(results []*Result) (paths []string) {
 	for _, r := range results {
 		if r.Case != nil && !slices.Contains(paths, r.Suite.Path) {
@@ -61,7 +61,7 @@ func pathsOf(results []*Result) (paths []string) {
 	return paths
 }
 
-// verify runs the rewritten file. It drops the file if a case fails that held before.
+// verify runs the rewritten file. It drops the file if a case fails that passed before.
 func (l *Loader) verify(ctx context.Context, w *Rewrite, before *Report) error {
 	after := Loader{Glob: l.Glob, ReadFile: func(name string) ([]byte, error) {
 		if name == w.Path {
@@ -95,21 +95,21 @@ func (l *Loader) verify(ctx context.Context, w *Rewrite, before *Report) error {
 	return nil
 }
 
-// update is the new value of a field in a suite. Its values are JSON.
+// update is the new value of a field in a suite. Values are JSON.
 type update struct {
 	was    string
-	values []string // the different results of the cases that use the field
-	failed bool     // a case that ran fails because of this field
+	values []string // the distinct results of the cases that use the field
+	failed bool     // a case of this run fails because of this field
 }
 
 type updater struct {
 	path   string
 	text   []byte
-	wanted map[document.Place]*update // by the place of the value in the file
+	wanted map[document.Place]*update // the key is the place of the value in the file
 	kept   []string
 }
 
-// gather records the result of every case of the file.
+// gather records the results of all cases of the file.
 func (u *updater) gather(suites []*Suite, report *Report) {
 	failed := map[*Case]bool{}
 	for _, r := range report.Failed() {
@@ -141,12 +141,13 @@ func (u *updater) gather(suites []*Suite, report *Report) {
 	}
 }
 
-// rewritable reports whether a case fails because of its decision or its codes.
+// rewritable reports whether the decision or the codes of a result differ from those that the case
+// wants.
 func (c *Case) rewritable(r *Result) bool {
 	return r.Got != r.Want || c.want.codes != nil && !slices.Equal(r.Codes, c.want.codes)
 }
 
-// note records a field's value, the result of one case for this field, and whether the case fails.
+// note records for a field the old value, the result of one case, and whether this case fails.
 func (u *updater) note(s *Suite, field string, was, is any, failed bool) {
 	at := s.doc.Problem("suite."+field, "").Place
 	w := u.wanted[at]
@@ -166,7 +167,7 @@ func (u *updater) keep(s *Suite, field, why string) {
 	u.kept = append(u.kept, fmt.Sprintf("%s:%d:%d: not rewritten: %s", u.path, at.Line, at.Column, why))
 }
 
-// rewrite returns the file with the new value of each want that can be rewritten.
+// rewrite returns the file with a new value for each want that can be rewritten.
 func (u *updater) rewrite() (w Rewrite, err error) {
 	w.Path = u.path
 	values := map[document.Place]jsontext.Value{}

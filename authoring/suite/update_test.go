@@ -8,7 +8,7 @@ import (
 	"writ/internal/must"
 )
 
-// policyText is a policy that allows reading. rulesText has rules with two outcomes.
+// policyText is a policy that allows reading. rulesText has rules with two different outcomes.
 const policyText = `policy_id: 0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10
 version: 1
 organization_id: demo
@@ -40,7 +40,8 @@ now: 2026-11-02T10:00:00Z
 intents: {read: {agent_id: bot, action_type: db.read, resource: "db://stage/a"}}
 `
 
-// loaderOf returns a loader that reads files from a map. The map also has the policy and the rules.
+// loaderOf returns a loader that reads files from a map. The map also gets the policy and the
+// rules.
 func loaderOf(files map[string]string) *Loader {
 	all := fstest.MapFS{"p.yaml": {Data: []byte(policyText)}, "r.yaml": {Data: []byte(rulesText)}}
 	for name, text := range files {
@@ -94,7 +95,7 @@ func TestUpdate_KeepsCommentsAndLayout(t *testing.T) {
 	).Replace(lines)
 	for name, tc := range map[string]struct{ before, want string }{
 		"a_test.yaml": {before, want},
-		"lines.yaml":  {lines, linesWant}, // the result has the canonical form
+		"lines.yaml":  {lines, linesWant}, // rewritten in canonical form
 		"crlf.yaml":   {strings.ReplaceAll(before, "\n", "\r\n"), strings.ReplaceAll(want, "\n", "\r\n")},
 		"b.json": {
 			`{"policy": "p.yaml", "now": "2026-11-02T10:00:00Z", "intents": {"a": {"agent_id": "bot", "action_type": "db.x", "resource": "y"}},

@@ -17,7 +17,7 @@ import (
 	"writ/authoring/document"
 )
 
-// names has the ends of the names of suite files.
+// names has the endings of the file names of suites.
 var names = []string{"_test.yaml", "_test.yml", "_test.json"}
 
 func isSuite(name string) bool {
@@ -57,33 +57,33 @@ func orHere(roots []string) []string {
 	return roots
 }
 
-// throughLink returns a name of a directory that makes a walk enter the directory, even if it is a
-// symbolic link.
+// throughLink returns a name for a directory. With this name a walk enters the directory even if
+// the directory is a symbolic link.
 func throughLink(dir string) string { return filepath.Clean(dir) + string(filepath.Separator) }
 
-// settles is how long files must not change before suites run again, because editors write a file
-// in several steps.
+// settles is how long files must stay unchanged before suites run again, because editors write a
+// file in several steps.
 const settles = 25 * time.Millisecond
 
-// Watch runs suites again whenever a file changes that they were read from.
+// Watch runs suites again when one of their files changes.
 type Watch struct {
 	Roots []string // files and directories, as for [Paths]
 	// Run runs suites. Problem gets the reason why a file cannot be read as suites. The file may be
-	// corrected later. If either returns an error, the watch ends.
+	// corrected later. If Run or Problem returns an error, the watch ends.
 	Run     func(context.Context, []*Suite) error
 	Problem func(error) error
-	// Every says that a change makes every suite run again, not only the suites that it affects.
+	// Every says that each change makes all suites run again, not only the affected ones.
 	Every bool
 
 	loader  Loader
 	watcher *fsnotify.Watcher
-	// files has, for each suite file, the files that its suites were read from. suites has these
-	// suites.
+	// files has the files that were read for each suite file. suites has the suites of each suite
+	// file.
 	files  map[string][]string
 	suites map[string][]*Suite
 }
 
-// Until runs all suites, and then after each change the suites that it affects, until ctx ends.
+// Until runs all suites. After each change it runs the affected suites. It ends when ctx ends.
 func (w *Watch) Until(ctx context.Context) (err error) {
 	if w.watcher, err = fsnotify.NewWatcher(); err != nil {
 		return fmt.Errorf("watching files: %w", err)
@@ -129,15 +129,15 @@ func (w *Watch) loop(ctx context.Context) error {
 	}
 }
 
-// entered watches a directory that was just created.
+// entered watches a newly created directory.
 func (w *Watch) entered(event fsnotify.Event) {
 	if info, err := os.Stat(event.Name); err == nil && info.IsDir() && event.Has(fsnotify.Create) &&
 		w.below(event.Name) {
-		_ = w.watcher.Add(event.Name) // the directory may not exist any more
+		_ = w.watcher.Add(event.Name) // the directory may already be removed
 	}
 }
 
-// below reports whether name is in a directory that is searched for suites.
+// below reports whether name is in one of the directories that Until searches for suites.
 func (w *Watch) below(name string) bool {
 	return slices.ContainsFunc(orHere(w.Roots), func(root string) bool {
 		rel, err := filepath.Rel(root, name)
@@ -145,7 +145,7 @@ func (w *Watch) below(name string) bool {
 	})
 }
 
-// touched returns the suite files that must run again because of the changed files.
+// touched returns the suite files that the changed files affect.
 func (w *Watch) touched(changed map[string]bool) []string {
 	again := map[string]bool{}
 	for path, files := range w.files {
@@ -194,7 +194,7 @@ func (w *Watch) again(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// load reads the suites in a file, and watches the files that they were read from.
+// load reads the suites of a file, and watches all files that were read for them.
 func (w *Watch) load(path string) error {
 	suites, err := w.loader.Load(path)
 	files := slices.Concat(w.files[path], []string{path})
@@ -216,7 +216,7 @@ func (w *Watch) load(path string) error {
 	slices.Sort(files)
 	w.files[path] = slices.Compact(files)
 	for _, f := range w.files[path] {
-		_ = w.watcher.Add(filepath.Dir(f)) // the loader reports a file that does not exist
+		_ = w.watcher.Add(filepath.Dir(f)) // the loader reports missing files
 	}
 	if err != nil {
 		return w.Problem(err)
@@ -224,7 +224,7 @@ func (w *Watch) load(path string) error {
 	return nil
 }
 
-// watchRoots watches the directories that are searched for suites.
+// watchRoots watches the directories in which suites are searched.
 func (w *Watch) watchRoots() error {
 	for _, root := range orHere(w.Roots) {
 		info, err := os.Stat(root)
@@ -232,7 +232,7 @@ func (w *Watch) watchRoots() error {
 			return err
 		}
 		if !info.IsDir() {
-			continue // load watches the directory of this file
+			continue // load watches this file's directory
 		}
 		err = filepath.WalkDir(throughLink(root), func(name string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {

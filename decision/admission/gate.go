@@ -11,70 +11,69 @@ import (
 
 // Config configures a Gate.
 type Config struct {
-	// Slots is the number of requests that are worked on at once. It should be the number of
-	// processors.
+	// Slots is the number of requests that run at once. Set it to the number of processors.
 	Slots int
-	// Deadline is how long a decision may wait for a slot. It must be positive. Work on
-	// documents may wait managingPatience times as long.
+	// Deadline is how long a decision may wait for a slot. It must be positive. For work on
+	// documents, the deadline is managingPatience times as long.
 	Deadline time.Duration
-	// Metrics is the registry in which the gate registers its metrics.
+	// Metrics registers the gate's metrics.
 	Metrics prometheus.Registerer
 }
 
 // Verdict is the gate's answer to a request.
 type Verdict uint8
 
-// The verdicts. All but Admitted are refusals. The metrics use their names as label values.
+// Every verdict except Admitted is a refusal. The metrics use the names as label values.
 const (
-	// Admitted means that the request has a slot. It holds the slot until Leave.
+	// Admitted means that the request has a slot until Leave.
 	Admitted Verdict = iota
-	// QueueFull means that the request was refused at once, because too many others wait.
+	// QueueFull means that the request was refused at once, because too many requests wait.
 	QueueFull
-	// QueueDeadline means that the request was refused because it had waited, or would wait,
-	// for too long.
+	// QueueDeadline means that the request was refused because of the deadline. It had waited too
+	// long, or would have.
 	QueueDeadline
 )
 
-// Kind is a kind of work. Each kind waits in a queue of its own.
+// Kind is a kind of work. Each kind has its own queue.
 type Kind uint8
 
-// The kinds.
+// These are the kinds of work.
 const (
 	// Deciding is the work on a decision.
 	Deciding Kind = iota
-	// Managing is the work on documents and on the history. It is always costly.
+	// Managing is work on documents and on the history. It always counts as costly.
 	Managing
 )
 
-// Work describes the work that needs a slot.
+// Work describes work that needs a slot.
 type Work struct {
 	Org  string
 	Kind Kind
-	// Costly says that the work is known to take long.
+	// Costly says that the work takes long.
 	Costly bool
-	// Patient says that the work is never refused. It waits until its context ends. The caller
-	// must bound the amount of patient work.
+	// Patient says that the work is never refused. It waits until its context ends. The caller must
+	// bound the amount of such work.
 	Patient bool
 }
 
-// Gate hands out slots. All methods are safe for concurrent use.
+// Gate assigns slots to requests. All methods are safe for concurrent use.
 type Gate struct {
 	slots    int
-	most     int // the number of slots that one organization, or costly work, may hold
+	most     int // how many slots one organization, or all costly work, may hold
 	deadline time.Duration
 	metrics  *metrics
 	waiters  sync.Pool
 
 	mu            sync.Mutex
 	organizations map[string]*organization
-	queued        []*orgQueue   // the queues with a waiting request
-	waiting       int           // the requests that wait in all queues
-	paused        int           // the paused work of all queues
-	free          int           // the free slots
-	costlyWorking int           // the slots that costly work holds
-	costlyBegun   int           // the costly work in all queues that has begun
-	now           time.Duration // the charge of the queue that was served last
-	order         uint64        // the last number in the order of arrival
+	queued        []*orgQueue   // queues in which a request waits
+	waiting       int           // number of requests that wait in all queues
+	paused        int           // number of paused requests of all queues
+	free          int           // number of free slots
+	costlyWorking int           // number of slots that costly work holds
+	costlyBegun   int           // amount of costly work, of all queues, that has begun
+	now           time.Duration // the charge of the last served queue
+	order         uint64        // the last assigned number in the order of arrival
 }
 
 // New returns an open gate.
@@ -90,7 +89,7 @@ func New(cfg Config) *Gate {
 	return g
 }
 
-// Enter asks for a slot and blocks while the work waits in its queue. If the verdict is
+// Enter asks for a slot and waits until the work gets one or is refused. If the verdict is
 // Admitted, the caller must call [Slot.Leave].
 func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 	g.mu.Lock()
@@ -118,8 +117,8 @@ func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 	return g.wait(ctx, q, waiter, w.Patient, patience)
 }
 
-// judgeLocked refuses a request if too many requests are waiting. A queue may not hold more
-// requests without a slot than the places that are left for others. So later organizations find
+// judgeLocked refuses a request if too many requests wait. One queue may not have more requests
+// without a slot than the places that are left for other queues. So a later organization finds
 // room, however many organizations fill their queues.
 func (g *Gate) judgeLocked(q *orgQueue, patience time.Duration) Verdict {
 	switch {
@@ -131,7 +130,7 @@ func (g *Gate) judgeLocked(q *orgQueue, patience time.Duration) Verdict {
 	return Admitted
 }
 
-// wait waits until w, which is in q, gets a slot.
+// wait waits until w gets a slot. w is in q.
 func (g *Gate) wait(ctx context.Context, q *orgQueue, w *waiter, patient bool, patience time.Duration) (Slot, Verdict) {
 	since := w.since
 	defer func() { g.metrics.wait.Observe(time.Since(since).Seconds()) }()
@@ -153,12 +152,12 @@ func (g *Gate) wait(ctx context.Context, q *orgQueue, w *waiter, patient bool, p
 		g.metrics.rejected[QueueDeadline].Inc()
 		return Slot{}, QueueDeadline
 	}
-	s := <-w.verdict // it was admitted at the same moment
+	s := <-w.verdict // w was admitted at the same moment
 	g.waiters.Put(w)
 	return s, Admitted
 }
 
-// giveUp takes w out of its queue and reports whether w was still there.
+// giveUp removes w from its queue and reports whether w was still there.
 func (g *Gate) giveUp(q *orgQueue, w *waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -167,20 +166,20 @@ func (g *Gate) giveUp(q *orgQueue, w *waiter) bool {
 		return false
 	}
 	g.removeLocked(q, i)
-	g.serveLocked() // the next request in the queue may be less costly
+	g.serveLocked() // the queue's next request may be less costly
 	return true
 }
 
-// freeLocked reports whether a slot is free that w may take.
+// freeLocked reports whether there is a free slot that w may take.
 func (g *Gate) freeLocked(w work) bool {
 	return g.free > 0 && w.queue.org.working < g.most &&
 		(!w.costly || g.costlyWorking < g.most && (w.begun || g.costlyWorking+g.costlyBegun < maxBegun))
 }
 
-// working returns the number of slots that are held.
+// working returns the number of slots in use.
 func (g *Gate) working() int { return g.slots - g.free }
 
-// serveLocked gives free slots to the queues that have been charged least.
+// serveLocked gives free slots to the queues with the least charge.
 func (g *Gate) serveLocked() {
 	for g.free > 0 {
 		q := g.nextLocked()
@@ -193,7 +192,7 @@ func (g *Gate) serveLocked() {
 	}
 }
 
-// nextLocked returns the queue to serve next, or nil if no waiting request may start.
+// nextLocked returns the queue to serve next. It returns nil if no waiting request may start.
 func (g *Gate) nextLocked() *orgQueue {
 	var next *orgQueue
 	for _, q := range g.queued {
@@ -204,7 +203,7 @@ func (g *Gate) nextLocked() *orgQueue {
 	return next
 }
 
-// startLocked takes a slot for w and charges the queue the expected time.
+// startLocked assigns a slot to w and charges the queue the expected time.
 func (g *Gate) startLocked(w work) Slot {
 	q, expected := w.queue, w.queue.mean
 	if w.begun {

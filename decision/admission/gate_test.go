@@ -23,7 +23,7 @@ func newTestGate(slots int) *Gate {
 	return New(Config{Slots: slots, Deadline: deadline, Metrics: prometheus.NewRegistry()})
 }
 
-// enter takes a slot and fails the test unless one is free.
+// enter takes a slot. The test fails unless a slot is free.
 func enter(t testing.TB, g *Gate, w Work) *Slot {
 	t.Helper()
 	s, v := g.Enter(context.Background(), w)
@@ -33,7 +33,7 @@ func enter(t testing.TB, g *Gate, w Work) *Slot {
 	return &s
 }
 
-// wantIdle fails the test if any request runs, is queued or is paused.
+// wantIdle fails the test if a request runs, waits or is paused.
 func wantIdle(t testing.TB, g *Gate) {
 	t.Helper()
 	g.mu.Lock()
@@ -55,12 +55,12 @@ func wantIdle(t testing.TB, g *Gate) {
 	}
 }
 
-// line has the requests at a gate, and the order in which they were served or refused.
+// line has requests at a gate. It records the order in which they are served or refused.
 type line struct {
 	g      *Gate
 	t      *testing.T
 	mu     sync.Mutex
-	served []string // names, in the order in which they got their slots
+	served []string // the names of requests, in the order in which they got slots
 	slots  map[string]*Slot
 	ended  map[string]Verdict
 }
@@ -69,7 +69,7 @@ func newLine(t *testing.T, g *Gate) *line {
 	return &line{g: g, t: t, slots: make(map[string]*Slot), ended: make(map[string]Verdict)}
 }
 
-// wait starts a request with a name. The request waits for a slot.
+// wait starts a request that waits for a slot.
 func (l *line) wait(name string, w Work) {
 	go func() {
 		s, v := l.g.Enter(context.Background(), w)
@@ -85,21 +85,21 @@ func (l *line) wait(name string, w Work) {
 	synctest.Wait()
 }
 
-// outcome returns the requests that were served so far, in order, and the requests that were
-// refused.
+// outcome returns the names of the served requests, in order, and the verdicts of the refused
+// requests.
 func (l *line) outcome() ([]string, map[string]Verdict) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.served), maps.Clone(l.ended)
 }
 
-// order returns the names of the requests that were served so far.
+// order returns the names of the served requests, in order.
 func (l *line) order() []string {
 	served, _ := l.outcome()
 	return served
 }
 
-// finish holds the slot of a request for d and gives it back.
+// finish keeps the slot of a request for the duration d and then returns the slot.
 func (l *line) finish(name string, d time.Duration) {
 	time.Sleep(d)
 	l.mu.Lock()
@@ -113,8 +113,8 @@ func (l *line) finish(name string, d time.Duration) {
 	synctest.Wait()
 }
 
-// drain finishes served requests one after the other until none is left. took returns how long
-// each takes.
+// drain finishes the served requests one after another, until none is left. took returns how long a
+// request runs.
 func (l *line) drain(took func(name string) time.Duration) {
 	for {
 		synctest.Wait()
@@ -153,15 +153,15 @@ func TestDecision_Bounds_QueuesAreServedInTurn(t *testing.T) {
 		time.Sleep(time.Microsecond)
 		first.Leave()
 		l.drain(constant(time.Microsecond))
-		// a is charged for its first slot.
+		// a has already been charged for its first slot.
 		if got, want := strings.Join(l.order(), " "), "b0 c0 a0 b1 a1 a2 a3"; got != want {
 			t.Errorf("served %s, want %s", got, want)
 		}
 	})
 }
 
-// TestDecision_Bounds_TimeInTheSlotIsCharged checks the promise "Time in the slot is charged to
-// the organization". Requests that cost ten times as much are served a tenth as often.
+// TestDecision_Bounds_TimeInTheSlotIsCharged checks the promise "Time in the slot is charged to the
+// organization". Requests that take ten times as long are served a tenth as often.
 func TestDecision_Bounds_TimeInTheSlotIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -185,13 +185,13 @@ func TestDecision_Bounds_TimeInTheSlotIsCharged(t *testing.T) {
 	})
 }
 
-// TestGate_SavesNothingUp checks that an organization gets no credit for a pause. After the
-// pause it owes at most the time of its last requests.
+// TestGate_SavesNothingUp checks that an organization gets no credit for a pause. After the pause
+// its charge exceeds others' charges by at most the time of its last requests.
 func TestGate_SavesNothingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
 		l := newLine(t, g)
-		for range 50 { // a has the server for itself
+		for range 50 { // only a sends requests
 			s := enter(t, g, Work{Org: "a"})
 			time.Sleep(100 * time.Microsecond)
 			s.Leave()
@@ -226,8 +226,8 @@ func TestGate_KeepsTheOrderOfAnOrganization(t *testing.T) {
 	})
 }
 
-// TestDecision_Bounds_CostlyWorkLeavesASlot checks the promise "A slot (as many as processors;
-// Rego at most one fewer, at least one)."
+// TestDecision_Bounds_CostlyWorkLeavesASlot checks the promise "A slot (as many as processors; Rego
+// at most one fewer, at least one)." Costly work may not hold every slot.
 func TestDecision_Bounds_CostlyWorkLeavesASlot(t *testing.T) {
 	for slots, most := range map[int]int{1: 1, 2: 1, 3: 2, 8: 7} {
 		for name, w := range map[string]Work{"rego": {Costly: true}, "managing": {Kind: Managing}} {
@@ -236,14 +236,14 @@ func TestDecision_Bounds_CostlyWorkLeavesASlot(t *testing.T) {
 					g := newTestGate(slots)
 					l := newLine(t, g)
 					for i := range slots + 1 {
-						w.Org = fmt.Sprint(i) // however many organizations ask
+						w.Org = fmt.Sprint(i) // many organizations send one request each
 						l.wait(w.Org, w)
 					}
 					if len(l.order()) != most {
 						t.Errorf("%d of %d slots went to costly work, want %d", len(l.order()), slots, most)
 					}
 					if slots > 1 {
-						enter(t, g, Work{Org: "b"}).Leave() // at once
+						enter(t, g, Work{Org: "b"}).Leave() // does not wait
 					}
 					l.drain(constant(0))
 					if len(l.order()) != slots+1 {
@@ -255,9 +255,8 @@ func TestDecision_Bounds_CostlyWorkLeavesASlot(t *testing.T) {
 	}
 }
 
-// TestDecision_Bounds_OneOrganizationLeavesASlot checks the promise "While one organization
-// does its worst …, another's p99 stays". One organization never holds every slot, whatever it
-// requests.
+// TestDecision_Bounds_OneOrganizationLeavesASlot checks the promise "While one organization does
+// its worst …, another's p99 stays". No request may give one organization every slot.
 func TestDecision_Bounds_OneOrganizationLeavesASlot(t *testing.T) {
 	for slots, most := range map[int]int{1: 1, 2: 1, 3: 2, 8: 7} {
 		t.Run(fmt.Sprint(slots), func(t *testing.T) {
@@ -271,7 +270,7 @@ func TestDecision_Bounds_OneOrganizationLeavesASlot(t *testing.T) {
 					t.Errorf("%d of %d slots went to one organization, want %d", len(l.order()), slots, most)
 				}
 				if slots > 1 {
-					enter(t, g, Work{Org: "b"}).Leave() // at once
+					enter(t, g, Work{Org: "b"}).Leave() // does not wait
 				}
 				l.drain(constant(0))
 				if len(l.order()) != 2*slots {
@@ -282,8 +281,8 @@ func TestDecision_Bounds_OneOrganizationLeavesASlot(t *testing.T) {
 	}
 }
 
-// TestGate_CostlyWorkHoldsUpNoOther checks that a cheap request does not wait behind a costly
-// request that may not start.
+// TestGate_CostlyWorkHoldsUpNoOther checks that a cheap request overtakes a costly request that may
+// not start yet.
 func TestGate_CostlyWorkHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(2)
@@ -319,18 +318,18 @@ func TestGate_RefusesAtOnceWhatFindsTooManyWaiting(t *testing.T) {
 		}
 		refuse(Work{Org: "a"})
 		taken := maxWaiting / 4
-		for greedy := range 8 { // however many take all they can, the next one finds room
+		for greedy := range 8 { // the next organization finds room, however many fill their queues
 			org := fmt.Sprint("greedy", greedy)
 			for ; len(g.orgQueueLocked(org, Deciding).waiting) < min(maxWaiting/4, maxWaiting-taken); taken++ {
 				l.wait(fmt.Sprint(org, taken), Work{Org: org})
 			}
 			refuse(Work{Org: org})
 		}
-		for ; taken < maxWaiting; taken++ { // many organizations
+		for ; taken < maxWaiting; taken++ { // many organizations fill all places
 			l.wait(fmt.Sprint("b", taken), Work{Org: fmt.Sprint("b", taken)})
 		}
 		refuse(Work{Org: "c"})
-		l.wait("patient", Work{Org: "c", Kind: Managing, Patient: true}) // was bounded before
+		l.wait("patient", Work{Org: "c", Kind: Managing, Patient: true}) // its caller bounds patient work
 		first.Leave()
 		l.drain(constant(0))
 		if len(l.order()) != maxWaiting+1 {
@@ -340,13 +339,13 @@ func TestGate_RefusesAtOnceWhatFindsTooManyWaiting(t *testing.T) {
 	})
 }
 
-// TestGate_RefusesByTheDeadline checks that a request is refused if it would wait for too long
-// or has done so. In the first case it is refused at once.
+// TestGate_RefusesByTheDeadline checks that a request is refused if its wait exceeds the deadline.
+// If the wait is expected to be too long, the request is refused at once.
 func TestGate_RefusesByTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
 		l := newLine(t, g)
-		for range 50 { // each takes all of the deadline, which says nothing of the next
+		for range 50 { // each runs for the whole deadline, which does not refuse the next request
 			s := enter(t, g, Work{Org: "a"})
 			time.Sleep(deadline)
 			s.Leave()
@@ -362,7 +361,7 @@ func TestGate_RefusesByTheDeadline(t *testing.T) {
 		if want := map[string]Verdict{"late": QueueDeadline}; !cmp.Equal(refused, want) {
 			t.Errorf("refused at once: %v, want %v", refused, want)
 		}
-		time.Sleep(deadline) // nothing ends
+		time.Sleep(deadline) // no request ends meanwhile
 		synctest.Wait()
 		if served, refused := l.outcome(); len(refused) != 10 || len(served) != 0 {
 			t.Errorf("%d refused and %d served at the deadline, want 10 and none", len(refused), len(served))
@@ -372,8 +371,8 @@ func TestGate_RefusesByTheDeadline(t *testing.T) {
 	})
 }
 
-// TestGate_BearsAPause checks a pause that is shorter than the deadline. If requests take
-// little time, the pause causes no refusal.
+// TestGate_BearsAPause checks that a pause shorter than the deadline causes no refusal, if requests
+// take little time.
 func TestGate_BearsAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -423,7 +422,7 @@ func TestGate_WorkOnDocumentsIsMorePatient(t *testing.T) {
 	})
 }
 
-// work starts long work with a number of units. The work yields after each unit.
+// work starts long work that consists of units. The work yields after each unit.
 func (l *line) work(name string, w Work, units int, unit time.Duration) {
 	go func() {
 		s, v := l.g.Enter(context.Background(), w)
@@ -443,9 +442,8 @@ func (l *line) work(name string, w Work, units int, unit time.Duration) {
 	synctest.Wait()
 }
 
-// TestDecision_Bounds_LongWorkTakesTurns checks that long work of several organizations takes
-// turns. A request that arrives in the meantime waits for a slice, not for the end of that
-// work.
+// TestDecision_Bounds_LongWorkTakesTurns checks that long work of several organizations alternates.
+// A request that arrives meanwhile waits for a slice, not until that work ends.
 func TestDecision_Bounds_LongWorkTakesTurns(t *testing.T) {
 	for name, kind := range map[string]Work{"decisions": {}, "rego": {Costly: true}, "scans": {Kind: Managing}} {
 		t.Run(name, func(t *testing.T) {
@@ -456,10 +454,10 @@ func TestDecision_Bounds_LongWorkTakesTurns(t *testing.T) {
 					l.work(org+"1", kind, 4, slice)
 					l.work(org+"2", kind, 2, slice)
 				}
-				time.Sleep(3 * slice / 2) // in the second slice
+				time.Sleep(3 * slice / 2) // the request arrives in the second slice
 				l.work("new", Work{Org: "c"}, 1, slice)
 				time.Sleep(time.Second)
-				// Among the work of one organization, work that has begun ends first.
+				// Within an organization, work that has begun is finished before other work starts.
 				want := "a1 b1 new a1 b1 a1 b1 a1 b1 a2 b2 a2 b2"
 				if got := strings.Join(l.order(), " "); got != want {
 					t.Errorf("served %s, want %s", got, want)
@@ -482,8 +480,8 @@ func TestSlot_YieldsOnceASlice(t *testing.T) {
 	})
 }
 
-// TestSlot_YieldTellsWhatItTook checks that Yield returns how long others ran. The whole work
-// counts as one request in the mean.
+// TestSlot_YieldTellsWhatItTook checks that Yield returns how long other work ran. For the mean,
+// the whole work counts as one request.
 func TestSlot_YieldTellsWhatItTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -500,7 +498,7 @@ func TestSlot_YieldTellsWhatItTook(t *testing.T) {
 			t.Errorf("Yield before its time = %v, want 0", took)
 		}
 		s.Leave()
-		s.Yield() // without a slot
+		s.Yield() // there is no slot to give back
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if mean, want := g.organizations["a"].queues[Deciding].mean, 3*slice/2/meanOver; mean != want {
@@ -509,15 +507,15 @@ func TestSlot_YieldTellsWhatItTook(t *testing.T) {
 	})
 }
 
-// TestGate_BeginsSoMuchCostlyWork checks that the amount of costly work that has begun is
-// bounded, however many organizations ask. Such work keeps its memory.
+// TestGate_BeginsSoMuchCostlyWork checks the bound of costly work that has begun, because such work
+// keeps its memory. The bound holds however many organizations send requests.
 func TestGate_BeginsSoMuchCostlyWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, newTestGate(2))
 		for i := range 2 * maxBegun {
 			l.work(fmt.Sprint(i), Work{Org: fmt.Sprint(i), Costly: true, Patient: true}, maxBegun, slice)
 		}
-		time.Sleep(maxBegun*maxBegun*slice/2 + slice/2) // none has ended
+		time.Sleep(maxBegun*maxBegun*slice/2 + slice/2) // no work has ended yet
 		begun := make(map[string]bool)
 		for _, name := range l.order() {
 			begun[name] = true
@@ -552,7 +550,7 @@ func TestGate_GivesUpWithTheContext(t *testing.T) {
 			t.Errorf("Enter whose context ended = %d with %d waiting, want QueueDeadline and none", v, g.waiting)
 		}
 		s.Leave()
-		s.Leave() // once is enough
+		s.Leave() // a second call must do nothing
 		wantIdle(t, g)
 	})
 }

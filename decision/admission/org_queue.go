@@ -5,44 +5,44 @@ import (
 	"time"
 )
 
-// organization holds the queues of one organization.
+// organization has the queues of one organization.
 type organization struct {
 	queues  [Managing + 1]orgQueue
-	working int // the slots that it holds
+	working int // the number of slots in use
 }
 
-// orgQueue is an organization's queue for one kind of work.
+// orgQueue is the queue of one organization for one kind of work.
 type orgQueue struct {
 	org     *organization
 	kind    Kind
 	waiting []*waiter
-	paused  int // the work that waits for something other than a slot
-	// charged is the slot time that the queue was charged for. When the queue becomes busy,
-	// charged is raised to the charge of the queue that was served last.
+	paused  int // the number of requests that gave up their slot for a while
+	// charged is the slot time charged to the queue. When a request comes to an idle queue, charged
+	// becomes at least the charge of the last served queue.
 	charged time.Duration
 	// mean is the mean slot time of the queue's last requests.
 	mean time.Duration
 }
 
-// work is a request that holds a slot or waits for one.
+// work is a request that has a slot or waits for one.
 type work struct {
 	queue  *orgQueue
-	order  uint64 // its number in the order of arrival
+	order  uint64 // the number in the order of arrival
 	costly bool
-	begun  bool // the work has yielded; it goes before work that has not
+	begun  bool // the work has yielded, so it precedes work that has not begun
 }
 
-// waiter is a request in a queue. When it is removed from the queue to be served, it is sent
-// its slot.
+// waiter is a request in a queue. When it is served, it leaves the queue and its channel gets the
+// slot.
 type waiter struct {
 	work
-	verdict chan Slot // has room for one slot
+	verdict chan Slot // buffered for one slot
 	timer   *time.Timer
 	since   time.Time
 }
 
-// before reports whether q is served before other. q is served first if it was charged less. If
-// both were charged the same, the request that arrived first decides.
+// before reports whether q is served before another queue. The queue with the smaller charge goes
+// first. With equal charges, the request that arrived first decides.
 func (q *orgQueue) before(other *orgQueue) bool {
 	if q.charged != other.charged {
 		return q.charged < other.charged
@@ -50,7 +50,7 @@ func (q *orgQueue) before(other *orgQueue) bool {
 	return q.waiting[0].order < other.waiting[0].order
 }
 
-// age returns how long the oldest request of the queue has waited.
+// age returns how long the queue's oldest request has waited.
 func (q *orgQueue) age() (age time.Duration) {
 	for _, w := range q.waiting {
 		age = max(age, time.Since(w.since))
@@ -58,7 +58,7 @@ func (q *orgQueue) age() (age time.Duration) {
 	return age
 }
 
-// orgQueueLocked returns the queue in which an organization's work of a kind waits.
+// orgQueueLocked returns an organization's queue for a kind of work.
 func (g *Gate) orgQueueLocked(org string, kind Kind) *orgQueue {
 	t := g.organizations[org]
 	if t == nil {
@@ -74,7 +74,7 @@ func (g *Gate) orgQueueLocked(org string, kind Kind) *orgQueue {
 	return &t.queues[kind]
 }
 
-// forgetLocked drops the organizations that are idle.
+// forgetLocked drops idle organizations.
 func (g *Gate) forgetLocked() {
 	for org, t := range g.organizations {
 		idle := func(q orgQueue) bool { return len(q.waiting) == 0 && q.paused == 0 }
@@ -84,8 +84,8 @@ func (g *Gate) forgetLocked() {
 	}
 }
 
-// queueLocked adds work to its queue. Work that has begun goes before other work. Otherwise the
-// order of arrival decides.
+// queueLocked adds work to its queue. Work that has begun precedes other work. Otherwise the order
+// of arrival decides.
 func (g *Gate) queueLocked(work work) *waiter {
 	w, q := g.waiters.Get().(*waiter), work.queue
 	w.work, w.since = work, time.Now()

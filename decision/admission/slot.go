@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Slot is the right to run. Leave must be called when the work ends, whatever its result. It
-// may be called earlier, if the work only waits from then on. A Slot belongs to one goroutine.
+// Slot is the right to run. Call Leave when the work ends, whatever its result. Leave may be called
+// earlier if the work only waits from then on. A Slot belongs to one goroutine.
 //
-// The methods of a nil Slot, of a zero Slot and of a Slot that was given back do nothing.
+// The methods do nothing if the Slot is nil, is zero, or was given back.
 type Slot struct {
-	gate *Gate // nil if there is no slot or it was given back
+	gate *Gate // nil if there is no slot, or after the slot was given back
 	work
 	paused   bool
 	start    time.Time
-	expected time.Duration // the time that was charged in advance
-	before   time.Duration // how long the work held a slot before it yielded or paused
+	expected time.Duration // the time that was charged when the work started
+	before   time.Duration // how long the work held slots before it last yielded or paused
 }
 
-// Leave gives the slot back and charges the organization for the time that it was held.
+// Leave gives the slot back. It charges the organization for the time that the slot was held.
 func (s *Slot) Leave() {
 	if s == nil || s.gate == nil {
 		return
@@ -36,8 +36,8 @@ func (s *Slot) Leave() {
 	g.serveLocked()
 }
 
-// Pause gives the slot back while the work waits for the store, or for other work that may need
-// a slot. It reports whether there was a slot to give back. If so, Resume asks for another one.
+// Pause gives the slot back while the work waits for the store, or for other work that may need a
+// slot. It reports whether there was a slot to give back. If there was, Resume gets another slot.
 func (s *Slot) Pause() bool {
 	if s == nil || s.gate == nil || s.paused {
 		return false
@@ -52,7 +52,7 @@ func (s *Slot) Pause() bool {
 	return true
 }
 
-// Resume waits for a slot after Pause. It reports whether the Slot was paused. It never fails.
+// Resume waits for a slot after Pause. It reports whether s was paused. It never fails.
 func (s *Slot) Resume() bool {
 	if s == nil || s.gate == nil || !s.paused {
 		return false
@@ -86,19 +86,21 @@ func (s *Slot) endPauseLocked() {
 	s.gate.paused--
 }
 
-// awaitUnlock queues the work for another slot, unlocks the gate and waits for the slot.
+// awaitUnlock queues the work for another slot, unlocks the gate, and waits until the slot is
+// there.
 func (s *Slot) awaitUnlock() {
 	g, before := s.gate, s.before
 	w := g.queueLocked(s.work)
 	g.serveLocked()
 	g.mu.Unlock()
-	runtime.Gosched() // lets requests run that are not at the gate yet
+	runtime.Gosched() // lets requests run that have not reached the gate yet
 	*s = <-w.verdict
 	s.before = before
 	g.waiters.Put(w)
 }
 
-// vacateLocked gives the slot back and corrects the charge to the time that it was held.
+// vacateLocked gives the slot back. It replaces the expected time in the charge by the time that
+// the slot was held.
 func (s *Slot) vacateLocked() {
 	g, held := s.gate, time.Since(s.start)
 	if s.costly {

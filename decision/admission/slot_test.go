@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestSlot_IsNotHeldByWhoWaits checks a store that does not answer. Only the work that waits
-// for the store stops. That work holds no slot, so other work of any organization gets the
-// slot. When the store answers, the work waits for its turn.
+// TestSlot_IsNotHeldByWhoWaits checks a store that does not answer. Only the work that waits for
+// the store stops. This work holds no slot, so other work of any organization gets the slot. When
+// the store answers, the stopped work waits for a slot again.
 func TestSlot_IsNotHeldByWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -24,7 +24,7 @@ func TestSlot_IsNotHeldByWhoWaits(t *testing.T) {
 			l.work(fmt.Sprint("a", i), Work{Org: "a"}, 1, slice)
 			l.work(fmt.Sprint("b", i), Work{Org: "b"}, 1, slice)
 		}
-		time.Sleep(time.Second) // the store is silent
+		time.Sleep(time.Second) // the store does not answer
 		if served, refused := l.outcome(); len(served) != 80 || len(refused) != 0 {
 			t.Errorf("%d served and %d refused while one waits, want 80 and none", len(served), len(refused))
 		}
@@ -53,8 +53,7 @@ func TestSlot_IsNotHeldByWhoWaits(t *testing.T) {
 	})
 }
 
-// TestSlot_IsKeptByWhoRuns checks that work that does not pause keeps its slot for any length
-// of time.
+// TestSlot_IsKeptByWhoRuns checks that work without a pause keeps its slot, however long it runs.
 func TestSlot_IsKeptByWhoRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -62,7 +61,7 @@ func TestSlot_IsKeptByWhoRuns(t *testing.T) {
 		s := enter(t, g, Work{Org: "a"})
 		l.wait("b", Work{Org: "b", Patient: true})
 		time.Sleep(time.Second)
-		if s.Resume() { // it runs already
+		if s.Resume() { // it was not paused
 			t.Error("Resume without a Pause = true")
 		}
 		if got := l.order(); len(got) != 0 {
@@ -76,7 +75,7 @@ func TestSlot_IsKeptByWhoRuns(t *testing.T) {
 	})
 }
 
-// TestSlot_LeavesWithoutOne checks that paused work that ends gives its place back.
+// TestSlot_LeavesWithoutOne checks Leave during a pause. The paused work must free its place.
 func TestSlot_LeavesWithoutOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -98,10 +97,10 @@ func TestSlot_LeavesWithoutOne(t *testing.T) {
 	})
 }
 
-// TestSlot_GoesToWhatTheOthersWaitFor checks the bound of paused work. An organization may have
-// as much paused work as it may have work that waits for slots. At that bound its new work is
-// refused at once. If all its paused work waits for other work of the organization, that work
-// gets the next slot. Other organizations are served in the meantime.
+// TestSlot_GoesToWhatTheOthersWaitFor checks the bound of paused work. An organization may have as
+// much paused work as it may have waiting work. At this bound its new work is refused at once. If
+// all of its paused work waits for other work of the organization, that other work gets the next
+// slot. Meanwhile other organizations are served.
 func TestSlot_GoesToWhatTheOthersWaitFor(t *testing.T) {
 	for slots := 1; slots <= 2; slots++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -146,8 +145,8 @@ func TestSlot_GoesToWhatTheOthersWaitFor(t *testing.T) {
 	}
 }
 
-// TestSlot_ComesBackInTheOrderOfArrival checks that resumed work goes before later arrivals and
-// after work that has begun.
+// TestSlot_ComesBackInTheOrderOfArrival checks the place of resumed work: before later arrivals,
+// and after work that has begun.
 func TestSlot_ComesBackInTheOrderOfArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -173,7 +172,7 @@ func TestSlot_ComesBackInTheOrderOfArrival(t *testing.T) {
 	})
 }
 
-// TestSlot_HoldsItsBoundsUnderRace checks that the running work never exceeds the slots, while
+// TestSlot_HoldsItsBoundsUnderRace checks that there is never more running work than slots, while
 // work pauses, resumes and yields in any order.
 func TestSlot_HoldsItsBoundsUnderRace(t *testing.T) {
 	const slots = 2

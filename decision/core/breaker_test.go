@@ -20,8 +20,7 @@ import (
 	"writ/internal/must"
 )
 
-// serveFake returns a Core that sends its questions to f. It is for tests with a clock of their
-// own.
+// serveFake returns a Core that sends its questions to f. Use it for tests with their own clock.
 func serveFake(t *testing.T, f transport, mods ...func(*Config)) *Core {
 	t.Helper()
 	cfg := Config{URL: "http://opa.invalid/v1/data/writ/core/result", Transport: f, Metrics: prometheus.NewRegistry()}
@@ -32,7 +31,7 @@ func serveFake(t *testing.T, f transport, mods ...func(*Config)) *Core {
 	return c
 }
 
-// switched is a core that can be up or down. It counts the questions.
+// switched is a core that a test switches on and off. It counts the questions.
 type switched struct {
 	down  atomic.Bool
 	asked atomic.Int64
@@ -73,7 +72,7 @@ func TestDecision_ExternalEvaluationCore_BreakerOpensAndRecoversByItself(t *test
 		}
 		time.Sleep(2*time.Second + 1)
 		wantState(t, c, 1)
-		got, err := c.decide(t) // it is still down: open again after one try
+		got, err := c.decide(t) // the core is still down, so one failed try opens the breaker again
 		wantReason(t, got, err, Unreachable)
 		got, err = c.decide(t)
 		wantReason(t, got, err, Open)
@@ -132,9 +131,9 @@ func TestBreaker_OneQuestionTriesTheCoreOut(t *testing.T) {
 	})
 }
 
-// TestBreaker_CountsNeitherOtherOrganizationsNorCallers checks that two kinds of failure do not
-// open the breaker: errors of one organization's policies, and callers that leave. They must
-// not stop the decisions of others.
+// TestBreaker_CountsNeitherOtherOrganizationsNorCallers checks two kinds of failure that must not
+// open the breaker: errors of one organization's policies, and callers that leave. Such failures
+// must not stop decisions of other organizations.
 func TestBreaker_CountsNeitherOtherOrganizationsNorCallers(t *testing.T) {
 	for name, f := range map[string]transport{
 		"undefined": func(*http.Request) (*http.Response, error) { return response(http.StatusOK, "{}"), nil },
@@ -166,7 +165,7 @@ func TestMetrics(t *testing.T) {
 		c := serveFake(t, s.answer, func(c *Config) { c.Metrics, c.failures = registry, 2 })
 		for i := range 5 {
 			s.down.Store(i > 0)
-			_, _ = c.decide(t) // what it gives is another test's
+			_, _ = c.decide(t) // another test checks the result
 		}
 		if err := testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP writ_core_breaker_state Breaker of the external evaluation core: 0 closed (asked), 1 half-open (tried out), 2 open (left alone).
@@ -192,7 +191,7 @@ writ_core_errors_total{reason="unreachable"} 2
 	})
 }
 
-// questions returns the number of questions in the histogram.
+// questions returns the number of questions that the histogram has counted.
 func questions(t *testing.T, registry *prometheus.Registry, outcome string) uint64 {
 	t.Helper()
 	families := must.Get(registry.Gather())(t)

@@ -154,7 +154,7 @@ func TestEvaluate_NothingToDecide(t *testing.T) {
 	}
 }
 
-// wantReason checks that err is an *Error for reason and that there is no decision.
+// wantReason checks that err is an *Error with a given reason, and that got is empty.
 func wantReason(t *testing.T, got engine.Result, err error, want Reason) *Error {
 	t.Helper()
 	var failed *Error

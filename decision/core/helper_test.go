@@ -18,7 +18,7 @@ import (
 
 var allowed = `{"result":` + verdictOf("allow", `"policy.allowed: version 1 of the policy allows it"`) + `}`
 
-// verdictOf returns a decision with reasons, in JSON, under the versions of testSet.
+// verdictOf returns the JSON of a decision with reasons, under the versions of testSet.
 func verdictOf(decision, reasons string) string {
 	return fmt.Sprintf(`{"decision":%q,"reasons":[%s],"policy_version":1,"rules_revision":57}`, decision, reasons)
 }
@@ -40,7 +40,7 @@ func testInput() *engine.Input {
 	}, DecidedAt: time.Date(2026, 11, 21, 10, 0, 1, 250_000_000, time.UTC)}
 }
 
-// serve starts a core that answers with f. It returns a Core that asks it.
+// serve starts a core that answers with f. It returns a Core that uses this core.
 func serve(t testing.TB, f http.HandlerFunc, mods ...func(*Config)) *Core {
 	t.Helper()
 	server := httptest.NewServer(f)
@@ -59,7 +59,7 @@ func constant(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body) // a client that breaks off is what some tests are about
+		_, _ = io.WriteString(w, body) // in some tests the client disconnects
 	}
 }
 
@@ -79,7 +79,7 @@ func response(status int, body string) *http.Response {
 	}
 }
 
-// hang is a transport whose core never answers.
+// hang is a transport to a core that never answers.
 func hang(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, context.Cause(r.Context())

@@ -81,9 +81,9 @@ func TestDecision_ExternalEvaluationCore_WhateverIsNoDecisionIsAnError(t *testin
 	}
 }
 
-// TestDecision_ExternalEvaluationCore_AnswersUnderOtherVersionsAreErrors checks answers under
-// other versions than the question's. They are not decisions. The breaker does not count them,
-// because the core needs another export.
+// TestDecision_ExternalEvaluationCore_AnswersUnderOtherVersionsAreErrors checks that an answer is
+// not a decision if its versions differ from the question's. The breaker does not count such an
+// answer, because the core only needs a new export.
 func TestDecision_ExternalEvaluationCore_AnswersUnderOtherVersionsAreErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		versions string
@@ -122,7 +122,7 @@ func TestDecision_ExternalEvaluationCore_AnswersOfAnotherTypeAreErrors(t *testin
 			w.Header()["Content-Type"] = []string{kind}
 			_, _ = io.WriteString(w, allowed)
 		}).decide(t)
-		if kind == "application/json;" { // sloppy, and without another meaning
+		if kind == "application/json;" { // not valid, but not ambiguous either
 			if err != nil {
 				t.Errorf("Content-Type %q: Evaluate = %v", kind, err)
 			}
@@ -219,7 +219,7 @@ func TestDecision_ExternalEvaluationCore_SlowAnswersTimeOut(t *testing.T) {
 	}
 }
 
-// slow is a body that gives one byte every tenth of a second, without an end.
+// slow is an endless body that returns one byte every tenth of a second.
 type slow struct{ ctx context.Context }
 
 func (s slow) Read(p []byte) (int, error) {

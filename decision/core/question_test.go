@@ -13,7 +13,7 @@ import (
 	"writ/internal/must"
 )
 
-// withRules returns testSet with n rules. They are compiled as in a deployment with a core.
+// withRules returns testSet with n rules, compiled as in a deployment with an external core.
 func withRules(t testing.TB, n int) engine.Set {
 	t.Helper()
 	set := testSet(t)
@@ -21,7 +21,7 @@ func withRules(t testing.TB, n int) engine.Set {
 	return set
 }
 
-// TestQuestion_DoesNotCopyTheRules checks that the memory for a question does not depend on the
+// TestQuestion_DoesNotCopyTheRules checks that the memory of a question does not depend on the
 // number of rules.
 func TestQuestion_DoesNotCopyTheRules(t *testing.T) {
 	few, many := withRules(t, 0), withRules(t, 1000)
@@ -41,14 +41,14 @@ func TestQuestion_DoesNotCopyTheRules(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return (after.TotalAlloc - before.TotalAlloc) / times
 	}
-	allocated(few) // warms the encoder up
+	allocated(few) // fills the encoder's pools first
 	if without, with := allocated(few), allocated(many); with > without+16<<10 {
 		t.Errorf("a question with 1,000 rules of %d bytes allocates %d bytes, without %d", len(rules), with, without)
 	}
 }
 
-// TestQuestion_HoldsTheRulesInForce checks that a question has the new rules after a change.
-// The cached JSON of the earlier rules is dropped.
+// TestQuestion_HoldsTheRulesInForce checks that after a change a question has the new rules. The
+// cached JSON of the old rules must be dropped.
 func TestQuestion_HoldsTheRulesInForce(t *testing.T) {
 	set := testSet(t)
 	for n := 2; n <= 3; n++ {
@@ -61,7 +61,7 @@ func TestQuestion_HoldsTheRulesInForce(t *testing.T) {
 			} `json:"input"`
 		}
 		q := must.Get(newQuestion(set, testInput()))(t)
-		for range 2 { // the second time as net/http reads it for a retry
+		for range 2 { // net/http reads the body a second time for a retry
 			body := must.Get(q.open())(t)
 			text, err := io.ReadAll(body)
 			if err == nil {

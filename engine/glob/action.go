@@ -10,38 +10,38 @@ import (
 )
 
 // Actions is a compiled list of action types. An entry is compared exactly, including its case.
-// Only a * is special: it stands for any characters, including dots:
+// Only a * is special: it matches any characters, including dots:
 //
 //	sql.write   matches sql.write alone
 //	sql.*       matches sql.write and sql.write.bulk, but not sql or sqlite.x
 //	*.delete    matches sql.delete and s3.object.delete
 //	*           matches every action type
 //
-// A * matches dots too: otherwise a deeper name would escape a denied sql.*. An entry of a list of
-// denied types also matches every type that is equal to it after folding:
+// A * matches dots because a deeper name must not escape a denied sql.*. An entry of a list of
+// denied types also matches every type that equals the entry after folding:
 //
 //	sql.drop    denies SQL.Drop, sql..drop, sql_drop and sql-drop too
 //	sql.*       denies SQL.drop and sql..drop, but not sql_drop
 //
-// It is immutable and safe for concurrent use.
+// An Actions is immutable and safe for concurrent use.
 type Actions struct {
-	// list has each entry in each form of an action type.
+	// list has each entry in each form in which action types are compared.
 	list   List
 	denied bool
-	folds  bool // folding changes an entry
+	folds  bool // folding changes the entry, so it may match folded names, too
 }
 
-// The forms of an action type, as readers of a [List].
+// The forms of an action type are the readers of list.
 const (
 	asWritten resource.Reader = 1 << iota
-	asWords                   // folded, for entries without *
+	asWords                   // folded, and _ and - count as dots: for entries without *
 	asPattern                 // folded, for entries with *
 )
 
-// CompileActions compiles action types. Its error is a *[PatternError].
+// CompileActions compiles allowed action types. The error is a *[PatternError].
 func CompileActions(types []string) (*Actions, error) { return compileActions(types, false) }
 
-// CompileDenied compiles denied action types. Its error is a *[PatternError].
+// CompileDenied compiles denied action types. The error is a *[PatternError].
 func CompileDenied(types []string) (*Actions, error) { return compileActions(types, true) }
 
 func compileActions(types []string, denied bool) (*Actions, error) {
@@ -76,7 +76,7 @@ func actionUnits(t string) []unit {
 		switch r {
 		case '*':
 			units = append(units, unit{star: superStar})
-		case '%': // begins no escape here
+		case '%': // in an action type % is an ordinary character
 			units = append(units, unit{lit: escaped | '%'})
 		default:
 			units = append(units, unit{lit: r})
@@ -104,8 +104,8 @@ func checkActionType(t string) string {
 	return ""
 }
 
-// FoldAction appends s in lower case, with each run of dots as one dot. If words is set,
-// underscores and hyphens count as dots.
+// FoldAction appends s in lower case, with each run of dots as one dot. If the last argument is
+// true, underscores and hyphens count as dots.
 func FoldAction(b []byte, s string, words bool) []byte {
 	for i := range len(s) {
 		c := s[i]
@@ -122,9 +122,9 @@ func FoldAction(b []byte, s string, words bool) []byte {
 	return b
 }
 
-// Match returns the index of the first entry that matches action as written. If there is no such
-// entry in a list of denied types, it returns the index of an entry that matches after folding.
-// Otherwise it returns -1. It does not allocate.
+// Match returns the index of the first entry that matches action as written. If a list of denied
+// types has no such entry, it returns the first entry that matches after folding. If nothing
+// matches, it returns -1. It does not allocate.
 func (a *Actions) Match(action string) int {
 	i := a.match(action, asWritten, nil)
 	if i >= 0 || !a.denied {
@@ -133,7 +133,7 @@ func (a *Actions) Match(action string) int {
 	return a.matchFolded(action, nil)
 }
 
-// Each yields the index of every entry that matches action, some indices more than once.
+// Each yields the index of every entry that matches action. It may yield an index more than once.
 func (a *Actions) Each(action string, yield func(index int)) {
 	if a.match(action, asWritten, yield); a.denied {
 		a.matchFolded(action, yield)
@@ -147,7 +147,7 @@ func (a *Actions) matchFolded(action string, each func(index int)) int {
 		if !a.folds && string(name) == action {
 			continue
 		}
-		// match keeps no part of name.
+		// match must not keep name or a part of it.
 		if i := a.match(unsafe.String(unsafe.SliceData(name), len(name)), way, each); i >= 0 {
 			return i
 		}
@@ -156,17 +156,17 @@ func (a *Actions) matchFolded(action string, each func(index int)) int {
 }
 
 func (a *Actions) match(s string, way resource.Reader, each func(index int)) int {
-	if strings.IndexByte(s, '%') >= 0 { // the entries have it in another form: see actionUnits
+	if strings.IndexByte(s, '%') >= 0 { // the entries have another form of %: see actionUnits
 		s = strings.ReplaceAll(s, "%", "%25")
 	}
 	i, _ := a.list.search(s, way, resource.StopsAtSlash, each)
 	return i
 }
 
-// List returns the list for [Pack].
+// List returns the compiled list, which [Pack] needs.
 func (a *Actions) List() *List { return &a.list }
 
-// Steps returns 0, because action types and their patterns are short.
+// Steps returns 0, because matching an action type takes no time worth counting.
 func (a *Actions) Steps(string) int { return 0 }
 
 // Size returns the approximate size of a on the heap, in bytes.

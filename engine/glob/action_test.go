@@ -60,8 +60,8 @@ func TestCompileActions_RefusesWhatMatchesNothing(t *testing.T) {
 	}
 }
 
-// TestActions_MatchTextAsItIsWritten checks that a % begins no escape in an action type. It also
-// checks a list with more wildcards than one state can hold.
+// TestActions_MatchTextAsItIsWritten checks that % begins no escape in an action type. It also
+// tests a list with more wildcards than one state can hold.
 func TestActions_MatchTextAsItIsWritten(t *testing.T) {
 	types := []string{"*%2*", "a%2Fb", "*F*x*"}
 	for i := range 600 {
@@ -102,8 +102,8 @@ func TestActions_MatchTextAsItIsWritten(t *testing.T) {
 	}
 }
 
-// TestActions_SuffixBesideAPercentSign checks that a percent sign is one character and that no
-// entry matches a part of it.
+// TestActions_SuffixBesideAPercentSign checks that a percent sign is one character. No entry may
+// match a part of it.
 func TestActions_SuffixBesideAPercentSign(t *testing.T) {
 	for _, compile := range []func([]string) (*Actions, error){CompileActions, CompileDenied} {
 		for _, tt := range []struct {

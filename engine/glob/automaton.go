@@ -5,7 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// places returns the number of bits of c in a state: one before each unit, and one at the end.
+// places returns the number of bits of c in a state. A state has one bit before each unit and one
+// at the end.
 func (c *compound) places() int { return len(c.units) + 1 }
 
 // wordsOf returns the number of words in a state of the automaton of compounds.
@@ -32,7 +33,7 @@ func newAutomaton(compounds []compound) automaton {
 	place := 0
 	for _, c := range compounds {
 		set(sets[startSet], place)
-		if c.units[0].star != noStar { // a star may match nothing; no wildcard follows it
+		if c.units[0].star != noStar { // a star may match nothing; two stars never follow each other
 			set(sets[startSet], place+1)
 		}
 		for _, u := range c.units {
@@ -59,8 +60,8 @@ func newAutomaton(compounds []compound) automaton {
 	return a
 }
 
-// boundsOf cuts all characters into runs whose characters no unit of compounds distinguishes. It
-// returns the first character of each run, ascending.
+// boundsOf cuts all characters into runs. All characters of a run match the same units of
+// compounds. It returns the first character of each run, ascending.
 func boundsOf(compounds []compound) []rune {
 	bounds := []rune{0}
 	for _, c := range compounds {
@@ -74,8 +75,8 @@ func boundsOf(compounds []compound) []rune {
 	return slices.Compact(bounds)
 }
 
-// setKinds sets the column of each character. It returns the distinct columns. bounds has the
-// first character of each of columns.
+// setKinds sets the column of each character and returns the distinct columns. Element i of bounds
+// is the first character of the run that columns[i] belongs to.
 func (a *automaton) setKinds(bounds []rune, columns [][]uint64) (kinds [][]uint64) {
 	for i, column := range columns {
 		kind := slices.IndexFunc(kinds, func(known []uint64) bool { return slices.Equal(known, column) })
@@ -84,7 +85,7 @@ func (a *automaton) setKinds(bounds []rune, columns [][]uint64) (kinds [][]uint6
 			kinds = append(kinds, column)
 		}
 		for c := bounds[i]; c < utf8.RuneSelf && (i+1 == len(bounds) || c < bounds[i+1]); c++ {
-			a.ascii[c] = uint8(kind) //nolint:gosec // ASCII has no more characters than that
+			a.ascii[c] = uint8(kind) //nolint:gosec // at most 128, one for each ASCII character
 		}
 		if i+1 == len(bounds) || bounds[i+1] > utf8.RuneSelf {
 			a.wide = append(a.wide, run{bounds[i], kind})

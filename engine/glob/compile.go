@@ -11,43 +11,44 @@ import (
 	"writ/engine/resource"
 )
 
-// The limits of this package, each with its reason.
+// This package has these limits.
 const (
 	// MaxLength is the greatest length of a pattern in bytes.
 	MaxLength = 1024
-	// maxSpellings bounds the spellings of one pattern: each of its alternatives in each reading.
+	// maxSpellings bounds the spellings of one pattern. A pattern has a spelling for each of its
+	// alternatives in each reading.
 	maxSpellings = 256
 	// maxSpelled bounds the number of characters in all alternatives of a list in all readings.
-	// Compiling takes about a microsecond for each character. Expanding the alternatives of one
-	// pattern copies at most half as many characters.
+	// Compiling takes about a microsecond for each character. Expanding one pattern copies at most
+	// half as many characters.
 	maxSpelled = 128 << 10
-	// maxWildcards bounds the number of wildcards, classes and groups together, and so the depth
-	// of groups. The glob library takes time quadratic in this number to compile a pattern.
+	// maxWildcards bounds the number of wildcards, classes and groups of a pattern together. It
+	// also bounds the depth of groups. The glob library takes time quadratic in this number.
 	maxWildcards = 128
-	// maxChain bounds the work for one text. It is the greatest number of places in all compounds
-	// whose literal prefixes one text can begin with.
+	// maxChain bounds the work of matching one text. The bound counts the places of all compounds
+	// whose literal prefixes can begin the same text.
 	maxChain = 4096
 )
 
-// Compile compiles patterns of resources for a side. Patterns of a block also ignore differences
-// of compatibility characters and, for Windows and addresses, of case. The error is a
-// *[PatternError].
+// Compile compiles patterns of resources for a side, which is a block or an allowance. Patterns of
+// a block also ignore differences of compatibility characters. For Windows and addresses they
+// ignore case, too. The error is a *[PatternError].
 func Compile(patterns []string, side resource.Side) (*List, error) {
 	return compileFor(patterns, side, spellingsOf)
 }
 
-// Exactly compiles resources. Each matches only itself.
+// Exactly compiles resources as patterns without wildcards.
 func Exactly(resources []string, side resource.Side) (*List, error) {
 	return compileFor(resources, side, quoted)
 }
 
-// CompileSet compiles patterns that are matched as written. They are for strings that are not
-// resources, such as agent ids and metadata. The error is a *[PatternError].
+// CompileSet compiles patterns for strings that are not resources, such as agent ids and metadata.
+// They are matched as written. The error is a *[PatternError].
 func CompileSet(patterns []string) (*List, error) {
 	return compile(patterns, 0, plain, math.MaxInt)
 }
 
-// compileFor refuses a list without a side, even if the list is empty.
+// compileFor returns an error for a missing side, even if the list is empty.
 func compileFor(patterns []string, side resource.Side, spell speller) (*List, error) {
 	if side != resource.ForBlock && side != resource.ForAllow {
 		return nil, &PatternError{Problem: "is neither for a block nor for an allowance"}
@@ -72,8 +73,8 @@ func Check(patterns []string, side resource.Side, limit int) []*PatternError {
 const tooMuchText = "stands, with those before it, for more than 131072 characters in all their alternatives and " +
 	"readings"
 
-// build compiles the patterns that have no mistakes. All their spellings together may have up to
-// left characters.
+// build compiles patterns and returns up to limit mistakes in them. All spellings together may have
+// up to left characters.
 func build(patterns []string, side resource.Side, spell speller, left, limit int) (*List, []*PatternError) {
 	b := builder{list: List{side: side}}
 	var mistakes []*PatternError
@@ -103,26 +104,25 @@ func build(patterns []string, side resource.Side, spell speller, left, limit int
 	return b.finish(), mistakes
 }
 
-// builder builds a [List].
 type builder struct {
 	list      List
 	texts     []byte
 	compounds []compound
-	// actions is set for action types. In these a suffix may begin inside an escape: see
-	// [actionUnits].
+	// actions is set for action types. Then a suffix may begin inside an escape: see [actionUnits].
 	actions bool
 }
 
-// compound is one spelling of a pattern that needs an automaton: a [program] is not enough for it.
+// compound is a spelling that needs an automaton, because it has more wildcards than a [program]
+// can match.
 type compound struct {
 	prefixGroup
 
 	index int
-	units []unit // after the prefix
+	units []unit // the units after the prefix
 }
 
-// prefixGroup is what the compounds of an automaton have in common: the readers, and the literal
-// prefix of every text that they match.
+// prefixGroup is the key of an automaton. Its compounds have the same readers and the same literal
+// prefix.
 type prefixGroup struct {
 	readers resource.Reader
 	prefix  string
@@ -144,7 +144,7 @@ func (b *builder) add(index int, s spelling) {
 	p := program{
 		//nolint:gosec // see maxSpelled
 		at: uint32(len(b.texts)), literal: uint32(len(literal)), suffix: uint32(len(suffix)),
-		index: int32(index), readers: s.readers, star: kind, //nolint:gosec // as many patterns as a document has
+		index: int32(index), readers: s.readers, star: kind, //nolint:gosec // fewer patterns than an int32 counts
 	}
 	if literal != "" {
 		p.last = literal[len(literal)-1]
@@ -154,7 +154,7 @@ func (b *builder) add(index int, s spelling) {
 }
 
 func (b *builder) finish() *List {
-	l := b.list // not b, so that b can be freed
+	l := b.list // a pointer to b.list would keep b in memory
 	l.programs, l.texts = slices.Clone(l.programs), string(b.texts)
 	var order []prefixGroup
 	groups := make(map[prefixGroup][]compound)
@@ -174,8 +174,8 @@ func (b *builder) finish() *List {
 	return &l
 }
 
-// Pack moves the memory of lists next to each other. If the lists are in no cache, a match has to
-// fetch their cache lines. Adjacent lines take far less time to fetch.
+// Pack moves the memory of lists next to each other. If the lists are in no processor cache, a
+// match must fetch their cache lines. Adjacent lines take far less time.
 func Pack(lists ...*List) {
 	var all List
 	var sets []uint64
@@ -199,8 +199,8 @@ func Pack(lists ...*List) {
 
 func cut[T any](s []T, n int) (first, rest []T) { return s[:n:n], s[n:] }
 
-// batches yields parts of compounds. Each part fits into one state. Because of maxChain, a list of
-// resources has only one part.
+// batches yields parts of compounds. Each part fits into one state. A list of resources has only
+// one part, because of maxChain.
 func batches(compounds []compound) iter.Seq[[]compound] {
 	return func(yield func([]compound) bool) {
 		first, places := 0, 0
@@ -217,7 +217,7 @@ func batches(compounds []compound) iter.Seq[[]compound] {
 }
 
 // cost returns the share of [maxChain] that c takes. It is the number of places, and more for each
-// unit beyond ASCII, because such a unit adds columns.
+// unit beyond ASCII: such a unit adds columns.
 func (c *compound) cost() int {
 	cost := c.places()
 	for _, u := range c.units {
@@ -231,8 +231,8 @@ func (c *compound) cost() int {
 	return cost
 }
 
-// chain returns the greatest cost of compounds that one reading can meet, in whole words of the
-// state. The prefixes of such compounds begin with one another.
+// chain returns the greatest total cost of compounds whose prefixes can all begin the same reading.
+// The unit is a whole word of the state.
 func chain(compounds []compound) int {
 	costs := make(map[prefixGroup]int)
 	for i := range compounds {

@@ -51,7 +51,7 @@ func TestDecision_Globs_PatternThatDoesNotCompileNamesItsIndex(t *testing.T) {
 }
 
 // TestDecision_Resources_BlockedAndAllowed checks which resources a pattern blocks and allows. A
-// block must not reach further than its pattern says. An allowance must hold for every reading.
+// block must not match more than its pattern says. An allowance must match every reading.
 func TestDecision_Resources_BlockedAndAllowed(t *testing.T) {
 	for _, tt := range []struct {
 		name, pattern, resource string
@@ -106,7 +106,7 @@ func TestDecision_Resources_BlockedAndAllowed(t *testing.T) {
 }
 
 // TestCompile_RefusesWhatIsDearToCompile checks that patterns are refused if compiling them would
-// take time quadratic in their length.
+// take quadratic time.
 func TestCompile_RefusesWhatIsDearToCompile(t *testing.T) {
 	for name, pattern := range map[string]string{
 		"single characters": strings.Repeat("?", maxWildcards+1),
@@ -124,8 +124,8 @@ func TestCompile_RefusesWhatIsDearToCompile(t *testing.T) {
 	}
 }
 
-// TestList_SizeIsAboutWhatItTakes checks that Size is within a factor of two of the heap's growth.
-// The cache is bounded by Size.
+// TestList_SizeIsAboutWhatItTakes checks that Size is within a factor of two of the memory that a
+// list takes. Size bounds the cache of policies.
 func TestList_SizeIsAboutWhatItTakes(t *testing.T) {
 	for name, patterns := range map[string][]string{
 		"globs":       {"https://*.example.com/**", "prod/*/config", "https://hooks.slack.com/services/*"},
@@ -146,8 +146,8 @@ func TestList_SizeIsAboutWhatItTakes(t *testing.T) {
 	}
 }
 
-// heapInUse returns the bytes on the heap after two collections. Pools are only empty after the
-// second one.
+// heapInUse returns the bytes on the heap after two collections. A sync.Pool is only empty after
+// the second collection.
 func heapInUse() int {
 	var m runtime.MemStats
 	runtime.GC()

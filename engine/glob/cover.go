@@ -8,8 +8,8 @@ import (
 	"writ/engine/resource"
 )
 
-// Shape is a pattern in a form that can be compared with other patterns. side is the side of the
-// pattern's list.
+// Shape is a pattern that can be compared with other patterns. side is the side of the pattern's
+// list.
 type Shape struct {
 	spellings []spelling
 	side      resource.Side
@@ -21,13 +21,13 @@ func ShapeOf(pattern string, side resource.Side) Shape { return shapeOf(pattern,
 // ExactShape returns the shape of a resource that [Exactly] compiles.
 func ExactShape(text string, side resource.Side) Shape { return shapeOf(text, side, quoted) }
 
-// PlainShape returns the shape of a pattern that [CompileSet] compiles. If the pattern has a %,
-// the shape is empty: in a text that is not a reading, a % may begin one character or several.
+// PlainShape returns the shape of a pattern that [CompileSet] compiles. The shape is empty if the
+// pattern has a %. In such texts a % may begin one character or several.
 func PlainShape(pattern string) Shape {
 	if strings.Contains(pattern, "%") {
 		return Shape{}
 	}
-	return shapeOf(pattern, resource.ForBlock, plain) // a * in it ends only at slashes
+	return shapeOf(pattern, resource.ForBlock, plain) // on this side a * ends only at slashes
 }
 
 func shapeOf(text string, side resource.Side, spell speller) Shape {
@@ -38,8 +38,8 @@ func shapeOf(text string, side resource.Side, spell speller) Shape {
 	return Shape{spellings, side}
 }
 
-// Prefixes yields the literal beginning of each spelling of s. Let t be a shape that covers s.
-// Then for each of these prefixes t has a spelling whose own literal beginning starts the prefix.
+// Prefixes yields the literal beginning of each spelling of s. If t covers s, some spelling of t
+// has a literal beginning that is a prefix of it.
 func (s Shape) Prefixes(yield func(prefix string) bool) {
 	for _, p := range s.spellings {
 		if prefix, _ := literalPrefix(p.units); !yield(prefix) {
@@ -48,22 +48,20 @@ func (s Shape) Prefixes(yield func(prefix string) bool) {
 	}
 }
 
-// Covers reports whether, for each reader, s matches everything that t matches. If it returns
-// true, this is certain. It may return false although s covers t. Both shapes must have the same
-// side.
+// Covers reports whether, for each reader, s matches everything that t matches. A true result is
+// certain. After a false result s may still cover t. Both shapes must have the same side.
 func (s Shape) Covers(t Shape) bool {
 	return s.covers(t, resource.All)
 }
 
-// Beats compares s, of a list that blocks, with t, of a list that allows. It reports whether s
-// matches every resource with a reading that t matches. If it returns true, this is certain, as
-// for [Shape.Covers]. A block looks at all readings of an allowance, and also at the text as
-// written.
+// Beats reports whether s, of a block, matches every resource of which t, of an allowance, matches
+// a reading. A true result is certain, as for [Shape.Covers]. A block looks at all readings of an
+// allowance, and also at the text as written.
 func (s Shape) Beats(t Shape) bool { return s.covers(t, resource.All&^resource.Raw) }
 
 func (s Shape) covers(t Shape, readers resource.Reader) bool {
 	stops := []resource.Stops{resource.StopsAtSlash, resource.StopsInList, resource.StopsAtAt}
-	if s.side == resource.ForBlock { // for a block a * ends only at slashes
+	if s.side == resource.ForBlock { // on this side a * ends only at slashes
 		stops = stops[:1]
 	}
 	for _, p := range t.spellings {
@@ -82,8 +80,8 @@ func (s Shape) covers(t Shape, readers resource.Reader) bool {
 	return len(s.spellings) > 0 && len(t.spellings) > 0
 }
 
-// includes reports whether q matches everything that p matches. It matches q with p as a text. In
-// that text each wildcard of p is a letter, and only wildcards match it.
+// includes reports whether q matches everything that p matches. It runs q on p as if p were a text.
+// Each wildcard of p is a character that only wildcards match.
 func includes(q, p []unit, stops resource.Stops) bool {
 	if slices.EqualFunc(q, p, sameUnit) {
 		return true
@@ -93,11 +91,11 @@ func includes(q, p []unit, stops resource.Stops) bool {
 		other, _ := literalPrefix(p)
 		return n == len(q)-1 && q[n].star == superStar && strings.HasPrefix(other, prefix)
 	}
-	state := make([]bool, len(q)+1) // the places of q that the units of p so far can lead to
+	state := make([]bool, len(q)+1) // the places of q that can be reached after the units of p so far
 	state[0] = true
 	for i := 0; ; i++ {
 		for k, v := range q {
-			state[k+1] = state[k+1] || state[k] && v.star != noStar // a star may match nothing
+			state[k+1] = state[k+1] || state[k] && v.star != noStar // a star also matches nothing
 		}
 		if i == len(p) {
 			return state[len(q)]
@@ -116,8 +114,8 @@ func sameUnit(u, v unit) bool {
 		(u.class == v.class || u.class != nil && v.class != nil && u.class.expr == v.class.expr)
 }
 
-// splitsEscapes reports whether p can match a text by cutting an escape of the text in two. This
-// can happen because the only star of a program ends wherever the suffix begins.
+// splitsEscapes reports whether p can match a text by cutting an escape of the text in two. A
+// program with one star can do this, because its star ends wherever the suffix begins.
 func splitsEscapes(p []unit) bool {
 	_, n := literalPrefix(p)
 	if n == len(p) || p[n].star == noStar || n+1 == len(p) {
@@ -127,7 +125,7 @@ func splitsEscapes(p []unit) bool {
 	return m == len(p)-n-1 && strings.IndexByte("0123456789ABCDEFabcdef", suffix[0]) >= 0
 }
 
-// absorbs reports whether the star u matches everything that v matches.
+// absorbs reports whether the star u matches everything that v matches. v may be any unit.
 func (u unit) absorbs(v unit, stops resource.Stops) bool {
 	if u.star == superStar || v.star != noStar {
 		return u.star >= v.star
@@ -145,8 +143,8 @@ func (u unit) absorbs(v unit, stops resource.Stops) bool {
 	return true
 }
 
-// holds reports whether the literal or class u matches everything that v matches. It is false if v
-// is a star.
+// holds reports whether the literal or class u matches everything that v matches. It returns false
+// if v is a star.
 func (u unit) holds(v unit) bool {
 	for lo, hi := range v.ranges {
 		spans := false

@@ -18,7 +18,7 @@ func TestShape_Covers(t *testing.T) {
 		{"prod/**", "prod/secrets/**", true, true},
 		{"prod/**", "prod/[a-c]/x", true, true},
 		{"prod/*", "prod/**", false, false},
-		{"prod/*", "prod/a,b", true, false}, // a * in an allowed pattern ends at a comma
+		{"prod/*", "prod/a,b", true, false}, // a * of an allowance ends at a comma
 		{"**", "mailto:legal@*", true, true},
 		{"prod/{a,b}/**", "prod/a/x", true, true},
 		{"prod/a/**", "prod/{a,b}/x", false, false},
@@ -26,10 +26,10 @@ func TestShape_Covers(t *testing.T) {
 		{"prod/[a-d]", "prod/[b-z]", false, false},
 		{"prod/?", "prod/[b-z]", false, false}, // the text prod/[b-z] is five letters
 		{"https://**", "https://api.example.com/v1/*", true, true},
-		{"https://api.example.com/**", "https://API.example.com/v1/*", false, true}, // a block also looks at the raw text
+		{"https://api.example.com/**", "https://API.example.com/v1/*", false, true}, // a block also compares the raw text
 		{"https://api.example.com/**", "https://api.example.com/v1/*", true, true},
 		{"*2F", "*[2]F", false, false},
-		{"*[2]F", "*2F", false, false}, // *2F cuts the escape of a%2F in two
+		{"*[2]F", "*2F", false, false}, // *2F cuts the escape %2F in two
 		{"**", "*2F", true, true},
 		{"a*/*b", "a**b", false, false},
 		{"/etc/**", "/etc/**", true, true},
@@ -42,10 +42,10 @@ func TestShape_Covers(t *testing.T) {
 	}
 }
 
-// TestShape_IsTrueOfResources checks Covers and Beats: if one pattern covers or beats another, it
-// matches all resources that the other one matches.
+// TestShape_IsTrueOfResources checks that Covers and Beats are never wrongly true. If one pattern
+// covers or beats another, it must match all resources that the other pattern matches.
 func TestShape_IsTrueOfResources(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // no secret
+	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not used for secrets
 	one := func(words ...string) string { return words[r.IntN(len(words))] }
 	text := func(words ...string) string {
 		var b strings.Builder

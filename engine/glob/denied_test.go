@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestDecision_Actions_DeniedTypesCompareFolded checks which types a denied type denies. Both are
-// compared in lower case and with each run of dots as one dot. If the denied type has no `*`, `_`
+// TestDecision_Actions_DeniedTypesCompareFolded checks which types a denied type denies. Both types
+// are compared in lower case, with each run of dots as one dot. If the denied type has no `*`, `_`
 // and `-` count as dots.
 func TestDecision_Actions_DeniedTypesCompareFolded(t *testing.T) {
 	for _, tt := range []struct {

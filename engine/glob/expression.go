@@ -11,17 +11,17 @@ import (
 	"writ/engine/resource"
 )
 
-// Expression is a list, as some readers read it, as one regular expression (RE2) without anchors.
+// Expression is a list, as some readers read it, in one regular expression (RE2) without anchors.
 type Expression struct {
 	Readers resource.Reader
 	Text    string
-	// Stopped has the expression for each [resource.Stops] except the first. It is empty if all
-	// are equal to Text.
+	// Stopped has an expression for each [resource.Stops] except the first. It is empty if all
+	// these expressions equal Text.
 	Stopped map[resource.Stops]string
 }
 
-// Expressions returns the expressions of a list of patterns, by readers. All patterns must
-// compile.
+// Expressions returns the expressions of a list of patterns, one for each group of readers. All
+// patterns must compile.
 func Expressions(patterns []string, side resource.Side) []Expression {
 	return expressions(patterns, side, spellingsOf)
 }
@@ -79,7 +79,7 @@ func expression(units []unit, star string) string {
 			b.WriteString("(?s:.*)")
 		case u.star == oneStar:
 			b.WriteString(star)
-		case strings.HasPrefix(u.class.expr, "[^"): // one character; an escape counts as one
+		case strings.HasPrefix(u.class.expr, "[^"): // one character, and an escape is one character
 			b.WriteString("(?:%[0-9A-F]{2}|" + u.class.expr + ")")
 		default:
 			b.WriteString(u.class.expr)
@@ -107,9 +107,9 @@ func plainExpressions(pattern, star string) []string {
 // HasMeta reports whether a pattern has a wildcard, a group or an escape.
 func HasMeta(pattern string) bool { return strings.ContainsAny(pattern, `*?[]{}\`) }
 
-// IsSimple reports whether OPA matches a pattern without special care. Its glob library must not
-// have to search for the ends of wildcards. The pattern must have no escape either, because OPA's
-// index of rules reads an escape as two characters.
+// IsSimple reports whether OPA itself can match a pattern fast and correctly. OPA's glob library
+// must not have to search for the ends of wildcards. The pattern must have no escape: OPA's index
+// of rules reads an escape as two characters.
 func IsSimple(pattern string) bool {
 	if strings.Contains(pattern, `\`) {
 		return false
@@ -123,13 +123,13 @@ func IsSimple(pattern string) bool {
 	return true
 }
 
-// needsEscape reports whether u needs a backslash before it in a pattern.
+// needsEscape reports whether a pattern must have a backslash before u.
 func (u unit) needsEscape() bool {
 	return u.isLiteral() && u.lit < utf8.RuneSelf && syntax.IsSpecial(byte(u.lit))
 }
 
-// backtracks reports whether several wildcards of units can end in several places. A wildcard has
-// only one possible end if only literals follow it. The same is true if it ends at a slash and a
+// backtracks reports whether two or more wildcards of units can end in several places. A wildcard
+// has only one possible end if only literals follow. The same holds if it ends at a slash and a
 // slash is the next literal.
 func backtracks(units []unit) bool {
 	choices := 0
@@ -142,7 +142,7 @@ func backtracks(units []unit) bool {
 	return choices > 1
 }
 
-// Join returns an expression that matches if one of exprs matches.
+// Join returns an expression that matches if any of exprs matches.
 func Join(exprs []Expression) string {
 	texts := make([]string, len(exprs))
 	for i, e := range exprs {

@@ -8,7 +8,7 @@ import (
 	"writ/engine/resource"
 )
 
-// PatternError says which pattern of a list does not compile, and why.
+// PatternError says which pattern of a list does not compile, and gives the reason.
 type PatternError struct {
 	Index   int
 	Problem string
@@ -20,31 +20,31 @@ func (e *PatternError) Error() string { return fmt.Sprintf("pattern %d %s", e.In
 // List is a compiled list of patterns. It is immutable and safe for concurrent use.
 //
 // Matching takes time linear in the text, however many wildcards the patterns have: see
-// [automaton]. Compiling refuses a list if matching it could still take long.
+// [automaton]. Lists that would still take long do not compile.
 type List struct {
 	side resource.Side
 	// programs are in the order of their indices. texts has the literals and suffixes of all
-	// programs, one after another. Pointers to the texts would spread the list over many more
-	// cache lines.
+	// programs, one after another. Separate strings would spread the list over many more cache
+	// lines.
 	programs []program
 	texts    string
 	automata []automaton
-	// words is the number of words in the states of all automata together.
+	// words is the total number of words in the states of all automata.
 	words int
 }
 
-// program is a spelling of a pattern with at most one wildcard, * or **. The wildcard stands
-// between a literal and a suffix. Without a wildcard the literal is the whole pattern.
+// program is a spelling of a pattern with at most one wildcard, * or **. A literal stands before
+// the wildcard and a suffix after it. Without a wildcard the literal is the whole pattern.
 type program struct {
-	at, literal, suffix uint32 // the start of its texts in List.texts, and their lengths
+	at, literal, suffix uint32 // where its texts start in List.texts, and their lengths
 	index               int32
 	readers             resource.Reader
 	star                star
-	last                byte // the last byte of the literal, which rules out most texts
+	last                byte // the literal's last byte, which differs in most texts
 }
 
 // FirstMatch returns the index of the first pattern that matches a reading of r, and the readers of
-// that reading. The index is -1 if no pattern matches.
+// that reading. If no pattern matches, the index is -1.
 func (l *List) FirstMatch(r *resource.Readings) (int, resource.Reader) {
 	for i := range r.Len(resource.ForBlock) {
 		if index, by := l.MatchAny(r.At(resource.ForBlock, i)); index >= 0 {
@@ -54,8 +54,8 @@ func (l *List) FirstMatch(r *resource.Readings) (int, resource.Reader) {
 	return -1, 0
 }
 
-// Holds reports whether the list matches a resource. For a list of a block one matching reading is
-// enough. For a list of an allowance all readings must match. For a set Holds is false.
+// Holds reports whether the list matches a resource. For a block one matching reading is enough.
+// For an allowance all readings must match. For a list of [CompileSet] Holds is false.
 func (l *List) Holds(r *resource.Readings) bool {
 	decides, stops := l.side == resource.ForBlock, r.Stops()
 	for i := range r.Len(l.side) {
@@ -66,8 +66,8 @@ func (l *List) Holds(r *resource.Readings) bool {
 	return !decides && r.Len(l.side) > 0
 }
 
-// HoldsOf reports whether the list matches one reading. A list of a block must match for one
-// reader of the reading, a list of an allowance for each reader.
+// HoldsOf reports whether the list matches one reading. A block must match for one reader of the
+// reading. An allowance must match for each of its readers.
 func (l *List) HoldsOf(reading resource.Reading, stops resource.Stops) bool {
 	if l.side == resource.ForBlock {
 		i, _ := l.MatchAny(reading)
@@ -76,15 +76,15 @@ func (l *List) HoldsOf(reading resource.Reading, stops resource.Stops) bool {
 	return l.side == resource.ForAllow && l.matchEvery(reading, stops)
 }
 
-// Match returns the index of the first pattern that matches s for some reader, or -1. It is for
+// Match returns the index of the first pattern that matches s for any reader, or -1. Use it for
 // strings that are not an intent's resource. It does not allocate.
 func (l *List) Match(s string) int {
 	i, _ := l.search(s, resource.All, resource.StopsAtSlash, nil)
 	return i
 }
 
-// MatchAny returns the index of the first pattern that matches reading for one of its readers, and
-// the readers for which it matches. The index is -1 if no pattern matches.
+// MatchAny returns the index of the first pattern that matches reading for one of its readers. It
+// also returns the readers for which the pattern matches. If no pattern matches, the index is -1.
 func (l *List) MatchAny(reading resource.Reading) (int, resource.Reader) {
 	return l.search(reading.Text, reading.Readers, resource.StopsAtSlash, nil)
 }
@@ -101,10 +101,10 @@ func (l *List) matchEvery(reading resource.Reading, stops resource.Stops) bool {
 	return true
 }
 
-// Settled yields the index of every pattern that matches a reading of r for one of its readers, in
-// any order and some more than once. It returns the reading that decides [List.Holds]: the first
-// that a block matches, or the first that no allowed pattern matches. If no reading decides, it
-// returns the zero value.
+// Settled calls yield with the index of every pattern that matches a reading of r, in any order and
+// some more than once. It returns the reading that decides [List.Holds]. For a block this is the
+// first reading that matches, for an allowance the first that no pattern matches. If no reading
+// decides, it returns the zero value.
 func (l *List) Settled(r *resource.Readings, yield func(index int)) (settles resource.Reading) {
 	stops := resource.StopsAtSlash
 	if l.side == resource.ForAllow {
@@ -120,9 +120,9 @@ func (l *List) Settled(r *resource.Readings, yield func(index int)) (settles res
 	return settles
 }
 
-// search returns the index of the first pattern that matches s for one of readers, and the readers
-// for which it matches. The index is -1 if no pattern matches. If each is not nil, search calls
-// each with the index of every match instead and returns -1.
+// search returns the index of the first pattern that matches s for one of readers. It also returns
+// the readers for which the pattern matches. If no pattern matches, the index is -1. If a function
+// is given, search calls it with the index of every match instead, and returns -1.
 func (l *List) search(
 	s string, readers resource.Reader, stops resource.Stops, each func(index int),
 ) (first int, by resource.Reader) {
@@ -151,7 +151,7 @@ func (l *List) search(
 }
 
 // Literals yields the literal beginning of each pattern in each reading. whole says that the
-// pattern is nothing but this literal.
+// pattern has nothing after this literal.
 func (l *List) Literals(yield func(literal string, whole bool) bool) {
 	for i := range l.programs {
 		p := &l.programs[i]
@@ -166,8 +166,8 @@ func (l *List) Literals(yield func(literal string, whole bool) bool) {
 	}
 }
 
-// Steps returns a bound of the work of matching s: the words of all automata for each character,
-// and one step for each program.
+// Steps bounds the work of matching s. It counts the words of all automata for each character, and
+// one step for each program.
 func (l *List) Steps(s string) int { return l.words*len(s) + len(l.programs) }
 
 // Size returns the approximate size of l on the heap, in bytes.
@@ -182,8 +182,7 @@ func (l *List) Size() int {
 // Len returns the number of spellings of the patterns.
 func (l *List) Len() int { return len(l.programs) + len(l.automata) }
 
-// mayMatch reports whether p may match s. It is false for most texts that p does not match, and
-// needs no text of the list for that.
+// mayMatch is a quick test. If it returns false, p does not match s. It reads no text of the list.
 func (p *program) mayMatch(s string) bool {
 	return len(s) >= int(p.literal)+int(p.suffix) && (p.literal == 0 || s[p.literal-1] == p.last)
 }
@@ -194,7 +193,7 @@ func (l *List) compared(p *program) (literal, suffix string) {
 	return texts[:p.literal], texts[p.literal:]
 }
 
-// matches reports whether p matches s. mayMatch must be true for s.
+// matches reports whether p matches s. Call it only after mayMatch has returned true.
 func (l *List) matches(p *program, s string, stops resource.Stops) bool {
 	literal, suffix := l.compared(p)
 	if p.star == noStar {
@@ -204,7 +203,7 @@ func (l *List) matches(p *program, s string, stops resource.Stops) bool {
 		(p.star == superStar || within(s[len(literal):len(s)-len(suffix)], stops))
 }
 
-// within reports whether a * matches s.
+// within reports whether a * matches the whole of s.
 func within(s string, stops resource.Stops) bool {
 	if stops == resource.StopsAtSlash {
 		return strings.IndexByte(s, '/') < 0

@@ -11,28 +11,28 @@ import (
 )
 
 // automaton matches patterns that start with the same literal. It matches all of them in one pass
-// over the text, however many wildcards they have. A place is a position in a pattern, before a
-// unit or at the end. The state has one bit for each place: it is set if the text so far can lead
-// to that place. A step takes a few instructions for each word, which has 64 places.
+// over the text, however many wildcards they have. A place is a position in a pattern: before a
+// unit, or at the end. The state has one bit for each place. The bit is set if the text so far can
+// lead to that place. A step takes a few instructions for each word of 64 places.
 //
-// The prefix of the text is compared first. The places only cover the units after it.
+// The literal prefix is compared first. The places only cover the units after the prefix.
 type automaton struct {
 	prefixGroup
 
-	// words is the number of words in a state. sets has the sets of places, one after another and
-	// each with the same number of words: see startSet.
+	// words is the number of words in a state. sets has the sets of places, one after another, each
+	// with this number of words: see startSet.
 	words int
 	sets  []uint64
 	// ascii has the column of each ASCII character. wide has the runs of characters beyond ASCII
-	// with their columns. The first run may begin in ASCII.
+	// with their columns. The first of these runs may begin in ASCII.
 	ascii [utf8.RuneSelf]uint8
 	wide  []run
 	ends  []end
 }
 
-// The sets of places of an automaton: the start, the places before * and **, and the places before
-// ** alone. The further sets are columns. Each kind of character has a column: the places whose
-// unit matches that kind.
+// These are the sets of places of an automaton. The first is the start. The next has the places
+// before * and **, the third only those before **. The further sets are columns. Each kind of
+// character has a column: the places whose unit matches that kind.
 const (
 	startSet = iota
 	starSet
@@ -55,8 +55,8 @@ func (a *automaton) size() int {
 	return int(unsafe.Sizeof(*a)) + len(a.prefix) + 8*len(a.sets) + int(unsafe.Sizeof(run{}))*(len(a.wide)+len(a.ends))
 }
 
-// match returns the least index of the patterns that match all of s after the prefix, or -1. If
-// each is not nil, match calls it with all such indices in ascending order instead, and returns
+// match returns the least index of the patterns that match all of s after the prefix, or -1. If a
+// function is given, match calls it with every such index in ascending order instead, and returns
 // -1.
 func (a *automaton) match(s string, stops resource.Stops, each func(index int)) int {
 	if a.words == 1 {
@@ -71,7 +71,8 @@ func (a *automaton) match(s string, stops resource.Stops, each func(index int)) 
 	return a.ended(state, each)
 }
 
-// ended returns the result of [automaton.match]. state is the state after the last character.
+// ended returns the result of [automaton.match]. state is the state after the last character of the
+// text.
 func (a *automaton) ended(state []uint64, each func(index int)) int {
 	for _, e := range a.ends {
 		switch {
@@ -101,7 +102,7 @@ func (a *automaton) runWord(s string, stops resource.Stops) uint64 {
 	return state
 }
 
-// run moves state over s. It returns false if no place is left.
+// run moves state over s. It returns false as soon as no place is left.
 func (a *automaton) run(state []uint64, s string, stops resource.Stops) bool {
 	copy(state, a.set(startSet))
 	for s != "" {
@@ -118,8 +119,8 @@ func (a *automaton) run(state []uint64, s string, stops resource.Stops) bool {
 	return true
 }
 
-// step moves state over one character. column has the places whose unit matches the character,
-// stay has the places whose wildcard does. step returns 0 if no place is left.
+// step moves state over one character. column has the places whose unit matches the character. stay
+// has the places whose wildcard matches it. step returns 0 if no place is left.
 func (a *automaton) step(state, column, stay []uint64) (left uint64) {
 	var moved, opened uint64
 	stars := a.set(starSet)
@@ -156,12 +157,12 @@ func next(s string) (rune, int) {
 	return utf8.DecodeRuneInString(s)
 }
 
-// stopsStar reports whether a * ends at r.
+// stopsStar reports whether a * must end before r.
 func stopsStar(r rune, stops resource.Stops) bool {
 	return r == '/' || stops != resource.StopsAtSlash && stopsAt(r, stops)
 }
 
-// stopsAt reports whether a * of an allowed pattern ends at r. r is not a slash.
+// stopsAt reports whether a * of an allowance must end before r. r is not a slash.
 func stopsAt(r rune, stops resource.Stops) bool {
 	if stops == resource.StopsAtAt {
 		return r == '@'

@@ -13,7 +13,7 @@ import (
 	"github.com/gobwas/glob/syntax"
 )
 
-// unit is one part of a pattern: a class if class is not nil, otherwise a star or a literal
+// unit is one part of a pattern. It is a class if class is not nil, otherwise a star or a literal
 // character.
 type unit struct {
 	lit   rune
@@ -21,7 +21,7 @@ type unit struct {
 	class *class
 }
 
-// star is a wildcard of any number of characters: * or **.
+// star is a wildcard for any number of characters: * or **.
 type star uint8
 
 const (
@@ -30,8 +30,8 @@ const (
 	superStar
 )
 
-// class is a set of characters. expr is its regular expression. bounds has the first and the last
-// character of each of its ranges, sorted.
+// class is a set of characters. expr is the set's regular expression. bounds has the first and the
+// last character of each range of the set, sorted.
 type class struct {
 	expr   string
 	bounds []rune
@@ -39,14 +39,14 @@ type class struct {
 
 func (u unit) isLiteral() bool { return u.star == noStar && u.class == nil }
 
-// escaped marks the unit of an escape. For example, the unit of %2F is escaped | 0x2F.
+// escaped marks an escape. For example, the unit of %2F is escaped | 0x2F.
 const escaped = 0x200000
 
 // anyOne is the unit of ?.
 var anyOne = oneOf("[^/]")
 
 // oneOf returns the unit that matches one character of expr, a class in the syntax of regular
-// expressions. If the class has every character beyond ASCII, the unit also matches escapes.
+// expressions. A class with every character beyond ASCII also matches escapes.
 func oneOf(expr string) unit {
 	re, err := classes.Parse(expr, classes.Perl)
 	if err != nil {
@@ -55,11 +55,11 @@ func oneOf(expr string) unit {
 	bounds := re.Rune
 	if re.Op == classes.OpLiteral {
 		bounds = []rune{bounds[0], bounds[0]}
-		// A class of both cases of a letter, such as [aA], is parsed as one literal that ignores
-		// case.
+		// The parser turns a class of both cases of a letter, such as [aA], into one literal that
+		// ignores case.
 		for r := unicode.SimpleFold(bounds[0]); re.Flags&classes.FoldCase != 0 &&
 			r != bounds[0]; r = unicode.SimpleFold(r) {
-			bounds = append(bounds, r, r) // upper case comes first and is the least
+			bounds = append(bounds, r, r) // the upper case letter is the least of the class
 		}
 	}
 	if n := len(bounds); n > 0 && bounds[n-2] <= utf8.RuneSelf && bounds[n-1] == utf8.MaxRune {
@@ -68,7 +68,7 @@ func oneOf(expr string) unit {
 	return unit{class: &class{expr, bounds}}
 }
 
-// ranges yields the first and the last character of each of u's ranges. A star has no ranges.
+// ranges yields the first and the last character of each range of u. A star has no ranges.
 func (u unit) ranges(yield func(lo, hi rune) bool) {
 	if u.isLiteral() {
 		yield(u.lit, u.lit)
@@ -77,8 +77,8 @@ func (u unit) ranges(yield func(lo, hi rune) bool) {
 	}
 }
 
-// coalesce returns units with one star in place of each run of * and **. Otherwise two stars that
-// meet, as in an alternative of {*,a}*, would be written as **.
+// coalesce replaces each run of * and ** by one star. Otherwise two stars that meet, as in {*,a}*,
+// would be written as **.
 func coalesce(units []unit) []unit {
 	var merged []unit
 	for _, u := range units {
@@ -91,7 +91,7 @@ func coalesce(units []unit) []unit {
 	return merged
 }
 
-// literalPrefix returns the literal at the start of units, and its number of units.
+// literalPrefix returns the literal at the start of units, and how many units it takes.
 func literalPrefix(units []unit) (string, int) {
 	var b strings.Builder
 	for i, u := range units {
@@ -111,8 +111,8 @@ func (u unit) write(b *strings.Builder) {
 	b.WriteRune(u.lit)
 }
 
-// parsePattern returns the alternatives of pattern, in which braces are expanded. If pattern is
-// invalid, it returns the problem.
+// parsePattern expands the braces of pattern and returns the alternatives. If pattern is invalid,
+// it returns the problem.
 func parsePattern(pattern string) ([][]unit, string) {
 	if problem := checkPattern(pattern); problem != "" {
 		return nil, problem
@@ -128,8 +128,8 @@ func parsePattern(pattern string) ([][]unit, string) {
 	return alternatives, p.problem
 }
 
-// checkPattern refuses some patterns that the glob library accepts. Their authors most likely
-// meant something other than the library does.
+// checkPattern refuses some patterns that the glob library accepts, because the library gives them
+// a meaning that most authors do not expect.
 func checkPattern(pattern string) string {
 	switch {
 	case pattern == "":
@@ -159,15 +159,15 @@ func checkPattern(pattern string) string {
 	return ""
 }
 
-// patternParser expands a pattern that the glob library accepts.
+// patternParser expands a pattern. The glob library must have accepted the pattern.
 type patternParser struct {
 	source  string
 	lex     *syntax.Lexer
 	problem string
-	copied  int // the number of characters copied for alternatives
+	copied  int // how many characters were copied for alternatives so far
 }
 
-// sequence parses up to the end of the pattern or of a group, and returns its alternatives.
+// sequence parses up to the end of the pattern or of a group, and returns the alternatives.
 func (p *patternParser) sequence() [][]unit {
 	var done [][]unit
 	current := [][]unit{nil}
@@ -207,7 +207,7 @@ func (p *patternParser) product(heads, tails [][]unit) [][]unit {
 		return nil
 	}
 	if len(heads) == 1 && len(tails) == 1 {
-		return [][]unit{append(heads[0], tails[0]...)} // nothing further continues this head
+		return [][]unit{append(heads[0], tails[0]...)} // no other tail needs this head, so append may use its memory
 	}
 	all := make([][]unit, 0, len(heads)*len(tails))
 	for _, head := range heads {
@@ -238,7 +238,7 @@ func (p *patternParser) class(start int) unit {
 		case syntax.RangeBetween:
 			expr += "-"
 		default:
-			expr += notWord.ReplaceAllString(token.Data, `\$0`) // so that the character stands for itself
+			expr += notWord.ReplaceAllString(token.Data, `\$0`) // the backslash makes the character literal
 		}
 	}
 	u := oneOf(expr + "]")
@@ -248,7 +248,7 @@ func (p *patternParser) class(start int) unit {
 	return u
 }
 
-// notWord is an ASCII character that is neither a letter nor a digit.
+// notWord matches an ASCII character that is neither a letter nor a digit.
 var notWord = regexp.MustCompile(`[^0-9A-Za-z\x{80}-\x{10FFFF}]`)
 
 func (p *patternParser) fail(problem string) {

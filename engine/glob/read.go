@@ -7,17 +7,17 @@ import (
 	"writ/engine/resource"
 )
 
-// addressBrackets are the brackets that hold an address.
+// addressBrackets matches a pattern up to an address in brackets.
 var addressBrackets = regexp.MustCompile(`^(.*?//)\[([^\]]*)\]`)
 
-// spelling is one alternative of a pattern, as some readers read it.
+// spelling is one alternative of a pattern, as some readers read that alternative.
 type spelling struct {
 	readers resource.Reader
 	units   []unit
 }
 
-// speller returns the spellings of an entry of a list, or the entry's problem. The spellings have
-// up to limit characters.
+// speller returns the spellings of a list's entry, or the entry's problem. The spellings together
+// have up to limit characters.
 type speller func(text string, side resource.Side, limit int) ([]spelling, string)
 
 // plain returns the spellings of a pattern that is matched as written.
@@ -30,10 +30,10 @@ func plain(pattern string, _ resource.Side, _ int) ([]spelling, string) {
 	return all, problem
 }
 
-// spellingsOf returns all spellings of a pattern, or the pattern's problem. The spellings have up
-// to limit characters.
+// spellingsOf returns all spellings of a pattern, or the pattern's problem. The spellings together
+// have up to limit characters.
 func spellingsOf(pattern string, side resource.Side, limit int) ([]spelling, string) {
-	// Backslashes of a pattern for Windows and brackets around an address stand for themselves.
+	// Backslashes of a Windows pattern and brackets around an address are ordinary characters.
 	alternatives, problem := parsePattern(addressBrackets.ReplaceAllString(resource.Separators(pattern), `$1\[$2\]`))
 	if problem != "" {
 		return nil, problem
@@ -52,7 +52,7 @@ func spellingsOf(pattern string, side resource.Side, limit int) ([]spelling, str
 		}
 	}
 	if strings.ContainsAny(pattern, `?[]{}\`) {
-		spellings, _ := quoted(pattern, side, limit) // a text that no reader can read quotes no resource
+		spellings, _ := quoted(pattern, side, limit) // a text that is no resource has none
 		all = append(all, spellings...)
 	}
 	return all, ""
@@ -77,8 +77,8 @@ func read(alternative []unit, side resource.Side) ([]spelling, string) {
 	return spell(readings, err, wildcards, side)
 }
 
-// spell returns readings of a pattern as spellings. If err is not nil, it returns err as the
-// problem.
+// spell returns the readings of a pattern as spellings. If err is not nil, it returns the text of
+// err as the problem.
 func spell(readings []resource.Reading, err error, wildcards []unit, side resource.Side) ([]spelling, string) {
 	if err != nil {
 		return nil, "never matches: " + strings.TrimPrefix(err.Error(), "resource: ")
@@ -90,10 +90,9 @@ func spell(readings []resource.Reading, err error, wildcards []unit, side resour
 	return all, ""
 }
 
-// widened returns the readers of r and further readers for which the reading makes no difference.
-// So lists have fewer groups. If all readers of URLs agree on a URL, it adds all other readers,
-// because they read no URL. For an allowance it adds Raw, because only a block looks at the raw
-// text.
+// widened returns the readers of r and further readers for which the result is the same. Lists then
+// have fewer groups. If all readers of URLs agree on a URL, it adds all other readers, because
+// those read no URL. For an allowance it adds Raw, because only a block looks at the raw text.
 func widened(r resource.Reading, side resource.Side) resource.Reader {
 	const urls = resource.Client | resource.Browser | resource.Server | resource.Literal
 	if r.Readers&urls == urls && strings.Contains(r.Text, "://") {
@@ -105,8 +104,8 @@ func widened(r resource.Reading, side resource.Side) resource.Reader {
 	return r.Readers
 }
 
-// lettered returns units as a text in which letters stand for the wildcards. It also returns the
-// wildcards. ok is false if units has such a letter already.
+// lettered returns units as a text in which a letter stands for each wildcard, and the wildcards.
+// ok is false if units already has such a letter.
 func lettered(units []unit) (text string, wildcards []unit, ok bool) {
 	var b strings.Builder
 	for _, u := range units {
@@ -126,8 +125,8 @@ func lettered(units []unit) (text string, wildcards []unit, ok bool) {
 	return b.String(), wildcards, true
 }
 
-// units returns the units of text, which is in canonical form. Letters for wildcards become the
-// wildcards again.
+// units returns the units of text, which is in canonical form. Each letter that stands for a
+// wildcard becomes that wildcard again.
 func units(text string, wildcards []unit) []unit {
 	all := make([]unit, 0, len(text))
 	for text != "" {
@@ -145,7 +144,8 @@ func units(text string, wildcards []unit) []unit {
 // plainDots replaces backslashes by slashes and escaped dots by dots.
 var plainDots = strings.NewReplacer(`\`, "/", "%2e", ".", "%2E", ".")
 
-// climbs reports whether text has a segment .. anywhere but at the start of a relative path.
+// climbs reports whether text has a segment "..". At the start of a relative path such a segment
+// does not count.
 func climbs(text string) bool {
 	text = plainDots.Replace(text) + "/"
 	for strings.HasPrefix(text, "../") {

@@ -20,8 +20,7 @@ func mustSet(t testing.TB, patterns ...string) *List {
 	return s
 }
 
-// TestDecision_Globs_Dialect checks the dialect of patterns, including its surprises. It is OPA's
-// dialect.
+// TestDecision_Globs_Dialect checks the dialect of patterns, which is OPA's, with its surprises.
 func TestDecision_Globs_Dialect(t *testing.T) {
 	for _, tt := range []struct {
 		pattern string
@@ -67,8 +66,8 @@ func TestDecision_Globs_Dialect(t *testing.T) {
 	}
 }
 
-// TestSet_AgreesWithTheLibrary checks that a pattern in its own normal form matches the same texts
-// as in the library that OPA uses, however the pattern is compiled.
+// TestSet_AgreesWithTheLibrary compares patterns in their normal form with the library that OPA
+// uses. Both must match the same texts, however this package compiles a pattern.
 func TestSet_AgreesWithTheLibrary(t *testing.T) {
 	patterns := []string{
 		"*", "**", "?", "a*", "*a", "a*b", "*a*", "**a", "a**", "**a**", "a/*/b", "a/**/b", "*a*b", "*/*/a",
@@ -99,8 +98,8 @@ func forEachString(alphabet string, n int, f func(string)) {
 	walk("")
 }
 
-// TestSet_NoPatternIsSlow checks that this package is fast for patterns on which the glob library
-// takes polynomial or exponential time.
+// TestSet_NoPatternIsSlow tests patterns on which the glob library takes polynomial or exponential
+// time. This package must be fast for them.
 func TestSet_NoPatternIsSlow(t *testing.T) {
 	for _, pattern := range []string{
 		"*a*a*a*a*a*a*a*a*b?",
@@ -133,8 +132,8 @@ func TestSet_MatchDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestSet_ListsAgreeWithTheLibrary checks that patterns in one automaton match the same texts as
-// each pattern alone in the library that OPA uses.
+// TestSet_ListsAgreeWithTheLibrary puts many patterns into one automaton. They must match the same
+// texts as each pattern alone in the library that OPA uses.
 func TestSet_ListsAgreeWithTheLibrary(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	parts := []string{"a", "b", "é", "/", "*", "**", "?", "[ab]", "[!a]", "[à-ü]", "[!à-ü]", "[!/]", "[!a-c]", "a*", "/**/",
@@ -152,7 +151,7 @@ func TestSet_ListsAgreeWithTheLibrary(t *testing.T) {
 		for len(patterns) < 40 {
 			pattern := text(parts, 1+rng.IntN(8))
 			if strings.Contains(pattern, "***") {
-				continue // the library reads such runs differently
+				continue // the library reads such a run of stars differently
 			}
 			compiled, err := glob.Compile(pattern, '/')
 			if err != nil {
@@ -181,8 +180,8 @@ func TestSet_ListsAgreeWithTheLibrary(t *testing.T) {
 	}
 }
 
-// TestSet_ClassOfBothCases checks that a class matches each of its characters, even if these are
-// the two cases of one letter.
+// TestSet_ClassOfBothCases checks that a class matches each of its characters, even if they are the
+// two cases of one letter.
 func TestSet_ClassOfBothCases(t *testing.T) {
 	for _, class := range []string{"[aA]", "[Aa]", "[kK]", "[sS]", "[éÉ]", "[ßẞ]", "[σςΣ]", "[ǅǄǆ]", "[aAb]", "[!aA]", "[а]"} {
 		want := glob.MustCompile("x"+class+"*/**", '/')

@@ -7,9 +7,9 @@ import (
 	"writ/internal/oracles/verdicts"
 )
 
-// TestDecision_Resources_NoSpellingOfABlockedResourceMayPass checks the verdicts on lists. Each
-// spelling of a blocked resource is refused, or the blocked pattern matches it. An allowance holds
-// for every reader.
+// TestDecision_Resources_NoSpellingOfABlockedResourceMayPass checks the verdicts on lists. For each
+// spelling of a blocked resource, either the spelling is refused or the blocked pattern matches. An
+// allowance holds for every reader.
 func TestDecision_Resources_NoSpellingOfABlockedResourceMayPass(t *testing.T) {
 	verdicts.Run(t, func(t *testing.T, c verdicts.Case) {
 		blocked, allowed := mustList(t, resource.ForBlock, c.Block...), mustList(t, resource.ForAllow, c.Allow...)
@@ -44,7 +44,6 @@ func texts(r *resource.Readings) []string {
 	return all
 }
 
-// mustList compiles a list. If the list does not compile, mustList fails the test.
 func mustList(t testing.TB, side resource.Side, patterns ...string) *List {
 	t.Helper()
 	l, err := Compile(patterns, side)
@@ -55,9 +54,9 @@ func mustList(t testing.TB, side resource.Side, patterns ...string) *List {
 }
 
 // TestDecision_Resources_ABackslashHidesNoBlockedPathFromOtherClients checks paths with a
-// backslash. Only browsers read a backslash in a URL as a slash. For curl, Python's requests and
-// Go's net/http it is a character that they encode. So a segment that contains it and dots is not
-// a dot segment for them.
+// backslash. Only browsers read a backslash in a URL as a slash. curl, Python's requests and Go's
+// net/http encode the backslash as an ordinary character. For them a segment with a backslash and
+// dots is not a dot segment.
 func TestDecision_Resources_ABackslashHidesNoBlockedPathFromOtherClients(t *testing.T) {
 	const host = "https://h.example"
 	blocked := mustList(t, resource.ForBlock, host+"/admin/**")
@@ -81,8 +80,8 @@ func TestDecision_Resources_ABackslashHidesNoBlockedPathFromOtherClients(t *test
 }
 
 // TestDecision_Resources_EncodedSlashesAreReadBeforeDotSegments checks paths with encoded slashes.
-// A client may send dot segments unchanged, and the server may decode slashes before it resolves
-// the dot segments. Go's client and server do.
+// A client may send dot segments unchanged. The server may decode slashes before it resolves dot
+// segments. Go's client and server do so.
 func TestDecision_Resources_EncodedSlashesAreReadBeforeDotSegments(t *testing.T) {
 	const host = "https://h.example"
 	blocked, allowed := mustList(t, resource.ForBlock, host+"/secret/**"), mustList(t, resource.ForAllow, host+"/admin/**")
@@ -97,8 +96,8 @@ func TestDecision_Resources_EncodedSlashesAreReadBeforeDotSegments(t *testing.T)
 }
 
 // TestDecision_Resources_EncodedSlashesAndBackslashesAreReadApart checks paths that encode both
-// slashes and backslashes. A server that does not know Windows decodes both, but only a slash
-// separates segments for it. The segment ..\x is then an ordinary name.
+// slashes and backslashes. A server on POSIX decodes both, but only a slash separates segments
+// there. The segment ..\x is then an ordinary name.
 func TestDecision_Resources_EncodedSlashesAndBackslashesAreReadApart(t *testing.T) {
 	const host = "https://h.example"
 	for base, paths := range map[string][]string{

@@ -39,7 +39,7 @@ func Warning(pattern string, side resource.Side) (problem, instead string) {
 	return "", ""
 }
 
-// webPattern is a scheme of the web. Its end may be a wildcard.
+// webPattern matches a scheme of the web, possibly with a wildcard at its end.
 var webPattern = regexp.MustCompile(`^(?i:https?|wss?|ftp|\*|http\*|http\{,s\}|http\?)$`)
 
 // allowsNoAddress reports whether a pattern is of addresses, and has a wildcard and no @.

@@ -8,9 +8,9 @@ import (
 	"writ/internal/must"
 )
 
-// TestDecision_Resources_Warnings checks that there is a warning for a pattern that can match
-// hardly any resource (https://api.example.com, *.example.com, /etc). There is also one for a
-// fragment or user info, because no reading keeps them.
+// TestDecision_Resources_Warnings checks the warnings for patterns that can match hardly any
+// resource, such as https://api.example.com, *.example.com and /etc. A fragment or user info also
+// gives a warning, because no reading keeps it.
 func TestDecision_Resources_Warnings(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"https://api.example.com":         "https://api.example.com/**",

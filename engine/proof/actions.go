@@ -6,18 +6,19 @@ import (
 	"writ/engine/glob"
 )
 
-// letter stands for the text that a * matches. No entry contains it.
+// letter stands for the text that a * matches. No entry has this character.
 const letter = "\x00"
 
-// ActionCovers reports whether the entry by matches every action type that entry matches. Both
-// belong to lists of allowed action types, which compare exactly.
+// ActionCovers reports whether its first entry matches every action type that its second entry
+// matches. Both entries belong to lists of allowed action types, which compare exactly.
 func ActionCovers(by, entry string) bool {
 	set, err := glob.CompileActions([]string{by})
 	return err == nil && set.Match(strings.ReplaceAll(entry, "*", letter)) >= 0
 }
 
-// DeniedCovers reports whether the entry by denies every action type that entry denies. Both
-// belong to lists of denied action types, so it looks at all spellings that each of them denies.
+// DeniedCovers reports whether its first entry denies every action type that its second entry
+// denies. Both entries belong to lists of denied action types. So all spellings that an entry
+// denies are compared.
 func DeniedCovers(by, entry string) bool {
 	wild := strings.Contains(by, "*")
 	if strings.Contains(entry, "*") {
@@ -26,11 +27,12 @@ func DeniedCovers(by, entry string) bool {
 	if !wild {
 		return folded(by, true) == folded(entry, true)
 	}
-	// Words may be separated by a dot, a hyphen, an underscore, or several of these.
+	// An entry without * denies spellings with hyphens, underscores or runs of dots between its
+	// words.
 	return ActionCovers(folded(by, false), strings.ReplaceAll(folded(entry, true), ".", letter))
 }
 
-// DeniedBeats reports whether a denied action type matches every action type that an allowed one
+// DeniedBeats reports whether a denied action type matches every action type that an allowed entry
 // matches.
 func DeniedBeats(denied, allowed string) bool {
 	if strings.Contains(allowed, "*") {

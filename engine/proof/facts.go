@@ -7,15 +7,15 @@ import (
 	"writ/engine/condition"
 )
 
-// facts has the known facts about a subject. They hold if the subject exists.
+// facts has the known facts about a subject. They hold in each intent that has the subject.
 type facts struct {
 	literals []literal
-	// If finite is set, the subject exists and has one of values.
+	// If finite is set, a subject that exists has one of values.
 	values []string
 	finite bool
 }
 
-// settle finds the values. It returns false if no intent satisfies the literals.
+// settle finds the values of the subject. It returns false if no intent satisfies the literals.
 func (k *facts) settle(c *Case) bool {
 	for _, l := range k.literals {
 		f := l.leaf.Field
@@ -46,7 +46,8 @@ func (k *facts) settle(c *Case) bool {
 	return true
 }
 
-// decideEach returns the truth of a leaf that is the same for all values, otherwise Unknown.
+// decideEach returns the truth of a leaf if all values give the same truth. Otherwise it returns
+// Unknown.
 func (k *facts) decideEach(c *Case, n *condition.Node) condition.Truth {
 	if !k.finite {
 		return condition.Unknown
@@ -60,8 +61,8 @@ func (k *facts) decideEach(c *Case, n *condition.Node) condition.Truth {
 	return all
 }
 
-// holdsOf returns the truth of a leaf for a text of its field. If the text is not a decimal, a
-// comparison of decimals counts as false.
+// holdsOf returns the truth of a leaf if its field is s. A comparison of decimals is false if s is
+// not a decimal.
 func (p *Prover) holdsOf(n *condition.Node, s string) condition.Truth {
 	f, exists := n.Field, n.Op == condition.Exists
 	if f.ID == condition.Resource || f.Kind != condition.Decimal && (f.Kind != condition.Text || exists) {
@@ -70,7 +71,7 @@ func (p *Prover) holdsOf(n *condition.Node, s string) condition.Truth {
 	program, ok := p.asked[n]
 	if !ok {
 		ask := n
-		if exists { // any comparison tells whether the value exists
+		if exists { // a comparison with any value shows whether the field exists
 			ask = condition.Compare(f, condition.Eq, condition.Texts("0")...)
 		}
 		program, _ = condition.Plan(ask)
@@ -89,21 +90,21 @@ func (p *Prover) holdsOf(n *condition.Node, s string) condition.Truth {
 	return condition.TruthOf(holds || exists)
 }
 
-// interval is the range of a field that is read as one kind.
+// interval is the range of numbers that a field can have.
 type interval struct {
 	// isNumber says that the field is known to be a number.
 	isNumber  bool
 	low, high end
 }
 
-// end is an end of an interval. If at is nil, the interval has no such end. If excluded is set, at
-// itself is not in the interval.
+// end is an end of an interval. A nil number means that the interval has no bound there. excluded
+// says that the number itself is not in the interval.
 type end struct {
 	at       *big.Rat
 	excluded bool
 }
 
-// isOrdered reports whether op can compare numbers. The first five operators can.
+// isOrdered reports whether op can compare numbers. These are the first five operators.
 func isOrdered(op condition.Operator) bool { return op <= condition.Lte }
 
 // numberOf returns the number that a leaf compares with, or nil.
@@ -126,8 +127,8 @@ func numberOf(n *condition.Node) *big.Rat {
 	return nil
 }
 
-// interval returns the range of f that the literals leave. It ignores the literal with the index
-// without. For a text that is not a number, the literals and all comparisons are false.
+// interval returns the range of f that the literals leave. It ignores one literal, given by its
+// index. If the text of f is not a number, all comparisons of f with numbers are false.
 func (k *facts) interval(c *Case, f condition.Field, without int) (in interval) {
 	in.isNumber = c.isThere(f) == condition.True &&
 		(f.Kind == condition.Int || f.Kind == condition.Size || f.Kind == condition.Time)
@@ -148,19 +149,19 @@ func (k *facts) interval(c *Case, f condition.Field, without int) (in interval) 
 		if !l.truth {
 			op = opposites[op]
 		}
-		if at != nil && (l.truth || op != condition.Eq) { // a number that is not equal leaves both sides
+		if at != nil && (l.truth || op != condition.Eq) { // "not equal" excludes no end
 			in.cut(op, at)
 		}
 	}
 	return in
 }
 
-// opposites has the negations of operators. The negation of Eq is not an operator.
+// opposites has the negation of each operator. The negation of Eq is not an operator.
 var opposites = map[condition.Operator]condition.Operator{condition.Gt: condition.Lte, condition.Gte: condition.Lt,
 	condition.Lt: condition.Gte, condition.Lte: condition.Gt}
 
-// cut narrows the interval to the numbers x for which `x op at` is true. It reports whether the
-// interval was wider before.
+// cut narrows the interval to the numbers for which the comparison is true. It reports whether the
+// interval became smaller.
 func (in *interval) cut(op condition.Operator, at *big.Rat) (less bool) {
 	switch op {
 	case condition.Gt, condition.Gte:
@@ -172,7 +173,7 @@ func (in *interval) cut(op condition.Operator, at *big.Rat) (less bool) {
 	return low || high
 }
 
-// raise moves an end inwards: up if sign is 1, down if sign is -1. It reports whether the end
+// raise moves an end inwards: up if sign is 1, down if sign is -1. The result says whether the end
 // moved.
 func (e *end) raise(at *big.Rat, excluded bool, sign int) bool {
 	if e.at != nil {
@@ -192,8 +193,8 @@ func (in interval) isEmpty() bool {
 	return c > 0 || c == 0 && (in.low.excluded || in.high.excluded)
 }
 
-// decide returns the truth of n if it is the same for all numbers of the interval, otherwise
-// Unknown.
+// decide returns the truth of n if all numbers of the interval give the same truth. Otherwise it
+// returns Unknown.
 func (in interval) decide(n *condition.Node) condition.Truth {
 	at, less := numberOf(n), false
 	switch {

@@ -22,7 +22,7 @@ type shape struct {
 	prefixes []string
 }
 
-// implies reports whether b is true for every intent for which a is true. Both are leaves of the
+// implies reports whether b is true in every intent in which a is true. a and b are leaves of the
 // same field.
 func (p *Prover) implies(a, b *condition.Node) bool {
 	switch {
@@ -53,20 +53,20 @@ func (p *Prover) implies(a, b *condition.Node) bool {
 
 func isEquality(op condition.Operator) bool { return op == condition.Eq || op == condition.In }
 
-// readsAlike reports whether a match of a is also a match of b, as far as readings go. A block
-// looks at all readings of an allowance, so a match for an allowance is also one for a block.
+// readsAlike reports whether the readings that a compares are among those that b compares. A block
+// looks at all readings of an allowance. So a match for an allowance is also a match for a block.
 func readsAlike(a, b *condition.Node) bool {
 	return a.Side == b.Side || a.Side == resource.ForAllow && b.Side == resource.ForBlock
 }
 
-// isMatch reports whether a leaf matches by patterns. A constant of the resource counts as a
+// isMatch reports whether a leaf compares by patterns. A constant of the resource counts as a
 // pattern, because it equals every text with the same readings.
 func isMatch(n *condition.Node) bool {
 	return n.Op.IsGlob() && n.Op != condition.ActionDenied ||
 		n.Field.ID == condition.Resource && n.Side != 0 && isEquality(n.Op)
 }
 
-// covered reports whether b matches every text that the pattern s of a matches.
+// covered reports whether b matches every text that the pattern s matches. s is a pattern of a.
 func (p *Prover) covered(a *condition.Node, s string, b *condition.Node) bool {
 	return slices.ContainsFunc(b.Texts(), func(by string) bool {
 		switch {
@@ -87,7 +87,7 @@ func (p *Prover) covered(a *condition.Node, s string, b *condition.Node) bool {
 	})
 }
 
-// sides returns the sides that a leaf's list may have.
+// sides returns the possible sides of a leaf's list.
 func sides(n *condition.Node) []resource.Side {
 	if n.Side != 0 {
 		return []resource.Side{n.Side}
@@ -102,7 +102,7 @@ func (p *Prover) shape(op condition.Operator, text string, side resource.Side) s
 		return s
 	}
 	switch op {
-	case condition.ActionGlob: // ActionCovers compares these
+	case condition.ActionGlob: // action types have no side: ActionCovers compares them
 		before, _, _ := strings.Cut(text, "*")
 		s.prefixes = []string{before}
 	case condition.Glob:
@@ -119,7 +119,8 @@ func (p *Prover) shape(op condition.Operator, text string, side resource.Side) s
 
 func (s shape) covers(t shape) bool { return s.mayCover(t) && s.Covers(t.Shape) }
 
-// mayCover reports whether a prefix of s starts t's first prefix. If none does, s cannot cover t.
+// mayCover reports whether a prefix of s begins the first prefix of t. If none does, s cannot cover
+// t.
 func (s shape) mayCover(t shape) bool {
 	return len(t.prefixes) > 0 &&
 		slices.ContainsFunc(s.prefixes, func(prefix string) bool { return strings.HasPrefix(t.prefixes[0], prefix) })

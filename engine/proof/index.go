@@ -7,12 +7,11 @@ import (
 	"writ/engine/condition"
 )
 
-// Index finds items that may be true in a case, without deciding each item. The zero value is
+// Index finds the items that may be true in a case. It need not decide each item. The zero value is
 // empty.
 type Index[T comparable] struct {
-	// always has the items that are found for every case. values has the items for cases in which
-	// a field has that value. starts has the items for cases in which a pattern of a field starts
-	// with that text.
+	// always has the items that are found for every case. values has items by the value of a field.
+	// starts has items by the literal beginning of a pattern for a field.
 	always         []T
 	values, starts map[entry][]T
 }
@@ -23,7 +22,7 @@ type entry struct {
 	text string
 }
 
-// Add adds an item that is true only in cases.
+// Add adds an item that can be true only in cases.
 func (x *Index[T]) Add(cases []*Case, item T) {
 	if texts := common(cases, (*Case).textsOf); texts != nil {
 		x.values = file(x.values, texts, item)
@@ -46,8 +45,8 @@ func file[T comparable](under map[entry][]T, entries []entry, item T) map[entry]
 	return under
 }
 
-// common returns the entries of a subject about which every case says something. It returns nil if
-// there is no such subject.
+// common returns the entries of a subject that every case restricts. It returns nil if there is no
+// such subject.
 func common(cases []*Case, says func(*Case, subject) []entry) []entry {
 	if len(cases) == 0 {
 		return nil
@@ -65,7 +64,7 @@ func common(cases []*Case, says func(*Case, subject) []entry) []entry {
 	return nil
 }
 
-// Candidates yields each item that can be true for all intents of c. It yields some items twice.
+// Candidates yields each item that can be true in all intents of c. It may yield an item twice.
 func (x *Index[T]) Candidates(c *Case) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		stops := func(item T) bool { return !yield(item) }
@@ -87,7 +86,7 @@ func (x *Index[T]) Candidates(c *Case) iter.Seq[T] {
 	}
 }
 
-// textsOf returns the values that s can have. It returns nil if s can have any value.
+// textsOf returns the possible values of s, or nil if s can have any value.
 func (c *Case) textsOf(s subject) (texts []entry) {
 	for _, text := range c.about(s).values {
 		texts = append(texts, entry{s, text})
@@ -95,8 +94,8 @@ func (c *Case) textsOf(s subject) (texts []entry) {
 	return texts
 }
 
-// startsOf returns the literal beginnings of a list of patterns, or nil. In every intent of the
-// case, one pattern of that list matches s.
+// startsOf returns the literal beginnings of a list of patterns. One pattern of that list matches s
+// in every intent of the case. It returns nil if there is no such list.
 func (c *Case) startsOf(s subject) (starts []entry) {
 	for list := range c.matching(s) {
 		for _, text := range list.Texts() {
@@ -111,8 +110,9 @@ func (c *Case) startsOf(s subject) (starts []entry) {
 	return starts
 }
 
-// covered returns texts. If a list of patterns provably matches s in all intents of the case, one
-// of its patterns starts with one of these texts or with a part of one.
+// covered returns the texts to look up in starts. Suppose that a list of patterns provably matches
+// s in all intents of the case. Then one pattern of that list begins with a prefix of one of these
+// texts.
 func (c *Case) covered(s subject) (texts []string) {
 	if values := c.about(s).values; len(values) > 0 {
 		texts = append(texts, values[0])

@@ -1,6 +1,6 @@
-// Package proof proves statements about conditions, without evaluating an intent. If it cannot
-// prove a statement, it answers [condition.Unknown]. It can prove fewer statements than are true.
-// It assumes that intents are valid and that comparisons have work left.
+// Package proof proves statements about conditions without evaluating an intent. If it finds no
+// proof, it answers [condition.Unknown], even for a statement that is true. It assumes that intents
+// are valid and that comparisons have work left.
 //
 //	p := proof.New()
 //	for _, c := range p.Cases(n) {               // one holds of each intent that n is true of
@@ -16,8 +16,8 @@ import (
 
 // Prover proves statements about conditions. Only one goroutine at a time may use it.
 type Prover struct {
-	asked  map[*condition.Node]*condition.Program // the programs of leaves
-	frame  *condition.Frame                       // the frame on which programs run
+	asked  map[*condition.Node]*condition.Program // the compiled leaves
+	frame  *condition.Frame                       // the memory of the running program
 	shapes map[shapeKey]shape                     // the shapes of the patterns in leaves
 }
 
@@ -26,41 +26,42 @@ func New() *Prover {
 	return &Prover{make(map[*condition.Node]*condition.Program), condition.NewFrame(), make(map[shapeKey]shape)}
 }
 
-// Case is a set of comparisons, each with its truth. It stands for all intents for which the
-// comparisons have these truths.
+// Case is a set of comparisons, each with its truth. It stands for all intents that give the
+// comparisons these truths.
 type Case struct {
 	prover *Prover
 	facts  map[subject]*facts
-	// present says for each optional subject whether it exists.
+	// present has the known existence of optional subjects.
 	present map[subject]condition.Truth
 }
 
-// subject is a field, whatever the kind by which comparisons read it.
+// subject is a field, regardless of the type as which a comparison reads it.
 type subject struct {
 	id  condition.FieldID
 	key string
 }
 
 func subjectOf(f condition.Field) subject {
-	if f.ID == condition.GovernedAgentID { // it is also the intent's agent
+	if f.ID == condition.GovernedAgentID { // this field is also the intent's agent
 		return subject{id: condition.AgentID}
 	}
 	return subject{f.ID, f.Key}
 }
 
-// ownerOf returns the subject whose absence makes f absent.
+// ownerOf returns the subject that f is part of. If that subject is absent, f is absent.
 func ownerOf(f condition.Field) subject { return subject{f.Owner().ID, f.Key} }
 
-// literal is a leaf with its truth.
+// literal is a leaf and its truth.
 type literal struct {
 	leaf  *condition.Node
 	truth bool
 }
 
-// Cases returns cases that cover n: each intent for which n is true is in one of them. If there
-// are no cases, n is false for every intent.
+// Cases returns cases that cover n: each intent for which n is true belongs to a case. If there are
+// no cases, n is false for every intent.
 //
-// If n is evaluated once for each reading of the resource, each case also stands for one reading.
+// A condition on the resource is evaluated once for each reading. Then each case also stands for
+// one reading.
 func (p *Prover) Cases(n *condition.Node) []*Case {
 	var cases []*Case
 	for _, literals := range alternatives(n, true) {
@@ -71,12 +72,12 @@ func (p *Prover) Cases(n *condition.Node) []*Case {
 	return cases
 }
 
-// maxCases is the greatest number of cases of a condition. On average each case has up to 64
-// comparisons.
+// maxCases is the greatest number of cases of a condition. All cases together have at most
+// 64*maxCases comparisons.
 const maxCases = 32
 
-// alternatives returns lists of literals. If the truth of n is truth, all literals of at least one
-// list hold. It drops literals if there would be too many lists otherwise.
+// alternatives returns lists of literals. If n has the given truth, all literals of at least one
+// list hold. To keep the number of lists small, it may drop literals.
 func alternatives(n *condition.Node, truth bool) [][]literal {
 	switch {
 	case n.Kind == condition.Not:
@@ -97,7 +98,7 @@ func alternatives(n *condition.Node, truth bool) [][]literal {
 	return all
 }
 
-// together returns the alternatives in which the truth of every kid is truth.
+// together returns the alternatives in which every kid has the given truth.
 func together(kids []*condition.Node, truth bool) [][]literal {
 	all := [][]literal{nil}
 	for _, k := range kids {
@@ -145,7 +146,7 @@ func (p *Prover) newCase(literals []literal) *Case {
 	return c
 }
 
-// learn adds a literal. It returns false if the literals contradict each other about the existence
+// learn adds a literal. It returns false if two literals contradict each other about the existence
 // of a field.
 func (c *Case) learn(l literal) bool {
 	f := l.leaf.Field
@@ -183,8 +184,8 @@ func (c *Case) isThere(f condition.Field) condition.Truth {
 	return c.present[ownerOf(f)]
 }
 
-// Decide returns the truth of n if it is the same for all intents of the case, otherwise
-// [condition.Unknown].
+// Decide returns the truth of n if all intents of the case give the same truth. Otherwise it
+// returns [condition.Unknown].
 func (c *Case) Decide(n *condition.Node) condition.Truth {
 	switch n.Kind {
 	case condition.Not:
@@ -197,8 +198,8 @@ func (c *Case) Decide(n *condition.Node) condition.Truth {
 	return condition.Joined(n.Kind, n.Kids, c.Decide)
 }
 
-// decideLeaf decides a leaf from the literals about its field. It ignores the literal with the
-// index without.
+// decideLeaf decides a leaf from the literals about its field. It ignores one literal, given by its
+// index.
 func (c *Case) decideLeaf(n *condition.Node, without int) condition.Truth {
 	f := n.Field
 	there := c.isThere(f)
@@ -227,8 +228,8 @@ func (c *Case) decideLeaf(n *condition.Node, without int) condition.Truth {
 	return condition.Unknown
 }
 
-// Forget returns a tree that is true if n is true for at least one value of f. It assumes that the
-// intent has f.
+// Forget returns a tree that is true if some value of f makes n true. It assumes that the intent
+// has f.
 func Forget(n *condition.Node, f condition.Field) *condition.Node { return forget(n, ownerOf(f), true) }
 
 func forget(n *condition.Node, owner subject, positive bool) *condition.Node {

@@ -12,11 +12,11 @@ import (
 	"writ/engine/resource"
 )
 
-// TestCovers_IsTrueOfActionTypes checks the functions that say that an action type covers or beats
-// another. If they say so, it matches everything that the other one matches. For most generated
-// pairs that do match the same, they say so.
+// TestCovers_IsTrueOfActionTypes checks the functions that report that one action type covers or
+// beats another. If they return true, the first type must match everything that the second matches.
+// They must also return true for most generated pairs of which this holds.
 func TestCovers_IsTrueOfActionTypes(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // no secret
+	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not used for secrets
 	one := func(words ...string) string { return words[r.IntN(len(words))] }
 	text := func(words ...string) string {
 		var b strings.Builder
@@ -69,8 +69,8 @@ func TestCovers_IsTrueOfActionTypes(t *testing.T) {
 		by, entry string
 		want      bool
 	}{
-		{"sql.*", "sql.drop", false}, // sql.* also denies sql_drop
-		{"A.*.B", "a.*.b", false},    // the dots of a..b become one before it is compared in lower case
+		{"sql.*", "sql.drop", false}, // false: sql.* also denies sql_drop
+		{"A.*.B", "a.*.b", false},    // runs of dots become one dot before the comparison
 		{"sql*", "sql.drop", true}, {"sql.drop", "SQL_DROP", true}, {"*", "sql.drop", true}, {"sql.*", "sql.write.*", true}, {"sql.drop", "sql.*", false},
 	} {
 		if got := DeniedCovers(tc.by, tc.entry); got != tc.want {
@@ -79,8 +79,8 @@ func TestCovers_IsTrueOfActionTypes(t *testing.T) {
 	}
 }
 
-// TestProver_AsksWhatRuns checks that a prover agrees with the program of a leaf about texts of
-// its field.
+// TestProver_AsksWhatRuns checks that a prover and the program of a leaf agree about texts of the
+// leaf's field.
 func TestProver_AsksWhatRuns(t *testing.T) {
 	p, n := New(), condition.MetadataKey("n")
 	decimal := condition.Field{ID: n.ID, Kind: condition.Decimal, Key: n.Key}
@@ -112,9 +112,9 @@ func TestProver_AsksWhatRuns(t *testing.T) {
 	}
 }
 
-// TestCase_DecideIsTrueOfIntents checks that decisions are true. If all cases of a condition
-// decide another condition in the same way, that truth holds for every intent for which the first
-// condition is true. It also checks that a good part of the pairs is decided.
+// TestCase_DecideIsTrueOfIntents checks that Decide is never wrong. Suppose that all cases of a
+// condition give another condition the same truth. Then every intent for which the first condition
+// is true must give that truth. Decide must have an answer for enough pairs.
 func TestCase_DecideIsTrueOfIntents(t *testing.T) {
 	g := conditiontest.New(9)
 	tree := func() (*condition.Node, *condition.Program) {
@@ -135,7 +135,7 @@ func TestCase_DecideIsTrueOfIntents(t *testing.T) {
 	for i := range 2_000 {
 		n, runs := tree()
 		m, other := tree()
-		if i%2 == 0 { // this form is decided more often
+		if i%2 == 0 { // cases of this form are decided more often
 			if m = condition.Either(n, m); i%4 == 0 {
 				m = condition.Negate(m)
 			}

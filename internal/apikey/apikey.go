@@ -1,4 +1,4 @@
-// Package apikey makes and reads API keys, and has the pattern that finds them in other texts.
+// Package apikey makes and reads API keys. It has a pattern that finds API keys in other texts.
 //
 // An API key is 77 ASCII characters:
 //
@@ -7,11 +7,10 @@
 //	secret   = 43 base62 digits: 32 random bytes, big endian
 //	checksum =  6 base62 digits: CRC-32 (IEEE) of everything before it
 //
-// Base62 digits are 0-9, A-Z, a-z in this order, most significant first, with
-// leading zeros up to the fixed width. The id is public: it finds the key and
-// names it in lists. The secret is never stored, only the SHA-256 of the whole key.
-// The checksum protects nothing. With it junk and typing errors are refused without a
-// look-up, and secret scanners recognize a key.
+// Base62 digits are 0-9, A-Z, a-z in this order, most significant first, with leading zeros up to
+// the fixed width. The id is public: lists show it, and the store finds the key by it. The secret
+// is never stored, only the SHA-256 of the whole key. The checksum protects nothing. It allows junk
+// and typing errors to be refused without a look-up, and helps secret scanners to recognize a key.
 //
 // Worked example, with 16 bytes 0x01 as id and 32 bytes 0x02 as secret:
 //
@@ -26,11 +25,11 @@ import (
 	"math/big"
 )
 
-// Pattern matches texts that look like an API key, or like the beginning of one with its
-// whole id. A key that was cut or mistyped is a leak, too.
+// Pattern matches texts that look like an API key, or like the beginning of a key with the whole
+// id. A key that was cut or mistyped is a leak, too.
 const Pattern = `writ_(?:[0-9A-Za-z]{22}_[0-9A-Za-z]|[0-9A-Za-z]+_[0-9A-Za-z]{40})[0-9A-Za-z]*`
 
-// Prefix begins every key, and IDLen is the length of its id in characters.
+// Prefix begins every key. IDLen is the length of a key's id in characters.
 const (
 	Prefix      = "writ_"
 	IDLen       = 22
@@ -45,7 +44,7 @@ const (
 // ID is the public part of an API key.
 type ID [IDLen]byte
 
-// errNotKey does not say which rule a key breaks.
+// errNotKey is the same for every fault of a key.
 var errNotKey = errors.New("not an API key")
 
 // Parse returns the id of a well-formed API key. The key may never have been issued.
@@ -69,7 +68,7 @@ func IsID(s string) bool { return len(s) == IDLen && isBase62([]byte(s)) }
 func New() (key string, id string) {
 	var idBytes [16]byte
 	var secret [32]byte
-	rand.Read(idBytes[:]) // never fails: crypto/rand crashes the program instead
+	rand.Read(idBytes[:]) // cannot fail: crypto/rand crashes the program instead
 	rand.Read(secret[:])
 	return build(idBytes, secret)
 }
@@ -85,13 +84,13 @@ func build(idBytes [16]byte, secret [32]byte) (key string, id string) {
 	return string(b), string(b[len(Prefix):idEnd])
 }
 
-// Hash returns the hash of a key, which is stored.
+// Hash returns the hash of a key. Only the hash is stored.
 func Hash(key []byte) [sha256.Size]byte { return sha256.Sum256(key) }
 
-// Mask returns a key with its secret hidden, for lists.
+// Mask returns a key for lists, with its secret hidden.
 func Mask(id, hint string) string { return Prefix + id + "_…" + hint }
 
-// Hint returns the end of a key, which its owner can compare.
+// Hint returns the last four characters of a key. The key's owner can compare them.
 func Hint(key string) string { return key[len(key)-4:] }
 
 func checksum(b []byte) [checksumLen]byte {

@@ -56,7 +56,7 @@ func TestAPIKey_ExtremesHaveFixedWidth(t *testing.T) {
 
 func first[A, B any](a A, _ B) A { return a }
 
-// A key that was cut or mistyped is found too; an id alone is public.
+// A cut or mistyped key must be found too. An id alone is public.
 func TestPattern(t *testing.T) {
 	key, id := New()
 	keys := regexp.MustCompile(Pattern)

@@ -1,9 +1,9 @@
-// Package must ends a test by an error that is not what the test is about.
+// Package must lets a test fail if a step fails that the test is not about.
 package must
 
 import "testing"
 
-// Get returns the value of a call. The test ends if the call fails:
+// Get returns the value of a call. If the call failed, the test ends:
 //
 //	policy := must.Get(engine.CompilePolicy(doc))(t)
 func Get[T any](v T, err error) func(testing.TB) T {

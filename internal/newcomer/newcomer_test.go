@@ -1,9 +1,9 @@
-// Package newcomer measures what a newcomer has to hold in their head.
+// Package newcomer measures how much code a newcomer must know for a small task.
 //
-// Three patches show the cost of a change. None is part of writ. operator.patch adds an
-// operator of rules. field.patch adds a member of the intent: in requests, in rules in all
-// four forms, in the history, the export and the description of the interface. endpoint.patch
-// adds an endpoint. The coverage of one task shows the number of files it goes through.
+// Three patches show the cost of a change. They are not part of writ. operator.patch adds an
+// operator for rules. field.patch adds a field to the intent: to requests, rules in all four forms,
+// the history, exports and the OpenAPI document. endpoint.patch adds an endpoint. The coverage of
+// one task shows how many files the task runs through.
 package newcomer
 
 import (
@@ -19,8 +19,8 @@ import (
 	"testing"
 )
 
-// TestPatches holds that each patch is small and applies to the sources. WRIT_SOAK=1 has
-// the patched sources tested, too: make soak.
+// TestPatches checks that each patch is small and applies to the sources. With WRIT_SOAK=1 (make
+// soak) it also tests the patched sources.
 func TestPatches(t *testing.T) {
 	if err := exec.CommandContext(t.Context(), "git", "ls-files", "--error-unmatch", ".").Run(); err != nil {
 		t.Skipf("SKIPPED: this is no checkout: %v", err)
@@ -45,7 +45,7 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// product returns the files that a patch changes and that writ is built of.
+// product returns the files of writ itself that a patch changes, without tests and documents.
 func product(patch string) (files []string) {
 	for line := range strings.Lines(patch) {
 		file, ok := strings.CutPrefix(strings.TrimSpace(line), "+++ b/")
@@ -75,9 +75,9 @@ func run(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
-// TestWalk holds that compiling a rule, and evaluating an intent, each pass through at
-// most 12 files of at most 5 packages. A rule about a resource also passes through the
-// readers of resources, one file each, and the compiler of globs.
+// TestWalk checks how many files run for one task: compiling a rule, or evaluating an intent. Each
+// task may run at most 12 files of at most 5 packages. A rule about a resource also runs the
+// compiler of globs and one file for each reader of resources.
 func TestWalk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles the engine with coverage")
@@ -101,7 +101,7 @@ func TestWalk(t *testing.T) {
 		}
 		return blocks
 	}
-	// Reading the sources here makes go test run this again when they change.
+	// go test caches results. It runs this test again if the sources read here have changed.
 	if err := filepath.WalkDir("../../engine", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(name, ".go") {
 			_, err = os.ReadFile(name)

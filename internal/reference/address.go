@@ -9,9 +9,9 @@ import (
 
 var namedAddress = regexp.MustCompile(`^[^<>]*<([^<>\s]*)>$`)
 
-// isAddressList reports whether s is a list of addresses. It must have an @, and no slash,
-// backslash or colon. Its entries have no white space, except in the form "words <address>".
-// Their domains have a letter and a dot.
+// isAddressList reports whether s is a list of addresses. s must have an @, and no slash, backslash
+// or colon. An entry has no white space, except in the form "words <address>". The domain of an
+// entry has a letter and a dot.
 func isAddressList(s string) bool {
 	if !strings.Contains(s, "@") || strings.ContainsAny(s, `/\:`) {
 		return false
@@ -34,8 +34,8 @@ func isAddressList(s string) bool {
 	return true
 }
 
-// addressesOf returns the addresses of a resource of the address form. Each address has the
-// scheme with which it stood.
+// addressesOf returns the addresses of a resource of the address form. Each address keeps its
+// scheme.
 func addressesOf(t text) []text {
 	s := show(t)
 	scheme := strings.ToLower(schemes[addressForm].FindString(strings.ReplaceAll(s, "\uFFFD", "z")))
@@ -56,7 +56,8 @@ func addressesOf(t text) []text {
 	return out
 }
 
-// mailLists returns the to-list of body, and the values of to, cc and bcc (RFC 6068).
+// mailLists returns the addresses of a mailto: URL: the to-list of body, and the values of to, cc
+// and bcc (RFC 6068).
 func mailLists(body text) []text {
 	to, query := cutText(body, '?')
 	lists := []text{to}
@@ -78,7 +79,8 @@ func cutText(t text, sep rune) (before, after text) {
 	return t[:i], t[i+1:]
 }
 
-// addressesIn cuts a decoded list into addresses. It keeps an entry that has no address.
+// addressesIn cuts a decoded list into addresses. An entry without an address stays in the list
+// unchanged.
 func addressesIn(list text, numbers bool) []text {
 	var out []text
 	entries := cutWhere(list, func(r rune) bool { return r == ',' || r == ';' })
@@ -127,7 +129,7 @@ func addressSeparator(r rune) bool {
 	return isPlain(r) && (unicode.IsSpace(r) || strings.ContainsRune(",;<>\"():[]\\", r))
 }
 
-// address returns an address whose domain is in lower case, mapped by IDNA.
+// address returns t with its domain mapped by IDNA and in lower case.
 func address(t text) []text {
 	at := len(t) - 1
 	for t[at] != '@' {
@@ -145,8 +147,8 @@ func address(t text) []text {
 	return out
 }
 
-// number returns a telephone number without - . ( ) and white space. It reports whether t is
-// one.
+// number returns a telephone number without - . ( ) and white space. It also reports whether t is a
+// telephone number.
 func number(t text) (text, bool) {
 	var out text
 	digits := false
@@ -164,8 +166,8 @@ func number(t text) (text, bool) {
 	return out, digits
 }
 
-// addressesWithin returns the addresses in a text with @, and in the text after mailto://. It
-// is for blocks. Every character that may end an address ends it.
+// addressesWithin returns the addresses in a text with @, and in the text after mailto://. Only
+// blocks use it. Any character that may end an address ends the address here.
 func addressesWithin(t text) []text {
 	if hasPrefix(eachRun(t[:min(len(t), 9)], strings.ToLower), "mailto://") {
 		t = t[9:]

@@ -8,13 +8,13 @@ import (
 )
 
 // blockReadings returns the readings for a block. They are the readings for an allowance, and
-// changed forms of each: without its query, without ;…, decoded, and normalised. Each change is
-// made alone, and all are made together. There are also readings without a trailing slash, and
-// readings in which two leading slashes are one. If case does not count, there are case-folded
-// readings too.
+// changed forms of each reading: without its query, without ;…, decoded, and normalised. Each
+// change is made alone, and then all changes together. Further readings have no trailing slash, or
+// one slash in place of two leading slashes. If case does not count, there are case-folded readings
+// too.
 func blockReadings(t text, f form, readings []reading) []reading {
 	base := slices.Clone(readings)
-	switch f { // in these forms a backslash is also a slash
+	switch f { // in these forms a block reads a backslash as a slash, too
 	case serviceForm:
 		base = append(base, others(slashed(t))...)
 	case nameForm:
@@ -54,8 +54,7 @@ func blockReadings(t text, f form, readings []reading) []reading {
 	return once(out)
 }
 
-// others returns the readings of another spelling of the text. It returns none if the spelling
-// is refused.
+// others returns the readings of another spelling of the text, or none if that spelling is refused.
 func others(t text) []reading {
 	readings, err := read(t)
 	if err != nil {
@@ -64,7 +63,7 @@ func others(t text) []reading {
 	return readings
 }
 
-// foldScheme returns a name with its scheme in lower case, because node reads URN:a:b as
+// foldScheme returns a name with its scheme in lower case, because Node.js reads URN:a:b as
 // urn:a:b.
 func foldScheme(t text) text {
 	colon, slash := slices.Index(t, ':'), slices.Index(t, '/')
@@ -92,7 +91,7 @@ func addressBlocks(r reading) []reading {
 	return out
 }
 
-// isName reports whether ? and # are letters in the reading.
+// isName reports whether ? and # are ordinary characters in the reading.
 func (r reading) isName() bool {
 	return len(r.head) == 0 && len(r.query) == 0 || r.by == POSIX || r.by == Windows
 }
@@ -105,7 +104,8 @@ func withoutQuery(r reading) reading {
 	return resolved(r)
 }
 
-// cutLetterQuery cuts a text at the first ? or #. There, ? and # are letters of the text.
+// cutLetterQuery cuts a text at the first ? or #, for a form in which ? and # are ordinary
+// characters.
 func cutLetterQuery(t text) text {
 	if i := slices.IndexFunc(t, func(c rune) bool { return c&^escaped == '?' || c&^escaped == '#' }); i >= 0 {
 		return t[:i]
@@ -124,10 +124,10 @@ func withoutParameters(r reading) reading {
 	return resolved(r)
 }
 
-// decoded decodes the escapes of a text until none is left.
+// decoded decodes the escapes of a text, again and again, until no escape is left.
 func decoded(t text) text { return letters(decodeAll(plain(t))) }
 
-// undone returns a reading to whose texts f was applied.
+// undone applies f to the texts of a reading.
 func undone(r reading, f func(text) text) reading {
 	r.head, r.path = f(r.head), f(r.path)
 	if len(r.query) > 0 {
@@ -136,7 +136,7 @@ func undone(r reading, f func(text) text) reading {
 	return resolved(r)
 }
 
-// settle decodes and normalises a text until nothing changes.
+// settle decodes and normalises a text, again and again, until nothing changes.
 func settle(t text) text {
 	for {
 		next := nfkc(decoded(t))
@@ -151,7 +151,7 @@ func together(r reading) reading {
 	return withoutParameters(undone(withoutQuery(r), settle))
 }
 
-// resolved resolves the dot segments of a reading again.
+// resolved resolves the dot segments of a changed reading again.
 func resolved(r reading) reading {
 	switch {
 	case r.by == Windows && len(r.head) == 0:
@@ -183,11 +183,11 @@ func slashVariants(r reading) []reading {
 	return out
 }
 
-// fold folds the case of a text's plain characters.
+// fold folds the case of a text's unescaped characters.
 func fold(t text) text { return eachRun(t, cases.Fold().String) }
 
-// Blocked reports whether the pattern matches the raw string or a reading for a block. It
-// returns the reader of the matching reading.
+// Blocked reports whether the pattern matches the raw string or a reading for a block. reader names
+// the reader of the matching reading.
 func Blocked(p *Pattern, r *Resource) (reader string, ok bool) {
 	for _, rd := range r.block {
 		if p.matches(rd, true, nil) {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// A Form is a form in which a condition is written. The form determines the meaning of a
-// missing key.
+// A Form is one of the four forms of a condition, such as a tree or CEL. The form determines the
+// meaning of a missing key.
 type Form int
 
-// These are the forms of decisions.md, in its order.
+// The forms have the order of decisions.md.
 const (
 	MatchObject Form = iota
 	Tree
@@ -20,7 +20,7 @@ const (
 	Rego
 )
 
-// A Cond is a condition. It is one comparison, or a combination of conditions.
+// A Cond is one comparison, or a combination of conditions.
 type Cond struct {
 	Op    string // and, or, not, nor, or an operator: eq ne gt gte lt lte in nin exists glob regex every some size
 	Kids  []Cond
@@ -28,7 +28,7 @@ type Cond struct {
 	Value any    // string, float64, bool, []any; for every and some also a Cond without a field
 }
 
-// A truth is the result of a condition.
+// A truth is the value of a condition.
 type truth int
 
 const (
@@ -46,12 +46,12 @@ func of(b bool) truth {
 
 func not(t truth) truth { return yes - t }
 
-// asking is the evaluation of a condition for one case.
+// asking evaluates a condition for one case.
 type asking struct {
 	e        *evaluation
 	form     Form
-	stricter bool   // for a rule that denies or requires approval
-	resource string // the reading that CEL and Rego see
+	stricter bool   // whether the rule denies or requires approval
+	resource string // the reading of the resource, for a condition in CEL or Rego
 }
 
 // matches evaluates the condition of a rule. A condition in CEL or Rego is evaluated once for
@@ -80,7 +80,7 @@ func (e *evaluation) matches(r Rule) (truth, error) {
 	return result, nil
 }
 
-// texts returns the readings as texts. For an allowance, an address has no mailto:.
+// texts returns the readings as texts. For an allowance, mailto: is cut off.
 func (r *Resource) texts(block bool) []string {
 	readings, out := r.allow, []string(nil)
 	if block {
@@ -98,7 +98,7 @@ func (r *Resource) texts(block bool) []string {
 	return out
 }
 
-// ask evaluates c. stricter says that a true result makes the outcome stricter.
+// ask evaluates c. stricter says whether the outcome is stricter if c is true.
 func (a asking) ask(c Cond, stricter bool) (truth, error) {
 	switch c.Op {
 	case "and", "or":
@@ -151,7 +151,8 @@ func (a asking) leaf(c Cond, stricter bool) (truth, error) {
 	return t, nil
 }
 
-// value returns the value of a field. An amount is a string of digits.
+// value returns the value of a field, and whether the field exists. An amount is a string of
+// digits.
 func (a asking) value(field string) (string, bool) {
 	in := a.e.c.Intent
 	if key, ok := strings.CutPrefix(field, "metadata."); ok {
@@ -178,7 +179,7 @@ func (a asking) value(field string) (string, bool) {
 	return "", false
 }
 
-// compare compares a value with the value of c. The field must be there.
+// compare compares a value with the value of c. The field must exist.
 func compare(c Cond, v string) truth {
 	switch c.Op {
 	case "ne":
@@ -203,7 +204,7 @@ func compare(c Cond, v string) truth {
 	panic("no operator " + c.Op)
 }
 
-// decimal matches the strings that a comparison with a number accepts as numbers.
+// decimal matches the strings that a numeric comparison accepts.
 var decimal = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
 
 func order(c Cond, v string) truth {
@@ -221,8 +222,8 @@ func order(c Cond, v string) truth {
 	return of(map[string]bool{"eq": sign == 0, "gt": sign > 0, "gte": sign >= 0, "lt": sign < 0, "lte": sign <= 0}[c.Op])
 }
 
-// list parses a value as a JSON array of strings. If it is not such an array, list cuts it at
-// commas. list trims the elements and drops empty ones.
+// list parses a value as a JSON array of strings. It cuts any other value at commas. It trims the
+// elements and drops empty ones.
 func list(v string) []string {
 	var all, out []string
 	if json.Unmarshal([]byte(v), &all) != nil || all == nil {
@@ -259,8 +260,8 @@ func compareList(c Cond, elements []string) truth {
 }
 
 // resourceLeaf evaluates one comparison with the resource. If a true result makes the outcome
-// stricter, one matching reading for a block is enough. Otherwise every reading for an
-// allowance must match. A negative comparison is the negation of the positive one.
+// stricter, one matching reading for a block is enough. Otherwise every reading for an allowance
+// must match. A negative comparison is the negation of its positive form.
 func (a asking) resourceLeaf(c Cond, stricter bool) (truth, error) {
 	switch c.Op {
 	case "exists":
@@ -307,7 +308,7 @@ func (a asking) heldAgainst(stricter bool, patterns ...*Pattern) truth {
 	}))
 }
 
-// quote returns the pattern that matches only the text s.
+// quote returns the pattern that matches the text s and nothing else.
 func quote(s string) *Pattern {
 	p := &Pattern{raw: s, readings: map[string][]text{}}
 	if readings, err := read(text(s)); err == nil {

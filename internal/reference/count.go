@@ -2,9 +2,9 @@ package reference
 
 import "fmt"
 
-// Named lists what must occur in at least 2 % of the generated cases. It has each check that
-// can fail, each form, missing keys, errors, folded ids, and each reader as the only one that
-// objects.
+// Named lists the events that must occur in at least 2 % of the generated cases. Among them are
+// each check that can fail, each form, missing keys, errors and folded ids. Each reader must also
+// be the only one that objects in 2 % of the cases.
 var Named = []string{
 	"policy.inactive", "agent.disabled", "agent.unregistered", "agent.mismatch", "action.denied", "action.not_allowed",
 	"resource.blocked", "resource.not_allowed", "cost.exceeded", "cost.currency", "usage.limit",
@@ -14,7 +14,7 @@ var Named = []string{
 	"decision allow", "decision approval_required", "decision deny",
 }
 
-// Count adds the events of a case to counts. The keys are the names in Named.
+// Count counts the events of a case in counts. The keys are the names in Named.
 func Count(counts map[string]int, o Outcome) {
 	once := map[string]bool{"decision " + o.Decision: true}
 	for _, code := range o.Codes {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The JSON members of these documents have the contract's names. So the JSON of a Case can be
-// given to any other evaluator.
+// The JSON members of these documents have the same names as in writ's API. So any other evaluator
+// can read the JSON of a Case.
 type (
 	// Policy is a version of a policy.
 	Policy struct {
@@ -32,7 +32,7 @@ type (
 		AmountMinor int64  `json:"amount_minor"`
 		Currency    string `json:"currency"`
 	}
-	// Intent is the action to decide about.
+	// Intent is the action that a decision is about.
 	Intent struct {
 		IntentID   string            `json:"intent_id"`
 		PolicyID   string            `json:"policy_id"`
@@ -61,13 +61,13 @@ type (
 		CreatedAt string `json:"createdAt"`
 		UpdatedAt string `json:"updatedAt"`
 
-		Means    Cond   `json:"-"` // the meaning of Condition
+		Means    Cond   `json:"-"` // the parsed form of Condition
 		Form     Form   `json:"-"`
-		Decision string `json:"-"` // the decision in Action
+		Decision string `json:"-"` // the outcome that Action stands for
 	}
 )
 
-// A Case has everything that a decision depends on.
+// A Case has all input of a decision.
 type Case struct {
 	Policy            Policy  `json:"policy"`
 	Rules             []Rule  `json:"rules"`
@@ -84,29 +84,28 @@ const (
 	Deny             = "deny"
 )
 
-// severity orders the outcomes: the most restrictive wins.
+// severity orders the outcomes. A greater number is stricter.
 var severity = map[string]int{Allow: 0, ApprovalRequired: 1, Deny: 2}
 
-// An Outcome is a decision with the codes of its findings. The codes are sorted, without
-// duplicates.
+// An Outcome is a decision with the codes of its findings, sorted and without duplicates.
 type Outcome struct {
 	Decision string
 	Codes    []string
 	Notes    Notes
 }
 
-// Notes records events of an evaluation, for counting.
+// Notes records the events of an evaluation. [Count] counts them.
 type Notes struct {
-	Blocked, Outside   string // the reader that objected, if one did
+	Blocked, Outside   string // the reader that objected; empty if none did
 	BlockedBy          []string
 	OutsideOf          []string
-	Missing, Erred     bool // a condition met a missing key, or a value that is not a number
+	Missing, Erred     bool // a key was missing; a value was not a number
 	Undecided          bool // a condition could not be evaluated
-	FoldedID, FoldedOp bool // an id or an action type was equal only when folded
+	FoldedID, FoldedOp bool // an id or an action type matched only after folding
 	Asked              [4]bool
 }
 
-// Evaluate decides a case. An error means that a document is refused (400).
+// Evaluate decides a case. An error means that a document of the case is refused (400).
 func Evaluate(c *Case) (Outcome, error) {
 	e := evaluation{c: c}
 	for _, check := range []func() error{e.policy, e.agent, e.action, e.resource, e.cost} {
@@ -128,7 +127,7 @@ type evaluation struct {
 	decision string
 	codes    []string
 	res      *Resource
-	status   string // the status of the agent, for rules
+	status   string // the agent's status, for rules
 	notes    Notes
 }
 
@@ -141,8 +140,7 @@ func (e *evaluation) find(decision, code string) {
 	}
 }
 
-// outcome returns the outcome of the checks. If nothing objects, it adds the finding
-// policy.allowed.
+// outcome returns the outcome of the checks. If no check objects, the finding is policy.allowed.
 func (e *evaluation) outcome() Outcome {
 	if len(e.codes) == 0 {
 		e.find(Allow, "policy.allowed")
@@ -158,7 +156,7 @@ func (e *evaluation) policy() error {
 	return nil
 }
 
-// foldID folds an id for the comparison in check 2.
+// foldID folds an id for check 2 of decisions.md.
 func foldID(id string) string {
 	return cases.Fold().String(norm.NFKC.String(cases.Fold().String(norm.NFKC.String(id))))
 }
@@ -192,7 +190,7 @@ func (e *evaluation) agent() error {
 	return nil
 }
 
-// globString reports whether a glob matches a text that has no readings.
+// globString reports whether a glob matches a text that is not a resource.
 func globString(glob, s string, parse func(string) ([]text, []token, error)) bool {
 	alternatives, tokens, err := parse(glob)
 	return err == nil && slices.ContainsFunc(alternatives, func(a text) bool {
@@ -235,7 +233,7 @@ func starMatch(pattern, s string) bool {
 	}
 }
 
-// foldedType reports whether a denied type matches other spellings of action.
+// foldedType reports whether a denied type matches another spelling of action.
 func foldedType(denied, action string) bool {
 	separators := "_-"
 	if strings.Contains(denied, "*") {
@@ -300,7 +298,7 @@ func readPatterns(patterns []string) ([]*Pattern, error) {
 	return out, nil
 }
 
-// blockers returns every reader with a reading that the pattern blocks.
+// blockers returns the readers with a reading that the pattern blocks.
 func blockers(p *Pattern, r *Resource) []string {
 	var out []string
 	for _, rd := range r.block {
@@ -311,7 +309,7 @@ func blockers(p *Pattern, r *Resource) []string {
 	return out
 }
 
-// objectors returns every reader with a reading that no pattern allows.
+// objectors returns the readers with a reading that no pattern allows.
 func objectors(patterns []*Pattern, r *Resource) []string {
 	var out []string
 	for _, rd := range r.allow {
@@ -336,14 +334,14 @@ func (e *evaluation) cost() error {
 	return nil
 }
 
-// rules evaluates the active rules by priority. If a condition cannot be evaluated, rules takes
-// it as true and as false, and the stricter outcome counts.
+// rules evaluates the active rules by priority. If a condition cannot be evaluated, rules tries
+// both values. The stricter outcome counts.
 func (e *evaluation) rules() error {
 	rules := slices.DeleteFunc(slices.Clone(e.c.Rules), func(r Rule) bool { return !r.IsActive })
 	slices.SortFunc(rules, func(a, b Rule) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
-	asks := false // whether an approval of higher priority could not be evaluated
+	asks := false // an approval of higher priority could not be evaluated
 	for len(rules) > 0 {
 		n := slices.IndexFunc(rules, func(r Rule) bool { return r.Priority != rules[0].Priority })
 		if n < 0 {
@@ -353,7 +351,7 @@ func (e *evaluation) rules() error {
 		if err != nil {
 			return err
 		}
-		// Among rules of the same priority, only the most restrictive decides.
+		// Among rules of the same priority, the most restrictive one decides.
 		asks = asks || doubtful && winner != Deny
 		if winner != "" && (winner != Allow || !asks) {
 			e.find(winner, "rule."+winner)
@@ -369,8 +367,8 @@ func (e *evaluation) rules() error {
 	return nil
 }
 
-// tie evaluates rules of the same priority, of which the most restrictive decides. doubtful
-// says that the condition of an approval could not be evaluated.
+// tie evaluates rules of the same priority. The most restrictive rule decides. doubtful says that
+// the condition of an approval could not be evaluated.
 func (e *evaluation) tie(rules []Rule) (winner string, doubtful bool, err error) {
 	for _, r := range rules {
 		e.notes.Asked[r.Form] = true

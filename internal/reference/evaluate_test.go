@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// base returns a case that is allowed.
+// base returns a case whose outcome is allow.
 func base() *Case {
 	return &Case{
 		Policy: Policy{AgentID: "a", AllowedTypes: []string{"*"}, Status: "active"},
@@ -146,10 +146,10 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestResourceInRules checks resources.md, 5: a comparison errs on the strict side. That is so
-// under a negation, and in a rule that allows.
+// TestResourceInRules checks resources.md, 5: a comparison errs on the strict side. This must also
+// hold under a negation, and in a rule that allows.
 func TestResourceInRules(t *testing.T) {
-	const raw = "https://h/pub/%2e%2e/admin" // the browser reads /admin, the literal reader /pub/../admin
+	const raw = "https://h/pub/%2e%2e/admin" // the browser reads /admin; the literal reader reads /pub/../admin
 	within := func(glob string) Cond { return Cond{Op: "glob", Field: "resource", Value: glob} }
 	outside := func(glob string) Cond { return Cond{Op: "not", Kids: []Cond{within(glob)}} }
 	for _, c := range []struct {

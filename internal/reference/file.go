@@ -2,8 +2,8 @@ package reference
 
 import "slices"
 
-// readFile returns the readings of a file: URL by browser, client, POSIX and Windows. All
-// readings keep file://.
+// readFile returns the readings of a file: URL by browser, client, POSIX and Windows. Each reading
+// keeps file://.
 func readFile(t text) ([]reading, error) {
 	rest := t[len("file:"):]
 	host, path, err := fileParts(rest, false)
@@ -19,7 +19,7 @@ func readFile(t text) ([]reading, error) {
 		return nil, err
 	}
 	if len(slashPath) > 2 && isASCIILetter(slashPath[1]) && slashPath[2] == '|' && (len(slashPath) == 3 || slashPath[3] == '/') {
-		slashPath = concat(slashPath[:2], text(":"), slashPath[3:]) // WHATWG's other spelling of a drive
+		slashPath = concat(slashPath[:2], text(":"), slashPath[3:]) // WHATWG accepts | for the colon of a drive
 	}
 	slashBefore, slashQuery := cutQuery(slashPath)
 	out := []reading{
@@ -34,8 +34,8 @@ func readFile(t text) ([]reading, error) {
 	return out, nil
 }
 
-// fileParts cuts the text after file: into file://host and a path. If a drive stands in the
-// place of the host, WHATWG takes it for the beginning of the path.
+// fileParts cuts the text after file: into file://host and a path. WHATWG takes a drive in the
+// place of the host for the beginning of the path.
 func fileParts(rest text, browser bool) (head, path text, err error) {
 	head = text("file://")
 	if !hasPrefix(rest, "//") {
@@ -71,8 +71,8 @@ func rootedPath(path text) text {
 	return concat(text("/"), path)
 }
 
-// fileOnWindows returns the reading of the path on Windows. It has the form C:\…, or \\host\…
-// if there is a host.
+// fileOnWindows returns the reading of the path on Windows: C:\…, or \\host\… if the URL has a
+// host.
 func fileOnWindows(head, path text) reading {
 	host := head[len("file://"):]
 	if len(host) > 0 {
@@ -85,7 +85,7 @@ func fileOnWindows(head, path text) reading {
 	return reading{by: Windows, head: head, path: letters(windows(path))}
 }
 
-// ensureRoot adds a slash to a drive without one.
+// ensureRoot adds a slash after a drive that has none.
 func ensureRoot(t text) text {
 	if len(t) == 2 {
 		return concat(t, text("/"))
@@ -93,7 +93,7 @@ func ensureRoot(t text) text {
 	return t
 }
 
-// filePath returns a reading of a file: URL as the reading of its path.
+// filePath returns the reading of the path that a file: URL names.
 func filePath(r reading) (reading, bool) {
 	if !hasPrefix(r.head, "file://") {
 		return r, false

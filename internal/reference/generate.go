@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// A Generator makes random cases. Everything that a rule of the text names happens often in
-// them. The same seed gives the same cases.
+// A Generator makes random cases. It often makes the situations that a rule of decisions.md or
+// resources.md names. The same seed gives the same cases.
 type Generator struct{ rng *rand.Rand }
 
-// NewGenerator returns a generator for a seed.
+// NewGenerator returns the generator of a seed.
 func NewGenerator(seed uint64) *Generator {
 	return &Generator{rand.New(rand.NewPCG(seed, 0x9E3779B97F4A7C15))}
 }
 
 func pick[T any](g *Generator, all ...T) T { return all[g.rng.IntN(len(all))] }
 
-// in returns true in n of 100 calls.
+// in returns true with a probability of n %.
 func (g *Generator) in(n int) bool { return g.rng.IntN(100) < n }
 
 func (g *Generator) uuid() string {
@@ -41,7 +41,7 @@ func (g *Generator) Next() *Case {
 	c.Intent.AgentID = "billing-agent"
 	c.Intent.ActionType = pick(g, "http_post", "deploy", "sql.write", "payment.refund")
 	c.Rules = g.rules()
-	if g.in(25) { // the rest is so harmless that rules decide
+	if g.in(25) { // nothing else objects, so rules decide
 		c.UsageExceeded, c.RequireRegistered = false, false
 		c.Policy.AllowedPatterns, c.Policy.BlockedPatterns = nil, nil
 		if g.in(50) {
@@ -177,7 +177,7 @@ func (g *Generator) actionDocument(decision string) string {
 	return string(b)
 }
 
-// sayable returns a random condition that the form f can express.
+// sayable returns a random condition that form f can express.
 func (g *Generator) sayable(f Form) Cond {
 	for {
 		if c := g.condition(2); c.Sayable(f) {
@@ -244,7 +244,7 @@ func (g *Generator) textComparison(field string, values ...string) Cond {
 	case "in", "nin":
 		return Cond{Op: op, Field: field, Value: []any{v, pick(g, values...)}}
 	case "glob":
-		if field == "action_type" { // its only wildcard is *
+		if field == "action_type" { // * is the only wildcard of action types
 			return Cond{Op: op, Field: field, Value: pick(g, v[:1]+"*", "*"+v[len(v)-1:], v[:2]+"*"+v[len(v)-2:])}
 		}
 		return Cond{Op: op, Field: field, Value: pick(g, v[:1]+"*", "*"+v[len(v)-1:], v[:2]+"?*", "{x,"+v+"*}", "["+v[:1]+"z]*")}

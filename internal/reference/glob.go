@@ -7,7 +7,6 @@ import (
 	"unicode"
 )
 
-// A token is one wildcard of a pattern.
 type token struct {
 	kind   rune // '*', '+' for **, '?', or '[' for a class
 	not    bool
@@ -15,25 +14,25 @@ type token struct {
 	set    []rune
 }
 
-// doubleStar and anyOne mark the elements for ** and ?. These two wildcards end a host and may
+// doubleStar and anyOne are the elements for ** and ?. Only these two wildcards end a host and may
 // begin a query.
 const (
 	doubleStar rune = 1 << 20
 	anyOne     rune = 1 << 21
 )
 
-// maxAlternatives is the greatest number of alternatives that the braces of a pattern may give.
+// maxAlternatives bounds the alternatives that the braces of a pattern expand to.
 const maxAlternatives = 4096
 
 var errGlob = errors.New("the pattern does not compile")
 
-// parseGlob parses a pattern into its alternatives. In them, a wildcard is an index into
+// parseGlob parses a pattern into its alternatives. A wildcard in an alternative is an index into
 // tokens.
 func parseGlob(pattern string) (alternatives []text, tokens []token, err error) {
 	return parse(&globParser{in: []rune(pattern), letters: backslashSeparates(pattern), addresses: true})
 }
 
-// parseOPA parses a pattern as OPA's glob.match does. There, every bracket begins a class, and
+// parseOPA parses a pattern as OPA's glob.match does. In OPA every bracket begins a class, and
 // every backslash escapes.
 func parseOPA(pattern string) (alternatives []text, tokens []token, err error) {
 	return parse(&globParser{in: []rune(pattern)})
@@ -47,9 +46,8 @@ func parse(p *globParser) (alternatives []text, tokens []token, err error) {
 	return alternatives, p.tokens, err
 }
 
-// backslashSeparates reports whether every backslash of a pattern is a separator. That is so if
-// the pattern starts with a drive or with two backslashes, or if a backslash stands before a
-// letter or a digit.
+// backslashSeparates reports whether every backslash of a pattern is a separator. The pattern then
+// starts with a drive or two backslashes, or has a backslash before a letter or a digit.
 func backslashSeparates(pattern string) bool {
 	r := []rune(pattern)
 	if isDrive(r) || strings.HasPrefix(pattern, `\\`) {
@@ -78,7 +76,7 @@ type globParser struct {
 	tokens    []token
 }
 
-// wildcard adds t to the tokens and returns the element for it.
+// wildcard appends t to p's tokens and returns the element for t.
 func (p *globParser) wildcard(t token) text {
 	p.tokens = append(p.tokens, t)
 	r := wild | rune(len(p.tokens)-1)
@@ -91,7 +89,8 @@ func (p *globParser) wildcard(t token) text {
 	return text{r}
 }
 
-// sequence parses up to the end. Within braces, it parses up to a comma or a closing brace.
+// sequence parses up to the end of the pattern. Within braces, it stops at a comma or a closing
+// brace.
 func (p *globParser) sequence(depth int) ([]text, error) {
 	out := []text{nil}
 	add := func(parts ...text) error {
@@ -162,7 +161,7 @@ func (p *globParser) sequence(depth int) ([]text, error) {
 func (p *globParser) braces(depth int) ([]text, error) {
 	var out []text
 	for {
-		p.at++ // the opening brace or a comma
+		p.at++ // skip the opening brace or a comma
 		alternatives, err := p.sequence(depth + 1)
 		if err != nil {
 			return nil, err
@@ -209,16 +208,15 @@ func (p *globParser) class() ([]text, error) {
 	return []text{p.wildcard(t)}, nil
 }
 
-// matching has the options of a match.
 type matching struct {
-	fold bool            // letters of a class match in either case
-	stop func(rune) bool // the characters that * does not cross, besides a slash
+	fold bool            // classes ignore case
+	stop func(rune) bool // characters at which * ends, as well as at a slash
 }
 
-// match reports whether the pattern matches the whole text.
+// match reports whether the pattern matches the whole of t.
 func match(pattern text, tokens []token, t text, m matching) bool {
 	type position struct{ p, t int }
-	seen := map[position]bool{} // positions that are known not to match
+	seen := map[position]bool{} // positions from which no match exists
 	var at func(p, i int) bool
 	at = func(p, i int) bool {
 		pos := position{p, i}
@@ -247,7 +245,7 @@ func match(pattern text, tokens []token, t text, m matching) bool {
 	return at(0, 0)
 }
 
-// takes reports whether the wildcard may stand for r.
+// takes reports whether the wildcard matches r.
 func (tok token) takes(r rune, m matching) bool {
 	switch tok.kind {
 	case '+':

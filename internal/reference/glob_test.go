@@ -8,7 +8,7 @@ import (
 	"github.com/gobwas/glob"
 )
 
-// TestGlobAsOPA checks that the matcher agrees with the library of OPA's glob.match.
+// TestGlobAsOPA checks that the matcher agrees with the library behind OPA's glob.match.
 func TestGlobAsOPA(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	letters := []string{"a", "b", "/", "*", "**", "?", "[ab]", "[!a]", "[a-c]", "{a,b/}", "{a,{b*,}}", `\*`, "é", ",", "[", "{", "]", "}"}

@@ -17,8 +17,8 @@ var defaultPorts = map[string]int{
 	"mqtts": 8883, "kafka": 9092, "smb": 445, "nfs": 2049, "ftps": 990, "git": 9418, "rsync": 873,
 }
 
-// idn maps host names by UTS 46. The key says whether the mapping is transitional. hostName
-// checks the result.
+// idn maps host names by UTS 46. The key true selects the transitional mapping. hostName checks the
+// result.
 var idn = map[bool]*idna.Profile{
 	true:  idna.New(idna.MapForLookup(), idna.Transitional(true), idna.StrictDomainName(false), idna.CheckHyphens(false), idna.CheckJoiners(false)),
 	false: idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.CheckHyphens(false), idna.CheckJoiners(false)),
@@ -32,12 +32,12 @@ func mapHost(host text, transitional bool) (text, error) {
 	if slices.ContainsFunc(host, isWild) {
 		return mapWildHost(host, transitional)
 	}
-	// Older revisions of UTS 46 map U+1E9E to ss, and newer ones map it to ß.
+	// Versions of UTS 46 map U+1E9E either to ss or to ß. Here it is always ß.
 	s, err := idn[transitional].ToASCII(strings.ReplaceAll(show(host), "ẞ", "ß"))
 	return text(s), err
 }
 
-// mapWildHost maps the labels of a host that have no wildcard.
+// mapWildHost maps those labels of a host that have no wildcard.
 func mapWildHost(host text, transitional bool) (text, error) {
 	labels := splitText(host, '.')
 	for i, label := range labels {
@@ -57,7 +57,7 @@ func isASCII(t text) bool {
 	return !slices.ContainsFunc(t, func(r rune) bool { return r > 127 && !isWild(r) })
 }
 
-// hostName returns one reading of a host. The host is an address or a name.
+// hostName returns one reading of a host, which is an address or a name.
 func hostName(host text, transitional bool) (text, error) {
 	if len(host) > 0 && host[0] == '[' {
 		return ipv6(host)
@@ -84,8 +84,8 @@ func notInLabel(r rune) bool {
 	return !isWild(r) && !isASCIILetter(r) && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// ipv4 parses an IPv4 address in every spelling that WHATWG's parser accepts. It has one to
-// four numbers, which are decimal, octal (0) or hexadecimal (0x).
+// ipv4 parses an IPv4 address in every spelling that WHATWG accepts. An address has one to four
+// numbers, each decimal, octal (0…) or hexadecimal (0x…).
 func ipv4(host string) (string, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
@@ -127,7 +127,7 @@ func ipv4Number(s string) (uint64, bool) {
 	return n, err == nil
 }
 
-// ipv6 parses an address in brackets. It returns an IPv4-mapped address as the IPv4 address.
+// ipv6 parses an address in brackets. For an IPv4-mapped address it returns the IPv4 address.
 func ipv6(host text) (text, error) {
 	if slices.ContainsFunc(host, isWild) {
 		return nil, fmt.Errorf("an address in brackets holds no wildcard")
@@ -161,7 +161,7 @@ func splitPort(t text) (host, port text) {
 	return t[:from+i], t[from+i:]
 }
 
-// portOf parses a port such as ":80". It returns nothing if the port is the scheme's default.
+// portOf parses a port such as ":80". The result is empty for the scheme's default port.
 func portOf(port text, scheme string) (text, error) {
 	if len(port) < 2 {
 		return nil, nil
@@ -180,7 +180,7 @@ func portOf(port text, scheme string) (text, error) {
 	return text(":" + strconv.FormatUint(n, 10)), nil
 }
 
-// hostPort returns one of the two readings of host:port.
+// hostPort returns the reading of host:port under one of the two mappings of UTS 46.
 func hostPort(t text, scheme string, transitional bool) (text, error) {
 	host, port := splitPort(t)
 	p, err := portOf(port, scheme)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// dots returns 1 if a segment is one dot, 2 if it is two dots, and otherwise 0.
+// dots counts the dots of a dot segment: 1 or 2. For any other segment it returns 0.
 type dots func(segment text) int
 
 func literalDots(s text) int {
@@ -18,7 +18,7 @@ func literalDots(s text) int {
 	return 0
 }
 
-// escapedDots counts %2e as a dot, as WHATWG does.
+// escapedDots counts the dots of a segment. As in WHATWG's URL standard, %2e is a dot.
 func escapedDots(s text) int {
 	return literalDots(text(strings.ReplaceAll(strings.ReplaceAll(show(s), "%2e", "."), "%2E", ".")))
 }
@@ -63,7 +63,7 @@ func mergeSlashes(path text) text {
 	return out
 }
 
-// withoutDotParameters drops ;… after a dot segment, as Tomcat does.
+// withoutDotParameters drops parameters (;…) after a dot segment, as Tomcat does.
 func withoutDotParameters(path text) text {
 	segments := splitText(path, '/')
 	for i, s := range segments {
@@ -74,8 +74,8 @@ func withoutDotParameters(path text) text {
 	return joinText(segments, '/')
 }
 
-// posix resolves a path as the kernel does, except for symbolic links. Repeated slashes are one
-// slash, except for exactly two slashes at the start.
+// posix resolves a path as the kernel does, except for symbolic links. Repeated slashes become one
+// slash, but exactly two slashes at the start remain.
 func posix(path text) text {
 	slashes := 0
 	for slashes < len(path) && path[slashes] == '/' {
@@ -91,8 +91,8 @@ func posix(path text) text {
 	return resolveFrom(root, 0, path[slashes:], func(s text) text { return s })
 }
 
-// resolveFrom resolves the dot segments of rest below root. The first keep segments of rest
-// belong to the root. clean is applied to each segment.
+// resolveFrom resolves the dot segments of rest below root. It never removes the first keep
+// segments of rest. It applies clean to each segment.
 func resolveFrom(root text, keep int, rest text, clean func(text) text) text {
 	var out []text
 	segments := splitText(rest, '/')
@@ -127,7 +127,7 @@ func resolveFrom(root text, keep int, rest text, clean func(text) text) text {
 	return concat(root, joined)
 }
 
-// windows resolves a path as Windows does, except for 8.3 names and links.
+// windows resolves a path as Windows does. It does not know 8.3 names and links.
 func windows(path text) text {
 	t := forward(path)
 	switch upper := strings.ToUpper(show(t)); {
@@ -154,7 +154,7 @@ func trimSlashes(t text) text {
 	return t
 }
 
-// windowsSegment drops an alternate stream, and dots and spaces at the end.
+// windowsSegment drops the name of an alternate stream (:…), and dots and spaces at the end.
 func windowsSegment(s text) text {
 	if i := slices.Index(s, ':'); i >= 0 {
 		s = s[:i]

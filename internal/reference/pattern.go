@@ -7,15 +7,15 @@ import (
 	"unicode"
 )
 
-// A Pattern is a glob with its reading by each reader.
+// A Pattern is a glob as each reader reads it.
 type Pattern struct {
 	raw          string
 	tokens       []token
 	alternatives []text
-	readings     map[string][]text // by reader: the readings of all alternatives and of the whole text
+	readings     map[string][]text // for each reader: all alternatives, and the whole text
 }
 
-// ReadPattern reads a pattern. An error means that it is refused (400).
+// ReadPattern reads a pattern. An error means that the pattern is refused (400).
 func ReadPattern(pattern string) (*Pattern, error) {
 	if err := refused(pattern); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (p *Pattern) add(readings []reading) {
 	}
 }
 
-// upwards refuses a segment "..", except at the start of a relative path.
+// upwards returns an error for a segment "..", except at the start of a relative path.
 func upwards(a text) error {
 	f := formOf(a)
 	path := a
@@ -68,8 +68,8 @@ func upwards(a text) error {
 	return nil
 }
 
-// readAlternative returns the readings of one alternative of a pattern. A name may begin with a
-// wildcard that stands for anything, so every reader reads it.
+// readAlternative returns the readings of one alternative of a pattern. For a name, it returns the
+// readings of all readers: the name may begin with a wildcard that stands for a scheme.
 func readAlternative(a text) ([]reading, error) {
 	var out []reading
 	switch formOf(a) {
@@ -89,8 +89,8 @@ func readAlternative(a text) ([]reading, error) {
 	}
 }
 
-// readURLPattern returns the readings of a pattern of the web or of a service. The scheme may
-// have wildcards. The first ? may stand for the beginning of a query.
+// readURLPattern returns the readings of a pattern for a web or service URL. The scheme may have
+// wildcards. The first ? may stand for the beginning of a query.
 func readURLPattern(a text) ([]reading, error) {
 	before, query := a, text(nil)
 	if i := pathStart(a); i < len(a) {
@@ -117,7 +117,7 @@ func readURLPattern(a text) ([]reading, error) {
 	return append(out, more...), nil
 }
 
-// readSchemes returns the readings of a URL with wildcards in its scheme. It adds the readings
+// readSchemes returns the readings of a URL with wildcards in its scheme. They include the readings
 // as a web URL.
 func readSchemes(a text) ([]reading, error) {
 	out, err := read(a)
@@ -143,8 +143,8 @@ func pathStart(a text) int {
 	return len(a)
 }
 
-// matches reports whether the pattern matches a reading. It uses the reading of the pattern by
-// the same reader. An address is the same with and without mailto:.
+// matches reports whether the pattern matches a reading. It compares the reading with the pattern
+// as the same reader reads it. mailto: makes no difference.
 func (p *Pattern) matches(r reading, block bool, stop func(rune) bool) bool {
 	t := r.full()
 	if p.matchesText(r.by, t, block, stop) {
@@ -181,13 +181,14 @@ func (p *Pattern) matchesRaw(raw string) bool {
 	})
 }
 
-// Allowed reports whether every reading for an allowance matches one of the patterns.
+// Allowed reports whether each reading for an allowance matches some pattern.
 func Allowed(patterns []*Pattern, r *Resource) bool {
 	_, ok := Outside(patterns, r)
 	return !ok
 }
 
-// Outside returns the reader whose reading matches none of the patterns.
+// Outside returns the reader of a reading that none of the patterns matches. ok is false if there
+// is no such reading.
 func Outside(patterns []*Pattern, r *Resource) (reader string, ok bool) {
 	for _, rd := range r.allow {
 		if !slices.ContainsFunc(patterns, func(p *Pattern) bool { return p.matches(rd, false, r.stop(rd)) }) {
@@ -197,7 +198,7 @@ func Outside(patterns []*Pattern, r *Resource) (reader string, ok bool) {
 	return "", false
 }
 
-// stop returns a function for the characters that a * does not cross when it allows.
+// stop returns the function that says at which characters a * of an allowance ends.
 func (r *Resource) stop(rd reading) func(rune) bool {
 	switch {
 	case rd.by == Addresses:

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Condition writes a condition in a form. alt chooses among spellings with the same meaning.
+// Condition writes a condition in a form. alt(n) chooses one of n spellings with the same meaning.
 func (c Cond) Condition(f Form, alt func(n int) int) string {
 	var doc any
 	switch f {
@@ -56,8 +56,8 @@ func (c Cond) matchObject(alt func(int) int) any {
 	return object{c.Field: c.operator()}
 }
 
-// merged writes a conjunction as one object with a key for each field. The conjunction must be
-// made of comparisons with different operators.
+// merged writes a conjunction as one object with a key for each field. ok is false unless the
+// conjunction consists of comparisons with different operators.
 func (c Cond) merged(alt func(int) int) (any, bool) {
 	if len(c.Kids) == 0 {
 		return object{}, true
@@ -115,8 +115,8 @@ func (c Cond) tree(alt func(int) int) any {
 	return object{"field": c.Field, "op": c.Op, "value": c.operand()}
 }
 
-// Sayable reports whether a form can express the condition with the meaning that the text
-// promises.
+// Sayable reports whether a form can express the condition with the meaning that decisions.md
+// gives.
 func (c Cond) Sayable(f Form) bool {
 	for _, k := range c.Kids {
 		if !k.Sayable(f) {
@@ -145,7 +145,7 @@ func (c Cond) Sayable(f Form) bool {
 	if s, ok := c.Value.(string); ok && c.Op == "glob" && strings.Contains(s, `\`) {
 		return false // Rego refuses a glob with an escape
 	}
-	switch c.Op { // Rego
+	switch c.Op { // Rego has its own limits
 	case "nin", "every", "some", "size", "nor":
 		return false
 	case "and", "or", "not":
@@ -156,8 +156,8 @@ func (c Cond) Sayable(f Form) bool {
 	return !metadata || !number
 }
 
-// conjunction reports whether c is a conjunction of comparisons. An equality in it may be
-// negated. The body of one rule in Rego can express such a condition.
+// conjunction reports whether c is a conjunction of comparisons, possibly with negated equalities.
+// The body of one Rego rule can express such a condition.
 func (c Cond) conjunction() bool {
 	kids := []Cond{c}
 	if c.Op == "and" {
@@ -168,7 +168,7 @@ func (c Cond) conjunction() bool {
 	})
 }
 
-// calls reports whether c has a comparison that Rego writes as a call of match.
+// calls reports whether Rego writes a comparison of c as a call of match.
 func (c Cond) calls() bool {
 	return c.Op == "regex" || c.Op == "glob" || slices.ContainsFunc(c.Kids, Cond.calls)
 }
@@ -223,7 +223,7 @@ func (c Cond) cel(alt func(int) int) string {
 	return field + " " + celOperators[c.Op] + " " + literal(c.Value)
 }
 
-// decimalPoint writes a number as CEL writes a double.
+// decimalPoint writes a number in CEL's notation of a double.
 func decimalPoint(n float64) string {
 	s := literal(n)
 	if !strings.Contains(s, ".") {
@@ -232,7 +232,7 @@ func decimalPoint(n float64) string {
 	return s
 }
 
-// literal writes a value in the form that JSON, CEL and Rego share.
+// literal writes a value. JSON, CEL and Rego use the same notation.
 func literal(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -249,8 +249,7 @@ func literal(v any) string {
 	return fmt.Sprint(v)
 }
 
-// rego writes a condition in Rego. It writes a rule body if the condition is a conjunction, and
-// otherwise a module.
+// rego writes a condition in Rego: as a rule body if it is a conjunction, otherwise as a module.
 func (c Cond) rego(alt func(int) int) string {
 	var body []string
 	conjuncts := []Cond{c}
@@ -259,8 +258,8 @@ func (c Cond) rego(alt func(int) int) string {
 	}
 	if c.conjunction() && (c.calls() || alt(3) > 0) {
 		for _, k := range conjuncts {
-			// A negated call about a missing field is undefined. So only an equality is negated
-			// here.
+			// In Rego a negated call with a missing field is undefined. So only an equality is
+			// negated here.
 			if k.Op == "not" {
 				body = append(body, "not "+k.Kids[0].regoLeaf())
 			} else {
@@ -280,7 +279,7 @@ type regoModule struct {
 	n    int
 }
 
-// rule writes the rules for c. It returns the name of the rule that holds if c holds.
+// rule writes the rules for c. It returns the name of the rule that is true if c is true.
 func (m *regoModule) rule(c Cond) string {
 	var kids []string
 	for _, k := range c.Kids {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// These are the readers of resources.md, with the names that findings use.
+// The readers of resources.md have the names that findings use.
 const (
 	Client    = "client"
 	Browser   = "browser"
@@ -18,10 +18,10 @@ const (
 	POSIX     = "POSIX"
 	Windows   = "Windows"
 	Addresses = "addresses"
-	asWritten = "text" // the raw string; a block also compares it
+	asWritten = "text" // the raw string, which a block also compares
 )
 
-// A form is a form of the table in resources.md, 1.
+// A form is a kind of resource in the table of resources.md, 1.
 type form int
 
 const (
@@ -33,8 +33,8 @@ const (
 	addressForm
 )
 
-// A reading is the reading of a resource by one reader, in the form of comparison. head is the
-// scheme and authority of a URL. query begins with its question mark.
+// A reading is a resource as one reader reads it, in canonical form. head is the scheme and
+// authority of a URL. query begins with the question mark.
 type reading struct {
 	by                string
 	head, path, query text
@@ -48,7 +48,7 @@ type Resource struct {
 	form   form
 	allow  []reading
 	block  []reading
-	lonely bool // whether a * that allows stops at , ; ? & and white space
+	lonely bool // a * of an allowance also ends at , ; ? & and white space
 }
 
 var schemes = map[form]*regexp.Regexp{
@@ -57,12 +57,13 @@ var schemes = map[form]*regexp.Regexp{
 	addressForm: regexp.MustCompile(`^(?i:mailto|sms|tel):`),
 }
 
-// wrapped matches a web or file URL in the wrapping of RFC 3986, appendix C.
+// wrapped matches a web or file URL inside < > or after URL: (RFC 3986, appendix C).
 var wrapped = regexp.MustCompile(`^(?i)(<(url:\s*)?(https?|wss?|ftp|file):.*>|url:\s*(https?|wss?|ftp|file):.*)$`)
 
-// formOf returns the first form that fits t. A wildcard of a pattern counts as a letter.
+// formOf returns the first form of the table that fits t. A wildcard of a pattern counts as a
+// letter.
 func formOf(t text) form {
-	s := strings.ReplaceAll(show(t), "\uFFFD", "z") // show writes a wildcard as U+FFFD
+	s := strings.ReplaceAll(show(t), "\uFFFD", "z") // show writes wildcards as U+FFFD
 	switch {
 	case schemes[webForm].MatchString(s):
 		return webForm
@@ -80,7 +81,7 @@ func formOf(t text) form {
 	return nameForm
 }
 
-// Read reads a resource. An error means that it is refused (400).
+// Read reads a resource. An error means that the resource is refused (400).
 func Read(raw string) (*Resource, error) {
 	if err := refused(raw); err != nil {
 		return nil, err
@@ -99,8 +100,8 @@ func Read(raw string) (*Resource, error) {
 	return r, nil
 }
 
-// stopsEarly reports whether name has no slash. It also returns true if name has a colon before
-// the first slash and no slash right after the colon.
+// stopsEarly reports whether name has no slash, or has a colon before the first slash and no slash
+// right after the colon.
 func stopsEarly(name string) bool {
 	before, _, slash := strings.Cut(name, "/")
 	colon := strings.Index(before, ":")
@@ -139,7 +140,7 @@ func invisible(r rune) bool {
 		0x3164, 0x3164, 0xFE00, 0xFE0F, 0xFFA0, 0xFFA0, 0xE0100, 0xE01EF)
 }
 
-// joins reports whether r is a joiner or a variation selector.
+// joins reports whether r is an invisible character: a joiner or a variation selector.
 func joins(r rune) bool {
 	return between(r, 0x200C, 0x200D, 0x180B, 0x180D, 0x180F, 0x180F, 0xFE00, 0xFE0F, 0xE0100, 0xE01EF)
 }
@@ -198,8 +199,8 @@ func readWeb(t text) ([]reading, error) {
 	return urlReadings(variants, true), nil
 }
 
-// urlReadings returns the readings of a URL by client, browser, server and literal reader. In
-// the last of the variants, backslashes are slashes.
+// urlReadings returns the readings of a URL by client, browser, server and literal reader. In the
+// last variant, slashes replace the backslashes.
 func urlReadings(variants []parts, web bool) []reading {
 	var out []reading
 	add := func(by string, p parts, path text) {
@@ -253,9 +254,8 @@ func escapedAgain(path text) text {
 
 func resolveServed(t text) text { return resolveURL(mergeSlashes(t), literalDots) }
 
-// serverPaths returns a path that is decoded once. If deep is set, it also returns the path
-// decoded until no escape is left. It returns each path twice: with backslashes as slashes, and
-// with backslashes as letters.
+// serverPaths returns the path decoded once. If deep is set, it also returns the path decoded until
+// no escape is left. Each result has two versions, because a backslash is a slash for some servers.
 func serverPaths(path text, deep bool, resolve func(text) text) []text {
 	decoded := []text{decodeOnce(path)}
 	if deep {
@@ -282,7 +282,7 @@ func readName(t text) []reading {
 	return out
 }
 
-// serveName returns the server's readings of a name and of POSIX's reading of the name.
+// serveName returns the server's readings of a name, and of the name as POSIX reads it.
 func serveName(t text) []reading {
 	var out []reading
 	for _, src := range []text{t, posix(t)} {

@@ -10,10 +10,10 @@ import (
 	"writ/internal/oracles/verdicts"
 )
 
-// stricter are resources for which the engine is stricter than the text, because some program
-// reads them strictly. They have numbers that are not an address, a host that no client looks
-// up, an entry that is not host:port, a dot behind a domain, a zone in a file, or a backslash
-// in user info.
+// stricter are resources for which the engine is stricter than the text, because some program reads
+// them strictly. They have numbers that are not an address, a host that no client looks up, or an
+// entry that is not host:port. They may also have a dot behind a domain, a zone in a file, or a
+// backslash in user info.
 var stricter = []string{
 	"https://4294967296.0.0.1/x", "https://127.0.0.0.1/x", "https://xn--example-.example/x",
 	"postgres://db2|db.example.com:5432/prod", "postgres://address=(host=db.example.com)(port=5432)/prod",
@@ -21,8 +21,8 @@ var stricter = []string{
 	`https://a.example\@b.example/x`,
 }
 
-// TestVerdicts checks the reference against the verdicts on policies, and against the resources
-// that were once wrongly allowed.
+// TestVerdicts compares the reference with the expected verdicts on policies. It also tests
+// resources that were once wrongly allowed.
 func TestVerdicts(t *testing.T) {
 	verdicts.Run(t, func(t *testing.T, c verdicts.Case) {
 		for want, all := range map[string][]string{"passes": c.Passes, "does not": c.Not, "refused": c.IsRefused} {
@@ -74,11 +74,10 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOrdinary checks that no ordinary identifier is refused, except those that the
-// documentation names. It also checks that ** and the pattern that quotes an identifier both
-// match it.
+// TestOrdinary checks that ordinary identifiers are accepted, except those that the documentation
+// names. Both ** and the pattern that quotes an identifier must match it.
 func TestOrdinary(t *testing.T) {
-	named := map[string]bool{"https://example.com/tab%09tab": true} // an escaped control in a URL's path
+	named := map[string]bool{"https://example.com/tab%09tab": true} // a URL whose path has an escaped control character
 	f, err := os.Open("../oracles/testdata/ordinary.jsonl")
 	if err != nil {
 		t.Fatal(err)

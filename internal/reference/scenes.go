@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A scene is a resource with patterns for it. Wide patterns contain the resource. Narrow
-// patterns name a part of the places that the resource may reach.
+// A scene is a resource with patterns for it. Wide patterns match the resource. Narrow patterns
+// match some of the places that the resource may reach.
 type scene struct {
 	base   string
 	wide   []string
@@ -37,7 +37,7 @@ type located struct {
 	allowed, blocked []string
 }
 
-// resource returns a random resource and the patterns of a policy for it.
+// resource returns a random resource, and the patterns of a policy about it.
 func (g *Generator) resource() located {
 	if g.in(38) {
 		return g.alone()
@@ -59,10 +59,10 @@ func (g *Generator) resource() located {
 	return out
 }
 
-// respell writes a resource in another way. The spelling may mean the same.
+// respell returns another spelling of a resource. Its meaning may change.
 func (g *Generator) respell(s string) string {
 	switch g.rng.IntN(12) {
-	case 0: // one letter escaped
+	case 0: // escape one letter
 		i := g.rng.IntN(len(s))
 		if c := s[i]; c >= 'a' && c <= 'z' {
 			return fmt.Sprintf("%s%%%02x%s", s[:i], c, s[i+1:])
@@ -114,24 +114,24 @@ func insertSegment(g *Generator, s, segment string) string {
 	return s[:i] + "/" + segment + s[i:]
 }
 
-// alone returns a resource to which only one reader objects.
+// alone returns a resource to which exactly one reader objects.
 func (g *Generator) alone() located {
 	h := pick(g, "https://h.example", "http://api.example:8080", "s3://bucket", "ssh://host")
 	d := pick(g, "y", "pub", "v1")
-	x := h + "/" + d + "/%2e/../a%2Fb" // the client reads /y/a%2Fb, the browser /a%2Fb
+	x := h + "/" + d + "/%2e/../a%2Fb" // the client reads /y/a%2Fb; the browser reads /a%2Fb
 	asIs := h + "/" + d + "/?/??/a%2Fb"
 	switch g.rng.IntN(7) {
-	case 0: // client
+	case 0: // only the client objects
 		return located{text: x, allowed: []string{h + "/a%2Fb", h + "/" + d + "/a/b", asIs}}
-	case 1: // browser
+	case 1: // only the browser objects
 		return located{text: x, allowed: []string{h + "/" + d + "/a%2Fb", h + "/a/b", asIs}}
-	case 2: // server
+	case 2: // only the server objects
 		return located{text: h + "/" + d + "/a%2Fb", allowed: []string{h + "/" + d + "/*"}}
-	case 3: // literal
+	case 3: // only the literal reader objects
 		return located{text: h + "/x/../" + d + "/a", allowed: []string{h + "/" + d + "/**"}}
-	case 4: // POSIX
+	case 4: // only POSIX objects
 		return located{text: d + `\main.go`, allowed: []string{d + "/**"}}
-	case 5: // Windows
+	case 5: // only Windows objects
 		return located{text: d + `/b\..\..\c`, allowed: []string{d + "/**"}}
 	}
 	return located{text: pick(g, "mailto:", "") + "a@other.example,b@customers.example", allowed: []string{"*@customers.example", "mailto:*@customers.example"}[:1+g.rng.IntN(2)]}

@@ -10,9 +10,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A text is the form in which texts are compared. It has one element for each character that a
-// wildcard can match. An element is a plain character, an escaped character (escaped|r), or a
-// byte that is not UTF-8 (rawByte|b). In a pattern it can also be a wildcard (wild|index).
+// A text is the canonical form in which texts are compared. It has one element for each character
+// that a wildcard can match. An element is a plain character, an escaped character (escaped|r), or
+// a byte that is not UTF-8 (rawByte|b). In a pattern an element can also be a wildcard
+// (wild|index).
 type text = []rune
 
 const (
@@ -21,13 +22,14 @@ const (
 	wild    rune = 1 << 26
 )
 
-// keptEscapes has the characters whose escapes are not the same as the characters themselves.
+// keptEscapes has the characters that differ from their escapes. For all other characters the
+// escape means the character.
 const keptEscapes = "!$&'()*+,;=:@/?#%"
 
 func isWild(r rune) bool  { return r&wild != 0 }
 func isPlain(r rune) bool { return r < escaped }
 
-// hexAt returns the byte of the escape at t[i], and whether there is one.
+// hexAt returns the byte of the escape at t[i], and whether there is an escape.
 func hexAt(t text, i int) (byte, bool) {
 	if i+2 >= len(t) || t[i] != '%' {
 		return 0, false
@@ -48,9 +50,8 @@ func hexDigit(r rune) int {
 	return -1
 }
 
-// eachEscape calls one for each character of t. It decodes an escape to its character. If the
-// bytes of the escape are not UTF-8, it passes the byte. It passes other characters as they
-// are.
+// eachEscape calls its function for each character of t. An escape is decoded first. If the bytes
+// of an escape are not UTF-8, r is the byte. wasEscape says whether r was escaped.
 func eachEscape(t text, one func(r rune, wasEscape bool)) {
 	for i := 0; i < len(t); {
 		var run []byte
@@ -88,7 +89,7 @@ func hasEscape(t text) bool {
 	return false
 }
 
-// canon brings a text into the form of comparison. A % in it begins an escape.
+// canon returns the canonical form of a text in which % begins an escape.
 func canon(t text) text {
 	var out text
 	eachEscape(t, func(r rune, esc bool) {
@@ -103,7 +104,7 @@ func canon(t text) text {
 	return out
 }
 
-// letters brings a text into the form of comparison. %, ? and # in it are letters.
+// letters returns the canonical form of a text in which %, ? and # are ordinary characters.
 func letters(t text) text {
 	out := slices.Clone(t)
 	for i, r := range out {
@@ -114,7 +115,7 @@ func letters(t text) text {
 	return out
 }
 
-// decodeOnce decodes every escape of t once. The result has only the escapes that decoding
+// decodeOnce decodes every escape of t once. The only escapes of the result are those that decoding
 // revealed.
 func decodeOnce(t text) text {
 	var out text
@@ -129,8 +130,7 @@ func decodeAll(t text) text {
 	return t
 }
 
-// plain undoes the form of comparison. It turns escaped characters into the characters
-// themselves.
+// plain replaces the escaped characters of a canonical form by the characters themselves.
 func plain(t text) text {
 	out := slices.Clone(t)
 	for i, r := range out {
@@ -141,7 +141,7 @@ func plain(t text) text {
 	return out
 }
 
-// eachRun applies f to each run of plain characters in t.
+// eachRun applies f to each run of unescaped characters in t.
 func eachRun(t text, f func(string) string) text {
 	var out, run text
 	flush := func() {
@@ -164,7 +164,7 @@ func eachRun(t text, f func(string) string) text {
 
 func nfkc(t text) text { return eachRun(t, norm.NFKC.String) }
 
-// show writes a text with its escapes.
+// show writes a text as a string, with its escapes.
 func show(t text) string {
 	var b strings.Builder
 	for _, r := range t {

@@ -8,16 +8,16 @@ import (
 	"unicode"
 )
 
-// parts has the parts of a URL that the readers read. head is the scheme and the authority, in
-// the form of comparison. path and query are unchanged, and the query has its question mark.
-// There are two heads if the two mappings of UTS 46 differ.
+// parts has the parts of a URL. head is the scheme and the authority, in canonical form. path and
+// query are unchanged, and the query begins with its question mark. There are two heads if the two
+// mappings of UTS 46 differ.
 type parts struct {
 	heads       []text
 	path, query text
 }
 
-// cutQuery cuts a text at its first ?, and drops # and the text after it. In a pattern, ? is a
-// wildcard and does not begin a query.
+// cutQuery cuts a text at its first ?. It drops the fragment. In a pattern, ? is a wildcard and
+// does not begin a query.
 func cutQuery(t text) (before, query text) {
 	if i := slices.Index(t, '#'); i >= 0 {
 		t = t[:i]
@@ -28,7 +28,7 @@ func cutQuery(t text) (before, query text) {
 	return t, nil
 }
 
-// slashed replaces the backslashes before the query by slashes.
+// slashed replaces the backslashes before the query by slashes. The query stays unchanged.
 func slashed(t text) text {
 	end := indexAny(t, "?#")
 	if end < 0 {
@@ -37,7 +37,7 @@ func slashed(t text) text {
 	return concat(forward(t[:end]), t[end:])
 }
 
-// cutAuthority cuts the text after // into the authority and the rest.
+// cutAuthority cuts the text after // at the end of its authority.
 func cutAuthority(t text) (authority, rest text) {
 	i := indexAny(t, "/?#")
 	if i < 0 {
@@ -108,8 +108,8 @@ func webPath(path text) error {
 	return nil
 }
 
-// endsWithDoubleStar reports whether a pattern's authority ends with **. The ** may then
-// include the path.
+// endsWithDoubleStar reports whether the authority of a pattern ends with **. This wildcard may
+// then match the path, too.
 func endsWithDoubleStar(host text) bool {
 	if len(host) == 0 {
 		return false
@@ -130,9 +130,9 @@ func escapedControl(path text) bool {
 // maxHosts is the greatest number of hosts in a list.
 const maxHosts = 64
 
-// parseService parses any other URL. It returns a head for the authority. If the authority is a
-// list with commas, it also returns a head for each host. It refuses only escaped control
-// characters and too many hosts.
+// parseService parses a URL that is neither a web nor a file URL. It returns a head for the
+// authority. If the authority is a list with commas, it also returns a head for each host. It
+// refuses only escaped control characters and too many hosts.
 func parseService(t text, scheme text) (parts, error) {
 	authority, rest := cutAuthority(t[len(scheme)+3:])
 	path, query := cutQuery(rest)
@@ -155,7 +155,7 @@ func parseService(t text, scheme text) (parts, error) {
 	return p, nil
 }
 
-// hostsOf returns the entries of an authority that are a host, with or without a port.
+// hostsOf returns the entries of an authority that are a host or host:port.
 func hostsOf(authority text, scheme string) []text {
 	var out []text
 	for _, entry := range cutWhere(authority, func(r rune) bool { return r == ',' || r == ';' }) {
@@ -166,10 +166,9 @@ func hostsOf(authority text, scheme string) []text {
 	return out
 }
 
-// otherHosts returns further readings of a URL for a block. One reading has no zone in its
-// address. A service has more readings: one for each host of a list, with and without its zone.
-// If an entry of the list goes on after its port, one reading ends after the host and one after
-// the port.
+// otherHosts returns further readings of a URL for a block. One reading drops the zone of an IPv6
+// address. For a service it adds each host of a list, with and without its zone. If an entry has
+// text after its port, it adds the entry cut after the host and the entry cut after the port.
 func otherHosts(r reading, f form) []reading {
 	i := slices.Index(r.head, '/')
 	if f != webForm && f != serviceForm || i < 0 {
@@ -194,7 +193,7 @@ func otherHosts(r reading, f form) []reading {
 	return out
 }
 
-// withoutZone drops the zone of an address in brackets.
+// withoutZone drops the zone of an IPv6 address in brackets.
 func withoutZone(host text) text {
 	zone, end := slices.Index(host, escaped|'%'), slices.Index(host, ']')
 	if len(host) == 0 || host[0] != '[' || zone < 0 || end < zone {
@@ -203,7 +202,7 @@ func withoutZone(host text) text {
 	return concat(host[:zone], host[end:])
 }
 
-// hostEnds returns where the host at the start of an entry ends, and where the port after it
+// hostEnds returns the index at which the host of an entry ends, and the index at which its port
 // ends.
 func hostEnds(entry text) (host, port int) {
 	host = slices.Index(entry, ']') + 1
@@ -220,13 +219,13 @@ func hostEnds(entry text) (host, port int) {
 
 var errControl = errors.New("the path holds an escaped control character")
 
-// portScheme returns the scheme whose default port applies.
+// portScheme returns the scheme whose default port applies to scheme.
 func portScheme(scheme string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(scheme, "jdbc:"), "git+")
 }
 
-// serviceAuthority brings each host:port of an authority into the form of comparison. It keeps
-// any other entry unchanged.
+// serviceAuthority brings each host:port of an authority into canonical form. Any other entry stays
+// unchanged.
 func serviceAuthority(authority text, scheme string, transitional bool) text {
 	var out, piece text
 	flush := func() {
@@ -247,8 +246,8 @@ func serviceAuthority(authority text, scheme string, transitional bool) text {
 	return out
 }
 
-// schemeOf returns the scheme, or the chain of schemes, before ://. A wildcard counts as a
-// letter.
+// schemeOf returns the text before :// if it is a scheme or a chain of schemes. A wildcard counts
+// as a letter.
 func schemeOf(t text) (text, bool) {
 	for i, r := range t {
 		switch {
@@ -258,7 +257,7 @@ func schemeOf(t text) (text, bool) {
 		case i == 0 || r != ':' && r != '+' && r != '-' && r != '.' && (r < '0' || r > '9'):
 			return nil, false
 		case t[i-1] == ':':
-			return nil, false // a scheme begins with a letter
+			return nil, false // a scheme must begin with a letter
 		}
 	}
 	return nil, false

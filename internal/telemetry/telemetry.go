@@ -1,5 +1,5 @@
-// Package telemetry makes and registers the metrics that the other packages tell of
-// themselves. docs/metrics.md lists them.
+// Package telemetry makes and registers the metrics of the other packages. docs/metrics.md lists
+// the metrics.
 package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
@@ -9,7 +9,7 @@ func Counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
-// CounterVec returns counters by the values of labels.
+// CounterVec returns a counter for each combination of label values.
 func CounterVec(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
@@ -19,23 +19,23 @@ func Gauge(name, help string) prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
-// GaugeVec returns gauges by the values of labels.
+// GaugeVec returns a gauge for each combination of label values.
 func GaugeVec(name, help string, labels ...string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 }
 
-// GaugeFunc returns a gauge that asks value at each scrape.
+// GaugeFunc returns a gauge that calls value at each scrape.
 func GaugeFunc(name, help string, value func() float64) prometheus.GaugeFunc {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 }
 
-// Histogram returns a histogram with native buckets and, for scrapers without them, the
-// given ones.
+// Histogram returns a histogram with native buckets. Scrapers that do not know native buckets get
+// buckets.
 func Histogram(name, help string, buckets ...float64) prometheus.Histogram {
 	return prometheus.NewHistogram(histogram(name, help, buckets))
 }
 
-// HistogramVec returns histograms by the values of labels: see [Histogram].
+// HistogramVec returns a histogram for each combination of label values: see [Histogram].
 func HistogramVec(name, help string, labels []string, buckets ...float64) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(histogram(name, help, buckets), labels)
 }
@@ -46,8 +46,8 @@ func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
 	}
 }
 
-// Register registers all metrics with reg, or none and returns an error. A nil reg
-// registers nowhere. undo takes them back.
+// Register registers all metrics with reg. If one metric fails, it registers none and returns an
+// error. A nil reg does nothing. undo unregisters the metrics.
 func Register(reg prometheus.Registerer, all ...prometheus.Collector) (undo func(), err error) {
 	unregister := func(registered []prometheus.Collector) {
 		for _, c := range registered {

@@ -17,7 +17,7 @@ import (
 
 const testUnsynced = 3
 
-// openAsync opens a store in which up to testUnsynced commits may have returned before they are
+// openAsync opens a store with WriteBehind. Up to testUnsynced commits may return before they are
 // durable.
 func openAsync(t *testing.T, fs vfs.FS) *Store {
 	t.Helper()
@@ -31,8 +31,8 @@ func TestDecision_Audit_Queued_Contract(t *testing.T) {
 }
 
 // TestDecision_Audit_Queued_ACrashLosesTheLastOnly checks that a crash of the machine loses at most
-// the last testUnsynced batches. The batches before them are whole. The chain and the meters
-// continue after them.
+// the last testUnsynced batches. Every earlier batch is complete. The chain and the meters continue
+// after the last kept batch.
 func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	lost := 0
@@ -40,7 +40,7 @@ func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 		disk := vfs.NewCrashableMem()
 		var slow atomic.Bool
 		s := openAsync(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			for slow.Load() && isLogSync(op) { // like a slow disk
+			for slow.Load() && isLogSync(op) { // imitates a slow disk
 				time.Sleep(time.Millisecond)
 			}
 			return nil
@@ -77,8 +77,8 @@ func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 
 func isLogSync(op errorfs.Op) bool { return isSync(op) && filepath.Ext(op.Path) == ".segment" }
 
-// wantPrefix opens a store after a crash and checks that it has the first of batches and no others.
-// It returns how many it has.
+// wantPrefix opens a store after a crash. The store must have the first batches, without a gap, and
+// no later batch. It returns the number of batches that the store has.
 func wantPrefix(t *testing.T, fs vfs.FS, batches [][]*storage.Record) (kept int) {
 	t.Helper()
 	s := openTest(t, fs, nil)
@@ -121,7 +121,7 @@ func wantPrefix(t *testing.T, fs vfs.FS, batches [][]*storage.Record) (kept int)
 }
 
 // TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing checks that commits wait while the disk
-// does not sync, and that all of them become durable once it syncs again.
+// does not sync. Once the disk syncs again, all of these commits must become durable.
 func TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	release := make(chan struct{})
@@ -148,7 +148,7 @@ func TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing(t *testing.T) {
 		}
 	}()
 	until(t, func() bool { return returned.Load() == testUnsynced })
-	select { // a commit that does not wait would return within that time
+	select { // a commit that did not wait would return meanwhile
 	case <-done:
 	case <-time.After(20 * time.Millisecond):
 	}
@@ -165,7 +165,7 @@ func TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing(t *testing.T) {
 }
 
 // TestDecision_Audit_Queued_AFailedSyncRefusesAllAfter checks that no commit succeeds after a
-// failed sync, because earlier commits may be lost.
+// failed sync. Earlier commits may be lost.
 func TestDecision_Audit_Queued_AFailedSyncRefusesAllAfter(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	var broken atomic.Bool

@@ -22,9 +22,9 @@ func benchStore(b *testing.B, fs vfs.FS) *Store {
 	return s
 }
 
-// BenchmarkCommit measures durable commits of batches of fresh records. On real files it includes
-// the fsync of the machine. In memory it measures only the processor. rec/s is records a second,
-// and ns/rec is the time of one record.
+// BenchmarkCommit measures durable commits of batches of new records. On real files it includes the
+// machine's fsync. In memory it measures only the processor. rec/s is records per second, and
+// ns/rec is the time per record.
 func BenchmarkCommit(b *testing.B) {
 	for _, size := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("disk/batch=%d", size), func(b *testing.B) { benchCommit(b, vfs.Default, size) })
@@ -58,8 +58,8 @@ func benchCommit(b *testing.B, fs vfs.FS, size int) {
 	reportRecords(b, int(n))
 }
 
-// BenchmarkRemoveRecords measures removals of 1000 rows by retention. Writes of documents wait for
-// such a removal, but commits do not.
+// BenchmarkRemoveRecords measures how long retention takes to remove 1000 rows. Writes of documents
+// wait for such a removal, but commits do not.
 func BenchmarkRemoveRecords(b *testing.B) {
 	s := benchStore(b, vfs.Default)
 	const rows = 100_000

@@ -17,8 +17,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestRestart_KeepsEverything checks that all stored data is there after Close and Open, and that
-// the chain and the meters continue.
+// TestRestart_KeepsEverything checks that all data is still stored after Close and Open. The chain
+// and the meters must continue.
 func TestRestart_KeepsEverything(t *testing.T) {
 	fs := vfs.NewMem()
 	w := storagetest.NewWriter()
@@ -39,8 +39,8 @@ func TestRestart_KeepsEverything(t *testing.T) {
 	}
 }
 
-// TestCrash_KeepsWhatWasAcknowledged checks that all acknowledged data is there after a crash of
-// the machine. The crash keeps none, some or all of the unsynced data.
+// TestCrash_KeepsWhatWasAcknowledged checks that a crash of the machine loses no acknowledged data.
+// The crash keeps none, some or all of the unsynced data.
 func TestCrash_KeepsWhatWasAcknowledged(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, percent := range []int{0, 30, 100} {
@@ -64,8 +64,8 @@ func TestCrash_KeepsWhatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// TestCrash_DuringCommits checks that a crash at any moment loses no acknowledged record and leaves
-// no half of a batch.
+// TestCrash_DuringCommits checks that a crash at any moment loses no acknowledged record. A batch
+// must be stored as a whole or not at all.
 func TestCrash_DuringCommits(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	w := storagetest.NewWriter()
@@ -97,8 +97,8 @@ func TestCrash_DuringCommits(t *testing.T) {
 	<-done
 }
 
-// TestCrash_DuringRetention checks that a crash leaves each removal either complete or undone. Rows
-// whose removal was acknowledged stay removed, and their intents stay decided.
+// TestCrash_DuringRetention checks that after a crash each removal is either complete or undone.
+// Rows whose removal was acknowledged stay removed. Their intents still count as decided.
 func TestCrash_DuringRetention(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, percent := range []int{0, 50, 100} {
@@ -141,7 +141,7 @@ func TestCrash_DuringRetention(t *testing.T) {
 	}
 }
 
-// fill stores data of every kind. Different n make different data.
+// fill stores data of every kind. The data depends on n.
 func fill(t *testing.T, s *Store, w *storagetest.Writer, n int64) {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 0, 0, int(n), 0, time.UTC)
@@ -163,7 +163,7 @@ func fill(t *testing.T, s *Store, w *storagetest.Writer, n int64) {
 	must(err)
 }
 
-// snapshot is all the data that fill stores, except the records of organization b.
+// snapshot is all the data of fill, except the records of organization b.
 type snapshot struct {
 	Policies     []*engine.ActionPolicy
 	Rules        []engine.Rule

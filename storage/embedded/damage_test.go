@@ -12,8 +12,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// filesOf returns the names of the files in the store's directory that end with
-// ext.
+// filesOf returns the names of those files in the store's directory that end with ext.
 func filesOf(t *testing.T, disk vfs.FS, ext string) (found []string) {
 	t.Helper()
 	names, err := disk.List("data")
@@ -47,15 +46,15 @@ func damage(t *testing.T, disk vfs.FS, name string, change func([]byte) []byte) 
 	must(t, errors.Join(err, f.Sync(), f.Close()))
 }
 
-// asCrashed makes a closed directory look like one after a crash.
+// asCrashed changes a closed directory so that it looks like a directory after a crash.
 func asCrashed(t *testing.T, disk vfs.FS) {
 	t.Helper()
 	must(t, disk.Remove(disk.PathJoin("data", shutdownManifest)))
 }
 
-// TestDamage_AfterClose checks that Open returns an error for a directory that has lost data since
-// it was closed, and does not change the directory. Pebble alone would take the loss for the effect
-// of a crash.
+// TestDamage_AfterClose checks that Open returns an error if a directory has lost data since it was
+// closed. Open must not change the directory. Pebble alone would take the loss for the effect of a
+// crash.
 func TestDamage_AfterClose(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	s := openTest(t, disk, nil)
@@ -89,8 +88,8 @@ func wantRefused(t *testing.T, disk *vfs.MemFS, file, what string, change func([
 	}
 }
 
-// TestDamage_LogAfterACrash checks that damage before the last frames of the segments is not taken
-// for the end of the log.
+// TestDamage_LogAfterACrash checks that damage before the last frames of a segment is reported. It
+// must not be taken for the end of the log.
 func TestDamage_LogAfterACrash(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	s := openTest(t, disk, nil)
@@ -117,8 +116,8 @@ func TestDamage_LogAfterACrash(t *testing.T) {
 	}
 }
 
-// TestDamage_SealedSegment checks that reading a damaged row in a sealed segment is an error and
-// that the store does not stop. The row was decided here or imported.
+// TestDamage_SealedSegment checks that reading a damaged row of a sealed segment returns an error.
+// The store must continue. The row was decided here or imported.
 func TestDamage_SealedSegment(t *testing.T) {
 	for name, store := range map[string]func(w *storagetest.Writer, s *Store, r *storage.Record) error{
 		"decided": func(w *storagetest.Writer, s *Store, r *storage.Record) error {

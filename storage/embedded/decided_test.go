@@ -14,8 +14,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestDecided_TellsOnlyOfWhatIsDurable checks that Decided returns only durable records, although
-// other methods can read a batch before its sync has ended.
+// TestDecided_TellsOnlyOfWhatIsDurable checks that Decided returns only durable records. Other
+// methods may read a batch before its sync has ended.
 func TestDecided_TellsOnlyOfWhatIsDurable(t *testing.T) {
 	var synced atomic.Int64
 	slow := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {

@@ -17,8 +17,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestDisk_ReserveOfFreeSpace checks that writes are refused while less than the reserve is free,
-// and accepted again once clearly more is free. Each refusal is logged once.
+// TestDisk_ReserveOfFreeSpace checks that writes are refused while less than the reserve is free.
+// They are accepted again once clearly more space is free. Each change to refusing is logged once.
 func TestDisk_ReserveOfFreeSpace(t *testing.T) {
 	fs := vfs.NewMem()
 	free := func(n uint64) { fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: n, TotalBytes: 1 << 40}) }
@@ -34,7 +34,7 @@ func TestDisk_ReserveOfFreeSpace(t *testing.T) {
 		{defaultMinFree, false, 0},
 		{defaultMinFree - 1, true, 1},
 		{0, true, 1},
-		{defaultMinFree + 1, true, 1}, // not accepted yet, so that the state does not change too often
+		{defaultMinFree + 1, true, 1}, // still refused, so that the state does not change too often
 		{defaultMinFree + defaultMinFree/4, false, 1},
 		{defaultMinFree, false, 1},
 		{1, true, 2},
@@ -57,15 +57,15 @@ func TestDisk_ReserveOfFreeSpace(t *testing.T) {
 	storagetest.Check(t, s, w.Keys(t), "a")
 }
 
-// immutableFS returns an error when a file is created, like a directory without write permission.
+// immutableFS refuses to create a file, like a directory without write permission.
 type immutableFS struct{ vfs.FS }
 
 func (immutableFS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
 	return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EACCES}
 }
 
-// TestDisk_ReadOnly checks that Open returns an error for a directory that is not writable. It does
-// so even if Pebble would first flush a log.
+// TestDisk_ReadOnly checks that Open returns an error for a directory that is not writable, even if
+// Pebble would first flush a log.
 func TestDisk_ReadOnly(t *testing.T) {
 	mem := vfs.NewMem()
 	s, err := Open("db", Options{FS: mem, Log: slog.New(slog.DiscardHandler)})
@@ -82,7 +82,7 @@ func TestDisk_ReadOnly(t *testing.T) {
 
 const tmpfsBytes = 128 << 20
 
-// mountTmpfs mounts a tiny file system. If that is not possible, it skips the test.
+// mountTmpfs mounts a tiny file system. It skips the test if it cannot mount.
 func mountTmpfs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -98,7 +98,8 @@ func mountTmpfs(t *testing.T) string {
 	return dir
 }
 
-// fillDisk leaves about left bytes free on the file system of dir.
+// fillDisk fills the file system of dir until about left bytes are free. It returns the name of the
+// file that takes the space.
 func fillDisk(t *testing.T, dir string, left int64) (ballast string) {
 	t.Helper()
 	u, err := vfs.Default.GetDiskUsage(dir)
@@ -113,8 +114,8 @@ func fillDisk(t *testing.T, dir string, left int64) (ballast string) {
 	return ballast
 }
 
-// commitUntilRefused commits until the store refuses. It returns the acknowledged records and
-// the error.
+// commitUntilRefused commits records until the store refuses one. It returns the acknowledged
+// records and the error.
 func commitUntilRefused(t *testing.T, s *Store, w *storagetest.Writer) (acknowledged []*storage.Record, err error) {
 	t.Helper()
 	for range 10_000 {
@@ -131,8 +132,8 @@ func commitUntilRefused(t *testing.T, s *Store, w *storagetest.Writer) (acknowle
 	return nil, nil
 }
 
-// TestDisk_FillsUp checks that commits are refused while the disk is nearly full. They work again
-// without a restart once space is free. All acknowledged records are there.
+// TestDisk_FillsUp checks that commits are refused while the disk is nearly full. Once space is
+// free, they succeed again without a restart. No acknowledged record is lost.
 func TestDisk_FillsUp(t *testing.T) {
 	root := mountTmpfs(t)
 	dir := filepath.Join(root, "data")
@@ -158,9 +159,9 @@ func TestDisk_FillsUp(t *testing.T) {
 	}
 }
 
-// TestDisk_Full fills the disk of a store that keeps no reserve, so that the log itself cannot be
-// written. It checks that the store stops. After a restart with free space all acknowledged records
-// are there.
+// TestDisk_Full fills the disk of a store without a reserve, so that the log itself cannot be
+// written. The store must stop. After a restart with free space it must have all acknowledged
+// records.
 func TestDisk_Full(t *testing.T) {
 	root := mountTmpfs(t)
 	dir := filepath.Join(root, "data")
@@ -190,7 +191,7 @@ func TestDisk_Full(t *testing.T) {
 	wantHistory(t, s, w, append(acknowledged, more))
 }
 
-// wantHistory checks the invariants of s and that s has all acknowledged records.
+// wantHistory checks the invariants of s. s must have all acknowledged records.
 func wantHistory(t *testing.T, s *Store, w *storagetest.Writer, acknowledged []*storage.Record) {
 	t.Helper()
 	stored := make(map[string]*storage.Record)

@@ -16,8 +16,8 @@ import (
 	"writ/storage/registry"
 )
 
-// TestRevokeToken_ReadsNoTokenOfAnother checks that revoking a token of another organization does
-// not read the token. Reading takes time, which would show that the token exists.
+// TestRevokeToken_ReadsNoTokenOfAnother checks that RevokeToken does not read a token of another
+// organization. The duration of the read would reveal that the token exists.
 func TestRevokeToken_ReadsNoTokenOfAnother(t *testing.T) {
 	s := openTest(t, vfs.NewMem(), nil)
 	defer closeTest(t, s)
@@ -33,8 +33,8 @@ func TestRevokeToken_ReadsNoTokenOfAnother(t *testing.T) {
 	}
 }
 
-// TestCheckIndex_Documents changes documents and their indexes as an attacker with the directory
-// can, and checks the error for each change.
+// TestCheckIndex_Documents changes documents and their indexes like an attacker with write access
+// to the directory. It checks the error for each change.
 func TestCheckIndex_Documents(t *testing.T) {
 	w := writeHistory(t)
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -107,8 +107,8 @@ func TestCheckIndex_Documents(t *testing.T) {
 	}
 }
 
-// waitingChange replaces a rule of acme at revision. It stores the change of the rule under the key
-// of revision at.
+// waitingChange replaces a rule of acme at one revision. It stores the change of that rule under
+// the key of another revision.
 func waitingChange(t *testing.T, at, revision uint64) func(*testing.T, *Store) {
 	t.Helper()
 	return func(t *testing.T, s *Store) {
@@ -120,8 +120,8 @@ func waitingChange(t *testing.T, at, revision uint64) func(*testing.T, *Store) {
 	}
 }
 
-// TestWatch_GoesOnAfterARestart checks that Changes returns all changes after a revision when the
-// store is opened again, and that no revision is used twice.
+// TestWatch_GoesOnAfterARestart opens a store again. Changes must return all changes after a
+// revision, and no revision may be used twice.
 func TestWatch_GoesOnAfterARestart(t *testing.T) {
 	fs := vfs.NewMem()
 	s := openTest(t, fs, nil)

@@ -21,11 +21,11 @@ import (
 	"writ/storage/storagetest"
 )
 
-// faults injects errors into writes and listings that match. It begins with the n-th of them.
+// faults injects errors into those writes and listings that match, from the n-th on.
 type faults struct {
 	match  func(errorfs.Op) bool
 	once   bool
-	left   atomic.Int64 // writes until the first error
+	left   atomic.Int64 // number of writes before the first error
 	struck atomic.Bool
 }
 
@@ -44,7 +44,7 @@ func (f *faults) inject(op errorfs.Op) error {
 	return errDisk
 }
 
-// faultyFiles has the kinds of files that faults can be in.
+// faultyFiles has the kinds of files in which faults can occur.
 var faultyFiles = map[string]func(errorfs.Op) bool{
 	"any file":         func(errorfs.Op) bool { return true },
 	"the log":          func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".log" },
@@ -64,11 +64,12 @@ func isSync(op errorfs.Op) bool {
 
 // TestFault_NothingAcknowledgedIsLost commits until the disk fails at the n-th write, for some n.
 // Flushes in between replace logs and manifests. After the failure every commit must be refused.
-// Then the test opens the directory as the failing disk left it, and as a crash of the machine
-// would leave it. All acknowledged records must be there, and no half of a batch.
+// Then the test opens the directory that the failing disk left. It also opens the directory that a
+// crash of the machine would leave. Each must have all acknowledged records, and no incomplete
+// batch.
 func TestFault_NothingAcknowledgedIsLost(t *testing.T) { runFaults(t, 2, 14, 85) }
 
-// runFaults runs the test with each kind of fault at each of the writes.
+// runFaults runs the test for each kind of fault, at each of the given writes.
 func runFaults(t *testing.T, writes ...int64) {
 	compactions := int64(0)
 	for name, match := range faultyFiles {
@@ -94,7 +95,7 @@ func runFaults(t *testing.T, writes ...int64) {
 	}
 }
 
-// runFault runs the test with one fault and returns how many compactions ended.
+// runFault runs the test for one fault. It returns how many compactions ended.
 func runFault(t *testing.T, f *faults) (compactions int64) {
 	t.Helper()
 	disk := vfs.NewCrashableMem()
@@ -119,14 +120,14 @@ func runFault(t *testing.T, f *faults) (compactions int64) {
 		if putLarge(t, s, i) != nil {
 			break
 		}
-		if i%2 == 1 && s.health.writable() == nil { // often enough for a compaction
+		if i%2 == 1 && s.health.writable() == nil { // these flushes cause a compaction
 			rotate(t, s)
 		}
 	}
 	if s.health.Stopped() != nil {
 		wantStopped(t, s, w)
 		until(t, func() bool { return log.errors() > 0 })
-		if n := log.errors(); n > 3 { // a flush and a compaction may fail before the log
+		if n := log.errors(); n > 3 { // up to three: a flush and a compaction may fail before the log
 			t.Errorf("the failure was logged %d times:\n%s", n, log.buf.String())
 		}
 	}
@@ -140,14 +141,14 @@ func runFault(t *testing.T, f *faults) (compactions int64) {
 	return compactions
 }
 
-// putLarge stores a document.
+// putLarge stores a large document.
 func putLarge(t *testing.T, s *Store, n int) error {
 	t.Helper()
 	return registry.New(s).PutRule(t.Context(), "a", &engine.Rule{ID: fmt.Sprintf("large-%d", n), Description: strings.Repeat("x", 300)}, 0)
 }
 
-// rotate moves the tail to Pebble and flushes Pebble, which begins a new log. An error of the disk
-// is ignored.
+// rotate moves the tail to Pebble and flushes Pebble. Pebble then begins a new log. rotate ignores
+// errors of the disk.
 func rotate(t *testing.T, s *Store) {
 	t.Helper()
 	if err := s.index.Flush(); err != nil && s.health.writable() == nil && !errors.Is(err, errDisk) {
@@ -193,7 +194,7 @@ func wantStopped(t *testing.T, s *Store, w *storagetest.Writer) {
 	}
 }
 
-// wantAcknowledged opens the store in fs and checks that it has all acknowledged records.
+// wantAcknowledged opens the store in fs. The store must have all acknowledged records.
 func wantAcknowledged(t *testing.T, what string, fs vfs.FS, w *storagetest.Writer, acknowledged []*storage.Record) {
 	t.Helper()
 	s, err := openQuietly(Options{FS: fs})
@@ -215,8 +216,8 @@ func wantAcknowledged(t *testing.T, what string, fs vfs.FS, w *storagetest.Write
 	storagetest.Check(t, s, w.Keys(t), "a", "b")
 }
 
-// TestFault_Opening checks Open if the flush of Pebble's log fails. Open returns an error, and no
-// data is lost.
+// TestFault_Opening lets the flush of Pebble's log fail during Open. Open must return an error and
+// lose no data.
 func TestFault_Opening(t *testing.T) {
 	for _, name := range []string{"tables", "the manifest"} {
 		t.Run(name, func(t *testing.T) {
@@ -248,9 +249,8 @@ func TestFault_Opening(t *testing.T) {
 	}
 }
 
-// TestFault_OpeningToCompact lets the disk fail once during Open, after Pebble's log was flushed
-// and while a compaction is due. It checks that Open either succeeds or returns an error, and that
-// no data is lost.
+// TestFault_OpeningToCompact lets the disk fail once during Open. At that time Pebble's log is
+// flushed and a compaction is due. Open may succeed or return an error, but no data may be lost.
 func TestFault_OpeningToCompact(t *testing.T) {
 	k, refused := kill(t, false, false), 0
 	for n := range int64(16) {
@@ -280,7 +280,7 @@ func TestFault_OpeningToCompact(t *testing.T) {
 	}
 }
 
-// TestFault_FlushThatRecovers checks that commits are refused while Pebble's flushes fail, and
+// TestFault_FlushThatRecovers checks that commits are refused while Pebble's flushes fail. They are
 // accepted again once a flush succeeds.
 func TestFault_FlushThatRecovers(t *testing.T) {
 	var broken atomic.Bool
@@ -316,7 +316,7 @@ func TestFault_FlushThatRecovers(t *testing.T) {
 	storagetest.Check(t, s, w.Keys(t), "a")
 }
 
-// until waits until done returns true. Another goroutine makes it true.
+// until waits until done returns true.
 func until(t *testing.T, done func() bool) {
 	t.Helper()
 	for !done() {
@@ -327,7 +327,7 @@ func until(t *testing.T, done func() bool) {
 	}
 }
 
-// TestFault_ReadError checks that a failed read is an error and never looks like missing data.
+// TestFault_ReadError checks that a failed read returns an error and never looks like missing data.
 // Healthy returns the error until a read succeeds.
 func TestFault_ReadError(t *testing.T) {
 	var broken atomic.Bool
@@ -336,7 +336,7 @@ func TestFault_ReadError(t *testing.T) {
 	})
 	w := storagetest.NewWriter()
 	var records []*storage.Record
-	for range 500 { // many blocks, because opening reads some of them
+	for range 500 { // Open reads some blocks, so there must be many
 		records = append(records, w.Record("a"))
 	}
 	s := openTest(t, fs, nil)
@@ -345,7 +345,7 @@ func TestFault_ReadError(t *testing.T) {
 	closeTest(t, s)
 	log := new(logged)
 	s = openTest(t, fs, log)
-	waitFilled(t, s) // reading in the background would fail, and succeed, in between
+	waitFilled(t, s) // background reads would mix with the reads of the test
 	broken.Store(true)
 	again := w.Again(records[250])
 	if existing, err := w.Commit(context.Background(), s, again); !errors.Is(err, errDisk) {

@@ -15,11 +15,12 @@ import (
 )
 
 // BenchmarkFill commits 1,600,000 records in batches of 64 to an empty store. A service makes about
-// as many in a day. Commits cost more as the store grows, because intents have random ids and are
-// merged into all earlier ones. cpu-ns/rec is the processor time for a record of the last quarter.
-// It includes compactions but not the creation of the records. compacted-B/rec is the number of
-// bytes that compactions wrote. rows-B/rec and keys-B/rec are the bytes on the disk at the end,
-// without prepared space. The milliseconds are times of commits. Run it with -benchtime 1x.
+// as many records in a day. Commits cost more as the store grows: the keys of intents are random,
+// so they are merged with all earlier keys. cpu-ns/rec is the processor time per record in the last
+// quarter. It includes compactions but not the creation of the records. compacted-B/rec is the
+// number of bytes that compactions wrote. rows-B/rec and keys-B/rec are bytes on the disk at the
+// end, without preallocated space. The milliseconds are durations of commits. Run it with
+// -benchtime 1x.
 func BenchmarkFill(b *testing.B) {
 	const (
 		records = 1_600_000
@@ -68,7 +69,6 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// processorTime returns the processor time that the process has used.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var r syscall.Rusage

@@ -8,8 +8,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestFlush_BesideCommits checks that committed records are found exactly once while their keys
-// move to Pebble, and that each intent is decided once.
+// TestFlush_BesideCommits checks that each committed record is found exactly once while keys move
+// to Pebble. Each intent must be decided only once.
 func TestFlush_BesideCommits(t *testing.T) {
 	s, w := openTest(t, vfs.NewMem(), nil), storagetest.NewWriter()
 	stop, done := make(chan struct{}), make(chan error, 1)

@@ -18,7 +18,7 @@ func TestForged(t *testing.T) {
 	forged.Run(t, forged.Backend{Load: load, OneChain: true, Unique: true})
 }
 
-// load writes a history into a new directory. All its rows and entries are in the first frame.
+// load writes a history into a new directory. The first frame has all its rows and entries.
 func load(t *testing.T, h *forged.History) ledger.History {
 	disk := vfs.NewMem()
 	s := openTest(t, disk, nil)
@@ -79,8 +79,8 @@ func load(t *testing.T, h *forged.History) ledger.History {
 	return r
 }
 
-// loadFrame writes a frame with a head. If all is set, the frame has all rows and entries,
-// otherwise none.
+// loadFrame writes a frame with a head. With all set, the frame has all rows and entries. Otherwise
+// it has none.
 func loadFrame(t *testing.T, s *Store, head receipt.SignedHead, h *forged.History, all bool) {
 	t.Helper()
 	var sealed storage.Batch

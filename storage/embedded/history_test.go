@@ -9,8 +9,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestListRecords_BoundedPage checks that a page ends once the filter has skipped a number of rows.
-// The page has the records found so far and a cursor for the next page.
+// TestListRecords_BoundedPage checks that a page ends after the filter has skipped a fixed number
+// of rows. The page has the records found so far, and a cursor for the next page.
 func TestListRecords_BoundedPage(t *testing.T) {
 	s := openTest(t, vfs.NewMem(), nil)
 	w := storagetest.NewWriter()

@@ -38,7 +38,7 @@ func TestImport_Crash(t *testing.T) {
 }
 
 // TestImport_CrashWhileAbandoning checks that after a crash during RemoveImported the next call
-// removes the rest.
+// removes everything that is left of the import.
 func TestImport_CrashWhileAbandoning(t *testing.T) {
 	disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
 	s := openTest(t, disk, nil)
@@ -70,8 +70,8 @@ func TestImport_CrashWhileAbandoning(t *testing.T) {
 	storagetest.Check(t, again, w.Keys(t), "a")
 }
 
-// TestImport_Lost checks that Open returns an error if the last frame, which is an import, is lost.
-// After the loss is accepted, no key leads to the import and no meter counts it.
+// TestImport_Lost checks that Open returns an error if the last frame is lost and is an import.
+// After an operator accepts the loss, no key leads to the import, and no meter counts it.
 func TestImport_Lost(t *testing.T) {
 	for name, flushed := range map[string]bool{"its keys too": false, "its keys are there": true} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestImport_Lost(t *testing.T) {
 			if n, err := again.Metered(t.Context(), "a", storage.MonthOf(row.DecidedAt)); n != 1 || err != nil {
 				t.Errorf("Metered = %d, %v, want 1", n, err)
 			}
-			if flushed { // the leaves of the removed row are in Pebble
+			if flushed { // then the leaves of the removed row are in Pebble
 				if n, err := again.RemoveImported(t.Context(), "a", 10); n != 1 || err != nil {
 					t.Errorf("RemoveImported = %d, %v, want 1", n, err)
 				}

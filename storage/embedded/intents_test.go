@@ -10,14 +10,14 @@ import (
 	"writ/storage/storagetest"
 )
 
-// waitFilled waits until the filter of the index has all stored intents.
+// waitFilled waits until the index's filter has all stored intents.
 func waitFilled(t *testing.T, s *Store) {
 	t.Helper()
 	until(t, func() bool { return s.index.Lacks(orgKey(kindIntent, "none").text(uuid.NewString())) })
 }
 
 // TestIntentFilter_HasWhatIsStored checks that the filter has every stored intent, before and after
-// the store is opened again. The intents are stored in all possible ways.
+// the store is opened again. The test stores intents in every possible way.
 func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 	fs := vfs.NewMem()
 	w := storagetest.NewWriter()
@@ -51,14 +51,14 @@ func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 		}
 		closeTest(t, s)
 		s = openTest(t, fs, nil)
-		if run > 0 { // in the first run the filter may not be filled
+		if run > 0 { // in the first run the filter may still be incomplete
 			waitFilled(t, s)
 		}
 	}
 }
 
-// TestIntentFilter_MayBeWrong checks that an intent is decided if the filter wrongly says that it
-// may be stored.
+// TestIntentFilter_MayBeWrong checks that a false positive of the filter does not prevent a
+// decision.
 func TestIntentFilter_MayBeWrong(t *testing.T) {
 	s, w := openTest(t, vfs.NewMem(), nil), storagetest.NewWriter()
 	waitFilled(t, s)

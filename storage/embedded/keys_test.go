@@ -14,15 +14,15 @@ import (
 	"writ/storage/registry"
 )
 
-// hostile has strings that could be confused with one another if keys were made carelessly.
+// hostile has strings that a careless encoding of keys would confuse with one another.
 var hostile = []string{
 	"", "\x00", "\x00\x00", "\x00\x01", "\x00\x02", "\x00\xff", "\x01", "\xff", "\xff\xff", "\xff\xff\xff\xff",
 	"a", "a\x00", "a\x00\x01", "a\x00\xff", "a\x01", "a\xff", "aa", "ab", "a/b", "a:b", "b", "\x00\x01a", "\x00\x04acme",
 	strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("a", 257), strings.Repeat("\xff", 1000),
 }
 
-// TestKeys_NoOrganizationInAnothersRange checks that no key of an organization is in the range of
-// another organization, for all pairs of hostile ids.
+// TestKeys_NoOrganizationInAnothersRange checks all pairs of hostile ids. No key of one
+// organization may lie in the key range of the other.
 func TestKeys_NoOrganizationInAnothersRange(t *testing.T) {
 	for _, org := range hostile {
 		prefix := documentsOf(&storage.Rules.Collection, org)
@@ -45,8 +45,8 @@ func TestKeys_MeterExample(t *testing.T) {
 	}
 }
 
-// TestOrganizationIDTooLong checks that an organization id is an error if its length does not fit
-// into a key. It must never lead to the key of another organization.
+// TestOrganizationIDTooLong checks that an organization id that is too long for a key is an error.
+// It must never lead to the key of another organization.
 func TestOrganizationIDTooLong(t *testing.T) {
 	s := openTest(t, vfs.NewMem(), nil)
 	org, ctx, docs := strings.Repeat("a", 1<<16), t.Context(), registry.New(s)

@@ -11,9 +11,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// BenchmarkProve proves 1,000,000 rows of four organizations that the ledger has
-// written in batches of 16. cpu-ns/row is the processor time that a row takes.
-// Run it with -benchtime 1x.
+// BenchmarkProve proves 1,000,000 rows of four organizations, which the ledger has written in
+// batches of 16. cpu-ns/row is the processor time per row. Run it with -benchtime 1x.
 func BenchmarkProve(b *testing.B) {
 	const (
 		rows = 1_000_000

@@ -30,19 +30,20 @@ func signerOf(seed byte) *receipt.Signer {
 	return receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
 }
 
-// written is a closed store that the real ledger has written.
+// written is a closed store with the output of the real ledger.
 type written struct {
 	disk   *vfs.MemFS
 	keys   receipt.Keys
-	older  *vfs.MemFS         // a copy from before the last decisions
-	anchor receipt.SignedHead // its last head
-	grave  key                // the intent of a removed row that was settled
-	policy string             // the key of the first change of a policy of acme's
+	older  *vfs.MemFS         // a copy of the disk from before the last decisions
+	anchor receipt.SignedHead // the last head
+	grave  key                // the intent of a removed and settled row
+	policy string             // the key of the first policy change of acme
 	acme   []*storage.Record  // the rows of acme that were not removed, oldest first
 }
 
-// writeHistory writes a history with the ledger. Several organizations decide in two months. There
-// are replays, settlements and a change of the key. Retention has removed four rows of acme.
+// writeHistory writes a history with the ledger. Several organizations decide in two months. The
+// history has replays, settlements and a change of the key. Retention has removed four rows of
+// acme.
 func writeHistory(t *testing.T) written {
 	t.Helper()
 	w := written{disk: vfs.NewCrashableMem()}
@@ -59,7 +60,7 @@ func writeHistory(t *testing.T) written {
 		write(seed, func(_ *Store, l *ledger.Ledger) {
 			var wg sync.WaitGroup
 			for n := from; n < to; n++ {
-				for range 2 { // the second is a replay
+				for range 2 { // the second call is a replay
 					wg.Go(func() {
 						for _, org := range []string{"acme", "ac", "rival"} {
 							decideOne(t, l, org, n)
@@ -103,8 +104,8 @@ func writeHistory(t *testing.T) written {
 	return w
 }
 
-// changeDocuments changes documents. Its first change is of a policy of acme. It returns the key of
-// the entry of that change.
+// changeDocuments changes documents, first a policy of acme. It returns the key of the entry of
+// this first change.
 func changeDocuments(t *testing.T, s *Store) string {
 	t.Helper()
 	update := func(org string, f func(tx storage.Tx) error) uint64 {
@@ -145,7 +146,8 @@ func decideOne(t *testing.T, l *ledger.Ledger, org string, n int) {
 	}
 }
 
-// change opens the store for f, as an attacker with the directory can, and closes it.
+// change opens the store, calls f to change it like an attacker with write access to the directory,
+// and closes the store.
 func (w *written) change(t *testing.T, f func(s *Store)) {
 	t.Helper()
 	s := openWith(t, Options{FS: w.disk})
@@ -172,7 +174,7 @@ func (w *written) prove(t *testing.T, disk vfs.FS, anchor *receipt.SignedHead) (
 	return ledger.Prove(t.Context(), r, cfg)
 }
 
-// put sets a key in Pebble. Pebble's checksums are right afterwards.
+// put sets a key in Pebble, with correct checksums.
 func put(t *testing.T, s *Store, k key, v []byte) {
 	t.Helper()
 	must(t, errors.Join(s.index.Flush(), s.db.Set(k, v, pebble.Sync)))
@@ -183,8 +185,8 @@ func del(t *testing.T, s *Store, k key) {
 	must(t, errors.Join(s.index.Flush(), s.db.Delete(k, pebble.Sync)))
 }
 
-// putFrame appends a forged frame and sets k to its location. The frame has the given head, or is
-// the frame of an import if head is nil.
+// putFrame appends a forged frame and sets k to the frame's location. With a nil head it appends an
+// import, otherwise a frame with this head.
 func putFrame(t *testing.T, s *Store, k key, head []byte, items ...[]byte) {
 	t.Helper()
 	last, err := s.headed(s.log.Last())
@@ -195,13 +197,13 @@ func putFrame(t *testing.T, s *Store, k key, head []byte, items ...[]byte) {
 	}
 	number, err := s.log.Append(head, items)
 	must(t, err)
-	end, err := s.log.Append(ofImport, nil) // this frame leads to the last head that is not forged
+	end, err := s.log.Append(ofImport, nil) // refers to the last head that is not forged
 	must(t, err)
 	s.index.Add(end, new(index.Keys))
 	put(t, s, k, location{frame: number}.append(nil))
 }
 
-// putItem appends a forged record or settlement and sets k to its location.
+// putItem appends a forged record or settlement, and sets k to its location.
 func putItem(t *testing.T, s *Store, k key, kind byte, org string, id uuid.UUID, body []byte) {
 	t.Helper()
 	putFrame(t, s, k, nil, encoded(func(c *codec) {
@@ -210,7 +212,7 @@ func putItem(t *testing.T, s *Store, k key, kind byte, org string, id uuid.UUID,
 	}))
 }
 
-// putEntry appends an entry that is cut off and sets k to its location.
+// putEntry appends a truncated entry, and sets k to its location.
 func putEntry(t *testing.T, s *Store, k key, old *storage.Entry) {
 	t.Helper()
 	putFrame(t, s, k, nil, encoded(func(c *codec) {
@@ -250,8 +252,8 @@ func TestDecision_Receipts_WholeHistory(t *testing.T) {
 	})
 }
 
-// TestProve_AfterKill proves a store after a kill. Its last writes are only in the log. The test
-// checks that the proof changes no file.
+// TestProve_AfterKill proves a store after a kill, whose last writes are only in the log. The proof
+// must change no file.
 func TestProve_AfterKill(t *testing.T) {
 	w := writeHistory(t)
 	s := openWith(t, Options{FS: w.disk})
@@ -273,8 +275,8 @@ func TestProve_AfterKill(t *testing.T) {
 	}
 }
 
-// TestCheckIndex changes the index of a store, as an attacker with the directory can. The proof
-// must find each change.
+// TestCheckIndex changes the index of a store like an attacker with write access to the directory.
+// The proof must find each change.
 func TestCheckIndex(t *testing.T) {
 	w := writeHistory(t)
 	row, next, settled := w.acme[5], w.acme[6], w.acme[7]
@@ -410,7 +412,7 @@ func erase(t *testing.T, s *Store, r *storage.Record) {
 	put(t, s, m, binary.BigEndian.AppendUint64(nil, uint64(n-1)))
 }
 
-// decideLater has acme decide once more, under a head of its own, and returns the row.
+// decideLater decides one more intent of acme under a new head. It returns the row.
 func (w *written) decideLater(t *testing.T) (row *storage.Record) {
 	t.Helper()
 	w.change(t, func(s *Store) {
@@ -424,7 +426,7 @@ func (w *written) decideLater(t *testing.T) (row *storage.Record) {
 	return row
 }
 
-// firstEntry returns an organization's oldest entry of a kind and its key.
+// firstEntry returns an organization's oldest entry of a kind, and the key of that entry.
 func firstEntry(t *testing.T, s *Store, org string, kind storage.EntryKind) (k key, e *storage.Entry) {
 	t.Helper()
 	prefix := entriesKey(org, kind)
@@ -445,8 +447,8 @@ func wantBreak(t *testing.T, err error, want string) {
 	}
 }
 
-// TestProve_Rollback puts an older copy of the directory back, with the older tip, the newer tip or
-// no tip. It checks that the proof finds the loss.
+// TestProve_Rollback replaces the directory by an older copy. The tip is older, newer or missing.
+// The proof must find the loss.
 func TestProve_Rollback(t *testing.T) {
 	w := writeHistory(t)
 	_, err := w.prove(t, w.older, &w.anchor)
@@ -462,8 +464,8 @@ func TestProve_Rollback(t *testing.T) {
 	wantBreak(t, err, "data.tip, which notes how far the store has come, is missing")
 }
 
-// TestProve_TailCut deletes the last decision and its head, and changes the recorded tip to match.
-// It checks that only an anchor shows the loss.
+// TestProve_TailCut deletes the last decision and its head, and changes the recorded tip
+// accordingly. Only an anchor can show this loss.
 func TestProve_TailCut(t *testing.T) {
 	w := writeHistory(t)
 	row := w.decideLater(t)
@@ -493,7 +495,7 @@ func TestProve_TailCut(t *testing.T) {
 	wantBreak(t, err, fmt.Sprintf("head %d: it was kept as the anchor, and the history ends at head %d", head.Seq, w.anchor.Seq))
 }
 
-// TestProve_Anchor proves a whole history with anchors of other histories.
+// TestProve_Anchor proves a complete history against anchors of other histories.
 func TestProve_Anchor(t *testing.T) {
 	w := writeHistory(t)
 	other := writeHistory(t)

@@ -11,8 +11,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestDecision_Plans_PlacesAfterARestart checks that decisions count after a restart, and that
-// places which were held but not used do not.
+// TestDecision_Plans_PlacesAfterARestart checks the meters after a restart. Decisions must count.
+// Places that were granted but not used must not count.
 func TestDecision_Plans_PlacesAfterARestart(t *testing.T) {
 	const month = storage.Month(202611)
 	fs, w := vfs.NewMem(), storagetest.NewWriter()
@@ -23,7 +23,7 @@ func TestDecision_Plans_PlacesAfterARestart(t *testing.T) {
 			t.Errorf("Grant = %d, %v, want %d", got, err, want)
 		}
 	}
-	// No places were granted for these records.
+	// The store granted no places for these records.
 	commit(t, s, w, w.Record("org"), w.Record("org"))
 	grant(s, 3)
 	if err := storagetest.Return(t.Context(), s, "org", month, 4); err == nil || !strings.Contains(err.Error(), "of which 3 are held") {
@@ -33,8 +33,8 @@ func TestDecision_Plans_PlacesAfterARestart(t *testing.T) {
 	grant(openTest(t, fs, nil), 3)
 }
 
-// TestQuotas_Bounded checks that meters without held places are dropped from memory, and read again
-// when they are needed.
+// TestQuotas_Bounded checks that meters without granted places are dropped from memory, and read
+// again when needed.
 func TestQuotas_Bounded(t *testing.T) {
 	const month = storage.Month(202611)
 	s, w := openTest(t, vfs.NewMem(), nil), storagetest.NewWriter()

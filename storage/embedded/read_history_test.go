@@ -57,7 +57,7 @@ type readItem struct {
 }
 
 // readHistory runs the second reader, testdata/read_history.py, on the segments of a directory.
-// files has their contents by name.
+// files has the contents of the segments by name.
 func readHistory(t *testing.T, files map[string][]byte) (frames []readFrame, damage string) {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -118,10 +118,10 @@ func segmentsOf(t *testing.T, disk vfs.FS) map[string][]byte {
 // stored is the history as the store returns it.
 type stored struct {
 	heads   []receipt.SignedHead
-	rows    map[string]*storage.Record // by decision id
-	entries map[string]*storage.Entry  // by kind, organization and key
-	removed map[string][]receipt.Leaf  // by decision id
-	// abandoned has the ids of the decisions whose import was abandoned.
+	rows    map[string]*storage.Record // the key is the decision id
+	entries map[string]*storage.Entry  // the key is kind, organization and key of the entry
+	removed map[string][]receipt.Leaf  // the key is the decision id
+	// abandoned has the ids of decisions whose import was abandoned.
 	abandoned map[string]bool
 }
 
@@ -144,7 +144,7 @@ func readStored(t *testing.T, disk vfs.FS) stored {
 	return w
 }
 
-// wantRead compares the output of the second reader for a closed directory with the store. It
+// wantRead compares the second reader's output for a closed directory with the store's content. It
 // returns the number of items of each kind.
 func wantRead(t *testing.T, disk vfs.FS) (counts map[string]int) {
 	t.Helper()
@@ -184,8 +184,8 @@ func wantRead(t *testing.T, disk vfs.FS) (counts map[string]int) {
 	return counts
 }
 
-// want compares an item with the stored one and removes the stored one from w. h is nil for the
-// frame of an import.
+// want compares an item with the stored item, and then removes the stored item from w. For a frame
+// of an import h is nil.
 func (w *stored) want(t *testing.T, h *receipt.SignedHead, f *readFrame, at int) {
 	t.Helper()
 	it, leaf := &f.Members[at], [32]byte{}
@@ -249,8 +249,9 @@ func (w *stored) want(t *testing.T, h *receipt.SignedHead, f *readFrame, at int)
 	}
 }
 
-// TestReadHistory checks that a program written only from docs/history-format.md reads the same
-// history as the store. It must also compute the leaves, roots and proofs that were signed.
+// TestReadHistory runs a program that was written only from docs/history-format.md. It must read
+// the same history as the store. It must also compute the leaves, roots and proofs that were
+// signed.
 func TestReadHistory(t *testing.T) {
 	t.Run("decisions, settlements, verdicts, changes, retention", func(t *testing.T) {
 		w := writeHistory(t)
@@ -324,7 +325,7 @@ func TestReadHistory(t *testing.T) {
 	})
 }
 
-// writeRewritten returns a directory with several segments. Some of them were rewritten.
+// writeRewritten returns a directory with several segments, some of them rewritten.
 func writeRewritten(t *testing.T) *vfs.MemFS {
 	t.Helper()
 	disk, w := vfs.NewMem(), storagetest.NewWriter()
@@ -341,8 +342,8 @@ func writeRewritten(t *testing.T) *vfs.MemFS {
 	return disk
 }
 
-// TestReadHistory_Torn checks that the second reader ignores a last frame that a crash has left in
-// part, and that it reports damage before the last frame.
+// TestReadHistory_Torn checks the second reader. It must ignore an incomplete last frame, which a
+// crash can leave. It must report damage before the last frame.
 func TestReadHistory_Torn(t *testing.T) {
 	files := segmentsOf(t, writeHistory(t).disk)
 	if len(files) != 1 {
@@ -372,7 +373,7 @@ func TestReadHistory_Torn(t *testing.T) {
 	}
 }
 
-// TestHistoryFormat_Example checks that the store writes the bytes of the example in
+// TestHistoryFormat_Example checks that the store writes exactly the example of
 // docs/history-format.md.
 func TestHistoryFormat_Example(t *testing.T) {
 	page, err := os.ReadFile("../../docs/history-format.md")

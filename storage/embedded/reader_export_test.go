@@ -6,7 +6,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestReadOnly_OneOrganization checks that a ReadOnly store returns the data that an export of one
+// TestReadOnly_OneOrganization checks that ReadOnly returns all data that an export of one
 // organization reads.
 func TestReadOnly_OneOrganization(t *testing.T) {
 	w := writeHistory(t)

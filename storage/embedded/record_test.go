@@ -17,7 +17,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// records are rows with every field, with none, and with unusual ones.
+// records returns rows with every field, with no field, and with unusual values.
 func records() map[string]*storage.Record {
 	w := storagetest.NewWriter()
 	id := uuid.Must(uuid.Parse("01890a5d-ac96-774b-bcce-b302099a8057")).String()
@@ -62,7 +62,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 	}
 }
 
-// TestRecord_Damaged: a row that is cut, or goes on, is an error.
+// TestRecord_Damaged checks that a row that is too short or too long is an error.
 func TestRecord_Damaged(t *testing.T) {
 	r := records()["full"]
 	id, row := uuid.MustParse(r.DecisionID), appendRecord(nil, r)
@@ -99,7 +99,7 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
-// BenchmarkRecord compares the row's encoding with JSON; B/row is the size.
+// BenchmarkRecord compares the encoding of a row with JSON. B/row is the size.
 func BenchmarkRecord(b *testing.B) {
 	r := benchRecord(1)
 	row := appendRecord(nil, r)

@@ -27,8 +27,8 @@ func historyRows(t *testing.T, s *Store) map[string]string {
 	return rows
 }
 
-// writeIndexed fills a store with batches of records, settlements and imports, of which one is
-// abandoned and taken in again, and removes some.
+// writeIndexed fills a store with batches of records, settlements and imports. It abandons one
+// import and imports it again. It also removes some rows.
 func writeIndexed(t *testing.T, s *Store, w *storagetest.Writer, batches int) {
 	t.Helper()
 	var first *storage.Record
@@ -50,8 +50,8 @@ func writeIndexed(t *testing.T, s *Store, w *storagetest.Writer, batches int) {
 	importRows(t, s, storagetest.NewWriterFrom(w), "d").wantIn(t, s)
 }
 
-// anImport is the history of an organization in another store: three rows, the first two
-// settled, and the tombstone of a fourth.
+// anImport is an organization's history in another store. It has three rows, the first two settled,
+// and the tombstone of a fourth row.
 type anImport struct {
 	org     string
 	rows    []*storage.Record
@@ -104,8 +104,8 @@ func (i *anImport) wantIn(t *testing.T, s *Store) {
 	}
 }
 
-// TestReindex: keys that the index has lost are there again once the store is open. Removed
-// rows stay removed.
+// TestReindex deletes keys of the index. They must exist again once the store is open. Removed rows
+// must stay removed.
 func TestReindex(t *testing.T) {
 	disk, w := vfs.NewMem(), storagetest.NewWriter()
 	s := openTest(t, disk, nil)
@@ -113,8 +113,8 @@ func TestReindex(t *testing.T) {
 	until(t, func() bool { return !s.rewriting.Load() })
 	want := historyRows(t, s)
 	closeTest(t, s)
-	// ofHistory reports whether a key can be computed from the segments. That is not possible for
-	// the intents of removed rows.
+	// ofHistory reports whether a key can be computed from the segments. The intents of removed
+	// rows cannot be computed.
 	ofHistory := func(k, v string) bool {
 		_, left, imported, err := parseIntent([]byte(v), [16]byte{})
 		return strings.ContainsRune("hdkln", rune(k[0])) || k[0] == 'i' && err == nil && (len(left) == 0 || imported)
@@ -167,7 +167,7 @@ func TestReindex(t *testing.T) {
 }
 
 // TestReindex_LostTables cuts the end of Pebble's manifest after a crash, so that Pebble forgets
-// tables of keys. It checks that the store still has all acknowledged data.
+// tables of keys. The store must still have all acknowledged data.
 func TestReindex_LostTables(t *testing.T) {
 	disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
 	s := openTest(t, disk, nil)

@@ -13,8 +13,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestRemoveRecords_SettledMeanwhile commits a settlement while a removal moves keys to Pebble. It
-// checks that the settlement is removed with its row.
+// TestRemoveRecords_SettledMeanwhile commits a settlement while a removal moves keys to Pebble. The
+// settlement must be removed with its row.
 func TestRemoveRecords_SettledMeanwhile(t *testing.T) {
 	w := storagetest.NewWriter()
 	var s *Store
@@ -40,8 +40,8 @@ func TestRemoveRecords_SettledMeanwhile(t *testing.T) {
 	}
 }
 
-// TestCountExpired_Orphans checks settlements without a row. CountExpired removes such a settlement
-// if the tombstone of the row has its leaf. Any other settlement without a row is damage.
+// TestCountExpired_Orphans checks settlements without a row. If the row's tombstone has the leaf of
+// the settlement, CountExpired removes the settlement. Otherwise the settlement is damage.
 func TestCountExpired_Orphans(t *testing.T) {
 	log, w := new(logged), storagetest.NewWriter()
 	s := openTest(t, vfs.NewMem(), log)

@@ -18,20 +18,20 @@ import (
 	"writ/storage/storagetest"
 )
 
-// killed is a store after kill -9: its disk, its recorded tip and its content at that tip.
+// killed is a store after kill -9: its disk, the recorded tip, and the content at that tip.
 type killed struct {
 	disk   *vfs.MemFS
 	writer *storagetest.Writer
 	noted  tip
 	want   snapshot
-	later  bool // there were writes after the tip was recorded
+	later  bool // data was written after the tip was recorded
 
-	accepted map[string]bool // refusals that holdAccepted has seen
+	accepted map[string]bool // the refusals that holdAccepted has seen
 }
 
-// kill fills a store with tables and a log, records its tip, and returns a copy of its disk as
-// after kill -9. If later is set, it writes more after the tip was recorded. If logs is set, no
-// tables can be written towards the end, so that several logs are left.
+// kill fills a store with tables and a log, and records its tip. It returns a copy of the disk as
+// kill -9 would leave it. With later set, more data is written after the tip was recorded. With
+// logs set, no tables can be written at the end, so several logs remain.
 func kill(t *testing.T, later, logs bool) killed {
 	t.Helper()
 	disk := vfs.NewCrashableMem()
@@ -70,8 +70,8 @@ func kill(t *testing.T, later, logs bool) killed {
 	return k
 }
 
-// commitMany commits enough records to fill some blocks of a log. It writes small chunks, because
-// Pebble tries each bit of a chunk whose checksum is wrong.
+// commitMany commits enough records to fill some blocks of a log. It writes small chunks: if a
+// checksum is wrong, Pebble tries to flip each bit of the chunk.
 func (k *killed) commitMany(t *testing.T, s *Store) {
 	t.Helper()
 	for range 60 {
@@ -81,7 +81,7 @@ func (k *killed) commitMany(t *testing.T, s *Store) {
 	}
 }
 
-// damages has ways to damage a file at byte at.
+// damages has ways to damage a file at a given byte.
 var damages = map[string]func(b []byte, at int) []byte{
 	"cut":           func(b []byte, at int) []byte { return b[:at] },
 	"zeroed":        func(b []byte, at int) []byte { clear(b[at:]); return b },
@@ -90,11 +90,11 @@ var damages = map[string]func(b []byte, at int) []byte{
 	"begun too far": func(b []byte, at int) []byte { return b[at+1:] },
 }
 
-// positions returns where a file of n bytes is damaged. The positions are at its start, in its
-// middle, in its last 64 KiB and at its end.
+// positions returns where to damage a file of n bytes: at the start, in the middle, in the last 64
+// KiB and at the end.
 func positions(name string, n int) []int {
 	at := []int{0, 1, n / 8, n / 4, 3 * n / 8, n / 2, 5 * n / 8, 3 * n / 4, 7 * n / 8, n - 64<<10, n - 32<<10, n - 100, n - 7, n - 1}
-	if filepath.Ext(name) == ".sst" { // tables have checksums, and the manifest has their sizes
+	if filepath.Ext(name) == ".sst" { // tables have checksums, and the manifest has the tables' sizes
 		at = []int{0, n / 2, n - 1}
 	}
 	at = slices.DeleteFunc(at, func(i int) bool { return i < 0 || i >= n })
@@ -102,7 +102,7 @@ func positions(name string, n int) []int {
 	return slices.Compact(at)
 }
 
-// The outcomes of opening a damaged store.
+// These are the outcomes of opening a damaged store.
 const (
 	opened     = "opened, with all that was noted"
 	unreadable = "opened or refused, with an error for what cannot be read"
@@ -110,7 +110,7 @@ const (
 	lost       = "refused, for nothing names what is there"
 )
 
-// hold opens the store on disk, checks the result and returns the outcome.
+// hold opens the store on disk and checks the result. It returns the outcome.
 func (k *killed) hold(t *testing.T, what string, disk *vfs.MemFS) string {
 	t.Helper()
 	before := contents(t, disk)
@@ -119,7 +119,7 @@ func (k *killed) hold(t *testing.T, what string, disk *vfs.MemFS) string {
 		defer closeTest(t, s)
 		return k.holdOpened(t, what, s)
 	}
-	// If the first compaction or flush finds the damage, Open has already changed the directory.
+	// A compaction or flush may find the damage. Then Open has already changed the directory.
 	if diff := cmp.Diff(before, contents(t, disk)); diff != "" && !strings.Contains(err.Error(), "until it is restarted") {
 		t.Errorf("%s: the refusal %v changed the directory", what, err)
 	}
@@ -163,8 +163,8 @@ func (k *killed) holdOpened(t *testing.T, what string, s *Store) string {
 
 var acceptable = regexp.MustCompile(`--accept-rollback (\d+) `)
 
-// holdAccepted opens a store that Open refused with the error why. It checks that Open accepts the
-// loss with the sequence that why names, and with no other sequence.
+// holdAccepted opens a store that Open refused with the given error. The error names a sequence
+// number. Open must accept the loss with this number, and with no other number.
 func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why error) {
 	t.Helper()
 	if k.accepted[why.Error()] {
@@ -199,7 +199,7 @@ func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why er
 	s.recordTip()
 	again := disk.CrashClone(vfs.CrashCloneCfg{})
 	closeTest(t, s)
-	for _, disk := range []vfs.FS{again, disk} { // as killed, and as closed
+	for _, disk := range []vfs.FS{again, disk} { // the disk after the kill, and after a clean Close
 		if s, err = openQuietly(Options{FS: disk}); err != nil {
 			t.Errorf("%s: Open after it was accepted = %v", what, err)
 			continue
@@ -208,8 +208,8 @@ func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why er
 	}
 }
 
-// contents returns the contents of all files in the data directory and of the recorded tip beside
-// it.
+// contents returns the contents of all files in the data directory, and of the recorded tip beside
+// the directory.
 func contents(t *testing.T, disk vfs.FS) map[string]string {
 	t.Helper()
 	names, err := disk.List("data")

@@ -25,13 +25,14 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// openTest opens a store that is closed with the test. A nil log is discarded.
+// openTest opens a store and closes it at the end of the test. With a nil log, log lines are
+// discarded.
 func openTest(t testing.TB, fs vfs.FS, log *logged) *Store {
 	t.Helper()
 	return openWith(t, Options{FS: fs, Log: log.logger()})
 }
 
-// openWith opens a store with the options o. Its log is discarded unless o has one.
+// openWith opens a store with the options o. If o has no log, log lines are discarded.
 func openWith(t testing.TB, o Options) *Store {
 	t.Helper()
 	s, err := openQuietly(o)
@@ -55,21 +56,21 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// commit stores records of intents that are new.
+// commit stores records whose intents must be new.
 func commit(t testing.TB, s *Store, w *storagetest.Writer, records ...*storage.Record) {
 	t.Helper()
 	_, err := w.Commit(t.Context(), s, records...)
 	must(t, err)
 }
 
-// execute settles row as executed.
+// execute stores the settlement "executed" of a row.
 func execute(t *testing.T, s *Store, w *storagetest.Writer, row *storage.Record) {
 	t.Helper()
 	_, err := w.Settle(t.Context(), s, row, storage.Settlement{Outcome: storage.Executed, RecordedAt: row.DecidedAt})
 	must(t, err)
 }
 
-// listed returns the rows of an organization, the newest first.
+// listed returns the rows of an organization, newest first.
 func listed(t *testing.T, s *Store, org string) []*storage.Record {
 	t.Helper()
 	rows, _, err := s.ListRecords(t.Context(), org, storage.Filter{}, storage.Page{Limit: 500})
@@ -85,7 +86,7 @@ func removeRows(t *testing.T, s *Store, org string, before time.Time, n int) {
 	}
 }
 
-// readClosed opens the closed store on disk for reading and calls f with it.
+// readClosed opens a closed store read-only and calls f with it.
 func readClosed(t *testing.T, disk vfs.FS, f func(r *ReadOnly)) {
 	t.Helper()
 	r, err := OpenReadOnly("data", Options{FS: disk})
@@ -94,7 +95,7 @@ func readClosed(t *testing.T, disk vfs.FS, f func(r *ReadOnly)) {
 	must(t, r.Close())
 }
 
-// failing returns fs, but operations for which fails is true return errDisk.
+// failing returns fs with an exception: operations for which fails is true return errDisk.
 func failing(fs vfs.FS, fails func(errorfs.Op) bool) vfs.FS {
 	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if fails(op) {
@@ -104,7 +105,7 @@ func failing(fs vfs.FS, fails func(errorfs.Op) bool) vfs.FS {
 	}))
 }
 
-// closeTest closes s unless it has been closed.
+// closeTest closes s unless s is already closed.
 func closeTest(t testing.TB, s *Store) {
 	t.Helper()
 	select {
@@ -116,7 +117,6 @@ func closeTest(t testing.TB, s *Store) {
 	}
 }
 
-// logged is a log that a test reads.
 type logged struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -135,7 +135,7 @@ func (l *logged) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, nil))
 }
 
-// errors returns the number of lines of level ERROR.
+// errors returns the number of lines with level ERROR.
 func (l *logged) errors() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,8 +169,8 @@ func TestOpen_DirectoryThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestOpen_Format: Open refuses a directory of another format and names the format. The directory
-// stays unchanged.
+// TestOpen_Format checks that Open refuses a directory of another format. The error names the
+// format, and nothing is changed.
 func TestOpen_Format(t *testing.T) {
 	for _, test := range []struct{ name, key, value, want string }{
 		{"newer", "\x00writ", "9", `its format is "9", and this writ reads format 8 only: start the writ that wrote the directory`},

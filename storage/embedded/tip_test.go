@@ -31,13 +31,13 @@ func TestTip_Text(t *testing.T) {
 	}
 }
 
-// remove removes files as an accident would.
+// remove removes a file or directory, like an accident.
 func remove(t *testing.T, disk vfs.FS, name string) {
 	t.Helper()
 	must(t, disk.RemoveAll(name))
 }
 
-// copyDir copies a directory to another disk, over the files there.
+// copyDir copies a directory to another disk. It overwrites files there.
 func copyDir(t *testing.T, from, to vfs.FS, name string) {
 	t.Helper()
 	if _, err := vfs.Clone(from, to, name, name); err != nil {
@@ -45,9 +45,9 @@ func copyDir(t *testing.T, from, to vfs.FS, name string) {
 	}
 }
 
-// TestTip_Directories checks that Open returns an error after the whole directory was removed,
-// replaced by an older copy, or exchanged. AcceptRollback accepts the store only with the sequence
-// of the store's last head.
+// TestTip_Directories removes the whole directory, replaces it by an older copy, or exchanges it.
+// Open must return an error. AcceptRollback accepts the store only with the sequence number of the
+// store's last head.
 func TestTip_Directories(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -99,7 +99,7 @@ func TestTip_Directories(t *testing.T) {
 }
 
 // storesToHarm returns three disks. disk has a store with two heads. older has a copy of this store
-// from when it had one head. other has another store with three heads.
+// with one head. other has an unrelated store with three heads.
 func storesToHarm(t *testing.T, closed bool) (disk, older, other *vfs.MemFS) {
 	t.Helper()
 	end := func(disk *vfs.MemFS, s *Store) *vfs.MemFS {
@@ -128,8 +128,7 @@ func storesToHarm(t *testing.T, closed bool) (disk, older, other *vfs.MemFS) {
 	return disk, older, end(other, s)
 }
 
-// TestTip_AcceptedInVain checks that a store without losses opens even if AcceptRollback is still
-// set.
+// TestTip_AcceptedInVain checks that a complete store opens even if AcceptRollback is still set.
 func TestTip_AcceptedInVain(t *testing.T) {
 	disk, log := vfs.NewMem(), new(logged)
 	closeTest(t, openTest(t, disk, nil))
@@ -145,8 +144,8 @@ func TestTip_AcceptedInVain(t *testing.T) {
 	}
 }
 
-// TestTip_CannotBeNoted checks a store whose tip cannot be recorded. Commits still succeed. The
-// failure is logged once and shown as a trouble. The earlier tip stays in the file.
+// TestTip_CannotBeNoted checks a store whose tip cannot be recorded. Commits must still succeed.
+// The failure is logged once and reported as a trouble. The file keeps the earlier tip.
 func TestTip_CannotBeNoted(t *testing.T) {
 	var full atomic.Bool
 	disk := vfs.NewCrashableMem()
@@ -184,7 +183,7 @@ func TestTip_CannotBeNoted(t *testing.T) {
 	}
 }
 
-// TestTip_FullDisk checks the same as TestTip_CannotBeNoted on a disk that is really full.
+// TestTip_FullDisk is TestTip_CannotBeNoted on a disk that is really full.
 func TestTip_FullDisk(t *testing.T) {
 	root := mountTmpfs(t)
 	s, err := Open(filepath.Join(root, "data"), Options{Log: (*logged)(nil).logger(), MinFreeBytes: 1})
@@ -213,7 +212,7 @@ func TestTip_FullDisk(t *testing.T) {
 }
 
 // TestTip_WrittenBehind checks that with WriteBehind all writes up to the recorded tip are durable.
-// Even if a crash loses later commits, the store must end at the tip or after it.
+// If a crash loses later commits, the store must end at the tip or after it.
 func TestTip_WrittenBehind(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	w := storagetest.NewWriter()
@@ -230,8 +229,8 @@ func TestTip_WrittenBehind(t *testing.T) {
 	}
 }
 
-// TestMarks_OneOfEach writes, flushes and opens a store several times. It checks that each stream
-// always has exactly one mark.
+// TestMarks_OneOfEach writes to a store, flushes it and opens it again, several times. Each stream
+// must always have exactly one mark.
 func TestMarks_OneOfEach(t *testing.T) {
 	disk, w := vfs.NewMem(), storagetest.NewWriter()
 	for n := range int64(4) {

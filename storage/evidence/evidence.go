@@ -1,6 +1,6 @@
-// Package evidence verifies decisions offline: receipts, results and rows of the
-// history in files ([Parse], [Check]), and a whole history as a server shows it
-// ([Remote]). [Report] writes a proof of package ledger for people.
+// Package evidence verifies decisions offline. [Parse] and [Check] verify receipts, results and
+// rows of the history in files. [Remote] reads a whole history from a server. [Report] writes a
+// proof of package ledger for people.
 package evidence
 
 import (
@@ -20,11 +20,11 @@ import (
 	"writ/storage/receipt"
 )
 
-// Held is a receipt that was read from a file. It also has the evaluation result or the
-// row of the history that the file has beside the receipt.
+// Held is a receipt from a file. If the file also has the evaluation result or the row of the
+// history, Held has it too.
 type Held struct {
 	Receipt receipt.Receipt
-	result  *receipt.Result // nil if the file has a bare receipt
+	result  *receipt.Result // nil if the file has only a receipt
 	row     *storage.Record // nil unless the file has a row of the history
 }
 
@@ -51,18 +51,18 @@ func Parse(data []byte) (Held, error) {
 	return Held{}, err
 }
 
-// Check configures how decisions are verified.
+// Check says what decisions are verified against, in addition to their signature.
 type Check struct {
 	Keys         receipt.Keys
 	AllowExpired bool
-	// Intent is the intent that was decided, and Policy is the policy that decided it. If
-	// they are nil, they are not checked.
+	// Intent is the intent of the decision. Policy is the policy that decided the intent. A nil
+	// field is not checked.
 	Intent *engine.Intent
 	Policy *engine.Policy
 }
 
-// Verify verifies h at the time now. It returns a line for each check that it has made or
-// left out. Its error says why h does not verify.
+// Verify verifies h at the time now. It returns a line for each check that it made or omitted. The
+// error says why h is not valid.
 func (c Check) Verify(h Held, now time.Time) (said []string, err error) {
 	r := h.Receipt
 	err = receipt.Verify(r, c.Keys, now)
@@ -109,7 +109,7 @@ func (c Check) Verify(h Held, now time.Time) (said []string, err error) {
 	return append(said, more...), err
 }
 
-// follows checks h against the intent and the policy.
+// follows checks whether h follows from the intent and the policy.
 func (c Check) follows(h Held) (said []string, err error) {
 	doc := c.Policy.Document()
 	if c.Intent.PolicyID != doc.PolicyID {
@@ -142,8 +142,7 @@ func (c Check) follows(h Held) (said []string, err error) {
 	return append(said, "the reasons follow from the policy"), nil
 }
 
-// needMore has the codes of findings that do not follow from the policy and the intent
-// alone.
+// needMore has the codes of findings that depend on more than the policy and the intent.
 var needMore = []engine.Code{
 	engine.CodeAgentDisabled, engine.CodeAgentUnregistered, engine.CodeUsageLimit, engine.CodeBatchRefused,
 	engine.CodeSessionClosed, engine.CodeSessionExpired, engine.CodeSessionNotAllowed,
@@ -151,15 +150,15 @@ var needMore = []engine.Code{
 	engine.CodePolicyUnreadable,
 }
 
-// following compares reasons with the findings of the policy alone. It returns the codes
-// of the reasons that do not follow from the policy alone.
+// following compares reasons with the findings of the policy. It returns the codes of the reasons
+// that do not follow from the policy alone.
 func following(reasons []string, alone engine.Result) (rest []string, err error) {
 	var own, want []string
 	for _, reason := range reasons {
 		code, _, _ := strings.Cut(reason, ":")
 		switch c := engine.Code(code); {
 		case !slices.Contains(engine.Codes(), c):
-			return []string{condition.Quote(code)}, nil // an external core has decided
+			return []string{condition.Quote(code)}, nil // an external core made this decision
 		case slices.Contains(needMore, c):
 			rest = append(rest, code)
 		default:

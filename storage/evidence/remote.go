@@ -13,16 +13,15 @@ import (
 	"writ/storage/receipt"
 )
 
-// Remote is the history that a server shows to one organization. It implements the
-// methods of [ledger.History] that [ledger.Prove] calls for a partial history.
+// Remote is an organization's history as a server shows it. It implements the methods of
+// [ledger.History] that [ledger.Prove] calls for a partial history.
 type Remote struct {
-	// Each calls f with each item of the list that the server has at path, the newest
-	// first.
+	// Each calls f with each item of the list at path on the server, newest first.
 	Each func(ctx context.Context, path string, f func(jsontext.Value) error) error
 
-	ledger.History // nil: Prove does not call the other methods
+	ledger.History // nil, because Prove does not call further methods
 
-	chains map[[16]byte][]receipt.SignedHead // as the server listed them to Chains, the newest first
+	chains map[[16]byte][]receipt.SignedHead // the heads that Chains received from the server, newest first
 }
 
 // Chains implements ledger.History.
@@ -61,7 +60,7 @@ func (r *Remote) Heads(_ context.Context, chain [16]byte, _ uint64, f func(recei
 	return nil
 }
 
-// EachEntry implements ledger.History. Of all entries a server shows only the changes.
+// EachEntry implements ledger.History. A server shows only entries of changes.
 func (r *Remote) EachEntry(ctx context.Context, f func(*storage.Entry) error) error {
 	listed := make(map[string]bool)
 	return r.Each(ctx, "/v1/changes", func(item jsontext.Value) error {
@@ -86,8 +85,8 @@ func (r *Remote) EachTombstone(context.Context, string, func(*storage.Tombstone)
 	return nil
 }
 
-// Organizations implements ledger.History. It calls f once, with an empty name, because
-// the credential belongs to one organization.
+// Organizations implements ledger.History. It calls f once with an empty name, because the server's
+// credential belongs to one organization.
 func (r *Remote) Organizations(_ context.Context, f func(string) error) error { return f("") }
 
 // EachRow implements ledger.History.

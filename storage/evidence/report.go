@@ -14,8 +14,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// ParseAnchors reads heads, one on each line. If data is a receipt, or contains one,
-// ParseAnchors returns the head of that receipt.
+// ParseAnchors reads heads, one on each line. If data is or contains a receipt, ParseAnchors
+// returns the head of that receipt.
 func ParseAnchors(data []byte) (heads []receipt.SignedHead, err error) {
 	for line := range bytes.Lines(data) {
 		var h receipt.SignedHead
@@ -40,15 +40,15 @@ func ParseAnchors(data []byte) (heads []receipt.SignedHead, err error) {
 	return nil, fmt.Errorf("want heads, one a line, a receipt or what holds one: %w", cmp.Or(err, heldErr))
 }
 
-// Given says from which inputs a proof was made.
+// Given says which inputs a proof used.
 type Given struct {
-	Remote  bool // the history is what a server shows
+	Remote  bool // a server showed the history
 	Anchors bool
-	Keys    bool // the keys are not the data directory's own
+	Keys    bool // the caller gave the keys; they are not from the data directory
 }
 
-// Report writes what was proved of a history called name, and what was not. Its last
-// lines are the last head of each chain, to be kept as anchors.
+// Report writes which statements about a history were proved, and which were not. name is the name
+// of the history. The last lines are the last head of each chain, to be kept as anchors.
 func Report(w io.Writer, name string, p ledger.Proof, given Given) error {
 	note := func(is bool, format string, args ...any) {
 		if is {
@@ -101,7 +101,7 @@ func Report(w io.Writer, name string, p ledger.Proof, given Given) error {
 	return nil
 }
 
-// decidedAt returns the time in a decision id.
+// decidedAt returns the time that is part of a decision id.
 func decidedAt(decisionID string) string {
 	id, err := uuid.Parse(decisionID)
 	if err != nil {
@@ -110,9 +110,9 @@ func decidedAt(decisionID string) string {
 	return time.Unix(id.Time().UnixTime()).UTC().Format(time.RFC3339)
 }
 
-// counts returns the counts of a proof in few words. A line of 100 columns has room for
-// the name and for the counts of 1,000,000 decisions. "9 removals of 9999" are nine
-// retention entries for 9,999 rows that left a tombstone.
+// counts returns the counts of a proof in short form. A line of 100 columns has room for the name
+// and for the counts of 1,000,000 decisions. "9 removals of 9999" means nine retention entries for
+// 9,999 rows that left a tombstone.
 func counts(p ledger.Proof) string {
 	said := fmt.Sprintf("%s, %s, %s, %d settled, %s, %s of %d", Count(len(p.Ends), "chain"), Count(p.Heads, "head"),
 		Count(p.Rows, "decision"),
@@ -123,7 +123,7 @@ func counts(p ledger.Proof) string {
 	return said
 }
 
-// Count returns n and what, such as "1 head". It adds an s to what unless n is 1.
+// Count returns a number with a noun, such as "1 head". The noun gets an s unless n is 1.
 func Count(n int, what string) string {
 	if n != 1 {
 		what += "s"

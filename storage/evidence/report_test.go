@@ -7,8 +7,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// TestVerifyChain_CountsFitALine checks that the counts of a history of 1,000,000
-// decisions fit into a line of 100 columns.
+// TestVerifyChain_CountsFitALine checks that the counts of 1,000,000 decisions fit into a line of
+// 100 columns.
 func TestVerifyChain_CountsFitALine(t *testing.T) {
 	line := "data: whole: " + counts(ledger.Proof{
 		Ends: make([]receipt.SignedHead, 1), Heads: 62_500, Rows: 1_000_000, Settled: 9_999, Changes: 999, Removals: 9,

@@ -1,22 +1,22 @@
-// Package lease keeps the places that a store has granted to this process, see
-// [storage.Quotas]. A place belongs to a window. The meter of a month is a window. If several
-// processes decide, the counters of rules have windows in the store, too.
+// Package lease keeps the places that a store has granted to this process: see [storage.Quotas]. A
+// place is one unit of the count of a window. For example, the meter of a month is a window. If
+// several processes decide, the counters of rules have windows in the store, too.
 //
-// An intent takes places within a limit, and each call may have another limit:
+// An intent takes places within a limit. Each call may have another limit:
 //
 //	claim, ok, err := pool.Take(ctx, turn, lease, at, part, limit, n)
 //
-// The intent gets places that the store has granted within this limit or a lower limit. So all
-// processes together stay within the limit, although they know each other's counts only with a
-// delay. If the process has no such places, it sends the store one request for all waiting
-// intents. The first request is for the places that an intent needs, and each later request is
-// for twice as many. If the store answers that a limit is reached, this answer is trusted for a
+// An intent gets places that the store has granted within this limit or within a lower limit. So
+// all processes together stay within the limit, although each process learns of the counts of other
+// processes late. If the process has no such places, it sends the store one request for all waiting
+// intents. The first request is for as many places as an intent needs. Each later request is for
+// twice as many. If the store answers that a limit is reached, the process trusts this answer for a
 // quarter of a second.
 //
-// Unused places are given back with [Pool.GiveBack]. [Pool.Run] gives places back to the store
-// after they were idle for one or two seconds. The places of a failed or lost request stay
-// taken. In a meter they stay taken until the store gives this process up. In another window
-// they stay taken until they have left the window.
+// [Pool.GiveBack] makes unused places free again. [Pool.Run] gives places back to the store when
+// they were idle for one or two seconds. The places of a failed or lost request stay taken. In a
+// meter they stay taken until the store considers this process dead. In another window they stay
+// taken until they have left the window.
 package lease
 
 import (
@@ -32,16 +32,16 @@ import (
 
 const (
 	// answerFor is how long a total from the store is trusted, by the clock of decisions. It keeps
-	// the requests few for an organization at its limit.
+	// the number of requests small for an organization at its limit.
 	answerFor = 250 * time.Millisecond
-	// idleAfter is the time between two looks for unused places to give back.
+	// idleAfter is the interval at which idle places are given back.
 	idleAfter = time.Second
-	// portion bounds the size of a request. A request is for at most portion times the places
-	// that the intent needs, or for the least request of the lease if that is larger.
+	// portion bounds a request: at most portion times the places that the intent needs. If the
+	// lease's smallest request is larger, the request has that size.
 	portion = 256
 )
 
-// NoLimit is a limit that no window reaches.
+// NoLimit is a limit that no count reaches.
 const NoLimit = math.MaxInt64 / 2
 
 // Store grants places.
@@ -49,67 +49,67 @@ type Store interface {
 	Count(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error)
 }
 
-// Pool has the leases of a process. Its lock guards the leases. The owner of a lease can guard
-// its own data about the lease with the same lock. Callers must hold the lock when they call a
-// method of a lease, or a method of the pool whose comment says so.
+// Pool has the leases of a process. Its lock guards the leases. The owner of a lease may guard its
+// own data about the lease with the same lock. Hold the lock to call any method of a lease. Of the
+// pool's methods, the comments say which ones need the lock.
 type Pool struct {
 	sync.Mutex
-	// Lost, if it is not nil, is called when places could not be given back, with the error.
+	// Lost may be nil. It is called with the error if places could not be given back.
 	Lost func(error)
-	// Asked counts the requests for places, and Failed all requests that failed.
+	// Asked counts the requests for places. Failed counts all requests that failed.
 	Asked, Failed atomic.Int64
 
 	store Store
-	lent  map[*Lease]struct{} // leases with places to give back or with a request under way
+	lent  map[*Lease]struct{} // leases that have places to give back, or a request under way
 }
 
-// NewPool returns an empty pool of places of a store.
+// NewPool returns an empty pool for the places of a store.
 func NewPool(store Store) *Pool { return &Pool{store: store, lent: make(map[*Lease]struct{})} }
 
-// Lease has the places of this process in a window.
+// Lease has the places of a window that this process holds.
 type Lease struct {
 	window storage.Window
-	least  int64 // the smallest request
-	// total is the total of the window in the store's last answer, over all processes. It includes
+	least  int64 // the least number of places to request
+	// total is the window's total over all processes, from the store's last answer. It includes
 	// free. at is the time of that answer, or zero if total is out of date.
 	total int64
 	at    time.Time
-	// free is the number of free places. The places count in part, were granted within limit, and
-	// may be used in the part asked.
+	// free is the number of free places. part is the part of the window in which they count. limit
+	// is the limit within which they were granted. asked is the part whose intents may use them.
 	free, part, limit, asked int64
-	// answers counts the store's answers. If a claim is from an earlier answer, its places do
-	// not become free again.
+	// answers counts the store's answers. Unused places from an earlier answer do not become free
+	// again.
 	answers uint32
-	want    int64                // the size of the next request
-	back    []storage.WindowPart // places to give back to the store
-	used    bool                 // whether places were taken since the last Return
-	request *request             // the request under way, or nil
+	want    int64                // how many places the next request is for
+	back    []storage.WindowPart // places that will be given back to the store
+	used    bool                 // places were taken since the last Return
+	request *request             // the request whose answer is not there yet, or nil
 }
 
-// request is a request to the store. All intents of the lease wait for its answer.
+// request is a request to the store. All intents that need places of the lease wait for its answer.
 type request struct {
-	done chan struct{} // closed after the answer
-	err  error         // set before done is closed
+	done chan struct{} // closed when the answer is there
+	err  error         // set before the channel is closed
 }
 
-// Claim says from which answer of the store, and in which part, places were taken. The zero
-// Claim has no places.
+// Claim identifies taken places by the store's answer and the part. The zero Claim has no places.
 type Claim struct {
 	part   int64
 	answer uint32
 }
 
-// New returns a lease of a window. Each request of the lease is for at least least places.
+// New returns a lease of a window. Each request of the lease is for at least the given number of
+// places.
 func New(w storage.Window, least int64) *Lease { return &Lease{window: w, least: least} }
 
-// Learn sets the total of the window at a time.
+// Learn sets the total of the window, and the time of that total.
 func (l *Lease) Learn(total int64, at time.Time) { l.total, l.at = total, at }
 
-// Doubt makes the known total out of date.
+// Doubt marks the known total as out of date.
 func (l *Lease) Doubt() { l.at = time.Time{} }
 
-// Total returns the total of the window in the store's last answer, plus the granted places
-// that were taken here since then.
+// Total returns the total of the window. This is the store's last answer, plus the granted places
+// that this process has taken since then.
 func (l *Lease) Total() int64 { return l.total - l.free }
 
 // IsIdle reports whether l has no places to give back and no request under way.
@@ -117,7 +117,7 @@ func (l *Lease) IsIdle() bool { return l.isEmptyHanded() && l.request == nil }
 
 func (l *Lease) isEmptyHanded() bool { return l.free == 0 && len(l.back) == 0 }
 
-// IsKnown reports whether Total is recent enough to be trusted at a time.
+// IsKnown reports whether Total is recent enough to be trusted at the given time.
 func (l *Lease) IsKnown(at time.Time) bool { return l.request == nil && l.isBelieved(at) }
 
 func (l *Lease) isBelieved(at time.Time) bool {
@@ -125,9 +125,9 @@ func (l *Lease) isBelieved(at time.Time) bool {
 	return len(l.back) == 0 && age < answerFor && age > -answerFor
 }
 
-// Refresh asks the store for the total of a window in a part. Callers of Refresh and Take must
-// hold the lock. Both methods release it while they wait. turn, which may be nil, is paused
-// during the wait.
+// Refresh asks the store for the total of a window in a part. Callers of Refresh and Take must hold
+// the lock. Both methods release it while they wait. turn may be nil. If not, it is paused during
+// the wait.
 func (p *Pool) Refresh(ctx context.Context, turn condition.Turn, l *Lease, at time.Time, part int64) error {
 	if l.request == nil {
 		p.ask(ctx, l, at, storage.Ask{At: part})
@@ -135,8 +135,8 @@ func (p *Pool) Refresh(ctx context.Context, turn condition.Turn, l *Lease, at ti
 	return p.await(ctx, turn, l)
 }
 
-// Take takes n places of a window for an intent that is decided at a time, in a part. It
-// returns false if the places would raise the window's total above limit.
+// Take takes n places of a window, in a part, for an intent that is decided at a time. It returns
+// false if the window's total would then exceed limit.
 func (p *Pool) Take(
 	ctx context.Context, turn condition.Turn, l *Lease, at time.Time, part, limit, n int64,
 ) (Claim, bool, error) {
@@ -158,15 +158,15 @@ func (p *Pool) Take(
 	}
 }
 
-// serves reports whether n places are free within a limit. The places must be for the intent's
-// part, or for the next part if the intent began earlier.
+// serves reports whether n places are free within a limit. They must have been granted for the
+// intent's part, or for the next part if the intent began earlier.
 func (l *Lease) serves(part, limit, n int64) bool {
 	return l.free >= n && l.limit <= limit && (l.asked == part || l.asked == part+1)
 }
 
-// question returns a request for at least n places. It asks for twice as many as the last
-// request, unless the last request was long ago. Therefore a busy process asks seldom, and a
-// quiet process holds few places.
+// question returns a request for at least n places. It asks for twice as many places as the last
+// request, unless the last request was long ago. So a busy process sends few requests, and a quiet
+// process holds few places.
 func (l *Lease) question(at time.Time, part, limit, n int64) storage.Ask {
 	if n == 0 {
 		return storage.Ask{At: part}
@@ -180,7 +180,7 @@ func (l *Lease) question(at time.Time, part, limit, n int64) storage.Ask {
 	return ask
 }
 
-// GiveBack ends a claim of n unused places. Callers must hold the lock.
+// GiveBack makes n unused places of a claim free again. Callers must hold the lock.
 func (p *Pool) GiveBack(l *Lease, c Claim, n int64) {
 	last := len(l.back) - 1
 	switch {
@@ -196,9 +196,9 @@ func (p *Pool) GiveBack(l *Lease, c Claim, n int64) {
 	p.lent[l] = struct{}{}
 }
 
-// ask begins a request, which also gives back the free places. The request goes on after ctx
-// has ended, because otherwise the answer and its places would be lost. l must have no request
-// under way.
+// ask begins a request, which also gives back the free places. The request continues after ctx has
+// ended. Otherwise the granted places would be lost with the answer. l must have no request under
+// way.
 func (p *Pool) ask(ctx context.Context, l *Lease, at time.Time, ask storage.Ask) {
 	r := &request{done: make(chan struct{})}
 	l.request = r
@@ -232,7 +232,7 @@ func (p *Pool) ask(ctx context.Context, l *Lease, at time.Time, ask storage.Ask)
 	}()
 }
 
-// await waits for the answer to l's request, or until ctx ends.
+// await waits for the answer to l's request. It returns ctx's error if ctx ends first.
 func (p *Pool) await(ctx context.Context, turn condition.Turn, l *Lease) error {
 	r := l.request
 	p.Unlock()
@@ -243,7 +243,7 @@ func (p *Pool) await(ctx context.Context, turn condition.Turn, l *Lease) error {
 	return r.err
 }
 
-// Await waits until done is closed or ctx ends. turn, which may be nil, is paused during the
+// Await waits until done is closed or ctx ends. turn may be nil. If not, it is paused during the
 // wait.
 func Await(ctx context.Context, turn condition.Turn, done <-chan struct{}) error {
 	defer condition.Paused(turn)()
@@ -256,7 +256,7 @@ func Await(ctx context.Context, turn condition.Turn, done <-chan struct{}) error
 }
 
 // Run gives idle places back to the store once a second until ctx ends. Each time it then calls
-// idle with the lock held. When ctx ends, Run gives all places back.
+// idle while it holds the lock. When ctx ends, Run gives all places back.
 func (p *Pool) Run(ctx context.Context, idle func()) {
 	tick := time.NewTicker(idleAfter)
 	defer tick.Stop()
@@ -274,19 +274,19 @@ func (p *Pool) Run(ctx context.Context, idle func()) {
 	}
 }
 
-// Stop gives all places back and waits at most five seconds for the store's answers.
+// Stop gives all places back. It waits at most five seconds for the store's answers.
 func (p *Pool) Stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*idleAfter)
 	defer cancel()
 	p.Return(ctx, true)
-	p.Return(ctx, true) // places granted meanwhile
+	p.Return(ctx, true) // gives back places that were granted meanwhile
 	if err := ctx.Err(); err != nil && p.Lost != nil {
 		p.Lost(err)
 	}
 }
 
-// Return gives back the places that were not used since the last call. If all is true, it gives
-// back all places and also waits for requests under way. It stops when ctx ends.
+// Return gives back the places that were not used since the last call. With all set, it gives back
+// every place and also waits for requests under way. It stops when ctx ends.
 func (p *Pool) Return(ctx context.Context, all bool) {
 	p.Lock()
 	defer p.Unlock()

@@ -11,7 +11,7 @@ import (
 	"writ/storage/lease"
 )
 
-// hanging is a store that answers the first request with places and answers no later request.
+// hanging is a store that grants places for the first request and never answers a later request.
 type hanging struct{ asked chan struct{} }
 
 func (h hanging) Count(_ context.Context, _ storage.Window, ask storage.Ask) (storage.Granted, error) {
@@ -36,6 +36,6 @@ func TestPool_StopOfAStoreThatHangs(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second || !errors.Is(lost, context.DeadlineExceeded) {
 			t.Errorf("Stop took %v and told of %v, want 5s and %v", took, lost, context.DeadlineExceeded)
 		}
-		<-h.asked // the store answers late
+		<-h.asked // delays the answer
 	})
 }

@@ -16,8 +16,8 @@ func TestProject_Allocations(t *testing.T) {
 	e := entry(intent(1), engine.Allow)
 	e.Reservation = reservation
 	e.Intent.Resource = "https://example.com/prod/web"
-	// The allocations are for the record, its id and digests, the reasons and the
-	// metadata's keys.
+	// These are the allocations for the record, its id and digests, the reasons and the metadata's
+	// keys.
 	if got := testing.AllocsPerRun(100, func() {
 		r, err := project(&l.cfg, &e)
 		must(t, err)

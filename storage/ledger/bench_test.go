@@ -18,13 +18,12 @@ import (
 	"writ/storage/receipt"
 )
 
-// callers is how many goroutines commit at once in a parallel benchmark.
+// callers is the number of goroutines that commit concurrently in a parallel benchmark.
 const callers = 64
 
-// setCallers makes RunParallel use callers goroutines.
 func setCallers(b *testing.B) { b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0))) }
 
-// noop is a store that calls the seal with every batch and keeps nothing.
+// noop is a store that seals every batch and stores nothing.
 type noop struct{ Store }
 
 func (noop) Append(_ context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
@@ -34,7 +33,7 @@ func (noop) Append(_ context.Context, batch storage.Batch, seal storage.Seal) (s
 
 func (noop) Metered(context.Context, string, storage.Month) (int64, error) { return 0, nil }
 
-// BenchmarkCommit measures a reservation and its commit, with many concurrent callers.
+// BenchmarkCommit measures a reservation and its commit with many concurrent callers.
 func BenchmarkCommit(b *testing.B) {
 	b.Run("callers=64/store=noop", func(b *testing.B) { benchmarkCommit(b, noop{newFake()}) })
 	b.Run("callers=64/store=embedded", func(b *testing.B) { benchmarkCommit(b, openEmbedded(b)) })
@@ -89,7 +88,7 @@ func benchID(n int64) string {
 	return shape[:len(shape)-len(digits)] + digits
 }
 
-// BenchmarkReplay measures the commit of an intent that was decided before.
+// BenchmarkReplay measures the commit of an intent that is already decided.
 func BenchmarkReplay(b *testing.B) {
 	l := open(b, openEmbedded(b), func(c *Config) { c.Now = time.Now })
 	e := entry(benchIntent, engine.Allow)
@@ -105,8 +104,7 @@ func BenchmarkReplay(b *testing.B) {
 	})
 }
 
-// BenchmarkCaller measures the cost of a commit for its caller, without the time of
-// waiting.
+// BenchmarkCaller measures what a commit costs its caller, without the time of waiting.
 func BenchmarkCaller(b *testing.B) {
 	l := open(b, noop{newFake()}, func(c *Config) { c.Now = time.Now })
 	e := entry(benchIntent, engine.Allow)
@@ -138,8 +136,8 @@ func BenchmarkCaller(b *testing.B) {
 	})
 }
 
-// BenchmarkFloor measures the two parts that no commit can do without: the signature and
-// the write to the store.
+// BenchmarkFloor measures the two unavoidable parts of a commit: the signature and the write to the
+// store.
 func BenchmarkFloor(b *testing.B) {
 	b.Run("sign", func(b *testing.B) {
 		key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
@@ -154,8 +152,8 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// benchmarkStore measures how long the store takes to commit a batch. As far as possible,
-// the records are made and sealed before the measurement.
+// benchmarkStore measures how long the store takes to commit a batch. The records are made and
+// sealed before the measurement, as far as possible.
 func benchmarkStore(b *testing.B, size int) {
 	store := openEmbedded(b)
 	l := open(b, noop{newFake()}, func(c *Config) { c.Now = time.Now })

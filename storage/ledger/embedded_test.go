@@ -10,8 +10,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// TestEmbedded checks the ledger on the embedded store, with batches that form by chance,
-// with duplicates and conflicts, and with restarts.
+// TestEmbedded checks the ledger on the embedded store. Batches form by chance. There are
+// duplicates, conflicts and restarts.
 func TestEmbedded(t *testing.T) {
 	dir := t.TempDir()
 	keys := testKeys(t, testSigner(1))
@@ -27,7 +27,7 @@ func TestEmbedded(t *testing.T) {
 			outs[c] = make([]Outcome, intents)
 			for i := range intents {
 				wg.Go(func() {
-					// Half of each round's intents were decided in the round before.
+					// The previous round has already decided half of these intents.
 					out, err := decide(t.Context(), l, "acme", entry(intent(round*intents/2+i), engine.Allow))
 					if err != nil {
 						t.Errorf("Commit = %v", err)
@@ -55,8 +55,8 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// checkCopies checks that all copies of an intent got the same decision. outs has the
-// outcomes by copy and by intent.
+// checkCopies checks that all copies of an intent got the same decision. The first index of outs is
+// the copy, the second the intent.
 func checkCopies(t *testing.T, keys receipt.Keys, outs [][]Outcome) {
 	t.Helper()
 	for i, first := range outs[0] {
@@ -71,8 +71,8 @@ func checkCopies(t *testing.T, keys receipt.Keys, outs [][]Outcome) {
 	}
 }
 
-// checkHeads verifies the whole chain of store and returns its end. The chain must
-// continue the one whose tip is tip.
+// checkHeads verifies the whole chain of store and returns its new tip. The chain must continue
+// tip.
 func checkHeads(t *testing.T, store *embedded.Store, keys receipt.Keys, tip receipt.Chain) receipt.Chain {
 	t.Helper()
 	var heads []receipt.SignedHead

@@ -20,9 +20,9 @@ func executed(ref string) storage.Settlement {
 	return storage.Settlement{Outcome: storage.Executed, ExternalRef: ref, RecordedAt: noon}
 }
 
-// TestSettle_ByAClockThatIsBehind checks that a settlement is not before its decision,
-// and that the history is whole. The replica that decides has a clock that is ahead. The
-// replica that settles has a clock that is behind.
+// TestSettle_ByAClockThatIsBehind decides on a replica whose clock is ahead, and settles on a
+// replica whose clock is behind. The settlement must not be before its decision. The history must
+// be provable.
 func TestSettle_ByAClockThatIsBehind(t *testing.T) {
 	log := storagetest.NewMemoryLog()
 	ahead, behind := &clock{now: noon.Add(storage.MaxSkew)}, &clock{now: noon.Add(-storage.MaxSkew)}
@@ -41,8 +41,8 @@ func TestSettle_ByAClockThatIsBehind(t *testing.T) {
 	}
 }
 
-// TestSettle_OnceAndSigned checks that the first settlement is stored with its own
-// receipt. Every later caller with the same settlement gets the first one.
+// TestSettle_OnceAndSigned checks that the first settlement is stored with its own receipt. Every
+// later call with the same settlement returns the first one.
 func TestSettle_OnceAndSigned(t *testing.T) {
 	store, keys := newFake(), testKeys(t, testSigner(1))
 	l := open(t, store)
@@ -88,8 +88,8 @@ func TestSettle_OnceAndSigned(t *testing.T) {
 	store.check(t, keys)
 }
 
-// TestSettle_Races checks that one of several concurrent settlements is stored. If the
-// decision is removed in between, the settlement fails.
+// TestSettle_Races checks that exactly one of several concurrent settlements is stored. If the
+// decision is removed meanwhile, the settlement fails.
 func TestSettle_Races(t *testing.T) {
 	store, l := openFake(t)
 	id := mustDecide(t, l, "acme", intent(1)).Record.DecisionID
@@ -117,8 +117,8 @@ func TestSettle_Races(t *testing.T) {
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// TestSettle_Faults checks that a settlement is stored once, even if the store's answer
-// does not tell whether it was stored.
+// TestSettle_Faults checks that a settlement is stored exactly once, even if the store's error
+// leaves open whether it was stored.
 func TestSettle_Faults(t *testing.T) {
 	for _, faults := range [][]fault{{lost}, {persisted}, {lost, lost}, {persisted, lost}, {lost, persisted}} {
 		t.Run(fmt.Sprint(faults), func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestSettle_Faults(t *testing.T) {
 	}
 }
 
-// source is a Changes whose Trim fails once.
+// source is a Changes whose first Trim fails.
 type source struct {
 	changes []storage.Change
 	fail    error
@@ -162,8 +162,8 @@ func (s *source) Trim(_ context.Context, upTo uint64) error {
 	return nil
 }
 
-// TestSignChanges_EachOnce checks that a change that was signed but not trimmed is not
-// signed again. If the change has another content now, the call fails.
+// TestSignChanges_EachOnce checks that a change that was signed but not trimmed is not signed
+// again. If the content of that change differs now, the call must fail.
 func TestSignChanges_EachOnce(t *testing.T) {
 	store, l := openFake(t)
 	all := make([]storage.Change, 2*maxCommit+1)
@@ -196,7 +196,7 @@ func TestSignChanges_EachOnce(t *testing.T) {
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// TestRetain_IsInTheChain checks that each announcement makes a new entry in the chain.
+// TestRetain_IsInTheChain checks that each announcement adds an entry to the chain.
 func TestRetain_IsInTheChain(t *testing.T) {
 	store, l := openFake(t)
 	before := noon.Add(time.Microsecond)

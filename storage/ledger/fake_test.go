@@ -12,35 +12,35 @@ import (
 	"writ/storage/storagetest"
 )
 
-// fault is a way in which an Append of the fake store fails.
+// fault is a way in which the fake store's Append fails.
 type fault int
 
 const (
 	none      fault = iota
-	lost            // failed and lost
-	persisted       // failed but persisted
+	lost            // Append fails, and the batch is lost
+	persisted       // Append fails, but the batch is stored
 )
 
 var errFault = fmt.Errorf("injected fault: %w", storage.ErrUnknown)
 
-// fake is a store in memory. It checks that records do not change after they were stored,
-// and that heads extend the chain.
+// fake is a store in memory. It checks that stored records never change, and that heads extend the
+// chain.
 type fake struct {
 	*storagetest.LogHandle
 	log *storagetest.MemoryLog
 
-	// commitGate, if set, receives each batch when Append is called. Append then waits
-	// until the test opens the gate. It is set before use.
+	// commitGate receives each batch when Append is called. Append then waits until the test opens
+	// the gate. It may be nil, and is set before use.
 	commitGate chan gated
 
 	mu         sync.Mutex
-	faults     []fault // the faults of the next commits
-	down       error   // the error of every Append, whatever faults has
+	faults     []fault // the faults of the next calls of Append
+	down       error   // the error of every Append, regardless of faults
 	headErr    error   // the error of Tip
 	quotaErr   error   // the error of Count
 	decidedErr error   // the error of Decided
-	removed    bool    // Decided and Append report all records as removed
-	grants     int     // calls of Count
+	removed    bool    // Decided and Append report every record as removed
+	grants     int     // the number of calls of Count
 	held       map[quotaKey]int64
 	answer     func(batch, existing []*storage.Record) []*storage.Record
 
@@ -50,13 +50,13 @@ type fake struct {
 	batches []int
 }
 
-// row is a stored record, with its bytes at the time when it was stored.
+// row is a stored record, and its encoding at the time of storing.
 type row struct {
 	record *storage.Record
 	bytes  string
 }
 
-// gated is a commit that waits at the gate. It continues when the test closes open.
+// gated is a commit that waits at the gate. It continues when the test closes the channel.
 type gated struct {
 	size int
 	open chan struct{}
@@ -64,7 +64,7 @@ type gated struct {
 
 func newFake() *fake { return fakeOn(storagetest.NewMemoryLog()) }
 
-// fakeOn returns a store that writes to log. Several stores may write to the same log.
+// fakeOn returns a store on a log. Several stores may share a log.
 func fakeOn(log *storagetest.MemoryLog) *fake {
 	return &fake{LogHandle: log.OpenLog(), log: log, held: make(map[quotaKey]int64)}
 }
@@ -120,7 +120,7 @@ func (f *fake) Append(ctx context.Context, batch storage.Batch, seal storage.Sea
 	return existing, nil
 }
 
-// keepLocked notes the stored records, with their bytes at this time.
+// keepLocked remembers the stored records and their encoding at this time.
 func (f *fake) keepLocked(sealed storage.Batch, head receipt.SignedHead) {
 	if len(sealed.Records)+len(sealed.Entries) == 0 {
 		return
@@ -176,7 +176,7 @@ func (f *fake) Count(_ context.Context, w storage.Window, ask storage.Ask) (stor
 	return storage.Granted{N: n, Total: taken + n}, nil
 }
 
-// grant requests up to 10 places within a limit of 10, as another handle would do.
+// grant requests up to 10 places within a limit of 10, like another handle.
 func (f *fake) grant(t *testing.T) int64 {
 	t.Helper()
 	granted, err := f.Count(t.Context(), storage.Window{Org: "acme", Month: storage.MonthOf(noon)}, storage.Ask{Limit: 10, Want: 10})
@@ -213,12 +213,13 @@ func encode(r *storage.Record) string {
 	return string(b)
 }
 
-// check checks everything that the store has: its history, heads and records.
+// check checks everything in the store: history, heads and records.
 func (f *fake) check(t *testing.T, keys receipt.Keys) {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// It is partial because the documents whose changes are signed are elsewhere.
+	// The proof is partial, because this store does not have the documents whose changes are
+	// signed.
 	proof, err := Prove(t.Context(), f.log, ProveConfig{Keys: keys, Partial: true})
 	if err != nil || proof.Unlisted != 0 || proof.Heads != len(f.heads) {
 		t.Errorf("Prove = %+v, %v, want all under %d heads", proof, err, len(f.heads))

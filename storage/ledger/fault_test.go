@@ -13,8 +13,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// TestFault_CommittedAgain checks that the batch is committed again, once, after an error
-// that leaves its outcome unknown.
+// TestFault_CommittedAgain checks that after an error with an unknown outcome the batch is
+// committed again, exactly once.
 func TestFault_CommittedAgain(t *testing.T) {
 	for _, what := range []fault{lost, persisted} {
 		t.Run(fmt.Sprint(what), func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestFault_FailedButPersisted(t *testing.T) {
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// TestFault_NothingIsStored checks that a batch is not committed again after an error
-// that says that nothing was stored. Its place in the meter is given back at once.
+// TestFault_NothingIsStored checks that a batch is not committed again if the error says that
+// nothing was stored. The batch's place in the meter must be given back at once.
 func TestFault_NothingIsStored(t *testing.T) {
 	for _, down := range []error{storage.ErrUnavailable, storage.ErrConflict, errors.New("a corrupt row")} {
 		store, l := openFake(t)
@@ -92,7 +92,7 @@ func TestFault_NothingIsStored(t *testing.T) {
 	}
 }
 
-// failing is a store whose next appends fail.
+// failing is a store whose next calls of Append fail.
 type failing struct {
 	*fake
 	errs []error
@@ -107,8 +107,8 @@ func (f *failing) Append(ctx context.Context, batch storage.Batch, seal storage.
 	return f.fake.Append(ctx, batch, seal)
 }
 
-// TestFault_UnknownStaysUnknown checks that the outcome of a first try stays unknown if
-// the second try fails, whatever the second error says.
+// TestFault_UnknownStaysUnknown checks a batch whose first try has an unknown outcome and whose
+// second try fails. The outcome stays unknown, whatever the second error says.
 func TestFault_UnknownStaysUnknown(t *testing.T) {
 	l := open(t, &failing{newFake(), []error{storage.ErrUnknown, storage.ErrUnavailable}})
 	_, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow))
@@ -120,9 +120,8 @@ func TestFault_UnknownStaysUnknown(t *testing.T) {
 	}
 }
 
-// TestFault_ChainAndMetersSurviveAnySeries checks the chain and the meters after every
-// possible series of four faults. Batches form by chance, and each series ends with a
-// restart.
+// TestFault_ChainAndMetersSurviveAnySeries checks the chain and the meters after every possible
+// series of four faults. Batches form by chance. Each series ends with a restart.
 func TestFault_ChainAndMetersSurviveAnySeries(t *testing.T) {
 	for i := range 81 {
 		series := []fault{fault(i / 27), fault(i / 9 % 3), fault(i / 3 % 3), fault(i % 3)}
@@ -185,8 +184,8 @@ func TestFault_LoggedOnceAnEpisode(t *testing.T) {
 	}
 }
 
-// TestFault_NothingIsCommittedWhileABatchIsUnknown checks that the ledger commits nothing
-// else while the outcome of a batch is unknown, and that Healthy reports an error.
+// TestFault_NothingIsCommittedWhileABatchIsUnknown checks that no other batch is committed while
+// the outcome of a batch is unknown. Meanwhile Healthy must report an error.
 func TestFault_NothingIsCommittedWhileABatchIsUnknown(t *testing.T) {
 	store, down := newFake(), errors.New("down")
 	l := open(t, store)
@@ -249,7 +248,7 @@ func TestFault_StoreBreaksItsContract(t *testing.T) {
 	}
 }
 
-// sealing is a store that passes other records to the seal than it was given.
+// sealing is a store that seals other records than it was given.
 type sealing struct {
 	*fake
 	wrong func(batch []*storage.Record) []*storage.Record
@@ -280,8 +279,8 @@ func TestSeal_RefusesWhatIsNotOfTheBatchInOrder(t *testing.T) {
 	}
 }
 
-// TestSeal_StoreTriesAgainWithFewer checks that a batch can be sealed twice. The store
-// finds an earlier decision only after the first seal.
+// TestSeal_StoreTriesAgainWithFewer checks that a batch can be sealed twice. The store finds an
+// earlier decision only after the first seal, so the second seal has fewer records.
 func TestSeal_StoreTriesAgainWithFewer(t *testing.T) {
 	store := newFake()
 	l := open(t, retrying{store})
@@ -307,8 +306,7 @@ func TestSeal_StoreTriesAgainWithFewer(t *testing.T) {
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// retrying is a store that calls the seal twice for each batch, the first time with all
-// records.
+// retrying is a store that seals each batch twice. The first seal has all records.
 type retrying struct{ *fake }
 
 func (s retrying) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {

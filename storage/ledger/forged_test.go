@@ -54,8 +54,8 @@ func TestProve_Imports(t *testing.T) {
 	}
 }
 
-// TestProve_Imports_SettlementWithoutReceipt checks that an imported settlement without a
-// receipt is a break.
+// TestProve_Imports_SettlementWithoutReceipt checks that an imported settlement without a receipt
+// counts as a break of the history.
 func TestProve_Imports_SettlementWithoutReceipt(t *testing.T) {
 	h, _, _ := forged.Moved(t)
 	i := slices.IndexFunc(h.Records, func(r *storage.Record) bool { return r.Settlement == nil })
@@ -67,8 +67,8 @@ func TestProve_Imports_SettlementWithoutReceipt(t *testing.T) {
 	}
 }
 
-// TestProve_Imports_Unfinished checks that foreign rows without an import entry are not a
-// break while an import is under way. The proof names the organization.
+// TestProve_Imports_Unfinished checks an organization whose import is not finished. Its foreign
+// rows need no import entry yet. The proof must name the organization.
 func TestProve_Imports_Unfinished(t *testing.T) {
 	open := storage.Document{Kind: storage.ImportKind, Org: "acme", Revision: 1, Value: []byte(`{"id":"x"}`)}
 	begin := func(h *forged.History) *forged.History {

@@ -16,10 +16,9 @@ import (
 	"writ/storage/receipt"
 )
 
-// noon is the time at which the tests' clocks start.
+// noon is the time of the tests' clocks at the start.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// clock is a clock that a test moves.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -59,8 +58,8 @@ func (l *logged) lines() []string {
 	return lines
 }
 
-// marking is a scrubber that treats each text with "hunter" in it as a secret, and the
-// value of ticket too.
+// marking is a scrubber. It treats each text with "hunter" as a secret, and also the value of
+// ticket.
 type marking struct{}
 
 func (marking) Text(s string) string {
@@ -111,8 +110,8 @@ func testKeys(t testing.TB, signers ...*receipt.Signer) receipt.Keys {
 	return keys
 }
 
-// open returns a ledger on store. The ledger is closed when the test ends. change may
-// change its configuration.
+// open returns a ledger on store, which is closed when the test ends. change may modify the
+// ledger's configuration.
 func open(t testing.TB, store Store, change ...func(*Config)) *Ledger {
 	t.Helper()
 	cfg := Config{Store: store, Signer: testSigner(1), Scrub: marking{}, Now: (&clock{now: noon}).Now}
@@ -128,7 +127,7 @@ func open(t testing.TB, store Store, change ...func(*Config)) *Ledger {
 		defer stop()
 		failed := t.Failed()
 		if failed {
-			stop() // something may be stuck at a gate
+			stop() // commits may still wait at a gate
 		}
 		if err := l.Close(ctx); err != nil && !failed {
 			t.Errorf("Close = %v", err)
@@ -169,7 +168,7 @@ func entry(in *engine.Intent, d engine.Decision) Entry {
 	}}
 }
 
-// decide reserves a place for org and commits e with it.
+// decide reserves a place for org and commits e with the reservation.
 func decide(ctx context.Context, l *Ledger, org string, e Entry) (Outcome, error) {
 	reservation, err := l.Reserve(ctx, nil, org, plenty)
 	if err != nil {
@@ -178,7 +177,7 @@ func decide(ctx context.Context, l *Ledger, org string, e Entry) (Outcome, error
 	return commit(ctx, l, reservation, e)
 }
 
-// commit commits e with a reservation.
+// commit commits e with the reservation r.
 func commit(ctx context.Context, l *Ledger, r *Reservation, e Entry) (Outcome, error) {
 	e.Reservation = r
 	p, err := l.Enqueue(ctx, []*Entry{&e}, false)
@@ -194,7 +193,7 @@ func commit(ctx context.Context, l *Ledger, r *Reservation, e Entry) (Outcome, e
 	return out, outs[0].Err
 }
 
-// mustDecide decides an intent with an allow. An error ends the test.
+// mustDecide allows an intent. An error ends the test.
 func mustDecide(t *testing.T, l *Ledger, org string, in *engine.Intent) Outcome {
 	t.Helper()
 	out, err := decide(t.Context(), l, org, entry(in, engine.Allow))
@@ -207,8 +206,8 @@ func mustDecide(t *testing.T, l *Ledger, org string, in *engine.Intent) Outcome 
 // plenty is a limit that no test reaches.
 const plenty = 1_000_000
 
-// ordinal returns the least limit that the next decision does not exceed. This is one
-// more than the number of decisions in the meter.
+// ordinal returns the number of decisions in the meter, plus one. This is the least limit that
+// allows another decision.
 func ordinal(t *testing.T, l *Ledger, org string) int64 {
 	t.Helper()
 	for limit := int64(1); ; limit++ {
@@ -223,7 +222,7 @@ func ordinal(t *testing.T, l *Ledger, org string) int64 {
 	}
 }
 
-// result is the result of a decide in a goroutine.
+// result is what decide returns in a goroutine.
 type result struct {
 	out Outcome
 	err error
@@ -239,7 +238,7 @@ func goDecide(ctx context.Context, l *Ledger, org string, e Entry) <-chan result
 	return done
 }
 
-// awaitQueued returns when n commits wait in the queue.
+// awaitQueued waits until n commits are in the queue.
 func awaitQueued(l *Ledger, n int) {
 	for l.queue.len() != n {
 		runtime.Gosched()

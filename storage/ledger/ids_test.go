@@ -42,7 +42,7 @@ func TestIDs_IncreaseWhenTheClockGoesBackALittle(t *testing.T) {
 		}
 		last, lastAt = id, at
 	}
-	for range 10_000 { // more ids than there are times within a millisecond
+	for range 10_000 { // more ids than a millisecond has distinct times
 		next(noon)
 	}
 	if want := noon.Add(2 * time.Millisecond); !lastAt.Equal(want) {
@@ -57,9 +57,9 @@ func TestIDs_IncreaseWhenTheClockGoesBackALittle(t *testing.T) {
 	}
 }
 
-// TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead checks decisions that are made
-// after the clock was weeks ahead for a moment. Their receipts are not valid for weeks,
-// and they are not metered in another month.
+// TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead lets the clock be weeks ahead for a
+// moment, and then decides. The receipts must not be valid for weeks, and the decisions must not be
+// metered in another month.
 func TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead(t *testing.T) {
 	now := &clock{now: noon}
 	store, l := openFake(t, func(c *Config) { c.Now, c.TTL = now.Now, 300*time.Second })
@@ -91,7 +91,7 @@ func TestIDs_UniqueUnderConcurrency(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	seen := make(map[[8]byte]bool) // even without their random half
+	seen := make(map[[8]byte]bool) // the ids differ even without their random half
 	for _, list := range ids {
 		for _, id := range list {
 			seen[[8]byte(id[:8])] = true

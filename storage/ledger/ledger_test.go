@@ -22,7 +22,7 @@ func TestDecision_Idempotency_SameIntentSameResultMeteredOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
-			// Each caller has its own evaluation, and the results differ.
+			// Each caller evaluates on its own, and the results differ.
 			d := engine.Decision(1 + i%3)
 			out, err := decide(t.Context(), l, "acme", entry(intent(1), d))
 			if err != nil {
@@ -179,8 +179,8 @@ func TestDecision_Audit_NoDecisionLeavesBeforeItIsDurable(t *testing.T) {
 	}
 }
 
-// TestDecision_Receipts_HeadsAndSignaturesAreMadePerBatch checks that a batch consists of
-// the commits that wait, forms without delay, and has one head, whatever its size.
+// TestDecision_Receipts_HeadsAndSignaturesAreMadePerBatch checks that the waiting commits form a
+// batch without delay. Each batch has one head, whatever its size.
 func TestDecision_Receipts_HeadsAndSignaturesAreMadePerBatch(t *testing.T) {
 	store := newFake()
 	store.commitGate = make(chan gated)
@@ -228,8 +228,8 @@ func TestBatch_TakesAllThatAreReadyOnABusyCPU(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// Each caller has one commit under way at a time, so there are at least as many
-	// batches as a caller has commits. The scheduler may split some batches.
+	// A caller has one commit under way at a time. So there are at least as many batches as commits
+	// of one caller. The scheduler may split some batches.
 	if n := len(store.batches); n > 8*each {
 		t.Errorf("%d commits of %d callers took %d batches, want about %d", callers*each, callers, n, each)
 	}

@@ -45,7 +45,7 @@ func TestMetrics_CountWhatBecameOfCommits(t *testing.T) {
 	if got, ok := all["writ_ledger_queue_depth"]; !ok || got.Value != 0 {
 		t.Errorf("queue depth = %v, want 0", got)
 	}
-	// The batch that failed was tried twice.
+	// The failed batch was tried twice.
 	for name, want := range map[string]uint64{"writ_ledger_batch_size": 9, "writ_ledger_commit_seconds": 9, "writ_ledger_queue_wait_seconds": 8} {
 		if got := all[name]; got.Count != want || got.Buckets == 0 || !got.Native {
 			t.Errorf("%s = %+v, want %d samples in classic and native buckets", name, got, want)

@@ -125,7 +125,7 @@ func TestDecision_Audit_TimesKeepNoMoreThanNanoseconds(t *testing.T) {
 func TestConfig_RefusesWhatIsUnsafe(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Config)
-		want   string // part of the error; empty if there is none
+		want   string // a part of the error; empty if there is no error
 	}{
 		"defaults":                     {func(*Config) {}, ""},
 		"full":                         {func(c *Config) { c.Audit = Full }, ""},

@@ -17,9 +17,8 @@ func proveLog(t *testing.T, log *storagetest.MemoryLog, anchors ...receipt.Signe
 	return Prove(t.Context(), log, ProveConfig{Keys: testKeys(t, testSigner(1)), Anchors: anchors})
 }
 
-// TestProve_ChainDeletedWhole checks histories in which a chain was deleted, with
-// everything under its heads. If nothing else names the chain, only its anchor shows that
-// it is missing.
+// TestProve_ChainDeletedWhole deletes a chain with everything under its heads. If nothing else in
+// the history names the chain, only an anchor of the chain shows the loss.
 func TestProve_ChainDeletedWhole(t *testing.T) {
 	log := storagetest.NewMemoryLog()
 	for i, name := range []string{"a", "b"} {
@@ -49,8 +48,7 @@ func TestProve_ChainDeletedWhole(t *testing.T) {
 	}
 }
 
-// endsElsewhere is a history that lists its chain with an end that is after the last
-// head.
+// endsElsewhere is a history whose list of chains has an end after the last head.
 type endsElsewhere struct{ headsOnly }
 
 func (h endsElsewhere) Chains(ctx context.Context, f func(receipt.Chain) error) error {

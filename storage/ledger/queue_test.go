@@ -21,7 +21,7 @@ func waiterOf(records ...*storage.Record) *waiter {
 	return w
 }
 
-// queueOf returns a queue with one waiter for each element of orgs, in this order.
+// queueOf returns a queue with one waiter for each element of orgs, in the order of orgs.
 func queueOf(t *testing.T, limit int, orgs ...string) *queue {
 	t.Helper()
 	q := newQueue(limit)
@@ -41,8 +41,8 @@ func intentIDs(batch []*waiter) string {
 	return strings.Join(all, " ")
 }
 
-// TestQueue_FillsABatchFromOrganizationsInTurn checks which waiters of a backlog form a
-// batch: the first of each organization, then the second of each, and so on.
+// TestQueue_FillsABatchFromOrganizationsInTurn checks how a batch is filled from a backlog. It
+// takes the first waiter of each organization, then the second of each, and so on.
 func TestQueue_FillsABatchFromOrganizationsInTurn(t *testing.T) {
 	backlog := strings.Fields("a a a a a b c b a")
 	for limit, want := range map[int][]string{
@@ -78,9 +78,9 @@ func TestQueue_OneBacklogLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-// TestQueue_TakesEachOnceAndInItsOrder checks that every waiter is taken once, and that
-// the rows of an organization keep their order. The shares of a batch differ by at most
-// one. Only an organization that has nothing left to take may have a smaller share.
+// TestQueue_TakesEachOnceAndInItsOrder checks that every waiter is taken once, and that the rows of
+// an organization keep their order. Within a batch, the shares of organizations differ by at most
+// one. Only an organization without further waiters may have a smaller share.
 func TestQueue_TakesEachOnceAndInItsOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -70,8 +70,7 @@ func TestDecision_Plans_LimitIsExactUnderConcurrency(t *testing.T) {
 
 func TestDecision_Plans_MonthTurnsInUTC(t *testing.T) {
 	store := newFake()
-	// In this time zone, one hour east of UTC, it is December already. In UTC it is
-	// November.
+	// In this time zone, one hour east of UTC, it is already December. In UTC it is November.
 	now := &clock{now: time.Date(2026, 12, 1, 0, 59, 59, 0, time.FixedZone("", 3600))}
 	l := open(t, store, func(c *Config) { c.Now = now.Now })
 	for i := range 3 {
@@ -83,7 +82,7 @@ func TestDecision_Plans_MonthTurnsInUTC(t *testing.T) {
 	if got := ordinal(t, l, "acme"); got != 1 {
 		t.Errorf("ordinal in the new month = %d, want 1", got)
 	}
-	// A reservation and its record keep the month in which the reservation was made.
+	// A record counts in the month of its reservation.
 	out, err := commit(t.Context(), l, inFlight, entry(intent(4), engine.Allow))
 	must(t, err)
 	if got := storage.MonthOf(out.Record.DecidedAt); got != 202611 {
@@ -124,8 +123,8 @@ func TestTurn_EndGivesThePlaceBackOnce(t *testing.T) {
 	}
 }
 
-// TestDecision_Plans_AChangedLimitCountsAtOnce checks that a place that was taken under
-// one limit is not given out under a lower limit.
+// TestDecision_Plans_AChangedLimitCountsAtOnce checks that a place from under one limit is not
+// granted again under a lower limit.
 func TestDecision_Plans_AChangedLimitCountsAtOnce(t *testing.T) {
 	l := open(t, newFake())
 	for i := range 5 {
@@ -146,7 +145,7 @@ func TestDecision_Plans_AChangedLimitCountsAtOnce(t *testing.T) {
 	if reservation, err := l.Reserve(t.Context(), nil, "acme", 6); err != nil || !reservation.Exceeded() {
 		t.Errorf("Reserve at the limit = %v, %v, want one above it", reservation, err)
 	}
-	held.Release() // it was taken under a limit of 100, so it gives no place within 6
+	held.Release() // granted under a limit of 100, so it is no place within a limit of 6
 	if reservation, err := l.Reserve(t.Context(), nil, "acme", 6); err != nil || !reservation.Exceeded() {
 		t.Errorf("Reserve after a place of another limit came back = %v, %v, want one above this", reservation, err)
 	}
@@ -209,9 +208,9 @@ func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
 	}
 }
 
-// TestQuotas_WhatMayHaveGoneBackIsNotUsed checks that the ledger does not use places that
-// it tried to give back. The store has taken them back, but its answer was lost. Another
-// handle may have them now.
+// TestQuotas_WhatMayHaveGoneBackIsNotUsed checks that the ledger does not use places that it tried
+// to give back. The store has taken the places back, but the answer was lost. Another handle may
+// have these places now.
 func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
 	for name, giveBack := range map[string]func(l *Ledger){
 		"idle": func(l *Ledger) {
@@ -253,7 +252,7 @@ func TestBegin_RefusesWhenTheMeterIsUnknown(t *testing.T) {
 	}
 }
 
-// slow is a store whose grants the test answers one by one.
+// slow is a store that waits for the test before it answers a request for places.
 type slow struct {
 	*fake
 	asked chan chan error
@@ -276,7 +275,7 @@ func (s slow) Count(ctx context.Context, w storage.Window, ask storage.Ask) (sto
 	}
 }
 
-// reserves starts n concurrent calls of Reserve and returns a channel of their errors.
+// reserves starts n concurrent calls of Reserve. The channel gets their errors.
 func reserves(ctx context.Context, l *Ledger, n int) <-chan error {
 	errs := make(chan error, n)
 	for range n {
@@ -304,8 +303,8 @@ func TestQuotas_OneAskingHoweverManyWait(t *testing.T) {
 	}
 }
 
-// TestQuotas_WhoAskedMayLeave checks what happens if the caller whose request was granted
-// has left. Another caller gets the granted places, or the store gets them back.
+// TestQuotas_WhoAskedMayLeave cancels the caller whose request is granted afterwards. Another
+// caller must get the granted places, or the store must get them back.
 func TestQuotas_WhoAskedMayLeave(t *testing.T) {
 	store := slow{newFake(), make(chan chan error, 1)}
 	l := open(t, store)

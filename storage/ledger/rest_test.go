@@ -12,8 +12,8 @@ import (
 	"writ/storage"
 )
 
-// timed is a store whose commits take some time. It notes the start of each commit and
-// the number of its rows.
+// timed is a store whose commits take some time. It records the start of each commit, and how many
+// rows the commit has.
 type timed struct {
 	*fake
 	takes   time.Duration
@@ -27,9 +27,9 @@ func (s *timed) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 	return s.fake.Append(ctx, batch, seal)
 }
 
-// TestCommitter_RestsAfterACommitOfSeveral checks that callers share the next commit if
-// they arrive during a commit of several callers, or during the pause after it. The pause
-// is as long as the commit. After the commit of a single caller there is no pause.
+// TestCommitter_RestsAfterACommitOfSeveral checks the pause after a commit of several callers. It
+// is as long as the commit. Callers that arrive during the commit or the pause share the next
+// commit. After the commit of a single caller there is no pause.
 func TestCommitter_RestsAfterACommitOfSeveral(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

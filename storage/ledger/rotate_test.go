@@ -7,14 +7,14 @@ import (
 	"writ/engine"
 )
 
-// TestDecision_Receipts_KeysRotateWhileItDecides checks that every receipt is signed by
-// the key that it names, even if its commit waited while the key changed.
+// TestDecision_Receipts_KeysRotateWhileItDecides checks that every receipt names the key that
+// signed it, even if the key changed while the commit waited.
 func TestDecision_Receipts_KeysRotateWhileItDecides(t *testing.T) {
 	store := newFake()
 	store.commitGate = make(chan gated)
 	l := open(t, store)
 	before := goDecide(t.Context(), l, "acme", entry(intent(0), engine.Allow))
-	gate := <-store.commitGate // its batch has reached the store and is not sealed yet
+	gate := <-store.commitGate // the batch has reached the store but is not sealed
 	var waiting []<-chan result
 	for i := range 3 {
 		waiting = append(waiting, goDecide(t.Context(), l, fmt.Sprint("org-", i), entry(intent(1+i), engine.Allow)))

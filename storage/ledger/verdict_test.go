@@ -13,12 +13,12 @@ import (
 	"writ/storage/storagetest"
 )
 
-// approving is a ledger that has a decision that is held.
+// approving is a ledger with a held decision.
 type approving struct {
 	*testing.T
 	*Ledger
 	log   *storagetest.MemoryLog
-	store *fake // of the meters
+	store *fake // the store that has the meters
 	held  *storage.Record
 }
 
@@ -50,7 +50,7 @@ func (a *approving) judge(verdict string) {
 	}
 }
 
-// redeem commits an allow under the approval, with a verdict if there is one.
+// redeem commits an allow under the approval, with a verdict unless the verdict is empty.
 func (a *approving) redeem(verdict string) (Outcome, error) {
 	e := entry(intent(1), engine.Allow)
 	e.ApprovalID = a.held.DecisionID
@@ -88,8 +88,7 @@ func TestVerdict_ADecisionAndItsVerdictAreStoredBothOrNone(t *testing.T) {
 	if n := len(a.log.Records); n != 1 {
 		t.Errorf("%d records are stored, want the held one", n)
 	}
-	// If the decision is already stored without a verdict, the verdict is not stored
-	// alone.
+	// If the decision is already stored without a verdict, the verdict alone is not stored.
 	e := entry(intent(1), engine.Deny)
 	e.ApprovalID = a.held.DecisionID
 	if _, err := decide(t.Context(), a.Ledger, "acme", e); err != nil {
@@ -106,9 +105,9 @@ func TestVerdict_ADecisionAndItsVerdictAreStoredBothOrNone(t *testing.T) {
 	}
 }
 
-// TestVerdict_UsesRaceARevocation checks concurrent uses and a revocation of one
-// approval, in the batches of one ledger. One verdict ends the approval, and a caller
-// gets an allow only if the allow is stored.
+// TestVerdict_UsesRaceARevocation checks concurrent uses and a revocation of one approval, in the
+// batches of one ledger. Exactly one verdict ends the approval. A caller gets an allow only if this
+// allow is stored.
 func TestVerdict_UsesRaceARevocation(t *testing.T) {
 	for range 20 {
 		a := openApproving(t)
@@ -139,7 +138,7 @@ func TestVerdict_UsesRaceARevocation(t *testing.T) {
 func TestProve_WhatIsAllowedUnderAnApproval(t *testing.T) {
 	for name, tc := range map[string]struct {
 		write func(a *approving)
-		want  string // empty: it is whole
+		want  string // empty if the history is valid
 	}{
 		"approved and used": {func(a *approving) { a.judge(Approved); a.use(Used) }, ""},
 		"no verdict":        {func(a *approving) { a.use("") }, "on which there is no verdict"},

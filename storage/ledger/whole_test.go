@@ -12,7 +12,7 @@ import (
 	"writ/storage"
 )
 
-// together commits intents in one commit.
+// together commits intents in one call.
 func together(ctx context.Context, l *Ledger, org string, whole bool, intents ...int) ([]Outcome, error) {
 	entries := make([]*Entry, len(intents))
 	for i, n := range intents {
@@ -71,9 +71,9 @@ func TestEnqueue_AllOrNone(t *testing.T) {
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// TestEnqueue_AllOrNoneUnderRace checks groups of intents that are committed concurrently
-// with other groups and with single commits of the same intents. Each group is stored all
-// or none, and no caller gets a record that is not stored.
+// TestEnqueue_AllOrNoneUnderRace commits groups of intents concurrently with other groups, and with
+// single commits of the same intents. Each group must be stored as a whole or not at all. No caller
+// may get a record that is not stored.
 func TestEnqueue_AllOrNoneUnderRace(t *testing.T) {
 	store, l := openFake(t)
 	const intents = 40

@@ -23,8 +23,7 @@ func benchReceipts(s *Signer, n int) []Receipt {
 	return rs
 }
 
-// BenchmarkSign measures one signature over a head's bytes, which is the least cost of a
-// batch.
+// BenchmarkSign measures one signature over a head's bytes. A batch cannot cost less.
 func BenchmarkSign(b *testing.B) {
 	s := NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	msg := Head{}.Bytes()
@@ -34,7 +33,7 @@ func BenchmarkSign(b *testing.B) {
 	}
 }
 
-// BenchmarkSeal measures a batch: hashing its leaves, sealing it and storing each sig.
+// BenchmarkSeal measures a batch: hashing the leaves, sealing, and storing each sig.
 func BenchmarkSeal(b *testing.B) {
 	s := NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	for _, size := range []int{1, 8, 64, 512} {

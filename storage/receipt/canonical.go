@@ -17,8 +17,8 @@ const (
 	lowerHex     = "0123456789abcdef"
 )
 
-// DigestBytes returns "sha256:" and the lower-case hex SHA-256 of canonical. It hashes
-// canonical as it stands, so canonical must be canonical JSON.
+// DigestBytes returns "sha256:" and the lower-case hex SHA-256 of its argument. The argument must
+// already be canonical JSON, because DigestBytes hashes the bytes unchanged.
 func DigestBytes(canonical []byte) string {
 	var buf [DigestLen]byte
 	return string(AppendDigest(buf[:0], canonical))
@@ -57,15 +57,15 @@ func AppendString(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// AppendMember appends name as it is, such as `,"kid":`, and the canonical JSON string of s.
+// AppendMember appends name unchanged, such as `,"kid":`, and the canonical JSON string of s.
 func AppendMember(dst []byte, name, s string) []byte { return AppendString(append(dst, name...), s) }
 
 // IsPlain reports whether s is ASCII text that needs no escapes in JSON.
 func IsPlain(s string) bool { return skipPlain(s, 0) == len(s) }
 
-// skipPlain moves i forward by eight while the next eight bytes of s are plain: ASCII
-// that needs no escape. It moves i to the end if the rest is plain too. Nearly all text
-// is plain, and each decision hashes its text three times.
+// skipPlain moves i forward, eight bytes at a time, while these bytes are plain: ASCII that needs
+// no escape. If the remaining bytes are plain too, it moves i to the end. Nearly all text is plain,
+// and each decision hashes its text three times.
 func skipPlain(s string, i int) int {
 	n := len(s)
 	for ; i+8 <= n; i += 8 {
@@ -73,7 +73,7 @@ func skipPlain(s string, i int) int {
 			return i
 		}
 	}
-	w := uint64(spaces) // which are plain
+	w := uint64(spaces) // eight plain characters
 	for k := i; k < n; k++ {
 		w = w<<8 | uint64(s[k])
 	}
@@ -89,16 +89,15 @@ const (
 	spaces = ones * ' '
 )
 
-// word is the first eight bytes of s.
 func word(s string) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// plain reports whether none of the eight bytes of w is a control character, a quote, a
-// backslash or beyond ASCII. Each term sets the high bit of every such byte. It may also
-// set the high bit of the byte above such a byte.
+// plain reports whether w has only plain bytes. A plain byte is ASCII, and no control character,
+// quote or backslash. Each term of the expression sets the high bit of every other byte. It may
+// also set the high bit of the byte after such a byte.
 func plain(w uint64) bool {
 	quote, backslash := w^ones*'"', w^ones*'\\'
 	return (w|(w-spaces)|(quote-ones)|(backslash-ones))&highs == 0
@@ -122,9 +121,9 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', lowerHex[c>>4], lowerHex[c&0xf])
 }
 
-// AppendInt appends n in decimal, which is canonical within ±(2^53-1). Callers must refuse
-// greater numbers, because JSON does not distinguish all of them. It does not allocate when
-// dst has room.
+// AppendInt appends n in decimal. The result is canonical if n is within ±(2^53-1). Callers must
+// refuse other numbers, because many JSON readers round them. It does not allocate when dst has
+// room.
 func AppendInt(dst []byte, n int64) []byte {
 	return strconv.AppendInt(dst, n, 10)
 }
@@ -163,9 +162,9 @@ func AppendMap(dst []byte, m map[string]string) []byte {
 	return append(dst, '}')
 }
 
-// compareUTF16 orders as RFC 8785 §3.2.3 demands: by UTF-16 code units. That
-// differs from the order of bytes only where a rune beyond the basic plane
-// (whose first unit is a surrogate) meets one of U+E000–U+FFFF.
+// compareUTF16 compares by UTF-16 code units, as RFC 8785 §3.2.3 demands. A comparison of bytes
+// gives another order in one case. One rune is beyond the basic plane, so it begins with a
+// surrogate. The other rune is in U+E000–U+FFFF.
 func compareUTF16(a, b string) int {
 	for len(a) > 0 && len(b) > 0 {
 		ra, na := utf8.DecodeRuneInString(a)

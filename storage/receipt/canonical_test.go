@@ -62,7 +62,7 @@ func TestAppendStringsAndMap(t *testing.T) {
 	}
 }
 
-// rfcSorted has the names of the example in RFC 8785 §3.2.3, in its order.
+// rfcSorted has the names of the example in RFC 8785 §3.2.3, in the order of that example.
 var rfcSorted = []string{"\r", "1", "\u0080", "ö", "€", "😀", "\ufb33"}
 
 func TestAppendMapSortsByUTF16(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAppendMapSortsByUTF16(t *testing.T) {
 	}
 }
 
-// canonical returns the RFC 8785 form of a document. It uses another library.
+// canonical returns the RFC 8785 form of a document, as another library writes it.
 func canonical(t *testing.T, document []byte) string {
 	t.Helper()
 	v := jsontext.Value(bytes.Clone(document))
@@ -177,7 +177,7 @@ func TestParseJSONRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseJSON compares parseJSON with another strict reader of I-JSON.
+// FuzzParseJSON compares parseJSON with another strict parser of I-JSON.
 func FuzzParseJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"b":[1,2.50,-0],"a":"\u20ac\ud83d\ude00"}`, `[1e21,1e-7,9007199254740991,295147905179352830000]`, "\"\u2028\\u0000\"",

@@ -12,8 +12,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// A client verifies the answer of an evaluation. It has fetched the key set once, from
-// the service's /.well-known/jwks.json, and kept it.
+// A client verifies the answer of an evaluation. Earlier it has fetched the key set from the
+// service's /.well-known/jwks.json, and has kept the key set.
 func Example_verify() {
 	jwks := `{"keys":[{"alg":"EdDSA","crv":"Ed25519","kid":"1IG2tMH7J2wbJZnOf8LJzQitKf7LMvoAElsuDMVM54Y",
 		"kty":"OKP","use":"sig","x":"A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg"}]}`
@@ -42,8 +42,7 @@ func Example_verify() {
 	result.Receipt.Exp += 3600
 	fmt.Println(receipt.Verify(result.Receipt, keys, now))
 
-	// The payload has the values that the client knows from its own data, not from the
-	// receipt.
+	// The payload has values that the client already knows. It takes nothing from the receipt.
 	intent := jsontext.Value(`{"agent_id": "ci", "action_type": "deploy"}`)
 	if err := intent.Canonicalize(); err != nil {
 		log.Fatal(err)
@@ -54,7 +53,7 @@ func Example_verify() {
 		IntentID:       "7d9f1c1e-3b5a-4f5e-8a67-0d6f0a4b2c11",
 		IntentDigest:   receipt.DigestBytes(intent),
 		PolicyID:       "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
-		PolicyVersion:  4, // in truth it was version 3
+		PolicyVersion:  4, // a wrong claim: it was version 3
 		Decision:       result.Receipt.Decision,
 		DecisionID:     result.Receipt.DecisionID,
 		Reasons:        result.Reasons,
@@ -67,7 +66,7 @@ func Example_verify() {
 	// receipt: payload does not match: digest
 }
 
-// A ledger seals a batch.
+// A ledger seals a batch of receipts.
 func ExampleSigner_Seal() {
 	signer := receipt.NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	tip := receipt.Chain{ID: [16]byte([]byte("example-chain-01"))}
@@ -85,7 +84,7 @@ func ExampleSigner_Seal() {
 	for i := range batch {
 		batch[i].Sig = sigs[i]
 	}
-	// Once head and batch are durable:
+	// When head and batch are durable, advance the tip:
 	tip = tip.Next(head.Head)
 
 	keys, err := receipt.NewKeys(signer.Public())

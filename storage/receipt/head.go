@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	// maxSafeInt is the largest integer n for which a JSON number can hold both n and n+1
-	// exactly.
+	// maxSafeInt is the largest integer n for which a double holds both n and n+1 exactly.
 	maxSafeInt = 1<<53 - 1
-	// maxKeyID bounds a key id in bytes; a thumbprint has 43.
+	// maxKeyID bounds the length of a key id in bytes. A thumbprint has 43 bytes.
 	maxKeyID = 256
 )
 
@@ -23,19 +22,18 @@ const (
 	headLen    = len(headDomain) + 16 + 8 + 4 + 8 + sha256.Size + sha256.Size
 )
 
-// Head is the message that a ledger signs, once for each batch. It has the root of the
-// batch's tree and the hash of the head before it. The package documentation describes
-// its bytes.
+// Head is the message that a ledger signs for each batch. It has the root of the batch's tree and
+// the hash of the previous head. The package documentation describes the bytes of a head.
 type Head struct {
-	Chain     [16]byte // the same for every head of one ledger
-	Seq       uint64   // 1 for the first head, then one more for each
-	Size      uint32   // leaves in the batch
-	UnixMilli int64    // when it was signed, by the ledger's clock; need not increase
-	Prev      [32]byte // hash of the head at Seq-1; zeros for the first
-	Root      [32]byte // of the batch's tree
+	Chain     [16]byte // the id of the ledger's chain
+	Seq       uint64   // 1 for the first head, then ascending by 1
+	Size      uint32   // the number of leaves in the batch
+	UnixMilli int64    // the signing time by the ledger's clock; it need not increase
+	Prev      [32]byte // hash of the previous head; zeros for the first head
+	Root      [32]byte // the root of the batch's tree
 }
 
-// Bytes returns the 113 bytes that are signed.
+// Bytes returns the 113 bytes that the signature covers.
 func (h Head) Bytes() []byte {
 	return h.append(make([]byte, 0, headLen))
 }
@@ -45,7 +43,7 @@ func (h Head) append(dst []byte) []byte {
 	return append(dst, h.Root[:]...)
 }
 
-// appendShared appends the fields that a head and a sig have in common: all but the root.
+// appendShared appends the fields that both a head and a sig have: all except the root.
 func (h Head) appendShared(dst []byte) []byte {
 	dst = append(dst, h.Chain[:]...)
 	dst = binary.BigEndian.AppendUint64(dst, h.Seq)
@@ -54,7 +52,7 @@ func (h Head) appendShared(dst []byte) []byte {
 	return append(dst, h.Prev[:]...)
 }
 
-// readShared is the reverse of appendShared. It returns the bytes after these fields.
+// readShared reverses appendShared. It returns the bytes after the shared fields.
 func (h *Head) readShared(b []byte) []byte {
 	b = b[copy(h.Chain[:], b):]
 	h.Seq, b = binary.BigEndian.Uint64(b), b[8:]
@@ -63,21 +61,21 @@ func (h *Head) readShared(b []byte) []byte {
 	return b[copy(h.Prev[:], b):]
 }
 
-// Hash returns SHA-256(0x02 || Bytes), which is Prev of the next head.
+// Hash returns SHA-256(0x02 || Bytes). The next head has this hash as its Prev.
 func (h Head) Hash() [32]byte {
 	var buf [1 + headLen]byte
 	return sha256.Sum256(h.append(append(buf[:0], headPrefix)))
 }
 
-// SignedHead is a head and its signature. It must not be trusted before Verify.
+// SignedHead is a head with its signature. Do not trust it before Verify.
 type SignedHead struct {
 	Head
-	KeyID string // names the key that verifies the signature; it is not signed itself
+	KeyID string // the key that verifies the signature; the signature does not cover it
 	Sig   [64]byte
 }
 
-// Verify returns nil if the head was signed by the key of keys that KeyID names.
-// Otherwise the error is ErrUnknownKey or ErrSignature.
+// Verify returns nil if keys has the key that KeyID names, and that key signed the head. Otherwise
+// the error is ErrUnknownKey or ErrSignature.
 func (h SignedHead) Verify(keys Keys) error {
 	pub, ok := keys.byID[h.KeyID]
 	if !ok {
@@ -90,7 +88,7 @@ func (h SignedHead) Verify(keys Keys) error {
 	return nil
 }
 
-// MarshalBinary returns the form to store: head bytes, signature, key id.
+// MarshalBinary returns the form in which heads are stored: head bytes, signature, key id.
 func (h SignedHead) MarshalBinary() ([]byte, error) {
 	if err := checkKeyID(h.KeyID); err != nil {
 		return nil, fmt.Errorf("encoding head %d: %w", h.Seq, err)
@@ -100,8 +98,8 @@ func (h SignedHead) MarshalBinary() ([]byte, error) {
 	return append(dst, h.KeyID...), nil
 }
 
-// UnmarshalBinary reads the form of MarshalBinary. An error is ErrMalformed. It verifies
-// nothing.
+// UnmarshalBinary reads the form of MarshalBinary. An error is ErrMalformed. It does not verify the
+// signature.
 func (h *SignedHead) UnmarshalBinary(data []byte) error {
 	if len(data) < headLen+len(h.Sig) {
 		return fmt.Errorf("%w: signed head of %d bytes", ErrMalformed, len(data))
@@ -129,20 +127,20 @@ func checkKeyID(id string) error {
 	return nil
 }
 
-// Chain is the tip of a ledger's chain of heads. It is enough to extend the chain, or to
-// verify the heads that follow.
+// Chain is the tip of a ledger's chain of heads. The next head is sealed on this tip and verified
+// against it.
 type Chain struct {
 	ID   [16]byte
-	Seq  uint64   // of the last head; 0 before the first
-	Prev [32]byte // hash of the last head; zeros before the first
+	Seq  uint64   // Seq of the last head; 0 before the first head
+	Prev [32]byte // hash of the last head; zeros before the first head
 }
 
-// Next returns the tip after h. The head h must have been sealed on c.
+// Next returns the tip after h. h must have been sealed on c.
 func (c Chain) Next(h Head) Chain {
 	return Chain{ID: c.ID, Seq: h.Seq, Prev: h.Hash()}
 }
 
-// check returns an error if h can't follow c.
+// check returns an error if h cannot follow c.
 func (c Chain) check(h Head) error {
 	switch {
 	case h.Chain != c.ID:
@@ -155,10 +153,10 @@ func (c Chain) check(h Head) error {
 	return nil
 }
 
-// ChainError is a break of a chain.
+// ChainError says where a chain is broken.
 type ChainError struct {
-	Seq uint64 // the number that the failing head should have had
-	Err error  // is ErrChain, ErrUnknownKey or ErrSignature
+	Seq uint64 // the Seq that the failing head should have
+	Err error  // ErrChain, ErrUnknownKey or ErrSignature
 }
 
 func (e *ChainError) Error() string {
@@ -168,14 +166,13 @@ func (e *ChainError) Error() string {
 // Unwrap returns Err.
 func (e *ChainError) Unwrap() error { return e.Err }
 
-// VerifyChain checks that heads continue a chain whose tip is from, without a gap, and
-// that a key of keys has signed each of them. To verify a whole chain, pass Chain{ID: id}
-// as from. To verify only the heads that follow a trusted head, pass the tip after the
-// trusted head.
+// VerifyChain checks that heads continue the chain of a tip without a gap. A key of keys must have
+// signed each head. To verify a whole chain, pass the tip Chain{ID: id}. To verify only the heads
+// after a trusted head, pass the tip after the trusted head.
 //
-// VerifyChain returns the tip after the last valid head. Its error is a *ChainError. A
-// chain whose end was cut off verifies without an error. So compare the tip with a head
-// from elsewhere, such as the head of a receipt.
+// VerifyChain returns the tip after the last valid head. The error is a *ChainError. VerifyChain
+// cannot see that the end of a chain was cut off. So compare the tip with a head from elsewhere,
+// such as the head of a receipt.
 func VerifyChain(from Chain, heads iter.Seq[SignedHead], keys Keys) (Chain, error) {
 	tip := from
 	for h := range heads {

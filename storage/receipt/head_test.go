@@ -43,7 +43,7 @@ func TestVerifyChainSaysWhereItBreaks(t *testing.T) {
 	s, other := testSigner(1), testSigner(2)
 	keys := keysOf(t, s.Public())
 	fork, _ := s.Seal(Chain{ID: [16]byte{1}}.Next(testChain(s, 1, 2)[1].Head), time.UnixMilli(7), testLeaves(9))
-	// sealedOn returns a head that the right signer has sealed on the tip.
+	// sealedOn returns a head that the trusted signer has sealed on a tip.
 	sealedOn := func(tip Chain) SignedHead {
 		h, _ := s.Seal(tip, time.UnixMilli(7), testLeaves(1))
 		return h
@@ -105,8 +105,8 @@ func TestHeadBytes(t *testing.T) {
 	}
 }
 
-// TestHeadFieldsAreBound checks that a change of any field changes the hash and
-// invalidates the signature.
+// TestHeadFieldsAreBound changes each field of a head. The hash must change, and the signature must
+// become invalid.
 func TestHeadFieldsAreBound(t *testing.T) {
 	s := testSigner(1)
 	keys := keysOf(t, s.Public())

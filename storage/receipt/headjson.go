@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// MarshalJSON returns h as one object. Servers list heads in this form, and anchors are
-// kept in it. Its members are named as in the package documentation: chain, prev and root
-// in lower-case hex, seq, size and time as integers, sig in base64url without padding, and
-// kid. [ParseHead] reads it.
+// MarshalJSON returns h as one object. Servers list heads in this form, and anchor files contain
+// it. The members have the names of the package documentation. chain, prev and root are in
+// lower-case hex. seq, size and time are integers. sig is in base64url without padding. kid is a
+// string. [ParseHead] reads this form.
 func (h SignedHead) MarshalJSON() ([]byte, error) {
 	if err := checkKeyID(h.KeyID); err != nil {
 		return nil, fmt.Errorf("encoding head %d: %w", h.Seq, err)
@@ -27,8 +27,8 @@ func (h SignedHead) MarshalJSON() ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// ParseHead reads the form of MarshalJSON: exactly its members, each once, in any order. An
-// error is ErrMalformed. It verifies nothing.
+// ParseHead reads the form of MarshalJSON. Each member must occur exactly once, in any order, and
+// there may be no further members. An error is ErrMalformed. It does not verify the signature.
 func ParseHead(data []byte) (SignedHead, error) {
 	v, err := parseJSON(data)
 	if err != nil {
@@ -53,7 +53,8 @@ func ParseHead(data []byte) (SignedHead, error) {
 	return h, nil
 }
 
-// bytes reads a string that encodes exactly len(dst) bytes, in the spelling of encode.
+// bytes reads a string that decodes to exactly len(dst) bytes. The string must be the one that
+// encode writes for these bytes.
 func (f *fields) bytes(name string, decode func(string) ([]byte, error), encode func([]byte) string, dst []byte) {
 	s := f.string(name)
 	b, err := decode(s)

@@ -5,31 +5,28 @@ import (
 	"fmt"
 )
 
-// Inclusion proves that a leaf is under a signed head. An entry, which is not a decision,
-// has an Inclusion as its receipt. An Inclusion must not be trusted before
-// [Inclusion.Verify].
+// Inclusion proves that a leaf is under a signed head. Entries, which are not decisions, have an
+// Inclusion as their receipt. Do not trust an Inclusion before [Inclusion.Verify].
 type Inclusion struct {
-	Sig   string `json:"sig"` // as a receipt's
+	Sig   string `json:"sig"` // has the format of a receipt's sig
 	KeyID string `json:"kid"`
 }
 
-// EntryLeaf returns SHA-256(0x00 || entry), the leaf hash of an entry, which must
-// be canonical JSON of an object with the member entry: see the package
-// documentation.
+// EntryLeaf returns SHA-256(0x00 || entry), the leaf hash of an entry. The entry must be the
+// canonical JSON of an object with the member entry: see the package documentation.
 func EntryLeaf(entry []byte) [32]byte {
 	var buf [1024]byte
 	return sha256.Sum256(append(append(buf[:0], leafPrefix), entry...))
 }
 
-// SignedHead returns the head that i claims for leaf, as [Receipt.SignedHead] does for a
-// receipt.
+// SignedHead returns the head that i claims for leaf. It works like [Receipt.SignedHead].
 func (i Inclusion) SignedHead(leaf [32]byte) (SignedHead, error) {
 	h, _, err := headOver(leaf, i.Sig, i.KeyID)
 	return h, err
 }
 
-// Verify returns nil if leaf was signed by the key of keys that i names. Otherwise the
-// error is ErrMalformed, ErrUnknownKey or ErrSignature.
+// Verify returns nil if i names a key of keys that has signed leaf. Otherwise the error is
+// ErrMalformed, ErrUnknownKey or ErrSignature.
 func (i Inclusion) Verify(leaf [32]byte, keys Keys) error {
 	h, err := i.SignedHead(leaf)
 	if err != nil {
@@ -38,29 +35,28 @@ func (i Inclusion) Verify(leaf [32]byte, keys Keys) error {
 	return h.Verify(keys)
 }
 
-// Leaf has the hash and the place of a leaf. It is kept when the content of the leaf is
-// removed.
+// Leaf has the hash and the place of a leaf. It remains when the content of the leaf is removed.
 type Leaf struct {
-	Chain [16]byte // of the head that signs it
-	Seq   uint64   // of that head
-	Index uint32   // from 0
+	Chain [16]byte // Chain of the head that signs the leaf
+	Seq   uint64   // Seq of that head
+	Index uint32   // the leaf's index in the batch, from 0
 	Hash  [32]byte
 }
 
-// Leaf returns a leaf with the place that i claims for it.
+// Leaf returns a leaf at the place that i claims.
 func (i Inclusion) Leaf(hash [32]byte) (Leaf, error) {
 	h, index, err := headOver(hash, i.Sig, i.KeyID)
 	return Leaf{Chain: h.Chain, Seq: h.Seq, Index: index, Hash: hash}, err
 }
 
-// Inclusion returns the part of r that proves its leaf.
+// Inclusion returns the proof of r's leaf.
 func (r *Receipt) Inclusion() Inclusion { return Inclusion{Sig: r.Sig, KeyID: r.KeyID} }
 
-// Root returns the root of the tree of leaves.
+// Root returns the root of the Merkle tree of leaves.
 func Root(leaves [][32]byte) [32]byte { return newTree(leaves).root() }
 
-// headOver returns the head that a sig claims for a leaf, with the computed root, and the
-// leaf's index.
+// headOver returns the head that a sig claims for a leaf, and the leaf's index. It computes the
+// root of the head.
 func headOver(leaf [32]byte, text, kid string) (SignedHead, uint32, error) {
 	if err := checkKeyID(kid); err != nil {
 		return SignedHead{}, 0, fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -77,10 +73,9 @@ func headOver(leaf [32]byte, text, kid string) (SignedHead, uint32, error) {
 	return s.head, s.index, nil
 }
 
-// Chain returns the chain of the head that i claims, at less cost than
-// [Inclusion.SignedHead].
+// Chain returns the chain of the head that i claims. It costs less than [Inclusion.SignedHead].
 func (i Inclusion) Chain() (chain [16]byte, err error) {
-	const chars = 24 // of version, chain and one byte more
+	const chars = 24 // decode to the version, the chain and one more byte
 	var b [chars * 6 / 8]byte
 	if len(i.Sig) < chars {
 		return chain, fmt.Errorf("%w: sig", ErrMalformed)
@@ -92,12 +87,11 @@ func (i Inclusion) Chain() (chain [16]byte, err error) {
 	return chain, nil
 }
 
-// Forest computes the root of a tree whose leaves are added one after the other. The size
-// of a Forest grows with the logarithm of the number of leaves. The zero Forest has no
-// leaves.
+// Forest computes the root of a tree whose leaves are added one after another. The size of a Forest
+// grows with the logarithm of the number of leaves. The zero value has no leaves.
 type Forest struct {
 	n     uint64
-	nodes [][32]byte // roots of complete trees, the greatest first: one for each bit of n
+	nodes [][32]byte // roots of complete trees, the largest first: one for each set bit of n
 }
 
 // Add adds the next leaf.
@@ -111,7 +105,7 @@ func (f *Forest) Add(leaf [32]byte) {
 	f.n++
 }
 
-// Root returns [Root] of the added leaves.
+// Root returns the [Root] of all added leaves.
 func (f *Forest) Root() [32]byte {
 	if f.n == 0 {
 		return sha256.Sum256(nil)
@@ -123,9 +117,8 @@ func (f *Forest) Root() [32]byte {
 	return root
 }
 
-// Sigs returns the Sig of each leaf's receipt. These are the same strings that Seal
-// returned together with h. Its error is ErrMalformed if h is not a head over these
-// leaves.
+// Sigs returns the Sig of each leaf's receipt. They equal the strings that Seal returned together
+// with h. The error is ErrMalformed if h is not a head over these leaves.
 func (h *SignedHead) Sigs(leaves [][32]byte) ([]string, error) {
 	if t := newTree(leaves); uint64(h.Size) == uint64(len(leaves)) && h.Root == t.root() {
 		return sigs(h, t), nil

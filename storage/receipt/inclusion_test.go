@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestInclusion_ProvesAnEntryBesideReceipts checks an entry and a receipt that are signed
-// in one batch. The proof of each is valid only for its own leaf.
+// TestInclusion_ProvesAnEntryBesideReceipts signs an entry and a receipt in one batch. Each proof
+// must be valid only for its own leaf.
 func TestInclusion_ProvesAnEntryBesideReceipts(t *testing.T) {
 	signer := testSigner(1)
 	keys, err := NewKeys(signer.Public())

@@ -10,13 +10,13 @@ import (
 )
 
 // parseJSON reads exactly one I-JSON value (RFC 7493): a map[string]any, []any, string,
-// json.Number, bool or nil. It reads the tokens of encoding/json, and also refuses duplicate
-// members, invalid UTF-8 and lone surrogates. json.Unmarshal keeps the last duplicate, and
-// replaces invalid UTF-8 and surrogates by U+FFFD. If parseJSON did the same, two readers
-// could see two different receipts in the same bytes.
+// json.Number, bool or nil. It reads the tokens of encoding/json. In addition it refuses duplicate
+// members, invalid UTF-8 and lone surrogates. json.Unmarshal keeps the last duplicate, and replaces
+// invalid UTF-8 and surrogates by U+FFFD. Two readers could then see two different receipts in the
+// same bytes.
 func parseJSON(data []byte) (any, error) {
 	var whole json.RawMessage
-	if err := json.Unmarshal(data, &whole); err != nil { // bounds nesting, which Token does not
+	if err := json.Unmarshal(data, &whole); err != nil { // Unmarshal bounds the nesting; Token does not
 		return nil, err
 	}
 	r := &reader{data: data, tokens: json.NewDecoder(bytes.NewReader(data))}
@@ -33,7 +33,7 @@ type reader struct {
 	tokens *json.Decoder
 }
 
-// token returns the next token. A string has its escapes decoded and nothing else changed.
+// token returns the next token. If it is a string, only its escapes are decoded.
 func (r *reader) token() (json.Token, error) {
 	start := r.tokens.InputOffset()
 	t, err := r.tokens.Token()
@@ -45,7 +45,7 @@ func (r *reader) token() (json.Token, error) {
 	if !utf8.ValidString(raw) {
 		return nil, errors.New("invalid UTF-8")
 	}
-	// A U+FFFD that was not written as such was a lone surrogate.
+	// If the JSON has no U+FFFD but the string has, the decoder replaced a lone surrogate.
 	escapes := strings.ToLower(strings.ReplaceAll(raw, `\\`, ""))
 	if strings.Count(s, "\ufffd") != strings.Count(raw, "\ufffd")+strings.Count(escapes, `\ufffd`) {
 		return nil, errors.New("lone surrogate")
@@ -69,7 +69,7 @@ func (r *reader) value() (any, error) {
 		}
 		items = append(items, item)
 	}
-	_, err = r.token() // the closing bracket
+	_, err = r.token() // consume the closing bracket
 	return items, err
 }
 
@@ -80,7 +80,7 @@ func (r *reader) object() (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		name, _ := t.(string) // the decoder refuses others
+		name, _ := t.(string) // the decoder refuses names of other types
 		if _, twice := members[name]; twice {
 			return nil, fmt.Errorf("duplicate member %q", name)
 		}
@@ -88,11 +88,11 @@ func (r *reader) object() (any, error) {
 			return nil, err
 		}
 	}
-	_, err := r.token() // the closing brace
+	_, err := r.token() // consume the closing brace
 	return members, err
 }
 
-// kindOf names the kind of a value for messages.
+// kindOf names the JSON type of a value for messages.
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:

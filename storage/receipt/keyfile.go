@@ -11,9 +11,8 @@ import (
 
 const pemType = "PRIVATE KEY"
 
-// MarshalPrivateKey returns priv as PKCS#8 in PEM, the form that
-// "openssl genpkey -algorithm ed25519" writes. A reader of the file can sign: store it with
-// mode 0600.
+// MarshalPrivateKey returns priv as PKCS#8 in PEM, like "openssl genpkey -algorithm ed25519". A
+// reader of the file can sign, so store the file with mode 0600.
 func MarshalPrivateKey(priv ed25519.PrivateKey) ([]byte, error) {
 	if len(priv) != ed25519.PrivateKeySize {
 		return nil, fmt.Errorf("encoding private key: %d bytes, not %d", len(priv), ed25519.PrivateKeySize)
@@ -25,8 +24,8 @@ func MarshalPrivateKey(priv ed25519.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der}), nil
 }
 
-// ParsePrivateKey reads exactly one unencrypted PKCS#8 Ed25519 key in PEM;
-// only white space may stand around it. Its errors quote nothing of the key.
+// ParsePrivateKey reads exactly one unencrypted PKCS#8 Ed25519 key in PEM. Only white space may
+// stand around the key. The errors never quote the key.
 func ParsePrivateKey(data []byte) (ed25519.PrivateKey, error) {
 	block, rest := pem.Decode(data)
 	if block == nil || !bytes.HasPrefix(bytes.TrimSpace(data), []byte("-----BEGIN ")) {

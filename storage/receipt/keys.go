@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Keys is a set of trusted public keys by key id. It is immutable, and safe
-// for concurrent use. The zero Keys trusts nobody.
+// Keys is a set of trusted public keys, by key id. It is immutable and safe for concurrent use. The
+// zero value trusts no key.
 type Keys struct {
 	byID map[string]ed25519.PublicKey
 }
@@ -27,8 +27,8 @@ func KeyID(pub ed25519.PublicKey) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// NewKeys returns the set of pubs, each under its thumbprint. It refuses a key
-// of the wrong length or of small order.
+// NewKeys returns the set of pubs, each with its thumbprint as id. It refuses a key of the wrong
+// length or of small order.
 func NewKeys(pubs ...ed25519.PublicKey) (Keys, error) {
 	byID := make(map[string]ed25519.PublicKey, len(pubs))
 	for i, pub := range pubs {
@@ -40,8 +40,8 @@ func NewKeys(pubs ...ed25519.PublicKey) (Keys, error) {
 	return Keys{byID}, nil
 }
 
-// With returns the keys of both sets, so that receipts signed before a rotation still
-// verify. If both have a key id, the key of k is used: more never replaces a trusted key.
+// With returns the keys of both sets. Use it to verify receipts from before a rotation. If both
+// sets have a key id, the key of k is used: more never replaces a trusted key.
 func (k Keys) With(more Keys) Keys {
 	byID := maps.Clone(more.byID)
 	if byID == nil {
@@ -56,8 +56,8 @@ func (k Keys) IDs() []string {
 	return slices.Sorted(maps.Keys(k.byID))
 }
 
-// Only returns the set that has only the key with this id. The set is empty if k does not
-// have the key.
+// Only returns the set that has just the key with this id. The set is empty if k does not have the
+// key.
 func (k Keys) Only(id string) Keys {
 	pub, ok := k.byID[id]
 	if !ok {
@@ -66,8 +66,8 @@ func (k Keys) Only(id string) Keys {
 	return Keys{map[string]ed25519.PublicKey{id: pub}}
 }
 
-// JWKS returns the set as a JSON Web Key Set (RFC 7517, RFC 8037), sorted by
-// key id. ParseKeys reads it back.
+// JWKS returns the set as a JSON Web Key Set (RFC 7517, RFC 8037), sorted by key id. ParseKeys
+// reads this form.
 func (k Keys) JWKS() []byte {
 	dst := []byte(`{"keys":[`)
 	for i, id := range k.IDs() {
@@ -81,16 +81,15 @@ func (k Keys) JWKS() []byte {
 	return append(dst, `]}`...)
 }
 
-// ParseKeys reads a JSON Web Key Set. It takes the Ed25519 keys (kty OKP, crv Ed25519) that
-// may verify signatures and ignores all others. It refuses the whole set if
+// ParseKeys reads a JSON Web Key Set. It takes the Ed25519 keys (kty OKP, crv Ed25519) that may
+// verify signatures. It ignores all other keys. It refuses the whole set if
 //
 //   - one of the keys is private;
 //   - an Ed25519 key has no kid, the kid of another key, or a wrong alg;
 //   - an Ed25519 key is not 32 canonically encoded bytes, or is of small order;
 //   - the set has no Ed25519 key.
 //
-// A kid is used as it is given, whether it is a thumbprint or not, because receipts name
-// their key by it.
+// A kid need not be a thumbprint. It is used unchanged, because receipts name their key by it.
 func ParseKeys(jwks []byte) (Keys, error) {
 	doc, err := parseJSON(jwks)
 	if err != nil {
@@ -150,8 +149,8 @@ func addKey(byID map[string]ed25519.PublicKey, v any) error {
 	return nil
 }
 
-// forVerifying reports whether use and key_ops, where present, let the key
-// verify signatures.
+// forVerifying reports whether use and key_ops allow the key to verify signatures. Missing members
+// allow it.
 func forVerifying(jwk map[string]any) bool {
 	if use, ok := jwk["use"]; ok && use != "sig" {
 		return false
@@ -161,15 +160,15 @@ func forVerifying(jwk map[string]any) bool {
 	return !ok || slices.Contains(list, any("verify"))
 }
 
-// checkPublic refuses points of small order. Under the identity, for example, anybody can
-// sign any message.
+// checkPublic refuses points of small order. With the identity as a public key, for example,
+// anybody can sign any message.
 func checkPublic(pub ed25519.PublicKey) error {
 	if len(pub) != ed25519.PublicKeySize {
 		return fmt.Errorf("public key of %d bytes, not %d", len(pub), ed25519.PublicKeySize)
 	}
 	var y [ed25519.PublicKeySize]byte
 	copy(y[:], pub)
-	y[31] &= 0x7f // the sign of x
+	y[31] &= 0x7f // clear the sign of x
 	switch hex.EncodeToString(y[:]) {
 	case "0000000000000000000000000000000000000000000000000000000000000000",
 		"0100000000000000000000000000000000000000000000000000000000000000",

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// The example key of RFC 8037, appendices A.2 and A.3.
+// This is the example key of RFC 8037, appendices A.2 and A.3.
 const (
 	rfc8037X          = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
 	rfc8037Thumbprint = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
@@ -112,12 +112,12 @@ func TestParseKeysRefuses(t *testing.T) {
 	}
 }
 
-// TestSmallOrderKeyIsRefusedBecauseItForges checks that the key set refuses the identity
-// as a public key. Under this key R = [S]B is a signature of any message, and the
-// standard library accepts it.
+// TestSmallOrderKeyIsRefusedBecauseItForges checks that the key set refuses the identity as a
+// public key. With this key, R = [S]B is a signature of any message. The standard library accepts
+// such a signature.
 func TestSmallOrderKeyIsRefusedBecauseItForges(t *testing.T) {
 	identity := append([]byte{1}, make([]byte, 31)...)
-	// With S = 0, the matching R is the identity.
+	// S is 0, so R is the identity.
 	sig := append(bytes.Clone(identity), make([]byte, 32)...)
 	if !ed25519.Verify(identity, []byte("anything"), sig) {
 		t.Error("the forgery that this test is about no longer works: is checkPublic still needed?")
@@ -168,9 +168,8 @@ func TestSignerHidesItsKey(t *testing.T) {
 	}
 }
 
-// TestSignerDerivesThePublicHalf checks that a signer does not use the public half of the
-// private key that it gets. Two signatures with the public half of another key would
-// reveal the secret scalar.
+// TestSignerDerivesThePublicHalf checks that a signer ignores the public half of its private key.
+// Two signatures with the public half of another key would reveal the secret scalar.
 func TestSignerDerivesThePublicHalf(t *testing.T) {
 	mixed := append(testKey(1).Seed(), testKey(2)[32:]...)
 	if got, want := NewSigner(mixed).KeyID(), testSigner(1).KeyID(); got != want {

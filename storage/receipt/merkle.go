@@ -22,8 +22,8 @@ func hashNode(left, right *hash) hash {
 	return sha256.Sum256(buf[:])
 }
 
-// tree has all levels of an RFC 9162 Merkle tree, leaves first. If a level has an odd
-// number of nodes, its last one moves up unchanged, which yields the RFC's left-heavy tree.
+// tree has all levels of an RFC 9162 Merkle tree, leaves first. If a level has an odd number of
+// nodes, its last node moves up unchanged. This yields the left-heavy tree of the RFC.
 type tree [][]hash
 
 func newTree(leaves []hash) tree {
@@ -64,8 +64,8 @@ func (t tree) appendProof(dst []byte, i int) []byte {
 
 var errProofLength = errors.New("proof length does not fit index and size")
 
-// rootFromProof folds the leaf at index with its siblings, as RFC 9162
-// §2.1.3.2 does. The length of proof must be the one that (index, size) needs.
+// rootFromProof computes the root from a leaf and its siblings, as RFC 9162 §2.1.3.2 does. proof
+// must have the length that index and size require.
 func rootFromProof(leaf hash, index, size uint32, proof []hash) (hash, error) {
 	i, width := uint64(index), uint64(size)
 	if i >= width {

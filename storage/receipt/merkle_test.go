@@ -50,8 +50,8 @@ func proofOf(t tree, i int) []hash {
 	return proof
 }
 
-// TestTreeKnownRoots checks the roots that the tests of certificate transparency
-// implementations share.
+// TestTreeKnownRoots checks roots that are known from the tests of certificate transparency
+// implementations.
 func TestTreeKnownRoots(t *testing.T) {
 	inputs := []string{"", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"}
 	roots := []string{
@@ -122,7 +122,7 @@ func TestProofOfAnotherPlaceFails(t *testing.T) {
 	}
 }
 
-// rfcProofLen is the length of rfcProof.
+// rfcProofLen returns the length of rfcProof's result.
 func rfcProofLen(m, n int) int {
 	if n == 1 {
 		return 0
@@ -134,10 +134,9 @@ func rfcProofLen(m, n int) int {
 	return 1 + rfcProofLen(m-k, n-k)
 }
 
-// TestProofOfAnotherSize checks that a size is refused if it needs a proof of another
-// length. A size that needs a proof of the same length may yield the same root. The
-// signature covers the size, so such a receipt does not verify, as the vectors of batch
-// sizes show.
+// TestProofOfAnotherSize checks that a size is refused if it needs a proof of another length.
+// Another size may need a proof of the same length and yield the same root. But the signature
+// covers the size, so such a receipt does not verify, as the vectors of batch sizes show.
 func TestProofOfAnotherSize(t *testing.T) {
 	for size := 1; size <= 40; size++ {
 		tr := newTree(testLeaves(size))
@@ -169,8 +168,7 @@ func TestProofLargestTree(t *testing.T) {
 	}
 }
 
-// TestForest_IsTheTree checks that a Forest, whose leaves are added one by one, has the
-// same root as a tree.
+// TestForest_IsTheTree checks that a Forest has the same root as a tree of the same leaves.
 func TestForest_IsTheTree(t *testing.T) {
 	var f Forest
 	leaves := testLeaves(300)

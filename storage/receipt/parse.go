@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// Parse reads one receipt from JSON. It must have exactly the members decision,
-// decision_id, digest, exp, sig and kid, in any order. Each member must occur once, in
-// this spelling, and must not be null. Parse refuses any other member, such as a jwk that
-// brings its own key, and anything that follows the object. Its errors are ErrMalformed.
-// Parse does not decode sig, but [Verify] does.
+// Parse reads one receipt from JSON. The receipt must have exactly the members decision,
+// decision_id, digest, exp, sig and kid, in any order. Each member must occur once, in this
+// spelling, and must not be null. Parse refuses any other member, such as a jwk with another key.
+// It also refuses anything after the object. The errors are ErrMalformed. Parse does not decode
+// sig, but [Verify] does.
 func Parse(data []byte) (Receipt, error) {
 	v, err := parseJSON(data)
 	if err != nil {
@@ -21,16 +21,16 @@ func Parse(data []byte) (Receipt, error) {
 	return receiptOf(v)
 }
 
-// Result is the answer of an evaluation, without the members that repeat the receipt.
+// Result is the answer of an evaluation, without the members that the receipt repeats.
 type Result struct {
 	Reasons     []string
-	AuditDigest string // empty where the answer has none
+	AuditDigest string // empty if the answer has no audit digest
 	Receipt     Receipt
 }
 
-// ParseResult reads a whole PolicyEvaluationResult as strictly as Parse. Also, ok must be
-// true, decision_id must be the receipt's, and approved must be true exactly if the
-// receipt's decision is allow. So an answer cannot say more than its receipt.
+// ParseResult reads a whole PolicyEvaluationResult as strictly as Parse. ok must be true, and
+// decision_id must equal the receipt's. approved must be true exactly if the receipt's decision is
+// allow. So an answer cannot claim more than its receipt.
 func ParseResult(data []byte) (Result, error) {
 	v, err := parseJSON(data)
 	if err != nil {
@@ -82,7 +82,7 @@ func receiptOf(v any) (Receipt, error) {
 	return r, nil
 }
 
-// fields reads the members of an object and keeps the first error.
+// fields reads the members of an object. It keeps the first error.
 type fields struct {
 	members map[string]any
 	err     error
@@ -103,7 +103,7 @@ func (f *fields) fail(format string, args ...any) {
 	}
 }
 
-// only refuses members that are not in names.
+// only refuses members whose names are not in the list.
 func (f *fields) only(names ...string) {
 	for _, name := range slices.Sorted(maps.Keys(f.members)) {
 		if !slices.Contains(names, name) {
@@ -112,7 +112,7 @@ func (f *fields) only(names ...string) {
 	}
 }
 
-// member returns a member of the type T.
+// member returns a member of type T.
 func member[T any](f *fields, name string) T {
 	v, ok := f.members[name]
 	t, is := v.(T)
@@ -127,7 +127,7 @@ func member[T any](f *fields, name string) T {
 
 func (f *fields) string(name string) string { return member[string](f, name) }
 
-// int refuses 1.0 and 1e3 as well: a receipt's numbers are written one way.
+// int also refuses 1.0 and 1e3: a number in a receipt has only one spelling.
 func (f *fields) int(name string) int64 {
 	text := member[json.Number](f, name).String()
 	n, err := strconv.ParseInt(text, 10, 64)

@@ -1,8 +1,8 @@
 package receipt
 
-// Payload has the grounds and the content of a decision. The digest of a receipt covers it.
-// A Payload is not sent. A client that knows its fields can compare them with the receipt
-// by [VerifyPayload].
+// Payload has the grounds and the content of a decision. The digest of a receipt covers the
+// payload. A Payload is not sent. A client that knows its fields can compare it with the receipt by
+// [VerifyPayload].
 type Payload struct {
 	OrganizationID string
 	IntentID       string
@@ -11,15 +11,15 @@ type Payload struct {
 	PolicyVersion  int64
 	Decision       string
 	DecisionID     string
-	Reasons        []string // in the order of the answer
+	Reasons        []string // in the same order as in the answer
 	Exp            int64    // unix seconds
-	AuditDigest    string   // of the row of the history; empty in older receipts
-	ApprovalID     string   // the approval under which the intent was decided; empty if there is none
+	AuditDigest    string   // the digest of the decision's row in the history; empty in older receipts
+	ApprovalID     string   // the approval that the intent used; empty if it used none
 }
 
-// AppendCanonical appends the payload's canonical JSON. It does not allocate
-// when dst has room. The strings must be valid UTF-8 and the integers safe, as
-// AppendString and AppendInt say.
+// AppendCanonical appends the payload's canonical JSON. The strings must be valid UTF-8: see
+// AppendString. The integers must be within AppendInt's range. It does not allocate when dst has
+// room.
 func (p Payload) AppendCanonical(dst []byte) []byte {
 	dst = append(dst, '{')
 	if p.ApprovalID != "" {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAppendString_EveryByteAtEveryPlace checks that AppendString escapes a byte in the
-// same way in long and in short strings. In long strings it looks at eight bytes at once.
+// TestAppendString_EveryByteAtEveryPlace checks that AppendString escapes a byte in the same way at
+// every position. It reads long strings eight bytes at a time.
 func TestAppendString_EveryByteAtEveryPlace(t *testing.T) {
 	for c := range 0x80 {
 		escaped := strings.Trim(string(AppendString(nil, string(rune(c)))), `"`)

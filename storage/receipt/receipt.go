@@ -8,25 +8,25 @@ import (
 	"unicode/utf8"
 )
 
-// The values of Receipt.Decision.
+// These are the values of Receipt.Decision.
 const (
 	Allow            = "allow"
 	Deny             = "deny"
 	ApprovalRequired = "approval_required"
 )
 
-// Receipt is the signed outcome of one evaluation. Its JSON members are in the order of the
-// fields. It must not be trusted before [Verify].
+// Receipt is the signed outcome of one evaluation. The JSON members have the order of the fields.
+// Do not trust a Receipt before [Verify].
 type Receipt struct {
 	Decision   string `json:"decision"` // Allow, Deny or ApprovalRequired
 	DecisionID string `json:"decision_id"`
-	Digest     string `json:"digest"` // Payload.Digest of what was decided
-	Exp        int64  `json:"exp"`    // unix seconds; from then on it is expired
+	Digest     string `json:"digest"` // Payload.Digest of the decision
+	Exp        int64  `json:"exp"`    // unix seconds; from this second on the receipt is expired
 	Sig        string `json:"sig"`    // see the package documentation
-	KeyID      string `json:"kid"`    // names the key that signed; never brings it
+	KeyID      string `json:"kid"`    // the id of the key that signed, never the key itself
 }
 
-// AppendLeaf appends the canonical JSON of all members but sig, which the signature covers.
+// AppendLeaf appends the canonical JSON of all members except sig. The signature covers this JSON.
 // It does not allocate when dst has room.
 func (r *Receipt) AppendLeaf(dst []byte) []byte {
 	dst = AppendMember(dst, `{"decision":`, r.Decision)
@@ -37,15 +37,15 @@ func (r *Receipt) AppendLeaf(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// LeafHash returns SHA-256(0x00 || leaf) for [Signer.Seal]. KeyID must be the signer's.
+// LeafHash returns SHA-256(0x00 || leaf) for [Signer.Seal]. Set KeyID to the signer's KeyID before.
 func (r *Receipt) LeafHash() [32]byte {
 	var buf [512]byte
 	return sha256.Sum256(r.AppendLeaf(append(buf[:0], leafPrefix)))
 }
 
-// SignedHead returns the head that the receipt's sig claims, with the root computed from
-// the receipt's leaf and proof, so that it can be looked up in the ledger's chain. An error
-// is ErrMalformed. The claim must be verified, by [Verify] or [SignedHead.Verify].
+// SignedHead returns the head that the receipt's sig claims. It computes the root from the
+// receipt's leaf and proof. The head can then be looked up in the ledger's chain. An error is
+// ErrMalformed. The claim must be verified, by [Verify] or [SignedHead.Verify].
 func (r *Receipt) SignedHead() (SignedHead, error) {
 	if err := r.check(); err != nil {
 		return SignedHead{}, err
@@ -54,9 +54,9 @@ func (r *Receipt) SignedHead() (SignedHead, error) {
 	return h, err
 }
 
-// check returns an ErrMalformed for members that no signer writes. If two receipts pass
-// and differ in a member other than sig, their leaves differ too, because AppendString is
-// ambiguous only for invalid UTF-8.
+// check returns ErrMalformed for members that no signer writes, such as invalid UTF-8. AppendString
+// is unambiguous for valid UTF-8. So two receipts that pass have different leaves if any member
+// other than sig differs.
 func (r *Receipt) check() error {
 	var err error
 	switch {

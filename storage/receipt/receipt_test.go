@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// seal fills in KeyID and Sig of rs as one batch on c, and returns the key set
-// that verifies them.
+// seal fills in KeyID and Sig of rs as one batch on c. It returns the key set that verifies rs.
 func seal(t testing.TB, s *Signer, c Chain, rs []Receipt) Keys {
 	t.Helper()
 	leaves := make([][32]byte, len(rs))
@@ -43,7 +42,7 @@ func examplePayload() Payload {
 	}
 }
 
-// testSigner returns a signer. The seed of its key is the byte seed, 32 times.
+// testSigner returns a signer. The seed of its key is one byte, 32 times.
 func testSigner(seed byte) *Signer { return NewSigner(testKey(seed)) }
 
 func testKey(seed byte) ed25519.PrivateKey {

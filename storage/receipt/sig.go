@@ -13,9 +13,8 @@ import (
 const (
 	sigVersion = 1
 
-	// sigBatchLen is the length of the part that all sigs of a batch share: the version,
-	// the head without its root, and the signature. The leaf's index and proof follow
-	// this part.
+	// sigBatchLen is the length of the beginning that all sigs of a batch share: the version, the
+	// head without its root, and the signature. The leaf's index and proof follow.
 	sigBatchLen = 1 + 16 + 8 + 4 + 8 + sha256.Size + ed25519.SignatureSize
 	sigMinLen   = sigBatchLen + 4
 	sigMaxLen   = sigMinLen + 32*sha256.Size // a tree of 2^32-1 leaves is 32 levels high
@@ -23,29 +22,29 @@ const (
 	sigMaxChars = (sigMaxLen*8 + 5) / 6
 )
 
-// sig is the decoded form of Receipt.Sig. The head's root and key id are not in it.
+// sig is the decoded form of Receipt.Sig. It does not have the head's root and the key id.
 type sig struct {
 	head  SignedHead
 	index uint32
 	proof []hash
 }
 
-// encoding returns base64url without padding. Its decoder refuses a last character whose
-// unused bits are not zero.
+// encoding returns base64url without padding. Its decoder refuses unused bits that are not zero in
+// the last character.
 func encoding() *base64.Encoding { return base64.RawURLEncoding.Strict() }
 
-// appendSigBatch appends the sigBatchLen bytes that a batch shares.
+// appendSigBatch appends the sigBatchLen bytes that all sigs of a batch share.
 func appendSigBatch(dst []byte, h *SignedHead) []byte {
 	dst = h.appendShared(append(dst, sigVersion))
 	return append(dst, h.Sig[:]...)
 }
 
-// decodeSig accepts only the spelling that Seal writes.
+// decodeSig decodes a sig. It accepts only the spelling that Seal writes.
 func decodeSig(s string) (sig, error) {
 	if len(s) > sigMaxChars {
 		return sig{}, fmt.Errorf("%d characters", len(s))
 	}
-	// The decoder skips line breaks even when strict.
+	// Even a strict decoder skips line breaks.
 	if strings.ContainsAny(s, "\r\n") {
 		return sig{}, errors.New("line break in base64url")
 	}

@@ -29,8 +29,8 @@ func vectorPayload() Payload {
 	return p
 }
 
-// vectorReceipts returns n unsigned receipts. Their decisions are allow, deny and
-// approval_required in turn.
+// vectorReceipts returns n unsigned receipts. The decisions are allow, deny and approval_required
+// in turn.
 func vectorReceipts(batch, n int) []Receipt {
 	decisions := []string{Allow, Deny, ApprovalRequired}
 	rs := make([]Receipt, n)
@@ -109,7 +109,7 @@ func encode(t testing.TB, r Receipt) string {
 	return string(data)
 }
 
-// The offsets of the fields of a sig, as the package documentation lists them.
+// These are the offsets of a sig's fields: see the package documentation.
 const (
 	atChain, atSeq, atSize, atTime, atPrev = 1, 17, 25, 29, 37
 	atR, atS, atIndex, atProof             = 69, 101, 133, 137
@@ -130,7 +130,7 @@ func flip(t testing.TB, r Receipt, at int) Receipt {
 	return editSig(t, r, func(b []byte) []byte { b[at] ^= 1; return b })
 }
 
-// refuser collects refused vectors.
+// refuser collects vectors that must be refused.
 type refuser struct {
 	t   *testing.T
 	out []refusedVector
@@ -150,7 +150,7 @@ const (
 	badB64   = "not canonical base64url"
 )
 
-// refusedMembers returns vectors in which a member that the leaf covers is changed.
+// refusedMembers returns vectors with a changed member that the leaf covers.
 func refusedMembers(t *testing.T, batch []Receipt) []refusedVector {
 	c := &refuser{t: t}
 	_, second, _ := vectorSigners()
@@ -187,13 +187,13 @@ func refusedMembers(t *testing.T, batch []Receipt) []refusedVector {
 	return c.out
 }
 
-// groupOrder is the order of Ed25519's group.
+// groupOrder returns the order of Ed25519's group.
 func groupOrder() *big.Int {
 	low, _ := new(big.Int).SetString("27742317777372353535851937790883648493", 10)
 	return low.Add(low, new(big.Int).Lsh(big.NewInt(1), 252))
 }
 
-// addOrder adds the group's order to the S half of the signature.
+// addOrder adds the order of the group to the S half of the signature.
 func addOrder(b []byte) []byte {
 	s := b[atS:atIndex]
 	slices.Reverse(s)

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// refusedSigs returns vectors in which a field of sig is changed. Leaf 3 of 7 has a proof
-// of 3 nodes.
+// refusedSigs returns vectors with a changed field of sig. The proof of leaf 3 of 7 has 3 nodes.
 func refusedSigs(t *testing.T, batch, otherBatch []Receipt) []refusedVector {
 	c := &refuser{t: t}
 	base := batch[3]
@@ -57,8 +56,8 @@ func refusedSigs(t *testing.T, batch, otherBatch []Receipt) []refusedVector {
 	return append(c.out, refusedEncodings(t, batch)...)
 }
 
-// graft returns a function that replaces the head and the signature of a sig with those
-// in from. The index and the proof stay.
+// graft returns a function that replaces the head and the signature of a sig by the head and the
+// signature of another receipt. The index and the proof stay unchanged.
 func graft(t *testing.T, from Receipt) func(b []byte) []byte {
 	return func(b []byte) []byte {
 		editSig(t, from, func(other []byte) []byte {
@@ -70,8 +69,7 @@ func graft(t *testing.T, from Receipt) func(b []byte) []byte {
 	}
 }
 
-// crossChain returns a genuine receipt that the same key has signed in the chain of
-// another ledger.
+// crossChain returns a genuine receipt from another ledger's chain, signed by the same key.
 func crossChain(t *testing.T) Receipt {
 	signer, _, _ := vectorSigners()
 	rs := vectorReceipts(9, 7)
@@ -79,8 +77,8 @@ func crossChain(t *testing.T) Receipt {
 	return rs[3]
 }
 
-// refusedEncodings returns vectors in which the bytes of sig are spelled in other ways.
-// Leaf 3 of 7 has 233 bytes in 311 characters, the last of which has two bits to spare.
+// refusedEncodings returns vectors in which the bytes of sig are spelled in other ways. The sig of
+// leaf 3 of 7 has 233 bytes in 311 characters. The last character has two unused bits.
 func refusedEncodings(t *testing.T, batch []Receipt) []refusedVector {
 	c := &refuser{t: t}
 	respell := func(name, because string, f func(s string) string) {
@@ -108,7 +106,7 @@ func refusedEncodings(t *testing.T, batch []Receipt) []refusedVector {
 	return c.out
 }
 
-// refusedJSON returns vectors whose JSON two readers might read as different receipts.
+// refusedJSON returns vectors of JSON that two readers might read as different receipts.
 func refusedJSON(t *testing.T, batch []Receipt) []refusedVector {
 	c := &refuser{t: t}
 	text := encode(t, batch[3])
@@ -137,7 +135,7 @@ func refusedJSON(t *testing.T, batch []Receipt) []refusedVector {
 	return c.out
 }
 
-// refusedKeys returns genuine receipts that an untrusted key has signed.
+// refusedKeys returns receipts that an untrusted key has signed.
 func refusedKeys(t *testing.T, batch []Receipt) []refusedVector {
 	c := &refuser{t: t}
 	_, _, foreign := vectorSigners()
@@ -159,7 +157,7 @@ func refusedKeys(t *testing.T, batch []Receipt) []refusedVector {
 	return c.out
 }
 
-// forge returns r, signed by s as a batch of one, whatever kid r claims.
+// forge returns r as s signs it in a batch of one. r keeps its kid.
 func forge(t *testing.T, s *Signer, r Receipt) Receipt {
 	t.Helper()
 	_, sigs := s.Seal(Chain{ID: vectorChain}, time.Unix(vectorNow, 0), [][32]byte{r.LeafHash()})

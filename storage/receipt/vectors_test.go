@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// After a deliberate change of the format, run "go test -update ./storage/receipt" to
-// rewrite testdata/vectors.json, and review the difference.
+// After a deliberate change of the format, run "go test -update ./storage/receipt". It rewrites
+// testdata/vectors.json. Review the difference.
 var update = flag.Bool("update", false, "rewrite testdata/vectors.json")
 
 const vectorsFile = "testdata/vectors.json"
 
-// vectors is the content of the file. Everything in it is computed from fixed seeds. A
-// receipt is a string that contains JSON, because some receipts are not valid JSON.
+// vectors is the content of vectors.json. All its values are computed from fixed seeds. A receipt
+// is a string with JSON, because some receipts are not valid JSON.
 type vectors struct {
 	About   string          `json:"about"`
 	Now     int64           `json:"now"`
@@ -36,13 +36,13 @@ type payloadVector struct {
 	Receipt   string `json:"receipt"`
 }
 
-// batchVector is one batch. All batches follow each other in one chain.
+// batchVector is one batch. All batches form one chain.
 type batchVector struct {
 	SignedHead string          `json:"signed_head"` // hex of SignedHead.MarshalBinary
 	HeadBytes  string          `json:"head_bytes"`  // hex
 	HeadHash   string          `json:"head_hash"`   // hex
 	Size       uint32          `json:"size"`
-	Receipts   []receiptVector `json:"receipts"` // all of a small batch, some of a large one
+	Receipts   []receiptVector `json:"receipts"` // all receipts of a small batch, some of a large batch
 }
 
 type receiptVector struct {
@@ -55,7 +55,7 @@ type receiptVector struct {
 type refusedVector struct {
 	Name    string `json:"name"`
 	Error   string `json:"error"`   // malformed, unknown_key, signature or expired
-	Because string `json:"because"` // part of this package's message
+	Because string `json:"because"` // a part of this package's error message
 	Now     int64  `json:"now"`
 	Receipt string `json:"receipt"`
 }

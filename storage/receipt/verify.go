@@ -8,29 +8,28 @@ import (
 	"unicode/utf8"
 )
 
-// The reasons why a receipt or a head is refused, for errors.Is.
+// Verify and other functions return these reasons for a refusal. Compare with errors.Is.
 var (
-	// ErrMalformed means that the input is not a receipt or a head at all.
+	// ErrMalformed means that the input is not a receipt or a head.
 	ErrMalformed = errors.New("receipt: malformed")
-	// ErrUnknownKey means that kid names none of the trusted keys.
+	// ErrUnknownKey means that no trusted key has the kid.
 	ErrUnknownKey = errors.New("receipt: unknown key")
-	// ErrSignature means that the key did not sign this content, so it was forged or
-	// changed.
+	// ErrSignature means that the key did not sign this content. The content was forged or changed.
 	ErrSignature = errors.New("receipt: signature does not verify")
-	// ErrExpired means that the receipt is genuine but too old to act upon.
+	// ErrExpired means that the receipt is genuine but expired.
 	ErrExpired = errors.New("receipt: expired")
-	// ErrPayload means that the receipt is of another decision.
+	// ErrPayload means that the receipt belongs to another decision.
 	ErrPayload = errors.New("receipt: payload does not match")
-	// ErrChain means that a head does not follow the one before it.
+	// ErrChain means that a head does not follow the previous head.
 	ErrChain = errors.New("receipt: broken chain")
 )
 
-// Verify returns nil if r was signed by the key of keys that its kid names and has not
-// expired at now. Otherwise the error is ErrMalformed, ErrUnknownKey, ErrSignature or
-// ErrExpired, checked in this order. So a receipt that is refused with ErrExpired is
-// otherwise valid. Verify needs no network and trusts only keys.
+// Verify returns nil if the key of keys that r's kid names has signed r, and r has not expired at
+// now. Otherwise the error is ErrMalformed, ErrUnknownKey, ErrSignature or ErrExpired, checked in
+// this order. So a receipt with ErrExpired is otherwise valid. Verify needs no network and trusts
+// only keys.
 //
-// It does not verify the content of the decision: see [VerifyPayload].
+// Verify does not compare the receipt with the content of the decision: see [VerifyPayload].
 func Verify(r Receipt, keys Keys, now time.Time) error {
 	h, err := r.SignedHead()
 	if err != nil {
@@ -45,8 +44,8 @@ func Verify(r Receipt, keys Keys, now time.Time) error {
 	return nil
 }
 
-// VerifyPayload returns nil if r is the receipt of exactly p, and ErrPayload otherwise.
-// It does not verify r's signature, without which the digest proves nothing.
+// VerifyPayload returns nil if r is the receipt of exactly p, and ErrPayload otherwise. It does not
+// verify r's signature. Without a valid signature the digest proves nothing.
 func VerifyPayload(r Receipt, p Payload) error {
 	switch {
 	case r.Decision != p.Decision:
@@ -63,7 +62,7 @@ func VerifyPayload(r Receipt, p Payload) error {
 	return nil
 }
 
-// valid reports whether the canonical form is unambiguous.
+// valid reports whether the payload has only one canonical form.
 func (p Payload) valid() bool {
 	all := append([]string{p.OrganizationID, p.IntentID, p.IntentDigest, p.PolicyID, p.Decision, p.DecisionID,
 		p.ApprovalID}, p.Reasons...)

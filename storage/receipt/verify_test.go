@@ -51,8 +51,8 @@ func TestDecision_Receipts_KeysRotateWithoutInvalidatingOldReceipts(t *testing.T
 	}
 }
 
-// TestEveryBitOfSigCounts checks that a receipt does not verify after a change of any bit
-// of its sig. It tries every receipt of a small batch.
+// TestEveryBitOfSigCounts changes each bit of the sig of every receipt of a small batch. The
+// changed receipt must not verify.
 func TestEveryBitOfSigCounts(t *testing.T) {
 	rs, keys := sealed(t, 3)
 	for i, r := range rs {
@@ -69,8 +69,8 @@ func TestEveryBitOfSigCounts(t *testing.T) {
 	}
 }
 
-// TestSigsAreNotExchangeable checks that the sig of a leaf does not prove another leaf of
-// its batch.
+// TestSigsAreNotExchangeable checks that the sig of one leaf does not verify another leaf of the
+// same batch.
 func TestSigsAreNotExchangeable(t *testing.T) {
 	rs, keys := sealed(t, 9)
 	for i := range rs {
@@ -91,7 +91,7 @@ func TestVerifyRefusesAmbiguousStrings(t *testing.T) {
 	rs := []Receipt{r}
 	keys := seal(t, s, Chain{}, rs)
 	must(t, Verify(rs[0], keys, benchTime))
-	rs[0].DecisionID = "a\xff" // has the same leaf
+	rs[0].DecisionID = "a\xff" // AppendString writes the same leaf for both
 	if err := Verify(rs[0], keys, benchTime); !errors.Is(err, ErrMalformed) {
 		t.Errorf("Verify with invalid UTF-8 = %v, want ErrMalformed", err)
 	}
@@ -128,9 +128,8 @@ func TestDecision_Receipts_DigestCoversEveryField(t *testing.T) {
 	}
 }
 
-// TestVerifyPayloadComparesSharedMembers checks that VerifyPayload compares the members
-// that a receipt and a payload have in common. It must not rely only on the digest that
-// the receipt claims.
+// TestVerifyPayloadComparesSharedMembers checks that VerifyPayload compares the members that both a
+// receipt and a payload have. The digest alone is only a claim of the receipt.
 func TestVerifyPayloadComparesSharedMembers(t *testing.T) {
 	p := examplePayload()
 	for name, edit := range map[string]func(r *Receipt){
@@ -260,8 +259,8 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// TestDecision_Receipts_StandardLibraryAlone checks that the package imports only the
-// standard library, so that a verifier of receipts needs no other code.
+// TestDecision_Receipts_StandardLibraryAlone checks that the package imports only the standard
+// library. A verifier of receipts should need no other code.
 func TestDecision_Receipts_StandardLibraryAlone(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
 	if err != nil {

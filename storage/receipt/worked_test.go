@@ -16,8 +16,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// workedExample computes the example of the package documentation from its seed and its
-// members.
+// workedExample computes the example of the package documentation from the seed and the members.
 func workedExample(t testing.TB) (p receipt.Payload, batch [2]receipt.Receipt, head receipt.SignedHead, keys receipt.Keys) {
 	t.Helper()
 	seed := make([]byte, ed25519.SeedSize)

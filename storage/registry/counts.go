@@ -10,19 +10,19 @@ import (
 )
 
 // VersionBytes bounds the total size of an organization's policy versions. The bound is
-// VersionBytes for each policy that the plan allows. One VersionBytes is enough for about 500
+// VersionBytes times the number of policies that the plan allows. One VersionBytes holds about 500
 // versions of a policy of 2 KB. Versions are never deleted, so without a bound one organization
 // could fill the disk.
 const VersionBytes = 1 << 20
 
-// AgentCount is how many agents an organization has.
+// AgentCount is the number of an organization's agents.
 type AgentCount struct {
 	Total    int64
 	Disabled int64 // how many of Total are disabled
 }
 
-// disabledFree is how many disabled agents are free, for each agent that a plan allows. Further
-// disabled agents count, so that nobody uses disabled agents as free storage.
+// disabledFree limits the disabled agents that do not count: ten for each agent that a plan allows.
+// Further disabled agents count, so that nobody uses them as free storage.
 const disabledFree = 10
 
 // Counted returns how many agents count towards a plan's limit. All enabled agents count. Disabled
@@ -31,8 +31,8 @@ func (c AgentCount) Counted(maxAgents int) int64 {
 	return c.Total - min(c.Disabled, disabledFree*int64(maxAgents))
 }
 
-// counts returns org's counts. The counts are one document. Every write that adds or removes a
-// counted document also changes it.
+// counts returns org's counts, which are one document. Every write that adds or removes a counted
+// document also changes this document.
 func counts(tx storage.Reader, org string) (storage.Counts, error) {
 	c, err := storage.AllCounts.Get(tx, org, "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -56,8 +56,8 @@ func recount(tx storage.Tx, org string, f func(*storage.Counts) error) error {
 	return storage.AllCounts.Put(tx, org, &c)
 }
 
-// raise adds more to the count n. If the count is then above limit, raise returns a
-// *storage.LimitError. A limit of 0 means no limit.
+// raise adds to the count n. If n then exceeds the limit, raise returns a *storage.LimitError. A
+// limit of 0 means no limit.
 func raise(n *int64, more int64, what string, limit int) error {
 	if *n += more; limit > 0 && *n > int64(limit) {
 		return &storage.LimitError{What: what, Limit: limit}
@@ -75,7 +75,7 @@ func (r *Registry) CountPolicies(ctx context.Context, org string) (int, error) {
 	return int(c.Policies), err
 }
 
-// CountRules returns how many rules org has, active or not.
+// CountRules returns how many rules org has, active or inactive.
 func (r *Registry) CountRules(ctx context.Context, org string) (int, error) {
 	c, err := r.counts(ctx, org)
 	return int(c.Rules), err
@@ -88,13 +88,13 @@ func (r *Registry) CountAgents(ctx context.Context, org string) (AgentCount, err
 }
 
 // CountTokens returns how many tokens of org are usable at a time. A usable token is neither
-// revoked nor expired. CountTokens reads one index entry for each usable token.
+// revoked nor expired. It reads one index entry for each usable token.
 func (r *Registry) CountTokens(ctx context.Context, org string, at time.Time) (int, error) {
 	return read(ctx, r, func(tx storage.Reader) (int, error) { return usableTokens(tx, org, at, math.MaxInt) })
 }
 
-// usableTokens counts org's tokens that are usable at a time, up to most. It does not read the
-// expired tokens, because there may be very many.
+// usableTokens counts org's usable tokens, up to most. It does not read expired tokens, because
+// there may be very many.
 func usableTokens(tx storage.Reader, org string, at time.Time, most int) (n int, err error) {
 	q := storage.Query{Kind: storage.TokenKind, Org: org, Index: storage.ByExpiry, From: storage.Time(at.Add(1)),
 		Bare: true}

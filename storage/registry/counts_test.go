@@ -76,7 +76,7 @@ var countTests = []test{
 		w.Must("PutToken(e) when one expires", put("e", "", time.Time{}, hour, 3))
 		w.Must("PutToken(f) without a limit", put("f", "", time.Time{}, hour, 0))
 		w.wantTokenCount("org", hour.Add(1), 3)
-		for range 2 { // a, and with it c, which is usable, and b, which is not
+		for range 2 { // also revokes c, which is usable, and b, which is not
 			w.Must("RevokeToken(a)", w.RevokeToken(w.ctx, "org", "a", hour))
 			w.wantTokenCount("org", hour, 2)
 		}

@@ -9,16 +9,16 @@ import (
 	"writ/storage"
 )
 
-// deliveredFor and deadFor are how long delivered and dead deliveries are kept after their end.
+// deliveredFor and deadFor are how long ended deliveries are kept: delivered ones and dead ones.
 const (
 	deliveredFor = 24 * time.Hour
 	deadFor      = 7 * 24 * time.Hour
 )
 
-// EndAttempts stores the results of attempts at a time. Each delivery must be as
-// [Registry.DueDeliveries] returned it, except for the new Attempts, Answer, Problem, and
-// Status or DueAt. A delivery that has changed since then stays as it is stored, because
-// another handle has attempted it, too.
+// EndAttempts stores the results of attempts. Each delivery must be unchanged since
+// [Registry.DueDeliveries] returned it, except for Attempts, Answer, Problem, and Status or DueAt.
+// If the stored delivery has changed since then, another handle has attempted it too, and the
+// stored delivery remains.
 func (r *Registry) EndAttempts(ctx context.Context, org string, at time.Time, attempts []*storage.Delivery) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		return changeOutbox(tx, org, func(o *storage.Outbox) error {
@@ -37,7 +37,7 @@ func (s *sorter) end(d *storage.Delivery) error {
 	stored, err := s.tx.Get(storage.DeliveryKind, s.org, storage.DeliveryID(d.WebhookID, d.MessageID))
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return nil // it was removed with its webhook
+		return nil // the delivery was removed with its webhook
 	case err != nil || stored.Revision != d.Revision:
 		return err
 	}
@@ -63,9 +63,9 @@ func (s *sorter) end(d *storage.Delivery) error {
 	return storage.Deliveries.Put(s.tx, s.org, next)
 }
 
-// ReplayDelivery makes an ended delivery of org pending again. Its count of attempts starts at
-// 0. A pending delivery stays unchanged. It returns storage.ErrNotFound if the delivery or its
-// webhook is missing.
+// ReplayDelivery makes an ended delivery of org pending again and resets its count of attempts. A
+// pending delivery stays unchanged. It returns storage.ErrNotFound if the delivery or its webhook
+// is missing.
 func (r *Registry) ReplayDelivery(
 	ctx context.Context, org, webhookID, messageID string, at time.Time,
 ) (*storage.Delivery, error) {
@@ -85,10 +85,10 @@ func (r *Registry) ReplayDelivery(
 	})
 }
 
-// DueDeliveries returns the deliveries to a webhook of org that are due at a time from from to
-// at, the earliest first. It returns at most max deliveries, and at most one for each subject.
-// from should be the earliest time that the last call found. Then the store need not step over
-// keys that were removed since then.
+// DueDeliveries returns the deliveries to a webhook of org that are due in the given interval, the
+// earliest first. It returns at most max deliveries, and at most one for each subject. Start the
+// interval at the earliest time that the last call found. Then the store need not step over removed
+// keys.
 func (r *Registry) DueDeliveries(
 	ctx context.Context, org, webhookID string, from, at time.Time, max int,
 ) ([]*storage.Delivery, error) {
@@ -108,9 +108,9 @@ func (r *Registry) DueDeliveries(
 	})
 }
 
-// ListDeliveries returns the deliveries to a webhook of org that have a status, the newest
-// first. An empty status selects all deliveries. A page skips at most 2*[storage.MaxPage]
-// deliveries of another status, so it may be short although more deliveries follow.
+// ListDeliveries returns the deliveries to a webhook of org that have a status, newest first. An
+// empty status selects all deliveries. One call skips at most 2*[storage.MaxPage] deliveries of
+// another status. A page may therefore be short although more deliveries follow.
 func (r *Registry) ListDeliveries(
 	ctx context.Context, org, webhookID, status string, p storage.Page,
 ) (deliveries []*storage.Delivery, next string, err error) {

@@ -10,8 +10,8 @@ import (
 	"writ/storage"
 )
 
-// PutDetails stores the details of decisions. Callers must commit the decisions only after it
-// has returned, because a row must not have the digest of details that are not stored.
+// PutDetails stores the details of decisions. Commit the decisions only after it has returned: a
+// row must not have the digest of details that are not stored.
 func (r *Registry) PutDetails(ctx context.Context, org string, all ...*storage.Details) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		for _, d := range all {
@@ -23,12 +23,14 @@ func (r *Registry) PutDetails(ctx context.Context, org string, all ...*storage.D
 	})
 }
 
-// Details returns the details of a decision, or storage.ErrNotFound if they are missing or erased.
+// Details returns the details of a decision. It returns storage.ErrNotFound if they are missing or
+// erased.
 func (r *Registry) Details(ctx context.Context, org, decisionID string) (*storage.Details, error) {
 	return get(ctx, r, storage.AllDetails, org, decisionID)
 }
 
-// EraseDetails removes the details of decisions with their salts. It ignores missing details.
+// EraseDetails removes the details of decisions, with the salts of the details. It ignores missing
+// details.
 func (r *Registry) EraseDetails(ctx context.Context, org string, decisionIDs ...string) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		for _, id := range decisionIDs {
@@ -58,12 +60,12 @@ func (r *Registry) MarkApproved(ctx context.Context, org, decisionID string, unt
 // WaitingFilter selects details of held decisions. A pending decision waits for a verdict. An
 // approved decision waits for its use.
 type WaitingFilter struct {
-	Approved bool     // true selects approved decisions, false pending ones
-	AgentIDs []string // any of these; empty: all
-	PolicyID string   // empty: all
+	Approved bool     // true: approved decisions; false: pending decisions
+	AgentIDs []string // decisions of any of these agents; empty: of all agents
+	PolicyID string   // decisions under this policy; empty: under all policies
 }
 
-// waitingList identifies cursors of ListWaiting.
+// waitingList is the first byte of ListWaiting's cursors.
 const waitingList = 'w'
 
 // ListWaiting returns the details of org's decisions that f selects, newest first. Details past
@@ -87,7 +89,7 @@ func (f *WaitingFilter) selects(d *storage.Details) bool {
 		(f.PolicyID == "" || f.PolicyID == d.PolicyID)
 }
 
-// Lapsed has details past their deadline and the organization of the details.
+// Lapsed has details whose deadline has passed, and their organization.
 type Lapsed struct {
 	Org string
 	*storage.Details
@@ -120,7 +122,7 @@ func (r *Registry) Lapsed(ctx context.Context, before time.Time, max int) (all [
 			if err != nil {
 				return nil, err
 			}
-			from.Org, from.From = org, []byte{0xff} // after every id
+			from.Org, from.From = org, []byte{0xff} // sorts after every id
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// faultyDocs is a store whose FreshFor returns a given age. If err is not nil, its reads fail.
+// faultyDocs is a store whose FreshFor returns age. If err is not nil, its reads fail.
 type faultyDocs struct {
 	storage.Documents
 	age time.Duration
@@ -54,8 +54,8 @@ func TestFresh_TwoSeconds(t *testing.T) {
 	}
 }
 
-// TestSetAgentStatus_WaitsUntilEveryReplicaHasHeard checks that SetAgentStatus returns only
-// after every replica has heard of the switch.
+// TestSetAgentStatus_WaitsUntilEveryReplicaHasHeard checks that SetAgentStatus returns only after
+// the new status is in force on every replica.
 func TestSetAgentStatus_WaitsUntilEveryReplicaHasHeard(t *testing.T) {
 	m := storagetest.NewMemory()
 	here, there := m.Open(), m.Open()

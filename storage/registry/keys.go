@@ -9,7 +9,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// PublishKeys adds public keys that verify receipts of this store. A signer publishes its key
+// PublishKeys adds public keys that verify receipts of this store. A signer must publish its key
 // before it signs. A key is never removed or replaced.
 func (r *Registry) PublishKeys(ctx context.Context, keys receipt.Keys) error {
 	return r.update(ctx, "", func(tx storage.Tx) error {
@@ -29,7 +29,7 @@ func (r *Registry) PublishKeys(ctx context.Context, keys receipt.Keys) error {
 	})
 }
 
-// PublicKeys returns all keys that were published.
+// PublicKeys returns all published keys.
 func (r *Registry) PublicKeys(ctx context.Context) (keys receipt.Keys, err error) {
 	stored, err := read(ctx, r, func(tx storage.Reader) ([]*storage.PublicKey, error) {
 		return every(tx, storage.PublicKeys, storage.Query{})

@@ -42,7 +42,7 @@ var keyTests = []test{
 		}
 		want(first.With(second))
 
-		// This is another key with an id that is already used.
+		// It is another key with the same id.
 		id := first.IDs()[0]
 		forged := bytes.ReplaceAll(publicKeys(w, 9).JWKS(), []byte(publicKeys(w, 9).IDs()[0]), []byte(id))
 		keys, err := receipt.ParseKeys(forged)
@@ -65,7 +65,7 @@ var keyTests = []test{
 	}},
 }
 
-// TestKeys_EveryReplicaHasThem checks that every replica returns the keys that one replica has
+// TestKeys_EveryReplicaHasThem checks that every replica returns the keys that any replica has
 // published.
 func TestKeys_EveryReplicaHasThem(t *testing.T) {
 	m := storagetest.NewMemory()

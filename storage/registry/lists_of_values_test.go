@@ -10,7 +10,6 @@ import (
 	"writ/storage/registry"
 )
 
-// putList stores values as org's list and returns it.
 func (w *world) putList(org, name string, values ...string) *engine.List {
 	w.Helper()
 	l, _, err := w.PutList(w.ctx, org, name, values, noon, nil)

@@ -9,8 +9,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// lists stores 3 items of org for each paged list. It returns the lists, each as a function
-// that returns the number of items on a page.
+// lists stores 3 items of org for each paged list. For each list it returns a function that counts
+// the items on a page.
 func (w *world) lists(org string) map[string]func(storage.Page) (int, string, error) {
 	for i := range 3 {
 		id := fmt.Sprint(org, i)
@@ -22,7 +22,7 @@ func (w *world) lists(org string) map[string]func(storage.Page) (int, string, er
 	}
 }
 
-// counted returns a list of org as a function that returns the number of items on a page.
+// counted returns a function that counts the items on a page of a list of org.
 func counted[T any](
 	w *world, org string, list func(context.Context, string, storage.Page) ([]T, string, error),
 ) func(storage.Page) (int, string, error) {

@@ -14,7 +14,8 @@ import (
 	"writ/storage"
 )
 
-// changeOutbox stores org's outbox as f changes it, or returns f's error.
+// changeOutbox stores org's outbox with the changes of f. An error of f is returned and nothing is
+// stored.
 func changeOutbox(tx storage.Tx, org string, f func(*storage.Outbox) error) error {
 	o, err := storage.Outboxes.Get(tx, org, "")
 	isNew := errors.Is(err, storage.ErrNotFound)
@@ -32,7 +33,7 @@ func changeOutbox(tx storage.Tx, org string, f func(*storage.Outbox) error) erro
 	return storage.Outboxes.Put(tx, org, o)
 }
 
-// sorter adds events to the outbox of an organization.
+// sorter adds events to an organization's outbox.
 type sorter struct {
 	tx  storage.Tx
 	org string
@@ -54,8 +55,8 @@ func (s *sorter) sort(hooks []*storage.Webhook, events []storage.Event) error {
 	return nil
 }
 
-// add stores the delivery of e to a webhook. It does nothing if the delivery is stored already,
-// because the same fact can be found twice.
+// add stores the delivery of e to a webhook. The same fact can be found twice, so add does nothing
+// for a delivery that is already stored.
 func (s *sorter) add(webhookID string, e *storage.Event) error {
 	id := e.ID(s.org)
 	_, err := s.tx.Get(storage.DeliveryKind, s.org, storage.DeliveryID(webhookID, id))
@@ -77,8 +78,7 @@ func (s *sorter) add(webhookID string, e *storage.Event) error {
 	})
 }
 
-// await makes d pending. d is due now unless it must wait for an earlier delivery of its
-// subject.
+// await makes d pending. d is due now, unless an earlier delivery of the same subject is pending.
 func (s *sorter) await(d *storage.Delivery) error {
 	d.Status, d.Since, d.DueAt, d.RemoveAt = storage.DeliveryPending, s.at, s.at, time.Time{}
 	if s.box.Pending > 0 {
@@ -95,18 +95,18 @@ func (s *sorter) await(d *storage.Delivery) error {
 	return storage.Deliveries.Put(s.tx, s.org, d)
 }
 
-// inLane returns the first pending delivery with d's subject to d's webhook, or nil.
+// inLane returns the first pending delivery to d's webhook with d's subject, or nil.
 func (s *sorter) inLane(d *storage.Delivery) (*storage.Delivery, error) {
 	first, err := first(s.tx, storage.Deliveries, storage.Query{
 		Org: s.org, Index: storage.ByName, Prefix: storage.LaneOf(d.WebhookID, d.Subject),
 	})
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil, nil //nolint:nilnil // none is no error
+		return nil, nil //nolint:nilnil // no such delivery; this is not an error
 	}
 	return first, err
 }
 
-// Told is an organization's outbox with its webhooks.
+// Told is an organization's outbox, and the organization's webhooks.
 type Told struct {
 	*storage.Outbox
 	Webhooks []*storage.Webhook
@@ -135,9 +135,10 @@ func (r *Registry) AllOutboxes(ctx context.Context) ([]Told, error) {
 	})
 }
 
-// Tidy removes at most max of org's deliveries in one write and returns how many it removed. It
-// removes deliveries of deleted webhooks and ended deliveries whose RemoveAt has come. If there
-// are still too many ended deliveries, it removes those with the earliest RemoveAt.
+// Tidy removes deliveries of org and returns how many it removed. It removes deliveries of deleted
+// webhooks, and ended deliveries whose RemoveAt has passed. If there are still too many ended
+// deliveries, it removes those with the earliest RemoveAt. One call removes at most max deliveries,
+// in one write.
 func (r *Registry) Tidy(ctx context.Context, org string, at time.Time, max int) (removed int, err error) {
 	err = r.update(ctx, org, func(tx storage.Tx) error {
 		removed = 0
@@ -162,8 +163,8 @@ func (r *Registry) Tidy(ctx context.Context, org string, at time.Time, max int) 
 	return removed, err
 }
 
-// removeAll removes deliveries that q selects, in order. It stops after max deliveries or when
-// accept refuses one.
+// removeAll removes the deliveries that q selects, in order. It stops after max deliveries, or at
+// the first that accept refuses.
 func removeAll(
 	tx storage.Tx, org string, o *storage.Outbox, q storage.Query, max int, accept func(*storage.Delivery) bool,
 ) (removed int, err error) {

@@ -12,16 +12,16 @@ import (
 	"writ/storage"
 )
 
-// PutPolicy stores a version of a policy. If this version is already stored with the same
-// content, PutPolicy succeeds, changes nothing and returns created = false. A different
-// UpdatedAt is not a different content. If this version is stored with other content, or if it
-// is missing and a newer version is stored, PutPolicy returns storage.ErrConflict.
+// PutPolicy stores a version of a policy. If the version is already stored with the same content,
+// PutPolicy changes nothing and returns created = false. UpdatedAt does not count as content.
+// PutPolicy returns storage.ErrConflict if the version is stored with other content, or if a newer
+// version is stored.
 //
-// It returns a *storage.LimitError if the policy is new and the organization has maxPolicies
-// policies already. It also returns one if all versions of all policies together would be
-// larger than maxPolicies times VersionBytes. If maxPolicies is 0, there is neither limit. It
-// returns storage.ErrImporting, and stores nothing, until an import of the organization is
-// finished.
+// It returns a *storage.LimitError if the policy is new and the organization already has
+// maxPolicies policies. It also returns this error if all versions of all policies together would
+// be larger than maxPolicies times VersionBytes. If maxPolicies is 0, neither limit applies. Until
+// an import of the organization is finished, PutPolicy stores nothing and returns
+// storage.ErrImporting.
 func (r *Registry) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPolicies int) (created bool, err error) {
 	org := p.OrganizationID
 	err = r.update(ctx, org, func(tx storage.Tx) error {
@@ -73,7 +73,8 @@ func same(tx storage.Reader, p *engine.ActionPolicy) error {
 	return err
 }
 
-// content returns p without UpdatedAt and its revision. Empty lists become nil.
+// content returns p without UpdatedAt and without the revision. Empty lists become nil, so that
+// they compare equal.
 func content(p *engine.ActionPolicy) engine.ActionPolicy {
 	c := *p
 	c.Stored, c.UpdatedAt = engine.Stored{}, time.Time{}
@@ -96,8 +97,8 @@ func newest(tx storage.Reader, org, policyID string) (*engine.ActionPolicy, erro
 	return first(tx, storage.Policies, storage.Query{Org: org, Prefix: storage.Text(policyID)})
 }
 
-// EachPolicy calls f with the newest version of every policy of every organization. It stops at
-// the first error of f and returns it. It reads each policy separately, so no transaction is
+// EachPolicy calls f with the newest version of every policy of every organization. It stops at the
+// first error of f and returns this error. It reads each policy separately, so no transaction is
 // open while f runs.
 func (r *Registry) EachPolicy(ctx context.Context, f func(*engine.ActionPolicy) error) error {
 	q := storage.Query{Every: true}
@@ -118,8 +119,8 @@ func (r *Registry) EachPolicy(ctx context.Context, f func(*engine.ActionPolicy) 
 	}
 }
 
-// ListPolicies returns all versions of all policies of org. Policies are in the order of their
-// ids, and the versions of a policy are newest first.
+// ListPolicies returns all versions of all policies of org. The policies are in the order of their
+// ids. The versions of one policy are newest first.
 func (r *Registry) ListPolicies(
 	ctx context.Context, org string, p storage.Page,
 ) (versions []*engine.ActionPolicy, next string, err error) {

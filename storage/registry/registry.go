@@ -1,12 +1,12 @@
-// Package registry keeps an organization's policies, rules, agents, API keys and subscription
-// as documents of any store. It enforces the rules for these documents. Versions of a policy
-// only grow. Names of agents are unique. Plans limit the numbers of documents. If a key is
-// revoked, the keys that it made are revoked, too.
+// Package registry keeps an organization's policies, rules, agents, API keys and subscription. They
+// are documents in any store that implements storage.Documents. The registry enforces rules about
+// them. Versions of a policy only grow. Names of agents are unique. Plans limit the numbers of
+// documents. If a key is revoked, the keys that were made with it are revoked, too.
 //
-// A method that takes an organization treats another organization's document like a missing
-// one. A write is durable and in force when its method returns nil. The history of changes
-// names the [storage.Actor] of the write's context. Values that are passed in or returned must
-// not be modified afterwards by either side.
+// A method that takes an organization treats another organization's document as missing. When a
+// method returns nil, its write is durable and in force. The history of changes names the
+// [storage.Actor] of the write's context. After a call, neither side may modify values that were
+// passed in or returned.
 package registry
 
 import (
@@ -20,7 +20,7 @@ import (
 	"writ/storage"
 )
 
-// Registry keeps documents. Its methods are safe for concurrent use.
+// Registry keeps documents in a store. Its methods are safe for concurrent use.
 type Registry struct {
 	docs storage.Documents
 }
@@ -28,15 +28,15 @@ type Registry struct {
 // New returns the registry of a store.
 func New(docs storage.Documents) *Registry { return &Registry{docs} }
 
-// ErrStale means that this process may have missed changes of the store, and that the store
-// can't be read either.
+// ErrStale means that this process may have missed changes of the store, and cannot read the store
+// either.
 var ErrStale = errors.New("the store cannot confirm that what is known of it is current")
 
-// Fresh reports whether caches that follow the store's changes may be trusted. If it returns
-// false, callers must bypass their caches. A read that fails then returns ErrStale.
+// Fresh reports whether caches that follow the store's changes may be trusted. If it returns false,
+// bypass such caches. A failing read then returns ErrStale.
 func (r *Registry) Fresh() bool { return r.docs.FreshFor() <= storage.MaxAge }
 
-// read calls f with a reader of one state and returns f's result.
+// read calls f with a reader of one state of the store, and returns f's result.
 func read[T any](ctx context.Context, r *Registry, f func(storage.Reader) (T, error)) (found T, err error) {
 	err = r.docs.View(ctx, func(tx storage.Reader) (err error) {
 		found, err = f(tx)
@@ -57,7 +57,7 @@ func get[T any](ctx context.Context, r *Registry, c storage.Of[T], org, id strin
 	return read(ctx, r, func(tx storage.Reader) (*T, error) { return c.Get(tx, org, id) })
 }
 
-// change commits f's writes and returns f's result.
+// change runs f in an update, commits the writes of f, and returns f's result.
 func change[T any](
 	ctx context.Context, r *Registry, org string, f func(storage.Tx) (*T, error),
 ) (changed *T, err error) {
@@ -96,7 +96,8 @@ func first[T any](tx storage.Reader, c storage.Of[T], q storage.Query) (doc *T, 
 	return doc, err
 }
 
-// list returns a page of the documents of org that keep accepts, in the order of an index.
+// list returns a page of org's documents in the order of an index. It leaves out documents that
+// keep refuses.
 func list[T any](
 	ctx context.Context, r *Registry, c storage.Of[T], org string, index storage.Index, p storage.Page,
 	keep func(*T) bool,
@@ -104,9 +105,9 @@ func list[T any](
 	return page(ctx, r, c, byte(c.Kind), storage.Query{Org: org, Index: index}, p, math.MaxInt, keep)
 }
 
-// page returns a page of the documents that q selects and keep accepts. Its cursors are valid
-// only for lists with the same kind and prefix of q. The page ends early once keep has refused
-// past documents.
+// page returns a page of the documents that q selects and keep accepts. A cursor is valid only for
+// lists with the same kind and the same prefix of q. The page ends early after keep has refused a
+// given number of documents.
 func page[T any](
 	ctx context.Context, r *Registry, c storage.Of[T], kind byte, q storage.Query, p storage.Page, past int,
 	keep func(*T) bool,
@@ -119,7 +120,7 @@ func page[T any](
 		if !bytes.HasPrefix(after, q.Prefix) {
 			return nil, "", storage.ErrBadCursor
 		}
-		q.From = slices.Concat(after, []byte{0}) // the least position after it
+		q.From = slices.Concat(after, []byte{0}) // the least key after the cursor
 	}
 	items, err = read(ctx, r, func(tx storage.Reader) (items []*T, err error) {
 		var last []byte

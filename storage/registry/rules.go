@@ -11,9 +11,9 @@ import (
 	"writ/storage"
 )
 
-// PutRule stores a new rule or replaces the rule with its ID. It returns a *storage.LimitError
-// if the rule is new and org has maxRules rules already. 0 means no limit. lists are the names
-// of the lists that the rule uses. If one is missing, PutRule returns a [*MissingListError].
+// PutRule stores a new rule or replaces the rule with its ID. It returns a *storage.LimitError if
+// the rule is new and org already has maxRules rules. 0 means no limit. lists has the names of the
+// lists that the rule uses. If a list is missing, PutRule returns a [*MissingListError].
 func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, maxRules int, lists ...string) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		if err := haveLists(tx, org, lists); err != nil {
@@ -30,10 +30,10 @@ func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, m
 	})
 }
 
-// UpdateRule atomically replaces a rule with f's result. f may be called more than once, must
-// not change the rule's ID and must not call the store. UpdateRule returns storage.ErrNotFound
-// if the rule is missing. It returns an error of f unchanged. lists are the names of the lists
-// that the new rule uses. If one is missing, UpdateRule returns a [*MissingListError].
+// UpdateRule atomically replaces a rule with f's result. f may be called more than once, must not
+// change the rule's ID and must not call the store. UpdateRule returns storage.ErrNotFound if the
+// rule is missing. It returns an error of f unchanged. lists has the names of the lists that the
+// new rule uses. If a list is missing, UpdateRule returns a [*MissingListError].
 func (r *Registry) UpdateRule(
 	ctx context.Context, org, ruleID string, f func(engine.Rule) (engine.Rule, error), lists ...string,
 ) (*engine.Rule, error) {
@@ -56,9 +56,9 @@ func (r *Registry) UpdateRule(
 	})
 }
 
-// DeleteRule removes the rule, or returns storage.ErrNotFound. check, which may be nil, gets
-// the stored rule. If check returns an error, the rule stays and DeleteRule returns this error.
-// check may be called more than once and must not call the store.
+// DeleteRule removes the rule, or returns storage.ErrNotFound. check may be nil. It gets the stored
+// rule. If check returns an error, the rule stays and DeleteRule returns this error. check may be
+// called more than once and must not call the store.
 func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string, check func(engine.Rule) error) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		stored, err := storage.Rules.Get(tx, org, ruleID)
@@ -90,7 +90,7 @@ func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rul
 		}
 		counts, err := tx.Get(storage.CountsKind, org, "")
 		if err == nil {
-			revision = max(revision, int64(counts.Revision)) //nolint:gosec // it counts
+			revision = max(revision, int64(counts.Revision)) //nolint:gosec // a revision counts changes, so it fits
 		}
 		if errors.Is(err, storage.ErrNotFound) {
 			err = nil
@@ -101,8 +101,8 @@ func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rul
 	return rules, revision, err
 }
 
-// CompareRules orders rules in the order of their evaluation. The highest Priority comes first,
-// then the earliest CreatedAt, then the least ID.
+// CompareRules orders rules as they are evaluated. The highest Priority comes first, then the
+// earliest CreatedAt, then the least ID.
 func CompareRules(a, b engine.Rule) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority),

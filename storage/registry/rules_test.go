@@ -61,7 +61,7 @@ var ruleTests = []test{
 			r.Priority = 7
 			return r, refused
 		})
-		if err != refused { //nolint:errorlint // unchanged means identical
+		if err != refused { //nolint:errorlint // UpdateRule returns the error of f unwrapped
 			w.Errorf("UpdateRule = %v, want f's error", err)
 		}
 		_, err = w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) {

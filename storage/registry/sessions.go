@@ -10,12 +10,12 @@ import (
 	"writ/storage"
 )
 
-// sessionGrace is how long an expired session is kept. During this time intents that name the
-// session are denied with the reason that it has expired.
+// sessionGrace is how long an expired session is kept. Meanwhile an intent with this session is
+// denied because the session has expired. Afterwards the session is unknown.
 const sessionGrace = 24 * time.Hour
 
 // PutSession stores a new session. It returns storage.ErrNotFound if org has no policy with the
-// session's PolicyID. It returns a *storage.LimitError if org has maxPending sessions already.
+// session's PolicyID. It returns a *storage.LimitError if org already has maxPending sessions.
 func (r *Registry) PutSession(ctx context.Context, org string, s *engine.Session) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		if _, err := newest(tx, org, s.PolicyID); err != nil {
@@ -35,18 +35,17 @@ func (r *Registry) Session(ctx context.Context, org, id string) (*engine.Session
 	return get(ctx, r, storage.Sessions, org, id)
 }
 
-// ListSessions returns org's sessions in the order of their ids, which is also the order of
-// their creation. It also returns closed sessions, and expired sessions that were not swept
-// yet.
+// ListSessions returns org's sessions by id, which is the order of their creation. The list
+// includes closed sessions, and expired sessions that are not yet swept.
 func (r *Registry) ListSessions(
 	ctx context.Context, org string, p storage.Page,
 ) (sessions []*engine.Session, next string, err error) {
 	return list(ctx, r, storage.Sessions, org, storage.ByID, p, all)
 }
 
-// CloseSession closes a session and returns it, or storage.ErrNotFound. When it returns without
-// an error, the session is closed on every replica. A session that is already closed stays
-// unchanged.
+// CloseSession closes a session and returns the session, or storage.ErrNotFound. When it returns
+// without an error, the session is closed on every replica. If the session is already closed, it
+// changes nothing.
 func (r *Registry) CloseSession(ctx context.Context, org, id string, at time.Time) (*engine.Session, error) {
 	s, err := change(ctx, r, org, func(tx storage.Tx) (*engine.Session, error) {
 		s, err := storage.Sessions.Get(tx, org, id)
@@ -65,14 +64,14 @@ func (r *Registry) CloseSession(ctx context.Context, org, id string, at time.Tim
 	return s, nil
 }
 
-// sweptAtOnce is how many sessions one write removes.
+// sweptAtOnce bounds the sessions that one write removes.
 const sweptAtOnce = 1000
 
-// errSwept ends a sweep whose last write found nothing to remove.
+// errSwept ends a sweep, because the last write found no session to remove.
 var errSwept = errors.New("nothing is left to sweep")
 
 // SweepSessions removes org's sessions that expired more than sessionGrace before a time. It
-// returns how many it removed.
+// returns the number of removed sessions.
 func (r *Registry) SweepSessions(ctx context.Context, org string, at time.Time) (removed int, err error) {
 	end := storage.Time(at.Add(-sessionGrace))
 	for {

@@ -9,10 +9,10 @@ import (
 )
 
 // UpdateSubscription lets f change org's subscription atomically. f gets a copy of the
-// subscription. If org has none, f gets a subscription with only an OrganizationID. If f
-// returns false, nothing is written. f must not change the OrganizationID, must not call the
-// store, and may be called more than once. UpdateSubscription returns the stored subscription,
-// or storage.ErrNotFound.
+// subscription. If org has no subscription, f gets one with only an OrganizationID. If f returns
+// false, nothing is written. f must not change the OrganizationID, must not call the store, and may
+// be called more than once. UpdateSubscription returns the stored subscription, or
+// storage.ErrNotFound.
 func (r *Registry) UpdateSubscription(
 	ctx context.Context, org string, f func(*storage.Subscription) (changed bool),
 ) (*storage.Subscription, error) {

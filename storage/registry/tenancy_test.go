@@ -44,7 +44,7 @@ func (w *world) fill(org string) {
 	w.put("org", token(org, tokenOf(org)), subscription(org, "pro"))
 }
 
-// tokenOf returns the id of org's token. For the organization "org" it is t.
+// tokenOf returns the id of org's token. The token of the organization "org" has the id t.
 func tokenOf(org string) string {
 	if org == "org" {
 		return "t"
@@ -52,7 +52,7 @@ func tokenOf(org string) string {
 	return fmt.Sprintf("t-%x", org)
 }
 
-// wantFilled fails the test unless org has exactly the documents that fill stored.
+// wantFilled fails the test unless org has exactly the documents of fill.
 func (w *world) wantFilled(org string) {
 	w.Helper()
 	what := fmt.Sprintf("of %q", org)

@@ -10,10 +10,10 @@ import (
 	"writ/storage"
 )
 
-// PutToken stores a new token. It returns storage.ErrConflict if any organization has a token
-// with the ID. It returns storage.ErrNotFound if the token's parent is revoked or is not a
-// token of the same organization. It returns a *storage.LimitError if maxTokens tokens of the
-// organization are usable at the new token's CreatedAt. 0 means no limit.
+// PutToken stores a new token. It returns storage.ErrConflict if any organization has a token with
+// the same ID. It returns storage.ErrNotFound if the token's parent is revoked, or is not a token
+// of the same organization. It returns a *storage.LimitError if the organization already has
+// maxTokens tokens that are usable at the new token's CreatedAt. 0 means no limit.
 func (r *Registry) PutToken(ctx context.Context, t *storage.Token, maxTokens int) error {
 	return r.update(ctx, t.OrganizationID, func(tx storage.Tx) error {
 		if _, err := tx.Get(storage.TokenKind, "", t.ID); !errors.Is(err, storage.ErrNotFound) {
@@ -41,20 +41,20 @@ func (r *Registry) PutToken(ctx context.Context, t *storage.Token, maxTokens int
 	})
 }
 
-// Token returns the token with an id, or storage.ErrNotFound. The token may be revoked. Token
-// takes no organization, because a request with a key names only the key.
+// Token returns the token with an id, or storage.ErrNotFound. The token may be revoked. Token takes
+// no organization, because an API key does not name its organization.
 func (r *Registry) Token(ctx context.Context, tokenID string) (*storage.Token, error) {
 	return get(ctx, r, storage.Tokens, "", tokenID)
 }
 
-// ownToken returns org's token with an id, or storage.ErrNotFound. It reads no token of another
-// organization, because the time of such a read would reveal that the token exists.
+// ownToken returns org's token with an id, or storage.ErrNotFound. It never reads a token of
+// another organization: the duration of the read would reveal that the token exists.
 func ownToken(tx storage.Reader, org, id string) (*storage.Token, error) {
 	return first(tx, storage.Tokens, storage.Query{Org: org, Index: storage.ByOwnName, Prefix: storage.Text(id)})
 }
 
-// RevokeToken revokes a token and all its descendants in one write. A revoked token stays
-// unchanged. It returns storage.ErrNotFound for a token that is not org's.
+// RevokeToken revokes a token and all its descendants in one write. An already revoked token stays
+// unchanged. It returns storage.ErrNotFound if org has no such token.
 func (r *Registry) RevokeToken(ctx context.Context, org, tokenID string, at time.Time) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		t, err := ownToken(tx, org, tokenID)
@@ -75,7 +75,7 @@ func (r *Registry) RevokeToken(ctx context.Context, org, tokenID string, at time
 	})
 }
 
-// family returns t and its descendants that are not revoked.
+// family returns t and its unrevoked descendants.
 func family(tx storage.Reader, t *storage.Token) ([]*storage.Token, error) {
 	all := []*storage.Token{t}
 	for i := 0; i < len(all); i++ {
@@ -89,8 +89,7 @@ func family(tx storage.Reader, t *storage.Token) ([]*storage.Token, error) {
 	return all, nil
 }
 
-// ListTokens returns org's tokens that are not revoked, in the order of their creation times,
-// then ids.
+// ListTokens returns org's tokens that are not revoked, by creation time and then by id.
 func (r *Registry) ListTokens(
 	ctx context.Context, org string, p storage.Page,
 ) (tokens []*storage.Token, next string, err error) {

@@ -7,7 +7,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// token returns a token with every field set but RevokedAt.
+// token returns a token with every field set except RevokedAt.
 func token(org, id string) *storage.Token {
 	return &storage.Token{
 		ID: id, OrganizationID: org, Name: "ci", Scopes: []string{"policy:evaluate", "history:read"},

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// maxWebhooks is how many webhooks an organization may have. It is bounded because an event
-	// is stored once for each webhook that wants it.
+	// maxWebhooks bounds the webhooks of an organization, because an event is stored once for each
+	// webhook that wants the event.
 	maxWebhooks = 20
-	// maxPending bounds the number of an organization's sessions and, separately, of its
-	// pending deliveries. So many deliveries take some 100 MB. When the bound is reached,
-	// further facts wait in the history. At most maxPending/5 ended deliveries are kept.
+	// maxPending bounds an organization's sessions and, separately, its pending deliveries. That
+	// many deliveries take about 100 MB. When the bound is reached, further facts are not sent yet.
+	// They remain in the history. At most maxPending/5 ended deliveries are kept.
 	maxPending = 100_000
 )
 
@@ -37,8 +37,7 @@ func (r *Registry) Webhook(ctx context.Context, org, id string) (*storage.Webhoo
 	return get(ctx, r, storage.Webhooks, org, id)
 }
 
-// ListWebhooks returns org's webhooks in the order of their ids, which is also the order of
-// their creation.
+// ListWebhooks returns org's webhooks by id, which is the order of their creation.
 func (r *Registry) ListWebhooks(
 	ctx context.Context, org string, p storage.Page,
 ) (hooks []*storage.Webhook, next string, err error) {
@@ -50,7 +49,8 @@ func webhooks(tx storage.Reader, org string) ([]*storage.Webhook, error) {
 }
 
 // RotateWebhook gives a webhook of org a new secret and returns the webhook, or
-// storage.ErrNotFound. Until a time the previous secret signs, too. Older secrets are removed.
+// storage.ErrNotFound. Until the given time, deliveries are signed with the previous secret, too.
+// Older secrets are removed.
 func (r *Registry) RotateWebhook(
 	ctx context.Context, org, id, secret string, until time.Time,
 ) (*storage.Webhook, error) {
@@ -66,8 +66,8 @@ func (r *Registry) RotateWebhook(
 	})
 }
 
-// DeleteWebhook removes a webhook of org, or returns storage.ErrNotFound. Attempts under way
-// are finished, and no new attempts begin. [Registry.Tidy] removes the webhook's deliveries.
+// DeleteWebhook removes a webhook of org, or returns storage.ErrNotFound. Attempts that have begun
+// are finished. No new attempts begin. [Registry.Tidy] removes the webhook's deliveries later.
 func (r *Registry) DeleteWebhook(ctx context.Context, org, id string) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		if err := tx.Delete(storage.WebhookKind, org, id); err != nil {
@@ -84,8 +84,8 @@ func (r *Registry) DeleteWebhook(ctx context.Context, org, id string) error {
 	})
 }
 
-// Tell stores a delivery of each event to each webhook of org that wants the event. The events
-// must be facts of the update of tx, so that exactly the committed events are delivered.
+// Tell stores a delivery of each event to each webhook of org that wants the event. The events must
+// describe the update of tx. Then exactly the committed events are delivered.
 func Tell(tx storage.Tx, org string, at time.Time, events ...storage.Event) error {
 	c, err := counts(tx, org)
 	if err != nil || c.Webhooks == 0 {
@@ -100,8 +100,8 @@ func Tell(tx storage.Tx, org string, at time.Time, events ...storage.Event) erro
 	})
 }
 
-// TellTest stores the delivery of the test event e to a webhook of org. It returns the event's
-// id, or storage.ErrNotFound.
+// TellTest stores a delivery of the test event e to a webhook of org. It returns the event's id, or
+// storage.ErrNotFound.
 func (r *Registry) TellTest(ctx context.Context, org, id string, e storage.Event) (messageID string, err error) {
 	return e.ID(org), r.update(ctx, org, func(tx storage.Tx) error {
 		if _, err := storage.Webhooks.Get(tx, org, id); err != nil {
@@ -113,9 +113,9 @@ func (r *Registry) TellTest(ctx context.Context, org, id string, e storage.Event
 	})
 }
 
-// Feed stores the deliveries of events from a source, like [Tell]. It also stores position, up
-// to which the facts of the source have become events. If org has too many pending deliveries
-// for more events, Feed stores nothing and returns a *storage.LimitError.
+// Feed stores the deliveries of events from a source, like [Tell]. It also stores position: the
+// facts of the source up to there have become events. If org has too many pending deliveries for
+// more events, Feed stores nothing and returns a *storage.LimitError.
 func (r *Registry) Feed(ctx context.Context, org, source, position string, at time.Time, events []storage.Event) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		hooks, err := webhooks(tx, org)

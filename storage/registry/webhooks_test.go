@@ -23,7 +23,7 @@ func (w *world) hook(org, id string, events ...string) {
 	}
 }
 
-// feed stores facts as events of one type. Each fact has the form "subject/number".
+// feed stores facts as events of one type. A fact has the form "subject/number".
 func (w *world) feed(org string, position string, facts ...string) {
 	w.Helper()
 	var events []storage.Event
@@ -34,7 +34,7 @@ func (w *world) feed(org string, position string, facts ...string) {
 	w.Must("Feed", w.Feed(w.ctx, org, "source", position, noon, events))
 }
 
-// due returns the due deliveries to a webhook and their facts.
+// due returns the due deliveries to a webhook, and the facts in the deliveries.
 func (w *world) due(org, id string, at time.Time) (facts []string, due []*storage.Delivery) {
 	w.Helper()
 	due, err := w.DueDeliveries(w.ctx, org, id, time.Time{}, at, 100)
@@ -56,7 +56,7 @@ func (w *world) wantDue(org, id string, at time.Time, want ...string) []*storage
 	return due
 }
 
-// end ends the attempts of due with a status.
+// end ends an attempt of each delivery in due, with the given status.
 func (w *world) end(org string, status string, due ...*storage.Delivery) {
 	w.Helper()
 	for _, d := range due {
@@ -68,7 +68,7 @@ func (w *world) end(org string, status string, due ...*storage.Delivery) {
 	w.Must("EndAttempts", w.EndAttempts(w.ctx, org, noon, due))
 }
 
-// wantBox checks the counts of deliveries in org's outbox.
+// wantBox compares the counts of org's outbox.
 func (w *world) wantBox(org string, pending, blocked, ended int64) {
 	w.Helper()
 	all, err := w.AllOutboxes(w.ctx)

@@ -15,7 +15,6 @@ import (
 	"writ/storage/storagetest"
 )
 
-// noon is the time at which the tests make documents.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // world is a registry over a new store.
@@ -26,14 +25,14 @@ type world struct {
 	ctx  context.Context
 }
 
-// test checks that a registry keeps one rule.
+// test checks one rule that a registry enforces.
 type test struct {
 	rule string
 	run  func(*world)
 }
 
-// TestRegistry checks the rules of the registry over different stores. One of the stores runs
-// the function of every update twice.
+// TestRegistry tests the registry over different stores. One store runs the function of every
+// update twice.
 func TestRegistry(t *testing.T) {
 	stores := map[string]func(t *testing.T) storage.Documents{
 		"embedded": openEmbedded,
@@ -74,7 +73,7 @@ func openEmbedded(t *testing.T) storage.Documents {
 	return s
 }
 
-// put stores documents of org. Policies and rules may exist already.
+// put stores documents of org. Policies and rules that exist already are accepted.
 func (w *world) put(org string, docs ...any) {
 	w.Helper()
 	for _, d := range docs {

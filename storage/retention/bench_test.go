@@ -19,14 +19,14 @@ import (
 	"writ/storage/receipt"
 )
 
-// oldRows is the number of rows that a pass finds to remove. At the sweeper's pace, their
-// removal takes longer than a benchmark of two seconds.
+// oldRows is the number of rows that a sweep finds to remove. Removing them takes longer than a
+// benchmark of two seconds.
 const oldRows = 100_000
 
-// BenchmarkDecisionsWhileSweeping measures durable decisions, one after another. It runs once
-// beside a sweeper that removes history at its usual pace, and once without a sweeper. p50 and
-// p99 are percentiles of the time that a caller waits. removed is the number of rows that were
-// removed meanwhile.
+// BenchmarkDecisionsWhileSweeping measures durable decisions, one after another. It runs once with
+// a sweeper that removes history at the usual pace, and once without. p50 and p99 are percentiles
+// of the time that a caller waits. removed is the number of rows that the sweeper removed
+// meanwhile.
 func BenchmarkDecisionsWhileSweeping(b *testing.B) {
 	for _, sweeping := range []bool{false, true} {
 		b.Run(fmt.Sprintf("sweeping=%v", sweeping), func(b *testing.B) { benchDecisions(b, sweeping) })
@@ -80,7 +80,7 @@ func benchDecisions(b *testing.B, sweeping bool) {
 	b.ReportMetric(metricstest.Read(b, reg)["writ_retention_removed_records_total"].Value, "removed")
 }
 
-// fill decides oldRows intents of the organization whose history is swept.
+// fill decides oldRows intents of the organization whose history the sweeper removes.
 func fill(b *testing.B, l *ledger.Ledger) {
 	b.Helper()
 	const callers = 64

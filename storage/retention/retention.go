@@ -1,12 +1,12 @@
-// Package retention removes history in the background once it is older than the retention of
-// its organization's plan.
+// Package retention removes old history in the background. The plan of an organization says how
+// long its history is kept.
 //
-// The handle that leads makes a pass over all organizations, and the next pass after
-// [Config.Every]. It first announces in the chain how many records of an organization it is
-// about to remove. Then it removes the oldest records in small writes with pauses in between,
-// so that decisions hardly wait. It asks for the retention of each organization in each pass.
-// If the retention is unknown, it removes nothing of that organization. A shorter retention
-// takes effect with the next pass. The removal can't be undone.
+// Of all handles of a store, only the leader removes history. It makes a pass over all
+// organizations, waits for [Config.Every], and makes the next pass. For each organization it first
+// announces in the ledger's chain how many records it will remove. Then it removes the oldest
+// records in small writes with pauses, so that decisions hardly wait. Each pass asks for the
+// retention of each organization. If the retention is unknown, nothing of that organization is
+// removed. A shorter retention takes effect with the next pass. The removal cannot be undone.
 package retention
 
 import (
@@ -25,49 +25,49 @@ import (
 // Store is the part of a store that a Sweeper uses.
 type Store interface {
 	storage.Retention
-	// Leads is a method of [storage.Documents].
+	// Leads reports whether this handle is the leader: see [storage.Documents].
 	Leads() bool
 }
 
 // Config configures a Sweeper. Store, Announce and Keep are required.
 type Config struct {
 	Store Store
-	// Announce commits an entry that announces a removal: count records of an organization that
-	// were decided before a time are about to be removed. If Announce fails, nothing is
-	// removed.
+	// Announce commits an entry that announces the removal of an organization's records. The entry
+	// has the number of records, and the time before which they were decided. If Announce fails,
+	// nothing is removed.
 	Announce func(ctx context.Context, org string, before time.Time, count storage.Expired) error
 	// Keep returns how long an organization's history is kept. 0 means for ever. If Keep fails,
 	// the history is kept until the next pass.
 	Keep func(ctx context.Context, org string) (time.Duration, error)
-	// Sessions removes the sessions of an organization that have expired by a time, and returns
-	// how many it removed. If it is nil, no sessions are removed.
+	// Sessions removes the sessions of an organization that have expired by a time. It returns the
+	// number of removed sessions. If Sessions is nil, no sessions are removed.
 	Sessions func(ctx context.Context, org string, at time.Time) (int, error)
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 	// Log gets a line for each pass that removed records or failed. Nil discards the lines.
 	Log *slog.Logger
-	// Metrics is where the sweeper registers its metrics. If it is nil, they are not
-	// registered.
+	// Metrics registers the sweeper's metrics. If Metrics is nil, they are not registered.
 	Metrics prometheus.Registerer
 	// Every is the pause between passes. Zero means an hour.
 	Every time.Duration
-	// Wait waits for d, or returns ctx's error. Nil means a wait with a timer.
+	// Wait waits for d, or until ctx ends and then returns ctx's error. Nil means a wait with a
+	// timer.
 	Wait func(ctx context.Context, d time.Duration) error
 }
 
 const (
 	every = time.Hour
-	// look is the time after which a handle that does not lead asks again whether it leads.
+	// look is the time after which a handle checks again whether it has become the leader.
 	look = time.Second
-	// batch is how many records one write removes. The write takes a few milliseconds. pause is
-	// the wait after each write. So at most 10,000 records a second are removed.
+	// batch is the number of records that one write removes in a few milliseconds. pause is the
+	// wait after each write. So at most 10,000 records a second are removed.
 	batch = 250
 	pause = 25 * time.Millisecond
-	// announced is how many records one entry announces at most.
+	// announced bounds the records that one entry announces.
 	announced = 100_000
 )
 
-// Sweeper removes history past its retention.
+// Sweeper removes history that is older than its organization's retention.
 type Sweeper struct {
 	cfg      Config
 	removed  prometheus.Counter
@@ -118,8 +118,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Run makes a pass as soon as the handle leads. After each pause it makes another pass, until
-// ctx ends. The store must not be closed before Run has returned.
+// Run makes a pass as soon as the handle is the leader. Further passes follow, with a pause before
+// each, until ctx ends. Close the store only after Run has returned.
 func (s *Sweeper) Run(ctx context.Context) {
 	for {
 		pause := look
@@ -133,11 +133,11 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// errFollows ends the pass of a handle that no longer leads. The handle that leads next begins
-// a new pass.
+// errFollows ends the pass of a handle that is no longer the leader. The new leader begins a new
+// pass.
 var errFollows = errors.New("another replica leads")
 
-// pass sweeps every organization. If one organization fails, the pass goes on with the next.
+// pass sweeps every organization. If one organization fails, the pass continues with the next.
 func (s *Sweeper) pass(ctx context.Context) {
 	start := s.cfg.Now()
 	removed, orgs, failed := 0, 0, 0
@@ -177,7 +177,7 @@ func (s *Sweeper) pass(ctx context.Context) {
 	}
 }
 
-// sweep removes org's expired sessions and records, and returns how many records it removed.
+// sweep removes org's expired sessions and records. It returns the number of removed records.
 func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error) {
 	if s.cfg.Sessions != nil {
 		if _, err := s.cfg.Sessions(ctx, org, s.cfg.Now()); err != nil {
@@ -211,7 +211,7 @@ func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error
 	}
 }
 
-// remove removes the announced records and returns how many it removed.
+// remove removes the announced records and returns their number.
 func (s *Sweeper) remove(
 	ctx context.Context, org string, before time.Time, left storage.Expired,
 ) (removed int, err error) {

@@ -23,7 +23,7 @@ import (
 
 var now = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
 
-// world is a sweeper over a store in memory. Its waits end at once and are recorded.
+// world is a sweeper over a store in memory. The sweeper's waits return at once and are recorded.
 type world struct {
 	*testing.T
 	store     *faulty
@@ -31,11 +31,12 @@ type world struct {
 	cfg       Config
 	log       bytes.Buffer
 	waits     []time.Duration
-	announced map[string]int // how many records, by organization
+	announced map[string]int // the number of announced records by organization
 	reg       *prometheus.Registry
 }
 
-// faulty is a store that fails the removals of one organization. It leads while leads says so.
+// faulty is a store that cannot remove records of one organization. It is the leader if leads is
+// set.
 type faulty struct {
 	storage.Store
 	org   string
@@ -53,8 +54,8 @@ func (f *faulty) RemoveRecords(ctx context.Context, org string, before time.Time
 	return f.Store.RemoveRecords(ctx, org, before, most)
 }
 
-// newWorld returns a world that keeps the history of "free" for a day, of "pro" for 30 days and
-// of "ever" for ever. For any other organization the retention is unknown.
+// newWorld returns a world with three plans. The history of "free" is kept for a day, of "pro" for
+// 30 days, of "ever" for ever. For any other organization the retention is unknown.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	s, err := embedded.Open("data", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
@@ -101,12 +102,12 @@ func (w *world) sweeper() *Sweeper {
 	return s
 }
 
-// commit stores n records of org that were decided age before now.
+// commit stores n records of org. Their age at the present time is given.
 func (w *world) commit(org string, n int, age time.Duration) {
 	w.Helper()
 	batch := make([]*storage.Record, n)
 	for i := range batch {
-		// The writer's ids differ by a millisecond. Only their time is replaced.
+		// The writer gives each record a new id. Only the time in this id is replaced.
 		batch[i] = w.writer.Record(org)
 		at := now.Add(-age).Add(time.Duration(i) * time.Microsecond)
 		batch[i].DecidedAt = at
@@ -147,7 +148,7 @@ func TestDecision_Plans_RetentionRemovesWhatIsOlder(t *testing.T) {
 	w.want("free", 4)
 	w.want("pro", 6)
 	w.want("ever", 9)
-	w.want("unknown", 9) // if the retention is unknown, nothing is removed
+	w.want("unknown", 9) // the retention is unknown, so nothing is removed
 	if got := w.counted("writ_retention_removed_records_total"); got != 8 {
 		t.Errorf("writ_retention_removed_records_total = %v, want 8", got)
 	}
@@ -168,8 +169,8 @@ func TestDecision_Plans_RetentionRemovesWhatIsOlder(t *testing.T) {
 	}
 }
 
-// TestSweeper_Sessions checks that the expired sessions of every organization are removed,
-// whatever the retention of its plan.
+// TestSweeper_Sessions checks that the sweeper removes expired sessions of every organization, even
+// if history is kept for ever or the retention is unknown.
 func TestSweeper_Sessions(t *testing.T) {
 	w := newWorld(t)
 	var swept []string
@@ -202,8 +203,8 @@ func TestSweeper_SmallWritesWithPauses(t *testing.T) {
 }
 
 // TestSweeper_NothingIsRemovedUnannounced checks that records are announced before they are
-// removed. After a crash in between, announced records may still exist, but no record is
-// removed without an announcement.
+// removed. If a crash happens in between, announced records still exist. But no record is removed
+// without an announcement.
 func TestSweeper_NothingIsRemovedUnannounced(t *testing.T) {
 	w := newWorld(t)
 	w.commit("free", batch+3, 48*time.Hour)
@@ -269,8 +270,8 @@ func TestSweeper_RunStopsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestSweeper_OnlyWhoLeads checks that only a handle that leads sweeps. A handle that begins to
-// lead makes a pass at once. A handle that no longer leads ends its pass.
+// TestSweeper_OnlyWhoLeads checks that only the leader sweeps. A new leader makes a pass at once. A
+// handle that is no longer the leader ends its pass.
 func TestSweeper_OnlyWhoLeads(t *testing.T) {
 	w := newWorld(t)
 	w.commit("free", 2, 48*time.Hour)

@@ -1,4 +1,5 @@
-// Package walk does one thing at a time, for the coverage of it to be counted.
+// Package walk has one test for each task. Package newcomer counts the files in the coverage of a
+// test.
 package walk
 
 import (
@@ -26,8 +27,8 @@ func TestCompileRule(t *testing.T) {
 	}
 }
 
-// The compiled set and the intent, which has passed Validate, exist before the count begins.
-// TestNothing counts the code that runs while the package is initialised.
+// The compiled set and the validated intent exist before a task begins. TestNothing measures the
+// code that runs while the package is initialised, so that it can be subtracted.
 var (
 	set         = engine.CompileRules([]engine.Rule{rule}, engine.Options{})
 	compiled, _ = engine.CompilePolicy(&policy)
@@ -46,5 +47,5 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestNothing shows what runs before any test does.
+// TestNothing measures the code that runs before any test.
 func TestNothing(*testing.T) {}

@@ -20,7 +20,7 @@ func content(t testing.TB, fs vfs.FS, name string) []byte {
 	return b
 }
 
-// with returns a copy of fs in which the file name has the content b.
+// with returns a copy of fs in which one file has the content b.
 func with(t testing.TB, fs *vfs.MemFS, name string, b []byte) *vfs.MemFS {
 	t.Helper()
 	fs = fs.CrashClone(vfs.CrashCloneCfg{})
@@ -31,7 +31,7 @@ func with(t testing.TB, fs *vfs.MemFS, name string, b []byte) *vfs.MemFS {
 	return fs
 }
 
-// damages has ways to damage the byte at a position, or all bytes from there on.
+// damages has ways to damage one byte, or all bytes from a position on.
 var damages = map[string]func(b []byte, at int) []byte{
 	"cut":          func(b []byte, at int) []byte { return b[:at] },
 	"zeroed":       func(b []byte, at int) []byte { b[at] = 0; return b },
@@ -52,9 +52,9 @@ var damages = map[string]func(b []byte, at int) []byte{
 	},
 }
 
-// lastSegment writes a log of at least last frames. It returns the name and the content of the
-// active segment. before, begin and end are where the last two frames begin and where the last one
-// ends.
+// lastSegment writes a log of at least the given number of frames. It returns the name and the
+// content of the active segment. before and begin are where the last two frames begin. end is where
+// the last frame ends.
 func lastSegment(t testing.TB, last uint64) (fs *vfs.MemFS, name string, b []byte, before, begin, end int) {
 	t.Helper()
 	fs = newDisk(t)
@@ -68,8 +68,8 @@ func lastSegment(t testing.TB, last uint64) (fs *vfs.MemFS, name string, b []byt
 	return fs, name, content(t, fs, name), before, begin, end
 }
 
-// TestDamage_LastFrame damages the last frame, which has three items. It checks that the log either
-// ends before this frame or has the whole frame, and that frames can be appended afterwards.
+// TestDamage_LastFrame damages the last frame, which has three items. The log must either end
+// before this frame or have the whole frame. Afterwards it must accept new frames.
 func TestDamage_LastFrame(t *testing.T) {
 	const last = 9
 	fs, name, whole, _, begin, end := lastSegment(t, last)
@@ -95,12 +95,12 @@ func TestDamage_LastFrame(t *testing.T) {
 	}
 }
 
-// TestDamage_EarlierFrame damages a frame that was durable before a later frame was written. It
-// checks that Open finds the damage.
+// TestDamage_EarlierFrame damages a frame that was durable before a later frame was written. Open
+// must find the damage.
 func TestDamage_EarlierFrame(t *testing.T) {
 	fs, name, whole, before, begin, _ := lastSegment(t, 9)
 	for what, change := range damages {
-		if what == "cut" || what == "zeros after" || what == "left out" { // these also damage the later frame
+		if what == "cut" || what == "zeros after" || what == "left out" { // these damage the later frame, too
 			continue
 		}
 		for at := before; at < begin; at++ {
@@ -121,8 +121,8 @@ func TestDamage_EarlierFrame(t *testing.T) {
 	}
 }
 
-// TestDamage_SealedSegment damages each byte of a sealed segment. It checks that opening or reading
-// the log returns an error.
+// TestDamage_SealedSegment damages each byte of a sealed segment. Opening or reading the log must
+// return an error.
 func TestDamage_SealedSegment(t *testing.T) {
 	const last = 45
 	fs, _, _, _, _, _ := lastSegment(t, last)
@@ -152,8 +152,8 @@ func scannedOnly(t testing.TB, l *Log) (frames []Frame, err error) {
 	return frames, err
 }
 
-// TestDamage_LostSegment checks that Open finds out if a segment is missing or is in the place of
-// another one.
+// TestDamage_LostSegment checks that Open notices a segment that is missing or replaced by another
+// segment.
 func TestDamage_LostSegment(t *testing.T) {
 	fs, active, _, _, _, _ := lastSegment(t, 45)
 	l := openTest(t, fs)
@@ -164,7 +164,7 @@ func TestDamage_LostSegment(t *testing.T) {
 		disk := fs.CrashClone(vfs.CrashCloneCfg{})
 		must(t, disk.Remove(name))
 		l, err := openLog(disk, readOnly)
-		if name == active { // only a caller that knows the number of frames can notice this loss
+		if name == active { // only a caller that knows the number of frames notices this
 			if err != nil || l.Last() != s.First-1 {
 				t.Errorf("Open without the last segment = %v", err)
 			}
@@ -180,7 +180,7 @@ func TestDamage_LostSegment(t *testing.T) {
 	}
 }
 
-// TestDamage_AnotherLog checks that a frame of another log is not read as a frame of this log.
+// TestDamage_AnotherLog checks that a frame of another log does not count as a frame of this log.
 func TestDamage_AnotherLog(t *testing.T) {
 	fs, name, whole, _, begin, end := lastSegment(t, 9)
 	_, _, other, _, _, _ := lastSegment(t, 9)
@@ -189,14 +189,14 @@ func TestDamage_AnotherLog(t *testing.T) {
 	wantFrames(t, l, 8)
 }
 
-// TestOpen_WipesWhatFollows checks that frames after a lost frame do not come back after a new
-// frame is written in the place of the lost one.
+// TestOpen_WipesWhatFollows loses a frame and writes a new frame in its place. The frames after the
+// lost frame must not come back.
 func TestOpen_WipesWhatFollows(t *testing.T) {
 	fs := newDisk(t)
 	l := openTest(t, fs)
 	fill(t, l, 3)
 	same := testFrame(4)
-	for range 3 { // not synced
+	for range 3 { // these frames are not synced
 		if _, err := l.Append(same.Head, same.Items); err != nil {
 			t.Fatal(err)
 		}
@@ -214,8 +214,8 @@ func TestOpen_WipesWhatFollows(t *testing.T) {
 	wantFrames(t, l, 4)
 }
 
-// FuzzOpen opens logs whose files have any content. It checks that the log either has the appended
-// frames from the first one on, or is ErrDamaged.
+// FuzzOpen opens logs with arbitrary file contents. The log must either have a prefix of the
+// appended frames, or be ErrDamaged.
 func FuzzOpen(f *testing.F) {
 	fs, name, whole, _, _, _ := lastSegment(f, 33)
 	sealed := fs.PathJoin("log", fileName(1))

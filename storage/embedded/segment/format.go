@@ -20,19 +20,19 @@ const (
 	alignment      = 8
 )
 
-// ErrDamaged says that frames are missing or cannot be read as they were written.
+// ErrDamaged says that frames are missing or unreadable.
 var ErrDamaged = errors.New("the segment log is damaged: restore the data directory from a backup")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Frame has everything that one batch stores. Its bytes must not be modified.
+// Frame has everything that one batch stores. The bytes of a Frame must not be modified.
 type Frame struct {
-	Number uint64 // from 1
+	Number uint64 // the first frame has 1
 	Head   []byte
 	Items  [][]byte
 }
 
-// header is at the start of a segment.
+// header is the start of a segment.
 type header struct {
 	log           [16]byte
 	number, first uint64
@@ -63,8 +63,8 @@ func parseHeader(b []byte) (h header, err error) {
 // padded returns n rounded up to the next multiple of the alignment.
 func padded(n int) int { return (n + alignment - 1) &^ (alignment - 1) }
 
-// appendFrame appends f to dst. All frames up to the number durable are durable. log is the
-// checksum of the log's id.
+// appendFrame appends f to dst. durable is the number up to which all frames are durable. log is
+// the checksum of the log's id.
 func appendFrame(dst []byte, f Frame, durable uint64, log uint32) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, make([]byte, frameHeaderLen)...)
@@ -87,7 +87,7 @@ func appendFrame(dst []byte, f Frame, durable uint64, log uint32) ([]byte, error
 	return dst, nil
 }
 
-// frameHeader is the fixed part of a frame.
+// frameHeader is the part of a frame with a fixed size, at its start.
 type frameHeader struct {
 	length, items   int
 	number, durable uint64
@@ -131,8 +131,8 @@ func parseFrame(b []byte, log uint32) (f Frame, h frameHeader, err error) {
 	return f, h, nil
 }
 
-// cut reads a length at the start of b. It returns that many bytes after the length, and the rest
-// of b.
+// cut reads a length at the start of b. It returns the next bytes, as many as the length says, and
+// the bytes after them.
 func cut(b []byte) (first, rest []byte, ok bool) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {
@@ -141,8 +141,8 @@ func cut(b []byte) (first, rest []byte, ok bool) {
 	return b[size : size+int(n) : size+int(n)], b[size+int(n):], true
 }
 
-// appendTrailer appends the trailer of a segment. Its frames begin at offsets, and the last one
-// ends at end.
+// appendTrailer appends the trailer of a segment whose frames begin at offsets. The last frame ends
+// at end.
 func appendTrailer(dst []byte, offsets []uint32, end uint32) []byte {
 	start := len(dst)
 	for _, at := range offsets {
@@ -156,10 +156,10 @@ func appendTrailer(dst []byte, offsets []uint32, end uint32) []byte {
 	return append(dst, tail...)
 }
 
-// trailerEnd is the fixed part of a trailer.
+// trailerEnd is the part of a trailer with a fixed size, at its end.
 type trailerEnd struct{ sum, frames, end uint32 }
 
-// at returns where the trailer of a segment of size bytes begins.
+// at returns the position of the trailer in a segment of size bytes.
 func (t trailerEnd) at(size int64) int64 { return size - endLen - 4*int64(t.frames) }
 
 // parseEnd reads the last endLen bytes of a segment of size bytes. ok is false if the segment
@@ -175,16 +175,16 @@ func parseEnd(b []byte, size int64) (t trailerEnd, ok bool) {
 	return t, t.end >= headerLen && t.end%alignment == 0 && t.at(size) >= int64(t.end)
 }
 
-// whole reports whether b has the offsets of the trailer that ends with t.
+// whole reports whether b holds exactly the offsets that the trailer's checksum covers.
 func (t trailerEnd) whole(b []byte) bool {
 	tail := binary.LittleEndian.AppendUint32(nil, t.frames)
 	tail = binary.LittleEndian.AppendUint32(tail, t.end)
 	return crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, tail) == t.sum
 }
 
-// laterDurable reports whether a broken frame was durable. b begins with that frame, and number is
-// its number. laterDurable looks for a whole frame in b that was written when the broken frame was
-// already durable.
+// laterDurable reports whether a broken frame was durable. b begins with the broken frame, whose
+// number is given. A later whole frame in b proves it if that frame was written when the broken
+// frame was already durable.
 func laterDurable(b []byte, number uint64, log uint32) bool {
 	for at := 0; at+frameHeaderLen <= len(b); {
 		i := bytes.Index(b[at:], []byte(frameMagic))

@@ -17,60 +17,59 @@ import (
 // Options configure a Log.
 type Options struct {
 	FS vfs.FS
-	// Size is the size in bytes at which a segment is sealed; one frame may exceed it.
+	// Size is the size in bytes at which a segment is sealed. A single frame may be larger.
 	Size int
-	// Prepare makes the next segment in the background and fills it with zeros. A write into zeros
-	// changes no metadata, which halves the cost of a sync. Append writes zeros into a segment that
-	// was not prepared, one MiB at a time. Such a segment is sealed once the next segment is
-	// prepared.
+	// Prepare makes the next segment in the background and fills it with zeros. A write over zeros
+	// changes no metadata, which halves the cost of a sync. In a segment that was not prepared,
+	// Append itself writes zeros, one MiB at a time. Such a segment is sealed once the next segment
+	// is prepared.
 	Prepare bool
-	// ReadOnly opens the log without changing it. Append, Sync and Rewrite must not be
-	// called.
+	// ReadOnly opens the log without changes. Append, Sync and Rewrite must not be called then.
 	ReadOnly bool
 }
 
-// Log is an open log. Append must not be called concurrently with itself; all other
-// methods may be called at any time.
+// Log is an open log. Calls of Append must not overlap. All other methods may be called at any
+// time.
 type Log struct {
 	dir  string
 	o    Options
 	id   [16]byte
-	salt uint32 // checksum of id
+	salt uint32 // the checksum of id
 
-	// mu guards segments, and all fields of the active segment except its file. Append holds
-	// mu only while it publishes a frame.
+	// mu guards segments. It also guards all fields of the active segment except the file. Append
+	// holds mu only while it publishes a frame.
 	mu       sync.RWMutex
-	segments []*segment // by number; the last is active
-	// durable is the number of a frame. All frames up to this frame are durable.
+	segments []*segment // in order of number; the last segment is active
+	// durable is the number up to which all frames are durable.
 	durable atomic.Uint64
 	spare   *spare
 	buf     []byte
-	failed  error // of Append; the log accepts no more frames
+	failed  error // the error after which Append accepts no more frames
 }
 
 // segment is a file of the log.
 type segment struct {
 	header
 	name string
-	// mu guards file, end and trailer of a sealed segment, which Rewrite replaces. Readers of an
-	// active segment also hold mu, because the segment may be sealed while they read. Log.mu is
-	// locked before mu.
+	// mu guards three fields of a sealed segment that Rewrite replaces: file, end and trailer.
+	// Readers of an active segment also hold mu, because the segment may be sealed meanwhile. Lock
+	// Log.mu before mu.
 	mu      sync.RWMutex
 	file    vfs.File
 	sealed  bool
-	size    int64 // of the file of an active segment, if it was prepared
+	size    int64 // the file size of an active segment that was prepared
 	frames  int
-	end     uint32   // of the last frame
+	end     uint32   // where the last frame ends
 	trailer int64    // where the trailer of a sealed segment begins
-	offsets []uint32 // of the frames, nil if the segment is sealed
+	offsets []uint32 // where the frames begin; nil if the segment is sealed
 }
 
-// growth is the number of zeros that Append writes at a time into a segment that was not prepared.
+// growth is how many zeros Append writes at a time in a segment that was not prepared.
 const growth = 1 << 20
 
-// Append writes a frame and returns its number. The frame can be read at once and is durable after
-// the next Sync. After an error the log accepts no more frames, because the disk may have any part
-// of the frame.
+// Append writes a frame and returns its number. The frame can be read at once. It is durable after
+// the next Sync. After an error the log accepts no more frames, because any part of the frame may
+// be on the disk.
 func (l *Log) Append(head []byte, items [][]byte) (number uint64, err error) {
 	if l.failed != nil {
 		return 0, l.failed
@@ -122,7 +121,7 @@ func (l *Log) append(number uint64, b []byte) error {
 
 func (l *Log) active() *segment { return l.segments[len(l.segments)-1] }
 
-// Sync makes durable all frames that were appended before the call.
+// Sync makes all frames durable that were appended before the call.
 func (l *Log) Sync() error {
 	l.mu.RLock()
 	active, last := l.active(), l.last()
@@ -138,7 +137,7 @@ func (l *Log) Sync() error {
 	}
 }
 
-// Last returns the number of the last frame, 0 in an empty log.
+// Last returns the number of the last frame, or 0 for an empty log.
 func (l *Log) Last() uint64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -153,8 +152,8 @@ func (l *Log) last() uint64 {
 	return s.first + uint64(s.frames) - 1
 }
 
-// seal ends the active segment and begins the next segment, whose first frame is number. The
-// trailer is at the end of the file, after any zeros that no frame has replaced.
+// seal ends the active segment and begins the next one, whose first frame will have the given
+// number. The trailer is at the end of the file, after any zeros that are left.
 func (l *Log) seal(active *segment, number uint64) (*segment, error) {
 	info, err := active.file.Stat()
 	if err != nil {
@@ -179,7 +178,7 @@ func (l *Log) seal(active *segment, number uint64) (*segment, error) {
 	return next, nil
 }
 
-// create makes a segment and makes its header durable.
+// create makes a segment with a durable header.
 func (l *Log) create(h header) (*segment, error) {
 	s := &segment{header: h, name: l.o.FS.PathJoin(l.dir, fileName(h.number)), end: headerLen}
 	file, err := l.newFile(s.name, h.append(nil))
@@ -195,11 +194,11 @@ func (l *Log) create(h header) (*segment, error) {
 	return s, nil
 }
 
-// Segment describes a segment.
+// Segment describes a file of the log.
 type Segment struct {
-	Number, First uint64 // number of the segment, and number of its first frame
+	Number, First uint64 // the segment's number, and the number of its first frame
 	Frames        int
-	Bytes         int64 // of the header and the frames
+	Bytes         int64 // the size of the header and the frames
 	Sealed        bool
 }
 
@@ -216,7 +215,7 @@ func (l *Log) Segments() []Segment {
 	return all
 }
 
-// segmentOf returns the segment of a frame, or nil if there is no such frame.
+// segmentOf returns the segment that has a frame, or nil if there is no such frame.
 func (l *Log) segmentOf(number uint64) *segment {
 	i := sort.Search(len(l.segments), func(i int) bool { return l.segments[i].first > number })
 	if i == 0 || number > l.last() {
@@ -225,7 +224,7 @@ func (l *Log) segmentOf(number uint64) *segment {
 	return l.segments[i-1]
 }
 
-// Close releases the files. It syncs nothing.
+// Close releases the files, without a sync.
 func (l *Log) Close() error {
 	var errs []error
 	if l.spare != nil {
@@ -240,7 +239,7 @@ func (l *Log) Close() error {
 }
 
 func newID() (id [16]byte) {
-	rand.Read(id[:]) // never fails: it would crash the process
+	rand.Read(id[:]) // cannot fail: crypto/rand crashes the program instead
 	return id
 }
 
@@ -261,7 +260,7 @@ func fileNumber(name string) (number uint64, ok bool) {
 	return number, err == nil && n == 1 && name == fileName(number)
 }
 
-// numbers returns the numbers of the segments in a directory, in order.
+// numbers returns the segment numbers of a directory, in order.
 func numbers(fs vfs.FS, dir string) (found []uint64, err error) {
 	names, err := fs.List(dir)
 	if err != nil {

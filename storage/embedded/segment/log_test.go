@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// testSize is a size of segments that has room for some frames.
+// testSize is a segment size with room for a few frames.
 const testSize = 2000
 
 func openTest(t testing.TB, fs vfs.FS, change ...func(*Options)) *Log {
@@ -62,7 +62,7 @@ func testFrame(number uint64) Frame {
 	return Frame{Number: number, Head: fmt.Appendf(nil, "head %d", number), Items: [][]byte{item(1), item(2), item(3)}}
 }
 
-// fill appends frames up to number last.
+// fill appends frames up to a number.
 func fill(t testing.TB, l *Log, last uint64) {
 	t.Helper()
 	for l.Last() < last {
@@ -77,7 +77,7 @@ func fill(t testing.TB, l *Log, last uint64) {
 	}
 }
 
-// want returns the frames from number from to number last.
+// want returns the frames of a range of numbers, including both bounds.
 func want(from, last uint64) (frames []Frame) {
 	for n := from; n <= last; n++ {
 		frames = append(frames, testFrame(n))
@@ -85,7 +85,7 @@ func want(from, last uint64) (frames []Frame) {
 	return frames
 }
 
-// scanned returns the frames that Scan reads. It checks that Frame returns the same frames.
+// scanned returns the frames that Scan reads. Frame must return the same frames.
 func scanned(t testing.TB, l *Log, from uint64) (frames []Frame, err error) {
 	t.Helper()
 	err = l.Scan(t.Context(), from, func(f Frame) error {
@@ -107,8 +107,8 @@ func wantFrames(t testing.TB, l *Log, last uint64) {
 	}
 }
 
-// TestLog checks that all appended frames can be read: from the log that appended them, after it is
-// opened again, and read-only.
+// TestLog checks that all appended frames can be read. It reads them from the log that appended
+// them, after the log is opened again, and read-only.
 func TestLog(t *testing.T) {
 	for _, prepare := range []bool{false, true} {
 		t.Run(fmt.Sprintf("prepare=%t", prepare), func(t *testing.T) {
@@ -143,8 +143,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestLog_LargeFrame checks that a frame larger than the size of a segment gets a segment of its
-// own.
+// TestLog_LargeFrame checks that a frame larger than a segment gets its own segment.
 func TestLog_LargeFrame(t *testing.T) {
 	fs := newDisk(t)
 	l := openTest(t, fs)
@@ -168,7 +167,7 @@ func TestLog_LargeFrame(t *testing.T) {
 	}
 }
 
-// TestExample checks that the bytes of a frame are as in docs/history-format.md.
+// TestExample compares the bytes of a frame with the example of docs/history-format.md.
 func TestExample(t *testing.T) {
 	got, err := appendFrame(nil, Frame{Number: 2, Head: []byte("h"), Items: [][]byte{[]byte("ab"), nil}}, 1, 0)
 	clear(got[4:8])
@@ -178,8 +177,8 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// TestCrash checks that after a crash at any moment all synced frames are there, and that no frame
-// follows a missing one.
+// TestCrash checks that a crash at any moment loses no synced frame. No frame may follow a missing
+// frame.
 func TestCrash(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	lost := 0
@@ -188,7 +187,7 @@ func TestCrash(t *testing.T) {
 		l := openTest(t, fs)
 		synced := uint64(rng.IntN(60))
 		fill(t, l, synced)
-		for range rng.IntN(5) { // not synced
+		for range rng.IntN(5) { // these frames are not synced
 			f := testFrame(l.Last() + 1)
 			if _, err := l.Append(f.Head, f.Items); err != nil {
 				t.Fatalf("Append = %v", err)
@@ -215,8 +214,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestRewrite checks that Rewrite replaces items of a sealed segment, and that a crash leaves
-// either the old or the new items.
+// TestRewrite checks that Rewrite replaces items of a sealed segment. After a crash the segment
+// must have either all old items or all new items.
 func TestRewrite(t *testing.T) {
 	fs := newDisk(t)
 	l := openTest(t, fs)
@@ -265,8 +264,8 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// TestConcurrent reads while frames are appended and segments are sealed and rewritten. It is for
-// the race detector.
+// TestConcurrent is for the race detector. It reads while frames are appended and segments are
+// sealed and rewritten.
 func TestConcurrent(t *testing.T) {
 	fs := newDisk(t)
 	l := openTest(t, fs, func(o *Options) { o.Prepare = true })

@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Open opens the log in dir, or creates a log if dir is empty. It reads the last segment and the
-// ends of the others. Its error is ErrDamaged if the log is not whole. Frames at the end that a
-// crash may have left in part are no damage.
+// Open opens the log in dir, or creates a log if dir is empty. It reads the last segment, and the
+// end of each earlier segment. The error is ErrDamaged if frames are missing. Incomplete frames at
+// the end are no damage, because a crash can leave them.
 func Open(dir string, o Options) (_ *Log, err error) {
 	l := &Log{dir: dir, o: o}
 	defer func() {
@@ -39,7 +39,7 @@ func Open(dir string, o Options) (_ *Log, err error) {
 	return l, nil
 }
 
-// ready makes a log that was read ready for Append.
+// ready prepares a log for Append after its segments were read.
 func (l *Log) ready() error {
 	if err := l.o.FS.Remove(l.o.FS.PathJoin(l.dir, spareName)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -52,7 +52,7 @@ func (l *Log) ready() error {
 	case l.active().sealed:
 		h.number, h.first = uint64(n)+1, l.last()+1
 	default:
-		// The last frames were read, but they may not be durable yet.
+		// The last frames may have been read from the page cache, so they may not be durable.
 		if err := l.active().file.Sync(); err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (l *Log) ready() error {
 	return nil
 }
 
-// open reads a segment and adds it.
+// open reads a segment and appends it to l.
 func (l *Log) open(number uint64, last bool) (err error) {
 	s := &segment{name: l.o.FS.PathJoin(l.dir, fileName(number))}
 	if l.o.ReadOnly {
@@ -87,7 +87,7 @@ func (l *Log) open(number uint64, last bool) (err error) {
 }
 
 // read reads the header and the end of a segment. If a crash interrupted the creation of the
-// segment, read leaves the number of s 0.
+// segment, the number of s stays 0.
 func (l *Log) read(s *segment, number uint64, last bool) error {
 	info, err := s.file.Stat()
 	if err != nil {
@@ -121,7 +121,7 @@ func (l *Log) read(s *segment, number uint64, last bool) error {
 	return l.recover(s, info.Size())
 }
 
-// unborn reports whether a file without a valid header has no frames either. Then a crash
+// unborn reports whether a file without a valid header has no frames either. A crash then
 // interrupted the creation of the segment.
 func (l *Log) unborn(f vfs.File, size int64) bool {
 	if size <= headerLen {
@@ -131,7 +131,7 @@ func (l *Log) unborn(f vfs.File, size int64) bool {
 	return err == nil && lastByte(b) < 0
 }
 
-// readEnd reports whether s is sealed. If it is, readEnd reads the trailer.
+// readEnd reports whether s is sealed. If s is sealed, readEnd reads the trailer.
 func (s *segment) readEnd(size int64) (bool, error) {
 	if size < headerLen+endLen {
 		return false, nil
@@ -145,14 +145,14 @@ func (s *segment) readEnd(size int64) (bool, error) {
 		return false, nil
 	}
 	table, err := readAt(s.file, t.at(size), 4*int64(t.frames))
-	if err != nil || !t.whole(table) { // not whole: a crash interrupted the sealing, or the caller finds damage
+	if err != nil || !t.whole(table) { // a crash interrupted the sealing, or the caller finds damage
 		return false, err
 	}
 	s.sealed, s.frames, s.end, s.trailer = true, int(t.frames), t.end, t.at(size)
 	return true, nil
 }
 
-// recover finds the frames of the active segment and fills the rest of the file with zeros.
+// recover finds the frames of the active segment. It fills the rest of the file with zeros.
 func (l *Log) recover(s *segment, size int64) error {
 	s.size = size
 	b, err := readAt(s.file, 0, size)
@@ -178,7 +178,7 @@ func (l *Log) recover(s *segment, size int64) error {
 	if l.o.ReadOnly || left == 0 {
 		return nil
 	}
-	// Otherwise an old frame that was left here could look like the successor of a new one.
+	// Without the zeros, an old frame could look like the successor of a new frame.
 	clear(rest[:left])
 	if _, err := s.file.WriteAt(rest[:left], int64(at)); err != nil {
 		return err
@@ -196,7 +196,7 @@ func lastByte(b []byte) int {
 	return -1
 }
 
-// readAt reads n bytes.
+// readAt reads n bytes at a position.
 func readAt(f vfs.File, at, n int64) ([]byte, error) {
 	b := make([]byte, n)
 	if got, err := f.ReadAt(b, at); got < len(b) {

@@ -6,21 +6,21 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// category is the category in which the vfs counts the log's writes.
+// category is the vfs's category for the log's writes.
 const category = vfs.WriteCategoryUnspecified
 
-// spareName is the file that will be the next segment.
+// spareName is the name of the prepared file that becomes the next segment.
 const spareName = "segment.new"
 
-// spare is a file full of zeros that is being made.
+// spare is a file that is being filled with zeros.
 type spare struct {
 	name string
-	done chan struct{} // closed once file or err is set
+	done chan struct{} // closed when file or err is set
 	file vfs.File
 	err  error
 }
 
-// prepare begins to make the next segment.
+// prepare begins to make the next segment in the background.
 func (l *Log) prepare() {
 	if !l.o.Prepare || l.spare != nil {
 		return
@@ -33,7 +33,7 @@ func (l *Log) prepare() {
 	}()
 }
 
-// zeroFile makes a file of size zeros.
+// zeroFile makes a file with the given number of zeros.
 func zeroFile(fs vfs.FS, name string, size int) (vfs.File, error) {
 	f, err := openNew(fs, name)
 	if err != nil {
@@ -49,9 +49,8 @@ func zeroFile(fs vfs.FS, name string, size int) (vfs.File, error) {
 }
 
 // zeros are written 16 KiB at a time. Linux caches a write in pages that are up to as large as the
-// write. A later commit into such a page counts as if it had written the whole page. If zeros were
-// written one MiB at a time, each commit would count as one MiB, and Linux would throttle it on a
-// busy disk.
+// write. A later commit into such a page counts as a write of the whole page. With zeros of one
+// MiB, each commit would count as one MiB. Linux would then throttle commits on a busy disk.
 var zeros [16 << 10]byte
 
 func writeZeros(f vfs.File, from int64, n int) (err error) {
@@ -61,8 +60,7 @@ func writeZeros(f vfs.File, from int64, n int) (err error) {
 	return err
 }
 
-// openNew creates an empty file for reading and writing at offsets. It replaces a file of that
-// name.
+// openNew creates an empty file for reads and writes at offsets. It replaces an existing file.
 func openNew(fs vfs.FS, name string) (vfs.File, error) {
 	if f, err := fs.Create(name, category); err != nil {
 		return nil, err
@@ -72,7 +70,7 @@ func openNew(fs vfs.FS, name string) (vfs.File, error) {
 	return fs.OpenReadWrite(name, category)
 }
 
-// ready reports whether the file of s has been made.
+// ready reports whether the file of s is finished.
 func (s *spare) ready() bool {
 	if s == nil {
 		return false
@@ -85,7 +83,7 @@ func (s *spare) ready() bool {
 	}
 }
 
-// discard waits until the file of s has been made, and removes it.
+// discard waits until the file of s is finished, and removes the file.
 func (s *spare) discard(fs vfs.FS) error {
 	<-s.done
 	if s.file == nil {
@@ -94,9 +92,9 @@ func (s *spare) discard(fs vfs.FS) error {
 	return errors.Join(s.file.Close(), fs.Remove(s.name))
 }
 
-// newFile returns a new durable file that begins with header. It takes the spare file if there is
+// newFile returns a new durable file that begins with header. It uses the spare file if there is
 // one, otherwise an empty file. If the spare file could not be made, for example on a full disk,
-// newFile does not fail: the frame may still fit.
+// newFile continues: the frame may still fit.
 func (l *Log) newFile(name string, header []byte) (f vfs.File, err error) {
 	from, spare := name, l.spare
 	if l.spare = nil; spare != nil {
@@ -110,8 +108,8 @@ func (l *Log) newFile(name string, header []byte) (f vfs.File, err error) {
 	return f, l.put(f, header, from, name)
 }
 
-// put writes content to the start of the file f, makes it durable, and renames the file from from
-// to name. It closes f if it fails.
+// put writes content at the start of the file f, makes f durable and renames it to name. It closes
+// f if it fails.
 func (l *Log) put(f vfs.File, content []byte, from, name string) error {
 	_, err := f.WriteAt(content, 0)
 	if err == nil {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Frame returns the frame with a number. Its error is ErrDamaged if the frame is missing or is not
-// whole.
+// Frame returns the frame with a number. The error is ErrDamaged if the frame is missing or
+// incomplete.
 func (l *Log) Frame(number uint64) (f Frame, err error) {
 	l.mu.RLock()
 	s := l.segmentOf(number)
@@ -37,8 +37,8 @@ func (l *Log) Frame(number uint64) (f Frame, err error) {
 	return f, nil
 }
 
-// place returns the offsets where frame i begins and ends. known is false if they are not in
-// memory.
+// place returns the offsets at which frame i begins and ends. known is false if the offsets are not
+// in memory.
 func (s *segment) place(i int) (from, to uint32, known bool) {
 	switch {
 	case s.sealed:
@@ -49,7 +49,8 @@ func (s *segment) place(i int) (from, to uint32, known bool) {
 	return s.offsets[i], s.end, true
 }
 
-// readPlace returns the same offsets for a sealed segment. It reads them from the trailer.
+// readPlace returns the offsets at which frame i of a sealed segment begins and ends. It reads them
+// from the trailer.
 func (s *segment) readPlace(i int) (from, to uint32, err error) {
 	n := min(2, s.frames-i)
 	b, err := readAt(s.file, s.trailer+4*int64(i), 4*int64(n))
@@ -66,8 +67,9 @@ func (s *segment) readPlace(i int) (from, to uint32, err error) {
 	return from, to, nil
 }
 
-// Scan calls f in order for the frames from number from on. It ends at the frame that was the last
-// when Scan was called. It reads whole segments, and all frames of a segment share one buffer.
+// Scan calls f, in order, for the frames beginning with a number. The last one is the frame that
+// was last when Scan was called. Scan reads whole segments. All frames of a segment share one
+// buffer.
 func (l *Log) Scan(ctx context.Context, from uint64, f func(Frame) error) error {
 	last := l.Last()
 	for from = max(from, 1); from <= last; {
@@ -92,8 +94,8 @@ func (l *Log) Scan(ctx context.Context, from uint64, f func(Frame) error) error 
 	return nil
 }
 
-// scan calls f for the frames in b. number is the number of the first one. scan returns the number
-// after the last one.
+// scan calls f for the frames in b, of which the first has the given number. It returns the number
+// after the last frame.
 func (l *Log) scan(ctx context.Context, b []byte, number uint64, f func(Frame) error) (uint64, error) {
 	for ; len(b) > 0; number++ {
 		if err := ctx.Err(); err != nil {
@@ -114,8 +116,8 @@ func (l *Log) scan(ctx context.Context, b []byte, number uint64, f func(Frame) e
 	return number, nil
 }
 
-// frames finds the segment of frame number. It returns the bytes of all its frames, and the number
-// of its first frame.
+// frames finds the segment with a frame. It returns the bytes of all frames of that segment, and
+// the number of the first.
 func (l *Log) frames(number uint64) (s *segment, b []byte, first uint64, err error) {
 	l.mu.RLock()
 	if s = l.segmentOf(number); s == nil {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Rewrite replaces items of a sealed segment. f returns the new items of a frame, as many as the
-// frame had. It returns the old item where nothing changes. Frames keep their numbers and heads.
-// After a crash the segment has either all of its old content or all of its new content.
+// Rewrite replaces items of a sealed segment. f returns the items of a frame, as many as before. An
+// item that does not change is returned as it was. Frames keep their numbers and heads. After a
+// crash the segment has either all of its old content or all of its new content.
 func (l *Log) Rewrite(ctx context.Context, number uint64, f func(Frame) (items [][]byte, err error)) error {
 	l.mu.RLock()
 	var s *segment
@@ -25,7 +25,7 @@ func (l *Log) Rewrite(ctx context.Context, number uint64, f func(Frame) (items [
 	return l.replace(s, b, offsets)
 }
 
-// rewritten returns the content of a segment with the items that f returns.
+// rewritten returns the content of a segment with the items of f in place of the old items.
 func (l *Log) rewritten(
 	ctx context.Context, s *segment, f func(Frame) ([][]byte, error),
 ) (b []byte, offsets []uint32, err error) {
@@ -50,8 +50,8 @@ func (l *Log) rewritten(
 	return b, offsets, err
 }
 
-// replace replaces the content of a sealed segment. Readers read the old file until s has the new
-// one.
+// replace replaces the content of a sealed segment. Until s has the new file, readers read the old
+// file.
 func (l *Log) replace(s *segment, b []byte, offsets []uint32) error {
 	end := len(b)
 	b = appendTrailer(b, offsets, uint32(end))
