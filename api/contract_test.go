@@ -237,7 +237,7 @@ func TestContract_DriftIsFound(t *testing.T) {
 		"none":                   {"openapi: 3.1.0", "openapi: 3.1.0", created},
 		"none in a refusal":      {"openapi: 3.1.0", "openapi: 3.1.0", refused},
 		"an undocumented status": {"'400': {$ref: '#/components/responses/BadRequest'}", "'422': {$ref: '#/components/responses/BadRequest'}", refused},
-		"an undocumented code":   {"enum: [invalid_request, malformed_request, credential_in_url]", "enum: [malformed_request]", refused},
+		"an undocumented code":   {"enum: [invalid_request, malformed_request, credential_in_url, issued_at_out_of_range]", "enum: [malformed_request]", refused},
 		"an undeclared member":   {"        externalId: {type: string}\n", "", created},
 		"a missing member":       {"required: [id, name, status, createdAt, updatedAt]", "required: [id, name, status, createdAt, updatedAt, colour]", created},
 		"another type":           {"        name: {type: string}\n        externalId: {type: string}", "        name: {type: integer}\n        externalId: {type: string}", created},
