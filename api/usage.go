@@ -39,8 +39,8 @@ type planMeters struct {
 	Tokens      planMeter `json:"tokens"`
 }
 
-// planMeter is the use of a limit. Used can exceed Limit after a downgrade. It can also exceed Limit because denied
-// intents count. Remaining is then 0.
+// planMeter is the use of a limit. Used can exceed Limit after a downgrade. Remaining is then 0. Used stops at the
+// limit of evaluations: what is denied above it uses none.
 type planMeter struct {
 	Used      int64 `json:"used"`
 	Limit     int64 `json:"limit"`
@@ -99,7 +99,7 @@ func (s *Server) planMeters(r *request, plan engine.Plan, month storage.Month) (
 		return planMeters{}, err
 	}
 	return planMeters{
-		Evaluations: newPlanMeter(evaluations, plan.Evaluations),
+		Evaluations: newPlanMeter(min(evaluations, plan.Evaluations), plan.Evaluations),
 		Agents:      newPlanMeter(agents.Counted(plan.Agents), int64(plan.Agents)),
 		Policies:    newPlanMeter(int64(policies), int64(plan.Policies)),
 		Rules:       newPlanMeter(int64(rules), int64(plan.Rules)),

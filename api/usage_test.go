@@ -83,7 +83,7 @@ func TestDecision_Plans_UsageSummary(t *testing.T) {
 	for range 3 {
 		h.evaluate(acme, intent()).wantStatus(http.StatusOK)
 	}
-	want.Meters.Evaluations = planMeter{7, 5, 0}
+	want.Meters.Evaluations = planMeter{5, 5, 0}
 	check("remaining is never negative")
 
 	h.clock.advance(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC).Sub(h.clock.Now()) - time.Nanosecond)

@@ -91,7 +91,7 @@ func (p *ActionPolicy) validateFields(e *problems) {
 	e.uuid("policy.policy_id", p.PolicyID)
 	switch {
 	case p.Version == 0:
-		e.add("policy.version", "is required: want an integer from 1 to %d", int64(condition.MaxInteger))
+		e.add("policy.version", "is missing or 0: want an integer from 1 to %d", int64(condition.MaxInteger))
 	case p.Version < 1 || p.Version > condition.MaxInteger:
 		e.add("policy.version", "want an integer from 1 to %d", int64(condition.MaxInteger))
 	}

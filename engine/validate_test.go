@@ -218,12 +218,13 @@ func TestIntent_ValidatedReadingsCostNothing(t *testing.T) {
 }
 
 // TestActionPolicy_ValidateSaysWhatIsRight checks messages that were wrong once. A UUID in
-// capitals is read. A version that is left out is reported as missing.
+// capitals is read. A version of 0 is not told that it is
+// required.
 func TestActionPolicy_ValidateSaysWhatIsRight(t *testing.T) {
 	p := corpus.ReferencePolicy()
 	p.PolicyID, p.Version = "refunds", 0
 	const want = `invalid: policy.policy_id: want a UUID such as "123e4567-e89b-12d3-a456-426614174000"; ` +
-		`policy.version: is required: want an integer from 1 to 9007199254740991`
+		`policy.version: is missing or 0: want an integer from 1 to 9007199254740991`
 	if err := p.Validate(); err == nil || err.Error() != want {
 		t.Errorf("Validate() = %v, want %s", err, want)
 	}
