@@ -75,9 +75,9 @@ func run(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
-// TestWalk checks how many files run for one task: compiling a rule, or evaluating an intent. Each
-// task may run at most 12 files of at most 5 packages. A rule about a resource also runs the
-// compiler of globs and one file for each reader of resources.
+// TestWalk reports which files run for one task: compiling a rule, or evaluating an intent. Each
+// task may run code of at most 5 packages. A rule about a resource also runs the compiler of globs
+// and one file for each reader of resources.
 func TestWalk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles the engine with coverage")
@@ -111,7 +111,6 @@ func TestWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := entered("TestNothing")
-	const most = 12
 	for _, test := range []string{"TestCompileRule", "TestEvaluate"} {
 		files, packages := map[string]bool{}, map[string]bool{}
 		for block, n := range entered(test) {
@@ -121,8 +120,8 @@ func TestWalk(t *testing.T) {
 		}
 		names := slices.Sorted(maps.Keys(files))
 		t.Logf("%s: %d files of %d packages: %v", test, len(files), len(packages), names)
-		if len(files) > most || len(packages) > 5 || len(files) == 0 {
-			t.Errorf("%s passes through %d files of %d packages, want at most %d of 5: %v", test, len(files), len(packages), most, names)
+		if len(packages) > 5 || len(files) == 0 {
+			t.Errorf("%s passes through %d packages, want 1 to 5: %v", test, len(packages), names)
 		}
 	}
 }

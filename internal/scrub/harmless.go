@@ -38,13 +38,16 @@ func saysOf(text string, start, end int) bool {
 
 // said are other words that follow "the password is" in sentences about it.
 var said = strings.Fields(`
-	about absent active against already also always another back bad best both case common correct
-	current default different down easy empty enough equal fine first for free from full good gone here
-	illegal in inside invalid just kept known last left less like long longer lost made meant missing
-	more much must necessary needless never nice none not null obsolete okay old older on one only open
-	optional other out outside over part plain public read ready right safe same secret sent set short
-	shorter simple still strong that their then there this too trivial true unique unknown unsafe valid
-	very void weak well what where with without wrong your`)
+	about above absent active after again against already also always another back bad before below
+	best both bound built case caught common correct current default different down drawn easy
+	elsewhere empty enough equal everywhere felt fine first for found free from full gone good held
+	here hidden hurt illegal in inside into invalid just kept known last left less like long longer
+	lost made meant mine missing more much must near necessary needless never nice none not nowhere
+	null obsolete okay old older on one only open optional other ours out outside over paid part plain
+	public put read ready right safe same secret seen sent set short shorter shown simple sold
+	somewhere spent split still strong stuck that their theirs then there this told too torn trivial
+	true under unique unknown unsafe used valid very void weak well what where with without worn wrong
+	your yours`)
 
 // namesPageToken reports whether these words name a page token or a number of tokens.
 func namesPageToken(words []string) bool {

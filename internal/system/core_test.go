@@ -207,8 +207,8 @@ func failingRuleIsRefused(t *testing.T, o *opaServer, p *process, token string, 
 	name := filepath.Join(t.TempDir(), "rules.json")
 	must(t, os.WriteFile(name, rules, 0o600))
 	s, i := newSender(t, token, 1), allowedDeploy(set)
-	if got, err := s.evaluate(p.url, exampleIntent(t, set, i)); err != nil || got.status != http.StatusInternalServerError {
-		t.Errorf("before the export: evaluate = %d %s, %v, want 500", got.status, got.body, err)
+	if got, err := s.evaluate(p.url, exampleIntent(t, set, i)); err != nil || got.status != http.StatusServiceUnavailable {
+		t.Errorf("before the export: evaluate = %d %s, %v, want 503", got.status, got.body, err)
 	}
 	o.kill(t)
 	o.export(t, set, name)

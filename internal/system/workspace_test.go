@@ -122,12 +122,12 @@ func TestWorkspace_RoundTrips(t *testing.T) {
 	}
 	api := newClient(t, a.url, a.token)
 	api.do(t, http.MethodPost, "/v1/policies/register", object{"policy": p}, http.StatusCreated, nil)
-	rules, changes := a.rules(), a.changes(len(oddNames)+200+2)
+	rules, changes := a.rules(), a.changes(len(oddNames)+200+1)
 
 	a.writ(exitOK, "pull")
 	pulled := a.files()
-	if len(pulled) != 3 {
-		t.Fatalf("pulled %d files, want two policies and the rules", len(pulled))
+	if len(pulled) != 2 {
+		t.Fatalf("pulled %d files, want the policy and the rules", len(pulled))
 	}
 	for _, verb := range []string{"diff", "push", "pull"} {
 		if out, errs := a.writ(exitOK, verb); errs != "" || verb != "push" && out != "" {
