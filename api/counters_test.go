@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -127,7 +128,7 @@ type releaseCase struct {
 func (h *harness) releases() (all []*releaseCase) {
 	h.t.Helper()
 	mint := func(maker string, more ...string) string {
-		scopes := append(more, "policy:evaluate", "actions:record", "tokens:write")
+		scopes := slices.Concat(more, []string{"policy:evaluate", "actions:record", "tokens:write"})
 		return read[tokenSecret](h.mint(maker, obj{"scopes": scopes}).wantStatus(http.StatusCreated)).Token
 	}
 	ann, err := operator.Sign([]byte(testSecret), acme, "ann@"+acme, h.clock.Now(), time.Hour)

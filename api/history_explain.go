@@ -66,8 +66,10 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 	input := &engine.Input{
 		Intent: in, DecidedAt: record.DecidedAt, Names: set.Names, Agent: set.Agent,
 		RequireRegistered: s.decisions.RequiresRegistered(),
-		Usage:             engine.Usage{Exceeded: found(record, engine.CodeUsageLimit)}, Turn: &r.slot, Ended: r.ctx.Done(),
-		Trace: &engine.Trace{},
+		Usage:             engine.Usage{Exceeded: found(record, engine.CodeUsageLimit)},
+		Turn:              &r.slot,
+		Ended:             r.ctx.Done(),
+		Trace:             &engine.Trace{},
 	}
 	if id := record.SessionID; id != "" {
 		session, err := s.decisions.Sets.Session(r.ctx, &r.slot, r.who.org, id)

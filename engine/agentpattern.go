@@ -44,7 +44,8 @@ func (a *AgentPattern) Folded() *AgentPattern {
 		}
 		return -1
 	}
-	if strings.Map(special, text) != strings.Map(special, a.text) { // folding would make a wildcard of a plain character
+	// Folding would make a wildcard of a plain character.
+	if strings.Map(special, text) != strings.Map(special, a.text) {
 		return a
 	}
 	folded, err := CompileAgentPattern("agent_id", text)

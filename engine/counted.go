@@ -17,8 +17,9 @@ func refuseUncounted(c *condition.Condition) error {
 	for _, counted := range proof.New().Counters(c.Holds) {
 		if counted.Truth == condition.False {
 			p.addIn("condition", condition.Mistake{Message: fmt.Sprintf(
-				"can never count what the rule is about: the counter %s counts no action type or cost of the intents "+
-					"that are compared with it, so the comparison is false for all of them. Count what the rule is about",
+				"can never count what the rule is about: the counter %s counts no action type or cost "+
+					"of the intents that are compared with it, so the comparison is false for all of them. "+
+					"Count what the rule is about",
 				condition.Quote(counted.Counter.Key))})
 		}
 	}

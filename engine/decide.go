@@ -110,7 +110,8 @@ func (c *CompiledRule) ask(e *evaluation) (bool, error) {
 		return c.cond.Program.Eval(e.Frame)
 	case c.rego != nil:
 		return c.rego.Match(&RegoInput{
-			Intent: e.in.Intent, DecidedAt: e.in.DecidedAt, AgentID: e.in.Intent.AgentID, Agent: e.in.Agent, Policy: e.policy,
+			Intent: e.in.Intent, DecidedAt: e.in.DecidedAt, AgentID: e.in.Intent.AgentID,
+			Agent: e.in.Agent, Policy: e.policy,
 			Resource: e.Reading().Text,
 			Lists:    e.lists,
 			Work:     &e.Work,

@@ -56,7 +56,8 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 		return nil, err
 	}
 	p.functions = newMeters(c).functions
-	return &sandboxed{source: source, question: p, lists: lists, size: compiledOverhead + compiledPerByte*len(source)}, nil
+	size := compiledOverhead + compiledPerByte*len(source)
+	return &sandboxed{source: source, question: p, lists: lists, size: size}, nil
 }
 
 // packageClause matches the start of a module. The body of a rule cannot start with a package

@@ -143,8 +143,7 @@ func (g *generator) list() term {
 
 // whole draws a comparison of a whole metadata value with addresses.
 func (g *generator) whole() term {
-	match, tree := g.one("$eq eq", "$ne ne", "$glob glob", "$in in", "$nin notIn"), ""
-	match, tree, _ = strings.Cut(match, " ")
+	match, tree, _ := strings.Cut(g.one("$eq eq", "$ne ne", "$glob glob", "$in in", "$nin notIn"), " ")
 	t := term{field: "metadata.list", match: match, tree: tree, value: g.one(items...)}
 	switch match {
 	case "$glob":

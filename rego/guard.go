@@ -68,7 +68,7 @@ func (g *guarding) rule(r *ast.Rule) {
 	if r.Head.Value != nil {
 		value = append(value, r.Head.Value)
 	}
-	name := "rule " + r.Path().String()
+	name := "rule " + r.Ref().String()
 	r.Body = g.body(r.Body, known, r.Loc(), func(known names) []*ast.Expr {
 		return g.kept(name, known.whole(key...), known.in(value...))
 	})
@@ -318,7 +318,9 @@ func (g *guarding) inTerms(terms []*ast.Term, known names) {
 		case *ast.ArrayComprehension:
 			v.Body = g.body(v.Body, known, at, func(known names) []*ast.Expr { return g.read(known.in(v.Term)) })
 		case *ast.SetComprehension:
-			v.Body = g.body(v.Body, known, at, func(known names) []*ast.Expr { return g.kept(name, known.whole(v.Term), nil) })
+			v.Body = g.body(v.Body, known, at, func(known names) []*ast.Expr {
+				return g.kept(name, known.whole(v.Term), nil)
+			})
 		case *ast.ObjectComprehension:
 			v.Body = g.body(v.Body, known, at, func(known names) []*ast.Expr {
 				return g.kept(name, known.whole(v.Key), known.in(v.Value))

@@ -63,7 +63,7 @@ else := 3 if made[_] == 1
 			defined++
 		}
 		if !reflect.DeepEqual(got, want) || (gotErr == nil) != (wantErr == nil) {
-			t.Errorf("%s\n= %v, %v, without guards %v, %v", source[strings.Index(source, "match if"):], got, gotErr, want, wantErr)
+			t.Errorf("%s\n= %v, %v, without guards %v, %v", source, got, gotErr, want, wantErr)
 		}
 	}
 	for _, one := range guarded {

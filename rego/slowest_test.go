@@ -176,7 +176,7 @@ func TestDecision_Bounds_NoConditionIsSlow(t *testing.T) {
 				continue
 			}
 			worst = took
-			body := source[strings.Index(source, "match if {"):]
+			_, body, _ := strings.Cut(source, "match if {")
 			t.Logf("%v, %d steps left, n=%d k=%d m=%d, %v: %s", took, work.Left(), n, k, m, err, body)
 			if took > slowest && os.Getenv("WRIT_SOAK") != "" {
 				t.Errorf("a condition took %v of the processor, want at most %v", took, slowest)

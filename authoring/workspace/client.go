@@ -142,7 +142,7 @@ func (p Patient) explain(a *AnswerError) error {
 		} `json:"errors"`
 	}
 	if to := a.Header.Get("Location"); a.Status/100 == 3 && to != "" {
-		return fmt.Errorf("%s redirects to %.200q, where no credential is sent: if that is the server, set WRIT_URL to it",
+		return fmt.Errorf("%s redirects to %.200q, where no credential is sent: set WRIT_URL to it if it is the server",
 			p.Base, to)
 	}
 	if err := json.Unmarshal(a.Body, &problem); err != nil || problem.Code == "" {

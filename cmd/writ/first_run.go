@@ -37,7 +37,8 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 	if (n.first || c.Demo) && c.OperatorAlg == "HS256" {
 		what := "Evaluate an intent"
 		if !c.Demo {
-			what = "Register an example policy in the organization " + examples.Organization + ", and evaluate an intent"
+			what = "Register an example policy in the organization " + examples.Organization +
+				", and evaluate an intent"
 		}
 		curl, err := n.firstRequest(c)
 		if err != nil {

@@ -48,7 +48,7 @@ func download(ctx context.Context, url string) ([]byte, error) {
 	}
 	defer resp.Body.Close()
 	if to := resp.Header.Get("Location"); resp.StatusCode/100 == 3 && to != "" {
-		return nil, fmt.Errorf("getting %s: it redirects to %.200q, which is not followed: name that address if it is right",
+		return nil, fmt.Errorf("getting %s: it redirects to %.200q, which is not followed: name that address instead",
 			url, to)
 	}
 	if resp.StatusCode != http.StatusOK {

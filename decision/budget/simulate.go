@@ -29,7 +29,8 @@ func (k *Counters) Simulate(
 func (k *Counters) simulate(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
 	if k.cfg.Windows != nil && c.counter.Revision > 0 {
 		resume := condition.Paused(turn)
-		granted, err := k.cfg.Windows.Count(ctx, k.windowOf(c.key, c.counter, c.agent, c.session), storage.Ask{At: c.bucket})
+		window := k.windowOf(c.key, c.counter, c.agent, c.session)
+		granted, err := k.cfg.Windows.Count(ctx, window, storage.Ask{At: c.bucket})
 		resume()
 		if c.before = granted.Total; !errors.Is(err, storage.ErrNotFound) {
 			return err

@@ -206,8 +206,8 @@ func takesText(ask func(f *Frame, s string) ref.Val) func(f *Frame, v ref.Val) r
 	}
 }
 
-// celItems implements items(text): what the milder reading of a list sees. It also charges for the macro that reads the items, because the
-// number of items is known here.
+// celItems implements items(text). It returns the items that the milder reading of a list has. It
+// also charges for the macro that reads the items, because the number of items is known here.
 func celItems(f *Frame, text string) ref.Val {
 	v, ok := f.read(text)
 	if !ok {

@@ -41,8 +41,8 @@ func LoadZone(name string) (*time.Location, error) {
 			return at, nil
 		}
 	}
-	return nil, fmt.Errorf("unknown time zone %q: want a name such as Europe/Berlin, UTC, or a difference such as +05:30",
-		name)
+	return nil, fmt.Errorf("unknown time zone %q: want a name such as Europe/Berlin, UTC, "+
+		"or a difference such as +05:30", name)
 }
 
 // checkZones refuses zones that are not constant, because the caller could then choose the zone. It

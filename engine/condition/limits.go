@@ -47,7 +47,8 @@ const (
 //
 // A step is one of four things: an instruction of a regular expression for one character, 64
 // places of a glob for one character, one of CEL's cost units, or a byte that a function in Rego
-// makes. Reading and comparing values in Rego is charged in the same unit. It takes some 8 ns. The budget covers the most expensive allowed regex on the longest
-// resource with four readings. It also covers 5,000 ordinary regexes on an ordinary resource.
+// makes. Reading and comparing values in Rego is charged in the same unit. A step takes some 8 ns.
+// The budget covers the most expensive allowed regex on the longest resource with four readings.
+// It also covers 5,000 ordinary regexes on an ordinary resource.
 // Steps are counted rather than timed, so that the same evaluation always decides the same.
 const maxWork = 1 << 24

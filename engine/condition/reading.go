@@ -50,7 +50,9 @@ func (n *Node) Operands() (plain, mail *Node) {
 	text := FieldOf(Item)
 	with, without := n.Values, []Constant(nil)
 	if n.Op != InList {
-		without = slices.DeleteFunc(slices.Clone(n.Values), func(v Constant) bool { return strings.Contains(v.Str, "@") })
+		without = slices.DeleteFunc(slices.Clone(n.Values), func(v Constant) bool {
+			return strings.Contains(v.Str, "@")
+		})
 		with = slices.DeleteFunc(slices.Clone(n.Values), func(v Constant) bool { return !strings.Contains(v.Str, "@") })
 	}
 	switch n.Op {

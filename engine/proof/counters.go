@@ -117,7 +117,9 @@ func (c *Case) countsActions(counter *condition.Counter) condition.Truth {
 			if named == condition.True {
 				named = t
 			}
-		case !l.truth && slices.ContainsFunc(patterns, func(s string) bool { return ActionCovers(s, counter.ActionType) }):
+		case !l.truth && slices.ContainsFunc(patterns, func(s string) bool {
+			return ActionCovers(s, counter.ActionType)
+		}):
 			named = condition.Unknown // it counts only spellings of what the condition excludes
 		}
 	}

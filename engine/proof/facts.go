@@ -22,8 +22,8 @@ func (k *facts) settle(c *Case) bool {
 		switch {
 		case f.ID == condition.GovernedAgentStatus && !k.finite:
 			k.values, k.finite = []string{"active", "disabled", "unregistered"}, true
-		case l.truth && isEquality(l.leaf.Op) && f.Kind == condition.Text && f.ID != condition.Resource && !l.leaf.IsRead() &&
-			!k.finite:
+		case l.truth && isEquality(l.leaf.Op) && f.Kind == condition.Text && f.ID != condition.Resource &&
+			!l.leaf.IsRead() && !k.finite:
 			k.values, k.finite = slices.Clone(l.leaf.Texts()), true
 		}
 	}

@@ -62,7 +62,9 @@ func ReadMail(s string) Mail {
 			other := mailReader{text: &t}
 			other.read(repaired)
 			m.Further = append(append(m.Further, other.Addresses...), other.Further...)
-			m.Strange = m.Strange || slices.ContainsFunc(other.Addresses, func(a string) bool { return !domains[domainOf(a)] })
+			m.Strange = m.Strange || slices.ContainsFunc(other.Addresses, func(a string) bool {
+				return !domains[domainOf(a)]
+			})
 		}
 		return m.Mail
 	}

@@ -299,8 +299,8 @@ func shapes() []shape {
 		},
 		{
 			name: windowsName,
-			must: doc("_id", "binData", windowNames, "array", windowBegun, "string", windowParts, "array", windowUntil, "date",
-				windowLast, "long", windowAt, "long"),
+			must: doc("_id", "binData", windowNames, "array", windowBegun, "string", windowParts, "array",
+				windowUntil, "date", windowLast, "long", windowAt, "long"),
 			indexes: []mongo.IndexModel{
 				{Keys: doc(windowUntil, 1), Options: options.Index().SetExpireAfterSeconds(0)},
 				{Keys: doc(windowNames, 1), Options: options.Index().SetUnique(true)},

@@ -102,8 +102,8 @@ func (r *relations) agent(doc storage.Document) error {
 	for _, name := range []string{a.ID, a.ExternalID} {
 		folded := engine.FoldID(name)
 		if other, taken := r.agents[folded]; name != "" && taken && other != a.ID {
-			return fmt.Errorf("the agent %s has the name %.80q, which is one of agent %s, or differs from one only in case, "+
-				"width or the like", a.ID, name, other)
+			return fmt.Errorf("the agent %s has the name %.80q, which is one of agent %s, or differs from one "+
+				"only in case, width or the like", a.ID, name, other)
 		}
 		r.agents[folded] = a.ID
 	}

@@ -21,7 +21,7 @@ func suiteFile() object {
 			"description": "A path, or an array of paths and rules."},
 		"lists": {"additionalProperties": listValues, "propertyNames": listName,
 			"description": "The values of the lists that the rules look in, by name."},
-		"now":     {"format": "date-time", "description": "The time of the decisions, and issued_at of intents that have none."},
+		"now":     {"format": "date-time", "description": "The time of the decisions, and the default of issued_at."},
 		"intents": {"additionalProperties": ref("fixture")},
 		"tests":   {"minItems": 1, "items": ref("test")},
 	})
