@@ -121,7 +121,7 @@ func compileCondition(doc string, outcome Decision, o Options) (*condition.Condi
 	}
 	rego, err := o.CompileRego(c.Rego)
 	if err == nil && !o.stored {
-		err = rego.Review().Misordered
+		err = rego.Review().Refused
 	}
 	if err != nil {
 		return nil, nil, badCondition(regoError(err))

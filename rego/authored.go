@@ -55,7 +55,7 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.functions = newMeters(c).functions
+	p.functions = newMeters(c, module).functions
 	size := compiledOverhead + compiledPerByte*len(source)
 	return &sandboxed{source: source, question: p, lists: lists, size: size}, nil
 }

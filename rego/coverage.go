@@ -61,7 +61,7 @@ func coverageOf(
 	if err != nil {
 		return LineCoverage{}, err
 	}
-	question.functions = newMeters(c).functions
+	question.functions = newMeters(c, module).functions
 	covered := cover.New()
 	question.tracer = covered
 	for _, in := range inputs {

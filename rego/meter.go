@@ -27,12 +27,15 @@ type meters struct {
 	// collections numbers what the condition adds values to: rules, comprehensions and the results
 	// of functions.
 	collections map[string]int
+	// zones checks the time zones of a call.
+	zones func(function string, args []*ast.Term) error
 }
 
 // newMeters changes c's modules so that they call their functions through meters, and adds guards.
-func newMeters(c *ast.Compiler) *meters {
+// source is the module as its author wrote it.
+func newMeters(c *ast.Compiler, source *ast.Module) *meters {
 	m := &meters{functions: make(map[string]*topdown.Builtin), programs: make(map[string]int),
-		collections: make(map[string]int)}
+		collections: make(map[string]int), zones: zonesKnown(source)}
 	m.guard(c)
 	visit := func(x any) bool {
 		e, ok := x.(*ast.Expr)
@@ -78,7 +81,11 @@ func (m *meters) meter(operator *ast.Term) *ast.Term {
 	if m.functions[called] == nil {
 		d := *decl
 		d.CanSkipBctx = false // the function gets its budget from the context
-		m.functions[called] = &topdown.Builtin{Decl: &d, Func: m.charging(decl, topdown.GetBuiltin(name))}
+		f := topdown.GetBuiltin(name)
+		if name == ast.ParseNanos.Name {
+			f = parseNanos
+		}
+		m.functions[called] = &topdown.Builtin{Decl: &d, Func: m.charging(decl, f)}
 	}
 	return ast.NewTerm(ast.Ref{ast.VarTerm(called)}).SetLocation(operator.Location)
 }
@@ -95,6 +102,9 @@ func (m *meters) charging(decl *ast.Builtin, f topdown.BuiltinFunc) topdown.Buil
 		args := operands[:min(arity, len(operands))]
 		if !b.charge(m.price(decl.Name, args, b.left())) {
 			return tooMuch()
+		}
+		if err := m.zones(decl.Name, args); err != nil {
+			return err
 		}
 		return f(bctx, operands, func(made *ast.Term) error {
 			if !b.charge(size(made.Value, b.left())) {

@@ -30,7 +30,10 @@ func (c *sandboxed) Review() condition.Review {
 	r.read()
 	review.Fields = slices.Sorted(maps.Keys(r.fields))
 	review.CallerTime = r.fields["issued_at"] && !strings.Contains(c.source, decidedAt)
-	review.TextOrder, review.Misordered = r.misordered()
+	var found condition.Error
+	review.TextOrder = r.misordered(&found)
+	r.zones(&found)
+	review.Refused = found.Err()
 	return review
 }
 

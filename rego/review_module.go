@@ -64,8 +64,7 @@ func fieldName(path ast.Ref) string {
 // that is compared with a number, or with a text that looks like a number. It also reports texts
 // without quotes. text is the first text that looks like a number and is compared with any other
 // value.
-func (r *reviewer) misordered() (text string, err error) {
-	var found condition.Error
+func (r *reviewer) misordered(found *condition.Error) (text string) {
 	orders := []string{ast.LessThan.Name, ast.LessThanEq.Name, ast.GreaterThan.Name, ast.GreaterThanEq.Name}
 	calls(r.module, func(operator *ast.Term, args []*ast.Term) {
 		if len(args) != 2 || !slices.Contains(orders, operator.Value.String()) {
@@ -92,8 +91,8 @@ func (r *reviewer) misordered() (text string, err error) {
 			}
 		}
 	})
-	r.unused(&found)
-	return text, found.Err()
+	r.unused(found)
+	return text
 }
 
 // unused finds variables that are unified with the input and are used nowhere else. Each is

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // so that zones are known where the system has no database of them
@@ -30,20 +31,35 @@ func zoneOf(e ast.Expr) (function string, zone ast.Expr, ok bool) {
 }
 
 // LoadZone returns a time zone: a name such as Europe/Berlin, or a difference from UTC such as
-// +05:30. It refuses Local, which means something else on each machine.
+// +05:30.
 func LoadZone(name string) (*time.Location, error) {
 	if at, err := time.Parse("-07:00", name); err == nil {
 		_, seconds := at.Zone() // the location itself may be that of the machine, with its summer time
 		return time.FixedZone(name, seconds), nil
 	}
-	if !strings.EqualFold(name, "local") && name != "" {
-		if at, err := time.LoadLocation(name); err == nil {
-			return at, nil
-		}
+	if at, err := NamedZone(name); err == nil {
+		return at, nil
 	}
 	return nil, fmt.Errorf("unknown time zone %q: want a name such as Europe/Berlin, UTC, "+
 		"or a difference such as +05:30", name)
 }
+
+// NamedZone returns a time zone of the IANA's database, such as Europe/Berlin. It refuses Local,
+// localtime and posixrules, which mean something else on each machine. The names of the database
+// begin with a capital letter, the names that a machine adds do not.
+func NamedZone(name string) (*time.Location, error) {
+	if name != "" && name[0] >= 'A' && name[0] <= 'Z' &&
+		!slices.ContainsFunc(zonesOfMachine[:], func(of string) bool { return strings.EqualFold(name, of) }) {
+		if at, err := time.LoadLocation(name); err == nil {
+			return at, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown time zone %q: want a name such as Europe/Berlin, or UTC", name)
+}
+
+// zonesOfMachine are names of zones that depend on the machine. Some file systems find them in
+// capital letters, too.
+var zonesOfMachine = [...]string{"local", "localtime", "posixrules"}
 
 // checkZones refuses zones that are not constant, because the caller could then choose the zone. It
 // also refuses unknown zones.

@@ -66,7 +66,8 @@ func TestDecision_DecidedAt_ErrorsTighten(t *testing.T) {
 func TestZones_AreConstantAndKnown(t *testing.T) {
 	for zone, want := range map[string]string{
 		`'Europe/Berlin'`: "", `'UTC'`: "", `'-03:30'`: "", `'+14:00'`: "",
-		`'Local'`: "unknown time zone", `'local'`: "unknown time zone", `''`: "unknown time zone", `'Europe/Berlim'`: "unknown time zone",
+		`'Local'`: "unknown time zone", `'local'`: "unknown time zone", `'localtime'`: "unknown time zone", `'LOCALTIME'`: "unknown time zone",
+		`'posixrules'`: "unknown time zone", `'posix/Europe/Berlin'`: "unknown time zone", `'right/UTC'`: "unknown time zone", `''`: "unknown time zone", `'Europe/Berlim'`: "unknown time zone",
 		`'../etc/passwd'`: "unknown time zone", `'5:30'`: "unknown time zone", `'+99:00'`: "unknown time zone",
 		`intent.metadata.zone`: "must be a constant",
 	} {

@@ -26,9 +26,10 @@ type Review struct {
 	// TextOrder is a text that looks like a number and by which a condition in CEL or Rego orders.
 	// It is empty if the condition orders by no such text.
 	TextOrder string
-	// Misordered is the error of a condition in Rego that orders a metadata value by a text that
-	// looks like a number, or nil.
-	Misordered error
+	// Refused is the error of a condition in Rego that nobody can create, but that is asked if it is
+	// stored, or nil. Such a condition orders a metadata value by a text that looks like a number,
+	// or its time zone depends on the caller or on the machine.
+	Refused error
 }
 
 // ReviewOf returns the review of a condition that compiles and is not in Rego.
