@@ -8,6 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 
 	"writ/engine/condition"
+	"writ/engine/glob"
 )
 
 // OPA does not ask the budget while it copies or compares one value, or matches one glob or one
@@ -226,8 +227,15 @@ func calls(m *ast.Module, f func(operator *ast.Term, args []*ast.Term)) {
 	}).Walk(m)
 }
 
+// isSlash reports whether delimiters are ["/"].
+func isSlash(delimiters *ast.Term) bool {
+	return delimiters.Value.Compare(ast.NewArray(ast.StringTerm("/"))) == 0
+}
+
 // globProblem returns why a glob cannot be used, or "". An asterisk needs no search if it ends the
-// pattern. It also needs none before a slash, because an asterisk does not match a slash.
+// pattern. It also needs none before a slash, because an asterisk does not match a slash. OPA's
+// matcher takes time exponential in alternatives. So writ's own matches globs whose delimiter is a
+// slash, and other globs must have no alternatives.
 func globProblem(pattern, delimiters *ast.Term) string {
 	s, ok := pattern.Value.(ast.String)
 	if !ok {
@@ -236,7 +244,18 @@ func globProblem(pattern, delimiters *ast.Term) string {
 	if strings.Contains(string(s), `\`) {
 		return "the pattern has an escape: use regex.match"
 	}
-	slash := delimiters.Value.Compare(ast.NewArray(ast.StringTerm("/"))) == 0
+	if !delimiters.IsGround() || !ast.IsConstant(delimiters.Value) {
+		return "the delimiters must be a constant, such as [\"/\"]"
+	}
+	slash := isSlash(delimiters)
+	if !slash && strings.Contains(string(s), "{") {
+		return `a pattern with alternatives needs the delimiters ["/"]: use regex.match`
+	}
+	if slash {
+		if _, err := glob.CompileSet([]string{string(s)}); err != nil {
+			return err.Error()
+		}
+	}
 	searching := 0
 	for rest := string(s); ; {
 		at := strings.IndexByte(rest, '*')

@@ -3,6 +3,8 @@ package rego
 import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"writ/engine/glob"
 )
 
 // A condition is charged in steps: a number for each expression that OPA evaluates, and one for
@@ -24,6 +26,8 @@ type meters struct {
 	functions map[string]*topdown.Builtin
 	// programs has the number of instructions of each regular expression in the condition.
 	programs map[string]int
+	// globs has each glob in the condition whose delimiter is a slash.
+	globs map[string]*glob.List
 	// collections numbers what the condition adds values to: rules, comprehensions and the results
 	// of functions.
 	collections map[string]int
@@ -34,7 +38,7 @@ type meters struct {
 // newMeters changes c's modules so that they call their functions through meters, and adds guards.
 // source is the module as its author wrote it.
 func newMeters(c *ast.Compiler, source *ast.Module) *meters {
-	m := &meters{functions: make(map[string]*topdown.Builtin), programs: make(map[string]int),
+	m := &meters{functions: make(map[string]*topdown.Builtin), programs: make(map[string]int), globs: make(map[string]*glob.List),
 		collections: make(map[string]int), zones: zonesKnown(source)}
 	m.guard(c)
 	visit := func(x any) bool {
@@ -57,8 +61,14 @@ func newMeters(c *ast.Compiler, source *ast.Module) *meters {
 	return m
 }
 
-// note records the number of instructions if a call has a constant regular expression.
+// note records the number of instructions if a call has a constant regular expression, and compiles
+// its constant glob.
 func (m *meters) note(call []*ast.Term) {
+	if call[0].Value.String() == ast.GlobMatch.Name && len(call) > 2 && isSlash(call[2]) {
+		if s, ok := call[1].Value.(ast.String); ok {
+			m.globs[string(s)], _ = glob.CompileSet([]string{string(s)}) // badPatterns has compiled the pattern
+		}
+	}
 	i, ok := patternArgument(call[0].Value.String())
 	if !ok || len(call) <= i+1 {
 		return
@@ -82,8 +92,11 @@ func (m *meters) meter(operator *ast.Term) *ast.Term {
 		d := *decl
 		d.CanSkipBctx = false // the function gets its budget from the context
 		f := topdown.GetBuiltin(name)
-		if name == ast.ParseNanos.Name {
+		switch name {
+		case ast.ParseNanos.Name:
 			f = parseNanos
+		case ast.GlobMatch.Name:
+			f = m.matchGlob
 		}
 		m.functions[called] = &topdown.Builtin{Decl: &d, Func: m.charging(decl, f)}
 	}
@@ -113,6 +126,24 @@ func (m *meters) charging(decl *ast.Builtin, f topdown.BuiltinFunc) topdown.Buil
 			return iter(made)
 		})
 	}
+}
+
+// globOf returns the compiled glob of a call of glob.match, or nil if OPA must match it.
+func (m *meters) globOf(args []*ast.Term) *glob.List {
+	pattern, ok := args[0].Value.(ast.String)
+	if !ok || !isSlash(args[1]) {
+		return nil
+	}
+	return m.globs[string(pattern)]
+}
+
+// matchGlob is OPA's glob.match. Globs whose delimiter is a slash are matched in linear time.
+func (m *meters) matchGlob(bctx topdown.BuiltinContext, args []*ast.Term, iter func(*ast.Term) error) error {
+	text, ok := args[2].Value.(ast.String)
+	if set := m.globOf(args); ok && set != nil {
+		return iter(ast.InternedTerm(set.Match(string(text)) >= 0))
+	}
+	return topdown.GetBuiltin(ast.GlobMatch.Name)(bctx, args, iter)
 }
 
 // tooMuch returns the error that ends an evaluation.

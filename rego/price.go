@@ -51,6 +51,8 @@ const (
 	stepsPerProbe = 64
 	// visits is how many times longer than to read it an iteration takes to visit a value.
 	visits = 4
+	// stepsPerGlobbed is for each byte of a glob, and of the text that OPA matches with it.
+	stepsPerGlobbed = 16
 	// stepsPerDecimal is for a number that is not a small integer. To compare or to add it OPA parses
 	// its text.
 	stepsPerDecimal = 384
@@ -195,6 +197,13 @@ func (m *meters) price(function string, args []*ast.Term, most int) int {
 	}
 	if function == ast.Sort.Name {
 		total *= 1 + bits.Len(uint(members(args[0])))
+	}
+	if function == ast.GlobMatch.Name {
+		if set := m.globOf(args); set != nil {
+			text, _ := args[2].Value.(ast.String)
+			return total + set.Steps(string(text))
+		}
+		return stepsPerGlobbed * total
 	}
 	if i, ok := patternArgument(function); ok {
 		return total + m.matching(args[i], total)
