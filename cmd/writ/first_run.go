@@ -15,7 +15,7 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 	if c.Demo {
 		err := n.demo(ctx, out)
 		switch {
-		case errors.Is(err, errReported) && !n.first:
+		case errors.Is(err, errReported) && len(n.made) == 0:
 			fmt.Fprintf(out,
 				"The organization %s has changed since its first start, and so have its decisions.\n"+
 					"A new --data directory shows the examples as they are.\n", examples.Organization)
@@ -23,18 +23,14 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 			return fmt.Errorf("demo: %w", err)
 		}
 	}
-	if n.first {
-		fmt.Fprintf(out, "\nFirst start: made these keys, which you alone can read:\n  %s  signs receipts\n",
-			c.Data.SigningKey())
-		if c.OperatorSecret == "" {
-			fmt.Fprintf(out, "  %s  signs operators' tokens\n", c.Data.OperatorSecret())
-		}
-		if c.ScrubKey == "" {
-			fmt.Fprintf(out, "  %s  hides identities in the history\n", c.Data.ScrubKey())
+	if len(n.made) > 0 {
+		fmt.Fprint(out, "\nMade these keys, which you alone can read:\n")
+		for _, key := range n.made {
+			fmt.Fprintf(out, "  %s  %s\n", key.file, key.use)
 		}
 	}
 	fmt.Fprintf(out, "\nwrit serves on %s; metrics and readiness on http://%s\n", n.url(), n.admin.Addr())
-	if (n.first || c.Demo) && c.OperatorAlg == "HS256" {
+	if (len(n.made) > 0 || c.Demo) && c.OperatorAlg == "HS256" {
 		what := "Evaluate an intent"
 		if !c.Demo {
 			what = "Register an example policy in the organization " + examples.Organization +

@@ -84,7 +84,7 @@ func (c *importCmd) target(ctx context.Context, s streams, bar *progress, f func
 func (c *importCmd) ledger(
 	ctx context.Context, store storage.Store, log *slog.Logger,
 ) (l *ledger.Ledger, publish func(context.Context, receipt.Keys) error, err error) {
-	signer, own, _, err := c.Data.Signer(c.SigningKey)
+	signer, own, err := c.Data.Signer(c.SigningKey)
 	if err != nil {
 		return nil, nil, err
 	}

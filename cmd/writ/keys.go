@@ -3,7 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"writ/storage/datadir"
 )
@@ -19,6 +22,27 @@ type keyFiles struct {
 func (k keyFiles) exposed(d datadir.Dir) []string {
 	return datadir.Exposed(cmp.Or(k.SigningKey, d.SigningKey()), cmp.Or(k.OperatorSecret, d.OperatorSecret()),
 		cmp.Or(k.ScrubKey, d.ScrubKey()))
+}
+
+// ownKey is a secret that a data directory keeps.
+type ownKey struct{ file, use string }
+
+// missing returns the secrets that no flag names and that the data directory does not have yet. A
+// start makes them.
+func (k keyFiles) missing(d datadir.Dir) (keys []ownKey) {
+	for _, own := range []struct {
+		flag string
+		ownKey
+	}{
+		{k.SigningKey, ownKey{d.SigningKey(), "signs receipts"}},
+		{k.OperatorSecret, ownKey{d.OperatorSecret(), "signs operators' tokens"}},
+		{k.ScrubKey, ownKey{d.ScrubKey(), "hides identities in the history"}},
+	} {
+		if _, err := os.Stat(own.file); own.flag == "" && errors.Is(err, fs.ErrNotExist) {
+			keys = append(keys, own.ownKey)
+		}
+	}
+	return keys
 }
 
 type keysCmd struct {

@@ -34,7 +34,7 @@ type node struct {
 	admin    net.Listener
 	secret   []byte       // the secret of operator tokens
 	trusted  receipt.Keys // the keys that verify this deployment's receipts
-	first    bool         // whether this start has made the signing key
+	made     []ownKey     // the keys that this start has made
 	lost     chan error   // receives the reason why the store cannot be used any more; then the process must exit
 
 	work     sync.WaitGroup // the work in the background

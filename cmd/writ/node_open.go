@@ -51,6 +51,7 @@ func openNode(
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	n.docs = registry.New(n.store)
+	made := c.missing(c.Data)
 	if n.secret, err = c.Data.Secret(c.OperatorSecret); err != nil {
 		return nil, err
 	}
@@ -58,9 +59,10 @@ func openNode(
 		return nil, err
 	}
 	var signer *receipt.Signer
-	if signer, n.trusted, n.first, err = c.Data.Signer(c.SigningKey); err != nil {
+	if signer, n.trusted, err = c.Data.Signer(c.SigningKey); err != nil {
 		return nil, err
 	}
+	n.made = made
 	for _, name := range c.exposed(c.Data) {
 		n.log.Warn("others than its owner can read a secret: run chmod 600 on it", "file", name)
 	}

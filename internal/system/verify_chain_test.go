@@ -70,7 +70,7 @@ func allowed(intentID string) *ledger.Entry {
 // openLedger opens a ledger on the store of a data directory.
 func openLedger(t *testing.T, data datadir.Dir, now func() time.Time) (s *embedded.Store, l *ledger.Ledger, closeBoth func()) {
 	t.Helper()
-	signer, _, _, err := data.Signer("")
+	signer, _, err := data.Signer("")
 	must(t, err)
 	s, err = embedded.Open(data.Store(), embedded.Options{})
 	must(t, err)

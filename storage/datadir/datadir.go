@@ -71,21 +71,21 @@ func Exposed(files ...string) (exposed []string) {
 }
 
 // Signer returns the signing key in the named file. If name is empty, it returns the directory's
-// own key, and makes that key if it is missing. made says that this call has made the key. trusted
-// has the public half of every key that may have signed a receipt of this deployment.
-func (d Dir) Signer(name string) (s *receipt.Signer, trusted receipt.Keys, made bool, err error) {
+// own key, and makes that key if it is missing. trusted has the public half of every key that may
+// have signed a receipt of this deployment.
+func (d Dir) Signer(name string) (s *receipt.Signer, trusted receipt.Keys, err error) {
 	s, err = ReadSigner(cmp.Or(name, d.SigningKey()))
 	if name == "" && errors.Is(err, fs.ErrNotExist) {
 		if s, trusted, err = d.makeSigner(os.Link); !errors.Is(err, fs.ErrExist) {
-			return s, trusted, true, err
+			return s, trusted, err
 		}
 		s, err = ReadSigner(d.SigningKey())
 	}
 	if err != nil {
-		return nil, receipt.Keys{}, false, err
+		return nil, receipt.Keys{}, err
 	}
 	trusted, err = d.TrustKey(s.Public())
-	return s, trusted, false, err
+	return s, trusted, err
 }
 
 // ReadSigner reads a signing key from the named file.
