@@ -39,15 +39,16 @@ func saysOf(text string, start, end int) bool {
 // said are other words that follow "the password is" in sentences about it.
 var said = strings.Fields(`
 	about above absent active after again against already also always another back bad before below
-	best both bound built case caught common correct current default different down drawn easy
-	elsewhere empty enough equal everywhere felt fine first for found free from full gone good held
-	here hidden hurt illegal in inside into invalid just kept known last left less like long longer
-	lost made meant mine missing more much must near necessary needless never nice none not nowhere
-	null obsolete okay old older on one only open optional other ours out outside over paid part plain
-	public put read ready right safe same secret seen sent set short shorter shown simple sold
-	somewhere spent split still strong stuck that their theirs then there this told too torn trivial
-	true under unique unknown unsafe used valid very void weak well what where with without worn wrong
-	your yours`)
+	best both bought bound brought built case caught common correct current cut dealt default
+	different done down drawn easy elsewhere empty enough equal everywhere felt fine first for found
+	free from full gone good had heard held here hidden hit hurt illegal in inside into invalid just
+	kept known laid last left less let like long longer lost made meant met mine missing more much
+	must near necessary needless never nice none not nowhere null obsolete okay old older on one only
+	open optional other ours out outside over paid part plain public put read ready right run safe
+	said same secret seen sent set short shorter shown simple sold somewhere sought spent split
+	spread still strong stuck taught that the their theirs then there these this those told too torn
+	trivial true under unique unknown unsafe used valid very void was weak well what where with
+	without won worn wrong your yours`)
 
 // namesPageToken reports whether these words name a page token or a number of tokens.
 func namesPageToken(words []string) bool {

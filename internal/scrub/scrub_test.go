@@ -179,6 +179,7 @@ func TestText_LeavesOrdinaryTextAlone(t *testing.T) {
 		"ghcr.io/acme/app:1.2@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 		"payments above 250.00 wait for finance", "Nobody may rotate the password or the API key of production without a person.",
 		"The password is required, and the secret is rotated weekly.", "the token is not valid", "credentials are shared", "the key is missing",
+		"a secret was found, or nobody looked", "no token was seen", "the key was told to nobody", "the secret is the same",
 		"the passphrase is never by an agent", "the password is ${DB_PASSWORD}",
 		"token budget: 200000", "max_tokens=4096", "2026-11-21T10:00:00.123456789Z", "1795264543000000000", "+49 30 901820",
 		"mailto:*@customers.example", "mailto:legal@*", "repo:acme/app@main", "team-a/*", "sql.write", "intent.cost.amount_minor > 5000 && intent.metadata.env == 'prod'",
