@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -136,11 +137,25 @@ func (h *History) Format() ([]byte, error) {
 			return nil, err
 		}
 	}
-	text, err := document.Format("history_test.yaml", b.Bytes())
+	text, err := document.Format("history_test.yaml", escaped(b.String()))
 	if err != nil {
 		return nil, fmt.Errorf("writing the suites: %w", err)
 	}
 	return text, nil
+}
+
+// escaped escapes the characters that JSON may leave in a string and that YAML reads as line breaks
+// or refuses. All of text but our own words and line ends is JSON.
+func escaped(text string) []byte {
+	var b bytes.Buffer
+	for _, r := range text {
+		if r != '\n' && (unicode.IsControl(r) || strings.ContainsRune("\u2028\u2029\ufeff", r)) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.Bytes()
 }
 
 func (h *History) suite(b *bytes.Buffer, p *decided) error {
@@ -158,8 +173,7 @@ func (h *History) suite(b *bytes.Buffer, p *decided) error {
 	b.WriteString("intents:\n")
 	for i, r := range p.records {
 		if len(r.MetadataKeys) > 0 && len(r.Metadata) == 0 {
-			fmt.Fprintf(b, "  # its metadata, without the values, which the history does not keep: %s\n",
-				strings.Join(r.MetadataKeys, ", "))
+			fmt.Fprintf(b, "  # its metadata, without the values, which the history does not keep: %q\n", r.MetadataKeys)
 		}
 		text, err := edited(r.Intent(), func(members map[string]jsontext.Value) { // the suite generates a new id
 			delete(members, "intent_id")

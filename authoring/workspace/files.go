@@ -3,6 +3,7 @@ package workspace
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 // Files returns path itself if path is a file. If it is a directory, Files returns the .yaml, .yml
 // and .json files below it, sorted by name. It skips names that begin with a dot.
 func Files(path string) ([]string, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Clean(path) + string(filepath.Separator) // a walk enters even a link then
+	}
 	var names []string
 	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
 		hidden := name != path && strings.HasPrefix(entry.Name(), ".")
@@ -32,60 +36,91 @@ func Files(path string) ([]string, error) {
 	return names, err
 }
 
-// create writes a new file below dir atomically, and makes its directories. It writes nothing
-// outside dir, whatever name and the links below dir say.
-func create(dir, name string, data []byte) (err error) {
-	inside, err := filepath.Rel(dir, name)
-	if err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
+// inside calls f with the directory of the workspace and each name relative to it. Nothing outside
+// the directory is written through that root, whatever the names and the links below it say.
+func (w *Workspace) inside(names []string, f func(root *os.Root, name, inside string) error) (err error) {
+	root, err := os.OpenRoot(w.dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	if err := root.MkdirAll(filepath.Dir(inside), 0o755); err != nil {
-		return err
+	for _, name := range names {
+		inside, err := filepath.Rel(w.dir, name)
+		if err == nil {
+			err = f(root, name, inside)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	temporary := filepath.Join(filepath.Dir(inside), "."+rand.Text())
-	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = root.Rename(temporary, inside)
-	}
-	if err != nil {
-		err = errors.Join(err, root.Remove(temporary))
-	}
-	return err
+	return nil
+}
+
+// checkWritable returns an error if one of the named files cannot be changed. Like git, writ does
+// not write through a symbolic link, even if it leads to another name in the directory. It does not
+// replace a file that it has not read: where names that differ in case are one file, that file may
+// have other documents.
+func (w *Workspace) checkWritable(names []string) error {
+	return w.inside(names, func(root *os.Root, name, inside string) error {
+		parts := strings.Split(inside, string(filepath.Separator))
+		for i := range parts {
+			info, err := root.Lstat(filepath.Join(parts[:i+1]...))
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if info.Mode()&fs.ModeSymlink != 0 {
+				return fmt.Errorf("%s: nothing is written through a symbolic link: put a file or a directory in its place",
+					filepath.Join(w.dir, filepath.Join(parts[:i+1]...)))
+			}
+		}
+		if _, known := w.texts[name]; !known {
+			return fmt.Errorf("%s: there is a file of that name, which was not read: rename it", name)
+		}
+		return nil
+	})
 }
 
 // WriteFile writes a file atomically: after a crash the file has either the old or the new content.
-// It keeps the file's permissions.
+// It keeps the file's permissions. If name is a symbolic link, WriteFile writes the file to which
+// the link leads.
 func WriteFile(name string, data []byte) (err error) {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
 	}
-	mode := fs.FileMode(0o644)
-	if info, err := os.Stat(name); err == nil {
-		mode = info.Mode().Perm()
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return replace(root, filepath.Base(name), data)
+}
+
+// replace writes a file below root atomically, and makes its directories. It keeps the file's
+// permissions. Another hard link to the file keeps the old content.
+func replace(root *os.Root, name string, data []byte) error {
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	temporary := filepath.Join(filepath.Dir(name), "."+rand.Text())
+	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	if info, old := root.Lstat(name); old == nil {
+		err = f.Chmod(info.Mode().Perm())
+	}
 	if err == nil {
-		err = os.Rename(f.Name(), name)
+		_, err = f.Write(data)
+	}
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = root.Rename(temporary, name)
+	}
+	if err != nil {
+		err = errors.Join(err, root.Remove(temporary))
 	}
 	return err
 }

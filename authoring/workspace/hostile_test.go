@@ -2,6 +2,8 @@ package workspace
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -90,7 +92,12 @@ const onePolicy = `{"policy_id":"ID","version":1,"organization_id":"acme","agent
 func TestDecision_Documents_PullChecksIdsAndNames(t *testing.T) {
 	const none, id = `{"data":[]}`, "0c0ffee0-0000-4000-8000-000000000001"
 	for name, tc := range map[string]struct{ policies, rules, lists, list, want string }{
-		"a policy above":      {strings.ReplaceAll(`{"data":[`+onePolicy+`]}`, "ID", "../../../pwn"), `[]`, none, `{}`, "policy_id"},
+		"a policy above": {strings.ReplaceAll(`{"data":[`+onePolicy+`]}`, "ID", "../../../pwn"), `[]`, none, `{}`, "policy_id"},
+		"a policy in two cases": {`{"data":[` + strings.ReplaceAll(onePolicy, "ID", id) + "," +
+			strings.ReplaceAll(onePolicy, "ID", strings.ToUpper(id)) + `]}`, `[]`, none, `{}`, "policy_id"},
+		"a list in two cases": {none, `[]`, `{"data":[{"name":"good"},{"name":"Good"}]}`, `{"name":"good"}`, "to a request for"},
+		"a list in capital":   {none, `[]`, `{"data":[{"name":"Good"}]}`, `{"name":"Good"}`, "with the name"},
+		"a suite":             {`{"data":[{"suite":"s","tests":[]}]}`, `[]`, none, `{}`, "policy_id"},
 		"a policy in capital": {strings.ReplaceAll(`{"data":[`+onePolicy+`]}`, "ID", strings.ToUpper(id)), `[]`, none, `{}`, "policy_id"},
 		"null":                {`{"data":[null]}`, `[]`, none, `{}`, "null"},
 		"a policy twice":      {strings.ReplaceAll(`{"data":[`+onePolicy+","+onePolicy+`]}`, "ID", id), `[]`, none, `{}`, "twice"},
@@ -112,25 +119,145 @@ func TestDecision_Documents_PullChecksIdsAndNames(t *testing.T) {
 	}
 }
 
-// TestPull_DoesNotLeaveTheDirectoryByALink checks that new files are not written through a link
-// that leads out of the directory.
-func TestPull_DoesNotLeaveTheDirectoryByALink(t *testing.T) {
-	policies := strings.ReplaceAll(`{"data":[`+onePolicy+`]}`, "ID", "0c0ffee0-0000-4000-8000-000000000001")
-	server := serving([]byte(policies), []byte(`[]`), []byte(`{"data":[]}`), []byte(`{}`))
-	dir, err := pulled(t, server, func(outside string) {
-		if err := os.Mkdir(filepath.Join(outside, "elsewhere"), 0o755); err != nil {
+// TestPull_WritesThroughNoLink checks that a pull leaves every file alone that is not a file of its
+// directory under the name by which it was read. Git does the same with links.
+func TestPull_WritesThroughNoLink(t *testing.T) {
+	const id = "0c0ffee0-0000-4000-8000-000000000001"
+	policy := strings.ReplaceAll(onePolicy, "ID", id)
+	edited := strings.Replace(policy, `"*"`, `"mine"`, 1)
+	server := serving([]byte(`{"data":[`+policy+`]}`), []byte(`[]`), []byte(`{"data":[]}`), []byte(`{}`))
+	for name, tc := range map[string]struct {
+		link func(outside string) error // begins in a directory that has work/ and other/policy.yaml
+		want string                     // in the error; empty means that the pull writes
+	}{
+		"a directory outside": {func(dir string) error {
+			return os.Symlink("../other", filepath.Join(dir, "work", "policies"))
+		}, "work/policies: nothing is written through a symbolic link"},
+		"a directory inside": {func(dir string) error {
+			return errors.Join(os.Mkdir(filepath.Join(dir, "work", ".hidden"), 0o755),
+				os.Symlink(".hidden", filepath.Join(dir, "work", "policies")))
+		}, "work/policies: nothing is written through a symbolic link"},
+		"a file outside": {func(dir string) error {
+			return os.Symlink("../other/policy.yaml", filepath.Join(dir, "work", "p.yaml"))
+		}, "work/p.yaml: nothing is written through a symbolic link"},
+		"a file inside": {func(dir string) error {
+			return errors.Join(os.WriteFile(filepath.Join(dir, "work", ".policy"), []byte(edited), 0o600),
+				os.Symlink(".policy", filepath.Join(dir, "work", "p.yaml")))
+		}, "work/p.yaml: nothing is written through a symbolic link"},
+		"a hard link": {func(dir string) error {
+			return os.Link(filepath.Join(dir, "other", "policy.yaml"), filepath.Join(dir, "work", "p.yaml"))
+		}, ""},
+		"the directory itself": {func(dir string) error {
+			return errors.Join(os.Rename(filepath.Join(dir, "work"), filepath.Join(dir, "linked")),
+				os.Symlink("linked", filepath.Join(dir, "work")))
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := ""
+			dir, err := pulled(t, server, func(outside string) {
+				other := filepath.Join(outside, "other")
+				if err := errors.Join(os.Mkdir(other, 0o755),
+					os.WriteFile(filepath.Join(other, "policy.yaml"), []byte(edited), 0o640), tc.link(outside)); err != nil {
+					t.Fatal(err)
+				}
+				before = contents(t, outside)
+			})
+			if tc.want != "" {
+				if err == nil || !strings.Contains(filepath.ToSlash(err.Error()), tc.want) {
+					t.Errorf("a pull = %v, want an error with %q", err, tc.want)
+				}
+				if after := contents(t, dir); after != before {
+					t.Errorf("a pull that is refused leaves\n%s, want\n%s", after, before)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("a pull = %v, want none", err)
+			}
+			if other, err := os.ReadFile(filepath.Join(dir, "other", "policy.yaml")); string(other) != edited {
+				t.Errorf("a pull left %s, %v in the other file, want %s", other, err, edited)
+			}
+			if names, err := Files(filepath.Join(dir, "work")); err != nil || len(names) != 1 {
+				t.Errorf("a pull wrote %v, %v, want one file", names, err)
+			} else if text, err := os.ReadFile(names[0]); err != nil || strings.Contains(string(text), "mine") {
+				t.Errorf("a pull wrote %s, %v, want the server's policy", text, err)
+			}
+		})
+	}
+}
+
+// TestPull_ReplacesNoFileThatItHasNotRead checks that a pull keeps a file of which it does not know.
+// On file systems that do not tell cases apart, Rules.yaml is such a file.
+func TestPull_ReplacesNoFileThatItHasNotRead(t *testing.T) {
+	dir := t.TempDir()
+	w, err := Open(dir, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "rules.yaml")
+	if err := os.WriteFile(name, []byte("# mine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rule := `{"id":"0c0ffee0-0000-4000-8000-000000000002","name":"n","condition":"{}","action":"{\"decision\":\"deny\"}"}`
+	changed, err := w.rewrite(map[string][]document.Edit{
+		filepath.Join(dir, "a.yaml"): {{Index: atEnd, JSON: []byte(rule)}}, name: {{Index: atEnd, JSON: []byte(rule)}},
+	}, nil)
+	if err == nil || !strings.Contains(err.Error(), "rules.yaml: there is a file of that name") || len(changed) > 0 {
+		t.Errorf("rewrite = %q, %v, want an error and no file", changed, err)
+	}
+	if got := contents(t, dir); got != "rules.yaml: # mine\n\n" {
+		t.Errorf("the directory has %q", got)
+	}
+}
+
+// TestPush_WritesThroughNoLink checks that a push changes nothing on the server if it could not note
+// it in the files.
+func TestPush_WritesThroughNoLink(t *testing.T) {
+	dir := t.TempDir()
+	rule := "name: n\ncondition: {}\naction: {decision: deny}\n"
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, ".rules"), []byte(rule), 0o600),
+		os.Symlink(".rules", filepath.Join(dir, "rules.yaml"))); err != nil {
+		t.Fatal(err)
+	}
+	w, err := Open(dir, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := w.Compare(new(Server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := plan.Steps(PushOptions{})
+	if err != nil || len(steps) != 1 {
+		t.Fatalf("Steps = %v, %v, want one", steps, err)
+	}
+	call := func(context.Context, Request, any) (http.Header, error) {
+		t.Error("the push has sent a request")
+		return nil, nil
+	}
+	written, err := plan.Push(t.Context(), call, steps, PushOptions{}, func(Change) {})
+	if err == nil || !strings.Contains(err.Error(), "symbolic link") || len(written) > 0 {
+		t.Errorf("Push = %q, %v, want an error and no file", written, err)
+	}
+}
+
+// contents returns the files below dir with their contents, and the links with their targets.
+func contents(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, name := range written(t, dir) {
+		full := filepath.Join(dir, filepath.FromSlash(name))
+		if target, err := os.Readlink(full); err == nil {
+			fmt.Fprintf(&b, "%s -> %s\n", name, target)
+			continue
+		}
+		text, err := os.ReadFile(full)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink("../elsewhere", filepath.Join(outside, "work", "policies")); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if err == nil || !strings.Contains(err.Error(), "escapes") {
-		t.Errorf("a pull through a link = %v, want an error", err)
+		fmt.Fprintf(&b, "%s: %s\n", name, text)
 	}
-	if entries, err := os.ReadDir(filepath.Join(dir, "elsewhere")); err != nil || len(entries) > 0 {
-		t.Errorf("a pull through a link wrote %v, %v", entries, err)
-	}
+	return b.String()
 }
 
 // TestDecision_Documents_TheCLIFollowsNoRedirect checks that the credential and the request do not
@@ -171,6 +298,9 @@ func FuzzHostileServer(f *testing.F) {
 		{`{"data":[]}`, `[]`, `{"data":[{"name":"..\\..\\pwn"}]}`, strings.ReplaceAll(list, "payees", `..\\..\\pwn`)},
 		{`{"data":[]}`, `[` + strings.ReplaceAll(rule, "../x", `a\n---\nname: b # \u001b[2J`) + `]`, `{"data":[]}`, `{}`},
 		{`{"data":[` + strings.ReplaceAll(policy, `"*"`, `"*\n---\nstatus: active"`) + `]}`, `[]`, `{"data":[]}`, `{}`},
+		{`{"data":[` + policy + "," + strings.ReplaceAll(onePolicy, "ID", "0C0FFEE0-0000-4000-8000-000000000001") + `]}`, `[]`, `{"data":[]}`, `{}`},
+		{`{"data":[]}`, `[]`, `{"data":[{"name":"Payees"}]}`, strings.ReplaceAll(list, "payees", "Payees")},
+		{`{"data":[{"suite":"s","policy":` + policy + `,"tests":[]}]}`, `[{"suite":"s","tests":[]}]`, `{"data":[]}`, `{}`},
 	} {
 		f.Add([]byte(seed[0]), []byte(seed[1]), []byte(seed[2]), []byte(seed[3]))
 	}
@@ -183,6 +313,7 @@ func FuzzHostileServer(f *testing.F) {
 		if now, err := os.ReadFile(filepath.Join(dir, "pwn.yaml")); err != nil || string(now) != "mine" {
 			t.Fatalf("the pull changed a file outside its directory: %q, %v", now, err)
 		}
+		names := make(map[string]string) // by the name in lower case
 		for _, name := range written(t, dir) {
 			ok := name == "pwn.yaml" || name == "work/rules.yaml"
 			for _, pattern := range []string{"work/policies/*.yaml", "work/lists/*.yaml"} {
@@ -195,6 +326,10 @@ func FuzzHostileServer(f *testing.F) {
 			if name == "pwn.yaml" {
 				continue
 			}
+			if other := names[strings.ToLower(name)]; other != "" {
+				t.Fatalf("the pull wrote %q and %q, which are one file on many systems", other, name)
+			}
+			names[strings.ToLower(name)] = name
 			data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 			if err != nil {
 				t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -61,13 +62,22 @@ func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
 }
 
 // Push makes the steps and calls done after each of them. Then it writes the members that the
-// server added into the files. It returns the names of the files that it changed. A step is made
-// wholly or not at all. After a failure the earlier steps stay, and a new plan has the remaining
-// steps.
+// server added into the files. If a link keeps it from that, it pushes nothing. It returns the names
+// of the files that it changed. A step is made wholly or not at all. After a failure the earlier
+// steps stay, and a new plan has the remaining steps.
 func (p *Plan) Push(
 	ctx context.Context, call Call, steps []Change, o PushOptions, done func(Change),
 ) (written []string, err error) {
 	pushed := p.same
+	files := slices.Collect(maps.Keys(facts(pushed)))
+	for _, c := range steps {
+		if c.local != nil {
+			files = append(files, c.local.doc.Name())
+		}
+	}
+	if err := p.w.checkWritable(files); err != nil {
+		return nil, err
+	}
 	for _, c := range steps {
 		if err = c.push(ctx, call, o.Now); err != nil {
 			err = fmt.Errorf("%s: %w", c.Title(), err)

@@ -125,7 +125,7 @@ func (l *Local) place() string {
 }
 
 // rewrite changes documents in files and returns the names of the changed files. heads has the
-// first line of each new YAML file.
+// first line of each new YAML file. If one of the files cannot be changed, none is.
 func (w *Workspace) rewrite(edits map[string][]document.Edit, heads map[string]string) (changed []string, err error) {
 	texts := make(map[string][]byte)
 	for name, all := range edits {
@@ -140,21 +140,23 @@ func (w *Workspace) rewrite(edits map[string][]document.Edit, heads map[string]s
 			texts[name] = out
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
+	names := slices.Sorted(maps.Keys(texts))
+	if err := w.checkWritable(names); err != nil {
+		return nil, err
+	}
+	err = w.inside(names, func(root *os.Root, name, inside string) error {
 		out := texts[name]
-		switch _, known := w.texts[name]; {
-		case !known:
-			err = create(w.dir, name, out)
-		case len(out) == 0:
-			err = os.Remove(name)
-		default:
-			err = WriteFile(name, out)
+		_, known := w.texts[name]
+		write := func() error { return replace(root, inside, out) }
+		if known && len(out) == 0 {
+			write = func() error { return root.Remove(inside) }
 		}
-		if err != nil {
-			return changed, err
+		if err := write(); err != nil {
+			return err
 		}
 		w.texts[name] = out
 		changed = append(changed, name)
-	}
-	return changed, nil
+		return nil
+	})
+	return changed, err
 }
