@@ -15,6 +15,7 @@ import (
 // guards: calls that stand before such an expression and charge for the values that it reads.
 //
 //	x = y                          metered.read(x, y); x = y
+//	x = [y, z]                     metered.read(y, z); x = [y, z]
 //	data.p.s[k] = v                g = data.p.s; metered.read(g, k); g[k] = v
 //	{v | …}                        {v | …; metered.insert(v)}
 //	f(x)                           metered.insert(x); f(x)
@@ -96,6 +97,16 @@ func (n names) in(terms ...*ast.Term) (vars []*ast.Term) {
 		})
 	}
 	return vars
+}
+
+// literal returns the variables in t that have a value, if t is a list, an object or a set. OPA hashes
+// the values when it makes t.
+func (n names) literal(t *ast.Term) []*ast.Term {
+	switch t.Value.(type) {
+	case *ast.Array, ast.Object, ast.Set:
+		return n.in(t)
+	}
+	return nil
 }
 
 // whole returns terms without those that are constant. Of a term that has no value yet, or that a
@@ -219,8 +230,8 @@ func isRuleRef(t *ast.Term) bool {
 	return ok && ref.HasPrefix(ast.DefaultRootRef)
 }
 
-// equality adds the guards of a = b, unless one side is a scalar or a variable that gets its value
-// here.
+// equality adds the guards of a = b. If one side is a scalar or a variable that gets its value here,
+// only literals are charged.
 func (g *guarding) equality(e *ast.Expr, terms []*ast.Term, known names, add func(...*ast.Expr)) {
 	_, ref2 := terms[2].Value.(ast.Ref)
 	terms[1] = g.hoisted(terms[1], e, known, ref2 || ast.IsComprehension(terms[2].Value), add)
@@ -235,6 +246,7 @@ func (g *guarding) equality(e *ast.Expr, terms []*ast.Term, known names, add fun
 	}
 	switch {
 	case simple(terms[1]) && whole(terms[2]), simple(terms[2]) && whole(terms[1]):
+		add(g.read(append(known.literal(terms[1]), known.literal(terms[2])...))...)
 	case whole(terms[1]) && whole(terms[2]):
 		if a, b := known.whole(terms[1]), known.whole(terms[2]); len(a) == 1 && len(b) == 1 {
 			add(g.call(meterPrefix+"compare", []*ast.Term{a[0], b[0]}, func(b *budget, args []*ast.Term) bool {

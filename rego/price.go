@@ -45,6 +45,9 @@ func size(v ast.Value, most int) int {
 const (
 	// stepsPerTerm is for each value in it: to compare it, to hash it or to visit it.
 	stepsPerTerm = 32
+	// stepsPerCopy is added for each list, set or object in it. OPA copies one with variables in it
+	// whenever an expression reads it.
+	stepsPerCopy = 96
 	// textPerStep is how many bytes of a text are compared or hashed in a step.
 	textPerStep = 16
 	// stepsPerProbe is for each key that is compared with another one of the same hash.
@@ -53,9 +56,14 @@ const (
 	visits = 4
 	// stepsPerGlobbed is for each byte of a glob, and of the text that OPA matches with it.
 	stepsPerGlobbed = 16
+	// stepsPerTime is for a call that computes days and hours in a time zone. Each byte of its
+	// arguments costs timePerByte: a layout has such bytes.
+	stepsPerTime, timePerByte = 512, 4
+	// versionPerByte is for each byte of a semantic version, which OPA scans several times.
+	versionPerByte = 4
 	// stepsPerDecimal is for a number that is not a small integer. To compare or to add it OPA parses
 	// its text.
-	stepsPerDecimal = 384
+	stepsPerDecimal = 768
 )
 
 // ofNumber returns the price of a number. Arithmetic takes time quadratic in its digits.
@@ -105,13 +113,16 @@ func (r *reader) read(v ast.Value) bool {
 	case ast.Number:
 		r.total += ofNumber(v)
 	case *ast.Array:
+		r.total += stepsPerCopy
 		return v.Until(r.value)
 	case ast.Set:
+		r.total += stepsPerCopy
 		outer := r.keys
 		r.keys = keys{}
 		v.Until(r.key)
 		r.keys = outer
 	case ast.Object:
+		r.total += stepsPerCopy
 		outer := r.keys
 		r.keys = keys{}
 		v.Until(r.item)
@@ -207,6 +218,12 @@ func (m *meters) price(function string, args []*ast.Term, most int) int {
 	}
 	if i, ok := patternArgument(function); ok {
 		return total + m.matching(args[i], total)
+	}
+	if function == ast.SemVerCompare.Name || function == ast.SemVerIsValid.Name {
+		return versionPerByte * total
+	}
+	if zoned(function) > 0 {
+		return stepsPerTime + timePerByte*total
 	}
 	return total + growthOf(function, args, most)
 }
