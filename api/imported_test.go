@@ -94,6 +94,19 @@ func storedForm(method, path string, body []byte) (d storage.Document, ok bool) 
 			members += `,"priority":100`
 		}
 		with(members)
+	case method == http.MethodPatch && strings.HasPrefix(path, "/v1/rules/"):
+		d.Kind, d.ID = storage.RuleKind, someUUID
+		members := `"id":"` + someUUID + `",` + created + updated
+		for name, value := range map[string]string{"name": `"n"`, "condition": `"{}"`, "action": `"{\"decision\":\"deny\"}"`,
+			"priority": "100", "isActive": "true"} {
+			if !bytes.Contains(body, []byte(`"`+name+`"`)) {
+				members += `,"` + name + `":` + value
+			}
+		}
+		with(members)
+	case method == http.MethodPatch && strings.HasPrefix(path, "/v1/agents/"):
+		d.Kind, d.ID = storage.AgentKind, someUUID
+		with(`"id":"` + someUUID + `","name":"n",` + created + updated)
 	case method == http.MethodPut && isList:
 		d.Kind, d.ID = storage.ListKind, list
 		name, _ := json.Marshal(list)
