@@ -440,8 +440,8 @@ func TestPage_Module(t *testing.T) {
 	}
 	s := loadSuite(t, filepath.Join(dir, "suite_test.yaml"))
 	report, err := suite.Run(t.Context(), []*suite.Suite{s}, suite.Options{Rego: true})
-	if err != nil || len(report.Results) != 4 {
-		t.Fatalf("there are %+v, %v, want 4 results", report, err)
+	if err != nil || len(report.Results) != 5 {
+		t.Fatalf("there are %+v, %v, want 5 results", report, err)
 	}
 	for _, r := range report.Failed() {
 		t.Error(r)
@@ -464,6 +464,7 @@ intents: {mail: {agent_id: a, action_type: email.send, resource: outbox, metadat
 tests:
   - {name: two outsiders, intent: mail, want: allow}
   - {name: three outsiders, intent: mail, set: {metadata.to: "a@x.example,b@x.example,c@x.example"}, want: deny}
+  - {name: three outsiders in another spelling, intent: mail, set: {metadata.to: "a@x.example;Bob <b@x.example>\nc@x.example;d@ours.example"}, want: deny}
   - {name: nobody, intent: mail, set: {metadata: null}, want: deny}
   - {name: a draft, intent: mail, set: {metadata: null, action_type: email.draft}, want: allow}
 `

@@ -55,9 +55,10 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 	if err != nil {
 		return nil, err
 	}
+	items := callsItems(c.Modules[entry])
 	p.functions = newMeters(c, module).functions
 	size := compiledOverhead + compiledPerByte*len(source)
-	return &sandboxed{source: source, question: p, lists: lists, size: size}, nil
+	return &sandboxed{source: source, question: p, lists: lists, size: size, items: items}, nil
 }
 
 // packageClause matches the start of a module. The body of a rule cannot start with a package
@@ -138,6 +139,7 @@ type sandboxed struct {
 	question *prepared
 	lists    []string
 	size     int
+	items    bool // whether it calls writ.items
 }
 
 // Match implements [engine.RegoCondition].
@@ -147,6 +149,7 @@ func (c *sandboxed) Match(in *engine.RegoInput) (bool, error) {
 		work = new(condition.Work)
 	}
 	left := inSteps(work)
+	left.metadata = in.Intent.Metadata
 	input, err := conditionInput(in, c.lists)
 	if err != nil {
 		return false, fmt.Errorf("evaluating a condition: %w", err)

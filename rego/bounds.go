@@ -82,7 +82,7 @@ func (g *growth) body(r *ast.Rule) int {
 		case *ast.Array, ast.Object, ast.Set:
 			total = saturate(total, variables(x))
 		case ast.Ref:
-			if _, ok := ast.BuiltinMap[x.String()]; ok {
+			if _, ok := builtinOf(x.String()); ok {
 				return true // regex.match does not refer to a rule called match
 			}
 			largest = max(largest, g.refersTo(r, x))
@@ -120,7 +120,7 @@ func (g *growth) refersTo(r *ast.Rule, ref ast.Ref) int {
 // call returns a bound for a call. A function that returns a boolean does not make its arguments
 // larger.
 func (g *growth) call(operator ast.Ref, args []*ast.Term) int {
-	if b, ok := ast.BuiltinMap[operator.String()]; ok {
+	if b, ok := builtinOf(operator.String()); ok {
 		if b.Decl.Result() == nil || types.Compare(b.Decl.Result(), types.B) == 0 {
 			return 1
 		}
@@ -196,6 +196,12 @@ func badPatterns(m *ast.Module) []condition.Mistake {
 				found = append(found, mistake(args[0].Location, "%s: %s", name, problem))
 			}
 		}
+		if name == itemsName && len(args) > 0 {
+			if _, constant := args[0].Value.(ast.String); constant {
+				found = append(found, mistake(args[0].Location,
+					"%s reads a metadata value, not a constant: write %[1]s(input.intent.metadata.to)", name))
+			}
+		}
 		if i, ok := patternArgument(name); ok && len(args) > i {
 			if problem := exprs.problem(args[i]); problem != "" {
 				found = append(found, mistake(args[i].Location, "%s: %s", name, problem))
@@ -204,7 +210,7 @@ func badPatterns(m *ast.Module) []condition.Mistake {
 	})
 	// A function that replaces another one by `with` gets arguments that cannot be seen here.
 	ast.WalkWiths(m, func(w *ast.With) bool {
-		if _, builtin := ast.BuiltinMap[w.Value.Value.String()]; builtin {
+		if _, builtin := builtinOf(w.Value.Value.String()); builtin {
 			found = append(found, mistake(w.Location, "%v cannot stand in for another function", w.Value))
 		}
 		return false

@@ -45,6 +45,9 @@ type budget struct {
 	spent bool
 	// added counts the values that were added to each of the condition's collections.
 	added map[int]*keys
+	// metadata has the values that the condition may read as lists. values has those that it has read.
+	metadata map[string]string
+	values   map[string]*condition.Value
 }
 
 // askedPerLook is the number of calls of Cancelled for each look at the clock.

@@ -52,7 +52,7 @@ func message(e *ast.Error) string {
 		if b, known := ast.BuiltinMap[name]; known {
 			return fmt.Sprintf("the built-in function %s cannot be called: %s", name, refusal(b))
 		}
-		if meant := condition.Meant(name, allowed()); meant != "" {
+		if meant := condition.Meant(name, append(allowed(), itemsName)); meant != "" {
 			return fmt.Sprintf("%s: did you mean %s?", e.Message, meant)
 		}
 	}

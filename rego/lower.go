@@ -104,6 +104,14 @@ func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule, lists condit
 			l.certainty(i+1, r)
 		}
 	}
+	if l.readsItems {
+		library, err := writeLibrary(pkg)
+		if err != nil {
+			return nil, err
+		}
+		l.files = append(l.files, library)
+		l.rules = append(l.rules, itemsOfMetadata)
+	}
 	module, err := l.module()
 	if err != nil {
 		return nil, err
@@ -146,6 +154,8 @@ type lowering struct {
 	errable []string
 	// readsValues says that a rule reads how metadata values are read.
 	readsValues bool
+	// readsItems says that a rule in Rego calls writ.items.
+	readsItems bool
 }
 
 func (l *lowering) module() (string, error) {

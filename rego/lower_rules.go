@@ -24,7 +24,12 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 	l.timed = l.timed || strings.Contains(source, decidedAt) || r.Matches().Reads(condition.DecidedAt) ||
 		r.Certain().Reads(condition.DecidedAt)
 	if inRego {
-		file, err := embed(l.pkg+".conditions."+name, name+".rego", source)
+		library, items := "", ""
+		if usesItems(source) {
+			library, items = l.pkg+libraryPackage, inputOfItems
+			l.readsItems, l.readsValues = true, true
+		}
+		file, err := embed(l.pkg+".conditions."+name, name+".rego", source, library)
 		if err != nil {
 			return fmt.Errorf("rule %s: %w", doc.ID, err)
 		}
@@ -32,8 +37,8 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 		l.rules = append(l.rules, head+inline([]line{
 			{text: "intent := object.union(input.intent, {\"resource\": reading.text})", param: true},
 			{text: fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": input.agent, "+
-				"\"policy\": %s, \"decided_at\": input.decided_at%s}",
-				l.pkg, name, entry, conditionPolicy, inputOfLists(r.Lists())), param: true},
+				"\"policy\": %s, \"decided_at\": input.decided_at%s%s}",
+				l.pkg, name, entry, conditionPolicy, inputOfLists(r.Lists()), items), param: true},
 		}, r.Outcome()))
 		return nil
 	}
@@ -124,14 +129,23 @@ func inline(lines []line, outcome engine.Decision) string {
 	return out.String() + "}"
 }
 
-// embed writes a condition's source as a module of package pkg.
-func embed(pkg, name, source string) (File, error) {
+// embed writes a condition's source as a module of package pkg. It imports library unless that is "".
+func embed(pkg, name, source, library string) (File, error) {
 	m, err := parseCondition(source)
 	if err != nil {
 		return File{}, err
 	}
 	if !packageClause.MatchString(source) {
-		return formatted(name, "package "+pkg+"\n\n"+entry+" if {\n"+source+"\n}\n")
+		imports := ""
+		if library != "" {
+			imports = "import data." + library + " as " + libraryAlias + "\n\n"
+		}
+		return formatted(name, "package "+pkg+"\n\n"+imports+entry+" if {\n"+source+"\n}\n")
+	}
+	if library != "" {
+		m.Imports = append(m.Imports, &ast.Import{
+			Path: ast.NewTerm(ast.MustParseRef("data." + library)), Alias: libraryAlias, Location: m.Package.Location,
+		})
 	}
 	out, err := move(m, ast.MustParseRef("data."+pkg))
 	if err != nil {

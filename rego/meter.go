@@ -83,7 +83,7 @@ func (m *meters) note(call []*ast.Term) {
 // meter returns the operator that modules call instead of operator.
 func (m *meters) meter(operator *ast.Term) *ast.Term {
 	name := operator.Value.String()
-	decl, builtin := ast.BuiltinMap[name]
+	decl, builtin := builtinOf(name)
 	if !builtin || unmetered(name) {
 		return operator
 	}
@@ -91,14 +91,7 @@ func (m *meters) meter(operator *ast.Term) *ast.Term {
 	if m.functions[called] == nil {
 		d := *decl
 		d.CanSkipBctx = false // the function gets its budget from the context
-		f := topdown.GetBuiltin(name)
-		switch name {
-		case ast.ParseNanos.Name:
-			f = parseNanos
-		case ast.GlobMatch.Name:
-			f = m.matchGlob
-		}
-		m.functions[called] = &topdown.Builtin{Decl: &d, Func: m.charging(decl, f)}
+		m.functions[called] = &topdown.Builtin{Decl: &d, Func: m.charging(decl, m.functionOf(name))}
 	}
 	return ast.NewTerm(ast.Ref{ast.VarTerm(called)}).SetLocation(operator.Location)
 }

@@ -58,7 +58,7 @@ func allowed() []string {
 // template string to a sprintf.
 const refusedFeature = "template_strings"
 
-// sandbox returns the capabilities of every module. Callers must not modify them.
+// sandbox returns the capabilities of every module: the functions in the list, and writ.items. Callers must not modify them.
 var sandbox = sync.OnceValue(func() *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(ast.RegoV1))
 	names := allowed()
@@ -67,6 +67,7 @@ var sandbox = sync.OnceValue(func() *ast.Capabilities {
 		_, found := slices.BinarySearch(names, b.Name)
 		return !found || b.Nondeterministic
 	})
+	c.Builtins = append(c.Builtins, itemsBuiltin)
 	c.Features = slices.DeleteFunc(c.Features, func(f string) bool {
 		return f == refusedFeature || strings.HasPrefix(f, "rego_v2")
 	})

@@ -57,6 +57,7 @@ func querySchema() map[string]any {
 		"policy":                    policySchema(),
 		"session":                   closed(map[string]any{"closed": typed("boolean"), "expired": typed("boolean")}),
 		"lists":                     typed("object"), // the lists that rules in Rego get
+		"items":                     itemsSchema(),   // the items that rules in Rego get
 		"usage":                     closed(map[string]any{"exceeded": typed("boolean")}),
 		"require_registered_agents": typed("boolean"),
 		"counters": map[string]any{"type": "object",

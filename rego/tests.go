@@ -155,10 +155,12 @@ func checkIntents(modules map[string]*ast.Module, intents map[string]*engine.Inp
 }
 
 // testSandbox returns the capabilities of test files. To the functions of [sandbox] it adds print, and
-// the function that OPA's tester uses to mark the cases of a test.
+// the function that OPA's tester uses to mark the cases of a test. A test has no use for writ.items:
+// the conditions under test import it.
 var testSandbox = sync.OnceValue(func() *ast.Capabilities {
 	c := *sandbox()
-	c.Builtins = append(slices.Clone(c.Builtins), ast.Print, ast.InternalPrint, ast.InternalTestCase)
+	c.Builtins = slices.DeleteFunc(slices.Clone(c.Builtins), func(b *ast.Builtin) bool { return b == itemsBuiltin })
+	c.Builtins = append(c.Builtins, ast.Print, ast.InternalPrint, ast.InternalTestCase)
 	slices.SortFunc(c.Builtins, func(a, b *ast.Builtin) int { return strings.Compare(a.Name, b.Name) })
 	return &c
 })

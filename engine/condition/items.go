@@ -95,6 +95,9 @@ func ReadValue(text string) *Value {
 	return v
 }
 
+// Steps returns the work of reading the value and of visiting its items.
+func (v *Value) Steps() int { return v.steps }
+
 // count adds a number of elements.
 func (v *Value) count(n int) {
 	if !slices.Contains(v.Sizes, int64(n)) {
