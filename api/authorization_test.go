@@ -53,7 +53,12 @@ func TestDecision_Receipts_OneRowCanBeLookedUpWithItsReceipt(t *testing.T) {
 // approval". A caller can compute the digest from the row. The answer contains the digest, and the
 // signature covers it.
 func TestDecision_Receipts_AuditDigestIsThatOfTheRowAsShown(t *testing.T) {
-	h := start(t)
+	for _, mode := range []ledger.Mode{ledger.Minimal, ledger.Full} {
+		t.Run(string(mode), func(t *testing.T) { auditDigests(t, start(t, func(c *setup) { c.Audit = mode })) })
+	}
+}
+
+func auditDigests(t *testing.T, h *harness) {
 	h.register(acme)
 	h.clock.advance(123 * time.Millisecond)
 	for _, changes := range []obj{
@@ -62,6 +67,8 @@ func TestDecision_Receipts_AuditDigestIsThatOfTheRowAsShown(t *testing.T) {
 		{"metadata": map[string]string{}},
 		{"agent_id": "someone@example.com", "resource": "https://user:pw@example.com/a?b=c&d=<e>"},
 		{"action_type": "sql.drop", "issued_at": "2026-11-21T10:00:00.5+02:00"},
+		{"agent_id": "CI", "issued_at": "2026-11-21T10:00:00.1234567891Z"},
+		{"agent_id": "ÄI", "resource": "https://example.com/a?b=c&d=<e>"},
 	} {
 		h.clock.advance(time.Second - 123*time.Millisecond) // times with and without a fraction
 		var decided struct {

@@ -18,10 +18,11 @@ import (
 //	cost_amount_minor, cost_currency, metadata_keys, metadata, issued_at,
 //	receipt_digest, receipt_exp, receipt_kid,
 //	outcome, outcome_amount_minor, outcome_currency, external_ref, recorded_at,
-//	credential, writer, session_id, approval_id
+//	credential, writer, session_id, approval_id,
+//	sent_agent_id, sent_issued_at, sent_resource
 //
 // A member that a row lacks has an empty cell. Lists are joined by "; ". The metadata is a JSON
-// object; only the audit mode full stores it. Times are RFC 3339 in UTC, with two exceptions:
+// object. Only the audit mode full stores it and what was sent. Times are RFC 3339 in UTC, with two exceptions:
 // issued_at has the form that the intent had, and receipt_exp is Unix seconds. The columns from
 // outcome to recorded_at describe the settlement of the action.
 //

@@ -97,6 +97,7 @@ func TestCSV_EveryColumn(t *testing.T) {
 		Settlement: &storage.Settlement{Outcome: "executed", AmountMinor: &amount, Currency: "USD", ExternalRef: "+ref", RecordedAt: at},
 	}
 	full.Credential, full.Writer, full.SessionID, full.ApprovalID = "key_1", "eu-1", "=s", "a"
+	full.Sent = storage.Sent{AgentID: "=Agent", IssuedAt: "2026-11-21T10:00:00.0000000001Z", Resource: "-X"}
 	full.Receipt.Digest, full.Receipt.Exp, full.Receipt.KeyID, full.Receipt.Sig = "sha256:1f", 300, "-kid", "unseen"
 	var rows csvRows
 	rows.record(full)
@@ -109,12 +110,13 @@ func TestCSV_EveryColumn(t *testing.T) {
 			"d", "2026-11-21T10:00:00.000005Z", "deny", "a: b; =c", "i", "sha256:0a", "p", "3", "'=agent", "deploy", "'-x",
 			"12", "EUR", "'@env; t", `{"@env":"a;\"b\"","t":"1"}`, "2026-11-21T10:00:00Z", "sha256:1f", "300", "'-kid",
 			"executed", "0", "USD", "'+ref", "2026-11-21T10:00:00.000005Z", "key_1", "eu-1", "'=s", "a",
+			"'=Agent", "2026-11-21T10:00:00.0000000001Z", "'-X",
 		},
 		{
 			"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "0", "",
-			"failed", "", "", "", "2026-11-21T10:00:00.000005Z", "", "", "", "",
+			"failed", "", "", "", "2026-11-21T10:00:00.000005Z", "", "", "", "", "", "", "",
 		},
-		{"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", ""},
+		{"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "", "", "", ""},
 	}
 	same(t, "rows", want, got)
 }

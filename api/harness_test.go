@@ -76,6 +76,7 @@ var scrubber = sync.OnceValue(func() *scrub.Tagger {
 type setup struct {
 	Config
 	Service decision.Config
+	Audit   ledger.Mode
 }
 
 // start starts a server. mods change its configuration before the start.
@@ -93,8 +94,6 @@ func start(t testing.TB, mods ...func(*setup)) *harness {
 	h.trusted, err = receipt.NewKeys(signer.Public())
 	must(t, err)
 	registry := prometheus.NewRegistry()
-	h.ledger, err = ledger.Open(context.Background(), ledger.Config{Store: h.store, Signer: signer, Scrub: scrubber(), Now: h.clock.Now, Metrics: registry})
-	must(t, err)
 	cfg := setup{
 		Config: Config{
 			Scrub:     scrubber(),
@@ -107,7 +106,7 @@ func start(t testing.TB, mods ...func(*setup)) *harness {
 			RateLimits: RateLimits{Credential: ample, Evaluate: ample, Address: ample},
 		},
 		Service: decision.Config{
-			Store: h.store, Ledger: h.ledger, Scrub: scrubber(), Metrics: registry, Now: h.clock.Now, CacheBytes: 64 << 20,
+			Store: h.store, Scrub: scrubber(), Metrics: registry, Now: h.clock.Now, CacheBytes: 64 << 20,
 		},
 	}
 	// Deadlines are computed from the test's clock, which does not advance by itself. With a short
@@ -117,7 +116,11 @@ func start(t testing.TB, mods ...func(*setup)) *harness {
 	for _, mod := range mods {
 		mod(&cfg)
 	}
-	cfg.Service.Log = cfg.Log
+	h.ledger, err = ledger.Open(context.Background(), ledger.Config{
+		Store: h.store, Signer: signer, Scrub: scrubber(), Now: h.clock.Now, Metrics: registry, Audit: cfg.Audit,
+	})
+	must(t, err)
+	cfg.Service.Ledger, cfg.Service.Log = h.ledger, cfg.Log
 	cfg.Decisions, err = decision.Open(cfg.Service)
 	must(t, err)
 	h.server, err = New(cfg.Config)

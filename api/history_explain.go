@@ -23,8 +23,8 @@ type explained struct {
 // The reasons why a row has no explanation.
 const (
 	changedSince = "the policy, the rules, the agent or the session have changed since"
-	partOfIntent = "the history does not keep all of the intent: a value of the metadata, a part of the resource or " +
-		"what looks like a secret is left out"
+	partOfIntent = "the history does not keep all of the intent: a value of the metadata, a part of the resource, the " +
+		"agent's name as it was sent or what looks like a secret is left out"
 	moreThanThat = "the decision rests on more than the policy, its rules, the agent and the session: a batch, an " +
 		"approval, a limit over time or an external core"
 )
@@ -46,12 +46,15 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 		return err
 	}
 	row := &explained{Record: record}
-	in := record.Intent()
-	if ledger.IntentDigest(in) != record.IntentDigest {
+	in, err := s.decided(r, record)
+	if err != nil {
+		return err
+	}
+	if in == nil {
 		row.Unexplained = partOfIntent
 		return r.ok(row)
 	}
-	set, err := s.decisions.Sets.Load(r.ctx, &r.slot, r.who.org, record.PolicyID, record.AgentID)
+	set, err := s.decisions.Sets.Load(r.ctx, &r.slot, r.who.org, record.PolicyID, in.AgentID)
 	then := engine.Revisions{Policy: record.PolicyRevision, Rules: record.RulesRevision, Agent: record.AgentRevision}
 	if found(record, engine.CodeAgentDisabled) { // use the agent's status at the decision, not the current one
 		set.Agent, then.Agent = engine.AgentDisabled, set.Revisions.Agent
@@ -95,6 +98,25 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 	}
 	row.Explanation = explanationOf(input.Trace)
 	return r.ok(row)
+}
+
+// decided returns the intent of a row, or nil if its digest is not the row's. The row may have another
+// name of the agent than the intent, so decided tries the names under which the agent is registered.
+func (s *Server) decided(r *request, record *storage.Record) (*engine.Intent, error) {
+	in := record.Intent()
+	if ledger.IntentDigest(in) == record.IntentDigest {
+		return in, nil
+	}
+	_, names, err := s.decisions.Sets.Agent(r.ctx, &r.slot, r.who.org, in.AgentID)
+	if err != nil {
+		return nil, fmt.Errorf("loading the names of an agent that explain a decision: %w", err)
+	}
+	for _, in.AgentID = range [...]string{names.ID, names.ExternalID} {
+		if in.AgentID != "" && ledger.IntentDigest(in) == record.IntentDigest {
+			return in, nil
+		}
+	}
+	return nil, nil
 }
 
 // explanationOf explains rules until their total size reaches sixteen conditions of the greatest

@@ -72,6 +72,24 @@ func TestSessions_LifeCycle(t *testing.T) {
 	same(t, "GET /v1/sessions", []engine.Session{want}, all.Data)
 }
 
+// TestDecision_Agents_GoOnWithTheirSession checks "An agent is one" of decisions.md: a session is that of
+// all names of its agent, also of one that registers while the session lasts, and of no other agent.
+func TestDecision_Agents_GoOnWithTheirSession(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	before := h.session(acme, obj{"agent_id": "Bot-9"})
+	agent := read[engine.Agent](h.do("POST", "/v1/agents", h.operator(acme), obj{"name": "x", "externalId": "bot-9"}).wantStatus(http.StatusCreated))
+	h.agent(acme)
+	for _, session := range []string{before, h.session(acme, obj{"agent_id": "bot-9"}), h.session(acme, obj{"agent_id": strings.ToUpper(agent.ID)})} {
+		for _, name := range []string{"bot-9", "BOT-9", "ｂot-9", agent.ID, strings.ToUpper(agent.ID)} {
+			h.wantCodes(in(session, intent(obj{"agent_id": name})), "policy.allowed")
+		}
+		for _, name := range []string{"bot-8", "bot9", "bot-99", "ci", h.agent(acme)} {
+			h.wantCodes(in(session, intent(obj{"agent_id": name})), "session.not_allowed")
+		}
+	}
+}
+
 func TestSessions_Invalid(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)

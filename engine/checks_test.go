@@ -53,6 +53,7 @@ func TestCheck_TreesMeanWhatRuns(t *testing.T) {
 		e.SetInt(condition.RequireRegistered, bit[in.RequireRegistered])
 		e.SetInt(condition.SessionClosed, bit[s.Status != SessionActive])
 		e.SetInt(condition.SessionExpired, bit[in.Session.Expired])
+		e.SetInt(condition.SessionOwn, bit[in.Session.Own(in)])
 		ask := func(c Check, s *scope) {
 			tree, err := condition.Plan(c.Holds)
 			if err != nil {

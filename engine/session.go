@@ -91,8 +91,7 @@ func (s *Session) checks() []Check {
 			condition.Negate(isSet(condition.SessionExpired)),
 			func(_ *scope, e evaluation) bool { return !e.in.Session.Expired }),
 		check(CodeSessionNotAllowed, fieldSessionAgent, "the session is another agent's",
-			asks(condition.AgentID, condition.Eq, s.AgentID),
-			func(_ *scope, e evaluation) bool { return e.in.Intent.AgentID == s.AgentID }),
+			isSet(condition.SessionOwn), func(_ *scope, e evaluation) bool { return e.in.Session.Own(e.in) }),
 		check(CodeSessionNotAllowed, fieldSessionPolicy, "the session is of another policy",
 			asks(condition.PolicyID, condition.Eq, s.PolicyID),
 			func(_ *scope, e evaluation) bool { return e.in.Intent.PolicyID == s.PolicyID }),
@@ -179,6 +178,11 @@ type InSession struct {
 	*CompiledSession
 	// Expired says that the session has expired.
 	Expired bool
+}
+
+// Own reports whether the session is that of in's agent: it began under one of the agent's names.
+func (s *InSession) Own(in *Input) bool {
+	return in.Intent.AgentID == s.doc.AgentID || in.AgentNames().Has(s.doc.AgentID)
 }
 
 // check returns the findings of the session's checks that fail, nil if none fails.

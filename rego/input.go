@@ -29,6 +29,7 @@ var (
 	keyCounters, keyDecidedAt         = ast.StringTerm("counters"), ast.StringTerm(decidedAt)
 	keyVersion, keyOrganizationID     = ast.StringTerm("version"), ast.StringTerm("organization_id")
 	keySession, keyClosed, keyExpired = ast.StringTerm("session"), ast.StringTerm("closed"), ast.StringTerm("expired")
+	keyOwn                            = ast.StringTerm("own")
 
 	usageWithin   = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(false)))
 	usageExceeded = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(true)))
@@ -75,7 +76,7 @@ func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 		input.Insert(keyValues, valuesTerm(in.Intent.Metadata))
 	}
 	if in.Session.CompiledSession != nil {
-		input.Insert(keySession, sessionTerm(&in.Session))
+		input.Insert(keySession, sessionTerm(in))
 	}
 	if len(in.Counts) > 0 {
 		input.Insert(keyCounters, countersTerm(in.Counts))

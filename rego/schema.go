@@ -51,11 +51,13 @@ func querySchema() map[string]any {
 	reading["readers"] = map[string]any{"type": "array", "items": typed("string")}
 	readings := map[string]any{"type": "array", "items": closed(reading)}
 	return closed(map[string]any{
-		"intent":                    intentSchema(),
-		decidedAt:                   typed("string"),
-		"agent":                     closed(texts("id", "status")),
-		"policy":                    policySchema(),
-		"session":                   closed(map[string]any{"closed": typed("boolean"), "expired": typed("boolean")}),
+		"intent":  intentSchema(),
+		decidedAt: typed("string"),
+		"agent":   closed(texts("id", "status")),
+		"policy":  policySchema(),
+		"session": closed(map[string]any{
+			"closed": typed("boolean"), "expired": typed("boolean"), "own": typed("boolean"),
+		}),
 		"lists":                     typed("object"), // the lists that rules in Rego get
 		"items":                     itemsSchema(),   // the items that rules in Rego get
 		"usage":                     closed(map[string]any{"exceeded": typed("boolean")}),

@@ -21,7 +21,7 @@ const (
 // data.writ.session.codes is the set of the session's codes. The input has the members that [Lower]
 // describes and
 //
-//	session     {"closed": bool, "expired": bool}
+//	session     {"closed": bool, "expired": bool, "own": bool}, own says that the agent began it
 //
 // If a member is absent or has another type, the session denies.
 func LowerSession(s *engine.Session) (File, error) {
@@ -35,7 +35,7 @@ func LowerSession(s *engine.Session) (File, error) {
 		coded(engine.CodeSessionExpired, "not input.session.expired == false"),
 		coded(engine.CodeSessionNotAllowed, "count(findings) > 0"),
 		"# What the session allows, as a policy would.\n" +
-			finding(engine.CodeAgentMismatch, "not input.intent.agent_id == "+condition.Quote(s.AgentID)),
+			finding(engine.CodeAgentMismatch, "not input.session.own == true"),
 		finding(engine.CodePolicyMissing, "not input.intent.policy_id == "+condition.Quote(s.PolicyID)),
 	}
 	var codes []engine.Code
@@ -64,10 +64,12 @@ func coded(code engine.Code, expr string) string {
 	return "codes contains " + condition.Quote(string(code)) + " if " + expr
 }
 
-func sessionTerm(s *engine.InSession) *ast.Term {
+func sessionTerm(in *engine.Input) *ast.Term {
+	s := &in.Session
 	return ast.ObjectTerm(
 		ast.Item(keyClosed, ast.InternedTerm(s.Document().Status != engine.SessionActive)),
 		ast.Item(keyExpired, ast.InternedTerm(s.Expired)),
+		ast.Item(keyOwn, ast.InternedTerm(s.Own(in))),
 	)
 }
 

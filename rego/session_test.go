@@ -2,6 +2,7 @@ package rego
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,8 +14,11 @@ import (
 func (g *generator) session(t *testing.T, in *engine.Intent) engine.InSession {
 	t.Helper()
 	s := &engine.Session{ID: "s", PolicyID: in.PolicyID, AgentID: in.AgentID, Status: engine.SessionActive}
-	if g.chance(15) {
+	switch {
+	case g.chance(15):
 		s.AgentID = "another"
+	case g.chance(30): // another spelling
+		s.AgentID = strings.ToUpper(s.AgentID)
 	}
 	if g.chance(10) {
 		s.PolicyID = "1b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10"

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ type Record struct {
 	DecisionID     string            `json:"decision_id"`
 	PolicyID       string            `json:"policy_id"`
 	PolicyVersion  int64             `json:"policy_version"`
-	AgentID        string            `json:"agent_id"`
+	AgentID        string            `json:"agent_id"` // the agent's key: see engine.AgentNames
 	ActionType     string            `json:"action_type"`
 	Resource       string            `json:"resource"` // without user info, query and fragment
 	Cost           *engine.Cost      `json:"cost,omitzero"`
@@ -48,21 +49,30 @@ type Record struct {
 	SessionID      string      `json:"session_id,omitzero"`
 	ApprovalID     string      `json:"approval_id,omitzero"`
 	DetailsDigest  string      `json:"details_digest,omitzero"`
+	Sent           Sent        `json:"sent,omitzero"`
 	Settlement     *Settlement `json:"settlement,omitzero"`
+}
+
+// Sent has members of the intent as they were sent, if the row has them in another form. A member is
+// empty if it holds a secret or user info. Only the audit mode full keeps it.
+type Sent struct {
+	AgentID  string `json:"agent_id,omitzero"`
+	IssuedAt string `json:"issued_at,omitzero"`
+	Resource string `json:"resource,omitzero"`
 }
 
 // Intent returns the decided intent, as far as the row has it.
 func (r *Record) Intent() *engine.Intent {
 	return &engine.Intent{
-		IntentID: r.IntentID, PolicyID: r.PolicyID, AgentID: r.AgentID, ActionType: r.ActionType, Resource: r.Resource,
-		Cost: r.Cost, Metadata: r.Metadata, IssuedAt: r.IssuedAt,
-		SessionID: r.SessionID,
+		IntentID: r.IntentID, PolicyID: r.PolicyID, AgentID: cmp.Or(r.Sent.AgentID, r.AgentID), ActionType: r.ActionType,
+		Resource: cmp.Or(r.Sent.Resource, r.Resource), Cost: r.Cost, Metadata: r.Metadata,
+		IssuedAt: cmp.Or(r.Sent.IssuedAt, r.IssuedAt), SessionID: r.SessionID,
 	}
 }
 
 // RecordText is an optional text of a record.
 type RecordText struct {
-	Name  string // in JSON, and of the column in the export
+	Name  string // of the column in the export
 	Short string // in stored rows: two letters, unique and never changed
 	Of    func(*Record) *string
 }
@@ -74,6 +84,9 @@ var RecordTexts = []RecordText{
 	{"writer", "wr", func(r *Record) *string { return &r.Writer }},
 	{"session_id", "se", func(r *Record) *string { return &r.SessionID }},
 	{"approval_id", "ap", func(r *Record) *string { return &r.ApprovalID }},
+	{"sent_agent_id", "sa", func(r *Record) *string { return &r.Sent.AgentID }},
+	{"sent_issued_at", "si", func(r *Record) *string { return &r.Sent.IssuedAt }},
+	{"sent_resource", "sr", func(r *Record) *string { return &r.Sent.Resource }},
 }
 
 // TextCalled returns a pointer to r's text with that short name, or nil for an unknown name.

@@ -23,6 +23,7 @@ var withChecks = sync.OnceValues(func() (*language, error) {
 		cel.ParserExpressionSizeLimit(4 << 20),
 		cel.Variable(fields[UsageExceeded].path, cel.BoolType), cel.Variable(fields[RequireRegistered].path, cel.BoolType),
 		cel.Variable(fields[SessionClosed].path, cel.BoolType), cel.Variable(fields[SessionExpired].path, cel.BoolType),
+		cel.Variable(fields[SessionOwn].path, cel.BoolType),
 	}
 	for _, op := range []Operator{Glob, ResourceGlob, ActionGlob, ActionDenied} {
 		options = append(options, patternFunction(table[op].symbol))
@@ -239,12 +240,14 @@ func TestNode_ChecksMeanTheSameInCEL(t *testing.T) {
 			Either(Negate(Has(FieldOf(Cost))), Compare(FieldOf(CostAmount), Lte, amount)),
 			Either(Negate(Has(FieldOf(Cost))), text(CostCurrency, Eq, 0, "EUR")), Negate(Compare(FieldOf(UsageExceeded), IsTrue)),
 			Negate(Compare(FieldOf(SessionClosed), IsTrue)), Negate(Compare(FieldOf(SessionExpired), IsTrue)),
+			Compare(FieldOf(SessionOwn), IsTrue),
 		}
 		f := testFrame(t, g.Intent())
 		f.SetText(GovernedAgentStatus, conditiontest.Pick(g, statuses...))
 		f.SetInt(UsageExceeded, int64(g.IntN(2)))
 		f.SetInt(SessionClosed, int64(g.IntN(2)))
 		f.SetInt(SessionExpired, int64(g.IntN(2)))
+		f.SetInt(SessionOwn, int64(g.IntN(2)))
 		f.SetInt(RequireRegistered, int64(g.IntN(2)))
 		n := nodes[g.IntN(len(nodes))]
 		p, err := Plan(n)

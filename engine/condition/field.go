@@ -30,12 +30,13 @@ const (
 	PolicyOrganizationID
 	PolicyAgentID
 	PolicyStatus
-	// Only the checks of policies and sessions read UsageExceeded, RequireRegistered, SessionClosed
-	// and SessionExpired.
+	// Only the checks of policies and sessions read UsageExceeded, RequireRegistered, SessionClosed,
+	// SessionExpired and SessionOwn.
 	UsageExceeded
 	RequireRegistered
 	SessionClosed
 	SessionExpired
+	SessionOwn
 
 	// MetadataValue is the value of one metadata key. Item is one item of a metadata value that is
 	// read as a list.
@@ -184,6 +185,7 @@ var fields = [fieldCount]fieldRow{
 	RequireRegistered: {path: "deployment.require_registered_agents", kind: Bool, size: 1},
 	SessionClosed:     {path: "session.closed", kind: Bool, size: 1},
 	SessionExpired:    {path: "session.expired", kind: Bool, size: 1},
+	SessionOwn:        {path: "session.own", kind: Bool, size: 1},
 	MetadataValue:     {path: "intent.metadata", size: MaxText, glob: Glob, optional: true, owner: MetadataValue},
 	Item:              {path: "item", size: MaxText, glob: Glob},
 	CounterValue:      {path: "counters", kind: Int, size: 1, optional: true, owner: CounterValue},

@@ -284,6 +284,7 @@ func TestReadHistory(t *testing.T) {
 				r.MetadataKeys, r.Reasons, r.Metadata, r.AuditDigest, r.IssuedAt = nil, nil, nil, "md5:1", ""
 				r.Writer, r.PolicyRevision, r.RulesRevision, r.AgentRevision = "eu-1", 1, -1<<63, 1<<63-1
 				r.SessionID, r.ApprovalID, r.DetailsDigest = "s", "ap", "sha256:"+strings.Repeat("1c", 32)
+				r.Sent = storage.Sent{AgentID: "Team-A", IssuedAt: "t", Resource: "\u2028"}
 			}),
 		}
 		for _, r := range batch {

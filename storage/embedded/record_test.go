@@ -36,6 +36,7 @@ func records() map[string]*storage.Record {
 			r.Resource = "\xff\x00"
 			r.Writer, r.PolicyRevision, r.RulesRevision, r.AgentRevision = "eu-1", 1, -1<<63, 1<<63-1
 			r.SessionID, r.ApprovalID, r.DetailsDigest = "\xff", "a", "sha256:"+strings.Repeat("1c", 32)
+			r.Sent = storage.Sent{AgentID: "A", IssuedAt: "t", Resource: "\xff"}
 		}),
 	}
 }

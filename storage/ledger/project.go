@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/engine/resource"
 	"writ/storage"
 	"writ/storage/receipt"
 )
@@ -22,7 +24,7 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 	if err := checkDecision(e); err != nil {
 		return nil, err
 	}
-	resource, err := in.Readings()
+	readings, err := in.Readings()
 	if err != nil {
 		return nil, fmt.Errorf("projecting the resource: %w", err)
 	}
@@ -40,7 +42,7 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 		PolicyVersion:  e.PolicyVersion,
 		AgentID:        e.Agent(cfg.Scrub),
 		ActionType:     cfg.Scrub.Identity(in.ActionType),
-		Resource:       cfg.Scrub.Resource(in.Resource, resource.Projection()),
+		Resource:       cfg.Scrub.Resource(in.Resource, readings.Projection()),
 		Cost:           in.Cost,
 		Decision:       e.Result.Decision,
 		Reasons:        e.Result.Reasons(),
@@ -58,6 +60,9 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 		r.SessionID = cfg.Scrub.Identity(in.SessionID)
 	}
 	projectMetadata(r, cfg, in.Metadata)
+	if cfg.Audit == Full {
+		r.Sent = sent(cfg.Scrub, in, &readings, r)
+	}
 	r.Receipt = receipt.Receipt{
 		Decision:   r.Decision.String(),
 		DecisionID: r.DecisionID,
@@ -157,6 +162,41 @@ func projectMetadata(r *storage.Record, cfg *Config, metadata map[string]string)
 	r.MetadataKeys = slices.Compact(r.MetadataKeys)
 }
 
+// sent returns the members of in that r has in another form. It leaves out members with a secret or
+// user info.
+func sent(scrub Scrubber, in *engine.Intent, readings *resource.Readings, r *storage.Record) (s storage.Sent) {
+	if in.AgentID != r.AgentID && scrub.Identity(in.AgentID) == in.AgentID {
+		s.AgentID = in.AgentID
+	}
+	if in.IssuedAt != r.IssuedAt {
+		// A scrubber takes the digits after a point for a fraction, in which it seeks no card number.
+		digits := in.IssuedAt[strings.IndexByte(in.IssuedAt, '.')+1:]
+		if scrub.Identity(in.IssuedAt) == in.IssuedAt && scrub.Identity(digits) == digits {
+			s.IssuedAt = in.IssuedAt
+		}
+	}
+	if raw := in.Resource; raw != r.Resource && !readings.DropsUserInfo() && scrub.Resource(raw, raw) == raw &&
+		hasNoSecretParameter(scrub, raw) {
+		s.Resource = raw
+	}
+	return s
+}
+
+// hasNoSecretParameter reports whether no parameter of a resource holds a secret or has the name of a
+// credential.
+func hasNoSecretParameter(scrub Scrubber, raw string) bool {
+	start := strings.IndexAny(raw, "?#;")
+	if start < 0 {
+		return true
+	}
+	parameters := map[string]string{}
+	for parameter := range strings.FieldsFuncSeq(raw[start:], func(r rune) bool { return strings.ContainsRune("?#;&", r) }) {
+		name, value, _ := strings.Cut(parameter, "=")
+		parameters[resource.Decode(name)] += resource.Decode(value)
+	}
+	return maps.Equal(parameters, scrub.Values(parameters))
+}
+
 // toNanoseconds returns an RFC 3339 time without the digits beyond nanoseconds. Those
 // digits mean nothing and could hold a card number.
 func toNanoseconds(issuedAt string) string {
@@ -223,8 +263,23 @@ func appendAudit(dst []byte, r *storage.Record) []byte {
 	dst = receipt.AppendStrings(append(dst, `,"reasons":`...), r.Reasons)
 	dst = receipt.AppendMember(dst, `,"resource":`, r.Resource)
 	dst = appendNumber(dst, `,"rules_revision":`, r.RulesRevision)
+	dst = appendSent(dst, &r.Sent)
 	dst = appendOptional(dst, `,"session_id":`, r.SessionID)
 	dst = appendOptional(dst, `,"writer":`, r.Writer)
+	return append(dst, '}')
+}
+
+// appendSent appends the member sent, unless it is empty.
+func appendSent(dst []byte, s *storage.Sent) []byte {
+	if *s == (storage.Sent{}) {
+		return dst
+	}
+	dst = append(dst, `,"sent":`...)
+	members := len(dst)
+	dst = appendOptional(dst, `,"agent_id":`, s.AgentID)
+	dst = appendOptional(dst, `,"issued_at":`, s.IssuedAt)
+	dst = appendOptional(dst, `,"resource":`, s.Resource)
+	dst[members] = '{' // in place of the first comma
 	return append(dst, '}')
 }
 

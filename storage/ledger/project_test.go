@@ -13,6 +13,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/internal/scrub"
 	"writ/storage"
 	"writ/storage/receipt"
 )
@@ -68,6 +69,68 @@ func TestDecision_Audit_FullStoresScrubbedValues(t *testing.T) {
 	bare.Metadata = nil
 	if got := mustDecide(t, l, "acme", bare).Record; got.Metadata != nil || got.MetadataKeys != nil {
 		t.Errorf("metadata of none = %v, %v", got.Metadata, got.MetadataKeys)
+	}
+}
+
+// TestDecision_Audit_FullKeepsWhatWasSent checks that the mode full keeps resource, agent id and time as
+// they were sent where the row has them in another form, unless they hold a secret or user info. The
+// mode minimal never does.
+func TestDecision_Audit_FullKeepsWhatWasSent(t *testing.T) {
+	scrubber, err := scrub.New()
+	must(t, err)
+	tagger, err := scrubber.Tagger(make([]byte, 32))
+	must(t, err)
+	token := "ghp_" + strings.Repeat("a1B2", 9)
+	for _, tt := range []struct {
+		agent, resource, issuedAt string
+		want                      storage.Sent
+	}{
+		{},
+		{agent: "Team-A/Deployer", want: storage.Sent{AgentID: "Team-A/Deployer"}},
+		{agent: "Bob@corp.example"},
+		{agent: token},
+		{issuedAt: "2026-11-21T10:00:00.1234567890Z", want: storage.Sent{IssuedAt: "2026-11-21T10:00:00.1234567890Z"}},
+		{issuedAt: "2026-11-21T10:00:00.4111111111111111Z"},
+		{resource: "prod/../stage", want: storage.Sent{Resource: "prod/../stage"}},
+		{resource: "HTTPS://Example.com:443/a?b=c#d", want: storage.Sent{Resource: "HTTPS://Example.com:443/a?b=c#d"}},
+		{resource: "https://example.com/@scope/pkg?b=c", want: storage.Sent{Resource: "https://example.com/@scope/pkg?b=c"}},
+		{resource: "https://user@example.com/a?b=c"},
+		{resource: "https://user:pw@example.com/a"},
+		{resource: "https://:@example.com/a"},
+		{resource: "ssh://git@example.com/a//b"},
+		{resource: "postgres://a%40b@h/db"},
+		{resource: "postgres://u@h1,u@h2/db"},
+		{resource: "file://u@host/a/../b"},
+		{resource: "user:pw@host/a//b"},
+		{resource: "https://example.com/a?user=x@y"},
+		{resource: "https://example.com/a?token=" + token},
+		{resource: "https://example.com/a?password=hunter22"},
+		{resource: "https://example.com/a?x=1&api_key=q"},
+		{resource: "https://example.com/a?%70assword=hunter22"},
+		{resource: "https://example.com/a;jsessionid=1"},
+		{resource: "https://example.com/a?to=bob@corp.example"},
+		{resource: "/data/x?key=1&secret=q"},
+	} {
+		in := intent(1)
+		in.Resource = "prod"
+		for to, text := range map[*string]string{&in.AgentID: tt.agent, &in.Resource: tt.resource, &in.IssuedAt: tt.issuedAt} {
+			if text != "" {
+				*to = text
+			}
+		}
+		for mode, want := range map[Mode]storage.Sent{Minimal: {}, Full: tt.want} {
+			store, l := openFake(t, func(c *Config) { c.Audit, c.Scrub = mode, tagger })
+			got := mustDecide(t, l, "acme", in).Record
+			if diff := cmp.Diff(want, got.Sent); diff != "" {
+				t.Errorf("%+v in mode %s (-want +got):\n%s", tt, mode, diff)
+			}
+			if stored := store.order[0].bytes; tt.want == (storage.Sent{}) && strings.Contains(stored, `"sent"`) {
+				t.Errorf("%+v in mode %s is stored as %s", tt, mode, stored)
+			}
+			if whole := got.Intent(); mode == Full && tt.want != (storage.Sent{}) && (whole.AgentID != in.AgentID || whole.Resource != in.Resource || whole.IssuedAt != in.IssuedAt) {
+				t.Errorf("the row's intent is %+v, want %+v", whole, in)
+			}
+		}
 	}
 }
 

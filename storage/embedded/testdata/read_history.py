@@ -205,7 +205,8 @@ class Reader:
 
 
 DECISIONS = {1: "allow", 2: "approval_required", 3: "deny"}
-NAMES = {b"by": "credential", b"wr": "writer", b"se": "session_id", b"ap": "approval_id"}
+NAMES = {b"by": "credential", b"wr": "writer", b"se": "session_id", b"ap": "approval_id",
+         b"sa": "agent_id", b"si": "issued_at", b"sr": "resource"}
 KINDS = {"v": "verdict", "r": "retention", "c": "change", "i": "import", "a": "abandoned"}
 
 
@@ -248,8 +249,9 @@ def row(r, org, decision_id, kid):
             d[name] = r.int()
     d["details_digest"] = r.digest()
     for _ in range(r.uvarint()):
-        name = NAMES[r.bytes(2)]
-        d[name] = r.text()
+        short = r.bytes(2)
+        name = NAMES[short]
+        (d.setdefault("sent", {}) if short.startswith(b"s") and short != b"se" else d)[name] = r.text()
     return d
 
 
