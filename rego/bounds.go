@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	gobwas "github.com/gobwas/glob"
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/types"
 
@@ -218,8 +219,8 @@ func badPatterns(m *ast.Module) []condition.Mistake {
 	return found
 }
 
-// calls calls f with each function call in a module.
-func calls(m *ast.Module, f func(operator *ast.Term, args []*ast.Term)) {
+// calls calls f with each function call in x, a part of a module.
+func calls(x any, f func(operator *ast.Term, args []*ast.Term)) {
 	ast.NewGenericVisitor(func(x any) bool {
 		switch x := x.(type) {
 		case *ast.Expr:
@@ -230,7 +231,7 @@ func calls(m *ast.Module, f func(operator *ast.Term, args []*ast.Term)) {
 			f(x[0], x[1:])
 		}
 		return false
-	}).Walk(m)
+	}).Walk(x)
 }
 
 // isSlash reports whether delimiters are ["/"].
@@ -261,6 +262,8 @@ func globProblem(pattern, delimiters *ast.Term) string {
 		if _, err := glob.CompileSet([]string{string(s)}); err != nil {
 			return err.Error()
 		}
+	} else if _, err := gobwas.Compile(string(s)); err != nil {
+		return "the pattern is no glob: " + err.Error()
 	}
 	searching := 0
 	for rest := string(s); ; {

@@ -49,6 +49,10 @@ func TestCompileCondition_RefusesGlobsThatOPAMatchesSlowly(t *testing.T) {
 		`glob.match("**{a,b}", null, input.intent.resource)`:                              "a pattern with alternatives needs the delimiters",
 		`glob.match("{a,b}", ["/", "."], input.intent.resource)`:                          "a pattern with alternatives needs the delimiters",
 		`glob.match("a*", [input.intent.metadata.d], input.intent.resource)`:              "the delimiters must be a constant",
+		`glob.match("k8s/[", ["/"], input.intent.resource)`:                               "1:12: glob.match: ",
+		`glob.match("k8s/[", [], input.intent.resource)`:                                  "1:12: glob.match: the pattern is no glob: ",
+		`glob.match("k8s.[z-a]", ["."], input.intent.resource)`:                           "1:12: glob.match: the pattern is no glob: ",
+		`glob.match("k8s[", null, input.intent.resource)`:                                 "1:12: glob.match: the pattern is no glob: ",
 		`d := ["/"]; glob.match("a*", d, input.intent.resource)`:                          "the delimiters must be a constant",
 		`glob.match("` + strings.Repeat("{a,b}", 30) + `", ["/"], input.intent.resource)`: "1:12: glob.match: ",
 	} {

@@ -33,6 +33,7 @@ func (c *sandboxed) Review() condition.Review {
 	var found condition.Error
 	review.TextOrder = r.misordered(&found)
 	r.zones(&found)
+	r.misread(&found)
 	review.Refused = found.Err()
 	return review
 }
