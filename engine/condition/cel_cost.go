@@ -229,4 +229,4 @@ func (s sizes) EstimateCallCost(
 
 // macroSteps is the number of steps that one cost unit inside a macro takes. CEL interprets the
 // unit and boxes each value that the unit reads.
-const macroSteps = 4
+const macroSteps = 12
