@@ -106,12 +106,49 @@ func RunTests(
 		return nil, err
 	}
 	store := inmem.NewFromObjectWithOpts(data, inmem.OptRoundTripOnWrite(false))
-	return runTests(ctx, ast.MustParseRef("data."+TestPackage(p.PolicyID)), modules, store, traced)
+	return runTests(ctx, querySchema(), ast.MustParseRef("data."+TestPackage(p.PolicyID)), modules, store, traced)
+}
+
+// RunModuleTests runs the tests in files as `opa test` does. It tests modules of rules' conditions in
+// the packages that their authors gave them. A test may be in any package, and sees the modules and
+// the input that it gives. What [RunTests] says of functions, errors and results holds here, too.
+func RunModuleTests(ctx context.Context, modules, files []File) ([]TestResult, error) {
+	tests, err := parseTests(files)
+	if err != nil {
+		return nil, err
+	}
+	traced := newProgress(tests)
+	for _, f := range modules {
+		name := loweredPrefix + f.Name
+		if tests[name], err = ast.ParseModuleWithOpts(name, f.Source, parserOptions()); err != nil {
+			return nil, explain(err)
+		}
+	}
+	if err := checkData(tests); err != nil {
+		return nil, err
+	}
+	return runTests(ctx, conditionSchema(), ast.DefaultRootRef, tests, inmem.New(), traced)
 }
 
 // testModules parses files. Each must belong to the package of the tests, or to a package below it.
 func testModules(p *engine.ActionPolicy, files []File) (map[string]*ast.Module, error) {
 	own := ast.MustParseRef("data." + TestPackage(p.PolicyID))
+	modules, err := parseTests(files)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if m := modules[f.Name]; !m.Package.Path.HasPrefix(own) {
+			return nil, refuse(
+				m.Package.Loc(), "tests of policy %s are in package %s", p.PolicyID, TestPackage(p.PolicyID),
+			)
+		}
+	}
+	return modules, nil
+}
+
+// parseTests parses files with tests.
+func parseTests(files []File) (map[string]*ast.Module, error) {
 	modules := make(map[string]*ast.Module, len(files))
 	for _, f := range files {
 		opts := parserOptions()
@@ -122,11 +159,6 @@ func testModules(p *engine.ActionPolicy, files []File) (map[string]*ast.Module, 
 		}
 		if m == nil {
 			return nil, refuse(ast.NewLocation(nil, f.Name, 1, 1), "the file is empty")
-		}
-		if !m.Package.Path.HasPrefix(own) {
-			return nil, refuse(
-				m.Package.Loc(), "tests of policy %s are in package %s", p.PolicyID, TestPackage(p.PolicyID),
-			)
 		}
 		if modules[f.Name] != nil {
 			return nil, fmt.Errorf("two files are called %s", f.Name)
@@ -195,9 +227,9 @@ func testData(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*e
 }
 
 func runTests(
-	ctx context.Context, tests ast.Ref, modules map[string]*ast.Module, store storage.Store, traced *progress,
+	ctx context.Context, schema any, tests ast.Ref, modules map[string]*ast.Module, store storage.Store, traced *progress,
 ) ([]TestResult, error) {
-	compiler := newCompiler(testSandbox(), querySchema()).
+	compiler := newCompiler(testSandbox(), schema).
 		WithEnablePrintStatements(true).
 		WithStageAfterID(ast.StageSetRuleTree,
 			ast.CompilerStageDefinition{Name: "CheckDocuments", MetricName: "check_documents", Stage: checkDocuments})

@@ -49,7 +49,7 @@ func (c *Checker) file(name string) {
 		r.failed(err)
 		return
 	}
-	docs, err := document.Parse(name, data)
+	docs, err := document.Load(name, data, document.Below(name))
 	r.failed(err)
 	if slices.ContainsFunc(docs, func(d *document.Document) bool {
 		return d.Kind == document.Suite && d.Check(c.Conditions) == nil
@@ -68,7 +68,7 @@ func (c *Checker) file(name string) {
 
 // suites reads the suites in a file. data is the file's content.
 func suites(name string, data []byte) error {
-	l := suite.Loader{ReadFile: func(path string) ([]byte, error) {
+	l := suite.Loader{ReadBelow: document.Below, ReadFile: func(path string) ([]byte, error) {
 		if path == name {
 			return data, nil
 		}
@@ -113,9 +113,12 @@ func (c *Checker) list(name string, d *document.Document, r *Report) {
 }
 
 func (c *Checker) lint() {
-	rules := make([]*engine.CompiledRule, len(c.rules))
+	rules, docs := make([]*engine.CompiledRule, len(c.rules)), make([]*document.Document, len(c.rules))
 	for i, r := range c.rules {
-		rules[i] = r.CompiledRule
+		rules[i], docs[i] = r.CompiledRule, r.doc
+	}
+	for i, r := range c.rules {
+		r.in.failed(document.CheckPackage(r.doc, docs[:i]))
 	}
 	for _, w := range append(lint.Rules(rules), lint.Lists(rules, c.lists)...) {
 		var i int

@@ -69,6 +69,8 @@ type file struct {
 	yaml bool
 	// lines splits text at the first call.
 	lines func() [][]byte
+	// includes says that the file names Rego files.
+	includes bool
 }
 
 func newFile(name string, data []byte) *file {
@@ -153,7 +155,7 @@ func (d *Document) Intent() (*engine.Intent, error) {
 // Rule decodes, validates and compiles a rule. The API has the same defaults: priority is
 // [engine.DefaultPriority], and isActive is true.
 func (d *Document) Rule(o engine.Options) (*engine.CompiledRule, error) {
-	return decode(d, Rule, func(data []byte) (*engine.CompiledRule, error) {
+	compiled, err := decode(d, Rule, func(data []byte) (*engine.CompiledRule, error) {
 		var r engine.Rule
 		check := func() error { return checkRule(r, o) }
 		if err := engine.Decode(data, "", &r, check); err != nil {
@@ -170,6 +172,10 @@ func (d *Document) Rule(o engine.Options) (*engine.CompiledRule, error) {
 		}
 		return engine.CompileRule(r, o)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return compiled, d.checkPackage()
 }
 
 func checkRule(r engine.Rule, o engine.Options) error {
@@ -251,15 +257,19 @@ func decode[T any](d *Document, k Kind, read func([]byte) (T, error)) (v T, err 
 func (d *Document) JSON() jsontext.Value {
 	data, err := d.wire(d.Kind)
 	if err != nil {
-		return d.root.json()
+		return d.inlined().json()
 	}
 	return data
 }
 
+// Written returns the document in JSON as it stands in its file: a rule that names a Rego file has
+// the name, not the text.
+func (d *Document) Written() jsontext.Value { return d.root.json() }
+
 // WithoutNull returns the document in JSON. It replaces a null by as if at returns true for the
 // null's path. The path has the names of members and the indexes that lead to the null.
 func (d *Document) WithoutNull(as jsontext.Value, at func(path []string) bool) jsontext.Value {
-	return d.root.replaced(nil, func(n *node, path []string) *node {
+	return d.inlined().replaced(nil, func(n *node, path []string) *node {
 		if n.kind == 'n' && at(path) {
 			return &node{kind: '0', text: string(as)} // the JSON of a node of this kind is its text, unchanged
 		}

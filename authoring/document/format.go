@@ -356,7 +356,7 @@ func (d *Document) Equal(e *Document) bool {
 
 // Canonical returns the document in JSON with sorted members. Conditions and actions are objects.
 func (d *Document) Canonical() jsontext.Value {
-	return d.root.withObjects(d.Kind).canonical()
+	return d.inlined().withObjects(d.Kind).canonical()
 }
 
 func (n *node) withObjects(k Kind) *node {

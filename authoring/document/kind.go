@@ -78,9 +78,9 @@ func (d *Document) wire(k Kind) (jsontext.Value, error) {
 	case d.Kind != k:
 		return nil, d.file.refuse(d.root.at, "is %s: want %s", d.Kind.a(), k.a())
 	case k == Rule:
-		return d.root.wireRule().json(), nil
+		return d.inlined().wireRule().json(), nil
 	}
-	return d.root.json(), nil
+	return d.inlined().json(), nil
 }
 
 // wireRule returns a rule whose condition and action are strings that hold JSON.

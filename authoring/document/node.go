@@ -26,8 +26,10 @@ type node struct {
 	// quotes. There YAML may have split one text at a comma. split joins the text and the key
 	// again. It is empty for any other value.
 	split string
-	keys  []key   // the names of an object's members; kids has their values
-	kids  []*node // the elements of an array, the values of an object
+	// rego is the content of the Rego file that the object names. [Load] sets it.
+	rego *RegoFile
+	keys []key   // the names of an object's members; kids has their values
+	kids []*node // the elements of an array, the values of an object
 }
 
 type key struct {

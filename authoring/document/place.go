@@ -130,6 +130,9 @@ func (d *Document) locate(f engine.FieldError) Problem {
 	at := n.at
 	if f.In.Message != "" && (n.kind != '"' || f.In.At == "") {
 		n, field, message = n.follow(f.In.At), joined(field, f.In.At), f.In.Message
+		if n.rego != nil {
+			return d.inRegoFile(n.rego, f.In.Line, f.In.Column, message)
+		}
 		switch at = n.at; {
 		case f.In.Key && n.keyAt.Line > 0:
 			at = n.keyAt

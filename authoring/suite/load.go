@@ -36,6 +36,8 @@ type Suite struct {
 	now      time.Time // the time of the decisions, zero if the file has none
 	subject  *subject
 	rego     []rego.File // the Rego tests in the policy's directory
+	// modules has the Rego files of the rules. moduleTests has the tests of their packages.
+	modules, moduleTests []rego.File
 }
 
 // Loader reads suites. It reads each file and compiles each policy only once for all of its suites.
@@ -43,6 +45,9 @@ type Suite struct {
 type Loader struct {
 	// ReadFile reads a file. Nil means [os.ReadFile].
 	ReadFile func(name string) ([]byte, error)
+	// ReadBelow returns a function that reads files below the directory of a file, as
+	// [document.Load] wants it. Nil means [document.Below], or ReadFile if there is one.
+	ReadBelow func(name string) func(path string) ([]byte, error)
 	// Glob lists files. Nil means [filepath.Glob].
 	Glob func(pattern string) ([]string, error)
 
@@ -57,7 +62,7 @@ func (l *Loader) Load(path string) ([]*Suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs, err := document.Parse(path, data)
+	docs, err := document.Load(path, data, l.below(path))
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +89,7 @@ func (l *Loader) suites(path string, d *document.Document) ([]*Suite, error) {
 	}
 	r := &reader{loader: l, path: path, doc: d, files: []string{path}}
 	rules := r.rules(f)
+	r.checkPackages(rules)
 	lists := r.lists(f)
 	policies := r.policies(f)
 	if err := cmp.Or(r.err, r.problems.Err()); err != nil {
@@ -103,10 +109,13 @@ func (l *Loader) suites(path string, d *document.Document) ([]*Suite, error) {
 		if len(policies) > 1 {
 			s.Name += " (" + p.name + ")"
 		}
-		if s.rego, err = l.regoTests(p); err != nil {
+		if s.rego, err = l.regoTests(p, rules); err != nil {
 			return nil, err
 		}
-		for _, f := range s.rego {
+		if s.modules, s.moduleTests, err = l.moduleTests(rules); err != nil {
+			return nil, err
+		}
+		for _, f := range slices.Concat(s.rego, s.modules, s.moduleTests) {
 			r.files = append(r.files, f.Name)
 		}
 		r.expand(s, f)
@@ -123,6 +132,19 @@ func (l *Loader) read(path string) ([]byte, error) {
 		return l.ReadFile(path)
 	}
 	return os.ReadFile(path)
+}
+
+// below returns a function that reads Rego files that the file called name refers to.
+func (l *Loader) below(name string) func(path string) ([]byte, error) {
+	switch {
+	case l.ReadBelow != nil:
+		return l.ReadBelow(name)
+	case l.ReadFile == nil:
+		return document.Below(name)
+	}
+	return func(path string) ([]byte, error) {
+		return l.ReadFile(filepath.Join(filepath.Dir(name), filepath.FromSlash(path)))
+	}
 }
 
 type reader struct {

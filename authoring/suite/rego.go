@@ -21,29 +21,75 @@ import (
 
 var regoPackage = regexp.MustCompile(`(?m)^package[ \t]+([^\s#]+)`)
 
-// regoTests reads the files with Rego tests in a policy's directory. It skips the tests of other
-// policies.
-func (l *Loader) regoTests(p source) (files []rego.File, err error) {
+// testsBeside reads the files with Rego tests in the directory of a file.
+func (l *Loader) testsBeside(file string) (files []rego.File, err error) {
 	list := l.Glob
 	if list == nil {
 		list = filepath.Glob
 	}
-	names, err := list(filepath.Join(filepath.Dir(p.file), "*_test.rego"))
+	names, err := list(filepath.Join(filepath.Dir(file), "*_test.rego"))
 	if err != nil {
-		return nil, fmt.Errorf("looking for tests in Rego beside %s: %w", p.file, err)
+		return nil, fmt.Errorf("looking for tests in Rego beside %s: %w", file, err)
 	}
-	own := rego.TestPackage(p.policy.PolicyID)
 	for _, name := range names {
 		data, err := l.read(name)
 		if err != nil {
 			return nil, err
 		}
-		other := regoPackage.FindSubmatch(data)
-		if other != nil && strings.HasPrefix(string(other[1]), rego.PackageName("")) &&
-			!belongs(string(other[1]), own) {
+		files = append(files, rego.File{Name: name, Source: string(data)})
+	}
+	return files, nil
+}
+
+// moduleTests returns the Rego files that rules name, and the tests beside them: the files in the
+// package of such a file, in that package with _test appended, or below one of the two.
+func (l *Loader) moduleTests(rules []source) (modules, tests []rego.File, err error) {
+	read := map[string]bool{}
+	for _, rule := range rules {
+		f, ok := rule.doc.RegoFile()
+		if !ok {
 			continue
 		}
-		files = append(files, rego.File{Name: name, Source: string(data)})
+		modules = append(modules, rego.File{Name: f.Name, Source: f.Source})
+		beside, err := l.testsBeside(f.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, t := range beside {
+			if !read[t.Name] && ofRules(t, []source{rule}) {
+				read[t.Name] = true
+				tests = append(tests, t)
+			}
+		}
+	}
+	return modules, tests, nil
+}
+
+// ofRules reports whether a file has tests of a Rego file that one of the rules names.
+func ofRules(test rego.File, rules []source) bool {
+	found := regoPackage.FindStringSubmatch(test.Source)
+	return found != nil && slices.ContainsFunc(rules, func(rule source) bool {
+		f, _ := rule.doc.RegoFile()
+		pkg, ok := rego.PackageOf(f.Source)
+		return ok && (belongs(found[1], pkg) || belongs(found[1], pkg+"_test"))
+	})
+}
+
+// regoTests reads the files with Rego tests in a policy's directory. It skips the tests of other
+// policies and those of the Rego files of rules.
+func (l *Loader) regoTests(p source, rules []source) (files []rego.File, err error) {
+	beside, err := l.testsBeside(p.file)
+	if err != nil {
+		return nil, err
+	}
+	own := rego.TestPackage(p.policy.PolicyID)
+	for _, f := range beside {
+		other := regoPackage.FindStringSubmatch(f.Source)
+		if other != nil && strings.HasPrefix(other[1], rego.PackageName("")) && !belongs(other[1], own) ||
+			ofRules(f, rules) {
+			continue
+		}
+		files = append(files, f)
 	}
 	return files, nil
 }
@@ -74,6 +120,9 @@ func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) er
 			return err
 		}
 	}
+	if err := runModuleTests(ctx, suites, o, report); err != nil {
+		return err
+	}
 	for _, r := range all {
 		results, err := rego.RunTests(ctx, r.suite.subject.doc, r.suite.subject.rules, r.suite.subject.lists, r.intents,
 			r.suite.rego)
@@ -87,6 +136,30 @@ func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) er
 		}
 	}
 	return ctx.Err()
+}
+
+// runModuleTests runs the tests of the Rego files of rules, each file once for all suites with the
+// same rules.
+func runModuleTests(ctx context.Context, suites []*Suite, o Options, report *Report) error {
+	ran := map[string]bool{}
+	for _, s := range suites {
+		key := fmt.Sprint(s.modules, s.moduleTests)
+		if len(s.moduleTests) == 0 || ran[key] {
+			continue
+		}
+		ran[key] = true
+		r := regoSuite{suite: s}
+		results, err := rego.RunModuleTests(ctx, s.modules, s.moduleTests)
+		if err != nil {
+			return r.located(err)
+		}
+		for i := range results {
+			if result := r.result(&results[i]); o.selects(&result) {
+				report.Results = append(report.Results, result)
+			}
+		}
+	}
+	return nil
 }
 
 // addIntents adds the intents of s. Two different intents with the same name are an error.
@@ -119,7 +192,7 @@ func (r *regoSuite) located(err error) error {
 	found := new(document.Error)
 	for _, m := range mistakes.Mistakes {
 		found.Problems = append(found.Problems, document.Problem{
-			File:    cmp.Or(m.File, r.suite.rego[0].Name),
+			File:    cmp.Or(m.File, slices.Concat(r.suite.rego, r.suite.moduleTests)[0].Name),
 			Place:   document.Place{Line: max(m.Line, 1), Column: max(m.Column, 1)},
 			Message: m.Message, Source: r.line(m.File, m.Line),
 		})
@@ -128,7 +201,7 @@ func (r *regoSuite) located(err error) error {
 }
 
 func (r *regoSuite) line(file string, n int) string {
-	for _, f := range r.suite.rego {
+	for _, f := range slices.Concat(r.suite.rego, r.suite.modules, r.suite.moduleTests) {
 		if lines := strings.Split(f.Source, "\n"); f.Name == file && n > 0 && n <= len(lines) {
 			return lines[n-1]
 		}

@@ -56,6 +56,15 @@ func (r *reader) checkLists(s *subject) {
 	}
 }
 
+// checkPackages reports each rule whose Rego file has the package of another rule's file.
+func (r *reader) checkPackages(rules []source) {
+	var docs []*document.Document
+	for _, rule := range rules {
+		r.add(document.CheckPackage(rule.doc, docs))
+		docs = append(docs, rule.doc)
+	}
+}
+
 // source is a policy or a rule, and the file that it is in.
 type source struct {
 	name   string // a path as in the suite, or the path of the suite itself
@@ -98,16 +107,24 @@ func readSource(d *document.Document, kind document.Kind, file string) (source, 
 }
 
 type file struct {
-	sum     [sha256.Size]byte
+	sum     [sha256.Size]byte // of the file and of the Rego files that it names
 	sources map[document.Kind][]source
 }
 
-// file reads a file's documents of one kind. It parses the file again only if the content has
-// changed.
+// file reads a file's documents of one kind. It compiles them again only if the content has changed.
 func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 	data, err := l.read(path)
 	if err != nil {
 		return nil, err
+	}
+	docs, err := document.Load(path, data, l.below(path))
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range docs {
+		for _, f := range d.RegoFiles() {
+			data = append(data, "\n"+f.Source...)
+		}
 	}
 	sum := sha256.Sum256(data)
 	known := l.files[path]
@@ -116,10 +133,6 @@ func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 	}
 	if found, ok := known.sources[kind]; ok {
 		return slices.Clone(found), nil
-	}
-	docs, err := document.Parse(path, data)
-	if err != nil {
-		return nil, err
 	}
 	all, found := new(document.Error), []source{}
 	for _, d := range docs {

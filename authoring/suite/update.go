@@ -63,7 +63,7 @@ func pathsOf(results []*Result) (paths []string) {
 
 // verify runs the rewritten file. It drops the file if a case fails that passed before.
 func (l *Loader) verify(ctx context.Context, w *Rewrite, before *Report) error {
-	after := Loader{Glob: l.Glob, ReadFile: func(name string) ([]byte, error) {
+	after := Loader{Glob: l.Glob, ReadBelow: l.below, ReadFile: func(name string) ([]byte, error) {
 		if name == w.Path {
 			return w.Data, nil
 		}

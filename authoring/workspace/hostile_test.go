@@ -201,7 +201,7 @@ func TestPull_ReplacesNoFileThatItHasNotRead(t *testing.T) {
 	rule := `{"id":"0c0ffee0-0000-4000-8000-000000000002","name":"n","condition":"{}","action":"{\"decision\":\"deny\"}"}`
 	changed, err := w.rewrite(map[string][]document.Edit{
 		filepath.Join(dir, "a.yaml"): {{Index: atEnd, JSON: []byte(rule)}}, name: {{Index: atEnd, JSON: []byte(rule)}},
-	}, nil)
+	}, nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "rules.yaml: there is a file of that name") || len(changed) > 0 {
 		t.Errorf("rewrite = %q, %v, want an error and no file", changed, err)
 	}

@@ -34,12 +34,12 @@ type Pulled struct {
 // Pull writes the server's documents into the files. Documents that are equal keep their text. If
 // only scalars differ, only the text of these scalars changes.
 func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
-	edits, schemas := facts(p.same), map[string]string{}
+	edits, schemas, files := facts(p.same), map[string]string{}, p.w.regoFiles()
 	for _, c := range p.Changes {
 		switch {
 		case c.State == Missing:
 			name := p.w.fileFor(c)
-			edits[name] = append(edits[name], document.Edit{Index: atEnd, JSON: c.stored()})
+			edits[name] = append(edits[name], document.Edit{Index: atEnd, JSON: c.stored(files, name)})
 			if o.Schemas != "" {
 				schemas[name] = fmt.Sprintf("# yaml-language-server: $schema=%s%s.schema.json\n", o.Schemas, c.Kind)
 			}
@@ -51,20 +51,21 @@ func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
 			done.Refused = append(done.Refused, c)
 		default:
 			edits[c.local.doc.Name()] = append(edits[c.local.doc.Name()],
-				document.Edit{Index: c.local.index, JSON: c.stored()})
+				document.Edit{Index: c.local.index, JSON: c.stored(files, c.local.doc.Name())})
 		}
 	}
 	if len(done.Refused) > 0 {
 		return done, nil
 	}
-	done.Written, err = p.w.rewrite(edits, schemas)
+	done.Written, err = p.w.rewrite(edits, schemas, files.texts)
 	return done, err
 }
 
-func (c Change) stored() []byte {
+// stored returns the server's document as it is written into the file called in.
+func (c Change) stored(files *regoFiles, in string) []byte {
 	switch {
 	case c.rule != nil:
-		return encode(c.rule)
+		return files.stored(c.rule, c.local, in)
 	case c.list != nil:
 		return encode(c.list)
 	}

@@ -88,7 +88,7 @@ func (p *Plan) Push(
 			pushed = append(pushed, c)
 		}
 	}
-	written, failed := p.w.rewrite(facts(pushed), nil)
+	written, failed := p.w.rewrite(facts(pushed), nil, nil)
 	return written, errors.Join(err, failed)
 }
 
@@ -205,7 +205,7 @@ func facts(all []Change) map[string][]document.Edit {
 			continue
 		}
 		edits[l.doc.Name()] = append(edits[l.doc.Name()],
-			document.Edit{Index: l.index, JSON: with(l.doc.JSON(), members)})
+			document.Edit{Index: l.index, JSON: with(l.doc.Written(), members)})
 	}
 	return edits
 }

@@ -51,10 +51,11 @@ func Open(dir string, o engine.Options) (*Workspace, error) {
 			return nil, err
 		}
 		w.texts[name] = data
-		docs, err := document.Parse(name, data)
+		docs, err := document.Load(name, data, document.Below(name))
 		if err := all.Add(err); err != nil {
 			return nil, err
 		}
+		w.read(docs)
 		for i, d := range docs {
 			if err := all.Add(w.add(&Local{doc: d, index: i}, o)); err != nil {
 				return nil, err
@@ -62,6 +63,13 @@ func Open(dir string, o engine.Options) (*Workspace, error) {
 		}
 	}
 	w.refuseTwice(&all)
+	var rules []*document.Document
+	for _, l := range w.rules {
+		if err := all.Add(document.CheckPackage(l.doc, rules)); err != nil {
+			return nil, err
+		}
+		rules = append(rules, l.doc)
+	}
 	if err := all.Err(); err != nil {
 		return nil, err
 	}
@@ -125,8 +133,10 @@ func (l *Local) place() string {
 }
 
 // rewrite changes documents in files and returns the names of the changed files. heads has the
-// first line of each new YAML file. If one of the files cannot be changed, none is.
-func (w *Workspace) rewrite(edits map[string][]document.Edit, heads map[string]string) (changed []string, err error) {
+// first line of each new YAML file, and rego the contents of Rego files. If one of the files cannot be changed, none is.
+func (w *Workspace) rewrite(
+	edits map[string][]document.Edit, heads, rego map[string]string,
+) (changed []string, err error) {
 	texts := make(map[string][]byte)
 	for name, all := range edits {
 		out, err := document.Rewrite(name, w.texts[name], all...)
@@ -138,6 +148,11 @@ func (w *Workspace) rewrite(edits map[string][]document.Edit, heads map[string]s
 		}
 		if string(out) != string(w.texts[name]) {
 			texts[name] = out
+		}
+	}
+	for name, text := range rego {
+		if was, known := w.texts[name]; !known || text != string(was) {
+			texts[name] = []byte(text)
 		}
 	}
 	names := slices.Sorted(maps.Keys(texts))

@@ -22,7 +22,7 @@ func readDocuments(s streams, name string, kind document.Kind) ([]*document.Docu
 	if kind == document.Rule && noRules.Match(data) {
 		return nil, nil
 	}
-	docs, err := document.Parse(name, data)
+	docs, err := document.Load(name, data, document.Below(name))
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +98,9 @@ func readRules(s streams, name string) (f ruleFile, err error) {
 		}
 		return r.Rule(), nil
 	})
+	for i := 0; i < len(f.docs) && err == nil; i++ {
+		err = document.CheckPackage(f.docs[i], f.docs[:i])
+	}
 	return f, err
 }
 

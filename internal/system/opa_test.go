@@ -55,6 +55,27 @@ func TestRego_OPATestPasses(t *testing.T) {
 	}
 }
 
+// TestOPATestsFiles checks that `opa test` without writ passes on the Rego files of each example, and
+// that it runs each of their tests.
+func TestOPATestsFiles(t *testing.T) {
+	opa := buildOPA(t)
+	dirs, err := filepath.Glob(filepath.Join("..", "..", "examples", "rego", "*"))
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("the examples of Rego in files are %v, %v", dirs, err)
+	}
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.rego"))
+		must(t, err)
+		text, err := exec.Command(opa, append([]string{"test", "-v"}, files...)...).CombinedOutput()
+		if err != nil || !strings.Contains(string(text), "PASS: 3/3") {
+			t.Errorf("opa test of %s: %v, want PASS: 3/3\n%s", dir, err, text)
+		}
+		if out, err := exec.Command(opa, append([]string{"fmt", "--fail", "-l"}, files...)...).CombinedOutput(); err != nil {
+			t.Errorf("opa fmt would change %s: %v\n%s", dir, err, out)
+		}
+	}
+}
+
 // opaPasses exports a policy, its rules and intents, and has `opa test` run the tests of the export.
 func opaPasses(t *testing.T, opa, policy, rules string, intents []string) {
 	t.Helper()

@@ -212,13 +212,24 @@ func rule() object {
 	})
 	properties := s["properties"].(object)
 	properties["condition"] = object{
-		"anyOf":       []any{ref("condition"), wire(condition.MaxCondition)},
-		"description": `A match object, a tree, {"cel": …} or {"rego": …}; or its JSON in a string, as the API has it.`,
+		"anyOf":       []any{ref("condition"), wire(condition.MaxCondition), regoFile()},
+		"description": `A match object, a tree, {"cel": …} or {"rego": …}, a text or {"file": "NAME.rego"}; or its JSON in a string, as the API has it.`,
 	}
 	properties["action"] = object{"anyOf": []any{action(), wire(condition.MaxText)},
 		"description": "What the rule decides, and why."}
 	s["required"] = []string{"name", "condition", "action"} // the server sets the others, or they have a default
 	return s
+}
+
+// regoFile returns the schema of a condition whose Rego is in a file.
+func regoFile() object {
+	name := object{"type": "string", "pattern": `\.rego$`, "not": object{"pattern": `_test\.rego$`},
+		"description": "The path of a Rego module, from the directory of this file."}
+	one := func(member string, s object) object {
+		return object{"type": "object", "additionalProperties": false, "required": []string{member},
+			"properties": object{member: s}}
+	}
+	return one("rego", one("file", name))
 }
 
 func action() object {
