@@ -154,6 +154,8 @@ type lowering struct {
 	errable []string
 	// readsValues says that a rule reads how metadata values are read.
 	readsValues bool
+	// modules has the rules with a module of their own, by the names of the modules.
+	modules map[string]string
 	// readsItems says that a rule in Rego calls writ.items.
 	readsItems bool
 }

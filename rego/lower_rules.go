@@ -24,6 +24,10 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 	l.timed = l.timed || strings.Contains(source, decidedAt) || r.Matches().Reads(condition.DecidedAt) ||
 		r.Certain().Reads(condition.DecidedAt)
 	if inRego {
+		name, err := l.moduleName(&doc)
+		if err != nil {
+			return err
+		}
 		library, items := "", ""
 		if usesItems(source) {
 			library, items = l.pkg+libraryPackage, inputOfItems

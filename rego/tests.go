@@ -62,6 +62,8 @@ func TestPackage(policyID string) string { return PackageName(policyID) + "_test
 // rule whose name begins with test_, as in OPA. It passes if it is true. A test sees
 // data.<PackageName> and
 //
+//	data.writ.policy              the same: decision, allow, codes and reasons
+//	data.writ.rules.<name>.match  whether an active rule matches; name is [NameOf] the rule's name
 //	data.intents   the input documents of intents, by name: see [Input]
 //	data.policy    the policy
 //	data.rules     the rules
@@ -89,7 +91,15 @@ func RunTests(
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range lowered {
+	set, err := compileRules(rules, lists)
+	if err != nil {
+		return nil, err
+	}
+	named, err := aliases(p, set)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range append(lowered, named...) {
 		name := loweredPrefix + f.Name
 		if modules[name], err = ast.ParseModuleWithOpts(name, f.Source, parserOptions()); err != nil {
 			return nil, explain(err)

@@ -47,7 +47,8 @@ func indented(v any) ([]byte, error) {
 
 // Tests writes the files that `opa test` needs in addition to the files of [Lower]. The first is
 // data.json with the data that [RunTests] describes. The second has a test for each intent. The test
-// compares the decision and the codes with the result of [engine.Evaluate]. Authors may add tests.
+// compares the decision and the codes with the result of [engine.Evaluate]. The others have the names
+// for tests that RunTests describes. Authors may add tests.
 func Tests(
 	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, intents map[string]*engine.Input,
 ) ([]File, error) {
@@ -76,7 +77,11 @@ func Tests(
 		writeTest(&b, test, name, engine.Evaluate(policy, set, intents[name]))
 	}
 	file, err := formatted(testsFile, b.String())
-	return []File{{Name: dataFile, Source: string(text)}, file}, err
+	if err != nil {
+		return nil, err
+	}
+	named, err := aliases(p, set)
+	return append([]File{{Name: dataFile, Source: string(text)}, file}, named...), err
 }
 
 // writeTest writes the test of an intent with its result.

@@ -38,13 +38,13 @@ func testedIntents() map[string]*engine.Input {
 
 func TestTests_PassInOPA(t *testing.T) {
 	files := must.Get(Tests(samplePolicy(), sampleRules(), nil, testedIntents()))(t)
-	if names := []string{files[0].Name, files[1].Name}; len(files) != 2 || !cmp.Equal(names, []string{"data.json", "policy_test.rego"}) {
+	if names := []string{files[0].Name, files[1].Name}; len(files) != 3+len(sampleRules()) || !cmp.Equal(names, []string{"data.json", "policy_test.rego"}) {
 		t.Fatalf("Tests writes %d files, %v", len(files), names)
 	}
 	if out, err := format.Source(files[1].Name, []byte(files[1].Source)); err != nil || string(out) != files[1].Source {
 		t.Errorf("opa fmt of the tests = %v and\n%s\nwant\n%s", err, out, files[1].Source)
 	}
-	results, err := RunTests(t.Context(), samplePolicy(), sampleRules(), nil, testedIntents(), files[1:])
+	results, err := RunTests(t.Context(), samplePolicy(), sampleRules(), nil, testedIntents(), files[1:2])
 	if err != nil || len(results) != len(testedIntents()) {
 		t.Fatalf("RunTests = %v, %v, want a result of each of %d intents", results, err, len(testedIntents()))
 	}
