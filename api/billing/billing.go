@@ -17,9 +17,9 @@ import (
 
 // Subscriptions keeps one subscription for each organization.
 type Subscriptions interface {
-	// UpdateSubscription changes the subscription of org atomically. It passes f a copy of the
-	// stored subscription. If nothing is stored, only the copy's OrganizationID is set. f reports
-	// whether it changed the copy. f may be called more than once. UpdateSubscription returns the
+	// UpdateSubscription changes the subscription of org atomically. It calls f with a copy of
+	// the stored subscription, perhaps more than once. If nothing is stored, the copy has only an
+	// OrganizationID. f reports whether it changed the copy. UpdateSubscription returns the
 	// subscription that is stored afterwards, or storage.ErrNotFound.
 	UpdateSubscription(ctx context.Context, org string,
 		f func(*storage.Subscription) (changed bool)) (*storage.Subscription, error)
@@ -31,21 +31,22 @@ type Subscriptions interface {
 type Config struct {
 	// Store keeps the subscriptions. Billing does not close it.
 	Store Subscriptions
-	// Key is Stripe's secret key. WebhookSecret is the key of webhooks' signatures. Neither ever
-	// appears in a log or an error.
+	// Key is Stripe's secret key. WebhookSecret is the key of webhook signatures. No log and no
+	// error contains either.
 	Key, WebhookSecret string
 	// Prices maps the name of a plan to the id of its price at Stripe.
 	Prices map[string]string
-	// PortalURL is the base address of the portal. After a payment the browser returns to the portal's page "billing".
+	// PortalURL is the base address of writ's own web portal. After a payment the browser returns
+	// to its page "billing".
 	PortalURL string
 	// URL is the address of Stripe's API. If it is empty, Stripe's own address is used.
 	URL string
-	// Timeout bounds a call of Stripe, including its one retry. Zero means 8 s.
+	// Timeout bounds a call to Stripe, including its one retry. Zero means 8 s.
 	Timeout time.Duration
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Log receives changes of plans and events that need an operator's attention. Nil discards
-	// them.
+	// Log receives the changes of plans. It also receives events that need an operator's
+	// attention. Nil discards both.
 	Log *slog.Logger
 }
 
@@ -56,7 +57,7 @@ type Billing struct {
 	cfg    Config
 	stripe stripe.Backend
 	plans  map[string]string // the names of the plans by price id
-	portal string            // the page to which browsers return
+	portal string            // the page of writ's web portal to which browsers return
 }
 
 // New returns a Billing. If cfg lacks a required field, the error names the field. New does not
@@ -124,8 +125,8 @@ func checkURL(s string) error {
 }
 
 // client returns a backend that calls Stripe. It logs nothing, because Stripe's logger quotes
-// requests. The package does not use stripe.Client: that type links every service of Stripe and
-// adds 10 MB to the binary.
+// requests. It is not a stripe.Client, because that type links every service of Stripe and adds
+// 10 MB to the binary.
 func (c Config) client() stripe.Backend {
 	backend := &stripe.BackendConfig{
 		EnableTelemetry: stripe.Bool(false),

@@ -15,13 +15,13 @@ import (
 	"writ/storage"
 )
 
-// sameSession is how long an equal request returns the same session. A caller can thus safely
-// repeat a call that may have failed.
+// sameSession is the time during which an equal request returns the same session. A caller can
+// thus safely repeat a call that may have failed.
 const sameSession = 10 * time.Minute
 
-// Checkout returns the URL of the page where a browser pays for plan. An organization that already
-// pays for another plan gets the page that changes its subscription; sessionID is then empty. A
-// second payment session would charge that organization twice.
+// Checkout returns the URL of the page where a browser pays for plan. If org already pays for
+// another plan, the page changes its subscription, and sessionID is empty. A second payment
+// session would charge org twice.
 //
 // Checkout refuses with CodeNotConfigured if plan has no price. Other refusals have
 // CodeAlreadyOnPlan or CodeUnavailable.
@@ -77,8 +77,9 @@ func (b *Billing) buy(ctx context.Context, sub *storage.Subscription, plan, pric
 	return s.URL, s.ID, nil
 }
 
-// idempotencyKey returns an equal key for an equal request within sameSession. The key covers the
-// state of the subscription: once a subscription has ended, its paid session is useless.
+// idempotencyKey returns Stripe's Idempotency-Key for a payment session. Equal requests within
+// sameSession have equal keys. The key covers the state of the subscription, because a session
+// that was paid for an ended subscription is useless.
 func (b *Billing) idempotencyKey(sub *storage.Subscription, plan, price string) string {
 	window := b.cfg.Now().Truncate(sameSession).Unix()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %d %d", b.portal, sub.OrganizationID, plan, price,
@@ -101,7 +102,7 @@ func (b *Billing) Portal(ctx context.Context, org string) (url string, err error
 	return b.session(ctx, sub, nil)
 }
 
-// session opens the Billing Portal. If flow is not nil, the portal starts with flow.
+// session opens Stripe's Billing Portal. If flow is not nil, the Billing Portal starts with flow.
 func (b *Billing) session(
 	ctx context.Context, sub *storage.Subscription, flow *stripe.BillingPortalSessionCreateFlowDataParams,
 ) (string, error) {
@@ -123,8 +124,8 @@ func (b *Billing) session(
 	return s.URL, nil
 }
 
-// switchTo describes the portal's page that confirms another price. If the subscription's item is
-// not known yet, the customer chooses the price on the page.
+// switchTo describes the page of the Billing Portal that confirms another price. If the
+// subscription's item is not known yet, the customer chooses the price on that page.
 func switchTo(sub *storage.Subscription, price string) *stripe.BillingPortalSessionCreateFlowDataParams {
 	if sub.ItemID == "" {
 		return &stripe.BillingPortalSessionCreateFlowDataParams{

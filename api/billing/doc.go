@@ -1,12 +1,13 @@
-// Package billing sells plans through Stripe. Checkout takes the first payment. The Billing Portal changes the
-// purchase. Signed webhooks change the organization's plan. No other package talks to Stripe or uses its names.
+// Package billing sells plans through Stripe. Checkout takes the first payment. Stripe's Billing
+// Portal changes the purchase. Signed webhooks change the organization's plan. No other package
+// talks to Stripe or uses its names.
 //
 // # What changes a plan
 //
-// Only a webhook changes a plan. A browser's return from Checkout proves nothing. Checkout puts the
-// organization into the metadata (organization_id) of the session and of the subscription. Events
-// carry this metadata. The package ignores events without an organization, of a kind not listed
-// here, or of a connected account.
+// Only a webhook changes a plan. A browser's return from Checkout proves nothing. Checkout puts
+// the organization into the metadata (organization_id) of the session and of the subscription.
+// Events carry this metadata. The package ignores an event if it names no organization, belongs
+// to a connected account, or has a kind that is not listed here.
 //
 //	checkout.session.completed     the plan that was paid for, until an event of the
 //	                               subscription itself arrives
@@ -24,9 +25,9 @@
 // # Order
 //
 // Stripe delivers events more than once and in any order. Event times are in whole seconds. The
-// latest event of a subscription counts. Within a second, updated follows created, and deleted
-// follows updated. A canceled subscription stays canceled. A different subscription replaces the
-// stored one only if it gives a plan and its event is later than all earlier events. The package
-// also remembers the end of an unknown subscription, because older events of that subscription may
-// arrive later.
+// latest event of a subscription counts. Among events of the same second, updated counts as later
+// than created, and deleted as later than updated. A canceled subscription stays canceled. A
+// different subscription replaces the stored one only if it gives a plan and its event is later
+// than all earlier events. The package also stores that an unknown subscription has ended,
+// because older events of that subscription may arrive later.
 package billing

@@ -8,19 +8,19 @@ import (
 	"github.com/stripe/stripe-go/v85"
 )
 
-// The codes of errors. They are part of the interface.
+// These are the codes of errors. They are part of the API.
 const (
 	CodeNotConfigured    = "billing_not_configured" // this deployment has no price for the plan
 	CodeAlreadyOnPlan    = "already_on_plan"
 	CodeNoCustomer       = "no_customer"
-	CodeInvalidSignature = "invalid_signature" // missing, malformed or not Stripe's
-	CodeSignatureExpired = "signature_expired" // signed too long before or after now; see Tolerance
+	CodeInvalidSignature = "invalid_signature" // the signature is missing, malformed or not Stripe's
+	CodeSignatureExpired = "signature_expired" // signed more than Tolerance before or after now
 	CodeInvalidEvent     = "invalid_event"     // the signature is valid, but the payload is not an event
 	CodeUnavailable      = "billing_unavailable"
 )
 
-// Error is a refused call. Code and Detail are safe for the caller. The method Error also returns
-// the cause, which is for operators and contains no secret.
+// Error says that a call was refused. Code and Detail are safe for the caller. The method Error
+// also returns the cause, which is for operators. The cause contains no secret.
 type Error struct {
 	Code, Detail string
 	cause        string
@@ -45,7 +45,7 @@ func missingCustomer(err error) bool {
 	return errors.As(err, &answered) && answered.Code == stripe.ErrorCodeResourceMissing && answered.Param == "customer"
 }
 
-// failed returns the error of a failed call of Stripe.
+// failed returns the error of a failed call to Stripe.
 func (b *Billing) failed(err error) error {
 	return &Error{
 		Code:   CodeUnavailable,
@@ -54,7 +54,8 @@ func (b *Billing) failed(err error) error {
 	}
 }
 
-// cause describes a failure. It omits Stripe's message, which may quote the request.
+// cause describes a failure for operators. It omits Stripe's message, which may quote the
+// request.
 func (b *Billing) cause(err error) string {
 	var answered *stripe.Error
 	if errors.As(err, &answered) {

@@ -10,15 +10,16 @@ import (
 	"writ/engine"
 )
 
-// These are the metadata keys that hold the organization of an event.
+// These are the metadata keys that name an event's organization.
 const (
 	metaOrganization = "organization_id"
 	metaPlan         = "plan"
 )
 
-// These types declare the members of events that the package reads. The account or the endpoint
-// sets the API version of webhooks. That version may differ from the library's version. These
-// members mean the same in each version. If a member has moved, both places are read.
+// These types declare the members of events that the package reads. The Stripe account or the
+// endpoint sets the API version of webhooks, which may differ from the library's version. The
+// declared members mean the same in each version. If a member has moved between versions, both
+// places are read.
 type (
 	subscriptionObject struct {
 		ID         string            `json:"id"`
@@ -59,7 +60,7 @@ type (
 	}
 )
 
-// reference is the id of an object. In the JSON it is the id, or the whole object.
+// reference is the id of an object. The JSON has either the id or the whole object.
 type reference string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -75,8 +76,7 @@ func (r *reference) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*string)(r))
 }
 
-// read returns the organization of e and the change that e makes. A nil change means that e changes
-// nothing.
+// read returns the organization of e and the change that e makes. c is nil if e changes nothing.
 func (b *Billing) read(e *stripe.Event) (org string, c change, err error) {
 	if e.Account != "" {
 		return "", nil, nil
@@ -99,8 +99,8 @@ func (b *Billing) read(e *stripe.Event) (org string, c change, err error) {
 }
 
 // otherMode reports whether e and the key differ in mode: one is live and the other is test.
-// Purchases in test mode cost nothing, so their events must not count. The key's prefix tells its
-// mode. A key without such a prefix accepts events of both modes.
+// Purchases in test mode cost nothing, so they must not change a live plan. The key's prefix
+// tells its mode. With another prefix, events of both modes count.
 func (b *Billing) otherMode(e *stripe.Event) bool {
 	_, mode, _ := strings.Cut(b.cfg.Key, "_") // sk_live_…, rk_test_…
 	return strings.HasPrefix(mode, "live_") && !e.Livemode || strings.HasPrefix(mode, "test_") && e.Livemode
@@ -187,8 +187,8 @@ func organization(metadata map[string]string) string {
 	return metadata[metaOrganization]
 }
 
-// unix converts Unix seconds to a time. It returns the zero time for seconds that are not positive
-// or too large for RFC 3339.
+// unix converts Unix seconds to a time. It returns the zero time if seconds is not positive or
+// too large for RFC 3339.
 func unix(seconds int64) time.Time {
 	t := time.Unix(seconds, 0).UTC()
 	if _, err := t.MarshalText(); err != nil || seconds <= 0 {

@@ -11,11 +11,11 @@ import (
 	"writ/storage"
 )
 
-// maxRemembered bounds the events of one second that are remembered. It also bounds the remembered
-// ended subscriptions of an organization.
+// maxRemembered bounds two lists of an organization: the stored events of one second, and the
+// stored ended subscriptions.
 const maxRemembered = 32
 
-// The statuses of a subscription that the package treats specially.
+// These are the statuses of a subscription that the package treats specially.
 const (
 	statusActive            = string(stripe.SubscriptionStatusActive)
 	statusTrialing          = string(stripe.SubscriptionStatusTrialing)
@@ -41,11 +41,11 @@ type change interface {
 	apply(s *storage.Subscription) bool
 }
 
-// rankPurchase is the rank of a subscription that is known only from its purchase, before its own
-// first event.
+// rankPurchase is the rank of a subscription before its own first event, when only its purchase
+// is known.
 const rankPurchase = 0
 
-// rankOf returns the rank that orders events of a subscription with equal times.
+// rankOf returns the rank that orders a subscription's events of the same second.
 func rankOf(t stripe.EventType) int {
 	switch t {
 	case stripe.EventTypeCustomerSubscriptionDeleted:
@@ -94,7 +94,7 @@ func (n *snapshot) apply(s *storage.Subscription) bool {
 	return true
 }
 
-// news reports whether n is newer than s.
+// news reports whether n is later than the state in s.
 func (n *snapshot) news(s *storage.Subscription) bool {
 	if s.SubscriptionID != n.id {
 		newer := cmp.Or(n.at.Compare(s.Last.At), n.began.Compare(s.Began))
@@ -113,9 +113,9 @@ func (n *snapshot) news(s *storage.Subscription) bool {
 	}
 }
 
-// rememberEnd records in s that another subscription, id, has ended. It returns false if the end is
-// recorded already. Older events of the ended subscription may arrive later; without the record
-// they would give its plan forever.
+// rememberEnd stores in s that another subscription, id, has ended. It returns false if s has
+// that already. Older events of the ended subscription may arrive later. Without this record they
+// would give its plan forever.
 func rememberEnd(s *storage.Subscription, id string) bool {
 	if slices.Contains(s.Ended, id) {
 		return false
@@ -152,7 +152,7 @@ func (p *purchase) apply(s *storage.Subscription) bool {
 }
 
 // failure is a failed payment. It changes the status before the subscription's own event arrives.
-// It does not change Last.
+// It does not change Last, so that event still counts as later.
 type failure struct {
 	at time.Time
 	id string

@@ -17,14 +17,13 @@ import (
 	"writ/storage"
 )
 
-// Tolerance is the greatest difference between the time of a webhook's signature and the current
-// time.
+// Tolerance bounds the difference between the time of a webhook's signature and the current time.
 const Tolerance = 300 * time.Second
 
 // Webhook processes an event. payload is the unchanged body. signature is the header
-// Stripe-Signature. A nil error means that the event is stored or irrelevant. After an error Stripe
-// must deliver the event again. An *Error means that payload is not a valid event of Stripe. Any
-// other error comes from the store.
+// Stripe-Signature. A nil error means that the event is stored or irrelevant. After an error
+// Stripe must deliver the event again. An *Error means that payload is not a valid event of
+// Stripe. Other errors come from the store.
 func (b *Billing) Webhook(ctx context.Context, payload []byte, signature string) error {
 	e, err := b.verify(payload, signature)
 	if err != nil {
@@ -54,7 +53,7 @@ func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error)
 	case err != nil || e.ID == "" || unix(e.Created).IsZero() || e.Data == nil:
 		return e, refuse(CodeInvalidEvent, "The body is not an event of Stripe.")
 	}
-	// The newest event counts. An event of the far future would therefore suppress all later
+	// The latest event counts. An event from the far future would therefore suppress all later
 	// events.
 	if time.Unix(e.Created, 0).Sub(b.cfg.Now()) > Tolerance {
 		return e, refuse(CodeInvalidEvent, fmt.Sprintf("The event's time is more than %v in the future.", Tolerance))
@@ -69,8 +68,8 @@ func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error)
 	return e, nil
 }
 
-// signedAt returns the signed time in a header such as t=1795255200,v1=5257a8…. It refuses a header
-// with two times, because such a header is ambiguous.
+// signedAt returns the time in a header such as t=1795255200,v1=5257a8…. It refuses a header with
+// two times, because such a header is ambiguous.
 func signedAt(header string) (time.Time, error) {
 	var at []string
 	for part := range strings.SplitSeq(header, ",") {
@@ -86,8 +85,8 @@ func signedAt(header string) (time.Time, error) {
 	return time.Time{}, refuse(CodeInvalidSignature, "The header Stripe-Signature must hold one time.")
 }
 
-// pastPlans returns the past plans after before was replaced by after. Each plan occurs once, with
-// the last time at which it was in force.
+// pastPlans returns the subscription's earlier plans after it changed from before to after. Each
+// plan occurs once, with the last time at which it was in force.
 func pastPlans(before, after *storage.Subscription) []storage.PastPlan {
 	plan := cmp.Or(before.Plan, engine.FreePlan)
 	if plan == after.Plan {
@@ -97,7 +96,7 @@ func pastPlans(before, after *storage.Subscription) []storage.PastPlan {
 	return append(past, storage.PastPlan{Plan: plan, Until: after.UpdatedAt})
 }
 
-// store applies c to the subscription of org if c is newer than that subscription.
+// store applies c to the stored subscription of org if c is newer than that subscription.
 func (b *Billing) store(ctx context.Context, org string, e *stripe.Event, c change) error {
 	var before, after storage.Subscription
 	changed := false

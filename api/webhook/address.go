@@ -14,24 +14,25 @@ import (
 	"writ/engine/condition"
 )
 
-// errRefused means that the deployment does not send to the address of a webhook.
+// errRefused means that this deployment sends nothing to the webhook's address.
 var errRefused = errors.New("the address is not public: --webhook-allow can name its network")
 
-// errPlain means that this address needs TLS.
+// errPlain means that the address may be reached over TLS only.
 var errPlain = errors.New("plain HTTP is for networks that --webhook-allow names")
 
-// Targets says which addresses webhooks may have: public addresses over HTTPS, and the addresses in Allow.
+// Targets says which addresses webhooks may have. Public addresses are allowed over HTTPS.
+// Addresses in Allow are allowed, too.
 type Targets struct {
-	// Allow are networks that are not public. They may also be reached over HTTP.
+	// Allow has networks that are not public. Webhooks may reach these networks over HTTP, too.
 	Allow []netip.Prefix
 }
 
-// public6 is the part of IPv6 that is assigned for routing. IPv6 addresses that stand for an IPv4 address are outside
-// this part, except for 6to4. special contains 6to4.
+// public6 is the part of IPv6 that is assigned for routing. The IPv6 addresses that embed an IPv4
+// address are outside public6. The exception is 6to4, which special contains.
 var public6 = netip.MustParsePrefix("2000::/3")
 
-// special are networks that contain no server of the public Internet, according to IANA's registries of special-purpose
-// addresses.
+// special has the networks without servers of the public Internet. The source is IANA's
+// registries of special-purpose addresses.
 var special = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
 	"192.0.2.0/24",
@@ -48,7 +49,8 @@ func prefixes(texts ...string) []netip.Prefix {
 	return all
 }
 
-// Permit returns nil if webhooks may send to the address a. secure says that they use TLS.
+// Permit returns nil if webhooks may send to the address a. secure says whether the webhooks use
+// TLS.
 func (t Targets) Permit(a netip.Addr, secure bool) error {
 	a = a.Unmap().WithZone("")
 	for _, p := range t.Allow {
@@ -70,8 +72,8 @@ func (t Targets) Permit(a netip.Addr, secure bool) error {
 	return nil
 }
 
-// CheckURL returns an error if nothing can be sent to the URL text. It does not resolve names. A name is resolved for
-// each connection, and its address is checked then.
+// CheckURL returns an error if no webhook may have the URL text. It does not resolve names. The
+// dialer checks the resolved address of each connection.
 func (t Targets) CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -92,8 +94,9 @@ func (t Targets) CheckURL(text string) error {
 	return nil
 }
 
-// dialer returns a dialer that connects only to permitted addresses. It checks the address that is dialled, after the
-// name is resolved. So a name cannot resolve to another address after the check.
+// dialer returns a dialer that connects only to permitted addresses. It checks the address after
+// the name is resolved. So the name cannot resolve to another address between the check and the
+// connection.
 func (t Targets) dialer(secure bool) *net.Dialer {
 	return &net.Dialer{
 		Timeout: connectTimeout,
@@ -107,5 +110,5 @@ func (t Targets) dialer(secure bool) *net.Dialer {
 	}
 }
 
-// connectTimeout bounds the time to connect. It also bounds the TLS handshake.
+// connectTimeout bounds the time to connect. The TLS handshake has the same bound of its own.
 const connectTimeout = 5 * time.Second

@@ -14,28 +14,31 @@ import (
 
 // ApprovalsConfig configures a source of approvals. History and Entries are required.
 type ApprovalsConfig struct {
-	// History has the decisions that were held.
+	// History has the decisions that wait for an approval.
 	History storage.History
-	// Entries returns the entries of verdicts. It is a method of [storage.Log].
+	// Entries returns the audit log's entries of approvals and rejections. It is a method of
+	// [storage.Log].
 	Entries func(ctx context.Context, org string, kind storage.EntryKind, p storage.Page) ([]*storage.Entry, string,
 		error)
-	// TTL is how long after its decision an approval expires. Decided reports whether an approval has a verdict.
-	// Without Decided the source tells nothing of expired approvals.
+	// TTL is the time from a decision until its approval expires. Decided reports whether an
+	// approval was approved or rejected. If Decided is nil, the source finds no expired
+	// approvals.
 	TTL     time.Duration
 	Decided func(ctx context.Context, org, approvalID string) (bool, error)
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
 
-// Approvals finds what becomes of decisions that were held. It reads rows of the history and verdicts of the log. So
-// neither the history nor the log waits for it.
+// Approvals is the [Source] of events about approvals. It reads the committed history and log, so
+// decisions never wait for it.
 type Approvals struct {
 	cfg ApprovalsConfig
-	// whole is the last time when all facts of an organization after its position were told.
+	// whole maps an organization to the time of its last complete read. A complete read finds all
+	// facts after the position.
 	whole map[string]time.Time
 }
 
-// NewApprovals returns a source of approvals. It has told no facts yet.
+// NewApprovals returns a source of approvals.
 func NewApprovals(cfg ApprovalsConfig) *Approvals {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -44,14 +47,15 @@ func NewApprovals(cfg ApprovalsConfig) *Approvals {
 }
 
 const (
-	// late is the longest time after which a fact may still appear. It takes time to commit a fact, and the clocks of
-	// replicas differ.
+	// late is the longest time after which a fact may still appear. Committing takes time, and
+	// the clocks of replicas differ.
 	late = 2 * storage.MaxSkew
-	// soon is the time within which facts usually appear. Facts that appear later are found every wholeEvery, when the
-	// source reads everything after the position.
+	// soon is the time within which facts usually appear. The source usually reads only this far
+	// back. Every wholeEvery it reads everything after the position, and so finds facts that
+	// appeared later.
 	soon       = 10 * time.Second
 	wholeEvery = 15 * time.Second
-	// moveEvery is how far the position may fall behind while there is nothing to tell.
+	// moveEvery bounds how far the position falls behind while there are no events.
 	moveEvery = 10 * time.Minute
 )
 
@@ -66,8 +70,9 @@ func (*Approvals) Wanted(w *storage.Webhook) bool {
 	})
 }
 
-// Since implements [Source]. The position is a time. Every fact before it was told, and no further fact can appear
-// there. Verdicts are read before decisions and told after them. So a verdict is always told after its decision.
+// Since implements [Source]. The position is a time. All facts before the position were passed to
+// tell, and no new fact can appear before it. Since reads verdicts before decisions and passes
+// them to tell after decisions. So tell always gets a decision before its verdict.
 func (a *Approvals) Since(
 	ctx context.Context, org, position string, begin time.Time, tell func([]storage.Event, string) error,
 ) error {
@@ -131,8 +136,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// between returns the held decisions between from and to, the oldest first. If there are too many, it stops at an
-// earlier time. It returns the time at which it stopped.
+// between returns the held decisions of a period, the oldest first. If there are too many, the
+// period is cut short. between also returns the end of the period that it read.
 func (a *Approvals) between(ctx context.Context, org string, from, to time.Time) ([]*storage.Record, time.Time, error) {
 	for {
 		rows, all, err := a.list(ctx, org, storage.Filter{Decision: engine.ApprovalRequired, From: from, To: to})
@@ -147,8 +152,8 @@ func (a *Approvals) between(ctx context.Context, org string, from, to time.Time)
 	}
 }
 
-// list returns the rows that f selects, the newest first. all is false if there are too many. Decisions within two
-// milliseconds are always returned together.
+// list returns the rows that f selects, the newest first. all is false if there are too many
+// rows. list never splits decisions that are within two milliseconds of each other.
 func (a *Approvals) list(
 	ctx context.Context, org string, f storage.Filter,
 ) (rows []*storage.Record, all bool, err error) {
@@ -168,7 +173,7 @@ func (a *Approvals) list(
 	}
 }
 
-// verdict has the members of the entry of a verdict. ledger.Verdict describes them.
+// verdict is the JSON of a verdict's log entry. ledger.Verdict describes its members.
 type verdict struct {
 	ApprovalID    string    `json:"approval_id"`
 	Verdict       string    `json:"verdict"`
@@ -178,8 +183,8 @@ type verdict struct {
 	ApprovedUntil time.Time `json:"approved_until"`
 }
 
-// verdicts returns the verdicts since from, the oldest first. Entries are in the order of their commits. Their times
-// are nearly in that order.
+// verdicts returns the verdicts since a time, the oldest first. The log orders entries by commit.
+// That order is nearly the order of their times.
 func (a *Approvals) verdicts(ctx context.Context, org string, from time.Time) (events []storage.Event, err error) {
 	for p := (storage.Page{Limit: storage.MaxPage}); ; {
 		entries, next, err := a.cfg.Entries(ctx, org, storage.VerdictEntry, p)
@@ -206,7 +211,7 @@ func (a *Approvals) verdicts(ctx context.Context, org string, from time.Time) (e
 	}
 }
 
-// event returns the event of v. The verdicts used and revoked have no event.
+// event returns the event of v. Verdicts of the kinds used and revoked have no event.
 func (v *verdict) event() (e storage.Event, known bool) {
 	types := map[string]string{"approved": storage.ApprovalApproved, "rejected": storage.ApprovalRejected,
 		"expired": storage.ApprovalExpired}
@@ -223,13 +228,13 @@ func (v *verdict) event() (e storage.Event, known bool) {
 	return verdictEvent(types[v.Verdict], v.ApprovalID, v.DecidedAt, data), types[v.Verdict] != ""
 }
 
-// verdictEvent returns the event of a verdict on an approval. Only the first verdict on an approval has an event, so
-// all of them share one Fact.
+// verdictEvent returns the event of a verdict on an approval. Only the first verdict on an
+// approval has an event. So all verdict events of one approval have the same Fact.
 func verdictEvent(kind, approvalID string, at time.Time, data map[string]any) storage.Event {
 	return storage.Event{Type: kind, Subject: "approval/" + approvalID, Fact: "verdict", At: at, Data: data}
 }
 
-// expired returns the events of approvals that expired between from and to without a verdict.
+// expired returns events for the approvals that expired in a period without a verdict.
 func (a *Approvals) expired(ctx context.Context, org string, from, to time.Time) (events []storage.Event, err error) {
 	if a.cfg.Decided == nil {
 		return nil, nil

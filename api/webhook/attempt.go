@@ -10,7 +10,8 @@ import (
 	"writ/storage"
 )
 
-// note records the result of a batch and reports whether the webhook pauses.
+// note records in t the result of a batch. It reports whether the webhook pauses. answered says
+// whether any attempt got an answer.
 func (d *Deliverer) note(t *target, due []*storage.Delivery, answered bool) (pauses bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -24,8 +25,8 @@ func (d *Deliverer) note(t *target, due []*storage.Delivery, answered bool) (pau
 	return true
 }
 
-// attempt makes an attempt of each delivery in due, several at a time, and stores the result in the delivery. It
-// reports whether any attempt got an answer.
+// attempt sends each delivery in due once, several at a time. It stores the result in the
+// delivery, and reports whether any attempt got an answer.
 func (d *Deliverer) attempt(ctx context.Context, w *storage.Webhook, due []*storage.Delivery) (answered bool) {
 	var all sync.WaitGroup
 	next := make(chan *storage.Delivery)
@@ -50,7 +51,8 @@ func (d *Deliverer) attempt(ctx context.Context, w *storage.Webhook, due []*stor
 	return answered
 }
 
-// outcome sets the status of v after an attempt, and the time of the next attempt if there is one.
+// outcome sets v's status after an attempt. If v is attempted again, outcome also sets the time
+// of that attempt.
 func outcome(v *storage.Delivery, began, ended time.Time) {
 	switch {
 	case v.Problem == "":
@@ -62,9 +64,9 @@ func outcome(v *storage.Delivery, began, ended time.Time) {
 	}
 }
 
-// backoff returns the time from the end of an attempt to the next attempt. attempts is 1 after the first. The longest
-// time doubles with each attempt. The result is four fifths of it or more, at random, so that many deliveries do not
-// come at once.
+// backoff returns the time from the end of an attempt to the next attempt. attempts is 1 after
+// the first attempt. The longest time doubles with each attempt. The result is random, between
+// four fifths of the longest time and all of it. So many deliveries do not arrive at once.
 func backoff(attempts int) time.Duration {
 	d := min(firstRetry<<min(attempts-1, 20), lastRetry)
 	return d - rand.N(d/5) //nolint:gosec // it is no secret

@@ -15,7 +15,7 @@ import (
 	"writ/storage/registry"
 )
 
-// Outboxes keeps deliveries. The methods of [registry.Registry] implement it.
+// Outboxes stores deliveries. [registry.Registry] implements it.
 type Outboxes interface {
 	AllOutboxes(ctx context.Context) ([]registry.Told, error)
 	DueDeliveries(ctx context.Context, org, webhookID string, from, at time.Time, max int) ([]*storage.Delivery, error)
@@ -27,9 +27,10 @@ type Outboxes interface {
 // Config configures a Deliverer. Outboxes and Leads are required.
 type Config struct {
 	Outboxes Outboxes
-	// Leads reports whether this handle leads. Only the leader delivers. It is a method of [storage.Documents].
+	// Leads reports whether this process is the leader of the store's replicas. Only the leader
+	// delivers. Leads is a method of [storage.Documents].
 	Leads func() bool
-	// Sources find facts that are not documents.
+	// Sources make events of facts that are not documents.
 	Sources []Source
 	Targets Targets
 	// Agent is the User-Agent of attempts.
@@ -43,12 +44,12 @@ type Config struct {
 }
 
 const (
-	// every is the longest time until a delivery is found that nothing announced.
+	// every bounds the time until a due delivery is found without a call of Wake.
 	every = time.Second
-	// tidyEvery is the time between two removals of deliveries that were kept long enough.
+	// tidyEvery is the time between two removals of old deliveries.
 	tidyEvery = time.Minute
-	// batch is how many deliveries are stored at a time. turn is how many batches a webhook sends before it is another
-	// webhook's turn.
+	// batch is the number of deliveries that are stored at a time. turn is the number of batches
+	// that one webhook sends before the next webhook.
 	batch = 64
 	turn  = 16
 	// firstRetry and lastRetry bound the time until the next attempt. That time doubles with each attempt.
@@ -66,18 +67,18 @@ type Deliverer struct {
 	sender  *sender
 	metrics *metrics
 	wake    chan struct{}
-	fed     recent // events that feed stored recently; only feed uses it
+	fed     recent // the ids of events that feed stored recently; only feed uses this field
 
 	mu sync.Mutex
-	// at has the webhooks that are being worked on or had something undelivered last time.
+	// at has the webhooks with work in progress or with pending deliveries.
 	at      map[place]*target
 	working int
-	next    int // the index of the organization whose turn is first
+	next    int // the index of the organization that pass serves first
 }
 
 type place struct{ org, webhook string }
 
-// target is the state of a webhook that only this handle knows.
+// target is the state of a webhook. It exists only in the leader's memory.
 type target struct {
 	working bool
 	failing bool // whether the last attempt failed
@@ -114,7 +115,8 @@ func (d *Deliverer) Wake() {
 	}
 }
 
-// Changed is a function for Watch of [storage.Documents]. It wakes the Deliverer if the change may have made events.
+// Changed wakes the Deliverer if c may have made events. Pass it to the method Watch of
+// [storage.Documents].
 func (d *Deliverer) Changed(c storage.Change) {
 	switch c.Kind {
 	case storage.AgentKind, storage.PolicyKind, storage.EverythingChanged:
@@ -122,8 +124,8 @@ func (d *Deliverer) Changed(c storage.Change) {
 	}
 }
 
-// Run delivers while the handle leads, until ctx ends. It returns when no attempt is under way. The store must stay
-// open until then.
+// Run delivers until ctx ends, while this process is the leader. It returns after the last
+// attempt has ended. The store must stay open until then.
 func (d *Deliverer) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { d.feed(ctx) })
@@ -151,7 +153,8 @@ func (d *Deliverer) Run(ctx context.Context) {
 	}
 }
 
-// pass starts work on each webhook that may have due deliveries. The organizations take turns.
+// pass starts work on each webhook that may have due deliveries. Each pass begins with another
+// organization.
 func (d *Deliverer) pass(ctx context.Context, all *sync.WaitGroup, tidied *time.Time) error {
 	told, err := d.cfg.Outboxes.AllOutboxes(ctx)
 	if err != nil {
@@ -182,7 +185,7 @@ func (d *Deliverer) pass(ctx context.Context, all *sync.WaitGroup, tidied *time.
 	return nil
 }
 
-// tidy removes the deliveries that an organization no longer keeps.
+// tidy removes an organization's ended deliveries that are older than their retention.
 func (d *Deliverer) tidy(ctx context.Context, o registry.Told, now time.Time) error {
 	if o.Ended == 0 && len(o.Gone) == 0 {
 		return nil
@@ -195,7 +198,8 @@ func (d *Deliverer) tidy(ctx context.Context, o registry.Told, now time.Time) er
 	}
 }
 
-// start works on a webhook in a new goroutine. It returns false if too many webhooks are being worked on already.
+// start works on a webhook in a new goroutine. It returns false if the limit of concurrent
+// webhooks is reached.
 func (d *Deliverer) start(ctx context.Context, all *sync.WaitGroup, org string, w *storage.Webhook) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,7 +231,8 @@ func (d *Deliverer) start(ctx context.Context, all *sync.WaitGroup, org string, 
 	return true
 }
 
-// forget drops the state of webhooks that no longer exist. It returns how many webhooks fail.
+// forget drops the state of webhooks that no longer exist. It returns the number of failing
+// webhooks.
 func (d *Deliverer) forget(there map[place]bool) (failing int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -242,13 +247,13 @@ func (d *Deliverer) forget(there map[place]bool) (failing int) {
 	return failing
 }
 
-// work delivers to a webhook for one turn.
+// work delivers at most turn batches to a webhook.
 func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t *target) error {
-	var from time.Time // when the turn began, nothing was due before this time
+	var from time.Time // no delivery was due before this time when work began
 	for range turn {
 		most := batch
 		if t.silent > 0 {
-			most = 1 // one delivery shows whether the webhook answers again
+			most = 1 // one delivery is enough to find out whether the webhook answers again
 		}
 		due, err := d.cfg.Outboxes.DueDeliveries(ctx, org, w.ID, from, d.cfg.Now(), most)
 		if err != nil || len(due) == 0 {
@@ -257,7 +262,7 @@ func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t 
 		from = due[0].DueAt
 		answered := d.attempt(ctx, w, due)
 		stopped := ctx.Err() != nil
-		if stopped { // the stop has cancelled attempts; they do not count as failures
+		if stopped { // Run's end has cancelled attempts, which do not count as failures
 			due = slices.DeleteFunc(due, func(v *storage.Delivery) bool { return v.Problem != "" })
 		}
 		if err := d.cfg.Outboxes.EndAttempts(context.WithoutCancel(ctx), org,

@@ -11,7 +11,8 @@
 // The key is the base64 text after "whsec_" in the secret, decoded. While a secret is rotated there are two signatures,
 // separated by a space.
 //
-// An event is a fact that is committed. The id of an event is derived from the fact. So an event is sent at least once,
-// and always with the same id. A delivery ends with a 2xx answer, or dies a day after it became pending. A [Deliverer]
-// works on the handle that leads. If a handle does not finish its work, the next leader does that work again.
+// An event reports a committed fact, and its id is derived from the fact. So an event is sent at
+// least once, and always with the same id. A delivery ends with a 2xx answer, or dies a day after
+// it became pending. Only the leader of the store's replicas delivers. If a leader stops before
+// it has finished, the next leader repeats the unfinished work.
 package webhook

@@ -10,22 +10,24 @@ import (
 	"writ/storage/registry"
 )
 
-// Source finds facts that are not documents. Facts that are documents need no source, because their updates store the
-// events.
+// Source makes events of facts that are not documents. Documents need no source: the update of a
+// document also stores its events.
 type Source interface {
-	// Name names the position of the source in the outboxes. It never changes.
+	// Name identifies the source. The outboxes store the source's position under this name, so
+	// the name never changes.
 	Name() string
-	// Wanted reports whether the webhook asks for events of the source.
+	// Wanted reports whether w subscribes to events of the source.
 	Wanted(w *storage.Webhook) bool
-	// Since calls tell with the facts of org after position, in the order in which they are to be told. Each call has
-	// the position up to which all facts have been told with that call. The first position is empty. Facts before begin
-	// are not needed. A fact may be told more than once, but none may be left out. If tell returns an error, Since
-	// returns that error at once.
+	// Since passes the facts of org after position to tell. It passes them in the order in which
+	// they are to be delivered. Each call also passes a new position: all facts up to it have
+	// been passed to tell. The first position is empty. Facts before begin are not needed. A fact
+	// may be passed twice, but none may be left out. If tell returns an error, Since returns that
+	// error at once.
 	Since(ctx context.Context, org, position string, begin time.Time,
 		tell func(events []storage.Event, position string) error) error
 }
 
-// feed makes events of the facts of the sources, for the organizations that want them.
+// feed stores the events of all sources, for the organizations with a webhook that wants them.
 func (d *Deliverer) feed(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -42,7 +44,7 @@ func (d *Deliverer) feed(ctx context.Context) {
 		for _, o := range told {
 			for _, s := range d.cfg.Sources {
 				if e := d.feedFrom(ctx, o, s); e != nil {
-					err = e // the loop goes on with the other organizations and sources
+					err = e // the loop continues with the next organization or source
 				}
 			}
 		}
@@ -54,9 +56,9 @@ func (d *Deliverer) feed(ctx context.Context) {
 	}
 }
 
-// feedFrom stores the facts that a source finds for one organization.
+// feedFrom stores the events of one source for one organization.
 func (d *Deliverer) feedFrom(ctx context.Context, o registry.Told, s Source) error {
-	var begin time.Time // when the first webhook that wants this source was made
+	var begin time.Time // the creation time of the first webhook that wants this source
 	for _, w := range o.Webhooks {
 		if s.Wanted(w) && (begin.IsZero() || w.CreatedAt.Before(begin)) {
 			begin = w.CreatedAt
@@ -75,8 +77,8 @@ func (d *Deliverer) feedFrom(ctx context.Context, o registry.Told, s Source) err
 	})
 }
 
-// store stores events that are not stored yet. It stores a tenth of a page in one update, because other updates wait
-// for it. Only the last update moves the position.
+// store stores the events that are not stored yet. Each update stores at most a tenth of a page,
+// because other updates wait for it. Only the last update changes the position.
 func (d *Deliverer) store(ctx context.Context, org, source, position, next string, events []storage.Event) error {
 	at := d.cfg.Now().UTC().Truncate(time.Millisecond)
 	events = slices.DeleteFunc(events, func(e storage.Event) bool { return d.fed.has(e.ID(org)) })
@@ -101,8 +103,8 @@ func (d *Deliverer) store(ctx context.Context, org, source, position, next strin
 	return nil
 }
 
-// recent is a set of the ids that were added last. It holds the ids of one to two hundred pages, which take some 10 MB.
-// Its only use is to avoid updates whose events are all stored already.
+// recent is a set of ids that were added recently. It holds the last one to two hundred pages of
+// ids, about 10 MB. It only saves updates whose events are all stored already.
 type recent struct{ now, before map[string]struct{} }
 
 func (r *recent) has(id string) bool {

@@ -22,7 +22,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		failing: telemetry.Gauge("writ_webhook_failing",
 			"Webhooks whose last attempt failed. 0 where another replica leads."),
 	}
-	m.attempts.WithLabelValues(delivered) // so that its rate is known from the start
+	m.attempts.WithLabelValues(delivered) // the series exists before the first attempt, so that rates have a start
 	_, err := telemetry.Register(reg, m.attempts, m.dead, m.pending, m.failing)
 	return m, err
 }

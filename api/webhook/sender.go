@@ -21,16 +21,17 @@ import (
 )
 
 const (
-	// maxAnswer is how many bytes of an answer's body are read, so that the connection can be used again. The body is
-	// not kept. The answer's header may also have that many bytes.
+	// maxAnswer is the number of bytes that are read of an answer's body. The connection can be
+	// used again only after the body is read. The body is not kept. The same number bounds the
+	// answer's header.
 	maxAnswer = 16 << 10
-	// maxWorking is how many webhooks are worked on at once. maxConnections is how many connections each of them may
-	// have. A batch of each webhook is in memory.
+	// maxWorking is the number of webhooks that are served at once. maxConnections is the number
+	// of connections to each webhook. Memory holds one batch of each webhook.
 	maxWorking     = 64
 	maxConnections = 8
 )
 
-// attemptTimeout bounds an attempt. An attempt lasts from resolving the name to the end of the answer.
+// attemptTimeout bounds an attempt, from resolving the name to the end of the answer.
 const attemptTimeout = 10 * time.Second
 
 // secretBytes is the length of a secret and of its hash.
@@ -49,8 +50,8 @@ type sender struct {
 	agent         string
 }
 
-// transport returns a transport for requests. It uses no proxy, because a proxy would connect to addresses that are not
-// checked. A transport follows no redirects.
+// transport returns a transport without a proxy, because a proxy would connect to addresses that
+// are not checked. A transport follows no redirects.
 func transport(t Targets, secure bool) *http.Transport {
 	return &http.Transport{
 		DialContext:            t.dialer(secure).DialContext,
@@ -69,7 +70,8 @@ func (s *sender) close() {
 	s.plain.CloseIdleConnections()
 }
 
-// The problems of attempts. They are labels of a metric. The list of deliveries shows them too.
+// These are the problems of attempts. The list of deliveries shows them, and they are labels of a
+// metric.
 const (
 	problemRefused  = "address_refused"
 	problemName     = "name_not_resolved"
@@ -82,8 +84,8 @@ const (
 	delivered = "delivered" // the label of attempts without a problem
 )
 
-// send makes one attempt to deliver d at the time at. answer is the status of the answer, or 0 if none came.
-// problem is empty if d was delivered.
+// send makes one attempt to deliver d at the time at. answer is the status code of the answer, or
+// 0 without an answer. problem is empty if d was delivered.
 func (s *sender) send(
 	ctx context.Context, w *storage.Webhook, d *storage.Delivery, at time.Time,
 ) (answer int, problem string) {
@@ -127,7 +129,8 @@ func (s *sender) send(
 	return res.StatusCode, problemStatus
 }
 
-// sign returns the signatures of d, one for each secret of w that is in use at the time at.
+// sign returns the signatures of d. There is one signature for each secret of w that is valid at
+// the time at.
 func sign(w *storage.Webhook, d *storage.Delivery, at time.Time) (string, error) {
 	var all []string
 	for _, secret := range w.Secrets {
@@ -150,8 +153,8 @@ func sign(w *storage.Webhook, d *storage.Delivery, at time.Time) (string, error)
 	return strings.Join(all, " "), nil
 }
 
-// problemOf returns the problem for an error. It does not quote the error, which may contain the URL and parts of the
-// answer.
+// problemOf returns the problem for err. It does not quote err, which may contain the URL and
+// parts of the answer.
 func problemOf(err error) string {
 	var (
 		timeout net.Error

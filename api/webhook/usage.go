@@ -10,15 +10,15 @@ import (
 	"writ/storage"
 )
 
-// Usage finds organizations that are near their plan's limit of evaluations.
+// Usage is the [Source] of events about organizations near their plan's limit of evaluations.
 type Usage struct {
 	used  func(ctx context.Context, org string) (used, limit int64, err error)
 	now   func() time.Time
 	asked map[string]time.Time
 }
 
-// NewUsage returns a source. It calls used for an organization's evaluations in this month and their limit. A limit of
-// 0 means no limit. A nil now means time.Now.
+// NewUsage returns a source. used returns the organization's number of evaluations in this month
+// and its limit. A limit of 0 means no limit. A nil now means time.Now.
 func NewUsage(used func(ctx context.Context, org string) (used, limit int64, err error), now func() time.Time) *Usage {
 	if now == nil {
 		now = time.Now
@@ -26,10 +26,11 @@ func NewUsage(used func(ctx context.Context, org string) (used, limit int64, err
 	return &Usage{used: used, now: now, asked: make(map[string]time.Time)}
 }
 
-// askEvery is how often an organization's usage is read. Reading it costs a store more than a look-up.
+// askEvery is the time between two reads of an organization's usage. Such a read costs more than
+// a look-up.
 const askEvery = 10 * time.Second
 
-// nearPercent is the percentage of a limit from which on the usage counts as near the limit.
+// nearPercent is the percentage of the limit at which the event is made.
 const nearPercent = 80
 
 // Name implements [Source].
@@ -40,7 +41,7 @@ func (u *Usage) Wanted(w *storage.Webhook) bool {
 	return slices.Contains(w.Events, storage.UsageLimitNear)
 }
 
-// Since implements [Source]. The position is the month and the limit of the last event.
+// Since implements [Source]. The position has the month and the limit of the last event.
 func (u *Usage) Since(
 	ctx context.Context, org, position string, _ time.Time, tell func([]storage.Event, string) error,
 ) error {

@@ -11,24 +11,26 @@ import (
 const (
 	// Slack is the longest time by which a connection may exceed its timeout.
 	Slack = 100 * time.Millisecond
-	// A connection that is closed while a request is not fully read is drained first, within these bounds. Otherwise
-	// the kernel would reset it. The client might then never read the answer that says why its request failed.
+	// If a connection is closed before its request is fully read, the kernel resets it. The
+	// client might then never read the answer that explains the failure. So Close first reads the
+	// rest of the request, within these bounds.
 	lingerTime  = time.Second
 	lingerBytes = 1 << 20
 )
 
-// Conn is a connection of a listener that [Listen] returned. When it is closed, it gives its slot back.
+// Conn is a connection of a listener that [Listen] returned. Close frees the connection's slot in
+// the listener.
 type Conn struct {
 	net.Conn
 	release func()
 	once    sync.Once
 	unread  atomic.Bool
-	// began is called once, when the first bytes have been read. Only the reader uses this field.
+	// began is called once, after the first bytes have been read. Only Read uses this field.
 	began func()
 	lazyDeadlines
 }
 
-// LeaveUnread makes Close drain the rest of a request that is not read to its end.
+// LeaveUnread makes Close read the rest of a request before it closes the connection.
 func (c *Conn) LeaveUnread() { c.unread.Store(true) }
 
 // Read implements net.Conn.
@@ -44,7 +46,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection. After LeaveUnread it drains the connection first.
+// Close closes the connection. After LeaveUnread it first reads the rest of the request.
 func (c *Conn) Close() error {
 	var err error
 	c.once.Do(func() {
@@ -62,23 +64,25 @@ func (c *Conn) drain() {
 	if !ok || half.CloseWrite() != nil || c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
-	// The connection is closed next, whether the copy ends by EOF, time or size.
+	// The connection is closed next, so it does not matter how the copy ends.
 	_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
 }
 
-// lazyDeadlines are the deadlines of a connection. Fasthttp sets three deadlines for every request, and each call costs
-// half as much as decoding an intent. The first is for the wait for the request. The second is for reading the rest of
-// it, which has mostly arrived already. The third is for writing the answer. lazyDeadlines passes a deadline to the
-// connection only if it makes a difference. The reader's deadline is passed on when the reader reads. A deadline is not
-// passed on if the one in force is at most Slack later. So a connection may exceed its timeout by Slack.
+// lazyDeadlines reduces calls that set a connection's deadlines. Fasthttp sets three deadlines
+// for every request, and each call costs half as much as decoding an intent. The first deadline
+// is for the wait for a request. The second is for reading the rest of the request, which has
+// mostly arrived already. The third is for writing the answer. lazyDeadlines keeps the deadline
+// in force if it is between the new deadline and Slack later. It applies a read deadline only
+// when the connection is read. So a connection may exceed its timeout by Slack.
 type lazyDeadlines struct {
-	// asked is the reader's deadline in nanoseconds since 1970, or 0 for none.
+	// asked is the read deadline that the server has set, in nanoseconds since 1970. 0 means
+	// none.
 	asked atomic.Int64
-	// reads and writes are the deadlines in force.
+	// reads and writes are the deadlines in force, in the same unit.
 	reads, writes atomic.Int64
 }
 
-// applyReadDeadline passes the deadline that was asked for to the connection.
+// applyReadDeadline applies d.asked to c.
 func (d *lazyDeadlines) applyReadDeadline(c net.Conn) error {
 	return setDeadline(&d.reads, d.asked.Load(), c.SetReadDeadline)
 }
@@ -98,7 +102,7 @@ func setDeadline(standing *atomic.Int64, asked int64, set func(time.Time) error)
 	return set(t)
 }
 
-// nanoseconds returns a deadline in the form that lazyDeadlines stores.
+// nanoseconds converts t to the unit of lazyDeadlines.
 func nanoseconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

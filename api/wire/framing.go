@@ -2,8 +2,8 @@ package wire
 
 import "bytes"
 
-// FramingError says why two servers may read different requests from the same bytes. Attacks that use this are known as
-// request smuggling.
+// FramingError says why two servers may split the same bytes into different requests. Such
+// attacks are known as request smuggling.
 type FramingError string
 
 // Error implements error.
@@ -18,9 +18,9 @@ const (
 	errFolded     FramingError = "a header goes on in another line"
 )
 
-// Ambiguous returns a FramingError if raw can be read in more than one way. raw has the header lines of a request. A
-// proxy in front of Fiber could read bytes as a body or a header that Fiber reads as the next request. Host may be
-// missing only before HTTP/1.1.
+// Ambiguous returns a FramingError if two servers may read raw as different requests. raw has the
+// header lines of a request. For example, a proxy reads bytes as a body, and Fiber reads these
+// bytes as the next request. http11 says that the request is HTTP/1.1, which requires Host.
 func Ambiguous(raw []byte, http11 bool) error {
 	lengths, hosts := 0, 0
 	for len(raw) > 0 {
@@ -36,7 +36,7 @@ func Ambiguous(raw []byte, http11 bool) error {
 			continue
 		}
 		if line[0] == ' ' || line[0] == '\t' {
-			return errFolded // Fiber reads one value where this reads two lines
+			return errFolded // Fiber joins two lines that this code reads as two
 		}
 		switch line[0] | 0x20 {
 		case 'c', 't', 'h':

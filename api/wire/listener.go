@@ -1,5 +1,6 @@
-// Package wire has the connections below an HTTP server. Its listener bounds their number, and they call the kernel
-// seldom. It also refuses requests whose end two servers may see in different places.
+// Package wire has the connections below an HTTP server. Its listener bounds the number of
+// connections. Its connections make few system calls. It also refuses requests whose end two
+// servers may see in different places.
 package wire
 
 import (
@@ -11,16 +12,16 @@ import (
 )
 
 const (
-	// acceptRetry is how long Accept waits before it tries again when the process is out of descriptors.
+	// acceptRetry is the wait before another Accept when the process is out of file descriptors.
 	acceptRetry = 50 * time.Millisecond
-	// lastCall is the longest time in which a connection may begin its first request after the server has begun to
-	// stop.
+	// lastCall is the time that an idle new connection has to begin its first request after the
+	// server has begun to stop.
 	lastCall = 500 * time.Millisecond
 )
 
-// limitListener bounds the open connections. Further connections wait in the kernel's backlog. If an address has too
-// many connections, further connections from it are closed. Temporary errors of Accept do not end the listener. It may
-// be closed more than once.
+// limitListener bounds the number of open connections. Further connections wait in the kernel's
+// backlog. If one address has too many connections, its further connections are closed. Temporary
+// errors of Accept do not end the listener. It may be closed more than once.
 type limitListener struct {
 	net.Listener
 	enter     func(net.Conn) (leave func(), ok bool)
@@ -32,9 +33,9 @@ type limitListener struct {
 	fresh map[*Conn]struct{} // connections that have sent nothing yet
 }
 
-// Listen returns a listener that accepts connections of ln. most bounds how many are open at the same time. The
-// connections are [*Conn]. enter counts a connection for its address until leave is called. It returns false if the
-// address has too many connections.
+// Listen returns a listener that accepts connections of ln as [*Conn]. most bounds the number of
+// open connections. enter counts a connection for its address until leave is called. ok is false
+// if the address has too many connections.
 func Listen(ln net.Listener, most int, enter func(net.Conn) (leave func(), ok bool)) net.Listener {
 	l := &limitListener{Listener: ln, enter: enter, slots: make(chan struct{}, most),
 		closed: make(chan struct{}), fresh: make(map[*Conn]struct{})}
@@ -47,8 +48,8 @@ func Listen(ln net.Listener, most int, enter func(net.Conn) (leave func(), ok bo
 	return l
 }
 
-// hurry closes the connections that send nothing within lastCall. Clients open spare connections, and stopping must not
-// wait for requests that never come.
+// hurry closes the connections that send nothing within lastCall. Clients open connections in
+// advance, and a stop must not wait for requests that never come.
 func (l *limitListener) hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +58,7 @@ func (l *limitListener) hurry() {
 	}
 }
 
-// take wraps an accepted connection. The connection counts for its address until leave is called.
+// take wraps an accepted connection. Closing the result calls leave.
 func (l *limitListener) take(c net.Conn, leave func()) *Conn {
 	taken := &Conn{Conn: c}
 	began := func() {
@@ -72,7 +73,7 @@ func (l *limitListener) take(c net.Conn, leave func()) *Conn {
 	return taken
 }
 
-// Close stops accepting.
+// Close makes Accept fail from now on.
 func (l *limitListener) Close() error { return l.closeOnce() }
 
 // Accept waits for a free slot, then for a connection.
@@ -105,7 +106,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	}
 }
 
-// passing reports whether accepting may succeed again soon after err.
+// passing reports whether Accept may succeed soon after err.
 func passing(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
 }
