@@ -23,8 +23,8 @@ type explained struct {
 // The reasons why a row has no explanation.
 const (
 	changedSince = "the policy, the rules, the agent or the session have changed since"
-	partOfIntent = "the history does not keep all of the intent: a value of the metadata, a part of the resource, the " +
-		"agent's name as it was sent or what looks like a secret is left out"
+	partOfIntent = "the history does not keep all of the intent: a value of the metadata, a part of the resource, " +
+		"the agent's name as it was sent or a text like a secret is left out"
 	moreThanThat = "the decision rests on more than the policy, its rules, the agent and the session: a batch, an " +
 		"approval, a limit over time or an external core"
 )

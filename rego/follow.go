@@ -79,7 +79,8 @@ func (c *copier) member(object, key *ast.Term) {
 	}
 	reads := ast.NewTerm(ref.Concat(path)).SetLocation(key.Location)
 	body := ast.NewBody(ast.NewExpr(reads).SetLocation(key.Location))
-	c.append(&ast.Rule{Head: ast.NewHead(c.name(), nil, ast.BooleanTerm(true)), Body: body, Location: key.Location}, nil)
+	head := ast.NewHead(c.name(), nil, ast.BooleanTerm(true))
+	c.append(&ast.Rule{Head: head, Body: body, Location: key.Location}, nil)
 }
 
 // call adds copies of the rules of a function. The parameters that get a part of the input are

@@ -38,8 +38,8 @@ type meters struct {
 // newMeters changes c's modules so that they call their functions through meters, and adds guards.
 // source is the module as its author wrote it.
 func newMeters(c *ast.Compiler, source *ast.Module) *meters {
-	m := &meters{functions: make(map[string]*topdown.Builtin), programs: make(map[string]int), globs: make(map[string]*glob.List),
-		collections: make(map[string]int), zones: zonesKnown(source)}
+	m := &meters{functions: make(map[string]*topdown.Builtin), programs: make(map[string]int),
+		globs: make(map[string]*glob.List), collections: make(map[string]int), zones: zonesKnown(source)}
 	m.guard(c)
 	visit := func(x any) bool {
 		e, ok := x.(*ast.Expr)

@@ -58,7 +58,8 @@ func allowed() []string {
 // template string to a sprintf.
 const refusedFeature = "template_strings"
 
-// sandbox returns the capabilities of every module: the functions in the list, and writ.items. Callers must not modify them.
+// sandbox returns the capabilities of every module: the functions in the list, and writ.items.
+// Callers must not modify them.
 var sandbox = sync.OnceValue(func() *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(ast.RegoV1))
 	names := allowed()

@@ -40,8 +40,8 @@ func (r *reviewer) zones(found *condition.Error) {
 		function := operator.Value.String()
 		if function == ast.ParseNanos.Name && len(args) > 0 {
 			if layout, ok := textOf(args[0], constants); ok && readsAbbreviation(layout) {
-				found.Add(mistake(args[0].Location, "%s: the layout %q reads the abbreviation of a time zone, which means "+
-					`something else on each machine: want a difference from UTC, such as in "RFC1123Z"`, function, layout))
+				found.Add(mistake(args[0].Location, "%s: the layout %q reads the abbreviation of a time zone, which "+
+					`means something else on each machine: want a difference from UTC, such as in "RFC1123Z"`, function, layout))
 			}
 			return
 		}
@@ -155,7 +155,8 @@ func zonesKnown(m *ast.Module) func(function string, args []*ast.Term) error {
 			if !ok {
 				continue // the function refuses it
 			}
-			if _, err := condition.NamedZone(string(zone)); err != nil || !older && !slices.Contains(texts, string(zone)) {
+			_, err := condition.NamedZone(string(zone))
+			if err != nil || !older && !slices.Contains(texts, string(zone)) {
 				return errZone
 			}
 		}

@@ -173,7 +173,7 @@ func (h *History) suite(b *bytes.Buffer, p *decided) error {
 	b.WriteString("intents:\n")
 	for i, r := range p.records {
 		if len(r.MetadataKeys) > 0 && len(r.Metadata) == 0 {
-			fmt.Fprintf(b, "  # its metadata, without the values, which the history does not keep: %q\n", r.MetadataKeys)
+			fmt.Fprintf(b, "  # its metadata: the history does not keep the values: %q\n", r.MetadataKeys)
 		}
 		text, err := edited(r.Intent(), func(members map[string]jsontext.Value) { // the suite generates a new id
 			delete(members, "intent_id")

@@ -72,7 +72,7 @@ func (w *Workspace) checkWritable(names []string) error {
 				return err
 			}
 			if info.Mode()&fs.ModeSymlink != 0 {
-				return fmt.Errorf("%s: nothing is written through a symbolic link: put a file or a directory in its place",
+				return fmt.Errorf("%s: nothing is written through a symbolic link: replace it by a file or a directory",
 					filepath.Join(w.dir, filepath.Join(parts[:i+1]...)))
 			}
 		}

@@ -190,7 +190,8 @@ func hasNoSecretParameter(scrub Scrubber, raw string) bool {
 		return true
 	}
 	parameters := map[string]string{}
-	for parameter := range strings.FieldsFuncSeq(raw[start:], func(r rune) bool { return strings.ContainsRune("?#;&", r) }) {
+	separates := func(r rune) bool { return strings.ContainsRune("?#;&", r) }
+	for parameter := range strings.FieldsFuncSeq(raw[start:], separates) {
 		name, value, _ := strings.Cut(parameter, "=")
 		parameters[resource.Decode(name)] += resource.Decode(value)
 	}
