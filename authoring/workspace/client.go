@@ -21,13 +21,13 @@ type Client struct {
 	Token string
 }
 
-// Direct is an HTTP client that follows no redirect. A redirect would carry the credential, or trust
-// in the address that a user has given, to an address that the server chooses.
+// Direct is an HTTP client that follows no redirect. A redirect could carry the credential to an
+// address that the user did not give.
 var Direct = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// AnswerError is the error for an answer whose status is not the wanted one.
+// AnswerError is the error for an answer with an unexpected status.
 type AnswerError struct {
 	Status int
 	Header http.Header
@@ -88,7 +88,7 @@ func (c Client) Do(ctx context.Context, method, path string, body, v any) error 
 	return err
 }
 
-// Each calls f with each item of a list. It stops if f returns an error.
+// Each calls f with each item of the list at path. It stops if f returns an error.
 func (c Client) Each(ctx context.Context, path string, f func(item jsontext.Value) error) error {
 	return Pages(ctx, c.Call, path, func(page Page[jsontext.Value]) error {
 		for _, item := range page.Data {
@@ -100,11 +100,11 @@ func (c Client) Each(ctx context.Context, path string, f func(item jsontext.Valu
 	})
 }
 
-// maxWait is the longest time that a client waits because a server asks for it.
+// maxWait bounds the wait that a server's Retry-After may ask for.
 const maxWait = 5 * time.Minute
 
-// Patient is a client that waits when a limit of the server asks for it, and then tries again. It
-// calls Say before it waits. Its errors are texts for users.
+// Patient is a client that obeys Retry-After: it waits and then repeats the request. It calls Say
+// before it waits. Its errors are texts for users.
 type Patient struct {
 	Client
 	Say func(format string, args ...any)

@@ -14,8 +14,8 @@ import (
 	"writ/authoring/document"
 )
 
-// Difference is a member whose values differ. From is the server's value, To is the file's value. A
-// missing value is nil.
+// Difference is a member that has different values on the server and in the file. From is the
+// server's value, To is the file's value. A missing value is nil.
 type Difference struct {
 	// Field is the member's path, such as "condition.all[1].value".
 	Field string         `json:"field"`
@@ -63,8 +63,8 @@ func diffObjects(field string, from, to jsontext.Value) (all []Difference) {
 	return all
 }
 
-// diffLists returns the items that a list gained and lost. If only one item differs, and it is an
-// object at the same index in both lists, diffLists compares the two objects.
+// diffLists returns the items that a list gained and lost. If the lists differ in one item only,
+// and the item is an object at the same index in both, it compares the two objects.
 func diffLists(field string, from, to jsontext.Value) []Difference {
 	was, is := decode[[]jsontext.Value](from), decode[[]jsontext.Value](to)
 	removed, added := lacking(was, is), lacking(is, was)
@@ -82,8 +82,8 @@ func diffLists(field string, from, to jsontext.Value) []Difference {
 	return []Difference{d}
 }
 
-// lacking returns the indexes of the items in all that others lacks. If an item occurs n times in
-// all, others must have it n times, too.
+// lacking returns the indexes of the items in all that others lacks. An item that occurs n times
+// in all must occur n times in others.
 func lacking(all, others []jsontext.Value) (places []int) {
 	left := make(map[string]int)
 	for _, v := range others {
@@ -126,8 +126,8 @@ func (d Difference) String() string {
 	return b.String()
 }
 
-// items shows a value that was added or removed. A list has one line for each item. A text has its
-// own lines.
+// items shows a value that was added or removed. A list takes one line for each item. A text
+// keeps its own lines.
 func items(v jsontext.Value, sign string) string {
 	all := []string{v.String()}
 	switch {

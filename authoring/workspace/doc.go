@@ -5,10 +5,10 @@
 //	rules.yaml               every rule, in the order in which they are asked
 //	lists/payees.yaml        a list
 //
-// [Plan.Pull] writes this layout into an empty directory. A policy or a list has a file of its own,
-// because it is reviewed by itself. The rules share a file, because the effect of a rule depends on
-// the rules above it. Authors may use any other layout. Every .yaml, .yml and .json file below the
-// directory is read. A document is changed in the file that has it.
+// [Plan.Pull] writes this layout into an empty directory. A policy or a list has a file of its
+// own, because it is reviewed by itself. The rules share a file, because the effect of a rule
+// depends on the rules above it. Authors may use any other layout. Every .yaml, .yml and .json
+// file below the directory is read. A changed document stays in its file.
 //
 // The files keep the members that the server adds: a policy's version, and a rule's id and times. A
 // policy is found on the server by its policy_id, and a list by its name. A rule is found by its

@@ -15,9 +15,9 @@ import (
 // State says how a document in the files differs from the same document on the server.
 type State string
 
-// The states.
+// These are the states of a document.
 const (
-	// Same says that both have the same values.
+	// Same says that the file and the server have the same values.
 	Same State = "same"
 	// Added says that only the files have the document.
 	Added State = "added"
@@ -26,8 +26,8 @@ const (
 	Edited State = "edited"
 	// Stale says that the server's document was changed since the pull, and the file was not.
 	Stale State = "stale"
-	// Diverged says that the server's document was changed since the pull, and perhaps the file,
-	// too.
+	// Diverged says that the server's document was changed since the pull. The file may have been
+	// changed, too.
 	Diverged State = "diverged"
 	// Missing says that only the server has the document.
 	Missing State = "missing"
@@ -42,36 +42,38 @@ type Change struct {
 	ID    string `json:"id,omitzero"`
 	Name  string `json:"name,omitzero"`
 	Place string `json:"place,omitzero"` // file:line
-	// Version is the newest version of the policy on the server. NextVersion is the version in the
-	// file. If the server has this version already, NextVersion is the next one.
+	// Version is the newest version of the policy on the server. NextVersion is the version that
+	// a push would create: the version in the file, or the next free one if the server already
+	// has that version.
 	Version     int64        `json:"version,omitzero"`
 	NextVersion int64        `json:"next_version,omitzero"`
 	Differences []Difference `json:"differences,omitzero"`
 
 	local  *Local
 	policy *engine.ActionPolicy // the newest version on the server
-	rule   *engine.Rule         // the server's
-	list   *engine.List         // the server's
-	// byName is true if a rule was found by its name. It is also true if the server's list was
-	// never pulled into the file, but only has the same name.
+	rule   *engine.Rule         // the rule on the server
+	list   *engine.List         // the list on the server
+	// byName says that a document was matched by its name only. Either the rule's id is not on
+	// the server, or the list's file was not pulled from the server's list.
 	byName bool
 }
 
 // Plan has the differences between the documents of a workspace and the documents on a server.
 type Plan struct {
-	// Changes has the documents that differ. First come the policies, then the rules, then the
-	// lists of the files, in the order of the files. The documents that only the server has come
-	// last.
+	// Changes has the documents that differ. First come the documents in the files: policies,
+	// rules, lists. Each kind is in the order of the files. The documents that only the server
+	// has come last.
 	Changes []Change
-	// same are the other documents. The server may have added members to them.
+	// same has the documents that do not differ. The server may have added members to them, such
+	// as times.
 	same   []Change
 	w      *Workspace
 	server *Server
 }
 
 // Compare compares each document in the files with the same document on the server. It returns an
-// error if the name of a rule fits several rules on the server or in the files, or if a policy
-// belongs to another organization.
+// error if the name of a rule fits several rules on one side. It also returns an error if a
+// policy belongs to another organization.
 func (w *Workspace) Compare(s *Server) (*Plan, error) {
 	p := &Plan{w: w, server: s}
 	var bad document.Error
@@ -165,8 +167,8 @@ func compareRule(l *Local, found *engine.Rule) Change {
 	return c
 }
 
-// compare compares a rule or a list of the server, from, with the same document in the files, to.
-// moved says that the server's document changed since it was pulled.
+// compare compares two forms of a rule or a list: the server's and the file's. moved says that
+// the server's document changed since it was pulled.
 func (c *Change) compare(from, to jsontext.Value, moved bool) {
 	c.Differences = diffOf(from, to)
 	switch {
@@ -197,8 +199,8 @@ func (w *Workspace) hasList(name string) bool {
 	return slices.ContainsFunc(w.lists, func(l *Local) bool { return l.list.Name == name })
 }
 
-// unknownLists returns an error that names each rule that looks in an unknown list. A list is
-// unknown if neither the files have it nor, after the push, the server.
+// unknownLists returns an error that names each rule that uses an unknown list. A list is unknown
+// if no file has it and the server would not have it after the push.
 func (p *Plan) unknownLists(o PushOptions) error {
 	var bad document.Error
 	for _, l := range p.w.rules {

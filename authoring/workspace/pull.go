@@ -9,8 +9,9 @@ import (
 
 // PullOptions says what a pull may overwrite or remove.
 type PullOptions struct {
-	// Prune removes a document from the files if the server does not have it, and it is a rule with
-	// an id or a list with a createdAt.
+	// Prune removes documents from the files if the server does not have them any more. It
+	// removes only documents that came from a server: rules with an id and lists with a
+	// createdAt.
 	Prune bool
 	// Force overwrites documents that were edited in the files.
 	Force bool
@@ -23,16 +24,16 @@ type PullOptions struct {
 // Pulled is the result of a pull.
 type Pulled struct {
 	Written []string // the names of the changed files
-	// Kept has the documents that were not changed, because they were edited in the files and not
-	// pushed, or because the server does not have them.
+	// Kept has the documents that were not changed. They were edited in the files and not pushed,
+	// or the server does not have them.
 	Kept []Change
-	// Refused has the documents that were changed on the server, and perhaps in the files, too. If
-	// there is such a document, nothing is written.
+	// Refused has the documents that were changed on the server since the last pull. The files
+	// may have been changed, too. If Refused is not empty, nothing is written.
 	Refused []Change
 }
 
-// Pull writes the server's documents into the files. Documents that are equal keep their text. If
-// only scalars differ, only the text of these scalars changes.
+// Pull writes the server's documents into the files. Equal documents keep their text. If two
+// forms of a document differ only in scalars, Pull replaces only the text of these scalars.
 func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
 	edits, schemas, files := facts(p.same), map[string]string{}, p.w.regoFiles()
 	for _, c := range p.Changes {

@@ -27,10 +27,10 @@ type PushOptions struct {
 	Now   func() time.Time
 }
 
-// Steps returns the changes that a push makes on the server, in order: lists, rules, policies, then
-// deletions. Deletions come last, so that a rule that forbids stays until the end. Steps returns an
-// error that names each document that was changed on the server since it was pulled. If rules look
-// in a missing list, the error is a *[document.Error] that names these rules.
+// Steps returns the changes that a push makes on the server, in order: lists, rules, policies,
+// then deletions. Deletions come last, so that a rule that forbids stays as long as possible. If
+// documents were changed on the server since they were pulled, Steps returns an error that names
+// them. If rules use a missing list, the error is a *[document.Error] that names these rules.
 func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
 	if err := p.unknownLists(o); err != nil {
 		return nil, err
@@ -61,10 +61,10 @@ func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
 	return slices.Concat(lists, steps, policies, deleted), errors.Join(behind...)
 }
 
-// Push makes the steps and calls done after each of them. Then it writes the members that the
-// server added into the files. If a link keeps it from that, it pushes nothing. It returns the names
-// of the files that it changed. A step is made wholly or not at all. After a failure the earlier
-// steps stay, and a new plan has the remaining steps.
+// Push makes the steps and calls done after each step. Then it adds to the files the members that
+// the server has set. If a symbolic link keeps it from writing them, it pushes nothing. It returns
+// the names of the changed files. Each step is atomic. After a failure the earlier steps remain, and
+// a new plan has the remaining steps.
 func (p *Plan) Push(
 	ctx context.Context, call Call, steps []Change, o PushOptions, done func(Change),
 ) (written []string, err error) {
@@ -137,8 +137,8 @@ func (c *Change) pushList(ctx context.Context, call Call) error {
 	return err
 }
 
-// request returns a request about the server's rule. The request fails if the rule changed since it
-// was read.
+// request returns a request about the server's rule. The request has an If-Match: it fails if the
+// rule changed since it was read.
 func (c *Change) request(method string, body any, want int) Request {
 	return Request{
 		Method: method, Path: "/v1/rules/" + url.PathEscape(c.rule.ID), Body: body,
@@ -154,8 +154,8 @@ func (c *Change) change(ctx context.Context, call Call) error {
 	return err
 }
 
-// create creates a rule on the server. The server creates every rule active. So an inactive rule is
-// created with a condition that never holds, and is then changed.
+// create creates a rule on the server. The server creates every rule as active. So an inactive
+// rule is first created with a condition that never holds, and then changed.
 func (c *Change) create(ctx context.Context, call Call) error {
 	body := ruleBody(c.local.rule)
 	delete(body, "isActive")
@@ -182,8 +182,8 @@ func ruleBody(r *engine.Rule) map[string]any {
 	}
 }
 
-// facts returns edits that write the members that the server added into the files. If a rule's id
-// or a list's times come from another server, the file keeps them.
+// facts returns the edits that add to the files the members that the server has set. If a rule's
+// id or a list's times come from another server, the file keeps them.
 func facts(all []Change) map[string][]document.Edit {
 	edits := make(map[string][]document.Edit)
 	for _, c := range all {
@@ -224,5 +224,5 @@ func with(object jsontext.Value, members []member) jsontext.Value {
 	return encode(all)
 }
 
-// atEnd is the index of a document that is new in its file.
+// atEnd is the index of a document that is not yet in its file.
 const atEnd = math.MaxInt

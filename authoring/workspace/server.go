@@ -23,9 +23,9 @@ import (
 // Request is a request to a server.
 type Request struct {
 	Method, Path string
-	Body         any // is sent as JSON, unless it is nil
-	// IfMatch and IfNoneMatch are the values of the headers If-Match and If-None-Match. If one is
-	// empty, its header is not sent.
+	Body         any // sent as JSON unless it is nil
+	// IfMatch and IfNoneMatch are the values of the headers of these names. An empty value means
+	// no header.
 	IfMatch, IfNoneMatch string
 	Want                 int // the status that the answer must have
 }
@@ -34,11 +34,11 @@ type Request struct {
 // unless v is nil. It returns the answer's headers.
 type Call func(ctx context.Context, r Request, v any) (http.Header, error)
 
-// Server has the documents of an organization on a server at one moment.
+// Server is a snapshot of an organization's documents on a server.
 type Server struct {
 	policies []*engine.ActionPolicy // every version, the newest first within a policy
-	rules    []engine.Rule          // in the order in which they are asked
-	lists    []engine.List          // in the order of their names
+	rules    []engine.Rule          // in the order of evaluation
+	lists    []engine.List          // sorted by name
 }
 
 // pageSize is the largest page that the API allows, in items.
@@ -95,8 +95,8 @@ func (s *Server) fetchLists(ctx context.Context, call Call) error {
 	return err
 }
 
-// checkNames returns an error if an id or a name is not one that a writ server gives. A pull makes
-// names of files from them, and a plan shows them on a terminal.
+// checkNames returns an error if an id or a name is not well-formed. A pull makes file names from
+// ids and names, and a plan shows them on a terminal.
 func (s *Server) checkNames() error {
 	versions, names := make(map[string]bool), make(map[string]bool)
 	for _, p := range s.policies {
@@ -181,7 +181,7 @@ func Pages[T any](ctx context.Context, call Call, path string, f func(T) error) 
 	}
 }
 
-// Rules returns the rules in the order in which they are asked.
+// Rules returns the rules in the order of evaluation.
 func (s *Server) Rules() []engine.Rule { return s.rules }
 
 // Newest returns the newest version of each policy.
@@ -208,8 +208,8 @@ func (s *Server) policy(id string, version int64) *engine.ActionPolicy {
 // Equal reports whether s and t have the same documents.
 func (s *Server) Equal(t *Server) bool { return reflect.DeepEqual(s, t) }
 
-// policyValue returns the members of a policy that are compared. An empty list equals a missing
-// one.
+// policyValue returns the members of a policy that are compared. An empty list in a member equals
+// a missing list.
 func policyValue(p *engine.ActionPolicy) jsontext.Value {
 	c := *p
 	c.Version, c.PolicyID = 0, ""
@@ -232,14 +232,15 @@ func ruleValue(r *engine.Rule) jsontext.Value {
 	return without(docs[0].Canonical(), "id", "createdAt", "updatedAt")
 }
 
-// listValue returns the members of a list that are compared: its values, as the server stores them.
+// listValue returns the members of a list that are compared. Its values are in the form that the
+// server stores.
 func listValue(l *engine.List) jsontext.Value {
 	c := engine.List{Values: slices.Clone(l.Values)}
 	c.Normalize()
 	return encode(map[string][]string{"values": c.Values})
 }
 
-// encode writes v in JSON. It panics if that fails, because every document can be written.
+// encode returns v as JSON. It panics on an error, because every document has a JSON form.
 func encode(v any) jsontext.Value {
 	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {

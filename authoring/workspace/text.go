@@ -18,7 +18,7 @@ func (c Change) String() string {
 	return b.String()
 }
 
-// sign returns the character that begins the line of a change.
+// sign returns the first character of a change's line.
 func (c Change) sign() string {
 	switch c.State {
 	case Added:
@@ -79,7 +79,7 @@ func (c Change) changed() time.Time {
 	return c.rule.UpdatedAt
 }
 
-// shownDifferences returns the members of a document if it is new, and its differences otherwise.
+// shownDifferences returns the members of a new document, or the differences of a changed one.
 func (c Change) shownDifferences() []Difference {
 	switch {
 	case c.State != Added:

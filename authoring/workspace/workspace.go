@@ -11,7 +11,7 @@ import (
 	"writ/engine"
 )
 
-// Workspace has the documents in the files of a directory.
+// Workspace has the documents of a directory's files.
 type Workspace struct {
 	dir      string
 	texts    map[string][]byte // the contents of the files by name
@@ -28,7 +28,7 @@ type Local struct {
 	policy *engine.ActionPolicy
 	rule   *engine.Rule
 	list   *engine.List
-	looks  []string // the names of the lists that the rule looks in
+	looks  []string // the names of the lists that the rule uses
 }
 
 // Open reads the documents in a directory, except intents and suites. If documents have mistakes,
@@ -96,13 +96,13 @@ func (w *Workspace) add(l *Local, o engine.Options) (err error) {
 		if l.list, err = l.doc.List(); err == nil {
 			w.lists = append(w.lists, l)
 		}
-	default: // no kind: it may be a policy with only misspelt members
+	default: // the kind is unknown: it may be a policy with only misspelt members
 		_, err = l.doc.Policy()
 	}
 	return err
 }
 
-// refuseTwice adds a problem for each document whose id or name an earlier document has.
+// refuseTwice adds a problem for each document that has the id or name of an earlier document.
 func (w *Workspace) refuseTwice(all *document.Error) {
 	seen := make(map[string]*Local)
 	for _, l := range slices.Concat(w.policies, w.rules, w.lists) {

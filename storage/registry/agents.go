@@ -12,10 +12,10 @@ import (
 	"writ/storage"
 )
 
-// PutAgent stores a new agent. It compares the ID and the ExternalID of the new agent with the
-// IDs and ExternalIDs of org's other agents, all folded by engine.FoldID. If two are equal, it
-// returns storage.ErrConflict. It returns a *storage.LimitError if more than maxAgents agents
-// of org would count, see [AgentCount]. 0 means no limit.
+// PutAgent stores a new agent. It returns storage.ErrConflict if the new agent's ID or ExternalID
+// equals the ID or ExternalID of another agent of org. Both sides are folded by engine.FoldID. It
+// returns a *storage.LimitError if more than maxAgents agents of org would count: see
+// [AgentCount]. 0 means no limit.
 func (r *Registry) PutAgent(ctx context.Context, org string, a *engine.Agent, maxAgents int) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		names := []string{a.ID, a.ExternalID}
@@ -35,10 +35,10 @@ func (r *Registry) PutAgent(ctx context.Context, org string, a *engine.Agent, ma
 }
 
 // SetAgentStatus sets the kill switch of the agent whose ID or ExternalID is agentID. It returns
-// the agent, or storage.ErrNotFound. It returns a *storage.LimitError if it would enable the agent
-// and more than maxAgents agents of org would then count. 0 means no limit. No limit keeps an agent
-// from being disabled. When SetAgentStatus returns nil, every replica uses the new status. An agent
-// that already has the status stays unchanged.
+// the agent, or storage.ErrNotFound. If it would enable the agent, and more than maxAgents agents
+// of org would then count, it returns a *storage.LimitError. 0 means no limit. An agent can
+// always be disabled. When SetAgentStatus returns nil, every replica uses the new status. If the
+// agent already has the status, nothing is written.
 func (r *Registry) SetAgentStatus(
 	ctx context.Context, org, agentID string, status engine.AgentStatus, at time.Time, maxAgents int,
 ) (a *engine.Agent, err error) {
@@ -68,8 +68,8 @@ func (r *Registry) SetAgentStatus(
 	return a, nil
 }
 
-// agentDisabled returns the event that a was disabled. The event is identified by the revision that
-// a had before.
+// agentDisabled returns the event that a was disabled. after is the revision that a had before.
+// It identifies the event.
 func agentDisabled(a *engine.Agent, after int64) storage.Event {
 	data := map[string]any{"agent_id": a.ID, "name": a.Name}
 	if a.ExternalID != "" {
@@ -115,8 +115,8 @@ func agent(tx storage.Reader, org, agentID string) (*engine.Agent, error) {
 	return first(tx, storage.Agents, storage.Query{Org: org, Index: storage.ByAlias, Prefix: storage.Text(agentID)})
 }
 
-// AgentsNamed returns the agents whose ID or ExternalID equals name, ignoring case as engine.FoldID
-// does. They are in the order of their ids.
+// AgentsNamed returns the agents whose ID or ExternalID equals name when both are folded by
+// engine.FoldID. The agents are in the order of their ids.
 func (r *Registry) AgentsNamed(ctx context.Context, org, name string) ([]*engine.Agent, error) {
 	return read(ctx, r, func(tx storage.Reader) ([]*engine.Agent, error) { return agentsNamed(tx, org, name) })
 }

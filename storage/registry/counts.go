@@ -21,8 +21,8 @@ type AgentCount struct {
 	Disabled int64 // how many of Total are disabled
 }
 
-// disabledFree limits the disabled agents that do not count: ten for each agent that a plan allows.
-// Further disabled agents count, so that nobody uses them as free storage.
+// disabledFree bounds the disabled agents that do not count: ten for each agent that a plan
+// allows. Without a bound, disabled agents would be free storage.
 const disabledFree = 10
 
 // Counted returns how many agents count towards a plan's limit. All enabled agents count. Disabled
@@ -31,8 +31,8 @@ func (c AgentCount) Counted(maxAgents int) int64 {
 	return c.Total - min(c.Disabled, disabledFree*int64(maxAgents))
 }
 
-// counts returns org's counts, which are one document. Every write that adds or removes a counted
-// document also changes this document.
+// counts returns the document with org's counts. Every write that adds or removes a counted
+// document also changes it.
 func counts(tx storage.Reader, org string) (storage.Counts, error) {
 	c, err := storage.AllCounts.Get(tx, org, "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -87,8 +87,8 @@ func (r *Registry) CountAgents(ctx context.Context, org string) (AgentCount, err
 	return AgentCount{Total: c.Agents, Disabled: c.Disabled}, err
 }
 
-// CountTokens returns how many tokens of org are usable at a time. A usable token is neither
-// revoked nor expired. It reads one index entry for each usable token.
+// CountTokens returns the number of org's tokens that are neither revoked nor expired at the
+// given time. It reads one index entry for each such token.
 func (r *Registry) CountTokens(ctx context.Context, org string, at time.Time) (int, error) {
 	return read(ctx, r, func(tx storage.Reader) (int, error) { return usableTokens(tx, org, at, math.MaxInt) })
 }

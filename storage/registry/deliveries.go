@@ -9,16 +9,16 @@ import (
 	"writ/storage"
 )
 
-// deliveredFor and deadFor are how long ended deliveries are kept: delivered ones and dead ones.
+// deliveredFor and deadFor are the retention of deliveries that have ended with success and
+// without.
 const (
 	deliveredFor = 24 * time.Hour
 	deadFor      = 7 * 24 * time.Hour
 )
 
-// EndAttempts stores the results of attempts. Each delivery must be unchanged since
-// [Registry.DueDeliveries] returned it, except for Attempts, Answer, Problem, and Status or DueAt.
-// If the stored delivery has changed since then, another handle has attempted it too, and the
-// stored delivery remains.
+// EndAttempts stores the results of attempts. Pass each delivery as [Registry.DueDeliveries]
+// returned it, with a new Attempts, Answer, Problem, and Status or DueAt. If the stored delivery
+// has changed since then, another process has attempted it too, and the stored delivery remains.
 func (r *Registry) EndAttempts(ctx context.Context, org string, at time.Time, attempts []*storage.Delivery) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		return changeOutbox(tx, org, func(o *storage.Outbox) error {
@@ -85,10 +85,10 @@ func (r *Registry) ReplayDelivery(
 	})
 }
 
-// DueDeliveries returns the deliveries to a webhook of org that are due in the given interval, the
-// earliest first. It returns at most max deliveries, and at most one for each subject. Start the
-// interval at the earliest time that the last call found. Then the store need not step over removed
-// keys.
+// DueDeliveries returns the deliveries to a webhook of org that are due in the given interval,
+// the earliest first. It returns at most max deliveries, and at most one for each subject. Start
+// the interval at the earliest due time that the last call returned. Then the store need not skip
+// removed keys.
 func (r *Registry) DueDeliveries(
 	ctx context.Context, org, webhookID string, from, at time.Time, max int,
 ) ([]*storage.Delivery, error) {

@@ -57,7 +57,7 @@ func (r *Registry) MarkApproved(ctx context.Context, org, decisionID string, unt
 	})
 }
 
-// WaitingFilter selects details of held decisions. A pending decision waits for a verdict. An
+// WaitingFilter selects details of held decisions. A pending decision waits for an approval. An
 // approved decision waits for its use.
 type WaitingFilter struct {
 	Approved bool     // true: approved decisions; false: pending decisions
@@ -95,9 +95,9 @@ type Lapsed struct {
 	*storage.Details
 }
 
-// Lapsed returns the details whose deadline is before a time. For each organization it returns
-// at most max details, the earliest deadline first. For an organization without such details it
-// reads one key.
+// Lapsed returns the details whose deadline is before the given time. For each organization it
+// returns at most max details, the earliest deadline first. An organization without such details
+// costs one read of one key.
 func (r *Registry) Lapsed(ctx context.Context, before time.Time, max int) (all []Lapsed, err error) {
 	return read(ctx, r, func(tx storage.Reader) (all []Lapsed, err error) {
 		from := storage.Query{Kind: storage.DetailsKind, Every: true, Bare: true}

@@ -25,11 +25,11 @@ type ListInUseError struct{ Rules []string }
 func (e *ListInUseError) Error() string { return "the list is used by " + strings.Join(e.Rules, ", ") }
 
 // PutList stores values as the next version of a list and returns the list. The values must be
-// valid. If they equal the stored values, there is no new version. It returns a *storage.LimitError
-// if all lists of org together would be larger than 2*[storage.MaxBody], by engine.List.Size. The
-// limit exists because lists are kept in memory with org's rules. check may be nil. It gets the
-// stored list, or nil if there is no list yet. If check returns an error, the list stays unchanged
-// and PutList returns this error. check may be called more than once and must not call the store.
+// valid. If they equal the stored values, there is no new version. The lists of org are kept in
+// memory, so their total engine.List.Size is bounded by 2*[storage.MaxBody]. Beyond that, PutList
+// returns a *storage.LimitError. check may be nil. It gets the stored list, or nil if there is no
+// list yet. If check returns an error, nothing is stored and PutList returns this error. check
+// may be called more than once and must not call the store.
 func (r *Registry) PutList(
 	ctx context.Context, org, name string, values []string, at time.Time, check func(*engine.List) error,
 ) (list *engine.List, created bool, err error) {
@@ -98,10 +98,11 @@ func (r *Registry) ListLists(
 	return list(ctx, r, storage.Lists, org, storage.ByID, p, all)
 }
 
-// DeleteList removes a list. It returns storage.ErrNotFound for a missing list. If rules of org use
-// the list, it returns a [*ListInUseError]. It calls looks for each rule whose condition may name
-// the list. looks reports whether the rule uses the list. check works as for [Registry.PutList].
-// Both functions may be called more than once and must not call the store.
+// DeleteList removes a list. It returns storage.ErrNotFound for a missing list. If rules of org
+// use the list, it returns a [*ListInUseError]. It calls looks for each rule whose condition may
+// name the list. looks reports whether the rule uses the list. If check is not nil, it gets the
+// stored list, and an error of check keeps the list. looks and check may be called more than once
+// and must not call the store.
 func (r *Registry) DeleteList(
 	ctx context.Context, org, name string, looks func(engine.Rule) bool, check func(*engine.List) error,
 ) error {
@@ -115,7 +116,7 @@ func (r *Registry) DeleteList(
 		}
 		var used []string
 		err = storage.Rules.Scan(tx, storage.Query{Org: org}, func(_ []byte, rule *engine.Rule) (bool, error) {
-			// A condition with a backslash may spell the name in escapes.
+			// A condition with a backslash may spell the name with escapes.
 			could := strings.Contains(rule.Condition, name) || strings.Contains(rule.Condition, `\`)
 			if could && looks(*rule) {
 				used = append(used, fmt.Sprintf("%q (%s)", rule.Name, rule.ID))
@@ -137,7 +138,7 @@ func (r *Registry) DeleteList(
 	})
 }
 
-// usersNamed bounds the rules that a ListInUseError names.
+// usersNamed bounds the number of rules that a ListInUseError names.
 const usersNamed = 10
 
 // haveLists returns a [*MissingListError] if org does not have all of the named lists.

@@ -14,8 +14,8 @@ import (
 	"writ/storage"
 )
 
-// changeOutbox stores org's outbox with the changes of f. An error of f is returned and nothing is
-// stored.
+// changeOutbox stores org's outbox after f has changed it. If f returns an error, changeOutbox
+// stores nothing and returns the error.
 func changeOutbox(tx storage.Tx, org string, f func(*storage.Outbox) error) error {
 	o, err := storage.Outboxes.Get(tx, org, "")
 	isNew := errors.Is(err, storage.ErrNotFound)
@@ -78,7 +78,8 @@ func (s *sorter) add(webhookID string, e *storage.Event) error {
 	})
 }
 
-// await makes d pending. d is due now, unless an earlier delivery of the same subject is pending.
+// await makes d pending. d is due now. If an earlier delivery of the same subject is pending, d
+// waits for that delivery.
 func (s *sorter) await(d *storage.Delivery) error {
 	d.Status, d.Since, d.DueAt, d.RemoveAt = storage.DeliveryPending, s.at, s.at, time.Time{}
 	if s.box.Pending > 0 {
@@ -106,7 +107,7 @@ func (s *sorter) inLane(d *storage.Delivery) (*storage.Delivery, error) {
 	return first, err
 }
 
-// Told is an organization's outbox, and the organization's webhooks.
+// Told is an organization's outbox and its webhooks.
 type Told struct {
 	*storage.Outbox
 	Webhooks []*storage.Webhook
@@ -135,10 +136,10 @@ func (r *Registry) AllOutboxes(ctx context.Context) ([]Told, error) {
 	})
 }
 
-// Tidy removes deliveries of org and returns how many it removed. It removes deliveries of deleted
-// webhooks, and ended deliveries whose RemoveAt has passed. If there are still too many ended
-// deliveries, it removes those with the earliest RemoveAt. One call removes at most max deliveries,
-// in one write.
+// Tidy removes deliveries of org and returns their number. It removes deliveries of deleted
+// webhooks, and ended deliveries whose RemoveAt has passed. If too many ended deliveries remain,
+// it removes those with the earliest RemoveAt. One call is one write and removes at most max
+// deliveries.
 func (r *Registry) Tidy(ctx context.Context, org string, at time.Time, max int) (removed int, err error) {
 	err = r.update(ctx, org, func(tx storage.Tx) error {
 		removed = 0

@@ -73,8 +73,8 @@ func same(tx storage.Reader, p *engine.ActionPolicy) error {
 	return err
 }
 
-// content returns p without UpdatedAt and without the revision. Empty lists become nil, so that
-// they compare equal.
+// content returns p without UpdatedAt and its revision. Empty lists become nil, so that an empty
+// list equals a missing list.
 func content(p *engine.ActionPolicy) engine.ActionPolicy {
 	c := *p
 	c.Stored, c.UpdatedAt = engine.Stored{}, time.Time{}

@@ -1,6 +1,6 @@
-// Package registry keeps an organization's policies, rules, agents, API keys and subscription. They
-// are documents in any store that implements storage.Documents. The registry enforces rules about
-// them. Versions of a policy only grow. Names of agents are unique. Plans limit the numbers of
+// Package registry keeps an organization's policies, rules, agents, API keys and subscription.
+// They are documents in any store that implements storage.Documents. The registry enforces these
+// rules. Versions of a policy only grow. Names of agents are unique. Plans limit the numbers of
 // documents. If a key is revoked, the keys that were made with it are revoked, too.
 //
 // A method that takes an organization treats another organization's document as missing. When a
@@ -28,12 +28,12 @@ type Registry struct {
 // New returns the registry of a store.
 func New(docs storage.Documents) *Registry { return &Registry{docs} }
 
-// ErrStale means that this process may have missed changes of the store, and cannot read the store
-// either.
+// ErrStale means that this process may have missed changes of the store, and cannot read the
+// store now.
 var ErrStale = errors.New("the store cannot confirm that what is known of it is current")
 
-// Fresh reports whether caches that follow the store's changes may be trusted. If it returns false,
-// bypass such caches. A failing read then returns ErrStale.
+// Fresh reports whether caches that follow the store's changes are current. If it returns false,
+// read the store instead. If the store cannot be read then, the read returns ErrStale.
 func (r *Registry) Fresh() bool { return r.docs.FreshFor() <= storage.MaxAge }
 
 // read calls f with a reader of one state of the store, and returns f's result.
@@ -96,8 +96,8 @@ func first[T any](tx storage.Reader, c storage.Of[T], q storage.Query) (doc *T, 
 	return doc, err
 }
 
-// list returns a page of org's documents in the order of an index. It leaves out documents that
-// keep refuses.
+// list returns a page of org's documents in the order of an index. It skips documents for which
+// keep returns false.
 func list[T any](
 	ctx context.Context, r *Registry, c storage.Of[T], org string, index storage.Index, p storage.Page,
 	keep func(*T) bool,
@@ -105,9 +105,9 @@ func list[T any](
 	return page(ctx, r, c, byte(c.Kind), storage.Query{Org: org, Index: index}, p, math.MaxInt, keep)
 }
 
-// page returns a page of the documents that q selects and keep accepts. A cursor is valid only for
-// lists with the same kind and the same prefix of q. The page ends early after keep has refused a
-// given number of documents.
+// page returns a page of the documents that q selects and keep accepts. A cursor is valid only
+// for lists of the same kind with the same prefix of q. The page ends early after keep has
+// rejected a given number of documents.
 func page[T any](
 	ctx context.Context, r *Registry, c storage.Of[T], kind byte, q storage.Query, p storage.Page, past int,
 	keep func(*T) bool,
@@ -120,7 +120,7 @@ func page[T any](
 		if !bytes.HasPrefix(after, q.Prefix) {
 			return nil, "", storage.ErrBadCursor
 		}
-		q.From = slices.Concat(after, []byte{0}) // the least key after the cursor
+		q.From = slices.Concat(after, []byte{0}) // the least key that is greater than the cursor
 	}
 	items, err = read(ctx, r, func(tx storage.Reader) (items []*T, err error) {
 		var last []byte

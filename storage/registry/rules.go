@@ -30,10 +30,10 @@ func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, m
 	})
 }
 
-// UpdateRule atomically replaces a rule with f's result. f may be called more than once, must not
-// change the rule's ID and must not call the store. UpdateRule returns storage.ErrNotFound if the
-// rule is missing. It returns an error of f unchanged. lists has the names of the lists that the
-// new rule uses. If a list is missing, UpdateRule returns a [*MissingListError].
+// UpdateRule atomically replaces a rule with f's result. f may be called more than once. It must
+// not change the rule's ID and must not call the store. UpdateRule returns storage.ErrNotFound if
+// the rule is missing, and f's error if f fails. lists has the names of the lists that the new
+// rule uses. If a list is missing, UpdateRule returns a [*MissingListError].
 func (r *Registry) UpdateRule(
 	ctx context.Context, org, ruleID string, f func(engine.Rule) (engine.Rule, error), lists ...string,
 ) (*engine.Rule, error) {
@@ -56,9 +56,9 @@ func (r *Registry) UpdateRule(
 	})
 }
 
-// DeleteRule removes the rule, or returns storage.ErrNotFound. check may be nil. It gets the stored
-// rule. If check returns an error, the rule stays and DeleteRule returns this error. check may be
-// called more than once and must not call the store.
+// DeleteRule removes the rule, or returns storage.ErrNotFound. If check is not nil, it gets the
+// stored rule, and DeleteRule returns an error of check without a removal. check may be called
+// more than once and must not call the store.
 func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string, check func(engine.Rule) error) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		stored, err := storage.Rules.Get(tx, org, ruleID)

@@ -10,8 +10,8 @@ import (
 	"writ/storage"
 )
 
-// sessionGrace is how long an expired session is kept. Meanwhile an intent with this session is
-// denied because the session has expired. Afterwards the session is unknown.
+// sessionGrace is the time between a session's expiry and its removal. Before the removal, an
+// intent with this session is denied as expired. After it, the session is unknown.
 const sessionGrace = 24 * time.Hour
 
 // PutSession stores a new session. It returns storage.ErrNotFound if org has no policy with the
@@ -67,7 +67,7 @@ func (r *Registry) CloseSession(ctx context.Context, org, id string, at time.Tim
 // sweptAtOnce bounds the sessions that one write removes.
 const sweptAtOnce = 1000
 
-// errSwept ends a sweep, because the last write found no session to remove.
+// errSwept ends a sweep after a write that found no session to remove.
 var errSwept = errors.New("nothing is left to sweep")
 
 // SweepSessions removes org's sessions that expired more than sessionGrace before a time. It

@@ -8,10 +8,10 @@ import (
 	"writ/storage"
 )
 
-// UpdateSubscription lets f change org's subscription atomically. f gets a copy of the
-// subscription. If org has no subscription, f gets one with only an OrganizationID. If f returns
-// false, nothing is written. f must not change the OrganizationID, must not call the store, and may
-// be called more than once. UpdateSubscription returns the stored subscription, or
+// UpdateSubscription changes org's subscription atomically. It calls f with a copy of the
+// subscription, perhaps more than once. If org has no subscription, the copy has only an
+// OrganizationID. If f returns false, nothing is written. f must not change the OrganizationID
+// and must not call the store. UpdateSubscription returns the stored subscription, or
 // storage.ErrNotFound.
 func (r *Registry) UpdateSubscription(
 	ctx context.Context, org string, f func(*storage.Subscription) (changed bool),

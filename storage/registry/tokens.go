@@ -48,7 +48,7 @@ func (r *Registry) Token(ctx context.Context, tokenID string) (*storage.Token, e
 }
 
 // ownToken returns org's token with an id, or storage.ErrNotFound. It never reads a token of
-// another organization: the duration of the read would reveal that the token exists.
+// another organization, because the duration of that read would reveal that the token exists.
 func ownToken(tx storage.Reader, org, id string) (*storage.Token, error) {
 	return first(tx, storage.Tokens, storage.Query{Org: org, Index: storage.ByOwnName, Prefix: storage.Text(id)})
 }

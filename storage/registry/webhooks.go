@@ -8,12 +8,13 @@ import (
 )
 
 const (
-	// maxWebhooks bounds the webhooks of an organization, because an event is stored once for each
-	// webhook that wants the event.
+	// maxWebhooks bounds the webhooks of an organization, because each event is stored once for
+	// each webhook that wants it.
 	maxWebhooks = 20
 	// maxPending bounds an organization's sessions and, separately, its pending deliveries. That
-	// many deliveries take about 100 MB. When the bound is reached, further facts are not sent yet.
-	// They remain in the history. At most maxPending/5 ended deliveries are kept.
+	// many deliveries take about 100 MB. At the bound, further events are not made until
+	// deliveries end. The facts remain in the history. At most maxPending/5 ended deliveries are
+	// kept.
 	maxPending = 100_000
 )
 
@@ -84,8 +85,9 @@ func (r *Registry) DeleteWebhook(ctx context.Context, org, id string) error {
 	})
 }
 
-// Tell stores a delivery of each event to each webhook of org that wants the event. The events must
-// describe the update of tx. Then exactly the committed events are delivered.
+// Tell stores a delivery of each event to each webhook of org that wants the event. The events
+// must describe the changes that tx commits. Both are committed together, so exactly the
+// committed changes are delivered.
 func Tell(tx storage.Tx, org string, at time.Time, events ...storage.Event) error {
 	c, err := counts(tx, org)
 	if err != nil || c.Webhooks == 0 {
@@ -113,9 +115,9 @@ func (r *Registry) TellTest(ctx context.Context, org, id string, e storage.Event
 	})
 }
 
-// Feed stores the deliveries of events from a source, like [Tell]. It also stores position: the
-// facts of the source up to there have become events. If org has too many pending deliveries for
-// more events, Feed stores nothing and returns a *storage.LimitError.
+// Feed stores the deliveries of a source's events, like [Tell]. It also stores position: all
+// facts of the source up to position have become events. If org then had too many pending
+// deliveries, Feed stores nothing and returns a *storage.LimitError.
 func (r *Registry) Feed(ctx context.Context, org, source, position string, at time.Time, events []storage.Event) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		hooks, err := webhooks(tx, org)

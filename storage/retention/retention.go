@@ -1,12 +1,12 @@
 // Package retention removes old history in the background. The plan of an organization says how
 // long its history is kept.
 //
-// Of all handles of a store, only the leader removes history. It makes a pass over all
-// organizations, waits for [Config.Every], and makes the next pass. For each organization it first
-// announces in the ledger's chain how many records it will remove. Then it removes the oldest
-// records in small writes with pauses, so that decisions hardly wait. Each pass asks for the
-// retention of each organization. If the retention is unknown, nothing of that organization is
-// removed. A shorter retention takes effect with the next pass. The removal cannot be undone.
+// Of all replicas on a store, only the leader removes history. It makes a pass over all
+// organizations, waits for [Config.Every], and makes the next pass. For each organization it
+// first commits to the signed audit log how many records it will remove. Then it removes the
+// oldest records in small writes with pauses, so that decisions hardly wait. Each pass reads the
+// retention of each organization again. If the retention is unknown, nothing of that organization
+// is removed. A shorter retention takes effect with the next pass. The removal cannot be undone.
 package retention
 
 import (
@@ -25,7 +25,7 @@ import (
 // Store is the part of a store that a Sweeper uses.
 type Store interface {
 	storage.Retention
-	// Leads reports whether this handle is the leader: see [storage.Documents].
+	// Leads reports whether this process is the leader: see [storage.Documents].
 	Leads() bool
 }
 
@@ -39,8 +39,9 @@ type Config struct {
 	// Keep returns how long an organization's history is kept. 0 means for ever. If Keep fails,
 	// the history is kept until the next pass.
 	Keep func(ctx context.Context, org string) (time.Duration, error)
-	// Sessions removes the sessions of an organization that have expired by a time. It returns the
-	// number of removed sessions. If Sessions is nil, no sessions are removed.
+	// Sessions removes an organization's expired sessions. A session counts if it has expired by
+	// the time at. Sessions returns the number of removed sessions. If it is nil, no sessions are
+	// removed.
 	Sessions func(ctx context.Context, org string, at time.Time) (int, error)
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
@@ -50,17 +51,17 @@ type Config struct {
 	Metrics prometheus.Registerer
 	// Every is the pause between passes. Zero means an hour.
 	Every time.Duration
-	// Wait waits for d, or until ctx ends and then returns ctx's error. Nil means a wait with a
-	// timer.
+	// Wait waits for d. If ctx ends first, it returns ctx's error. Nil means a wait with a timer.
 	Wait func(ctx context.Context, d time.Duration) error
 }
 
 const (
 	every = time.Hour
-	// look is the time after which a handle checks again whether it has become the leader.
+	// look is the time between two checks whether this process has become the leader.
 	look = time.Second
-	// batch is the number of records that one write removes in a few milliseconds. pause is the
-	// wait after each write. So at most 10,000 records a second are removed.
+	// batch is the number of records that one write removes. Such a write takes a few
+	// milliseconds. pause is the wait after each write. So at most 10,000 records a second are
+	// removed.
 	batch = 250
 	pause = 25 * time.Millisecond
 	// announced bounds the records that one entry announces.
@@ -118,8 +119,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Run makes a pass as soon as the handle is the leader. Further passes follow, with a pause before
-// each, until ctx ends. Close the store only after Run has returned.
+// Run makes a pass as soon as this process is the leader. Further passes follow, with a pause
+// before each, until ctx ends. Close the store only after Run has returned.
 func (s *Sweeper) Run(ctx context.Context) {
 	for {
 		pause := look
@@ -133,7 +134,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// errFollows ends the pass of a handle that is no longer the leader. The new leader begins a new
+// errFollows ends the pass of a process that is no longer the leader. The new leader begins a new
 // pass.
 var errFollows = errors.New("another replica leads")
 

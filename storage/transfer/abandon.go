@@ -20,8 +20,8 @@ type Abandoned struct {
 	Signed ledger.Abandonment
 	// Documents is the number of removed documents.
 	Documents int
-	// Kept are the documents that were not removed, because somebody else has made or changed them
-	// since the import.
+	// Kept has the documents that were not removed, because another actor has made or changed
+	// them since the import.
 	Kept []KeptDocument
 }
 
@@ -30,9 +30,10 @@ type KeptDocument struct{ Kind, ID, Actor string }
 
 // Abandon removes everything that an unfinished import has stored, in reverse order. It removes
 // keys first, so that nobody can authenticate. It removes policies next, so that nothing is
-// decided. Documents that somebody else has made or changed since the import stay. The store's own
-// decisions also stay. The removal of each document is a signed change, and one signed entry
-// announces the removal of rows. After an interruption, call Abandon again or repeat the import.
+// decided. Documents that another actor has made or changed since the import stay. Decisions that
+// this store has made itself also stay. The removal of each document is a signed change, and one
+// signed entry announces the removal of rows. After an interruption, call Abandon again or repeat
+// the import.
 //
 // Abandon returns ErrNoImport, storage.ErrConflict if the store has signed a settlement of an
 // imported row, or an error of the store.
@@ -55,7 +56,7 @@ type abandoning struct {
 	done   *Abandoned
 }
 
-// find finds the import. It returns an error if the import is signed or if its rows
+// find finds the import. It returns an error if the import is finished and signed, or if its rows
 // cannot be removed.
 func (a *abandoning) find() error {
 	err := a.Store.View(a.ctx, func(r storage.Reader) (err error) {
@@ -172,8 +173,8 @@ func (a *abandoning) collection(c *storage.Collection, keep func(name string) (b
 	return nil
 }
 
-// together returns the name of the first document. It also returns how many documents at the
-// beginning of all have this name. They are removed in one write.
+// together returns the name of the first document, and the number of documents at the beginning
+// of all that have this name. These documents are removed in one write.
 func together(c *storage.Collection, all []storage.Document) (first string, n int, err error) {
 	for n := range all {
 		_, name, _, err := c.Describe(all[n])
@@ -189,7 +190,7 @@ func together(c *storage.Collection, all []storage.Document) (first string, n in
 	return first, len(all), nil
 }
 
-// delete deletes documents of one name and subtracts them from the counts.
+// delete deletes documents with one name and subtracts them from the counts.
 func (a *abandoning) delete(tx storage.Tx, same []storage.Document) error {
 	counts, uncounted := storage.AllCounts.Get(tx, a.org, "")
 	if uncounted != nil {
@@ -244,7 +245,7 @@ func (a *abandoning) rows() error {
 	return err
 }
 
-// end removes the document of the import.
+// end removes the document that says that an import is unfinished.
 func (a *abandoning) end() error {
 	i := importer{Target: a.Target, ctx: a.ctx, org: a.org}
 	return i.end()
@@ -256,8 +257,8 @@ func abandoned(ctx context.Context, s storage.Store, org string) (bool, error) {
 	return len(entries) > 0, err
 }
 
-// mayRemain reports whether d may exist when an import begins. An abandoned import leaves counts
-// and disabled agents.
+// mayRemain reports whether an import may begin although d exists. An abandoned import leaves
+// counts and disabled agents.
 func mayRemain(d storage.Document) (bool, error) {
 	switch d.Kind {
 	case storage.CountsKind:

@@ -30,9 +30,9 @@ type Checked struct {
 	Unreadable []error
 
 	chains map[[16]byte]bool // chains of the heads that sign rows and settlements
-	// runs has a digest for each run except the last. A run is a group of lines that Import stores
-	// together. The digest covers all lines up to the end of the run. Import stores a run only if
-	// it has read the same lines.
+	// runs has a digest for each run except the last. A run is a group of lines that Import
+	// stores in one write. A digest covers all lines up to the end of its run. Import compares
+	// the digests, so it stores only lines that Check has read.
 	runs []string
 }
 
@@ -40,12 +40,13 @@ type Checked struct {
 type CheckConfig struct {
 	// Keys are the trusted keys. They must not come from the file.
 	Keys receipt.Keys
-	// Validate decodes and validates a document as the endpoint does that takes such documents. It
-	// returns the names of the lists that a rule uses. If a policy or a rule has only members that
-	// exist, but does not compile, the error is an *[UnreadableError].
+	// Validate decodes and validates a document like the API endpoint for its kind. It returns
+	// the names of the lists that a rule uses. If all members of a policy or a rule exist, but it
+	// does not compile, the error is an *[UnreadableError].
 	Validate func(storage.Document) (lists []string, err error)
-	// Unreadable accepts policies and rules that do not compile, as a store accepts those that it
-	// has. Such a policy denies everything. Such a rule tightens, as one whose condition fails.
+	// Unreadable accepts policies and rules that do not compile. A running store treats stored
+	// ones in the same way: such a policy denies everything, and such a rule restricts like a
+	// rule whose condition fails.
 	Unreadable bool
 	// Plans are the names of the plans that the target knows.
 	Plans []string
@@ -53,8 +54,8 @@ type CheckConfig struct {
 	Progress ledger.Progress
 }
 
-// UnreadableError is the error of a policy or a rule that does not compile, although each of its
-// members exists. The document may have been accepted by an earlier release.
+// UnreadableError says that a policy or a rule does not compile, although each of its members
+// exists. An earlier release may have accepted the document.
 type UnreadableError struct{ Err error }
 
 func (e *UnreadableError) Error() string { return e.Err.Error() }
@@ -62,8 +63,9 @@ func (e *UnreadableError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// Check reads a whole file of size bytes. It verifies each row and each settlement with the keys of
-// cfg, never with keys of the file. It returns a *LineError, ErrNotWhole, or an error from reading.
+// Check reads a whole file of size bytes. It verifies each row and each settlement with the keys
+// of cfg, never with the file's own keys. It returns a *LineError, ErrNotWhole, or an error from
+// reading.
 func Check(ctx context.Context, in io.Reader, size int64, cfg CheckConfig) (Checked, error) {
 	c := checker{CheckConfig: cfg, verifier: ledger.NewVerifier(cfg.Keys), details: make(map[string]string),
 		relations: newRelations()}
@@ -126,8 +128,8 @@ func (c *checker) line(r *reader, l *line) error {
 	return nil
 }
 
-// document verifies that a document belongs to the organization, that its endpoint would take it,
-// and that the target can use it.
+// document verifies that a document belongs to the organization, that its API endpoint would
+// accept it, and that the target can use it.
 func (c *checker) document(line int, d *document) error {
 	doc, err := d.stored(c.state.header.OrganizationID)
 	if err != nil {
@@ -171,7 +173,7 @@ func (c *checker) document(line int, d *document) error {
 	return err
 }
 
-// strictly decodes a document that no endpoint takes. An unknown member is an error.
+// strictly decodes a document of a kind without an endpoint. An unknown member is an error.
 func strictly[T any](_ storage.Of[T], doc storage.Document) (*T, error) {
 	v := new(T)
 	return v, engine.Decode(doc.Value, "", v)

@@ -9,8 +9,8 @@ import (
 	"writ/storage"
 )
 
-// putDocuments stores and counts the documents that the store lacks. A write makes at most one
-// change of a policy, so each version has its own write.
+// putDocuments stores and counts the documents that the store lacks. One write may change a
+// policy only once. So each version of a policy has a write of its own.
 func (i *importer) putDocuments() error {
 	for rest := i.documents; len(rest) > 0; {
 		n, err := distinct(rest)
@@ -30,7 +30,7 @@ func (i *importer) putDocuments() error {
 	return nil
 }
 
-// distinct returns how many documents at the beginning have different names.
+// distinct returns the number of documents before the first repeated name.
 func distinct(documents []storage.Document) (n int, err error) {
 	type name struct {
 		kind storage.Kind
@@ -47,8 +47,9 @@ func distinct(documents []storage.Document) (n int, err error) {
 	return len(documents), nil
 }
 
-// put stores and counts the documents that the store lacks. It ignores the counts and the details
-// in the file. policy is the policy id of the last version so far. put returns its new value.
+// put stores and counts the documents that the store lacks. It skips the file's counts and
+// details. policy is the policy id of the last version that was stored. put returns the new value
+// of policy.
 func put(tx storage.Tx, org string, documents []storage.Document, policy string) (string, error) {
 	counts, err := storage.AllCounts.Get(tx, org, "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -85,9 +86,8 @@ func put(tx storage.Tx, org string, documents []storage.Document, policy string)
 	return policy, err
 }
 
-// missing reports whether the store lacks d. If the store has a different document in its place,
-// missing returns an error. The exception is an agent that was disabled during the import. It stays
-// disabled.
+// missing reports whether the store lacks d. A different document with the same id is an error.
+// The exception is an agent that was disabled during the import: it stays disabled.
 func missing(tx storage.Tx, d *storage.Document) (bool, error) {
 	name := storage.CollectionOf(d.Kind).Name
 	there, err := tx.Get(d.Kind, d.Org, d.ID)
@@ -113,7 +113,7 @@ func missing(tx storage.Tx, d *storage.Document) (bool, error) {
 		}
 		agent.Status, agent.UpdatedAt, agent.Revision = stored.Status, stored.UpdatedAt, stored.Revision
 		if agent.CreatedAt.Equal(stored.CreatedAt) {
-			agent.CreatedAt = stored.CreatedAt // spelled as in the store
+			agent.CreatedAt = stored.CreatedAt // take the stored spelling of the time
 		}
 		if stored.Status == engine.AgentDisabled && *agent == *stored {
 			return false, nil
@@ -122,8 +122,9 @@ func missing(tx storage.Tx, d *storage.Document) (bool, error) {
 	return false, fmt.Errorf("%w: the %s %q is there and is another", storage.ErrConflict, name, d.ID)
 }
 
-// count adds by, which is 1, 0 or -1, to the count of d's kind. Only the first version of a policy
-// is counted. policy is the policy id of the last version so far. count returns its new value.
+// count adds by to the count of d's kind. by is 1, 0 or -1. Only the first version of a policy is
+// counted. policy is the policy id of the last version that was counted. count returns the new
+// value of policy.
 func count(n *storage.Counts, d storage.Document, by int64, policy string) (string, error) {
 	switch d.Kind {
 	case storage.RuleKind:
@@ -157,7 +158,7 @@ func count(n *storage.Counts, d storage.Document, by int64, policy string) (stri
 	return policy, nil
 }
 
-// eachDocument calls f for the documents of org that a file contains, in the file's order.
+// eachDocument calls f for org's documents of the kinds in a file, in the file's order.
 func eachDocument(r storage.Reader, org string, f func(*storage.Collection, storage.Document) error) error {
 	for _, c := range carried {
 		if err := eachOf(r, org, c, func(d storage.Document) error { return f(c, d) }); err != nil {

@@ -21,7 +21,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// Source is one state of a store. For some of its methods see [ledger.History].
+// Source is a snapshot of a store. [ledger.History] describes some of its methods.
 type Source interface {
 	View(ctx context.Context, f func(storage.Reader) error) error
 	ListRecords(ctx context.Context, org string, f storage.Filter, p storage.Page) ([]*storage.Record, string, error)
@@ -51,12 +51,12 @@ type ExportConfig struct {
 	Progress ledger.Progress
 }
 
-// ErrNothing means that the source has no data of an organization.
+// ErrNothing means that the source has no data of the organization.
 var ErrNothing = errors.New("the store has nothing of the organization")
 
 // Export writes an organization to f, or continues an interrupted Export. It returns the footer
-// once the file is complete and durable. A complete file is not changed. Export holds only some
-// rows and up to 65,536 tombstones in memory, however many there are.
+// once the file is complete and durable. A complete file is not changed. Whatever the size of the
+// source, memory holds a bounded number of rows and at most 65,536 tombstones.
 func Export(ctx context.Context, src Source, f File, cfg ExportConfig) (Footer, error) {
 	e := exporter{ctx: ctx, src: src, cfg: cfg, file: f, tombstones: tombstones{most: tombstoneChunk}}
 	if err := e.resume(); err != nil {
@@ -85,8 +85,9 @@ type exporter struct {
 	tombstones
 }
 
-// resume reads the file and cuts it after the last line to keep. That is the header, a row or a
-// removed row. If the header is incomplete, the file is written from the beginning.
+// resume reads the file and truncates it after the last line that can stay. That line is the
+// header, a row or a removed row. If the header is incomplete, the file is written from the
+// beginning.
 func (e *exporter) resume() error {
 	r := newReader(e.file)
 	var kept state
@@ -118,7 +119,7 @@ func (e *exporter) resume() error {
 	return e.cut(end)
 }
 
-// beginsHeader reports whether part can be the beginning of a header line.
+// beginsHeader reports whether part may be the beginning of a header line.
 func beginsHeader(part []byte) bool {
 	const header = `{"header":`
 	n := min(len(part), len(header))
@@ -142,7 +143,7 @@ func (e *exporter) cut(end int64) error {
 }
 
 func (e *exporter) write() error {
-	// The total is only for progress. If the store takes too long to count, there is no total.
+	// The total is only for progress. If counting takes too long, there is no total.
 	if all, err := e.src.CountExpired(e.ctx, e.cfg.Organization, afterAll, math.MaxInt); err == nil {
 		e.total = all.Records
 	}

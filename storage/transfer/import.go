@@ -15,7 +15,7 @@ import (
 	"writ/storage/registry"
 )
 
-// Actor is the actor of the changes of documents that an import makes.
+// Actor is the name of the actor in the change history of imported documents.
 const Actor = "import"
 
 // Target is the store that an organization is imported into.
@@ -23,8 +23,7 @@ type Target struct {
 	Store storage.Store
 	// Ledger writes to Store. It signs the import and the changes of documents.
 	Ledger *ledger.Ledger
-	// Publish publishes public keys. Import calls it before it stores rows that they have
-	// signed.
+	// Publish publishes public keys. Import publishes the keys of rows before it stores the rows.
 	Publish func(ctx context.Context, keys receipt.Keys) error
 	// Now is the clock.
 	Now func() time.Time
@@ -83,8 +82,9 @@ type importer struct {
 	signed    ledger.Import
 }
 
-// begin stores that the import is under way. If the import was finished before, begin returns it.
-// If the store has other data of the organization, begin returns an error.
+// begin stores a document that says that the import is unfinished. If the import was finished
+// before, begin returns the signed entry of that import. If the store has other data of the
+// organization, begin returns an error.
 func (i *importer) begin() (done *ledger.Import, err error) {
 	if err := i.Store.Chains(i.ctx, func(end receipt.Chain) error {
 		if i.checked.chains[end.ID] {
@@ -106,8 +106,8 @@ func (i *importer) begin() (done *ledger.Import, err error) {
 	return nil, i.publish()
 }
 
-// done returns the organization's signed import, or nil. It returns an error if the signed import
-// came from another export.
+// done returns the organization's signed import, or nil without one. If the signed import came
+// from another export, done returns an error.
 func (i *importer) done() (*ledger.Import, error) {
 	entries, _, err := i.Store.Entries(i.ctx, i.org, storage.ImportEntry, storage.Page{Limit: 1})
 	if err != nil || len(entries) == 0 {
@@ -121,8 +121,8 @@ func (i *importer) done() (*ledger.Import, error) {
 	return &done, err
 }
 
-// claim stores that the import is under way. It returns an error if the store has
-// anything of the organization.
+// claim stores a document that says that the import is unfinished. It returns an error if the
+// store has any data of the organization.
 func (i *importer) claim() error {
 	h := &i.checked.Header
 	empty := i.empty()
@@ -190,7 +190,7 @@ func (i *importer) publish() error {
 	return i.Publish(i.ctx, i.checked.Keys)
 }
 
-// sign signs the import. Everything must be stored.
+// sign signs the import. Call it only after everything is stored.
 func (i *importer) sign() (err error) {
 	if err = i.Ledger.SignChanges(i.ctx, i.Store); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (i *importer) sign() (err error) {
 	return err
 }
 
-// end removes the document that says that the import is not finished.
+// end removes the document that says that the import is unfinished.
 func (i *importer) end() error {
 	_, err := i.Store.Update(i.ctx, i.org, func(tx storage.Tx) error {
 		err := tx.Delete(storage.ImportKind, i.org, "")

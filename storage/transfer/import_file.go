@@ -7,20 +7,20 @@ import (
 	"io"
 )
 
-// The size of a run, which is stored in one write. A run is large, so that it needs few durable
-// writes. It is small enough for a short transaction. A document takes several round trips to a
-// database. All rows of a run take three.
+// A run is what one write stores. These constants bound it. Larger runs need fewer durable
+// writes, and smaller runs make shorter transactions. A document takes several round trips to a
+// database. All rows of a run together take three.
 const (
 	runRows      = 1024
 	runDocuments = 64
 	runBytes     = 2 << 20
 )
 
-// run counts the lines and bytes that were read and are not stored yet.
+// run counts the lines and bytes that were read but not stored yet.
 type run struct{ decisions, documents, bytes int }
 
-// endsBefore reports whether the run ends before l. It then counts l in the next run, otherwise in
-// this one. A run has either documents or decisions.
+// endsBefore reports whether the run ends before l. It counts l in the next run if so, and
+// otherwise in this run. A run has either documents or decisions.
 func (r *run) endsBefore(l *line, bytes int) bool {
 	ends := r.decisions >= runRows || r.documents >= runDocuments || r.bytes >= runBytes || l.Document != nil &&
 		r.decisions > 0
@@ -37,7 +37,7 @@ func (r *run) endsBefore(l *line, bytes int) bool {
 	return ends
 }
 
-// errChanged means that the file is not the one that Check has read.
+// errChanged means that the file differs from the file that Check has read.
 var errChanged = errors.New("the file has changed since it was checked: run the import again")
 
 // file stores the content of the file. It returns an error if the file has changed since Check.
@@ -63,7 +63,7 @@ func (i *importer) file(in io.ReadSeeker) error {
 	return i.flush()
 }
 
-// line adds l. If the current run ends before l, line stores the run first.
+// line adds l to the current run. If that run ends before l, line first stores the run.
 func (i *importer) line(r *reader, l *line) error {
 	left, err := i.state.take(r, l)
 	if err == nil && i.run.endsBefore(l, len(r.buf)) {

@@ -41,7 +41,7 @@ type Footer struct {
 	Digest    string `json:"digest"`
 }
 
-// String returns f in words.
+// String describes f for users.
 func (f *Footer) String() string {
 	return fmt.Sprintf("%d rows (%d settled), %d removed rows and %d documents, of root %.80s and digest %.80s",
 		f.Rows, f.Settled, f.Removed, f.Documents, f.Root, f.Digest)
@@ -127,17 +127,17 @@ type document struct {
 	Value jsontext.Value `json:"value"`
 }
 
-// carried are the collections of a file, in the file's order. Agents with their kill switch and
-// rules with their lists come before policies, because a policy can allow actions. Keys come last,
-// because a key lets somebody in.
+// carried has the collections of a file, in the file's order. Agents and rules restrict, so they
+// come before policies, which can allow actions. Keys come last, because nobody can authenticate
+// without a key.
 var carried = []*storage.Collection{
 	&storage.Agents.Collection, &storage.Lists.Collection, &storage.Rules.Collection, &storage.Subscriptions.Collection,
 	&storage.AllCounts.Collection,
 	&storage.AllDetails.Collection, &storage.Policies.Collection, &storage.Tokens.Collection,
 }
 
-// place returns the position of a document in the order of the file. rank is the rank of its kind,
-// and id is its decoded id.
+// place returns the position of a document in the order of the file. rank is the position of its
+// kind in carried. id is its decoded id.
 func (d *document) place() (rank int, id string, err error) {
 	rank = slices.IndexFunc(carried, func(c *storage.Collection) bool { return c.Name == d.Kind })
 	if rank < 0 {
@@ -164,8 +164,8 @@ func (d *document) stored(org string) (storage.Document, error) {
 }
 
 // owned returns an error if doc must name its organization but does not. [storage.Collection]
-// accepts a document without an organization. A key without an organization would let its holder
-// act for an organization with an empty name.
+// accepts a document without an organization. But a key without one would let its holder act for
+// an organization with an empty name.
 func (d *document) owned(doc storage.Document) error {
 	switch doc.Kind {
 	case storage.PolicyKind, storage.TokenKind, storage.SubscriptionKind:
@@ -202,7 +202,7 @@ func (e *LineError) Error() string {
 // Unwrap returns Err.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// ErrNotWhole means that a file ends before its footer.
+// ErrNotWhole means that a file has no footer.
 var ErrNotWhole = errors.New("the file has no footer: it is not whole, go on with writ export --resume")
 
 // reader reads a file line by line.
@@ -218,7 +218,7 @@ func newReader(in io.Reader) *reader {
 	return &reader{in: bufio.NewReaderSize(in, 1<<20), before: sha256.New()}
 }
 
-// errPartial means that the last line is not ended.
+// errPartial means that the last line has no line end.
 var errPartial = errors.New("the last line is not ended")
 
 // next returns the next line. At the end of the file it returns io.EOF. If the last line has no

@@ -13,8 +13,8 @@ import (
 	"writ/storage"
 )
 
-// relations has what the documents of a file say of each other. The endpoints accept a document only
-// beside the documents that they have accepted before.
+// relations records the ids and names in a file, to check references between documents. An
+// endpoint accepts a document only if the documents that it refers to exist.
 type relations struct {
 	policies  map[string]bool // ids
 	lists     map[string]bool // names
@@ -31,8 +31,8 @@ func newRelations() relations {
 	}
 }
 
-// relate verifies the id of a document and its relations to the documents before it. lists are the
-// lists that a rule uses.
+// relate verifies the id of a document, and its references to documents on earlier lines. lists
+// are the lists that a rule uses.
 func (r *relations) relate(line int, doc storage.Document, lists []string) error {
 	switch doc.Kind {
 	case storage.PolicyKind:
@@ -126,10 +126,10 @@ func (r *relations) key(line int, doc storage.Document) error {
 	return nil
 }
 
-// families verifies that each key can have been made by its parent, and that no key is its own
-// ancestor. The families of keys decide who may approve and who may settle.
+// families verifies that the parent of each key may have created it, and that no key is its own
+// ancestor. Who may approve and who may settle depends on the ancestors of a key.
 func (r *relations) families() error {
-	rooted := make(map[string]bool) // the keys whose ancestors are verified
+	rooted := make(map[string]bool) // the keys whose ancestors are already verified
 	for _, id := range slices.Sorted(maps.Keys(r.keys)) {
 		var line []string
 		for at := id; at != "" && !rooted[at]; {
@@ -153,7 +153,7 @@ func (r *relations) families() error {
 	return nil
 }
 
-// within returns an error unless parent can have made t.
+// within returns an error unless parent may have created t.
 func within(t, parent *storage.Token) error {
 	if parent == nil {
 		return fmt.Errorf("its parent %.80q is not in the file", t.ParentID)

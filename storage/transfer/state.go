@@ -13,7 +13,7 @@ import (
 	"writ/storage/ledger"
 )
 
-// state is what a reader knows of the lines so far. It compares each line with earlier lines.
+// state is a reader's summary of the lines so far. Each line is compared with it.
 type state struct {
 	header    *Header
 	last      string // last decision id
@@ -24,7 +24,7 @@ type state struct {
 	footer    *Footer
 }
 
-// take adds the next line. It returns the tombstone if the line is a removed row.
+// take adds the next line. For a removed row it returns the tombstone.
 func (s *state) take(r *reader, l *line) (tombstone *storage.Tombstone, err error) {
 	switch {
 	case s.footer != nil:
@@ -77,7 +77,7 @@ func (h *Header) check() error {
 	return nil
 }
 
-// decision returns an error if a decision is out of order or of another organization.
+// decision returns an error if a decision is out of order or belongs to another organization.
 func (s *state) decision(org, id string) error {
 	switch {
 	case org != s.header.OrganizationID:
@@ -103,7 +103,7 @@ func (s *state) document(d *document) error {
 	return err
 }
 
-// footerOf returns the footer of the lines so far. h has their hash.
+// footerOf returns the footer for the lines so far. h is their hash.
 func (s *state) footerOf(h hash.Hash) Footer {
 	return Footer{
 		Rows: s.tree.Rows, Settled: s.tree.Settled, Removed: s.tree.Removed, Documents: s.documents,

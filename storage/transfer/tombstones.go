@@ -10,12 +10,12 @@ import (
 // tombstoneChunk is the number of tombstones in memory. They take about 20 MiB.
 const tombstoneChunk = 1 << 16
 
-// tombstones has the next tombstones in the order of their ids. A source lists its tombstones in
-// any order. So each chunk reads all tombstones of the source.
+// tombstones has the next tombstones, sorted by id. A tombstone records a removed row. A source
+// lists its tombstones in any order, so each chunk needs a read of all tombstones.
 type tombstones struct {
-	most     int                  // largest length of some
+	most     int                  // the maximum length of some
 	some     []*storage.Tombstone // sorted by id
-	all      bool                 // some has all remaining tombstones
+	all      bool                 // no tombstones remain beyond some
 	greatest string               // the greatest id of all tombstones
 }
 
@@ -32,7 +32,7 @@ func (e *exporter) nextTombstone() (*storage.Tombstone, error) {
 	return e.some[0], nil
 }
 
-// refill reads the next chunk. It begins after the last line that was written.
+// refill reads the next chunk, which follows the last line of the file.
 func (e *exporter) refill() error {
 	g, n, bound := &e.tombstones, 0, ""
 	g.some = g.some[:0:0]
@@ -55,7 +55,7 @@ func (e *exporter) refill() error {
 	return nil
 }
 
-// first sorts the tombstones and keeps those with the least ids, at most g.most.
+// first sorts the tombstones and keeps the g.most least ids.
 func (g *tombstones) first() {
 	slices.SortFunc(g.some, func(a, b *storage.Tombstone) int { return strings.Compare(a.DecisionID, b.DecisionID) })
 	if len(g.some) > g.most {
