@@ -55,8 +55,8 @@ type ExportConfig struct {
 var ErrNothing = errors.New("the store has nothing of the organization")
 
 // Export writes an organization to f, or continues an interrupted Export. It returns the footer
-// once the file is complete and durable. A complete file is not changed. Whatever the size of the
-// source, memory holds a bounded number of rows and at most 65,536 tombstones.
+// once the file is complete and durable. A complete file is not changed. Memory holds a bounded
+// number of rows and at most 65,536 tombstones, for a source of any size.
 func Export(ctx context.Context, src Source, f File, cfg ExportConfig) (Footer, error) {
 	e := exporter{ctx: ctx, src: src, cfg: cfg, file: f, tombstones: tombstones{most: tombstoneChunk}}
 	if err := e.resume(); err != nil {

@@ -127,7 +127,7 @@ func (r *relations) key(line int, doc storage.Document) error {
 }
 
 // families verifies that the parent of each key may have created it, and that no key is its own
-// ancestor. Who may approve and who may settle depends on the ancestors of a key.
+// ancestor. The ancestors of a key decide which keys may approve and settle.
 func (r *relations) families() error {
 	rooted := make(map[string]bool) // the keys whose ancestors are already verified
 	for _, id := range slices.Sorted(maps.Keys(r.keys)) {
