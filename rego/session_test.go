@@ -90,7 +90,7 @@ func TestLowerSession_WithoutItsStateDenies(t *testing.T) {
 	q := must.Get(Prepare(samplePolicy(), nil, nil))(t)
 	input := must.Get(Input(samplePolicy(), in))(t)
 	codes, err := q.inSession(s, input)
-	if want := []engine.Code{engine.CodeSessionClosed, engine.CodeSessionExpired}; err != nil || !slices.Equal(codes, want) {
+	if want := []engine.Code{engine.CodeSessionClosed, engine.CodeSessionExpired, engine.CodeSessionNotAllowed}; err != nil || !slices.Equal(codes, want) {
 		t.Errorf("codes = %v, %v, want %v of\n%s", codes, err, want, file.Source)
 	}
 }
