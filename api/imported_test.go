@@ -130,7 +130,7 @@ func storedForm(method, path string, body []byte) (d storage.Document, ok bool) 
 var byOthers = []string{
 	"is the id of another agent", "is stored with a different content", "must be greater than", "take the lists of the organization over",
 	"takes the active rules of the organization over", "must be in the future", "must not be after", "must be before the year 10000",
-	"the policy of the key that makes it", "the organization of your credential",
+	"the policy of the key that makes it", "the organization of your credential", "is not a query parameter of this endpoint",
 }
 
 // importRefusesToo checks that writ import refuses each document that an endpoint refuses as broken.
