@@ -22,15 +22,6 @@ func (r *Readings) Projection() string {
 	return s
 }
 
-// DropsUserInfo reports whether the projection drops user info. It also reports true if the
-// projection drops any other text that ends at an @.
-func (r *Readings) DropsUserInfo() bool {
-	return ats(r.raw) > ats(r.Projection())
-}
-
-// ats returns how many characters of s, escaped or not, are an @.
-func ats(s string) int { return strings.Count(s, "@") + strings.Count(s, "%40") }
-
 // parameters matches a ? with a parameter after it, as in ?key=value or ?flag&key=value.
 var parameters = regexp.MustCompile(`\?(?:[^?\s]*[&;])?[^?/=&;\s]+(?:=|%3[Dd])`)
 

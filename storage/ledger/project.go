@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/engine/resource"
 	"writ/storage"
 	"writ/storage/receipt"
 )
@@ -24,7 +22,7 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 	if err := checkDecision(e); err != nil {
 		return nil, err
 	}
-	readings, err := in.Readings()
+	resource, err := in.Readings()
 	if err != nil {
 		return nil, fmt.Errorf("projecting the resource: %w", err)
 	}
@@ -42,7 +40,7 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 		PolicyVersion:  e.PolicyVersion,
 		AgentID:        e.Agent(cfg.Scrub),
 		ActionType:     cfg.Scrub.Identity(in.ActionType),
-		Resource:       cfg.Scrub.Resource(in.Resource, readings.Projection()),
+		Resource:       cfg.Scrub.Resource(in.Resource, resource.Projection()),
 		Cost:           in.Cost,
 		Decision:       e.Result.Decision,
 		Reasons:        e.Result.Reasons(),
@@ -61,7 +59,7 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 	}
 	projectMetadata(r, cfg, in.Metadata)
 	if cfg.Audit == Full {
-		r.Sent = sent(cfg.Scrub, in, &readings, r)
+		r.Sent = sent(cfg.Scrub, in, r)
 	}
 	r.Receipt = receipt.Receipt{
 		Decision:   r.Decision.String(),
@@ -162,9 +160,10 @@ func projectMetadata(r *storage.Record, cfg *Config, metadata map[string]string)
 	r.MetadataKeys = slices.Compact(r.MetadataKeys)
 }
 
-// sent returns the members of in that r has in another form. It leaves out members with a secret or
-// user info.
-func sent(scrub Scrubber, in *engine.Intent, readings *resource.Readings, r *storage.Record) (s storage.Sent) {
+// sent returns the members of in that r has in another form. It leaves out members with a secret. It
+// also leaves out a resource of which r lacks user info, a query or a fragment: a value in a query can be
+// the signature of a link, which looks like any other value.
+func sent(scrub Scrubber, in *engine.Intent, r *storage.Record) (s storage.Sent) {
 	if in.AgentID != r.AgentID && scrub.Identity(in.AgentID) == in.AgentID {
 		s.AgentID = in.AgentID
 	}
@@ -175,27 +174,25 @@ func sent(scrub Scrubber, in *engine.Intent, readings *resource.Readings, r *sto
 			s.IssuedAt = in.IssuedAt
 		}
 	}
-	if raw := in.Resource; raw != r.Resource && !readings.DropsUserInfo() && scrub.Resource(raw, raw) == raw &&
-		hasNoSecretParameter(scrub, raw) {
+	raw := in.Resource
+	if raw != r.Resource && !dropsPart(raw, r.Resource) && scrub.Resource(raw, raw) == raw {
 		s.Resource = raw
 	}
 	return s
 }
 
-// hasNoSecretParameter reports whether no parameter of a resource holds a secret or has the name of a
-// credential.
-func hasNoSecretParameter(scrub Scrubber, raw string) bool {
-	start := strings.IndexAny(raw, "?#;")
-	if start < 0 {
-		return true
+// dropsPart reports whether kept lacks user info, a query or a fragment of the resource raw. It also
+// reports true if kept lacks any other @, ? or # of raw.
+func dropsPart(raw, kept string) bool {
+	for _, mark := range [...]struct{ plain, escaped string }{{"@", "%40"}, {"?", "%3f"}, {"#", "%23"}} {
+		count := func(s string) int {
+			return strings.Count(s, mark.plain) + strings.Count(strings.ToLower(s), mark.escaped)
+		}
+		if count(raw) > count(kept) {
+			return true
+		}
 	}
-	parameters := map[string]string{}
-	separates := func(r rune) bool { return strings.ContainsRune("?#;&", r) }
-	for parameter := range strings.FieldsFuncSeq(raw[start:], separates) {
-		name, value, _ := strings.Cut(parameter, "=")
-		parameters[resource.Decode(name)] += resource.Decode(value)
-	}
-	return maps.Equal(parameters, scrub.Values(parameters))
+	return false
 }
 
 // toNanoseconds returns an RFC 3339 time without the digits beyond nanoseconds. Those

@@ -92,8 +92,11 @@ func TestDecision_Audit_FullKeepsWhatWasSent(t *testing.T) {
 		{issuedAt: "2026-11-21T10:00:00.1234567890Z", want: storage.Sent{IssuedAt: "2026-11-21T10:00:00.1234567890Z"}},
 		{issuedAt: "2026-11-21T10:00:00.4111111111111111Z"},
 		{resource: "prod/../stage", want: storage.Sent{Resource: "prod/../stage"}},
-		{resource: "HTTPS://Example.com:443/a?b=c#d", want: storage.Sent{Resource: "HTTPS://Example.com:443/a?b=c#d"}},
-		{resource: "https://example.com/@scope/pkg?b=c", want: storage.Sent{Resource: "https://example.com/@scope/pkg?b=c"}},
+		{resource: "HTTPS://Example.com:443/@scope/a", want: storage.Sent{Resource: "HTTPS://Example.com:443/@scope/a"}},
+		{resource: "/data//what?.txt", want: storage.Sent{Resource: "/data//what?.txt"}},
+		{resource: "/data//warehouse#3", want: storage.Sent{Resource: "/data//warehouse#3"}},
+		{resource: "HTTPS://Example.com:443/a?b=c#d"},
+		{resource: "HTTPS://Example.com:443/a#d"},
 		{resource: "https://user@example.com/a?b=c"},
 		{resource: "https://user:pw@example.com/a"},
 		{resource: "https://:@example.com/a"},
@@ -110,6 +113,7 @@ func TestDecision_Audit_FullKeepsWhatWasSent(t *testing.T) {
 		{resource: "https://example.com/a;jsessionid=1"},
 		{resource: "https://example.com/a?to=bob@corp.example"},
 		{resource: "/data/x?key=1&secret=q"},
+		{resource: "/a?b/../c"},
 	} {
 		in := intent(1)
 		in.Resource = "prod"
@@ -129,6 +133,41 @@ func TestDecision_Audit_FullKeepsWhatWasSent(t *testing.T) {
 			}
 			if whole := got.Intent(); mode == Full && tt.want != (storage.Sent{}) && (whole.AgentID != in.AgentID || whole.Resource != in.Resource || whole.IssuedAt != in.IssuedAt) {
 				t.Errorf("the row's intent is %+v, want %+v", whole, in)
+			}
+		}
+	}
+}
+
+// TestDecision_Audit_NoSignatureOfALinkIsKept checks that the mode full keeps no value of a query, a
+// fragment or a parameter. The signatures of links look like any other value.
+func TestDecision_Audit_NoSignatureOfALinkIsKept(t *testing.T) {
+	const value = "q7Zr0xWn"
+	scrubber, err := scrub.New()
+	must(t, err)
+	tagger, err := scrubber.Tagger(make([]byte, 32))
+	must(t, err)
+	for _, name := range []string{
+		"sig", "signature", "Signature", "X-Amz-Signature", "X-Amz-Security-Token", "X-Goog-Signature", "token", "access_token", "key",
+		"Key-Pair-Id", "Policy", "hmac", "st", "h", "%73ig", "x",
+	} {
+		for _, link := range []string{
+			"HTTPS://Files.example.com/a?%s=%s", "https://files.example.com/a//b?x=1&%s=%s", "https://files.example.com/a?x=1;%s=%s",
+			"https://files.example.com/a#%s=%s", "https://files.example.com/a;%s=%s", "https://files.example.com/a;x=1;%s=%s/../b",
+			"https://files.example.com/a%%3F%s=%s", "https://files.example.com/a%%3f%s%%3d%s", "https://files.example.com/a%%23%s=%s",
+			"https://files.example.com/?%[2]s", "https://files.example.com/a/../b?%s&%s", "ftp://files.example.com/a//b?%s=%s",
+			"s3://bucket/a//b?%s=%s", "S3://bucket/a?%s=%s", "jdbc:postgresql://db/a?%s=%s", "jdbc:sqlserver://db;%s=%s",
+			"file:///a//b?%s=%s", "files.example.com//a?%s=%s", "//files.example.com/a?%s=%s", "/a//b?%s=%s", "a/../b?x=1&%s=%s", "a?%s=%s/../b",
+			`C:\a\..\b?%s=%s`, "sms:+4915112345678?%s=%s", "https://files.example.com/a?%s=%s/../b",
+		} {
+			in := intent(1)
+			in.Resource = fmt.Sprintf(link, name, value)
+			if in.Validate() != nil {
+				continue
+			}
+			store, l := openFake(t, func(c *Config) { c.Audit, c.Scrub = Full, tagger })
+			mustDecide(t, l, "acme", in)
+			if stored := store.order[0].bytes; strings.Contains(stored, value) {
+				t.Errorf("%s is stored as %s", in.Resource, stored)
 			}
 		}
 	}
