@@ -1,6 +1,10 @@
 package engine
 
-import "cmp"
+import (
+	"cmp"
+
+	"writ/engine/condition"
+)
 
 // AgentNames has the names of the agent that an intent names. ID and ExternalID are empty if the
 // agent is not registered, or has no such name.
@@ -40,4 +44,12 @@ func (n AgentNames) Of(in *Intent) AgentNames {
 		return AgentNames{Sent: in.AgentID}
 	}
 	return n
+}
+
+// FoldID is [condition.FoldID].
+func FoldID(id string) string { return condition.FoldID(id) }
+
+// ConditionNames returns the agent's names as conditions read them.
+func (in *Input) ConditionNames() condition.Names {
+	return condition.NamesOf(in.Intent.AgentID, in.Names.ID, in.Names.ExternalID)
 }

@@ -73,11 +73,37 @@ func (c *CompiledRule) decide(e *evaluation) ([]Finding, error) {
 	return nil, err
 }
 
-// matches evaluates the condition. A condition in CEL or Rego that reads the resource is evaluated
-// once for each reading. A rule that allows must match every reading of an allowance. For any
-// other rule one matching reading of a block is enough. matches stops at the first reading that
-// decides or is an error. In match objects and trees each comparison reads the resource by itself.
+// matches evaluates the condition. Unless the rule allows, a condition in CEL that reads the agent,
+// or one in Rego, is evaluated once for each name of the agent, and one name is enough.
 func (c *CompiledRule) matches(e *evaluation) (bool, error) {
+	names := e.Names().Called()
+	if !c.cond.ReadsAgent || len(names) == 1 {
+		return c.matchesOne(e)
+	}
+	defer e.SetAgent(names[0])
+	var failed error
+	for _, name := range names {
+		e.SetAgent(name)
+		ok, err := c.matchesOne(e)
+		if (err != nil || ok) && e.in.Trace != nil {
+			e.in.Trace.called(name)
+		}
+		switch {
+		case err == nil && ok:
+			return true, nil
+		case err != nil:
+			failed = err
+		}
+	}
+	return false, failed
+}
+
+// matchesOne evaluates the condition for the current name of the agent. A condition in CEL or Rego
+// that reads the resource is evaluated once for each reading. A rule that allows must match every
+// reading of an allowance. For any other rule one matching reading of a block is enough. matchesOne
+// stops at the first reading that decides or is an error. In match objects and trees each comparison
+// reads the resource by itself.
+func (c *CompiledRule) matchesOne(e *evaluation) (bool, error) {
 	if !c.cond.ReadsResource {
 		return c.ask(e)
 	}
@@ -109,8 +135,9 @@ func (c *CompiledRule) ask(e *evaluation) (bool, error) {
 	case c.cond.Program != nil:
 		return c.cond.Program.Eval(e.Frame)
 	case c.rego != nil:
+		agent, _ := e.Text(condition.AgentID)
 		return c.rego.Match(&RegoInput{
-			Intent: e.in.Intent, DecidedAt: e.in.DecidedAt, AgentID: e.in.Intent.AgentID,
+			Intent: e.in.Intent, DecidedAt: e.in.DecidedAt, AgentID: agent,
 			Agent: e.in.Agent, Policy: e.policy,
 			Resource: e.Reading().Text,
 			Lists:    e.lists,
@@ -124,8 +151,15 @@ func (c *CompiledRule) ask(e *evaluation) (bool, error) {
 func (x *ruleIndex) candidates(f *condition.Frame, set bitset) bitset {
 	copy(set, x.always)
 	for i := range x.fields {
-		value, ok := f.Text(x.fields[i].id)
-		x.fields[i].add(set, value, ok)
+		switch id := x.fields[i].id; id {
+		case condition.AgentNames:
+			x.fields[i].addAll(set, f.Names().Forms())
+		case condition.AgentName:
+			x.fields[i].addAll(set, f.Names().Called())
+		default:
+			value, ok := f.Text(id)
+			x.fields[i].add(set, value, ok)
+		}
 	}
 	if len(x.keys) > 0 {
 		x.addMetadata(f.Metadata(), set)
@@ -157,6 +191,12 @@ func (v *valueIndex) add(set bitset, value string, ok bool) {
 		return
 	}
 	set.addAll(v.values[value])
+}
+
+func (v *valueIndex) addAll(set bitset, values []string) {
+	for _, value := range values {
+		set.addAll(v.values[value])
+	}
 }
 
 func (x *resourceIndex) add(set bitset, resource string) {

@@ -137,7 +137,8 @@ func newEvaluation(p *ActionPolicy, in *Input) evaluation {
 	} else {
 		f.SetAbsent(condition.Cost, condition.CostAmount, condition.CostCurrency)
 	}
-	f.SetText(condition.GovernedAgentID, i.AgentID)
+	f.SetAgent(i.AgentID)
+	f.SetNames(in.ConditionNames())
 	f.SetText(condition.GovernedAgentStatus, in.Agent.String())
 	f.SetText(condition.PolicyPolicyID, p.PolicyID)
 	f.SetInt(condition.PolicyVersion, p.Version)

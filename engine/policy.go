@@ -13,7 +13,7 @@ import (
 // Semantics is the version of the meaning of policies and rules. It grows with every release that
 // decides differently for an unchanged document. An external core whose export has another version
 // decides nothing.
-const Semantics = 3
+const Semantics = 4
 
 // Policy is one compiled version of an [ActionPolicy]. It is immutable and safe
 // for concurrent use.

@@ -52,7 +52,8 @@ type RegoCondition interface {
 type RegoInput struct {
 	Intent    *Intent
 	DecidedAt time.Time // [Input.DecidedAt]
-	// AgentID is the intent's agent. Agent is the state of the kill switch for it.
+	// AgentID is the name of the agent for which the condition is evaluated. It replaces the one in
+	// Intent. Agent is the state of the kill switch for the agent.
 	AgentID string
 	Agent   AgentStatus
 	Policy  *ActionPolicy
@@ -256,6 +257,10 @@ func (c *CompiledRule) Unrendered() error {
 // resource. A rule that allows must match every reading of an allowance. For any other rule one
 // matching reading of a block is enough.
 func (c *CompiledRule) AsksEachReading() bool { return c.cond.ReadsResource }
+
+// AsksEachName reports whether the whole condition is evaluated once for each name of the agent. One
+// matching name is enough. A rule that allows is never such a rule.
+func (c *CompiledRule) AsksEachName() bool { return c.cond.ReadsAgent }
 
 // Review lists parts of the condition that its author may not have meant.
 func (c *CompiledRule) Review() condition.Review {

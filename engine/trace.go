@@ -18,6 +18,7 @@ type Trace struct {
 	in      Input
 	policy  *Policy
 	reading resource.Reading // the reading that decided the rule that is being evaluated
+	name    string           // the agent's name that decided it
 }
 
 // Checked is a check of a policy with its result.
@@ -91,6 +92,9 @@ type Asked struct {
 	// condition is evaluated for each reading. Leaves were evaluated for it. Otherwise it has no
 	// Readers.
 	Reading resource.Reading
+	// Name is the agent's name that decided the rule's verdict, if the whole condition is evaluated
+	// for each name of an agent that has several. Leaves were evaluated for it.
+	Name string
 }
 
 // traced sets the trace of in, if there is one, to a trace of r without steps. It returns r.
@@ -151,11 +155,15 @@ func (t *Trace) read(e *evaluation) {
 	t.reading = e.Reading()
 }
 
+// called records the name of the agent that decides the verdict of the rule that is being asked.
+func (t *Trace) called(name string) { t.name = name }
+
 // ruled records the verdict of the rule at i.
 func (t *Trace) ruled(i int, matched bool, err error) {
 	t.ruledOut(i)
 	a := &t.Rules[i]
 	a.Reading, t.reading = t.reading, resource.Reading{}
+	a.Name, t.name = t.name, ""
 	switch {
 	case err != nil:
 		a.Verdict, a.Err = Failed, condition.Diagnose(err)
@@ -191,6 +199,10 @@ func (t *Trace) end(e *evaluation, r Result) {
 }
 
 func (a *Asked) askLeaves(e *evaluation) {
+	if a.Name != "" {
+		defer e.SetAgent(e.in.Intent.AgentID)
+		e.SetAgent(a.Name)
+	}
 	switch c := a.Rule.cond; {
 	case a.Rule.rego != nil:
 		a.Leaves = []Leaf{{a.Verdict, a.Err}}

@@ -73,6 +73,10 @@ func (l *lowering) membersOfInput() string {
 		lines = append(lines, "values_read")
 		counted += valuesOfInput
 	}
+	if l.readsNames {
+		lines = append(lines, "names_read")
+		counted += namesOfInput
+	}
 	return finding(engine.CodeCheckError, "not input_read") +
 		"\n\n# The input is what writ makes of an intent.\n" + ruleOf("input_read", lines) + `
 

@@ -19,8 +19,8 @@ type LineCoverage struct {
 }
 
 // Coverage returns OPA's line coverage of each active rule whose condition is in Rego. It evaluates
-// each condition under p, for every input and every reading of the input's resource. An expression
-// is covered once it is evaluated.
+// each condition under p, for every input, every reading of the input's resource and every name of the
+// agent. An expression is covered once it is evaluated.
 func Coverage(
 	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, inputs []*engine.Input,
 ) ([]LineCoverage, error) {
@@ -70,15 +70,17 @@ func coverageOf(
 			return LineCoverage{}, err
 		}
 		for _, text := range texts {
-			asked := &engine.RegoInput{Intent: in.Intent, DecidedAt: in.DecidedAt, AgentID: in.Intent.AgentID,
-				Agent: in.Agent, Resource: text,
-				Policy: p, Lists: lists}
-			input, err := conditionInput(asked, r.Lists())
-			if err != nil {
-				return LineCoverage{}, err
+			for _, name := range namesAsked(r, in) {
+				asked := &engine.RegoInput{Intent: in.Intent, DecidedAt: in.DecidedAt, AgentID: name,
+					Agent: in.Agent, Resource: text,
+					Policy: p, Lists: lists}
+				input, err := conditionInput(asked, r.Lists())
+				if err != nil {
+					return LineCoverage{}, err
+				}
+				// After an error, the expressions before the failing one count as covered.
+				_, _ = question.ask(input, inSteps(new(condition.Work)))
 			}
-			// After an error, the expressions before the failing one count as covered.
-			_, _ = question.ask(input, inSteps(new(condition.Work)))
 		}
 	}
 	report := covered.Report(modules).Files[entry]
@@ -101,6 +103,15 @@ func nameFile(m *ast.Module, heads bool) {
 		}
 		return false
 	}).Walk(m)
+}
+
+// namesAsked returns the names of the agent that r is asked for.
+func namesAsked(r *engine.CompiledRule, in *engine.Input) []string {
+	if !r.AsksEachName() {
+		return []string{in.Intent.AgentID}
+	}
+	names := in.ConditionNames()
+	return names.Called()
 }
 
 // readingsAsked returns the readings of the resource that a rule with the given outcome looks at.

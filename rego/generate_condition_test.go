@@ -67,7 +67,7 @@ func (g *generator) term() term {
 // generatedLists returns the lists that generated conditions name.
 func generatedLists() condition.Lists {
 	return condition.Lists{
-		"things": condition.NewList([]string{"deploy", "sql.read", "team-a/deployer", "prod", "EUR", "a@ours.example", "a"}),
+		"things": condition.NewList([]string{"deploy", "sql.read", "team-a/deployer", "prod", "EUR", "a@ours.example", "a", "BOT"}),
 		"empty":  condition.NewList(nil),
 	}
 }
@@ -162,7 +162,9 @@ func (g *generator) sizes() any {
 }
 
 func (g *generator) identity() term {
-	switch g.r.IntN(4) {
+	switch g.r.IntN(6) {
+	case 4, 5:
+		return g.agent()
 	case 0:
 		status := g.one("active", "disabled", "unregistered")
 		return term{field: "agent.status", match: "$ne", tree: "ne", value: status, cel: fmt.Sprintf("agent.status != %q", status)}
@@ -175,6 +177,36 @@ func (g *generator) identity() term {
 	}
 	currency := g.one("EUR", "USD")
 	return term{field: "cost.currency", match: "$eq", tree: "eq", value: currency, cel: fmt.Sprintf("intent.cost.currency == %q", currency)}
+}
+
+// agent draws a comparison of the agent.
+func (g *generator) agent() term {
+	t := term{field: "agent_id", value: g.one(agents...)}
+	switch g.r.IntN(8) {
+	case 0:
+		t.match, t.tree = "$ne", "ne"
+		t.cel = fmt.Sprintf("intent.agent_id != %q", t.value)
+	case 1:
+		list := append(g.some(2, agents), g.one(agents...))
+		t.match, t.tree, t.value = "$in", "in", list
+		t.cel = "intent.agent_id in " + marshal(list)
+	case 2:
+		re := g.one("^b", "[A-Z]", "OT$", "^[a-z-]+$", "(?s:team.a)")
+		t.match, t.tree, t.value = "$regex", "regex", re
+		t.cel = fmt.Sprintf("intent.agent_id.matches(%q)", re)
+	case 3:
+		op := g.r.IntN(3)
+		t.match, t.tree = []string{"$contains", "$startsWith", "$endsWith"}[op], []string{"contains", "startsWith", "endsWith"}[op]
+		t.value = g.one("B", "ot", "OPS", "Ｏ", "team-A")
+	case 4:
+		t.match, t.tree = g.one("$gt", "$gte"), "gt"
+		t.tree = strings.TrimPrefix(t.match, "$")
+		t.cel = fmt.Sprintf("intent.agent_id %s %q", map[string]string{"$gt": ">", "$gte": ">="}[t.match], t.value)
+	default:
+		t.match, t.tree = "$eq", "eq"
+		t.cel = fmt.Sprintf("agent.id == %q", t.value)
+	}
+	return t
 }
 
 // match draws a condition of form 1.

@@ -37,7 +37,7 @@ func (g *generator) some(most int, words []string) []string {
 var (
 	actionTypes = []string{"deploy", "sql.read", "sql.write", "sql.write.bulk", "sql.drop", "sql", "sqlite.x", "http_post", "SQL.write", "s3.object.delete", "sql..drop", "Sql_Drop", "SQL..write"}
 	actionGlobs = append([]string{"*", "sql.*", "*.delete", "s*.*.d*", "*q*.*r*", "sql.write*", "http_*", "*l.*", "**"}, actionTypes...)
-	agents      = []string{"team-a/deployer", "team-a", "team-a/x/y", "team-b/deployer", "bot", "ops-1", "Bot", "a,b"}
+	agents      = []string{"team-a/deployer", "team-a", "team-a/x/y", "team-b/deployer", "bot", "ops-1", "Bot", "a,b", "ＢＯＴ", "OPS-1"}
 	agentGlobs  = append([]string{"*", "**", "team-a/*", "team-a/**", "team-?/*", "{team-a,team-b}/deployer", "ops-[0-9]", "[!a]ot", "[bB]ot", "team-{a/*,b}"}, agents...)
 
 	resourceGlobs = []string{
@@ -119,6 +119,13 @@ func (g *generator) input() *engine.Input {
 			RequireRegistered: g.chance(15), Usage: engine.Usage{Exceeded: g.chance(5)}, DecidedAt: g.decidedAt(),
 		}
 		if in.Intent.Validate() == nil {
+			in.Names.Sent = in.Intent.AgentID
+			if g.chance(50) {
+				in.Names.ID = g.one(append(agents, in.Intent.AgentID)...)
+			}
+			if in.Names.ID != "" && g.chance(50) {
+				in.Names.ExternalID = g.one(agents...)
+			}
 			return in
 		}
 	}

@@ -66,7 +66,7 @@ func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 	input := ast.NewObject(
 		ast.Item(keyIntent, intentTerm(in.Intent, agent, resource)),
 		ast.Item(keyDecidedAt, timeTerm(in.DecidedAt)),
-		ast.Item(keyAgent, agentTerm(agent, in.Agent)),
+		ast.Item(keyAgent, namedAgentTerm(in)),
 		ast.Item(keyPolicy, policy),
 		ast.Item(keyUsage, usage),
 		ast.Item(keyRequireRegistered, ast.InternedTerm(in.RequireRegistered)),
@@ -128,7 +128,7 @@ func readingTerm(r resource.Reading) *ast.Term {
 func conditionInput(in *engine.RegoInput, lists []string) (ast.Value, error) {
 	agent := ast.StringTerm(in.AgentID)
 	input := ast.NewObject(
-		ast.Item(keyIntent, intentTerm(in.Intent, ast.StringTerm(in.Intent.AgentID), ast.StringTerm(in.Resource))),
+		ast.Item(keyIntent, intentTerm(in.Intent, agent, ast.StringTerm(in.Resource))),
 		ast.Item(keyDecidedAt, timeTerm(in.DecidedAt)),
 		ast.Item(keyAgent, agentTerm(agent, in.Agent)),
 		ast.Item(keyPolicy, policyTerm(in.Policy)),

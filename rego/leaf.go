@@ -48,6 +48,8 @@ func leaf(n *condition.Node) string {
 		return condition.InList.Rego(read, listsRule+"["+condition.Quote(n.Values[0].Str)+"]")
 	case n.Op == condition.InAddresses:
 		return n.Op.Rego(read, addressesRule+"["+condition.Quote(n.Values[0].Str)+"]")
+	case n.Op == condition.InNames:
+		return n.Op.Rego(read, namesRule+"["+condition.Quote(n.Values[0].Str)+"]")
 	case n.Op == condition.In:
 		var members []string
 		for _, v := range n.Values {
@@ -70,6 +72,8 @@ func ref(f condition.Field) string {
 	switch {
 	case f.ID == condition.Resource:
 		return paramReading + ".text"
+	case f.ID == condition.AgentName:
+		return paramReading + ".agent"
 	case f.ID == condition.Item && f.Kind == condition.Decimal:
 		return paramElement + ".text"
 	case f.ID == condition.Item:

@@ -20,6 +20,9 @@ const listsRule = "lists"
 // addressesRule is the name of the rule that has the texts of lists with an @, their domains folded.
 const addressesRule = "list_addresses"
 
+// namesRule is the name of the rule that has the texts of lists, folded as names of agents are.
+const namesRule = "list_names"
+
 var (
 	keyLists = ast.StringTerm("lists")
 	// inputLists is the reference to the lists of a condition.
@@ -100,7 +103,7 @@ func writeLists(pkg string, set *engine.RuleSet) ([]File, error) {
 	for _, rule := range [...]struct {
 		name string
 		of   func(*condition.List) []string
-	}{{listsRule, (*condition.List).Items}, {addressesRule, (*condition.List).Addresses}} {
+	}{{listsRule, (*condition.List).Items}, {addressesRule, (*condition.List).Addresses}, {namesRule, (*condition.List).Names}} {
 		fmt.Fprintf(&b, "\n%s := {\n", rule.name)
 		for _, name := range set.ListNames() {
 			l := set.Lists()[name]

@@ -54,7 +54,10 @@ func nameIn(s string) string {
 //
 //	intent                      the ActionIntent
 //	decided_at                  the time of the decision, in UTC and RFC 3339
-//	agent                       {"id": …, "status": "active" | "disabled" | "unregistered"}
+//	agent                       {"id": …, "status": "active" | "disabled" | "unregistered",
+//	                            "called": […], "names": […]}: called has the names of the agent as
+//	                            sent and registered, names has these and their folded forms. Rules
+//	                            need both that compare the agent and do not allow
 //	usage                       {"exceeded": bool}
 //	require_registered_agents   bool
 //	readings                    {"blocked": […], "allowed": […], "stops": "" | "list" | "address"}:
@@ -158,12 +161,18 @@ type lowering struct {
 	modules map[string]string
 	// readsItems says that a rule in Rego calls writ.items.
 	readsItems bool
+	// readsNames says that a rule reads the names of the agent. asksNames says that a rule is asked for
+	// each of them.
+	readsNames, asksNames bool
 }
 
 func (l *lowering) module() (string, error) {
 	checks, err := l.checks()
 	if err != nil {
 		return "", err
+	}
+	if l.asksNames {
+		checks = append(checks, namedReadings)
 	}
 	parts := slices.Concat([]string{l.header(), l.entryPoints()}, checks, l.rules)
 	return strings.Join(parts, "\n\n") + "\n", nil

@@ -38,19 +38,25 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 			return fmt.Errorf("rule %s: %w", doc.ID, err)
 		}
 		l.files = append(l.files, file)
+		intent, agent := `"resource": reading.text`, `object.filter(input.agent, ["id", "status"])`
+		if r.AsksEachName() {
+			intent += `, "agent_id": reading.agent`
+			agent = `{"id": reading.agent, "status": input.agent.status}`
+		}
 		l.rules = append(l.rules, head+inline([]line{
-			{text: "intent := object.union(input.intent, {\"resource\": reading.text})", param: true},
-			{text: fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": input.agent, "+
+			{text: "intent := object.union(input.intent, {" + intent + "})", param: true},
+			{text: fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": %s, "+
 				"\"policy\": %s, \"decided_at\": input.decided_at%s%s}",
-				l.pkg, name, entry, conditionPolicy, inputOfLists(r.Lists()), items), param: true},
-		}, r.Outcome()))
+				l.pkg, name, entry, agent, conditionPolicy, inputOfLists(r.Lists()), items), param: true},
+		}, l.asked(r)))
 		return nil
 	}
 	f := render(r.Matches(), name, r.Outcome().Side())
+	l.readsNames = l.readsNames || f.readsNames
 	l.readsValues = l.readsValues || f.readsValues
 	if r.Outcome() == engine.Allow && f.readsResource() && len(f.bodies) > 1 {
 		asked := []line{{text: name + "(reading)", param: true}}
-		l.rules = append(l.rules, head+inline(asked, engine.Allow), f.String())
+		l.rules = append(l.rules, head+inline(asked, everyAllowed), f.String())
 		return nil
 	}
 	for i, b := range f.bodies {
@@ -58,7 +64,7 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 			_, rest, _ := strings.Cut(head, "matching_rules")
 			head = "matching_rules" + rest
 		}
-		l.rules = append(l.rules, head+inline(b, r.Outcome()))
+		l.rules = append(l.rules, head+inline(b, l.asked(r)))
 	}
 	l.rules = append(l.rules, f.helpers...)
 	return nil
@@ -76,12 +82,13 @@ func (l *lowering) certainty(place int, r *engine.CompiledRule) {
 	}
 	name := fmt.Sprintf("rule_%d_certain", place)
 	f := render(r.Certain(), name, r.Outcome().Side())
+	l.readsNames = l.readsNames || f.readsNames
 	if f.String() == render(r.Matches(), name, r.Outcome().Side()).String() {
 		return
 	}
 	l.errable = append(l.errable, strconv.Itoa(place))
 	for _, b := range f.bodies {
-		l.rules = append(l.rules, fmt.Sprintf("certain_rules contains %d", place)+inline(b, r.Outcome()))
+		l.rules = append(l.rules, fmt.Sprintf("certain_rules contains %d", place)+inline(b, l.asked(r)))
 	}
 	l.rules = append(l.rules, f.helpers...)
 }
@@ -106,10 +113,23 @@ func ruleComment(r *engine.CompiledRule) string {
 	return b.String()
 }
 
-// inline returns the body of a rule that asks the readings of the resource. An allow holds if lines
-// hold for every normalised reading. Any other rule holds if they hold for one reading. Expressions
-// that do not depend on readings come first, because OPA's index of rules looks at them there.
-func inline(lines []line, outcome engine.Decision) string {
+// asked returns the first expression about the readings that a rule asks. An allow holds if it holds
+// for every normalised reading. Any other rule holds if it holds for one reading, for one name of the
+// agent if it is asked for each.
+func (l *lowering) asked(r *engine.CompiledRule) string {
+	switch {
+	case r.Outcome() == engine.Allow:
+		return everyAllowed
+	case r.AsksEachName():
+		l.readsNames, l.asksNames = true, true
+		return someNamed
+	}
+	return someBlocked
+}
+
+// inline returns the body of a rule that asks the readings of the resource. Expressions that do not
+// depend on readings come first, because OPA's index of rules looks at them there.
+func inline(lines []line, asked string) string {
 	var general, resource []string
 	for _, l := range lines {
 		if l.param {
@@ -125,10 +145,10 @@ func inline(lines []line, outcome engine.Decision) string {
 	}
 	switch {
 	case len(resource) == 0:
-	case outcome == engine.Allow:
-		out.WriteString("\t" + everyAllowed + "\n\t\t" + strings.Join(resource, "\n\t\t") + "\n\t}\n")
+	case asked == everyAllowed:
+		out.WriteString("\t" + asked + "\n\t\t" + strings.Join(resource, "\n\t\t") + "\n\t}\n")
 	default:
-		out.WriteString("\t" + someBlocked + "\n\t" + strings.Join(resource, "\n\t") + "\n")
+		out.WriteString("\t" + asked + "\n\t" + strings.Join(resource, "\n\t") + "\n")
 	}
 	return out.String() + "}"
 }

@@ -127,7 +127,10 @@ func decide(t *testing.T, c *reference.Case) (inEngine, inRego string) {
 		why := refused + ": " + err.Error()
 		return why, why
 	}
-	in := &engine.Input{Intent: intent, Agent: status(c), RequireRegistered: c.RequireRegistered, Usage: engine.Usage{Exceeded: c.UsageExceeded}}
+	in := &engine.Input{Intent: intent, Agent: status(c), RequireRegistered: c.RequireRegistered, Usage: engine.Usage{Exceeded: c.UsageExceeded}, Names: engine.AgentNames{Sent: intent.AgentID}}
+	if a := c.Registered(); a != nil {
+		in.Names.ID, in.Names.ExternalID = a.ID, a.ExternalID
+	}
 	res := engine.Evaluate(policy, engine.CompileRules(rules, options), in)
 	var codes []engine.Code
 	for _, f := range res.Findings {

@@ -37,6 +37,8 @@ type rendering struct {
 	param string
 	// readsValues says that an expression reads how metadata values are read.
 	readsValues bool
+	// readsNames says that an expression reads the names of the agent.
+	readsNames bool
 }
 
 const (
@@ -142,6 +144,8 @@ func (w *rendering) line(n *condition.Node) line {
 		return w.call(func(name string) { w.define(name, n) })
 	case f.ID == condition.Resource && n.Side != 0:
 		return w.readings(n)
+	case n.AsksNames():
+		return w.names(n)
 	case n.IsRead():
 		return w.read(n)
 	case n.Op == condition.ResourceGlob:
@@ -161,7 +165,7 @@ func (w *rendering) line(n *condition.Node) line {
 
 // readsParam reports whether a leaf reads the parameter of the functions.
 func readsParam(n *condition.Node) bool {
-	return n.ReadsOneReading() || n.Field.ID == condition.Item
+	return n.ReadsOneReading() || n.Field.ID == condition.Item || n.Field.ID == condition.AgentName
 }
 
 // negatable renders n for use under a `not`. OPA's compiler moves an operand of a built-in function

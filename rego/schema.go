@@ -53,7 +53,7 @@ func querySchema() map[string]any {
 	return closed(map[string]any{
 		"intent":  intentSchema(),
 		decidedAt: typed("string"),
-		"agent":   closed(texts("id", "status")),
+		"agent":   namedAgentSchema(),
 		"policy":  policySchema(),
 		"session": closed(map[string]any{
 			"closed": typed("boolean"), "expired": typed("boolean"), "own": typed("boolean"),

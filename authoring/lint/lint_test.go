@@ -120,7 +120,7 @@ func TestRules(t *testing.T) {
 		"an allow over another's deny":           {docs(allow(`{"resource":"r"}`), deny(`{"action_type":"a"}`)), nil},
 		"the cost and its parts are one field":   {docs(allow(`{"cost":{"$exists":false}}`), wait(`{"cost.currency":{"$ne":"EUR"}}`)), nil},
 		"an allow in Rego over an approval":      {docs(allow(`{"rego":"input.intent.resource == \"r\""}`), wait(`{"action_type":"a"}`)), []string{"lifts-unrelated@rules[0].condition"}},
-		"the agent of the intent is the agent's": {docs(allow(`{"agent_id":"a"}`), wait(`{"agent.id":"a"}`)), []string{"shadowed@rules[1].condition"}},
+		"the agent of the intent is the agent's": {docs(deny(`{"agent_id":"a"}`), wait(`{"agent.id":"a"}`)), []string{"shadowed@rules[1].condition"}},
 
 		"never true":                                {docs(deny(`{"$and":[{"action_type":"a"},{"action_type":"b"}]}`)), []string{"shadowed@rules[0].condition"}},
 		"no cost is negative":                       {docs(deny(`{"cost":{"$exists":true},"cost.amount_minor":{"$lt":0}}`)), []string{"shadowed@rules[0].condition"}},

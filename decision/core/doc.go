@@ -10,7 +10,8 @@
 //	policy      the newest version of the policy, as it was registered
 //	intent      the ActionIntent, with its metadata
 //	decided_at  the time of the decision, in UTC and RFC 3339, as the row has it
-//	agent       {"id", "status": "active" | "disabled" | "unregistered"}
+//	agent       {"id", "status": "active" | "disabled" | "unregistered", "called", "names"}: called
+//	            has the agent's names as sent and registered, names these and their folded forms
 //	rules       the organization's active rules in deciding order
 //
 // The input also holds members that are not in the contract. A core needs them to decide as

@@ -32,6 +32,9 @@ type input struct {
 type agent struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
+	// Called has the agent's names as sent and registered, Names these and their folded forms.
+	Called []string `json:"called"`
+	Names  []string `json:"names"`
 }
 
 type approval struct {
@@ -89,11 +92,12 @@ func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 	if err != nil {
 		return question{}, fmt.Errorf("reading the resource: %w", err)
 	}
+	names := in.ConditionNames()
 	q := input{
 		Policy:            set.Policy.Document(),
 		Intent:            in.Intent,
 		DecidedAt:         in.DecidedAt,
-		Agent:             agent{in.Intent.AgentID, in.Agent.String()},
+		Agent:             agent{in.Intent.AgentID, in.Agent.String(), names.Called(), names.Forms()},
 		Usage:             usage{in.Usage.Exceeded},
 		RequireRegistered: in.RequireRegistered,
 		RulesRevision:     set.Revisions.Rules,

@@ -9,6 +9,8 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
+
+	"writ/engine/resource"
 )
 
 func compileCEL(source string, o Options) (*Condition, error) {
@@ -32,7 +34,12 @@ func compileCEL(source string, o Options) (*Condition, error) {
 		return nil, inCEL(err)
 	}
 	c := &Condition{Outcomes: translate(expr), cel: source, patternBytes: patterns.bytes, Lists: lists,
-		ReadsResource: mentions(expr, fields[Resource].path)}
+		ReadsResource: mentions(expr, fields[Resource].path),
+		ReadsAgent: o.Side == resource.ForBlock &&
+			(mentions(expr, fields[AgentID].path) || mentions(expr, fields[GovernedAgentID].path))}
+	if c.ReadsAgent {
+		c.Outcomes = Outcomes{c.Holds.asked(), c.Fails.asked()}
+	}
 	if c.Program, err = l.plan(checked, o.Side); err != nil {
 		return nil, inCEL(err)
 	}

@@ -42,6 +42,8 @@ func (f *Frame) ResolveName(name string) (any, bool) {
 // value returns the CEL value of a variable, or a CEL error if the intent lacks the field.
 func (f *Frame) value(id FieldID) ref.Val {
 	switch row := &fields[id]; {
+	case id == AgentNames:
+		return types.NewStringList(types.DefaultTypeAdapter, f.Names().Forms())
 	case id == Metadata:
 		values := types.NewStringStringMap(types.DefaultTypeAdapter, f.metadata)
 		return &orderedMetadata{Mapper: values, metadata: f.metadata}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
@@ -22,6 +23,8 @@ var withChecks = sync.OnceValues(func() (*language, error) {
 	options := []cel.EnvOption{
 		cel.ParserExpressionSizeLimit(4 << 20),
 		cel.Variable(fields[UsageExceeded].path, cel.BoolType), cel.Variable(fields[RequireRegistered].path, cel.BoolType),
+		cel.Variable(fields[AgentNames].path, cel.ListType(cel.StringType)),
+		cel.Function(fnListNames, cel.Overload(fnListNames, []*cel.Type{cel.StringType}, cel.ListType(cel.StringType), unplanned)),
 		cel.Variable(fields[SessionClosed].path, cel.BoolType), cel.Variable(fields[SessionExpired].path, cel.BoolType),
 		cel.Variable(fields[SessionOwn].path, cel.BoolType),
 	}
@@ -72,6 +75,12 @@ func compileTree(t testing.TB, expr string) *Program {
 			t.Fatalf("%s: %v", expr, err)
 		}
 		c, err := p.computed(e)
+		if name, args := operandsOf(e); name == operators.In && c.ask == nil && err == nil {
+			if of, names := operandsOf(args[1]); of == fnListNames {
+				list, _ := textLiteral(names[0])
+				c.ask = takesText(func(f *Frame, s string) ref.Val { return celResult(f.inList(list, s, (*List).HasName), nil) })
+			}
+		}
 		if c.ask == nil && err == nil {
 			c, err = ofRead(p, e)
 		}

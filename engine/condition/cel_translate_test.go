@@ -65,8 +65,8 @@ func TestCondition_Translate(t *testing.T) {
 			`intent.issued_at > timestamp("2026-01-31T12:00:00Z")`,
 			`!(intent.issued_at > timestamp("2026-01-31T12:00:00Z"))`},
 		{`has(intent.cost) ? intent.agent_id == "x" : intent.metadata.env == "y"`,
-			`(has(intent.cost) && intent.agent_id == "x") || (!has(intent.cost) && "env" in intent.metadata && intent.metadata["env"] == "y")`,
-			`(has(intent.cost) && intent.agent_id != "x") || ` +
+			`(has(intent.cost) && agent.name == "x") || (!has(intent.cost) && "env" in intent.metadata && intent.metadata["env"] == "y")`,
+			`(has(intent.cost) && agent.name != "x") || ` +
 				`(!has(intent.cost) && "env" in intent.metadata && !("env" in intent.metadata && intent.metadata["env"] == "y"))`},
 		{`resource_glob(["a/**", "b"], intent.resource)`,
 			`resource_glob(["a/**", "b"], intent.resource)`, `!resource_glob(["a/**", "b"], intent.resource)`},

@@ -24,6 +24,8 @@ type Condition struct {
 	Demands []Demand
 	// ReadsResource says that the condition must be evaluated for each reading of the resource.
 	ReadsResource bool
+	// ReadsAgent says that the condition must be evaluated for each name of the agent.
+	ReadsAgent bool
 	// Program runs the condition. It is nil if the condition is in Rego.
 	Program *Program
 	// Lists has the names of the lists that the condition uses, sorted. It is empty for a condition
@@ -79,7 +81,8 @@ func compile(root jsonNode, o Options) (*Condition, error) {
 		case form == "cel":
 			return compileCEL(source.text, o)
 		default:
-			return &Condition{Outcomes: unknown(), ReadsResource: true, Rego: source.text}, nil
+			return &Condition{Outcomes: unknown(), ReadsResource: true, ReadsAgent: o.Side == resource.ForBlock,
+				Rego: source.text}, nil
 		}
 	}
 	tree, patterns, err := parse(root, o.Stored)
@@ -232,7 +235,7 @@ func (n *Node) checkCounters(side resource.Side) error {
 // listsOf returns the names of the lists in a tree, sorted and each once.
 func listsOf(n *Node) (names []string) {
 	n.some(func(n *Node) bool {
-		if n.Op == InList && n.Kind == Leaf {
+		if (n.Op == InList || n.Op == InNames) && n.Kind == Leaf {
 			names = append(names, n.Values[0].Str)
 		}
 		return false

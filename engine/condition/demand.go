@@ -70,6 +70,10 @@ func leafDemand(n *Node) []Demand {
 	}
 	d := Demand{Field: n.Field}
 	switch {
+	case n.AsksNames():
+		if of := n.Kids[0]; of.Kind == Leaf && (of.Op == Eq || of.Op == In) {
+			d.Values = of.Texts()
+		}
 	case n.isResource() && n.Side != 0 && (n.Op == Eq || n.Op == In):
 		if list, err := glob.Exactly(n.Texts(), n.Side); err == nil {
 			d.literals(list)

@@ -38,6 +38,11 @@ const (
 	SessionExpired
 	SessionOwn
 
+	// AgentNames has all names of the agent: see [Node.AsksNames]. AgentName is the one of them for
+	// which a condition in CEL is evaluated.
+	AgentNames
+	AgentName
+
 	// MetadataValue is the value of one metadata key. Item is one item of a metadata value that is
 	// read as a list.
 	MetadataValue
@@ -186,6 +191,8 @@ var fields = [fieldCount]fieldRow{
 	SessionClosed:     {path: "session.closed", kind: Bool, size: 1},
 	SessionExpired:    {path: "session.expired", kind: Bool, size: 1},
 	SessionOwn:        {path: "session.own", kind: Bool, size: 1},
+	AgentNames:        {path: "agent.names", size: MaxLabel},
+	AgentName:         {path: "agent.name", size: MaxLabel},
 	MetadataValue:     {path: "intent.metadata", size: MaxText, glob: Glob, optional: true, owner: MetadataValue},
 	Item:              {path: "item", size: MaxText, glob: Glob},
 	CounterValue:      {path: "counters", kind: Int, size: 1, optional: true, owner: CounterValue},
@@ -247,6 +254,8 @@ func (f Field) Label() string {
 		return f.Path()
 	case CounterValue:
 		return f.Key
+	case AgentNames, AgentName:
+		return fields[AgentID].name
 	}
 	return f.row().name
 }

@@ -23,6 +23,7 @@ type Frame struct {
 	lists    Lists
 	values   []readValue
 	element  *Element // the current value of Item
+	names    Names
 	// issuedAt is IssuedAt as a time, zero until it is first read.
 	issuedAt, decidedAt time.Time
 	cel                 celFrame
@@ -44,6 +45,30 @@ func (f *Frame) Free() {
 func (f *Frame) SetText(id FieldID, s string) {
 	f.texts[id] = s
 	f.absent[id] = s == "" && fields[id].optional
+	if id == AgentID {
+		f.texts[AgentName] = s
+	}
+}
+
+// SetNames sets the names of the agent. Without it, the agent has the name in AgentID alone.
+func (f *Frame) SetNames(n Names) { f.names = n }
+
+// Names returns the names of the agent.
+func (f *Frame) Names() *Names {
+	if f.names.called == 0 {
+		f.names = NamesOf(f.texts[AgentID], "", "")
+	}
+	return &f.names
+}
+
+// SetAgent makes name the value of AgentID and GovernedAgentID until the next call.
+func (f *Frame) SetAgent(name string) {
+	for _, id := range [...]FieldID{AgentID, GovernedAgentID} {
+		if f.texts[id] != name {
+			f.cel.boxed[id] = nil
+		}
+		f.SetText(id, name)
+	}
 }
 
 // SetInt sets a field that holds an integer, or a boolean: 0 is false, 1 is true.

@@ -12,12 +12,18 @@ import (
 // fnList is the function that names a list in CEL: intent.metadata.payee in list("payees").
 const fnList = "list"
 
+// fnListNames is fnList with the texts folded as names of agents are. Only the CEL of match objects
+// and trees calls it.
+const fnListNames = "list_names"
+
 // List has the texts of a named list. It is immutable and safe for concurrent use.
 type List struct {
 	items []string
 	has   map[string]struct{}
 	// addresses has the texts with an @, their domains folded. It is nil without such texts.
 	addresses map[string]struct{}
+	// names has the folded forms of texts that are not folded. It is nil without such texts.
+	names map[string]struct{}
 
 	once     sync.Once
 	rendered any
@@ -38,7 +44,31 @@ func NewList(items []string) *List {
 		}
 		l.addresses[s] = struct{}{}
 	}
+	for _, s := range l.items {
+		if folded := FoldID(s); folded != s {
+			if l.names == nil {
+				l.names = make(map[string]struct{})
+			}
+			l.names[folded] = struct{}{}
+		}
+	}
 	return l
+}
+
+// Names returns the folded texts of the list, sorted, each once.
+func (l *List) Names() []string {
+	all := make([]string, len(l.items))
+	for i, s := range l.items {
+		all[i] = FoldID(s)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// HasName reports whether a folded name, or another form of [Names.Forms], is in the list.
+func (l *List) HasName(s string) bool {
+	_, ok := l.names[s]
+	return ok || l.Has(s)
 }
 
 // Addresses returns the texts of the list with an @, each with its domain as the DNS has it.

@@ -159,12 +159,17 @@ func textsOf(values []Constant) []string {
 	return texts
 }
 
-// sided returns n for side, with the side set in each comparison with the resource. A negation
-// turns the side around.
+// sided returns n for side, with the side set in each comparison with the resource. For a block a
+// comparison with the agent asks every name of the agent. A negation turns the side around.
 func (n *Node) sided(side resource.Side) *Node {
 	switch {
 	case n.Kind == Not:
 		return Negate(n.Kids[0].sided(side.Opposite()))
+	case n.comparesAgent():
+		if side == resource.ForBlock {
+			return n.ofNames()
+		}
+		return n
 	case n.Kind == Leaf && (n.isResource() || n.hasReadings(side)):
 		leaf := *n
 		leaf.Side = side
@@ -254,6 +259,8 @@ func (n *Node) outcomes() Outcomes {
 func (n *Node) leafOutcomes() Outcomes {
 	missing := Negate(Has(n.Field.as(Text)))
 	switch {
+	case n.AsksNames():
+		return total(n)
 	case n.Op == Every || n.Op == Some:
 		item := n.Kids[0].outcomes()
 		other := Every + Some - n.Op

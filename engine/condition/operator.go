@@ -22,6 +22,8 @@ const (
 	InList
 	// InAddresses is InList of an address: it folds the domains of the list.
 	InAddresses
+	// InNames is InList of a name of the agent: it folds the texts of the list.
+	InNames
 	Exists
 	Glob
 	// AddressGlob is a Glob whose "*" ends at an "@" too.
@@ -98,6 +100,7 @@ var table = [operatorCount]operatorRow{
 		symbol: "in", cel: infix, rego: infix},
 	InList:      {symbol: "in", cel: "%[1]s %[3]s " + fnList + "(%[2]s)", rego: infix},
 	InAddresses: {symbol: "in", cel: "%[1]s %[3]s " + fnList + "_addresses(%[2]s)", rego: infix},
+	InNames:     {symbol: "in", cel: "%[1]s %[3]s " + fnListNames + "(%[2]s)", rego: infix},
 	Exists:      {match: "$exists", tree: "exists", operand: truthValue, symbol: "has"},
 	Glob: {match: "$glob", tree: "glob", operand: patternList,
 		symbol: "glob", cel: function},

@@ -38,6 +38,12 @@ func askLeaf(t testing.TB, n *Node, f *Frame) bool {
 	if n.isResource() && n.Side != 0 {
 		return askReadings(t, n, f)
 	}
+	if n.AsksNames() {
+		return slices.ContainsFunc(f.Names().Forms(), func(name string) bool {
+			f.texts[Item] = name
+			return askTree(t, n.Kids[0], f)
+		})
+	}
 	if n.Op == Exists {
 		return present(n.Field, f)
 	}
@@ -109,6 +115,8 @@ func askText(t testing.TB, op Operator, got, want string) bool {
 		return m.Match(got) >= 0
 	case Regex:
 		return regexp.MustCompile(want).MatchString(got)
+	case InNames:
+		return slices.ContainsFunc(conditiontest.Lists()[want], func(s string) bool { return s == got || FoldID(s) == got })
 	case InList:
 		return slices.Contains(conditiontest.Lists()[want], got)
 	case Contains:

@@ -62,6 +62,9 @@ func (p *Program) leaf(n *Node, missing result) (predicate, error) {
 		return &presence{src}, nil
 	case n.Op == IsTrue:
 		return &flag{src}, nil
+	case n.AsksNames():
+		of, err := p.plan(n.Kids[0])
+		return &byName{of}, err
 	case n.IsRead():
 		return p.read(n, src)
 	case n.isResource() && n.Side != 0:
@@ -95,10 +98,13 @@ func (p *Program) test(n *Node) (test, error) {
 	case n.Op == Every || n.Op == Some:
 		of, err := p.plan(n.Kids[0])
 		return ofElements(n.Op == Every, of), err
-	case n.Op == InList || n.Op == InAddresses:
+	case n.Op == InList || n.Op == InAddresses || n.Op == InNames:
 		name, has := n.Values[0].Str, (*List).Has
-		if n.Op == InAddresses {
+		switch n.Op {
+		case InAddresses:
 			has = (*List).HasAddress
+		case InNames:
+			has = (*List).HasName
 		}
 		return func(f *Frame, s string) result { return f.inList(name, s, has) }, nil
 	case row.text != nil:

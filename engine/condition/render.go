@@ -93,7 +93,7 @@ func isCall(n *Node) bool {
 		return false
 	}
 	switch row := &table[n.Op]; {
-	case n.isResource() && n.Side != 0, n.IsRead(), n.Op == IsTrue:
+	case n.isResource() && n.Side != 0, n.IsRead(), n.AsksNames(), n.Op == IsTrue:
 		return true
 	case n.Op == Exists:
 		return !n.Field.isKeyed()
@@ -126,6 +126,12 @@ func writeLeaf(b *strings.Builder, n *Node, guard string) {
 		ref = "int(" + ref + ")"
 	case Decimal:
 		fmt.Fprintf(b, "%s(%s, %s) %s 0", fnDecimalCompare, ref, Quote(n.Values[0].Str), row.symbol)
+		return
+	}
+	if n.AsksNames() {
+		fmt.Fprintf(b, "%s.%s(%s, ", ref, row.symbol, fields[Item].path)
+		writeCEL(b, n.Kids[0])
+		b.WriteByte(')')
 		return
 	}
 	if n.Op == Every || n.Op == Some {

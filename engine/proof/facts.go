@@ -80,6 +80,7 @@ func (p *Prover) holdsOf(n *condition.Node, s string) condition.Truth {
 	p.frame.Work = condition.Work{}
 	p.frame.SetMetadata(map[string]string{f.Key: s})
 	p.frame.SetText(f.ID, s)
+	p.frame.SetNames(condition.NamesOf(s, "", ""))
 	holds, err := program.Eval(p.frame)
 	switch {
 	case err != nil && condition.CauseOf(err) == condition.CauseNotDecimal:

@@ -30,6 +30,9 @@ func (p *Prover) implies(a, b *condition.Node) bool {
 		return false
 	case equal(a, b):
 		return true
+	case a.AsksNames() && b.AsksNames(): // the name of which a is true
+		a, b = a.Kids[0], b.Kids[0]
+		return a.Kind == condition.Leaf && b.Kind == condition.Leaf && p.implies(a, b)
 	case a.Field.Kind != condition.Text || a.Field.ID == condition.Resource && !readsAlike(a, b),
 		a.IsRead() || b.IsRead():
 		return false

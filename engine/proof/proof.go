@@ -210,8 +210,15 @@ func (c *Case) decideLeaf(n *condition.Node, without int) condition.Truth {
 		return there
 	}
 	k := c.about(subjectOf(f))
+	if f.ID == condition.AgentName && len(k.literals) == 0 { // n is also evaluated for the name that was sent
+		k = c.about(subject{id: condition.AgentID})
+	}
 	if t := k.decideEach(c, n); t != condition.Unknown {
 		return t
+	}
+	// The name that was sent is one of the agent's names.
+	if n.AsksNames() && c.about(subject{id: condition.AgentID}).decideEach(c, n) == condition.True {
+		return condition.True
 	}
 	if t := k.interval(c, f, without).decide(n); t != condition.Unknown {
 		return t

@@ -52,20 +52,39 @@ type asking struct {
 	form     Form
 	stricter bool   // whether the rule denies or requires approval
 	resource string // the reading of the resource, for a condition in CEL or Rego
+	agent    string // the name of the agent, for a condition in CEL or Rego
 }
 
 // matches evaluates the condition of a rule. A condition in CEL or Rego is evaluated once for
-// each reading of the resource.
+// each reading of the resource, and unless the rule allows, for each name of the agent.
 func (e *evaluation) matches(r Rule) (truth, error) {
-	a := asking{e: e, form: r.Form, stricter: r.Decision != Allow}
+	a := asking{e: e, form: r.Form, stricter: r.Decision != Allow, agent: e.c.Intent.AgentID}
 	if r.Form == MatchObject || r.Form == Tree {
 		return a.ask(r.Means, a.stricter)
 	}
 	result := no
+	names := []string{a.agent}
+	if a.stricter {
+		names = e.c.agentNames()
+	}
+	for _, name := range names {
+		a.agent = name
+		t, err := a.asked(r)
+		if err != nil {
+			return no, err
+		}
+		result = max(result, t)
+	}
+	return result, nil
+}
+
+// asked evaluates the condition for each reading of the resource.
+func (a asking) asked(r Rule) (truth, error) {
+	result := no
 	if !a.stricter {
 		result = yes
 	}
-	for _, s := range e.res.texts(a.stricter) {
+	for _, s := range a.e.res.texts(a.stricter) {
 		a.resource = s
 		t, err := a.ask(r.Means, a.stricter)
 		if err != nil {
@@ -129,6 +148,9 @@ func (a asking) leaf(c Cond, stricter bool) (truth, error) {
 	if c.Field == "resource" && (a.form == MatchObject || a.form == Tree) {
 		return a.resourceLeaf(c, stricter)
 	}
+	if c.Field == "agent_id" && (a.form == MatchObject || a.form == Tree) && c.Op != "exists" {
+		return a.agentLeaf(c, stricter), nil
+	}
 	v, ok := a.value(c.Field)
 	if c.Op == "exists" {
 		return of(ok == c.Value.(bool)), nil
@@ -164,7 +186,7 @@ func (a asking) value(field string) (string, bool) {
 	}
 	switch field {
 	case "agent_id":
-		return in.AgentID, true
+		return a.agent, true
 	case "action_type":
 		return in.ActionType, true
 	case "resource":
@@ -296,6 +318,40 @@ func (a asking) resourceLeaf(c Cond, stricter bool) (truth, error) {
 		}
 	}
 	return result, nil
+}
+
+// agentLeaf evaluates one comparison with the agent. If a true result makes the outcome stricter, it
+// holds if it holds for one of the agent's names, both sides as they are written or folded. Otherwise
+// the name that was sent counts. A negative comparison is the negation of its positive form.
+func (a asking) agentLeaf(c Cond, stricter bool) truth {
+	if positive := map[string]string{"ne": "eq", "nin": "in"}[c.Op]; positive != "" {
+		c.Op = positive
+		return not(a.agentLeaf(c, !stricter))
+	}
+	if !stricter {
+		return compare(c, a.e.c.Intent.AgentID)
+	}
+	folded := c
+	switch v := c.Value.(type) {
+	case string:
+		folded.Value = foldID(v)
+		if c.Op == "regex" {
+			folded.Value = "(?i)" + v
+		}
+	case []any:
+		var all []any
+		for _, s := range v {
+			all = append(all, foldID(s.(string)))
+		}
+		folded.Value = all
+	}
+	result := no
+	for _, name := range a.e.c.agentNames() {
+		for _, form := range []string{name, foldID(name)} {
+			result = max(result, compare(c, form), compare(folded, form))
+		}
+	}
+	return result
 }
 
 func (a asking) heldAgainst(stricter bool, patterns ...*Pattern) truth {

@@ -161,6 +161,32 @@ func foldID(id string) string {
 	return cases.Fold().String(norm.NFKC.String(cases.Fold().String(norm.NFKC.String(id))))
 }
 
+// Registered returns the agent that the intent names: one of its names, folded, is the intent's. Of
+// several it is the one with the lowest id. It is nil if there is none.
+func (c *Case) Registered() *Agent {
+	id := foldID(c.Intent.AgentID)
+	var found *Agent
+	for i, a := range c.Agents {
+		named := foldID(a.ID) == id || a.ExternalID != "" && foldID(a.ExternalID) == id
+		if named && (found == nil || a.ID < found.ID) {
+			found = &c.Agents[i]
+		}
+	}
+	return found
+}
+
+// agentNames returns the names of the agent for rules: as sent, its id and its external id.
+func (c *Case) agentNames() []string {
+	names := []string{c.Intent.AgentID}
+	if a := c.Registered(); a != nil {
+		names = append(names, a.ID)
+		if a.ExternalID != "" {
+			names = append(names, a.ExternalID)
+		}
+	}
+	return names
+}
+
 func (e *evaluation) agent() error {
 	id := e.c.Intent.AgentID
 	e.status = "unregistered"

@@ -88,6 +88,13 @@ func (g *Generator) agents(c *Case) {
 	case 2:
 		c.Policy.AgentID, c.Intent.AgentID = "team-a/*", pick(g, "team-a/x", "team-b/x", "team-a/straße")
 	}
+	if g.in(20) { // a registered agent, called by one of its names
+		const id, external = "billing-agent", "Ext-9"
+		c.Policy.AgentID = "*"
+		c.Agents = append(c.Agents, Agent{ID: id, ExternalID: external, Name: "the agent", Status: "active"})
+		c.Intent.AgentID = pick(g, id, external, "ext-9", "EXT-9", wide(external), strings.ToUpper(id), wide(id))
+		return
+	}
 	id := c.Intent.AgentID
 	if g.in(65) {
 		c.Agents = append(c.Agents, Agent{ID: id, Name: "the agent", Status: "active"})
@@ -210,7 +217,7 @@ func (g *Generator) comparison() Cond {
 	case 0:
 		return g.textComparison("action_type", "http_post", "deploy", "sql.write", "sql.read")
 	case 1:
-		return g.textComparison("agent_id", "billing-agent", "other-agent", "team-a/x")
+		return g.textComparison("agent_id", "billing-agent", "other-agent", "team-a/x", "Ext-9", "ext-9", "EXT-9")
 	case 2, 3:
 		return g.resourceComparison()
 	case 4:

@@ -1,4 +1,4 @@
-package engine
+package condition
 
 import (
 	"strings"
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// FoldID returns the form in which the kill switch compares ids of agents. Ids with equal forms
-// belong to the same agent. The form is Unicode's compatibility caseless matching (D146): NFKC and
+// FoldID returns the form in which names of agents are compared. Names with equal forms belong to the
+// same agent. The form is Unicode's compatibility caseless matching (D146): NFKC and
 // case folding, repeated until neither changes anything. An id in ASCII without upper-case letters
 // is its own form.
 func FoldID(id string) string {
