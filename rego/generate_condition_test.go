@@ -195,8 +195,7 @@ func (g *generator) agent() term {
 		t.match, t.tree, t.value = "$regex", "regex", re
 		t.cel = fmt.Sprintf("intent.agent_id.matches(%q)", re)
 	case 3:
-		op := g.r.IntN(3)
-		t.match, t.tree = []string{"$contains", "$startsWith", "$endsWith"}[op], []string{"contains", "startsWith", "endsWith"}[op]
+		t.match, t.tree = "", g.one("contains", "startsWith", "endsWith") // match objects have no such operator
 		t.value = g.one("B", "ot", "OPS", "Ｏ", "team-A")
 	case 4:
 		t.match, t.tree = g.one("$gt", "$gte"), "gt"
@@ -214,6 +213,9 @@ func (g *generator) match(depth int) map[string]any {
 	m := map[string]any{}
 	for range g.r.IntN(3) {
 		t := g.term()
+		for t.match == "" {
+			t = g.term()
+		}
 		operand := map[string]any{t.match: t.value}
 		if g.chance(15) {
 			operand = map[string]any{"$not": operand}
