@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -72,9 +71,9 @@ func TestPackage(policyID string) string { return PackageName(policyID) + "_test
 //
 //	test_refund if policy.decision == "allow" with input as data.intents.refund
 //
-// A test can call the functions that a condition can call, and print. If a function fails, the test
-// ends with an error, even if Rego would make the call undefined. A test also ends with an error
-// after 5 seconds.
+// A test can call print, and every function of OPA whose result depends on its arguments alone, also
+// those that a condition may not call. If a function fails, the test ends with an error, even if Rego
+// would make the call undefined. A test also ends with an error after 5 seconds.
 //
 // The error is a [*condition.Error] if files are at fault. Files without a test give no results
 // and no error.
@@ -195,17 +194,6 @@ func checkIntents(modules map[string]*ast.Module, intents map[string]*engine.Inp
 	}
 	return found.Err()
 }
-
-// testSandbox returns the capabilities of test files. To the functions of [sandbox] it adds print, and
-// the function that OPA's tester uses to mark the cases of a test. A test has no use for writ.items:
-// the conditions under test import it.
-var testSandbox = sync.OnceValue(func() *ast.Capabilities {
-	c := *sandbox()
-	c.Builtins = slices.DeleteFunc(slices.Clone(c.Builtins), func(b *ast.Builtin) bool { return b == itemsBuiltin })
-	c.Builtins = append(c.Builtins, ast.Print, ast.InternalPrint, ast.InternalTestCase)
-	slices.SortFunc(c.Builtins, func(a, b *ast.Builtin) int { return strings.Compare(a.Name, b.Name) })
-	return &c
-})
 
 func testData(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*engine.Input) (map[string]any, error) {
 	inputs := make(map[string]any, len(intents))

@@ -19,10 +19,27 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/rego"
 )
 
 // Kinds has the kinds of schemas. "rules" is an array of rules. Any other kind is one document.
 var Kinds = []string{"policy", "rule", "rules", "list", "intent", "suite"}
+
+// RegoKinds has the names of the two files that tools of OPA read: what conditions can call, and the
+// schema of their input.
+var RegoKinds = []string{"rego-capabilities", "rego-input"}
+
+// Rego returns one of the files of RegoKinds. If tests is true, the capabilities are those of test
+// files.
+func Rego(kind string, tests bool) ([]byte, error) {
+	switch kind {
+	case "rego-capabilities":
+		return rego.Capabilities(tests)
+	case "rego-input":
+		return rego.InputSchema()
+	}
+	return nil, fmt.Errorf("there is no file %q for OPA: want one of %s", kind, strings.Join(RegoKinds, ", "))
+}
 
 type object = map[string]any
 

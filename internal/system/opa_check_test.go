@@ -1,0 +1,116 @@
+package system
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"golang.org/x/tools/txtar"
+
+	"writ/authoring/document"
+	"writ/authoring/document/schema"
+	"writ/engine/condition"
+	"writ/rego"
+)
+
+// onlyWritRefuses has the broken documents that OPA accepts: their mistakes are not in functions,
+// references or types, but in what the condition would mean.
+var onlyWritRefuses = []string{"rule-rego-assign", "rule-rego-module"}
+
+// TestOPACheck_AgreesWithWrit checks that `opa check` with the files that writ prints accepts and
+// refuses the same Rego as writ: that of every example and of every broken document.
+func TestOPACheck_AgreesWithWrit(t *testing.T) {
+	opa := buildOPA(t)
+	dir := t.TempDir()
+	for _, kind := range schema.RegoKinds {
+		text, err := schema.Rego(kind, false)
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, kind+".json"), text, 0o600))
+	}
+	count := map[bool]int{}
+	for name, source := range regoSources(t) {
+		if slices.Contains(onlyWritRefuses, name) {
+			continue
+		}
+		_, err := rego.CompileCondition(source)
+		file := filepath.Join(dir, "condition.rego")
+		must(t, os.WriteFile(file, []byte(asModule(source)), 0o600))
+		said, opaErr := exec.Command(opa, "check", "--capabilities", filepath.Join(dir, "rego-capabilities.json"), "--schema",
+			filepath.Join(dir, "rego-input.json"), file).CombinedOutput()
+		if (err == nil) != (opaErr == nil) {
+			t.Errorf("%s: writ says %v, and opa check %v\n%s\n%s", name, err, opaErr, said, source)
+		}
+		count[err == nil]++
+	}
+	if count[true] < 3 || count[false] < 9 {
+		t.Errorf("%d sources are valid and %d are not, want at least 3 and 9", count[true], count[false])
+	}
+}
+
+// asModule returns the body of a rule as a module. A module stays as it is.
+func asModule(source string) string {
+	if strings.HasPrefix(strings.TrimSpace(source), "package ") {
+		return source
+	}
+	if _, ok := rego.PackageOf(source); ok {
+		return source
+	}
+	return "package team.condition\n\nmatch if {\n" + source + "\n}\n"
+}
+
+// regoSources returns the conditions in Rego of the examples and of the broken documents, by their
+// names.
+func regoSources(t *testing.T) map[string]string {
+	sources := map[string]string{}
+	add := func(name string, docs []*document.Document) {
+		for i, d := range docs {
+			var r struct {
+				Condition string `json:"condition"`
+			}
+			var c struct {
+				Rego string `json:"rego"`
+			}
+			if d.Kind != document.Rule || json.Unmarshal(d.JSON(), &r) != nil || json.Unmarshal([]byte(r.Condition), &c) != nil ||
+				c.Rego == "" || len(c.Rego) > condition.MaxCondition {
+				continue
+			}
+			if i > 0 {
+				name += "+"
+			}
+			sources[name] = c.Rego
+		}
+	}
+	must(t, filepath.WalkDir(filepath.Join("..", "..", "examples"), func(name string, d os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".yaml" {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		must(t, err)
+		docs, err := document.Load(name, data, document.Below(name))
+		must(t, err)
+		add(name, docs)
+		return nil
+	}))
+	broken, err := filepath.Glob(filepath.Join("..", "..", "authoring", "document", "testdata", "broken", "*.txtar"))
+	must(t, err)
+	for _, name := range broken {
+		archive, err := txtar.ParseFile(name)
+		must(t, err)
+		if docs, err := document.Parse(archive.Files[0].Name, archive.Files[0].Data); err == nil {
+			add(strings.TrimSuffix(filepath.Base(name), ".txtar"), docs)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "policies.md"))
+	must(t, err)
+	for i, part := range strings.Split(string(page), "```yaml\n")[1:] {
+		text, _, _ := strings.Cut(part, "\n```")
+		if docs, err := document.Parse("page.yaml", []byte(text)); err == nil {
+			add("docs/policies.md "+string(rune('a'+i)), docs)
+		}
+	}
+	return sources
+}
