@@ -121,6 +121,20 @@ func TestDecision_Rules_AddressesThatDeny(t *testing.T) {
 		{someRival, "mailto:ana@ours.example?bcc=eve%40rival.example", "true"},
 		{someRival, "mailto:ana@ours.example,bob@ours.example?cc=eve%40rival.example", "true"},
 		{someRival, "eve@rival.example@ours.example", "true"},
+		{someRival, "eve@ri\rval.example", "true"},
+		{someRival, "bob@riva\rl.example", "true"},
+		{someRival, "Ana <eve@rival.(x\rexample>", "true"}, // Python ends a comment at a carriage return
+		{someRival, "ana@ours.example, Ana <eve@rival.(x\rexample>", "true"},
+		{someRival, "eve@rival.(x,y)example", "true"},
+		{someRival, "=?,tf-8?b?ZXZlQHJpdmFsLmV4YW1wbGU=?= eve@ours.example", "true"},
+		{someRival, `=?utf-8?b?ZXZlQHJ;pdmFsLmV4YW1wbGU=?="a b"@riva"l"example`, "true"},
+		{someRival, "Ana <\"ev(@\tevil.example\"@rival.(x)example>\teve@OURS.example (wo)rk)", "true"},
+		{someRival, `"Doe, Ana" <o'x@ours.example>"ev@evi\l.example"@ours.example ("eve\@(x)rival.example)`, "true"},
+		{someRival, "a@b:x+y@evil.example.ours.examplebob@rival.(x)example＠ x+y@ours.example", "true"},
+		{someRival, "(x]+y@(x)rival.example)\"a b\"@rival。exampl\u3000e\tbob@ours.example\n(ana@ours.example)eve@ours.example", "true"},
+		{someRival, "mailto:eve@rival.(x)example;", "true"}, // a group
+		{someRival, "ana@ours.example (rival.example)", "false"},
+		{someRival, "ana@ours.example,\r\n bob@ours.example (x)", "false"},
 		{someRival, "ana@ours.example", "false"},
 		{someRival, "rival.example", "false"},
 		{`{"metadata.to":{"$some":["b"]}}`, `a;b`, "true"},
@@ -178,8 +192,8 @@ func TestDecision_Rules_ItemsOfCEL(t *testing.T) {
 // TestReadValue_TakesLinearTime checks that the work that is charged for the worst values is a small multiple of their
 // length, and that reading them ends.
 func TestReadValue_TakesLinearTime(t *testing.T) {
-	for _, part := range []string{"<", "\"", "(", "@", "a@b ", "a,", "<(\"", "ß@ß;", "[", "\\", "x@?", "(<"} {
-		text := strings.Repeat(part, MaxText/len(part))
+	for _, part := range []string{"<", "\"", "(", "@", "a@b ", "a,", "<(\"", "ß@ß;", "[", "\\", "x@?", "(<", "@(", "@ a", "@( (a) \\)\r", "a "} {
+		text := "x@y" + strings.Repeat(part, (MaxText-3)/len(part))
 		if v := ReadValue(text); v.steps > (4+2*itemSteps)*len(text) {
 			t.Errorf("reading %q... is charged %d steps", part, v.steps)
 		}

@@ -75,9 +75,8 @@ func ReadValue(text string) *Value {
 			rest = rest[at+len(part):]
 		}
 	}
-	if !isArray && len(v.Elements) > 1 && strings.ContainsAny(text, "(\r\n") {
-		e, _ := readElement(resource.Unfolded(text))
-		v.Elements[0].block(e.Blocked[1:]...)
+	if !isArray && len(v.Elements) > 1 {
+		v.Elements[0].block(uncut(text)...)
 	}
 	v.Sizes = []int64{int64(len(v.Elements))}
 	v.count(items)
@@ -93,6 +92,20 @@ func ReadValue(text string) *Value {
 	}
 	v.steps = 4*len(text) + itemSteps*max(items, len(v.Elements)) + 8*readings
 	return v
+}
+
+// uncut returns the readings of a list for mailers that do not cut it in comments, at line ends or in
+// encoded words.
+func uncut(text string) (all []string) {
+	if strings.ContainsAny(text, "(\r\n") {
+		e, _ := readElement(resource.Unfolded(text))
+		all = append(e.Blocked, resource.Reached(text)...)
+	}
+	if strings.Contains(text, "=?") {
+		e, _ := readElement(text)
+		all = append(all, e.Blocked[1:]...) // the first is the value itself
+	}
+	return all
 }
 
 // Steps returns the work of reading the value and of visiting its items.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -40,7 +39,7 @@ func (t *text) otherSpellings() []text {
 	if i := strings.IndexAny(bare, "?#"); i > 0 && t.form != formService {
 		bare = bare[:i]
 	}
-	decoded, all := decodeAll(t.raw), bare
+	decoded, twice, all := decodeAll(t.raw), "", bare
 	for range 2 {
 		all = norm.NFKC.String(decodeAll(all))
 	}
@@ -51,6 +50,10 @@ func (t *text) otherSpellings() []text {
 		if same, _, _ = strings.Cut(same, "#"); !hasDots(same, encodedDots) { // dots in canonical form
 			same, bare = canonical(same), canonical(bare)
 		}
+	case t.form == formFile: // of a service and a name a server decodes twice
+		if twice = Decode(Decode(t.raw)); twice == decoded {
+			twice = ""
+		}
 	case t.form == formName:
 		others = addressesWithin(decoded)
 	case t.form == formAddresses || schemes[t.scheme] == formAddresses:
@@ -60,8 +63,10 @@ func (t *text) otherSpellings() []text {
 			others = append(others, text{form: formAddresses, scheme: t.scheme, rest: list})
 		}
 	}
-	for _, raw := range [...]string{bare, decoded, slashed(t.raw), norm.NFKC.String(t.raw), all, slashed(all)} {
-		if raw == t.raw || raw == same || !utf8.ValidString(raw) {
+	for _, raw := range [...]string{
+		bare, decoded, twice, slashed(t.raw), norm.NFKC.String(t.raw), all, slashed(all),
+	} {
+		if raw = escapedBytes(raw); raw == "" || raw == t.raw || raw == same {
 			continue
 		}
 		other := newText(raw)

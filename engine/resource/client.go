@@ -7,13 +7,12 @@ import "strings"
 // runs of slashes: for ".." a run is one segment or several. They also differ over a backslash in
 // a web URL: each of ways is the path as some client sends it.
 func clientPaths(ways []string) []string {
-	path := ways[0]
-	paths := []string{resolve(path, literalDots)}
-	if strings.Contains(path, "//") && hasDots(path, encodedDots) {
-		paths = append(paths, resolve(mergeSlashes(path), literalDots))
-	}
-	for _, way := range ways[1:] {
+	paths := make([]string, 0, 2*len(ways))
+	for _, way := range ways {
 		paths = append(paths, resolve(way, literalDots))
+		if strings.Contains(way, "//") && hasDots(way, encodedDots) {
+			paths = append(paths, resolve(mergeSlashes(way), literalDots))
+		}
 	}
 	return paths
 }

@@ -50,25 +50,10 @@ func MayHoldMail(s string) bool {
 //
 // A mailto: is read as a URL: its to, cc and bcc are percent-decoded. Nothing else is.
 func ReadMail(s string) Mail {
-	t := text{}
 	if !IsMailto(s) {
-		m := mailReader{text: &t}
-		m.read(s)
-		domains := make(map[string]bool, len(m.Addresses))
-		for _, a := range m.Addresses {
-			domains[domainOf(a)] = true
-		}
-		for _, repaired := range repairs(s) {
-			other := mailReader{text: &t}
-			other.read(repaired)
-			m.Further = append(append(m.Further, other.Addresses...), other.Further...)
-			m.Strange = m.Strange || slices.ContainsFunc(other.Addresses, func(a string) bool {
-				return !domains[domainOf(a)]
-			})
-		}
-		return m.Mail
+		return readEntry(s)
 	}
-	t.scheme, t.rest = mailScheme[:len(mailScheme)-1], s[len(mailScheme):]
+	t := text{scheme: mailScheme[:len(mailScheme)-1], rest: s[len(mailScheme):]}
 	m := mailReader{text: &t}
 	for _, list := range t.addressLists() {
 		for entry := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ';' }) {
@@ -77,6 +62,35 @@ func ReadMail(s string) Mail {
 	}
 	if m.Count == 0 {
 		m.Strange = true
+	}
+	if strings.Contains(t.rest, "=?") || strings.ContainsFunc(t.rest, cutsAddress) {
+		entry := readEntry(t.rest) // for a mailer mailto: may be the name of a group
+		m.Further = append(append(m.Further, entry.Addresses...), entry.Further...)
+	}
+	return m.Mail
+}
+
+// readEntry reads the addresses in a text that is no URL.
+func readEntry(s string) Mail {
+	t := text{}
+	m := mailReader{text: &t}
+	m.read(s)
+	domains := make(map[string]bool, len(m.Addresses))
+	for _, a := range m.Addresses {
+		domains[domainOf(a)] = true
+	}
+	m.Further = append(m.Further, t.reached(s, m.Addresses)...)
+	encoded := strings.Contains(s, "=?")
+	for _, repaired := range repairs(s) {
+		other := mailReader{text: &t}
+		other.read(repaired)
+		m.Further = append(append(m.Further, other.Addresses...), other.Further...)
+		if encoded {
+			m.Further = append(m.Further, t.reached(repaired, other.Addresses)...)
+		}
+		m.Strange = m.Strange || slices.ContainsFunc(other.Addresses, func(a string) bool {
+			return !domains[domainOf(a)]
+		})
 	}
 	return m.Mail
 }

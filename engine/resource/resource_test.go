@@ -129,6 +129,35 @@ func TestDecision_Resources_BlocksSeeEachHostOfAService(t *testing.T) {
 	}
 }
 
+// TestDecision_Resources_PassedOnce checks readings of resources that passed a policy once: each has the
+// reading of a program, and a side sees it.
+func TestDecision_Resources_PassedOnce(t *testing.T) {
+	for _, test := range []struct {
+		side          Side
+		raw, want, by string
+	}{
+		{ForAllow, `wss://stream.example.com/pub/\a%5Cb\..\../admin/feed`, "wss://stream.example.com/admin/feed", "node's url.parse, decoded"},
+		{ForAllow, `s3://bucket/pub/\a%5Cb\..\../admin/feed`, "s3://bucket/admin/feed", "node's url.parse, decoded"},
+		{ForBlock, "file:///srv/x%c0%af/..%252f../../etc/ssh/key", "file:///etc/ssh/key", "Python's unquote, twice"},
+		{ForBlock, "file:///srv/x%c0%af/..%252f../../etc/ssh/key", "/etc/ssh/key", "Python's unquote, twice"},
+		{ForBlock, "file:///srv/x%25252f../../..%252fetc/ssh/key", "file:///etc/ssh/key", "Python's unquote, twice"},
+		{ForBlock, "/srv/x%c0%af/..%252f../../etc/ssh/key", "/etc/ssh/key", "Python's unquote, twice"},
+	} {
+		r, err := Read(test.raw)
+		if err != nil {
+			t.Errorf("Read(%q): %v", test.raw, err)
+			continue
+		}
+		found := false
+		for i := range r.Len(test.side) {
+			found = found || r.At(test.side, i).Text == test.want
+		}
+		if !found {
+			t.Errorf("Read(%q) has no %s, which %s reads", test.raw, test.want, test.by)
+		}
+	}
+}
+
 // TestDecision_Resources_ManyHostsAreRefused checks that a list with too many hosts in any of its
 // spellings is refused and not cut.
 func TestDecision_Resources_ManyHostsAreRefused(t *testing.T) {

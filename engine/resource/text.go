@@ -93,6 +93,24 @@ func decoded(s string, again bool) string {
 	return string(b)
 }
 
+// escapedBytes returns s with the bytes that are not UTF-8 as escapes. Programs keep or replace such
+// bytes. None of them is a separator.
+func escapedBytes(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i, size := 0, 0; i < len(s); i += size {
+		var r rune
+		if r, size = utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && size == 1 {
+			b.Write([]byte{'%', hexDigits[s[i]>>4], hexDigits[s[i]&15]})
+		} else {
+			b.WriteString(s[i : i+size])
+		}
+	}
+	return b.String()
+}
+
 // canonical returns the canonical form of s. In s a % starts an escape.
 func canonical(s string) string { return canonicalForm(s, true) }
 

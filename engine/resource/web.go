@@ -2,6 +2,7 @@ package resource
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -90,7 +91,7 @@ func (t *text) readBehind(base string, u url) {
 	}
 	browsed := browserPath(u.path, web)
 	t.add(Browser, base+canonical(browsed)+query)
-	t.addServed(base, query, append(sent, browsed, u.path)...)
+	t.addServed(base, query, slices.Concat(sent, []string{browsed}, bothSlashes(u.path))...)
 	for _, path := range ways {
 		t.add(Literal, base+canonical(path)+query)
 		if hasEscape(path) { // some clients decode escapes and encode them in another way

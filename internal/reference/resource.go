@@ -224,6 +224,9 @@ func urlReadings(variants []parts, web bool) []reading {
 		add(Literal, p, canon(p.path))
 		serve(p, sent)
 		serve(p, p.path)
+		if !web {
+			serve(p, forward(p.path))
+		}
 		serve(p, withoutDotParameters(p.path))
 		if i == len(variants)-1 {
 			sent = resolveURL(p.path, escapedDots)
