@@ -133,6 +133,8 @@ func TestDecision_Rules_AddressesThatDeny(t *testing.T) {
 		{someRival, "a@b:x+y@evil.example.ours.examplebob@rival.(x)example＠ x+y@ours.example", "true"},
 		{someRival, "(x]+y@(x)rival.example)\"a b\"@rival。exampl\u3000e\tbob@ours.example\n(ana@ours.example)eve@ours.example", "true"},
 		{someRival, "mailto:eve@rival.(x)example;", "true"}, // a group
+		{someRival, ":eve@ours.example,o'x@RIVAL.Example..\t=?utf-8?q?\nve=@ours.example", "true"},
+		{someRival, "mailto:eve@rival.example..", "true"},
 		{someRival, "ana@ours.example (rival.example)", "false"},
 		{someRival, "ana@ours.example,\r\n bob@ours.example (x)", "false"},
 		{someRival, "ana@ours.example", "false"},

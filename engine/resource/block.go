@@ -59,7 +59,8 @@ func (t *text) otherSpellings() []text {
 	case t.form == formAddresses || schemes[t.scheme] == formAddresses:
 		list := strings.TrimLeft(t.rest, "/")
 		others = addressesWithin(list)
-		for _, list := range [...]string{list, withoutSpace(decodeAll(list))} {
+		bare := withoutSpace(decodeAll(list))
+		for _, list := range [...]string{list, bare, manyDots.ReplaceAllString(bare, ".")} {
 			others = append(others, text{form: formAddresses, scheme: t.scheme, rest: list})
 		}
 	}

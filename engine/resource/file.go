@@ -49,8 +49,9 @@ func (t *text) readFilePath(base string, u url) {
 	t.add(POSIX, base+letters(posixPath(u.rest)))
 	t.add(DecodedPOSIX, base+letters(posixPath(Decode(u.rest))))
 	for _, path := range [...]string{u.rest, Decode(u.rest), browsed, Decode(browsed)} {
-		t.add(Windows, base+letters(fileWindowsPath(path)))
-		t.add(Windows, base+letters(fileWindowsPath(windowsPath(path, strings.Clone))))
+		t.add(Windows, base+letters(fileWindowsPath(path, windowsSegment)))
+		t.add(Windows, base+letters(fileWindowsPath(windowsPath(path, strings.Clone), windowsSegment)))
+		t.blocks.add(Windows, base+letters(fileWindowsPath(path, windowsName)))
 	}
 }
 
@@ -92,9 +93,9 @@ func (t *text) fileHosts(authority string) ([]string, *Error) {
 
 // fileWindowsPath returns the [windowsPath] of a URL's path. In such a path a slash comes before a
 // drive.
-func fileWindowsPath(path string) string {
+func fileWindowsPath(path string, name func(segment string) string) string {
 	if drive := strings.TrimLeft(slashed(path), "/"); isDrive(drive) {
-		return "/" + windowsPath(drive, windowsSegment)
+		return "/" + windowsPath(drive, name)
 	}
-	return windowsPath(path, windowsSegment)
+	return windowsPath(path, name)
 }

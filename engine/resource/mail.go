@@ -59,6 +59,7 @@ func ReadMail(s string) Mail {
 		for entry := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ';' }) {
 			m.read(entry)
 		}
+		m.Further = append(m.Further, t.reached(list, m.Addresses)...)
 	}
 	if m.Count == 0 {
 		m.Strange = true

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -88,7 +89,13 @@ func eachDomain(s string, i int, ends []int, yield func(domain string)) {
 			} else {
 				domain += s[start:i]
 			}
-			yield(domain)
+			plain := domain
+			if strings.Contains(domain, "..") || !isASCII(domain) {
+				plain = manyDots.ReplaceAllString(domain, ".")
+			}
+			if plain = strings.Trim(plain, "."); plain != "" {
+				yield(plain)
+			}
 		}
 		switch {
 		case endsList(r):
@@ -101,6 +108,9 @@ func eachDomain(s string, i int, ends []int, yield func(domain string)) {
 	}
 }
 
+// manyDots matches dots in a row. Some mailers drop those at the end of a domain.
+var manyDots = regexp.MustCompile(`[.\x{3002}\x{FF0E}\x{FF61}]{2,}`)
+
 // endsList reports whether r ends an element of a list, or is an @.
 func endsList(r rune) bool { return r == '@' || r == ',' || r == ';' }
 
@@ -112,7 +122,7 @@ func inDomain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return !endsDomain(r)
 	}
-	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) || r == '\u3002' || r == '\uFF0E' || r == '\uFF61'
+	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) || strings.ContainsRune("\u3002\uFF0E\uFF61", r)
 }
 
 // commentEnds returns what mailers take for comments in s. Each way to read them is a list with the

@@ -141,6 +141,10 @@ func TestDecision_Resources_PassedOnce(t *testing.T) {
 		{ForBlock, "file:///srv/x%c0%af/..%252f../../etc/ssh/key", "file:///etc/ssh/key", "Python's unquote, twice"},
 		{ForBlock, "file:///srv/x%c0%af/..%252f../../etc/ssh/key", "/etc/ssh/key", "Python's unquote, twice"},
 		{ForBlock, "file:///srv/x%25252f../../..%252fetc/ssh/key", "file:///etc/ssh/key", "Python's unquote, twice"},
+		{ForBlock, `C:\Users\..\Windows\System32.\.. \SAM`, "C:/Windows/System32/.. /SAM", "a program for Windows"},
+		{ForBlock, "file:///C:/Windows/System32./.. /SAM", "file:///C:/Windows/System32/.. /SAM", "a program for Windows"},
+		{ForBlock, "eve@rival.example..", "eve@rival.example", "nodemailer"},
+		{ForBlock, "mailto:eve@rival.example..", "mailto:eve@rival.example", "nodemailer"},
 		{ForBlock, "/srv/x%c0%af/..%252f../../etc/ssh/key", "/etc/ssh/key", "Python's unquote, twice"},
 	} {
 		r, err := Read(test.raw)

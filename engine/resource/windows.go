@@ -13,6 +13,7 @@ func (t *text) addWindows(path string) {
 	t.add(Windows, letters(windowsPath(path, windowsSegment)))
 	t.add(Windows, letters(windowsPath(resolved, windowsSegment)))
 	t.blocks.add(Windows, letters(resolved))
+	t.blocks.add(Windows, letters(windowsPath(path, windowsName)))
 }
 
 // windowsPath returns the path that Win32 opens, with slashes in place of backslashes. The
@@ -53,6 +54,16 @@ func windowsRoot(path string) (root, rest string) {
 	default:
 		return "/", "/" + parts[0]
 	}
+}
+
+// windowsName returns Win32's name for a segment, as programs read it for which a segment of dots and
+// spaces is a name.
+func windowsName(segment string) string {
+	name, _, _ := strings.Cut(segment, ":")
+	if name = strings.TrimRight(name, ". "); name == "" {
+		return segment
+	}
+	return name
 }
 
 // windowsSegment returns Win32's name for a segment. It drops trailing dots and spaces, and

@@ -258,7 +258,7 @@ var hostile = []string{
 	"xn--eve@evil.example", "eve@evil.example%00@ours.example", `eve\@evil.example@ours.example`, "'eve@rival.example'", "eve@rival.example'", "(eve@evil.example)ana@ours.example", "ana@(x)evil.example",
 	"eve@ri\rval.example", "Ana <eve@rival.(x\rexample>", "=?,tf-8?b?ZXZlQHJpdmFsLmV4YW1wbGU=?= eve@ours.example", `=?utf-8?b?ZXZlQHJ;pdmFsLmV4YW1wbGU=?="a b"@riva"l"example`,
 	"Ana <\"ev(@\tevil.example\"@rival.(x)example>\teve@OURS.example (wo)rk)", `"Doe, Ana" <o'x@ours.example>"ev@evi\l.example"@ours.example ("eve\@(x)rival.example)`,
-	"a@b:x+y@evil.example.ours.examplebob@rival.(x)example＠ x+y@ours.example", "(x]+y@(x)rival.example)\"a b\"@rival。exampl\u3000e\tbob@ours.example\n(ana@ours.example)eve@ours.example",
+	"o'x@RIVAL.Example..", "a@b:x+y@evil.example.ours.examplebob@rival.(x)example＠ x+y@ours.example", "(x]+y@(x)rival.example)\"a b\"@rival。exampl\u3000e\tbob@ours.example\n(ana@ours.example)eve@ours.example",
 }
 
 // mailMutator makes texts with addresses.
