@@ -6,7 +6,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// TestDecision_Agents_FoldID checks that check 2 compares ids after NFKC and case folding.
+// TestDecision_Agents_FoldID checks that check 2 compares ids after NFKC and case folding,
+// and without the invisible characters that an id may have.
 func TestDecision_Agents_FoldID(t *testing.T) {
 	for _, tt := range []struct{ id, want string }{
 		{"", ""},
@@ -19,6 +20,8 @@ func TestDecision_Agents_FoldID(t *testing.T) {
 		{"cafe\u0301", "caf\u00e9"},
 		{"ﬁx", "fix"},
 		{"ΜΆΪΟΣ", "μάϊοσ"},
+		{"ｂ\u200dｏ\ufe0fｔ", "bot"},
+		{"ｅ\u200d\u0301", "\u00e9"},
 		{"\uab70\u13f8", "\u13a0\u13f0"},
 	} {
 		if got := FoldID(tt.id); got != tt.want {

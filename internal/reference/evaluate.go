@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -158,7 +159,13 @@ func (e *evaluation) policy() error {
 
 // foldID folds an id for check 2 of decisions.md.
 func foldID(id string) string {
-	return cases.Fold().String(norm.NFKC.String(cases.Fold().String(norm.NFKC.String(id))))
+	seen := strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf, unicode.Variation_Selector) {
+			return -1
+		}
+		return r
+	}, id)
+	return cases.Fold().String(norm.NFKC.String(cases.Fold().String(norm.NFKC.String(seen))))
 }
 
 // Registered returns the agent that the intent names: one of its names, folded, is the intent's. Of
