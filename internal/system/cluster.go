@@ -10,7 +10,8 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// cluster has replicas on one database. The replicas share a data directory for the keys.
+// cluster has replicas on one database. The replicas share a data directory for the keys. Without a
+// database there is one replica, which has a store of its own in the directory.
 type cluster struct {
 	set      *mongotest.Set
 	database string
@@ -53,6 +54,9 @@ func (c *cluster) begin(t *testing.T) (*process, <-chan bool) {
 }
 
 func (c *cluster) serveFlags() []string {
+	if c.set == nil {
+		return c.flags
+	}
 	return append(c.flags, "--store=mongodb", "--mongodb-uri", c.set.URI(), "--mongodb-database", c.database)
 }
 

@@ -27,8 +27,8 @@ func TestReplicas(t *testing.T) {
 	set := mongotest.For(t, 3)
 	for name, test := range map[string]func(*testing.T, *cluster){
 		"RaceOfOneIntent": raceOfOneIntent, "RaceOfOneApproval": raceOfOneApproval, "RaceOfPolicyVersions": raceOfPolicyVersions, "RaceToThePlansLimit": raceToThePlansLimit,
-		"RaceToALimitOverTime": raceToALimitOverTime,
-		"KillSwitch":           killSwitchOverReplicas, "KillSwitchBesideAFrozenReplica": killSwitchBesideFrozen,
+		"RaceToALimitOverTime": raceToALimitOverTime, "MutatedNames": mutatedNames,
+		"KillSwitch": killSwitchOverReplicas, "KillSwitchBesideAFrozenReplica": killSwitchBesideFrozen,
 		"KilledReplicas": killedReplicas, "KilledPrimary": killedPrimary, "OneLeads": oneLeads,
 		"TwoForOneSlot": twoForOneSlot, "StartWithoutPrimary": startWithoutPrimary, "ClocksApart": clocksApart,
 	} {
