@@ -103,7 +103,10 @@ func writeLists(pkg string, set *engine.RuleSet) ([]File, error) {
 	for _, rule := range [...]struct {
 		name string
 		of   func(*condition.List) []string
-	}{{listsRule, (*condition.List).Items}, {addressesRule, (*condition.List).Addresses}, {namesRule, (*condition.List).Names}} {
+	}{
+		{listsRule, (*condition.List).Items}, {addressesRule, (*condition.List).Addresses},
+		{namesRule, (*condition.List).Names},
+	} {
 		fmt.Fprintf(&b, "\n%s := {\n", rule.name)
 		for _, name := range set.ListNames() {
 			l := set.Lists()[name]

@@ -37,7 +37,8 @@ func PackageOf(source string) (name string, ok bool) {
 func (l *lowering) moduleName(r *engine.Rule) (string, error) {
 	name := "rule_" + NameOf(cmp.Or(r.ID, r.Name))
 	if other, taken := l.modules[name]; taken {
-		return "", fmt.Errorf("the rules %q and %q would both be the module %s: give each an id, or another name", other,
+		return "", fmt.Errorf("the rules %q and %q would both be the module %s: give each an id, or another name",
+			other,
 			r.Name, name)
 	}
 	if l.modules == nil {

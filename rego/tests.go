@@ -225,7 +225,8 @@ func testData(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*e
 }
 
 func runTests(
-	ctx context.Context, schema any, tests ast.Ref, modules map[string]*ast.Module, store storage.Store, traced *progress,
+	ctx context.Context, schema any, tests ast.Ref, modules map[string]*ast.Module, store storage.Store,
+	traced *progress,
 ) ([]TestResult, error) {
 	compiler := newCompiler(testSandbox(), schema).
 		WithEnablePrintStatements(true).

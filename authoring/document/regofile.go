@@ -127,14 +127,16 @@ func (n *node) read(in *file, read func(path string) ([]byte, error)) error {
 	if len(data) > condition.MaxCondition {
 		return refuse(name, "%s has more than %d bytes", name.text, condition.MaxCondition)
 	}
-	n.rego = &RegoFile{Name: filepath.Join(filepath.Dir(in.name), filepath.FromSlash(at)), Path: at, Source: string(data)}
+	path := filepath.Join(filepath.Dir(in.name), filepath.FromSlash(at))
+	n.rego = &RegoFile{Name: path, Path: at, Source: string(data)}
 	in.includes = true
 	return nil
 }
 
 // RegoFile returns the Rego file that a rule names. It reports false if the rule names none.
 func (d *Document) RegoFile() (RegoFile, bool) {
-	if c := d.root.member("condition"); d.Kind == Rule && c != nil && c.fileNamed() != nil && c.fileNamed().rego != nil {
+	c := d.root.member("condition")
+	if d.Kind == Rule && c != nil && c.fileNamed() != nil && c.fileNamed().rego != nil {
 		return *c.fileNamed().rego, true
 	}
 	return RegoFile{}, false

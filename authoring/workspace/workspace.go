@@ -133,7 +133,8 @@ func (l *Local) place() string {
 }
 
 // rewrite changes documents in files and returns the names of the changed files. heads has the
-// first line of each new YAML file, and rego the contents of Rego files. If one of the files cannot be changed, none is.
+// first line of each new YAML file, and rego the contents of Rego files. If one of the files cannot
+// be changed, none is.
 func (w *Workspace) rewrite(
 	edits map[string][]document.Edit, heads, rego map[string]string,
 ) (changed []string, err error) {

@@ -50,7 +50,7 @@ func TestDecision_ExternalEvaluationCore_InputHoldsPolicyIntentAgentRules(t *tes
 			"resource": "prod//web", "metadata": map[string]any{"env": "prod"}, "issued_at": "2026-11-21T10:00:00Z",
 		},
 		"decided_at": "2026-11-21T10:00:01.25Z",
-		"agent":      map[string]any{"id": "ci", "status": "disabled",
+		"agent": map[string]any{"id": "ci", "status": "disabled",
 			"called": []any{"ci"}, "names": []any{"ci"}},
 		"rules": []any{map[string]any{
 			"id": "r1", "name": "n", "condition": rule.Condition, "action": rule.Action, "priority": 7.0, "isActive": true,
