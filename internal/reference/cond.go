@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"encoding/json"
 	"math/big"
 	"regexp"
 	"slices"
@@ -165,6 +164,11 @@ func (a asking) leaf(c Cond, stricter bool) (truth, error) {
 		}
 		return of(c.Op == "ne" || c.Op == "nin"), nil
 	}
+	if c.Op == "every" || c.Op == "some" || c.Op == "size" {
+		t := compareElements(c, v, stricter)
+		a.e.notes.Erred = a.e.notes.Erred || t == broken
+		return t, nil
+	}
 	t := compare(c, v)
 	if a.form == Rego && c.Op == "glob" {
 		t = of(globString(c.Value.(string), v, parseOPA))
@@ -220,8 +224,6 @@ func compare(c Cond, v string) truth {
 		return of(globString(c.Value.(string), v, parseGlob))
 	case "regex":
 		return of(regexp.MustCompile(c.Value.(string)).MatchString(v))
-	case "every", "some", "size":
-		return compareList(c, list(v))
 	}
 	panic("no operator " + c.Op)
 }
@@ -242,43 +244,6 @@ func order(c Cond, v string) truth {
 		sign = strings.Compare(v, want)
 	}
 	return of(map[string]bool{"eq": sign == 0, "gt": sign > 0, "gte": sign >= 0, "lt": sign < 0, "lte": sign <= 0}[c.Op])
-}
-
-// list parses a value as a JSON array of strings. It cuts any other value at commas. It trims the
-// elements and drops empty ones.
-func list(v string) []string {
-	var all, out []string
-	if json.Unmarshal([]byte(v), &all) != nil || all == nil {
-		all = strings.Split(v, ",")
-	}
-	for _, s := range all {
-		if s = strings.TrimSpace(s); s != "" {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func compareList(c Cond, elements []string) truth {
-	if c.Op == "size" {
-		return of(float64(len(elements)) == c.Value.(float64))
-	}
-	one, ok := c.Value.(Cond)
-	if !ok {
-		one = Cond{Op: "in", Value: c.Value}
-	}
-	if len(elements) == 0 {
-		return no
-	}
-	result := of(c.Op == "every")
-	for _, s := range elements {
-		if c.Op == "every" {
-			result = min(result, compare(one, s))
-		} else {
-			result = max(result, compare(one, s))
-		}
-	}
-	return result
 }
 
 // resourceLeaf evaluates one comparison with the resource. If a true result makes the outcome

@@ -64,8 +64,10 @@ func (g *Generator) metadata() map[string]string {
 	all := map[string][]string{
 		"env":   {"prod", "dr", "dev", "staging"},
 		"count": {"5", "12.5", "-3", "007", "abc", "100", "1,5", ""},
-		"tags":  {"a", "a,b", " a , b ,,", `["a","b"]`, `["a", " b "]`, "", "a,c", "[]", "x@ours.example,y@ours.example", "x@ours.example,y@other.example"},
-		"team":  {"payments", "payroll", "platform"},
+		"tags": {"a", "a,b", " a , b ,,", `["a","b"]`, `["a", " b "]`, "", "a,c", "[]", "x@ours.example,y@ours.example", "x@ours.example,y@other.example",
+			"x@ours.example;y@other.example", "X <x@OURS.example.>", `"Y, X" <x@ours.example>; y@ours.example`, "x@ours.example (at work)", `["X <x@ours.example>"]`,
+			"<y@other.example>@ours.example", `"y@other.example x"@ours.example`, "y@other.example <x@ours.example>", "x@ours.example y", "@ours.example", "a;b\nc", `"a,b"`},
+		"team": {"payments", "payroll", "platform"},
 	}
 	out := map[string]string{}
 	for _, k := range []string{"env", "count", "tags", "team"} {
