@@ -99,7 +99,7 @@ func ReadValue(text string) *Value {
 func uncut(text string) (all []string) {
 	if strings.ContainsAny(text, "(\r\n") {
 		e, _ := readElement(resource.Unfolded(text))
-		all = append(e.Blocked, resource.Reached(text)...)
+		all = slices.Concat(e.Blocked, resource.Reached(text))
 	}
 	if strings.Contains(text, "=?") {
 		e, _ := readElement(text)

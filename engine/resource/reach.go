@@ -122,7 +122,7 @@ func inDomain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return !endsDomain(r)
 	}
-	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) || strings.ContainsRune("\u3002\uFF0E\uFF61", r)
+	return unicode.In(r, unicode.L, unicode.M, unicode.N) || strings.ContainsRune("\u3002\uFF0E\uFF61", r)
 }
 
 // commentEnds returns what mailers take for comments in s. Each way to read them is a list with the

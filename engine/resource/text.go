@@ -100,13 +100,14 @@ func escapedBytes(s string) string {
 		return s
 	}
 	var b strings.Builder
-	for i, size := 0, 0; i < len(s); i += size {
-		var r rune
-		if r, size = utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && size == 1 {
-			b.Write([]byte{'%', hexDigits[s[i]>>4], hexDigits[s[i]&15]})
+	for s != "" {
+		r, size := utf8.DecodeRuneInString(s)
+		if r == utf8.RuneError && size == 1 {
+			b.Write([]byte{'%', hexDigits[s[0]>>4], hexDigits[s[0]&15]})
 		} else {
-			b.WriteString(s[i : i+size])
+			b.WriteString(s[:size])
 		}
+		s = s[size:]
 	}
 	return b.String()
 }
