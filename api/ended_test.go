@@ -68,6 +68,10 @@ func TestDecision_Rules_TimeThatRunsOutIs503(t *testing.T) {
 		strings.Contains(got, `writ_rule_condition_errors_total{cause="time"} 0`) {
 		t.Errorf("metrics = %s, want conditions that ran out of time", got)
 	}
+	open := h.admin("/metrics", "Accept", "application/openmetrics-text; version=1.0.0").Body.String()
+	if !strings.Contains(open, `# {rule_id="`+rule+`"}`) {
+		t.Errorf("metrics = %s, want an exemplar that names the rule %s", open, rule)
+	}
 	// There is time again: the steps end the condition, which therefore counts as a match.
 	wantDecision(t, h.evaluate(acme, intent(obj{"intent_id": uuid.NewString()})), "deny")
 	h.wantRows(acme, 1)

@@ -149,7 +149,7 @@ func (b *batch) evaluate(ctx context.Context, set engine.Set, it *item) (engine.
 // unfinished logs and counts an evaluation that its request's end interrupted. It returns the error
 // of the request. Such an intent is not decided, and the same request may be sent again.
 func (b *batch) unfinished(ctx context.Context, result engine.Result) error {
-	b.metrics.failed(result.ConditionErrors)
+	b.metrics.failed(&result)
 	ended := &EndedError{cause: context.Cause(ctx)}
 	if of := (*engine.EndedError)(nil); errors.As(result.Err, &of) {
 		ended.RuleID = of.RuleID

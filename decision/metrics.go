@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -75,12 +76,23 @@ func (m *metrics) evaluate(set engine.Set, in *engine.Input, now func() time.Tim
 	return res
 }
 
-// failed counts the condition errors of an evaluation.
-func (m *metrics) failed(errs condition.CauseCounts) {
-	for cause, n := range errs {
-		if n > 0 {
-			m.condErrors[cause].Add(float64(n))
+// maxExemplar bounds a rule's id in an exemplar. Prometheus panics if its name and value have more than
+// 128 characters, and ids that the service makes have 36.
+const maxExemplar = 64
+
+// failed counts the condition errors of an evaluation. The exemplar of a request that ended names the
+// rule that was running. A label would need a series for each rule.
+func (m *metrics) failed(r *engine.Result) {
+	for cause, n := range r.ConditionErrors {
+		if n == 0 {
+			continue
 		}
+		ended, ok := errors.AsType[*engine.EndedError](r.Err)
+		if c, takes := m.condErrors[cause].(prometheus.ExemplarAdder); ok && takes && len(ended.RuleID) <= maxExemplar {
+			c.AddWithExemplar(float64(n), prometheus.Labels{"rule_id": ended.RuleID})
+			continue
+		}
+		m.condErrors[cause].Add(float64(n))
 	}
 }
 
@@ -90,7 +102,7 @@ func (m *metrics) decided(plan string, it *item, out ledger.Outcome) {
 	if out.Err != nil {
 		return
 	}
-	m.failed(it.entry.Result.ConditionErrors)
+	m.failed(&it.entry.Result)
 	if out.Replayed {
 		return
 	}

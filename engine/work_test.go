@@ -14,7 +14,7 @@ import (
 
 // costliest is a regular expression with nearly as many instructions as a condition may have. It
 // matches only texts with a z.
-const costliest = `(.*.*[ab]){1,110}z$`
+const costliest = `(.*.*[ab]){1,82}z$`
 
 // TestDecision_Rules_WorkTogetherIsBounded checks that all conditions together do not occupy a
 // core for seconds. A condition is bounded when its rule is created, but only the plan bounds the

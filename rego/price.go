@@ -231,7 +231,7 @@ func (m *meters) price(function string, args []*ast.Term, most int) int {
 // matching returns the price of matching a regular expression with a text. text is its length in
 // bytes. For each byte the price counts the expression's instructions and one value for a match.
 func (m *meters) matching(pattern *ast.Term, text int) int {
-	instructions := condition.MaxEntries
+	instructions := condition.MaxInstructions
 	if s, ok := pattern.Value.(ast.String); ok {
 		if n, ok := m.programs[string(s)]; ok {
 			instructions = n

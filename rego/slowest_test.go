@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/engine/condition/conditiontest"
 )
 
 // values are expressions that make a large value v. %[1]d is a number of elements. The compiler cannot
@@ -127,22 +126,11 @@ func slowInput(n, k, m int, work *condition.Work) *engine.RegoInput {
 	return in
 }
 
-// spent returns the processor time of this process.
-func spent() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// slowest is the longest processor time of a condition within the budget.
-const slowest = 100 * time.Millisecond
-
 // TestDecision_Bounds_NoConditionIsSlow checks "counted in steps, calls and the bytes that are read,
 // made and compared". It tries random conditions that make large values and read them. Each must end:
 // decided, or because it did too much. `make soak` searches for the slowest one, which no condition
-// within the budget may be: it must not take more than slowest of the processor.
+// within the budget may be: it must not take more than
+// [conditiontest.Slowest] of the processor.
 func TestDecision_Bounds_NoConditionIsSlow(t *testing.T) {
 	until, tries := time.Now().Add(time.Hour), 150
 	if s := os.Getenv("WRIT_SOAK"); s != "" {
@@ -169,10 +157,12 @@ func TestDecision_Bounds_NoConditionIsSlow(t *testing.T) {
 		for range 3 {
 			n, k, m := sizes[rng.IntN(len(sizes))], sizes[rng.IntN(3)], sizes[rng.IntN(len(sizes))]
 			var work condition.Work
+			var err error
 			in := slowInput(n, k, m, &work)
-			before := spent()
-			_, err := c.Match(in)
-			took := spent() - before
+			took := conditiontest.LeastSpent(t, func() {
+				work = condition.Work{}
+				_, err = c.Match(in)
+			})
 			if errors.Is(err, condition.ErrTooMuchWork) != (work.Left() == 0) {
 				t.Errorf("Match = %v with %d steps left", err, work.Left())
 			}
@@ -182,8 +172,8 @@ func TestDecision_Bounds_NoConditionIsSlow(t *testing.T) {
 			worst = took
 			_, body, _ := strings.Cut(source, "match if {")
 			t.Logf("%v, %d steps left, n=%d k=%d m=%d, %v: %s", took, work.Left(), n, k, m, err, body)
-			if took > slowest && os.Getenv("WRIT_SOAK") != "" {
-				t.Errorf("a condition took %v of the processor, want at most %v", took, slowest)
+			if took > conditiontest.Slowest && os.Getenv("WRIT_SOAK") != "" {
+				t.Errorf("a condition took %v of the processor, want at most %v", took, conditiontest.Slowest)
 			}
 		}
 	}

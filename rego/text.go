@@ -32,8 +32,8 @@ func (r *regexps) problem(pattern *ast.Term) string {
 	if err != nil {
 		return err.Error()
 	}
-	if r.instructions += n; r.instructions > condition.MaxEntries {
-		return fmt.Sprintf("the regular expressions compile to more than %d instructions", condition.MaxEntries)
+	if r.instructions += n; r.instructions > condition.MaxInstructions {
+		return fmt.Sprintf("the regular expressions compile to more than %d instructions", condition.MaxInstructions)
 	}
 	return ""
 }

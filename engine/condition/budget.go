@@ -25,8 +25,8 @@ func (b *budget) regexp(expr string, times int) error {
 		return err
 	}
 	b.bytes += instructionBytes * n
-	if b.instructions += times * n; b.instructions > MaxEntries {
-		return fmt.Errorf("the regular expressions compile to more than %d instructions", MaxEntries)
+	if b.instructions += times * n; b.instructions > MaxInstructions {
+		return fmt.Errorf("the regular expressions compile to more than %d instructions", MaxInstructions)
 	}
 	return nil
 }

@@ -210,11 +210,10 @@ func (s *language) load(checked *cel.Ast) (int, error) {
 	if err != nil {
 		return 0, refuse("", "estimating the load: %v", err)
 	}
-	load := int(min(cost, maxCost))
-	if len(ast.MatchDescendants(ast.NavigateAST(checked.NativeRep()), ast.KindMatcher(ast.ComprehensionKind))) > 0 {
-		load *= macroSteps
+	if cost > maxWork/unitSteps {
+		return 0, refuse("", "the worst case takes more than %d steps, which all rules together have", maxWork)
 	}
-	return load, nil
+	return unitSteps * int(cost), nil //nolint:gosec // at most maxWork
 }
 
 // bound refuses an expression whose cost in the worst case is too high.

@@ -148,7 +148,7 @@ func (b *budget) match(call ast.NavigableExpr, expr ast.Expr) error {
 		return errors.New("matches: the regular expression must be a constant string")
 	}
 	times := 1
-	for e, ok := call.Parent(); ok && times <= MaxEntries; e, ok = e.Parent() {
+	for e, ok := call.Parent(); ok && times <= MaxInstructions; e, ok = e.Parent() {
 		if e.Kind() == ast.ComprehensionKind {
 			times *= MaxMetadataKeys
 		}

@@ -24,6 +24,9 @@ type splits struct {
 	of    map[int64]int64
 	size  map[int64]uint64
 	whole bool // says that the estimate assumes one element
+	// nested says that an element that is the whole text may itself be split into many. Estimates of
+	// the load assume that, the limit for conditions does not.
+	nested bool
 }
 
 // splitsOf returns the splits of an expression.
@@ -88,7 +91,7 @@ func (p *splits) split(text checker.AstNode) *checker.CallEstimate {
 	size := textSize(text)
 	p.size[text.Expr().ID()] = size
 	n := plusOne(size)
-	if p.whole {
+	if _, isElement := p.of[text.Expr().ID()]; p.whole && !(p.nested && isElement) {
 		n = 1
 	}
 	return callUpTo(plusOne(size/10), upTo(n))
@@ -98,6 +101,7 @@ func (p *splits) split(text checker.AstNode) *checker.CallEstimate {
 // calls of functions that charge their own work.
 func (s *language) cost(checked *cel.Ast, patterns bool) (uint64, error) {
 	p := splitsOf(checked)
+	p.nested = !patterns
 	once := func() (uint64, error) {
 		cost, err := s.cel.EstimateCost(checked, sizes{p, patterns})
 		return cost.Max, err
@@ -209,10 +213,16 @@ func (s sizes) EstimateCallCost(
 	switch {
 	case !s.patterns && (function == overloads.Matches || takesPatterns(function)):
 		return callUpTo(1, nil)
+	case !s.patterns:
+		if load := textLoad(function, target, args); load != nil {
+			return load
+		}
+	}
+	switch {
 	case function == fnSplit && target != nil:
-		return s.splits.split(*target)
+		return s.splitting(*target)
 	case function == fnItems && len(args) == 1:
-		return s.splits.split(args[0])
+		return s.splitting(args[0])
 	}
 	if !takesPatterns(function) || len(args) != 2 {
 		return textCall(function, target, args)
@@ -227,6 +237,61 @@ func (s sizes) EstimateCallCost(
 	return callUpTo(1+patterns*(1+subject/10), nil)
 }
 
-// macroSteps is the number of steps that one cost unit inside a macro takes. CEL interprets the
-// unit and boxes each value that the unit reads.
-const macroSteps = 12
+// splitting estimates a call that splits text. The load includes the list that the call makes.
+func (s sizes) splitting(text checker.AstNode) *checker.CallEstimate {
+	c := s.splits.split(text)
+	if !s.patterns {
+		c.Max += resultSteps / unitSteps
+	}
+	return c
+}
+
+// unitSteps is the number of steps that one cost unit takes. CEL interprets the unit and boxes each
+// value that the unit reads.
+const unitSteps = 12
+
+// searchedPerStep is the number of bytes of a text that functions search or count in a step. Other
+// functions read one byte in a step: they copy a text into a list of its characters, or parse it.
+const searchedPerStep = 8
+
+// quotedSteps is the number of steps for a byte of a text that an error quotes.
+const quotedSteps = 3
+
+// resultSteps is the number of steps for the result that a function makes: a text, a list, or the error of
+// a failed conversion.
+const resultSteps = 96
+
+// textLoad estimates the load of functions that take time linear in their texts, for which CEL counts
+// one unit. It returns nil for other functions.
+func textLoad(function string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+	size := uint64(0) // a text without a known size is above the limit for conditions
+	if target != nil {
+		args = append([]checker.AstNode{*target}, args...)
+	}
+	for _, n := range args {
+		if n.Type().Kind() == types.StringKind {
+			size = max(size, min(textSize(n), math.MaxInt32))
+		}
+	}
+	var result *checker.SizeEstimate
+	switch function {
+	case overloads.Contains, overloads.Size:
+		size /= searchedPerStep
+	case overloads.TypeConvertInt, overloads.TypeConvertUint, overloads.TypeConvertDouble, overloads.TypeConvertBool:
+		size = size/2 + resultSteps
+	case overloads.TypeConvertTimestamp, overloads.TypeConvertDuration:
+		size = quotedSteps*size + resultSteps
+	case "indexOf", "lastIndexOf":
+		if len(args) > 1 { // it compares two texts at every place
+			size += times(plusOne(textSize(args[0])), plusOne(textSize(args[1]))) / searchedPerStep
+		}
+	case "lowerAscii", "upperAscii", "trim", "reverse", "substring":
+		result = upTo(size)
+		size += resultSteps
+	case "charAt":
+		size += resultSteps
+	default:
+		return nil
+	}
+	return callUpTo(plusOne(size/unitSteps), result)
+}

@@ -22,6 +22,9 @@ type decimal struct {
 }
 
 func parseDecimal(s string) (d decimal, ok bool) {
+	if len(s) > len("-.")+2*maxDigits {
+		return d, false
+	}
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		d.negative, s = s[0] == '-', s[1:]
 	}
@@ -35,12 +38,15 @@ func parseDecimal(s string) (d decimal, ok bool) {
 }
 
 func isDigits(s string) bool {
+	if s == "" || len(s) > maxDigits {
+		return false
+	}
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return false
 		}
 	}
-	return s != "" && len(s) <= maxDigits
+	return true
 }
 
 func (d decimal) compare(e decimal) int {

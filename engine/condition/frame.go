@@ -149,8 +149,8 @@ func (f *Frame) time(id FieldID) (time.Time, bool) {
 	return f.issuedAt, true
 }
 
-// yieldEvery is the number of steps after which an evaluation offers its turn again: some 130 µs.
-const yieldEvery = 1 << 14
+// YieldEvery is the number of steps after which an evaluation offers its turn again: some 130 µs.
+const YieldEvery = 1 << 14
 
 // Turn is the right to run. Evaluations share it.
 type Turn interface {
@@ -182,7 +182,7 @@ type Work struct {
 
 // NewWork returns the work of a new evaluation. end is closed when the request that waits for the
 // evaluation ends. t and end may be nil.
-func NewWork(t Turn, end <-chan struct{}) Work { return Work{turn: t, end: end, yields: yieldEvery} }
+func NewWork(t Turn, end <-chan struct{}) Work { return Work{turn: t, end: end, yields: YieldEvery} }
 
 // Charge adds steps, which is at least 0, and reports whether the budget allows them. Other
 // evaluations may run before it returns. After the request has ended nothing is allowed: see
@@ -190,7 +190,7 @@ func NewWork(t Turn, end <-chan struct{}) Work { return Work{turn: t, end: end, 
 func (w *Work) Charge(steps int) bool {
 	w.done += min(steps, maxWork+1)
 	if w.done >= w.yields && w.yields > 0 {
-		w.yields = w.done + yieldEvery
+		w.yields = w.done + YieldEvery
 		w.offer()
 	}
 	return w.done <= maxWork && !w.ended

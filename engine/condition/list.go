@@ -133,6 +133,9 @@ func (f *Frame) inList(name, s string, has func(*List, string) bool) result {
 	if l == nil {
 		return failing(errNoList)
 	}
+	if !f.Work.Charge(len(s) / searchSteps) {
+		return failing(ErrTooMuchWork)
+	}
 	return is(has(l, s))
 }
 

@@ -164,6 +164,9 @@ func (n *membership) ask(f *Frame) result {
 	case n.many == nil:
 		return is(s == n.one)
 	}
+	if !f.Work.Charge(len(s) / searchSteps) {
+		return failing(ErrTooMuchWork)
+	}
 	_, ok = n.many[s]
 	return is(ok)
 }

@@ -138,6 +138,9 @@ func (n *read) ask(f *Frame) result {
 	if r := f.asks(n.plain, s); r.failed != nil || r.holds {
 		return r
 	}
+	if !f.Work.Charge(len(s) / searchedPerStep) {
+		return failing(ErrTooMuchWork)
+	}
 	if isPlain(s) {
 		if n.side == resource.ForBlock {
 			return f.asks(n.mail, s)

@@ -57,7 +57,7 @@ func (r *regex) matches(w *Work, s string) bool {
 	if w.turn == nil || r.Steps(s) < interruptible {
 		return r.re.MatchString(s)
 	}
-	return r.re.MatchReader(&offering{Reader: strings.NewReader(s), work: w, every: max(1, yieldEvery/r.instructions)})
+	return r.re.MatchReader(&offering{Reader: strings.NewReader(s), work: w, every: max(1, YieldEvery/r.instructions)})
 }
 
 // offering reads a text. It offers the turn after every characters.

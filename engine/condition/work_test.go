@@ -8,7 +8,7 @@ import (
 
 // most is a regular expression with nearly as many instructions as a condition may have. It
 // matches only texts with a z.
-const most = `(.*.*[ab]){1,110}z$`
+const most = `(.*.*[ab]){1,82}z$`
 
 // offers is a turn that counts how often it is offered.
 type offers int
@@ -18,12 +18,12 @@ func (o *offers) Yield() time.Duration { *o++; return time.Second }
 func (o *offers) Pause() bool  { return false }
 func (o *offers) Resume() bool { return false }
 
-// TestWork_OffersAreSpaced checks that the turn is offered once for every yieldEvery steps.
+// TestWork_OffersAreSpaced checks that the turn is offered once for every YieldEvery steps.
 func TestWork_OffersAreSpaced(t *testing.T) {
 	var n offers
 	w := NewWork(&n, nil)
 	for range 10 {
-		w.Charge(yieldEvery / 2)
+		w.Charge(YieldEvery / 2)
 	}
 	if n != 5 || w.Ended() {
 		t.Errorf("ten halves of what an offer is due for = %d offers, want 5", n)
@@ -33,7 +33,7 @@ func TestWork_OffersAreSpaced(t *testing.T) {
 // TestDecision_Bounds_LongMatchesOfferTheirTurn checks that a long match offers its turn while it
 // runs, and that its result stays the same.
 func TestDecision_Bounds_LongMatchesOfferTheirTurn(t *testing.T) {
-	for _, expr := range []string{most, `^(.*.*[ab]){1,110}b$`, `\b(é|[^a]|.*.*){1,90}\x{FFFD}`, `(?m:^b(a|.*.*){1,90}$)`, `(.*.*[ab]){1,110}\z`} {
+	for _, expr := range []string{most, `^(.*.*[ab]){1,82}b$`, `\b(é|[^a]|.*.*){1,68}\x{FFFD}`, `(?m:^b(a|.*.*){1,68}$)`, `(.*.*[ab]){1,82}\z`} {
 		re := mustRegex(t, expr)
 		for _, s := range []string{strings.Repeat("ab", 500), strings.Repeat("é b", 300) + "\xff", strings.Repeat("ba\n", 300) + "b", "b"} {
 			var n offers
@@ -41,7 +41,7 @@ func TestDecision_Bounds_LongMatchesOfferTheirTurn(t *testing.T) {
 			if got, want := re.matches(&w, s), re.re.MatchString(s); got != want {
 				t.Errorf("%s matches %.9q… with a turn = %t, without %t", expr, s, got, want)
 			}
-			if limit := offers(2 * re.Steps(s) / yieldEvery); n > limit || s == "b" && n > 0 {
+			if limit := offers(2 * re.Steps(s) / YieldEvery); n > limit || s == "b" && n > 0 {
 				t.Errorf("%s for %.9q…: offered %d times, at most %d", expr, s, n, limit)
 			}
 		}
@@ -49,8 +49,8 @@ func TestDecision_Bounds_LongMatchesOfferTheirTurn(t *testing.T) {
 	var n offers
 	w, text := NewWork(&n, nil), strings.Repeat("ab", MaxText/2)
 	re := mustRegex(t, most)
-	if re.matches(&w, text); int(n) < re.Steps(text)/yieldEvery/2 {
-		t.Errorf("%d offers in %d steps, want one for each %d about", n, re.Steps(text), yieldEvery)
+	if re.matches(&w, text); int(n) < re.Steps(text)/YieldEvery/2 {
+		t.Errorf("%d offers in %d steps, want one for each %d about", n, re.Steps(text), YieldEvery)
 	}
 }
 

@@ -166,8 +166,13 @@ func (a *Actions) match(s string, way resource.Reader, each func(index int)) int
 // List returns the compiled list, which [Pack] needs.
 func (a *Actions) List() *List { return &a.list }
 
-// Steps returns 0, because matching an action type takes no time worth counting.
-func (a *Actions) Steps(string) int { return 0 }
+// Steps bounds the work of matching s, which a list of denied types reads in three ways.
+func (a *Actions) Steps(s string) int {
+	if a.denied {
+		return 3 * a.list.Steps(s)
+	}
+	return a.list.Steps(s)
+}
 
 // Size returns the approximate size of a on the heap, in bytes.
 func (a *Actions) Size() int { return int(unsafe.Sizeof(*a)-unsafe.Sizeof(a.list)) + a.list.Size() }
