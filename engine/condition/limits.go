@@ -21,15 +21,15 @@ const (
 	// CEL. CEL's type check takes time cubic in the nesting.
 	maxDepth = 32
 	// MaxEntries is the limit of each kind of entry in a condition: comparisons and combinations,
-	// and spellings of its globs. A glob is compiled in each spelling. A policy's list has the same limit. In
-	// CEL the condition c of a choice c ? a : b may have only an eighth of it. The tree of the
-	// choice contains c twice, so without this limit the trees of nested choices would grow
+	// and spellings of its globs. A glob is compiled in each spelling. A policy's list has the same
+	// limit. In CEL the condition c of a choice c ? a : b may have only an eighth of it. The tree of
+	// the choice contains c twice, so without this limit the trees of nested choices would grow
 	// exponentially.
 	MaxEntries = 1000
 	// MaxInstructions is the limit of the instructions of a condition's regular expressions. RE2
 	// takes time linear in instructions and text, so a regular expression counts once for each
 	// metadata key for which it runs.
-	MaxInstructions = 750
+	MaxInstructions = 700
 	// MaxMistakes is the greatest number of mistakes of one kind that an error names, for a
 	// document, a condition or a body. Without it the answer could be larger than the document.
 	MaxMistakes = 50
@@ -49,9 +49,10 @@ const (
 //
 // A step is one of four things: an instruction of a regular expression for one character, 64
 // places of a glob for one character, a twelfth of one of CEL's cost units, or a byte that a function
-// in Rego makes. Reading and comparing values in Rego is charged in the same unit. A step takes at most 8 ns, so that
-// no conditions take more than 100 ms of the processor: two tests search for the slowest.
+// in Rego makes. Reading and comparing values in Rego is charged in the same unit. A step should take
+// at most 8 ns, so that no conditions take more than 100 ms of the processor. Two tests search for
+// the slowest conditions.
 // The budget covers the most expensive allowed regex on the longest resource with four readings.
 // It also covers 5,000 ordinary regexes on an ordinary resource.
 // Steps are counted rather than timed, so that the same evaluation always decides the same.
-const maxWork = 3 << 22
+const maxWork = 11 << 20

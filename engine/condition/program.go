@@ -131,12 +131,17 @@ func searched(want string, holds func(s, want string) bool) test {
 	}
 }
 
+// decimalTest returns a test that compares a text with a decimal. Reading the text takes most of the
+// time.
 func decimalTest(constant string, holds func(c int) bool) (test, error) {
 	want, ok := parseDecimal(constant)
 	if !ok {
 		return nil, errNotDecimal
 	}
-	return func(_ *Frame, s string) result {
+	return func(f *Frame, s string) result {
+		if !f.Work.Charge(8 + len(s)/4) {
+			return failing(ErrTooMuchWork)
+		}
 		d, ok := parseDecimal(s)
 		if !ok {
 			return failing(errNotDecimal)
