@@ -91,7 +91,7 @@ func (p *splits) split(text checker.AstNode) *checker.CallEstimate {
 	size := textSize(text)
 	p.size[text.Expr().ID()] = size
 	n := plusOne(size)
-	if _, isElement := p.of[text.Expr().ID()]; p.whole && !(p.nested && isElement) {
+	if _, isElement := p.of[text.Expr().ID()]; p.whole && (!p.nested || !isElement) {
 		n = 1
 	}
 	return callUpTo(plusOne(size/10), upTo(n))

@@ -126,8 +126,8 @@ func TestWorkspace_RoundTrips(t *testing.T) {
 
 	a.writ(exitOK, "pull")
 	pulled := a.files()
-	if len(pulled) != 2 {
-		t.Fatalf("pulled %d files, want the policy and the rules", len(pulled))
+	if len(pulled) != 3 {
+		t.Fatalf("pulled %d files, want the policy, the rules and a file of Rego", len(pulled))
 	}
 	for _, verb := range []string{"diff", "push", "pull"} {
 		if out, errs := a.writ(exitOK, verb); errs != "" || verb != "push" && out != "" {
