@@ -66,7 +66,7 @@ func (r *Record) Intent() *engine.Intent {
 	return &engine.Intent{
 		IntentID: r.IntentID, PolicyID: r.PolicyID, AgentID: cmp.Or(r.Sent.AgentID, r.AgentID),
 		ActionType: r.ActionType,
-		Resource: cmp.Or(r.Sent.Resource, r.Resource), Cost: r.Cost, Metadata: r.Metadata,
+		Resource:   cmp.Or(r.Sent.Resource, r.Resource), Cost: r.Cost, Metadata: r.Metadata,
 		IssuedAt: cmp.Or(r.Sent.IssuedAt, r.IssuedAt), SessionID: r.SessionID,
 	}
 }
