@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -87,7 +88,9 @@ func (l *layout) scan() {
 	}
 }
 
-func isBlank(line []rune) bool { return strings.TrimSpace(string(line)) == "" }
+func isBlank(line []rune) bool {
+	return !slices.ContainsFunc(line, func(r rune) bool { return !unicode.IsSpace(r) })
+}
 
 // comment adds the comment that begins at a place. It reports whether a comment begins there.
 // Within braces and brackets a comment can also begin right after a brace, a bracket or a comma.
@@ -221,7 +224,7 @@ func replaceBlanks(text []byte, by func(next []rune) string) []byte {
 	var b strings.Builder
 	started, blank := false, false
 	for i, line := range l.lines {
-		if slices.Contains(l.blank, i+1) {
+		if _, empty := slices.BinarySearch(l.blank, i+1); empty {
 			blank = true
 			continue
 		}
