@@ -127,12 +127,12 @@ func TestDecision_Evaluation_DisabledAgentsDoNotCountTowardsThePlansLimit(t *tes
 	if got := used(); got != 4 {
 		t.Errorf("agents used = %d, want 4: one is disabled", got)
 	}
-	rogue := create() // there is room for a switch
+	rogue := create() // leaves one place for the switch
 	set(all[0], "active").wantProblem(http.StatusForbidden, codePlanLimit)
 	set(rogue, "disabled").wantStatus(http.StatusOK)
 	set(all[0], "active").wantStatus(http.StatusOK)
 	h.store.fail("Subscription", storage.ErrUnavailable)
-	set(all[1], "disabled").wantStatus(http.StatusOK) // even if nothing else can be read
+	set(all[1], "disabled").wantStatus(http.StatusOK) // disabling must work without this read
 }
 
 func TestDecision_Plans_AgentsAreLimited(t *testing.T) {

@@ -10,17 +10,17 @@ import (
 	"writ/engine"
 )
 
-// pendingApprovals is the number of approvals that wait for a verdict while the benchmarks run.
+// pendingApprovals is the number of undecided approvals in the store while the benchmarks run.
 const pendingApprovals = 100_000
 
-// BenchmarkApprovals measures four operations over HTTP: reading a page of pending approvals, an
-// evaluation, approving, and using an approval. Each runs with no other pending approvals and with
-// 100,000.
+// BenchmarkApprovals measures four operations over HTTP: reading a page of pending approvals,
+// evaluating, approving, and using an approval. Each operation runs with no other pending approvals
+// and with 100,000.
 func BenchmarkApprovals(b *testing.B) {
 	for _, pending := range []int{0, pendingApprovals} {
 		d := openDesk(b, func(c *setup) {
 			c.Service.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 50, Policies: 10, Rules: 10}}
-			c.Limits.Handle = time.Hour // the tests' clock does not advance
+			c.Limits.Handle = time.Hour // the test clock does not advance
 		})
 		for range pending / maxBatch {
 			intents := make([]any, maxBatch)

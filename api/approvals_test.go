@@ -20,13 +20,13 @@ import (
 	"writ/storage/receipt"
 )
 
-// This rule holds deploys to production that cost more than 500.
+// The rule holds deploys to production that cost more than 500.
 const (
 	costly  = `{"resource":"prod/**","cost.amount_minor":{"$gt":500}}`
 	persons = `{"decision":"approval_required","reason":"a person decides"}`
 )
 
-// desk is a server with a policy, the rule above, and credentials.
+// desk is a server with a policy, a rule that holds, and credentials.
 type desk struct {
 	*harness
 	asker, approver, reader string
@@ -45,8 +45,8 @@ func openDesk(t testing.TB, mods ...func(*setup)) *desk {
 
 func cost(n int) obj { return obj{"cost": obj{"amount_minor": n, "currency": "EUR"}} }
 
-// hold evaluates an intent that the rule holds. It returns the request's body and the id of the
-// approval.
+// hold evaluates an intent that the rule holds for approval. It returns the request's body and the
+// approval's id.
 func (d *desk) hold(changes ...obj) (body obj, id string) {
 	d.t.Helper()
 	body = intent(append([]obj{cost(82_000)}, changes...)...)
@@ -57,7 +57,7 @@ func (d *desk) hold(changes ...obj) (body obj, id string) {
 	return body, got.DecisionID
 }
 
-// under returns a copy of body that names the approval id.
+// under returns a copy of body with the approval id.
 func under(body obj, id string) obj {
 	with := maps.Clone(body)
 	with["approval_id"] = id
@@ -86,7 +86,7 @@ func (d *desk) look(id string) (a approvalBody) {
 	return a
 }
 
-// list returns the ids of the approvals that query selects. It reads them two at a time.
+// list returns the ids of the approvals that query selects, reading two per page.
 func (d *desk) list(query string) (ids []string) {
 	d.t.Helper()
 	after := ""
@@ -102,7 +102,7 @@ func (d *desk) list(query string) (ids []string) {
 	}
 }
 
-// codes returns the codes of the reasons of an answer.
+// codes returns the codes of the reasons in r.
 func codes(r *reply) (codes []string) {
 	var got result
 	r.into(&got)
@@ -175,8 +175,8 @@ func TestApprovals_HeldThenApprovedThenAllowedOnce(t *testing.T) {
 	}
 }
 
-// TestApprovals_WhatIsRefused checks the codes with which the server reports the refusals of
-// package approval. That package tests who may decide and how far an approval reaches.
+// TestApprovals_WhatIsRefused checks the error code of each refusal of package approval. That
+// package itself tests who may decide and what an approval allows.
 func TestApprovals_WhatIsRefused(t *testing.T) {
 	d := openDesk(t)
 	body, id := d.hold()
@@ -204,7 +204,7 @@ func TestApprovals_WhatIsRefused(t *testing.T) {
 	wantCodes(t, d.redeem(body, id), "deny", "rule.approval_required", "approval.expired")
 }
 
-// TestApprovals_WhoMayLook checks that a key may look up only approvals that it asked for.
+// TestApprovals_WhoMayLook checks that a key can read only approvals that the key itself requested.
 func TestApprovals_WhoMayLook(t *testing.T) {
 	d := openDesk(t)
 	_, id := d.hold()
@@ -277,9 +277,9 @@ func TestApprovals_ALookUpWaits(t *testing.T) {
 	}
 }
 
-// TestApprovals_SoManyLookUpsWaitAndNoMore sends 2,000 look-ups that want to wait. Some of them
-// must wait without using resources that decisions need. The server must refuse the surplus at
-// once. A shutdown must answer the look-ups that wait.
+// TestApprovals_SoManyLookUpsWaitAndNoMore sends 2,000 long polls for approvals. A bounded number
+// of polls must wait, without resources that decisions need. The server must refuse all further
+// polls at once. A shutdown must answer the waiting polls.
 func TestApprovals_SoManyLookUpsWaitAndNoMore(t *testing.T) {
 	d := openDesk(t)
 	_, id := d.hold()
@@ -287,8 +287,8 @@ func TestApprovals_SoManyLookUpsWaitAndNoMore(t *testing.T) {
 	const asked, most = 2_000, 512
 	statuses := make(chan int, asked)
 	var all sync.WaitGroup
-	// places bounds the number of open connections. Every look-up may get a 200. A look-up that
-	// arrives during the shutdown does not wait.
+	// places bounds the number of open connections. Any poll may get a 200. A poll that arrives
+	// during the shutdown does not wait.
 	places := make(chan struct{}, most+32)
 	for range asked {
 		places <- struct{}{}
@@ -301,7 +301,7 @@ func TestApprovals_SoManyLookUpsWaitAndNoMore(t *testing.T) {
 			<-places
 		})
 	}
-	d.hold() // decisions work in the meantime
+	d.hold() // decisions work while the polls wait
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	must(t, d.server.Shutdown(ctx))
@@ -367,7 +367,7 @@ func TestApprovals_KeepKeysAlone(t *testing.T) {
 }
 
 // TestApprovals_EveryFaultRefuses checks that no fault of the store allows an intent. The same
-// request succeeds after the fault is gone.
+// request succeeds when the store works again.
 func TestApprovals_EveryFaultRefuses(t *testing.T) {
 	d := openDesk(t)
 	for _, call := range []string{"Commit", "Commit lost answer", "Record", "Entry", "Decided", "Get d"} {
@@ -383,8 +383,8 @@ func TestApprovals_EveryFaultRefuses(t *testing.T) {
 	}
 }
 
-// TestApprovals_OfACore checks that an external core is given the approval. The approval allows the
-// intent only if the core repeats the reason for which it held the intent.
+// TestApprovals_OfACore checks that an external core gets the approval. The approval allows the
+// intent only if the core repeats the reason of the hold.
 func TestApprovals_OfACore(t *testing.T) {
 	h, core := startElsewhere(t)
 	reason := "core.why: it is large"

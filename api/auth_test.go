@@ -40,7 +40,7 @@ func (h *harness) expiredOperator(org string) string {
 	return token
 }
 
-// substitute returns a copy of body with id in place of "ID".
+// substitute returns a copy of body in which id replaces "ID".
 func substitute(body any, id string) any {
 	b, ok := body.(obj)
 	if !ok {
@@ -64,7 +64,7 @@ func substitute(body any, id string) any {
 
 var requestIDMember = regexp.MustCompile(`"request_id":"[^"]*"`)
 
-// anonymous returns the body of r without the members that differ in every response.
+// anonymous returns the body of r without the members that differ between any two responses.
 func anonymous(r *reply, id string) string {
 	return strings.ReplaceAll(requestIDMember.ReplaceAllString(string(r.body), ""), id, "ID")
 }
@@ -166,7 +166,7 @@ func TestAuth_SecretsAreNotLogged(t *testing.T) {
 	key, _ := h.key(acme, "rules:read")
 	h.store.fail("AllRules", errors.New("boom"))
 	h.do("GET", "/v1/rules?cursor=zyxwv", key, nil).wantStatus(http.StatusInternalServerError)
-	h.server.cfg.JWKS = nil // JWKS would panic
+	h.server.cfg.JWKS = nil // any use of JWKS panics
 	h.do("GET", "/.well-known/jwks.json", key, nil).wantStatus(http.StatusInternalServerError)
 	if log := h.log.String(); strings.Contains(log, key) || strings.Contains(log, "zyxwv") || !strings.Contains(log, "boom") {
 		t.Errorf("log = %s, want the cause without the key or the query", log)
@@ -174,7 +174,7 @@ func TestAuth_SecretsAreNotLogged(t *testing.T) {
 }
 
 // TestAuth_RefusedCredentialsStayRefused sends each refused credential three times. The first
-// request may put the credential into a cache. The cache must not make a later request succeed.
+// request may cache the credential. The cache must not let a later request succeed.
 func TestAuth_RefusedCredentialsStayRefused(t *testing.T) {
 	h := start(t)
 	revoked, id := h.key(acme, "rules:read")

@@ -18,7 +18,6 @@ import (
 	"writ/storage/receipt"
 )
 
-// decision evaluates a fresh intent with a credential of acme. It returns the id of the decision.
 func (h *harness) decision(token string, changes ...obj) (decisionID string) {
 	h.t.Helper()
 	decided := read[result](h.do("POST", "/v1/policy/evaluate", token, intent(changes...)).wantStatus(http.StatusOK))
@@ -50,8 +49,8 @@ func TestDecision_Receipts_OneRowCanBeLookedUpWithItsReceipt(t *testing.T) {
 
 // TestDecision_Receipts_AuditDigestIsThatOfTheRowAsShown checks "audit_digest: the same kind of
 // digest of the row as GET /v1/authorizations/{decisionId} shows it, less receipt, settlement,
-// approval". A caller can compute the digest from the row. The answer contains the digest, and the
-// signature covers it.
+// approval". A caller can compute the digest from the row. The receipt contains the digest, and its
+// signature covers the digest.
 func TestDecision_Receipts_AuditDigestIsThatOfTheRowAsShown(t *testing.T) {
 	for _, mode := range []ledger.Mode{ledger.Minimal, ledger.Full} {
 		t.Run(string(mode), func(t *testing.T) { auditDigests(t, start(t, func(c *setup) { c.Audit = mode })) })
@@ -107,8 +106,8 @@ func auditDigests(t *testing.T, h *harness) {
 	}
 }
 
-// TestDecision_Audit_ARowNamesTheCredentialThatAsked checks "Nothing else of the request is ever stored, but the id of
-// the credential that asked". A row names that credential, also in the list.
+// TestDecision_Audit_ARowNamesTheCredentialThatAsked checks "Nothing else of the request is ever
+// stored, but the id of the credential that asked". Both the row and the list must contain that id.
 func TestDecision_Audit_ARowNamesTheCredentialThatAsked(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -170,7 +169,7 @@ func TestDecision_Credentials_AKeyLooksUpWhatItAskedForAndNothingElse(t *testing
 	}
 }
 
-// decisionOf returns the id of a decision that an operator of org asked for.
+// decisionOf makes a decision as an operator of org and returns its id.
 func (h *harness) decisionOf(org string) string {
 	h.t.Helper()
 	return h.decision(h.operator(org))
@@ -189,9 +188,9 @@ func TestAuthorization_AFaultOfTheStoreShowsNothing(t *testing.T) {
 	}
 }
 
-// TestDecision_Audit_TheRevisionsItDecidedUnder checks that a row names the revisions of the
-// policy, the rules and the agent under which the decision was made. Changing or removing such a
-// document increases its revision. A change of another organization does not.
+// TestDecision_Audit_TheRevisionsItDecidedUnder checks that a row has the revisions of the policy,
+// the rules and the agent at the time of the decision. A change or a removal of such a document
+// increases the revision. A change by another organization does not.
 func TestDecision_Audit_TheRevisionsItDecidedUnder(t *testing.T) {
 	h := start(t)
 	h.register(acme)

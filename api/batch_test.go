@@ -15,7 +15,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// batch sends a batch and returns the raw elements of the answer.
+// batch sends a batch and returns the elements of the answer, undecoded.
 func (h *harness) batch(token, mode string, intents ...any) []json.RawMessage {
 	h.t.Helper()
 	var out struct {
@@ -28,7 +28,7 @@ func (h *harness) batch(token, mode string, intents ...any) []json.RawMessage {
 	return out.Results
 }
 
-// oneOf is an element of a batch's answer. It is either a result or a problem.
+// oneOf is one element of a batch's answer: a result or a problem.
 type oneOf struct {
 	result
 	Status int    `json:"status"`
@@ -75,7 +75,7 @@ func TestDecision_Batch_ResultsOrProblemsInOrder(t *testing.T) {
 	if o := h.read(got[4]); len(o.Errors) != 1 || o.Errors[0].Field != "intents[4].cost.currency" {
 		t.Errorf("errors = %+v, want the field intents[4].cost.currency", o.Errors)
 	}
-	// One signature covers all new decisions, so both receipts have the same head.
+	// One signature covers all new decisions of the batch, so both receipts have the same head.
 	heads := map[string]bool{}
 	for _, i := range []int{1, 2} {
 		o := h.read(got[i])
@@ -126,7 +126,7 @@ func TestDecision_Batch_AllOrNone(t *testing.T) {
 	}
 	rows := len(h.history(acme))
 
-	// "one invalid item or a repeated intent id is 400 for all"
+	// This checks "one invalid item or a repeated intent id is 400 for all".
 	d := inner(intent())
 	h.do("POST", batchPath, token, obj{"mode": "all", "intents": []any{d, d}}).wantField("intents[1].intent_id")
 	r := h.do("POST", batchPath, token, obj{"mode": "all", "intents": []any{
@@ -168,8 +168,8 @@ func TestBatch_RefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// TestDecision_Batch_MayHave4MiB checks that the body of a batch may have 4 MiB. The limit of other
-// bodies must be unchanged.
+// TestDecision_Batch_MayHave4MiB checks that a batch may have a body of 4 MiB, and that other
+// bodies still have the smaller limit.
 func TestDecision_Batch_MayHave4MiB(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -181,7 +181,7 @@ func TestDecision_Batch_MayHave4MiB(t *testing.T) {
 	for range 100 {
 		intents = append(intents, inner(intent(obj{"metadata": metadata})))
 	}
-	for i, o := range h.batch(h.operator(acme), "each", intents...) { // 3.7 MB
+	for i, o := range h.batch(h.operator(acme), "each", intents...) { // the body has 3.7 MB
 		if got := h.read(o); got.Receipt.Decision != "allow" {
 			t.Fatalf("result %d = %s, want allow", i, o)
 		}
@@ -223,8 +223,8 @@ func TestDecision_Batch_BoundKeys(t *testing.T) {
 }
 
 // TestBatch_TheRateLimitCountsIntents checks that the rate limit counts intents, not requests. A
-// batch is admitted whenever a single evaluation would be admitted. The next request waits until
-// the bucket has room again for all intents of the batch.
+// batch is admitted when a single evaluation would be admitted. The next request is refused until
+// the bucket has refilled for all intents of the batch.
 func TestBatch_TheRateLimitCountsIntents(t *testing.T) {
 	h := start(t, func(c *setup) { c.RateLimits.Evaluate = limit.Rate{PerSecond: 1, Burst: 5} })
 	h.register(acme)
@@ -246,7 +246,7 @@ func TestBatch_TheRateLimitCountsIntents(t *testing.T) {
 }
 
 // TestBatch_FaultsApproveNothing checks that a fault which prevents all decisions of a batch
-// refuses the whole request. Nothing is approved then.
+// refuses the whole request. Nothing may be approved.
 func TestBatch_FaultsApproveNothing(t *testing.T) {
 	for _, mode := range []string{"each", "all"} {
 		for _, call := range []string{"Commit", "Commit lost answer", "Count", "AgentsNamed", "Decided"} {

@@ -19,10 +19,10 @@ import (
 	"writ/engine"
 )
 
-// benchBody is the body of an evaluation. Its intent id is rewritten in place.
+// benchBody is the body of an evaluation. Each request overwrites the intent id in place.
 type benchBody struct {
 	bytes []byte
-	id    int // the position of the last 12 digits of the intent id
+	id    int // the offset of the last 12 digits of the intent id
 }
 
 func newBenchBody(b testing.TB) *benchBody {
@@ -44,12 +44,13 @@ func (bb *benchBody) next(n uint64) []byte {
 	return bb.bytes
 }
 
-// benchHarness starts a server with the real clock and a plan without limits.
+// benchHarness starts a server with the real clock and a plan without limits. It returns an API
+// key.
 func benchHarness(b testing.TB) (h *harness, key string) {
 	h = start(b, func(c *setup) {
 		c.Service.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 50, Policies: 10}}
 		c.Service.Now = time.Now
-		c.RateLimits = RateLimits{Credential: ample, Address: ample} // evaluations have no limit by default
+		c.RateLimits = RateLimits{Credential: ample, Address: ample} // by default evaluations have no limit
 	})
 	h.clock.advance(time.Since(h.clock.Now()))
 	h.register(acme)
@@ -57,9 +58,9 @@ func benchHarness(b testing.TB) (h *harness, key string) {
 	return h, key
 }
 
-// BenchmarkEvaluateHandler measures a whole evaluation without the socket. This covers admission,
-// routing, API key, strict decoding, evaluation, commit to a store in memory, and encoding. "bare"
-// measures a Fiber handler that answers with a constant of equal size.
+// BenchmarkEvaluateHandler measures an evaluation without the socket: admission, routing, API key,
+// strict decoding, evaluation, commit to a store in memory, and encoding. The case "bare" measures
+// a Fiber handler that sends a constant of the same size.
 func BenchmarkEvaluateHandler(b *testing.B) {
 	h, key := benchHarness(b)
 	sample := h.do("POST", "/v1/policy/evaluate", key, intent()).wantStatus(http.StatusOK)
@@ -115,7 +116,7 @@ func benchDirect(b *testing.B, handler fasthttp.RequestHandler, key string) {
 		for pb.Next() {
 			ctx.Request.Reset()
 			ctx.Response.Reset()
-			ctx.Request.Header.SetProtocol("HTTP/1.0") // HTTP/1.0 needs no Host line
+			ctx.Request.Header.SetProtocol("HTTP/1.0") // HTTP/1.0 requires no Host header
 			ctx.Request.Header.SetMethod(http.MethodPost)
 			ctx.Request.SetRequestURI("/v1/policy/evaluate")
 			ctx.Request.Header.Set("Authorization", "Bearer "+key)
@@ -175,7 +176,7 @@ func benchLoopback(b *testing.B, addr, key string) {
 	})
 }
 
-// skipResponse reads a response and fails unless its status is 200.
+// skipResponse reads a response and requires status 200.
 func skipResponse(br *bufio.Reader) error {
 	length := -1
 	for first := true; ; first = false {

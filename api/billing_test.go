@@ -26,7 +26,7 @@ const (
 	webhookPath   = "/v1/billing/webhook"
 )
 
-// seller is a Billing without Stripe. Its methods return err.
+// seller is a Billing that does not call Stripe. Its methods return err.
 type seller struct{ err error }
 
 // Checkout implements Billing.
@@ -44,7 +44,7 @@ func (s *seller) Webhook(context.Context, []byte, string) error { return s.err }
 
 func selling(s Billing) func(*setup) { return func(c *setup) { c.Billing = s } }
 
-// stripe configures a Billing whose address of Stripe is unreachable.
+// stripe configures a real Billing with an unreachable address for Stripe.
 func stripe(t *testing.T) func(*setup) {
 	return func(c *setup) {
 		b, err := billing.New(billing.Config{
@@ -56,7 +56,7 @@ func stripe(t *testing.T) func(*setup) {
 	}
 }
 
-// event returns a signed event of the subscription of org.
+// event returns a signed Stripe event about the subscription of org.
 func (h *harness) event(id, kind, org, status, price string, at time.Time) (body []byte, header string) {
 	h.t.Helper()
 	body, err := json.Marshal(obj{
@@ -152,8 +152,8 @@ func TestDecision_Billing_NotConfiguredIs400(t *testing.T) {
 	h.do("POST", webhookPath, "", obj{}).wantProblem(http.StatusBadRequest, codeNoBilling)
 }
 
-// TestBilling_CodesAreThoseOfThePackage checks that the two codes that this package treats
-// specially equal the codes in package billing.
+// TestBilling_CodesAreThoseOfThePackage checks that two constants of this package equal the error
+// codes of package billing.
 func TestBilling_CodesAreThoseOfThePackage(t *testing.T) {
 	if codeNoBilling != billing.CodeNotConfigured || codeNoBillingAnswer != billing.CodeUnavailable {
 		t.Errorf("codes = %s, %s, want those of billing", codeNoBilling, codeNoBillingAnswer)
@@ -197,8 +197,8 @@ func TestBilling_StripeDownIs502AndLeaksNothing(t *testing.T) {
 	}
 }
 
-// TestDecision_Billing_SignedWebhookMovesThePlanBeforeItAnswers buys a plan, evaluates and cancels.
-// A plan that a webhook sets must apply to the next request.
+// TestDecision_Billing_SignedWebhookMovesThePlanBeforeItAnswers buys a plan, evaluates and cancels
+// the plan. A plan that a webhook sets must apply to the very next request.
 func TestDecision_Billing_SignedWebhookMovesThePlanBeforeItAnswers(t *testing.T) {
 	h := start(t, stripe(t))
 	deliver := func(kind, status, price string) {
@@ -219,7 +219,7 @@ func TestDecision_Billing_SignedWebhookMovesThePlanBeforeItAnswers(t *testing.T)
 	want("free", "active")
 	deliver("created", "active", "price_pro")
 	want("pro", "active")
-	for i := range 6 { // the free plan allows five
+	for i := range 6 { // the free plan allows five requests
 		h.do("POST", "/v1/agents", h.operator(acme), obj{"name": fmt.Sprint("agent ", i)}).wantStatus(http.StatusCreated)
 	}
 	deliver("updated", "active", "price_business")

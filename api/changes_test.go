@@ -13,7 +13,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// unsignedChanges are changes of documents with made-up actors.
+// unsignedChanges are changes of documents with invented actors.
 type unsignedChanges []storage.Change
 
 func (c *unsignedChanges) Changes(_ context.Context, _ uint64, max int) ([]storage.Change, error) {
@@ -27,8 +27,8 @@ func (c *unsignedChanges) Trim(_ context.Context, upTo uint64) error {
 	return nil
 }
 
-// TestDecision_Receipts_Changes checks "GET /v1/changes". Each organization sees the changes of its own documents,
-// newest first. Each change has a receipt that verifies.
+// TestDecision_Receipts_Changes checks "GET /v1/changes". An organization sees only changes of its
+// own documents, newest first. Each change has a receipt that verifies.
 func TestDecision_Receipts_Changes(t *testing.T) {
 	h := start(t)
 	var changes unsignedChanges
@@ -70,7 +70,7 @@ func TestDecision_Receipts_Changes(t *testing.T) {
 }
 
 // TestDecision_Secrets_WhoChangedSomethingIsTagged checks "Scrubbing never merges identities". In
-// changes, too, a tag replaces an operator's e-mail address. No two operators share a tag.
+// the list of changes a tag replaces an operator's e-mail address. Two operators never share a tag.
 func TestDecision_Secrets_WhoChangedSomethingIsTagged(t *testing.T) {
 	h := start(t)
 	seen := make(map[string]bool)

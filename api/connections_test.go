@@ -27,7 +27,7 @@ func TestLimitListener_OneAddressTakesNoMoreThanItsShare(t *testing.T) {
 	for _, c := range hold {
 		must(t, c.Close())
 	}
-	for h.raw("GET /health HTTP/1.1\r\nHost: x\r\n\r\n").status != http.StatusOK { // until they are seen as closed
+	for h.raw("GET /health HTTP/1.1\r\nHost: x\r\n\r\n").status != http.StatusOK { // until those connections are closed
 	}
 }
 

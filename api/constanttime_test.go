@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// TestDecision_Credentials_SecretsAreComparedInConstantTime looks for variables that are named like
-// a secret or its hash. It fails if such a variable is compared with ==, != or bytes.Equal. This
-// package compares with crypto/subtle. The libraries for operator tokens and for Stripe's webhooks
-// both compare with hmac.Equal.
+// TestDecision_Credentials_SecretsAreComparedInConstantTime parses the source. It fails if a
+// variable that is named like a secret or its hash is compared with ==, != or bytes.Equal. This
+// package must compare with crypto/subtle. The libraries for operator tokens and for Stripe's
+// webhooks compare with hmac.Equal.
 func TestDecision_Credentials_SecretsAreComparedInConstantTime(t *testing.T) {
 	files := token.NewFileSet()
 	for _, dir := range []string{".", "../billing", "../cmd/writ"} {
@@ -37,8 +37,8 @@ func TestDecision_Credentials_SecretsAreComparedInConstantTime(t *testing.T) {
 	}
 }
 
-// compared returns the operands of n if n compares in variable time. A comparison with nil, "" or a
-// length is ignored, because it reveals no secret.
+// compared returns the operands of n if n is a comparison in variable time. It ignores a comparison
+// with nil, "" or a length, because such a comparison reveals no secret.
 func compared(n ast.Node) []ast.Expr {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
@@ -65,8 +65,8 @@ func isNothing(e ast.Expr) bool {
 	return false
 }
 
-// secretName returns the name of e if secrets have such names. It ignores an index or
-// slice of a key: those parts, such as the prefix, are fixed or public.
+// secretName returns the name of e if e is named like a secret, or "". It ignores an index or slice
+// of a key, such as the prefix: those parts are fixed or public.
 func secretName(e ast.Expr) string {
 	name := ""
 	switch e := e.(type) {

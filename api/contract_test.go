@@ -19,13 +19,13 @@ import (
 	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
 )
 
-// contract has openapi.yaml and the validators that compare each exchange with the document.
+// contract has openapi.yaml and validators that compare an exchange with openapi.yaml.
 type contract struct {
 	model *v3.Document
-	// responses also refuses members that the document does not declare. By itself the document
-	// would allow such members.
+	// responses also refuses members that the document does not declare. The document alone would
+	// allow such members.
 	requests, responses validator.Validator
-	// mu is held during a validation, because rendering a schema writes to the model.
+	// mu is held while validating, because rendering a schema writes to the model.
 	mu sync.Mutex
 }
 
@@ -48,7 +48,7 @@ func newContract(text []byte, options ...config.Option) (*contract, error) {
 	c.responses = validator.NewValidatorFromV3Model(c.model, append(options, config.WithStrictMode(),
 		config.WithStrictIgnoredHeadersExtra("x-content-type-options", "x-frame-options", "referrer-policy", "cache-control",
 			"content-security-policy", "cross-origin-resource-policy", "strict-transport-security"),
-		// These paths hold maps whose keys are data, the JSON Schemas, and the OpenAPI document
+		// These paths contain maps with arbitrary keys, the JSON Schemas, and the OpenAPI document
 		// itself.
 		config.WithStrictIgnorePaths("$.body.paid.by_plan.*", "$.body.metadata.*", "$.body.data[*].metadata.*",
 			"$.body.properties", "$.body.properties.**", "$.body.$defs", "$.body.$defs.**", "$.body.items", "$.body.items.**",
@@ -65,7 +65,7 @@ func mustContract(t testing.TB) *contract {
 	return c
 }
 
-// operation returns the document's operation for req, or nil. A HEAD counts as a GET.
+// operation returns the document's operation for req, or nil. A HEAD uses the operation of GET.
 func (c *contract) operation(req *http.Request) *v3.Operation {
 	for path, item := range c.model.Paths.PathItems.FromOldest() {
 		if !matchesTemplate(path, req.URL.EscapedPath()) {
@@ -83,8 +83,8 @@ func matchesTemplate(template, path string) bool {
 	})
 }
 
-// violations compares one exchange with the document and returns the differences. It always checks
-// the response. It checks the request only if the server accepted the request.
+// violations compares one exchange with the document and returns the differences. It checks every
+// response. It checks a request only if the server accepted the request.
 func (c *contract) violations(req *http.Request, sent []byte, r *reply) string {
 	if c.operation(req) == nil {
 		return "" // the path or method is unknown; TestContract_RoutesAndDocumentAgree keeps it out of the document
@@ -133,8 +133,8 @@ func TestContract_DocumentIsOpenAPI31(t *testing.T) {
 	}
 }
 
-// TestContract_RoutesAndDocumentAgree checks that the document describes exactly the routes that
-// are served. A route and its operation must demand the same credential and scope.
+// TestContract_RoutesAndDocumentAgree checks that the document describes exactly the served routes.
+// A route and its operation must require the same credential and scope.
 func TestContract_RoutesAndDocumentAgree(t *testing.T) {
 	h := start(t)
 	served := make(map[string]string)
@@ -166,7 +166,7 @@ func TestContract_RoutesAndDocumentAgree(t *testing.T) {
 	}
 }
 
-// security returns the security requirement of an operation in one line.
+// security returns the security requirement of an operation as one line.
 func (c *contract) security(t *testing.T, op *v3.Operation) string {
 	if op.Security == nil {
 		t.Errorf("%s says nothing of security", op.OperationId)
@@ -178,7 +178,7 @@ func (c *contract) security(t *testing.T, op *v3.Operation) string {
 			if c.model.Components.SecuritySchemes.GetOrZero(scheme) == nil {
 				t.Errorf("%s asks for %s, which is no security scheme", op.OperationId, scheme)
 			}
-			for _, scope := range scopes { // the interactive viewer does not show the scopes of a bearer token
+			for _, scope := range scopes { // the interactive viewer omits the scopes of a bearer token
 				if want := "Wants the scope `" + scope + "`."; !strings.Contains(op.Description, want) {
 					t.Errorf("%s: description %q, want it to say: %s", op.OperationId, op.Description, want)
 				}
@@ -219,8 +219,8 @@ func TestContract_OperationIDsAreUnique(t *testing.T) {
 	}
 }
 
-// TestContract_DriftIsFound changes the document in each way in which it could differ from the
-// server. The validation of an exchange must then report a difference.
+// TestContract_DriftIsFound makes one change in the document, so that the document no longer
+// describes the server. The validation of an exchange must report the difference.
 func TestContract_DriftIsFound(t *testing.T) {
 	h := start(t)
 	req, err := http.NewRequest(http.MethodPost, "http://"+h.addr+"/v1/agents", nil)
@@ -252,7 +252,8 @@ func TestContract_DriftIsFound(t *testing.T) {
 			if !bytes.Contains(descriptionYAML, []byte(tc.from)) {
 				t.Fatalf("openapi.yaml has no %q any more", tc.from)
 			}
-			// Filling the schema cache would take long, and one exchange needs only a few of the schemas.
+			// No schema cache: filling the cache takes long, and one exchange needs only a few
+			// schemas.
 			c, err := newContract(bytes.ReplaceAll(descriptionYAML, []byte(tc.from), []byte(tc.to)), config.WithSchemaCache(nil))
 			must(t, err)
 			got := c.violations(req, sent, tc.reply)

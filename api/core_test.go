@@ -15,7 +15,7 @@ import (
 	"writ/storage"
 )
 
-// elsewhere is a core whose decisions are set by a test.
+// elsewhere is an external core whose decisions a test sets.
 type elsewhere struct {
 	decide func(context.Context, engine.Set, *engine.Input) (engine.Result, error)
 	asked  int
@@ -77,24 +77,24 @@ func TestDecision_ExternalEvaluationCore_SecretsInReasonsAreReplaced(t *testing.
 	}
 }
 
-// later is an error with a retry time.
+// later is an error that has a retry time.
 type later struct{ error }
 
 func (later) RetryAfter() time.Duration { return 1500 * time.Millisecond }
 
-// silent is an error of a core that does not answer.
+// silent is the error of a core that does not answer.
 type silent struct{ error }
 
 func (silent) Unanswered() bool { return true }
 
-// spared is the error of a breaker that is open.
+// spared is the error of an open circuit breaker.
 type spared struct{ later }
 
 func (spared) Unanswered() bool { return true }
 
-// TestDecision_ExternalEvaluationCore_NothingIsApprovedByItsErrors checks this decision: "When it is
-// reached and answers nonsense the answer is 500 and nothing is approved. A core that does not answer
-// in time, or that the open breaker spares, is 503, nothing decided."
+// TestDecision_ExternalEvaluationCore_NothingIsApprovedByItsErrors checks "When it is reached and
+// answers nonsense the answer is 500 and nothing is approved. A core that does not answer in time,
+// or that the open breaker spares, is 503, nothing decided."
 func TestDecision_ExternalEvaluationCore_NothingIsApprovedByItsErrors(t *testing.T) {
 	h, core := startElsewhere(t)
 	for name, err := range map[string]error{
@@ -107,7 +107,7 @@ func TestDecision_ExternalEvaluationCore_NothingIsApprovedByItsErrors(t *testing
 		"spared":    spared{later{errors.New("breaker is open")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// A result that comes with an error must be ignored.
+			// The server must ignore a result that comes with an error.
 			core.decide = func(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
 				res, _ := allows(ctx, set, in)
 				return res, err
@@ -195,7 +195,7 @@ func TestDecision_ExternalEvaluationCore_WhatChangedMeanwhileIsRefused(t *testin
 		r := h.evaluate(acme, body)
 		r.wantProblem(http.StatusInternalServerError, codeCoreFailed)
 		r.wantHeader("Retry-After", "1")
-		h.store.fail("Policy", errors.New("gone")) // the compiled sets stay cached
+		h.store.fail("Policy", errors.New("gone")) // the compiled rules stay cached
 		core.decide = allows
 		h.evaluate(acme, body).wantStatus(http.StatusOK)
 		h.store.fail("Policy", nil)

@@ -18,8 +18,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestEvaluate_LimitOverTime checks that a simulation does not count towards a limit. A failed
-// action stops counting, and is subtracted only once.
+// TestEvaluate_LimitOverTime checks that a simulation does not count towards a limit over time. A
+// failed action is subtracted from the count, but only once.
 func TestEvaluate_LimitOverTime(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -42,7 +42,7 @@ func TestEvaluate_LimitOverTime(t *testing.T) {
 	wantDecision(t, h.evaluate(acme, intent()), "deny")
 }
 
-// sharing is a store whose windows several processes share.
+// sharing is a store whose windows are shared by several processes.
 type sharing struct {
 	storage.Store
 	windows storage.Windows
@@ -50,7 +50,8 @@ type sharing struct {
 
 func (s sharing) Windows() storage.Windows { return s.windows }
 
-// restarted returns h with another server on the same store. Only its history is left of what the first one counted.
+// restarted returns h with a new server on the same store. The new server can restore counts only
+// from the history.
 func (h *harness) restarted(windows storage.Windows) *harness {
 	h.t.Helper()
 	cfg, registry := h.server.cfg, prometheus.NewRegistry()
@@ -79,10 +80,11 @@ func (h *harness) restarted(windows storage.Windows) *harness {
 	return &next
 }
 
-// TestDecision_Rules_ASettlementReleasesForAnotherFamilyOnly checks "A settlement frees a place or lowers a sum only
-// when it is recorded by a credential outside the family of the one that decided (a family is the API keys that one first
-// key made; an operator, by sub, is a family alone), or by one with the scope budgets:release". It decides and settles
-// over HTTP. A restart must not change what is counted.
+// TestDecision_Rules_ASettlementReleasesForAnotherFamilyOnly checks "A settlement frees a place or
+// lowers a sum only when it is recorded by a credential outside the family of the one that decided
+// (a family is the API keys that one first key made; an operator, by sub, is a family alone), or by
+// one with the scope budgets:release". The test decides and settles over HTTP. A restart must not
+// change the counts.
 func TestDecision_Rules_ASettlementReleasesForAnotherFamilyOnly(t *testing.T) {
 	for name, shared := range map[string]bool{"alone": false, "with shared windows": true} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +107,7 @@ func TestDecision_Rules_ASettlementReleasesForAnotherFamilyOnly(t *testing.T) {
 				c.settle(h)
 				c.want(h, "before a restart")
 			}
-			memory.ForgetWindows() // a store may do so, and a process alone forgets its own
+			memory.ForgetWindows() // a shared store may delete windows; without one, the restart loses the counts
 			next := h.restarted(windows)
 			for _, c := range cases {
 				c.want(next, "after a restart")
@@ -116,15 +118,15 @@ func TestDecision_Rules_ASettlementReleasesForAnotherFamilyOnly(t *testing.T) {
 	}
 }
 
-// releaseCase is an agent that uses up its limit, and a settlement of its last action.
+// releaseCase is an agent that uses up its limit and a settlement of its last action.
 type releaseCase struct {
 	name             string
-	decides, settles string // credentials
+	decides, settles string // these are credentials
 	settlement       obj
 	releases         bool
 }
 
-// releases returns a case for each pair of credentials and each outcome that lowers a count.
+// releases returns a case for each pair of credentials and each settlement that lowers a count.
 func (h *harness) releases() (all []*releaseCase) {
 	h.t.Helper()
 	mint := func(maker string, more ...string) string {
@@ -165,16 +167,16 @@ func (h *harness) releases() (all []*releaseCase) {
 	return all
 }
 
-// changes returns an intent of the agent of c. Three of them are the limit.
+// changes returns the changes that make an intent of c's agent. The limit is three such intents.
 func (c *releaseCase) changes() obj {
 	changes := obj{"agent_id": c.name, "cost": obj{"amount_minor": 100, "currency": "EUR"}}
-	if c.settlement["outcome"] == "executed" { // only the sum falls
+	if c.settlement["outcome"] == "executed" { // this outcome lowers only the sum
 		changes["action_type"] = "http_get"
 	}
 	return changes
 }
 
-// next is the decision about the next intent.
+// next returns the decision about one more intent.
 func (c *releaseCase) next() engine.Decision {
 	if c.releases {
 		return engine.Allow
@@ -182,7 +184,7 @@ func (c *releaseCase) next() engine.Decision {
 	return engine.Deny
 }
 
-// settle uses up the limit and settles the last intent.
+// settle uses up the limit and then settles the last intent.
 func (c *releaseCase) settle(h *harness) {
 	h.t.Helper()
 	for range 2 {
@@ -195,7 +197,7 @@ func (c *releaseCase) settle(h *harness) {
 	}
 }
 
-// want checks what would be decided next.
+// want checks the decision about one more intent.
 func (c *releaseCase) want(h *harness, when string) {
 	h.t.Helper()
 	var got simulated

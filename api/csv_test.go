@@ -30,7 +30,7 @@ func TestDecision_Resources_CSVNeutralisesSpreadsheetFormulas(t *testing.T) {
 		"https://example.com/a?b=c":      "https://example.com/a?b=c",
 		`say "hi", twice`:                `say "hi", twice`,
 		"a=b":                            "a=b",
-		"a\r\nb":                         "a\nb", // as encoding/csv reads it
+		"a\r\nb":                         "a\nb", // the value that encoding/csv reads
 		"=1+1":                           "'=1+1",
 		"+1":                             "'+1",
 		"-1":                             "'-1",

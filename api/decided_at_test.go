@@ -9,10 +9,10 @@ import (
 	"writ/engine"
 )
 
-// TestDecision_DecidedAt: "It is the clock that a condition may rest on; issued_at is the caller's word. Every engine,
-// explanation and repetition sees the row's."
+// TestDecision_DecidedAt checks "It is the clock that a condition may rest on; issued_at is the
+// caller's word. Every engine, explanation and repetition sees the row's."
 func TestDecision_DecidedAt(t *testing.T) {
-	h := start(t) // it is a Saturday, 10:00 in UTC
+	h := start(t) // the clock shows Saturday, 10:00 UTC
 	h.register(acme, obj{"allowed_action_types": []string{"*"}})
 	for _, condition := range []string{
 		`{"cel":"intent.action_type == 'deploy' && decided_at.getDayOfWeek('Europe/Berlin') in [0, 6]"}`,
@@ -53,7 +53,7 @@ func TestDecision_DecidedAt(t *testing.T) {
 		t.Errorf("a simulation without a time says %v on a Saturday, want deny", got.Decision)
 	}
 
-	h.clock.advance(48 * time.Hour) // Monday
+	h.clock.advance(48 * time.Hour) // to Monday
 	for _, action := range []string{"deploy", "sql.a", "sql.b"} {
 		if _, got := decide(action, "2026-11-21T10:00:00Z"); !got.Approved {
 			t.Errorf("%s is not allowed on a Monday: %v", action, got.Reasons)

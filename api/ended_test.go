@@ -13,7 +13,7 @@ import (
 	"writ/storage"
 )
 
-// endless is a condition in Rego that runs for as long as its evaluation lets it.
+// endless is a condition in Rego that ends only when its evaluation stops it.
 type endless struct{ engine.RegoCondition }
 
 func (endless) Match(in *engine.RegoInput) (bool, error) {
@@ -27,9 +27,9 @@ func (endless) Review() condition.Review { return condition.Review{} }
 func (endless) Lists() []string          { return nil }
 func (endless) Size() int                { return 0 }
 
-// TestDecision_Rules_TimeThatRunsOutIs503 checks this decision: "never in wall time (time that runs out
-// is a 503, with nothing decided)". Nothing is stored or metered. The log names the rule. When there
-// is time again, the same request is decided.
+// TestDecision_Rules_TimeThatRunsOutIs503 checks "never in wall time (time that runs out is a 503,
+// with nothing decided)". Nothing is stored or metered, and the log names the rule. The same
+// request is decided once there is enough time.
 func TestDecision_Rules_TimeThatRunsOutIs503(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Service.CompileRego = func(string) (engine.RegoCondition, error) { return endless{}, nil }
@@ -72,7 +72,7 @@ func TestDecision_Rules_TimeThatRunsOutIs503(t *testing.T) {
 	if !strings.Contains(open, `# {rule_id="`+rule+`"}`) {
 		t.Errorf("metrics = %s, want an exemplar that names the rule %s", open, rule)
 	}
-	// There is time again: the steps end the condition, which therefore counts as a match.
+	// With enough time, the limit on steps ends the condition. Such a condition counts as a match.
 	wantDecision(t, h.evaluate(acme, intent(obj{"intent_id": uuid.NewString()})), "deny")
 	h.wantRows(acme, 1)
 }

@@ -25,8 +25,8 @@ import (
 
 const errorsFile = "../docs/errors.md"
 
-// errorRows returns the rows of a table in docs/errors.md. head is the first line of the table. Each row is returned as
-// "code: second column".
+// errorRows returns the rows of the table in docs/errors.md whose first line is head. Each row is
+// returned as "code: second column".
 func errorRows(t *testing.T, head string) []string {
 	t.Helper()
 	text, err := os.ReadFile(errorsFile)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestEvaluate_Allocations bounds the allocations of a whole decision, from request to answer. The
-// decision is signed, stored, and alone in its batch. A decision in a larger batch allocates less.
+// decision is signed, stored, and alone in its batch, which is the worst case.
 func TestEvaluate_Allocations(t *testing.T) {
 	h, key := benchHarness(t)
 	handler, body := h.server.app.Server().Handler, newBenchBody(t)

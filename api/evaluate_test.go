@@ -287,12 +287,12 @@ func TestEvaluate_EveryFaultRefuses(t *testing.T) {
 			h := start(t)
 			h.register(acme)
 			token := h.operator(acme)
-			h.tell(storage.Change{Kind: storage.SubscriptionKind, Org: acme}) // registering has cached the plan
+			h.tell(storage.Change{Kind: storage.SubscriptionKind, Org: acme}) // register has cached the plan
 			h.store.fail(call, errors.New("disk on fire at /var/secret"))
 			body := intent()
 			for _, path := range []string{"/v1/policy/evaluate", "/v1/governance/authorize"} {
 				r := h.do("POST", path, token, body)
-				if call == "Commit lost answer" { // a lost answer leaves the intent stored
+				if call == "Commit lost answer" { // with a lost answer, the intent is stored
 					r.wantProblem(http.StatusServiceUnavailable, codeStoreUnavailable)
 				} else {
 					r.wantProblem(http.StatusInternalServerError, codeInternal)
@@ -384,7 +384,7 @@ func TestDecision_Evaluation_OverThePlansMeterIsADeny(t *testing.T) {
 	h := start(t, func(c *setup) { c.Service.Plans = plans })
 	h.register(acme)
 	body := intent()
-	for range 5 { // repeated requests meter one intent only once
+	for range 5 { // repeats are metered only once
 		wantDecision(t, h.evaluate(acme, body), "allow")
 	}
 	wantDecision(t, h.evaluate(acme, intent()), "allow")
@@ -423,7 +423,7 @@ func TestEvaluate_NotFoundLeavesTheIntentFree(t *testing.T) {
 }
 
 // TestEvaluate_BodiesNeverBleed checks that no row and no answer contains bytes of another request.
-// Fiber reuses the memory of requests.
+// Such bytes could appear because Fiber reuses the memory of requests.
 func TestEvaluate_BodiesNeverBleed(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Service.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 40, Policies: 9}}

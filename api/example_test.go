@@ -11,7 +11,7 @@ import (
 	"writ/rego"
 )
 
-// examplesOf returns the examples of a body by their names.
+// examplesOf returns the examples of a body by name.
 func examplesOf(t *testing.T, media *v3.MediaType) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -29,7 +29,7 @@ func examplesOf(t *testing.T, media *v3.MediaType) map[string]any {
 	return all
 }
 
-// TestContract_EverythingHasAnExample checks that the document has an example for each body.
+// TestContract_EverythingHasAnExample checks that the document has an example of each body.
 func TestContract_EverythingHasAnExample(t *testing.T) {
 	missing := func(where string, content *orderedmap.Map[string, *v3.MediaType]) {
 		for kind, media := range content.FromOldest() {
@@ -51,12 +51,12 @@ func TestContract_EverythingHasAnExample(t *testing.T) {
 	}
 }
 
-// TestContract_ExampleRequestsAreAccepted sends every example of a request body to a server. The
-// server has all documents that the examples refer to.
+// TestContract_ExampleRequestsAreAccepted sends every example of a request body to a server. That
+// server has all documents to which the examples refer.
 func TestContract_ExampleRequestsAreAccepted(t *testing.T) {
 	const org = "demo"
 	h := start(t, selling(&seller{}), func(c *setup) { c.Service.CompileRego = rego.CompileCondition })
-	h.register(acme) // the samples belong to acme
+	h.register(acme) // the samples are acme's
 	h.register(org, obj{
 		"policy_id": "0c0ffee0-0000-4000-8000-000000000003", "agent_id": "release-bot", "allowed_action_types": []string{"deploy.*"},
 	})
@@ -83,7 +83,7 @@ func TestContract_ExampleRequestsAreAccepted(t *testing.T) {
 		}
 	}
 	routes := h.server.routes()
-	for _, rt := range routes { // one of the routes registers the policy that the intents name
+	for _, rt := range routes { // one route registers the policy that the intents name
 		if rt.path == "/v1/policies/register" {
 			send(rt)
 		}

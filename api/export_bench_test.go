@@ -30,8 +30,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// benchRows returns the number of rows in the benchmarks' history. WRIT_BENCH_ROWS sets it. The
-// default keeps the benchmarks short.
+// benchRows returns the number of rows for the benchmarks, from WRIT_BENCH_ROWS. The default is
+// small, so that the benchmarks end soon.
 func benchRows(b *testing.B) int {
 	b.Helper()
 	s := os.Getenv("WRIT_BENCH_ROWS")
@@ -43,8 +43,8 @@ func benchRows(b *testing.B) int {
 	return n
 }
 
-// benchStore opens the store that the benchmarks read. By default the store is on disk. With
-// WRIT_BENCH_STORE=mongodb it is a MongoDB replica set with one member.
+// benchStore opens a store for the benchmarks. The default store is on disk.
+// WRIT_BENCH_STORE=mongodb selects a MongoDB replica set with one member.
 func benchStore(b *testing.B) storage.Store {
 	b.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -58,12 +58,12 @@ func benchStore(b *testing.B) storage.Store {
 	return store
 }
 
-// historyHarness starts a server whose store has benchRows rows. The rows are spread over the
+// historyHarness starts a server whose store has benchRows rows. The rows are divided among the
 // organizations org-0, org-1 and so on.
 func historyHarness(b *testing.B, orgs int) *harness {
 	b.Helper()
 	store := benchStore(b)
-	b.Cleanup(func() { must(b, store.Close()) }) // runs after the server has stopped
+	b.Cleanup(func() { must(b, store.Close()) }) // closes the store after the server has stopped
 	must(b, storagetest.PutSubscription(context.Background(), registry.New(store), &storage.Subscription{OrganizationID: "org-0", Plan: "business"}))
 	for n, rows := 0, benchRows(b); n < rows; {
 		batch := make([]*storage.Record, min(1000, rows-n))
@@ -105,10 +105,10 @@ func historyRow(n, orgs int) *storage.Record {
 	}
 }
 
-// BenchmarkExport measures whole exports over loopback. The reader is in the same process, and the
-// caches are warm. rows/s is the speed. MiB-rss and MiB-heap are the growth of memory, as the
-// system and as Go report it. cpu-µs/row is the processor time for a row, including the reader's.
-// Other load on the machine affects it less than the elapsed time.
+// BenchmarkExport measures whole exports over loopback. The client is in the same process, and the
+// caches are warm. rows/s is the throughput. MiB-rss and MiB-heap are the growth of memory, as the
+// system and Go report it. cpu-µs/row is the processor time for each row, in both server and
+// client. Other load on the machine changes this time less than rows/s.
 func BenchmarkExport(b *testing.B) {
 	h := historyHarness(b, 1)
 	rows := 0
@@ -160,8 +160,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// watchMemory samples the memory until the returned function is called. That function returns the
-// growth in MiB: the peak minus the value at the beginning.
+// watchMemory samples the memory until the returned function is called. The function returns the
+// growth in MiB: the peak minus the first sample.
 func watchMemory() func() (rss, heap float64) {
 	debug.FreeOSMemory()
 	rss0, heap0 := memory()
@@ -195,14 +195,14 @@ func memory() (rss, heap int64) {
 	var size, resident int64
 	if data, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if _, err := fmt.Sscan(string(data), &size, &resident); err != nil {
-			resident = 0 // unknown format, so only the heap is reported
+			resident = 0 // the format is unknown: only the heap is reported
 		}
 	}
 	return resident * int64(os.Getpagesize()), int64(m.HeapInuse)
 }
 
 // BenchmarkHistoryPage measures pages of 50 rows over loopback. The history has the rows of 100
-// organizations. One case reads the newest page; the other cases continue at a cursor.
+// organizations. One case reads the newest page. All other cases continue at a cursor.
 func BenchmarkHistoryPage(b *testing.B) {
 	h := historyHarness(b, 100)
 	for _, query := range []string{"", "decision=allow", "decision=deny"} {

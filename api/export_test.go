@@ -22,7 +22,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// seed stores n records of org without the ledger. The last record is the newest.
+// seed stores n records of org directly, without the ledger. The last record is the newest.
 func (h *harness) seed(w *storagetest.Writer, org string, n int, resource string) []*storage.Record {
 	h.t.Helper()
 	ctx := context.Background()
@@ -99,7 +99,8 @@ func TestDecision_Resources_ExportTakesTheFiltersOfTheList(t *testing.T) {
 	h.wantNoExports()
 }
 
-// TestExport_HEAD checks the bytes on the wire. An extra byte would begin the next response of the connection.
+// TestExport_HEAD checks the bytes on the wire. A byte of a body would corrupt the next response on
+// the connection.
 func TestExport_HEAD(t *testing.T) {
 	h := start(t)
 	h.subscribe(acme, "business")
@@ -123,7 +124,7 @@ func TestExport_HEAD(t *testing.T) {
 	h.wantNoExports()
 }
 
-// wantNoExports waits until neither acme nor rival has a running export.
+// wantNoExports waits until no export of acme or rival is running.
 func (h *harness) wantNoExports() {
 	h.t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); !h.exportsAreFree(); time.Sleep(time.Millisecond) {
@@ -158,7 +159,7 @@ func TestExport_EveryRowOnceOverManyPages(t *testing.T) {
 	h.wantNoExports()
 }
 
-// pagedStore calls before(n) ahead of page n of the history. n starts at 1.
+// pagedStore calls before(n) before it reads page n of the history. The first page has n = 1.
 type pagedStore struct {
 	storage.Store
 	before func(n int) error
@@ -173,8 +174,8 @@ func (p *pagedStore) ListRecords(ctx context.Context, org string, f storage.Filt
 	return p.Store.ListRecords(ctx, org, f, page)
 }
 
-// exporting starts a server. Its organization acme has n rows of about 10 KiB to export. A few
-// hundred such rows exceed the kernel's buffers.
+// exporting starts a server. Its organization acme has n rows of about 10 KiB each. A few hundred
+// such rows exceed the kernel's socket buffers.
 func exporting(t *testing.T, n int, before func(int) error, mods ...func(*setup)) (*harness, *pagedStore) {
 	t.Helper()
 	store := &pagedStore{before: before}
@@ -192,7 +193,7 @@ func exporting(t *testing.T, n int, before func(int) error, mods ...func(*setup)
 
 func noFault(int) error { return nil }
 
-// open begins an export and returns the response before its body is read.
+// open begins an export and returns the response with an unread body.
 func (h *harness) open(org string) *http.Response {
 	h.t.Helper()
 	req, err := http.NewRequest(http.MethodGet, "http://"+h.addr+"/v1/authorizations/export", nil)
@@ -208,12 +209,12 @@ func (h *harness) open(org string) *http.Response {
 }
 
 // TestDecision_Resources_ExportStreamsInConstantMemory checks that the live memory does not grow
-// with the number of sent rows. A row has 10 KiB.
+// with the number of sent rows. Each row has 10 KiB.
 func TestDecision_Resources_ExportStreamsInConstantMemory(t *testing.T) {
 	const rows, room = 16 * exportPage, 8 << 20
 	var (
 		mu   sync.Mutex
-		live []uint64 // the live memory at each page
+		live []uint64 // live memory after each page
 	)
 	h, _ := exporting(t, rows, func(int) error {
 		mu.Lock()
@@ -277,8 +278,8 @@ func TestExport_AStoreThatFails(t *testing.T) {
 	}
 }
 
-// TestExport_AFailedOneHasNoLastChunk checks on the wire that a failed export ends without the last
-// chunk.
+// TestExport_AFailedOneHasNoLastChunk checks on the wire that a failed export sends no last chunk.
+// A client can therefore see that the export is incomplete.
 func TestExport_AFailedOneHasNoLastChunk(t *testing.T) {
 	const last = "\r\n0\r\n\r\n"
 	for name, fails := range map[string]bool{"whole": false, "failed": true} {

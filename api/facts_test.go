@@ -31,8 +31,8 @@ func TestDecision_Credentials_FactsNeedTheScope(t *testing.T) {
 }
 
 // TestFacts_WhatReadsAsAFactIsRefused checks that a metadata key which only looks like a fact is
-// refused, whatever the scopes. Readers of the history and authors of rules would mistake it for a
-// fact.
+// refused, even with the scope facts:assert. People who read the history or write rules would
+// mistake such a key for a fact.
 func TestFacts_WhatReadsAsAFactIsRefused(t *testing.T) {
 	h := start(t)
 	h.register(acme)

@@ -10,8 +10,8 @@ import (
 	"writ/storage"
 )
 
-// View implements storage.Store. A test can make a read fail. The fault's name is the registry's
-// method that reads.
+// View implements storage.Store. A test can make any read of the function do fail. The fault's name
+// is the registry's method that reads.
 func (f *faultStore) View(ctx context.Context, do func(storage.Reader) error) error {
 	return f.Store.View(ctx, func(r storage.Reader) error { return do(faultReader{r, f, true}) })
 }
@@ -29,11 +29,11 @@ func (f *faultStore) Watch(tell func(storage.Change)) (stop func()) {
 // FreshFor implements storage.Store.
 func (f *faultStore) FreshFor() time.Duration { return time.Duration(f.age.Load()) }
 
-// errProbed aborts an update after the probe has recorded the update's first write.
+// errProbed aborts a trial run of an update after its first write was recorded.
 var errProbed = errors.New("probed")
 
-// Update implements storage.Store. A test can make it fail before anything is written. The fault's
-// name is the first write of do.
+// Update implements storage.Store. A test can make an update fail before anything is written. The
+// fault's name is the first write of the function do.
 func (f *faultStore) Update(ctx context.Context, org string, do func(storage.Tx) error) (uint64, error) {
 	first := ""
 	_, err := f.Store.Update(ctx, org, func(tx storage.Tx) error {
@@ -51,7 +51,7 @@ func (f *faultStore) Update(ctx context.Context, org string, do func(storage.Tx)
 	return f.Store.Update(ctx, org, do)
 }
 
-// probe records the name of the first write.
+// probe records the name of an update's first write.
 type probe struct {
 	storage.Tx
 	faultReader
@@ -73,7 +73,7 @@ func (p *probe) Put(d storage.Document) error {
 	return p.Tx.Put(d)
 }
 
-// faultReader counts reads. Within a View it also injects read faults.
+// faultReader counts reads. In a View it also injects read faults.
 type faultReader struct {
 	storage.Reader
 	f     *faultStore
@@ -152,8 +152,8 @@ func (f *faultStore) Entry(ctx context.Context, org string, kind storage.EntryKi
 	return f.Store.Entry(ctx, org, kind, key)
 }
 
-// Append implements storage.Store. The fault "Commit" fails before anything is written. The fault "Commit lost answer"
-// fails after everything is written.
+// Append implements storage.Store. The fault "Commit" fails before anything is written. The fault
+// "Commit lost answer" fails after everything was written.
 func (f *faultStore) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
 	if err := f.fault("Commit"); err != nil {
 		return storage.Batch{}, err
@@ -197,7 +197,7 @@ func (f *faultStore) Record(ctx context.Context, org, id string) (*storage.Recor
 	return f.Store.Record(ctx, org, id)
 }
 
-// during counts the store calls that do makes, by name.
+// during counts the calls of the store while do runs, by name.
 func (f *faultStore) during(do func()) map[string]int {
 	f.mu.Lock()
 	f.calls = make(map[string]int)

@@ -16,16 +16,16 @@ import (
 	"writ/internal/apikey"
 )
 
-// foreignID is an endpoint that takes an id. theirs is an id of another organization. missing is an
-// id that does not exist.
+// foreignID is an endpoint that takes an id. theirs is an id of another organization, and missing
+// is an id that does not exist.
 type foreignID struct {
 	method, path    string
 	theirs, missing string
 	body            any
 }
 
-// foreignIDs returns all endpoints that take an id in a path or a body. The id theirs of each
-// belongs to rival.
+// foreignIDs returns all endpoints that take an id in a path or a body. Each field theirs is an id
+// of the organization rival.
 func (h *harness) foreignIDs() []foreignID {
 	h.t.Helper()
 	h.register(rival)
@@ -72,7 +72,7 @@ func TestDecision_Credentials_AnotherOrganizationsIsTheSame404AsMissing(t *testi
 			covered[f.method+" "+f.path] = true
 		}
 		t.Run(f.method+" "+f.path, func(t *testing.T) {
-			h.foreign(f, uuid.NewString()) // fills every cache
+			h.foreign(f, uuid.NewString()) // this fills every cache
 			want, wantCalls := h.foreign(f, f.missing)
 			if want.status != http.StatusNotFound {
 				t.Fatalf("missing = %d %s, want 404", want.status, want.body)
@@ -98,7 +98,8 @@ func TestDecision_Credentials_AnotherOrganizationsIsTheSame404AsMissing(t *testi
 	}
 }
 
-// foreign sends a request with id as an operator of acme. It returns the answer and the calls of the store.
+// foreign sends a request with id as an operator of acme. It returns the answer and the counts of
+// the store calls.
 func (h *harness) foreign(f foreignID, id string) (r *reply, calls map[string]int) {
 	h.t.Helper()
 	calls = h.store.during(func() {
@@ -107,8 +108,8 @@ func (h *harness) foreign(f foreignID, id string) (r *reply, calls map[string]in
 	return r, calls
 }
 
-// comparable404 returns the headers of r without those that always differ between two answers.
-// Content-Length is left out: it depends on the length of the id that the caller chose.
+// comparable404 returns the headers of r without the headers that always differ between two
+// answers. Content-Length is left out, because it depends on the length of the caller's id.
 func comparable404(r *reply) http.Header {
 	h := r.header.Clone()
 	for _, name := range []string{headerRequestID, "Date", "Ratelimit", "Content-Length"} {
@@ -117,9 +118,9 @@ func comparable404(r *reply) http.Header {
 	return h
 }
 
-// BenchmarkForeignIDs compares the median times of two kinds of 404: an id of another organization,
-// and an id that does not exist. The two kinds of request alternate, so that other load on the
-// machine affects both.
+// BenchmarkForeignIDs compares the median times of two kinds of 404: for an id of another
+// organization and for an id that does not exist. Requests of the two kinds alternate, so that
+// other load on the machine affects both kinds equally.
 func BenchmarkForeignIDs(b *testing.B) {
 	h := start(b, func(c *setup) { c.Service.Now = time.Now })
 	h.clock.advance(time.Since(h.clock.Now()))

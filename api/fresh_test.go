@@ -12,15 +12,15 @@ import (
 	"writ/storage/storagetest"
 )
 
-// tell sends the server a change as if the store reported it.
+// tell reports a change to the server, as the store would.
 func (h *harness) tell(c storage.Change) {
 	for _, tell := range h.store.told {
 		tell(c)
 	}
 }
 
-// behind changes the agent, the key and the plan in the store without telling the server, as
-// another replica would.
+// behind changes an agent, a key and a plan in the store without telling the server. Another
+// replica's writes have this effect while they are not yet heard of.
 func (h *harness) behind(agent, keyID string, status engine.AgentStatus, plan string) {
 	h.t.Helper()
 	ctx := context.Background()
@@ -31,8 +31,8 @@ func (h *harness) behind(agent, keyID string, status engine.AgentStatus, plan st
 }
 
 // TestFresh_WhatMayBeOutOfDateIsReadThrough checks a replica that has heard nothing from its store
-// for more than two seconds. It must not use its caches. It must refuse a request if it cannot read
-// the store.
+// for more than two seconds. Such a replica must not use its caches. It must refuse a request when
+// it cannot read the store.
 func TestFresh_WhatMayBeOutOfDateIsReadThrough(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -74,8 +74,8 @@ func TestFresh_WhatMayBeOutOfDateIsReadThrough(t *testing.T) {
 	}
 }
 
-// TestChanges_NameTheirActor checks that every write records a change with the credential that
-// caused the write.
+// TestChanges_NameTheirActor checks that every write records a change. The change names the
+// credential that made the write.
 func TestChanges_NameTheirActor(t *testing.T) {
 	h := start(t)
 	h.register(acme)

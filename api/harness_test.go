@@ -41,7 +41,7 @@ const (
 	rival      = "rival"
 )
 
-// ample is a limit that no test reaches.
+// ample is a rate limit that no test reaches.
 var ample = limit.Rate{PerSecond: engine.MaxSetting, Burst: engine.MaxSetting}
 
 // harness is a server on a real TCP port over a store in memory.
@@ -49,7 +49,7 @@ type harness struct {
 	t       testing.TB
 	clock   *clock
 	store   *faultStore
-	docs    *registry.Registry // the documents in store
+	docs    *registry.Registry // writes documents directly to store
 	ledger  *ledger.Ledger
 	server  *Server
 	addr    string
@@ -59,7 +59,7 @@ type harness struct {
 	served  chan error
 }
 
-// scrubber returns a scrubber that all tests share, because making a scrubber is slow.
+// scrubber returns one scrubber for all tests, because a scrubber is slow to make.
 var scrubber = sync.OnceValue(func() *scrub.Tagger {
 	s, err := scrub.New()
 	if err != nil {
@@ -72,14 +72,14 @@ var scrubber = sync.OnceValue(func() *scrub.Tagger {
 	return tagger
 })
 
-// setup is the configuration of a server and of the service behind it.
+// setup is the configuration of a server and of the decision service that it calls.
 type setup struct {
 	Config
 	Service decision.Config
 	Audit   ledger.Mode
 }
 
-// start starts a server. mods change its configuration before the start.
+// start starts a server. mods change the server's configuration first.
 func start(t testing.TB, mods ...func(*setup)) *harness {
 	t.Helper()
 	h := &harness{
@@ -101,7 +101,7 @@ func start(t testing.TB, mods ...func(*setup)) *harness {
 			JWKS:      h.trusted.JWKS,
 			Registry:  registry,
 			Log:       slog.New(slog.NewJSONHandler(h.log, nil)),
-			// The limits are on, so that responses have the limit headers that openapi.yaml
+			// The limits are enabled, so that responses have the limit headers that openapi.yaml
 			// describes.
 			RateLimits: RateLimits{Credential: ample, Evaluate: ample, Address: ample},
 		},
@@ -109,9 +109,9 @@ func start(t testing.TB, mods ...func(*setup)) *harness {
 			Store: h.store, Scrub: scrubber(), Metrics: registry, Now: h.clock.Now, CacheBytes: 64 << 20,
 		},
 	}
-	// Deadlines are computed from the test's clock, which does not advance by itself. With a short
-	// limit, all requests of ten real seconds would share one deadline. At that deadline the
-	// running requests would be refused.
+	// Deadlines are computed from the test clock, which does not advance by itself. With a short
+	// limit, all requests of ten real seconds would share one deadline and be refused at that
+	// moment.
 	cfg.Limits.Handle = time.Hour
 	for _, mod := range mods {
 		mod(&cfg)
@@ -181,8 +181,8 @@ type reply struct {
 	body   []byte
 }
 
-// do sends a request. A string or []byte body is sent unchanged. Any other body is encoded as JSON;
-// nil sends no body.
+// do sends a request. A string or []byte body is sent unchanged. Any other body is encoded as JSON,
+// and nil means no body.
 func (h *harness) do(method, path, token string, body any, header ...string) *reply {
 	h.t.Helper()
 	var r io.Reader
@@ -228,7 +228,7 @@ func (h *harness) send(req *http.Request) *reply {
 	must(h.t, err)
 	r := &reply{h.t, req.Method + " " + req.URL.Path, res.StatusCode, res.Header, data}
 	if _, measuring := h.t.(*testing.B); measuring {
-		return r // a benchmark measures the service, not the validator
+		return r // benchmarks must not measure the validator
 	}
 	if found := mustContract(h.t).violations(req, sent, r); found != "" {
 		h.t.Errorf("%s = %d is not as openapi.yaml describes it: %s", r.what, r.status, found)
@@ -245,7 +245,7 @@ func (r *reply) wantStatus(want int) *reply {
 	return r
 }
 
-// wantHeader checks the value of a header. "" means that the header must be missing.
+// wantHeader checks the value of a header. An empty want means that the header must be missing.
 func (r *reply) wantHeader(name, want string) {
 	r.t.Helper()
 	if got := r.header.Get(name); got != want {
@@ -253,7 +253,7 @@ func (r *reply) wantHeader(name, want string) {
 	}
 }
 
-// wantProblem checks that the reply is a complete problem document with code.
+// wantProblem checks that r is a complete problem document with this status and code.
 func (r *reply) wantProblem(status int, code string) *problem {
 	r.t.Helper()
 	r.wantStatus(status)
@@ -276,7 +276,7 @@ func (r *reply) wantProblem(status int, code string) *problem {
 	return &p
 }
 
-// wantField checks that the reply is a 400 that names field.
+// wantField checks that r is a 400 that names field.
 func (r *reply) wantField(field string) {
 	r.t.Helper()
 	p := r.wantProblem(http.StatusBadRequest, codeInvalidRequest)
@@ -302,7 +302,7 @@ func read[T any](r *reply) (v T) {
 	return v
 }
 
-// same reports an error if got differs from want. what describes the values in the error.
+// same reports an error if got differs from want. what names the values in the error message.
 func same(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
@@ -312,7 +312,7 @@ func same(t testing.TB, what string, want, got any, options ...cmp.Option) {
 
 const policyID = "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20"
 
-// policy returns a policy document of org. changes replace some of its members.
+// policy returns a policy document of org. changes replace members of the document.
 func policy(org string, changes ...obj) obj {
 	p := obj{
 		"policy_id": policyID, "version": 1, "organization_id": org, "agent_id": "*",
@@ -326,13 +326,14 @@ func policy(org string, changes ...obj) obj {
 	return p
 }
 
-// register registers a policy of org, made by policy.
+// register registers the document that policy returns for org and changes.
 func (h *harness) register(org string, changes ...obj) {
 	h.t.Helper()
 	h.do("POST", "/v1/policies/register", h.operator(org), obj{"policy": policy(org, changes...)}).wantStatus(http.StatusCreated)
 }
 
-// intent returns the body of an evaluation. The intent has a fresh id. changes replace some members of the intent.
+// intent returns the body of an evaluation with a new intent id. changes replace members of the
+// intent.
 func intent(changes ...obj) obj {
 	in := obj{
 		"intent_id": uuid.NewString(), "policy_id": policyID, "agent_id": "ci", "action_type": "deploy",
@@ -344,7 +345,7 @@ func intent(changes ...obj) obj {
 	return obj{"policy_id": policyID, "intent": in}
 }
 
-// result is the contract's PolicyEvaluationResult.
+// result is PolicyEvaluationResult of the API contract.
 type result struct {
 	OK          bool            `json:"ok"`
 	Approved    bool            `json:"approved"`
@@ -375,13 +376,12 @@ func (h *harness) wantRows(org string, want int) {
 	}
 }
 
-// clock is a clock that tests set.
+// clock is a clock that a test sets.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// Now returns the clock's time.
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -400,7 +400,6 @@ type logBuffer struct {
 	b  bytes.Buffer
 }
 
-// Write implements io.Writer.
 func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -413,23 +412,23 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// faultStore is a store whose calls can be made to fail.
+// faultStore is a store whose calls a test can make fail.
 type faultStore struct {
 	storage.Store
 	mu     sync.Mutex
 	faults map[string]error
 	calls  map[string]int
-	blocks map[string]func() // the function is called once, by the next call with this name
-	// corrupt, if set, changes each policy that is read.
+	blocks map[string]func() // the next call with this name runs the function, once
+	// corrupt, if set, modifies each policy that is read.
 	corrupt func(*engine.ActionPolicy)
-	// age is the time since the store last heard from its backend. While deaf is true, changes are
-	// not reported.
+	// age is the time since the store last heard from its backend. While deaf is true, the store
+	// reports no changes.
 	age  atomic.Int64
 	deaf atomic.Bool
 	told []func(storage.Change)
 }
 
-// fail makes each later call with this name return err. A nil err ends the fault.
+// fail makes all later calls with this name return err. With a nil err these calls work again.
 func (f *faultStore) fail(call string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

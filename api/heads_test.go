@@ -15,8 +15,9 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestDecision_Receipts_Heads checks "GET /v1/ledger/heads". Every organization sees the same chain, newest first,
-// without heads younger than a minute. The chain verifies and contains nothing about an organization.
+// TestDecision_Receipts_Heads checks "GET /v1/ledger/heads". All organizations see the same chain,
+// newest head first, without heads younger than a minute. The chain verifies and reveals nothing
+// about an organization.
 func TestDecision_Receipts_Heads(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -33,7 +34,7 @@ func TestDecision_Receipts_Heads(t *testing.T) {
 		t.Errorf("%d heads are listed, want the 4 that are a minute old", len(got))
 	}
 	h.clock.advance(time.Hour)
-	h.evaluate(acme, intent()).wantStatus(http.StatusOK) // the head of this decision is too young
+	h.evaluate(acme, intent()).wantStatus(http.StatusOK) // its head is too young
 	heads := h.heads(t, rival)
 	if len(heads) != 7 {
 		t.Fatalf("%d heads are listed, want 7", len(heads))
@@ -76,7 +77,7 @@ func (h *harness) heads(t *testing.T, org string) (heads []receipt.SignedHead) {
 	return heads
 }
 
-// twoChains is a store with a second chain, as if another writer had written to the store.
+// twoChains is a store that has a second chain, as if a second server had written to the store.
 type twoChains struct {
 	storage.Store
 	other *storagetest.MemoryLog
@@ -93,10 +94,10 @@ func (s twoChains) Heads(ctx context.Context, chain [16]byte, from uint64, f fun
 	return s.Store.Heads(ctx, chain, from, f)
 }
 
-// TestHeads_OfEveryChain checks that a server lists the heads of all chains when several servers
-// write to one store.
+// TestHeads_OfEveryChain checks the list of heads when several servers write to one store. The list
+// must have the heads of all chains.
 func TestHeads_OfEveryChain(t *testing.T) {
-	for _, others := range []int{3, 4, 6} { // with pages of three
+	for _, others := range []int{3, 4, 6} { // a page has three heads
 		other, w := storagetest.NewMemoryLog(), storagetest.NewWriter()
 		handle := other.OpenLog()
 		h := start(t, func(c *setup) { c.Service.Store = twoChains{c.Service.Store, other} })

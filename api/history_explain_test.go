@@ -11,14 +11,14 @@ import (
 	"writ/storage/ledger"
 )
 
-// explain returns a row of the history with its explanation.
+// explain returns a row of the history together with its explanation.
 func (h *harness) explain(token, decisionID string) (row explained) {
 	h.t.Helper()
 	h.do("GET", "/v1/authorizations/"+decisionID+"?explain=true", token, nil).wantStatus(http.StatusOK).into(&row)
 	return row
 }
 
-// TestAuthorization_Explained checks that the explanation of a row is exact, or missing.
+// TestAuthorization_Explained checks that a row has either an exact explanation or none.
 func TestAuthorization_Explained(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -57,9 +57,9 @@ func TestAuthorization_NotExplainedByHalfAnIntent(t *testing.T) {
 	}
 }
 
-// TestDecision_Audit_WhatWasSentExplains checks that the audit mode full explains decisions whose rows
-// have the agent or the resource in another form, and that the names of a registered agent need no more
-// than the row. No mode keeps the query of a resource.
+// TestDecision_Audit_WhatWasSentExplains checks the audit mode full. This mode explains decisions
+// whose rows store the agent or the resource in another form. For the names of a registered agent,
+// the row alone is enough. No mode stores the query of a resource.
 func TestDecision_Audit_WhatWasSentExplains(t *testing.T) {
 	both := []ledger.Mode{ledger.Minimal, ledger.Full}
 	full := both[1:]
@@ -90,8 +90,8 @@ func TestDecision_Audit_WhatWasSentExplains(t *testing.T) {
 	}
 }
 
-// TestAuthorization_ExplainsTheKillSwitch checks that a decision about a disabled agent is still
-// explained after the agent is enabled again.
+// TestAuthorization_ExplainsTheKillSwitch checks that a decision about a disabled agent can still
+// be explained after the agent was enabled again.
 func TestAuthorization_ExplainsTheKillSwitch(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -102,8 +102,8 @@ func TestAuthorization_ExplainsTheKillSwitch(t *testing.T) {
 	}
 }
 
-// TestAuthorization_ExplainedToThoseWhoMayRead checks that only credentials that may read the
-// policy and the rules get the explanation.
+// TestAuthorization_ExplainedToThoseWhoMayRead checks that a credential gets the explanation only
+// if it may read the policy and the rules.
 func TestAuthorization_ExplainedToThoseWhoMayRead(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -117,8 +117,9 @@ func TestAuthorization_ExplainedToThoseWhoMayRead(t *testing.T) {
 	h.do("GET", "/v1/authorizations/"+got.DecisionID+"?explain=yes", h.operator(acme), nil).wantField("explain")
 }
 
-// TestAuthorization_ExplainedInASession checks that a decision in a session is explained with the checks of the session,
-// and that a session that was closed since is named and not the metadata.
+// TestAuthorization_ExplainedInASession checks that the explanation of a decision in a session has
+// the session's checks. If the session was closed since, the explanation names the session and
+// omits the metadata.
 func TestAuthorization_ExplainedInASession(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -130,7 +131,7 @@ func TestAuthorization_ExplainedInASession(t *testing.T) {
 			t.Errorf("%s in a session: %+v, unexplained: %s", resource, row.Explanation, row.Unexplained)
 			continue
 		}
-		h.clock.advance(24 * time.Hour) // the session has expired since
+		h.clock.advance(24 * time.Hour) // the session expires
 		if row := h.explain(h.operator(acme), got.DecisionID); row.Explanation == nil {
 			t.Errorf("%s in a session that expired since: %s", resource, row.Unexplained)
 		}

@@ -121,7 +121,7 @@ func TestDecision_Audit_ExecutedWithoutBeingAllowedIsMarkedAndCounted(t *testing
 		change   obj
 		outcome  string
 		marked   bool
-		after    time.Duration // time between decision and settlement, by the clock of the recording server
+		after    time.Duration // time from the decision to the settlement, by the recording server's clock
 	}{
 		{"allow", obj{}, "executed", false, time.Second},
 		{"deny", obj{"action_type": "sql.drop"}, "executed", true, time.Second},
@@ -158,8 +158,8 @@ func TestDecision_Audit_ExecutedWithoutBeingAllowedIsMarkedAndCounted(t *testing
 	}
 }
 
-// decideOneAMinute makes four decisions of acme, a minute apart, and one of rival. Each of acme's
-// decisions can be selected by a different filter.
+// decideOneAMinute makes four decisions of acme, one minute apart, and one decision of rival. For
+// each of acme's decisions there is a filter that selects only that decision.
 func (h *harness) decideOneAMinute() {
 	h.t.Helper()
 	h.register(acme, obj{"agent_id": "ci"})

@@ -27,7 +27,7 @@ import (
 	"writ/storage/transfer"
 )
 
-// importing returns what transfer.Check says of a file with these documents.
+// importing returns the result of transfer.Check for a file that contains docs.
 func importing(unreadable bool, docs ...storage.Document) (transfer.Checked, error) {
 	keys, err := receipt.NewKeys(receipt.NewSigner(ed25519.NewKeyFromSeed(make([]byte, 32))).Public())
 	if err != nil {
@@ -44,7 +44,7 @@ func importing(unreadable bool, docs ...storage.Document) (transfer.Checked, err
 	write("header", transfer.Header{Format: "writ-export/2", ID: "01a1fe16-0000-7000-8000-000000000001", OrganizationID: acme,
 		Keys: jsontext.Value(keys.JWKS())})
 	for _, d := range docs {
-		// The value may be no JSON, so the line is written by hand.
+		// The value may be invalid JSON, so this line is not encoded by a JSON encoder.
 		fmt.Fprintf(&file, `{"document":{"kind":%q,"id":%q,"value":%s}}`+"\n", storage.CollectionOf(d.Kind).Name,
 			base64.RawURLEncoding.EncodeToString([]byte(d.ID)), bytes.ReplaceAll(d.Value, []byte("\n"), []byte(" ")))
 	}
@@ -61,8 +61,8 @@ const (
 	someKey  = "01tRy6czI6jAOLpZvq3hw1"
 )
 
-// storedForm returns the document as a store would keep it that a request asks to store. It adds what the
-// server adds, and changes nothing else. It returns false if the request stores no document.
+// storedForm returns the stored form of the document in a request. It adds only the members that
+// the server adds. It returns false if the request stores no document.
 func storedForm(method, path string, body []byte) (d storage.Document, ok bool) {
 	d.Org = acme
 	with := func(members string) {
@@ -85,7 +85,7 @@ func storedForm(method, path string, body []byte) (d storage.Document, ok bool) 
 			PolicyID string `json:"policy_id"`
 			Version  int64  `json:"version"`
 		}
-		_ = json.Unmarshal(in.Policy, &named, jsontext.AllowDuplicateNames(true)) // a wrong type leaves the zero value
+		_ = json.Unmarshal(in.Policy, &named, jsontext.AllowDuplicateNames(true)) // a value of a wrong type stays zero
 		d.Kind, d.ID, d.Value = storage.PolicyKind, storage.VersionID(named.PolicyID, named.Version), in.Policy
 	case method == http.MethodPost && path == "/v1/rules":
 		d.Kind, d.ID = storage.RuleKind, someUUID
@@ -125,16 +125,16 @@ func storedForm(method, path string, body []byte) (d storage.Document, ok bool) 
 	return d, jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// byOthers are the parts of messages that refuse a document because of documents that are stored, or
-// because of the time or the request. Such a document is not broken.
+// byOthers are parts of error messages for documents that are valid by themselves. They were
+// refused because of stored documents, the time or the request.
 var byOthers = []string{
 	"is the id of another agent", "is stored with a different content", "must be greater than", "take the lists of the organization over",
 	"takes the active rules of the organization over", "must be in the future", "must not be after", "must be before the year 10000",
 	"the policy of the key that makes it", "the organization of your credential", "is not a query parameter of this endpoint",
 }
 
-// importRefusesToo checks that writ import refuses each document that an endpoint refuses as broken.
-// The harness calls it for each request of the tests.
+// importRefusesToo checks that an import refuses each document that an endpoint refuses as invalid.
+// The harness calls this for each request of the tests.
 func (h *harness) importRefusesToo(req *http.Request, sent []byte, r *reply) {
 	h.t.Helper()
 	if r.status != http.StatusBadRequest {
@@ -161,9 +161,10 @@ func (h *harness) importRefusesToo(req *http.Request, sent []byte, r *reply) {
 	}
 }
 
-// TestDecision_Documents_ImportRefusesWhatTheAPIRefuses sends every broken document of the tests of
-// package document to its endpoint and into an import. Import must take none that the endpoint refuses.
-// The harness does the same with each document that the tests of this package send.
+// TestDecision_Documents_ImportRefusesWhatTheAPIRefuses sends each invalid document of package
+// document's tests to its endpoint and into an import. The import must refuse every document that
+// the endpoint refuses. The harness makes the same check for each document that this package's
+// tests send.
 func TestDecision_Documents_ImportRefusesWhatTheAPIRefuses(t *testing.T) {
 	files, err := filepath.Glob("../authoring/document/testdata/broken/*.txtar")
 	must(t, err)
@@ -175,7 +176,7 @@ func TestDecision_Documents_ImportRefusesWhatTheAPIRefuses(t *testing.T) {
 		f := archive.Files[0]
 		docs, err := document.Parse(f.Name, f.Data)
 		if err != nil {
-			docs = nil // it has no form in which a client could send it
+			docs = nil // no client could send this document
 		}
 		for _, doc := range docs {
 			kinds := []document.Kind{doc.Kind}
@@ -187,13 +188,13 @@ func TestDecision_Documents_ImportRefusesWhatTheAPIRefuses(t *testing.T) {
 				if path == "" {
 					continue
 				}
-				r := h.do(method, path, h.operator(acme), body) // send compares a 400 with the import
+				r := h.do(method, path, h.operator(acme), body) // send also compares a 400 with an import
 				d, ok := storedForm(method, path, body)
 				if !ok {
 					continue
 				}
 				compared[kind]++
-				// 403 is the plan's limit.
+				// A 403 means that the plan's limit is reached.
 				if _, err := importing(false, d); r.status/100 != 2 && r.status != http.StatusForbidden && err == nil {
 					t.Errorf("%s: %s answers %d, and import takes it:\n%s", name, path, r.status, d.Value)
 				}
@@ -207,8 +208,8 @@ func TestDecision_Documents_ImportRefusesWhatTheAPIRefuses(t *testing.T) {
 	}
 }
 
-// endpointOf returns the request that stores a document. The server adds the members that a document in a
-// file may have, so that they are left out.
+// endpointOf returns the request that stores a document. It leaves out members that the server
+// adds.
 func endpointOf(kind document.Kind, value jsontext.Value) (method, path string, body []byte) {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(value, &members) != nil {
@@ -229,15 +230,16 @@ func endpointOf(kind document.Kind, value jsontext.Value) (method, path string, 
 		return http.MethodPost, "/v1/rules", without("id", "createdAt", "updatedAt", "isActive")
 	case document.List:
 		var name string
-		_ = json.Unmarshal(members["name"], &name) // without a name there is no path
+		_ = json.Unmarshal(members["name"], &name) // a missing name makes the path invalid
 		return http.MethodPut, listsPath + name, without("name", "version", "created_at", "updated_at")
 	}
 	return "", "", nil
 }
 
-// TestDecision_Documents_UnreadableOnesAreImportedOnDemand checks that stored policies and rules that no
-// longer compile are refused, named by their line, and imported as they are on demand. Unknown members, ids
-// and other documents stay refused.
+// TestDecision_Documents_UnreadableOnesAreImportedOnDemand checks stored policies and rules that no
+// longer compile. An import refuses such a document and names its line. With --unreadable it
+// imports the document unchanged. Unknown members, invalid ids and other kinds of document are
+// refused even then.
 func TestDecision_Documents_UnreadableOnesAreImportedOnDemand(t *testing.T) {
 	policy := func(changed string) storage.Document {
 		return storage.Document{Kind: storage.PolicyKind, Org: acme, ID: storage.VersionID(someUUID, 1), Value: []byte(
@@ -251,8 +253,8 @@ func TestDecision_Documents_UnreadableOnesAreImportedOnDemand(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		doc  storage.Document
-		want string // of a plain import
-		lost bool   // whether --unreadable refuses it, too
+		want string // the error without --unreadable
+		lost bool   // whether it is refused with --unreadable too
 	}{
 		"a good policy":              {policy(``), "", false},
 		"a pattern":                  {policy(`,"blocked_resource_patterns":["prod/["]`), "policy.blocked_resource_patterns[0]", false},
@@ -282,7 +284,8 @@ func TestDecision_Documents_UnreadableOnesAreImportedOnDemand(t *testing.T) {
 	}
 }
 
-// TestImported_TakesWhatAnExportHas checks that the documents of this package's store pass an import.
+// TestImported_TakesWhatAnExportHas checks that an import accepts the exported documents of this
+// package's store.
 func TestImported_TakesWhatAnExportHas(t *testing.T) {
 	h := start(t)
 	h.register(acme, obj{"blocked_resource_patterns": []string{"prod/**"}, "max_cost_minor": 5})

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestDecision_IntentAge: "with --intent-age, an intent that is older than twice that is refused instead of remembered".
-// One that was not decided before is refused when its issued_at is further away, before or after now. Repetitions and
-// approved repetitions are answered as ever.
+// TestDecision_IntentAge checks "with --intent-age, an intent that is older than twice that is
+// refused instead of remembered". A new intent is refused if its issued_at is more than the age
+// before or after now. Repetitions, also of approved intents, are answered as without the flag.
 func TestDecision_IntentAge(t *testing.T) {
 	const most = 6 * time.Hour
 	d := openDesk(t, func(s *setup) { s.Service.IntentAge, s.Service.ApprovalTTL = most, 72*time.Hour })
@@ -54,7 +54,7 @@ func TestDecision_IntentAge(t *testing.T) {
 	d.clock.advance(2 * time.Hour)
 	evaluate(allowed).wantProblem(http.StatusBadRequest, codeIssuedOutOfRange)
 
-	d.clock.advance(most) // the held intent is older than twice the age
+	d.clock.advance(most) // the held intent gets older than twice the limit
 	wantDecision(t, d.redeem(held, id), "allow")
 	wantDecision(t, d.redeem(held, id), "allow")
 
@@ -66,7 +66,7 @@ func TestDecision_IntentAge(t *testing.T) {
 		wantProblem(http.StatusBadRequest, codeIssuedOutOfRange)
 }
 
-// TestIntentAge_IsOffByDefault checks that any issued_at is decided.
+// TestIntentAge_IsOffByDefault checks that by default an intent with any issued_at is decided.
 func TestIntentAge_IsOffByDefault(t *testing.T) {
 	h := start(t)
 	h.register(acme)

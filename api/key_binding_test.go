@@ -14,7 +14,7 @@ import (
 	"writ/storage"
 )
 
-// mint makes a key with the credential token. body describes the key.
+// mint makes a key with the credential token. body describes the new key.
 func (h *harness) mint(token string, body obj) *reply {
 	h.t.Helper()
 	if body["name"] == nil {
@@ -23,7 +23,7 @@ func (h *harness) mint(token string, body obj) *reply {
 	return h.do("POST", "/v1/tokens", token, body)
 }
 
-// bound makes a key of acme that is bound to agents.
+// bound makes a key of acme that is bound to agents, an id or a glob.
 func (h *harness) bound(agents string, scopes ...string) (key, id string) {
 	h.t.Helper()
 	made := read[tokenSecret](h.mint(h.operator(acme), obj{"agent_id": agents, "scopes": scopes}).wantStatus(http.StatusCreated))
@@ -55,7 +55,7 @@ func TestDecision_Credentials_ABoundKeyEvaluatesForItsAgentsOnly(t *testing.T) {
 				before := len(h.history(acme))
 				h.do("POST", path, key, body).wantProblem(http.StatusForbidden, codeAgentNotBound)
 				h.wantRows(acme, before)
-				h.evaluate(acme, body).wantStatus(http.StatusOK) // the refused request has not used its intent id
+				h.evaluate(acme, body).wantStatus(http.StatusOK) // the refusal has not used up the intent id
 				h.do("POST", path, key, body).wantProblem(http.StatusForbidden, codeAgentNotBound)
 			}
 		}
@@ -97,9 +97,10 @@ func TestTokens_InvalidBindings(t *testing.T) {
 	}
 }
 
-// TestDecision_Credentials_ABoundKeyDoesNothingForTheOrganization checks "its scopes are among policy:evaluate
-// policy:read actions:record facts:assert history:read approvals:read sessions:write, another is 400 when it is minted".
-// TestDecision_Credentials_AuthorizationMatrix sends requests to every route with keys that were minted before.
+// TestDecision_Credentials_ABoundKeyDoesNothingForTheOrganization checks "its scopes are among
+// policy:evaluate policy:read actions:record facts:assert history:read approvals:read
+// sessions:write, another is 400 when it is minted". Older keys may have other scopes:
+// TestDecision_Credentials_AuthorizationMatrix tests such keys on every route.
 func TestDecision_Credentials_ABoundKeyDoesNothingForTheOrganization(t *testing.T) {
 	h := start(t)
 	can := []string{
@@ -120,8 +121,8 @@ func TestDecision_Credentials_ABoundKeyDoesNothingForTheOrganization(t *testing.
 	h.mint(h.operator(acme), obj{"agent_id": "ci"}).wantStatus(http.StatusCreated)
 }
 
-// TestDecision_Credentials_ABoundKeyApprovesNothing checks that a key that was minted before approves neither what
-// another agent asked for nor what its own agent did.
+// TestDecision_Credentials_ABoundKeyApprovesNothing checks a key from before this restriction. Such
+// a key can approve neither the requests of another agent nor the requests of its own agent.
 func TestDecision_Credentials_ABoundKeyApprovesNothing(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -146,7 +147,7 @@ func TestDecision_Credentials_ABoundKeyReadsForItsAgentsOnly(t *testing.T) {
 	h.register(acme, obj{"policy_id": "3f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d21", "agent_id": "team-a/*"})
 	h.subscribe(acme, "business")
 	h.rule(acme, `{"resource":"held"}`, persons)
-	made := map[string][]string{} // by agent
+	made := map[string][]string{} // ids of decisions by agent
 	for _, agent := range []string{"team-a/ci", "team-a/cd", "team-b/ci", "ann@corp.example", "bob@corp.example"} {
 		for range 3 {
 			made[agent] = append(made[agent], h.decision(h.operator(acme), obj{"agent_id": agent, "resource": "held"}))
@@ -202,7 +203,7 @@ func TestDecision_Credentials_ABoundKeyReadsForItsAgentsOnly(t *testing.T) {
 					}
 				}
 			}
-			// A filter for another agent widens nothing.
+			// A filter for another agent must not return that agent's rows.
 			other := read[page[storage.Record]](h.do("GET", "/v1/authorizations?agent_id=bob@corp.example", key, nil).wantStatus(http.StatusOK))
 			if len(other.Data) > 0 {
 				t.Errorf("it lists %d rows of bob", len(other.Data))
@@ -228,7 +229,7 @@ func TestRecordAction_ABoundKeyRecordsForItsAgentsOnly(t *testing.T) {
 	of := func(agent string) string { return h.decision(h.operator(acme), obj{"agent_id": agent}) }
 	for _, tc := range []struct{ agents, yes, no string }{
 		{"ci", "ci", "cj"},
-		{"ci", "CI", "cj"}, // one agent
+		{"ci", "CI", "cj"}, // three spellings of one agent
 		{"CI", "ci", "cj"},
 		{"team-a/*", "team-a/ci", "team-b/ci"},
 		{"Team-A/*", "Team-A/ci", "Team-B/ci"},
@@ -244,8 +245,8 @@ func TestRecordAction_ABoundKeyRecordsForItsAgentsOnly(t *testing.T) {
 		}
 		record(key, h.decisionOfRival()).wantProblem(http.StatusNotFound, "decision_not_found")
 	}
-	// The row has a tag instead of the id, so the glob cannot match. The key may record because it
-	// asked for the decision.
+	// The row has a tag instead of the agent's id, so the glob cannot match. The key may still
+	// record, because the key itself requested the decision.
 	key, _ := h.bound("*@corp.example", "actions:record", "policy:evaluate")
 	record(key, h.decision(key, obj{"agent_id": "ann@corp.example"})).wantStatus(http.StatusOK)
 	record(key, of("ann@corp.example")).wantProblem(http.StatusForbidden, codeAgentNotBound)
@@ -257,8 +258,8 @@ func (h *harness) decisionOfRival() string {
 	return h.decisionOf(rival)
 }
 
-// TestAuth_ATokenWhoseBindingDoesNotCompileIsRefused checks that a key is refused if its binding
-// does not compile. The key must not count as unbound.
+// TestAuth_ATokenWhoseBindingDoesNotCompileIsRefused checks that a key with an invalid binding is
+// refused. The server must not treat it as an unbound key.
 func TestAuth_ATokenWhoseBindingDoesNotCompileIsRefused(t *testing.T) {
 	h := start(t)
 	h.register(acme)

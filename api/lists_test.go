@@ -13,7 +13,7 @@ import (
 	"writ/rego"
 )
 
-// paying returns an intent whose metadata names a payee.
+// paying returns an intent that names payee in its metadata.
 func paying(payee string) obj {
 	return intent(obj{"metadata": obj{"payee": payee}})
 }
@@ -39,7 +39,7 @@ func TestLists_LifeCycle(t *testing.T) {
 	h.do("GET", "/v1/lists/payees", op, nil).wantProblem(http.StatusNotFound, "list_not_found")
 }
 
-// TestLists_IfMatch checks that a caller cannot overwrite a change that the caller has not read.
+// TestLists_IfMatch checks that a caller cannot overwrite a change that the caller has not seen.
 func TestLists_IfMatch(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
@@ -52,7 +52,7 @@ func TestLists_IfMatch(t *testing.T) {
 	refused("PUT", values("a"), "If-Match", "*")
 	l := read[engine.List](h.do("PUT", path, op, values("a"), "If-None-Match", "*").wantStatus(http.StatusCreated))
 	refused("PUT", values("b"), "If-None-Match", "*")
-	refused("PUT", values("a"), "If-None-Match", "*") // the values are the same, but the caller did not store them
+	refused("PUT", values("a"), "If-None-Match", "*") // equal values, but the caller did not store them
 	first := `"` + l.UpdatedAt.Format(time.RFC3339Nano) + `"`
 	h.clock.advance(time.Millisecond)
 	h.do("PUT", path, op, values("b"), "If-Match", first).wantStatus(http.StatusOK).into(&l)
@@ -68,7 +68,7 @@ func TestLists_IfMatch(t *testing.T) {
 }
 
 // TestLists_NameThatIsASecret checks that a list is refused if its name looks like a secret. The
-// name is in the path and in the store.
+// name would be in URLs and in the store.
 func TestLists_NameThatIsASecret(t *testing.T) {
 	h := start(t)
 	for _, c := range scrubtest.Canaries(1) {
@@ -104,8 +104,8 @@ func TestLists_Invalid(t *testing.T) {
 	}
 }
 
-// TestLists_TakeTenThousandValues checks that a list may have its greatest length. Such a list
-// exceeds the limit of other bodies.
+// TestLists_TakeTenThousandValues checks that a list may have the maximum length. Such a list is
+// larger than the limit of other bodies.
 func TestLists_TakeTenThousandValues(t *testing.T) {
 	h := start(t)
 	values := make([]string, engine.MaxListValues)
@@ -115,8 +115,8 @@ func TestLists_TakeTenThousandValues(t *testing.T) {
 	h.do("PUT", "/v1/lists/payees", h.operator(acme), obj{"values": values}).wantStatus(http.StatusCreated)
 }
 
-// TestLists_AreInForceAtOnce checks that a changed list is in force before the answer is sent, for
-// conditions in every language.
+// TestLists_AreInForceAtOnce checks that a changed list applies to decisions before the answer is
+// sent. It tests conditions in every language.
 func TestLists_AreInForceAtOnce(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Service.CompileRego = rego.CompileCondition
@@ -154,8 +154,8 @@ func TestLists_AreInForceAtOnce(t *testing.T) {
 	}
 }
 
-// TestLists_RulesThatChange checks that a changed rule, like a new rule, may refer only to lists
-// that exist.
+// TestLists_RulesThatChange checks that a changed rule may refer only to lists that exist. New
+// rules have the same restriction.
 func TestLists_RulesThatChange(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
@@ -169,7 +169,7 @@ func TestLists_RulesThatChange(t *testing.T) {
 }
 
 // TestLists_AnotherSpellingOfTheNameKeepsTheList checks that a list cannot be deleted while a rule
-// refers to it. The rule may write the list's name with escapes.
+// refers to it, even if the rule spells the list's name with escapes.
 func TestLists_AnotherSpellingOfTheNameKeepsTheList(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)

@@ -22,7 +22,7 @@ var updateMatrix = flag.Bool("update-matrix", false, "rewrite the table of docs/
 
 const matrixFile = "../docs/authorization.md"
 
-// matrixColumns are the kinds of credential, in the order of the table's columns.
+// matrixColumns are the kinds of credential, in the order of the columns in docs/authorization.md.
 var matrixColumns = [...]string{
 	"none", "broken", "expired", "revoked", "other scope", "other organization", "scope", "bound", "bound elsewhere", "operator",
 	"service token",
@@ -34,7 +34,7 @@ var matrixColumns = [...]string{
 func TestDecision_Credentials_AuthorizationMatrix(t *testing.T) {
 	h := start(t, selling(&seller{}), func(c *setup) { c.ServiceToken = serviceToken })
 	h.register(acme)
-	h.subscribe(acme, "business") // this plan may export
+	h.subscribe(acme, "business") // the plan must allow exports
 	h.subscribe(rival, "business")
 	var got strings.Builder
 	fmt.Fprintf(&got, "| endpoint | scope | %s |\n|---|---|%s\n", strings.Join(matrixColumns[:], " | "), strings.Repeat("---|", len(matrixColumns)))
@@ -62,7 +62,8 @@ func TestDecision_Credentials_AuthorizationMatrix(t *testing.T) {
 	}
 }
 
-// credentials describes the credential that rt demands, and returns credentials for each column.
+// credentials describes the credential that rt requires. It also returns credentials for each
+// column.
 func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 	h.t.Helper()
 	scopes, others := Scopes(), []string{"policy:evaluate"}
@@ -81,7 +82,7 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 	without, _ := h.key(acme, others...)
 	theirs, _ := h.key(rival, scopes...)
 	others = []string{theirs, h.operator(rival)}
-	if rt.scope == operatorOnly { // no API key is an operator
+	if rt.scope == operatorOnly { // API keys cannot be operators
 		others = others[1:]
 	}
 	expired, _ := h.keyExpiring(acme, scopes...)
@@ -106,13 +107,13 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 	}
 }
 
-// cell sends a request to rt with each token of one column. All tokens of a column must get one
-// status, which cell returns.
+// cell sends a request to rt with each token of a column. All tokens must get the same status,
+// which cell returns.
 func (h *harness) cell(rt route, column string, tokens []string) (status int) {
 	h.t.Helper()
 	var headers []string
 	if rt.is(signed) {
-		headers = []string{headerSignature, "t=1,v1=0"} // a signature that the test's seller accepts
+		headers = []string{headerSignature, "t=1,v1=0"} // seller accepts any signature
 	}
 	for _, token := range tokens {
 		path, body := h.sample(rt)
@@ -142,13 +143,13 @@ func (h *harness) cell(rt route, column string, tokens []string) (status int) {
 	return status
 }
 
-// tellsOfCI reports whether an answer is about the agent of the samples.
+// tellsOfCI reports whether an answer contains data about the agent of the samples.
 func tellsOfCI(r *reply) bool {
 	return strings.Contains(string(r.body), `"ci"`) || strings.Contains(string(r.body), ",ci,")
 }
 
-// boundBefore stores a key of acme that is bound to agents and has scopes that no such key can be
-// made with.
+// boundBefore stores a key of acme that is bound to agents. The key has scopes that a new bound key
+// may not have.
 func (h *harness) boundBefore(agents string, scopes ...string) string {
 	h.t.Helper()
 	key, id := apikey.New()
@@ -159,7 +160,8 @@ func (h *harness) boundBefore(agents string, scopes ...string) string {
 	return key
 }
 
-// sample makes a resource of acme and returns a request to rt for it.
+// sample makes a resource of acme. It returns the path and body of a request to rt for that
+// resource.
 func (h *harness) sample(rt route) (path string, body any) {
 	h.t.Helper()
 	id := ""
@@ -233,7 +235,7 @@ func (h *harness) sample(rt route) (path string, body any) {
 	return strings.Replace(rt.path, ":"+rt.param, id, 1), body
 }
 
-// held makes a key and an intent that is held. It returns the id of the decision.
+// held makes a decision that is held for approval and returns its id.
 func (h *harness) held(org string) (id string) {
 	h.t.Helper()
 	agent, _ := h.key(org, "policy:evaluate")
@@ -242,7 +244,6 @@ func (h *harness) held(org string) (id string) {
 	return got.DecisionID
 }
 
-// agent registers an agent of org.
 func (h *harness) agent(org string) (id string) {
 	h.t.Helper()
 	var out struct {

@@ -33,7 +33,7 @@ func TestDescription_IsServedAsYAMLAndJSONFromTheSameSource(t *testing.T) {
 	}
 }
 
-// jsonish encodes v as JSON and decodes the result.
+// jsonish returns v as a JSON decoder would return it.
 func jsonish(t *testing.T, v any) (out any) {
 	data, err := json.Marshal(v)
 	must(t, err)
@@ -63,7 +63,7 @@ func TestDocuments_AreSentAgainOnlyWhenTheyChanged(t *testing.T) {
 	}
 }
 
-// TestContract_ExamplesAreValid checks every example of the document against its schema.
+// TestContract_ExamplesAreValid checks every example in the document against its schema.
 func TestContract_ExamplesAreValid(t *testing.T) {
 	n := 0
 	for path, item := range mustContract(t).model.Paths.PathItems.FromOldest() {

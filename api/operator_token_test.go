@@ -74,7 +74,6 @@ func TestAuth_AVerifiedTokenIsCachedUntilItExpires(t *testing.T) {
 	h.do("GET", "/v1/rules", token, nil).wantStatus(http.StatusUnauthorized)
 }
 
-// keyPair is a signing key and its algorithm.
 type keyPair struct {
 	method  jwa.SignatureAlgorithm
 	private crypto.Signer
@@ -95,7 +94,7 @@ func keyPairs(t testing.TB) map[string]keyPair {
 	}
 }
 
-// jwksOf returns a key set with the public keys of keys, which maps ids to keys.
+// jwksOf returns a JSON Web Key Set with the public halves of keys. keys is a map by key id.
 func jwksOf(t testing.TB, keys map[string]crypto.Signer) []byte {
 	t.Helper()
 	set := jwk.NewSet()
@@ -139,8 +138,9 @@ func TestDecision_Credentials_AlgIsPinnedByConfiguration(t *testing.T) {
 	}
 }
 
-// wantConfusionRefused checks that three kinds of token are refused: signed with a public key as an
-// HMAC secret, without a signature, or with a changed bit in the signature.
+// wantConfusionRefused checks that three kinds of forged token are refused. The first uses the
+// public key as an HMAC secret, the second has no signature, and the third has a changed bit in its
+// signature.
 func (h *harness) wantConfusionRefused(pair keyPair, kid string) {
 	h.t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(pair.private.Public())
@@ -183,7 +183,7 @@ func TestDecision_Credentials_HS256TakesNoOther(t *testing.T) {
 	h.do("GET", "/v1/rules", h.sign(t, h.claims()), nil).wantStatus(http.StatusOK)
 }
 
-// signHS256 signs a header and claims exactly as they are given.
+// signHS256 signs a token with exactly this header and these claims.
 func signHS256(header, claims string) string {
 	text := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
 	mac := hmac.New(sha256.New, []byte(testSecret))
@@ -191,7 +191,7 @@ func signHS256(header, claims string) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// respell changes the last character of token, but only bits that encode nothing.
+// respell changes only those bits of token's last character that base64 ignores.
 func respell(token string) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	last := len(token) - 1
@@ -211,7 +211,7 @@ func TestDecision_Credentials_JWKSByURLRotates(t *testing.T) {
 			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
-		_, _ = w.Write(data) // a disconnected client needs no answer
+		_, _ = w.Write(data) // the client may have disconnected
 	}))
 	t.Cleanup(issuer.Close)
 	h := start(t, func(c *setup) { c.Operators = operator.Config{Alg: "EdDSA", JWKS: issuer.URL} })

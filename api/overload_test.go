@@ -22,15 +22,15 @@ import (
 	"writ/storage/storagetest"
 )
 
-// orgQueue is how many requests of one organization may wait.
+// orgQueue is the maximum number of waiting requests of one organization.
 const orgQueue = 512
 
-// patient configures a queue that never gives up a waiting request during the test.
+// patient configures a queue in which requests wait without a timeout during the test.
 func patient(c *setup) { c.Service.Queue = time.Hour }
 
-// hold takes every slot: as many as one organization can have for org, and the remaining slots for
-// another organization. Each returned function frees one slot. The first function frees a slot of
-// org.
+// hold takes every slot. org gets as many slots as one organization can have, and another
+// organization gets the remaining slots. Each returned function frees one slot, and the first
+// function frees a slot of org.
 func (h *harness) hold(org string) (release []func()) {
 	h.t.Helper()
 	for i := range runtime.GOMAXPROCS(0) {
@@ -46,7 +46,7 @@ func (h *harness) hold(org string) (release []func()) {
 	return release
 }
 
-// fill takes every slot and fills org's queue of decisions, until release is called.
+// fill takes every slot and fills org's queue of decisions until release is called.
 func (h *harness) fill(org string) (release func()) {
 	h.t.Helper()
 	held := h.hold(org)
@@ -69,7 +69,8 @@ func (h *harness) fill(org string) (release func()) {
 	}
 }
 
-// untilMetrics waits until the gate's metrics show these numbers of working and waiting requests.
+// untilMetrics waits until the metrics of the admission gate show these numbers of running and
+// waiting requests.
 func (h *harness) untilMetrics(working, waiting int) {
 	h.t.Helper()
 	want := [2]string{fmt.Sprintf("\nwrit_admission_in_flight %d\n", working), fmt.Sprintf("\nwrit_admission_waiting %d\n", waiting)}
@@ -93,7 +94,7 @@ func TestOverload_DecisionsAreRefusedAtOnce(t *testing.T) {
 		got := r.wantProblem(http.StatusServiceUnavailable, codeOverloaded)
 		want := problemOf(ledger.ErrOverloaded)
 		want.encode(path, "mine")
-		want.retryAfter = 0 // retryAfter is sent as a header
+		want.retryAfter = 0 // it is sent as a header
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(problem{})); diff != "" {
 			t.Errorf("POST %s (-as the ledger's refusal +got):\n%s", path, diff)
 		}
@@ -104,7 +105,7 @@ func TestOverload_DecisionsAreRefusedAtOnce(t *testing.T) {
 			}
 		}
 	}
-	// The body is invalid JSON. The request must be refused before its body is decoded.
+	// The body is invalid JSON: a full queue must refuse the request before decoding.
 	h.do("POST", "/v1/policy/evaluate", h.operator(acme), "{").wantProblem(http.StatusServiceUnavailable, codeOverloaded)
 	release()
 	h.untilMetrics(0, 0)
@@ -135,13 +136,13 @@ func TestDecision_Bounds_AFullQueueIsItsOrganizationsOwn(t *testing.T) {
 	h := start(t, patient)
 	h.register(acme)
 	h.register(rival)
-	wantDecision(t, h.evaluate(rival, intent()), "allow") // no other request is in the way
+	wantDecision(t, h.evaluate(rival, intent()), "allow") // no request of rival waits
 	held := h.hold(acme)
 	for range orgQueue {
 		go func() {
 			slot, _ := h.server.decisions.Gate.Enter(h.server.deadlines.base, admission.Work{Org: acme})
 			defer slot.Leave()
-			<-h.server.deadlines.base.Done() // the handler keeps its slot until the server gives up
+			<-h.server.deadlines.base.Done() // keeps the slot until the server shuts down
 		}()
 	}
 	h.untilMetrics(len(held), orgQueue)
@@ -149,13 +150,13 @@ func TestDecision_Bounds_AFullQueueIsItsOrganizationsOwn(t *testing.T) {
 	answered := make(chan *reply)
 	go func() { answered <- h.evaluate(rival, intent()) }()
 	h.untilMetrics(len(held), orgQueue+1)
-	held[0]() // frees one slot; 512 requests of acme were waiting before
+	held[0]() // frees one slot for the 512 waiting requests of acme
 	wantDecision(t, <-answered, "allow")
 }
 
 // TestOverload_TheKillSwitchAnswers checks that an operator can disable an agent, revoke a key and
-// remove a rule, however many requests wait. Every later decision about the disabled agent must be
-// a refusal.
+// remove a rule, however many requests wait. All later decisions about the disabled agent must be
+// refusals.
 func TestOverload_TheKillSwitchAnswers(t *testing.T) {
 	h := start(t, patient)
 	h.register(acme)
@@ -236,7 +237,7 @@ func TestDecision_Bounds_RegoLeavesASlot(t *testing.T) {
 	})
 	for _, org := range []string{acme, rival} {
 		h.register(org)
-		wantDecision(t, h.evaluate(org, intent()), "allow") // this compiles the rules of org
+		wantDecision(t, h.evaluate(org, intent()), "allow") // compiles org's rules
 	}
 	h.rule(acme, `{"rego":"input.intent.action_type == \"x\""}`, `{"decision":"deny"}`)
 	slot, v := h.server.decisions.Gate.Enter(t.Context(), admission.Work{Org: "somebody else", Costly: true})
@@ -266,13 +267,13 @@ func TestDecision_Bounds_NoSlotIsHeldWhileTheCommitWaits(t *testing.T) {
 	wantDecision(t, <-answered, "allow")
 }
 
-// TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits blocks a call of the store. Only the intent
-// that waits for this call may be delayed. Other intents of the organization, and other
-// organizations, must get their decisions.
+// TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits blocks one call of the store. Only the intent
+// that makes this call may be delayed. Other intents of the organization and intents of other
+// organizations must still be decided.
 func TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits(t *testing.T) {
 	for call, held := range map[string]obj{
 		"AgentsNamed": {"agent_id": "another"},
-		"Count":       {}, // only an organization's first decision calls it
+		"Count":       {}, // only the first decision of an organization calls Count
 	} {
 		t.Run(call, func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -301,8 +302,8 @@ func TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits(t *testing.T) {
 }
 
 // TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot checks that a request holds no slot while another
-// request loads the rules. Here a decision loads the rules and a simulation waits. Both must be
-// answered.
+// request loads the rules. In the test a decision loads the rules while a simulation waits. Both
+// must be answered.
 func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	h := start(t, patient)
@@ -310,7 +311,7 @@ func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
 		h.register(org)
 		wantDecision(t, h.evaluate(org, intent()), "allow")
 	}
-	h.rule(acme, `{"action_type":"x"}`, `{"decision":"deny"}`) // a new rule makes the compiled rules stale
+	h.rule(acme, `{"action_type":"x"}`, `{"decision":"deny"}`) // a new rule makes the compiled rules outdated
 	entered, release := make(chan struct{}), make(chan struct{})
 	h.store.block("AllRules", entered, release)
 	decided, simulated := make(chan *reply, 1), make(chan *reply, 1)
@@ -318,7 +319,7 @@ func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
 	<-entered
 	go func() { simulated <- h.simulate(h.operator(acme), obj{"intent": intent()["intent"]}) }()
 	wantDecision(t, h.evaluate(rival, intent()), "allow")
-	time.Sleep(20 * time.Millisecond) // gives the simulation time to wait too; a shorter sleep weakens the test
+	time.Sleep(20 * time.Millisecond) // lets the simulation wait too; a shorter sleep weakens the test
 	wantDecision(t, h.evaluate(rival, intent()), "allow")
 	close(release)
 	wantDecision(t, <-decided, "allow")
@@ -328,7 +329,7 @@ func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
 }
 
 // TestDecision_Bounds_ASearchTakesTurns checks "Listing and exporting are charged alike". A search
-// of the history lets other requests run between its reads.
+// of the history gives its slot to waiting requests between its reads.
 func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var h *harness
@@ -338,7 +339,7 @@ func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {
 		case 1:
 			go func() { answered <- h.do("GET", "/v1/rules", h.operator(rival), nil) }()
 			h.untilMetrics(1, 1)
-			time.Sleep(2 * time.Millisecond) // longer than one turn of a slot
+			time.Sleep(2 * time.Millisecond) // longer than a request may keep a slot
 		case 2:
 			select {
 			case r := <-answered:
@@ -367,8 +368,8 @@ func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {
 	}
 }
 
-// TestOverload_EveryAnswerFreesItsPlace checks that a request gives its slot back after an answer,
-// a refusal, a panic, a timeout and a disconnect.
+// TestOverload_EveryAnswerFreesItsPlace checks that a request frees its slot in every case: an
+// answer, a refusal, a panic, a timeout and a disconnect.
 func TestOverload_EveryAnswerFreesItsPlace(t *testing.T) {
 	h := start(t, func(c *setup) { c.Limits.Handle = time.Millisecond })
 	h.register(acme)
@@ -392,7 +393,7 @@ func TestOverload_EveryAnswerFreesItsPlace(t *testing.T) {
 	close(release)
 
 	h.untilMetrics(0, 0)
-	h.server.decisions.Plans = nil // Plans would panic
+	h.server.decisions.Plans = nil // any use of Plans panics
 	h.evaluate(acme, intent()).wantProblem(http.StatusInternalServerError, codeInternal)
 	h.untilMetrics(0, 0)
 }

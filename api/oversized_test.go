@@ -38,8 +38,8 @@ func TestOversized_IsRefusedBeforeItIsRead(t *testing.T) {
 	}
 }
 
-// TestOversized_ExpectedBodyIsNotAskedFor has a client that sends Expect: 100-continue and waits
-// before it sends a body. The server must answer at once that the body is too large, without a 100
+// TestOversized_ExpectedBodyIsNotAskedFor tests a client that sends Expect: 100-continue and waits
+// before it sends its body. If the body is too large, the server must refuse at once, without a 100
 // Continue.
 func TestOversized_ExpectedBodyIsNotAskedFor(t *testing.T) {
 	h := start(t)
@@ -75,8 +75,8 @@ func TestOversized_ExpectedBodyIsNotAskedFor(t *testing.T) {
 	}
 }
 
-// TestOversized_JSONThatIsDearToReadIsA400 sends bodies that are within the size limit but are
-// meant to take the decoder much time or depth.
+// TestOversized_JSONThatIsDearToReadIsA400 sends bodies that are within the size limit. They are
+// made to cost the decoder much time or depth.
 func TestOversized_JSONThatIsDearToReadIsA400(t *testing.T) {
 	h := start(t)
 	const room = 256<<10 - 512

@@ -39,7 +39,7 @@ func TestDecision_Resources_UnknownFieldsAre400Everywhere(t *testing.T) {
 	asked := 0
 	for _, rt := range h.server.routes() {
 		if rt.is(signed) || rt.method != http.MethodPost && rt.method != http.MethodPatch && rt.method != http.MethodPut {
-			continue // Stripe's events may have members that writ does not know
+			continue // Stripe may add members to events
 		}
 		path, body := h.sample(rt)
 		in, _ := body.(obj)

@@ -55,7 +55,8 @@ func TestRules_LifeCycle(t *testing.T) {
 	})
 }
 
-// TestRules_IfMatch checks that a caller can neither overwrite nor delete a change of a rule that it has not read.
+// TestRules_IfMatch checks that a caller can neither overwrite nor delete a rule's change that the
+// caller has not seen.
 func TestRules_IfMatch(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
@@ -128,8 +129,9 @@ func TestRules_InvalidFields(t *testing.T) {
 	h.do("PATCH", "/v1/rules/"+id, h.operator(acme), "null").wantProblem(http.StatusBadRequest, codeInvalidRequest)
 }
 
-// TestDecision_Resources_A400NamesEveryInvalidMember checks "A 400 names every invalid member". These are unknown and
-// missing members, members of the wrong type and wrong values. Each is named once, and no valid member is named.
+// TestDecision_Resources_A400NamesEveryInvalidMember checks "A 400 names every invalid member". A
+// member is invalid if it is unknown, missing, or has a wrong type or value. Each invalid member is
+// named once, and no valid member is named.
 func TestDecision_Resources_A400NamesEveryInvalidMember(t *testing.T) {
 	h := start(t)
 	id := h.rule(acme, `{}`, allowAction)
@@ -182,7 +184,8 @@ func TestDecision_Resources_A400NamesEveryInvalidMember(t *testing.T) {
 	h.wantRows(acme, 0)
 }
 
-// TestRefusedBodies_NameABoundedNumberOfMembers checks that the number of mistakes in an answer is bounded.
+// TestRefusedBodies_NameABoundedNumberOfMembers checks that an answer names only a bounded number
+// of invalid members.
 func TestRefusedBodies_NameABoundedNumberOfMembers(t *testing.T) {
 	h := start(t)
 	patterns := make([]string, 200)
@@ -284,12 +287,12 @@ func TestRules_PlanLimit(t *testing.T) {
 	create().wantStatus(http.StatusCreated)
 }
 
-// TestRules_OthersWriteWhileAChangeIsCompiled checks that the kill switch and other writes do not wait while a
-// condition is compiled, which takes up to tens of milliseconds. A change that is made in the meantime is not lost, and
-// the merged rule is checked.
+// TestRules_OthersWriteWhileAChangeIsCompiled checks that no other write, such as the kill switch,
+// waits while a condition is compiled. Compiling takes up to tens of milliseconds. A concurrent
+// change is not lost, and the merged rule is validated.
 func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 	var h *harness
-	var meanwhile []func() // functions to call while a condition is compiled, one for each compilation
+	var meanwhile []func() // each compilation calls the first function and removes it
 	h = start(t, func(c *setup) {
 		c.Service.CompileRego = func(source string) (engine.RegoCondition, error) {
 			if len(meanwhile) > 0 {
@@ -343,8 +346,9 @@ func (heavy) Lists() []string                       { return nil }
 func (heavy) Review() condition.Review              { return condition.Review{} }
 func (heavy) Size() int                             { return 10 << 20 }
 
-// TestRules_TakeABoundedAmountOfMemory checks that the rules of an organization cannot become too large for the cache.
-// Such rules would be compiled for each decision, and would evict the rules of other organizations.
+// TestRules_TakeABoundedAmountOfMemory checks that an organization's compiled rules cannot exceed
+// the cache. Larger rules would be compiled for each decision, and would evict the rules of other
+// organizations.
 func TestRules_TakeABoundedAmountOfMemory(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Service.CompileRego = func(string) (engine.RegoCondition, error) { return heavy{}, nil }
@@ -366,8 +370,8 @@ func TestRules_TakeABoundedAmountOfMemory(t *testing.T) {
 	h.do("PATCH", "/v1/rules/"+first, op, obj{"isActive": true, "condition": "{}"}).wantStatus(http.StatusOK)
 }
 
-// TestRules_TextsAreMeasuredInBytes checks the units of lengths in openapi.yaml. The name of an agent is measured in
-// characters, the name of a rule in bytes.
+// TestRules_TextsAreMeasuredInBytes checks the units of the lengths in openapi.yaml. An agent's
+// name is measured in characters, and a rule's name in bytes.
 func TestRules_TextsAreMeasuredInBytes(t *testing.T) {
 	h := start(t)
 	rule := obj{"condition": `{}`, "action": `{"decision":"deny"}`}

@@ -15,7 +15,8 @@ import (
 	"writ/storage"
 )
 
-// madeUp has the format of a real token. It is made of two parts, so that no scanner mistakes it for a real one.
+// madeUp has the format of a real token. The literal is split in two, so that secret scanners
+// ignore this file.
 const madeUp = "gh" + "p_9fKq2LmX7wZb4Rt8Yv1Nc6Hd3Jg5Ps0Aq2We"
 
 func TestStored_DocumentsWithASecretAreRefused(t *testing.T) {
@@ -66,8 +67,8 @@ func TestStored_DocumentsWithASecretAreRefused(t *testing.T) {
 	}
 }
 
-// TestStored_DocumentsMayNameSomebody checks that a document may name a person. "Documents that hold a secret are 400",
-// but an e-mail address or a card number is not a secret.
+// TestStored_DocumentsMayNameSomebody checks that a document may contain an e-mail address or a
+// card number. "Documents that hold a secret are 400", but these are not secrets.
 func TestStored_DocumentsMayNameSomebody(t *testing.T) {
 	h := start(t)
 	token := h.operator(acme)
@@ -88,8 +89,8 @@ func TestStored_DocumentsMayNameSomebody(t *testing.T) {
 	}
 }
 
-// TestStored_WhatOnlyLooksLikeASecretIsKept checks that texts which only resemble secrets are stored, in every document
-// and of an intent.
+// TestStored_WhatOnlyLooksLikeASecretIsKept checks that texts which only resemble secrets are
+// stored, both in documents and in intents.
 func TestStored_WhatOnlyLooksLikeASecretIsKept(t *testing.T) {
 	h := start(t)
 	token := h.operator(acme)
@@ -129,9 +130,9 @@ func TestDecision_Audit_HistoryIsFoundByWhatTheIntentSaid(t *testing.T) {
 	}
 }
 
-// TestDecision_Audit_WhatLooksLikeATagIsRefused checks that an id in the form of a tag is refused before anything is
-// decided. Otherwise it could be mistaken for somebody else's id. It is refused even if only the stored form of a
-// resource has that form.
+// TestDecision_Audit_WhatLooksLikeATagIsRefused checks that an id in the form of a tag is refused
+// before anything is decided. Such an id could be mistaken for the tag of somebody else's id. A
+// resource is refused even if only its stored form looks like a tag.
 func TestDecision_Audit_WhatLooksLikeATagIsRefused(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -179,7 +180,7 @@ func TestDecision_Record_SecretInAReferenceIsReplaced(t *testing.T) {
 	h.register(acme)
 	decided := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
 	body := obj{"decision_id": decided.DecisionID, "outcome": "executed", "external_ref": "of " + madeUp}
-	for range 2 { // the second time, the same record gets the same answer
+	for range 2 { // a repeat gets the same answer
 		row := read[storage.Record](h.do("POST", "/v1/actions/record", h.operator(acme), body).wantStatus(http.StatusOK))
 		if got, want := row.Settlement.ExternalRef, "of [redacted:github-pat]"; got != want {
 			t.Errorf("external_ref = %q, want %q", got, want)
@@ -202,9 +203,9 @@ func TestMetrics_NoLabelIsOfTheCallers(t *testing.T) {
 	}
 }
 
-// TestStored_TheAnswerDoesNotOutgrowTheBody sends a body with many secrets, deeply nested under long names. It checks
-// that the answer stays small. The search must be fast, too: the paths of all values in such a body would take
-// gigabytes.
+// TestStored_TheAnswerDoesNotOutgrowTheBody sends a body with many secrets, deeply nested under
+// long names. The answer must stay small. The search must not build the path of every value: all
+// paths together would need gigabytes.
 func TestStored_TheAnswerDoesNotOutgrowTheBody(t *testing.T) {
 	h := start(t)
 	const depth = 2000

@@ -82,14 +82,14 @@ func (r *reply) code() string {
 	return p.Code
 }
 
-// raw sends bytes as they are and reads one response. The status is 0 if no response came.
+// raw sends request unchanged and reads one response. The status is 0 if no response came.
 func (h *harness) raw(request string) *reply {
 	h.t.Helper()
 	c, err := net.Dial("tcp", h.addr)
 	must(h.t, err)
 	defer c.Close()
 	must(h.t, c.SetDeadline(time.Now().Add(10*time.Second)))
-	go func() { _, _ = io.WriteString(c, request) }() // the server may stop reading before the end
+	go func() { _, _ = io.WriteString(c, request) }() // the server may stop reading early
 	return readReply(h.t, c)
 }
 
@@ -164,14 +164,14 @@ func TestSlowLorisIsBounded(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Limits.Read, c.Limits.Connections = 200*time.Millisecond, 4
 	})
-	for range 4 { // takes every connection, without a whole request
+	for range 4 { // four incomplete requests take every connection
 		c, err := net.Dial("tcp", h.addr)
 		must(t, err)
 		defer c.Close()
 		_, err = io.WriteString(c, "POST /v1/rules HTTP/1.1\r\nX-A:")
 		must(t, err)
 	}
-	h.do("GET", "/health", "", nil).wantStatus(http.StatusOK) // this request fails if it gets no connection in time
+	h.do("GET", "/health", "", nil).wantStatus(http.StatusOK) // fails if no connection becomes free in time
 }
 
 func TestMediaTypes(t *testing.T) {
@@ -201,7 +201,7 @@ func (h *harness) key1(org string) string {
 
 func TestDecision_Errors_APanicIsA500AndTheProcessLives(t *testing.T) {
 	h := start(t)
-	h.server.cfg.JWKS = nil // calling it panics
+	h.server.cfg.JWKS = nil // any use of JWKS panics
 	r := h.do("GET", "/.well-known/jwks.json", "", nil)
 	r.wantProblem(http.StatusInternalServerError, codeInternal)
 	log := h.log.String()
@@ -236,7 +236,7 @@ func TestShutdown_FinishesWhatItAccepted(t *testing.T) {
 	}
 }
 
-// untilRefused waits until the server accepts no new connection.
+// untilRefused waits until the server accepts no new connections.
 func (h *harness) untilRefused() {
 	for range 1000 {
 		c, err := net.DialTimeout("tcp", h.addr, time.Second)

@@ -14,7 +14,8 @@ import (
 	"writ/engine"
 )
 
-// session makes a session of org for the agent ci and returns its id. changes replace some members of the request.
+// session makes a session of org for the agent ci and returns its id. changes replace members of
+// the request.
 func (h *harness) session(org string, changes obj) (id string) {
 	h.t.Helper()
 	body := obj{"policy_id": policyID, "agent_id": "ci", "ttl": 600}
@@ -23,7 +24,7 @@ func (h *harness) session(org string, changes obj) (id string) {
 	return made.ID
 }
 
-// in adds the session to the body of an evaluation and returns the body.
+// in returns a copy of body that names session.
 func in(session string, body obj) obj {
 	body["session_id"] = session
 	return body
@@ -72,8 +73,9 @@ func TestSessions_LifeCycle(t *testing.T) {
 	same(t, "GET /v1/sessions", []engine.Session{want}, all.Data)
 }
 
-// TestDecision_Agents_GoOnWithTheirSession checks "An agent is one" of decisions.md: a session is that of
-// all names of its agent, also of one that registers while the session lasts, and of no other agent.
+// TestDecision_Agents_GoOnWithTheirSession checks "An agent is one" of decisions.md. A session
+// belongs to all names of its agent, and to no other agent. This remains true if the agent
+// registers during the session.
 func TestDecision_Agents_GoOnWithTheirSession(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -130,7 +132,8 @@ func TestSessions_Invalid(t *testing.T) {
 	}
 }
 
-// TestSessions_Narrow checks that a session can forbid what the policy allows, and cannot allow anything else.
+// TestSessions_Narrow checks that a session can forbid actions that the policy allows. It cannot
+// allow any action that the policy forbids.
 func TestSessions_Narrow(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -231,8 +234,8 @@ func TestSessions_InBatchesAndSimulations(t *testing.T) {
 	}
 }
 
-// TestSessions_Credentials checks that a key that only evaluates can neither make a session nor change one. A key that
-// is bound to agents can make sessions only for these agents.
+// TestSessions_Credentials checks that a key with only the scope policy:evaluate can neither make
+// nor change a session. A key that is bound to agents can make sessions only for these agents.
 func TestSessions_Credentials(t *testing.T) {
 	h := start(t)
 	h.register(acme)

@@ -12,8 +12,8 @@ import (
 	"writ/rego"
 )
 
-// trial returns the body of a simulation with its own policy and rules. changes replace some members, and remove those
-// that are nil.
+// trial returns the body of a simulation with its own policy and rules. changes replace members. A
+// change to nil removes the member.
 func trial(in obj, changes ...obj) obj {
 	body := obj{"policy": policy(acme), "rules": []any{}, "intent": in}
 	for _, c := range changes {
@@ -31,8 +31,8 @@ func (h *harness) simulate(token string, body any) *reply {
 	return h.do("POST", "/v1/policy/simulate", token, body)
 }
 
-// TestSimulate_DecidesAndStoresNothing checks that a simulation decides like an evaluation and stores nothing: no row,
-// no meter, no change. Its answer approves nothing and contains no metadata.
+// TestSimulate_DecidesAndStoresNothing checks that a simulation decides like an evaluation. It
+// stores no row, no meter and no change. Its answer approves nothing and contains no metadata.
 func TestSimulate_DecidesAndStoresNothing(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -80,8 +80,9 @@ func TestSimulate_DecidesAndStoresNothing(t *testing.T) {
 	}
 }
 
-// TestSimulate_ShowsWhatIsStoredToThoseWhoMayReadIt checks that a simulation shows stored documents only to credentials
-// that may read them, and never to another organization.
+// TestSimulate_ShowsWhatIsStoredToThoseWhoMayReadIt checks that a simulation shows stored documents
+// only to a credential that may read those documents. It never shows documents of another
+// organization.
 func TestSimulate_ShowsWhatIsStoredToThoseWhoMayReadIt(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -154,8 +155,8 @@ func TestSimulate_NamesAllMistakes(t *testing.T) {
 	}
 }
 
-// TestSimulate_IsBounded checks that the rules that one request compiles and explains are bounded. Short rules in Rego
-// are large once compiled.
+// TestSimulate_IsBounded checks that one request can compile and explain only a bounded amount of
+// rules. Even short rules in Rego are large once compiled.
 func TestSimulate_IsBounded(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Service.CompileRego = rego.CompileCondition
@@ -171,7 +172,7 @@ func TestSimulate_IsBounded(t *testing.T) {
 
 	h.register(acme)
 	condition := `{"metadata.key":{"$in":["` + strings.Repeat("x", 14<<10) + `"]}}`
-	const rules = 22 // a few more rules than an answer explains
+	const rules = 22 // slightly more rules than one answer explains
 	for range rules {
 		h.rule(acme, condition, `{"decision":"deny"}`)
 	}

@@ -20,12 +20,12 @@ import (
 	"writ/internal/metricstest"
 )
 
-// limitedTo configures a server with only these limits.
+// limitedTo configures a server that has only the limits l.
 func limitedTo(l RateLimits) func(*setup) {
 	return func(c *setup) { c.RateLimits = l }
 }
 
-// wantLimited checks that the reply is a complete 429 of the limit.
+// wantLimited checks that r is a complete 429 of the named limit.
 func (r *reply) wantLimited(limit string) {
 	r.t.Helper()
 	r.wantProblem(http.StatusTooManyRequests, codeRateLimited)
@@ -35,7 +35,7 @@ func (r *reply) wantLimited(limit string) {
 	r.wantLevel(limit, 0)
 }
 
-// wantLevel checks the two headers of a request that was counted.
+// wantLevel checks the two limit headers of a request that was counted.
 func (r *reply) wantLevel(limit string, left int) {
 	r.t.Helper()
 	prefix := `"` + limit + `";r=` + strconv.Itoa(left) + ";t="
@@ -57,7 +57,7 @@ func TestThrottle_ACredentialHasItsOwnBucket(t *testing.T) {
 		r.wantHeader("RateLimit-Policy", `"credential";q=5;w=3`)
 	}
 	h.do("GET", "/v1/rules", a, nil).wantLimited("credential")
-	h.do("GET", "/v1/policies", a, nil).wantLimited("credential") // on any route
+	h.do("GET", "/v1/policies", a, nil).wantLimited("credential") // every route is limited
 	h.do("GET", "/v1/rules", b, nil).wantStatus(http.StatusOK)
 	h.do("GET", "/v1/rules", h.operator(rival), nil).wantStatus(http.StatusOK)
 	h.clock.advance(500 * time.Millisecond)
@@ -65,8 +65,8 @@ func TestThrottle_ACredentialHasItsOwnBucket(t *testing.T) {
 	h.do("GET", "/v1/rules", a, nil).wantLimited("credential")
 }
 
-// TestThrottle_ANewTokenIsNoNewOperator checks that an operator is counted by organization and subject. A renewed token
-// gets no new bucket.
+// TestThrottle_ANewTokenIsNoNewOperator checks that an operator's bucket belongs to the
+// organization and subject. A renewed token uses the same bucket.
 func TestThrottle_ANewTokenIsNoNewOperator(t *testing.T) {
 	h := start(t, limitedTo(RateLimits{Credential: limit.Rate{PerSecond: 0.001, Burst: 2}}))
 	for range 2 {
@@ -157,8 +157,8 @@ func TestThrottle_AnUnknownPathIsCountedByWhatItIsAnswered(t *testing.T) {
 	}
 }
 
-// TestThrottle_GuessesLockOutNobody has somebody guess credentials from the address that a customer uses too. It checks
-// that the customer is not locked out.
+// TestThrottle_GuessesLockOutNobody sends guessed credentials from the address that a customer uses
+// too. The customer must not be locked out.
 func TestThrottle_GuessesLockOutNobody(t *testing.T) {
 	h := start(t, limitedTo(RateLimits{Address: limit.Rate{PerSecond: 1, Burst: 10}}))
 	known, _ := h.key(acme, "rules:read")
@@ -179,8 +179,8 @@ func TestThrottle_GuessesLockOutNobody(t *testing.T) {
 	h.do("GET", "/v1/rules", fresh, nil).wantStatus(http.StatusOK)
 }
 
-// TestThrottle_AMadeUpKeyIDLocksOutNoOperator checks that operators at a guesser's address are still recognized after a
-// made-up key id. Such an id causes a read of the operators' keys.
+// TestThrottle_AMadeUpKeyIDLocksOutNoOperator sends a token with an invented key id, which makes
+// the server read the operators' keys again. Operators at the same address must still be accepted.
 func TestThrottle_AMadeUpKeyIDLocksOutNoOperator(t *testing.T) {
 	keys := keyPairs(t)["EdDSA"]
 	file := filepath.Join(t.TempDir(), "jwks.json")
@@ -198,8 +198,8 @@ func TestThrottle_AMadeUpKeyIDLocksOutNoOperator(t *testing.T) {
 	h.do("GET", "/v1/rules", operator, nil).wantStatus(http.StatusOK)
 }
 
-// TestThrottle_AUsedUpAddressIsNoOracle checks that an address that has used up its limit learns nothing about a
-// credential. It cannot learn whether a key exists or has expired.
+// TestThrottle_AUsedUpAddressIsNoOracle checks an address that has used up its limit. Its answers
+// must not reveal whether a key exists or has expired.
 func TestThrottle_AUsedUpAddressIsNoOracle(t *testing.T) {
 	h := start(t, limitedTo(RateLimits{Address: limit.Rate{PerSecond: 0.001, Burst: 4}}))
 	key, id := h.key(acme, "rules:read")
@@ -245,7 +245,7 @@ func TestThrottle_SeveralForwardedForLinesAreOneList(t *testing.T) {
 func TestThrottle_Metrics(t *testing.T) {
 	var reg *prometheus.Registry
 	h := start(t, limitedTo(RateLimits{
-		Credential: limit.Rate{PerSecond: 0.001, Burst: 1}, // no bucket gets full again, so no bucket is dropped
+		Credential: limit.Rate{PerSecond: 0.001, Burst: 1}, // buckets never refill, so no bucket is dropped
 		Evaluate:   limit.Rate{PerSecond: 1, Burst: 1}, Address: limit.Rate{PerSecond: 1, Burst: 1},
 	}), func(c *setup) { reg = c.Registry })
 	key, _ := h.key(acme, "policy:evaluate", "rules:read")
@@ -271,8 +271,8 @@ func TestThrottle_Metrics(t *testing.T) {
 	same(t, "metrics", want, got)
 }
 
-// TestThrottle_ChangesAreAnOrganizations checks that the credentials of an organization share one bucket for changes.
-// Deleting, revoking and disabling are never refused.
+// TestThrottle_ChangesAreAnOrganizations checks that all credentials of an organization share one
+// bucket for changes. Deleting, revoking and disabling are never refused.
 func TestThrottle_ChangesAreAnOrganizations(t *testing.T) {
 	h := start(t, limitedTo(RateLimits{Changes: limit.Rate{PerSecond: 1, Burst: 6}}))
 	a, _ := h.key(acme, "agents:write", "rules:write", "tokens:write")

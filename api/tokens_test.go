@@ -74,10 +74,10 @@ func TestDecision_Credentials_AKeyCannotMintAScopeItLacks(t *testing.T) {
 	if !strings.Contains(p.Detail, "rules:write") || strings.Contains(p.Detail, "rules:read") {
 		t.Errorf("detail = %q, want the missing scope alone", p.Detail)
 	}
-	mint().wantProblem(http.StatusForbidden, codeInsufficientScope) // the default is the scope policy:evaluate
+	mint().wantProblem(http.StatusForbidden, codeInsufficientScope) // the only default scope is policy:evaluate
 }
 
-// keyUntil makes a key of acme that can make other keys. It expires at expires.
+// keyUntil makes a key of acme that can make other keys. The key is valid until expires.
 func (h *harness) keyUntil(expires time.Time) tokenSecret {
 	h.t.Helper()
 	var out tokenSecret
@@ -135,7 +135,7 @@ func TestDecision_Credentials_RevokingAKeyRevokesWhatItMinted(t *testing.T) {
 	}
 	child := mint(parent)
 	grandchild := mint(child)
-	for _, key := range []string{parent, child, grandchild} { // puts each key into the cache
+	for _, key := range []string{parent, child, grandchild} { // caches each key
 		h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
 	}
 	h.do("DELETE", "/v1/tokens/"+parentID, h.operator(acme), nil).wantStatus(http.StatusNoContent)
@@ -167,8 +167,8 @@ func TestTokens_AKeyRevokedWhileItMintsMintsNothing(t *testing.T) {
 	}
 }
 
-// TestTokens_PlanLimit checks that a plan's limit counts only usable keys. The limit is exact even if many keys are
-// made at once.
+// TestTokens_PlanLimit checks that only usable keys count towards a plan's limit. The limit is
+// exact even if many keys are made at once.
 func TestTokens_PlanLimit(t *testing.T) {
 	h := start(t, freePlan(func(p *engine.Plan) { p.Tokens = 5 }))
 	op := h.operator(acme)

@@ -85,7 +85,7 @@ func TestCredentialInURL_OthersAreLeftAlone(t *testing.T) {
 		"/v1/authorizations?action_type=eyJhbGci.x.y":                           200,
 		"/v1/authorizations?agent_id=writ_" + strings.Repeat("a", apikey.IDLen): 200, // a key's id alone is public
 		"/health?probe=1":                 200,
-		"/v1/rules?token=":                400, // an unknown parameter like any other
+		"/v1/rules?token=":                400, // treated like any unknown parameter
 		"/v1/rules?cursor=eyJhIjoxfQ":     400,
 		"/v1/rules?a%zz=b&c%4=d&cursor=%": 400,
 	} {
@@ -97,8 +97,9 @@ func TestCredentialInURL_OthersAreLeftAlone(t *testing.T) {
 	h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
 }
 
-// TestHoldsCredential_TakesTimeInProportion checks that a text with many beginnings of a JWT is searched in linear
-// time. Anybody can send such a text without a credential. In quadratic time the search would take minutes.
+// TestHoldsCredential_TakesTimeInProportion checks that a text with many beginnings of a JWT is
+// searched in linear time. Anybody can send such a text without a credential. With quadratic time
+// the search would take minutes.
 func TestHoldsCredential_TakesTimeInProportion(t *testing.T) {
 	if holdsCredential(strings.Repeat("eyJ", 1<<20)) {
 		t.Error("holdsCredential of a JWT's beginning over and over = true, want false")

@@ -19,7 +19,7 @@ import (
 
 func (h *harness) usage(org string) usageBody {
 	h.t.Helper()
-	var body usageBody // read as an operator, because a key would count as a token
+	var body usageBody // an operator reads, because a key would count as a token
 	h.do("GET", "/v1/usage/summary", h.operator(org), nil).wantStatus(http.StatusOK).into(&body)
 	return body
 }
@@ -29,7 +29,7 @@ func (h *harness) subscribe(org, plan string) {
 	must(h.t, storagetest.PutSubscription(context.Background(), h.docs, &storage.Subscription{OrganizationID: org, Plan: plan, Status: "active"}))
 }
 
-// small returns plans with a free plan that is quickly used up.
+// small returns plans whose free plan is quickly used up.
 func small() map[string]engine.Plan {
 	plans := engine.DefaultPlans()
 	plans[engine.FreePlan] = engine.Plan{Name: engine.FreePlan, Evaluations: 5, Agents: 5, Policies: 10, RetentionDays: 7}

@@ -23,7 +23,7 @@ func (h *harness) webhookOf(org, url string, events ...string) (out secretWebhoo
 	return out
 }
 
-// deleteWebhooks deletes all webhooks of org, to make room for others.
+// deleteWebhooks deletes all webhooks of org, so that new webhooks fit the plan.
 func (h *harness) deleteWebhooks(org string) {
 	h.t.Helper()
 	all, _, err := h.docs.ListWebhooks(h.t.Context(), org, storage.Page{Limit: 20})

@@ -14,8 +14,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// Unsigned returns a seal that makes correct heads with invalid signatures. Benchmarks use it to
-// measure a store without the cost of signing.
+// Unsigned returns a seal that makes correct heads with invalid signatures. With Unsigned a
+// benchmark measures a store without the cost of signing.
 func Unsigned() storage.Seal {
 	signer := receipt.NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	_, sigs := signer.Seal(receipt.Chain{}, time.Time{}, make([][32]byte, 64))
@@ -30,7 +30,7 @@ func Unsigned() storage.Seal {
 	}
 }
 
-// BenchRecord returns the n-th record of a service that has orgs organizations.
+// BenchRecord returns the n-th record of a store that has orgs organizations.
 func BenchRecord(n, orgs uint64) *storage.Record {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(n) * 20 * time.Microsecond)
 	var id uuid.UUID

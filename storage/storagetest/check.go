@@ -13,18 +13,18 @@ import (
 	"writ/storage/receipt"
 )
 
-// Check checks the invariants of the whole history of a store. It returns the history by
-// organization, the newest record first. orgs must have all organizations that have records.
+// Check checks the invariants of the whole history of a store. It returns the records of each
+// organization, the newest first. orgs must name all organizations that have records.
 //
-// Every record is found by time, by decision, by id and by intent. Each of these reads returns the
-// same record. No intent and no decision id has two records. Each receipt verifies with a head of
-// the chain. The heads form an unbroken chain, keys verify their signatures, and they cover exactly
+// Each record can be read by time, decision, id and intent, and each read returns the same record.
+// No two records share an intent or a decision id. Each receipt verifies with a head of the chain.
+// The heads form an unbroken chain, the keys verify their signatures, and the heads cover exactly
 // the records and entries. Each meter equals the number of intents that were decided in its month.
 // A record whose head is in another chain was imported. The store's heads do not cover an imported
-// record, and no meter counts it.
+// record, and no meter counts the record.
 //
-// The store must be able to commit. Check commits each intent again, because there is no other way
-// to find a record by its intent. These commits store nothing.
+// The store must be able to commit. Check commits each intent again, because the store has no other
+// read by intent. These commits store nothing.
 func Check(t *testing.T, s storage.Store, keys receipt.Keys, orgs ...string) map[string][]*storage.Record {
 	t.Helper()
 	c := checker{Checks: Checks{t}, store: s, keys: keys}
@@ -63,7 +63,7 @@ type checker struct {
 	chain [16]byte
 }
 
-// own reports whether a leaf is in a chain of the store.
+// own reports whether a leaf is in a chain of this store, and not in an imported chain.
 func (c *checker) own(in receipt.Inclusion) bool {
 	chain, err := in.Chain()
 	return err != nil || chain == c.chain
@@ -132,8 +132,8 @@ func (c *checker) checkOrganization(org string, records []*storage.Record) {
 	c.checkIntents(records)
 }
 
-// checkIntents checks that each record is found by its intent. To find a record by its intent, it
-// commits the intent again.
+// checkIntents checks that each record is found by its intent. It commits the intent again, because
+// the store has no read by intent.
 func (c *checker) checkIntents(want []*storage.Record) {
 	c.Helper()
 	batch := make([]*storage.Record, len(want))
@@ -188,8 +188,8 @@ func (c *checker) checkLeaf(what string, in receipt.Inclusion, leaf [32]byte) {
 	}
 }
 
-// All returns the items of all pages of a list. It reads pages of limit items, and reports an error
-// if a page has more.
+// All returns the items of all pages of a list. It asks for pages of limit items, and reports an
+// error if a page has more.
 func All[T any](t testing.TB, limit int, page func(storage.Page) ([]T, string, error)) []T {
 	t.Helper()
 	var items []T

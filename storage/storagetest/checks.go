@@ -13,10 +13,10 @@ import (
 	"writ/storage"
 )
 
-// Checks is a test with methods that several test suites use.
+// Checks is a test with assertions that several test suites use.
 type Checks struct{ *testing.T }
 
-// Must ends the test if err is not nil.
+// Must ends the test if err is not nil. what names the failed step.
 func (c Checks) Must(what string, err error) {
 	c.Helper()
 	if err != nil {
@@ -72,7 +72,7 @@ func (h *Heard) TakeNames() []storage.Change {
 	return changes
 }
 
-// Hostile has organization ids that are easily confused. A store that encodes its keys wrongly
+// Hostile has organization ids that are easily confused. With a wrong encoding of keys, a store
 // would let one of these organizations read another's documents.
 var Hostile = []string{
 	"a", "ab", "a\x00", "a\x00\x01", "a/", "a/b", "a:b", "a|b", "", "\x00", "\x00\x01a", "\x00\x00", "ÿ", "ÿÿ",

@@ -8,10 +8,9 @@ import (
 	"writ/storage"
 )
 
-// anHour is a window of an hour. No test takes longer.
+// anHour is a window of one hour. No test takes longer than the window.
 var anHour = storage.Window{Org: "org", Counter: "count in 3600s", Of: []string{"a"}, Part: time.Minute, Parts: 60}
 
-// count calls h.Count for a window. If Count fails, the test ends.
 func (r *replicas) count(h Replica, w storage.Window, ask storage.Ask) storage.Granted {
 	r.a.Helper()
 	granted, err := h.Windows().Count(r.a.Context(), w, ask)
@@ -26,7 +25,7 @@ func (r *replicas) begin(h Replica, w storage.Window, parts ...storage.WindowPar
 	r.a.WantErr("Begin", h.Windows().Begin(r.a.Context(), w, parts), nil)
 }
 
-// ask returns an Ask for one place at the current time, within a limit.
+// ask returns an Ask for one place in w at the current time, within a limit.
 func ask(w storage.Window, limit int64) storage.Ask {
 	return storage.Ask{At: w.At(time.Now()), Limit: limit, Need: 1, Want: 1}
 }

@@ -244,7 +244,6 @@ var decisionTests = []test{
 	}},
 }
 
-// wantMissing reports an error if the record r is stored.
 func (w *world) wantMissing(r *storage.Record) {
 	w.Helper()
 	_, err := w.Record(w.ctx, r.OrganizationID, r.DecisionID)

@@ -54,7 +54,6 @@ func putToken(org, id string) func(storage.Tx) error {
 	}
 }
 
-// update calls Update. If Update fails, the test ends.
 func (d *docs) update(org string, f func(storage.Tx) error) uint64 {
 	d.Helper()
 	revision, err := d.Update(d.Context(), org, f)
@@ -64,7 +63,6 @@ func (d *docs) update(org string, f func(storage.Tx) error) uint64 {
 	return revision
 }
 
-// view calls View. If View fails, the test ends.
 func (d *docs) view(f func(storage.Reader) error) {
 	d.Helper()
 	if err := d.View(d.Context(), f); err != nil {
@@ -288,7 +286,7 @@ var documentTests = []docTest{
 	}},
 }
 
-// countRule adds one to a number in a rule.
+// countRule increments a number that a rule contains.
 func countRule(tx storage.Tx) error {
 	n, err := storage.AllCounts.Get(tx, "org", "")
 	if errors.Is(err, storage.ErrNotFound) {

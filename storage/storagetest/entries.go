@@ -13,8 +13,8 @@ func (w *world) entry(org string, kind storage.EntryKind, key string) *storage.E
 	return &storage.Entry{Kind: kind, OrganizationID: org, Key: key, Body: []byte(body)}
 }
 
-// enter appends entries. For each entry it returns the existing entry, or nil if the entry was the
-// first with its key.
+// enter appends entries. For each entry it returns the stored entry with the same key, or nil if
+// there was none.
 func (w *world) enter(entries ...*storage.Entry) []*storage.Entry {
 	w.Helper()
 	existing, err := w.Append(w.ctx, storage.Batch{Entries: entries}, w.writer.Seal)
@@ -39,7 +39,7 @@ var entryTests = []test{
 		w.WantSame("existing", w.enter(others...), []*storage.Entry{a, nil, nil, nil, others[3]})
 		_, err := w.Append(w.ctx, storage.Batch{Entries: []*storage.Entry{w.entry("org", storage.ChangeEntry, "k")}}, w.noSeal)
 		w.Must("Append of a known entry", err)
-		w.records["org"], w.records["other"] = nil, nil // check also looks at these organizations
+		w.records["org"], w.records["other"] = nil, nil // check reads these organizations too
 		w.check()
 	}},
 	{"Entry returns org's entry of a kind and key, or ErrNotFound", func(w *world) {

@@ -14,7 +14,7 @@ import (
 	"writ/storage"
 )
 
-// Exported has the methods of a store's reader that an export needs.
+// Exported is the part of a store's reader that an export needs.
 type Exported interface {
 	CountExpired(ctx context.Context, org string, before time.Time, most int) (storage.Expired, error)
 	EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error

@@ -13,14 +13,14 @@ import (
 // Fault is the way in which an append through [Faulty] fails.
 type Fault int
 
-// The faults. FailedAndLost loses the batch, and FailedButPersisted stores the batch. A caller sees
-// the same error for both.
+// The faults. FailedAndLost loses the batch, and FailedButPersisted stores the batch. The caller
+// sees the same error for both.
 const (
-	// Works is no fault.
+	// Works means that the append has no fault.
 	Works Fault = iota
-	// FailedAndLost fails after the seal was made. Nothing is stored.
+	// FailedAndLost fails the append after the seal was made. Nothing is stored.
 	FailedAndLost
-	// FailedButPersisted fails after everything is stored.
+	// FailedButPersisted fails the append after everything is stored.
 	FailedButPersisted
 )
 
@@ -35,7 +35,7 @@ type Faulty struct {
 	faults []Fault
 }
 
-// Fail sets the faults of the next appends, one for each append. Later appends work.
+// Fail sets the faults of the next appends, one fault for each append. Later appends have no fault.
 func (f *Faulty) Fail(faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

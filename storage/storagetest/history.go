@@ -19,7 +19,7 @@ var historyTests = []test{
 				r.ActionType = fmt.Sprintf("type.%d", i%7)
 			}))
 		}
-		w.commit(records[30:]...) // lists are in the order of ids, not of commits
+		w.commit(records[30:]...) // lists are sorted by id, not by commit
 		w.commit(records[:30]...)
 		w.check()
 		slices.Reverse(records)
@@ -113,7 +113,7 @@ var historyTests = []test{
 	}},
 }
 
-// filters returns filters with combinations of all conditions.
+// filters returns filters that combine all conditions.
 func filters(records []*storage.Record) []storage.Filter {
 	middle := records[len(records)/2].DecidedAt
 	return []storage.Filter{

@@ -10,7 +10,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// elsewhere returns n records of org as another store would have decided them, a second apart.
+// elsewhere returns n records that another store could have decided for org, one second apart.
 // Every third record is settled.
 func (w *world) elsewhere(org string, n int) []*storage.Record {
 	w.Helper()
@@ -28,8 +28,7 @@ func (w *world) elsewhere(org string, n int) []*storage.Record {
 	return rows
 }
 
-// buried returns the tombstones of records, as their store would leave them after it has removed
-// the records.
+// buried returns tombstones of records, as retention would leave in place of the records.
 func (w *world) buried(records ...*storage.Record) (left []*storage.Tombstone) {
 	w.Helper()
 	for _, r := range records {
@@ -75,7 +74,7 @@ var importTests = []test{
 		rows := w.elsewhere("org", 6)
 		left := w.buried(w.elsewhere("org", 2)...)
 		w.imports(rows[:3], left[:1])
-		later := *rows[1] // settled in the source after the first import
+		later := *rows[1] // settled in the source store after the first import
 		w.settle(&later, storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)})
 		w.Must("Import again", w.Import(w.ctx, "org", rows, left))
 		w.Must("Import again", w.Import(w.ctx, "org", rows, left))

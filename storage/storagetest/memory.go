@@ -15,11 +15,12 @@ import (
 )
 
 // Memory is a store in memory with any number of handles. It simulates a store that several
-// replicas use. The tests of such a store run on a Memory, which shows that the tests work.
+// replicas use. The suite for such stores also runs on a Memory, which tests the suite.
 type Memory struct {
-	writes sync.Mutex // held until all watchers know of a write
-	mended sync.Cond  // uses writes; Mend signals it
-	// writes guards all fields up to revision. A change of revision or docs also needs mu.
+	writes sync.Mutex // held until all watchers have the write
+	mended sync.Cond  // its lock is writes; Mend broadcasts
+	// writes guards the fields from handles to revision. A change of revision or docs also needs
+	// mu.
 	handles []*Handle
 	changes []storage.Change
 	trimmed uint64
@@ -61,10 +62,10 @@ type Handle struct {
 	m        *Memory
 	watchers storage.Watchers
 	cut      bool
-	lost     atomic.Bool // another handle continues its chain
+	lost     atomic.Bool // another handle took over its chain
 }
 
-// Log returns the history. After Log no handle may write.
+// Log returns the history. After a call of Log no handle may write.
 func (m *Memory) Log() *MemoryLog { return m.log }
 
 // Open returns a new handle.
@@ -78,14 +79,14 @@ func (m *Memory) open(log *LogHandle) *Handle {
 	return h
 }
 
-// Cut hides the writes of other handles from h's watchers, until Mend.
+// Cut hides the writes of other handles from h's watchers until Mend is called.
 func (h *Handle) Cut() {
 	h.m.writes.Lock()
 	defer h.m.writes.Unlock()
 	h.cut = true
 }
 
-// Mend ends a Cut. It tells h's watchers EverythingChanged.
+// Mend ends a Cut. It reports EverythingChanged to h's watchers.
 func (h *Handle) Mend() {
 	h.m.writes.Lock()
 	defer h.m.writes.Unlock()
@@ -133,7 +134,7 @@ func (h *Handle) Barrier(ctx context.Context) error {
 // Watch implements storage.Documents.
 func (h *Handle) Watch(f func(storage.Change)) (stop func()) { return h.watchers.Add(f) }
 
-// after returns the changes after a revision.
+// after returns the changes whose revisions are greater than revision.
 func (m *Memory) after(revision uint64) []storage.Change {
 	i := slices.IndexFunc(m.changes, func(c storage.Change) bool { return c.Revision > revision })
 	if i < 0 {
@@ -254,7 +255,7 @@ func (t *memoryTx) Scan(q storage.Query, f func([]byte, storage.Document) (bool,
 	return nil
 }
 
-// positions returns the positions of d in an index.
+// positions returns the keys under which index lists d.
 func positions(d storage.Document, index storage.Index) (p [][]byte, err error) {
 	if index == storage.ByID {
 		return [][]byte{[]byte(d.ID)}, nil

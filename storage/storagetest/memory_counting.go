@@ -24,7 +24,7 @@ type memoryWindow struct {
 	parts []storage.WindowPart
 }
 
-// named returns the window with a name of w, or nil.
+// named returns the stored window with the name of w, or nil.
 func (m *memoryWindows) named(w *storage.Window) *memoryWindow {
 	for _, kept := range m.kept {
 		if kept.org == w.Org && kept.counter == w.Counter &&
@@ -109,7 +109,7 @@ func (m *Memory) clock() time.Time {
 // Counts returns how often handles have called Count for a window.
 func (m *Memory) Counts() int64 { return m.counts.Load() }
 
-// ForgetWindows deletes all windows. Any store may do this once all counts have left its windows.
+// ForgetWindows deletes all windows. Any store may delete a window whose counts have all expired.
 func (m *Memory) ForgetWindows() {
 	m.windows.mu.Lock()
 	defer m.windows.mu.Unlock()

@@ -69,8 +69,8 @@ func (h *LogHandle) RemoveImported(_ context.Context, org string, most int) (int
 	return n.All(), nil
 }
 
-// eachImported calls f for each row and tombstone of org in a chain that m does not have, until f
-// returns false.
+// eachImported calls f for each imported row and tombstone of org, until f returns false. A row is
+// imported if its chain is not in m.
 func (m *MemoryLog) eachImported(org string, n *storage.Imported, f func(*storage.Record, *storage.Tombstone) bool) error {
 	own := func(chain [16]byte) bool { return len(m.ByChain[chain]) > 0 }
 	for _, r := range m.Records {

@@ -13,13 +13,13 @@ import (
 )
 
 // MemoryLog keeps a history in memory. Any number of handles can write to it, each with its own
-// chain. The exported fields are the stored history, so a test can forge the history there. A
-// MemoryLog is also a ledger.History. It stores no meters and no documents.
+// chain. The exported fields are the stored history, so that a test can forge rows. A MemoryLog is
+// also a ledger.History. It stores no meters and no documents.
 type MemoryLog struct {
 	mu      sync.Mutex
 	ByChain map[[16]byte][]receipt.SignedHead
 	Records []*storage.Record
-	Others  []*storage.Entry // all entries except settlements; records have those
+	Others  []*storage.Entry // all entries except settlements, which are in Records
 	Graves  []*storage.Tombstone
 	opened  int
 }
@@ -27,7 +27,7 @@ type MemoryLog struct {
 // LogHandle is a handle of a MemoryLog.
 type LogHandle struct {
 	m   *MemoryLog
-	end receipt.Chain // the last end of the chain that the handle knows
+	end receipt.Chain // the end of the chain, as last known to the handle
 }
 
 // NewMemoryLog returns an empty log.
@@ -43,7 +43,7 @@ func (m *MemoryLog) OpenLog() *LogHandle {
 	return &LogHandle{m, receipt.Chain{ID: [16]byte{byte(m.opened)}}}
 }
 
-// takeOver returns a new handle that continues the chain of h.
+// takeOver returns a new handle that continues the chain of h. h can no longer write.
 func (m *MemoryLog) takeOver(h *LogHandle) *LogHandle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,8 +115,8 @@ func sameEntry(e *storage.Entry) func(*storage.Entry) bool {
 	}
 }
 
-// intent returns the record of an intent, or nil if it was never decided. A removed record is
-// Removed.
+// intent returns the record of an intent, or nil if the intent was never decided. After retention
+// the record has Removed set.
 func (m *MemoryLog) intent(org, key string) *storage.Record {
 	if t := find(m.Graves, func(t *storage.Tombstone) bool { return t.OrganizationID == org && t.IntentKey() == key }); t != nil {
 		return &storage.Record{OrganizationID: org, IntentID: t.IntentID, ApprovalID: t.ApprovalID, DecisionID: t.DecisionID}
@@ -215,7 +215,7 @@ func (h *LogHandle) Chains(ctx context.Context, f func(receipt.Chain) error) err
 	return h.m.Chains(ctx, f)
 }
 
-// Bury removes the oldest record of org and leaves a tombstone, as retention does.
+// Bury replaces the oldest record of org with a tombstone, as retention does.
 func (m *MemoryLog) Bury(org string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -266,7 +266,7 @@ func (m *MemoryLog) Heads(_ context.Context, chain [16]byte, from uint64, f func
 	return nil
 }
 
-// Organizations calls f for the organizations that have rows.
+// Organizations calls f for each organization that has rows.
 func (m *MemoryLog) Organizations(_ context.Context, f func(org string) error) error {
 	orgs := make(map[string]bool)
 	for _, r := range m.Records {

@@ -14,7 +14,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// memoryQuotas has the meters of a Memory, and the unused places of its handles.
+// memoryQuotas has the meters of a Memory and the places that each handle was granted but has not
+// used.
 type memoryQuotas struct {
 	mu     sync.Mutex
 	meters map[memoryMeter]int64

@@ -15,25 +15,25 @@ import (
 
 var november = storage.MonthOf(noon)
 
-// Grant asks a handle for want places of a meter and returns how many are granted.
+// Grant asks a handle for want places of a meter and returns the number of granted places.
 func Grant(ctx context.Context, h lease.Store, org string, month storage.Month, limit, want int64) (int64, error) {
 	got, err := h.Count(ctx, storage.Window{Org: org, Month: month}, storage.Ask{Limit: limit, Need: min(want, 1), Want: want})
 	return got.N, err
 }
 
-// Return gives places of a meter back.
+// Return gives n unused places of a meter back.
 func Return(ctx context.Context, h lease.Store, org string, month storage.Month, n int64) error {
 	_, err := h.Count(ctx, storage.Window{Org: org, Month: month}, storage.Ask{Back: []storage.WindowPart{{N: n}}})
 	return err
 }
 
-// quotas is a handle with methods that ask for places of a meter.
+// quotas adds methods that request places of a meter to a handle.
 type quotas struct {
 	*testing.T
 	storage.Quotas
 }
 
-// grant asks for places of org's meter for November. If that fails, the test ends.
+// grant requests want places of org's meter for November. A failure ends the test.
 func (q quotas) grant(org string, limit, want int64) int64 {
 	q.Helper()
 	n, err := Grant(q.Context(), q, org, november, limit, want)
@@ -43,7 +43,7 @@ func (q quotas) grant(org string, limit, want int64) int64 {
 	return n
 }
 
-// all asks for places until the store grants none, and returns the number of granted places.
+// all requests places until the store grants none. It returns the number of granted places.
 func (q quotas) all(org string, limit int64) (total int64) {
 	q.Helper()
 	for {

@@ -11,7 +11,7 @@ import (
 	"writ/storage"
 )
 
-// Racers is how many goroutines a race has.
+// Racers is the number of goroutines in a race.
 const Racers = 16
 
 // Race calls f in Racers goroutines at the same time and waits for all of them.
@@ -28,8 +28,8 @@ func Race(f func(racer int)) {
 	done.Wait()
 }
 
-// OneWinner runs f as [Race] does and checks that exactly one racer wins. A racer wins if f returns
-// nil. All other calls of f must return want.
+// OneWinner runs f as [Race] does and checks that exactly one call returns nil. All other calls
+// must return want.
 func OneWinner(t testing.TB, what string, want error, f func(racer int) error) {
 	t.Helper()
 	var wins atomic.Int32
@@ -52,7 +52,7 @@ var raceTests = []test{
 		var firsts [intents]atomic.Int32
 		Race(func(racer int) {
 			for n := range intents {
-				// No two racers have the same batch, but the batches overlap.
+				// The racers commit different but overlapping batches.
 				var batch []*storage.Record
 				for k := range 3 {
 					batch = append(batch, w.record("org", func(r *storage.Record) {

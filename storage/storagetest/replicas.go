@@ -10,28 +10,27 @@ import (
 	"writ/storage"
 )
 
-// Replica is one of several handles of a store.
+// Replica is one of several handles on a store.
 type Replica interface {
 	storage.Documents
 	storage.Log
 	storage.Quotas
 }
 
-// Cluster is a store that several handles use. Its methods can also cause faults between the
-// handles.
+// Cluster is a store with several handles. Its methods can also cause faults between the handles.
 type Cluster interface {
-	// OpenHandle returns a new handle, which is closed when t ends.
+	// OpenHandle returns a new handle. It is closed when t ends.
 	OpenHandle(t *testing.T) Replica
-	// TakeOver returns a new handle that continues the chain of h. h is given up, although it can
+	// TakeOver returns a new handle that continues the chain of h. h has lost its chain, but it can
 	// still call the store.
 	TakeOver(t *testing.T, h Replica) Replica
-	// Cut hides the writes of other handles from a handle, until Mend.
+	// Cut hides the writes of other handles from h until Mend is called.
 	Cut(h Replica)
 	Mend(h Replica)
 }
 
-// RunReplicas tests what the contract promises to several handles on one store. open must return a
-// new, empty store.
+// RunReplicas tests the part of the contract that concerns several handles on one store. open must
+// return a new, empty store.
 func RunReplicas(t *testing.T, open func(t *testing.T) Cluster) {
 	for _, test := range slices.Concat(replicaTests, writerTests, windowTests) {
 		t.Run(test.rule, func(t *testing.T) {
@@ -45,14 +44,14 @@ func RunReplicas(t *testing.T, open func(t *testing.T) Cluster) {
 	}
 }
 
-// replicas are two handles. a and b are the documents of the handles.
+// replicas has two handles on one store. a and b are the documents of these handles.
 type replicas struct {
 	Cluster
 	one, other Replica
 	a, b       *docs
 }
 
-// patience is how long a test waits until a handle has heard of a change.
+// patience is how long a test waits for a change to reach a handle.
 const patience = 30 * time.Second
 
 func (d *docs) wait(what string, done func() bool) {
@@ -64,7 +63,7 @@ func (d *docs) wait(what string, done func() bool) {
 	}
 }
 
-// next waits until h has n new changes, and takes all of them.
+// next waits until h has n new changes, and takes all new changes.
 func (h *Heard) next(d *docs, n int) []storage.Change {
 	d.Helper()
 	d.wait("changes", func() bool {
@@ -85,7 +84,7 @@ func (r *replicas) leader(handles []Replica) (leader int) {
 			if !h.Leads() {
 				continue
 			}
-			if leader >= 0 && handles[leader].Leads() { // the leader must still lead
+			if leader >= 0 && handles[leader].Leads() { // it must still lead
 				r.a.Errorf("handles %d and %d lead", leader, i)
 			}
 			leader = i
@@ -95,7 +94,7 @@ func (r *replicas) leader(handles []Replica) (leader int) {
 	return leader
 }
 
-// replicaTest is the test of one rule for several handles.
+// replicaTest is the test of one rule of the contract for several handles.
 type replicaTest struct {
 	rule string
 	run  func(r *replicas)

@@ -12,8 +12,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// hourly commits n records of org. The first is decided at noon, and each later record an hour
-// after the previous one.
+// hourly commits n records of org. The first record is decided at noon, and each later record one
+// hour after its predecessor.
 func (w *world) hourly(org string, n int) []*storage.Record {
 	w.Helper()
 	records := make([]*storage.Record, n)
@@ -40,8 +40,8 @@ func (w *world) remove(org string, before time.Time, max, want int) {
 	}
 }
 
-// wantLeft checks that org's history has exactly the records left. all also includes the removed
-// records.
+// wantLeft checks that org's history contains exactly the records left. all contains left and the
+// removed records.
 func (w *world) wantLeft(org string, all, left []*storage.Record) {
 	w.Helper()
 	newest := slices.Clone(left)
@@ -235,7 +235,7 @@ var retentionTests = []test{
 	}},
 }
 
-// organizations returns the organizations for which Organizations calls its function, sorted.
+// organizations returns, sorted, the organizations that the store lists.
 func (w *world) organizations() []string {
 	w.Helper()
 	var orgs []string

@@ -1,5 +1,5 @@
 // Package storagetest tests every backend against the contract of package storage. Each subtest is
-// named for a rule of the contract and has its own store.
+// named for a rule of the contract and gets a new store.
 package storagetest
 
 import (
@@ -34,7 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 	RunDocuments(t, func(t *testing.T) storage.Documents { return open(t) })
 }
 
-// test is the test of one rule.
+// test is the test of one rule of the contract.
 type test struct {
 	rule string
 	run  func(*world)

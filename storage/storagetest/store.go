@@ -51,7 +51,7 @@ var storeTests = []test{
 	}},
 }
 
-// wantEmpty reports an error if the store has anything of org. r is a record of another
+// wantEmpty reports an error if the store has any data of org. r is a record of another
 // organization.
 func (w *world) wantEmpty(org string, r *storage.Record) {
 	w.Helper()

@@ -7,7 +7,7 @@ import (
 	"writ/storage"
 )
 
-// Twice calls the function of every update twice. The writes of the first call are dropped.
+// Twice calls the function of every update twice, and drops the writes of the first call.
 type Twice struct{ storage.Documents }
 
 var errAgain = errors.New("run it again")

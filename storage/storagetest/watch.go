@@ -8,7 +8,8 @@ import (
 	"writ/storage"
 )
 
-// watch starts a watcher that runs until the test ends. It is told only of changes after the call.
+// watch starts a watcher that runs until the test ends. The watcher gets only changes after this
+// call.
 func (d *docs) watch() *Heard {
 	d.Helper()
 	d.WantErr("Barrier", d.Barrier(d.Context()), nil)
@@ -95,7 +96,7 @@ var watchTests = []docTest{
 	{"a change must be visible to reads when the watcher hears of it", func(d *docs) {
 		signal, seen := make(chan storage.Change), make(chan string)
 		defer d.Watch(func(c storage.Change) {
-			signal <- c // the reader reads before the write returns
+			signal <- c // the other goroutine reads before the write returns
 			<-seen
 		})()
 		for _, id := range []string{"a", "b", "c"} {

@@ -14,7 +14,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// world is a store and its expected records. Its methods may be called from several goroutines.
+// world is a store together with the records that the store should have. Several goroutines may
+// call its methods.
 type world struct {
 	Checks
 	storage.Store
@@ -60,13 +61,14 @@ func (w *world) settle(r *storage.Record, s storage.Settlement) *storage.Entry {
 	return earlier
 }
 
-// noSeal is a seal that fails the test. It is for appends without new records or entries.
+// noSeal is a seal that fails the test when it is called. An append without new records or entries
+// must not call its seal.
 func (w *world) noSeal(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 	w.Error("Append called seal, want no call")
 	return storage.Batch{}, receipt.SignedHead{}, errors.New("seal must not be called")
 }
 
-// commit commits batch and remembers the records whose intents are new.
+// commit commits batch. It remembers the records whose intents are new.
 func (w *world) commit(batch ...*storage.Record) []*storage.Record {
 	w.Helper()
 	existing, err := w.writer.Commit(w.ctx, w.Store, batch...)
@@ -111,7 +113,7 @@ func (w *world) wantMeter(org string, month storage.Month, want int64) {
 	}
 }
 
-// check calls [Check] and also compares the history with the committed records.
+// check calls [Check] and compares the history with the committed records.
 func (w *world) check() {
 	w.Helper()
 	history := Check(w.T, w.Store, w.writer.Keys(w.T), slices.Collect(maps.Keys(w.records))...)

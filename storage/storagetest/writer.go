@@ -20,8 +20,8 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// Writer makes records and commits them as a ledger does. Each record is decided a millisecond
-// after the previous one. Several goroutines may call its methods.
+// Writer makes records and commits the records as a ledger does. Each record is decided one
+// millisecond after its predecessor. Several goroutines may call its methods.
 type Writer struct {
 	signer *receipt.Signer
 
@@ -35,7 +35,7 @@ func NewWriter() *Writer {
 	return &Writer{signer: receipt.NewSigner(ed25519.NewKeyFromSeed(seed))}
 }
 
-// NewWriterFrom returns a writer whose records come after the records that w has made.
+// NewWriterFrom returns a writer whose records are later than all records that w has made.
 func NewWriterFrom(w *Writer) *Writer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *Writer) step() int64 {
 	return w.steps
 }
 
-// decisionID returns a UUIDv7 with the time t and the number n at its end.
+// decisionID returns a UUIDv7 with the time t. Its last digits are n.
 func decisionID(t time.Time, n int64) string {
 	var id uuid.UUID
 	binary.BigEndian.PutUint64(id[:8], uint64(t.UnixMilli())<<16|0x7000)
@@ -67,8 +67,8 @@ func decisionID(t time.Time, n int64) string {
 	return id.String()
 }
 
-// Record returns a record of a new intent of org. Every field but the settlement is set. Record
-// then calls change. At last it adds a receipt without a Sig.
+// Record returns a record of a new intent of org. All fields except the settlement are set. Record
+// then calls each change, and finally adds a receipt without a signature.
 func (w *Writer) Record(org string, change ...func(*storage.Record)) *storage.Record {
 	n := w.step()
 	at := noon.Add(time.Duration(n) * time.Millisecond)
@@ -110,8 +110,8 @@ func (w *Writer) Again(r *storage.Record) *storage.Record {
 	return w.Record(r.OrganizationID, func(c *storage.Record) { c.IntentID, c.ApprovalID = r.IntentID, r.ApprovalID })
 }
 
-// Commit appends records. For each record it returns the existing record, or nil if the record was
-// the first of its intent.
+// Commit appends records. For each record it returns the stored record of the same intent, or nil
+// if there was none.
 func (w *Writer) Commit(ctx context.Context, s storage.Log, records ...*storage.Record) ([]*storage.Record, error) {
 	existing, err := s.Append(ctx, storage.Batch{Records: records}, w.Seal)
 	return existing.Records, err

@@ -13,7 +13,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// writerTests test several handles that write decisions.
+// writerTests test decisions that several handles write at the same time.
 var writerTests = []replicaTest{
 	{"two handles never write one chain, and Chains and Heads give each whole", func(r *replicas) {
 		w := NewWriter()
@@ -62,7 +62,7 @@ var writerTests = []replicaTest{
 		w := NewWriter()
 		const intents = 8
 		var firsts [intents]atomic.Int32
-		var mu [2]sync.Mutex // a handle can have only one Append at a time
+		var mu [2]sync.Mutex // a handle allows one Append at a time
 		Race(func(racer int) {
 			for i := range intents {
 				record := w.Record("org", func(r *storage.Record) { r.IntentID = fmt.Sprint("shared-", i) })
@@ -157,8 +157,8 @@ func (r *replicas) tip(h Replica) receipt.Chain {
 	return tip
 }
 
-// commit commits records with h. If the outcome is unknown, it repeats the commit. Any other error
-// ends the test.
+// commit commits records with h. It repeats the commit while the outcome is unknown. Any other
+// error ends the test.
 func (r *replicas) commit(w *Writer, h Replica, records ...*storage.Record) []*storage.Record {
 	r.a.Helper()
 	existing, err := w.Commit(r.a.Context(), h, records...)
