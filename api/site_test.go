@@ -73,7 +73,7 @@ func TestSite_PoliciesAllowScriptsOfOurFilesOnly(t *testing.T) {
 }
 
 // TestSite_A304HasTheHeadersOfIts200 checks that a 304 has the same headers as the 200. A cache
-// replaces its stored headers with those of a 304 (RFC 9111, section 3.2). With a different
+// replaces its stored headers with the headers of the 304 (RFC 9111, section 3.2). With a different
 // Content-Security-Policy, the browser would block the page's own files after a reload.
 func TestSite_A304HasTheHeadersOfIts200(t *testing.T) {
 	h := start(t)

@@ -7,17 +7,17 @@ import (
 	"writ/storage/receipt"
 )
 
-// TestDecision_Audit_Queued_CrashAndStop checks --audit-ack=queued. The test kills the real
-// binary under load many times, while it answers before decisions are durable. After a kill the
-// history has all answers except those under the last heads, in an unbroken chain. A lost
-// intent can be decided again, once. A server that is asked to stop loses no answers.
+// TestDecision_Audit_Queued_CrashAndStop checks --audit-ack=queued. The real binary answers before
+// decisions are durable, and the test kills it under load many times. After a kill the history
+// contains all answers except those under the last heads, in an unbroken chain. A lost intent can
+// be decided again, once. A normal stop loses no answers.
 func TestDecision_Audit_Queued_CrashAndStop(t *testing.T) {
 	const queued = "--audit-ack=queued"
 	data, token := newData(t)
 	plans := manyEvaluations(t)
 	p := start(t, data, plans, queued)
 	register(t, p.url, token)
-	answers := make(map[string]string) // the answers that stand
+	answers := make(map[string]string) // the answers that were not lost
 	for range rounds(3, 5) {
 		l := newLoad(t, token)
 		l.serve(p.url)
@@ -33,7 +33,7 @@ func TestDecision_Audit_Queued_CrashAndStop(t *testing.T) {
 			delete(l.answers, id)
 		}
 		l.serve(p.url)
-		l.resend(t, p.url) // intents without an answer, or with a lost one, are sent twice
+		l.resend(t, p.url) // sends intents without an answer, or with a lost answer, twice
 		l.auditFaults(t)
 		for id, body := range l.answers {
 			answers[id] = body
@@ -47,11 +47,11 @@ func TestDecision_Audit_Queued_CrashAndStop(t *testing.T) {
 	auditStore(t, data, rows)
 }
 
-// lostAnswers returns the answers that are not in rows. It fails the test unless they are under
-// the last heads, because only the end of the history may be lost.
+// lostAnswers returns the answers that are not in rows. It fails the test unless all lost answers
+// are under the last heads: only the end of the history may be lost.
 func lostAnswers(t *testing.T, answers map[string]string, rows map[string]*storage.Record) map[string]bool {
 	t.Helper()
-	var last uint64 // the last of the heads that are left
+	var last uint64 // the last head that was kept
 	for _, r := range rows {
 		last = max(last, seq(t, r.Receipt))
 	}

@@ -17,13 +17,13 @@ import (
 
 const alertmanagerFile = "../../deploy/alertmanager/alertmanager.yml"
 
-// pager is a server that receives what Alertmanager sends.
+// pager is a server that receives the messages of Alertmanager.
 type pager struct {
 	url      string
 	messages chan message
 }
 
-// message is what a receiver gets. Receiver is its name in alertmanagerFile.
+// message is one message to a receiver. Receiver is the receiver's name in alertmanagerFile.
 type message struct {
 	Receiver, Status string
 	Alerts           []struct{ Labels, Annotations map[string]string }
@@ -50,7 +50,7 @@ func newPager(t *testing.T) *pager {
 		}
 		select {
 		case p.messages <- m:
-		default: // nobody reads them
+		default: // the channel is full because no test reads it
 		}
 	}))
 	t.Cleanup(s.Close)
@@ -58,9 +58,10 @@ func newPager(t *testing.T) *pager {
 	return p
 }
 
-// needAlertmanager returns Debian's Alertmanager, whose version docker-compose.yml has. The program
-// reads its templates from /usr/share. If it is only unpacked, needAlertmanager returns a copy that
-// reads them from the directory below which they are unpacked, and this directory.
+// needAlertmanager returns Debian's Alertmanager, in the version of docker-compose.yml. The program
+// reads templates from /usr/share. If the package is unpacked but not installed, needAlertmanager
+// returns a patched copy of the program. dir is the directory below which the copy finds its
+// templates.
 func needAlertmanager(t *testing.T) (program debian, dir string) {
 	t.Helper()
 	const name, templates = "usr/bin/prometheus-alertmanager", "/usr/share/prometheus/alertmanager"
@@ -71,7 +72,7 @@ func needAlertmanager(t *testing.T) (program debian, dir string) {
 	}
 	text, err := os.ReadFile(program.path)
 	must(t, err)
-	relative := []byte("usr/share/prometheus//alertmanager") // as long as the path that it replaces
+	relative := []byte("usr/share/prometheus//alertmanager") // as long as the replaced path
 	if !bytes.Contains(text, []byte(templates)) || len(relative) != len(templates) {
 		t.Fatalf("%s does not read %s", program.path, templates)
 	}
@@ -81,9 +82,9 @@ func needAlertmanager(t *testing.T) (program debian, dir string) {
 }
 
 // startAlertmanager starts Alertmanager with deploy/alertmanager/alertmanager.yml and returns its
-// address. It sends to p what it would send to the receivers of a deployment. A test cannot wait
-// as long as a deployment, and counts messages. So Alertmanager collects alerts for 3 s, and
-// sends no second message about the same group.
+// address. Messages to the receivers of a deployment go to p. Two settings differ from a
+// deployment, because the test must be short and counts messages. Alertmanager collects alerts for
+// only 3 s, and sends no second message about a group.
 func startAlertmanager(t *testing.T, p *pager) (addr string) {
 	t.Helper()
 	program, templates := needAlertmanager(t)
@@ -113,9 +114,9 @@ func startAlertmanager(t *testing.T, p *pager) (addr string) {
 	return addr
 }
 
-// TestAlertmanager_SendsOneMessageForEachSeverity has a real Prometheus find no replica, so that
-// alerts of both severities fire. Through a real Alertmanager, each receiver gets one message with
-// all alerts of its severity.
+// TestAlertmanager_SendsOneMessageForEachSeverity runs a real Prometheus that finds no replica, so
+// alerts of both severities fire. A real Alertmanager must send each receiver one message with all
+// alerts of its severity.
 func TestAlertmanager_SendsOneMessageForEachSeverity(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: waits for Prometheus")

@@ -54,8 +54,8 @@ func TestAlerts_PrometheusReadsThem(t *testing.T) {
 	}
 }
 
-// TestAlerts_FireUnderTheirFaults checks the alerts with a real promtool. promtool checks what
-// Prometheus scrapes and runs alerts_test.yml, which must name every alert.
+// TestAlerts_FireUnderTheirFaults checks the alerts with a real promtool. promtool checks
+// Prometheus' scrape configuration and runs alerts_test.yml, which must name every alert.
 func TestAlerts_FireUnderTheirFaults(t *testing.T) {
 	promtool := needDebian(t, "usr/bin/promtool", "prometheus")
 	for _, args := range [][]string{

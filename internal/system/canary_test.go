@@ -30,8 +30,9 @@ import (
 	"writ/storage/registry"
 )
 
-// TestCanaries checks that no secret is kept or shown. It puts made-up secrets into everything
-// that a caller can send. Then it looks for them in the store, logs, history, CSV and metrics.
+// TestCanaries checks that no secret is stored or shown. It puts invented secrets, the canaries,
+// into everything that a caller can send. Then it searches for them in the store, logs, history,
+// CSV and metrics.
 func TestCanaries(t *testing.T) {
 	for turn, mode := range []string{"minimal", "full"} {
 		t.Run(mode, func(t *testing.T) {
@@ -67,8 +68,8 @@ func TestCanaries(t *testing.T) {
 	}
 }
 
-// expectPlanted checks that the test would notice a leak. It stores c in a spelling, without
-// the API.
+// expectPlanted checks that the test would find a leak. It writes c in one spelling to the store,
+// without the API.
 func expectPlanted(t *testing.T, data datadir.Dir, c scrubtest.Canary, spelled string) {
 	t.Helper()
 	store, err := embedded.Open(data.Store(), embedded.Options{Log: slog.New(slog.DiscardHandler)})
@@ -88,8 +89,9 @@ func expectNone(t *testing.T, canaries []scrubtest.Canary, texts map[string]stri
 	}
 }
 
-// leaks returns where canaries are found. It looks for each spelling in which they were sent.
-// It looks for only half of the encoded ones, because they are found as a whole or not at all.
+// leaks returns the places where canaries are found. It searches for each spelling that was sent.
+// Of an encoded canary it searches for only one half: an encoded canary leaks as a whole or not at
+// all.
 func leaks(canaries []scrubtest.Canary, texts map[string]string) (found []string) {
 	for name, text := range texts {
 		text = strings.ToLower(text)
@@ -106,7 +108,7 @@ func leaks(canaries []scrubtest.Canary, texts map[string]string) (found []string
 	return found
 }
 
-// spellings returns the forms in which s could be found: plain, as a part of a URL, with each
+// spellings returns the forms of s that a leak could have: plain, as a part of a URL, with each
 // byte escaped, and in JSON.
 func spellings(s string) []string {
 	return []string{s, url.PathEscape(s), url.QueryEscape(s), escape(s), strings.ReplaceAll(s, "\n", `\n`)}
@@ -130,8 +132,8 @@ func escape(s string) string {
 	return b.String()
 }
 
-// kept returns everything below data. It returns each file, and each key and value of the
-// store, because the store compresses them.
+// kept returns everything below data: each file, and each key and value of the store. The store
+// compresses its files, so a search of the files alone would find nothing.
 func kept(t *testing.T, data datadir.Dir) map[string]string {
 	t.Helper()
 	texts := make(map[string]string)
@@ -163,7 +165,6 @@ func kept(t *testing.T, data datadir.Dir) map[string]string {
 	return texts
 }
 
-// silent is a logger for Pebble that writes nothing.
 type silent struct{}
 
 func (silent) Infof(string, ...any)  {}
@@ -180,17 +181,18 @@ func exportingPlan(t *testing.T) string {
 	}})
 }
 
-// bird sends canaries.
+// bird sends canaries to a server.
 type bird struct {
 	t     *testing.T
 	url   string
-	asker string // the key of an agent; the operator decides about its intents
+	asker string // an agent's key; an operator approves its intents
 	sender
 	evaluated, failures, refused atomic.Int64
 }
 
-// singAll sends canaries, several at a time, so that they wait for the disk together. Each is sent
-// in one of its three spellings, and turn selects which. If the test soaks, each is sent in all.
+// singAll sends canaries, several at a time, so that they share the waits for the disk. It sends
+// each canary in one of three spellings, selected by turn. A soak test sends each canary in all
+// spellings.
 func (b *bird) singAll(canaries []scrubtest.Canary, turn int) {
 	var key struct {
 		Token string `json:"token"`
@@ -222,8 +224,8 @@ func (b *bird) singAll(canaries []scrubtest.Canary, turn int) {
 	all.Wait()
 }
 
-// sing sends s, which is a spelling of c, in every field of every endpoint. Documents may name
-// a person and keep the name, so a canary that names a person is not sent in documents.
+// sing sends s, a spelling of c, in every field of every endpoint. Documents may contain the name
+// of a person, so sing sends no canary of that kind in documents.
 func (b *bird) sing(c scrubtest.Canary, s string) {
 	b.intents(s)
 	if !c.Somebody {
@@ -358,7 +360,7 @@ func (b *bird) approvals(s string) {
 		agent := http.Header{"Authorization": {"Bearer " + b.asker}}
 		answer := b.send(http.MethodPost, "/v1/policy/evaluate", encode(b.t, object{"policy_id": testPolicy, "intent": intent}), agent)
 		if answer.status == http.StatusBadRequest {
-			return // no metadata key can hold it
+			return // a metadata key cannot contain s
 		}
 		if err := json.Unmarshal([]byte(answer.body), &held); err != nil || answer.status != http.StatusOK {
 			b.t.Errorf("evaluate = %d %s", answer.status, answer.body)
@@ -368,7 +370,7 @@ func (b *bird) approvals(s string) {
 		b.json(http.MethodPatch, path, object{"status": s})
 		if status != "" {
 			got := b.send(http.MethodPatch, path, encode(b.t, object{"status": status, "comment": "for " + s}), nil)
-			// A request is denied if a rule that another goroutine makes was in force.
+			// A concurrently created rule may have denied the request.
 			if got.status != http.StatusOK && got.status != http.StatusBadRequest && got.status != http.StatusNotFound {
 				b.t.Errorf("PATCH %s = %d %s", path, got.status, got.body)
 			}
@@ -378,7 +380,7 @@ func (b *bird) approvals(s string) {
 	}
 }
 
-// counted makes the rules count every intent by its agent, and add up its cost.
+// counted creates rules that count intents by agent and add up their costs.
 func (b *bird) counted() {
 	for i, leaf := range []string{
 		`{"count":{"by":["agent_id"],"window":"1h"},"gt":1000000000}`,
@@ -391,8 +393,8 @@ func (b *bird) counted() {
 	}
 }
 
-// sessions sends s in every field of a session, and in intents that are decided in sessions. A
-// session may name an agent, so a canary that names a person is not sent in sessions.
+// sessions sends s in every field of a session, and in intents of sessions. Sessions may contain
+// the name of a person, so no canary of that kind is sent in sessions.
 func (b *bird) sessions(c scrubtest.Canary, s string) {
 	whole := object{"policy_id": testPolicy, "agent_id": "bot", "allowed_action_types": []string{"deploy"}, "ttl": 600}
 	for k, v := range (object{
@@ -468,8 +470,8 @@ func (b *bird) webhooks(s string) {
 	b.send(http.MethodDelete, "/v1/webhooks/"+url.PathEscape(s), "", nil)
 }
 
-// addresses sends s in paths, queries and headers. There is no Stripe, so a checkout fails. The
-// failure is logged with the request's id.
+// addresses sends s in paths, queries and headers. A checkout fails because there is no Stripe, and
+// the failure is logged with the request's id.
 func (b *bird) addresses(s string) {
 	line, query := url.PathEscape(s), url.QueryEscape(s)
 	for _, path := range []string{"/v1/" + line, "/" + line + "/x"} {
@@ -488,7 +490,7 @@ func (b *bird) addresses(s string) {
 	}
 	b.send(http.MethodGet, "/v1/authorizations/export?from=2100-01-01T00:00:00Z&agent_id="+query, "", nil)
 	if strings.ContainsAny(s, "\n\r") {
-		return // no header can hold it
+		return // a header cannot contain s
 	}
 	for _, name := range []string{"X-Request-Id", "User-Agent", "Referer", "Cookie", "Accept", "Content-Type", "Authorization", "Idempotency-Key"} {
 		value := s
@@ -519,7 +521,7 @@ func (b *bird) broken(s string) {
 	}
 }
 
-// raw sends bytes and waits until the server answers or closes the connection.
+// raw sends request and waits until the server answers or closes the connection.
 func (b *bird) raw(request string) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
 	if err != nil {
@@ -529,12 +531,12 @@ func (b *bird) raw(request string) {
 	defer conn.Close()
 	tcp := conn.(*net.TCPConn)
 	if _, err := io.WriteString(tcp, request); err == nil {
-		_ = tcp.CloseWrite()            // no more of the request comes
-		_, _ = io.Copy(io.Discard, tcp) // whatever the answer is
+		_ = tcp.CloseWrite()            // ends the request
+		_, _ = io.Copy(io.Discard, tcp) // any answer is fine
 	}
 }
 
-// json sends a document. The test fails if the server fails because of it.
+// json sends a document. It fails the test if the answer is a 5xx.
 func (b *bird) json(method, path string, doc any) int {
 	b.t.Helper()
 	body := encode(b.t, doc)
@@ -545,8 +547,8 @@ func (b *bird) json(method, path string, doc any) int {
 	return got.status
 }
 
-// send sends a request. If the server is overloaded, send waits as Retry-After says, because
-// other tests use the processors too.
+// send sends a request. If the server is overloaded, send waits for Retry-After and tries again,
+// because other tests use the processors too.
 func (b *bird) send(method, path, body string, header http.Header) answer {
 	b.t.Helper()
 	got := b.sendOnce(method, path, body, header)
@@ -566,7 +568,7 @@ func (b *bird) sendOnce(method, path, body string, header http.Header) answer {
 	return got
 }
 
-// shown returns all answers to requests that read, with all their pages.
+// shown returns the answers to all reading requests, with all pages.
 func (b *bird) shown(p *process) map[string]string {
 	b.t.Helper()
 	texts := make(map[string]string)

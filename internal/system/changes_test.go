@@ -9,8 +9,8 @@ import (
 	"writ/storage/ledger"
 )
 
-// TestChanges_AreSigned checks that an operator's change is listed soon, with its author. It
-// also checks that a stop signs a change that was made just before.
+// TestChanges_AreSigned checks that an operator's change is soon listed with its author. A stop of
+// the server must sign a change that was made just before.
 func TestChanges_AreSigned(t *testing.T) {
 	p, data, token := deployed(t)
 	api := newClient(t, p.url, token)

@@ -13,8 +13,8 @@ import (
 
 const composeFile, dockerfile = "../../docker-compose.yml", "../../Dockerfile"
 
-// TestCompose_DockerReadsIt checks that the parsers of docker compose and docker build accept
-// the files. It also checks that they reject broken files.
+// TestCompose_DockerReadsIt checks that docker compose and docker build can parse the files. It
+// also checks that both reject broken files.
 func TestCompose_DockerReadsIt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: builds the parsers of Docker's files")
@@ -43,9 +43,8 @@ func TestCompose_DockerReadsIt(t *testing.T) {
 	}
 }
 
-// TestCompose_FitsTheFilesBesideIt checks that everything exists that the services mount,
-// scrape, balance and set. It also checks that writ runs without root, on a read-only file
-// system.
+// TestCompose_FitsTheFilesBesideIt checks that the files, targets and variables to which the
+// services refer exist. It also checks that writ runs without root and on a read-only file system.
 func TestCompose_FitsTheFilesBesideIt(t *testing.T) {
 	var compose struct {
 		Services map[string]struct {

@@ -19,16 +19,16 @@ import (
 	"writ/examples"
 )
 
-// TestDecision_ExternalEvaluationCore_ARealOPA checks decisions of a real OPA server. OPA is
-// built from its module and loaded with the output of `writ rego --core`. It must decide the
-// examples as the built-in engine does. Then the test kills OPA under load and starts it again.
+// TestDecision_ExternalEvaluationCore_ARealOPA checks decisions of a real OPA server. OPA is built
+// from its Go module and loads the output of `writ rego --core`. It must decide the examples as the
+// built-in engine does. Then the test kills OPA under load and starts OPA again.
 func TestDecision_ExternalEvaluationCore_ARealOPA(t *testing.T) {
 	o := &opaServer{bin: buildOPA(t), addr: freeAddr(t), dir: t.TempDir()}
 	set, err := examples.Load()
 	must(t, err)
 	data, token := newData(t)
 	p := start(t, data, manyEvaluations(t), "--evaluation-core-url=http://"+o.addr+"/v1/data/writ/core/result",
-		"--evaluation-core-timeout=5s") // other tests may keep the machine busy
+		"--evaluation-core-timeout=5s") // generous, because other tests use the machine
 	registerExamples(t, newClient(t, p.url, token), set)
 	o.export(t, set, filepath.Join("..", "..", "examples", "rules.yaml"))
 	o.start(t)
@@ -49,7 +49,8 @@ func registerExamples(t *testing.T, c client, set *examples.Set) {
 	}
 }
 
-// decidesAlike evaluates the examples at url and with the built-in engine.
+// decidesAlike evaluates the examples at url and compares the decisions with those of the built-in
+// engine.
 func decidesAlike(t *testing.T, url, token string, set *examples.Set) {
 	data, builtin := newData(t)
 	p := start(t, data)
@@ -69,7 +70,7 @@ func decidesAlike(t *testing.T, url, token string, set *examples.Set) {
 	}
 }
 
-// decided is the part of an answer that must be the same for two cores.
+// decided is the part of an answer that must be equal for both cores.
 type decided struct {
 	Decision string
 	Reasons  []string
@@ -81,9 +82,9 @@ func sameCode(a, b string) bool {
 	return codeOfA == codeOfB
 }
 
-// saysMore reports whether Rego has a shorter text for a reason of the engine. Rego does not
-// name the pattern that objected. It also does not name a condition that could not be evaluated
-// and counts as a match.
+// saysMore reports whether the engine's reason is longer than Rego's reason. Rego does not name the
+// pattern that refused. It also does not name a condition that failed and therefore counts as a
+// match.
 func saysMore(reason string) bool {
 	return strings.HasPrefix(reason, string(engine.CodeResourceBlocked)) || strings.HasPrefix(reason, string(engine.CodeActionDenied)) ||
 		strings.Contains(reason, "could not be evaluated")
@@ -117,8 +118,8 @@ func encodeIntent(t *testing.T, in engine.Intent) intent {
 	return intent{in.IntentID, body}
 }
 
-// newVersionIsRefused checks that a version that OPA does not hold is refused. Other versions
-// are still decided.
+// newVersionIsRefused checks that a policy version which OPA has not loaded is refused. Other
+// versions are still decided.
 func newVersionIsRefused(t *testing.T, p *process, token string, set *examples.Set) {
 	doc := *set.Policies["email"]
 	doc.Version++
@@ -142,7 +143,7 @@ func newVersionIsRefused(t *testing.T, p *process, token string, set *examples.S
 // approved, and the breaker opens. When OPA runs again, the intents are approved again.
 func killUnderLoad(t *testing.T, o *opaServer, p *process, token string, set *examples.Set) {
 	allowed := allowedDeploy(set)
-	var dead atomic.Bool // OPA has ended, and is not about to be started
+	var dead atomic.Bool // OPA has ended, and its restart has not begun
 	var approved, refused, wrong atomic.Int64
 	release := background(t, 8, token, func(s sender) bool {
 		in, sentDead := exampleIntent(t, set, allowed), dead.Load()
@@ -194,8 +195,8 @@ func metricsOf(t *testing.T, p *process) string {
 	return text
 }
 
-// failingRuleIsRefused adds a rule in Rego that fails for some intents. The engine takes the
-// failure for a match. An OPA that is not strict would take it for no match, and allow.
+// failingRuleIsRefused adds a rule in Rego that fails for some intents. The engine counts a failure
+// as a match. Without strict errors, OPA would count the failure as no match, and allow the intent.
 func failingRuleIsRefused(t *testing.T, o *opaServer, p *process, token string, set *examples.Set) {
 	api := newClient(t, p.url, token)
 	rule := object{
@@ -216,7 +217,7 @@ func failingRuleIsRefused(t *testing.T, o *opaServer, p *process, token string, 
 	for replicas, want := range map[string]string{"3": "allow", "7": "deny", "many": ""} {
 		in := *set.Intents[i]
 		in.Metadata = map[string]string{"replicas": replicas}
-		for range 10 { // more than are needed to open the breaker
+		for range 10 { // more failures than open the breaker
 			in.IntentID = uuid.NewString()
 			if want == "" {
 				got, err := s.evaluate(p.url, encodeIntent(t, in))

@@ -15,17 +15,18 @@ import (
 	"writ/examples"
 )
 
-// waiting is an intent that is held, approved and used while servers are killed.
+// waiting is an intent that is held, approved and executed while servers are killed.
 type waiting struct {
 	in       intent
-	id       string // the id of its approval, once known
+	id       string // the approval's id, once known
 	approved string // the first answer to the approver
-	used     string // the first answer to the agent under the approval
+	used     string // the first answer to the agent that used the approval
 }
 
-// TestCrash_Approvals checks approvals across crashes. It kills the real binary while intents
-// are held, approved and used. A verdict or a use that was answered stands. A request that was
-// not answered can be repeated. Each approval leads to one allow, and the history proves it.
+// TestCrash_Approvals checks approvals across crashes. It kills the real binary while intents are
+// held, approved and executed. A verdict or a use that was answered is not lost. A request without
+// an answer can be repeated. Each approval leads to exactly one allow, and the history proves that
+// allow.
 func TestCrash_Approvals(t *testing.T) {
 	kills := rounds(3, 8)
 	data, token := newData(t)
@@ -75,8 +76,8 @@ func TestCrash_Approvals(t *testing.T) {
 	}
 }
 
-// release sends w until it is held, approves it and uses the approval. It reports whether the
-// server answered every request. An answer that was given before must be given again.
+// release sends w until it is held, approves w and uses the approval. It reports whether the server
+// answered every request. Repeated requests must get the earlier answers.
 func (w *waiting) release(t *testing.T, agent, approver sender, url string) bool {
 	held, err := agent.evaluate(url, w.in)
 	if err != nil {

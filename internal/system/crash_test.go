@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestCrash kills the real binary under load many times, and compares all answers with the
-// history. Every receipt must be in the history, verify, and stand in an unbroken chain. No
-// intent may have two decisions. The meters must be the number of distinct intents.
+// TestCrash kills the real binary under load many times, and compares all answers with the history.
+// Every receipt must verify and be in the history, in an unbroken chain. No intent may have two
+// decisions. The meters must equal the number of distinct intents.
 func TestCrash(t *testing.T) {
 	kills := rounds(3, 20)
 	data, token := newData(t)
@@ -23,7 +23,7 @@ func TestCrash(t *testing.T) {
 	for i := range kills {
 		l.awaitAnswers(t, rng.IntN(2*crashAnswers))
 		p.kill(t)
-		if i%4 == 2 { // a crash while it recovers from the last one
+		if i%4 == 2 { // a second crash, during recovery from the first
 			dying, ready := launch(t, data, plans)
 			select {
 			case <-ready:

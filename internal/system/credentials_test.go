@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestLogsHoldNoCredential checks that the process logs no credential. It sends credentials in
-// every place and state in which clients send them, in requests that are malformed, refused or
+// TestLogsHoldNoCredential checks that the process logs no credential. It sends valid and invalid
+// credentials in every place that clients use. Some of these requests are malformed, refused or
 // fail.
 func TestLogsHoldNoCredential(t *testing.T) {
 	data, operator := newData(t)

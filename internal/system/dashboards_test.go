@@ -14,7 +14,7 @@ import (
 
 const grafanaDir = "../../deploy/grafana"
 
-// dashboard has the parts of a dashboard that the tests check.
+// dashboard has the parts of a Grafana dashboard that the tests check.
 type dashboard struct {
 	file          string
 	UID, Title    string
@@ -51,13 +51,13 @@ func readDashboards(t *testing.T) []dashboard {
 	return all
 }
 
-// ofGrafana has the variables that Grafana sets itself, each with a value for tests.
+// ofGrafana has test values for the variables that Grafana sets itself.
 var ofGrafana = map[string]string{"__rate_interval": "1m", "__range": "1m"}
 
 var variable = regexp.MustCompile(`\$(\w+)`)
 
-// TestDashboards_AreWellFormed checks the parts without which Grafana shows "No data" or
-// nothing.
+// TestDashboards_AreWellFormed checks the members of a dashboard that Grafana requires. Without
+// such a member Grafana shows "No data" or nothing.
 func TestDashboards_AreWellFormed(t *testing.T) {
 	source := readDatasource(t)
 	uids := make(map[string]bool)
@@ -98,8 +98,8 @@ func TestDashboards_AreWellFormed(t *testing.T) {
 	}
 }
 
-// TestDashboards_TellNoOrganizationsOrAgentsApart checks the labels in the queries of panels.
-// No metric has a label for an organization or an agent, so no panel may use one.
+// TestDashboards_TellNoOrganizationsOrAgentsApart checks the labels in the queries of panels. No
+// query may use a label for an organization or an agent, because no metric has such a label.
 func TestDashboards_TellNoOrganizationsOrAgentsApart(t *testing.T) {
 	known := []string{"instance", "le", "alertname", "alertstate", "job", "proxy", "server", "code"} // Prometheus' and HAProxy's
 	for _, row := range readMetricsTable(t) {

@@ -18,11 +18,11 @@ import (
 	"writ/storage/datadir"
 )
 
-// TestFullDisk fills the disk while the real binary decides. From then on writ refuses, logs
-// that once, and is not ready. When there is space again, writ decides, and everything that it
-// acknowledged is there.
+// TestFullDisk fills the disk while the real binary decides. From then on writ must refuse, log the
+// fault once, and be not ready. Once space is free, writ must decide again and still have all
+// acknowledged decisions.
 func TestFullDisk(t *testing.T) {
-	mount := mountSmall(t, 384<<20) // the store keeps a reserve of 256 MiB
+	mount := mountSmall(t, 384<<20) // the store's reserve is 256 MiB
 	data := datadir.Dir(filepath.Join(mount, "data"))
 	must(t, data.Create())
 	token := tokenOf(t, data)
@@ -68,8 +68,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("/livez on a full disk = %d %s, want 200", status, body)
 	}
 	release()
-	// The tip of the last decisions possibly cannot be noted any more. That is logged
-	// separately.
+	// The tip of the last decisions may be unwritable too. That fault has its own log line.
 	log := p.stderr.String()
 	refused, unnoted := strings.Count(log, "storage in trouble"), strings.Count(log, "how far the store has come cannot be noted")
 	if n := strings.Count(log, "\n"); refused != 1 || unnoted > 1 || n != refused+unnoted {
@@ -96,11 +95,11 @@ func TestFullDisk(t *testing.T) {
 }
 
 // TestFullDisk_Start checks that the real binary does not start on a full disk, with or without
-// data of an earlier start. It must say why.
+// earlier data. It must name the reason.
 func TestFullDisk_Start(t *testing.T) {
 	mount := mountSmall(t, 384<<20)
 	old := datadir.Dir(filepath.Join(mount, "old"))
-	start(t, old).kill(t) // so that there is a log to recover
+	start(t, old).kill(t) // leaves a log for recovery
 	fill(t, filepath.Join(mount, "ballast"))
 	for _, data := range []datadir.Dir{old, datadir.Dir(filepath.Join(mount, "new"))} {
 		p, _ := launch(t, data)
@@ -130,7 +129,7 @@ func checkRefusal(t *testing.T, got answer) {
 	}
 }
 
-// mountSmall mounts a small file system for the test. If it cannot, it skips the test.
+// mountSmall mounts a small file system for the test. It skips the test if the mount fails.
 func mountSmall(t *testing.T, size int) string {
 	t.Helper()
 	dir, err := tryMountSmall(t, size)
@@ -140,7 +139,7 @@ func mountSmall(t *testing.T, size int) string {
 	return dir
 }
 
-// tryMountSmall mounts a small file system for the test.
+// tryMountSmall mounts a small file system for the test, or returns an error.
 func tryMountSmall(t *testing.T, size int) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -165,7 +164,7 @@ func fill(t *testing.T, name string) {
 	t.Helper()
 	f, err := os.Create(name)
 	must(t, err)
-	defer func() { _ = f.Close() }() // the file holds nothing of value
+	defer func() { _ = f.Close() }() // the content does not matter
 	for chunk := make([]byte, 1<<20); ; {
 		n, err := f.Write(chunk)
 		if errors.Is(err, syscall.ENOSPC) && n == 0 {

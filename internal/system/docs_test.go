@@ -13,12 +13,12 @@ import (
 	"writ/storage/datadir"
 )
 
-// block is a fenced block of commands. A block of sh has only commands. A block of console has
-// commands after "$ ", and their output.
+// block is a fenced block of commands. A sh block has only commands. A console block has commands
+// after "$ " and their output.
 type block struct {
 	line     int
 	commands []shown
-	notRun   string // why not, from a comment "not run: …" above the fence
+	notRun   string // the reason, from a comment "not run: …" above the fence
 }
 
 // shown is a command and the output that the page shows for it. In the output, "…" stands for
@@ -26,10 +26,10 @@ type block struct {
 type shown struct {
 	command string
 	output  []string
-	checked bool // the output is that of a console block
+	checked bool // the block is a console block, so the output is compared
 }
 
-// maxNotRun is the greatest number of blocks that no test runs. Each of them needs a reason.
+// maxNotRun is the maximum number of blocks that no test runs. Each such block must give a reason.
 const maxNotRun = 4
 
 // pages returns README.md and the pages of docs/.
@@ -42,9 +42,8 @@ func pages(t *testing.T) []string {
 	return append(names, "../../README.md")
 }
 
-// TestDocs_EveryCommandRuns runs each block of commands of each page as it is written. Each
-// page has its own shell. A server runs beside it, started as `make run` starts it. Only its
-// address differs.
+// TestDocs_EveryCommandRuns runs each block of commands of each page unchanged. Each page has its
+// own shell and its own server. The server runs as `make run` starts it, but on another address.
 func TestDocs_EveryCommandRuns(t *testing.T) {
 	run, skipped := 0, 0
 	for _, name := range pages(t) {
@@ -113,8 +112,8 @@ func blocksOf(t *testing.T, name string) []block {
 	return all
 }
 
-// commandsOf splits a block into commands. In a console block, a line continues the command
-// above if that command ends with a backslash or has an open quote.
+// commandsOf splits a block into commands. In a console block, a command continues on the next line
+// if it ends with a backslash or has an open quote.
 func commandsOf(kind string, body []string) []shown {
 	if kind == "sh" {
 		return []shown{{command: strings.Join(body, "\n")}}
@@ -136,8 +135,8 @@ func commandsOf(kind string, body []string) []shown {
 	return all
 }
 
-// runSession runs the blocks of a page in one shell. The directory of the shell is like a clone
-// after make: it has bin/writ and examples/.
+// runSession runs the blocks of a page in one shell. The shell's directory is like a clone after
+// make: it has bin/writ and examples/.
 func runSession(t *testing.T, session []block) {
 	for _, program := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -192,15 +191,15 @@ func (c shown) compare(t *testing.T, out string) {
 	}
 }
 
-// varies matches the parts of an output that differ from run to run.
+// varies matches the parts of an output that differ between runs.
 var varies = []*regexp.Regexp{
 	regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`), // ids that writ makes
 	regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`),
 	regexp.MustCompile(`\b1[0-9]{9}\b`),      // Unix times
-	regexp.MustCompile(`[A-Za-z0-9_-]{43,}`), // ids of keys, which may begin and end with -
+	regexp.MustCompile(`[A-Za-z0-9_-]{43,}`), // key ids, which may begin and end with -
 }
 
-// masked replaces each varying part of text by the same word.
+// masked replaces each varying part of text by a fixed word.
 func masked(text string) string {
 	for _, v := range varies {
 		text = v.ReplaceAllLiteralString(text, "<varies>")
@@ -208,13 +207,13 @@ func masked(text string) string {
 	return text
 }
 
-// likeShown returns an expression for the masked outputs that agree with the text on a page.
+// likeShown returns a regular expression for the masked outputs that match the shown text of a
+// page.
 func likeShown(text string) *regexp.Regexp {
 	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(masked(text)), "…", ".*") + "$")
 }
 
-// TestREADME_HasAtMost900Words checks the length of README.md. More detail belongs to a page of
-// docs/.
+// TestREADME_HasAtMost900Words checks the length of README.md. Details belong in a page of docs/.
 func TestREADME_HasAtMost900Words(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	must(t, err)

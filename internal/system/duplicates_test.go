@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestDuplicates sends one intent a hundred times at once to the real binary. There is
-// one decision, one history row and one tick of the meter. All answers are the same
-// bytes, and 99 of them say that they are a replay.
+// TestDuplicates sends one intent a hundred times at once to the real binary. There must be one
+// decision and one history row, and the meter must count one. All answers have the same bytes, and
+// 99 answers are marked as replays.
 func TestDuplicates(t *testing.T) {
 	const copies, rounds = 100, 5
 	p, data, token := deployed(t)
@@ -40,11 +40,11 @@ func TestDuplicates(t *testing.T) {
 	}
 	p.stop(t)
 	auditAnswers(t, data, answers, rows)
-	auditStore(t, data, rows) // the meter is the number of rows
+	auditStore(t, data, rows) // the meter equals the number of rows
 }
 
-// TestDuplicates_Conflict sends two different bodies under one intent id at the same time. One
-// of them is decided. The other is refused, and the refusals reveal nothing.
+// TestDuplicates_Conflict sends two different bodies with one intent id at the same time. One body
+// is decided. The other body is refused, and the refusals reveal nothing.
 func TestDuplicates_Conflict(t *testing.T) {
 	const copies = 100
 	p, data, token := deployed(t)
@@ -78,8 +78,8 @@ func TestDuplicates_Conflict(t *testing.T) {
 	}
 }
 
-// atOnce sends every intent over its own connection, all at the same time. If a busy machine
-// refuses an intent for overload, atOnce sends it again.
+// atOnce sends all intents at the same time, each over its own connection. If a busy machine
+// refuses an intent because of overload, atOnce sends the intent again.
 func (s sender) atOnce(t *testing.T, url string, intents []intent) []answer {
 	t.Helper()
 	answers := make([]answer, len(intents))
@@ -89,7 +89,7 @@ func (s sender) atOnce(t *testing.T, url string, intents []intent) []answer {
 			if answers[i], err = s.evaluate(url, intents[i]); err != nil || answers[i].status != http.StatusServiceUnavailable {
 				break
 			}
-			time.Sleep(time.Second) // its Retry-After
+			time.Sleep(time.Second) // the refusal's Retry-After
 		}
 		if err != nil {
 			t.Errorf("evaluate %s: %v", intents[i].id, err)

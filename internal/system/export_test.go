@@ -22,10 +22,10 @@ import (
 // lastChunk is the end of a complete response in chunks (RFC 9112, section 7.1).
 const lastChunk = "\r\n0\r\n\r\n"
 
-// TestExport_ShowsThatItIsCutShort checks the bytes of an export on the wire. However the
-// server ends, a reader must be able to distinguish a part of an export from the whole.
+// TestExport_ShowsThatItIsCutShort checks the bytes of an export on the wire. In every way that the
+// server can end, a reader must see whether the export is complete.
 func TestExport_ShowsThatItIsCutShort(t *testing.T) {
-	const rows = 1000 // of 8 KiB: more than the kernel buffers
+	const rows = 1000 // 8 KiB each: more than the kernel buffers
 	data, token := newData(t)
 	flags := []string{exportingPlan(t), "--rate-limit-credential=off"}
 	p := start(t, data, flags...)
@@ -37,7 +37,7 @@ func TestExport_ShowsThatItIsCutShort(t *testing.T) {
 		t.Errorf("an export = %d bytes with about %d rows that end in %q, want %d rows and %q", len(whole), n, tail(whole), rows, lastChunk)
 	}
 
-	stopped := beginExport(t, p.url, token) // a client that goes on reading gets the whole export
+	stopped := beginExport(t, p.url, token) // a client that continues to read gets the whole export
 	p.terminate(t)
 	if got := rest(stopped); !bytes.HasSuffix(got, []byte(lastChunk)) {
 		t.Errorf("an export while the server stops = %d bytes that end in %q, want %q", len(got), tail(got), lastChunk)
@@ -65,8 +65,8 @@ func TestExport_ShowsThatItIsCutShort(t *testing.T) {
 	}
 }
 
-// fillHistory sends n intents that are decided. Each has as many long metadata keys as it may
-// have.
+// fillHistory sends n intents that are decided. Each intent has the maximum number of long metadata
+// keys.
 func fillHistory(t *testing.T, url, token string, n int) {
 	t.Helper()
 	const senders = 8
@@ -100,8 +100,8 @@ func fillHistory(t *testing.T, url, token string, n int) {
 	all.Wait()
 }
 
-// beginExport requests an export over a connection with a small buffer. It returns when the
-// export has begun.
+// beginExport requests an export over a connection with a small buffer. It returns after the first
+// bytes.
 func beginExport(t *testing.T, url, token string) unreadConn {
 	t.Helper()
 	small := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
@@ -123,15 +123,15 @@ func beginExport(t *testing.T, url, token string) unreadConn {
 	return unreadConn{c, begun}
 }
 
-// unreadConn is a connection from which only begun was read.
+// unreadConn is a connection of which only the bytes in begun were read.
 type unreadConn struct {
 	net.Conn
 	begun []byte
 }
 
-// rest returns everything that arrives until the connection ends, in whatever way it ends.
+// rest reads until the connection ends, normally or not, and returns what it read.
 func rest(c unreadConn) []byte {
-	got, _ := io.ReadAll(c) // a reset is an end, too
+	got, _ := io.ReadAll(c) // a reset ends the connection too
 	return append(c.begun, got...)
 }
 

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// TestDashboardsAndAlerts_OnARealPrometheus checks dashboards and alerts. A real Prometheus
-// scrapes real servers behind a real HAProxy while the test causes every outcome and every
-// fault. Each query of each panel must return data, both as an instant query and over time.
-// Each alert must fire.
+// TestDashboardsAndAlerts_OnARealPrometheus checks dashboards and alerts. A real Prometheus scrapes
+// real servers behind a real HAProxy. Meanwhile the test causes every outcome and every fault. Each
+// query of each panel must return data, both as an instant query and over time. Each alert must
+// fire.
 func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: waits for Prometheus, and tests other processes")
@@ -34,18 +34,18 @@ func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 
 	release := background(t, 1, f.first.token, func(s sender) bool {
 		_, err := s.evaluate(api, newIntent("bot", "deploy", "k8s/staging/web"))
-		time.Sleep(time.Millisecond) // a small load
+		time.Sleep(time.Millisecond) // keeps the load small
 		return err == nil
 	})
 	defer release()
-	for range 2 { // the first makes series, the second moves them
+	for range 2 { // the first run creates the series, the second changes them
 		f.causeOutcomes(t)
 		f.expire(t)
 		time.Sleep(1500 * time.Millisecond)
 	}
 	f.refuseEvents(t)
 	f.freeze(t, p)
-	p.fire(t, map[string]bool{"WritQueue": true}) // before others make its waits few among many
+	p.fire(t, map[string]bool{"WritQueue": true}) // first, because later requests dilute the share of long waits
 	f.overload(t)
 	if f.set != nil {
 		f.refusePlaces(t)
@@ -76,7 +76,7 @@ func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 	drop := func(names ...string) {
 		maps.DeleteFunc(want, func(name string, _ bool) bool { return slices.Contains(names, name) })
 	}
-	drop("WritQueue") // has fired
+	drop("WritQueue") // it has fired
 	if f.full == nil {
 		drop("WritStoreSpace")
 	}
@@ -86,7 +86,7 @@ func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 	if f.full == nil && f.set == nil {
 		drop("WritRefuses")
 	}
-	drop("WritReplicaDown", "WritDown", "WritBalancerDown", "WritNoLeader") // while all run
+	drop("WritReplicaDown", "WritDown", "WritBalancerDown", "WritNoLeader") // while all servers run
 	p.fire(t, want)
 	release()
 	f.odd.kill(t)
@@ -96,7 +96,7 @@ func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 			r.kill(t)
 		}
 	}
-	if f.shares != nil { // all that is left is without MongoDB
+	if f.shares != nil { // without MongoDB only these alerts remain
 		p.fire(t, map[string]bool{"WritNoLeader": true})
 		f.shares.kill(t)
 	}

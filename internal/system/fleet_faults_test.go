@@ -17,8 +17,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// silence freezes the leading replica until another replica gives it up. A kill switch waits
-// for that. Then the other replica leads, and MongoDB prevents it from sweeping.
+// silence freezes the leading replica until another replica treats it as dead. A kill switch waits
+// for that moment. Then the other replica leads, and MongoDB prevents it from sweeping.
 func (f *fleet) silence(t *testing.T) {
 	t.Helper()
 	operator := newClient(t, f.shares.url, f.shares.token)
@@ -32,7 +32,7 @@ func (f *fleet) silence(t *testing.T) {
 	must(t, allow())
 }
 
-// loseMongoDB ends the replica set. Then it sends a decision that needs the set.
+// loseMongoDB stops the replica set. Then it sends a decision that needs the replica set.
 func (f *fleet) loseMongoDB(t *testing.T) {
 	t.Helper()
 	must(t, f.set.Kill(0))
@@ -55,14 +55,14 @@ func (f *fleet) refusePlaces(t *testing.T) {
 	must(t, allow())
 }
 
-// causeOutcomes makes the first server answer in each way that a panel shows. It also makes the
-// core decide.
+// causeOutcomes makes the first server give every kind of answer that a panel shows. It also makes
+// the external core decide.
 func (f *fleet) causeOutcomes(t *testing.T) {
 	t.Helper()
 	operator := newClient(t, f.first.url, f.first.token)
 	for condition, says := range map[string]string{
 		`{"resource":"a"}`: "deny", `{"resource":"b"}`: "approval_required", `{"resource":"c"}`: "allow",
-		`{"cel":"intent.metadata.env == 'prod'"}`: "allow", // an error without the key
+		`{"cel":"intent.metadata.env == 'prod'"}`: "allow", // this condition fails if the key is missing
 	} {
 		rule := fmt.Sprintf(`{"name":"r","condition":%q,"action":"{\"decision\":\"%s\"}"}`, condition, says)
 		operator.do(t, "POST", "/v1/rules", rule, http.StatusCreated, nil)
@@ -102,7 +102,7 @@ func (f *fleet) causeOutcomes(t *testing.T) {
 		guess.do(t, "GET", "/v1/rules", "", http.StatusUnauthorized, nil)
 	}
 	others := newSender(t, f.first.token, 1)
-	defer others.http.CloseIdleConnections() // the odd one takes few
+	defer others.http.CloseIdleConnections() // the server odd allows few connections
 	for _, r := range []*replica{f.core, f.shares, f.odd, f.odd, f.odd} {
 		if r == nil {
 			continue
@@ -111,7 +111,7 @@ func (f *fleet) causeOutcomes(t *testing.T) {
 	}
 }
 
-// expire makes the second server hold an intent about which nobody decides.
+// expire makes the second server hold an intent that nobody approves or rejects.
 func (f *fleet) expire(t *testing.T) {
 	t.Helper()
 	s, held := newSender(t, f.second.token, 1), newIntent("other", "deploy", "d")
@@ -125,7 +125,7 @@ func (f *fleet) expire(t *testing.T) {
 	waitFor(t, "an approval that nobody decides to expire", func() bool { return strings.Contains(ask(), "approval.expired") })
 }
 
-// refuseEvents causes an event that cannot be delivered, because its host name does not exist.
+// refuseEvents causes an event whose webhook has a host name that does not exist.
 func (f *fleet) refuseEvents(t *testing.T) {
 	t.Helper()
 	operator := newClient(t, f.first.url, f.first.token)
@@ -136,9 +136,8 @@ func (f *fleet) refuseEvents(t *testing.T) {
 	operator.do(t, "POST", "/v1/webhooks/"+hook.ID+"/test", "", http.StatusAccepted, nil)
 }
 
-// freeze stops a busy server for short times until its alert fires. A host that gives its
-// processors and its disk to others has the same effect. Only requests that wait while the
-// server is stopped wait long.
+// freeze repeatedly pauses a busy server for a short time until the server's alert fires. An
+// overcommitted host has the same effect. Only requests that arrive during a pause wait long.
 func (f *fleet) freeze(t *testing.T, p *promServer) {
 	t.Helper()
 	release := background(t, 16, f.frozen.token, func(s sender) bool {
@@ -154,8 +153,8 @@ func (f *fleet) freeze(t *testing.T, p *promServer) {
 	}
 }
 
-// overload gives a rule that takes milliseconds to the server that refuses soonest. It sends
-// more intents than the server can decide with that rule.
+// overload sends a slow rule to the server with the shortest queue. Then it sends more intents than
+// the server can decide with that rule.
 func (f *fleet) overload(t *testing.T) {
 	t.Helper()
 	operator := newClient(t, f.frozen.url, f.frozen.token)
@@ -215,8 +214,8 @@ func (f *fleet) fillDisk(t *testing.T) {
 	})
 }
 
-// refuseTip blocks the file of the odd server's tip and sends the server a decision. Then it
-// opens more connections than the server accepts.
+// refuseTip makes the file of the tip unwritable on the server odd, and sends that server a
+// decision. Then it opens more connections than the server accepts.
 func (f *fleet) refuseTip(t *testing.T) {
 	t.Helper()
 	tip := string(f.odd.data) + "/store.tip"
@@ -226,6 +225,6 @@ func (f *fleet) refuseTip(t *testing.T) {
 	for range 8 {
 		conn, err := net.Dial("tcp", hostOf(f.odd.url))
 		must(t, err)
-		t.Cleanup(func() { _ = conn.Close() }) // the server may have closed it
+		t.Cleanup(func() { _ = conn.Close() }) // the server may have closed the connection
 	}
 }

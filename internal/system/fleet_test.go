@@ -23,12 +23,12 @@ import (
 	"writ/storage/storagetest"
 )
 
-// fleet has the servers on which the test causes outcomes and faults.
+// fleet is the set of servers on which the test causes outcomes and faults.
 type fleet struct {
-	first, second *replica // behind the balancer
-	core          *replica // asks an external core, and sells plans where a request panics
-	frozen        *replica // is stopped for moments, then overloaded
-	full          *replica // its disk fills; nil where none can be mounted
+	first, second *replica // these are behind the balancer
+	core          *replica // uses an external core; a checkout panics
+	frozen        *replica // is paused for short times, then overloaded
+	full          *replica // its disk fills; nil if no disk can be mounted
 	odd           *replica // its Rego decides otherwise, its tip cannot be noted, few connections are allowed, its customer pays for two decisions, it dies
 	set           *mongotest.Set
 	shares, mute  *replica // share the set; the second leads, and is frozen until it is given up. nil where there is no mongod
@@ -44,7 +44,7 @@ type replica struct {
 
 const unreadablePolicy = "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10"
 
-// startFleet starts the servers. One operator token is valid on all of them.
+// startFleet starts all servers with one operator token.
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{coreFails: new(atomic.Bool)}
@@ -65,7 +65,7 @@ func startFleet(t *testing.T) *fleet {
 		must(t, os.WriteFile(other.OperatorSecret(), secret, 0o600))
 		return other
 	}
-	storeIn(t, data, func(r *registry.Registry) error { // a policy that could not be registered
+	storeIn(t, data, func(r *registry.Registry) error { // the API would refuse this policy
 		_, err := r.PutPolicy(t.Context(), &engine.ActionPolicy{
 			PolicyID: unreadablePolicy, Version: 1, OrganizationID: examples.Organization, AgentID: "*", AllowedActionTypes: []string{"*"},
 			BlockedResourcePatterns: []string{"a["}, Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
@@ -81,7 +81,7 @@ func startFleet(t *testing.T) *fleet {
 	}))
 	t.Cleanup(core.Close)
 	many, few := manyEvaluations(t), plansOf(t, 1, 2)
-	f.first = run(data) // the free plan, which the load uses up
+	f.first = run(data) // has the free plan, which the load uses up
 	f.second = run(shared(t.TempDir()), many, "--approval-ttl", "1s")
 	f.core = runFaulty(nil, shared(t.TempDir()), many, "--evaluation-core-url", core.URL+"/v1/data/writ/core/result",
 		"--stripe-url=http://"+panickingHost, "--stripe-key=sk_test_1", "--stripe-webhook-secret=whsec_1",
@@ -108,7 +108,7 @@ func startFleet(t *testing.T) *fleet {
 	return f
 }
 
-// storeIn changes the documents of a directory that no server uses yet.
+// storeIn changes the documents in a directory that no server uses yet.
 func storeIn(t *testing.T, data datadir.Dir, f func(*registry.Registry) error) {
 	t.Helper()
 	store, err := embedded.Open(data.Store(), embedded.Options{})

@@ -17,22 +17,21 @@ import (
 	"time"
 )
 
-// tenth makes every timeout of a configuration of HAProxy a tenth, so that a test does not wait
-// for a minute. The timeouts keep their order.
+// tenth divides every timeout in an HAProxy configuration by ten, so that tests are short.
 func tenth(config string) string {
 	return regexp.MustCompile(`(timeout (?:[a-z-]+ )?)(\d+)s\b`).ReplaceAllString(config, "${1}${2}00ms")
 }
 
-// TestBalancer_AnswersInProblems causes every error that HAProxy answers itself, and checks that
-// each is a problem document. It also checks that a look-up may wait longer than other requests,
-// and that an evaluation is sent again once if a replica does not answer. Both servers of
-// HAProxy are the same process.
+// TestBalancer_AnswersInProblems causes every error that HAProxy answers itself. Each answer must
+// be a problem document. A look-up may wait longer than other requests. An evaluation is sent again
+// once if a replica does not answer. Both servers of HAProxy are the same process.
 func TestBalancer_AnswersInProblems(t *testing.T) {
 	balancer := needDebian(t, "usr/sbin/haproxy", haproxyPackages...)
 	writ, _, token := deployed(t)
 	said := new(log)
 	api, _, _ := startHAProxyWith(t, balancer, writ, writ, said, func(config string) string {
-		// A frozen process must stay in use, so that requests still go to it.
+		// HAProxy must not mark a frozen process as down, so that requests still reach that
+		// process.
 		return strings.Replace(tenth(config), "fall 2", "fall 10000", 1)
 	})
 	c := newClient(t, api, token)
@@ -43,7 +42,7 @@ func TestBalancer_AnswersInProblems(t *testing.T) {
 		ID string `json:"decision_id"`
 	}
 	must(t, json.Unmarshal([]byte(held.body), &decision))
-	// 30 s have become 3 s. A wait of 4 s is longer than that.
+	// The timeout of 30 s has become 3 s. A wait of 4 s exceeds it.
 	c.do(t, http.MethodGet, "/v1/approvals/"+decision.ID+"?wait=4", nil, http.StatusOK, nil)
 
 	problem := func(name string, got answer, err error, want int) {
@@ -82,13 +81,13 @@ func TestBalancer_AnswersInProblems(t *testing.T) {
 		got, err := newSender(t, token, 1).send(http.MethodPost, api+"/v1/rules?agent=eve", []byte(`{}`))
 		problem("a write that a replica took and did not answer", got, err, http.StatusBadGateway)
 	}()
-	time.Sleep(200 * time.Millisecond) // HAProxy sends the write on; it waits 3 s for the answer
+	time.Sleep(200 * time.Millisecond) // gives HAProxy time to forward the write; HAProxy then waits 3 s
 	writ.kill(t)
 	<-lost
 	got, err = c.evaluate(api, in)
 	problem("an evaluation without a replica", got, err, http.StatusServiceUnavailable)
 
-	// The log has the line of option httplog: the retries are the last of five counts.
+	// The line has the format of option httplog. The retries are the last of five counts.
 	line := regexp.MustCompile(`(?m)^.* decisions/\S+ \S+ 504 .* \d+/\d+/\d+/\d+/(\S+) .*"POST /v1/policy/evaluate HTTP/1.1"$`)
 	waitFor(t, "HAProxy to log the evaluation", func() bool { return line.MatchString(said.String()) })
 	if retries := line.FindStringSubmatch(said.String())[1]; retries != "+1" {
@@ -99,8 +98,8 @@ func TestBalancer_AnswersInProblems(t *testing.T) {
 	}
 }
 
-// TestCluster_AFrozenReplicaHoldsNoEvaluation freezes one of two replicas under load. The
-// evaluations that it holds go to the other replica, and every caller gets a decision.
+// TestCluster_AFrozenReplicaHoldsNoEvaluation freezes one of two replicas under load. HAProxy must
+// send the frozen replica's evaluations to the other replica. Every caller must get a decision.
 func TestCluster_AFrozenReplicaHoldsNoEvaluation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set")

@@ -18,20 +18,19 @@ import (
 	"writ/storage/datadir"
 )
 
-// identities has the server and the rows of a test. The test checks how the history
-// distinguishes agents.
+// identities is a server and its rows. The test checks how the history distinguishes agents.
 type identities struct {
 	t    *testing.T
 	data datadir.Dir
 	p    *process
 	api  client
 	mode string
-	want map[string][]string // intents by the folded id of the agent, newest first
+	want map[string][]string // intents by folded agent id, newest first
 }
 
-// TestIdentities_AFilterFindsItsRowsAndNoOthers checks the promise "Equal values stay equal,
-// different ones stay different, and a filter for the value finds its rows". It checks the list
-// and the CSV of the real server, in both audit modes, before and after a rotation.
+// TestIdentities_AFilterFindsItsRowsAndNoOthers checks "Equal values stay equal, different ones
+// stay different, and a filter for the value finds its rows". It checks the list and the CSV of the
+// real server, in both audit modes, before and after a rotation of the scrub key.
 func TestIdentities_AFilterFindsItsRowsAndNoOthers(t *testing.T) {
 	for _, mode := range []string{"minimal", "full"} {
 		t.Run(mode, func(t *testing.T) {
@@ -54,7 +53,7 @@ func TestIdentities_AFilterFindsItsRowsAndNoOthers(t *testing.T) {
 			if len(before) != 1 || len(after) != 2 || !slices.Contains(after, before[0]) {
 				t.Fatalf("the tags of one agent = %q before, %q after the rotation, want a second one", before, after)
 			}
-			for _, tag := range after { // what a row shows finds the rows that show it
+			for _, tag := range after { // the shown id is a filter for the rows that show it
 				if got := w.shown(tag); !slices.Equal(got, []string{tag}) {
 					t.Errorf("the rows of %s show %q", tag, got)
 				}
@@ -64,14 +63,14 @@ func TestIdentities_AFilterFindsItsRowsAndNoOthers(t *testing.T) {
 	}
 }
 
-// identifiedAgents returns ids of agents. Two of them are one agent, because they differ in case
-// only.
+// identifiedAgents returns agent ids. Two of the ids differ only in case, so they belong to one
+// agent.
 func identifiedAgents() []string {
 	return append([]string{"bot", "alice@acme.example", "bob@acme.example", "Bob@acme.example", "x/bob@acme.example",
 		"bob%40acme.example", "4111111111111111", "4111 1111 1111 1111", "[redacted:email-address]"}, someCanaries()...)
 }
 
-// someCanaries returns secrets that an agent id may hold.
+// someCanaries returns secrets that are valid agent ids.
 func someCanaries() (ids []string) {
 	for i, c := range scrubtest.Canaries(7) {
 		if i%3 == 0 && !c.Lines && len(c.Value) < 100 {
@@ -102,7 +101,7 @@ func (w *identities) evaluate() {
 	}
 }
 
-// rotate puts a new scrub key before the others, as the documentation says.
+// rotate puts a new scrub key before the existing keys, as the documentation says.
 func (w *identities) rotate() {
 	w.t.Helper()
 	old, err := os.ReadFile(w.data.ScrubKey())
@@ -144,7 +143,7 @@ func (w *identities) list(agent string) []*storage.Record {
 	return page.Data
 }
 
-// shown returns the agent ids that the rows of an agent show, each once.
+// shown returns the distinct agent ids that an agent's rows show.
 func (w *identities) shown(agent string) (ids []string) {
 	for _, r := range w.list(agent) {
 		ids = append(ids, r.AgentID)
@@ -153,7 +152,7 @@ func (w *identities) shown(agent string) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// export returns the intents in the CSV of an agent.
+// export returns the intents in the CSV that is filtered for an agent.
 func (w *identities) export(agent string) (intents []string) {
 	w.t.Helper()
 	got, err := w.api.send(http.MethodGet, w.p.url+"/v1/authorizations/export?agent_id="+url.QueryEscape(agent), nil)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestKillSwitch_InForceWhenItsResponseArrives throws and releases a kill switch under load. If
-// an intent is sent after the response to the PATCH, it is decided under the kill switch. That
-// holds on the same connection and on others, and for each id of the agent.
+// TestKillSwitch_InForceWhenItsResponseArrives disables and enables an agent under load. An intent
+// that is sent after the response to the PATCH must be denied. That holds on every connection and
+// for each id of the agent.
 func TestKillSwitch_InForceWhenItsResponseArrives(t *testing.T) {
 	const rounds, noise = 200, 4
 	p, _, token := deployed(t, manyEvaluations(t))

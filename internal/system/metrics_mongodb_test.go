@@ -15,9 +15,9 @@ const mongodbMetrics = "writ_mongodb_"
 // storeMetrics is the prefix of the metrics of the embedded store.
 const storeMetrics = "writ_store_"
 
-// TestMetrics_IdleReplica checks the number of samples of an idle replica. Such a replica sends
-// heartbeats, listens and looks for other replicas. Each of these commands has a histogram with
-// 15 samples.
+// TestMetrics_IdleReplica checks the number of samples on an idle replica. Such a replica sends
+// heartbeats, watches changes and looks for other replicas. Each of these commands has a histogram
+// with 15 samples.
 func TestMetrics_IdleReplica(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set")
@@ -26,8 +26,8 @@ func TestMetrics_IdleReplica(t *testing.T) {
 	idle(t, start(t, data, "--store=mongodb", "--mongodb-uri", mongotest.For(t, 1).URI()), 480, storeMetrics)
 }
 
-// TestMetrics_MongoDB checks that docs/metrics.md and GET /metrics agree with the store
-// mongodb. It also checks that no credential of the store is shown.
+// TestMetrics_MongoDB compares docs/metrics.md with GET /metrics on the store mongodb. It also
+// checks that neither shows a credential of the store.
 func TestMetrics_MongoDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set")
