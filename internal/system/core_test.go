@@ -49,8 +49,8 @@ func registerExamples(t *testing.T, c client, set *examples.Set) {
 	}
 }
 
-// decidesAlike evaluates the examples at url and compares the decisions with those of the built-in
-// engine.
+// decidesAlike evaluates the examples at url and compares the decisions with the decisions of the
+// built-in engine.
 func decidesAlike(t *testing.T, url, token string, set *examples.Set) {
 	data, builtin := newData(t)
 	p := start(t, data)

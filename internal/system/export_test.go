@@ -129,7 +129,7 @@ type unreadConn struct {
 	begun []byte
 }
 
-// rest reads until the connection ends, normally or not, and returns what it read.
+// rest reads until the connection ends, normally or not, and returns the read bytes.
 func rest(c unreadConn) []byte {
 	got, _ := io.ReadAll(c) // a reset ends the connection too
 	return append(c.begun, got...)

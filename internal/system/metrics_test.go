@@ -23,7 +23,7 @@ import (
 	"writ/storage/datadir"
 )
 
-// No metric may show these names.
+// These names must not appear in any metric.
 const (
 	canaryAgent    = "agent-zq7canary"
 	canaryOrg      = "org-zq7canary"
@@ -69,7 +69,7 @@ func exercise(t *testing.T, p *process, data datadir.Dir) {
 	unchanged(t, p.url+"/")
 }
 
-// unchanged requests a page that the caller already has.
+// unchanged requests a page with the ETag of an earlier answer.
 func unchanged(t *testing.T, url string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -82,7 +82,7 @@ func unchanged(t *testing.T, url string) {
 	}
 }
 
-// scrape returns the answer of GET /metrics to a client that accepts accept.
+// scrape returns the answer of GET /metrics for the Accept header accept.
 func scrape(t *testing.T, p *process, accept string) (body []byte, format expfmt.Format) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.admin+"/metrics", nil)
@@ -103,7 +103,7 @@ const (
 	acceptProtobuf    = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 )
 
-// families scrapes as Prometheus does, and returns writ's own metrics by name.
+// families scrapes p as Prometheus does. It returns writ's own metrics by name.
 func families(t *testing.T, p *process) map[string]*dto.MetricFamily {
 	t.Helper()
 	body, format := scrape(t, p, acceptProtobuf)
@@ -125,7 +125,7 @@ func families(t *testing.T, p *process) map[string]*dto.MetricFamily {
 	}
 }
 
-// TestMetrics checks that docs/metrics.md and GET /metrics agree.
+// TestMetrics compares docs/metrics.md with GET /metrics.
 func TestMetrics(t *testing.T) {
 	data, _ := newData(t)
 	p := start(t, data, allFeatures()...)
@@ -166,15 +166,15 @@ func TestMetrics(t *testing.T) {
 	t.Run("promlint", func(t *testing.T) { lintMetrics(t, p) })
 }
 
-// TestMetrics_IdleServer checks an idle server. An event that has not happened must have no
-// series. Every metric of an alert must be there before the alert fires.
+// TestMetrics_IdleServer checks a server without requests. An event that has not happened must have
+// no series. A metric that an alert uses must exist before the alert fires.
 func TestMetrics_IdleServer(t *testing.T) {
 	data, _ := newData(t)
 	idle(t, start(t, data), 330, mongodbMetrics)
 }
 
-// idle checks a server that has done nothing. It may show at most so many samples. It must show
-// the metrics that alerts need, except metrics whose names begin with absent.
+// idle checks a server that has had no requests. The server may show at most most samples. It must
+// show all metrics that alerts use, except metrics with the prefix in the parameter absent.
 func idle(t *testing.T, p *process, most int, absent string) {
 	t.Helper()
 	body, _ := scrape(t, p, acceptText)
@@ -194,7 +194,7 @@ func idle(t *testing.T, p *process, most int, absent string) {
 	}
 }
 
-// denyAsCore answers as an external core that denies, under the versions in the question.
+// denyAsCore answers as an external core that denies. It repeats the versions of the request.
 func denyAsCore(w http.ResponseWriter, r *http.Request) {
 	var question struct {
 		Input struct {
@@ -211,8 +211,8 @@ func denyAsCore(w http.ResponseWriter, r *http.Request) {
 		question.Input.Policy.Version, question.Input.RulesRevision)
 }
 
-// coreFamilies returns the metrics of a deployment with an external core. Other deployments do
-// not have all of them.
+// coreFamilies returns the metrics of a deployment with an external core. Some of these metrics
+// exist only in such a deployment.
 func coreFamilies(t *testing.T) map[string]*dto.MetricFamily {
 	core := httptest.NewServer(http.HandlerFunc(denyAsCore))
 	t.Cleanup(core.Close)
@@ -238,8 +238,8 @@ func lintMetrics(t *testing.T, p *process) {
 	}
 }
 
-// nativeAndClassic reports whether f has both kinds of buckets. A histogram without
-// observations has no native buckets yet, only their schema.
+// nativeAndClassic reports whether f has both native and classic buckets. A histogram without
+// observations has a native schema but no native buckets yet.
 func nativeAndClassic(f *dto.MetricFamily) bool {
 	for _, m := range f.GetMetric() {
 		h := m.GetHistogram()

@@ -25,8 +25,9 @@ func TestMongoDB_FlagsOfOneStore(t *testing.T) {
 	}
 }
 
-// TestMongoDB_AFrozenReplicaExits checks a process that the others gave up while it was
-// stopped. It must not decide any more. It must say why and end, so that it is started again.
+// TestMongoDB_AFrozenReplicaExits freezes a process until the other replicas treat it as dead. When
+// the process continues, it must decide nothing. It must log the reason and exit, so that it is
+// started again.
 func TestMongoDB_AFrozenReplicaExits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: waits until a replica is given up")
@@ -37,7 +38,7 @@ func TestMongoDB_AFrozenReplicaExits(t *testing.T) {
 	a, b := start(t, data, flags...), start(t, data, flags...)
 	register(t, a.url, token)
 	operator := newClient(t, a.url, token)
-	time.Sleep(4 * time.Second) // until either may give the other up
+	time.Sleep(4 * time.Second) // until each may treat the other as dead
 	signal := func(s syscall.Signal) {
 		t.Helper()
 		must(t, b.cmd.Process.Signal(s))
@@ -60,8 +61,8 @@ func TestMongoDB_AFrozenReplicaExits(t *testing.T) {
 	a.stop(t)
 }
 
-// TestMongoDB_NoPrimary checks the error of serve without a primary. It must say what to do,
-// and must not contain a credential.
+// TestMongoDB_NoPrimary checks the error of serve when the replica set has no primary. The error
+// must tell the operator what to do, without any credential.
 func TestMongoDB_NoPrimary(t *testing.T) {
 	uri := "mongodb://walter:hunter2@127.0.0.1:1/?replicaSet=rs&serverSelectionTimeoutMS=300"
 	p, ready := launch(t, datadir.Dir(t.TempDir()), "--store=mongodb", "--mongodb-uri", uri)

@@ -24,11 +24,11 @@ import (
 	"writ/storage/receipt"
 )
 
-// moved is a deployment from which or to which an organization is moved.
+// moved is a deployment that is the source or the target of a move.
 type moved struct {
 	data  datadir.Dir
 	token string
-	flags []string // of the store
+	flags []string // flags that select the store
 }
 
 func newMoved(t *testing.T, flags ...string) moved {
@@ -121,7 +121,7 @@ func move(t *testing.T, from, to moved) {
 			t.Errorf("a row at the target does not verify with the target's keys: %v", err)
 		}
 	}
-	settle(target, intents[0]) // said again
+	settle(target, intents[0]) // a repeat of the settlement
 	settle(target, intents[1])
 	if got, err := target.evaluate(p.url, newIntent("bot", "deploy", "k8s/staging")); err != nil || !strings.Contains(got.body, `"decision":"allow"`) {
 		t.Errorf("a new intent at the target = %+v, %v, want an allow by the policy that came along", got, err)
@@ -154,8 +154,8 @@ func manyRows(t *testing.T, n int) moved {
 	return m
 }
 
-// killed starts writ and kills it as soon as when returns true. It returns early if writ has
-// ended.
+// killed starts writ and kills it once the callback returns true. It returns early if writ has
+// ended by itself.
 func killed(t *testing.T, when func() bool, args ...string) {
 	t.Helper()
 	cmd := command(t, args...)
@@ -165,7 +165,7 @@ func killed(t *testing.T, when func() bool, args ...string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = cmd.Wait() // how it ended is in its ProcessState
+		_ = cmd.Wait() // the exit status is in ProcessState
 	}()
 	late := time.After(patience)
 	for ended := false; !ended && !when(); {
@@ -183,8 +183,8 @@ func killed(t *testing.T, when func() bool, args ...string) {
 	<-done
 }
 
-// TestMove_Killed kills exports and imports with kill -9 many times, and then runs them once
-// more. The result must be the same as without the kills.
+// TestMove_Killed kills exports and imports with kill -9 many times, and then runs each command
+// without a kill. The result must equal the result of a run without kills.
 func TestMove_Killed(t *testing.T) {
 	const n = 20_000
 	from := manyRows(t, n)
@@ -205,7 +205,7 @@ func TestMove_Killed(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, "none")); err == nil {
 				t.Error("an import of half a file has made a data directory")
 			}
-			wantCode(t, exitFailed, args...) // the file exists
+			wantCode(t, exitFailed, args...) // the output file exists already
 			args = append(args, "--resume")
 		}
 	}
@@ -221,14 +221,14 @@ func TestMove_Killed(t *testing.T) {
 	for kill := range kills {
 		started, opened := time.Now(), time.Time{}
 		killed(t, func() bool {
-			// Opening the store makes files in it.
+			// Opening the store creates files in its directory.
 			if info, err := os.Stat(to.data.Store()); err == nil && opened.IsZero() && info.ModTime().After(started) {
 				opened = time.Now()
 			}
 			return !opened.IsZero() && time.Since(opened) > time.Duration(kill+1)*100*time.Millisecond
 		}, args...)
 		if _, err := os.Stat(to.data.JWKS()); err != nil {
-			continue // it had not come so far
+			continue // killed before the store was opened
 		}
 		said := to.run(t, exitOK, "verify", "--chain", "--keys", to.data.JWKS())
 		if strings.Contains(said, "its import is not finished") {
@@ -246,7 +246,7 @@ func TestMove_Killed(t *testing.T) {
 	to.wantWhole(t, fmt.Sprintf("%d rows that 1 organization imported, with %d settlements", n, n/250))
 }
 
-// afterHeader returns a file without its first line and the digest of its last.
+// afterHeader returns a file without its first line and without the digest in its last line.
 func afterHeader(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -256,8 +256,8 @@ func afterHeader(t *testing.T, name string) string {
 	return rest
 }
 
-// TestMove_Unfinished checks that serve and verify --chain name the organization whose import
-// has not ended, until the import is abandoned.
+// TestMove_Unfinished checks an incomplete import. Until the import is abandoned, serve and verify
+// --chain must name its organization.
 func TestMove_Unfinished(t *testing.T) {
 	m := newMoved(t)
 	store, err := embedded.Open(m.data.Store(), embedded.Options{})

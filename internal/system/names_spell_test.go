@@ -6,11 +6,12 @@ import (
 	"unicode"
 )
 
-// spelling writes names in other ways. It takes them from Unicode's charts and not from the code under
-// test.
+// spelling writes names in other spellings. Its spellings come from Unicode's charts, not from the
+// code under test.
 type spelling struct{ *rand.Rand }
 
-// characters are texts with others that are equal to them after NFKC and case folding.
+// characters has texts. Each text comes with other texts that are equal to it after NFKC and case
+// folding.
 var characters = []struct {
 	text   string
 	others []string
@@ -31,8 +32,9 @@ var unseen = []string{
 // one returns one of the texts.
 func (s spelling) one(of ...string) string { return of[s.IntN(len(of))] }
 
-// name returns a name in another spelling: in another case or width, in the letters of mathematics, with
-// ligatures, with accents apart, or with joiners after characters outside ASCII.
+// name returns another spelling of a name. Spellings differ in case or width, or have mathematical
+// letters, ligatures or separate accents. A spelling may also have joiners after characters outside
+// ASCII.
 func (s spelling) name(of string) string {
 	switch s.IntN(6) {
 	case 0:
@@ -65,7 +67,8 @@ func (s spelling) name(of string) string {
 	return b.String()
 }
 
-// character returns the first n bytes of a text in another spelling. n is 0 if there is no other spelling.
+// character returns another spelling of the first n bytes of a text. n is 0 if no other spelling is
+// known.
 func (s spelling) character(of string) (n int, as string) {
 	for _, c := range characters {
 		if strings.HasPrefix(of, c.text) && s.IntN(2) == 0 {
@@ -84,7 +87,7 @@ func (s spelling) character(of string) (n int, as string) {
 	default:
 		return 0, ""
 	}
-	alphabet := 0x1D400 + 26*rune(s.IntN(26)) // bold, italic, script and so on, capital and small in turn
+	alphabet := 0x1D400 + 26*rune(s.IntN(26)) // bold, italic, script and so on, alternating capital and small letters
 	all := []rune{'A' + letter, 'a' + letter, 'Ａ' + letter, 'ａ' + letter, 'Ⓐ' + letter, 'ⓐ' + letter, alphabet + letter}
 	for {
 		if r := all[s.IntN(len(all))]; unicode.In(r, unicode.L, unicode.So) { // the alphabets have holes
@@ -93,7 +96,7 @@ func (s spelling) character(of string) (n int, as string) {
 	}
 }
 
-// wide returns a text with full-width characters in place of those of ASCII.
+// wide replaces the ASCII characters of a text by full-width characters.
 func wide(of string) string {
 	return strings.Map(func(r rune) rune {
 		if r > ' ' && r <= '~' {
@@ -103,8 +106,9 @@ func wide(of string) string {
 	}, of)
 }
 
-// action returns an action type in another spelling that a denied type denies, too. If words is true, the
-// denied type has no *, so that hyphens and underscores are dots.
+// action returns another spelling of an action type. A policy that denies the original type also
+// denies this spelling. If words is true, the denied type has no *, so hyphens and underscores
+// count as dots.
 func (s spelling) action(of string, words bool) string {
 	var b strings.Builder
 	for _, r := range of {
@@ -122,7 +126,7 @@ func (s spelling) action(of string, words bool) string {
 	return b.String()
 }
 
-// hidden returns a name in ASCII with an invisible character or a control character.
+// hidden returns an ASCII name with an added invisible character or control character.
 func (s spelling) hidden(of string) string {
 	at := 1 + s.IntN(len(of)-1)
 	return of[:at] + s.one(unseen...) + of[at:]

@@ -11,8 +11,8 @@ import (
 	"writ/examples"
 )
 
-// TestNames_NoSpellingIsAnotherAgent runs [mutatedNames] on one process. With WRIT_SOAK=1 (make soak)
-// 20,000 names are tried.
+// TestNames_NoSpellingIsAnotherAgent runs [mutatedNames] on one process. With WRIT_SOAK=1 (make
+// soak) it tries 20,000 names.
 func TestNames_NoSpellingIsAnotherAgent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a process and sends it hundreds of intents")
@@ -21,7 +21,7 @@ func TestNames_NoSpellingIsAnotherAgent(t *testing.T) {
 	mutatedNames(t, &cluster{data: data, token: token})
 }
 
-// names asks for decisions about spellings of names.
+// names requests decisions about many spellings of names.
 type names struct {
 	spelling
 	t       *testing.T
@@ -31,27 +31,28 @@ type names struct {
 	tried   int
 	allowed int
 	waiting string // the id of a disabled agent
-	// ruled has the names of each agent that a rule denies everything.
+	// ruled has the names of each agent for which a rule denies everything.
 	ruled   [][]string
 	limited []*limited
 }
 
-// limited is an agent of which a rule lets a few intents through.
+// limited is an agent for which a rule allows only a few intents.
 type limited struct {
 	names, actions []string
-	words          bool // whether the actions are spelled, too
+	words          bool // whether action types are spelled too
 	allowed        int
 }
 
 const fewIntents = 5
 
-// several returns how many spellings of a name are sent at once: n, or more if the test soaks.
+// several returns how many spellings of a name are sent at once: n, or more in a soak test.
 func several(n int) int { return n * rounds(1, 5) }
 
-// mutatedNames asks for decisions about names of agents and action types in other spellings: in another
-// case or width, in forms that NFKC makes equal, by the agent's id and its external id, and with invisible
-// characters. It checks "An agent is one" and check 4 of decisions.md: a limit over time, a kill switch, a
-// denied type and a rule about an agent hold for every spelling. A restart forgets no count.
+// mutatedNames requests decisions about other spellings of agents' names and of action types.
+// Spellings differ in case, width or invisible characters, or are equal after NFKC. An agent is
+// named by its id or its external id. The test checks "An agent is one" and check 4 of
+// decisions.md. A limit over time, a kill switch, a denied type and a rule about an agent must
+// apply to every spelling. A restart must forget no count.
 func mutatedNames(t *testing.T, c *cluster) {
 	replicas, n, many := 1, rounds(300, 20_000), object{
 		"name": "free", "evaluations": 1_000_000_000, "policies": 10, "agents": 1_000_000, "retention_days": 7,
@@ -107,14 +108,15 @@ func (w *names) rule(condition string) {
 	w.api.do(w.t, http.MethodPost, "/v1/rules", rule, http.StatusCreated, nil)
 }
 
-// heard waits until every replica has heard of all changes: a kill switch is answered only then.
+// heard waits until every replica has all changes. A kill switch is answered only then, so heard
+// uses one.
 func (w *names) heard() {
 	w.t.Helper()
 	w.api.setStatus(w.t, w.waiting, "disabled")
 }
 
-// ask sends n intents at once to the replicas in turn. It returns how many were allowed. The others must
-// have the status and a reason with the text.
+// ask sends n intents at once, to the replicas in turn. It returns the number of allowed intents.
+// All other answers must have this status and a reason that contains text.
 func (w *names) ask(n int, agent, action func() string, status int, text string) (allowed int) {
 	w.t.Helper()
 	intents, answers := make([]intent, n), make([]answer, n)
@@ -138,7 +140,7 @@ func (w *names) ask(n int, agent, action func() string, status int, text string)
 	return allowed
 }
 
-// refused is like ask. No name may be allowed.
+// refused calls ask and requires that no intent is allowed.
 func (w *names) refused(n int, agent, action func() string, status int, text string) {
 	w.t.Helper()
 	if allowed := w.ask(n, agent, action, status, text); allowed > 0 {
@@ -146,7 +148,7 @@ func (w *names) refused(n int, agent, action func() string, status int, text str
 	}
 }
 
-// welcome is like ask. All names must be allowed.
+// welcome calls ask and requires that all intents are allowed.
 func (w *names) welcome(n int, agent, action func() string) {
 	w.t.Helper()
 	if allowed := w.ask(n, agent, action, http.StatusOK, ""); allowed != n {
@@ -161,7 +163,8 @@ func (w *names) of(all ...string) func() string {
 	return func() string { return w.name(w.one(all...)) }
 }
 
-// limit counts an agent under all its names, which may be registered before, meanwhile or never.
+// limit counts an agent under all its names. The agent is registered before the intents, meanwhile
+// or never.
 func (w *names) limit(base string) {
 	l := &limited{names: []string{base}, actions: []string{"email.send"}}
 	registered := w.IntN(3)
@@ -175,7 +178,7 @@ func (w *names) limit(base string) {
 	w.limited = append(w.limited, l)
 }
 
-// limitOfATypeSpelled also spells the action type of the counter.
+// limitOfATypeSpelled also uses other spellings of the action type that the counter counts.
 func (w *names) limitOfATypeSpelled(base string) {
 	l := &limited{names: []string{base}, actions: []string{"email.send"}, words: true}
 	if w.IntN(2) == 0 {
@@ -185,8 +188,9 @@ func (w *names) limitOfATypeSpelled(base string) {
 	w.limited = append(w.limited, l)
 }
 
-// count asks for n spellings. In all, only a few may be allowed. One process must allow exactly those;
-// several may hold places that they do not use.
+// count requests decisions for n spellings. In total only l's limit may be allowed. A single
+// process must allow exactly the limit. Several processes may allow fewer, because each may keep
+// unused places.
 func (w *names) count(l *limited, n int) {
 	w.t.Helper()
 	action := always(l.actions[0])
@@ -202,7 +206,8 @@ func (w *names) count(l *limited, n int) {
 	}
 }
 
-// killSwitch disables an agent. No spelling of its names passes, and other agents do.
+// killSwitch disables an agent. All spellings of its names must be refused, and other agents must
+// be allowed.
 func (w *names) killSwitch(base string) {
 	names := []string{base, w.api.newAgent(w.t, base)}
 	w.heard()
@@ -216,7 +221,7 @@ func (w *names) killSwitch(base string) {
 	}
 }
 
-// deniedTypes spells action types that the policy denies.
+// deniedTypes uses other spellings of action types that the policy denies.
 func (w *names) deniedTypes(base string) {
 	spelled := func(types []string, words bool) func() string {
 		return func() string { return w.action(w.one(types...), words) }
@@ -227,19 +232,20 @@ func (w *names) deniedTypes(base string) {
 	w.welcome(2, w.of(base), spelled([]string{"db.read_table", "secret.read"}, true))
 }
 
-// rulesOfAgents asks as agents whose external id is in the condition of a rule that denies.
+// rulesOfAgents sends intents of agents whose external ids are in conditions of denying rules.
 func (w *names) rulesOfAgents(base string) {
 	w.refused(several(20), func() string { return w.of(w.ruled[w.IntN(len(w.ruled))]...)() }, always("deploy"), http.StatusOK, "rule.deny")
 	w.welcome(2, w.of(base), always("deploy"))
 }
 
-// invisible puts characters into names that nobody sees.
+// invisible adds invisible characters to names.
 func (w *names) invisible(string) {
 	w.refused(several(10), func() string { return w.hidden(w.one("bot-7", "waiting", "team-a/agent")) }, always("deploy"), http.StatusBadRequest, "intent.agent_id")
 	w.refused(several(10), always("bot-7"), func() string { return w.hidden("db.drop_table") }, http.StatusBadRequest, "intent.action_type")
 }
 
-// restart starts the first replica again. The limits of agents must still be used up under other names.
+// restart restarts the first replica. An agent's used-up limit must still apply under the agent's
+// other names.
 func (w *names) restart() {
 	w.t.Helper()
 	w.c.replicas[0].stop(w.t)

@@ -17,12 +17,12 @@ import (
 	"writ/rego"
 )
 
-// onlyWritRefuses has the broken documents that OPA accepts: their mistakes are not in functions,
-// references or types, but in what the condition would mean.
+// onlyWritRefuses names the broken documents that OPA accepts. Their functions, references and
+// types are valid, but their conditions would not have the intended meaning.
 var onlyWritRefuses = []string{"rule-rego-assign", "rule-rego-module"}
 
-// TestOPACheck_AgreesWithWrit checks that `opa check` with the files that writ prints accepts and
-// refuses the same Rego as writ: that of every example and of every broken document.
+// TestOPACheck_AgreesWithWrit checks the Rego of every example and every broken document. `opa
+// check`, with the files that writ prints, must accept and refuse the same Rego as writ.
 func TestOPACheck_AgreesWithWrit(t *testing.T) {
 	opa := buildOPA(t)
 	dir := t.TempDir()
@@ -51,7 +51,7 @@ func TestOPACheck_AgreesWithWrit(t *testing.T) {
 	}
 }
 
-// asModule returns the body of a rule as a module. A module stays as it is.
+// asModule returns the body of a rule as a module. A module is returned unchanged.
 func asModule(source string) string {
 	if strings.HasPrefix(strings.TrimSpace(source), "package ") {
 		return source
@@ -62,8 +62,7 @@ func asModule(source string) string {
 	return "package team.condition\n\nmatch if {\n" + source + "\n}\n"
 }
 
-// regoSources returns the conditions in Rego of the examples and of the broken documents, by their
-// names.
+// regoSources returns the Rego conditions of the examples and of the broken documents, by name.
 func regoSources(t *testing.T) map[string]string {
 	sources := map[string]string{}
 	add := func(name string, docs []*document.Document) {

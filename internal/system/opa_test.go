@@ -17,8 +17,8 @@ import (
 	"writ/examples"
 )
 
-// TestRego_OPATestPasses checks the output of `writ rego --input` for every example and every recipe,
-// some of which count. A real `opa test` must pass on it.
+// TestRego_OPATestPasses runs a real `opa test` on the output of `writ rego --input`. The tests
+// must pass for every example and every recipe, including recipes with counters.
 func TestRego_OPATestPasses(t *testing.T) {
 	opa := buildOPA(t)
 	set, err := examples.Load()
@@ -38,10 +38,10 @@ func TestRego_OPATestPasses(t *testing.T) {
 		var intents []string
 		for _, s := range suites {
 			for i, c := range s.Cases {
-				if c.Input.Intent == nil { // the case is about an intent that is refused
+				if c.Input.Intent == nil { // the case's intent is refused as invalid
 					continue
 				}
-				if _, err := c.Input.Intent.Readings(); err != nil { // has no input
+				if _, err := c.Input.Intent.Readings(); err != nil { // such an intent has no input
 					continue
 				}
 				intents = append(intents, filepath.Join(t.TempDir(), fmt.Sprintf("case-%d.json", i)))
@@ -55,8 +55,8 @@ func TestRego_OPATestPasses(t *testing.T) {
 	}
 }
 
-// TestOPATestsFiles checks that `opa test` without writ passes on the Rego files of each example, and
-// that it runs each of their tests.
+// TestOPATestsFiles runs `opa test` on the Rego files of each example, without writ. The run must
+// pass and include every test.
 func TestOPATestsFiles(t *testing.T) {
 	opa := buildOPA(t)
 	dirs, err := filepath.Glob(filepath.Join("..", "..", "examples", "rego", "*"))
@@ -76,7 +76,8 @@ func TestOPATestsFiles(t *testing.T) {
 	}
 }
 
-// opaPasses exports a policy, its rules and intents, and has `opa test` run the tests of the export.
+// opaPasses exports a policy with rules and intents, and runs the tests of the export with `opa
+// test`.
 func opaPasses(t *testing.T, opa, policy, rules string, intents []string) {
 	t.Helper()
 	out := t.TempDir()
@@ -137,7 +138,7 @@ func buildOPA(t *testing.T) string {
 	return bin
 }
 
-// export fills the directory with the example policies and with rules.
+// export writes the example policies and rules to OPA's directory.
 func (o *opaServer) export(t *testing.T, set *examples.Set, rules string) {
 	t.Helper()
 	args := []string{"rego", "--core", "--rules", rules, "--out", o.dir}
@@ -165,10 +166,10 @@ func (o *opaServer) start(t *testing.T) {
 	})
 }
 
-// kill ends OPA as kill -9 does, unless OPA has ended already.
+// kill kills OPA as kill -9 does. It does nothing if OPA has ended.
 func (o *opaServer) kill(t *testing.T) {
 	t.Helper()
 	if err := o.cmd.Process.Kill(); err == nil {
-		_ = o.cmd.Wait() // it was killed
+		_ = o.cmd.Wait() // an error, because OPA was killed
 	}
 }

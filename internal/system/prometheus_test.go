@@ -26,10 +26,9 @@ type sample struct {
 	value  float64
 }
 
-// startPrometheus starts Prometheus with deploy/prometheus/prometheus.yml and its alerts. A
-// test cannot wait as long as a deployment. So Prometheus scrapes and evaluates each second,
-// and an alert fires at once. targets are by job. The targets of the job alertmanager are told of
-// alerts.
+// startPrometheus starts Prometheus with deploy/prometheus/prometheus.yml and its alerts. Unlike in
+// a deployment, Prometheus scrapes and evaluates each second, and an alert fires without a delay.
+// targets maps jobs to addresses. Alerts are sent to the targets of the job alertmanager.
 func startPrometheus(t *testing.T, program debian, targets map[string][]string) *promServer {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,7 +101,7 @@ func (p *promServer) get(path string, form url.Values) ([]sample, error) {
 	for _, r := range answer.Data.Result {
 		for _, v := range append(r.Values, r.Value) {
 			if len(v) != 2 {
-				continue // the other kind of query
+				continue // this is the other kind of query
 			}
 			f, err := strconv.ParseFloat(v[1].(string), 64)
 			if err != nil {
@@ -114,12 +113,12 @@ func (p *promServer) get(path string, form url.Values) ([]sample, error) {
 	return all, nil
 }
 
-// query returns the value of an expression now.
+// query returns the current values of an expression.
 func (p *promServer) query(expr string) ([]sample, error) {
 	return p.get("/api/v1/query", url.Values{"query": {expr}})
 }
 
-// queryRange returns the values of an expression in the last seconds.
+// queryRange returns the values of an expression during the last seconds.
 func (p *promServer) queryRange(expr string) ([]sample, error) {
 	now := time.Now()
 	at := func(t time.Time) []string {
@@ -154,8 +153,8 @@ func (p *promServer) fire(t *testing.T, want map[string]bool) {
 	t.Errorf("under their faults %v do not fire; these do: %v", slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(seen)))
 }
 
-// waitUp waits until each target has been scraped twice, because an increase needs an earlier
-// value. Prometheus takes some six seconds to find its targets.
+// waitUp waits until each target was scraped twice, because an increase needs two values.
+// Prometheus needs about six seconds to find its targets.
 func (p *promServer) waitUp(t *testing.T, targets int) {
 	t.Helper()
 	waitFor(t, "Prometheus to scrape every target twice", func() bool {

@@ -11,10 +11,10 @@ import (
 	"writ/examples"
 )
 
-// raceOfOneApproval checks races about approvals. One replica holds some intents. Two other
-// replicas approve and reject each of them at the same time. Then all three get the intent
-// under the approval at the same time, while half of the approvals are revoked. One verdict
-// must stand, and there must be one answer.
+// raceOfOneApproval checks concurrent use of approvals. One replica holds some intents. Two other
+// replicas approve and reject each intent at the same time. Then all three replicas get the intent
+// with its approval at the same time, while half of the approvals are revoked. Each approval must
+// have one verdict, and each intent one answer.
 func raceOfOneApproval(t *testing.T, c *cluster) {
 	const replicas = 3
 	c.start(t, replicas)

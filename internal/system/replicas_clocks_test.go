@@ -14,16 +14,16 @@ import (
 	"writ/examples"
 )
 
-// clocksApart checks replicas with different clocks. Three replicas decide and settle. The
-// clock of one is a minute ahead, and the clock of another is a minute behind. Another replica
-// settles each decision. No intent may pass a kill switch, and the history must be whole.
+// clocksApart checks three replicas with different clocks. One clock is a minute ahead, and another
+// is a minute behind. Each decision is settled through another replica than the one that decided.
+// No intent may pass a kill switch, and the history must be complete.
 func clocksApart(t *testing.T, c *cluster) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skip("SKIPPED: the clock of a process can be changed on Linux on amd64 alone")
 	}
 	secret, err := c.data.Secret("")
 	must(t, err)
-	// A replica whose clock is a minute behind would refuse a token that is signed now.
+	// A replica whose clock is a minute behind would refuse a token that is issued now.
 	if c.token, err = operator.Sign(secret, examples.Organization, "test", time.Now().Add(-2*time.Minute), time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func clocksApart(t *testing.T, c *cluster) {
 	auditAnswers(t, c.data, l.answers, rows)
 }
 
-// settleAcross sends an intent to one replica, and the outcome of the action to another.
+// settleAcross sends an intent to one replica and the outcome of the action to another replica.
 func settleAcross(c *cluster, s sender, l *replicaLoad) error {
 	i := rand.IntN(len(c.replicas))
 	by := c.replicas[(i+1+rand.IntN(len(c.replicas)-1))%len(c.replicas)]

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// killedReplicas kills one of two replicas, or both, many times under load. Answers must stand,
-// and no intent may be answered in two ways. Failed requests can be sent again, and the history
-// must be whole.
+// killedReplicas kills one or both of two replicas, many times under load. No answer may be lost,
+// and no intent may get two answers. Failed requests are sent again, and the history must be
+// complete.
 func killedReplicas(t *testing.T, c *cluster) {
 	c.mortal = true
 	c.start(t, 2)
@@ -20,7 +20,7 @@ func killedReplicas(t *testing.T, c *cluster) {
 		l.await(t, between)
 		c.replicas[i%2].kill(t)
 		switch i % 3 {
-		case 0: // a kill switch is answered once who is dead was given up
+		case 0: // a kill switch is answered after dead replicas were given up
 			must(t, f.insist(newSender(t, c.token, 1), 0, func() []string { return []string{c.replicas[1-i%2].url} }))
 		case 1:
 			c.replicas[1-i%2].kill(t)
@@ -37,9 +37,9 @@ func killedReplicas(t *testing.T, c *cluster) {
 	l.await(t, between)
 	stop()
 	l.audit(t)
-	// A replica that starts takes the place of a replica that was given up. So there are as
-	// many chains as replicas that can be live or dead at a time. These are two, and the three
-	// that are killed between one kill switch and the next.
+	// A starting replica continues the chain of a replica that was given up. So there are as many
+	// chains as replicas that are live or not yet given up. Two are live, and three can be killed
+	// between two kill switches.
 	c.proved(t, len(l.sent), 5)
 	f.report()
 	rows := history(t, c.replicas[0].url, c.token)
@@ -47,8 +47,8 @@ func killedReplicas(t *testing.T, c *cluster) {
 	auditAnswers(t, c.data, l.answers, rows)
 }
 
-// killedPrimary kills the primary under the load of two replicas, and then two members.
-// Requests that fail in the meantime can be sent again.
+// killedPrimary kills the primary under the load of two replicas, and later kills two members.
+// Requests that fail in the meantime are sent again.
 func killedPrimary(t *testing.T, c *cluster) {
 	underLoad(t, c, func(l *replicaLoad) {
 		for range rounds(1, 10) {
@@ -59,8 +59,8 @@ func killedPrimary(t *testing.T, c *cluster) {
 	})
 }
 
-// withoutMajority kills two members and waits for a refusal. Later refusals must take no time.
-// Then it restarts the members.
+// withoutMajority kills two members and waits for a refusal. Later refusals must be immediate. Then
+// it restarts the members.
 func (l *replicaLoad) withoutMajority(t *testing.T) {
 	t.Helper()
 	for _, member := range []int{0, 1} {
@@ -89,9 +89,9 @@ func (l *replicaLoad) withoutMajority(t *testing.T) {
 	l.send(s, 0, in)
 }
 
-// underLoad runs f, which causes faults, while two replicas decide and a kill switch is thrown
-// and released at them. Answers must stand, no intent may pass the kill switch, and the history
-// must be whole.
+// underLoad calls f, which causes faults, while two replicas decide and a kill switch is set and
+// reset. No answer may be lost, no intent may pass the kill switch, and the history must be
+// complete.
 func underLoad(t *testing.T, c *cluster, f func(*replicaLoad)) {
 	c.start(t, 2)
 	l := newReplicaLoad(c)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// killSwitchOverReplicas throws and releases a kill switch at two replicas in turn, under load
-// on both. When the answer arrives, the kill switch must be in force on both.
+// killSwitchOverReplicas sets and resets a kill switch at two replicas in turn, under load on both.
+// Once the PATCH is answered, the kill switch must apply on both replicas.
 func killSwitchOverReplicas(t *testing.T, c *cluster) {
 	c.start(t, 2)
 	f := newFlip(t, c, "bot")
@@ -59,10 +59,9 @@ func killSwitchOverReplicas(t *testing.T, c *cluster) {
 	c.stop(t)
 }
 
-// killSwitchBesideFrozen throws a kill switch while one of two replicas is frozen in the middle
-// of its work. When the frozen replica goes on, it must not allow any request that it took
-// before or while it was frozen. The exception is a decision that was in the history when the
-// PATCH was answered.
+// killSwitchBesideFrozen sets a kill switch while one of two replicas is frozen during its work.
+// When the frozen replica continues, it must not allow any request from before or during the
+// freeze. The exception is a decision that was already in the history when the PATCH was answered.
 func killSwitchBesideFrozen(t *testing.T, c *cluster) {
 	const busy, waiting = 8, 16
 	c.start(t, 2)
@@ -79,7 +78,7 @@ func killSwitchBesideFrozen(t *testing.T, c *cluster) {
 				answers[in.id] = got
 			}
 		}
-		release := background(t, busy, c.token, func(s sender) bool { // in flight at the stop
+		release := background(t, busy, c.token, func(s sender) bool { // these are running at the freeze
 			in := newIntent("bot", "deploy", "k8s/staging/busy")
 			got, err := s.evaluate(frozen.url, in)
 			note(in, got, err)
@@ -94,7 +93,7 @@ func killSwitchBesideFrozen(t *testing.T, c *cluster) {
 		late := make([]intent, waiting)
 		lateAnswers, errs := make([]answer, waiting), make([]error, waiting)
 		var taken sync.WaitGroup
-		for n := range late { // the system takes them for the frozen process
+		for n := range late { // the kernel accepts these for the frozen process
 			late[n] = newIntent("bot", "deploy", "k8s/staging/late")
 			s := newSender(t, c.token, 1)
 			taken.Go(func() { lateAnswers[n], errs[n] = s.evaluate(frozen.url, late[n]) })

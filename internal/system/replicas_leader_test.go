@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// oneLeads checks that one replica does the work that all share. If that replica is killed or
-// frozen, another one leads within seconds and sweeps at once.
+// oneLeads checks that exactly one replica does the shared background work. If that replica is
+// killed or frozen, another replica must lead within seconds and sweep at once.
 func oneLeads(t *testing.T, c *cluster) {
 	c.start(t, 2)
 	leader := c.leader(t)
@@ -32,7 +32,7 @@ func oneLeads(t *testing.T, c *cluster) {
 	waitFor(t, "the other to give up the one that is frozen, and to lead", func() bool { return given() > before && c.leads(t, 1-frozen) })
 	must(t, p.cmd.Process.Signal(syscall.SIGCONT))
 	select {
-	case <-p.done: // it was given up
+	case <-p.done: // it was given up and has exited
 	case <-time.After(patience):
 		t.Fatalf("the replica that was given up still runs after %v", patience)
 	}
@@ -64,7 +64,7 @@ func (c *cluster) leader(t *testing.T) (leader int) {
 	return leader
 }
 
-// value returns the value of a replica's metric. The metric has no labels.
+// value returns the value of a metric without labels.
 func value(t *testing.T, p *process, name string) float64 {
 	t.Helper()
 	f := families(t, p)[name]

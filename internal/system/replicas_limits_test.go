@@ -9,8 +9,8 @@ import (
 )
 
 // raceToALimitOverTime checks a limit over time. Three replicas decide many intents of an agent
-// that may do 20 an hour. One replica is killed. Then 20 intents are allowed, less the places
-// that this replica held. When it runs again, it goes on, and nothing more is allowed.
+// that may do 20 an hour. One replica is killed. In total 20 intents are allowed, less the unused
+// places of the killed replica. After its restart no more intents are allowed.
 func raceToALimitOverTime(t *testing.T, c *cluster) {
 	const replicas, limit = 3, 20
 	c.mortal = true

@@ -14,8 +14,8 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// TestOutages causes each fault of a network, a disk or a host at members of a replica set,
-// while replicas decide. Unless it soaks, it causes only the short faults.
+// TestOutages causes faults of networks, disks and hosts at members of a replica set while replicas
+// decide. Only a soak test includes the long faults.
 func TestOutages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set and replicas")
@@ -34,7 +34,7 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// steppedDown makes the primary step down, as it does when its host is maintained.
+// steppedDown makes the primary step down, as in a maintenance of its host.
 func steppedDown(t *testing.T, c *cluster) {
 	underLoad(t, c, func(l *replicaLoad) {
 		for range rounds(1, 10) {
@@ -45,10 +45,11 @@ func steppedDown(t *testing.T, c *cluster) {
 	})
 }
 
-// ended mends a fault that ends by itself.
+// ended is the mend function of a fault that ends by itself.
 func ended(int) error { return nil }
 
-// refusedPrimary makes the primary's address refuse connections, also from members.
+// refusedPrimary makes the primary's address refuse all connections, including connections from
+// members.
 func refusedPrimary(t *testing.T, c *cluster) {
 	underLoad(t, c, func(l *replicaLoad) {
 		for range rounds(1, 5) {
@@ -60,9 +61,8 @@ func refusedPrimary(t *testing.T, c *cluster) {
 	})
 }
 
-// swallowed makes the network drop packets to the primary while connections stay open. If both
-// is set, packets from the primary are dropped too. MongoDB elects another primary only if no
-// answer arrives.
+// swallowed drops packets to the primary while connections stay open. If both is true, it also
+// drops packets from the primary. MongoDB elects a new primary only if no answers arrive.
 func swallowed(both bool) func(*testing.T, *cluster) {
 	what, lasts := "what is sent to the primary is lost", 10*time.Second
 	if both {
@@ -103,8 +103,8 @@ func (c *cluster) mend(t *testing.T) func(int) error {
 	return func(i int) error { return c.set.Mend(t.Context(), i) }
 }
 
-// frozenPrimary freezes the primary, as a host does that has no processor or no disk for it.
-// The primary goes on when the others have elected a new one.
+// frozenPrimary freezes the primary, as an overcommitted host would. The primary continues after a
+// new primary was elected.
 func frozenPrimary(t *testing.T, c *cluster) {
 	underLoad(t, c, func(l *replicaLoad) {
 		for range 3 {
@@ -113,10 +113,10 @@ func frozenPrimary(t *testing.T, c *cluster) {
 	})
 }
 
-// fullDiskOfThePrimary moves a member to a small disk, makes the member the primary and fills
-// the disk. Then mongod ends.
+// fullDiskOfThePrimary moves a member to a small disk, makes that member the primary, and fills the
+// disk. Then mongod ends.
 func fullDiskOfThePrimary(t *testing.T, c *cluster) {
-	const size = 1 << 30 // a journal takes 300 MB
+	const size = 1 << 30 // a journal needs 300 MB
 	member := c.primary(t)
 	dir := c.set.Dir(member)
 	do := func(f func(int) error) {
@@ -133,9 +133,9 @@ func fullDiskOfThePrimary(t *testing.T, c *cluster) {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
-		do(c.set.Restart) // with what it had before
+		do(c.set.Restart) // with its earlier data
 	}()
-	do(c.set.Restart) // it copies all that the others have
+	do(c.set.Restart) // it copies all data from the other members
 	underLoad(t, c, func(l *replicaLoad) {
 		for range 2 {
 			waitFor(t, "the member to be the primary", func() bool {

@@ -15,8 +15,8 @@ import (
 	"writ/examples"
 )
 
-// raceOfOneIntent sends each of some intents to three replicas at the same time. An intent must
-// have one decision, one row under one head, and one tick of the meter.
+// raceOfOneIntent sends each of several intents to three replicas at the same time. An intent must
+// have one decision and one row under one head, and be metered once.
 func raceOfOneIntent(t *testing.T, c *cluster) {
 	const replicas = 3
 	c.start(t, replicas)
@@ -46,9 +46,9 @@ func raceOfOneIntent(t *testing.T, c *cluster) {
 	c.stop(t)
 }
 
-// raceOfPolicyVersions sends one version of a policy with three contents to three replicas. One
-// content must stand on all of them. Each replica must decide by it as soon as the replica has
-// heard of it.
+// raceOfPolicyVersions sends one policy version with three different contents to three replicas.
+// All replicas must keep the same content. Each replica must apply that content as soon as it has
+// the change.
 func raceOfPolicyVersions(t *testing.T, c *cluster) {
 	const replicas = 3
 	c.start(t, replicas)
@@ -92,7 +92,7 @@ func raceOfPolicyVersions(t *testing.T, c *cluster) {
 			return strings.Contains(got.body, `"decision":"allow"`)
 		}
 		together(replicas, func(i int) {
-			for late := time.Now().Add(patience); !allows(i, winner); { // the others hear of it
+			for late := time.Now().Add(patience); !allows(i, winner); { // the change reaches the other replicas
 				if time.Now().After(late) {
 					t.Errorf("version %d, replica %d: what the winner's policy allows is denied for %v", version, i, patience)
 					return
@@ -117,9 +117,9 @@ func (s sender) post(t *testing.T, url string, body []byte) int {
 	return got.status
 }
 
-// raceToThePlansLimit sends three replicas more decisions than a plan allows. The decisions
-// within the limit must be exactly as many as the plan has. Places that an idle replica holds
-// come back after a while. So the race goes on until nothing has been allowed for some time.
+// raceToThePlansLimit sends three replicas more decisions than a plan allows. The number of
+// decisions within the limit must equal the plan's limit. Unused places of an idle replica are
+// returned after a while. The race therefore continues until nothing was allowed for some time.
 func raceToThePlansLimit(t *testing.T, c *cluster) {
 	const replicas, limit, quiet = 3, 777, 5 * time.Second
 	c.plan(t, limit)
@@ -142,7 +142,7 @@ func raceToThePlansLimit(t *testing.T, c *cluster) {
 			default:
 				t.Errorf("evaluate = %s, want an allow or the limit", got.body)
 			}
-			if allowed.Load() == limit { // no need to hurry, only to see that there is no more
+			if allowed.Load() == limit { // slower now: only to see that nothing more is allowed
 				time.Sleep(20 * time.Millisecond)
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// twoForOneSlot kills a replica under load. When the replica was given up, two replicas start
-// at the same time. One of them must continue the chain of the killed replica.
+// twoForOneSlot kills a replica under load. Once the replica was given up, two replicas start at
+// the same time. One of the two must continue the chain of the killed replica.
 func twoForOneSlot(t *testing.T, c *cluster) {
 	c.mortal = true
 	c.start(t, 2)
@@ -36,16 +36,16 @@ func twoForOneSlot(t *testing.T, c *cluster) {
 	stop()
 	l.audit(t)
 	f.report()
-	// There are two chains, and one that the second new replica adds once.
+	// There are two chains at first. The second new replica adds a third chain.
 	c.proved(t, len(l.sent), 3)
 	rows := history(t, c.replicas[0].url, c.token)
 	c.stop(t)
 	auditAnswers(t, c.data, l.answers, rows)
 }
 
-// startWithoutPrimary starts a replica while the set has no primary. The replica must serve
-// once there is a primary. It must say what it waits for. After 30 seconds it must end and say
-// what to do.
+// startWithoutPrimary starts a replica while the replica set has no primary. The replica must log
+// what it waits for, and serve once there is a primary. After 30 seconds without a primary it must
+// exit and tell the operator what to do.
 func startWithoutPrimary(t *testing.T, c *cluster) {
 	c.start(t, 1)
 	first := newSender(t, c.token, 1)

@@ -7,11 +7,10 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// soaking reports whether tests run as long as in `make soak`.
+// soaking reports whether the tests run with the long durations of `make soak`.
 func soaking() bool { return os.Getenv("WRIT_SOAK") != "" }
 
-// rounds returns how often a test repeats a step: many times if it soaks, and otherwise few
-// times.
+// rounds returns the number of repetitions of a step: many in a soak test, otherwise few.
 func rounds(few, many int) int {
 	if soaking() {
 		return many

@@ -13,15 +13,15 @@ import (
 	"writ/storage/datadir"
 )
 
-// TestRollback checks the promise "Damage does not open as an empty store" with the real
-// binary. The test kills the binary once its last head is noted, and then damages its files.
-// Some damage makes Pebble open an empty store without an error. Other damage removes the last
-// frames of the segments. Each start must be refused. The refusal must say how to go on, and
-// that must work.
+// TestRollback checks "Damage does not open as an empty store" with the real binary. The test kills
+// the binary once its last head is recorded, and then damages its files. Some damage makes Pebble
+// open an empty store without an error. Other damage removes the last frames of the segments. Each
+// start must be refused. The refusal must tell the operator how to continue, and that way must
+// work.
 func TestRollback(t *testing.T) {
 	p, data, token := deployed(t)
 	evaluate(t, p.url, token, 150)
-	p.stop(t) // so that there are tables
+	p.stop(t) // writes tables
 	want := notedHead(t, data) + 50
 	p = start(t, data)
 	evaluate(t, p.url, token, 50)
@@ -55,13 +55,13 @@ func TestRollback(t *testing.T) {
 			}
 		})
 	}
-	p = start(t, data) // as it was killed
+	p = start(t, data) // kill without a change of the files
 	if n := len(history(t, p.url, token)); n != 200 {
 		t.Errorf("the history has %d decisions, want 200", n)
 	}
 }
 
-// notedHead returns the number of the last head that is noted beside the store.
+// notedHead returns the number of the head in the tip file beside the store.
 func notedHead(t *testing.T, data datadir.Dir) int {
 	t.Helper()
 	text, err := os.ReadFile(data.Store() + ".tip")
@@ -75,7 +75,7 @@ func notedHead(t *testing.T, data datadir.Dir) int {
 	return n
 }
 
-// evaluate has n intents decided, one after the other.
+// evaluate sends n intents one after the other.
 func evaluate(t *testing.T, url, token string, n int) {
 	t.Helper()
 	s := newSender(t, token, 1)
@@ -84,7 +84,7 @@ func evaluate(t *testing.T, url, token string, n int) {
 	}
 }
 
-// refused starts the real binary, checks that it does not serve, and returns its log.
+// refused starts the real binary, checks that the binary does not serve, and returns its log.
 func refused(t *testing.T, data datadir.Dir, flags ...string) string {
 	t.Helper()
 	p, ready := launch(t, data, flags...)
@@ -103,7 +103,7 @@ func refused(t *testing.T, data datadir.Dir, flags ...string) string {
 	return p.stderr.String()
 }
 
-// one returns the last file of dir that matches and is not empty.
+// one returns the last non-empty file of dir that matches pattern.
 func one(t *testing.T, dir, pattern string) (found string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -119,14 +119,14 @@ func one(t *testing.T, dir, pattern string) (found string) {
 	return found
 }
 
-// cut shortens a file and removes the zeros at its end. part 2 keeps half of the file, part 1
-// removes the last byte, and part 0 removes everything.
+// cut shortens a file and removes the zeros at its end. With part 2 it keeps half of the file. With
+// part 1 it removes the last byte, and with part 0 everything.
 func cut(t *testing.T, dir, pattern string, part int) {
 	t.Helper()
 	name := one(t, dir, pattern)
 	text, err := os.ReadFile(name)
 	must(t, err)
-	text = bytes.TrimRight(text, "\x00") // a segment is prepared
+	text = bytes.TrimRight(text, "\x00") // a segment has preallocated zeros
 	size := map[int]int{0: 0, 1: len(text) - 1, 2: len(text) / 2}[part]
 	must(t, os.Truncate(name, int64(size)))
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestShutdown_FinishesWhatItAccepted checks requests that the server has read in part when
-// SIGTERM arrives. They must be answered and be in the history.
+// TestShutdown_FinishesWhatItAccepted sends SIGTERM while the server has read parts of requests.
+// These requests must be answered and be in the history.
 func TestShutdown_FinishesWhatItAccepted(t *testing.T) {
 	const requests = 8
 	p, data, token := deployed(t)
@@ -24,7 +24,7 @@ func TestShutdown_FinishesWhatItAccepted(t *testing.T) {
 	waitFor(t, "the server to refuse connections", func() bool {
 		c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
 		if err == nil {
-			_ = c.Close() // the connection is not what is tested
+			_ = c.Close() // closing may fail
 		}
 		return err != nil
 	})
@@ -44,8 +44,8 @@ func TestShutdown_FinishesWhatItAccepted(t *testing.T) {
 	auditStore(t, data, rows)
 }
 
-// TestShutdown_DrainTimeout checks that a request that never ends does not keep the process
-// alive for longer than --drain-timeout.
+// TestShutdown_DrainTimeout checks an endless request at the shutdown. It must not delay the exit
+// for longer than --drain-timeout.
 func TestShutdown_DrainTimeout(t *testing.T) {
 	p, _, token := deployed(t, "--drain-timeout", "200ms")
 	sendHalf(t, p.url, token, newIntent("bot", "deploy", "k8s/staging/web"))
@@ -64,7 +64,7 @@ func TestShutdown_DoesNotWaitForWhoSentNothing(t *testing.T) {
 	spare, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
 	must(t, err)
 	defer spare.Close()
-	register(t, p.url, token) // over another connection, accepted later
+	register(t, p.url, token) // over another connection, which is accepted later
 	p.stop(t)
 }
 
@@ -74,14 +74,14 @@ type halfSent struct {
 	conn net.Conn
 }
 
-// sendHalf sends the head of a request and returns when the server has asked for the body. By
-// then the server has certainly accepted the request.
+// sendHalf sends the head of a request and returns once the server has asked for the body. At that
+// moment the server has accepted the request.
 func sendHalf(t *testing.T, url, token string, in intent) *halfSent {
 	t.Helper()
 	host := strings.TrimPrefix(url, "http://")
 	conn, err := net.Dial("tcp", host)
 	must(t, err)
-	t.Cleanup(func() { _ = conn.Close() }) // it may be closed already
+	t.Cleanup(func() { _ = conn.Close() }) // the server may have closed it
 	c := &halfSent{in: in, conn: conn}
 	c.write(t, fmt.Sprintf("POST /v1/policy/evaluate HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", host, token, len(in.body)))
@@ -92,7 +92,7 @@ func sendHalf(t *testing.T, url, token string, in intent) *halfSent {
 	return c
 }
 
-// finish sends the rest and returns the body of the answer.
+// finish sends the second half of the body and returns the body of the answer.
 func (c *halfSent) finish(t *testing.T) string {
 	t.Helper()
 	c.write(t, string(c.in.body[len(c.in.body)/2:]))

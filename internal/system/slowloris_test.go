@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestSlowClients opens hundreds of connections that keep the server waiting in every possible
-// way, while an honest client goes on. The server must close each of them, although it still
-// sends. No honest request may fail.
+// TestSlowClients opens hundreds of connections that make the server wait in every possible way.
+// Meanwhile a normal client sends requests. The server must close each slow connection, even while
+// bytes arrive. No request of the normal client may fail.
 func TestSlowClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: waits for the server's timeouts of 10 s")
@@ -54,7 +54,7 @@ func TestSlowClients(t *testing.T) {
 	p.stop(t)
 }
 
-// attackers are connections that send slowly and never read.
+// attackers are connections that send slowly and read nothing.
 type attackers struct {
 	t       *testing.T
 	addr    string
@@ -62,8 +62,8 @@ type attackers struct {
 	left    atomic.Int64
 }
 
-// open opens n connections. Each sends the text opening, and then a byte from time to time
-// until the server has closed it.
+// open opens n connections. Each connection sends opening, and then single bytes until the server
+// closes the connection.
 func (a *attackers) open(n int, opening string) {
 	for range n {
 		c, err := net.Dial("tcp", a.addr)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// interrupt stops the process for some 0.4 s again and again until release is called. A stopped
-// process is what a machine looks like that gives its processor to somebody else.
+// interrupt pauses the process repeatedly, for about 0.4 s each time, until release is called. An
+// overcommitted host pauses a process in the same way.
 func (p *process) interrupt(t *testing.T) (release func() int64) {
 	t.Helper()
 	var (
@@ -46,10 +46,11 @@ func (p *process) interrupt(t *testing.T) (release func() int64) {
 	}
 }
 
-// TestDecision_Rules_AStoppedProcessDecidesTheSame checks this decision: "CEL and Rego … run with a cost
-// limit, counted in steps … and never in wall time (time that runs out is a 503, with nothing
-// decided)." The server is stopped at random while it decides 20,000 intents that differ in their ids
-// alone. Each is decided the same, or answered 503. Simulations, which are traced, decide the same too.
+// TestDecision_Rules_AStoppedProcessDecidesTheSame checks "CEL and Rego … run with a cost limit,
+// counted in steps … and never in wall time (time that runs out is a 503, with nothing decided)."
+// The server is paused at random while it decides 20,000 intents that differ only in their ids. All
+// decisions must be equal, except for answers of 503. Simulations, which are traced, must get the
+// same decision.
 func TestDecision_Rules_AStoppedProcessDecidesTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it decides 20,000 intents while the server is stopped again and again")
@@ -58,7 +59,7 @@ func TestDecision_Rules_AStoppedProcessDecidesTheSame(t *testing.T) {
 	p, _, token := deployed(t, manyEvaluations(t))
 	api := newClient(t, p.url, token)
 	for name, rule := range map[string]object{
-		// Most of an evaluation's time is in this rule, so that most stops happen in it.
+		// An evaluation spends most of its time in this rule, so most pauses happen here.
 		"Two keys have one value": {"action": `{"decision":"deny"}`,
 			"condition": `{"rego":"count([1 | some i, a in input.intent.metadata; some j, b in input.intent.metadata; i != j; a == b]) > 0"}`},
 		"A key has the value none": {"action": `{"decision":"deny"}`, "condition": `{"cel":"intent.metadata.exists(k, intent.metadata[k] == 'none')"}`},

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFromHistory_SeedsASuite checks that the suite from a server's history passes, except for
-// one case. That case depends on a metadata value, which the history does not keep.
+// TestFromHistory_SeedsASuite checks that a suite from a server's history passes, except for one
+// case. That case depends on a metadata value, which the history does not store.
 func TestFromHistory_SeedsASuite(t *testing.T) {
 	data, token := newData(t)
 	dir := t.TempDir()
@@ -25,7 +25,7 @@ func TestFromHistory_SeedsASuite(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "history_test.yaml"), []byte(text), 0o666))
 	out, notes, code := writ("test", "history_test.yaml", "--rego")
-	const rests = "deploy.rollout k8s/prod/web rule.deny" // in a freeze, says the metadata
+	const rests = "deploy.rollout k8s/prod/web rule.deny" // the metadata, which is missing, says that there is a freeze
 	if code != exitFailed || strings.Count(out, ": FAIL ") != 1 || !strings.Contains(out, rests) || strings.Count(out, " hold\n") != 4 {
 		t.Errorf("the suite should hold but for %s: exit code %d\n%s%s", rests, code, out, notes)
 	}

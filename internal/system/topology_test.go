@@ -15,21 +15,21 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// topology has the services of docker-compose.yml as processes of this machine, without
-// Grafana. What Alertmanager sends goes to pager.
+// topology has the services of docker-compose.yml as local processes, without Grafana.
+// Alertmanager's messages go to pager.
 type topology struct {
 	set   *mongotest.Set
-	data  datadir.Dir // the keys, which replicas share
+	data  datadir.Dir // the keys that the replicas share
 	token string
 	flags []string
 	writs [2]*process
-	api   string // of the balancer
+	api   string // the balancer's address
 	prom  *promServer
 	pager *pager
-	alert string // the address of Alertmanager
+	alert string // Alertmanager's address
 }
 
-// startTopology starts a topology, which ends with the test.
+// startTopology starts a topology that runs until the test ends.
 func startTopology(t *testing.T) *topology {
 	t.Helper()
 	balancer := needDebian(t, "usr/sbin/haproxy", haproxyPackages...)
@@ -52,9 +52,9 @@ func startTopology(t *testing.T) *topology {
 	return c
 }
 
-// TestCluster_KillOfAReplicaLosesNothing kills one of two replicas under load. A client sends
-// an intent once more if the first answer is not 200. The client loses no intent, and sends at
-// most one intent in a thousand twice. The history has exactly the answers.
+// TestCluster_KillOfAReplicaLosesNothing kills one of two replicas under load. The client repeats
+// an intent once if the first answer is not 200. No intent may be lost, and at most one intent in a
+// thousand may be sent twice. The history must contain exactly the answers.
 func TestCluster_KillOfAReplicaLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set and waits for Prometheus")
@@ -72,7 +72,7 @@ func TestCluster_KillOfAReplicaLosesNothing(t *testing.T) {
 		if err != nil || got.status != http.StatusOK {
 			t.Logf("sent again after %d %.200s %v", got.status, got.body, err)
 			repeated.Add(1)
-			time.Sleep(time.Second) // as Retry-After says
+			time.Sleep(time.Second) // the value of Retry-After
 			got, err = s.evaluate(c.api, in)
 		}
 		if err != nil || got.status != http.StatusOK {
@@ -110,7 +110,7 @@ func TestCluster_KillOfAReplicaLosesNothing(t *testing.T) {
 	auditAnswers(t, c.data, answers, rows)
 }
 
-// TestCluster_Stays runs the topology until it is interrupted. It is for `make cluster`.
+// TestCluster_Stays runs the topology for `make cluster` until it is interrupted.
 func TestCluster_Stays(t *testing.T) {
 	if os.Getenv("WRIT_CLUSTER") == "" {
 		t.Skip("no test: make cluster runs it")
@@ -130,7 +130,7 @@ func TestCluster_Stays(t *testing.T) {
 	}
 }
 
-// becomes waits until an expression has a value.
+// becomes waits until an expression has the value want.
 func (p *promServer) becomes(t *testing.T, expr string, want float64) {
 	t.Helper()
 	waitFor(t, fmt.Sprintf("%s to be %v", expr, want), func() bool {

@@ -10,8 +10,8 @@ import (
 	"writ/storage/registry"
 )
 
-// TestDecision_Resources_PoliciesThatNoLongerCompileAreNamedAtStart checks the promise "A
-// stored policy version that no longer compiles … is named at start".
+// TestDecision_Resources_PoliciesThatNoLongerCompileAreNamedAtStart checks "A stored policy version
+// that no longer compiles … is named at start".
 func TestDecision_Resources_PoliciesThatNoLongerCompileAreNamedAtStart(t *testing.T) {
 	data, _ := newData(t)
 	store, err := embedded.Open(data.Store(), embedded.Options{})

@@ -26,8 +26,8 @@ import (
 	"writ/storage/retention"
 )
 
-// pastHistory writes decisions of two organizations into a new data directory. The decisions
-// are an hour old. Then it writes one settlement and two changes, under two heads.
+// pastHistory writes decisions of two organizations to a new data directory. The decisions are an
+// hour old. One settlement and two changes follow, under two heads.
 func pastHistory(t *testing.T, n int) datadir.Dir {
 	t.Helper()
 	data := datadir.Dir(filepath.Join(t.TempDir(), "data"))
@@ -86,7 +86,7 @@ func openLedger(t *testing.T, data datadir.Dir, now func() time.Time) (s *embedd
 	}
 }
 
-// pastChanges has changes of documents that are signed at once.
+// pastChanges is a list of document changes, which the ledger signs at once.
 type pastChanges []storage.Change
 
 func (c *pastChanges) Changes(context.Context, uint64, int) ([]storage.Change, error) { return *c, nil }
@@ -96,7 +96,7 @@ func (c *pastChanges) Trim(context.Context, uint64) error {
 	return nil
 }
 
-// verifyURL verifies the history that a server shows.
+// verifyURL verifies the history that a server returns.
 func verifyURL(t *testing.T, base, token string, args ...string) (code int, said string) {
 	t.Helper()
 	return run(t, append([]string{"verify", "--chain", "--url", base, "--api-key", token}, args...)...)
@@ -108,10 +108,9 @@ func verifyData(t *testing.T, data datadir.Dir) (code int, said string) {
 	return run(t, "verify", "--chain", "--data", string(data))
 }
 
-// TestVerifyChain_URL verifies the history of an honest server and the history of a server that
-// lies.
+// TestVerifyChain_URL verifies the history of an honest server, and then forged histories.
 func TestVerifyChain_URL(t *testing.T) {
-	const n = 600 // heads are of both organizations: two pages and more
+	const n = 600 // heads cover both organizations: more than two pages
 	data := pastHistory(t, n)
 	keys := filepath.Join(t.TempDir(), "keys.jwks")
 	public, err := os.ReadFile(data.JWKS())
@@ -120,9 +119,9 @@ func TestVerifyChain_URL(t *testing.T) {
 	p := start(t, data)
 	token := tokenOf(t, data)
 	register(t, p.url, token)
-	evaluate(t, p.url, token, 2) // under heads that are too young to be listed
+	evaluate(t, p.url, token, 2) // these heads are too young to be listed
 	code, said := verifyURL(t, p.url, token, "--keys", keys)
-	said = strings.Replace(said, "2 changes", "1 change", 1) // the policy's is signed by now, or soon
+	said = strings.Replace(said, "2 changes", "1 change", 1) // the policy's change may already be signed
 	for _, want := range []string{
 		fmt.Sprintf("%s: whole: 1 chain, %d heads, %d decisions, 1 settled, 1 change, 0 removals of 0\n", p.url, 2*n+2, n+2),
 		": 2 rows under heads that are not listed, young ones or other stores': each verified by itself\n",
@@ -143,7 +142,7 @@ func TestVerifyChain_URL(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct {
-		path string // which answers are forged
+		path string // answers under this path are forged
 		do   func(items []any) []any
 		code int
 		want string
@@ -188,7 +187,8 @@ func TestVerifyChain_URL(t *testing.T) {
 
 func oldest(items []any) map[string]any { return items[len(items)-1].(map[string]any) }
 
-// forging returns the address of a proxy that changes the list in a server's answer.
+// forging returns the address of a proxy to base. The proxy changes the list in the answers under
+// path.
 func forging(t *testing.T, base, path string, do func([]any) []any) string {
 	t.Helper()
 	return proxied(t, base, func(w http.ResponseWriter, r *http.Request, server http.Handler) {
@@ -208,8 +208,8 @@ func forging(t *testing.T, base, path string, do func([]any) []any) string {
 	})
 }
 
-// TestVerifyChain_Retention verifies two directories. The sweeper has removed rows from the
-// first. Rows of the second were removed without an entry.
+// TestVerifyChain_Retention verifies two directories. In the first, retention has removed rows. In
+// the second, rows were deleted without an entry of the removal.
 func TestVerifyChain_Retention(t *testing.T) {
 	data := pastHistory(t, 5)
 	sweep := func(announce func(*ledger.Ledger) func(context.Context, string, time.Time, storage.Expired) error, kept string) {

@@ -2,8 +2,8 @@ package system
 
 import "testing"
 
-// TestServe_VerifyEngine checks that a server's decisions of the examples agree with the
-// policies' Rego.
+// TestServe_VerifyEngine checks that a server's decisions about the examples agree with the Rego of
+// the policies.
 func TestServe_VerifyEngine(t *testing.T) {
 	data, _ := newData(t)
 	p := start(t, data, "--demo", "--verify-engine", "1/1")
