@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// hostile are texts that a wrong encoding of keys would put in a wrong order.
+// hostile are texts that a wrong encoding of keys would sort wrongly.
 var hostile = []string{
 	"", "\x00", "\x00\x00", "\x00\x01", "\x00\x02", "\x00\xff", "\x01", "\xff", "\xff\xff", "\xff\xff\xff\xff",
 	"a", "a\x00", "a\x00\x01", "a\x00\xff", "a\x01", "a\xff", "aa", "ab", "a/b", "a:b", "b", "\x00\x01a", "\x00\x04acme",

@@ -55,7 +55,7 @@ func TestRollback(t *testing.T) {
 			}
 		})
 	}
-	p = start(t, data) // kill without a change of the files
+	p = start(t, data) // the files are unchanged since the kill
 	if n := len(history(t, p.url, token)); n != 200 {
 		t.Errorf("the history has %d decisions, want 200", n)
 	}

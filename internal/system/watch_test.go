@@ -54,15 +54,15 @@ func (w *watched) until(t *testing.T, pattern string) string {
 	}
 }
 
-// TestWatch_RunsWhatAChangeTouches changes files and checks that the watch runs the affected
-// suites.
+// TestWatch_RunsWhatAChangeTouches changes files. The watch must run exactly the suites that use
+// these files.
 func TestWatch_RunsWhatAChangeTouches(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
 		next := filepath.Join(dir, name+"~")
 		must(t, os.WriteFile(next, []byte(text), 0o666))
-		if err := os.Rename(next, filepath.Join(dir, name)); err != nil { // as editors do
+		if err := os.Rename(next, filepath.Join(dir, name)); err != nil { // editors save files by renaming
 			t.Fatal(err)
 		}
 	}

@@ -31,25 +31,25 @@ type hearer struct {
 	mu       sync.Mutex
 	secret   string
 	received map[string]int  // events by webhook-id
-	subjects map[string]bool // the held decisions that they tell of
+	subjects map[string]bool // the held decisions in the received events
 	faults   []string
 	attempts int
 }
 
-// received is an event as it comes.
+// received is the body of an event.
 type received struct {
 	Data struct {
 		ApprovalID string `json:"approval_id"`
 	} `json:"data"`
 }
 
-// hear returns a hearer that refuses every nth attempt.
+// hear returns a hearer that refuses every nth attempt of a delivery.
 func hear(t *testing.T, nth int) *hearer {
 	l := &hearer{received: make(map[string]int), subjects: make(map[string]bool)}
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // of a process that was killed
+			return // sent by a process that was killed
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -82,7 +82,7 @@ func (l *hearer) count() int {
 	return len(l.received)
 }
 
-// hook makes a webhook for l.
+// hook makes a webhook that delivers to l.
 func (l *hearer) hook(t *testing.T, c client, events string) (id string) {
 	t.Helper()
 	var made struct {
@@ -128,8 +128,8 @@ func heldBatches(t *testing.T, s sender, url func() string, batches int) {
 	}
 }
 
-// TestCrash_WebhooksLoseNothing kills the real binary during 2,000 deliveries, or 10,000 if it
-// soaks. Each held decision that is in the history at the end must have been delivered.
+// TestCrash_WebhooksLoseNothing kills the real binary during 2,000 deliveries, or 10,000 in a soak
+// test. At the end, each held decision in the history must have been delivered.
 func TestCrash_WebhooksLoseNothing(t *testing.T) {
 	batches, kills := rounds(20, 100), rounds(3, 6)
 	data, token := newData(t)
@@ -161,7 +161,7 @@ func TestCrash_WebhooksLoseNothing(t *testing.T) {
 	if len(rows) != batches*100 {
 		t.Errorf("%d decisions in the history, want %d", len(rows), batches*100)
 	}
-	late := time.Now().Add(3 * time.Minute) // an attempt that is refused is repeated
+	late := time.Now().Add(3 * time.Minute) // a refused delivery is repeated
 	for l.count() < len(rows) && time.Now().Before(late) {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -234,7 +234,7 @@ func TestWebhooks_SecretsStayInTheStore(t *testing.T) {
 	}
 }
 
-// TestWebhooks_SnippetsVerify runs the code that docs/webhooks.md shows to receivers.
+// TestWebhooks_SnippetsVerify runs the receivers' code from docs/webhooks.md.
 func TestWebhooks_SnippetsVerify(t *testing.T) {
 	page, err := os.ReadFile("../../docs/webhooks.md")
 	must(t, err)
@@ -348,9 +348,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestMongoDB_WebhooksOutliveTheLeader checks deliveries with two replicas. The leader must
-// deliver the events of both replicas. When the leader was killed, the other replica must
-// deliver them.
+// TestMongoDB_WebhooksOutliveTheLeader checks deliveries with two replicas. The leader must deliver
+// the events of both replicas. After the leader is killed, the other replica must deliver them.
 func TestMongoDB_WebhooksOutliveTheLeader(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set")
@@ -401,10 +400,10 @@ func TestMongoDB_WebhooksOutliveTheLeader(t *testing.T) {
 	other.stop(t)
 }
 
-// TestWebhooks_TellOfExpiredApprovals checks the event of an approval about which nobody
-// decided. The real binary must send the event once, also if it was stopped in the meantime. It
-// sends the event only when no replica's clock can be behind, so the second process has a clock
-// that is ahead.
+// TestWebhooks_TellOfExpiredApprovals checks the event of an approval that expired without a
+// verdict. The real binary must send the event once, even if it was stopped in between. It sends
+// the event only when the approval has expired on every possible clock. The second process
+// therefore has a clock that is ahead.
 func TestWebhooks_TellOfExpiredApprovals(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skip("SKIPPED: the clock of a process can be changed on Linux on amd64 alone")

@@ -11,12 +11,12 @@ import (
 	"writ/engine"
 )
 
-// TestWorkspace_OverwritesNoLaterChangeOfAList checks that a push does not overwrite a change
-// that somebody else made to a list after the plan.
+// TestWorkspace_OverwritesNoLaterChangeOfAList checks a list that somebody else changed after the
+// plan. A push must not overwrite that change.
 func TestWorkspace_OverwritesNoLaterChangeOfAList(t *testing.T) {
 	const path = "/v1/lists/payees"
 	for name, tc := range map[string]struct {
-		before bool // whether the list was there when the plan was made
+		before bool // whether the list existed at the time of the plan
 		text   string
 		args   []string
 	}{

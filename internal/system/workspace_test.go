@@ -19,14 +19,13 @@ import (
 	"writ/storage/ledger"
 )
 
-// author runs writ like a user with files and a credential.
+// author is a user of writ who has files and a credential.
 type author struct {
 	*testing.T
 	dir, url, token string
 }
 
-// writ runs a verb and returns its output. It fails the test unless the exit code is the wanted
-// one.
+// writ runs a command and returns its output. It fails the test unless the exit code is want.
 func (a *author) writ(want int, args ...string) (out, stderr string) {
 	a.Helper()
 	cmd := command(a, append(args, a.dir)...)
@@ -73,7 +72,7 @@ func (a *author) create(rule object) {
 	newClient(a.T, a.url, a.token).do(a, http.MethodPost, "/v1/rules", rule, http.StatusCreated, nil)
 }
 
-// newAuthor starts a server, and gives an author an empty directory.
+// newAuthor starts a server and returns an author with an empty directory.
 func newAuthor(t *testing.T) *author {
 	t.Helper()
 	data, token := newData(t)

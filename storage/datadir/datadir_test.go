@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestLoadSecretRacesToOne checks that all processes that start in an empty directory at the
-// same time use one secret. A server and `writ token operator` may start so, and the server
-// must accept the token.
+// TestLoadSecretRacesToOne starts many processes in an empty directory at the same time. All
+// processes must use one secret. Otherwise a server would refuse the token of a `writ token
+// operator` that started with it.
 func TestLoadSecretRacesToOne(t *testing.T) {
 	for range 20 {
 		d := Dir(filepath.Join(t.TempDir(), "data"))
@@ -39,9 +39,8 @@ func TestLoadSecretRacesToOne(t *testing.T) {
 	}
 }
 
-// TestLoadSignerRacesToOne checks that replicas that start in an empty directory at the same
-// time trust each other's receipts. The receipts of each replica must verify with the keys of
-// any replica.
+// TestLoadSignerRacesToOne starts many replicas in an empty directory at the same time. The
+// receipts of each replica must verify with the keys of any replica.
 func TestLoadSignerRacesToOne(t *testing.T) {
 	for range 20 {
 		d := Dir(filepath.Join(t.TempDir(), "data"))

@@ -31,8 +31,8 @@ func TestDecision_Audit_Queued_Contract(t *testing.T) {
 }
 
 // TestDecision_Audit_Queued_ACrashLosesTheLastOnly checks that a crash of the machine loses at most
-// the last testUnsynced batches. Every earlier batch is complete. The chain and the meters continue
-// after the last kept batch.
+// the last testUnsynced batches. Every earlier batch must be complete. The chain and the meters
+// must continue after the last kept batch.
 func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	lost := 0
@@ -40,7 +40,7 @@ func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 		disk := vfs.NewCrashableMem()
 		var slow atomic.Bool
 		s := openAsync(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			for slow.Load() && isLogSync(op) { // imitates a slow disk
+			for slow.Load() && isLogSync(op) { // simulates a slow disk
 				time.Sleep(time.Millisecond)
 			}
 			return nil
@@ -77,8 +77,8 @@ func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 
 func isLogSync(op errorfs.Op) bool { return isSync(op) && filepath.Ext(op.Path) == ".segment" }
 
-// wantPrefix opens a store after a crash. The store must have the first batches, without a gap, and
-// no later batch. It returns the number of batches that the store has.
+// wantPrefix opens a store after a crash. The store must have the first batches without a gap, and
+// no later batch. wantPrefix returns the number of these batches.
 func wantPrefix(t *testing.T, fs vfs.FS, batches [][]*storage.Record) (kept int) {
 	t.Helper()
 	s := openTest(t, fs, nil)
@@ -121,7 +121,7 @@ func wantPrefix(t *testing.T, fs vfs.FS, batches [][]*storage.Record) (kept int)
 }
 
 // TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing checks that commits wait while the disk
-// does not sync. Once the disk syncs again, all of these commits must become durable.
+// does not sync. Once the disk syncs again, all waiting commits must become durable.
 func TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	release := make(chan struct{})
@@ -148,7 +148,7 @@ func TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing(t *testing.T) {
 		}
 	}()
 	until(t, func() bool { return returned.Load() == testUnsynced })
-	select { // a commit that did not wait would return meanwhile
+	select { // a commit that does not wait returns here
 	case <-done:
 	case <-time.After(20 * time.Millisecond):
 	}

@@ -23,7 +23,7 @@ func benchStore(b *testing.B, fs vfs.FS) *Store {
 }
 
 // BenchmarkCommit measures durable commits of batches of new records. On real files it includes the
-// machine's fsync. In memory it measures only the processor. rec/s is records per second, and
+// machine's fsync. In memory it measures only processor time. rec/s is records per second, and
 // ns/rec is the time per record.
 func BenchmarkCommit(b *testing.B) {
 	for _, size := range []int{1, 8, 64} {

@@ -97,8 +97,8 @@ func TestCrash_DuringCommits(t *testing.T) {
 	<-done
 }
 
-// TestCrash_DuringRetention checks that after a crash each removal is either complete or undone.
-// Rows whose removal was acknowledged stay removed. Their intents still count as decided.
+// TestCrash_DuringRetention checks that after a crash each removal is either complete or undone. An
+// acknowledged removal must be complete. The intents of removed rows must still count as decided.
 func TestCrash_DuringRetention(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, percent := range []int{0, 50, 100} {
@@ -141,7 +141,7 @@ func TestCrash_DuringRetention(t *testing.T) {
 	}
 }
 
-// fill stores data of every kind. The data depends on n.
+// fill stores data of every kind. n selects the data.
 func fill(t *testing.T, s *Store, w *storagetest.Writer, n int64) {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 0, 0, int(n), 0, time.UTC)
@@ -163,7 +163,7 @@ func fill(t *testing.T, s *Store, w *storagetest.Writer, n int64) {
 	must(err)
 }
 
-// snapshot is all the data of fill, except the records of organization b.
+// snapshot is all data that fill stores, except the records of organization b.
 type snapshot struct {
 	Policies     []*engine.ActionPolicy
 	Rules        []engine.Rule

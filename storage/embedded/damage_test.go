@@ -12,7 +12,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// filesOf returns the names of those files in the store's directory that end with ext.
+// filesOf returns the names of the files in the store's directory with the extension ext.
 func filesOf(t *testing.T, disk vfs.FS, ext string) (found []string) {
 	t.Helper()
 	names, err := disk.List("data")
@@ -36,7 +36,7 @@ func content(t *testing.T, disk vfs.FS, name string) []byte {
 	return b
 }
 
-// damage replaces a file's content by the result of change.
+// damage replaces a file's content by change(content).
 func damage(t *testing.T, disk vfs.FS, name string, change func([]byte) []byte) {
 	t.Helper()
 	old := content(t, disk, name)
@@ -46,14 +46,14 @@ func damage(t *testing.T, disk vfs.FS, name string, change func([]byte) []byte) 
 	must(t, errors.Join(err, f.Sync(), f.Close()))
 }
 
-// asCrashed changes a closed directory so that it looks like a directory after a crash.
+// asCrashed makes a closed directory look as after a crash.
 func asCrashed(t *testing.T, disk vfs.FS) {
 	t.Helper()
 	must(t, disk.Remove(disk.PathJoin("data", shutdownManifest)))
 }
 
 // TestDamage_AfterClose checks that Open returns an error if a directory has lost data since it was
-// closed. Open must not change the directory. Pebble alone would take the loss for the effect of a
+// closed. Open must not change the directory. Pebble alone would accept the loss as the effect of a
 // crash.
 func TestDamage_AfterClose(t *testing.T) {
 	disk := vfs.NewCrashableMem()
@@ -88,8 +88,8 @@ func wantRefused(t *testing.T, disk *vfs.MemFS, file, what string, change func([
 	}
 }
 
-// TestDamage_LogAfterACrash checks that damage before the last frames of a segment is reported. It
-// must not be taken for the end of the log.
+// TestDamage_LogAfterACrash checks that Open reports damage before the last frames of a segment. It
+// must not treat the damage as the end of the log.
 func TestDamage_LogAfterACrash(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	s := openTest(t, disk, nil)
@@ -116,8 +116,9 @@ func TestDamage_LogAfterACrash(t *testing.T) {
 	}
 }
 
-// TestDamage_SealedSegment checks that reading a damaged row of a sealed segment returns an error.
-// The store must continue. The row was decided here or imported.
+// TestDamage_SealedSegment checks a damaged row in a sealed segment. Reading the row must return an
+// error, and the store must continue. One case has a row that was decided here, the other an
+// imported row.
 func TestDamage_SealedSegment(t *testing.T) {
 	for name, store := range map[string]func(w *storagetest.Writer, s *Store, r *storage.Record) error{
 		"decided": func(w *storagetest.Writer, s *Store, r *storage.Record) error {

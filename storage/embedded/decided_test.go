@@ -15,7 +15,7 @@ import (
 )
 
 // TestDecided_TellsOnlyOfWhatIsDurable checks that Decided returns only durable records. Other
-// methods may read a batch before its sync has ended.
+// methods may return a record before its sync has ended.
 func TestDecided_TellsOnlyOfWhatIsDurable(t *testing.T) {
 	var synced atomic.Int64
 	slow := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {

@@ -18,7 +18,8 @@ import (
 )
 
 // TestDisk_ReserveOfFreeSpace checks that writes are refused while less than the reserve is free.
-// They are accepted again once clearly more space is free. Each change to refusing is logged once.
+// Writes are accepted again only when clearly more space is free. Each change to refusing is logged
+// once.
 func TestDisk_ReserveOfFreeSpace(t *testing.T) {
 	fs := vfs.NewMem()
 	free := func(n uint64) { fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: n, TotalBytes: 1 << 40}) }
@@ -34,7 +35,7 @@ func TestDisk_ReserveOfFreeSpace(t *testing.T) {
 		{defaultMinFree, false, 0},
 		{defaultMinFree - 1, true, 1},
 		{0, true, 1},
-		{defaultMinFree + 1, true, 1}, // still refused, so that the state does not change too often
+		{defaultMinFree + 1, true, 1}, // still refused, so that the state does not alternate
 		{defaultMinFree + defaultMinFree/4, false, 1},
 		{defaultMinFree, false, 1},
 		{1, true, 2},
@@ -64,8 +65,8 @@ func (immutableFS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error
 	return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EACCES}
 }
 
-// TestDisk_ReadOnly checks that Open returns an error for a directory that is not writable, even if
-// Pebble would first flush a log.
+// TestDisk_ReadOnly checks that Open returns an error for a directory without write permission. One
+// case has a Pebble log that must be flushed first.
 func TestDisk_ReadOnly(t *testing.T) {
 	mem := vfs.NewMem()
 	s, err := Open("db", Options{FS: mem, Log: slog.New(slog.DiscardHandler)})
@@ -99,7 +100,7 @@ func mountTmpfs(t *testing.T) string {
 }
 
 // fillDisk fills the file system of dir until about left bytes are free. It returns the name of the
-// file that takes the space.
+// filling file.
 func fillDisk(t *testing.T, dir string, left int64) (ballast string) {
 	t.Helper()
 	u, err := vfs.Default.GetDiskUsage(dir)
@@ -133,7 +134,7 @@ func commitUntilRefused(t *testing.T, s *Store, w *storagetest.Writer) (acknowle
 }
 
 // TestDisk_FillsUp checks that commits are refused while the disk is nearly full. Once space is
-// free, they succeed again without a restart. No acknowledged record is lost.
+// free, commits must succeed without a restart. No acknowledged record may be lost.
 func TestDisk_FillsUp(t *testing.T) {
 	root := mountTmpfs(t)
 	dir := filepath.Join(root, "data")
@@ -160,8 +161,8 @@ func TestDisk_FillsUp(t *testing.T) {
 }
 
 // TestDisk_Full fills the disk of a store without a reserve, so that the log itself cannot be
-// written. The store must stop. After a restart with free space it must have all acknowledged
-// records.
+// written. The store must stop. After a restart with free space the store must have all
+// acknowledged records.
 func TestDisk_Full(t *testing.T) {
 	root := mountTmpfs(t)
 	dir := filepath.Join(root, "data")
@@ -191,7 +192,7 @@ func TestDisk_Full(t *testing.T) {
 	wantHistory(t, s, w, append(acknowledged, more))
 }
 
-// wantHistory checks the invariants of s. s must have all acknowledged records.
+// wantHistory checks the invariants of s, and that s has all acknowledged records.
 func wantHistory(t *testing.T, s *Store, w *storagetest.Writer, acknowledged []*storage.Record) {
 	t.Helper()
 	stored := make(map[string]*storage.Record)

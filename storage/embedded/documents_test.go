@@ -17,7 +17,7 @@ import (
 )
 
 // TestRevokeToken_ReadsNoTokenOfAnother checks that RevokeToken does not read a token of another
-// organization. The duration of the read would reveal that the token exists.
+// organization. The time of such a read would reveal that the token exists.
 func TestRevokeToken_ReadsNoTokenOfAnother(t *testing.T) {
 	s := openTest(t, vfs.NewMem(), nil)
 	defer closeTest(t, s)
@@ -33,8 +33,8 @@ func TestRevokeToken_ReadsNoTokenOfAnother(t *testing.T) {
 	}
 }
 
-// TestCheckIndex_Documents changes documents and their indexes like an attacker with write access
-// to the directory. It checks the error for each change.
+// TestCheckIndex_Documents makes changes to documents and their indexes that an attacker with write
+// access could make. It checks the error for each change.
 func TestCheckIndex_Documents(t *testing.T) {
 	w := writeHistory(t)
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -120,7 +120,7 @@ func waitingChange(t *testing.T, at, revision uint64) func(*testing.T, *Store) {
 	}
 }
 
-// TestWatch_GoesOnAfterARestart opens a store again. Changes must return all changes after a
+// TestWatch_GoesOnAfterARestart opens a store again. Changes must return all changes after a given
 // revision, and no revision may be used twice.
 func TestWatch_GoesOnAfterARestart(t *testing.T) {
 	fs := vfs.NewMem()

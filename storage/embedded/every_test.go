@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// TestFault_AtManyWrites is TestFault_NothingAcknowledgedIsLost for many n. With the race detector
-// it would take minutes.
+// TestFault_AtManyWrites runs TestFault_NothingAcknowledgedIsLost for many n. With the race
+// detector it would take minutes.
 func TestFault_AtManyWrites(t *testing.T) {
 	var writes []int64
 	for n := int64(1); n < 100; n += 1 + n/3 {
@@ -19,10 +19,9 @@ func TestFault_AtManyWrites(t *testing.T) {
 	runFaults(t, writes...)
 }
 
-// TestDamage_AfterKill checks the promise "Damage does not open as an empty store". It damages
-// every file at many places after kill -9. Open must return an error, or the store must have all
-// data up to the recorded tip. The error must say what an operator can do. Open must not change
-// anything.
+// TestDamage_AfterKill checks "Damage does not open as an empty store". It damages every file at
+// many places after kill -9. Open must return an error, or the store must have all data up to the
+// recorded tip. The error must tell the operator what to do. Open must not change the directory.
 func TestDamage_AfterKill(t *testing.T) {
 	for name, k := range map[string]killed{"tables and a log": kill(t, false, false), "several logs, not all noted": kill(t, true, true)} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +37,7 @@ func TestDamage_AfterKill(t *testing.T) {
 	}
 }
 
-// eachDamage calls f for copies of the disk. Each copy has one damage in one file.
+// eachDamage calls f for copies of the disk. Each copy has one damaged place in one file.
 func (k *killed) eachDamage(t *testing.T, f func(what string, disk *vfs.MemFS)) {
 	t.Helper()
 	f("nothing damaged", k.disk.CrashClone(vfs.CrashCloneCfg{}))

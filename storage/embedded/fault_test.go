@@ -21,7 +21,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// faults injects errors into those writes and listings that match, from the n-th on.
+// faults injects errors into matching writes and listings, from the n-th on.
 type faults struct {
 	match  func(errorfs.Op) bool
 	once   bool
@@ -64,9 +64,8 @@ func isSync(op errorfs.Op) bool {
 
 // TestFault_NothingAcknowledgedIsLost commits until the disk fails at the n-th write, for some n.
 // Flushes in between replace logs and manifests. After the failure every commit must be refused.
-// Then the test opens the directory that the failing disk left. It also opens the directory that a
-// crash of the machine would leave. Each must have all acknowledged records, and no incomplete
-// batch.
+// Then the test opens two directories: the directory on the failing disk, and the directory after a
+// crash of the machine. Each must have all acknowledged records, and no incomplete batch.
 func TestFault_NothingAcknowledgedIsLost(t *testing.T) { runFaults(t, 2, 14, 85) }
 
 // runFaults runs the test for each kind of fault, at each of the given writes.
@@ -95,7 +94,7 @@ func runFaults(t *testing.T, writes ...int64) {
 	}
 }
 
-// runFault runs the test for one fault. It returns how many compactions ended.
+// runFault runs the test for one fault. It returns the number of finished compactions.
 func runFault(t *testing.T, f *faults) (compactions int64) {
 	t.Helper()
 	disk := vfs.NewCrashableMem()
@@ -127,7 +126,7 @@ func runFault(t *testing.T, f *faults) (compactions int64) {
 	if s.health.Stopped() != nil {
 		wantStopped(t, s, w)
 		until(t, func() bool { return log.errors() > 0 })
-		if n := log.errors(); n > 3 { // up to three: a flush and a compaction may fail before the log
+		if n := log.errors(); n > 3 { // at most three: a flush and a compaction may fail before the log
 			t.Errorf("the failure was logged %d times:\n%s", n, log.buf.String())
 		}
 	}
@@ -216,7 +215,7 @@ func wantAcknowledged(t *testing.T, what string, fs vfs.FS, w *storagetest.Write
 	storagetest.Check(t, s, w.Keys(t), "a", "b")
 }
 
-// TestFault_Opening lets the flush of Pebble's log fail during Open. Open must return an error and
+// TestFault_Opening makes the flush of Pebble's log fail during Open. Open must return an error and
 // lose no data.
 func TestFault_Opening(t *testing.T) {
 	for _, name := range []string{"tables", "the manifest"} {
@@ -249,7 +248,7 @@ func TestFault_Opening(t *testing.T) {
 	}
 }
 
-// TestFault_OpeningToCompact lets the disk fail once during Open. At that time Pebble's log is
+// TestFault_OpeningToCompact makes the disk fail once during Open. Meanwhile Pebble's log is
 // flushed and a compaction is due. Open may succeed or return an error, but no data may be lost.
 func TestFault_OpeningToCompact(t *testing.T) {
 	k, refused := kill(t, false, false), 0
@@ -280,8 +279,8 @@ func TestFault_OpeningToCompact(t *testing.T) {
 	}
 }
 
-// TestFault_FlushThatRecovers checks that commits are refused while Pebble's flushes fail. They are
-// accepted again once a flush succeeds.
+// TestFault_FlushThatRecovers checks that commits are refused while Pebble's flushes fail. Commits
+// are accepted again once a flush succeeds.
 func TestFault_FlushThatRecovers(t *testing.T) {
 	var broken atomic.Bool
 	fs := failing(vfs.NewMem(), func(op errorfs.Op) bool {
@@ -327,8 +326,8 @@ func until(t *testing.T, done func() bool) {
 	}
 }
 
-// TestFault_ReadError checks that a failed read returns an error and never looks like missing data.
-// Healthy returns the error until a read succeeds.
+// TestFault_ReadError checks that a failed read returns an error and is never treated as missing
+// data. Healthy returns the error until a read succeeds.
 func TestFault_ReadError(t *testing.T) {
 	var broken atomic.Bool
 	fs := failing(vfs.NewMem(), func(op errorfs.Op) bool {
@@ -336,7 +335,7 @@ func TestFault_ReadError(t *testing.T) {
 	})
 	w := storagetest.NewWriter()
 	var records []*storage.Record
-	for range 500 { // Open reads some blocks, so there must be many
+	for range 500 { // Open itself reads some blocks, so the store needs many
 		records = append(records, w.Record("a"))
 	}
 	s := openTest(t, fs, nil)
@@ -345,7 +344,7 @@ func TestFault_ReadError(t *testing.T) {
 	closeTest(t, s)
 	log := new(logged)
 	s = openTest(t, fs, log)
-	waitFilled(t, s) // background reads would mix with the reads of the test
+	waitFilled(t, s) // ends background reads, which the test would count
 	broken.Store(true)
 	again := w.Again(records[250])
 	if existing, err := w.Commit(context.Background(), s, again); !errors.Is(err, errDisk) {

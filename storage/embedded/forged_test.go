@@ -18,7 +18,7 @@ func TestForged(t *testing.T) {
 	forged.Run(t, forged.Backend{Load: load, OneChain: true, Unique: true})
 }
 
-// load writes a history into a new directory. The first frame has all its rows and entries.
+// load writes a history to a new directory. The first frame has all rows and entries.
 func load(t *testing.T, h *forged.History) ledger.History {
 	disk := vfs.NewMem()
 	s := openTest(t, disk, nil)

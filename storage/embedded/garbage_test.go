@@ -11,8 +11,8 @@ import (
 )
 
 // TestRewrite_KeepsWhatIsNotRemoved checks that a segment becomes small after most of its rows were
-// removed. The segment's other rows must not change. The test reads them before and after the store
-// is opened again.
+// removed. The segment's kept rows must not change. The test reads the kept rows before and after
+// the store is opened again.
 func TestRewrite_KeepsWhatIsNotRemoved(t *testing.T) {
 	disk, w := vfs.NewMem(), storagetest.NewWriter()
 	open := func() *Store { return openWith(t, Options{FS: disk, segmentSize: 20_000}) }

@@ -37,8 +37,8 @@ func TestImport_Crash(t *testing.T) {
 	}
 }
 
-// TestImport_CrashWhileAbandoning checks that after a crash during RemoveImported the next call
-// removes everything that is left of the import.
+// TestImport_CrashWhileAbandoning checks a crash during RemoveImported. The next call must remove
+// all remaining rows of the import.
 func TestImport_CrashWhileAbandoning(t *testing.T) {
 	disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
 	s := openTest(t, disk, nil)
@@ -52,7 +52,7 @@ func TestImport_CrashWhileAbandoning(t *testing.T) {
 	})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.writeImport(items); err != nil { // the crash comes before the keys of the rows are deleted
+	if _, err := s.writeImport(items); err != nil { // the crash precedes the deletion of the rows' keys
 		t.Fatal(err)
 	}
 	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
@@ -70,8 +70,9 @@ func TestImport_CrashWhileAbandoning(t *testing.T) {
 	storagetest.Check(t, again, w.Keys(t), "a")
 }
 
-// TestImport_Lost checks that Open returns an error if the last frame is lost and is an import.
-// After an operator accepts the loss, no key leads to the import, and no meter counts it.
+// TestImport_Lost checks a lost last frame that contains an import. Open must return an error.
+// After an operator has accepted the loss, no key may refer to the import, and no meter may count
+// the import.
 func TestImport_Lost(t *testing.T) {
 	for name, flushed := range map[string]bool{"its keys too": false, "its keys are there": true} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +109,7 @@ func TestImport_Lost(t *testing.T) {
 			if n, err := again.Metered(t.Context(), "a", storage.MonthOf(row.DecidedAt)); n != 1 || err != nil {
 				t.Errorf("Metered = %d, %v, want 1", n, err)
 			}
-			if flushed { // then the leaves of the removed row are in Pebble
+			if flushed { // a flush puts the leaves of the removed row into Pebble
 				if n, err := again.RemoveImported(t.Context(), "a", 10); n != 1 || err != nil {
 					t.Errorf("RemoveImported = %d, %v, want 1", n, err)
 				}

@@ -16,8 +16,8 @@ func waitFilled(t *testing.T, s *Store) {
 	until(t, func() bool { return s.index.Lacks(orgKey(kindIntent, "none").text(uuid.NewString())) })
 }
 
-// TestIntentFilter_HasWhatIsStored checks that the filter has every stored intent, before and after
-// the store is opened again. The test stores intents in every possible way.
+// TestIntentFilter_HasWhatIsStored checks that the filter contains every stored intent, before and
+// after the store is opened again. The test stores intents in every possible way.
 func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 	fs := vfs.NewMem()
 	w := storagetest.NewWriter()
@@ -51,7 +51,7 @@ func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 		}
 		closeTest(t, s)
 		s = openTest(t, fs, nil)
-		if run > 0 { // in the first run the filter may still be incomplete
+		if run > 0 { // during the first run the filter may be incomplete
 			waitFilled(t, s)
 		}
 	}

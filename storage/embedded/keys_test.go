@@ -14,7 +14,7 @@ import (
 	"writ/storage/registry"
 )
 
-// hostile has strings that a careless encoding of keys would confuse with one another.
+// hostile has strings that a wrong encoding of keys would confuse.
 var hostile = []string{
 	"", "\x00", "\x00\x00", "\x00\x01", "\x00\x02", "\x00\xff", "\x01", "\xff", "\xff\xff", "\xff\xff\xff\xff",
 	"a", "a\x00", "a\x00\x01", "a\x00\xff", "a\x01", "a\xff", "aa", "ab", "a/b", "a:b", "b", "\x00\x01a", "\x00\x04acme",
@@ -45,8 +45,8 @@ func TestKeys_MeterExample(t *testing.T) {
 	}
 }
 
-// TestOrganizationIDTooLong checks that an organization id that is too long for a key is an error.
-// It must never lead to the key of another organization.
+// TestOrganizationIDTooLong checks that an organization id which is too long for a key is an error.
+// Such an id must never lead to the key of another organization.
 func TestOrganizationIDTooLong(t *testing.T) {
 	s := openTest(t, vfs.NewMem(), nil)
 	org, ctx, docs := strings.Repeat("a", 1<<16), t.Context(), registry.New(s)

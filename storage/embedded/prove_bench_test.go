@@ -11,7 +11,7 @@ import (
 	"writ/storage/receipt"
 )
 
-// BenchmarkProve proves 1,000,000 rows of four organizations, which the ledger has written in
+// BenchmarkProve proves 1,000,000 rows of four organizations. The ledger has written the rows in
 // batches of 16. cpu-ns/row is the processor time per row. Run it with -benchtime 1x.
 func BenchmarkProve(b *testing.B) {
 	const (

@@ -30,11 +30,11 @@ func signerOf(seed byte) *receipt.Signer {
 	return receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
 }
 
-// written is a closed store with the output of the real ledger.
+// written is a closed store that the real ledger has filled.
 type written struct {
 	disk   *vfs.MemFS
 	keys   receipt.Keys
-	older  *vfs.MemFS         // a copy of the disk from before the last decisions
+	older  *vfs.MemFS         // a copy of the disk before the last decisions
 	anchor receipt.SignedHead // the last head
 	grave  key                // the intent of a removed and settled row
 	policy string             // the key of the first policy change of acme
@@ -146,8 +146,8 @@ func decideOne(t *testing.T, l *ledger.Ledger, org string, n int) {
 	}
 }
 
-// change opens the store, calls f to change it like an attacker with write access to the directory,
-// and closes the store.
+// change opens the store, calls f and closes the store. f makes a change that an attacker with
+// write access could make.
 func (w *written) change(t *testing.T, f func(s *Store)) {
 	t.Helper()
 	s := openWith(t, Options{FS: w.disk})
@@ -185,8 +185,8 @@ func del(t *testing.T, s *Store, k key) {
 	must(t, errors.Join(s.index.Flush(), s.db.Delete(k, pebble.Sync)))
 }
 
-// putFrame appends a forged frame and sets k to the frame's location. With a nil head it appends an
-// import, otherwise a frame with this head.
+// putFrame appends a forged frame and sets k to the frame's location. With a nil head the frame is
+// an import. Otherwise the frame has this head.
 func putFrame(t *testing.T, s *Store, k key, head []byte, items ...[]byte) {
 	t.Helper()
 	last, err := s.headed(s.log.Last())
@@ -197,7 +197,7 @@ func putFrame(t *testing.T, s *Store, k key, head []byte, items ...[]byte) {
 	}
 	number, err := s.log.Append(head, items)
 	must(t, err)
-	end, err := s.log.Append(ofImport, nil) // refers to the last head that is not forged
+	end, err := s.log.Append(ofImport, nil) // refers to the last genuine head
 	must(t, err)
 	s.index.Add(end, new(index.Keys))
 	put(t, s, k, location{frame: number}.append(nil))
@@ -252,8 +252,8 @@ func TestDecision_Receipts_WholeHistory(t *testing.T) {
 	})
 }
 
-// TestProve_AfterKill proves a store after a kill, whose last writes are only in the log. The proof
-// must change no file.
+// TestProve_AfterKill proves a store after a kill. The store's last writes are only in the log. The
+// proof must change no file.
 func TestProve_AfterKill(t *testing.T) {
 	w := writeHistory(t)
 	s := openWith(t, Options{FS: w.disk})
@@ -275,7 +275,7 @@ func TestProve_AfterKill(t *testing.T) {
 	}
 }
 
-// TestCheckIndex changes the index of a store like an attacker with write access to the directory.
+// TestCheckIndex makes changes to a store's index that an attacker with write access could make.
 // The proof must find each change.
 func TestCheckIndex(t *testing.T) {
 	w := writeHistory(t)
@@ -400,7 +400,7 @@ func TestCheckIndex(t *testing.T) {
 	}
 }
 
-// erase deletes a row and all keys that lead to it, and lowers the meter.
+// erase deletes a row and all keys that refer to the row, and lowers the meter.
 func erase(t *testing.T, s *Store, r *storage.Record) {
 	t.Helper()
 	del(t, s, recordKey(r.OrganizationID, idOf(r)))

@@ -24,14 +24,14 @@ type killed struct {
 	writer *storagetest.Writer
 	noted  tip
 	want   snapshot
-	later  bool // data was written after the tip was recorded
+	later  bool // data was written after the recorded tip
 
 	accepted map[string]bool // the refusals that holdAccepted has seen
 }
 
-// kill fills a store with tables and a log, and records its tip. It returns a copy of the disk as
-// kill -9 would leave it. With later set, more data is written after the tip was recorded. With
-// logs set, no tables can be written at the end, so several logs remain.
+// kill fills a store with tables and a log, and records its tip. It returns a copy of the disk in
+// the state after kill -9. If later is true, more data is written after the tip was recorded. If
+// logs is true, no tables can be written at the end, so several logs remain.
 func kill(t *testing.T, later, logs bool) killed {
 	t.Helper()
 	disk := vfs.NewCrashableMem()
@@ -81,7 +81,7 @@ func (k *killed) commitMany(t *testing.T, s *Store) {
 	}
 }
 
-// damages has ways to damage a file at a given byte.
+// damages has functions that damage a file at a given byte.
 var damages = map[string]func(b []byte, at int) []byte{
 	"cut":           func(b []byte, at int) []byte { return b[:at] },
 	"zeroed":        func(b []byte, at int) []byte { clear(b[at:]); return b },
@@ -119,7 +119,8 @@ func (k *killed) hold(t *testing.T, what string, disk *vfs.MemFS) string {
 		defer closeTest(t, s)
 		return k.holdOpened(t, what, s)
 	}
-	// A compaction or flush may find the damage. Then Open has already changed the directory.
+	// A compaction or flush may find the damage. In that case Open has already changed the
+	// directory.
 	if diff := cmp.Diff(before, contents(t, disk)); diff != "" && !strings.Contains(err.Error(), "until it is restarted") {
 		t.Errorf("%s: the refusal %v changed the directory", what, err)
 	}
@@ -163,7 +164,7 @@ func (k *killed) holdOpened(t *testing.T, what string, s *Store) string {
 
 var acceptable = regexp.MustCompile(`--accept-rollback (\d+) `)
 
-// holdAccepted opens a store that Open refused with the given error. The error names a sequence
+// holdAccepted opens a store that Open refused with the error why. The error contains a sequence
 // number. Open must accept the loss with this number, and with no other number.
 func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why error) {
 	t.Helper()

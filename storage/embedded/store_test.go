@@ -95,7 +95,7 @@ func readClosed(t *testing.T, disk vfs.FS, f func(r *ReadOnly)) {
 	must(t, r.Close())
 }
 
-// failing returns fs with an exception: operations for which fails is true return errDisk.
+// failing returns fs with faults: an operation for which fails returns true returns errDisk.
 func failing(fs vfs.FS, fails func(errorfs.Op) bool) vfs.FS {
 	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if fails(op) {

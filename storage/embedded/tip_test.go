@@ -31,7 +31,7 @@ func TestTip_Text(t *testing.T) {
 	}
 }
 
-// remove removes a file or directory, like an accident.
+// remove deletes a file or directory, as an accident would.
 func remove(t *testing.T, disk vfs.FS, name string) {
 	t.Helper()
 	must(t, disk.RemoveAll(name))
@@ -45,9 +45,9 @@ func copyDir(t *testing.T, from, to vfs.FS, name string) {
 	}
 }
 
-// TestTip_Directories removes the whole directory, replaces it by an older copy, or exchanges it.
-// Open must return an error. AcceptRollback accepts the store only with the sequence number of the
-// store's last head.
+// TestTip_Directories removes the whole directory, replaces it by an older copy, or replaces it by
+// another store. Open must return an error. AcceptRollback accepts the store only with the sequence
+// number of the store's last head.
 func TestTip_Directories(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -211,8 +211,8 @@ func TestTip_FullDisk(t *testing.T) {
 	}
 }
 
-// TestTip_WrittenBehind checks that with WriteBehind all writes up to the recorded tip are durable.
-// If a crash loses later commits, the store must end at the tip or after it.
+// TestTip_WrittenBehind checks a store with WriteBehind. All writes up to the recorded tip must be
+// durable. If a crash loses later commits, the store must end at the tip or after the tip.
 func TestTip_WrittenBehind(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	w := storagetest.NewWriter()

@@ -15,7 +15,7 @@ import (
 	"writ/storage"
 )
 
-// health is a Health that a test can stop.
+// health is a Health that a test can set to stopped.
 type health struct{ err error }
 
 func (h *health) Stopped() error           { return h.err }
@@ -44,7 +44,7 @@ func open(t *testing.T, fs vfs.FS, h *health) *Index {
 	return x
 }
 
-// keys returns the keys and values for which scan calls its function.
+// keys returns the keys and values that scan visits.
 func keys(t *testing.T, scan func(f Visit) error) (all []string) {
 	t.Helper()
 	must(t, scan(func(k, v []byte) (bool, error) {
@@ -54,8 +54,8 @@ func keys(t *testing.T, scan func(f Visit) error) (all []string) {
 	return all
 }
 
-// TestIndex checks the promises of an index while its keys are in memory, while some of them are in
-// Pebble, and when all are in Pebble.
+// TestIndex checks the promises of an index in three states: all keys in memory, some keys in
+// Pebble, and all keys in Pebble.
 func TestIndex(t *testing.T) {
 	fs, h := vfs.NewMem(), new(health)
 	x := open(t, fs, h)

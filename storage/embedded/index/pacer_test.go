@@ -9,9 +9,9 @@ import (
 func TestPacer(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
-		work        time.Duration // duration of 64 steps
+		work        time.Duration // the duration of 64 steps
 		hurry       bool
-		want, wantN time.Duration // how long the first and each further 64 steps take
+		want, wantN time.Duration // steps before the first reading of the clock, and before each later one
 	}{
 		{"rests four times as long as it worked", time.Millisecond, false, time.Millisecond, 5 * time.Millisecond},
 		{"does not rest after little work", workTime / 4, false, workTime / 4, workTime / 4},

@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// textRows returns rows in one text, as a frame has them.
+// textRows returns rows that share one text, as in a frame.
 func textRows(rows ...kv) (all []textRow) {
 	var text strings.Builder
 	for _, r := range rows {
@@ -35,7 +35,7 @@ func framed(rows ...kv) *Keys {
 	return k
 }
 
-// each returns the keys and values for which memtable.each calls its function.
+// each returns the keys and values that memtable.each visits.
 func each(t *memtable) (all []string) {
 	t.each(nil, func(k, v string) bool {
 		all = append(all, k+"="+v)
@@ -44,8 +44,8 @@ func each(t *memtable) (all []string) {
 	return all
 }
 
-// TestIntentTable_SameHash checks that two intents with the same hash are both found, and are both
-// written in order.
+// TestIntentTable_SameHash checks two intents with the same hash. Both must be found, and both must
+// be written in order.
 func TestIntentTable_SameHash(t *testing.T) {
 	tr := newMemtable()
 	rows := textRows(kv{"i first", "1"}, kv{"i second", "2"}, kv{"i second", "3"}, kv{"i first", "4"})
@@ -70,9 +70,9 @@ func TestIntentTable_SameHash(t *testing.T) {
 	}
 }
 
-// TestTail checks that keys are found as soon as they are added. A snapshot must have only the keys
-// that were added before it. Keys must be written to Pebble in order, each with its last value, and
-// without the meters.
+// TestTail checks that keys are found as soon as they are added. A snapshot must contain only
+// earlier keys. Keys must be written to Pebble in order, each with its last value. Meters must not
+// be written.
 func TestTail(t *testing.T) {
 	tl := &tail{memtables: []*memtable{newMemtable()}}
 	tl.add(1, framed(kv{"k1", "a"}, kv{"hb", "1"}, kv{"ix", "2"}, kv{"m1", "3"}), new(Filter))
@@ -101,7 +101,7 @@ func TestTail(t *testing.T) {
 	if got, want := each(frozen), []string{"ha=5", "hb=4", "iw=6", "ix=2", "k1=a"}; !slices.Equal(got, want) {
 		t.Errorf("each = %q, want %q", got, want)
 	}
-	if n := frozen.len(); n != 7 { // hb is there twice
+	if n := frozen.len(); n != 7 { // hb was added twice
 		t.Errorf("len = %d, want 7", n)
 	}
 }
@@ -112,10 +112,10 @@ func TestRowList_Sorted(t *testing.T) {
 		tr := newMemtable()
 		prefix := "h" + strings.Repeat("p", r.IntN(12))
 		want := make(map[string]bool)
-		for n := range r.IntN(60) * (1 + 9*r.IntN(2)) { // some have enough to be sorted byte by byte
+		for n := range r.IntN(60) * (1 + 9*r.IntN(2)) { // some tables are large enough for the radix sort
 			k := []byte(prefix + []string{"", "a", "bench-1", "0c1d9f0e-0000-4000-8000-0000000000aa", "0c1d9f0e-0000-4000-8000-0000000000ab"}[r.IntN(5)])
 			for range r.IntN(30) {
-				k = append(k, byte(r.IntN(3))) // zeros too, and many that begin alike
+				k = append(k, byte(r.IntN(3))) // includes zeros and many common prefixes
 			}
 			v := string(rune('a' + n%26))
 			for old := range want {

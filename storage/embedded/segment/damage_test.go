@@ -100,7 +100,7 @@ func TestDamage_LastFrame(t *testing.T) {
 func TestDamage_EarlierFrame(t *testing.T) {
 	fs, name, whole, before, begin, _ := lastSegment(t, 9)
 	for what, change := range damages {
-		if what == "cut" || what == "zeros after" || what == "left out" { // these damage the later frame, too
+		if what == "cut" || what == "zeros after" || what == "left out" { // these damage the later frame as well
 			continue
 		}
 		for at := before; at < begin; at++ {
@@ -180,7 +180,7 @@ func TestDamage_LostSegment(t *testing.T) {
 	}
 }
 
-// TestDamage_AnotherLog checks that a frame of another log does not count as a frame of this log.
+// TestDamage_AnotherLog checks that Open does not accept a frame of another log.
 func TestDamage_AnotherLog(t *testing.T) {
 	fs, name, whole, _, begin, end := lastSegment(t, 9)
 	_, _, other, _, _, _ := lastSegment(t, 9)
@@ -189,8 +189,8 @@ func TestDamage_AnotherLog(t *testing.T) {
 	wantFrames(t, l, 8)
 }
 
-// TestOpen_WipesWhatFollows loses a frame and writes a new frame in its place. The frames after the
-// lost frame must not come back.
+// TestOpen_WipesWhatFollows loses a frame and writes a new frame in its place. The old frames after
+// the lost frame must not appear again.
 func TestOpen_WipesWhatFollows(t *testing.T) {
 	fs := newDisk(t)
 	l := openTest(t, fs)

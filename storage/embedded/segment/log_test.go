@@ -177,8 +177,8 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// TestCrash checks that a crash at any moment loses no synced frame. No frame may follow a missing
-// frame.
+// TestCrash checks that a crash at any moment loses no synced frame. If a frame is lost, all later
+// frames must be lost too.
 func TestCrash(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	lost := 0
