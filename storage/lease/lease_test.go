@@ -11,7 +11,7 @@ import (
 	"writ/storage/lease"
 )
 
-// hanging is a store that grants places for the first request and never answers a later request.
+// hanging is a store that grants places for the first request. It answers no later request.
 type hanging struct{ asked chan struct{} }
 
 func (h hanging) Count(_ context.Context, _ storage.Window, ask storage.Ask) (storage.Granted, error) {

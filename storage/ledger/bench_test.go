@@ -23,7 +23,7 @@ const callers = 64
 
 func setCallers(b *testing.B) { b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0))) }
 
-// noop is a store that seals every batch and stores nothing.
+// noop is a store that calls the seal of every batch and stores nothing.
 type noop struct{ Store }
 
 func (noop) Append(_ context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
@@ -104,7 +104,7 @@ func BenchmarkReplay(b *testing.B) {
 	})
 }
 
-// BenchmarkCaller measures what a commit costs its caller, without the time of waiting.
+// BenchmarkCaller measures the processor cost of a commit for its caller, without the waiting time.
 func BenchmarkCaller(b *testing.B) {
 	l := open(b, noop{newFake()}, func(c *Config) { c.Now = time.Now })
 	e := entry(benchIntent, engine.Allow)
@@ -152,8 +152,8 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// benchmarkStore measures how long the store takes to commit a batch. The records are made and
-// sealed before the measurement, as far as possible.
+// benchmarkStore measures how long the store takes to commit a batch. As much work as possible is
+// done before the measurement: the records are made and sealed.
 func benchmarkStore(b *testing.B, size int) {
 	store := openEmbedded(b)
 	l := open(b, noop{newFake()}, func(c *Config) { c.Now = time.Now })

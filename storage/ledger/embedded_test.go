@@ -10,8 +10,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// TestEmbedded checks the ledger on the embedded store. Batches form by chance. There are
-// duplicates, conflicts and restarts.
+// TestEmbedded checks the ledger on the embedded store. The scheduler determines the batches. The
+// test includes duplicates, conflicts and restarts.
 func TestEmbedded(t *testing.T) {
 	dir := t.TempDir()
 	keys := testKeys(t, testSigner(1))

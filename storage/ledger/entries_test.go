@@ -21,8 +21,8 @@ func executed(ref string) storage.Settlement {
 }
 
 // TestSettle_ByAClockThatIsBehind decides on a replica whose clock is ahead, and settles on a
-// replica whose clock is behind. The settlement must not be before its decision. The history must
-// be provable.
+// replica whose clock is behind. The settlement's time must not be before the decision's time. The
+// history must be provable.
 func TestSettle_ByAClockThatIsBehind(t *testing.T) {
 	log := storagetest.NewMemoryLog()
 	ahead, behind := &clock{now: noon.Add(storage.MaxSkew)}, &clock{now: noon.Add(-storage.MaxSkew)}
@@ -41,8 +41,8 @@ func TestSettle_ByAClockThatIsBehind(t *testing.T) {
 	}
 }
 
-// TestSettle_OnceAndSigned checks that the first settlement is stored with its own receipt. Every
-// later call with the same settlement returns the first one.
+// TestSettle_OnceAndSigned checks that the first settlement is stored with its own receipt. A later
+// call with an equal settlement must return the first settlement.
 func TestSettle_OnceAndSigned(t *testing.T) {
 	store, keys := newFake(), testKeys(t, testSigner(1))
 	l := open(t, store)
@@ -89,7 +89,7 @@ func TestSettle_OnceAndSigned(t *testing.T) {
 }
 
 // TestSettle_Races checks that exactly one of several concurrent settlements is stored. If the
-// decision is removed meanwhile, the settlement fails.
+// decision is removed in the meantime, the settlement must fail.
 func TestSettle_Races(t *testing.T) {
 	store, l := openFake(t)
 	id := mustDecide(t, l, "acme", intent(1)).Record.DecisionID
@@ -118,7 +118,7 @@ func TestSettle_Races(t *testing.T) {
 }
 
 // TestSettle_Faults checks that a settlement is stored exactly once, even if the store's error
-// leaves open whether it was stored.
+// means that the outcome is unknown.
 func TestSettle_Faults(t *testing.T) {
 	for _, faults := range [][]fault{{lost}, {persisted}, {lost, lost}, {persisted, lost}, {lost, persisted}} {
 		t.Run(fmt.Sprint(faults), func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestSettle_Faults(t *testing.T) {
 	}
 }
 
-// source is a Changes whose first Trim fails.
+// source is a Changes whose first call of Trim fails.
 type source struct {
 	changes []storage.Change
 	fail    error
@@ -162,8 +162,8 @@ func (s *source) Trim(_ context.Context, upTo uint64) error {
 	return nil
 }
 
-// TestSignChanges_EachOnce checks that a change that was signed but not trimmed is not signed
-// again. If the content of that change differs now, the call must fail.
+// TestSignChanges_EachOnce checks a change that was signed but not trimmed. The change must not be
+// signed again. If its content differs now, the call must fail.
 func TestSignChanges_EachOnce(t *testing.T) {
 	store, l := openFake(t)
 	all := make([]storage.Change, 2*maxCommit+1)

@@ -23,14 +23,14 @@ const (
 
 var errFault = fmt.Errorf("injected fault: %w", storage.ErrUnknown)
 
-// fake is a store in memory. It checks that stored records never change, and that heads extend the
-// chain.
+// fake is a store in memory. It checks that stored records never change, and that each head extends
+// the chain.
 type fake struct {
 	*storagetest.LogHandle
 	log *storagetest.MemoryLog
 
 	// commitGate receives each batch when Append is called. Append then waits until the test opens
-	// the gate. It may be nil, and is set before use.
+	// the gate. A nil commitGate means no waiting. It must be set before the store is used.
 	commitGate chan gated
 
 	mu         sync.Mutex
@@ -50,13 +50,13 @@ type fake struct {
 	batches []int
 }
 
-// row is a stored record, and its encoding at the time of storing.
+// row is a stored record together with its encoding when it was stored.
 type row struct {
 	record *storage.Record
 	bytes  string
 }
 
-// gated is a commit that waits at the gate. It continues when the test closes the channel.
+// gated is a commit that waits at the gate until the test closes the channel.
 type gated struct {
 	size int
 	open chan struct{}
@@ -64,7 +64,7 @@ type gated struct {
 
 func newFake() *fake { return fakeOn(storagetest.NewMemoryLog()) }
 
-// fakeOn returns a store on a log. Several stores may share a log.
+// fakeOn returns a store on log. Several stores may share one log.
 func fakeOn(log *storagetest.MemoryLog) *fake {
 	return &fake{LogHandle: log.OpenLog(), log: log, held: make(map[quotaKey]int64)}
 }
@@ -120,7 +120,7 @@ func (f *fake) Append(ctx context.Context, batch storage.Batch, seal storage.Sea
 	return existing, nil
 }
 
-// keepLocked remembers the stored records and their encoding at this time.
+// keepLocked remembers the stored records with their current encoding.
 func (f *fake) keepLocked(sealed storage.Batch, head receipt.SignedHead) {
 	if len(sealed.Records)+len(sealed.Entries) == 0 {
 		return
@@ -176,7 +176,7 @@ func (f *fake) Count(_ context.Context, w storage.Window, ask storage.Ask) (stor
 	return storage.Granted{N: n, Total: taken + n}, nil
 }
 
-// grant requests up to 10 places within a limit of 10, like another handle.
+// grant requests up to 10 places within a limit of 10, as another handle would.
 func (f *fake) grant(t *testing.T) int64 {
 	t.Helper()
 	granted, err := f.Count(t.Context(), storage.Window{Org: "acme", Month: storage.MonthOf(noon)}, storage.Ask{Limit: 10, Want: 10})
@@ -213,7 +213,7 @@ func encode(r *storage.Record) string {
 	return string(b)
 }
 
-// check checks everything in the store: history, heads and records.
+// check checks the whole store: history, heads and records.
 func (f *fake) check(t *testing.T, keys receipt.Keys) {
 	t.Helper()
 	f.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// TestFault_CommittedAgain checks that after an error with an unknown outcome the batch is
-// committed again, exactly once.
+// TestFault_CommittedAgain checks an error with an unknown outcome. The batch must be committed
+// again, and be stored exactly once.
 func TestFault_CommittedAgain(t *testing.T) {
 	for _, what := range []fault{lost, persisted} {
 		t.Run(fmt.Sprint(what), func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestFault_FailedButPersisted(t *testing.T) {
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// TestFault_NothingIsStored checks that a batch is not committed again if the error says that
-// nothing was stored. The batch's place in the meter must be given back at once.
+// TestFault_NothingIsStored checks an error that says that nothing was stored. The batch must not
+// be committed again, and its place in the meter must be given back at once.
 func TestFault_NothingIsStored(t *testing.T) {
 	for _, down := range []error{storage.ErrUnavailable, storage.ErrConflict, errors.New("a corrupt row")} {
 		store, l := openFake(t)
@@ -92,7 +92,6 @@ func TestFault_NothingIsStored(t *testing.T) {
 	}
 }
 
-// failing is a store whose next calls of Append fail.
 type failing struct {
 	*fake
 	errs []error
@@ -108,7 +107,7 @@ func (f *failing) Append(ctx context.Context, batch storage.Batch, seal storage.
 }
 
 // TestFault_UnknownStaysUnknown checks a batch whose first try has an unknown outcome and whose
-// second try fails. The outcome stays unknown, whatever the second error says.
+// second try fails. The outcome must stay unknown, whatever the second error is.
 func TestFault_UnknownStaysUnknown(t *testing.T) {
 	l := open(t, &failing{newFake(), []error{storage.ErrUnknown, storage.ErrUnavailable}})
 	_, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow))
@@ -121,7 +120,7 @@ func TestFault_UnknownStaysUnknown(t *testing.T) {
 }
 
 // TestFault_ChainAndMetersSurviveAnySeries checks the chain and the meters after every possible
-// series of four faults. Batches form by chance. Each series ends with a restart.
+// series of four faults. The scheduler determines the batches. Each series ends with a restart.
 func TestFault_ChainAndMetersSurviveAnySeries(t *testing.T) {
 	for i := range 81 {
 		series := []fault{fault(i / 27), fault(i / 9 % 3), fault(i / 3 % 3), fault(i % 3)}
@@ -248,7 +247,7 @@ func TestFault_StoreBreaksItsContract(t *testing.T) {
 	}
 }
 
-// sealing is a store that seals other records than it was given.
+// sealing is a store that seals records that differ from the given records.
 type sealing struct {
 	*fake
 	wrong func(batch []*storage.Record) []*storage.Record

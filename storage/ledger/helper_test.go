@@ -58,7 +58,7 @@ func (l *logged) lines() []string {
 	return lines
 }
 
-// marking is a scrubber. It treats each text with "hunter" as a secret, and also the value of
+// marking is a scrubber. It treats two texts as secrets: each text with "hunter", and the value of
 // ticket.
 type marking struct{}
 
@@ -110,7 +110,7 @@ func testKeys(t testing.TB, signers ...*receipt.Signer) receipt.Keys {
 	return keys
 }
 
-// open returns a ledger on store, which is closed when the test ends. change may modify the
+// open returns a ledger on store. The ledger is closed when the test ends. change may modify the
 // ledger's configuration.
 func open(t testing.TB, store Store, change ...func(*Config)) *Ledger {
 	t.Helper()
@@ -193,7 +193,7 @@ func commit(ctx context.Context, l *Ledger, r *Reservation, e Entry) (Outcome, e
 	return out, outs[0].Err
 }
 
-// mustDecide allows an intent. An error ends the test.
+// mustDecide decides an allow for the intent in. An error ends the test.
 func mustDecide(t *testing.T, l *Ledger, org string, in *engine.Intent) Outcome {
 	t.Helper()
 	out, err := decide(t.Context(), l, org, entry(in, engine.Allow))
@@ -206,8 +206,8 @@ func mustDecide(t *testing.T, l *Ledger, org string, in *engine.Intent) Outcome 
 // plenty is a limit that no test reaches.
 const plenty = 1_000_000
 
-// ordinal returns the number of decisions in the meter, plus one. This is the least limit that
-// allows another decision.
+// ordinal returns the number of decisions in the meter plus one. This number is the smallest limit
+// that allows another decision.
 func ordinal(t *testing.T, l *Ledger, org string) int64 {
 	t.Helper()
 	for limit := int64(1); ; limit++ {

@@ -57,9 +57,9 @@ func TestIDs_IncreaseWhenTheClockGoesBackALittle(t *testing.T) {
 	}
 }
 
-// TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead lets the clock be weeks ahead for a
-// moment, and then decides. The receipts must not be valid for weeks, and the decisions must not be
-// metered in another month.
+// TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead sets the clock weeks ahead, sets it back,
+// and then decides. The receipts must not be valid for weeks. The decisions must not be metered in
+// another month.
 func TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead(t *testing.T) {
 	now := &clock{now: noon}
 	store, l := openFake(t, func(c *Config) { c.Now, c.TTL = now.Now, 300*time.Second })

@@ -22,7 +22,7 @@ func TestDecision_Idempotency_SameIntentSameResultMeteredOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
-			// Each caller evaluates on its own, and the results differ.
+			// Each caller evaluates separately, and the results differ.
 			d := engine.Decision(1 + i%3)
 			out, err := decide(t.Context(), l, "acme", entry(intent(1), d))
 			if err != nil {
@@ -180,7 +180,7 @@ func TestDecision_Audit_NoDecisionLeavesBeforeItIsDurable(t *testing.T) {
 }
 
 // TestDecision_Receipts_HeadsAndSignaturesAreMadePerBatch checks that the waiting commits form a
-// batch without delay. Each batch has one head, whatever its size.
+// batch without delay. A batch of any size must have one head.
 func TestDecision_Receipts_HeadsAndSignaturesAreMadePerBatch(t *testing.T) {
 	store := newFake()
 	store.commitGate = make(chan gated)
@@ -228,8 +228,9 @@ func TestBatch_TakesAllThatAreReadyOnABusyCPU(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// A caller has one commit under way at a time. So there are at least as many batches as commits
-	// of one caller. The scheduler may split some batches.
+	// A caller has one commit in progress at a time. So there are at least as many batches as
+	// commits of one caller. Waiting commits may be split over several batches, depending on the
+	// scheduler.
 	if n := len(store.batches); n > 8*each {
 		t.Errorf("%d commits of %d callers took %d batches, want about %d", callers*each, callers, n, each)
 	}

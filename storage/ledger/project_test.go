@@ -72,9 +72,10 @@ func TestDecision_Audit_FullStoresScrubbedValues(t *testing.T) {
 	}
 }
 
-// TestDecision_Audit_FullKeepsWhatWasSent checks that the mode full keeps resource, agent id and time as
-// they were sent where the row has them in another form, unless they hold a secret or user info. The
-// mode minimal never does.
+// TestDecision_Audit_FullKeepsWhatWasSent checks the modes full and minimal. A row may store the
+// resource, the agent id or the time in another form than the request. In the mode full it also
+// stores the sent form, unless that form contains a secret or user info. In the mode minimal it
+// never does.
 func TestDecision_Audit_FullKeepsWhatWasSent(t *testing.T) {
 	scrubber, err := scrub.New()
 	must(t, err)
@@ -138,8 +139,9 @@ func TestDecision_Audit_FullKeepsWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestDecision_Audit_NoSignatureOfALinkIsKept checks that the mode full keeps no value of a query, a
-// fragment or a parameter. The signatures of links look like any other value.
+// TestDecision_Audit_NoSignatureOfALinkIsKept checks that the mode full stores no value of a query,
+// a fragment or a parameter. Such a value may be the signature of a link, which looks like any
+// other value.
 func TestDecision_Audit_NoSignatureOfALinkIsKept(t *testing.T) {
 	const value = "q7Zr0xWn"
 	scrubber, err := scrub.New()

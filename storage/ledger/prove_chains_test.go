@@ -18,7 +18,7 @@ func proveLog(t *testing.T, log *storagetest.MemoryLog, anchors ...receipt.Signe
 }
 
 // TestProve_ChainDeletedWhole deletes a chain with everything under its heads. If nothing else in
-// the history names the chain, only an anchor of the chain shows the loss.
+// the history refers to the chain, only an anchor of the chain can show the loss.
 func TestProve_ChainDeletedWhole(t *testing.T) {
 	log := storagetest.NewMemoryLog()
 	for i, name := range []string{"a", "b"} {
@@ -48,7 +48,7 @@ func TestProve_ChainDeletedWhole(t *testing.T) {
 	}
 }
 
-// endsElsewhere is a history whose list of chains has an end after the last head.
+// endsElsewhere is a history whose list of chains gives an end that is later than the last head.
 type endsElsewhere struct{ headsOnly }
 
 func (h endsElsewhere) Chains(ctx context.Context, f func(receipt.Chain) error) error {

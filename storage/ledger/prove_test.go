@@ -51,8 +51,8 @@ func (headsOnly) Changes(context.Context, uint64, int) ([]storage.Change, error)
 
 func (headsOnly) CheckIndex(context.Context, storage.IndexCheck) error { return nil }
 
-// TestProve_FirstBrokenHead checks that the error names the first of two broken heads. Heads are
-// verified in pieces, and the broken heads are near the bounds of pieces.
+// TestProve_FirstBrokenHead checks that the error names the first of two broken heads. Prove
+// verifies heads in pieces, and the broken heads are near the bounds of pieces.
 func TestProve_FirstBrokenHead(t *testing.T) {
 	signer, tip := testSigner(1), receipt.Chain{ID: [16]byte{'t'}}
 	whole := make(headsOnly, headRun+200)
@@ -78,7 +78,7 @@ func TestProve_FirstBrokenHead(t *testing.T) {
 	}
 }
 
-// oneRow is a history of one head and one row under it.
+// oneRow is a history with one head that covers one row.
 type oneRow struct {
 	headsOnly
 	row *storage.Record
@@ -94,8 +94,8 @@ func (h oneRow) CheckIndex(_ context.Context, read storage.IndexCheck) error {
 	return read.Meter("acme", storage.MonthOf(h.row.DecidedAt), 1)
 }
 
-// TestProve_RowWithoutAuditDigest checks that Prove accepts a row from before audit digests
-// existed, and counts it as older.
+// TestProve_RowWithoutAuditDigest checks a row from a version before audit digests. Prove must
+// accept the row and count it as older.
 func TestProve_RowWithoutAuditDigest(t *testing.T) {
 	signer := testSigner(1)
 	row := &storage.Record{

@@ -78,9 +78,9 @@ func TestQueue_OneBacklogLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-// TestQueue_TakesEachOnceAndInItsOrder checks that every waiter is taken once, and that the rows of
-// an organization keep their order. Within a batch, the shares of organizations differ by at most
-// one. Only an organization without further waiters may have a smaller share.
+// TestQueue_TakesEachOnceAndInItsOrder checks that every waiter is taken once, and that an
+// organization's rows keep their order. Within a batch, the shares of organizations differ by at
+// most one. An organization with no further waiters may have a smaller share.
 func TestQueue_TakesEachOnceAndInItsOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

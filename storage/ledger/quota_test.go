@@ -123,8 +123,8 @@ func TestTurn_EndGivesThePlaceBackOnce(t *testing.T) {
 	}
 }
 
-// TestDecision_Plans_AChangedLimitCountsAtOnce checks that a place from under one limit is not
-// granted again under a lower limit.
+// TestDecision_Plans_AChangedLimitCountsAtOnce checks a place that was granted under one limit. The
+// ledger must not use this place again under a lower limit.
 func TestDecision_Plans_AChangedLimitCountsAtOnce(t *testing.T) {
 	l := open(t, newFake())
 	for i := range 5 {
@@ -145,7 +145,7 @@ func TestDecision_Plans_AChangedLimitCountsAtOnce(t *testing.T) {
 	if reservation, err := l.Reserve(t.Context(), nil, "acme", 6); err != nil || !reservation.Exceeded() {
 		t.Errorf("Reserve at the limit = %v, %v, want one above it", reservation, err)
 	}
-	held.Release() // granted under a limit of 100, so it is no place within a limit of 6
+	held.Release() // granted under a limit of 100, so not usable under a limit of 6
 	if reservation, err := l.Reserve(t.Context(), nil, "acme", 6); err != nil || !reservation.Exceeded() {
 		t.Errorf("Reserve after a place of another limit came back = %v, %v, want one above this", reservation, err)
 	}
@@ -209,8 +209,8 @@ func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
 }
 
 // TestQuotas_WhatMayHaveGoneBackIsNotUsed checks that the ledger does not use places that it tried
-// to give back. The store has taken the places back, but the answer was lost. Another handle may
-// have these places now.
+// to give back. The store has taken the places back, but its answer was lost. Another handle may
+// have been granted these places.
 func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
 	for name, giveBack := range map[string]func(l *Ledger){
 		"idle": func(l *Ledger) {
@@ -252,7 +252,7 @@ func TestBegin_RefusesWhenTheMeterIsUnknown(t *testing.T) {
 	}
 }
 
-// slow is a store that waits for the test before it answers a request for places.
+// slow is a store that answers a request for places only when the test permits.
 type slow struct {
 	*fake
 	asked chan chan error
@@ -275,7 +275,7 @@ func (s slow) Count(ctx context.Context, w storage.Window, ask storage.Ask) (sto
 	}
 }
 
-// reserves starts n concurrent calls of Reserve. The channel gets their errors.
+// reserves starts n concurrent calls of Reserve. The returned channel gets their errors.
 func reserves(ctx context.Context, l *Ledger, n int) <-chan error {
 	errs := make(chan error, n)
 	for range n {
@@ -303,8 +303,8 @@ func TestQuotas_OneAskingHoweverManyWait(t *testing.T) {
 	}
 }
 
-// TestQuotas_WhoAskedMayLeave cancels the caller whose request is granted afterwards. Another
-// caller must get the granted places, or the store must get them back.
+// TestQuotas_WhoAskedMayLeave cancels a caller before its request for places is granted. The
+// granted places must go to another caller or back to the store.
 func TestQuotas_WhoAskedMayLeave(t *testing.T) {
 	store := slow{newFake(), make(chan chan error, 1)}
 	l := open(t, store)

@@ -12,8 +12,8 @@ import (
 	"writ/storage"
 )
 
-// timed is a store whose commits take some time. It records the start of each commit, and how many
-// rows the commit has.
+// timed is a store whose commits take some time. It records the start and the number of rows of
+// each commit.
 type timed struct {
 	*fake
 	takes   time.Duration
@@ -27,8 +27,8 @@ func (s *timed) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 	return s.fake.Append(ctx, batch, seal)
 }
 
-// TestCommitter_RestsAfterACommitOfSeveral checks the pause after a commit of several callers. It
-// is as long as the commit. Callers that arrive during the commit or the pause share the next
+// TestCommitter_RestsAfterACommitOfSeveral checks the pause after a commit of several callers. The
+// pause is as long as the commit. Callers that arrive during the commit or the pause share the next
 // commit. After the commit of a single caller there is no pause.
 func TestCommitter_RestsAfterACommitOfSeveral(t *testing.T) {
 	for _, tt := range []struct {

@@ -8,13 +8,13 @@ import (
 )
 
 // TestDecision_Receipts_KeysRotateWhileItDecides checks that every receipt names the key that
-// signed it, even if the key changed while the commit waited.
+// signed it. The key may change while the commit waits.
 func TestDecision_Receipts_KeysRotateWhileItDecides(t *testing.T) {
 	store := newFake()
 	store.commitGate = make(chan gated)
 	l := open(t, store)
 	before := goDecide(t.Context(), l, "acme", entry(intent(0), engine.Allow))
-	gate := <-store.commitGate // the batch has reached the store but is not sealed
+	gate := <-store.commitGate // the batch has reached the store but has no seal yet
 	var waiting []<-chan result
 	for i := range 3 {
 		waiting = append(waiting, goDecide(t.Context(), l, fmt.Sprint("org-", i), entry(intent(1+i), engine.Allow)))

@@ -50,7 +50,7 @@ func (a *approving) judge(verdict string) {
 	}
 }
 
-// redeem commits an allow under the approval, with a verdict unless the verdict is empty.
+// redeem commits an allow that uses the approval. A non-empty verdict is committed with the allow.
 func (a *approving) redeem(verdict string) (Outcome, error) {
 	e := entry(intent(1), engine.Allow)
 	e.ApprovalID = a.held.DecisionID
@@ -88,7 +88,7 @@ func TestVerdict_ADecisionAndItsVerdictAreStoredBothOrNone(t *testing.T) {
 	if n := len(a.log.Records); n != 1 {
 		t.Errorf("%d records are stored, want the held one", n)
 	}
-	// If the decision is already stored without a verdict, the verdict alone is not stored.
+	// If the decision is stored without a verdict, a later commit must not store the verdict alone.
 	e := entry(intent(1), engine.Deny)
 	e.ApprovalID = a.held.DecisionID
 	if _, err := decide(t.Context(), a.Ledger, "acme", e); err != nil {
@@ -105,9 +105,9 @@ func TestVerdict_ADecisionAndItsVerdictAreStoredBothOrNone(t *testing.T) {
 	}
 }
 
-// TestVerdict_UsesRaceARevocation checks concurrent uses and a revocation of one approval, in the
-// batches of one ledger. Exactly one verdict ends the approval. A caller gets an allow only if this
-// allow is stored.
+// TestVerdict_UsesRaceARevocation checks concurrent uses and a revocation of one approval in the
+// batches of one ledger. Exactly one verdict must end the approval. A caller gets an allow only if
+// that allow is stored.
 func TestVerdict_UsesRaceARevocation(t *testing.T) {
 	for range 20 {
 		a := openApproving(t)

@@ -71,8 +71,8 @@ func TestEnqueue_AllOrNone(t *testing.T) {
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// TestEnqueue_AllOrNoneUnderRace commits groups of intents concurrently with other groups, and with
-// single commits of the same intents. Each group must be stored as a whole or not at all. No caller
+// TestEnqueue_AllOrNoneUnderRace commits groups of intents. Other groups and single commits of the
+// same intents run at the same time. Each group must be stored as a whole or not at all. No caller
 // may get a record that is not stored.
 func TestEnqueue_AllOrNoneUnderRace(t *testing.T) {
 	store, l := openFake(t)

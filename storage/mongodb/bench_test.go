@@ -21,8 +21,7 @@ func benchRecord(n uint64) *storage.Record {
 	return r
 }
 
-// processorTime returns the processor time that this process has used. The server's time is not
-// included.
+// processorTime returns the processor time of this process. MongoDB's time is not included.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -31,8 +30,8 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkAppend appends batches of 256 records to a set of one member. The handle holds a
-// place for each record. client-µs/row is the processor time of this process.
+// BenchmarkAppend appends batches of 256 records to a replica set with one member. The handle
+// already has a place for each record. client-µs/row is the processor time of this process.
 func BenchmarkAppend(b *testing.B) {
 	const size = 256
 	s, seal := openTest(b, newDatabase(b, sharedSet(b))), storagetest.Unsigned()
@@ -59,8 +58,8 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportMetric(float64((processorTime(b)-began).Microseconds())/rows, "client-µs/row")
 }
 
-// BenchmarkUpdate updates rules of many organizations at the same time on a set of one member. One
-// handle or two do this. All updates raise the same counter.
+// BenchmarkUpdate updates rules of many organizations concurrently on a replica set with one
+// member, with one or two handles. All updates increment the same counter.
 func BenchmarkUpdate(b *testing.B) {
 	for _, handles := range []int{1, 2} {
 		for _, orgs := range []int{1, 4, 16} {
@@ -98,7 +97,7 @@ func benchmarkUpdate(b *testing.B, stores []*Store, orgs int) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "updates/s")
 }
 
-// BenchmarkList reads pages of 500, as an export does.
+// BenchmarkList reads pages of 500 rows, as an export does.
 func BenchmarkList(b *testing.B) {
 	s, seal := openTest(b, newDatabase(b, sharedSet(b))), storagetest.Unsigned()
 	for n := uint64(0); n < 20; n++ {

@@ -58,7 +58,7 @@ func TestStore_SurvivesItsPrimary(t *testing.T) {
 	}
 }
 
-// revisions are the revisions that a watcher has heard of.
+// revisions is a list of the revisions that a watcher has received.
 type revisions struct {
 	mu  sync.Mutex
 	all []uint64
@@ -70,7 +70,7 @@ func (r *revisions) add(c storage.Change) {
 	r.all = append(r.all, c.Revision)
 }
 
-// watchRevisions returns the revisions that s hears of from now on, until the test ends.
+// watchRevisions collects the revisions that s reports from now on, until the test ends.
 // EverythingChanged is recorded as revision 0.
 func watchRevisions(t *testing.T, s *Store) *revisions {
 	t.Helper()
@@ -128,8 +128,8 @@ func (l *load) wait(acks int64) {
 }
 
 // append appends batches until ctx ends. It repeats a batch until the batch is acknowledged, even
-// after ctx has ended. So no batch is stored later, while the history is read. Both handles decide
-// some of the same intents.
+// after ctx has ended. Otherwise a batch could be stored while the history is read. The two handles
+// decide some equal intents.
 func (l *load) append(ctx context.Context, s *recorded) {
 	for n := 0; ctx.Err() == nil; n++ {
 		batch := make([]*storage.Record, 4)
@@ -143,7 +143,7 @@ func (l *load) append(ctx context.Context, s *recorded) {
 				l.Errorf("Append = %v", err)
 				return
 			}
-			pause(l.Context(), 20) // a refusal can come immediately
+			pause(l.Context(), 20) // avoids a busy loop when refusals are immediate
 			existing, err = l.writer.Commit(l.Context(), s, batch...)
 		}
 		l.mu.Lock()

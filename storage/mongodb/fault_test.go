@@ -23,8 +23,9 @@ func sealNothing(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHea
 	return storage.Batch{}, receipt.SignedHead{}, nil
 }
 
-// TestAppend_OfUnknownOutcome checks an Append that returns ErrUnknown. The next Append of the
-// batch either finds the batch, or the first Append never stores it.
+// TestAppend_OfUnknownOutcome checks an Append that returns ErrUnknown. When the batch is appended
+// again, the store either finds the first batch or has made sure that the first Append can no
+// longer store it.
 func TestAppend_OfUnknownOutcome(t *testing.T) {
 	for name, test := range map[string]struct {
 		how    bson.E
@@ -73,9 +74,9 @@ func TestAppend_OfUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestMeters_CountBehindTheHeads checks that meters include the decisions of heads that are not
-// counted yet. Two handles append more batches than one transaction counts. Then one handle stops
-// its beats. The other handle gives it up and counts its heads.
+// TestMeters_CountBehindTheHeads checks that meters include the decisions under heads that are not
+// yet counted. Two handles append more batches than one transaction counts. Then one handle stops
+// its heartbeats. The other handle must give it up and count its heads.
 func TestMeters_CountBehindTheHeads(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	tr := trace(t)
@@ -108,7 +109,7 @@ func TestMeters_CountBehindTheHeads(t *testing.T) {
 }
 
 // TestAppend_OfADeadHandleIsInNobodysWay checks an intent that a dead handle has written in a
-// transaction that never ends. Another handle must be able to decide this intent.
+// transaction without an end. Another handle must be able to decide this intent.
 func TestAppend_OfADeadHandleIsInNobodysWay(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	dead := o
@@ -135,7 +136,7 @@ func TestAppend_OfADeadHandleIsInNobodysWay(t *testing.T) {
 }
 
 // TestBarrier_GivesUpWhoIsSilent checks that a silent handle commits nothing after Barrier has
-// returned. The handle may only be frozen, and then its caches are stale.
+// returned. Such a handle may be frozen and continue later with outdated caches.
 func TestBarrier_GivesUpWhoIsSilent(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	tr := trace(t)

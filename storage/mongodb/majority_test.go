@@ -11,9 +11,9 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestStore_RefusesAtOnceWithoutAMajority kills two of three members. The first operation waits
-// until its deadline. After that, the store refuses every operation at once. When the members are
-// back, every operation succeeds again.
+// TestStore_RefusesAtOnceWithoutAMajority kills two of three members. The first operation may wait
+// until its deadline. After that, the store must refuse every operation at once. When the members
+// are back, every operation must succeed again.
 func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 	set := sharedThree(t)
 	o := newDatabase(t, set)
@@ -97,7 +97,7 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 			}
 		}
 	}
-	const few = 3 // number of places that Append and Grant took
+	const few = 3 // places that Append and Grant took
 	again("the places that were returned", func(ctx context.Context) error {
 		var row quotaRow
 		err := s.quotaRows().FindOne(ctx, doc()).Decode(&row)

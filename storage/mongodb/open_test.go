@@ -66,7 +66,7 @@ func TestOpen_TimeoutOfTheURI(t *testing.T) {
 	}
 }
 
-// unwrapAll returns err and all errors that it wraps.
+// unwrapAll returns err and all errors that err wraps.
 func unwrapAll(err error) []error {
 	all := []error{err}
 	switch e := err.(type) { //nolint:errorlint // the two interfaces of Unwrap
@@ -110,8 +110,9 @@ func TestSlot_LostIsFinal(t *testing.T) {
 }
 
 // TestSlot_OfTwoAtOnce checks that two new handles never take the same slot. Each round gives up a
-// handle and opens two handles at the same time. One continues the chain of the lost handle. The
-// other gets another chain. Both append the same intent, and only one decision is first.
+// handle and opens two handles at the same time. One new handle must continue the chain of the lost
+// handle, and the other must get another chain. Both append the same intent, and only one decision
+// may be first.
 func TestSlot_OfTwoAtOnce(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	keeper, w := openTest(t, o), storagetest.NewWriter()
@@ -206,7 +207,7 @@ func TestView_ReadsThroughWhereChangesMayBeMissing(t *testing.T) {
 	if _, err := b.Update(t.Context(), "org", putRule); err != nil {
 		t.Fatal(err)
 	}
-	a.began = a.began.Add(-time.Hour) // its last proof of freshness is then also an hour old
+	a.began = a.began.Add(-time.Hour) // so its last proof of freshness is an hour old too
 	a.slot.beaten.Store(a.age())
 	if age := a.FreshFor(); age < time.Hour {
 		t.Fatalf("FreshFor = %v", age)
@@ -220,8 +221,8 @@ func TestView_ReadsThroughWhereChangesMayBeMissing(t *testing.T) {
 	}
 }
 
-// TestOpen_RefusesAnotherFormat checks that a database whose rows this version would misread is refused
-// by the numbers of both formats, also by a reader.
+// TestOpen_RefusesAnotherFormat checks a database in a format that this version cannot read. Open
+// must refuse the database, also for a reader. The error must contain the numbers of both formats.
 func TestOpen_RefusesAnotherFormat(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	s := openTest(t, o)

@@ -14,9 +14,9 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// TestWatch_OfATruncatedOplog checks that a handle hears of changes again after the oplog has lost
-// the point of its stream. The test blocks the handle's stream and overwrites the whole oplog. The
-// oplog has the smallest size that a server allows.
+// TestWatch_OfATruncatedOplog checks a handle whose stream position was lost from the oplog. The
+// handle must receive later changes. The test blocks the handle's stream and overwrites the whole
+// oplog, which has the smallest size that a server allows.
 func TestWatch_OfATruncatedOplog(t *testing.T) {
 	if os.Getenv("WRIT_SOAK") == "" {
 		t.Skip("SKIPPED but for make soak: writes more than 1 GB")

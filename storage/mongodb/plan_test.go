@@ -13,8 +13,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestPlans_UseAnIndex checks the server's plans for the queries that read history. No plan
-// sorts rows or reads all rows.
+// TestPlans_UseAnIndex checks the server's plans for the queries of the history. No plan may sort
+// rows or read all rows.
 func TestPlans_UseAnIndex(t *testing.T) {
 	s, w := openTest(t, newDatabase(t, sharedSet(t))), storagetest.NewWriter()
 	for range 8 {

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// TestOpen_WaitsForAPrimary checks Open on a set without a primary. If the set gets no primary, or
-// no member runs, Open fails after its timeout. If the set elects a primary in time, Open succeeds.
+// TestOpen_WaitsForAPrimary checks Open on a replica set without a primary. If no primary is
+// elected, or no member runs, Open must fail after its timeout. If a primary is elected in time,
+// Open must succeed.
 func TestOpen_WaitsForAPrimary(t *testing.T) {
 	set := sharedThree(t)
 	o := newDatabase(t, set)

@@ -21,15 +21,15 @@ import (
 
 var readerSigner = receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize)))
 
-// writtenHistory is a database into which two handles have written with the real ledger.
+// writtenHistory is a database that two handles have filled with the real ledger.
 type writtenHistory struct {
 	Options
 	s    *Store            // a handle that has written nothing
-	rows []*storage.Record // of acme, newest first
+	rows []*storage.Record // acme's rows, newest first
 }
 
-// writeHistory writes a history with two handles. They decide for two organizations in two
-// months, settle decisions, change documents, and remove the old rows of one organization.
+// writeHistory writes a history with two handles. The handles decide for two organizations in two
+// months, settle decisions and change documents. They remove the old rows of one organization.
 func writeHistory(t *testing.T) *writtenHistory {
 	t.Helper()
 	o := newDatabase(t, sharedSet(t))
@@ -119,7 +119,7 @@ func (w *writtenHistory) chains(t *testing.T) [][16]byte {
 	return chains
 }
 
-// count counts the heads of chains in the meters.
+// count adds the decisions under the heads of chains to the meters.
 func (w *writtenHistory) count(t *testing.T, chains ...[16]byte) {
 	t.Helper()
 	for _, chain := range chains {
@@ -143,8 +143,8 @@ func TestSnapshot_WholeHistory(t *testing.T) {
 	}
 }
 
-// TestSnapshot_ReadsOneState checks that a proof reads one state although the history grows
-// meanwhile.
+// TestSnapshot_ReadsOneState checks that a proof reads one state although the history grows during
+// the proof.
 func TestSnapshot_ReadsOneState(t *testing.T) {
 	w := writeHistory(t)
 	r, err := OpenSnapshot(t.Context(), w.Options)
@@ -237,7 +237,7 @@ func TestCheckIndex(t *testing.T) {
 }
 
 // TestSnapshot_TwoRowsOfAnID checks that a proof reports a second row with the same id. The proof
-// divides the rows into ranges, and the test tries each division.
+// divides the rows into ranges, and the test tries every possible division.
 func TestSnapshot_TwoRowsOfAnID(t *testing.T) {
 	w := writeHistory(t)
 	c := w.s.records()

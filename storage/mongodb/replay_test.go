@@ -12,7 +12,7 @@ import (
 )
 
 // traced records the appends of handles during a test. When the test ends, the model of package
-// protocol replays them. The test fails if the model does not allow the same steps.
+// protocol replays the appends. The test fails if the model does not allow one of the steps.
 type traced struct {
 	t     testing.TB
 	rec   *protocol.Recorder

@@ -11,10 +11,10 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestAppend_OfABatchThatIsRolledBack checks that no batch follows a head that is rolled back. The
+// TestAppend_OfABatchThatIsRolledBack checks that no batch follows a head that was rolled back. The
 // outcome of a batch is unknown, because the secondaries lag during its commit. The next Append
-// finds the batch on the primary. Then the primary dies, and the batch is lost with it. The next
-// batch must not follow the lost head. The history must be complete, whatever the timing.
+// finds the batch on the primary. Then the primary dies, and the batch is lost. The next batch must
+// not follow the lost head. The history must be complete, whatever the timing.
 func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 	set := sharedThree(t)
 	s, w := trace(t).of(openTest(t, newDatabase(t, set))), storagetest.NewWriter()
@@ -56,9 +56,9 @@ func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestWatch_OfAChangeThatAMajorityHasLate checks that a handle hears of a change that reaches a
-// majority late. The primary has the change before the handle's stream is opened. A majority gets
-// it after that. Nothing else changes.
+// TestWatch_OfAChangeThatAMajorityHasLate checks that a handle receives a change that reaches a
+// majority late. The primary has the change before the handle's stream is opened. A majority has
+// the change only afterwards. There are no other changes.
 func TestWatch_OfAChangeThatAMajorityHasLate(t *testing.T) {
 	set := sharedThree(t)
 	o := newDatabase(t, set)
@@ -88,9 +88,9 @@ func TestWatch_OfAChangeThatAMajorityHasLate(t *testing.T) {
 	await(t, "revision 2", func() bool { return heard() == 2 })
 }
 
-// TestSlot_OutlivesAMajorityThatIsLate checks that a missing majority does not make a handle give
-// up others. For longer than a lease no write reaches a majority. Then the beat of one handle
-// succeeds before all other beats. This handle must give up no other handle.
+// TestSlot_OutlivesAMajorityThatIsLate checks a majority that is missing for longer than a lease.
+// Then the heartbeat of one handle succeeds before all other heartbeats. This handle must not give
+// up any other handle.
 func TestSlot_OutlivesAMajorityThatIsLate(t *testing.T) {
 	set := sharedThree(t)
 	o := newDatabase(t, set)

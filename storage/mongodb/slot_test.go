@@ -8,8 +8,8 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestLeads_OnlyTheFirstSlot checks which of two handles leads. While the beats of both succeed, it
-// is the handle with the first slot. When this handle stops its beats, the other handle leads.
+// TestLeads_OnlyTheFirstSlot checks which of two handles leads. While both send heartbeats, the
+// handle with the first slot leads. When that handle stops its heartbeats, the other handle leads.
 func TestLeads_OnlyTheFirstSlot(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	first, second := openTest(t, o), openTest(t, o)
@@ -34,8 +34,8 @@ func TestLeads_OnlyTheFirstSlot(t *testing.T) {
 	}
 }
 
-// TestGrant_ByASlotThatMayHaveExpired checks that a handle whose slot may have expired renews
-// the slot before it gets places. A handle that was given up gets no places.
+// TestGrant_ByASlotThatMayHaveExpired checks that a handle renews a possibly expired slot before it
+// gets places. A handle that was given up must get no places.
 func TestGrant_ByASlotThatMayHaveExpired(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	late, other := openTest(t, o), openTest(t, o)

@@ -54,7 +54,7 @@ func mustCommit(t testing.TB, w *storagetest.Writer, s storage.Log, records ...*
 	must(t, err)
 }
 
-// await waits at most a minute until is returns true.
+// await waits until is returns true, for at most a minute.
 func await(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
@@ -64,7 +64,7 @@ func await(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// failing makes commands of an application fail. The returned function sets the mode of the
+// failing makes commands of the application app fail. The returned function sets the mode of the
 // server's fail point.
 func failing(t testing.TB, set *mongotest.Set, app string, commands bson.A, how ...any) (mode func(any)) {
 	data := append(doc("failCommands", commands, "appName", app), doc(how...)...)
@@ -77,7 +77,7 @@ func failing(t testing.TB, set *mongotest.Set, app string, commands bson.A, how 
 	return mode
 }
 
-// logged is a log that is also written to the log of its test, until the test ends.
+// logged is a log whose lines also go to the test's log until the test ends.
 type logged struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -159,7 +159,7 @@ func (c *cluster) OpenHandle(t *testing.T) storagetest.Replica {
 	return r
 }
 
-// interrupted is the server's error code with which Cut ends the streams of a handle.
+// interrupted is the error code with which Cut makes the server end a handle's streams.
 const interrupted = 11601
 
 func (c *cluster) Cut(h storagetest.Replica) {
@@ -168,15 +168,14 @@ func (c *cluster) Cut(h storagetest.Replica) {
 	await(r.t, "the stream's end", func() bool { return r.health.trouble(streaming) != nil })
 }
 
-// Mend ends a Cut. It first trims the changes that the handle has missed. Otherwise the handle
-// would read these changes later and miss nothing.
+// Mend ends a Cut. It first trims the changes that the handle has missed. Without the trim the
+// handle would read the changes later and miss nothing.
 func (c *cluster) Mend(h storagetest.Replica) {
 	must(h.(*recorded).t, h.Trim(context.Background(), math.MaxUint64))
 	c.cuts[h]("off")
 }
 
-// TakeOver gives up a silent handle and opens another, which takes
-// its slot.
+// TakeOver gives up a silent handle and opens a new handle, which takes the slot.
 func (c *cluster) TakeOver(t *testing.T, h storagetest.Replica) storagetest.Replica {
 	dead := h.(*recorded)
 	dead.silence(t)
@@ -185,7 +184,7 @@ func (c *cluster) TakeOver(t *testing.T, h storagetest.Replica) storagetest.Repl
 	return c.OpenHandle(t)
 }
 
-// silence stops the beats of a handle and makes its slot expire.
+// silence stops the heartbeats of a handle and makes the handle's slot expire.
 func (s *Store) silence(t *testing.T) {
 	t.Helper()
 	s.stop()

@@ -11,7 +11,7 @@ func TestPacer(t *testing.T) {
 		name        string
 		work        time.Duration // the duration of 64 steps
 		hurry       bool
-		want, wantN time.Duration // steps before the first reading of the clock, and before each later one
+		want, wantN time.Duration // how long the first 64 steps and the next 64 steps take
 	}{
 		{"rests four times as long as it worked", time.Millisecond, false, time.Millisecond, 5 * time.Millisecond},
 		{"does not rest after little work", workTime / 4, false, workTime / 4, workTime / 4},

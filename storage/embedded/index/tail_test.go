@@ -112,7 +112,7 @@ func TestRowList_Sorted(t *testing.T) {
 		tr := newMemtable()
 		prefix := "h" + strings.Repeat("p", r.IntN(12))
 		want := make(map[string]bool)
-		for n := range r.IntN(60) * (1 + 9*r.IntN(2)) { // some tables are large enough for the radix sort
+		for n := range r.IntN(60) * (1 + 9*r.IntN(2)) { // some tables are large enough to be sorted byte by byte
 			k := []byte(prefix + []string{"", "a", "bench-1", "0c1d9f0e-0000-4000-8000-0000000000aa", "0c1d9f0e-0000-4000-8000-0000000000ab"}[r.IntN(5)])
 			for range r.IntN(30) {
 				k = append(k, byte(r.IntN(3))) // includes zeros and many common prefixes

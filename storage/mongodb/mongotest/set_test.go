@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// TestBinary_CanBeHad checks that a server is available. Otherwise the test is skipped, and its
-// message says why no test runs on a real server. make test prints this message.
+// TestBinary_CanBeHad checks that a mongod is available. Otherwise it is skipped, and its message
+// gives the reason why no test runs on a real server. make test prints this message.
 func TestBinary_CanBeHad(t *testing.T) {
 	if _, err := Binary(t.Context()); err != nil {
 		t.Skipf("SKIPPED the tests on a real mongod: %.300q", err)
 	}
 }
 
-// TestFind_TakesTheNextBuild checks that find returns the second build if the first build can't be
-// used. The first build can't be fetched, has a wrong digest, or does not run.
+// TestFind_TakesTheNextBuild checks that find returns the second build if the first build is
+// unusable. A build is unusable if it cannot be fetched, has a wrong digest, or does not run.
 func TestFind_TakesTheNextBuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: fetches another server")
@@ -61,8 +61,8 @@ func TestFind_TakesTheNextBuild(t *testing.T) {
 	}
 }
 
-// TestWheel_OfAnotherDigestIsRefused checks that a wheel with a wrong digest causes an error, and
-// that nothing in the wheel is run.
+// TestWheel_OfAnotherDigestIsRefused checks that a wheel with a wrong digest is an error, and that
+// no program in the wheel is run.
 func TestWheel_OfAnotherDigestIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), builds[0].server.file)
 	if err := os.WriteFile(file, []byte("another"), 0o600); err != nil {
