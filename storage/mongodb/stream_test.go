@@ -11,13 +11,13 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// historyLost is the server's error code ChangeStreamHistoryLost. It means that the oplog no longer
-// has the point of a stream.
+// historyLost is the server's error code ChangeStreamHistoryLost. With this error the oplog no
+// longer has the position of a stream.
 const historyLost = 286
 
 // TestWatch_OfAStreamWhoseHistoryIsLost checks that a handle recovers after the oplog has lost the
-// point of its stream. For a while no new stream can be opened. The server labels some errors as
-// resumable. After a resumable error the driver itself resumes the stream.
+// position of its stream. For a while no new stream can be opened. One case has errors that the
+// server labels as resumable: then the driver itself resumes the stream.
 func TestWatch_OfAStreamWhoseHistoryIsLost(t *testing.T) {
 	for name, test := range map[string]struct {
 		labels bson.A
@@ -37,13 +37,13 @@ func TestWatch_OfAStreamWhoseHistoryIsLost(t *testing.T) {
 	}
 }
 
-// deaf has a handle that can't read its stream, and another handle that makes changes.
+// deaf has a handle whose stream fails, and another handle that makes changes.
 type deaf struct {
 	*testing.T
 	set   *mongotest.Set
 	app   string
-	a, b  *Store // b can't read its stream
-	trim  bool   // trim some changes before b can read its stream again
+	a, b  *Store // b's stream fails
+	trim  bool   // trim some changes before b's stream works again
 	heard *revisions
 	mode  func(any)
 	want  []uint64
@@ -59,7 +59,7 @@ func newDeaf(t *testing.T, set *mongotest.Set, trim bool) *deaf {
 	return w
 }
 
-// deafen makes b's reads of its stream fail, and waits until one read has failed.
+// deafen makes reads of b's stream fail, and waits until one read has failed.
 func (w *deaf) deafen(how ...any) {
 	w.Helper()
 	w.mode = failing(w, w.set, w.app, bson.A{"getMore", "aggregate"}, how...)
@@ -78,8 +78,8 @@ func (w *deaf) change() {
 	}
 }
 
-// hearAgain lets b read its stream again. If nothing was trimmed, b must hear of each change once
-// and in order. Otherwise b must hear of EverythingChanged. In both cases b must also hear of later
+// hearAgain makes b's stream work again. If nothing was trimmed, b must receive each change once
+// and in order. Otherwise b must receive EverythingChanged. In both cases b must also receive later
 // changes.
 func (w *deaf) hearAgain() {
 	w.Helper()

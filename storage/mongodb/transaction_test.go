@@ -12,9 +12,9 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestTransactions_AreOfSessionsThatTheSlotNames checks that a handle uses only sessions in its
-// slot for transactions. When a handle is given up, only the transactions of these sessions are
-// ended. The test learns the sessions from the server's profiler.
+// TestTransactions_AreOfSessionsThatTheSlotNames checks that a handle's transactions use only the
+// sessions that are listed in its slot. When a handle is given up, only the transactions of these
+// sessions are ended. The test reads the sessions from the server's profiler.
 func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 	s := openTest(t, newDatabase(t, sharedSet(t)))
 	ctx := t.Context()
@@ -62,8 +62,8 @@ func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 }
 
 // TestTransactions_OfTheDeadBlockNobody checks that giving up a handle ends its transactions. The
-// handle dies while it counts its decisions. If its transaction stayed open, no handle could change
-// the meter for a minute.
+// handle dies while it counts its decisions. An open transaction would prevent every other handle
+// from changing the meter for a minute.
 func TestTransactions_OfTheDeadBlockNobody(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	keeper, dead, w := openTest(t, o), openTest(t, o), storagetest.NewWriter()

@@ -23,7 +23,7 @@ func benchReceipts(s *Signer, n int) []Receipt {
 	return rs
 }
 
-// BenchmarkSign measures one signature over a head's bytes. A batch cannot cost less.
+// BenchmarkSign measures one signature over a head's bytes. This is the minimum cost of a batch.
 func BenchmarkSign(b *testing.B) {
 	s := NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	msg := Head{}.Bytes()

@@ -12,8 +12,8 @@ import (
 	"writ/storage/receipt"
 )
 
-// A client verifies the answer of an evaluation. Earlier it has fetched the key set from the
-// service's /.well-known/jwks.json, and has kept the key set.
+// A client verifies the answer of an evaluation. It has the key set from the service's
+// /.well-known/jwks.json.
 func Example_verify() {
 	jwks := `{"keys":[{"alg":"EdDSA","crv":"Ed25519","kid":"1IG2tMH7J2wbJZnOf8LJzQitKf7LMvoAElsuDMVM54Y",
 		"kty":"OKP","use":"sig","x":"A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg"}]}`
@@ -42,7 +42,7 @@ func Example_verify() {
 	result.Receipt.Exp += 3600
 	fmt.Println(receipt.Verify(result.Receipt, keys, now))
 
-	// The payload has values that the client already knows. It takes nothing from the receipt.
+	// The payload has only values that the client already knows, and no value from the receipt.
 	intent := jsontext.Value(`{"agent_id": "ci", "action_type": "deploy"}`)
 	if err := intent.Canonicalize(); err != nil {
 		log.Fatal(err)
@@ -53,7 +53,7 @@ func Example_verify() {
 		IntentID:       "7d9f1c1e-3b5a-4f5e-8a67-0d6f0a4b2c11",
 		IntentDigest:   receipt.DigestBytes(intent),
 		PolicyID:       "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
-		PolicyVersion:  4, // a wrong claim: it was version 3
+		PolicyVersion:  4, // a false claim: the receipt says 3
 		Decision:       result.Receipt.Decision,
 		DecisionID:     result.Receipt.DecisionID,
 		Reasons:        result.Reasons,
@@ -84,7 +84,7 @@ func ExampleSigner_Seal() {
 	for i := range batch {
 		batch[i].Sig = sigs[i]
 	}
-	// When head and batch are durable, advance the tip:
+	// Once head and batch are durable, advance the tip:
 	tip = tip.Next(head.Head)
 
 	keys, err := receipt.NewKeys(signer.Public())

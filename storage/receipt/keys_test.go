@@ -113,8 +113,8 @@ func TestParseKeysRefuses(t *testing.T) {
 }
 
 // TestSmallOrderKeyIsRefusedBecauseItForges checks that the key set refuses the identity as a
-// public key. With this key, R = [S]B is a signature of any message. The standard library accepts
-// such a signature.
+// public key. With this key, R = [S]B is a valid signature of any message, and the standard library
+// accepts it.
 func TestSmallOrderKeyIsRefusedBecauseItForges(t *testing.T) {
 	identity := append([]byte{1}, make([]byte, 31)...)
 	// S is 0, so R is the identity.
@@ -169,7 +169,7 @@ func TestSignerHidesItsKey(t *testing.T) {
 }
 
 // TestSignerDerivesThePublicHalf checks that a signer ignores the public half of its private key.
-// Two signatures with the public half of another key would reveal the secret scalar.
+// Two signatures of one message with different public halves would reveal the secret scalar.
 func TestSignerDerivesThePublicHalf(t *testing.T) {
 	mixed := append(testKey(1).Seed(), testKey(2)[32:]...)
 	if got, want := NewSigner(mixed).KeyID(), testSigner(1).KeyID(); got != want {

@@ -39,7 +39,6 @@ func rfcProof(m int, leaves []hash) []hash {
 	return append(rfcProof(m-k, leaves[k:]), rfcRoot(leaves[:k]))
 }
 
-// rfcSplit is the largest power of two below n.
 func rfcSplit(n int) int { return 1 << (bits.Len(uint(n-1)) - 1) }
 
 func proofOf(t tree, i int) []hash {
@@ -135,8 +134,8 @@ func rfcProofLen(m, n int) int {
 }
 
 // TestProofOfAnotherSize checks that a size is refused if it needs a proof of another length.
-// Another size may need a proof of the same length and yield the same root. But the signature
-// covers the size, so such a receipt does not verify, as the vectors of batch sizes show.
+// Another size may need a proof of equal length and yield the same root. The signature covers the
+// size, so a receipt with that size still does not verify. The vectors of batch sizes show this.
 func TestProofOfAnotherSize(t *testing.T) {
 	for size := 1; size <= 40; size++ {
 		tr := newTree(testLeaves(size))
@@ -168,7 +167,7 @@ func TestProofLargestTree(t *testing.T) {
 	}
 }
 
-// TestForest_IsTheTree checks that a Forest has the same root as a tree of the same leaves.
+// TestForest_IsTheTree checks that a Forest and a tree of the same leaves have the same root.
 func TestForest_IsTheTree(t *testing.T) {
 	var f Forest
 	leaves := testLeaves(300)

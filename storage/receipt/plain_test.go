@@ -6,7 +6,8 @@ import (
 )
 
 // TestAppendString_EveryByteAtEveryPlace checks that AppendString escapes a byte in the same way at
-// every position. It reads long strings eight bytes at a time.
+// every position. The positions matter because AppendString reads long strings eight bytes at a
+// time.
 func TestAppendString_EveryByteAtEveryPlace(t *testing.T) {
 	for c := range 0x80 {
 		escaped := strings.Trim(string(AppendString(nil, string(rune(c)))), `"`)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// seal fills in KeyID and Sig of rs as one batch on c. It returns the key set that verifies rs.
+// seal seals rs as one batch on the chain c and sets KeyID and Sig. It returns the key set that
+// verifies rs.
 func seal(t testing.TB, s *Signer, c Chain, rs []Receipt) Keys {
 	t.Helper()
 	leaves := make([][32]byte, len(rs))
@@ -42,7 +43,7 @@ func examplePayload() Payload {
 	}
 }
 
-// testSigner returns a signer. The seed of its key is one byte, 32 times.
+// testSigner returns a signer. The seed of its key is 32 bytes of the value seed.
 func testSigner(seed byte) *Signer { return NewSigner(testKey(seed)) }
 
 func testKey(seed byte) ed25519.PrivateKey {

@@ -29,8 +29,8 @@ func vectorPayload() Payload {
 	return p
 }
 
-// vectorReceipts returns n unsigned receipts. The decisions are allow, deny and approval_required
-// in turn.
+// vectorReceipts returns n unsigned receipts. Their decisions alternate between allow, deny and
+// approval_required.
 func vectorReceipts(batch, n int) []Receipt {
 	decisions := []string{Allow, Deny, ApprovalRequired}
 	rs := make([]Receipt, n)

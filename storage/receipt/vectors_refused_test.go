@@ -56,8 +56,8 @@ func refusedSigs(t *testing.T, batch, otherBatch []Receipt) []refusedVector {
 	return append(c.out, refusedEncodings(t, batch)...)
 }
 
-// graft returns a function that replaces the head and the signature of a sig by the head and the
-// signature of another receipt. The index and the proof stay unchanged.
+// graft returns a function that changes a sig: its head and signature become the head and signature
+// of the receipt from. The index and the proof stay unchanged.
 func graft(t *testing.T, from Receipt) func(b []byte) []byte {
 	return func(b []byte) []byte {
 		editSig(t, from, func(other []byte) []byte {
@@ -77,8 +77,8 @@ func crossChain(t *testing.T) Receipt {
 	return rs[3]
 }
 
-// refusedEncodings returns vectors in which the bytes of sig are spelled in other ways. The sig of
-// leaf 3 of 7 has 233 bytes in 311 characters. The last character has two unused bits.
+// refusedEncodings returns vectors with other encodings of the bytes of a sig. The sig of leaf 3 of
+// 7 has 233 bytes in 311 characters. The last character has two unused bits.
 func refusedEncodings(t *testing.T, batch []Receipt) []refusedVector {
 	c := &refuser{t: t}
 	respell := func(name, because string, f func(s string) string) {
@@ -157,7 +157,7 @@ func refusedKeys(t *testing.T, batch []Receipt) []refusedVector {
 	return c.out
 }
 
-// forge returns r as s signs it in a batch of one. r keeps its kid.
+// forge returns r with a signature by s in a batch of one. r keeps its key id.
 func forge(t *testing.T, s *Signer, r Receipt) Receipt {
 	t.Helper()
 	_, sigs := s.Seal(Chain{ID: vectorChain}, time.Unix(vectorNow, 0), [][32]byte{r.LeafHash()})

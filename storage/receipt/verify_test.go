@@ -128,8 +128,9 @@ func TestDecision_Receipts_DigestCoversEveryField(t *testing.T) {
 	}
 }
 
-// TestVerifyPayloadComparesSharedMembers checks that VerifyPayload compares the members that both a
-// receipt and a payload have. The digest alone is only a claim of the receipt.
+// TestVerifyPayloadComparesSharedMembers checks that VerifyPayload compares all members that both a
+// receipt and a payload have. The digest alone would not be enough, because the digest is only a
+// claim of the receipt.
 func TestVerifyPayloadComparesSharedMembers(t *testing.T) {
 	p := examplePayload()
 	for name, edit := range map[string]func(r *Receipt){
@@ -260,7 +261,7 @@ func FuzzVerify(f *testing.F) {
 }
 
 // TestDecision_Receipts_StandardLibraryAlone checks that the package imports only the standard
-// library. A verifier of receipts should need no other code.
+// library, so that a verifier of receipts needs no other code.
 func TestDecision_Receipts_StandardLibraryAlone(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
 	if err != nil {

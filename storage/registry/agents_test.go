@@ -113,7 +113,7 @@ var agentTests = []test{
 			w.Must("PutAgent", put(fmt.Sprint("off", i)))
 			w.Must("SetAgentStatus", set(fmt.Sprint("off", i), engine.AgentDisabled))
 		}
-		w.wantCounted("org", limit, 1) // the disabled agent after the first ten times limit
+		w.wantCounted("org", limit, 1) // beyond ten times limit, a disabled agent counts
 		w.Must("PutAgent", put("on"))
 		w.wantLimit("PutAgent", put("more"), limit)
 		w.Must("SetAgentStatus of one that counts", set("off0", engine.AgentActive))

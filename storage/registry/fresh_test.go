@@ -54,8 +54,8 @@ func TestFresh_TwoSeconds(t *testing.T) {
 	}
 }
 
-// TestSetAgentStatus_WaitsUntilEveryReplicaHasHeard checks that SetAgentStatus returns only after
-// the new status is in force on every replica.
+// TestSetAgentStatus_WaitsUntilEveryReplicaHasHeard checks that SetAgentStatus does not return
+// before the new status applies on every replica.
 func TestSetAgentStatus_WaitsUntilEveryReplicaHasHeard(t *testing.T) {
 	m := storagetest.NewMemory()
 	here, there := m.Open(), m.Open()

@@ -42,7 +42,7 @@ var keyTests = []test{
 		}
 		want(first.With(second))
 
-		// It is another key with the same id.
+		// This is another key with the same id.
 		id := first.IDs()[0]
 		forged := bytes.ReplaceAll(publicKeys(w, 9).JWKS(), []byte(publicKeys(w, 9).IDs()[0]), []byte(id))
 		keys, err := receipt.ParseKeys(forged)

@@ -17,7 +17,8 @@ func (w *world) putList(org, name string, values ...string) *engine.List {
 	return l
 }
 
-// looksIn reports whether a rule's condition has the quoted name of a list.
+// looksIn returns a function that reports whether a rule's condition contains the quoted name of a
+// list.
 func looksIn(name string) func(engine.Rule) bool {
 	return func(r engine.Rule) bool { return strings.Contains(r.Condition, `"`+name+`"`) }
 }
