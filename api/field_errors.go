@@ -112,15 +112,6 @@ func readsAsFact(key string) bool {
 	}) {
 		return strings.EqualFold(key[:len(engine.FactPrefix)], engine.FactPrefix)
 	}
-	folded := visible(engine.FoldID(visible(key)))
+	folded := resource.Visible(engine.FoldID(key))
 	return strings.HasPrefix(strings.TrimSpace(folded), engine.FactPrefix)
-}
-
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if resource.IsInvisible(r) {
-			return -1
-		}
-		return r
-	}, s)
 }

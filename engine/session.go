@@ -180,7 +180,8 @@ type InSession struct {
 	Expired bool
 }
 
-// Own reports whether the session is that of in's agent: it began under one of the agent's names.
+// Own reports whether the session belongs to the agent of in. A session belongs to an agent if it
+// began under one of the agent's names.
 func (s *InSession) Own(in *Input) bool {
 	return in.Intent.AgentID == s.doc.AgentID || in.AgentNames().Has(s.doc.AgentID)
 }

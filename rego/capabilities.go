@@ -1,7 +1,6 @@
 package rego
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -21,15 +20,7 @@ func Capabilities(tests bool) ([]byte, error) {
 // InputSchema returns the JSON schema of the input of a condition, as the file that `opa check
 // --schema` reads.
 func InputSchema() ([]byte, error) {
-	text, err := json.Marshal(conditionSchema())
-	if err != nil {
-		return nil, err
-	}
-	var v any
-	if err := json.Unmarshal(text, &v); err != nil {
-		return nil, err
-	}
-	return indented(v)
+	return indented(conditionSchema())
 }
 
 // reachOut lists the functions that OPA calls deterministic, although they read the clock or can
@@ -40,8 +31,8 @@ var reachOut = []string{
 }
 
 // testSandbox returns the capabilities of test files: every function of OPA whose result depends on
-// its arguments alone, and print. Functions that conditions may not call for their cost are bounded
-// here by the time of a test. A test has no use for writ.items: the conditions under test import it.
+// its arguments alone, and print. Some of them cost too much for conditions. The time of a test bounds
+// them, but cannot end a call. A test has no use for writ.items: the conditions under test import it.
 var testSandbox = sync.OnceValue(func() *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(ast.RegoV1))
 	c.Builtins = slices.DeleteFunc(c.Builtins, func(b *ast.Builtin) bool {

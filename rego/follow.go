@@ -141,7 +141,8 @@ func (c *copier) input(t *ast.Term) ast.Ref {
 }
 
 // replaced gives r another name, and given[i] in the place of its parameter i. It returns false if
-// a parameter has no name, or if an every in r declares its name anew. Nothing else may declare it.
+// a parameter has no name, or if an every in r declares the parameter again. OPA refuses any other
+// rule that declares a parameter again.
 func replaced(r *ast.Rule, name ast.Var, given []ast.Ref) bool {
 	parts := make(map[ast.Var]ast.Ref)
 	var rest []*ast.Term

@@ -19,20 +19,10 @@ import (
 func FoldID(id string) string {
 	for i := range len(id) {
 		if c := id[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
-			return norm.NFKC.String(foldCase(norm.NFKC.String(foldCase(norm.NFD.String(visible(id))))))
+			return norm.NFKC.String(foldCase(norm.NFKC.String(foldCase(norm.NFD.String(resource.Visible(id))))))
 		}
 	}
 	return id
-}
-
-// visible returns s without invisible characters.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if resource.IsInvisible(r) {
-			return -1
-		}
-		return r
-	}, s)
 }
 
 // foldCase returns Unicode's full case folding of s. Cherokee needs its own step, because package

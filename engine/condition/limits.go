@@ -47,9 +47,9 @@ const (
 // is an error. Each condition is bounded when its rule is created, but a hundred of the most
 // expensive conditions took fifteen seconds.
 //
-// A step is one of four things: an instruction of a regular expression for one character, 64
-// places of a glob for one character, a twelfth of one of CEL's cost units, or a byte that a function
-// in Rego makes. Reading and comparing values in Rego is charged in the same unit. A step takes some
+// A step is an instruction of a regular expression for one character, 64 places of a glob for one
+// character, or a twelfth of one of CEL's cost units. In Rego it is a byte that a function makes.
+// Reading and comparing values in Rego is charged in the same unit. A step takes some
 // 8 ns, so that the slowest conditions take some 100 ms of the processor. Two tests search for them.
 // The budget covers the most expensive allowed regex on the longest resource with four readings.
 // It also covers 5,000 ordinary regexes on an ordinary resource.

@@ -10,8 +10,8 @@ type Names struct {
 	called, listed int
 }
 
-// NamesOf returns the names of an agent: the one that was sent, and those under which the agent is
-// registered. Those may be empty.
+// NamesOf returns the names of an agent. sent is the name in the intent. id and externalID are the
+// agent's registered names, or empty.
 func NamesOf(sent, id, externalID string) Names {
 	var n Names
 	for _, name := range [...]string{sent, id, externalID} {
@@ -30,7 +30,7 @@ func (n *Names) add(count int, name string) int {
 	return count + 1
 }
 
-// Called returns the names as they were sent and registered. The first is the one that was sent. The
+// Called returns the names as they were sent and registered. The first name is the sent name. The
 // slice must not be modified.
 func (n *Names) Called() []string { return n.texts[:n.called] }
 

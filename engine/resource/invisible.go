@@ -15,6 +15,16 @@ func IsInvisible(r rune) bool {
 		strings.ContainsRune("\u034F\u115F\u1160\u17B4\u17B5\u3164\uFFA0", r))
 }
 
+// Visible returns s without its invisible characters.
+func Visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if IsInvisible(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
 // FindInvisible returns the first invisible character of s, except for ordinary ones. Scripts and
 // emoji need some invisible characters: a joiner (U+200C, U+200D) or a variation selector is
 // ordinary right after a character outside ASCII.
