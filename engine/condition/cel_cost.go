@@ -241,7 +241,7 @@ func (s sizes) EstimateCallCost(
 func (s sizes) splitting(text checker.AstNode) *checker.CallEstimate {
 	c := s.splits.split(text)
 	if !s.patterns {
-		c.Max += resultSteps / unitSteps
+		c.Max += (copiedSteps*min(textSize(text), math.MaxInt32) + resultSteps) / unitSteps
 	}
 	return c
 }
@@ -250,9 +250,12 @@ func (s sizes) splitting(text checker.AstNode) *checker.CallEstimate {
 // value that the unit reads.
 const unitSteps = 12
 
-// searchedPerStep is the number of bytes of a text that functions search or count in a step. Other
-// functions read one byte in a step: they copy a text into a list of its characters, or parse it.
+// searchedPerStep is the number of bytes of a text that functions search or count in a step.
 const searchedPerStep = 8
+
+// copiedSteps is the number of steps for a byte of a text that a function copies into a list of
+// characters.
+const copiedSteps = 2
 
 // quotedSteps is the number of steps for a byte of a text that an error quotes.
 const quotedSteps = 3
@@ -287,7 +290,7 @@ func textLoad(function string, target *checker.AstNode, args []checker.AstNode) 
 		}
 	case "lowerAscii", "upperAscii", "trim", "reverse", "substring":
 		result = upTo(size)
-		size += resultSteps
+		size = copiedSteps*size + resultSteps
 	case "charAt":
 		size += resultSteps
 	default:

@@ -86,12 +86,22 @@ func ReadValue(text string) *Value {
 			v.Address = v.Elements[0].Addresses
 		}
 	}
-	readings := 0
+	v.steps = 4*len(text) + itemSteps*max(items, len(v.Elements)) + v.readingSteps()
+	return v
+}
+
+// readingSteps returns the work of visiting all readings. Programs that visit them charge for readings
+// that are together as long as the value. Readings of "mailto:a@b?cc=c@d,mailto:…" are longer, as each
+// URL may go on to the end of the value: the rest is charged here.
+func (v *Value) readingSteps() int {
+	readings, size := 0, 0
 	for _, e := range v.Elements {
 		readings += len(e.Blocked)
+		for _, s := range e.Blocked {
+			size += 16 + len(s)
+		}
 	}
-	v.steps = 4*len(text) + itemSteps*max(items, len(v.Elements)) + 8*readings
-	return v
+	return 8*readings + max(0, size-32*len(v.text))
 }
 
 // uncut returns the readings of a list for mailers that do not cut it in comments, at line ends or in
