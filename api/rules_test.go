@@ -345,6 +345,7 @@ func (heavy) Match(*engine.RegoInput) (bool, error) { return false, nil }
 func (heavy) Lists() []string                       { return nil }
 func (heavy) Review() condition.Review              { return condition.Review{} }
 func (heavy) Size() int                             { return 10 << 20 }
+func (heavy) Reads() engine.RegoReads               { return engine.RegoReads{Resource: true, Agent: true} }
 
 // TestRules_TakeABoundedAmountOfMemory checks that an organization's compiled rules cannot exceed
 // the cache. Larger rules would be compiled for each decision, and would evict the rules of other

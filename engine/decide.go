@@ -77,7 +77,7 @@ func (c *CompiledRule) decide(e *evaluation) ([]Finding, error) {
 // or one in Rego, is evaluated once for each name of the agent, and one name is enough.
 func (c *CompiledRule) matches(e *evaluation) (bool, error) {
 	names := e.Names().Called()
-	if !c.cond.ReadsAgent || len(names) == 1 {
+	if !c.readsAgent || len(names) == 1 {
 		return c.matchesOne(e)
 	}
 	defer e.SetAgent(names[0])
@@ -104,7 +104,7 @@ func (c *CompiledRule) matches(e *evaluation) (bool, error) {
 // stops at the first reading that decides or is an error. In match objects and trees each comparison
 // reads the resource by itself.
 func (c *CompiledRule) matchesOne(e *evaluation) (bool, error) {
-	if !c.cond.ReadsResource {
+	if !c.readsResource {
 		return c.ask(e)
 	}
 	side := c.outcome.Side()
@@ -168,6 +168,9 @@ func (x *ruleIndex) candidates(f *condition.Frame, set bitset) bitset {
 		for i := range f.Readings().Len(resource.ForBlock) {
 			x.resources.add(set, f.Readings().At(resource.ForBlock, i).Text)
 		}
+		if x.resources.allows && f.Readings().Len(resource.ForAllow) > 0 { // it must hold for each of them
+			x.resources.add(set, f.Readings().At(resource.ForAllow, 0).Text)
+		}
 	}
 	return set
 }
@@ -175,7 +178,7 @@ func (x *ruleIndex) candidates(f *condition.Frame, set bitset) bitset {
 func (x *ruleIndex) addMetadata(metadata map[string]string, set bitset) {
 	for key, value := range metadata {
 		if v := x.keys[key]; v != nil {
-			set.addAll(v.values[value])
+			v.add(set, value, true)
 		}
 	}
 	for _, key := range x.absent {
@@ -191,16 +194,27 @@ func (v *valueIndex) add(set bitset, value string, ok bool) {
 		return
 	}
 	set.addAll(v.values[value])
+	v.prefixes.add(set, value)
 }
 
 func (v *valueIndex) addAll(set bitset, values []string) {
 	for _, value := range values {
-		set.addAll(v.values[value])
+		v.add(set, value, true)
+	}
+}
+
+func (x *prefixIndex) add(set bitset, value string) {
+	for _, n := range x.lengths {
+		if n > len(value) {
+			return
+		}
+		set.addAll(x.rules[value[:n]])
 	}
 }
 
 func (x *resourceIndex) add(set bitset, resource string) {
 	set.addAll(x.exact[resource])
+	x.prefixes.add(set, resource)
 	if len(x.within) == 0 {
 		return
 	}

@@ -58,6 +58,8 @@ func (regoStub) Review() condition.Review { return condition.Review{} }
 
 func (regoStub) Size() int { return 1 }
 
+func (regoStub) Reads() RegoReads { return RegoReads{Resource: true, Agent: true} }
+
 func stubOptions() Options {
 	return Options{CompileRego: func(string) (RegoCondition, error) { return regoStub{}, nil }}
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // ruleIndex finds the rules that can match an intent without evaluating the other rules. A rule is
-// filed under one equality that its condition demands. If the intent does not have the demanded
-// value, the condition is false. So the index misses neither a match nor an error. A rule whose
-// condition demands no equality is always evaluated.
+// filed under one equality or one prefix that its condition demands. If the intent does not meet the
+// demand, the condition is false. So the index misses neither a match nor an error. A rule whose
+// condition demands nothing is always evaluated.
 //
 // In CEL a comparison with a missing field is an error. So a rule with such a comparison is filed
 // both under the value and under "absent".
@@ -28,9 +28,21 @@ type ruleIndex struct {
 
 // valueIndex files rules under the values of one field.
 type valueIndex struct {
-	values map[string][]int32
-	absent []int32
+	values   map[string][]int32
+	prefixes prefixIndex
+	absent   []int32
 }
+
+// prefixIndex files rules under the beginnings of a text.
+type prefixIndex struct {
+	rules map[string][]int32
+	// lengths has the lengths of the prefixes in ascending order, each once.
+	lengths []int
+}
+
+// maxPrefix is the number of bytes of a prefix that the index uses. It bounds the look-ups for one
+// text.
+const maxPrefix = 32
 
 // fieldIndex is the valueIndex of a field.
 type fieldIndex struct {
@@ -38,12 +50,16 @@ type fieldIndex struct {
 	valueIndex
 }
 
-// resourceIndex files rules under exact resources, and under directories that contain the
-// resource.
+// resourceIndex files rules under exact resources, under directories that contain the resource, and
+// under its beginnings.
 type resourceIndex struct {
-	used   bool
-	exact  map[string][]int32
-	within map[string][]int32
+	used     bool
+	exact    map[string][]int32
+	within   map[string][]int32
+	prefixes prefixIndex
+	// allows says that a rule in Rego that allows is filed. Such a rule is asked for the readings of
+	// an allowance.
+	allows bool
 }
 
 // newRuleIndex files each rule under one of its demands: the one that the fewest intents are
@@ -51,20 +67,23 @@ type resourceIndex struct {
 func newRuleIndex(rules []*CompiledRule) ruleIndex {
 	seen := distinctValues{}
 	for _, r := range rules {
-		for _, d := range r.cond.Demands {
+		for _, d := range r.demands {
 			seen.add(d)
 		}
 	}
 	x := ruleIndex{always: make(bitset, (len(rules)+63)/64), keys: map[string]*valueIndex{}}
 	for i, r := range rules {
-		if len(r.cond.Demands) == 0 {
+		if len(r.demands) == 0 {
 			x.always.add(i)
 			continue
 		}
-		best := slices.MinFunc(r.cond.Demands, func(a, b condition.Demand) int {
+		best := slices.MinFunc(r.demands, func(a, b condition.Demand) int {
 			return cmp.Compare(seen.likelihood(a), seen.likelihood(b))
 		})
 		x.file(int32(i), best) //nolint:gosec // no organization has 2^31 rules
+		if best.Field.ID == condition.Resource && r.rego != nil && r.outcome == Allow {
+			x.resources.allows = true
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(x.keys)) {
 		if len(x.keys[key].absent) > 0 {
@@ -105,6 +124,7 @@ func (v *valueIndex) file(i int32, d condition.Demand) {
 	for _, value := range d.Values {
 		v.values[value] = append(v.values[value], i)
 	}
+	v.prefixes.file(i, d)
 	if d.Absent {
 		v.absent = append(v.absent, i)
 	}
@@ -120,6 +140,20 @@ func (x *resourceIndex) file(i int32, d condition.Demand) {
 	for _, dir := range d.Within {
 		x.within[dir] = append(x.within[dir], i)
 	}
+	x.prefixes.file(i, d)
+}
+
+func (x *prefixIndex) file(i int32, d condition.Demand) {
+	for _, prefix := range d.Prefixes {
+		if x.rules == nil {
+			x.rules = map[string][]int32{}
+		}
+		prefix = prefix[:min(len(prefix), maxPrefix)]
+		x.rules[prefix] = append(x.rules[prefix], i)
+		if at, found := slices.BinarySearch(x.lengths, len(prefix)); !found {
+			x.lengths = slices.Insert(x.lengths, at, len(prefix))
+		}
+	}
 }
 
 // distinctValues has the distinct values that rules demand of each field.
@@ -129,7 +163,7 @@ func (s distinctValues) add(d condition.Demand) {
 	if s[d.Field] == nil {
 		s[d.Field] = map[string]struct{}{}
 	}
-	for _, list := range [][]string{d.Values, d.Within} {
+	for _, list := range [][]string{d.Values, d.Prefixes, d.Within} {
 		for _, value := range list {
 			s[d.Field][value] = struct{}{}
 		}
@@ -139,7 +173,7 @@ func (s distinctValues) add(d condition.Demand) {
 // likelihood estimates how likely an intent meets d. It assumes that all values are equally
 // frequent, and that half of the intents lack an optional field.
 func (s distinctValues) likelihood(d condition.Demand) float64 {
-	p := float64(len(d.Values)+len(d.Within)) / float64(len(s[d.Field])+1)
+	p := float64(d.Size()) / float64(len(s[d.Field])+1)
 	if d.Absent {
 		p += 0.5
 	}
@@ -155,10 +189,12 @@ func (x *ruleIndex) size() int {
 	for key, v := range x.keys {
 		size += mapEntryBytes + len(key) + v.size()
 	}
-	return size + filedSize(x.resources.exact) + filedSize(x.resources.within)
+	return size + filedSize(x.resources.exact) + filedSize(x.resources.within) + filedSize(x.resources.prefixes.rules)
 }
 
-func (v *valueIndex) size() int { return filedSize(v.values) + 4*len(v.absent) }
+func (v *valueIndex) size() int {
+	return filedSize(v.values) + filedSize(v.prefixes.rules) + 4*len(v.absent)
+}
 
 // mapEntryBytes is the approximate size of an entry in a map of strings to slices.
 const mapEntryBytes = 64

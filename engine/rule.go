@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -46,6 +47,18 @@ type RegoCondition interface {
 	Lists() []string
 	// Size returns the approximate size of the condition in memory, in bytes.
 	Size() int
+	// Reads says what the condition reads.
+	Reads() RegoReads
+}
+
+// RegoReads says what a condition in Rego reads.
+type RegoReads struct {
+	// Resource and Agent say whether the condition may read the resource, or the name of the agent.
+	// If it does not, it has the same value for each reading, or for each name.
+	Resource, Agent bool
+	// Demands are necessary conditions. Match returns false for every input that does not meet them
+	// all, even if the condition is an error. They name the agent by [condition.AgentID].
+	Demands []condition.Demand
 }
 
 // RegoInput is the input document of a condition in Rego.
@@ -73,6 +86,10 @@ type CompiledRule struct {
 	outcome Decision
 	cond    *condition.Condition
 	rego    RegoCondition // nil unless the condition is in Rego
+	// readsResource and readsAgent say that the whole condition is evaluated for each reading of the
+	// resource, or for each name of the agent. demands are the condition's demands.
+	readsResource, readsAgent bool
+	demands                   []condition.Demand
 	// finding is reported if the rule decides. errored is reported if the rule decides because its
 	// condition could not be evaluated. Each is a slice of one finding, which all results share.
 	finding, errored []Finding
@@ -103,8 +120,29 @@ func CompileRule(r Rule, o Options) (*CompiledRule, error) {
 		return nil, joinInvalid(condErr, actErr)
 	}
 	c := newCompiledRule(r, act, cond)
-	c.rego = rego
+	if rego != nil {
+		c.setRego(rego)
+	}
 	return c, nil
+}
+
+// setRego makes rego the condition. If the condition is asked for each name of the agent, a demand of
+// the agent is met by one of the names.
+func (c *CompiledRule) setRego(rego RegoCondition) {
+	c.rego = rego
+	reads := rego.Reads()
+	c.readsResource = c.readsResource && reads.Resource
+	c.readsAgent = c.readsAgent && reads.Agent
+	c.demands = reads.Demands
+	if !c.readsAgent {
+		return
+	}
+	c.demands = slices.Clone(c.demands)
+	for i := range c.demands {
+		if c.demands[i].Field == condition.FieldOf(condition.AgentID) {
+			c.demands[i].Field = condition.FieldOf(condition.AgentName)
+		}
+	}
 }
 
 func compileCondition(doc string, outcome Decision, o Options) (*condition.Condition, RegoCondition, error) {
@@ -187,6 +225,7 @@ func newCompiledRule(r Rule, act action, cond *condition.Condition) *CompiledRul
 	}
 	return &CompiledRule{
 		rule: r, outcome: act.decision, cond: cond,
+		readsResource: cond.ReadsResource, readsAgent: cond.ReadsAgent, demands: cond.Demands,
 		finding: find(reason),
 		errored: find("the condition could not be evaluated, which counts as a match"),
 	}
@@ -256,11 +295,11 @@ func (c *CompiledRule) Unrendered() error {
 // AsksEachReading reports whether the whole condition is evaluated once for each reading of the
 // resource. A rule that allows must match every reading of an allowance. For any other rule one
 // matching reading of a block is enough.
-func (c *CompiledRule) AsksEachReading() bool { return c.cond.ReadsResource }
+func (c *CompiledRule) AsksEachReading() bool { return c.readsResource }
 
 // AsksEachName reports whether the whole condition is evaluated once for each name of the agent. One
 // matching name is enough. A rule that allows is never such a rule.
-func (c *CompiledRule) AsksEachName() bool { return c.cond.ReadsAgent }
+func (c *CompiledRule) AsksEachName() bool { return c.readsAgent }
 
 // Review lists parts of the condition that its author may not have meant.
 func (c *CompiledRule) Review() condition.Review {

@@ -56,9 +56,10 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 		return nil, err
 	}
 	items := callsItems(c.Modules[entry])
+	reads := readsOf(c, c.GetRulesExact(ref))
 	p.functions = newMeters(c, module).functions
 	size := compiledOverhead + compiledPerByte*len(source)
-	return &sandboxed{source: source, question: p, lists: lists, size: size, items: items}, nil
+	return &sandboxed{source: source, question: p, lists: lists, size: size, items: items, reads: reads}, nil
 }
 
 // packageClause matches the start of a module. The body of a rule cannot start with a package
@@ -140,6 +141,7 @@ type sandboxed struct {
 	lists    []string
 	size     int
 	items    bool // whether it calls writ.items
+	reads    engine.RegoReads
 }
 
 // Match implements [engine.RegoCondition].
@@ -147,6 +149,9 @@ func (c *sandboxed) Match(in *engine.RegoInput) (bool, error) {
 	work := in.Work
 	if work == nil {
 		work = new(condition.Work)
+	}
+	if !c.meets(in, work) {
+		return false, nil
 	}
 	left := inSteps(work)
 	left.metadata = in.Intent.Metadata
@@ -175,3 +180,6 @@ func (c *sandboxed) Lists() []string { return c.lists }
 
 // Size implements [engine.RegoCondition].
 func (c *sandboxed) Size() int { return c.size }
+
+// Reads implements [engine.RegoCondition].
+func (c *sandboxed) Reads() engine.RegoReads { return c.reads }

@@ -87,7 +87,8 @@ func (denier) Evaluate(*engine.Input) (engine.Decision, []engine.Code, error) {
 	return engine.Deny, []engine.Code{engine.CodeUsageLimit}, nil
 }
 
-func (denier) Size() int { return 0 }
+func (denier) Size() int               { return 0 }
+func (denier) Reads() engine.RegoReads { return engine.RegoReads{Resource: true, Agent: true} }
 
 func TestScript(t *testing.T) {
 	dir, err := os.Getwd()

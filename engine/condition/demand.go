@@ -2,20 +2,33 @@ package condition
 
 import (
 	"slices"
+	"strings"
 
 	"writ/engine/glob"
 	"writ/engine/resource"
 )
 
 // Demand is a necessary condition of a rule. An intent meets the demand if the field has one of
-// Values. If Absent is set, an intent without the field meets it too. A resource that starts with
-// one of Within also meets it.
+// Values, or starts with one of Prefixes. If Absent is set, an intent without the field meets it
+// too. A resource that starts with one of Within also meets it. A demand without any of these is
+// never met.
 type Demand struct {
-	Field  Field
-	Values []string
-	Within []string
-	Absent bool
+	Field    Field
+	Values   []string
+	Prefixes []string
+	Within   []string
+	Absent   bool
 }
+
+// IsMet reports whether a field with the text s meets d. The field must not be absent.
+func (d *Demand) IsMet(s string) bool {
+	starts := func(prefix string) bool { return strings.HasPrefix(s, prefix) }
+	return slices.Contains(d.Values, s) || slices.ContainsFunc(d.Prefixes, starts) ||
+		slices.ContainsFunc(d.Within, starts)
+}
+
+// Size returns the number of texts that a field is compared with.
+func (d *Demand) Size() int { return len(d.Values) + len(d.Prefixes) + len(d.Within) }
 
 // demandsOf returns the demands of n. Every intent for which n has the value truth meets all of
 // them. demandsOf may miss some demands.
@@ -38,15 +51,15 @@ func demandsOf(n *Node, truth bool) []Demand {
 	}
 	common := demandsOf(n.Kids[0], truth)
 	for _, k := range n.Kids[1:] {
-		if common = eitherDemand(common, demandsOf(k, truth)); len(common) == 0 {
+		if common = EitherDemand(common, demandsOf(k, truth)); len(common) == 0 {
 			return nil
 		}
 	}
 	return common
 }
 
-// eitherDemand returns demands. Every intent that meets all of a or all of b meets them.
-func eitherDemand(a, b []Demand) []Demand {
+// EitherDemand returns demands. Every intent that meets all of a or all of b meets them.
+func EitherDemand(a, b []Demand) []Demand {
 	var both []Demand
 	for _, d := range a {
 		i := slices.IndexFunc(b, func(e Demand) bool { return e.Field == d.Field })
@@ -54,10 +67,11 @@ func eitherDemand(a, b []Demand) []Demand {
 			continue
 		}
 		both = append(both, Demand{
-			Field:  d.Field,
-			Values: slices.Concat(d.Values, b[i].Values),
-			Within: slices.Concat(d.Within, b[i].Within),
-			Absent: d.Absent || b[i].Absent,
+			Field:    d.Field,
+			Values:   slices.Concat(d.Values, b[i].Values),
+			Prefixes: slices.Concat(d.Prefixes, b[i].Prefixes),
+			Within:   slices.Concat(d.Within, b[i].Within),
+			Absent:   d.Absent || b[i].Absent,
 		})
 	}
 	return both

@@ -312,6 +312,17 @@ func (f Field) names() []string {
 	return []string{name}
 }
 
+// FieldAt returns the field of a member of the input in Rego, such as intent, metadata, env.
+func FieldAt(path []string) (Field, bool) {
+	if len(path) == 3 && path[0]+"."+path[1] == fields[Metadata].path {
+		return MetadataKey(path[2]), true
+	}
+	if slices.ContainsFunc(path, func(name string) bool { return strings.Contains(name, ".") }) {
+		return Field{}, false
+	}
+	return fieldByPath(strings.Join(path, "."))
+}
+
 func fieldByPath(path string) (Field, bool) {
 	for id := range MetadataValue {
 		if fields[id].path == path {
