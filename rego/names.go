@@ -61,15 +61,28 @@ const namedReadings = `named_readings := [object.union(reading, {"agent": name})
 	some reading in blocked_readings
 ]`
 
-// names renders a comparison with every name of the agent.
-func (w *rendering) names(n *condition.Node) line {
+// names renders a comparison with every name of the agent. An expression that OPA's index of rules can
+// read comes first, if there is one.
+func (w *rendering) names(n *condition.Node) []line {
 	w.readsNames = true
-	return w.rule(func(name string) string {
+	test := n.Kids[0]
+	if test.Op == condition.Eq && test.Kind == condition.Leaf {
+		return []line{{text: condition.Quote(test.Values[0].Str) + " in " + namesOfAgent}}
+	}
+	affixes := affixesOf(test)
+	var lines []line
+	if affixes != nil {
+		lines = append(lines, line{text: affixes.anyBegin(namesOfAgent)})
+	}
+	if affixes != nil && affixes.crosses() {
+		return lines
+	}
+	return append(lines, w.rule(func(name string) string {
 		outer := w.param
 		w.param = paramItem
 		var rules []string
-		for _, body := range w.alternatives(n.Kids[0].Affirm()) {
-			lines := []string{"some item in input.agent.names"}
+		for _, body := range w.alternatives(test.Affirm()) {
+			lines := []string{"some item in " + namesOfAgent}
 			for _, l := range body {
 				lines = append(lines, l.text)
 			}
@@ -77,5 +90,8 @@ func (w *rendering) names(n *condition.Node) line {
 		}
 		w.param = outer
 		return strings.Join(rules, "\n\n")
-	})
+	}))
 }
+
+// namesOfAgent is a reference to the names of the agent and their folded forms.
+const namesOfAgent = "input.agent.names"

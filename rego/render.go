@@ -121,15 +121,29 @@ func (w *rendering) body(name string, lines []line) string {
 // lines returns the expressions of n's body. n is true if all of them hold.
 func (w *rendering) lines(n *condition.Node) []line {
 	if n.Kind != condition.All || len(n.Kids) == 0 {
-		return []line{w.line(n)}
+		return w.exprs(n)
 	}
 	lines := make([]line, 0, len(n.Kids))
 	for _, k := range n.Kids {
-		lines = append(lines, w.line(k))
+		lines = append(lines, w.exprs(k)...)
 	}
 	return lines
 }
 
+// exprs returns the expressions of n, which is no conjunction. Only a leaf can have more than one.
+func (w *rendering) exprs(n *condition.Node) []line {
+	switch {
+	case n.Kind != condition.Leaf, n.Field.ID == condition.Resource && n.Side != 0:
+	case n.AsksNames():
+		return w.names(n)
+	case n.IsRead(), n.Op == condition.ResourceGlob:
+	case n.Op.IsGlob():
+		return w.globs(n)
+	}
+	return []line{w.line(n)}
+}
+
+// line renders n as one expression.
 func (w *rendering) line(n *condition.Node) line {
 	f := n.Field
 	switch {
@@ -144,14 +158,16 @@ func (w *rendering) line(n *condition.Node) line {
 		return w.call(func(name string) { w.define(name, n) })
 	case f.ID == condition.Resource && n.Side != 0:
 		return w.readings(n)
-	case n.AsksNames():
-		return w.names(n)
 	case n.IsRead():
 		return w.read(n)
 	case n.Op == condition.ResourceGlob:
 		return w.resourceGlobs(n)
-	case n.Op.IsGlob():
-		return w.globs(n)
+	case n.AsksNames(), n.Op.IsGlob():
+		if exprs := w.exprs(n); len(exprs) == 1 {
+			return exprs[0]
+		} else {
+			return w.call(func(name string) { w.helpers = append(w.helpers, w.body(name, exprs)) })
+		}
 	case n.Op == condition.Every || n.Op == condition.Some:
 		return w.quantified(n)
 	case (f.Kind == condition.Digits || f.Kind == condition.Decimal || f.ID == condition.CounterValue) &&
@@ -237,10 +253,26 @@ func (w *rendering) resourceGlobs(n *condition.Node) line {
 	})
 }
 
-// globs renders a leaf of globs. It renders one glob as a call, and several globs as a function
-// that tries each. If glob.match cannot match one of them, it renders all as one regular
+// globs renders a leaf of globs. OPA's index of rules finds a rule by startswith and endswith, and it
+// does not by most globs. So globs that are literals with a star at one end become these.
+func (w *rendering) globs(n *condition.Node) []line {
+	reads := readsParam(n)
+	affixes := affixesOf(n)
+	switch {
+	case affixes == nil:
+		return []line{w.searched(n)}
+	case affixes.crosses():
+		return []line{{affixes.begin(ref(n.Field)), reads}}
+	case len(affixes) == 1:
+		return []line{{affixes.begin(ref(n.Field)), reads}, {affixes.stays(ref(n.Field)), reads}}
+	}
+	return []line{{affixes.begin(ref(n.Field)), reads}, w.searched(n)}
+}
+
+// searched renders a leaf of globs of any form. It renders one glob as a call, and several globs as a
+// function that tries each. If glob.match cannot match one of them, it renders all as one regular
 // expression.
-func (w *rendering) globs(n *condition.Node) line {
+func (w *rendering) searched(n *condition.Node) line {
 	if n.Op == condition.AddressGlob {
 		return line{text: fmt.Sprintf("regex.match(%s, %s)", union(n.Texts(), glob.AddressExpressions), ref(n.Field)),
 			param: readsParam(n)}

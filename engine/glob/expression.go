@@ -123,6 +123,41 @@ func IsSimple(pattern string) bool {
 	return true
 }
 
+// Affix is a pattern that is a literal with one star before or after it.
+type Affix struct {
+	// Literal is not empty. A text matches only if it begins with Literal, or ends with it if Leading
+	// is set.
+	Literal string
+	Leading bool // the star is before the literal
+	// Crosses says that the star matches slashes, too. Then Literal alone decides.
+	Crosses bool
+}
+
+// AffixOf returns a pattern of [CompileSet] as an Affix. ok is false if the pattern has another form.
+func AffixOf(pattern string) (a Affix, ok bool) {
+	alternatives, _ := parsePattern(pattern)
+	if len(alternatives) != 1 || len(alternatives[0]) < 2 {
+		return a, false
+	}
+	units := alternatives[0]
+	end := units[len(units)-1]
+	if units[0].star != noStar {
+		a.Leading, end, units = true, units[0], units[1:]
+	} else {
+		units = units[:len(units)-1]
+	}
+	var n int
+	a.Literal, n = literalPrefix(units)
+	a.Crosses = end.star == superStar
+	return a, end.star != noStar && n == len(units)
+}
+
+// ActionAffixOf is [AffixOf] for a pattern of [CompileActions].
+func ActionAffixOf(pattern string) (a Affix, ok bool) {
+	a = Affix{Literal: strings.Trim(pattern, "*"), Leading: strings.HasPrefix(pattern, "*"), Crosses: true}
+	return a, a.Literal != "" && !strings.Contains(a.Literal, "*") && a.Leading != strings.HasSuffix(pattern, "*")
+}
+
 // needsEscape reports whether a pattern must have a backslash before u.
 func (u unit) needsEscape() bool {
 	return u.isLiteral() && u.lit < utf8.RuneSelf && syntax.IsSpecial(byte(u.lit))
