@@ -13,7 +13,8 @@ import (
 
 // checks defines the findings of the policy's own checks, and the sentence for each code.
 func (l *lowering) checks() ([]string, error) {
-	parts := []string{l.membersOfInput(), readingsOfResource()}
+	parts := []string{l.membersOfInput(), readingsOfResource(), resourceReadings}
+	parts = append(parts, plainReadings()...)
 	var sentences strings.Builder
 	sentences.WriteString(sentence(engine.CodeCheckError, string(engine.CodeCheckError)+
 		": the input is not what writ makes of an intent"))
@@ -55,8 +56,8 @@ func (l *lowering) membersOfInput() string {
 		}
 	}
 	lines = append(lines, "is_string(input."+decidedAt+")", "metadata_read", "cost_read",
-		"is_boolean(input.usage.exceeded)", "is_boolean(input.require_registered_agents)",
-		"is_string(input.agent.id)", `input.agent.status in {"active", "disabled", "unregistered"}`,
+		"not readings_stale", "is_boolean(input.usage.exceeded)", "is_boolean(input.require_registered_agents)",
+		"input.agent.id == input.intent.agent_id", `input.agent.status in {"active", "disabled", "unregistered"}`,
 		"is_number(input.policy.version)")
 	for _, name := range []string{"policy_id", "organization_id", "agent_id", "status"} {
 		lines = append(lines, "is_string(input.policy."+name+")")
@@ -111,29 +112,6 @@ counters_read if {
 counter_read(null)
 
 counter_read(n) if is_number(n)`
-}
-
-// readingsOfResource defines the readings of the resource for the checks. A plain OPA gets no
-// readings in its input. Then the decision is deny.
-func readingsOfResource() string {
-	return `findings contains "resource.unreadable" if not resource_read
-
-# What writ makes of the resource: see "writ rego --help" for how to have it.
-resource_read if {
-	count(blocked_readings) > 0
-	count(allowed_readings) > 0
-	every reading in array.concat(blocked_readings, allowed_readings) {
-		is_string(reading.text)
-		count(reading.readers) > 0
-		every reader in reading.readers { reader in ` + readers(resource.All) + ` }
-		is_array(reading.readers)
-	}
-	input.readings.stops in {"", "list", "address"}
-}
-
-blocked_readings := input.readings.blocked
-
-allowed_readings := input.readings.allowed`
 }
 
 // check writes the rules of one check, separated by empty lines. If the check fails, they add its

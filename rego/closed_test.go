@@ -63,6 +63,7 @@ func permissive() *engine.ActionPolicy {
 // input. Such an input lacks a member, has a member of another type, or is not an object.
 func TestLower_FailsClosed(t *testing.T) {
 	in := evaluationInput()
+	in.Intent.Resource = "prod/{db}" // a plain resource needs no readings
 	in.Intent.Cost.AmountMinor = 10
 	in.Intent.Metadata = map[string]string{"env": "prod"}
 	// The members that writ may leave out, and each of several readers.

@@ -63,8 +63,10 @@ func nameIn(s string) string {
 //	readings                    {"blocked": […], "allowed": […], "stops": "" | "list" | "address"}:
 //	                            blocked has the readings that a block looks at, allowed those
 //	                            that an allowance must cover. Each is {"text", "readers": […]}.
-//	                            If either is absent or empty, the decision is deny,
-//	                            resource.unreadable
+//	                            They count only if the reader raw has read intent.resource. The
+//	                            module reads a plain resource itself then. For any other
+//	                            resource the decision is deny: check.error, or
+//	                            resource.unreadable if there are no readings
 //	values                      what metadata values are read as, by their keys: see
 //	                            [condition.Value]. Rules need it that compare addresses or lists
 //	policy                      {"policy_id", "version", "organization_id", "agent_id",
@@ -73,8 +75,8 @@ func nameIn(s string) string {
 //	                            if the counter does not count the intent. The member is
 //	                            present only if the rules have counters
 //
-// If a member is absent or of another type, the decision is deny, check.error. Only the intent's
-// cost and metadata may be absent.
+// If a member is absent, of another type, or derived from another intent, the decision is deny,
+// check.error. Only the intent's cost and metadata may be absent, and the readings of a plain resource.
 //
 // The module decides as [engine.Evaluate] does, except after an error in a rule's own Rego. The
 // engine treats such an error as a match if a match makes the decision stricter. [Query] has no
@@ -245,11 +247,14 @@ func (l *lowering) ruleFinding() (text, reasons string) {
 		return `
 findings contains deciding_rule[1]
 
-deciding_rule := min(matching_rules)
+deciding_rule := min(matching_rules) if input_read
 `, "array.concat(check_reasons, [sentence | sentence := deciding_rule[2]])"
 	}
 	return fmt.Sprintf(`
-findings contains rule[1] if some rule in deciding_rules
+findings contains rule[1] if {
+	input_read
+	some rule in deciding_rules
+}
 
 deciding_rules := {unsure, sure} if {
 	unsure := min(matching_rules)

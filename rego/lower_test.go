@@ -92,19 +92,19 @@ func TestLower_WithAnIncompleteInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	const whole = `{"intent": {"intent_id": "i", "policy_id": "p", "issued_at": "2026-01-02T03:04:05Z",
-			"action_type": "deploy", "agent_id": "team-a/x", "resource": "prod/x", "cost": {"amount_minor": 5, "currency": "EUR"}},
+			"action_type": "deploy", "agent_id": "team-a/x", "resource": "prod/{x}", "cost": {"amount_minor": 5, "currency": "EUR"}},
 		"policy": {"policy_id": "p", "version": 3, "organization_id": "acme", "agent_id": "team-a/*", "status": "active"},
 		"agent": {"id": "team-a/x", "status": "active"}, "usage": {"exceeded": false}, "require_registered_agents": false,
-		"readings": {"blocked": [{"text": "prod/x", "readers": ["raw", "posix"]}], "allowed": [{"text": "prod/x", "readers": ["posix"]}], "stops": ""},
+		"readings": {"blocked": [{"text": "prod/{x}", "readers": ["raw", "posix"]}], "allowed": [{"text": "prod/{x}", "readers": ["posix"]}], "stops": ""},
 		"decided_at": "2026-01-02T03:04:05Z"}`
 	without := func(member, to string) string { return strings.Replace(whole, member, to, 1) }
 	tests := []struct{ name, input, decision, reason string }{
 		{"whole", whole, "allow", "policy.allowed: version 3 of the policy allows it"},
 		{"no readings", without(`"readings"`, `"reading"`), "deny", "resource.unreadable: the input does not say how the resource is read"},
-		{"no readings of a block", without(`"blocked"`, `"block"`), "deny", "resource.unreadable: the input does not say how the resource is read"},
+		{"no readings of a block", without(`"blocked"`, `"block"`), "deny", "check.error: the input is not what writ makes of an intent"},
 		{"no readings of an allowance", without(`"allowed"`, `"allow"`), "deny", "resource.unreadable: the input does not say how the resource is read"},
-		{"readings without readers", without(`"readers": ["raw", "posix"]`, `"readers": []`), "deny", "resource.unreadable: the input does not say how the resource is read"},
-		{"readings that are strings", without(`{"text": "prod/x", "readers": ["raw", "posix"]}`, `"prod/x"`), "deny", "resource.unreadable: the input does not say how the resource is read"},
+		{"readings without readers", without(`"readers": ["raw", "posix"]`, `"readers": []`), "deny", "check.error: the input is not what writ makes of an intent"},
+		{"readings that are strings", without(`{"text": "prod/{x}", "readers": ["raw", "posix"]}`, `"prod/{x}"`), "deny", "check.error: the input is not what writ makes of an intent"},
 		{"unknown readers", without(`"readers": ["raw", "posix"]`, `"readers": ["raw", "posixx"]`), "deny", "resource.unreadable: the input does not say how the resource is read"},
 		{"an amount of null", without(`"amount_minor": 5`, `"amount_minor": null`), "deny", "check.error: the input is not what writ makes of an intent"},
 		{"no time", without(`"decided_at"`, `"decided"`), "deny", "check.error: the input is not what writ makes of an intent"},
@@ -116,7 +116,7 @@ func TestLower_WithAnIncompleteInput(t *testing.T) {
 		{"no usage", strings.Replace(whole, `"usage": {"exceeded": false}, `, "", 1), "deny", "usage.limit: the usage limit of the organization's plan is reached"},
 		{"no amount", strings.Replace(whole, `"amount_minor": 5, `, "", 1), "deny", "cost.exceeded: the cost is above the cap of 250000 minor units"},
 		{"no currency", strings.Replace(whole, `, "currency": "EUR"`, "", 1), "deny", "cost.currency: the cost is not in EUR"},
-		{"empty readings", without(`[{"text": "prod/x", "readers": ["raw", "posix"]}]`, `[]`), "deny", "resource.unreadable: the input does not say how the resource is read"},
+		{"empty readings", without(`[{"text": "prod/{x}", "readers": ["raw", "posix"]}]`, `[]`), "deny", "check.error: the input is not what writ makes of an intent"},
 		{"another agent", strings.ReplaceAll(whole, "team-a/x", "team-b/x"), "approval_required", "agent.mismatch: version 3 of the policy governs the agent \"team-a/*\", another one needs approval"},
 	}
 	for _, tt := range tests {

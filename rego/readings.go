@@ -1,14 +1,16 @@
 package rego
 
 import (
+	"strconv"
 	"strings"
 
+	"writ/engine"
 	"writ/engine/condition"
 	"writ/engine/glob"
 	"writ/engine/resource"
 )
 
-// The readings of the resource in Rego: see [readingsOfResource].
+// The readings of the resource in Rego: see [resourceReadings].
 const (
 	someBlocked  = "some reading in blocked_readings"
 	haveAllowed  = "count(allowed_readings) > 0"
@@ -64,7 +66,7 @@ func covers(name string, exprs []glob.Expression) (covered string, helpers []str
 				text = e.Stopped[stops]
 			}
 			helpers = append(helpers, ruleOf(head, append(lines[:len(lines):len(lines)],
-				"input.readings.stops == "+condition.Quote(stops.String()), "regex.match("+anchored(text)+", text)")))
+				"readings.stops == "+condition.Quote(stops.String()), "regex.match("+anchored(text)+", text)")))
 		}
 	}
 	return "every reader in reading.readers { " + name + "_covers(reader, reading.text) }", helpers
@@ -74,11 +76,91 @@ func ruleOf(head string, lines []string) string {
 	return head + " if {\n\t" + strings.Join(lines, "\n\t") + "\n}"
 }
 
-// readers writes a set of readers.
-func readers(readers resource.Reader) string {
+// readers writes a set of readers, and readersArray an array of them.
+func readers(readers resource.Reader) string { return "{" + readersList(readers) + "}" }
+
+func readersArray(readers resource.Reader) string { return "[" + readersList(readers) + "]" }
+
+func readersList(readers resource.Reader) string {
 	names := readers.Names()
 	for i, name := range names {
 		names[i] = condition.Quote(name)
 	}
-	return "{" + strings.Join(names, ", ") + "}"
+	return strings.Join(names, ", ")
+}
+
+// readingsOfResource defines the check that the readings of the resource are complete. If there are none,
+// as in a plain OPA, and the resource is not plain, the decision is deny.
+func readingsOfResource() string {
+	return finding(engine.CodeResourceUnreadable, "not resource_read", "not readings_stale") + `
+
+# What writ makes of the resource: see "writ rego --help" for how to have it.
+resource_read if {
+	count(blocked_readings) > 0
+	count(allowed_readings) > 0
+	every reading in array.concat(blocked_readings, allowed_readings) {
+		is_string(reading.text)
+		count(reading.readers) > 0
+		every reader in reading.readers { reader in ` + readers(resource.All) + ` }
+		is_array(reading.readers)
+	}
+	readings.stops in {"", "list", "address"}
+}`
+}
+
+// resourceReadings defines the readings of the resource. The readings of the input count only if
+// they are of this resource: the text as it was written is one of the readings for a block. A test
+// that changes the resource leaves the readings of another text there.
+const resourceReadings = `blocked_readings := readings.blocked
+
+allowed_readings := readings.allowed
+
+# The input's readings, if they are of this resource. A plain resource needs none.
+readings := input.readings if readings_current
+
+else := plain_readings(input.intent.resource)
+
+readings_current if {
+	some reading in input.readings.blocked
+	reading.text == input.intent.resource
+	"raw" in reading.readers
+}
+
+readings_stale if {
+	"readings" in object.keys(input)
+	not readings
+}`
+
+// plainReadings defines the readings of a plain resource as [resource.Read] returns them.
+func plainReadings() (rules []string) {
+	stops := ruleOfStops("_", resource.StopsAtSlash)
+	for _, f := range resource.PlainForms() {
+		blocked := `[{"text": text, "readers": ` + readersArray(f.Readers|resource.Raw) + `}]`
+		if f.Query {
+			blocked = `array.concat(
+		` + blocked + `,
+		[{"text": substring(text, 0, indexof(text, "?")), "readers": ` + readersArray(f.Readers) + `} | contains(text, "?")],
+	)`
+		}
+		rules = append(rules, `plain_readings(text) := {
+	"blocked": `+blocked+`,
+	"allowed": [{"text": text, "readers": `+readersArray(f.Readers)+`}],
+	"stops": plain_stops(text),
+} if {
+	is_string(text)
+	regex.match(`+condition.Quote(f.Is)+`, text)
+	not regex.match(`+condition.Quote(f.Not)+`, text)
+	count(text) <= `+strconv.Itoa(resource.MaxLength)+`
+}`)
+		if f.List != "" {
+			stops = ruleOfStops("text", resource.StopsInList) + " if regex.match(" + condition.Quote(f.List) +
+				", text)\n\nelse := " + condition.Quote(resource.StopsAtSlash.String())
+		}
+	}
+	rules[0] = "# The readings of a resource that every program reads as it was written.\n" + rules[0]
+	return append(rules, stops)
+}
+
+func ruleOfStops(param string, stops resource.Stops) string {
+	return "plain_stops(" + param + ") := " + condition.Quote(stops.String())
 }

@@ -44,7 +44,7 @@ func LowerSession(s *engine.Session) (File, error) {
 	}
 	if len(s.AllowedResourcePatterns) > 0 {
 		codes = append(codes, engine.CodeResourceNotAllowed)
-		parts = append(parts, "allowed_readings := input.readings.allowed")
+		parts = append(append(parts, resourceReadings), plainReadings()...)
 	}
 	if s.MaxCostMinor != nil {
 		codes = append(codes, engine.CodeCostExceeded)
