@@ -343,6 +343,7 @@ type heavy struct{}
 
 func (heavy) Match(*engine.RegoInput) (bool, error) { return false, nil }
 func (heavy) Lists() []string                       { return nil }
+func (heavy) Libraries() []string                   { return nil }
 func (heavy) Review() condition.Review              { return condition.Review{} }
 func (heavy) Size() int                             { return 10 << 20 }
 func (heavy) Reads() engine.RegoReads               { return engine.RegoReads{Resource: true, Agent: true} }

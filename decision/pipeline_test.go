@@ -248,6 +248,7 @@ func (w *watch) Match(in *engine.RegoInput) (bool, error) {
 }
 
 func (*watch) Lists() []string          { return nil }
+func (*watch) Libraries() []string      { return nil }
 func (*watch) Review() condition.Review { return condition.Review{} }
 func (*watch) Size() int                { return 1 }
 func (*watch) Reads() engine.RegoReads  { return engine.RegoReads{Resource: true, Agent: true} }

@@ -54,6 +54,7 @@ func (regoStub) Match(in *RegoInput) (bool, error) {
 }
 
 func (regoStub) Lists() []string          { return nil }
+func (regoStub) Libraries() []string      { return nil }
 func (regoStub) Review() condition.Review { return condition.Review{} }
 
 func (regoStub) Size() int { return 1 }

@@ -25,6 +25,11 @@ type Options struct {
 	// a rule called match. The rule's author sees its errors. If CompileRego is nil, conditions in
 	// Rego are refused.
 	CompileRego func(source string) (RegoCondition, error)
+	// CompileLibraries compiles the libraries of an organization. Its error is a *[condition.Error]
+	// whose files are named as [Library.File] names them. If it is nil, there are no libraries.
+	CompileLibraries func([]Library) (Libraries, error)
+	// Libraries has the libraries that conditions in Rego may import. If it is nil, there are none.
+	Libraries Libraries
 	// Lists has the lists that conditions may use.
 	Lists condition.Lists
 	// KeepJSON keeps the rules' JSON in the set. The JSON counts in the set's size. Set it if an
@@ -45,6 +50,9 @@ type RegoCondition interface {
 	Review() condition.Review
 	// Lists returns the names of the lists that the condition uses, sorted.
 	Lists() []string
+	// Libraries returns the names of the libraries that the condition imports, directly and through
+	// other libraries, sorted.
+	Libraries() []string
 	// Size returns the approximate size of the condition in memory, in bytes.
 	Size() int
 	// Reads says what the condition reads.
@@ -155,10 +163,14 @@ func compileCondition(doc string, outcome Decision, o Options) (*condition.Condi
 	if err != nil || c.Rego == "" {
 		return c, nil, badCondition(err)
 	}
-	if o.CompileRego == nil {
+	compileRego := o.CompileRego
+	if o.Libraries != nil {
+		compileRego = o.Libraries.Compile
+	}
+	if compileRego == nil {
 		return nil, nil, badCondition(regoError(errors.New("conditions in Rego are not supported here")))
 	}
-	rego, err := o.CompileRego(c.Rego)
+	rego, err := compileRego(c.Rego)
 	if err == nil && !o.stored {
 		err = rego.Review().Refused
 	}

@@ -22,7 +22,9 @@ type RuleSet struct {
 	index    ruleIndex
 	size     int
 	lists    condition.Lists
-	json     []byte // nil unless Options.KeepJSON was set
+	// libraries are the libraries with which the rules were compiled, or nil.
+	libraries Libraries
+	json      []byte // nil unless Options.KeepJSON was set
 }
 
 // CompileRules compiles the active rules of rules, which may be in any order. It never fails. If a
@@ -34,8 +36,9 @@ func CompileRules(rules []Rule, o Options) *RuleSet {
 }
 
 // Update does the same as [CompileRules], but reuses the rules of rs whose texts have not changed.
-// So it is fast if one rule among many has changed. rs must have been compiled with the same
-// options. Update does not modify rs.
+// So it is fast if one rule among many has changed. It compiles the rules again that import
+// libraries, if the libraries have changed. rs must have been compiled with the same options
+// otherwise. Update does not modify rs.
 func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 	known := rs.byID()
 	next := &RuleSet{}
@@ -45,6 +48,9 @@ func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 			continue
 		}
 		compiled := known[r.ID].reuse(r)
+		if compiled != nil && len(compiled.Libraries()) > 0 && rs.libraries != o.Libraries {
+			compiled = nil
+		}
 		if compiled == nil {
 			var err error
 			if compiled, err = CompileRule(r, o); err != nil {
@@ -59,7 +65,7 @@ func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 }
 
 // SetOf returns the set of the active rules of rules, with the lists that they use. rules may be
-// in any order.
+// in any order, and were compiled with the same libraries.
 func SetOf(rules []*CompiledRule, lists condition.Lists) *RuleSet {
 	rs := &RuleSet{}
 	for _, r := range rules {
@@ -87,6 +93,9 @@ func (rs *RuleSet) finish(o Options) {
 		rs.json, _ = rs.encode() // if it fails, JSON returns the error each time
 	}
 	rs.size = rs.measure() + len(rs.json)
+	if rs.libraries = o.Libraries; rs.libraries != nil {
+		rs.size += rs.libraries.Size()
+	}
 	rs.addLists(o.Lists)
 }
 

@@ -32,11 +32,21 @@ const conditionPackage = "writ.condition"
 //
 // The error is a *[condition.Error] with the place of each mistake.
 func CompileCondition(source string) (engine.RegoCondition, error) {
+	return new(Libraries).Compile(source)
+}
+
+// Compile implements [engine.Libraries]. It is [CompileCondition], and the condition may import the
+// libraries.
+func (l *Libraries) Compile(source string) (engine.RegoCondition, error) {
 	module, err := parseCondition(source)
 	if err != nil {
 		return nil, err
 	}
-	c, err := compile(map[string]*ast.Module{entry: module}, conditionSchema())
+	imports, err := l.importedBy(module)
+	if err != nil {
+		return nil, err
+	}
+	c, err := l.compile(module, imports)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +54,7 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 	if err := checkEntry(c, module, ref); err != nil {
 		return nil, err
 	}
-	if err := checkBounds(module); err != nil {
+	if err := checkBounds(module, l); err != nil {
 		return nil, err
 	}
 	lists, err := listsOf(c)
@@ -57,9 +67,14 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 	}
 	items := callsItems(c.Modules[entry])
 	reads := readsOf(c, c.GetRulesExact(ref))
-	p.functions = newMeters(c, module).functions
+	for _, name := range l.withUses(imports) {
+		reads.Resource = reads.Resource || l.byName[name].reads.Resource
+		reads.Agent = reads.Agent || l.byName[name].reads.Agent
+	}
+	p.functions = newMeters(c, l.imports(imports), module).functions
 	size := compiledOverhead + compiledPerByte*len(source)
-	return &sandboxed{source: source, question: p, lists: lists, size: size, items: items, reads: reads}, nil
+	return &sandboxed{source: source, question: p, lists: lists, size: size, items: items, reads: reads, from: l,
+		libraries: l.withUses(imports)}, nil
 }
 
 // packageClause matches the start of a module. The body of a rule cannot start with a package
@@ -142,6 +157,9 @@ type sandboxed struct {
 	size     int
 	items    bool // whether it calls writ.items
 	reads    engine.RegoReads
+	// from has the libraries. libraries has the names of those that the condition uses.
+	from      *Libraries
+	libraries []string
 }
 
 // Match implements [engine.RegoCondition].
@@ -177,6 +195,9 @@ func (c *sandboxed) Match(in *engine.RegoInput) (bool, error) {
 
 // Lists implements [engine.RegoCondition].
 func (c *sandboxed) Lists() []string { return c.lists }
+
+// Libraries implements [engine.RegoCondition].
+func (c *sandboxed) Libraries() []string { return c.libraries }
 
 // Size implements [engine.RegoCondition].
 func (c *sandboxed) Size() int { return c.size }

@@ -16,18 +16,24 @@ import (
 // regular expression. A budget cannot interrupt such a step. So a condition that could make a large
 // value or a slow pattern is refused when it is compiled.
 
-// checkBounds refuses a compiled module that could take memory or time without bound.
-func checkBounds(m *ast.Module) error {
+// checkBounds refuses a compiled module that could take memory or time without bound. It may use the
+// libraries l.
+func checkBounds(m *ast.Module, l *Libraries) error {
 	found := condition.Error{Mistakes: badPatterns(m)}
-	g := growth{module: m, known: map[ast.Var]int{}}
+	g := newGrowth(m, l)
 	for _, r := range m.Rules {
 		if n := g.rule(r.Head.Ref()[0].Value); n > maxGrowth {
-			found.Add(mistake(r.Loc(),
-				"%v can become thousands of times larger than its input: build fewer values out of other values",
-				r.Head.Ref()))
+			found.Add(grows(r))
 		}
 	}
 	return found.Err()
+}
+
+// grows returns the mistake of a rule whose value can become too large.
+func grows(r *ast.Rule) condition.Mistake {
+	return mistake(r.Loc(),
+		"%v can become thousands of times larger than its input: build fewer values out of other values",
+		r.Head.Ref())
 }
 
 // growth bounds how many times larger than the input the values of rules can become. A literal or a
@@ -36,6 +42,50 @@ func checkBounds(m *ast.Module) error {
 type growth struct {
 	module *ast.Module
 	known  map[ast.Var]int
+	// libraries has the bounds of other modules. imports has what each name can be in the module.
+	libraries *Libraries
+	imports   map[ast.Var][]ast.Ref
+}
+
+func newGrowth(m *ast.Module, l *Libraries) growth {
+	g := growth{module: m, known: make(map[ast.Var]int), libraries: l, imports: make(map[ast.Var][]ast.Ref)}
+	for _, i := range m.Imports {
+		if ref, ok := i.Path.Value.(ast.Ref); ok && ref.HasPrefix(libraries) {
+			g.imports[i.Name()] = append(g.imports[i.Name()], ref)
+		}
+	}
+	return g
+}
+
+// imported returns a bound for the rules of libraries that ref can refer to.
+func (g *growth) imported(ref ast.Ref) int {
+	paths := []ast.Ref{ref}
+	if v, ok := ref[0].Value.(ast.Var); ok {
+		for _, path := range g.imports[v] {
+			paths = append(paths, path.Concat(ref[1:]))
+		}
+	}
+	largest := 1
+	for _, path := range paths {
+		if !path.HasPrefix(libraries) || len(path) == len(libraries) {
+			continue
+		}
+		name, _ := path[len(libraries)].Value.(ast.String)
+		lib := g.libraries.library(string(name))
+		if lib == nil || lib.module == g.module {
+			continue // a library's references to itself are those to its own rules
+		}
+		if len(path) > len(libraries)+1 {
+			if rule, ok := path[len(libraries)+1].Value.(ast.String); ok {
+				largest = max(largest, lib.grown[string(rule)])
+				continue
+			}
+		}
+		for _, n := range lib.grown {
+			largest = max(largest, n)
+		}
+	}
+	return largest
 }
 
 // rule returns a bound for all rules called name. The rules are not recursive: OPA has refused
@@ -98,10 +148,10 @@ func (g *growth) body(r *ast.Rule) int {
 
 // refersTo returns the largest bound of the rules, other than r, that ref could refer to.
 func (g *growth) refersTo(r *ast.Rule, ref ast.Ref) int {
-	largest := 1
 	if ref.HasPrefix(ast.InputRootRef) {
-		return largest
+		return 1
 	}
+	largest := g.imported(ref)
 	own := r.Head.Ref()[0].Value
 	for _, t := range ref {
 		var name ast.Var
@@ -127,7 +177,7 @@ func (g *growth) call(operator ast.Ref, args []*ast.Term) int {
 		}
 		return saturate(saturate(variables(args), textGrowth(b.Name, args)), repetition(b.Name, args))
 	}
-	total := variables(args)
+	total := saturate(variables(args), g.imported(operator))
 	for _, t := range operator {
 		switch v := t.Value.(type) {
 		case ast.Var:

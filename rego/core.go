@@ -29,7 +29,8 @@ const coreFile = "core.rego"
 // of a rule except name, condition, action, priority and its place in the order. input.semantics
 // must be [engine.Semantics].
 //
-// A rule that looks in a list is an error, because the input does not say which lists are in force.
+// A rule that looks in a list or imports a library is an error, because the input does not say which
+// lists and libraries are in force.
 //
 // The names of packages contain a SHA-256 of the export. So an earlier export in the same OPA, or an
 // export of another organization, has no effect.
@@ -53,7 +54,7 @@ func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule) ([]File, er
 			return nil, err
 		}
 		pkg := "writ.core." + strings.TrimPrefix(PackageName(p.PolicyID), policiesPackage) + "_" + nameOf(held, ruled)
-		modules, err := lower(pkg, p, rules, nil)
+		modules, err := lower(pkg, p, rules, nil, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -23,8 +23,9 @@ type LineCoverage struct {
 // agent. An expression is covered once it is evaluated.
 func Coverage(
 	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, inputs []*engine.Input,
+	libraries ...engine.Library,
 ) ([]LineCoverage, error) {
-	set, err := compileRules(rules, lists)
+	set, err := compileRules(rules, lists, libraries)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func Coverage(
 		if _, ok := r.RegoSource(); !ok {
 			continue
 		}
-		lines, err := coverageOf(r, p, lists, inputs)
+		lines, err := coverageOf(r, p, lists, inputs, librariesOf(set))
 		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", r.Rule().ID, err)
 		}
@@ -44,7 +45,7 @@ func Coverage(
 }
 
 func coverageOf(
-	r *engine.CompiledRule, p *engine.ActionPolicy, lists condition.Lists, inputs []*engine.Input,
+	r *engine.CompiledRule, p *engine.ActionPolicy, lists condition.Lists, inputs []*engine.Input, l *Libraries,
 ) (LineCoverage, error) {
 	source, _ := r.RegoSource()
 	module, err := parseCondition(source)
@@ -53,7 +54,11 @@ func coverageOf(
 	}
 	nameFile(module, packageClause.MatchString(source))
 	modules := map[string]*ast.Module{entry: module}
-	c, err := compile(modules, conditionSchema())
+	imports, err := l.importedBy(module)
+	if err != nil {
+		return LineCoverage{}, err
+	}
+	c, err := l.compile(module, imports)
 	if err != nil {
 		return LineCoverage{}, err
 	}
@@ -61,7 +66,7 @@ func coverageOf(
 	if err != nil {
 		return LineCoverage{}, err
 	}
-	question.functions = newMeters(c, module).functions
+	question.functions = newMeters(c, l.imports(imports), module).functions
 	covered := cover.New()
 	question.tracer = covered
 	for _, in := range inputs {

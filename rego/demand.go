@@ -26,6 +26,14 @@ import (
 // readsOf says what the compiled rules of a condition read. It must run before guards are added.
 func readsOf(c *ast.Compiler, rules []*ast.Rule) engine.RegoReads {
 	reads := engine.RegoReads{Demands: demandsOf(c, rules)}
+	for _, m := range c.Modules {
+		addReads(&reads, m)
+	}
+	return reads
+}
+
+// addReads adds what the rules of a compiled module read.
+func addReads(reads *engine.RegoReads, m *ast.Module) {
 	var visitor *ast.GenericVisitor
 	visitor = ast.NewGenericVisitor(func(x any) bool {
 		ref, ok := x.(ast.Ref)
@@ -42,12 +50,9 @@ func readsOf(c *ast.Compiler, rules []*ast.Rule) engine.RegoReads {
 		}
 		return true
 	})
-	for _, m := range c.Modules {
-		for _, r := range m.Rules {
-			visitor.Walk(r)
-		}
+	for _, r := range m.Rules {
+		visitor.Walk(r)
 	}
-	return reads
 }
 
 // mayRead reports whether the value of ref may depend on a field.

@@ -127,11 +127,15 @@ func newComparison(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) *c
 	if err != nil {
 		t.Fatalf("CompilePolicy: %v\n%s", err, marshal(p))
 	}
-	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition, Lists: generatedLists()})
+	libraries, err := CompileLibraries(generatedLibraries())
+	if err != nil {
+		t.Fatalf("CompileLibraries: %v", err)
+	}
+	set := engine.CompileRules(rules, engine.Options{Libraries: libraries, Lists: generatedLists()})
 	for _, broken := range set.Broken() {
 		t.Fatalf("CompileRules: %v\n%s", broken, marshal(rules))
 	}
-	query, err := Prepare(p, rules, generatedLists())
+	query, err := Prepare(p, rules, generatedLists(), generatedLibraries()...)
 	if err != nil {
 		t.Fatalf("Prepare: %v\n%s\n%s", err, marshal(p), marshal(rules))
 	}
@@ -213,7 +217,7 @@ func txtar(p *engine.ActionPolicy, rules []engine.Rule, in *engine.Input) string
 		}
 		fmt.Fprintf(&b, "-- %s --\n%s\n", part.name, text)
 	}
-	files, err := Lower(p, rules, generatedLists())
+	files, err := Lower(p, rules, generatedLists(), generatedLibraries()...)
 	if err != nil {
 		return err.Error()
 	}

@@ -31,6 +31,9 @@ func (r *reviewer) misread(found *condition.Error) {
 		return
 	}
 	compiler := newCompiler(sandbox(), conditionSchema())
+	if names, _, _ := refersTo(m); len(names) > 0 && !isLibrary(m) {
+		r.libraries.link(compiler)
+	}
 	compiler.Compile(map[string]*ast.Module{entry: m})
 	for _, e := range compiler.Errors {
 		switch e.Details.(type) {

@@ -230,6 +230,23 @@ var regoSources = []string{
 	`time.parse_rfc3339_ns(input.decided_at) >= time.parse_rfc3339_ns("2026-01-31T12:00:00Z")`,
 	`time.weekday([time.parse_rfc3339_ns(input.decided_at), "Europe/Berlin"]) in {"Saturday", "Sunday"}`,
 	"package p\n\nmatch if time.clock([time.parse_rfc3339_ns(input.decided_at), \"Asia/Kolkata\"])[0] >= 17",
+	`data.lib.places.secret(input.intent.resource)`,
+	`not data.lib.places.secret(input.intent.resource) # a comment`,
+	"package p\n\nimport data.lib.people\n\nmatch if input.intent.agent_id in people.team(\"a\")\n\nmatch if people.busy",
+	"package p\n\nimport data.lib.people as who\n\nimport data.lib.places.secret\n\nmatch if not who.outsiders(input.lists.things)\n\nmatch if secret(input.intent.resource)",
+	"package p\n\nimport data.lib.people\n\nmatch if people.working with input.intent.agent_id as \"bot\"\n\nelse := data.lib.people.busy",
+}
+
+// generatedLibraries returns the libraries that generated conditions import.
+func generatedLibraries() []engine.Library {
+	return []engine.Library{
+		{Name: "people", Modules: map[string]string{
+			"team.rego": "package lib.people\n\nimport data.lib.places\n\n# The members of a team.\nmembers := {\"a\": {\"team-a/deployer\", \"bot\"}, \"b\": {\"team-b/deployer\"}}\n\nteam(name) := members[name]\n\ndefault busy := false\n\nbusy if {\n\tsome member in team(\"a\")\n\tstartswith(input.intent.agent_id, member)\n\tplaces.secret(input.intent.resource)\n}",
+			"time.rego": "package lib.people\n\nworking if {\n\t[hour, _, _] := time.clock([time.parse_rfc3339_ns(input.decided_at), \"Asia/Kolkata\"])\n\thour >= 9\n\tinput.intent.agent_id == \"bot\"\n}",
+			"mail.rego": "package lib.people\n\noutsiders(known) if {\n\tsome a in writ.items(input.intent.metadata.list)\n\tnot a in known\n}",
+		}},
+		{Name: "places", Modules: map[string]string{"places.rego": "package lib.places\n\nsecret(r) if contains(r, \"secrets\")\n\nsecret(r) if glob.match(\"prod/**\", [\"/\"], r)"}},
+	}
 }
 
 func marshal(v any) string {

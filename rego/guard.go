@@ -37,7 +37,8 @@ type guarding struct {
 
 // guard adds guards to c's modules. It must run before operators are replaced by their meters.
 func (m *meters) guard(c *ast.Compiler) {
-	g := &guarding{m: m}
+	g := &guarding{m: m, fresh: m.fresh}
+	defer func() { m.fresh = g.fresh }()
 	for _, module := range c.Modules {
 		ast.WalkWiths(module, func(w *ast.With) bool {
 			ref, ok := w.Target.Value.(ast.Ref)

@@ -97,11 +97,11 @@ func (b *budget) isMetadata(text string) bool {
 
 // usesItems reports whether a condition calls writ.items. Only the compiler knows whether the name is
 // the function's.
-func usesItems(source string) bool {
+func usesItems(source string, l *Libraries) bool {
 	if !strings.Contains(source, "items") {
 		return false
 	}
-	c, err := CompileCondition(source)
+	c, err := l.Compile(source)
 	if err != nil {
 		return false // cannot happen: the rule has compiled
 	}

@@ -84,12 +84,19 @@ func nameIn(s string) string {
 //
 // If a condition in CEL has no rendering in Rego, the error is an [*UnrenderedError]. A missing list
 // is an error.
-func Lower(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) ([]File, error) {
-	return lower(PackageName(p.PolicyID), p, rules, lists)
+//
+// The libraries that rules import, directly and through others, are files of the packages
+// [PackageName].lib.<name>. So they do not meet the author's own files, if both are in one OPA.
+func Lower(
+	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, libraries ...engine.Library,
+) ([]File, error) {
+	return lower(PackageName(p.PolicyID), p, rules, lists, libraries)
 }
 
-func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) ([]File, error) {
-	set, err := compileRules(rules, lists)
+func lower(
+	pkg string, p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, libraries []engine.Library,
+) ([]File, error) {
+	set, err := compileRules(rules, lists, libraries)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +107,7 @@ func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule, lists condit
 	if err != nil {
 		return nil, err
 	}
-	l := lowering{policy: p, pkg: pkg, counters: set.Counters(), files: files}
+	l := lowering{policy: p, pkg: pkg, counters: set.Counters(), files: files, libraries: librariesOf(set)}
 	for i, r := range set.Rules() {
 		if err := l.rule(i+1, r); err != nil {
 			return nil, err
@@ -109,6 +116,11 @@ func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule, lists condit
 			l.certainty(i+1, r)
 		}
 	}
+	used, err := l.writeLibraries(set)
+	if err != nil {
+		return nil, err
+	}
+	l.files = append(l.files, used...)
 	if l.readsItems {
 		library, err := writeLibrary(pkg)
 		if err != nil {
@@ -125,9 +137,18 @@ func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule, lists condit
 	return append([]File{file}, l.files...), err
 }
 
-// compileRules compiles rules. An invalid one is an error.
-func compileRules(rules []engine.Rule, lists condition.Lists) (*engine.RuleSet, error) {
-	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition, Lists: lists})
+// compileRules compiles rules. An invalid one is an error, and so is an invalid library.
+func compileRules(
+	rules []engine.Rule, lists condition.Lists, libraries []engine.Library,
+) (*engine.RuleSet, error) {
+	o := engine.Options{CompileRego: CompileCondition, Lists: lists}
+	if len(libraries) > 0 {
+		var err error
+		if o.Libraries, err = CompileLibraries(libraries); err != nil {
+			return nil, err
+		}
+	}
+	set := engine.CompileRules(rules, o)
 	for _, broken := range set.Broken() {
 		return nil, fmt.Errorf("rule %s: %w", broken.RuleID, broken.Err)
 	}
@@ -161,6 +182,8 @@ type lowering struct {
 	readsValues bool
 	// modules has the rules with a module of their own, by the names of the modules.
 	modules map[string]string
+	// libraries has the libraries of the organization.
+	libraries *Libraries
 	// readsItems says that a rule in Rego calls writ.items.
 	readsItems bool
 	// readsNames says that a rule reads the names of the agent. asksNames says that a rule is asked for

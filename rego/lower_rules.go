@@ -29,11 +29,15 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 			return err
 		}
 		library, items := "", ""
-		if usesItems(source) {
-			library, items = l.pkg+libraryPackage, inputOfItems
+		if usesItems(source, l.libraries) {
+			library = l.pkg + libraryPackage
+		}
+		if library != "" || l.libraries.callItems(r.Libraries()) {
+			items = inputOfItems
 			l.readsItems, l.readsValues = true, true
 		}
-		file, err := embed(l.pkg+".conditions."+name, name+".rego", source, library)
+		l.timed = l.timed || l.libraries.readTime(r.Libraries())
+		file, err := l.embed(l.pkg+".conditions."+name, name+".rego", source, library)
 		if err != nil {
 			return fmt.Errorf("rule %s: %w", doc.ID, err)
 		}
@@ -154,7 +158,7 @@ func inline(lines []line, asked string) string {
 }
 
 // embed writes a condition's source as a module of package pkg. It imports library unless that is "".
-func embed(pkg, name, source, library string) (File, error) {
+func (l *lowering) embed(pkg, name, source, library string) (File, error) {
 	m, err := parseCondition(source)
 	if err != nil {
 		return File{}, err
@@ -164,12 +168,18 @@ func embed(pkg, name, source, library string) (File, error) {
 		if library != "" {
 			imports = "import data." + library + " as " + libraryAlias + "\n\n"
 		}
-		return formatted(name, "package "+pkg+"\n\n"+imports+entry+" if {\n"+source+"\n}\n")
+		file, err := formatted(name, "package "+pkg+"\n\n"+imports+entry+" if {\n"+source+"\n}\n")
+		if names, _, _ := refersTo(m); err != nil || len(names) == 0 {
+			return file, err
+		}
+		if m, err = ast.ParseModuleWithOpts("", file.Source, parserOptions()); err != nil {
+			return File{}, explain(err)
+		}
+	} else if library != "" {
+		importItems(m, library)
 	}
-	if library != "" {
-		m.Imports = append(m.Imports, &ast.Import{
-			Path: ast.NewTerm(ast.MustParseRef("data." + library)), Alias: libraryAlias, Location: m.Package.Location,
-		})
+	if !isLibrary(m) {
+		redirect(m, libraries, l.librariesAt())
 	}
 	out, err := move(m, ast.MustParseRef("data."+pkg))
 	if err != nil {
@@ -178,15 +188,26 @@ func embed(pkg, name, source, library string) (File, error) {
 	return File{Name: name, Source: string(out)}, nil
 }
 
+// importItems makes m import library, in which writ.items is.
+func importItems(m *ast.Module, library string) {
+	m.Imports = append(m.Imports, &ast.Import{
+		Path: ast.NewTerm(ast.MustParseRef("data." + library)), Alias: libraryAlias, Location: m.Package.Location,
+	})
+}
+
 // move changes the package of m to the package at to. It also changes m's references to itself.
 func move(m *ast.Module, to ast.Ref) ([]byte, error) {
-	from := m.Package.Path.Copy()
+	redirect(m, m.Package.Path.Copy(), to)
+	m.Package.Path = to
+	return format.Ast(m)
+}
+
+// redirect changes the references of m to from and below into references to to and below.
+func redirect(m *ast.Module, from, to ast.Ref) {
 	ast.WalkTerms(m, func(t *ast.Term) bool {
 		if ref, ok := t.Value.(ast.Ref); ok && ref.HasPrefix(from) {
 			t.Value = append(to.Copy(), ref[len(from):]...)
 		}
 		return false
 	})
-	m.Package.Path = to
-	return format.Ast(m)
 }

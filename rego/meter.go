@@ -1,6 +1,9 @@
 package rego
 
 import (
+	"maps"
+	"strings"
+
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
@@ -31,15 +34,19 @@ type meters struct {
 	// collections numbers what the condition adds values to: rules, comprehensions and the results
 	// of functions.
 	collections map[string]int
+	// fresh is the last number of a name that guards have made.
+	fresh int
 	// zones checks the time zones of a call.
 	zones func(function string, args []*ast.Term) error
 }
 
 // newMeters changes c's modules so that they call their functions through meters, and adds guards.
-// source is the module as its author wrote it.
-func newMeters(c *ast.Compiler, source *ast.Module) *meters {
+// sources are the modules as their author wrote them. The functions serve also the libraries l, which
+// c's modules call.
+func newMeters(c *ast.Compiler, l *Libraries, sources ...*ast.Module) *meters {
 	m := &meters{functions: make(map[string]*topdown.Builtin), programs: make(map[string]int),
-		globs: make(map[string]*glob.List), collections: make(map[string]int), zones: zonesKnown(source)}
+		globs: make(map[string]*glob.List), collections: make(map[string]int), zones: zonesKnown(sources)}
+	m.include(l.meters)
 	m.guard(c)
 	visit := func(x any) bool {
 		e, ok := x.(*ast.Expr)
@@ -59,6 +66,34 @@ func newMeters(c *ast.Compiler, source *ast.Module) *meters {
 		ast.NewGenericVisitor(visit).Walk(module)
 	}
 	return m
+}
+
+// include adds the functions of libraries. The names of guards say all that they do, so that a guard
+// of a library is that of its callers. A metered function knows the patterns of its condition, so that
+// it is made here again.
+func (m *meters) include(of *meters) {
+	if of == nil {
+		return
+	}
+	maps.Copy(m.functions, of.functions)
+	maps.Copy(m.programs, of.programs)
+	maps.Copy(m.globs, of.globs)
+	maps.Copy(m.collections, of.collections)
+	m.fresh = of.fresh
+	own := m.zones
+	m.zones = func(function string, args []*ast.Term) error {
+		err := own(function, args)
+		if err != nil {
+			err = of.zones(function, args)
+		}
+		return err
+	}
+	for called := range of.functions {
+		if decl, ok := builtinOf(strings.TrimPrefix(called, meterPrefix)); ok {
+			delete(m.functions, called)
+			m.meter(ast.NewTerm(ast.Ref{ast.VarTerm(decl.Name)}))
+		}
+	}
 }
 
 // note records the number of instructions if a call has a constant regular expression, and compiles

@@ -122,7 +122,7 @@ func TestMeters_AreCalledEverywhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			module := must.Get(parseCondition(source))(t)
 			c := must.Get(compile(map[string]*ast.Module{entry: module}, conditionSchema()))(t)
-			if m := newMeters(c, module); len(m.functions) == 0 {
+			if m := newMeters(c, new(Libraries), module); len(m.functions) == 0 {
 				t.Error("no function has a meter")
 			}
 			for _, m := range c.Modules {

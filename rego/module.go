@@ -28,7 +28,12 @@ func PackageOf(source string) (name string, ok bool) {
 	if err != nil || m == nil {
 		return "", false
 	}
-	return strings.TrimPrefix(m.Package.Path.String(), ast.DefaultRootDocument.String()+"."), true
+	return packageOf(m), true
+}
+
+// packageOf returns the package of a module, such as "team.payments".
+func packageOf(m *ast.Module) string {
+	return strings.TrimPrefix(m.Package.Path.String(), ast.DefaultRootDocument.String()+".")
 }
 
 // moduleName returns the name of the module of a rule in Rego. It is made of the rule's id, or of its

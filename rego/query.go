@@ -24,11 +24,13 @@ type Query struct {
 	size     int
 }
 
-// Prepare lowers and compiles a policy version, its rules and their lists. Preparing takes
+// Prepare lowers and compiles a policy version, its rules, their lists and their libraries. Preparing takes
 // milliseconds, and a Query keeps some hundreds of kilobytes. So callers prepare a Query at its
 // first use, and keep it while the version is current.
-func Prepare(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (*Query, error) {
-	files, err := Lower(p, rules, lists)
+func Prepare(
+	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, libraries ...engine.Library,
+) (*Query, error) {
+	files, err := Lower(p, rules, lists, libraries...)
 	if err != nil {
 		return nil, err
 	}

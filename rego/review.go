@@ -20,7 +20,8 @@ func (c *sandboxed) Review() condition.Review {
 	}
 	r := reviewer{
 		module: m, names: make(map[ast.Var]*ast.Term), seen: make(map[visit]bool),
-		fields: make(map[string]bool), dodges: make(map[string]bool), asks: make(map[string]bool),
+		libraries: c.from,
+		fields:    make(map[string]bool), dodges: make(map[string]bool), asks: make(map[string]bool),
 	}
 	r.name()
 	r.rules(entry, toHold)
@@ -34,13 +35,18 @@ func (c *sandboxed) Review() condition.Review {
 	review.TextOrder = r.misordered(&found)
 	r.zones(&found)
 	r.misread(&found)
+	if isLibrary(m) {
+		found.Add(mistake(m.Package.Loc(), "the packages below %s are those of libraries: take a package of your own, "+
+			"such as team.payments", libraryRoot))
+	}
 	review.Refused = found.Err()
 	return review
 }
 
 // reviewer reads a module as its author wrote it.
 type reviewer struct {
-	module *ast.Module
+	module    *ast.Module
+	libraries *Libraries
 	// names are the values of variables, imports and rules without a body.
 	names   map[ast.Var]*ast.Term
 	seen    map[visit]bool

@@ -158,7 +158,7 @@ func TestReview_IsLinearInNames(t *testing.T) {
 func TestExplain_CausesOfRego(t *testing.T) {
 	policy := must.Get(engine.CompilePolicy(samplePolicy()))(t)
 	rule := sampleRule("r", "r", `{"rego":"to_number(input.intent.metadata.env) > 5"}`, `{"decision":"deny"}`)
-	rules := must.Get(compileRules([]engine.Rule{rule}, nil))(t)
+	rules := must.Get(compileRules([]engine.Rule{rule}, nil, nil))(t)
 	in := evaluationInput()
 	in.Trace = &engine.Trace{}
 	result := engine.Evaluate(policy, rules, in)

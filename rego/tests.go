@@ -79,18 +79,18 @@ func TestPackage(policyID string) string { return PackageName(policyID) + "_test
 // and no error.
 func RunTests(
 	ctx context.Context, p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists,
-	intents map[string]*engine.Input, files []File,
+	intents map[string]*engine.Input, files []File, libraries ...engine.Library,
 ) ([]TestResult, error) {
 	modules, err := testModules(p, files)
 	if err != nil {
 		return nil, err
 	}
 	traced := newProgress(modules)
-	lowered, err := Lower(p, rules, lists)
+	lowered, err := Lower(p, rules, lists, libraries...)
 	if err != nil {
 		return nil, err
 	}
-	set, err := compileRules(rules, lists)
+	set, err := compileRules(rules, lists, libraries)
 	if err != nil {
 		return nil, err
 	}

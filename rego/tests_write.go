@@ -51,12 +51,16 @@ func indented(v any) ([]byte, error) {
 // for tests that RunTests describes. Authors may add tests.
 func Tests(
 	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, intents map[string]*engine.Input,
+	libraries ...engine.Library,
 ) ([]File, error) {
 	policy, err := engine.CompilePolicy(p)
 	if err != nil {
 		return nil, err
 	}
-	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition, Lists: lists})
+	set, err := compileRules(rules, lists, libraries)
+	if err != nil {
+		return nil, err
+	}
 	data, err := testData(p, rules, intents)
 	if err != nil {
 		return nil, err

@@ -133,17 +133,19 @@ func readsAbbreviation(layout string) bool {
 }
 
 // zonesKnown returns the check of the time zones that functions are called with. A zone must be in
-// the IANA's database and, unless the condition is older than that rule, a text in its module.
-func zonesKnown(m *ast.Module) func(function string, args []*ast.Term) error {
+// the IANA's database and, unless the condition is older than that rule, a text in its modules.
+func zonesKnown(modules []*ast.Module) func(function string, args []*ast.Term) error {
 	var texts []string
-	ast.WalkTerms(m, func(t *ast.Term) bool {
-		if s, ok := t.Value.(ast.String); ok {
-			texts = append(texts, string(s))
-		}
-		return false
-	})
 	var found condition.Error
-	(&reviewer{module: m}).zones(&found)
+	for _, m := range modules {
+		ast.WalkTerms(m, func(t *ast.Term) bool {
+			if s, ok := t.Value.(ast.String); ok {
+				texts = append(texts, string(s))
+			}
+			return false
+		})
+		(&reviewer{module: m}).zones(&found)
+	}
 	older := found.Err() != nil
 	return func(function string, args []*ast.Term) error {
 		for _, arg := range args[:min(zoned(function), len(args))] {
