@@ -365,6 +365,21 @@ func TestPage_Absence(t *testing.T) {
 	}
 }
 
+// TestDecision_Rules_OneSurelyFalsePartIsFalse checks this decision for the four forms: "where
+// several parts must hold, one that is surely false makes the whole false, whatever another would
+// have failed at, in every form".
+func TestDecision_Rules_OneSurelyFalsePartIsFalse(t *testing.T) {
+	for _, r := range named(t, "several parts | `env` is `dev`, `n` is `many`", 4).rows {
+		for i, env := range []string{"dev", "prod"} {
+			in := with("metadata.env", env)
+			set(in, "metadata.n", "many")
+			if got := says(t, codes(r[0])[0], in); got != r[i+1] {
+				t.Errorf("%s with env %s = %s, want %s", r[0], env, got, r[i+1])
+			}
+		}
+	}
+}
+
 func quote(s string) string {
 	data, err := json.Marshal(s)
 	if err != nil {

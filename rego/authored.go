@@ -73,7 +73,7 @@ func (l *Libraries) Compile(source string) (engine.RegoCondition, error) {
 	}
 	p.functions = newMeters(c, l.imports(imports), module).functions
 	size := compiledOverhead + compiledPerByte*len(source)
-	return &sandboxed{source: source, question: p, lists: lists, size: size, items: items, reads: reads, from: l,
+	return &sandboxed{source: source, ref: ref, question: p, lists: lists, size: size, items: items, reads: reads, from: l,
 		libraries: l.withUses(imports)}, nil
 }
 
@@ -152,6 +152,7 @@ func patternsKept(bytes int) int { return 16 + bytes/32 }
 // sandboxed is an [engine.RegoCondition] that runs in the sandbox.
 type sandboxed struct {
 	source   string
+	ref      ast.Ref // the rule that decides
 	question *prepared
 	lists    []string
 	size     int
@@ -178,6 +179,11 @@ func (c *sandboxed) Match(in *engine.RegoInput) (bool, error) {
 		return false, fmt.Errorf("evaluating a condition: %w", err)
 	}
 	v, err := c.question.ask(input, left)
+	if err != nil {
+		if matches, known := c.recovered(input, left); known {
+			return matches, nil
+		}
+	}
 	if err != nil && (left.spent || topdown.IsCancel(err)) {
 		err = condition.ErrTooMuchWork
 	}

@@ -57,7 +57,19 @@ func prepare(c *ast.Compiler, ref ast.Ref, patterns int) (*prepared, error) {
 // fails, or if limit ends the evaluation.
 func (p *prepared) ask(input ast.Value, limit *budget) (ast.Value, error) {
 	var answer ast.Value
-	err := topdown.NewQuery(p.body).
+	err := p.iterate(p.body, input, limit, func(r topdown.QueryResult) error {
+		answer = r[p.answer].Value
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// iterate calls f with each result of a body.
+func (p *prepared) iterate(b ast.Body, input ast.Value, limit *budget, f func(topdown.QueryResult) error) error {
+	return topdown.NewQuery(b).
 		WithCompiler(p.compiler).
 		WithQueryCompiler(p.query).
 		WithStore(p.store).
@@ -72,14 +84,7 @@ func (p *prepared) ask(input ast.Value, limit *budget) (ast.Value, error) {
 		WithMetrics(metrics.NoOp()).
 		WithTime(time.Unix(0, 1)). // no function that reads it can be called
 		WithSeed(noSeed{}).
-		Iter(context.Background(), func(r topdown.QueryResult) error {
-			answer = r[p.answer].Value
-			return nil
-		})
-	if err != nil {
-		return nil, err
-	}
-	return answer, nil
+		Iter(context.Background(), f)
 }
 
 // noSeed is the random source of every evaluation. It always fails, because no function that reads
