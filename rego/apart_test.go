@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"writ/engine"
 	"writ/engine/condition"
 	"writ/internal/must"
 )
@@ -130,4 +131,27 @@ func TestApart_SharesTheBudget(t *testing.T) {
 		}
 	}
 	t.Errorf("%d of %d steps are left", work.Left(), all)
+}
+
+// TestApart_OfLibraries checks rules and functions of libraries. They were compiled before the
+// condition, so that their variables have names that the condition's have, too.
+func TestApart_OfLibraries(t *testing.T) {
+	l := must.Get(CompileLibraries([]engine.Library{lib("a", `is(i) if { to_number(i.resource) > 5; some k; ["x", "y"][k] == "y"; endswith(i.action_type, ".none") }
+
+may(i) if { to_number(i.resource) > 5; some k; ["x", "y"][k] == "y"; startswith(i.action_type, "net.") }
+
+rule if { to_number(input.intent.resource) > 5; endswith(input.intent.action_type, ".none") }`)}))(t)
+	for source, fails := range map[string]bool{
+		`data.lib.a.is(input.intent)`:                        false,
+		`data.lib.a.rule`:                                    false,
+		`data.lib.a.may(input.intent)`:                       true,
+		`["x", "y"][k] == "x"; data.lib.a.may(input.intent)`: true,
+		`["x", "y"][k] == "x"; k == 0; data.lib.a.may({"resource": "x", "action_type": concat("", ["net.", "x"])})`: true,
+		`["x", "y"][k] == "x"; k == 1; data.lib.a.may(input.intent)`:                                                false,
+	} {
+		c := must.Get(l.Compile(source))(t)
+		if matches, err := asked(c, "x"); matches || (err != nil) != fails {
+			t.Errorf("%s = %v, %v, want an error: %v", source, matches, err, fails)
+		}
+	}
 }

@@ -73,8 +73,8 @@ func (l *Libraries) Compile(source string) (engine.RegoCondition, error) {
 	}
 	p.functions = newMeters(c, l.imports(imports), module).functions
 	size := compiledOverhead + compiledPerByte*len(source)
-	return &sandboxed{source: source, ref: ref, question: p, lists: lists, size: size, items: items, reads: reads, from: l,
-		libraries: l.withUses(imports)}, nil
+	return &sandboxed{source: source, ref: ref, question: p, lists: lists, size: size, items: items, reads: reads,
+		from: l, libraries: l.withUses(imports)}, nil
 }
 
 // packageClause matches the start of a module. The body of a rule cannot start with a package

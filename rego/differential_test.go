@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -114,7 +115,9 @@ func (t *tally) count(r engine.Result) {
 type comparison struct {
 	policy *engine.Policy
 	rules  *engine.RuleSet
-	query  *Query
+	// unindexed has the same rules, but those in Rego are always asked: see [unindexed].
+	unindexed *engine.RuleSet
+	query     *Query
 	// decision asks for the module's own decision. The decision depends only on the set of codes,
 	// so it is asked once for each set. asked has the sets that were asked.
 	decision *prepared
@@ -144,7 +147,8 @@ func newComparison(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) *c
 	if err != nil {
 		t.Fatalf("preparing the decision: %v", err)
 	}
-	return &comparison{policy, set, query, decision, map[string]bool{}}
+	plain := engine.CompileRules(rules, engine.Options{Libraries: unindexedLibraries{libraries}, Lists: generatedLists()})
+	return &comparison{policy, set, plain, query, decision, map[string]bool{}}
 }
 
 // errUndecided begins the problem if the evaluation in Rego ends in an error.
@@ -153,6 +157,9 @@ const errUndecided = "Query.Evaluate: "
 // compare returns the engine's result, and the difference to it in Rego, or "".
 func (c *comparison) compare(in *engine.Input) (engine.Result, string) {
 	want := engine.Evaluate(c.policy, c.rules, in)
+	if plain := engine.Evaluate(c.policy, c.unindexed, in); !reflect.DeepEqual(plain, want) {
+		return want, fmt.Sprintf("engine.Evaluate with the index = %+v, without %+v", want, plain)
+	}
 	decision, codes, err := c.query.Evaluate(in)
 	switch {
 	case err != nil:

@@ -12,10 +12,12 @@ import (
 	"writ/internal/must"
 )
 
-// unindexed compiles a condition that the index does not know, and that is asked for every reading
-// and every name.
-func unindexed(source string) (engine.RegoCondition, error) {
-	c, err := CompileCondition(source)
+// unindexedLibraries compiles conditions that the index does not know, and that are asked for every
+// reading and every name.
+type unindexedLibraries struct{ engine.Libraries }
+
+func (l unindexedLibraries) Compile(source string) (engine.RegoCondition, error) {
+	c, err := l.Libraries.Compile(source)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +123,7 @@ func TestDecision_Rules_RegoIsIndexedAsCEL(t *testing.T) {
 			inCEL = append(inCEL, r)
 		}
 		indexed := engine.CompileRules(inRego, engine.Options{CompileRego: CompileCondition})
-		plain := engine.CompileRules(inRego, engine.Options{CompileRego: unindexed})
+		plain := engine.CompileRules(inRego, engine.Options{Libraries: unindexedLibraries{new(Libraries)}})
 		cel := engine.CompileRules(inCEL, engine.Options{})
 		for _, set := range []*engine.RuleSet{indexed, plain, cel} {
 			for _, broken := range set.Broken() {
