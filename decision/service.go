@@ -96,6 +96,8 @@ type Config struct {
 
 	// Core decides in place of the built-in engine. If it is nil, the built-in engine decides.
 	Core Core
+	// CoreRules says that Core sends the rules with every question.
+	CoreRules bool
 	// VerifyEvery selects decisions of the built-in engine to verify. One in so many is made
 	// again by the Rego of its policy. Zero verifies none.
 	VerifyEvery uint64
@@ -295,7 +297,7 @@ func (s *Service) Enter(ctx context.Context, org string, kind admission.Kind) (a
 
 // Conditions returns the options with which rules are compiled.
 func (s *Service) Conditions() engine.Options {
-	return engine.Options{CompileRego: s.cfg.CompileRego, KeepJSON: s.cfg.Core != nil}
+	return engine.Options{CompileRego: s.cfg.CompileRego, KeepDigest: s.cfg.Core != nil, KeepJSON: s.cfg.CoreRules}
 }
 
 // RequiresRegistered reports whether agents that an organization has not registered are denied.

@@ -98,6 +98,10 @@ func (rs *RuleSet) addLists(lists condition.Lists) {
 		rs.lists[name] = l
 		rs.size += l.Size()
 	}
+	if rs.keepsDigest {
+		rs.digest = ""
+		rs.digest, _ = rs.Digest() // if it fails, Digest returns the error each time
+	}
 }
 
 // CompileLists returns lists in the form that conditions use.

@@ -32,8 +32,10 @@ type Options struct {
 	Libraries Libraries
 	// Lists has the lists that conditions may use.
 	Lists condition.Lists
-	// KeepJSON keeps the rules' JSON in the set. The JSON counts in the set's size. Set it if an
-	// external core is configured.
+	// KeepDigest keeps the digest of the rules in the set. Set it if an external core is configured.
+	KeepDigest bool
+	// KeepJSON keeps the rules' JSON in the set. The JSON counts in the set's size. Set it if the
+	// external core is sent the rules.
 	KeepJSON bool
 	// stored is set for rules that were accepted before. New rules that likely do not say what
 	// their author meant are refused, but stored ones keep running.

@@ -25,6 +25,9 @@ type RuleSet struct {
 	// libraries are the libraries with which the rules were compiled, or nil.
 	libraries Libraries
 	json      []byte // nil unless Options.KeepJSON was set
+	// digest is empty unless Options.KeepDigest was set, which is in keepsDigest.
+	digest      string
+	keepsDigest bool
 }
 
 // CompileRules compiles the active rules of rules, which may be in any order. It never fails. If a
@@ -92,6 +95,7 @@ func (rs *RuleSet) finish(o Options) {
 	if o.KeepJSON {
 		rs.json, _ = rs.encode() // if it fails, JSON returns the error each time
 	}
+	rs.keepsDigest = o.KeepDigest
 	rs.size = rs.measure() + len(rs.json)
 	if rs.libraries = o.Libraries; rs.libraries != nil {
 		rs.size += rs.libraries.Size()

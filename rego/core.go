@@ -1,14 +1,10 @@
 package rego
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json"
 
 	"writ/engine"
 	"writ/engine/condition"
@@ -23,43 +19,39 @@ const coreFile = "core.rego"
 //	{"decision": …, "reasons": […], "policy_version": …, "rules_revision": …}
 //
 // Its decision and reasons come from the module that [Lower] writes for the policy of the intent.
-// input.policy and input.rules must equal the exported policy and rules, member by member. An OPA
+// input.digest must be the digest of the exported policy, rules and lists: see [engine.Digest]. An OPA
 // that holds an older or another export decides nothing, even if its version numbers are the same.
-// Only members without an effect on a decision may differ: the policy's updated_at, and all members
-// of a rule except name, condition, action, priority and its place in the order. input.semantics
-// must be [engine.Semantics].
 //
-// A rule that looks in a list or imports a library is an error, because the input does not say which
-// lists and libraries are in force.
+// A rule that imports a library is an error, because the digest does not cover libraries.
 //
-// The names of packages contain a SHA-256 of the export. So an earlier export in the same OPA, or an
-// export of another organization, has no effect.
-func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule) ([]File, error) {
+// The names of packages contain a part of the digest. So an earlier export in the same OPA, or an export
+// of another organization, has no effect.
+func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) ([]File, error) {
 	if len(policies) == 0 {
 		return nil, errors.New("there is no policy")
 	}
-	ruled, err := rulesHeld(rules)
+	set, err := compileRules(rules, lists, nil)
 	if err != nil {
 		return nil, err
 	}
 	var files []File
-	set := "rules_" + nameOf(ruled)
-	main := coreHeader + fmt.Sprintf(coreRules, set, ruled)
+	main := coreHeader
 	for i, p := range policies {
 		if err := fitsCore(p, policies[:i]); err != nil {
 			return nil, err
 		}
-		held, err := literal(p)
+		digest, err := engine.Digest(p, set)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("policy %s: %w", p.PolicyID, err)
 		}
-		pkg := "writ.core." + strings.TrimPrefix(PackageName(p.PolicyID), policiesPackage) + "_" + nameOf(held, ruled)
-		modules, err := lower(pkg, p, rules, nil, nil)
+		name := strings.TrimPrefix(digest, "sha256:")[:32]
+		pkg := "writ.core." + strings.TrimPrefix(PackageName(p.PolicyID), policiesPackage) + "_" + name
+		modules, err := lower(pkg, p, rules, lists, nil)
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, moduleFiles(p.PolicyID, modules)...)
-		main += fmt.Sprintf(coreResult, pkg, condition.Quote(p.PolicyID), engine.Semantics, held, set)
+		main += fmt.Sprintf(coreResult, pkg, condition.Quote(p.PolicyID), condition.Quote(digest))
 	}
 	file, err := formatted(coreFile, main)
 	if err != nil {
@@ -102,44 +94,13 @@ func moduleFiles(policyID string, modules []File) []File {
 	return files
 }
 
-// rulesHeld returns the active rules in deciding order, with only the members that affect a
-// decision.
-func rulesHeld(rules []engine.Rule) (string, error) {
-	list := [][]any{}
-	for _, compiled := range engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition}).Rules() {
-		r := compiled.Rule()
-		list = append(list, []any{r.Name, r.Condition, r.Action, r.Priority})
-	}
-	return literal(list)
-}
-
-// literal returns v in Rego: as JSON in which byte order marks are escaped.
-func literal(v any) (string, error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return "", fmt.Errorf("encoding what is exported: %w", err)
-	}
-	return strings.ReplaceAll(string(text), "\ufeff", `\ufeff`), nil
-}
-
-// nameOf returns the end of a package name, a hash that identifies an export.
-func nameOf(literals ...string) string {
-	sum := sha256.Sum256([]byte(fmt.Sprint(engine.Semantics, literals)))
-	return hex.EncodeToString(sum[:16])
-}
-
-// The main module consists of coreHeader, coreRules, and one coreResult for each policy. coreHeader
-// begins with a plain comment, not an annotation. A package can have only one annotation, and one
-// OPA may hold several exports.
+// The main module consists of coreHeader and one coreResult for each policy. coreHeader begins with a
+// plain comment, not an annotation. A package can have only one annotation, and one OPA may hold
+// several exports.
 const (
 	coreHeader = `# writ's evaluation core: decides by the policies beside this module as writ would. Of an intent under any other
-# version of a policy, or with other rules in force, it decides nothing.
+# version of a policy, or with other rules or lists in force, it decides nothing.
 package writ.core
-
-decides(policy) := {name: value | some name, value in policy; name != "updated_at"; value != []}
-`
-	coreRules = `
-%[1]s if [[r.name, r.condition, r.action, r.priority] | some r in input.rules] == %[2]s
 `
 	coreResult = `
 result := {
@@ -147,9 +108,7 @@ result := {
 	"policy_version": input.policy.version, "rules_revision": input.rules_revision,
 } if {
 	input.intent.policy_id == %[2]s
-	input.semantics == %[3]d
-	decides(input.policy) == decides(%[4]s)
-	%[5]s
+	input.digest == %[3]s
 }
 `
 )
@@ -159,7 +118,7 @@ result := {
 func coreSchema() map[string]any {
 	s := querySchema()
 	members, _ := s["properties"].(map[string]any)
-	members["policy"], members["rules"] = map[string]any{}, map[string]any{}
-	members["rules_revision"], members["semantics"] = typed("integer"), typed("integer")
+	members["policy"], members["rules_revision"], members["digest"] = map[string]any{}, typed("integer"),
+		typed("string")
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/internal/must"
 )
 
@@ -21,17 +22,19 @@ var (
 )
 
 // coreQuestion returns the input of a core in the form in which package core sends it.
-func coreQuestion(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule, in *engine.Input) ast.Object {
+func coreQuestion(
+	t *testing.T, p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, in *engine.Input,
+) ast.Object {
 	t.Helper()
 	v := must.Get(Input(p, in))(t)
 	input, ok := v.(ast.Object)
 	if !ok {
 		t.Fatalf("Input = %v, want an object", v)
 	}
-	inForce := must.Get(engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition}).JSON())(t)
+	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition, Lists: lists})
 	doc := must.Get(json.Marshal(p))(t)
 	for name, text := range map[string]string{
-		"policy": string(doc), "rules": string(inForce), "rules_revision": "57", "semantics": strconv.Itoa(engine.Semantics),
+		"policy": string(doc), "digest": strconv.Quote(must.Get(engine.Digest(p, set))(t)), "rules_revision": "57", "semantics": strconv.Itoa(engine.Semantics),
 	} {
 		value := must.Get(ast.ValueFromReader(strings.NewReader(text)))(t)
 		input.Insert(ast.StringTerm(name), ast.NewTerm(value))
@@ -55,7 +58,7 @@ func askCore(t *testing.T, files []File, input ast.Value) any {
 func TestLowerCore_IsUndefinedOfWhatItWasNotMadeFor(t *testing.T) {
 	p, rules := samplePolicy(), sampleRules()
 	rules[0].Name = "a \ufeff byte order mark, and {\"quotes\"} \u2028"
-	files := must.Get(LowerCore([]*engine.ActionPolicy{p}, rules))(t)
+	files := must.Get(LowerCore([]*engine.ActionPolicy{p}, rules, nil))(t)
 	in := coreInput(p)
 	limit := int64(7)
 	for name, change := range map[string]func(p *engine.ActionPolicy){
@@ -77,7 +80,7 @@ func TestLowerCore_IsUndefinedOfWhatItWasNotMadeFor(t *testing.T) {
 	} {
 		next := *p
 		change(&next)
-		if got := askCore(t, files, coreQuestion(t, &next, rules, in)); got != nil {
+		if got := askCore(t, files, coreQuestion(t, &next, rules, nil, in)); got != nil {
 			t.Errorf("%s: the core decides %v, want nothing", name, got)
 		}
 	}
@@ -91,23 +94,23 @@ func TestLowerCore_IsUndefinedOfWhatItWasNotMadeFor(t *testing.T) {
 		"a rule fewer":       func(l []engine.Rule) []engine.Rule { return l[1:] },
 		"no rules":           func([]engine.Rule) []engine.Rule { return nil },
 	} {
-		if got := askCore(t, files, coreQuestion(t, p, change(slices.Clone(rules)), in)); got != nil {
+		if got := askCore(t, files, coreQuestion(t, p, change(slices.Clone(rules)), nil, in)); got != nil {
 			t.Errorf("%s: the core decides %v, want nothing", name, got)
 		}
 	}
-	question := coreQuestion(t, p, rules, in)
-	for _, member := range []string{"policy", "rules", "rules_revision", "semantics", "intent"} {
+	question := coreQuestion(t, p, rules, nil, in)
+	for _, member := range []string{"policy", "digest", "rules_revision", "intent"} {
 		if got := askCore(t, files, question.Diff(ast.NewObject(ast.Item(ast.StringTerm(member), ast.NullTerm())))); got != nil {
 			t.Errorf("no %s: the core decides %v, want nothing", member, got)
 		}
 	}
-	question.Insert(ast.StringTerm("semantics"), ast.InternedTerm(engine.Semantics+1))
+	question.Insert(ast.StringTerm("digest"), ast.StringTerm("sha256:"+strings.Repeat("0", 64)))
 	other := *in.Intent
 	other.PolicyID = "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a11"
 	for name, input := range map[string]ast.Value{
-		"another release": question,
-		"another intent":  coreQuestion(t, p, rules, &engine.Input{Intent: &other}),
-		"nothing":         ast.NewObject(),
+		"another digest": question,
+		"another intent": coreQuestion(t, p, rules, nil, &engine.Input{Intent: &other}),
+		"nothing":        ast.NewObject(),
 	} {
 		if got := askCore(t, files, input); got != nil {
 			t.Errorf("%s: the core decides %v, want nothing", name, got)
@@ -120,7 +123,7 @@ func TestLowerCore_IsUndefinedOfWhatItWasNotMadeFor(t *testing.T) {
 func TestLowerCore_DecidesWhereNothingThatDecidesDiffers(t *testing.T) {
 	p, rules := samplePolicy(), sampleRules()
 	p.BlockedResourcePatterns = nil
-	files := must.Get(LowerCore([]*engine.ActionPolicy{p}, rules))(t)
+	files := must.Get(LowerCore([]*engine.ActionPolicy{p}, rules, nil))(t)
 	in := coreInput(p)
 	for name, change := range map[string]func(p *engine.ActionPolicy, l []engine.Rule){
 		"nothing":            func(*engine.ActionPolicy, []engine.Rule) {},
@@ -133,7 +136,7 @@ func TestLowerCore_DecidesWhereNothingThatDecidesDiffers(t *testing.T) {
 	} {
 		next, list := *p, slices.Clone(rules)
 		change(&next, list)
-		if got := askCore(t, files, coreQuestion(t, &next, list, in)); got == nil {
+		if got := askCore(t, files, coreQuestion(t, &next, list, nil, in)); got == nil {
 			t.Errorf("%s differs: the core decides nothing", name)
 		}
 	}
@@ -153,14 +156,14 @@ func TestLowerCore_EarlierExportsDoNotMix(t *testing.T) {
 	lax.AllowedActionTypes, lax.DeniedActionTypes, lax.BlockedResourcePatterns = []string{"*"}, nil, nil
 	strict.Version++
 	strict.AllowedActionTypes = []string{"sql.read"}
-	before := must.Get(LowerCore([]*engine.ActionPolicy{lax}, nil))(t)
-	now := must.Get(LowerCore([]*engine.ActionPolicy{strict}, nil))(t)
+	before := must.Get(LowerCore([]*engine.ActionPolicy{lax}, nil, nil))(t)
+	now := must.Get(LowerCore([]*engine.ActionPolicy{strict}, nil, nil))(t)
 	both := slices.Clone(now)
 	for _, f := range before {
 		both = append(both, File{Name: "old/" + f.Name, Source: f.Source})
 	}
 	in := coreInput(strict)
-	got, _ := askCore(t, both, coreQuestion(t, strict, nil, in)).(map[string]any)
+	got, _ := askCore(t, both, coreQuestion(t, strict, nil, nil, in)).(map[string]any)
 	if got["decision"] != "deny" {
 		t.Errorf("beside an earlier export the core decides %v, want deny", got)
 	}
@@ -182,7 +185,7 @@ func TestLowerCore_Refuses(t *testing.T) {
 		"a rule that Rego cannot say": {[]*engine.ActionPolicy{samplePolicy()},
 			[]engine.Rule{sampleRule("rule-x", "x", `{"cel":"intent.metadata.a == intent.metadata.b"}`, `{"decision":"deny"}`)}, "rule-x"},
 	} {
-		if files, err := LowerCore(tc.policies, tc.rules); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if files, err := LowerCore(tc.policies, tc.rules, nil); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: LowerCore = %d files, %v, want an error with %q", name, len(files), err, tc.want)
 		}
 	}

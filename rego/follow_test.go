@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"writ/engine"
-	"writ/internal/must"
+	"writ/engine/condition"
 )
 
 // TestReview_MembersAreFollowed checks that a member that the input never has is refused with its
@@ -36,7 +36,7 @@ func TestReview_MembersAreFollowed(t *testing.T) {
 	} {
 		t.Run(source, func(t *testing.T) {
 			source = "package a\n\n\n" + source
-			rule := sampleRule("1", "1", `{"rego":`+must.Get(literal(source))(t)+`}`, `{"decision":"deny"}`)
+			rule := sampleRule("1", "1", `{"rego":`+condition.Quote(source)+`}`, `{"decision":"deny"}`)
 			_, err := engine.CompileRule(rule, engine.Options{CompileRego: CompileCondition})
 			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 				t.Errorf("CompileRule = %v, want %q", err, want)

@@ -192,7 +192,7 @@ func TestLibraries_CostCountsCallers(t *testing.T) {
 }
 
 func TestLowerCore_RefusesLibraries(t *testing.T) {
-	_, err := LowerCore([]*engine.ActionPolicy{samplePolicy()}, []engine.Rule{listRule(`{"rego":"data.lib.net.inside"}`, "deny")})
+	_, err := LowerCore([]*engine.ActionPolicy{samplePolicy()}, []engine.Rule{listRule(`{"rego":"data.lib.net.inside"}`, "deny")}, nil)
 	if err == nil || !strings.Contains(err.Error(), "there is no library net") {
 		t.Errorf("LowerCore of a rule that imports a library = %v, want an error", err)
 	}

@@ -88,9 +88,37 @@ func TestLists_AreNotReadThrough(t *testing.T) {
 	}
 }
 
-func TestLowerCore_RefusesLists(t *testing.T) {
-	_, err := LowerCore([]*engine.ActionPolicy{samplePolicy()}, []engine.Rule{listRule(`{"metadata.to":{"$in":{"list":"payees"}}}`, "deny")})
-	if err == nil || !strings.Contains(err.Error(), "payees") {
-		t.Errorf("LowerCore of a rule that looks in a list = %v, want an error", err)
+// TestDecision_ExternalEvaluationCore_Lists checks that a core looks in the lists of its export, and that
+// it decides nothing while other lists are in force: "a digest of policy, rules and lists".
+func TestDecision_ExternalEvaluationCore_Lists(t *testing.T) {
+	rules := []engine.Rule{listRule(`{"metadata.to":{"$in":{"list":"payees"}}}`, "deny")}
+	policies := []*engine.ActionPolicy{samplePolicy()}
+	lists := condition.Lists{"payees": condition.NewList([]string{"bob", "carol"}), "others": condition.NewList([]string{"x"})}
+	if _, err := LowerCore(policies, rules, nil); err == nil || !strings.Contains(err.Error(), "payees") {
+		t.Errorf("LowerCore without the list = %v, want an error that names it", err)
+	}
+	files := must.Get(LowerCore(policies, rules, lists))(t)
+	for to, want := range map[string]string{"bob": "deny", "dave": "allow"} {
+		in := listInput()
+		in.Intent.Metadata["to"] = to
+		got, _ := askCore(t, files, coreQuestion(t, samplePolicy(), rules, lists, in)).(map[string]any)
+		if got["decision"] != want {
+			t.Errorf("to %s: the core decides %v, want %s", to, got["decision"], want)
+		}
+	}
+	for name, other := range map[string]condition.Lists{
+		"a text fewer":     {"payees": condition.NewList([]string{"bob"})},
+		"a text more":      {"payees": condition.NewList([]string{"bob", "carol", "dave"})},
+		"an empty list":    {"payees": condition.NewList(nil)},
+		"no list":          nil,
+		"another list":     {"others": lists["payees"]},
+		"two texts as one": {"payees": condition.NewList([]string{`bob","carol`})},
+	} {
+		if got := askCore(t, files, coreQuestion(t, samplePolicy(), rules, other, listInput())); got != nil {
+			t.Errorf("%s: the core decides %v, want nothing", name, got)
+		}
+	}
+	if got := askCore(t, files, coreQuestion(t, samplePolicy(), rules, condition.Lists{"payees": lists["payees"]}, listInput())); got == nil {
+		t.Error("a list that no rule looks in changes the digest")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/internal/must"
 )
 
@@ -57,7 +58,7 @@ func TestDecision_DecidedAt_ZonesAreConstant(t *testing.T) {
 		`some zone in {"Europe/Berlin", input.intent.metadata.zone}; at := array.concat([` + ns + `], [zone]); time.weekday(at) == ""`: errorsWhenAsked,
 	} {
 		t.Run(source, func(t *testing.T) {
-			rule := sampleRule("1", "1", `{"rego":`+must.Get(literal(source))(t)+`}`, `{"decision":"deny"}`)
+			rule := sampleRule("1", "1", `{"rego":`+condition.Quote(source)+`}`, `{"decision":"deny"}`)
 			_, err := engine.CompileRule(rule, engine.Options{CompileRego: CompileCondition})
 			refused := want != "" && want != errorsWhenAsked
 			if refused != (err != nil) || refused && !strings.Contains(err.Error(), want) {

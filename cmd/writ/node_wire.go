@@ -53,6 +53,7 @@ func (n *node) wire(
 		Slots:             processors(),
 		Queue:             c.QueueDeadline,
 		Core:              decider,
+		CoreRules:         c.Core.Rules,
 		VerifyEvery:       uint64(c.VerifyEngine),
 		PrepareQuery:      prepare,
 	}); err != nil {

@@ -43,7 +43,7 @@ a test that holds the module to what the service decides:
   opa test modules
 
 With --core, an OPA that holds the directory decides for writ serve, by exactly
-these versions with exactly these rules, which are all of the organization's:
+these versions with exactly these rules and lists, which are all of the organization's:
 
   writ rego --core --policy a.json --policy b.json --rules rules.json --out core
   opa run --server core
@@ -60,7 +60,7 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 		return err
 	}
 	if c.Core {
-		modules, err := rego.LowerCore(policies, rules.rules)
+		modules, err := rego.LowerCore(policies, rules.rules, lists)
 		if err != nil {
 			return rules.notRendered(c.Policy[0], err)
 		}

@@ -27,7 +27,7 @@ type verdict struct {
 
 // decision reads the body of a 200. It returns an error unless the body is a decision under the
 // versions that the question named.
-func decision(answer []byte, asked versions) (engine.Result, error) {
+func decision(answer []byte, asked question) (engine.Result, error) {
 	var b body
 	// The decoder rejects unknown members, repeated members, wrong types and text that is not
 	// UTF-8. Its error may quote the answer, so the error is dropped.
@@ -37,10 +37,11 @@ func decision(answer []byte, asked versions) (engine.Result, error) {
 	switch r := b.Result; {
 	case r == nil:
 		return engine.Result{},
-			failure(Undefined, "the core has no decision for this version of the policy with these rules")
+			failure(Undefined, "the core holds no export with the digest %s: export again with writ rego --core",
+				asked.digest)
 	case r.PolicyVersion == nil || r.RulesRevision == nil:
 		return engine.Result{}, failure(Answer, "it does not say which policy_version and rules_revision it is of")
-	case versions{*r.PolicyVersion, *r.RulesRevision} != asked:
+	case versions{*r.PolicyVersion, *r.RulesRevision} != asked.under:
 		return engine.Result{},
 			failure(Undefined, "the core decided under another version of the policy or other rules")
 	}

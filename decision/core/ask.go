@@ -55,7 +55,7 @@ func (c *Core) ask(caller context.Context, q question) (engine.Result, error) {
 	if kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return engine.Result{}, failure(Answer, "it is not application/json")
 	}
-	return decision(answer, q.under)
+	return decision(answer, q)
 }
 
 // cause returns err without the URL that net/http adds to its errors.

@@ -32,6 +32,8 @@ type Config struct {
 	URL string
 	// Token is the bearer token for the core. If it is empty, no token is sent.
 	Token string
+	// Rules says that the rules are sent with every question, beside their digest.
+	Rules bool
 	// Timeout bounds the time of a question, from connecting to the last byte of the answer.
 	Timeout time.Duration
 	// Transport sends the questions. If it is nil, New makes one that keeps connections for
@@ -100,6 +102,7 @@ func newTransport() http.RoundTripper {
 type Core struct {
 	url     string
 	token   string
+	rules   bool
 	timeout time.Duration
 	client  *http.Client
 	breaker *breaker
@@ -117,6 +120,7 @@ func New(cfg Config) (*Core, error) {
 	c := &Core{
 		url:     cfg.URL + "?strict-builtin-errors=true",
 		token:   cfg.Token,
+		rules:   cfg.Rules,
 		timeout: cfg.Timeout,
 		client: &http.Client{
 			Transport:     cfg.Transport,
@@ -135,7 +139,7 @@ func New(cfg Config) (*Core, error) {
 // no decision. The error is an [*Error], or it says that ctx ended first. The result is only
 // the core's: see [engine.Policy.Restrict].
 func (c *Core) Evaluate(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
-	q, err := newQuestion(set, in)
+	q, err := newQuestion(set, in, c.rules)
 	if err != nil {
 		return engine.Result{}, err
 	}

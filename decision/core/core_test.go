@@ -32,7 +32,7 @@ func TestDecision_ExternalEvaluationCore_InputHoldsPolicyIntentAgentRules(t *tes
 			t.Errorf("reading the question: %v", err)
 		}
 		constant(http.StatusOK, allowed)(w, r)
-	}, func(c *Config) { c.Token = "s3cret" })
+	}, func(c *Config) { c.Token, c.Rules = "s3cret", true })
 	set := testSet(t, idle, rule)
 	in := testInput()
 	in.Agent, in.Usage.Exceeded, in.RequireRegistered = engine.AgentDisabled, true, true
@@ -64,6 +64,11 @@ func TestDecision_ExternalEvaluationCore_InputHoldsPolicyIntentAgentRules(t *tes
 			"allowed": []any{map[string]any{"text": "prod/web", "readers": []any{"posix"}}},
 			"stops":   "",
 		},
+		"values": map[string]any{"env": map[string]any{
+			"elements": []any{map[string]any{"text": "prod", "addresses": []any{}, "others": []any{"prod"}, "blocked": []any{"prod"}}},
+			"sizes":    []any{1.0}, "address": []any{}, "blocked": []any{"prod", "prod"},
+		}},
+		"digest":                    must.Get(engine.Digest(set.Policy.Document(), set.Rules))(t),
 		"usage":                     map[string]any{"exceeded": true},
 		"require_registered_agents": true,
 		"approval":                  map[string]any{"approval_id": "a1", "status": "approved"},

@@ -12,19 +12,23 @@
 //	decided_at  the time of the decision, in UTC and RFC 3339, as the row has it
 //	agent       {"id", "status": "active" | "disabled" | "unregistered", "called", "names"}: called
 //	            has the agent's names as sent and registered, names these and their folded forms
-//	rules       the organization's active rules in deciding order
+//	digest      identifies the policy, the organization's active rules and the lists that they use:
+//	            see [engine.Digest]
+//	rules       the rules in deciding order, only if the deployment says --core-rules
 //
 // The input also holds members that are not in the contract. A core needs them to decide as
 // writ does:
 //
 //	readings                    {"blocked": […], "allowed": […], "stops"}, as [rego.Lower] says
+//	values                      how metadata values are read, by their keys, as [rego.Lower] says;
+//	                            absent if the intent has no metadata
 //	usage                       {"exceeded": bool}
 //	require_registered_agents   bool
 //	approval                    {"approval_id", "status"}, if the intent is decided under an approval; a decision that
 //	                            the core holds is allowed if exactly that was approved, whatever the core makes of it
 //	counters                    the count of each counter of the rules, by the counter's key; null if the counter
 //	                            does not count the intent; absent if there are no counters
-//	rules_revision              the revision of the store's last write to the rules
+//	rules_revision              the revision of the store's last write to the rules or to their lists
 //	semantics                   [engine.Semantics]: what policies and rules mean
 //
 // # The answer
@@ -47,9 +51,10 @@
 // These two numbers do not identify the content that a core holds. The same numbers can stand
 // for other content in another store, or in a store that was restored from a backup. The rules'
 // revision also grows without a change of the rules. So a core that has its own policy and
-// rules must compare them with those in the input before it answers. It must also compare
-// semantics with the number of the writ that exported them. The modules of `writ rego --core`
-// compare all of it, member by member.
+// rules must compare the digest of what it holds with the digest in the input before it answers.
+// With another digest it must not answer. The modules of `writ rego --core` are undefined then. A
+// core that holds no rules needs --core-rules: each question then has all of them, and takes the
+// longer the more there are.
 //
 // # Reasons
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -14,19 +15,22 @@ import (
 	"writ/engine/resource"
 )
 
-// input is the input of a question without its rules: see the package documentation.
+// input is the input of a question. Its rules, if they are sent, are written beside it: see the
+// package documentation.
 type input struct {
 	Policy            *engine.ActionPolicy `json:"policy"`
 	Intent            *engine.Intent       `json:"intent"`
 	DecidedAt         time.Time            `json:"decided_at"`
 	Agent             agent                `json:"agent"`
 	Readings          readings             `json:"readings"`
+	Values            map[string]value     `json:"values,omitzero"`
 	Usage             usage                `json:"usage"`
 	RequireRegistered bool                 `json:"require_registered_agents"`
 	Approval          *approval            `json:"approval,omitzero"`
 	Counters          map[string]*int64    `json:"counters,omitzero"` // null: not counted
 	RulesRevision     int64                `json:"rules_revision"`
 	Semantics         int                  `json:"semantics"`
+	Digest            string               `json:"digest"`
 }
 
 type agent struct {
@@ -53,23 +57,56 @@ type reading struct {
 	Readers []string `json:"readers"`
 }
 
+// value is what a metadata value is read as: see [condition.Value].
+type value struct {
+	Elements []element `json:"elements"`
+	Sizes    []int64   `json:"sizes"`
+	Address  []string  `json:"address"`
+	Blocked  []string  `json:"blocked"`
+}
+
+type element struct {
+	Text      string   `json:"text"`
+	Addresses []string `json:"addresses"`
+	Others    []string `json:"others"`
+	Blocked   []string `json:"blocked"`
+}
+
+func valuesOf(metadata map[string]string) map[string]value {
+	if metadata == nil {
+		return nil
+	}
+	all := make(map[string]value, len(metadata))
+	for key, text := range metadata {
+		read := condition.ReadValue(text)
+		v := value{Sizes: read.Sizes, Address: read.Address, Blocked: slices.Collect(read.Blocked)}
+		for _, e := range read.Elements {
+			v.Elements = append(v.Elements, element{e.Text, e.Addresses, e.Others, e.Blocked})
+		}
+		all[key] = v
+	}
+	return all
+}
+
 type usage struct {
 	Exceeded bool `json:"exceeded"`
 }
 
-// The body of a question is openInput, the rules, the encoded input after its opening brace,
-// and closeInput.
+// The body of a question is openInput, the encoded input and closeInput. If the rules are sent, they
+// are the first member: the body is then openInput, openRules, the rules, the encoded input after its
+// opening brace, and closeInput.
 const (
-	openInput  = `{"input":{"rules":`
+	openInput  = `{"input":`
+	openRules  = `{"rules":`
 	closeInput = `}`
 )
 
 // question is the question to a core. It shares the bytes of the rules with the set, because an
 // organization can have thousands of rules, too many to copy for each intent.
 type question struct {
-	rules []byte
-	rest  []byte // the bytes after the rules
-	under versions
+	parts  [][]byte
+	under  versions
+	digest string
 }
 
 // versions name the policy and the rules under which a decision is made.
@@ -83,14 +120,18 @@ func readingsFor(r *resource.Readings, side resource.Side) (all []reading) {
 	return all
 }
 
-// newQuestion encodes the question to the core.
-func newQuestion(set engine.Set, in *engine.Input) (question, error) {
+// newQuestion encodes the question to the core. It sends the rules if withRules is true.
+func newQuestion(set engine.Set, in *engine.Input, withRules bool) (question, error) {
 	if set.Policy == nil || in == nil || in.Intent == nil {
 		return question{}, errors.New("there is nothing to decide")
 	}
 	read, err := in.Intent.Readings()
 	if err != nil {
 		return question{}, fmt.Errorf("reading the resource: %w", err)
+	}
+	digest, err := engine.Digest(set.Policy.Document(), set.Rules)
+	if err != nil {
+		return question{}, err
 	}
 	names := in.ConditionNames()
 	q := input{
@@ -102,6 +143,8 @@ func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 		RequireRegistered: in.RequireRegistered,
 		RulesRevision:     set.Revisions.Rules,
 		Semantics:         engine.Semantics,
+		Values:            valuesOf(in.Intent.Metadata),
+		Digest:            digest,
 	}
 	if a := in.Approval; a != nil {
 		q.Approval = &approval{a.ID, a.Status}
@@ -114,23 +157,34 @@ func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 	if err != nil {
 		return question{}, fmt.Errorf("encoding the question: %w", err)
 	}
+	asked := question{under: versions{q.Policy.Version, q.RulesRevision}, digest: digest}
+	asked.parts = [][]byte{[]byte(openInput), rest, []byte(closeInput)}
+	if !withRules {
+		return asked, nil
+	}
 	rules, err := set.Rules.JSON()
 	if err != nil {
 		return question{}, err
 	}
 	rest[0] = ','
-	return question{
-		rules: rules, rest: append(rest, closeInput...), under: versions{q.Policy.Version, q.RulesRevision},
-	}, nil
+	asked.parts = [][]byte{[]byte(openInput), []byte(openRules), rules, rest, []byte(closeInput)}
+	return asked, nil
 }
 
-func (q question) len() int64 { return int64(len(openInput) + len(q.rules) + len(q.rest)) }
+func (q question) len() (n int64) {
+	for _, part := range q.parts {
+		n += int64(len(part))
+	}
+	return n
+}
 
 // open returns a new reader of the whole body. Each reader starts at the beginning of the body.
 func (q question) open() (io.ReadCloser, error) {
-	return io.NopCloser(io.MultiReader(
-		bytes.NewReader([]byte(openInput)), bytes.NewReader(q.rules), bytes.NewReader(q.rest),
-	)), nil
+	readers := make([]io.Reader, len(q.parts))
+	for i, part := range q.parts {
+		readers[i] = bytes.NewReader(part)
+	}
+	return io.NopCloser(io.MultiReader(readers...)), nil
 }
 
 // counters returns the counts by the keys of their counters. It returns nil if there are no
