@@ -108,7 +108,7 @@ func (b *batch) count(ctx context.Context, set engine.Set, it *item) (err error)
 			return err
 		}
 		if it.approval != nil {
-			result, it.entry.Verdict = it.approval.Redeem(it.status, at, result, set.Rules)
+			result, it.entry.Verdict = it.approval.Redeem(it.status, at, result)
 		}
 		if it.entry.Result = result; result.Decision != engine.Allow {
 			return nil

@@ -184,7 +184,7 @@ func (b *batch) record(set engine.Set, it *item) {
 	e.PolicyVersion = set.Policy.Document().Version
 	e.PolicyRevision, e.RulesRevision, e.AgentRevision = set.Revisions.Policy, set.Revisions.Rules, set.Revisions.Agent
 	if it.isHeld() {
-		it.held = b.Approvals.Details(e, set.Rules)
+		it.held = b.Approvals.Details(e)
 		e.DetailsDigest = it.held.Digest()
 	}
 }

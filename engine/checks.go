@@ -161,7 +161,7 @@ func isUnregistered(e evaluation) bool { return e.in.Agent.String() == AgentUnre
 
 // finding returns the finding of a check that fails. It names no pattern.
 func (r *checkRow) finding(p *ActionPolicy) Finding {
-	f := Finding{Code: r.code, Outcome: r.outcome, Reason: r.reason}
+	f := Finding{Code: r.code, Outcome: r.outcome, Reason: r.reason, Field: r.field}
 	if r.reasonOf != nil {
 		f.Reason = r.reasonOf(p)
 	}

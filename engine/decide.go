@@ -66,11 +66,18 @@ func (c *CompiledRule) decide(e *evaluation) ([]Finding, error) {
 	ok, err := c.matches(e)
 	switch {
 	case err != nil && c.outcome != Allow:
-		return c.errored, err
+		return c.undecided(err), err
 	case err == nil && ok:
 		return c.finding, nil
 	}
 	return nil, err
+}
+
+// undecided returns the rule's findings if its condition could not be evaluated because of err.
+func (c *CompiledRule) undecided(err error) []Finding {
+	why, f := condition.Diagnose(err), c.errored
+	f.Cause, f.Field = why.Cause.String(), why.Field
+	return []Finding{f}
 }
 
 // matches evaluates the condition. Unless the rule allows, a condition in CEL that reads the agent,

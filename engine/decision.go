@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 
 	"writ/engine/condition"
 	"writ/engine/resource"
@@ -73,8 +74,33 @@ type Finding struct {
 	// Reason is one sentence that starts with Code and a colon. Its words come from writ and from
 	// the author of the policy or rule. It repeats nothing of the intent.
 	Reason string
-	// RuleID is the id of the deciding rule. It is empty if the finding is not a rule's.
-	RuleID string
+	// RuleID is the id of the deciding rule, and RuleRevision is the revision of its document. They
+	// are empty if the finding is not a rule's.
+	RuleID       string
+	RuleRevision int64
+	// Cause says why a check, a condition or a stored document could not be evaluated: see
+	// [condition.Cause]. It is empty if nothing went wrong.
+	Cause string
+	// Field is the policy's or the session's member that a check reads, such as
+	// "policy.max_cost_minor". If a condition could not be evaluated, Field is the
+	// [condition.EvalError]'s. It is never a value.
+	Field string
+}
+
+// Named returns the code with which the finding's reason starts. If the code is
+// [CodeCoreFinding], this is the core's own code. If a secret was removed from that code, Named
+// returns CodeCoreFinding.
+func (f *Finding) Named() string {
+	if f.Code != CodeCoreFinding {
+		return string(f.Code)
+	}
+	code, _, _ := strings.Cut(f.Reason, ":")
+	if strings.ContainsFunc(code, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '.' && r != '_'
+	}) {
+		return string(f.Code)
+	}
+	return code
 }
 
 // Result is the result of [Evaluate]. Findings has at least one finding, in check order. Results

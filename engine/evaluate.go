@@ -188,6 +188,7 @@ func (r *checkRow) evaluate(s *scope, e *evaluation, i int, findings []Finding) 
 		found = &Finding{
 			Code: CodeCheckError, Outcome: Deny,
 			Reason: fmt.Sprintf("%s: the check %s could not be evaluated", CodeCheckError, r.code),
+			Cause:  condition.CauseFunction.String(), Field: r.field,
 		}
 	case !holds:
 		found = r.failure(s, e)

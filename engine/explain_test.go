@@ -105,7 +105,7 @@ func checkExplanation(trace *Trace, p *ActionPolicy, in *Input, want Result, see
 		return fmt.Sprintf("explained as %v, decided as %v", x.Decision, want.Decision)
 	}
 	for i, f := range want.Findings {
-		if got := x.Findings[i]; (Finding{got.Code, got.Outcome, got.Reason, got.RuleID}) != f || got.Decides != (f.Outcome == want.Decision) {
+		if got := x.Findings[i]; got.Code != f.Code || got.Outcome != f.Outcome || got.Reason != f.Reason || got.RuleID != f.RuleID || got.Decides != (f.Outcome == want.Decision) {
 			return fmt.Sprintf("finding %d is explained as %v", i, got)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"writ/engine/condition"
 	"writ/engine/glob"
 	"writ/engine/resource"
 )
@@ -78,6 +79,7 @@ func CompileStored(p *ActionPolicy) (*Policy, error) {
 		Code: CodePolicyUnreadable, Outcome: Deny,
 		Reason: fmt.Sprintf("%s: version %d of the policy no longer compiles: register one that does",
 			CodePolicyUnreadable, p.Version),
+		Cause: condition.CauseBroken.String(),
 	}}}, nil
 }
 

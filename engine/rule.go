@@ -100,9 +100,11 @@ type CompiledRule struct {
 	// resource, or for each name of the agent. demands are the condition's demands.
 	readsResource, readsAgent bool
 	demands                   []condition.Demand
-	// finding is reported if the rule decides. errored is reported if the rule decides because its
-	// condition could not be evaluated. Each is a slice of one finding, which all results share.
-	finding, errored []Finding
+	// finding is reported if the rule decides. It is a slice of one finding, which all results share.
+	// errored is reported, with its cause, if the rule decides because its condition could not be
+	// evaluated.
+	finding []Finding
+	errored Finding
 	// err is the reason why a stored rule does not compile. It is nil for all other rules.
 	err error
 }
@@ -233,14 +235,14 @@ func newCompiledRule(r Rule, act action, cond *condition.Condition) *CompiledRul
 	if act.reason != "" {
 		reason = act.reason
 	}
-	find := func(reason string) []Finding {
+	find := func(reason string) Finding {
 		text := fmt.Sprintf("%s: %s (rule %s)", code, reason, condition.Quote(r.Name))
-		return []Finding{{Code: code, Outcome: act.decision, Reason: text, RuleID: r.ID}}
+		return Finding{Code: code, Outcome: act.decision, Reason: text, RuleID: r.ID, RuleRevision: r.Revision}
 	}
 	return &CompiledRule{
 		rule: r, outcome: act.decision, cond: cond,
 		readsResource: cond.ReadsResource, readsAgent: cond.ReadsAgent, demands: cond.Demands,
-		finding: find(reason),
+		finding: []Finding{find(reason)},
 		errored: find("the condition could not be evaluated, which counts as a match"),
 	}
 }

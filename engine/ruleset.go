@@ -122,6 +122,10 @@ func (c *CompiledRule) reuse(r Rule) *CompiledRule {
 	}
 	next := *c
 	next.rule = r
+	if r.Revision != c.rule.Revision {
+		next.finding = slices.Clone(c.finding)
+		next.finding[0].RuleRevision, next.errored.RuleRevision = r.Revision, r.Revision
+	}
 	return &next
 }
 
@@ -143,19 +147,6 @@ func (rs *RuleSet) Counters() []*condition.Counter {
 		return nil
 	}
 	return rs.counters
-}
-
-// RevisionOf returns the revision of an active rule's document, or 0 if there is no such rule.
-func (rs *RuleSet) RevisionOf(ruleID string) int64 {
-	if rs == nil {
-		return 0
-	}
-	for _, r := range rs.rules {
-		if r.rule.ID == ruleID {
-			return r.rule.Revision
-		}
-	}
-	return 0
 }
 
 // HasRego reports whether the condition of at least one rule is in Rego.
@@ -200,7 +191,7 @@ func (rs *RuleSet) measure() int {
 // Size returns the approximate size of the rule in memory, in bytes.
 func (c *CompiledRule) Size() int {
 	size := ruleBytes + len(c.rule.Condition) + len(c.rule.Action) + len(c.rule.Name) + len(c.rule.Description) +
-		len(c.finding[0].Reason) + len(c.errored[0].Reason) + c.cond.Bytes()
+		len(c.finding[0].Reason) + len(c.errored.Reason) + c.cond.Bytes()
 	if c.rego != nil {
 		size += c.rego.Size()
 	}

@@ -192,8 +192,13 @@ func (t *Trace) end(e *evaluation, r Result) {
 		if a.Verdict == NotAsked {
 			continue
 		}
-		a.Decides = a.Verdict == Matched && slices.Contains(r.Findings, a.Rule.finding[0]) ||
-			a.Verdict == Failed && slices.Contains(r.Findings, a.Rule.errored[0])
+		a.Decides = slices.ContainsFunc(r.Findings, func(f Finding) bool {
+			if a.Verdict == Failed {
+				f.Cause, f.Field = "", ""
+				return f == a.Rule.errored
+			}
+			return a.Verdict == Matched && f == a.Rule.finding[0]
+		})
 		a.askLeaves(e)
 	}
 }

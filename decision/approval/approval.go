@@ -19,7 +19,6 @@ package approval
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"writ/engine"
@@ -66,29 +65,23 @@ func (a *Approval) Status(at time.Time) Status {
 	return Pending
 }
 
-// heldFindings returns the findings of a decision in the form in which its details keep them. A
-// finding with [engine.CodeCoreFinding] gets the core's own code, with which its reason starts.
-func heldFindings(result engine.Result, rules *engine.RuleSet) []storage.HeldFinding {
+// heldFindings returns the findings of a decision in the form in which its details keep them.
+func heldFindings(result engine.Result) []storage.HeldFinding {
 	held := make([]storage.HeldFinding, len(result.Findings))
-	for i, f := range result.Findings {
-		held[i] = storage.HeldFinding{Code: string(f.Code), RuleID: f.RuleID, Reason: f.Reason}
-		if f.Code == engine.CodeCoreFinding {
-			held[i].Code, _, _ = strings.Cut(f.Reason, ":")
-		}
-		if f.RuleID != "" {
-			held[i].RuleRevision = rules.RevisionOf(f.RuleID)
-		}
+	for i := range result.Findings {
+		f := &result.Findings[i]
+		held[i] = storage.HeldFinding{Code: f.Named(), RuleID: f.RuleID, RuleRevision: f.RuleRevision, Reason: f.Reason}
 	}
 	return held
 }
 
 // covers reports whether each finding of a result was approved with the same code, the same
 // rule and the same revision of the rule.
-func (a *Approval) covers(result engine.Result, rules *engine.RuleSet) bool {
+func (a *Approval) covers(result engine.Result) bool {
 	if a.Details == nil {
 		return false
 	}
-	for _, found := range heldFindings(result, rules) {
+	for _, found := range heldFindings(result) {
 		if !slices.ContainsFunc(a.Details.Findings, func(f storage.HeldFinding) bool {
 			f.Reason = found.Reason
 			return f == found
@@ -102,17 +95,17 @@ func (a *Approval) covers(result engine.Result, rules *engine.RuleSet) bool {
 // Redeem applies the approval to a result. It returns the result to commit and the verdict to
 // commit with it. The verdict is nil if there is no verdict to commit. status is the status of
 // the approval at the time of the decision, and it is not [Pending]. result is the evaluation
-// at that time, under rules.
+// at that time.
 //
 // If status is approved and the result is held only for findings that were approved, Redeem
 // allows it. If the result is held for other findings, it stays held, and the approval is used
 // up. A deny stays a deny. Under any other status Redeem returns a deny.
 func (a *Approval) Redeem(
-	status Status, at time.Time, result engine.Result, rules *engine.RuleSet,
+	status Status, at time.Time, result engine.Result,
 ) (engine.Result, *ledger.Verdict) {
 	switch status {
 	case Approved:
-		return a.redeem(result, rules), a.verdict(ledger.Used, at)
+		return a.redeem(result), a.verdict(ledger.Used, at)
 	case Rejected:
 		return withFinding(result, engine.CodeApprovalRejected, "the approval was refused"), nil
 	case Revoked:
@@ -128,11 +121,11 @@ func (a *Approval) Redeem(
 }
 
 // redeem returns the result that Redeem returns for an approval with the status approved.
-func (a *Approval) redeem(result engine.Result, rules *engine.RuleSet) engine.Result {
+func (a *Approval) redeem(result engine.Result) engine.Result {
 	switch {
 	case result.Decision != engine.ApprovalRequired:
 		return result
-	case !a.covers(result, rules):
+	case !a.covers(result):
 		const why = "the approval does not cover all of this: it needs another"
 		return withFinding(result, engine.CodeApprovalOutOfScope, why)
 	}

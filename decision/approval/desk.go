@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/engine"
 	"writ/storage"
 	"writ/storage/ledger"
 	"writ/storage/registry"
@@ -149,7 +148,7 @@ func (d *Desk) of(ctx context.Context, held *storage.Record, details *storage.De
 }
 
 // Details returns the details of a held decision that are to be kept for its approver.
-func (d *Desk) Details(e *ledger.Entry, rules *engine.RuleSet) *storage.Details {
+func (d *Desk) Details(e *ledger.Entry) *storage.Details {
 	in, t := e.Intent, e.Reservation
 	var values map[string]string
 	if d.cfg.Detail == Scrubbed && len(in.Metadata) > 0 {
@@ -161,7 +160,7 @@ func (d *Desk) Details(e *ledger.Entry, rules *engine.RuleSet) *storage.Details 
 	kept := storage.NewDetails(t.DecisionID(), values)
 	kept.AgentID, kept.PolicyID = e.Agent(d.cfg.Scrub), in.PolicyID
 	kept.ExpiresAt = t.Time().Add(d.cfg.TTL)
-	kept.Findings = heldFindings(e.Result, rules)
+	kept.Findings = heldFindings(e.Result)
 	return kept
 }
 

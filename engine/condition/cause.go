@@ -40,9 +40,12 @@ func (c CauseCounts) Total() (n int) {
 	return n
 }
 
-// EvalError says why a condition could not be evaluated. Its text holds no value of the intent.
+// EvalError says why a condition could not be evaluated. It holds no value of the intent.
 type EvalError struct {
-	Cause   Cause
+	Cause Cause
+	// Field is the part of the intent that caused the error, such as "cost" or "metadata.env". The
+	// condition names it. It is empty if there is no such part or if the condition computes it.
+	Field   string
 	message string
 }
 
@@ -52,23 +55,32 @@ func (e *EvalError) Error() string { return e.message }
 var (
 	// ErrTooMuchWork is the error of a condition that cannot run, because the other conditions of
 	// its evaluation used up the work.
-	ErrTooMuchWork = &EvalError{CauseWork, "the conditions of the rules do too much together"}
+	ErrTooMuchWork = &EvalError{CauseWork, "", "the conditions of the rules do too much together"}
 	// ErrBroken is the error of a stored condition that does not compile.
-	ErrBroken = &EvalError{CauseBroken, "the stored condition does not compile"}
+	ErrBroken = &EvalError{CauseBroken, "", "the stored condition does not compile"}
 
-	errNoResult   = &EvalError{CauseFunction, "a function or a conversion has no result for what it was given"}
-	errNoSuchKey  = &EvalError{CauseMissing, "no such key"}
-	errNoCost     = missing("the intent has no cost")
-	errNoCount    = missing("nothing was counted")
-	errNotDecimal = &EvalError{CauseNotDecimal, "a metadata value that is compared with a number is not a decimal"}
-	errNoList     = &EvalError{CauseBroken, "there is no such list"}
+	errNoResult   = &EvalError{CauseFunction, "", "a function or a conversion has no result for what it was given"}
+	errNoSuchKey  = &EvalError{CauseMissing, "", "no such key"}
+	errNoCost     = missing(fields[Cost].name, "the intent has no cost")
+	errNoCount    = missing("", "nothing was counted")
+	errNotDecimal = &EvalError{CauseNotDecimal, "", "a metadata value that is compared with a number is not a decimal"}
+	errNoList     = &EvalError{CauseBroken, "", "there is no such list"}
 	// errNoSide is the error of a comparison with the resource whose side is not set.
-	errNoSide = &EvalError{CauseFunction, "the condition is neither for a block nor for an allowance"}
+	errNoSide = &EvalError{CauseFunction, "", "the condition is neither for a block nor for an allowance"}
 )
 
 // missing returns the error of an intent that lacks a field or a key that the condition names.
-func missing(what string) *EvalError {
-	return &EvalError{CauseMissing, errNoSuchKey.message + ": " + what}
+func missing(field, what string) *EvalError {
+	return &EvalError{CauseMissing, field, errNoSuchKey.message + ": " + what}
+}
+
+// notDecimal returns the error of a metadata value that is compared with a number. The error names
+// the value's key if f is a metadata key.
+func notDecimal(f Field) *EvalError {
+	if !f.isMetadata() {
+		return errNotDecimal
+	}
+	return &EvalError{CauseNotDecimal, f.Label(), errNotDecimal.message}
 }
 
 // missing returns the error of an intent that lacks f.
@@ -77,9 +89,9 @@ func (f Field) missing() *EvalError {
 	case Cost:
 		return errNoCost
 	case MetadataValue:
-		return missing(f.Path() + "." + f.Key)
+		return missing(f.Label(), f.Path()+"."+f.Key)
 	}
-	return missing(f.Path())
+	return missing(f.Label(), f.Path())
 }
 
 // Diagnose returns err as an EvalError, which holds no value of the intent.

@@ -1,11 +1,13 @@
 package condition
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -84,6 +86,39 @@ func (m *orderedMetadata) Iterator() traits.Iterator {
 type expression struct {
 	root   interpreter.InterpretableV2
 	leaves []interpreter.InterpretableV2
+	reasons
+}
+
+// reasons are the errors of an expression that name a metadata key. missing has the error of each key
+// that the expression names, by CEL's text of the error. notDecimal names a key only if the
+// expression compares the value of no other one with a number, else it is nil.
+type reasons struct {
+	missing    map[string]*EvalError
+	notDecimal *EvalError
+}
+
+func reasonsOf(expr ast.Expr) reasons {
+	r := reasons{missing: make(map[string]*EvalError)}
+	decimals := make(map[Field]bool)
+	for e := range parts(expr) {
+		if f, ok := fieldOf(e); ok && f.isMetadata() {
+			r.missing[errNoSuchKey.message+": "+f.Key] = f.missing()
+		}
+		if name, args := operandsOf(e); name == fnDecimalCompare {
+			for _, arg := range args {
+				if _, constant := textLiteral(arg); !constant {
+					f, _ := fieldOf(arg) // the zero field for a computed text
+					decimals[f] = true
+				}
+			}
+		}
+	}
+	for f := range decimals {
+		if len(decimals) == 1 {
+			r.notDecimal = notDecimal(f)
+		}
+	}
+	return r
 }
 
 func (n *expression) ask(f *Frame) result {
@@ -94,11 +129,18 @@ func (n *expression) ask(f *Frame) result {
 	case types.Bool:
 		return is(bool(v))
 	case *types.Err:
-		if why, ok := errors.AsType[*EvalError](v); ok {
+		why, ok := errors.AsType[*EvalError](v)
+		switch {
+		case ok && why == errNotDecimal:
+			return failing(cmp.Or(n.notDecimal, why))
+		case ok:
 			return failing(why)
 		}
 		// CEL's error for a missing key has no type of its own. The text of the key may come from
-		// the intent, so it is not repeated.
+		// the intent, so it is not repeated, unless the expression names that key.
+		if why := n.missing[v.Error()]; why != nil {
+			return failing(why)
+		}
 		if strings.HasPrefix(v.Error(), errNoSuchKey.message) {
 			return failing(errNoSuchKey)
 		}

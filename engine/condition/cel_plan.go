@@ -25,7 +25,7 @@ func (s *language) plan(checked *cel.Ast, side resource.Side) (*Program, error) 
 	if err != nil {
 		return nil, refuse("", "%v", err)
 	}
-	planned := &expression{}
+	planned := &expression{reasons: reasonsOf(checked.NativeRep().Expr())}
 	planned.root, err = s.planner.NewInterpretable(checked.NativeRep(),
 		interpreter.CustomDecoratorV2(replace.decorate),
 		interpreter.Optimize(),
@@ -126,8 +126,8 @@ func (n *fused) Eval(a interpreter.Activation) ref.Val {
 // Exec implements [interpreter.InterpretableV2].
 func (n *fused) Exec(ef *interpreter.ExecutionFrame) ref.Val { return n.Eval(ef.Activation) }
 
-// celResult returns r as a CEL value, without allocating. If r is a failure that [celFailures] does
-// not have, the result is missing.
+// celResult returns r as a CEL value. If r is the failure of an intent that lacks the field, the
+// result is missing.
 func celResult(r result, missing ref.Val) ref.Val {
 	if r.failed == nil {
 		return types.Bool(r.holds)
@@ -135,7 +135,10 @@ func celResult(r result, missing ref.Val) ref.Val {
 	if v, ok := celFailures[r.failed]; ok {
 		return v
 	}
-	return missing
+	if r.failed.Cause == CauseMissing && missing != nil {
+		return missing
+	}
+	return celFailure(r.failed)
 }
 
 // frameOf finds the frame under the scopes of comprehensions.

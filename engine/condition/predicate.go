@@ -176,8 +176,9 @@ type test func(f *Frame, s string) result
 
 // ofText tests the text of a field that the intent has.
 type ofText struct {
-	src  source
-	test test
+	src        source
+	test       test
+	notDecimal *EvalError // replaces errNotDecimal, which does not name the field
 }
 
 func (n *ofText) ask(f *Frame) result {
@@ -185,7 +186,11 @@ func (n *ofText) ask(f *Frame) result {
 	if !ok {
 		return n.src.missing
 	}
-	return n.test(f, s)
+	r := n.test(f, s)
+	if r.failed == errNotDecimal {
+		r.failed = n.notDecimal
+	}
+	return r
 }
 
 // readings tests the readings of the resource that side looks at.

@@ -87,7 +87,7 @@ func (p *Program) leaf(n *Node, missing result) (predicate, error) {
 		return &membership{src: src, many: set}, nil
 	}
 	asked, err := p.test(n)
-	return &ofText{src, asked}, err
+	return &ofText{src, asked, notDecimal(n.Field)}, err
 }
 
 // test returns the test of the text in a leaf's field.

@@ -116,7 +116,7 @@ type read struct {
 func (p *Program) read(n *Node, src source) (predicate, error) {
 	if n.Field.Kind == Size {
 		order, want := table[n.Op].order, n.Values[0].Num
-		return &ofText{src, sized(want, order, n.Side)}, nil
+		return &ofText{src, sized(want, order, n.Side), errNotDecimal}, nil
 	}
 	plain, mail := n.Operands()
 	r := &read{src: src, side: n.Side, item: n.Field.ID == Item}

@@ -24,7 +24,7 @@ func leavesOf(n predicate) []predicate {
 		return leavesOf(n.of)
 	case *expression:
 		for _, leaf := range n.leaves {
-			leaves = append(leaves, &expression{root: leaf})
+			leaves = append(leaves, &expression{root: leaf, reasons: n.reasons})
 		}
 	default:
 		return []predicate{n}
