@@ -34,7 +34,7 @@ type approvalBody struct {
 	Cost          *engine.Cost    `json:"cost,omitzero"`
 	MetadataKeys  []string        `json:"metadata_keys,omitzero"`
 	Metadata      orderedTexts    `json:"metadata,omitzero"`
-	Findings      []findingBody   `json:"findings"`
+	Findings      []heldFinding   `json:"findings"`
 	DecidedAt     time.Time       `json:"decided_at,omitzero"`
 	DecidedBy     string          `json:"decided_by,omitzero"`
 	Comment       string          `json:"comment,omitzero"`
@@ -51,9 +51,9 @@ type orderedTexts map[string]string
 // MarshalJSON implements json.Marshaler.
 func (m orderedTexts) MarshalJSON() ([]byte, error) { return receipt.AppendMap(nil, m), nil }
 
-type findingBody struct {
-	Code   string `json:"code"`
-	RuleID string `json:"rule_id,omitzero"`
+// heldFinding is a finding of a held decision with its reason.
+type heldFinding struct {
+	storage.Finding
 	Reason string `json:"reason"`
 }
 
@@ -64,7 +64,7 @@ func (s *Server) approvalAt(a *approval.Approval, at time.Time) *approvalBody {
 		ExpiresAt: s.decisions.Approvals.ExpiresAt(a),
 		IntentID:  r.IntentID, IntentDigest: r.IntentDigest, PolicyID: r.PolicyID, AgentID: r.AgentID,
 		ActionType: r.ActionType, Resource: r.Resource, Cost: r.Cost, MetadataKeys: r.MetadataKeys,
-		Findings: findingsOf(a),
+		Findings: heldFindings(r),
 	}
 	if a.Details != nil && len(a.Details.Values) > 0 {
 		b.Metadata = a.Details.Values
@@ -79,19 +79,18 @@ func (s *Server) approvalAt(a *approval.Approval, at time.Time) *approvalBody {
 	return b
 }
 
-// findingsOf returns the findings because of which a decision was held. Once the details of an
-// approval are erased, only reasons are stored. Each finding then has a reason and no rule.
-func findingsOf(a *approval.Approval) []findingBody {
-	findings := []findingBody{}
-	if a.Details != nil {
-		for _, f := range a.Details.Findings {
-			findings = append(findings, findingBody{f.Code, f.RuleID, f.Reason})
+// heldFindings returns the findings because of which a decision was held. A row that an earlier
+// version of writ decided has only reasons.
+func heldFindings(r *storage.Record) []heldFinding {
+	findings := make([]heldFinding, len(r.Reasons))
+	for i, reason := range r.Reasons {
+		findings[i].Reason = reason
+		if len(r.Findings) == len(r.Reasons) {
+			findings[i].Finding = r.Findings[i]
+			continue
 		}
-		return findings
-	}
-	for _, reason := range a.Held.Reasons {
-		code, _, _ := strings.Cut(reason, ":")
-		findings = append(findings, findingBody{Code: code, Reason: reason})
+		findings[i].Code, _, _ = strings.Cut(reason, ":")
+		findings[i].Outcome = r.Decision
 	}
 	return findings
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"writ/storage"
+	"writ/storage/ledger"
 	"writ/storage/receipt"
 )
 
@@ -19,17 +20,19 @@ import (
 //	receipt_digest, receipt_exp, receipt_kid,
 //	outcome, outcome_amount_minor, outcome_currency, external_ref, recorded_at,
 //	credential, writer, session_id, approval_id,
-//	sent_agent_id, sent_issued_at, sent_resource
+//	sent_agent_id, sent_issued_at, sent_resource,
+//	findings, left_out
 //
 // A member that a row lacks has an empty cell. Lists are joined by "; ". The metadata is a JSON
-// object. Only the audit mode full stores it and what was sent. Times are RFC 3339 in UTC, with two exceptions:
+// object, and the findings are a JSON array. Only the audit mode full stores the metadata and what was sent.
+// Times are RFC 3339 in UTC, with two exceptions:
 // issued_at has the form that the intent had, and receipt_exp is Unix seconds. The columns from
 // outcome to recorded_at describe the settlement of the action.
 //
 // A text that a spreadsheet would run as a formula gets a leading apostrophe. Such a text begins
 // with = + - @ (or their full-width forms), a tab or a line break, possibly after white space and
 // quotes. To restore a cell, remove one leading apostrophe if a formula in this sense follows it.
-var csvHeader = csvColumns + recordTexts() + "\r\n"
+var csvHeader = csvColumns + recordTexts() + ",findings,left_out\r\n"
 
 const csvColumns = "decision_id,decided_at,decision,reasons,intent_id,intent_digest," +
 	"policy_id,policy_version,agent_id,action_type,resource," +
@@ -77,6 +80,8 @@ func (c *csvRows) record(r *storage.Record) {
 	for i := range storage.RecordTexts {
 		c.text(*storage.RecordTexts[i].Of(r))
 	}
+	c.findings(r.Findings)
+	c.list(r.LeftOut)
 	c.buf = append(c.buf[:len(c.buf)-1], '\r', '\n')
 }
 
@@ -125,8 +130,17 @@ func (c *csvRows) list(items []string) {
 	c.text(string(c.cell))
 }
 
+func (c *csvRows) findings(all []storage.Finding) {
+	if len(all) == 0 {
+		c.empty(1)
+		return
+	}
+	c.cell = ledger.AppendFindings(c.cell[:0], all)
+	c.text(string(c.cell))
+}
+
 func (c *csvRows) metadata(m map[string]string) {
-	if len(m) == 0 {
+	if m == nil {
 		c.empty(1)
 		return
 	}

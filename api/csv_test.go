@@ -98,6 +98,8 @@ func TestCSV_EveryColumn(t *testing.T) {
 	}
 	full.Credential, full.Writer, full.SessionID, full.ApprovalID = "key_1", "eu-1", "=s", "a"
 	full.Sent = storage.Sent{AgentID: "=Agent", IssuedAt: "2026-11-21T10:00:00.0000000001Z", Resource: "-X"}
+	full.Findings = []storage.Finding{{Code: "a", Outcome: engine.Deny, Decides: true, RuleID: "r", RuleRevision: 4, Cause: "missing", Field: "metadata.x"}, {Code: "=c", Outcome: engine.Allow}}
+	full.LeftOut = []string{"issued_at", "metadata.t"}
 	full.Receipt.Digest, full.Receipt.Exp, full.Receipt.KeyID, full.Receipt.Sig = "sha256:1f", 300, "-kid", "unseen"
 	var rows csvRows
 	rows.record(full)
@@ -111,12 +113,14 @@ func TestCSV_EveryColumn(t *testing.T) {
 			"12", "EUR", "'@env; t", `{"@env":"a;\"b\"","t":"1"}`, "2026-11-21T10:00:00Z", "sha256:1f", "300", "'-kid",
 			"executed", "0", "USD", "'+ref", "2026-11-21T10:00:00.000005Z", "key_1", "eu-1", "'=s", "a",
 			"'=Agent", "2026-11-21T10:00:00.0000000001Z", "'-X",
+			`[{"cause":"missing","code":"a","decides":true,"field":"metadata.x","outcome":"deny","rule_id":"r","rule_revision":4},{"code":"=c","outcome":"allow"}]`,
+			"issued_at; metadata.t",
 		},
 		{
 			"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "0", "",
-			"failed", "", "", "", "2026-11-21T10:00:00.000005Z", "", "", "", "", "", "", "",
+			"failed", "", "", "", "2026-11-21T10:00:00.000005Z", "", "", "", "", "", "", "", "", "",
 		},
-		{"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "", "", "", ""},
+		{"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "", "", "", "", "", ""},
 	}
 	same(t, "rows", want, got)
 }

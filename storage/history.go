@@ -42,15 +42,22 @@ type Record struct {
 	// The rest is the context of the decision: its writer, the revisions of the documents,
 	// the session and the approval that the intent named, and the digest of its [Details].
 	// Each is absent if it was not kept.
-	Writer         string      `json:"writer,omitzero"`
-	PolicyRevision int64       `json:"policy_revision,omitzero"`
-	RulesRevision  int64       `json:"rules_revision,omitzero"`
-	AgentRevision  int64       `json:"agent_revision,omitzero"`
-	SessionID      string      `json:"session_id,omitzero"`
-	ApprovalID     string      `json:"approval_id,omitzero"`
-	DetailsDigest  string      `json:"details_digest,omitzero"`
-	Sent           Sent        `json:"sent,omitzero"`
-	Settlement     *Settlement `json:"settlement,omitzero"`
+	Writer         string `json:"writer,omitzero"`
+	PolicyRevision int64  `json:"policy_revision,omitzero"`
+	RulesRevision  int64  `json:"rules_revision,omitzero"`
+	AgentRevision  int64  `json:"agent_revision,omitzero"`
+	SessionID      string `json:"session_id,omitzero"`
+	ApprovalID     string `json:"approval_id,omitzero"`
+	DetailsDigest  string `json:"details_digest,omitzero"`
+	Sent           Sent   `json:"sent,omitzero"`
+	// Findings are the reasons as data, in the same order. A decision whose only finding is
+	// [engine.CodePolicyAllowed] has none, and so has a row that an earlier version of writ decided.
+	Findings []Finding `json:"findings,omitzero"`
+	// LeftOut names the members of the intent that Intent lacks: "resource", "agent_id",
+	// "action_type", "issued_at", "session_id", "approval_id", "metadata.<key>" for a value, and
+	// "metadata" for a key that is not kept whole. It is sorted, and nil if Intent lacks nothing.
+	LeftOut    []string    `json:"left_out,omitzero"`
+	Settlement *Settlement `json:"settlement,omitzero"`
 }
 
 // Sent has members of the intent as they were sent, if the row has them in another form. A member is

@@ -271,6 +271,9 @@ func pendingEvents(rows []*storage.Record) []storage.Event {
 		if r.Cost != nil {
 			data["cost"] = r.Cost
 		}
+		if len(r.Findings) > 0 {
+			data["findings"] = r.Findings
+		}
 		events[i] = storage.Event{
 			Type: storage.ApprovalPending, Subject: "approval/" + r.DecisionID, Fact: "pending", At: r.DecidedAt,
 			Data: data,

@@ -218,5 +218,7 @@ func replace(text string, spans []span, hide func(kind, secret string) string) s
 	return b.String()
 }
 
-// redacted replaces a secret outside of identities.
-func redacted(kind, _ string) string { return "[redacted:" + kind + "]" }
+// redactedMark begins the text that replaces a secret outside of identities.
+const redactedMark = "[redacted:"
+
+func redacted(kind, _ string) string { return redactedMark + kind + "]" }

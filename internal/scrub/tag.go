@@ -111,8 +111,12 @@ func (t *Tagger) Stored(text string) []string {
 
 // Tagged reports whether text contains a tag. Callers refuse such an identity, because it
 // could equal the scrubbed form of another identity.
-func (t *Tagger) Tagged(text string) bool {
-	return tagForm.MatchString(text)
+func (t *Tagger) Tagged(text string) bool { return tagForm.MatchString(text) }
+
+// HasMark reports whether text contains a tag of any [Tagger], or the mark that replaces a secret of a
+// text that identifies nobody.
+func HasMark(text string) bool {
+	return strings.IndexByte(text, '[') >= 0 && (tagForm.MatchString(text) || strings.Contains(text, redactedMark))
 }
 
 func (t *Tagger) identity(text string, key tagKey) string {

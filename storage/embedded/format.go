@@ -13,7 +13,7 @@ import (
 // format is the number of the directory's format. It covers the keys and values, and the items of
 // the segments. Open refuses a directory with another number, because this version would misread
 // the directory.
-const format = 8
+const format = 9
 
 var errFormat = errors.New("the data directory has another format")
 
@@ -23,7 +23,8 @@ func checkFormat(v []byte) error {
 		return nil
 	}
 	return fmt.Errorf("%w: its format is %.16q, and this writ reads format %d only: "+
-		"start the writ that wrote the directory, or begin with an empty one", errFormat, v, format)
+		"start the writ that wrote the directory, or export its organizations with that writ and import them into "+
+		"an empty one", errFormat, v, format)
 }
 
 var formatKey = append(key{byte(kindFormat)}, "writ"...)

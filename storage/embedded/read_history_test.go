@@ -285,6 +285,20 @@ func TestReadHistory(t *testing.T) {
 				r.Writer, r.PolicyRevision, r.RulesRevision, r.AgentRevision = "eu-1", 1, -1<<63, 1<<63-1
 				r.SessionID, r.ApprovalID, r.DetailsDigest = "s", "ap", "sha256:"+strings.Repeat("1c", 32)
 				r.Sent = storage.Sent{AgentID: "Team-A", IssuedAt: "t", Resource: "\u2028"}
+				r.Reasons = []string{"rule.deny: no", "policy.inactive: no", "x: no", "y"}
+				r.Findings = []storage.Finding{
+					{Code: "rule.deny", Outcome: engine.Deny, Decides: true, RuleID: r.DecisionID, RuleRevision: 1 << 40, Cause: "not_decimal", Field: "metadata.env"},
+					{Code: "policy.inactive", Outcome: engine.Deny, Decides: true, Field: "policy.status"},
+					{Code: "else", Outcome: engine.Allow, RuleID: "r", RuleRevision: -1, Cause: "a cause", Field: "a field"},
+					{Code: "z", Outcome: engine.ApprovalRequired, Field: "cost"},
+				}
+				r.LeftOut = []string{"action_type", "metadata.ä", "resource"}
+			}),
+			w.Record("a", func(r *storage.Record) {
+				r.MetadataKeys, r.Metadata, r.LeftOut = []string{"a", "b"}, nil, []string{"agent_id", "metadata.a", "metadata.b"}
+			}),
+			w.Record("a", func(r *storage.Record) {
+				r.MetadataKeys, r.Metadata, r.LeftOut = []string{"a", "b"}, nil, []string{"metadata.a", "metadata.b"}
 			}),
 		}
 		for _, r := range batch {
@@ -299,8 +313,8 @@ func TestReadHistory(t *testing.T) {
 			must(t, err)
 		}
 		closeTest(t, s)
-		if counts := wantRead(t, disk); counts["r"] != 12 || counts["s"] != 3 {
-			t.Errorf("%v were read, want 12 rows and 3 settlements", counts)
+		if counts := wantRead(t, disk); counts["r"] != 20 || counts["s"] != 3 {
+			t.Errorf("%v were read, want 20 rows and 3 settlements", counts)
 		}
 	})
 	t.Run("segments that were rewritten", func(t *testing.T) {

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,14 +19,15 @@ import (
 // and would take fifteen times as long to write: see BenchmarkRecord.
 //
 //	row        = version(1) filtered rest
-//	version    = 07
+//	version    = 08
 //	filtered   = decision(1) time text(policy-id) text(agent-id) text(action-type)
 //	rest       = text(intent-id) text(intent-digest) zigzag(policy-version)
 //	             text(resource) [cost] texts(metadata-keys) [metadata]
 //	             texts(reasons) receipt text(issued-at) digest(audit-digest)
 //	             [revisions] digest(details-digest) optional
 //	revisions  = zigzag(policy-revision) zigzag(rules-revision) zigzag(agent-revision)
-//	optional   = uvarint(n) n * (short(2) text), of storage.RecordTexts
+//	optional   = uvarint(n) n * (short(2) text), of storage.RecordTexts, and of
+//	             "fi" storage.Record.PackFindings, "lo" storage.Record.PackLeftOut
 //	cost       = zigzag(amount-minor) text(currency)
 //	metadata   = uvarint(n) n * (text(key) text(value)), by key
 //	receipt    = text(decision) text(decision-id) text(digest) zigzag(exp)
@@ -41,7 +43,7 @@ import (
 // The receipt's decision and decision-id should equal the record's. Then they are written as empty
 // texts. Whether a settlement is unapproved follows from the decision and is not written. The
 // settlement has a row of its own: see entries.go.
-const recordVersion = 7
+const recordVersion = 8
 
 var errCorrupt = fmt.Errorf("a stored history row is %w", storage.ErrCorrupt)
 
@@ -135,28 +137,59 @@ func (c *codec) metadata(m *map[string]string) {
 	}
 }
 
-// optional codes all texts of storage.RecordTexts that are not empty. Each may occur only once.
+// The names of packed findings and of what a row lacks, among the optional texts.
+const (
+	findingsShort = "fi"
+	leftOutShort  = "lo"
+)
+
+// optional codes all texts of storage.RecordTexts that are not empty, the findings and what the row
+// lacks. Each may occur only once.
 func (c *codec) optional(r *storage.Record) {
-	n := 0
+	if c.reads {
+		c.readOptional(r)
+		return
+	}
+	n, findings, leftOut := 0, string(r.PackFindings()), string(r.PackLeftOut())
 	for i := range storage.RecordTexts {
 		if *storage.RecordTexts[i].Of(r) != "" {
 			n++
 		}
 	}
-	n = c.count(n)
-	if !c.reads {
-		for i := range storage.RecordTexts {
-			if t := &storage.RecordTexts[i]; *t.Of(r) != "" {
-				c.b = append(c.b, t.Short...)
-				c.text(t.Of(r))
-			}
+	for _, packed := range [...]string{findings, leftOut} {
+		if packed != "" {
+			n++
 		}
-		return
 	}
-	for range n {
+	c.count(n)
+	for i := range storage.RecordTexts {
+		t := &storage.RecordTexts[i]
+		c.named(t.Short, *t.Of(r))
+	}
+	c.named(findingsShort, findings)
+	c.named(leftOutShort, leftOut)
+}
+
+// named writes an optional text, unless it is empty.
+func (c *codec) named(short, text string) {
+	if text != "" {
+		c.b = append(c.b, short...)
+		c.text(&text)
+	}
+}
+
+func (c *codec) readOptional(r *storage.Record) {
+	var findings, leftOut string
+	for range c.count(0) {
 		var short [2]byte
 		c.bytes(short[:])
 		to := r.TextCalled(string(short[:]))
+		switch string(short[:]) {
+		case findingsShort:
+			to = &findings
+		case leftOutShort:
+			to = &leftOut
+		}
 		switch {
 		case to == nil:
 			c.fail("text that this version of writ does not know")
@@ -166,6 +199,9 @@ func (c *codec) optional(r *storage.Record) {
 			return
 		}
 		c.text(to)
+	}
+	if err := cmp.Or(r.UnpackFindings([]byte(findings)), r.UnpackLeftOut([]byte(leftOut))); err != nil {
+		c.fail(err.Error())
 	}
 }
 

@@ -37,6 +37,8 @@ func records() map[string]*storage.Record {
 			r.Writer, r.PolicyRevision, r.RulesRevision, r.AgentRevision = "eu-1", 1, -1<<63, 1<<63-1
 			r.SessionID, r.ApprovalID, r.DetailsDigest = "\xff", "a", "sha256:"+strings.Repeat("1c", 32)
 			r.Sent = storage.Sent{AgentID: "A", IssuedAt: "t", Resource: "\xff"}
+			r.Findings = []storage.Finding{{Code: "\xff", RuleID: "r", RuleRevision: -1, Cause: "c", Field: "metadata.\xff"}}
+			r.LeftOut = []string{"resource", "metadata.\xff"}
 		}),
 	}
 }

@@ -27,7 +27,11 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 		return nil, fmt.Errorf("projecting the resource: %w", err)
 	}
 	var made texts
-	made.Grow(idLen + 3*receipt.DigestLen)
+	size := idLen + 3*receipt.DigestLen
+	for key := range in.Metadata {
+		size += len(storage.MetadataField) + len(key)
+	}
+	made.Grow(size)
 	var buf [2048]byte
 	r := &storage.Record{
 		// All records of an organization share one string, so that comparing two of them
@@ -53,6 +57,7 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 		AgentRevision:  e.AgentRevision,
 		ApprovalID:     e.ApprovalID,
 		DetailsDigest:  e.DetailsDigest,
+		Findings:       projectFindings(&e.Result, cfg.Scrub),
 	}
 	if in.SessionID != "" {
 		r.SessionID = cfg.Scrub.Identity(in.SessionID)
@@ -61,6 +66,7 @@ func project(cfg *Config, e *Entry) (*storage.Record, error) {
 	if cfg.Audit == Full {
 		r.Sent = sent(cfg.Scrub, in, r)
 	}
+	r.LeftOut = leftOut(in, r, cfg.Scrub, &made)
 	r.Receipt = receipt.Receipt{
 		Decision:   r.Decision.String(),
 		DecisionID: r.DecisionID,
@@ -86,6 +92,14 @@ type texts struct{ strings.Builder }
 func (t *texts) add(text []byte) string {
 	start := t.Len()
 	t.Write(text)
+	return t.String()[start:]
+}
+
+// joined returns prefix and s as one text.
+func (t *texts) joined(prefix, s string) string {
+	start := t.Len()
+	t.WriteString(prefix)
+	t.WriteString(s)
 	return t.String()[start:]
 }
 
@@ -135,9 +149,13 @@ func checkDecision(e *Entry) error {
 }
 
 // projectMetadata sets r's metadata and its keys. If two keys are equal after scrubbing,
-// the value of the first one in order is kept.
+// the value of the first one in order is kept. Metadata without keys has no values to leave out, so
+// both modes keep it.
 func projectMetadata(r *storage.Record, cfg *Config, metadata map[string]string) {
 	if len(metadata) == 0 {
+		if metadata != nil {
+			r.Metadata = map[string]string{}
+		}
 		return
 	}
 	r.MetadataKeys = make([]string, 0, len(metadata))
@@ -245,9 +263,15 @@ func appendAudit(dst []byte, r *storage.Record) []byte {
 	dst = receipt.AppendMember(dst, `","decision":`, r.Decision.String())
 	dst = receipt.AppendMember(dst, `,"decision_id":`, r.DecisionID)
 	dst = appendOptional(dst, `,"details_digest":`, r.DetailsDigest)
+	if len(r.Findings) > 0 {
+		dst = AppendFindings(append(dst, `,"findings":`...), r.Findings)
+	}
 	dst = receipt.AppendMember(dst, `,"intent_digest":`, r.IntentDigest)
 	dst = receipt.AppendMember(dst, `,"intent_id":`, r.IntentID)
 	dst = receipt.AppendMember(dst, `,"issued_at":`, r.IssuedAt)
+	if len(r.LeftOut) > 0 {
+		dst = receipt.AppendStrings(append(dst, `,"left_out":`...), r.LeftOut)
+	}
 	if r.Metadata != nil {
 		dst = receipt.AppendMap(append(dst, `,"metadata":`...), r.Metadata)
 	}

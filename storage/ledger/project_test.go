@@ -41,6 +41,8 @@ func TestDecision_Audit_MinimalStoresKeysAndNothingElseOfTheRequest(t *testing.T
 		DecidedAt:      noon,
 		Credential:     "operator:alice",
 		AuditDigest:    AuditDigest(got),
+		Findings:       []storage.Finding{{Code: "policy.test", Outcome: engine.Allow, Decides: true}},
+		LeftOut:        []string{"metadata.env", "metadata.ticket", "resource"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the minimal projection (-want +got):\n%s", diff)

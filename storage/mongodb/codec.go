@@ -173,9 +173,13 @@ func (c *codec) packed(name string, s *string, p *packing) {
 	c.optional(name, s)
 }
 
+// texts writes or reads a list. A nil list is left out.
 func (c *codec) texts(name string, list *[]string) {
 	n := len(*list)
-	c.part(name, bsoncore.TypeArray, n > 0, func() {
+	c.part(name, bsoncore.TypeArray, *list != nil, func() {
+		if c.reading {
+			*list = []string{}
+		}
 		for i := 0; i < n || len(c.in) > 0; i++ {
 			if c.reading {
 				*list = append(*list, "")

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -34,6 +35,7 @@ import (
 //	w    reasons                i   issued at            by  credential
 //	ad   audit digest           wr  writer               pr, rr, ar  revisions of policy, rules, agent
 //	se   session id             ap  approval id          dd  digest of details
+//	y    findings               u   what the row lacks: as storage.Record packs them
 //	st   settlement: {o: outcome, at, ns: recorded at, s: sig, kid, n: amount, c: currency, x: external ref,
 //	     rl: 1 if it releases}
 //
@@ -139,6 +141,7 @@ func (c *codec) row(w *parsedRow) {
 	c.optionalInt("rr", &r.RulesRevision)
 	c.optionalInt("ar", &r.AgentRevision)
 	c.packed("dd", &r.DetailsDigest, &digest)
+	c.findings(r)
 	for i := range storage.RecordTexts {
 		t := &storage.RecordTexts[i]
 		c.optional(t.Short, t.Of(r))
@@ -154,15 +157,34 @@ func (c *codec) row(w *parsedRow) {
 	})
 }
 
+// findings writes or reads the findings and what the row lacks.
+func (c *codec) findings(r *storage.Record) {
+	var findings, leftOut []byte
+	if !c.reading {
+		if findings = r.PackFindings(); len(findings) > 0 {
+			c.binary("y", &findings)
+		}
+		if leftOut = r.PackLeftOut(); len(leftOut) > 0 {
+			c.binary("u", &leftOut)
+		}
+		return
+	}
+	c.binary("y", &findings)
+	c.binary("u", &leftOut)
+	if err := cmp.Or(r.UnpackFindings(findings), r.UnpackLeftOut(leftOut)); err != nil {
+		c.fail(err.Error())
+	}
+}
+
 func (c *codec) metadata(r *storage.Record) {
 	var pairs []string
-	if len(r.Metadata) > 0 {
+	if r.Metadata != nil {
 		pairs = make([]string, 0, 2*len(r.Metadata))
 		for _, k := range slices.Sorted(maps.Keys(r.Metadata)) {
 			pairs = append(pairs, k, r.Metadata[k])
 		}
 	}
-	if c.texts("m", &pairs); c.reading && len(pairs) > 0 {
+	if c.texts("m", &pairs); c.reading && pairs != nil {
 		r.Metadata = make(map[string]string, len(pairs)/2)
 		for i := 1; i < len(pairs); i += 2 {
 			r.Metadata[pairs[i-1]] = pairs[i]

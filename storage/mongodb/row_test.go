@@ -30,7 +30,8 @@ func TestRow_KeepsEveryText(t *testing.T) {
 			Resource: s, Cost: &engine.Cost{AmountMinor: -1, Currency: s}, MetadataKeys: []string{s, s}, Metadata: map[string]string{s: s, "k": s},
 			Decision: engine.Deny, Reasons: []string{s}, IssuedAt: s, DecidedAt: time.Unix(-1, 999_999_999).UTC(), Credential: s, AuditDigest: s,
 			Writer: s, PolicyRevision: 1, RulesRevision: 2, AgentRevision: 3, SessionID: s, ApprovalID: s, DetailsDigest: s,
-			Sent:    storage.Sent{AgentID: s, IssuedAt: s, Resource: s},
+			Sent:     storage.Sent{AgentID: s, IssuedAt: s, Resource: s},
+			Findings: []storage.Finding{{Code: s, Outcome: engine.Deny, Decides: true, RuleID: s, RuleRevision: 1, Cause: s, Field: s}}, LeftOut: []string{s, "resource"},
 			Receipt: receipt.Receipt{Decision: "x" + s, DecisionID: "x" + s, Digest: s, Exp: -1, Sig: s, KeyID: s},
 		}
 		want.Settle(storage.Settlement{

@@ -393,7 +393,7 @@ func (s *Store) makeCounter(ctx context.Context, id string, n int64) error {
 // format is the number of the database's format, in the counter formatCounter. A store refuses a
 // database with another number, because it would misread the rows. Format 1 has no such counter.
 const (
-	format        = 2
+	format        = 3
 	formatCounter = "format"
 )
 
@@ -410,7 +410,8 @@ func (d *database) checkFormat(ctx context.Context) error {
 	}
 	if err == nil && got.N != format {
 		err = fmt.Errorf("the database %s has another format: its format is %d, and this writ reads format %d only: "+
-			"start the writ that wrote it, or begin with an empty database", d.db.Name(), got.N, format)
+			"start the writ that wrote it, or export its organizations with that writ and import them into an empty "+
+			"database", d.db.Name(), got.N, format)
 	}
 	return err
 }

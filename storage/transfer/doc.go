@@ -12,7 +12,10 @@
 //	{"document": {"kind","id","value"}}                                           any number
 //	{"footer":   {"rows","settled","removed","documents","root","digest"}}
 //
-// The format is "writ-export/2". Id is a UUIDv7. Last is the greatest decision id of the
+// The format is "writ-export/3". A file of the format "writ-export/2", which an earlier writ wrote,
+// can be imported, too. Its rows have no findings, and [Import] computes their left_out.
+//
+// Id is a UUIDv7. Last is the greatest decision id of the
 // file, and empty if the file has no rows. Keys is the JSON Web Key Set of the source. Rows
 // and removed rows are in the order of their decision ids, each greater than the one before.
 // A removed row was removed by retention, but its intent stays decided. A leaf is
@@ -31,7 +34,7 @@
 //
 // For example, this is the file of an organization without rows and documents:
 //
-//	{"header":{"format":"writ-export/2","id":"01a1fe16-…","organization_id":"acme","exported_at":"2026-11-22T12:00:00Z","last":"","keys":{"keys":[…]}}}
+//	{"header":{"format":"writ-export/3","id":"01a1fe16-…","organization_id":"acme","exported_at":"2026-11-22T12:00:00Z","last":"","keys":{"keys":[…]}}}
 //	{"footer":{"rows":0,"settled":0,"removed":0,"documents":0,"root":"sha256:e3b0c442…","digest":"sha256:…"}}
 //
 // # What is verified

@@ -110,8 +110,12 @@ func (e *exporter) resume() error {
 			kept, end = e.state, r.offset
 		}
 	}
-	if h := kept.header; h != nil && h.OrganizationID != e.cfg.Organization {
+	switch h := kept.header; {
+	case h != nil && h.OrganizationID != e.cfg.Organization:
 		return fmt.Errorf("the file is an export of organization %q", h.OrganizationID)
+	case h != nil && h.Format != format && kept.footer == nil:
+		return fmt.Errorf("the file was begun by another writ, which writes %s: resume it with that writ, or begin "+
+			"another file", h.Format)
 	}
 	if e.state = kept; kept.footer != nil {
 		return nil

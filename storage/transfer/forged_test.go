@@ -95,7 +95,7 @@ func TestCheck_Forged(t *testing.T) {
 		{"a line after the footer", func(all []string) []string { return append(all, all[9]) }, "it is after the footer"},
 		{"no header", func(all []string) []string { return all[1:] }, "the first line, and no other, is the header"},
 		{"two headers", func(all []string) []string { return slices.Insert(all, 1, all[0]) }, "the first line, and no other, is the header"},
-		{"another format", replace(0, `"writ-export/2"`, `"writ-export/1"`), `this writ knows writ-export/2`},
+		{"another format", replace(0, `"writ-export/3"`, `"writ-export/1"`), `this writ knows writ-export/3 and writ-export/2`},
 		{"an id that is none", replace(0, `"id":"`, `"id":"x`), "is not a UUIDv7"},
 		{"a key in place of a trusted one", replace(0, `"x":"`, `"x":"A`), "line 1: "},
 		{"a row after the last one of the header", replace(0, `"last":"0`, `"last":"00`), "the header says that "},

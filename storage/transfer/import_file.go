@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"writ/storage/ledger"
 )
 
 // A run is what one write stores. These constants bound it. Larger runs need fewer durable
@@ -73,6 +75,9 @@ func (i *importer) line(r *reader, l *line) error {
 	case err != nil:
 		return err
 	case l.Row != nil:
+		if l.Row.LeftOut == nil { // an earlier writ may have decided it
+			l.Row.LeftOut = ledger.LeftOutOf(l.Row)
+		}
 		i.rows = append(i.rows, l.Row)
 	case left != nil:
 		i.removed = append(i.removed, left)

@@ -19,7 +19,11 @@ import (
 	"writ/storage/receipt"
 )
 
-const format = "writ-export/2"
+// format is the format that Export writes. Import also reads [olderFormat], whose rows have no findings.
+const (
+	format      = "writ-export/3"
+	olderFormat = "writ-export/2"
+)
 
 // Header is the first line of a file.
 type Header struct {

@@ -221,7 +221,7 @@ def settlement(r):
 
 def row(r, org, decision_id, kid):
     version = r.byte()
-    if version != 7:
+    if version != 8:
         raise Damaged("a row of version %d" % version)
     d = {"organization_id": org, "decision_id": decision_id}
     d["decision"] = DECISIONS[r.byte()]
@@ -248,11 +248,59 @@ def row(r, org, decision_id, kid):
         for name in ("policy_revision", "rules_revision", "agent_revision"):
             d[name] = r.int()
     d["details_digest"] = r.digest()
+    packed = {}
     for _ in range(r.uvarint()):
         short = r.bytes(2)
+        if short in (b"fi", b"lo"):
+            packed[short] = r.bytes(r.uvarint())
+            continue
         name = NAMES[short]
         (d.setdefault("sent", {}) if short.startswith(b"s") and short != b"se" else d)[name] = r.text()
+    d["findings"] = findings(Reader(packed.get(b"fi", b"")), d["reasons"] or []) or None
+    d["left_out"] = left_out(packed.get(b"lo", b""), d) or None
     return d
+
+
+CAUSES = ["", "missing", "not_decimal", "function", "work", "broken"]
+FIELDS = ["policy.status", "policy.agent_id", "policy.denied_action_types", "policy.allowed_action_types",
+          "policy.blocked_resource_patterns", "policy.allowed_resource_patterns", "policy.max_cost_minor",
+          "policy.currency", "session.policy_id", "session.agent_id", "session.allowed_action_types",
+          "session.allowed_resource_patterns", "session.max_cost_minor", "session.status", "session.expires_at", "cost"]
+MEMBERS = ["resource", "agent_id", "action_type", "issued_at", "session_id", "approval_id", "metadata"]
+
+
+def findings(r, reasons):
+    all = []
+    while r.at < len(r.data):
+        flags = r.byte()
+        why = r.byte() if flags & 0x40 else 0
+        f = {"outcome": DECISIONS[flags & 3], "decides": flags & 4 != 0}
+        f["code"] = r.text() if flags & 8 else reasons[len(all)].split(":")[0]
+        if flags & 0x10:
+            f["rule_id"] = r.text() if flags & 0x20 else r.id()
+            f["rule_revision"] = r.int()
+        cause, field = why & 7, why >> 3
+        f["cause"] = r.text() if cause == 7 else CAUSES[cause]
+        if field == 1:
+            f["field"] = r.text()
+        elif field == 2:
+            f["field"] = "metadata." + r.text()
+        elif field:
+            f["field"] = FIELDS[field - 3]
+        all.append({k: v for k, v in f.items() if v not in ("", False)})
+    return all
+
+
+def left_out(data, row):
+    r = Reader(data)
+    members, keys = r.byte() if data else 0, []
+    if members & 0x80:
+        while r.at < len(data):
+            keys.append(r.text())
+    elif "metadata" not in row:
+        keys = ["metadata." + k for k in row["metadata_keys"] or []]
+    r.done()
+    return sorted([m for i, m in enumerate(MEMBERS) if members >> i & 1] + keys)
 
 
 def item(data, kid):
