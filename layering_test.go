@@ -18,7 +18,8 @@ type pkg struct {
 // below are the rooms that a room may import outside its tests, besides itself. The
 // rooms of a line stand side by side and do not import each other.
 var below = map[string][]string{
-	"cmd":       {"bench", "api", "authoring", "decision", "rego", "storage", "engine", "examples"},
+	"cmd":       {"bench", "api", "authoring", "decision", "rego", "storage", "engine", "examples", "sdk"},
+	"sdk":       {"storage"},
 	"bench":     {"api", "authoring", "decision", "rego", "storage", "engine"},
 	"examples":  {"authoring", "engine"},
 	"api":       {"authoring", "decision", "rego", "storage", "engine"},

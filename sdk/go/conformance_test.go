@@ -1,0 +1,166 @@
+package writ
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// conformance is what all clients of sdk/ are held to: see its member about.
+type conformance struct {
+	APIKey     string `json:"api_key"`
+	ApprovalID string `json:"approval_id"`
+	TimeoutMS  int    `json:"timeout_ms"`
+	Cases      []struct {
+		Name    string
+		Call    string
+		Answers []scripted
+		Want    struct {
+			Outcome  string
+			Requests int
+			Status   int
+			Code     string
+			Replayed *bool
+		}
+	}
+}
+
+// scripted is an answer of the server.
+type scripted struct {
+	Status  int
+	Headers map[string]string
+	Body    string
+	Cut     bool
+	CutBody bool `json:"cut_body"`
+	DelayMS int  `json:"delay_ms"`
+}
+
+func (a scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	select {
+	case <-time.After(time.Duration(a.DelayMS) * time.Millisecond):
+	case <-r.Context().Done():
+	}
+	if a.Cut {
+		panic(http.ErrAbortHandler)
+	}
+	for k, v := range a.Headers {
+		w.Header().Set(k, v)
+	}
+	if a.CutBody {
+		w.Header().Set("Content-Length", "100000")
+	}
+	w.WriteHeader(a.Status)
+	_, _ = w.Write([]byte(a.Body))
+}
+
+// TestConformance runs the cases that all clients share.
+func TestConformance(t *testing.T) {
+	data, err := os.ReadFile("../conformance.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all conformance
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	if len(all.Cases) < 120 {
+		t.Errorf("%d cases, want at least 120", len(all.Cases))
+	}
+	for _, c := range all.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int32
+			var bodies [10]string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				n := int(requests.Add(1))
+				b := new(strings.Builder)
+				_ = json.NewEncoder(b).Encode(bodyOf(r))
+				bodies[n] = b.String()
+				if n > len(c.Answers) {
+					t.Errorf("request %d: there are %d answers", n, len(c.Answers))
+					return
+				}
+				c.Answers[n-1].ServeHTTP(w, r)
+			}))
+			defer server.Close()
+			client, err := New(Config{URL: server.URL, APIKey: all.APIKey, PolicyID: "0198f3c2-7a10-7c3e-9d41-000000000001", AgentID: "a",
+				Timeout: time.Duration(all.TimeoutMS) * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := Intent{ActionType: "payment.refund", Resource: "https://api.example/refunds"}
+			var d Decision
+			switch c.Call {
+			case "require":
+				d, err = client.Require(context.Background(), in)
+			case "redeem":
+				in.IntentID, in.PolicyID, in.AgentID, in.IssuedAt = newUUID(), client.config.PolicyID, "a", "2026-11-21T10:00:00Z"
+				d, err = client.Redeem(context.Background(), &Held{Decision{ID: all.ApprovalID, Intent: in}})
+			default:
+				t.Fatalf("an unknown call: %s", c.Call)
+			}
+			if got := outcomeOf(err); got != c.Want.Outcome {
+				t.Errorf("outcome %s (%v), want %s", got, err, c.Want.Outcome)
+			}
+			if d.Allowed() != (c.Want.Outcome == "allow") {
+				t.Errorf("Allowed() = %t beside %v", d.Allowed(), err)
+			}
+			if got := int(requests.Load()); got != c.Want.Requests {
+				t.Errorf("%d requests, want %d", got, c.Want.Requests)
+			}
+			for n := 2; n <= int(requests.Load()); n++ {
+				if bodies[n] != bodies[1] {
+					t.Errorf("request %d differs from the first: %s, then %s", n, bodies[1], bodies[n])
+				}
+			}
+			if c.Want.Replayed != nil && d.Replayed != *c.Want.Replayed {
+				t.Errorf("Replayed = %t, want %t", d.Replayed, *c.Want.Replayed)
+			}
+			var p *Problem
+			if errors.As(err, &p) && (c.Want.Status != 0 && p.Status != c.Want.Status || c.Want.Code != "" && p.Code != c.Want.Code) {
+				t.Errorf("problem %d %q, want %d %q", p.Status, p.Code, c.Want.Status, c.Want.Code)
+			}
+			if err != nil && strings.Contains(err.Error(), all.APIKey) {
+				t.Errorf("the API key is in the error %q", err)
+			}
+		})
+	}
+}
+
+func bodyOf(r *http.Request) (v map[string]any) {
+	_ = json.NewDecoder(r.Body).Decode(&v)
+	return v
+}
+
+// outcomeOf names an error as the cases do.
+func outcomeOf(err error) string {
+	var denied *Denied
+	var held *Held
+	var problem *Problem
+	switch {
+	case err == nil:
+		return "allow"
+	case errors.As(err, &denied):
+		return "denied"
+	case errors.As(err, &held):
+		return "held"
+	case errors.As(err, &problem):
+		return "problem"
+	case errors.Is(err, ErrAnswer):
+		return "answer"
+	case errors.Is(err, ErrExpired):
+		return "expired"
+	case errors.Is(err, ErrAlreadyRedeemed):
+		return "redeemed"
+	case errors.Is(err, ErrPending):
+		return "pending"
+	}
+	return "failed"
+}

@@ -1,0 +1,173 @@
+package writ
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"writ/storage/receipt"
+)
+
+// Intent is an action that an agent wants to take. Action type and resource are required.
+type Intent struct {
+	// IntentID is a UUID of the caller's own. The server decides an intent once: the same intent sent
+	// again has the same decision. Without one the client makes a new one.
+	IntentID   string `json:"intent_id"`
+	PolicyID   string `json:"policy_id"` // the default is Config.PolicyID
+	AgentID    string `json:"agent_id"`  // the default is Config.AgentID
+	ActionType string `json:"action_type"`
+	Resource   string `json:"resource"`
+	Cost       *Cost  `json:"cost,omitempty"`
+	// Metadata is what rules may look at. Keys that begin with "fact." are the statements of this
+	// program and not of the agent.
+	Metadata map[string]string `json:"metadata,omitempty"`
+	// IssuedAt is the time of the intent, in RFC 3339. The default is now.
+	IssuedAt string `json:"issued_at"`
+	// SessionID is the session in which the agent acts, if it acts in one.
+	SessionID string `json:"session_id,omitempty"`
+}
+
+// Cost is an amount in the smallest unit of a currency, such as cents.
+type Cost struct {
+	AmountMinor int64  `json:"amount_minor"`
+	Currency    string `json:"currency"` // ISO 4217, such as EUR
+}
+
+// Receipt is the signed outcome of a decision: see [Client.Verify].
+type Receipt = receipt.Receipt
+
+// Outcomes of a decision.
+const (
+	Allow            = receipt.Allow
+	Deny             = receipt.Deny
+	ApprovalRequired = receipt.ApprovalRequired
+)
+
+// Decision is the decision about an intent. The zero Decision is not allowed.
+type Decision struct {
+	Intent  Intent   // as sent, with the members that the client filled in
+	ID      string   // the decision's id
+	Outcome string   // Allow, Deny or ApprovalRequired
+	Reasons []string // a sentence each, behind its code
+	Receipt Receipt
+	// Replayed says that the intent was decided before.
+	Replayed bool
+
+	allowed bool
+}
+
+// Allowed reports whether the action may run.
+func (d Decision) Allowed() bool { return d.allowed }
+
+// Explain returns the outcome and the reasons in words.
+func (d Decision) Explain() string {
+	return fmt.Sprintf("%s (decision %s): %s", d.Outcome, d.ID, strings.Join(d.Reasons, "; "))
+}
+
+// Err returns nil for an allow, a [Denied] or a [Held].
+func (d Decision) Err() error {
+	switch {
+	case d.allowed:
+		return nil
+	case d.Outcome == ApprovalRequired:
+		return &Held{Decision: d}
+	}
+	return &Denied{Decision: d}
+}
+
+// Evaluate asks for the decision about an intent. A deny and a hold are decisions that are not
+// allowed. If there is no decision, it returns an error: the action must not run.
+func (c *Client) Evaluate(ctx context.Context, in Intent) (Decision, error) {
+	in, err := c.complete(in)
+	if err != nil {
+		return Decision{}, err
+	}
+	return c.evaluate(ctx, in, "")
+}
+
+// Require returns the decision if the action may run. Otherwise it returns a [Denied], a [Held] or
+// the reason why there is no decision.
+func (c *Client) Require(ctx context.Context, in Intent) (Decision, error) {
+	d, err := c.Evaluate(ctx, in)
+	if err != nil {
+		return Decision{}, err
+	}
+	return d, d.Err()
+}
+
+// complete fills in the members that the caller left out.
+func (c *Client) complete(in Intent) (Intent, error) {
+	if in.IntentID == "" {
+		in.IntentID = newUUID()
+	}
+	if in.PolicyID == "" {
+		in.PolicyID = c.config.PolicyID
+	}
+	if in.AgentID == "" {
+		in.AgentID = c.config.AgentID
+	}
+	if in.IssuedAt == "" {
+		in.IssuedAt = time.Now().UTC().Format(time.RFC3339Nano)
+	}
+	switch {
+	case in.PolicyID == "":
+		return in, errors.New("writ: the intent has no policy: set PolicyID or WRIT_POLICY_ID")
+	case in.AgentID == "":
+		return in, errors.New("writ: the intent has no agent: set AgentID or WRIT_AGENT_ID")
+	case in.ActionType == "" || in.Resource == "":
+		return in, errors.New("writ: the intent has no action type or no resource: set ActionType and Resource")
+	}
+	return in, nil
+}
+
+// evaluate sends a complete intent, with the approval that it redeems, if any.
+func (c *Client) evaluate(ctx context.Context, in Intent, approval string) (Decision, error) {
+	body, err := json.Marshal(struct {
+		Intent
+		ApprovalID string `json:"approval_id,omitempty"`
+	}{in, approval})
+	if err != nil {
+		return Decision{}, fmt.Errorf("writ: encoding the intent: %w", err)
+	}
+	a, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/policy/evaluate", body: body, repeats: true})
+	if err != nil {
+		return Decision{}, err
+	}
+	d, err := decisionOf(a.body, time.Now())
+	if err == nil && a.status != http.StatusOK {
+		err = fmt.Errorf("%w: its status is %d", ErrAnswer, a.status)
+	}
+	if err != nil {
+		return Decision{}, c.hide(err)
+	}
+	d.Intent, d.Replayed = in, a.replayed
+	return d, nil
+}
+
+// decisionOf reads the answer of an evaluation.
+func decisionOf(body []byte, now time.Time) (Decision, error) {
+	result, err := receipt.ParseResult(body)
+	if err != nil {
+		return Decision{}, fmt.Errorf("%w: %w", ErrAnswer, err)
+	}
+	r := result.Receipt
+	if now.Unix() >= r.Exp && r.Decision == Allow {
+		return Decision{}, fmt.Errorf("%w: decision %s", ErrExpired, r.DecisionID)
+	}
+	return Decision{
+		ID: r.DecisionID, Outcome: r.Decision, Reasons: result.Reasons, Receipt: r, allowed: r.Decision == Allow,
+	}, nil
+}
+
+// newUUID returns a random UUID (RFC 9562, version 4).
+func newUUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,67 @@
+package writ
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+)
+
+// Guard asks whether the action may run, runs act only if it may, and records the outcome. It returns
+// what act returns, or the error of [Client.Require]. A record that fails hides neither.
+func Guard[T any](ctx context.Context, c *Client, in Intent, act func(context.Context) (T, error)) (T, error) {
+	d, err := c.Require(ctx, in)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	record := Record{DecisionID: d.ID, Outcome: Failed} // also if act panics
+	defer func() { _ = c.Record(context.WithoutCancel(ctx), record) }()
+	v, err := act(ctx)
+	if err == nil {
+		record.Outcome = Executed
+		if cost := in.Cost; cost != nil {
+			record.AmountMinor, record.Currency = &cost.AmountMinor, cost.Currency
+		}
+	}
+	return v, err
+}
+
+// Middleware returns a middleware that lets a request through only if its intent is allowed. Otherwise
+// the answer is a problem document: 403 for a deny, 403 with the id of the approval in X-Writ-Approval
+// for a hold, and 503 if there is no decision. intent makes the intent of a request. If intent returns
+// an error, the answer is 400.
+func (c *Client) Middleware(intent func(*http.Request) (Intent, error)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			in, err := intent(r)
+			if err != nil {
+				refuse(w, http.StatusBadRequest, "writ_intent", "the request is no action that can be decided")
+				return
+			}
+			_, err = c.Require(r.Context(), in)
+			var denied *Denied
+			var held *Held
+			switch {
+			case err == nil:
+				next.ServeHTTP(w, r)
+			case errors.As(err, &denied):
+				refuse(w, http.StatusForbidden, "writ_denied", denied.Decision.Explain())
+			case errors.As(err, &held):
+				w.Header().Set("X-Writ-Approval", held.Decision.ID)
+				refuse(w, http.StatusForbidden, "writ_held", held.Decision.Explain())
+			default:
+				refuse(w, http.StatusServiceUnavailable, "writ_undecided",
+					"there is no decision about the action, so it did not run")
+			}
+		})
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, code, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"status": status, "code": code, "title": http.StatusText(status), "detail": detail,
+	})
+}

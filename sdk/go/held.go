@@ -1,0 +1,109 @@
+package writ
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Held is the error of an action that waits for an approval. Its JSON form has what another process
+// needs to wait for the verdict and to redeem it: see [Client.Redeem].
+type Held struct{ Decision Decision } //nolint:errname // the word of all clients
+
+func (h *Held) Error() string {
+	return "writ: held: approval " + h.Decision.ID + " is pending: " + h.Decision.Explain()
+}
+
+// heldJSON is the JSON form of a Held.
+type heldJSON struct {
+	ApprovalID string   `json:"approval_id"`
+	Intent     Intent   `json:"intent"`
+	Reasons    []string `json:"reasons"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (h *Held) MarshalJSON() ([]byte, error) {
+	return json.Marshal(heldJSON{h.Decision.ID, h.Decision.Intent, h.Decision.Reasons})
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (h *Held) UnmarshalJSON(data []byte) error {
+	var j heldJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	if j.ApprovalID == "" || j.Intent.IntentID == "" {
+		return errors.New("writ: a held action has an approval_id and an intent with its intent_id")
+	}
+	h.Decision = Decision{ID: j.ApprovalID, Outcome: ApprovalRequired, Intent: j.Intent, Reasons: j.Reasons}
+	return nil
+}
+
+// Approval is the state of a held action.
+type Approval struct {
+	ID            string `json:"approval_id"`
+	Status        string `json:"status"` // pending, approved, rejected, expired, revoked or used
+	ExpiresAt     string `json:"expires_at"`
+	ApprovedUntil string `json:"approved_until,omitempty"`
+	DecidedBy     string `json:"decided_by,omitempty"`
+	Comment       string `json:"comment,omitempty"`
+	IntentID      string `json:"intent_id"`
+	IntentDigest  string `json:"intent_digest"`
+	AgentID       string `json:"agent_id,omitempty"`
+	ActionType    string `json:"action_type,omitempty"`
+	Resource      string `json:"resource,omitempty"`
+}
+
+// maxPoll is the longest wait that the server accepts.
+const maxPoll = 60 * time.Second
+
+// Approval returns an approval. If it is pending, the server answers after wait at the latest.
+func (c *Client) Approval(ctx context.Context, id string, wait time.Duration) (Approval, error) {
+	var a Approval
+	wait = min(max(wait, 0), maxPoll)
+	path := "/v1/approvals/" + url.PathEscape(id) + "?wait=" + strconv.Itoa(int(wait/time.Second))
+	if err := c.get(ctx, path, wait, &a); err != nil {
+		return Approval{}, err
+	}
+	if a.ID != id || a.Status == "" {
+		return Approval{}, fmt.Errorf("%w: it is about another approval", ErrAnswer)
+	}
+	return a, nil
+}
+
+// Wait waits until the approval is decided, for at most timeout. Then it redeems the approval: it
+// returns the allow, or a [Denied]. It returns [ErrPending] if there is no verdict in time.
+func (c *Client) Wait(ctx context.Context, h *Held, timeout time.Duration) (Decision, error) {
+	for end := time.Now().Add(timeout); ; {
+		left := time.Until(end)
+		a, err := c.Approval(ctx, h.Decision.ID, left)
+		switch {
+		case err != nil:
+			return Decision{}, err
+		case a.Status != "pending":
+			return c.Redeem(ctx, h)
+		case time.Until(end) < time.Second:
+			return Decision{}, ErrPending
+		}
+	}
+}
+
+// Redeem sends the held intent again with its approval. It returns the allow, a [Denied], or another
+// [Held] if something new wants an approval. One approval runs one action: if another call has
+// redeemed it, the error is [ErrAlreadyRedeemed].
+func (c *Client) Redeem(ctx context.Context, h *Held) (Decision, error) {
+	d, err := c.evaluate(ctx, h.Decision.Intent, h.Decision.ID)
+	switch {
+	case err != nil:
+		return Decision{}, err
+	case d.ID == h.Decision.ID:
+		return Decision{}, ErrPending
+	case d.Replayed && d.allowed:
+		return Decision{}, ErrAlreadyRedeemed
+	}
+	return d, d.Err()
+}
