@@ -22,12 +22,12 @@ import (
 //
 // policy is the policy with its members in the order of [ActionPolicy], without empty lists except
 // allowed_action_types, and with the updated_at "0001-01-01T00:00:00Z". The digest of the rules is
-// that of
+// the digest of
 //
 //	[[[name, condition, action, priority], …], [[list, [text, …]], …]]
 //
 // The lists are sorted by name, and their texts are sorted. A list that is missing is null. For
-// example, without rules the digest of the rules is that of [[],[]]:
+// example, without rules it is the digest of [[],[]]:
 // sha256:643d5437104296e21d906ecb15b2c96ad278f20cfc4af53b12bb6069bd853726.
 func Digest(p *ActionPolicy, rs *RuleSet) (string, error) {
 	rules, err := rs.Digest()

@@ -51,7 +51,7 @@
 // These two numbers do not identify the content that a core holds. The same numbers can stand
 // for other content in another store, or in a store that was restored from a backup. The rules'
 // revision also grows without a change of the rules. So a core that has its own policy and
-// rules must compare the digest of what it holds with the digest in the input before it answers.
+// rules must compare the digest of its documents with the digest in the input before it answers.
 // With another digest it must not answer. The modules of `writ rego --core` are undefined then. A
 // core that holds no rules needs --core-rules: each question then has all of them, and takes the
 // longer the more there are.
