@@ -48,11 +48,11 @@ func newContract(text []byte, options ...config.Option) (*contract, error) {
 	c.responses = validator.NewValidatorFromV3Model(c.model, append(options, config.WithStrictMode(),
 		config.WithStrictIgnoredHeadersExtra("x-content-type-options", "x-frame-options", "referrer-policy", "cache-control",
 			"content-security-policy", "cross-origin-resource-policy", "strict-transport-security"),
-		// These paths contain maps with arbitrary keys, the JSON Schemas, and the OpenAPI document
-		// itself.
+		// These paths contain maps with arbitrary keys, the JSON Schemas, the types of Rego's functions,
+		// and the OpenAPI document itself.
 		config.WithStrictIgnorePaths("$.body.paid.by_plan.*", "$.body.metadata.*", "$.body.data[*].metadata.*",
 			"$.body.properties", "$.body.properties.**", "$.body.$defs", "$.body.$defs.**", "$.body.items", "$.body.items.**",
-			"$.body.additionalProperties", "$.body.required",
+			"$.body.additionalProperties", "$.body.required", "$.body.builtins[*].decl.**",
 			"$.body.openapi", "$.body.info", "$.body.servers", "$.body.security", "$.body.tags",
 			"$.body.paths", "$.body.paths.**", "$.body.components", "$.body.components.**", "$.body.info.**"))...)
 	return c, nil

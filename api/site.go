@@ -50,7 +50,7 @@ type site struct {
 	landing, viewer, reference fixed
 	yaml, json                 fixed            // the OpenAPI document
 	assets                     map[string]fixed // the files of the pages, by path
-	schemas                    map[string]fixed // the JSON Schemas of documents, by kind
+	schemas                    map[string]fixed // what `writ schema` prints, by kind
 }
 
 // loadSite returns the site. It is the same for every server.
@@ -92,10 +92,20 @@ var loadSite = sync.OnceValues(func() (*site, error) {
 		}
 		s.schemas[kind] = newFixed("application/schema+json", text)
 	}
+	for kind, contentType := range map[string]string{
+		"rego-capabilities": typeJSON, // a file of OPA, no JSON Schema
+		"rego-input":        "application/schema+json",
+	} {
+		text, err := schema.Rego(kind, false)
+		if err != nil {
+			return nil, fmt.Errorf("making the files for OPA: %w", err)
+		}
+		s.schemas[kind] = newFixed(contentType, text)
+	}
 	return &s, nil
 })
 
-// schema returns the JSON Schema of a kind of document. Its path never changes, because files of users refer to it.
+// schema returns what `writ schema` prints of a kind. Its path never changes, because files of users refer to it.
 func (s *Server) schema(r *request) error {
 	d, ok := s.site.schemas[r.param]
 	if !ok {

@@ -13,13 +13,25 @@ import (
 func TestSchemas_AreServed(t *testing.T) {
 	h := start(t)
 	h.do("GET", "/schemas/role.schema.json", "", nil).wantProblem(http.StatusNotFound, codeNotFound)
-	for _, kind := range schema.Kinds {
-		want, err := schema.JSON(kind)
+	served := func(kind, contentType string, want []byte, err error) {
+		t.Helper()
 		must(t, err)
 		r := h.do("GET", "/schemas/"+kind+".schema.json", "", nil).wantStatus(http.StatusOK)
-		if !bytes.Equal(r.body, want) || r.header.Get("Content-Type") != "application/schema+json" || r.header.Get("ETag") == "" {
-			t.Errorf("GET the schema of %s = %d bytes, headers %v, want %d bytes of JSON Schema that can be cached", kind, len(r.body), r.header, len(want))
+		if !bytes.Equal(r.body, want) || r.header.Get("Content-Type") != contentType || r.header.Get("ETag") == "" {
+			t.Errorf("GET the schema of %s = %d bytes, headers %v, want %d bytes of %s that can be cached", kind, len(r.body), r.header, len(want), contentType)
 		}
+	}
+	for _, kind := range schema.Kinds {
+		want, err := schema.JSON(kind)
+		served(kind, "application/schema+json", want, err)
+	}
+	for _, kind := range schema.RegoKinds {
+		want, err := schema.Rego(kind, false)
+		contentType := "application/schema+json"
+		if kind == "rego-capabilities" {
+			contentType = "application/json"
+		}
+		served(kind, contentType, want, err)
 	}
 }
 
