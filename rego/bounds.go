@@ -88,8 +88,8 @@ func (g *growth) imported(ref ast.Ref) int {
 	return largest
 }
 
-// rule returns a bound for all rules called name. The rules are not recursive: OPA has refused
-// those.
+// rule returns a bound for all rules called name: they add values to one set or object. The rules
+// are not recursive: OPA has refused those.
 func (g *growth) rule(name ast.Value) int {
 	v, ok := name.(ast.Var)
 	if !ok {
@@ -101,14 +101,15 @@ func (g *growth) rule(name ast.Value) int {
 	// A string in a reference may equal the name of the rule that is being bounded. Such a
 	// reference counts as unbounded. Otherwise the recursion would not end.
 	g.known[v] = maxGrowth + 1
-	total := 1
+	total := 0
 	for _, r := range g.module.Rules {
 		for ; r != nil; r = r.Else {
 			if r.Head.Ref()[0].Value.Compare(v) == 0 {
-				total = saturate(total, g.body(r))
+				total = min(total+g.body(r), maxGrowth+1)
 			}
 		}
 	}
+	total = max(total, 1)
 	g.known[v] = total
 	return total
 }
@@ -130,7 +131,7 @@ func (g *growth) body(r *ast.Rule) int {
 			if ok {
 				total = saturate(total, g.call(ref, x[1:]))
 			}
-		case *ast.Array, ast.Object, ast.Set:
+		case *ast.Array, ast.Object, ast.Set, *ast.TemplateString:
 			total = saturate(total, variables(x))
 		case ast.Ref:
 			if _, ok := builtinOf(x.String()); ok {
@@ -233,7 +234,7 @@ func variables(x any) int {
 
 func saturate(a, b int) int { return min(a*b, maxGrowth+1) }
 
-// badPatterns finds patterns that a condition must not have. A glob that backtracks takes time
+// badPatterns finds patterns and formats that a condition must not have. A glob that backtracks takes time
 // polynomial in the length of the text. A glob with an escape is refused because OPA's index of
 // rules misreads it, and then leaves out rules that match. A regular expression must be small.
 // Globs and regular expressions must both be constants.
@@ -244,6 +245,11 @@ func badPatterns(m *ast.Module) []condition.Mistake {
 		name := operator.Value.String()
 		if name == ast.GlobMatch.Name && len(args) >= 2 {
 			if problem := globProblem(args[0], args[1]); problem != "" {
+				found = append(found, mistake(args[0].Location, "%s: %s", name, problem))
+			}
+		}
+		if name == ast.Sprintf.Name && len(args) > 0 {
+			if problem := formatProblem(args[0]); problem != "" {
 				found = append(found, mistake(args[0].Location, "%s: %s", name, problem))
 			}
 		}

@@ -64,6 +64,7 @@ func TestCompileCondition_AcceptsOrdinarySizes(t *testing.T) {
 		"characters":              `count(split(input.intent.resource, "")) > 100`,
 		"globs":                   `glob.match("https://*.example.com/v1/*/x/**", ["/"], input.intent.resource)`,
 		"many comparisons":        strings.Repeat("input.intent.action_type != \"x\"\n", 200),
+		"many messages":           "package a\n\n" + strings.Repeat("messages contains msg if {\n\tx := input.intent.resource\n\ty := input.agent.id\n\tmsg := sprintf(\"%s by %v\", [x, y])\n\tmsg != $\"{x} by {y}\"\n}\n\n", 30) + "match if count(messages) > 0",
 		"many rules":              "package a\n\nlimits := {\"prod\": 5, \"dr\": 6}\n\nlimit := limits[input.intent.metadata.env]\n\nover if input.intent.cost.amount_minor > limit\n\ndefault match := false\n\nmatch if over\n\nmatch if input.agent.status == \"disabled\"",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -50,7 +50,7 @@ var unsafe = regexp.MustCompile(`^var (\S+) is unsafe`)
 func message(e *ast.Error) string {
 	if name, ok := strings.CutPrefix(e.Message, "undefined function "); ok {
 		if b, known := ast.BuiltinMap[name]; known {
-			return fmt.Sprintf("the built-in function %s cannot be called: %s", name, refusal(b))
+			return fmt.Sprintf("the built-in function %s cannot be called: %s", name, cannotCall(b))
 		}
 		if meant := condition.Meant(name, append(allowed(), itemsName)); meant != "" {
 			return fmt.Sprintf("%s: did you mean %s?", e.Message, meant)

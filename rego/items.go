@@ -47,6 +47,8 @@ func (m *meters) functionOf(name string) topdown.BuiltinFunc {
 		return parseNanos
 	case ast.GlobMatch.Name:
 		return m.matchGlob
+	case ast.NetCIDRContainsMatches.Name:
+		return containsMatches
 	}
 	return topdown.GetBuiltin(name)
 }

@@ -28,6 +28,12 @@ func exploding() map[string]string {
 		"joined lists":           `some i in numbers.range(1, 1000); x := [j | some j in numbers.range(1, to_number(input.intent.metadata.n))]; count(array.concat(x, x)) < 0`,
 		"nested loops":           `some a in input.intent.metadata; some b in input.intent.metadata; some c in input.intent.metadata; concat("", [a, b, c]) == "none"`,
 		"a dear expression":      `r := concat("", [input.intent.resource | some i in numbers.range(1, 1000)]); regex.match("(a|b)*c{200}$", r)`,
+		"a text of texts":        `x := [input.intent.resource | some i in numbers.range(1, to_number(input.intent.metadata.n))]; sprintf("%v", [x]) != sprintf("%v", [[x]])`,
+		"a template":             `x := [input.intent.resource | some i in numbers.range(1, to_number(input.intent.metadata.n))]; $"{x}" != ""`,
+		"a document of texts":    `x := [input.intent.resource | some i in numbers.range(1, to_number(input.intent.metadata.n))]; json.marshal(x) != ""`,
+		"quotes in quotes":       chain(30, "NEW := {OLD: 1}") + `json.marshal(x30) != ""`,
+		"lists in lists":         `x := numbers.range(1, to_number(input.intent.metadata.n)); object.subset(array.concat(x, x), array.concat(x, [0]))`,
+		"pairs of networks":      `x := ["10.0.0.0/8" | some i in numbers.range(1, to_number(input.intent.metadata.n))]; count(net.cidr_contains_matches(x, x)) > 0`,
 		"in place of another":    `f_is_true with input.intent as {"resource": "x"}; count(numbers.range(1, to_number(input.intent.metadata.n) * 1000)) > 0`,
 	}
 }

@@ -222,6 +222,15 @@ func (m *meters) price(function string, args []*ast.Term, most int) int {
 	if function == ast.SemVerCompare.Name || function == ast.SemVerIsValid.Name {
 		return versionPerByte * total
 	}
+	switch function {
+	case ast.Sprintf.Name, ast.InternalTemplateString.Name, ast.JSONMarshal.Name:
+		for _, a := range args {
+			total += writing(a.Value, most-total)
+		}
+		return total * sorting(total)
+	case ast.ObjectSubset.Name:
+		return total + subsetting(args[0].Value, args[1].Value, most)
+	}
 	if zoned(function) > 0 {
 		return stepsPerTime + timePerByte*total
 	}

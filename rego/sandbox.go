@@ -12,37 +12,27 @@ import (
 // of a new OPA version is refused until somebody has reviewed it. testdata/builtins.golden lists
 // the reviewed functions.
 //
-// Refused are:
-//
-//   - functions that read the network, the clock, the environment or a random source
-//   - key material and certificates (crypto.x509.*, crypto.hmac.*, io.jwt.*, providers.*)
-//   - functions whose result can be thousands of times larger than their arguments and that no
-//     deadline interrupts (bits.lsh, sprintf, template strings, json.marshal, yaml.*,
-//     net.cidr_expand, units.parse and units.parse_bytes: 1e999999 has a million digits)
-//   - functions that take quadratic time (net.cidr_contains_matches, object.subset, indexof_n,
-//     graph.reachable)
-//   - languages within the language (graphql.*, rego.parse_module, strings.render_template)
-//   - trace, which has no effect here; print is compiled away
+// [refusals] says why the others cannot be called.
 func allowed() []string {
 	return strings.Fields(`
 		abs and array.concat array.flatten array.reverse array.slice assign
-		base64.decode base64.is_valid base64url.decode
+		base64.decode base64.encode base64.is_valid base64url.decode base64url.encode base64url.encode_no_pad
 		bits.and bits.negate bits.or bits.rsh bits.xor
 		ceil concat contains count crypto.md5 crypto.sha1 crypto.sha256
 		div endswith eq equal floor format_int
 		glob.match glob.quote_meta gt gte
 		hex.decode hex.encode
-		indexof internal.member_2 internal.member_3 intersection
+		indexof internal.member_2 internal.member_3 internal.template_string intersection
 		is_array is_boolean is_null is_number is_object is_set is_string
-		json.filter json.is_valid json.remove json.unmarshal
+		json.filter json.is_valid json.marshal json.remove json.unmarshal
 		lower lt lte max min minus mul neq
-		net.cidr_contains net.cidr_intersects net.cidr_is_valid
+		net.cidr_contains net.cidr_contains_matches net.cidr_intersects net.cidr_is_valid
 		numbers.range numbers.range_step
-		object.filter object.get object.keys object.remove object.union object.union_n
+		object.filter object.get object.keys object.remove object.subset object.union object.union_n
 		or plus product
 		regex.find_all_string_submatch_n regex.find_n regex.is_valid regex.match regex.replace regex.split
 		rem replace round
-		semver.compare semver.is_valid sort split startswith
+		semver.compare semver.is_valid sort split sprintf startswith
 		strings.any_prefix_match strings.any_suffix_match strings.count
 		strings.replace_n strings.reverse strings.split_n substring sum
 		time.add_date time.clock time.date time.diff time.format
@@ -53,10 +43,6 @@ func allowed() []string {
 		walk
 	`)
 }
-
-// refusedFeature is a feature of the language that needs a refused function: OPA compiles a
-// template string to a sprintf.
-const refusedFeature = "template_strings"
 
 // sandbox returns the capabilities of every module: the functions in the list, and writ.items.
 // Callers must not modify them.
@@ -69,20 +55,7 @@ var sandbox = sync.OnceValue(func() *ast.Capabilities {
 		return !found || b.Nondeterministic
 	})
 	c.Builtins = append(c.Builtins, itemsBuiltin)
-	c.Features = slices.DeleteFunc(c.Features, func(f string) bool {
-		return f == refusedFeature || strings.HasPrefix(f, "rego_v2")
-	})
+	c.Features = slices.DeleteFunc(c.Features, func(f string) bool { return strings.HasPrefix(f, "rego_v2") })
 	c.AllowNet = []string{}
 	return c
 })
-
-// refusal returns why a function of OPA cannot be called here.
-func refusal(b *ast.Builtin) string {
-	switch {
-	case b.Nondeterministic:
-		return "its result depends on more than its arguments (network, clock, environment or chance)"
-	case b.IsDeprecated():
-		return "it is deprecated"
-	}
-	return "it is not on the list of functions that a condition can call"
-}

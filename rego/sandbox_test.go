@@ -62,6 +62,32 @@ func TestSandbox_AllowedNamesExist(t *testing.T) {
 	}
 }
 
+// TestRefusals_NameWhatToWrite checks that each function that a condition cannot call has one reason
+// and one replacement, and that docs/opa.md shows them.
+func TestRefusals_NameWhatToWrite(t *testing.T) {
+	page := string(must.Get(os.ReadFile("../docs/opa.md"))(t))
+	seen := map[string]bool{"print": true} // a condition may call print, which does nothing
+	for _, r := range refusals() {
+		for _, name := range strings.Fields(r.names) {
+			if seen[name] {
+				t.Errorf("%s has two refusals", name)
+			}
+			if seen[name] = true; ast.BuiltinMap[name] == nil || sandbox().ContainsBuiltin(name) {
+				t.Errorf("%s is refused, but a condition can call it, or OPA does not have it", name)
+			}
+		}
+		names := "`" + strings.Join(strings.Fields(r.names), "` `") + "`"
+		if row := fmt.Sprintf("| %s | %s | %s |\n", names, r.why, r.instead); !strings.Contains(page, row) {
+			t.Errorf("docs/opa.md does not have the row\n%s", row)
+		}
+	}
+	for _, fn := range ast.CapabilitiesForThisVersion().Builtins {
+		if !sandbox().ContainsBuiltin(fn.Name) && !seen[fn.Name] {
+			t.Errorf("%s has no refusal", fn.Name)
+		}
+	}
+}
+
 func TestDecision_Rules_NoNetworkClockOrEnvironment(t *testing.T) {
 	outside := []string{
 		"http.send", "opa.runtime", "net.lookup_ip_addr", "time.now_ns", "rand.intn", "uuid.rfc4122",

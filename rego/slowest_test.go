@@ -68,7 +68,10 @@ var uses = []string{
 	`x := json.filter(v, ["a/b"]); x == w`, `x := json.remove(v, ["a/b"]); x == w`,
 	`x := strings.replace_n({"a": "b", "b": "c"}, v); x == w`, `strings.any_prefix_match(v, w)`,
 	`net.cidr_contains(v, w)`, `x := semver.compare(v, w); x == i`, `x := time.parse_ns("2006", v); x == w`,
-	`x := urlquery.encode(v); x == w`, `x := hex.encode(v); x == w`, `x := intersection({v, w}); x == w`,
+	`x := sprintf("%s: %v %d%%", [v, w, i]); x == w`, `x := sprintf("%v", [v]); x == i`, `x := sprintf("%d", v); x == w`, `x := $"{v} and {w}"; x == i`, `x := json.marshal([v, {v: w}]); x == w`, `x := json.marshal({{{v: w}: i}: v}); x == w`,
+	`object.subset([v, v, v, i], [v, w])`, `object.subset(v, v)`, `object.subset(v, [w])`, `object.subset({"a": v, "b": {"a": v}}, {"a": w, "b": {"a": w}})`, `object.subset([x | some y in v; x := [y, i]], {[w, i]})`,
+	`x := net.cidr_contains_matches(v, w); x == w`, `x := net.cidr_contains_matches(["10.0.0.0/8" | some y in v], ["10.1.0.0/16" | some y in v]); x == w`, `x := net.cidr_contains_matches({y: "10.0.0.0/8" | some y in v}, {y: "10.1.2.3" | some y in v}); x == w`,
+	`x := base64url.encode(v); x == w`, `x := urlquery.encode(v); x == w`, `x := hex.encode(v); x == w`, `x := intersection({v, w}); x == w`,
 }
 
 // references are values of w, which v is compared with.
