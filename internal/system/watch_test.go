@@ -101,6 +101,21 @@ func TestWatch_RunsWhatAChangeTouches(t *testing.T) {
 	w.until(t, `new_test.yaml: 1 of 1 hold`)
 	w.until(t, waiting)
 
+	const module = "package team\n\nmatch if input.intent.action_type == \"z\"\n"
+	write("team.rego", module)
+	write("rules.yaml", "{name: n, condition: {rego: {file: team.rego}}, action: {decision: deny}}")
+	write("rego_test.yaml", strings.Replace(strings.ReplaceAll(suite, "NAME", "one"), "{policy", "{rules: [rules.yaml], policy", 1))
+	w.until(t, `rego_test.yaml: 1 of 1 hold`)
+	w.until(t, waiting)
+	write("team.rego", strings.Replace(module, `"z"`, `"a"`, 1))
+	w.until(t, `rego_test.yaml: 0 of 1 hold`)
+	w.until(t, waiting)
+	write("team.rego", strings.Replace(module, "==", "=== ", 1))
+	w.until(t, `team.rego:3:`)
+	write("team.rego", module)
+	w.until(t, `rego_test.yaml: 1 of 1 hold`)
+	w.until(t, waiting)
+
 	must(t, w.cmd.Process.Signal(os.Interrupt))
 	if err := w.cmd.Wait(); err != nil {
 		t.Errorf("after an interrupt: %v, want exit code 0", err)
