@@ -63,12 +63,18 @@ func (l *lowering) membersOfInput() string {
 		lines = append(lines, "is_string(input.policy."+name+")")
 	}
 	if l.timed {
-		lines = append(lines, "time.parse_rfc3339_ns(input."+decidedAt+")")
+		lines = append(lines, "decided_at_read", "time.parse_rfc3339_ns(input."+decidedAt+")")
 	}
 	counted := ""
+	if l.timed {
+		counted += clockOfInput
+	}
 	if len(l.counters) > 0 {
 		lines = append(lines, "counters_read")
-		counted = countersOfInput(l.counters)
+		counted += countersOfInput(l.counters)
+	}
+	if counted != "" {
+		counted += derivedOfInput
 	}
 	if l.readsValues {
 		lines = append(lines, "values_read")
@@ -80,6 +86,11 @@ func (l *lowering) membersOfInput() string {
 	}
 	return finding(engine.CodeCheckError, "not input_read") +
 		"\n\n# The input is what writ makes of an intent.\n" + ruleOf("input_read", lines) + `
+
+intent_read if {
+	input_read
+	resource_read
+}
 
 metadata_read if not "metadata" in object.keys(input.intent)
 
@@ -106,6 +117,8 @@ func countersOfInput(counters []*condition.Counter) string {
 	return `
 
 counters_read if {
+	object.keys(input.derived_from.counters) == ` + keysOf(countedMembers) + `
+	derived_current("counters")
 	every key in {` + strings.Join(keys, ", ") + `} { counter_read(input.counters[key]) }
 }
 
@@ -212,6 +225,11 @@ func agentExpressions(pattern string) []string {
 // denied defines rules for denied types, like actions. Its rules also match an action type that
 // equals a denied type after folding: see [glob.FoldAction].
 func denied(head string, types []string) string {
+	return deniedAction(head, "input.intent.action_type", types)
+}
+
+// deniedAction does the same for another action type.
+func deniedAction(head, action string, types []string) string {
 	var words, patterns []string
 	for _, t := range types {
 		folded := string(glob.FoldAction(nil, t, !strings.Contains(t, "*")))
@@ -221,14 +239,14 @@ func denied(head string, types []string) string {
 			words = appendDistinct(words, folded)
 		}
 	}
-	rules := actions(head, "input.intent.action_type", types)
+	rules := actions(head, action, types)
 	for _, folded := range []struct {
 		types []string
 		runs  string
 	}{{words, `[._-]+`}, {patterns, `[.]+`}} {
 		if len(folded.types) > 0 {
-			action := fmt.Sprintf(`regex.replace(lower(input.intent.action_type), "%s", ".")`, folded.runs)
-			rules += "\n\n" + actions(head, action, folded.types)
+			spelt := fmt.Sprintf(`regex.replace(lower(%s), "%s", ".")`, action, folded.runs)
+			rules += "\n\n" + actions(head, spelt, folded.types)
 		}
 	}
 	return rules

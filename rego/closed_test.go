@@ -65,9 +65,9 @@ func TestLower_FailsClosed(t *testing.T) {
 	in := evaluationInput()
 	in.Intent.Resource = "prod/{db}" // a plain resource needs no readings
 	in.Intent.Cost.AmountMinor = 10
-	in.Intent.Metadata = map[string]string{"env": "prod"}
+	in.Intent.Metadata = map[string]string{"env": "prod", "to": "a:b"} // a plain value needs no readings
 	// The members that writ may leave out, and each of several readers.
-	mayLack := []string{"intent.cost", "intent.metadata", "intent.metadata.env", "readings.blocked.0.readers.0", "readings.blocked.0.readers.1", "values.env.blocked.0", "values.env.blocked.1"}
+	mayLack := []string{"intent.cost", "intent.metadata", "intent.metadata.env", "intent.metadata.to", "readings.blocked.0.readers.0", "readings.blocked.0.readers.1", "values.to.blocked.0", "values.to.blocked.1"}
 	lists := sampleRule("7", "7", `{"metadata.env":{"$some":["dr"]}}`, `{"decision":"deny"}`)
 	for name, tt := range map[string]struct {
 		policy *engine.ActionPolicy
@@ -98,9 +98,9 @@ func TestLower_FailsClosed(t *testing.T) {
 			}
 			tried := 0
 			for path, changed := range broken(t, whole) {
-				ofValues := strings.HasPrefix(path, "values")
+				ofValues := strings.HasPrefix(path, "values") && (!slices.Contains(tt.rules, lists) || strings.HasPrefix(path, "values.env"))
 				ofNames := strings.HasPrefix(path, "agent.called") || strings.HasPrefix(path, "agent.names")
-				if slices.Contains(mayLack, path) || ofNames && len(tt.rules) == 0 || ofValues && !slices.Contains(tt.rules, lists) {
+				if slices.Contains(mayLack, path) || ofNames && len(tt.rules) == 0 || ofValues {
 					continue
 				}
 				tried++

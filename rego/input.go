@@ -80,6 +80,7 @@ func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 	}
 	if len(in.Counts) > 0 {
 		input.Insert(keyCounters, countersTerm(in.Counts))
+		derivedFrom(input, keyCounters, countedMembers...)
 	}
 	return input, nil
 }

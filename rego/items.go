@@ -141,7 +141,7 @@ const itemsOfMetadata = `# What writ.items returns for each metadata value.
 metadata_items := {text: items |
 	some key, text in input.intent.metadata
 	items := [item |
-		some element in input.values[key].elements
+		some element in values[key].elements
 		some item in array.concat(element.addresses, element.others)
 	]
 }`

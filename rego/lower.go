@@ -68,12 +68,18 @@ func nameIn(s string) string {
 //	                            resource the decision is deny: check.error, or
 //	                            resource.unreadable if there are no readings
 //	values                      what metadata values are read as, by their keys: see
-//	                            [condition.Value]. Rules need it that compare addresses or lists
+//	                            [condition.Value]. Rules need it that compare addresses or lists.
+//	                            The module reads plain values itself: see [condition.NotPlain]
 //	policy                      {"policy_id", "version", "organization_id", "agent_id",
 //	                            "status"}
 //	counters                    the value of each counter of the rules, by its key. It is null
 //	                            if the counter does not count the intent. The member is
 //	                            present only if the rules have counters
+//	derived_from                {"counters": {"action_type", "agent_id", "cost"}}, the members of the
+//	                            intent from which counters are derived, null for an absent
+//	                            one. It is present only if the rules have counters. Offline it
+//	                            also has "decided_at": {"issued_at"}, if the intent is decided
+//	                            at its issued_at
 //
 // If a member is absent, of another type, or derived from another intent, the decision is deny,
 // check.error. Only the intent's cost and metadata may be absent, and the readings of a plain resource.

@@ -58,19 +58,41 @@ func (l *lowering) moduleName(r *engine.Rule) (string, error) {
 const (
 	policyAlias = "writ.policy"
 	rulesAlias  = "writ.rules"
+	inputAlias  = "writ.input"
 )
+
+// aliasPrefix begins the names of their files.
+const aliasPrefix = "alias_"
+
+// ruleAlias is the module of a rule. If the input is not what writ makes of the intent, nobody knows
+// whether the rule matches. So match has two values then, which is an error in every OPA: a test that
+// wants a match fails, and so does a test that wants none.
+const ruleAlias = `package %[1]s[%[2]s]
+
+match if {
+	data.%[3]s.intent_read
+	some rule in data.%[3]s.matching_rules
+	rule[0] == %[4]d
+}
+
+# The input is not what writ makes of the intent: two values are an error.
+match := unknown if {
+	not data.%[3]s.intent_read
+	some unknown in ["check.error", "resource.unreadable"]
+}
+`
 
 // aliases returns modules that give a policy and its active rules names for tests. The document
 // data.writ.policy has the entry points of [Lower]. The document data.writ.rules.<name>.match says
-// whether a rule matches, whether it decides or not. name is [NameOf] the rule's name. Two rules
-// with one such name are an error.
+// whether a rule matches, whether it decides or not. It is an error if the module cannot know. name is
+// [NameOf] the rule's name. Two rules with one such name are an error.
 func aliases(p *engine.ActionPolicy, set *engine.RuleSet) ([]File, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "package %s\n", policyAlias)
 	for _, name := range []string{"decision", "allow", "codes", "reasons"} {
 		fmt.Fprintf(&b, "\n%s := data.%s.%s\n", name, PackageName(p.PolicyID), name)
 	}
-	file, err := formatted("alias_policy.rego", b.String())
+	file, err := formatted(aliasPrefix+"policy.rego", b.String())
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +104,8 @@ func aliases(p *engine.ActionPolicy, set *engine.RuleSet) ([]File, error) {
 				title, rulesAlias, name)
 		}
 		taken[name] = title
-		file, err := formatted("alias_rule_"+name+".rego", fmt.Sprintf(
-			"package %s[%s]\n\nmatch if {\n\tsome rule in data.%s.matching_rules\n\trule[0] == %d\n}\n", rulesAlias,
-			condition.Quote(name), PackageName(p.PolicyID), i+1))
+		file, err := formatted(aliasPrefix+"rule_"+name+".rego", fmt.Sprintf(
+			ruleAlias, rulesAlias, condition.Quote(name), PackageName(p.PolicyID), i+1))
 		if err != nil {
 			return nil, err
 		}

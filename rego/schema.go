@@ -64,7 +64,8 @@ func querySchema() map[string]any {
 		"require_registered_agents": typed("boolean"),
 		"counters": map[string]any{"type": "object",
 			"additionalProperties": map[string]any{"type": []any{"integer", "null"}}},
-		"readings": closed(map[string]any{"blocked": readings, "allowed": readings, "stops": typed("string")}),
-		"values":   valuesSchema(),
+		"readings":     closed(map[string]any{"blocked": readings, "allowed": readings, "stops": typed("string")}),
+		"values":       valuesSchema(),
+		"derived_from": map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "object"}},
 	})
 }

@@ -63,9 +63,13 @@ func TestPackage(policyID string) string { return PackageName(policyID) + "_test
 //
 //	data.writ.policy              the same: decision, allow, codes and reasons
 //	data.writ.rules.<name>.match  whether an active rule matches; name is [NameOf] the rule's name
+//	data.writ.input.of(intent)    the input document of an intent, derived as [Input] does, for an agent
+//	                              that is not registered
 //	data.intents   the input documents of intents, by name: see [Input]
 //	data.policy    the policy
 //	data.rules     the rules
+//
+// An intent without a DecidedAt is decided at its issued_at.
 //
 // An example of a test:
 //
@@ -98,7 +102,7 @@ func RunTests(
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range append(lowered, named...) {
+	for _, f := range append(append(lowered, named...), runnersInput) {
 		name := loweredPrefix + f.Name
 		if modules[name], err = ast.ParseModuleWithOpts(name, f.Source, parserOptions()); err != nil {
 			return nil, explain(err)
@@ -115,7 +119,8 @@ func RunTests(
 		return nil, err
 	}
 	store := inmem.NewFromObjectWithOpts(data, inmem.OptRoundTripOnWrite(false))
-	return runTests(ctx, querySchema(), ast.MustParseRef("data."+TestPackage(p.PolicyID)), modules, store, traced)
+	return runTests(ctx, querySchema(), ast.MustParseRef("data."+TestPackage(p.PolicyID)), modules, store, traced,
+		deriving(p, set.Counters()))
 }
 
 // RunModuleTests runs the tests in files as `opa test` does. It tests modules of rules' conditions in
@@ -169,6 +174,9 @@ func parseTests(files []File) (map[string]*ast.Module, error) {
 		if m == nil {
 			return nil, refuse(ast.NewLocation(nil, f.Name, 1, 1), "the file is empty")
 		}
+		if at := callOf(m, derivesInput); at != nil {
+			return nil, refuse(at, "undefined function %s: take data.%s.of", derivesInput, inputAlias)
+		}
 		if modules[f.Name] != nil {
 			return nil, fmt.Errorf("two files are called %s", f.Name)
 		}
@@ -198,7 +206,7 @@ func checkIntents(modules map[string]*ast.Module, intents map[string]*engine.Inp
 func testData(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*engine.Input) (map[string]any, error) {
 	inputs := make(map[string]any, len(intents))
 	for name, in := range intents {
-		v, err := Input(p, in)
+		v, err := derivedOffline(policyTerm(p), in)
 		if err != nil {
 			return nil, fmt.Errorf("intent %s: %w", name, err)
 		}
@@ -226,9 +234,13 @@ func testData(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*e
 
 func runTests(
 	ctx context.Context, schema any, tests ast.Ref, modules map[string]*ast.Module, store storage.Store,
-	traced *progress,
+	traced *progress, functions ...*tester.Builtin,
 ) ([]TestResult, error) {
-	compiler := newCompiler(testSandbox(), schema).
+	capabilities := *testSandbox()
+	for _, f := range functions {
+		capabilities.Builtins = append(slices.Clip(capabilities.Builtins), f.Decl)
+	}
+	compiler := newCompiler(&capabilities, schema).
 		WithEnablePrintStatements(true).
 		WithStageAfterID(ast.StageSetRuleTree,
 			ast.CompilerStageDefinition{Name: "CheckDocuments", MetricName: "check_documents", Stage: checkDocuments})
@@ -241,6 +253,7 @@ func runTests(
 		SetCompiler(compiler).
 		SetStore(store).
 		SetModules(modules).
+		AddCustomBuiltins(functions).
 		SetPrefixMatchers(tests).
 		SetTimeout(testTimeout).
 		RaiseBuiltinErrors(true).

@@ -1,6 +1,7 @@
 package rego
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,6 +80,8 @@ func (p *progress) result(r *tester.Result) TestResult {
 		File: r.Location.File, Line: r.Location.Row, Column: r.Location.Col,
 	}
 	switch {
+	case isUnknown(r.Error):
+		out.Outcome, out.Message = TestErrored, errUnknown
 	case r.Error != nil:
 		out.Outcome, out.Message = TestErrored, oneLine(explain(r.Error).Error())
 	case r.Skip:
@@ -87,6 +90,16 @@ func (p *progress) result(r *tester.Result) TestResult {
 		out.Outcome, out.Message = TestFailed, p.message(r)
 	}
 	return out
+}
+
+// errUnknown is the message of a test that asks whether a rule matches: see [ruleAlias].
+const errUnknown = "the input is not what writ makes of its intent, so nobody knows whether the rule matches: " +
+	"take data.writ.input.of(intent)"
+
+func isUnknown(err error) bool {
+	var e *topdown.Error
+	return errors.As(err, &e) && e.Code == topdown.ConflictErr && e.Location != nil &&
+		strings.HasPrefix(e.Location.File, loweredPrefix+aliasPrefix)
 }
 
 // message names the expression of a failed test that was not true. If the test has cases, it also

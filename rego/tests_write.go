@@ -20,9 +20,10 @@ const (
 	testsFile = "policy_test.rego"
 )
 
-// InputJSON returns the document of [Input] as indented JSON.
+// InputJSON returns the document of [Input] as indented JSON. An intent without a DecidedAt is decided
+// at its issued_at.
 func InputJSON(p *engine.ActionPolicy, in *engine.Input) ([]byte, error) {
-	v, err := Input(p, in)
+	v, err := derivedOffline(policyTerm(p), in)
 	if err != nil {
 		return nil, err
 	}
@@ -78,14 +79,18 @@ func Tests(
 			test += "_"
 		}
 		tests[test] = true
-		writeTest(&b, test, name, engine.Evaluate(policy, set, intents[name]))
+		writeTest(&b, test, name, engine.Evaluate(policy, set, decidedOffline(intents[name])))
 	}
 	file, err := formatted(testsFile, b.String())
 	if err != nil {
 		return nil, err
 	}
 	named, err := aliases(p, set)
-	return append([]File{{Name: dataFile, Source: string(text)}, file}, named...), err
+	if err != nil {
+		return nil, err
+	}
+	of, err := exportedInput(p, set.Counters())
+	return append(append([]File{{Name: dataFile, Source: string(text)}, file}, named...), of), err
 }
 
 // writeTest writes the test of an intent with its result.

@@ -38,7 +38,7 @@ func testedIntents() map[string]*engine.Input {
 
 func TestTests_PassInOPA(t *testing.T) {
 	files := must.Get(Tests(samplePolicy(), sampleRules(), nil, testedIntents()))(t)
-	if names := []string{files[0].Name, files[1].Name}; len(files) != 3+len(sampleRules()) || !cmp.Equal(names, []string{"data.json", "policy_test.rego"}) {
+	if names := []string{files[0].Name, files[1].Name}; len(files) != 4+len(sampleRules()) || !cmp.Equal(names, []string{"data.json", "policy_test.rego"}) {
 		t.Fatalf("Tests writes %d files, %v", len(files), names)
 	}
 	if out, err := format.Source(files[1].Name, []byte(files[1].Source)); err != nil || string(out) != files[1].Source {
@@ -60,13 +60,17 @@ func TestTests_PassInOPA(t *testing.T) {
 	}
 }
 
-// TestTests_DataIsTheInput checks that an intent in data.json is the input of the module.
+// TestTests_DataIsTheInput checks that an intent in data.json is the input of the module. The intents
+// have no time of the decision, so they are decided at their issued_at, and the input says so.
 func TestTests_DataIsTheInput(t *testing.T) {
 	intents := testedIntents()
 	files := must.Get(Tests(samplePolicy(), nil, nil, intents))(t)
 	data := ast.MustParseTerm(files[0].Source)
 	for _, name := range slices.Sorted(maps.Keys(intents)) {
-		want := must.Get(Input(samplePolicy(), intents[name]))(t)
+		in := *intents[name]
+		in.DecidedAt = in.Intent.Issued()
+		want := with(must.Get(Input(samplePolicy(), &in))(t),
+			`{"derived_from": {"decided_at": {"issued_at": `+marshal(in.Intent.IssuedAt)+`}}}`)
 		if got, err := data.Value.Find(ast.Ref{ast.StringTerm("intents"), ast.StringTerm(name)}); err != nil || got.Compare(want) != 0 {
 			t.Errorf("data.intents[%q] = %v, %v, want %v", name, got, err, want)
 		}

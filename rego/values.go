@@ -2,6 +2,7 @@ package rego
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -70,14 +71,29 @@ func valuesSchema() map[string]any {
 	})}
 }
 
-// valuesOfInput defines a check that the input has the readings of every metadata value.
-const valuesOfInput = `
+// valuesOfInput defines the readings of metadata values, and a check that every value has them. The
+// readings of the input count only if they are of this value.
+var valuesOfInput = `
+
+# The input's readings of the metadata values, if they are of these values. A plain value needs none.
+values[key] := value if {
+	some key, text in input.intent.metadata
+	value := input.values[key]
+	value.blocked[0] == text
+}
+
+values[key] := plain_value(text) if {
+	some key, text in input.intent.metadata
+	not input.values[key].blocked[0] == text
+}
+
+` + plainValue + `
 
 values_read if not "metadata" in object.keys(input.intent)
 
 values_read if {
-	object.keys(input.values) == object.keys(input.intent.metadata)
-	every key, text in input.intent.metadata { value_read(input.values[key], text) }
+	object.keys(values) == object.keys(input.intent.metadata)
+	every key, text in input.intent.metadata { value_read(values[key], text) }
 }
 
 value_read(value, text) if {
@@ -103,8 +119,19 @@ texts_read(texts) if {
 	every text in texts { is_string(text) }
 }`
 
+// plainValue defines the readings of a plain value: see [condition.NotPlain].
+var plainValue = `plain_value(text) := {
+	"elements": [{"text": text, "addresses": [], "others": [text], "blocked": [text]}],
+	"sizes": [1], "address": [], "blocked": [text, text],
+} if {
+	is_string(text)
+	text != ""
+	trim_space(text) == text
+	not regex.match(` + condition.Quote("["+regexp.QuoteMeta(condition.NotPlain)+"]") + `, text)
+}`
+
 // valueOf returns a reference to the readings of a metadata value.
-func valueOf(f condition.Field) string { return "input.values[" + condition.Quote(f.Key) + "]" }
+func valueOf(f condition.Field) string { return "values[" + condition.Quote(f.Key) + "]" }
 
 // quantified renders a leaf that asks every element or some element of a list. It defines a function
 // of one element, and a function that calls it for the elements.

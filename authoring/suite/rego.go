@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"writ/authoring/document"
 	"writ/engine"
@@ -172,7 +171,7 @@ func (r *regoSuite) addIntents(s *Suite) error {
 					r.suite.Path, name))
 			return &document.Error{Problems: []document.Problem{p}}
 		}
-		r.intents[name] = &engine.Input{Intent: in, DecidedAt: s.decidedAt(time.Time{}, in),
+		r.intents[name] = &engine.Input{Intent: in, DecidedAt: s.now,
 			Counts: engine.Alone(s.subject.set.Counters(), in)}
 	}
 	return nil

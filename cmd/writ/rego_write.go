@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"writ/engine"
 	"writ/rego"
@@ -42,7 +43,9 @@ func (c *regoCmd) intents(s streams, p *engine.ActionPolicy) (map[string]*engine
 		if intents[name] != nil {
 			return nil, &usageError{fmt.Sprintf("--input: two files are called %s", name)}
 		}
-		intents[name] = inputs[0].Input
+		if intents[name] = inputs[0].Input; c.Now == "" {
+			intents[name].DecidedAt = time.Time{} // it follows from issued_at, and the input says so
+		}
 	}
 	return intents, nil
 }

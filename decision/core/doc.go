@@ -28,6 +28,8 @@
 //	                            the core holds is allowed if exactly that was approved, whatever the core makes of it
 //	counters                    the count of each counter of the rules, by the counter's key; null if the counter
 //	                            does not count the intent; absent if there are no counters
+//	derived_from                {"counters": {"action_type", "agent_id", "cost"}}, the members of the intent from which
+//	                            counters are derived; absent if there are no counters
 //	rules_revision              the revision of the store's last write to the rules or to their lists
 //	semantics                   [engine.Semantics]: what policies and rules mean
 //

@@ -28,6 +28,7 @@ type input struct {
 	RequireRegistered bool                 `json:"require_registered_agents"`
 	Approval          *approval            `json:"approval,omitzero"`
 	Counters          map[string]*int64    `json:"counters,omitzero"` // null: not counted
+	DerivedFrom       *derivedFrom         `json:"derived_from,omitzero"`
 	RulesRevision     int64                `json:"rules_revision"`
 	Semantics         int                  `json:"semantics"`
 	Digest            string               `json:"digest"`
@@ -86,6 +87,15 @@ func valuesOf(metadata map[string]string) map[string]value {
 		all[key] = v
 	}
 	return all
+}
+
+// derivedFrom has the members of the intent from which counters are derived: they do not show it.
+type derivedFrom struct {
+	Counters struct {
+		ActionType string       `json:"action_type"`
+		AgentID    string       `json:"agent_id"`
+		Cost       *engine.Cost `json:"cost"`
+	} `json:"counters"`
 }
 
 type usage struct {
@@ -149,7 +159,11 @@ func newQuestion(set engine.Set, in *engine.Input, withRules bool) (question, er
 	if a := in.Approval; a != nil {
 		q.Approval = &approval{a.ID, a.Status}
 	}
-	q.Counters = counters(in.Counts)
+	if q.Counters = counters(in.Counts); q.Counters != nil {
+		q.DerivedFrom = new(derivedFrom)
+		from := &q.DerivedFrom.Counters
+		from.ActionType, from.AgentID, from.Cost = in.Intent.ActionType, in.Intent.AgentID, in.Intent.Cost
+	}
 	q.Readings.Blocked, q.Readings.Allowed = readingsFor(&read, resource.ForBlock),
 		readingsFor(&read, resource.ForAllow)
 	q.Readings.Stops = read.Stops().String()

@@ -156,9 +156,13 @@ func readElement(text string) (e Element, items int) {
 	return e, items
 }
 
+// NotPlain has the characters that a plain value does not have. A plain value is not empty, and no white
+// space is around it: it has one element, and one reading.
+const NotPlain = "@:,;\"<>()[]\\\n\r"
+
 // isPlain reports whether a value has one element and one reading, the value itself.
 func isPlain(text string) bool {
-	return text != "" && !strings.ContainsAny(text, "@:,;\"<>()[]\\\n\r") && strings.TrimSpace(text) == text
+	return text != "" && !strings.ContainsAny(text, NotPlain) && strings.TrimSpace(text) == text
 }
 
 // block adds readings that a block looks at.
