@@ -76,6 +76,9 @@ func TestContract_ExampleRequestsAreAccepted(t *testing.T) {
 			if message, ok := sample["message_id"]; ok {
 				body.(obj)["message_id"] = message
 			}
+			if rt.path == "/v1/libraries/:name" {
+				path = "/v1/libraries/net" // the package in the example
+			}
 			if r := h.do(rt.method, path, token, body, headerSignature, "t=1,v1=0"); r.status >= 300 {
 				t.Errorf("example %q of %s = %d %s, want it accepted", name, r.what, r.status, r.body)
 			}

@@ -18,13 +18,26 @@ import (
 type Imported struct {
 	Scrub      Scrubber
 	Conditions engine.Options
+
+	// libraries are the libraries so far. compiled says that Conditions has all of them.
+	libraries []engine.Library
+	compiled  bool
 }
 
 // Validate is the Validate of a [transfer.CheckConfig]. It accepts a kind of document that no
-// endpoint takes.
-func (c Imported) Validate(d storage.Document) (lists []string, err error) {
+// endpoint takes. It is called for one organization, with its libraries before its rules. Libraries
+// are compiled together, so a mistake in one is an error of the document after them.
+func (c *Imported) Validate(d storage.Document) (lists []string, err error) {
 	r := &request{who: principal{org: d.Org}, body: d.Value, now: time.Now()}
+	if d.Kind != storage.LibraryKind && len(c.libraries) > 0 && !c.compiled {
+		c.compiled = true
+		if c.Conditions.Libraries, err = engine.CompileStoredLibraries(c.libraries, c.Conditions); err != nil {
+			return nil, &transfer.UnreadableError{Err: err}
+		}
+	}
 	switch d.Kind {
+	case storage.LibraryKind:
+		err = c.library(r)
 	case storage.PolicyKind:
 		err = c.policy(r)
 	case storage.RuleKind:
@@ -40,7 +53,7 @@ func (c Imported) Validate(d storage.Document) (lists []string, err error) {
 }
 
 // policy validates a policy as POST /v1/policies/register does.
-func (c Imported) policy(r *request) error {
+func (c *Imported) policy(r *request) error {
 	in := &registerBody{Policy: new(engine.ActionPolicy)}
 	if err := engine.Decode(r.body, "policy", in.Policy); err != nil {
 		return err
@@ -50,7 +63,7 @@ func (c Imported) policy(r *request) error {
 
 // rule validates a rule as POST /v1/rules does. The members that have defaults there must be there:
 // a store has no defaults.
-func (c Imported) rule(r *request) (lists []string, err error) {
+func (c *Imported) rule(r *request) (lists []string, err error) {
 	var in struct {
 		ruleBody
 		ID        string    `json:"id"`
@@ -79,7 +92,7 @@ func (c Imported) rule(r *request) (lists []string, err error) {
 }
 
 // list validates a list as PUT /v1/lists/{name} does.
-func (c Imported) list(r *request) error {
+func (c *Imported) list(r *request) error {
 	var in struct {
 		listBody
 		Name      string    `json:"name"`
@@ -97,8 +110,28 @@ func (c Imported) list(r *request) error {
 	return merged(checkList(r, &in.listBody), c.secrets(in.listBody, in.Name))
 }
 
+// library validates a library as PUT /v1/libraries/{name} does, but does not compile it.
+func (c *Imported) library(r *request) error {
+	var in struct {
+		libraryBody
+		Name      string    `json:"name"`
+		Version   int64     `json:"version"`
+		CreatedAt time.Time `json:"created_at"`
+		UpdatedAt time.Time `json:"updated_at"`
+	}
+	if err := engine.Decode(r.body, "library", &in); err != nil {
+		return err
+	}
+	if in.Version < 1 {
+		return invalid("library.version", "want an integer from 1")
+	}
+	r.param = in.Name
+	c.libraries = append(c.libraries, engine.Library{Name: in.Name, Modules: in.Modules})
+	return merged(checkLibrary(r, &in.libraryBody), c.secrets(in.libraryBody, in.Name))
+}
+
 // agent validates an agent as POST /v1/agents and PATCH /v1/agents/{agentId}/status do.
-func (c Imported) agent(r *request) error {
+func (c *Imported) agent(r *request) error {
 	var in struct {
 		agentBody
 		statusBody
@@ -113,7 +146,7 @@ func (c Imported) agent(r *request) error {
 }
 
 // token validates an API key as POST /v1/tokens does. A key may have expired.
-func (c Imported) token(r *request) error {
+func (c *Imported) token(r *request) error {
 	var in struct {
 		ID             string    `json:"id"`
 		OrganizationID string    `json:"organization_id"`
@@ -139,7 +172,7 @@ func (c Imported) token(r *request) error {
 }
 
 // secrets refuses a body as the endpoints that store bodies do.
-func (c Imported) secrets(body any, name string) error {
+func (c *Imported) secrets(body any, name string) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encoding a document: %w", err)

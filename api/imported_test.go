@@ -51,7 +51,7 @@ func importing(unreadable bool, docs ...storage.Document) (transfer.Checked, err
 	write("footer", transfer.Footer{Documents: int64(len(docs)), Root: new(ledger.ImportTree).Root(),
 		Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(file.Bytes()))})
 	return transfer.Check(context.Background(), &file, int64(file.Len()), transfer.CheckConfig{
-		Validate:   Imported{Scrub: scrubber(), Conditions: engine.Options{CompileRego: rego.CompileCondition}}.Validate,
+		Validate:   (&Imported{Scrub: scrubber(), Conditions: engine.Options{CompileRego: rego.CompileCondition, CompileLibraries: rego.CompileLibraries}}).Validate,
 		Unreadable: unreadable, Plans: []string{"free"},
 	})
 }

@@ -55,17 +55,24 @@ func (s *Server) putList(r *request, in *listBody) error {
 // mayChangeList refuses a change whose If-Match or If-None-Match fails. l is the stored list, or
 // nil.
 func (r *request) mayChangeList(l *engine.List) error {
-	is := r.ifMatch == ""
+	var updated *time.Time
 	if l != nil {
-		var err error
-		if is, err = r.matches(l.UpdatedAt); err != nil {
-			return err
-		}
+		updated = &l.UpdatedAt
 	}
-	if is && (l == nil || r.ifNoneMatch == "") {
-		return nil
+	if is, err := r.mayPut(updated); is || err != nil {
+		return err
 	}
 	return refuse(codeListChanged, "The list is not as If-Match or If-None-Match says. Read it again.")
+}
+
+// mayPut reports whether If-Match and If-None-Match allow a change of a document with a name. updated
+// is the time of the document's last change, or nil if there is no document.
+func (r *request) mayPut(updated *time.Time) (bool, error) {
+	if updated == nil {
+		return r.ifMatch == "", nil
+	}
+	is, err := r.matches(*updated)
+	return is && r.ifNoneMatch == "", err
 }
 
 func checkList(r *request, in *listBody) error {
@@ -80,9 +87,14 @@ func checkList(r *request, in *listBody) error {
 
 // deleteList removes a list. It refuses if a rule refers to the list.
 func (s *Server) deleteList(r *request) error {
-	err := s.docs.DeleteList(r.ctx, r.who.org, r.param, func(rule engine.Rule) bool {
+	o := s.decisions.Conditions()
+	var err error
+	if o.Libraries, err = s.currentLibraries(r); err != nil {
+		return err
+	}
+	err = s.docs.DeleteList(r.ctx, r.who.org, r.param, func(rule engine.Rule) bool {
 		rule.IsActive = true // an inactive rule also prevents the deletion
-		return slices.Contains(engine.CompileRules([]engine.Rule{rule}, s.decisions.Conditions()).ListNames(), r.param)
+		return slices.Contains(engine.CompileRules([]engine.Rule{rule}, o).ListNames(), r.param)
 	}, r.mayChangeList)
 	if used := (*registry.ListInUseError)(nil); errors.As(err, &used) {
 		return refuse(codeListInUse,

@@ -186,6 +186,12 @@ func (h *harness) sample(rt route) (path string, body any) {
 	case "GET /v1/lists/:name", "DELETE /v1/lists/:name":
 		id = "l-" + uuid.NewString()
 		h.do("PUT", "/v1/lists/"+id, h.operator(acme), obj{"values": []string{"a"}})
+	case "GET /v1/libraries/:name", "DELETE /v1/libraries/:name":
+		id = "l_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+		h.do("PUT", "/v1/libraries/"+id, h.operator(acme), obj{"modules": obj{"a.rego": "package lib." + id}})
+	case "PUT /v1/libraries/:name":
+		id = "l_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+		body = obj{"modules": obj{"a.rego": "package lib." + id}}
 	case "PUT /v1/lists/:name":
 		id, body = "l-"+uuid.NewString(), obj{"values": []string{"a"}}
 	case "POST /v1/sessions":

@@ -41,6 +41,8 @@ const (
 	codeRuleChanged       = "rule_changed"
 	codeListChanged       = "list_changed"
 	codeListInUse         = "list_in_use"
+	codeLibraryChanged    = "library_changed"
+	codeLibraryInUse      = "library_in_use"
 	codeBodyTooLarge      = "body_too_large"
 	codeMediaType         = "unsupported_media_type"
 	codeHeaderTooLarge    = "header_too_large"
@@ -78,11 +80,13 @@ var statuses = map[string]int{
 	codeIntentExpired:     http.StatusConflict,
 	codeConflict:          http.StatusConflict,
 	codeListInUse:         http.StatusConflict,
+	codeLibraryInUse:      http.StatusConflict,
 	codeApprovalDecided:   http.StatusConflict,
 	codeApprovalExpired:   http.StatusConflict,
 	codeApprovalPending:   http.StatusConflict,
 	codeRuleChanged:       http.StatusPreconditionFailed,
 	codeListChanged:       http.StatusPreconditionFailed,
+	codeLibraryChanged:    http.StatusPreconditionFailed,
 	codeBodyTooLarge:      http.StatusRequestEntityTooLarge,
 	codeMediaType:         http.StatusUnsupportedMediaType,
 	codeRateLimited:       http.StatusTooManyRequests,

@@ -68,6 +68,11 @@ func (s *Server) routes() []route {
 		on("PUT /v1/lists/:name", scopeRulesWrite, withBody(s.putList, checkList), stored, conditional),
 		on("DELETE /v1/lists/:name", scopeRulesWrite, s.deleteList, conditional),
 
+		on("GET /v1/libraries", scopeRulesRead, listOf("libraries", s.docs.ListLibraries, summarizeLibrary)),
+		on("GET /v1/libraries/:name", scopeRulesRead, getOf("library", s.docs.Library, asStored)),
+		on("PUT /v1/libraries/:name", scopeRulesWrite, withBody(s.putLibrary, checkLibrary), stored, conditional),
+		on("DELETE /v1/libraries/:name", scopeRulesWrite, s.deleteLibrary, conditional),
+
 		on("GET /v1/tokens", scopeTokensRead, s.listTokens),
 		on("POST /v1/tokens", scopeTokensWrite, withBody(s.createToken, checkNewToken), stored),
 		on("DELETE /v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken, urgent),

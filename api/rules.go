@@ -30,24 +30,29 @@ type ruleBody struct {
 }
 
 func (s *Server) createRule(r *request, in *ruleBody) error {
-	rule, lists, err := s.newRule(r, in)
-	if err != nil {
-		return err
-	}
 	plan, err := s.plan(r)
 	if err != nil {
 		return err
 	}
-	r.slot.Leave() // from here on the handler only waits for the store
-	if err := s.docs.PutRule(r.ctx, r.who.org, rule, plan.Rules, lists...); err != nil {
-		return fmt.Errorf("storing a rule: %w", missingList(err))
+	for {
+		rule, uses, err := s.newRule(r, in)
+		if err != nil {
+			return err
+		}
+		r.slot.Pause() // the handler waits for the store
+		switch err := s.docs.PutRule(r.ctx, r.who.org, rule, plan.Rules, uses); {
+		case err == nil:
+			return r.created(rule)
+		case !libraryMoved(err) || r.ctx.Err() != nil:
+			return fmt.Errorf("storing a rule: %w", missingList(err))
+		}
+		r.slot.Resume()
 	}
-	return r.created(rule)
 }
 
-// newRule returns the rule that in describes, and the names of the lists to which the rule refers.
-// The error has all mistakes of in.
-func (s *Server) newRule(r *request, in *ruleBody) (*engine.Rule, []string, error) {
+// newRule returns the rule that in describes, and the lists and libraries that the rule uses. The
+// error has all mistakes of in.
+func (s *Server) newRule(r *request, in *ruleBody) (*engine.Rule, registry.Uses, error) {
 	var bad fieldErrors
 	if in.IsActive != nil {
 		bad.add("isActive", "cannot be given here: a new rule is active")
@@ -56,9 +61,9 @@ func (s *Server) newRule(r *request, in *ruleBody) (*engine.Rule, []string, erro
 		ID: uuid.Must(uuid.NewV7()).String(), Priority: engine.DefaultPriority, CreatedAt: r.stamp(),
 	}, r.stamp())
 	rule.IsActive = true
-	lists, err := s.checkRule(r, &rule)
+	uses, err := s.checkRule(r, &rule)
 	bad.merge(err)
-	return &rule, lists, bad.err()
+	return &rule, uses, bad.err()
 }
 
 func (s *Server) checkNewRule(r *request, in *ruleBody) error {
@@ -91,7 +96,7 @@ func (s *Server) checkChange(r *request, in *ruleBody) error {
 // updateRule then checks the change and tries again.
 func (s *Server) updateRule(r *request, in *ruleBody) error {
 	var checked engine.Rule
-	var lists []string // the lists to which checked refers
+	var uses registry.Uses // what checked uses
 	for {
 		var unchecked *engine.Rule
 		rule, err := s.docs.UpdateRule(r.ctx, r.who.org, r.param, func(old engine.Rule) (engine.Rule, error) {
@@ -111,16 +116,19 @@ func (s *Server) updateRule(r *request, in *ruleBody) error {
 				return old, errRuleUnchecked
 			}
 			return changed, nil
-		}, lists...)
+		}, uses)
 		switch {
 		case err == nil:
 			return r.ok(rule)
+		case libraryMoved(err) && r.ctx.Err() == nil:
+			checked = engine.Rule{}
+			continue
 		case unchecked == nil || !errors.Is(err, errRuleUnchecked):
 			return about("rule", missingList(err))
 		case r.ctx.Err() != nil:
 			return fmt.Errorf("changing a rule: %w", context.Cause(r.ctx))
 		}
-		if lists, err = s.checkRule(r, unchecked); err != nil {
+		if uses, err = s.checkRule(r, unchecked); err != nil {
 			return err
 		}
 		checked = *unchecked
@@ -237,21 +245,30 @@ func equalExceptTimes(a, b engine.Rule) bool {
 	return a == b
 }
 
-// checkRule reports all mistakes of a rule in one error. It returns the names of the lists to which
-// the rule refers.
-func (s *Server) checkRule(r *request, rule *engine.Rule) (lists []string, err error) {
-	compiled, err := s.compileRule(rule)
+// checkRule reports all mistakes of a rule in one error. It returns the lists and libraries that the
+// rule uses.
+func (s *Server) checkRule(r *request, rule *engine.Rule) (registry.Uses, error) {
+	o, err := s.conditions(r, rule)
 	if err != nil {
-		return nil, err
+		return registry.Uses{}, err
+	}
+	compiled, err := compileRule(rule, o)
+	if err != nil {
+		return registry.Uses{}, err
 	}
 	if rule.IsActive && compiled.Size() > smallRule {
 		err = s.checkRulesSize(r, compiled)
 	}
-	return compiled.Lists(), err
+	return usesOf(compiled, o.Libraries), err
 }
 
-func (s *Server) compileRule(r *engine.Rule) (*engine.CompiledRule, error) {
-	return compileRule(r, s.decisions.Conditions())
+// conditions returns the options to compile a rule of the caller's organization.
+func (s *Server) conditions(r *request, rule *engine.Rule) (engine.Options, error) {
+	o, err := s.decisions.ConditionsFor(r.ctx, &r.slot, r.who.org, rule.Condition)
+	if err != nil {
+		return o, fmt.Errorf("loading the libraries: %w", err)
+	}
+	return o, nil
 }
 
 // compileRule compiles r. The error has all mistakes of r.
@@ -276,6 +293,9 @@ func (s *Server) checkRulesSize(r *request, rule *engine.CompiledRule) error {
 		return fmt.Errorf("adding up the rules: %w", err)
 	}
 	size := rule.Size()
+	if libraries := rules.Libraries(); libraries != nil {
+		size += libraries.Size()
+	}
 	for _, other := range rules.Rules() {
 		if other.Rule().ID != rule.Rule().ID {
 			size += other.Size()

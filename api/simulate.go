@@ -201,7 +201,11 @@ func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors
 		rule := given.apply(engine.Rule{
 			ID: given.ID, Priority: engine.DefaultPriority, IsActive: true, CreatedAt: given.CreatedAt,
 		}, given.UpdatedAt)
-		compiled, err := s.compileRule(&rule)
+		o, err := s.conditions(r, &rule)
+		if err != nil {
+			return err
+		}
+		compiled, err := compileRule(&rule, o)
 		if err != nil {
 			if wrong++; wrong <= condition.MaxMistakes {
 				bad.mergeAt(fmt.Sprintf("rules[%d].", i), err)

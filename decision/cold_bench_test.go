@@ -33,8 +33,8 @@ func (crowdSource) Policy(_ context.Context, org, _ string) (*engine.ActionPolic
 	return corpus.Policy(n), err
 }
 
-func (crowdSource) AllRules(context.Context, string) ([]engine.Rule, int64, error) {
-	return nil, 0, nil
+func (crowdSource) RulesAndLibraries(context.Context, string) ([]engine.Rule, []engine.Library, int64, error) {
+	return nil, nil, 0, nil
 }
 
 func (crowdSource) AgentsNamed(_ context.Context, _, name string) ([]*engine.Agent, error) {

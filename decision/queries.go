@@ -21,7 +21,9 @@ type Query interface {
 }
 
 // prepareFunc prepares the query of a policy version and its active rules.
-type prepareFunc = func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (Query, error)
+type prepareFunc = func(
+	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, libraries []engine.Library,
+) (Query, error)
 
 // queryKey names a policy version and rules. It names them by the revisions of the store that
 // wrote them.
@@ -82,7 +84,11 @@ func (s *Sets) prepareQuery(set engine.Set) cachedQuery {
 	for _, r := range set.Rules.Rules() {
 		rules = append(rules, r.Rule())
 	}
-	q, err := s.cfg.prepare(set.Policy.Document(), rules, set.Rules.Lists())
+	var libraries []engine.Library
+	if all := set.Rules.Libraries(); all != nil {
+		libraries = all.Documents()
+	}
+	q, err := s.cfg.prepare(set.Policy.Document(), rules, set.Rules.Lists(), libraries)
 	if err == nil {
 		k := cachedQuery{query: q}
 		if k.size() <= s.queries.max {

@@ -42,7 +42,7 @@ func newQueriesOf(maxBytes int64) *queries {
 	q := &queries{store: newSource(), size: 1 << 10}
 	q.store.policies[corpus.PolicyID].Revision = 1
 	log := slog.New(slog.NewTextHandler(&q.log, nil))
-	q.Sets = newSets(setsConfig{source: q.store, maxBytes: maxBytes, log: log, prepare: func(p *engine.ActionPolicy, rules []engine.Rule, _ condition.Lists) (Query, error) {
+	q.Sets = newSets(setsConfig{source: q.store, maxBytes: maxBytes, log: log, prepare: func(p *engine.ActionPolicy, rules []engine.Rule, _ condition.Lists, _ []engine.Library) (Query, error) {
 		q.preparations.Add(1)
 		return &prepared{p.Version, len(rules), q.size}, q.failing
 	}})

@@ -16,8 +16,8 @@ type ruleSource struct {
 	rules []engine.Rule
 }
 
-func (s *ruleSource) AllRules(context.Context, string) ([]engine.Rule, int64, error) {
-	return s.rules, 0, nil
+func (s *ruleSource) RulesAndLibraries(context.Context, string) ([]engine.Rule, []engine.Library, int64, error) {
+	return s.rules, nil, 0, nil
 }
 
 func TestSetsCompileOnlyTheRulesThatChanged(t *testing.T) {

@@ -104,7 +104,9 @@ type Config struct {
 	// CompileRego compiles conditions in Rego. If it is nil, rego.CompileCondition does.
 	CompileRego func(source string) (engine.RegoCondition, error)
 	// PrepareQuery prepares the queries that verify decisions. If it is nil, rego.Prepare does.
-	PrepareQuery func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (Query, error)
+	PrepareQuery func(
+		p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, libraries []engine.Library,
+	) (Query, error)
 }
 
 // DefaultQueue is the time if Config.Queue is zero.
@@ -145,8 +147,10 @@ func (c Config) withDefaults() (Config, error) {
 		c.CompileRego = rego.CompileCondition
 	}
 	if c.PrepareQuery == nil {
-		c.PrepareQuery = func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (Query, error) {
-			return rego.Prepare(p, rules, lists)
+		c.PrepareQuery = func(
+			p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, libraries []engine.Library,
+		) (Query, error) {
+			return rego.Prepare(p, rules, lists, libraries...)
 		}
 	}
 	return c, nil
@@ -267,7 +271,7 @@ func (s *Service) changed(c storage.Change) {
 	switch c.Kind {
 	case storage.PolicyKind:
 		s.Sets.InvalidatePolicy(c.Org, c.ID)
-	case storage.RuleKind, storage.ListKind:
+	case storage.RuleKind, storage.ListKind, storage.LibraryKind:
 		s.Sets.InvalidateRules(c.Org)
 	case storage.AgentKind:
 		s.Sets.InvalidateAgent(c.Org, c.ID)
@@ -295,9 +299,27 @@ func (s *Service) Enter(ctx context.Context, org string, kind admission.Kind) (a
 	return slot, nil
 }
 
-// Conditions returns the options with which rules are compiled.
+// Conditions returns the options with which rules are compiled. They have no libraries.
 func (s *Service) Conditions() engine.Options {
-	return engine.Options{CompileRego: s.cfg.CompileRego, KeepDigest: s.cfg.Core != nil, KeepJSON: s.cfg.CoreRules}
+	return engine.Options{CompileRego: s.cfg.CompileRego, CompileLibraries: rego.CompileLibraries,
+		KeepDigest: s.cfg.Core != nil, KeepJSON: s.cfg.CoreRules}
+}
+
+// ConditionsFor returns the options with which a rule of an organization is compiled. They have the
+// current libraries if the condition may import one.
+func (s *Service) ConditionsFor(
+	ctx context.Context, turn condition.Turn, org, doc string,
+) (engine.Options, error) {
+	o := s.Conditions()
+	if !engine.MayImport(doc) {
+		return o, nil
+	}
+	rules, err := s.Sets.Rules(ctx, turn, org)
+	if err != nil {
+		return o, err
+	}
+	o.Libraries = rules.Libraries()
+	return o, nil
 }
 
 // RequiresRegistered reports whether agents that an organization has not registered are denied.

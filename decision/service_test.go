@@ -14,6 +14,7 @@ import (
 	"writ/internal/must"
 	"writ/storage"
 	"writ/storage/ledger"
+	"writ/storage/registry"
 	"writ/storage/storagetest"
 )
 
@@ -54,7 +55,7 @@ func TestService_FollowsItsStore(t *testing.T) {
 		}, inSession, "session.closed"},
 		{"a list", func() error {
 			_, _, err := docs.PutList(ctx, corpus.Organization, "blocked", []string{"eve"}, time.Now(), func(*engine.List) error { return nil })
-			return errors.Join(err, docs.PutRule(ctx, corpus.Organization, &rule, 0, "blocked"))
+			return errors.Join(err, docs.PutRule(ctx, corpus.Organization, &rule, 0, registry.Uses{Lists: []string{"blocked"}}))
 		}, toBob, "policy.allowed"},
 		{"another value", func() error {
 			_, _, err := docs.PutList(ctx, corpus.Organization, "blocked", []string{"bob"}, time.Now(), func(*engine.List) error { return nil })

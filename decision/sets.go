@@ -19,9 +19,10 @@ import (
 type source interface {
 	// Policy returns the newest version of a policy.
 	Policy(ctx context.Context, org, policyID string) (*engine.ActionPolicy, error)
-	// AllRules returns every rule of the organization, in any order. It also returns a revision
-	// of the store at which the organization had exactly these rules.
-	AllRules(ctx context.Context, org string) (rules []engine.Rule, revision int64, err error)
+	// RulesAndLibraries returns every rule and every library of the organization, in any order. It
+	// also returns a revision of the store at which the organization had exactly these.
+	RulesAndLibraries(ctx context.Context, org string) (
+		rules []engine.Rule, libraries []engine.Library, revision int64, err error)
 	// Lists returns the organization's lists with these names. It also returns the revision of
 	// the last write to one of the lists.
 	Lists(ctx context.Context, org string, names []string) (lists []engine.List, revision int64, err error)
@@ -84,7 +85,7 @@ func (s *Sets) RulesRoom() int { return int(s.rules.max / 2) }
 type setKey struct{ org, id string }
 
 // orgRules are the rules of an organization. revision is the revision of the last write to the
-// rules or to their lists.
+// rules, to their lists or to the libraries.
 type orgRules struct {
 	*engine.RuleSet
 	revision int64
@@ -125,13 +126,16 @@ func (s *Sets) loadPolicy(ctx context.Context, k setKey) (*engine.Policy, error)
 }
 
 func (s *Sets) loadRules(ctx context.Context, org string) (orgRules, error) {
-	rules, revision, err := s.cfg.source.AllRules(ctx, org)
+	rules, libraries, revision, err := s.cfg.source.RulesAndLibraries(ctx, org)
 	if err != nil {
 		return orgRules{}, fmt.Errorf("loading the rules: %w", err)
 	}
 	defer s.timed(compiledRules, time.Now())
 	done := running(ctx)
-	set := s.retired.take(org).Update(rules, s.cfg.options)
+	earlier := s.retired.take(org)
+	o := s.cfg.options
+	o.Libraries = s.librariesOf(earlier, libraries)
+	set := earlier.Update(rules, o)
 	done()
 	names := set.ListNames()
 	if len(names) == 0 {
@@ -143,6 +147,22 @@ func (s *Sets) loadRules(ctx context.Context, org string) (orgRules, error) {
 	}
 	defer running(ctx)()
 	return orgRules{set.WithLists(engine.CompileLists(lists)), max(revision, changed)}, nil
+}
+
+// librariesOf returns the compiled libraries. It takes those of an earlier set if none has changed, so
+// that the rules that import them stay compiled, too.
+func (s *Sets) librariesOf(earlier *engine.RuleSet, docs []engine.Library) engine.Libraries {
+	if earlier != nil && earlier.Libraries() != nil &&
+		slices.EqualFunc(earlier.Libraries().Documents(), docs, func(a, b engine.Library) bool {
+			return a.Name == b.Name && a.Revision == b.Revision
+		}) {
+		return earlier.Libraries()
+	}
+	libraries, err := engine.CompileStoredLibraries(docs, s.cfg.options)
+	if err != nil && s.cfg.log != nil {
+		s.cfg.log.Warn("rules that import a library cannot be evaluated, which tightens", "problem", err)
+	}
+	return libraries
 }
 
 func (s *Sets) loadAgents(ctx context.Context, k setKey) (namesakes, error) {
@@ -239,7 +259,8 @@ func (s *Sets) InvalidatePolicy(org, policyID string) {
 	s.queries.invalidateWhere(func(k queryKey) bool { return k.policy == setKey{org, policyID} })
 }
 
-// InvalidateRules forgets the rules of an organization and the lists that these rules use.
+// InvalidateRules forgets the rules of an organization, and the lists and libraries that these rules
+// use.
 func (s *Sets) InvalidateRules(org string) {
 	if stale, ok := s.rules.Invalidate(org); ok {
 		s.retired.put(org, stale.RuleSet)

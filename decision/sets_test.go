@@ -53,10 +53,10 @@ func (s *memorySource) Policy(_ context.Context, org, id string) (*engine.Action
 	return nil, errNotFound
 }
 
-func (s *memorySource) AllRules(_ context.Context, org string) ([]engine.Rule, int64, error) {
+func (s *memorySource) RulesAndLibraries(_ context.Context, org string) ([]engine.Rule, []engine.Library, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.rules, s.revision, s.lookup(org)
+	return s.rules, nil, s.revision, s.lookup(org)
 }
 
 func (s *memorySource) Lists(context.Context, string, []string) ([]engine.List, int64, error) {

@@ -34,13 +34,15 @@ func (f queryFunc) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, e
 func (queryFunc) Size() int { return 1 }
 
 // prepareRego prepares the product's queries.
-func prepareRego(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (Query, error) {
-	return rego.Prepare(p, rules, lists)
+func prepareRego(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, libraries []engine.Library) (Query, error) {
+	return rego.Prepare(p, rules, lists, libraries...)
 }
 
 // prepareAs prepares f in place of every query.
-func prepareAs(f queryFunc) func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (Query, error) {
-	return func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (Query, error) { return f, nil }
+func prepareAs(f queryFunc) func(*engine.ActionPolicy, []engine.Rule, condition.Lists, []engine.Library) (Query, error) {
+	return func(*engine.ActionPolicy, []engine.Rule, condition.Lists, []engine.Library) (Query, error) {
+		return f, nil
+	}
 }
 
 // verifiedPipeline is a service whose decisions are verified only when the test calls for it.
@@ -51,7 +53,7 @@ type verifiedPipeline struct {
 	log      bytes.Buffer
 }
 
-func newVerified(t testing.TB, evaluations int64, every uint64, prepare func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (Query, error)) *verifiedPipeline {
+func newVerified(t testing.TB, evaluations int64, every uint64, prepare func(*engine.ActionPolicy, []engine.Rule, condition.Lists, []engine.Library) (Query, error)) *verifiedPipeline {
 	t.Helper()
 	v := &verifiedPipeline{}
 	var store storage.Store

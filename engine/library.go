@@ -41,6 +41,9 @@ type Libraries interface {
 	Compile(source string) (RegoCondition, error)
 	// Documents returns the libraries in the order of their names. The slice must not be modified.
 	Documents() []Library
+	// Imports returns the names of the libraries that a library imports, directly and through others,
+	// sorted.
+	Imports(name string) []string
 	// Size returns the approximate size of the libraries in memory, in bytes.
 	Size() int
 }
@@ -142,6 +145,9 @@ func (b *brokenLibraries) Compile(source string) (RegoCondition, error) { return
 // Documents implements [Libraries].
 func (b *brokenLibraries) Documents() []Library { return b.docs }
 
+// Imports implements [Libraries].
+func (b *brokenLibraries) Imports(string) []string { return nil }
+
 // Size implements [Libraries].
 func (b *brokenLibraries) Size() int { return 0 }
 
@@ -158,6 +164,10 @@ func CompileStoredLibraries(docs []Library, o Options) (libraries Libraries, err
 	}
 	return libraries, nil
 }
+
+// MayImport reports whether a condition may import a library. A condition with a backslash may spell
+// the name with escapes.
+func MayImport(doc string) bool { return strings.Contains(doc, "lib") || strings.Contains(doc, `\`) }
 
 // Libraries returns the names of the libraries that the rule's condition imports, directly and
 // through other libraries, sorted.

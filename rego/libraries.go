@@ -308,6 +308,14 @@ func (l *Libraries) Documents() []engine.Library {
 	return l.docs
 }
 
+// Imports implements [engine.Libraries].
+func (l *Libraries) Imports(name string) []string {
+	if lib := l.library(name); lib != nil {
+		return lib.uses
+	}
+	return nil
+}
+
 // Size implements [engine.Libraries].
 func (l *Libraries) Size() int { return l.size }
 

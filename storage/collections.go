@@ -77,6 +77,10 @@ var (
 		func(l *engine.List) (org, id string) { return "", l.Name },
 		nil)
 
+	Libraries = of(Collection{Kind: LibraryKind, Name: "library"},
+		func(l *engine.Library) (org, id string) { return "", l.Name },
+		nil)
+
 	Sessions = of(Collection{Kind: SessionKind, Name: "session"},
 		func(s *engine.Session) (org, id string) { return "", s.ID },
 		func(s *engine.Session) ([]Key, string, string) { return []Key{{ByExpiry, Time(s.ExpiresAt)}}, s.ID, "" })
@@ -130,7 +134,7 @@ var collections = []*Collection{
 	&AllCounts.Collection,
 	&PublicKeys.Collection, &AllDetails.Collection, &Imports.Collection,
 	&Webhooks.Collection, &Deliveries.Collection, &Outboxes.Collection,
-	&Lists.Collection, &Sessions.Collection,
+	&Lists.Collection, &Sessions.Collection, &Libraries.Collection,
 }
 
 // Collections returns every collection.
@@ -234,7 +238,8 @@ type Counts struct {
 	Disabled     int64 `json:"disabled_agents"`
 	Sessions     int64 `json:"sessions,omitzero"`
 	Webhooks     int64 `json:"webhooks,omitzero"`
-	ListBytes    int64 `json:"list_bytes,omitzero"` // as engine.List.Size counts
+	ListBytes    int64 `json:"list_bytes,omitzero"`    // as engine.List.Size counts
+	LibraryBytes int64 `json:"library_bytes,omitzero"` // as engine.Library.Size counts
 }
 
 // PublicKey is the public half of a key . Some receipts may be signed with it.

@@ -25,6 +25,7 @@ const (
 	OutboxKind       Kind = 'o'
 	ListKind         Kind = 'l'
 	SessionKind      Kind = 'S'
+	LibraryKind      Kind = 'b'
 )
 
 // Document is a stored document of an organization. Its id is unique in its collection and

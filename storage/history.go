@@ -145,6 +145,10 @@ const MaxBody = 4 << 20
 // They are kept in memory with its rules.
 const MaxListBytes = 2 * MaxBody
 
+// MaxLibraryBytes is the greatest size of all libraries of an organization together, by
+// engine.Library.Size. They are compiled together, and kept in memory with its rules.
+const MaxLibraryBytes = 256 << 10
+
 // MaxSkew bounds the difference between a decision id's time and the record's DecidedAt.
 const MaxSkew = time.Minute
 

@@ -90,4 +90,6 @@ func (c *stateFlags) inputs(s streams, files []string, policyID string) ([]named
 }
 
 // conditions returns the options for the languages of rules.
-func conditions() engine.Options { return engine.Options{CompileRego: rego.CompileCondition} }
+func conditions() engine.Options {
+	return engine.Options{CompileRego: rego.CompileCondition, CompileLibraries: rego.CompileLibraries}
+}

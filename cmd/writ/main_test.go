@@ -73,7 +73,7 @@ func mainAt() {
 		}
 	}
 	if os.Getenv(wrongEngine) != "" {
-		mainWith(kong.Bind(prepareQuery(func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (decision.Query, error) {
+		mainWith(kong.Bind(prepareQuery(func(*engine.ActionPolicy, []engine.Rule, condition.Lists, []engine.Library) (decision.Query, error) {
 			return denier{}, nil
 		})))
 	}

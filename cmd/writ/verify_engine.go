@@ -30,4 +30,6 @@ func (n *oneIn) UnmarshalText(text []byte) error {
 
 // prepareQuery prepares the queries that verify decisions. If it is nil, the product's own
 // function prepares them. Tests run the command with a wrong one.
-type prepareQuery func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (decision.Query, error)
+type prepareQuery func(
+	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, libraries []engine.Library,
+) (decision.Query, error)

@@ -117,7 +117,7 @@ func open(t *testing.T, changes ...func(*decision.Config)) *desk {
 	cfg := decision.Config{
 		Ledger: d.ledger, Store: d.store, Scrub: marking{}, ApprovalTTL: ttl, Now: d.clock.Now, Metrics: prometheus.NewRegistry(),
 		Plans:       map[string]engine.Plan{"free": {Name: "free", Evaluations: 1e6}},
-		VerifyEvery: 1, PrepareQuery: func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (decision.Query, error) {
+		VerifyEvery: 1, PrepareQuery: func(*engine.ActionPolicy, []engine.Rule, condition.Lists, []engine.Library) (decision.Query, error) {
 			return nil, errors.New("not verified here")
 		},
 	}

@@ -89,25 +89,25 @@ var namedListTests = []test{
 	}},
 	{"a rule is not stored while a list that it looks in is missing", func(w *world) {
 		var missing *registry.MissingListError
-		if err := w.PutRule(w.ctx, "org", rule("r"), 0, "payees"); !errors.As(err, &missing) || missing.Name != "payees" {
+		if err := w.PutRule(w.ctx, "org", rule("r"), 0, registry.Uses{Lists: []string{"payees"}}); !errors.As(err, &missing) || missing.Name != "payees" {
 			w.Errorf("PutRule = %v, want a MissingListError of payees", err)
 		}
 		w.wantRules("org")
 		w.put("org", rule("r"))
 		keep := func(r engine.Rule) (engine.Rule, error) { r.Priority++; return r, nil }
-		if _, err := w.UpdateRule(w.ctx, "org", "r", keep, "payees"); !errors.As(err, &missing) {
+		if _, err := w.UpdateRule(w.ctx, "org", "r", keep, registry.Uses{Lists: []string{"payees"}}); !errors.As(err, &missing) {
 			w.Errorf("UpdateRule = %v, want a MissingListError", err)
 		}
 		w.wantRules("org", *rule("r"))
 		w.putList("org", "payees")
-		_, err := w.UpdateRule(w.ctx, "org", "r", keep, "payees")
+		_, err := w.UpdateRule(w.ctx, "org", "r", keep, registry.Uses{Lists: []string{"payees"}})
 		w.Must("UpdateRule", err)
 	}},
 	{"a list that rules look in is not deleted, and they are named", func(w *world) {
 		w.putList("org", "payees", "a")
 		used := rule("r")
 		used.Condition, used.IsActive = `{"metadata.to":{"$in":{"list":"payees"}}}`, false
-		w.Must("PutRule", w.PutRule(w.ctx, "org", used, 0, "payees"))
+		w.Must("PutRule", w.PutRule(w.ctx, "org", used, 0, registry.Uses{Lists: []string{"payees"}}))
 		var inUse *registry.ListInUseError
 		err := w.DeleteList(w.ctx, "org", "payees", looksIn("payees"), nil)
 		if !errors.As(err, &inUse) || len(inUse.Rules) != 1 || !strings.Contains(err.Error(), `"no deploys on Friday" (r)`) {

@@ -12,11 +12,12 @@ import (
 )
 
 // PutRule stores a new rule or replaces the rule with its ID. It returns a *storage.LimitError if
-// the rule is new and org already has maxRules rules. 0 means no limit. lists has the names of the
-// lists that the rule uses. If a list is missing, PutRule returns a [*MissingListError].
-func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, maxRules int, lists ...string) error {
+// the rule is new and org already has maxRules rules. 0 means no limit. uses has the lists and the
+// libraries that the rule uses. If a list is missing, PutRule returns a [*MissingListError]. If a
+// library is missing or has another revision, PutRule returns a [*LibraryChangedError].
+func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, maxRules int, uses ...Uses) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
-		if err := haveLists(tx, org, lists); err != nil {
+		if err := have(tx, org, uses); err != nil {
 			return err
 		}
 		_, err := storage.Rules.Get(tx, org, rule.ID)
@@ -32,10 +33,10 @@ func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, m
 
 // UpdateRule atomically replaces a rule with f's result. f may be called more than once. It must
 // not change the rule's ID and must not call the store. UpdateRule returns storage.ErrNotFound if
-// the rule is missing, and f's error if f fails. lists has the names of the lists that the new
-// rule uses. If a list is missing, UpdateRule returns a [*MissingListError].
+// the rule is missing, and f's error if f fails. uses has the lists and the libraries that the new
+// rule uses, as in [Registry.PutRule].
 func (r *Registry) UpdateRule(
-	ctx context.Context, org, ruleID string, f func(engine.Rule) (engine.Rule, error), lists ...string,
+	ctx context.Context, org, ruleID string, f func(engine.Rule) (engine.Rule, error), uses ...Uses,
 ) (*engine.Rule, error) {
 	return change(ctx, r, org, func(tx storage.Tx) (*engine.Rule, error) {
 		stored, err := storage.Rules.Get(tx, org, ruleID)
@@ -47,7 +48,7 @@ func (r *Registry) UpdateRule(
 			err = fmt.Errorf("updating rule %s: its id became %s", ruleID, changed.ID)
 		}
 		if err == nil {
-			err = haveLists(tx, org, lists)
+			err = have(tx, org, uses)
 		}
 		if err != nil {
 			return nil, err
@@ -78,8 +79,18 @@ func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string, check fun
 // AllRules returns every rule of org in the order of [CompareRules]. It also returns a revision
 // that grows with each change of a rule.
 func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rule, revision int64, err error) {
+	rules, _, revision, err = r.RulesAndLibraries(ctx, org)
+	return rules, revision, err
+}
+
+// RulesAndLibraries returns every rule of org in the order of [CompareRules], and every library in
+// the order of their names, as they were at one time. It also returns a revision that grows with each
+// change of a rule or a library.
+func (r *Registry) RulesAndLibraries(
+	ctx context.Context, org string,
+) (rules []engine.Rule, libraries []engine.Library, revision int64, err error) {
 	rules, err = read(ctx, r, func(tx storage.Reader) (rules []engine.Rule, err error) {
-		revision = 0
+		revision, libraries = 0, nil
 		stored, err := every(tx, storage.Rules, storage.Query{Org: org})
 		if err != nil {
 			return nil, err
@@ -87,6 +98,14 @@ func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rul
 		for _, rule := range stored {
 			rules = append(rules, *rule)
 			revision = max(revision, rule.Revision)
+		}
+		imported, err := every(tx, storage.Libraries, storage.Query{Org: org})
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range imported {
+			libraries = append(libraries, *l)
+			revision = max(revision, l.Revision)
 		}
 		counts, err := tx.Get(storage.CountsKind, org, "")
 		if err == nil {
@@ -98,7 +117,7 @@ func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rul
 		return rules, err
 	})
 	slices.SortFunc(rules, CompareRules)
-	return rules, revision, err
+	return rules, libraries, revision, err
 }
 
 // CompareRules orders rules as they are evaluated. The highest Priority comes first, then the

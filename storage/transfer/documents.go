@@ -135,6 +135,12 @@ func count(n *storage.Counts, d storage.Document, by int64, policy string) (stri
 			return "", err
 		}
 		n.ListBytes += by * int64(list.Size())
+	case storage.LibraryKind:
+		library, err := storage.Libraries.Parse(d)
+		if err != nil {
+			return "", err
+		}
+		n.LibraryBytes += by * int64(library.Size())
 	case storage.AgentKind:
 		agent, err := storage.Agents.Parse(d)
 		if err != nil {

@@ -135,8 +135,8 @@ type document struct {
 // come before policies, which can allow actions. Keys come last, because nobody can authenticate
 // without a key.
 var carried = []*storage.Collection{
-	&storage.Agents.Collection, &storage.Lists.Collection, &storage.Rules.Collection, &storage.Subscriptions.Collection,
-	&storage.AllCounts.Collection,
+	&storage.Agents.Collection, &storage.Lists.Collection, &storage.Libraries.Collection, &storage.Rules.Collection,
+	&storage.Subscriptions.Collection, &storage.AllCounts.Collection,
 	&storage.AllDetails.Collection, &storage.Policies.Collection, &storage.Tokens.Collection,
 }
 

@@ -19,9 +19,11 @@ type relations struct {
 	policies  map[string]bool // ids
 	lists     map[string]bool // names
 	listBytes int
-	agents    map[string]string // ids of agents by their folded names
-	keys      map[string]*storage.Token
-	lines     map[string]int // the lines of the keys
+	// libraryBytes is the size of all libraries.
+	libraryBytes int
+	agents       map[string]string // ids of agents by their folded names
+	keys         map[string]*storage.Token
+	lines        map[string]int // the lines of the keys
 }
 
 func newRelations() relations {
@@ -48,6 +50,8 @@ func (r *relations) relate(line int, doc storage.Document, lists []string) error
 		}
 	case storage.ListKind:
 		return r.list(doc)
+	case storage.LibraryKind:
+		return r.library(doc)
 	case storage.AgentKind:
 		return r.agent(doc)
 	case storage.TokenKind:
@@ -87,6 +91,22 @@ func (r *relations) list(doc storage.Document) error {
 	if r.listBytes += l.Size(); r.listBytes > storage.MaxListBytes {
 		return fmt.Errorf("with the list %s the lists of the organization take over %d MiB together", l.Name,
 			storage.MaxListBytes>>20)
+	}
+	return nil
+}
+
+// library verifies a library. The Validate of a [CheckConfig] verifies what imports it.
+func (r *relations) library(doc storage.Document) error {
+	l, err := storage.Libraries.Parse(doc)
+	if err == nil {
+		err = engine.CheckLibraryName(l.Name)
+	}
+	if err != nil {
+		return err
+	}
+	if r.libraryBytes += l.Size(); r.libraryBytes > storage.MaxLibraryBytes {
+		return fmt.Errorf("with the library %s the libraries of the organization take over %d KiB together", l.Name,
+			storage.MaxLibraryBytes>>10)
 	}
 	return nil
 }
