@@ -43,7 +43,9 @@ func TestTests_DeriveThePlainInput(t *testing.T) {
 		v := must.Get(derivedOffline(policyTerm(p), &engine.Input{Intent: in, Counts: engine.Alone(counters, in)}))(t)
 		derived[name] = must.Get(ast.JSON(v))(t)
 		plain[name] = isPlain(in.Resource) && !strings.ContainsAny(in.AgentID, "Ｂß") && !slices.ContainsFunc(slices.Collect(maps.Values(in.Metadata)),
-			func(s string) bool { return s == "" || strings.TrimSpace(s) != s || strings.ContainsAny(s, condition.NotPlain) })
+			func(s string) bool {
+				return s == "" || strings.TrimSpace(s) != s || strings.ContainsAny(s, condition.NotPlain)
+			})
 	}
 	options := []func(*opa.Rego){opa.Input(intents),
 		opa.Query(`x := {name: of | some name, intent in input; of := data.writ.input.of(intent)}`)}
