@@ -79,7 +79,8 @@ func (l *Library) Validate() error {
 	for _, file := range l.Files() {
 		switch source := l.Modules[file]; {
 		case len(file) > condition.MaxName || !moduleName.MatchString(file):
-			p.add("modules", "the name of a file has 6 to %d characters of a-z, 0-9, _, - and ., and ends in .rego: got %.80q",
+			p.add("modules",
+				"the name of a file has 6 to %d characters of a-z, 0-9, _, - and ., and ends in .rego: got %.80q",
 				condition.MaxName, file)
 		case strings.HasSuffix(file, "_test.rego"):
 			p.add("modules", "%s is a file of tests, which stay with their author: leave it out", file)

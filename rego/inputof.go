@@ -27,7 +27,10 @@ const (
 )
 
 // runnersInput is the file of [RunTests].
-var runnersInput = File{Name: inputFile, Source: "package " + inputAlias + "\n\nof(intent) := " + derivesInput + "(intent)\n"}
+var runnersInput = File{
+	Name:   inputFile,
+	Source: "package " + inputAlias + "\n\nof(intent) := " + derivesInput + "(intent)\n",
+}
 
 // deriving returns the built-in function that derives inputs for policy p.
 func deriving(p *engine.ActionPolicy, counters []*condition.Counter) *tester.Builtin {
@@ -129,7 +132,8 @@ func countedBy(counters []*condition.Counter) string {
 func countedAlone(n int, c *condition.Counter) string {
 	amount, lines := "1", []string{fmt.Sprintf("counts_%d(intent.action_type)", n)}
 	if c.Sum {
-		amount, lines = "intent.cost.amount_minor", append(lines, "intent.cost.currency == "+condition.Quote(c.Currency))
+		amount = "intent.cost.amount_minor"
+		lines = append(lines, "intent.cost.currency == "+condition.Quote(c.Currency))
 	}
 	if c.BySession {
 		lines = append(lines, "false # an intent in a session is not in the tests")

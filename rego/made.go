@@ -27,7 +27,7 @@ func formatProblem(format *ast.Term) string {
 			return ""
 		case verb == "":
 			return "the format ends in %: a percent sign is written %%"
-		case !strings.Contains("sdv%", verb[:1]):
+		case strings.IndexByte("sdv%", verb[0]) < 0:
 			return "the format has a verb other than %s, %d, %v and %%, or a width: use format_int or concat"
 		}
 		rest = verb[1:]

@@ -102,8 +102,9 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	checked, err := transfer.Check(ctx, f, info.Size(), transfer.CheckConfig{
-		Keys: keys, Validate: (&api.Imported{Scrub: tagger, Conditions: conditions()}).Validate, Unreadable: c.Unreadable,
-		Plans: slices.Sorted(maps.Keys(plans)), Progress: bar.show,
+		Keys: keys, Unreadable: c.Unreadable,
+		Validate: (&api.Imported{Scrub: tagger, Conditions: conditions()}).Validate,
+		Plans:    slices.Sorted(maps.Keys(plans)), Progress: bar.show,
 	})
 	bar.end()
 	if err != nil && ctx.Err() != nil {

@@ -63,7 +63,7 @@ func New(c Config) (*Client, error) {
 	case err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http":
 		return nil, errors.New("writ: the server's URL is not an http or https URL with a host: see URL or WRIT_URL")
 	case at.User != nil || at.RawQuery != "" || at.Fragment != "":
-		return nil, errors.New("writ: the server's URL has a user, a query or a fragment: remove it from URL or WRIT_URL")
+		return nil, errors.New("writ: the server's URL has a user, a query or a fragment: see URL or WRIT_URL")
 	case c.APIKey == "":
 		return nil, errors.New("writ: the API key is missing: set APIKey or WRIT_API_KEY")
 	case strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }):

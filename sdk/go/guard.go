@@ -36,7 +36,7 @@ func (c *Client) Middleware(intent func(*http.Request) (Intent, error)) func(htt
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			in, err := intent(r)
 			if err != nil {
-				refuse(w, http.StatusBadRequest, "writ_intent", "the request is no action that can be decided")
+				refuse(w, http.StatusBadRequest, "invalid_intent", "the request is no action that can be decided")
 				return
 			}
 			_, err = c.Require(r.Context(), in)
@@ -46,12 +46,12 @@ func (c *Client) Middleware(intent func(*http.Request) (Intent, error)) func(htt
 			case err == nil:
 				next.ServeHTTP(w, r)
 			case errors.As(err, &denied):
-				refuse(w, http.StatusForbidden, "writ_denied", denied.Decision.Explain())
+				refuse(w, http.StatusForbidden, "denied", denied.Decision.Explain())
 			case errors.As(err, &held):
 				w.Header().Set("X-Writ-Approval", held.Decision.ID)
-				refuse(w, http.StatusForbidden, "writ_held", held.Decision.Explain())
+				refuse(w, http.StatusForbidden, "held", held.Decision.Explain())
 			default:
-				refuse(w, http.StatusServiceUnavailable, "writ_undecided",
+				refuse(w, http.StatusServiceUnavailable, "undecided",
 					"there is no decision about the action, so it did not run")
 			}
 		})
