@@ -37,6 +37,8 @@ func (h *harness) foreignIDs() []foreignID {
 	hook := h.webhook(rival)
 	message := h.testWebhook(rival, hook)
 	h.do("PUT", "/v1/lists/theirs", h.operator(rival), obj{"values": []string{"a"}}).wantStatus(http.StatusCreated)
+	h.do("PUT", "/v1/libraries/theirs", h.operator(rival),
+		obj{"modules": obj{"a.rego": "package lib.theirs\n\nx := 1\n"}}).wantStatus(http.StatusCreated)
 	sessionID := h.session(rival, nil)
 	return []foreignID{
 		{"GET", "/v1/webhooks/ID", hook, uuid.NewString(), nil},
@@ -49,6 +51,8 @@ func (h *harness) foreignIDs() []foreignID {
 		{"PATCH", "/v1/sessions/ID", sessionID, uuid.NewString(), obj{"status": "closed"}},
 		{"GET", "/v1/lists/ID", "theirs", "missing", nil},
 		{"DELETE", "/v1/lists/ID", "theirs", "missing", nil},
+		{"GET", "/v1/libraries/ID", "theirs", "missing", nil},
+		{"DELETE", "/v1/libraries/ID", "theirs", "missing", nil},
 		{"PATCH", "/v1/rules/ID", ruleID, uuid.NewString(), obj{"name": "x"}},
 		{"DELETE", "/v1/rules/ID", ruleID, uuid.NewString(), nil},
 		{"DELETE", "/v1/tokens/ID", tokenID, second(apikey.New()), nil},
