@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 
@@ -65,7 +66,7 @@ type resourceIndex struct {
 // newRuleIndex files each rule under one of its demands: the one that the fewest intents are
 // likely to meet. rules is in the deciding order.
 func newRuleIndex(rules []*CompiledRule) ruleIndex {
-	seen := distinctValues{}
+	seen := demanded{}
 	for _, r := range rules {
 		for _, d := range r.demands {
 			seen.add(d)
@@ -156,28 +157,51 @@ func (x *prefixIndex) file(i int32, d condition.Demand) {
 	}
 }
 
-// distinctValues has the distinct values that rules demand of each field.
-type distinctValues map[condition.Field]map[string]struct{}
+// demanded counts the texts that rules demand of each field.
+type demanded map[condition.Field]*demandedTexts
 
-func (s distinctValues) add(d condition.Demand) {
-	if s[d.Field] == nil {
-		s[d.Field] = map[string]struct{}{}
+type demandedTexts struct {
+	times map[string]int
+	all   int
+}
+
+func (s demanded) add(d condition.Demand) {
+	f := s[d.Field]
+	if f == nil {
+		f = &demandedTexts{times: map[string]int{}}
+		s[d.Field] = f
 	}
-	for _, list := range [][]string{d.Values, d.Prefixes, d.Within} {
-		for _, value := range list {
-			s[d.Field][value] = struct{}{}
-		}
+	for text := range texts(d) {
+		f.times[text]++
+		f.all++
 	}
 }
 
-// likelihood estimates how likely an intent meets d. It assumes that all values are equally
-// frequent, and that half of the intents lack an optional field.
-func (s distinctValues) likelihood(d condition.Demand) float64 {
-	p := float64(d.Size()) / float64(len(s[d.Field])+1)
+// likelihood estimates how likely an intent meets d. It assumes that a text is as frequent among
+// intents as among rules, and that half of the intents lack an optional field.
+func (s demanded) likelihood(d condition.Demand) float64 {
+	f, times := s[d.Field], 0
+	for text := range texts(d) {
+		times += f.times[text]
+	}
+	p := float64(times) / float64(f.all+1)
 	if d.Absent {
 		p += 0.5
 	}
 	return p
+}
+
+// texts yields the texts with which d compares a field.
+func texts(d condition.Demand) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, list := range [][]string{d.Values, d.Prefixes, d.Within} {
+			for _, text := range list {
+				if !yield(text) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // size returns the approximate size of the index in memory, in bytes.
