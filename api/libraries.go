@@ -20,17 +20,8 @@ type libraryBody struct {
 	Modules map[string]string `json:"modules"`
 }
 
-// librarySummary is a library without its modules.
-type librarySummary struct {
-	Name      string    `json:"name"`
-	Version   int64     `json:"version"`
-	Count     int       `json:"count"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
-}
-
-func summarizeLibrary(_ *request, l *engine.Library) librarySummary {
-	return librarySummary{l.Name, l.Version, len(l.Modules), l.CreatedAt, l.UpdatedAt}
+func summarizeLibrary(_ *request, l *engine.Library) namedSummary {
+	return namedSummary{l.Name, l.Version, len(l.Modules), l.CreatedAt, l.UpdatedAt}
 }
 
 func checkLibrary(r *request, in *libraryBody) error {
@@ -53,11 +44,7 @@ func (s *Server) putLibrary(r *request, in *libraryBody) error {
 	if err != nil {
 		return fmt.Errorf("storing a library: %w", err)
 	}
-	status := http.StatusOK
-	if created {
-		status = http.StatusCreated
-	}
-	return r.answer(status, l)
+	return r.answerPut(l, created)
 }
 
 // deleteLibrary removes a library. It refuses if a rule or another library imports the library.

@@ -46,8 +46,8 @@ func TestLibraries_LifeCycle(t *testing.T) {
 	want.Modules, want.Version, want.UpdatedAt = map[string]string{"x.rego": "package lib.pay"}, 2, h.clock.Now()
 	same(t, "changed", want, read[engine.Library](h.do("PUT", "/v1/libraries/pay", op, obj{"modules": want.Modules}).wantStatus(http.StatusOK)))
 	same(t, "GET", want, read[engine.Library](h.do("GET", "/v1/libraries/pay", op, nil).wantStatus(http.StatusOK)))
-	all := read[page[librarySummary]](h.do("GET", "/v1/libraries", op, nil).wantStatus(http.StatusOK))
-	same(t, "GET /v1/libraries", []librarySummary{{"pay", 2, 1, want.CreatedAt, want.UpdatedAt}}, all.Data)
+	all := read[page[namedSummary]](h.do("GET", "/v1/libraries", op, nil).wantStatus(http.StatusOK))
+	same(t, "GET /v1/libraries", []namedSummary{{"pay", 2, 1, want.CreatedAt, want.UpdatedAt}}, all.Data)
 	other := h.operator("globex")
 	for _, method := range []string{"GET", "DELETE"} {
 		h.do(method, "/v1/libraries/pay", other, nil).wantProblem(http.StatusNotFound, "library_not_found")

@@ -22,17 +22,8 @@ type listBody struct {
 	Values []string `json:"values"`
 }
 
-// listSummary is a list without its values.
-type listSummary struct {
-	Name      string    `json:"name"`
-	Version   int64     `json:"version"`
-	Count     int       `json:"count"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
-}
-
-func summarizeList(_ *request, l *engine.List) listSummary {
-	return listSummary{l.Name, l.Version, len(l.Values), l.CreatedAt, l.UpdatedAt}
+func summarizeList(_ *request, l *engine.List) namedSummary {
+	return namedSummary{l.Name, l.Version, len(l.Values), l.CreatedAt, l.UpdatedAt}
 }
 
 // putList stores a list or its next version. The list is in force before the answer is sent.
@@ -45,11 +36,7 @@ func (s *Server) putList(r *request, in *listBody) error {
 	if err != nil {
 		return fmt.Errorf("storing a list: %w", err)
 	}
-	status := http.StatusOK
-	if created {
-		status = http.StatusCreated
-	}
-	return r.answer(status, l)
+	return r.answerPut(l, created)
 }
 
 // mayChangeList refuses a change whose If-Match or If-None-Match fails. l is the stored list, or
@@ -63,16 +50,6 @@ func (r *request) mayChangeList(l *engine.List) error {
 		return err
 	}
 	return refuse(codeListChanged, "The list is not as If-Match or If-None-Match says. Read it again.")
-}
-
-// mayPut reports whether If-Match and If-None-Match allow a change of a document with a name. updated
-// is the time of the document's last change, or nil if there is no document.
-func (r *request) mayPut(updated *time.Time) (bool, error) {
-	if updated == nil {
-		return r.ifMatch == "", nil
-	}
-	is, err := r.matches(*updated)
-	return is && r.ifNoneMatch == "", err
 }
 
 func checkList(r *request, in *listBody) error {

@@ -32,8 +32,8 @@ func TestLists_LifeCycle(t *testing.T) {
 	got = engine.List{}
 	h.do("GET", "/v1/lists/payees", op, nil).wantStatus(http.StatusOK).into(&got)
 	same(t, "GET", want, got)
-	all := read[page[listSummary]](h.do("GET", "/v1/lists", op, nil).wantStatus(http.StatusOK))
-	same(t, "GET /v1/lists", []listSummary{{"payees", 2, 0, want.CreatedAt, want.UpdatedAt}}, all.Data)
+	all := read[page[namedSummary]](h.do("GET", "/v1/lists", op, nil).wantStatus(http.StatusOK))
+	same(t, "GET /v1/lists", []namedSummary{{"payees", 2, 0, want.CreatedAt, want.UpdatedAt}}, all.Data)
 	h.do("DELETE", "/v1/lists/payees", op, nil).wantStatus(http.StatusNoContent)
 	h.do("DELETE", "/v1/lists/payees", op, nil).wantProblem(http.StatusNotFound, "list_not_found")
 	h.do("GET", "/v1/lists/payees", op, nil).wantProblem(http.StatusNotFound, "list_not_found")

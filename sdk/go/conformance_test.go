@@ -32,6 +32,19 @@ type conformance struct {
 	}
 }
 
+func readConformance(t *testing.T) conformance {
+	t.Helper()
+	data, err := os.ReadFile("../conformance.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all conformance
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // scripted is an answer of the server.
 type scripted struct {
 	Status  int
@@ -62,14 +75,7 @@ func (a scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // TestConformance runs the cases that all clients share.
 func TestConformance(t *testing.T) {
-	data, err := os.ReadFile("../conformance.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all conformance
-	if err := json.Unmarshal(data, &all); err != nil {
-		t.Fatal(err)
-	}
+	all := readConformance(t)
 	if len(all.Cases) < 120 {
 		t.Errorf("%d cases, want at least 120", len(all.Cases))
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -17,14 +16,7 @@ import (
 // bodies that the server gets.
 func answers(t *testing.T, names ...string) (*Client, *[]map[string]any) {
 	t.Helper()
-	data, err := os.ReadFile("../conformance.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all conformance
-	if err := json.Unmarshal(data, &all); err != nil {
-		t.Fatal(err)
-	}
+	all := readConformance(t)
 	byName := map[string]scripted{}
 	for _, c := range all.Cases {
 		byName[c.Name] = c.Answers[0]
