@@ -142,7 +142,7 @@ func (e element) holds(c Cond, stricter bool) truth {
 	}
 	if stricter {
 		bare := strings.ReplaceAll(e.self, `"`, "")
-		readings := slices.Concat([]string{e.self, bare}, e.addresses,
+		readings := slices.Concat([]string{e.self, bare}, e.addresses, readElement(bare).addresses,
 			cutList([]rune(e.self), false), cutList([]rune(bare), false))
 		result := no
 		for _, s := range readings {
