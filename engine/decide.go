@@ -142,16 +142,27 @@ func (c *CompiledRule) ask(e *evaluation) (bool, error) {
 	case c.cond.Program != nil:
 		return c.cond.Program.Eval(e.Frame)
 	case c.rego != nil:
-		agent, _ := e.Text(condition.AgentID)
-		return c.rego.Match(&RegoInput{
-			Intent: e.in.Intent, DecidedAt: e.in.DecidedAt, AgentID: agent,
-			Agent: e.in.Agent, Policy: e.policy,
-			Resource: e.Reading().Text,
-			Lists:    e.lists,
-			Work:     &e.Work,
-		})
+		return c.rego.Match(e.regoInput())
 	}
 	return false, condition.ErrBroken
+}
+
+// regoInput returns the input of conditions in Rego. It is a new one if the current name of the agent or
+// the current reading is not that of the condition before.
+func (e *evaluation) regoInput() *RegoInput {
+	agent, _ := e.Text(condition.AgentID)
+	text := e.Reading().Text
+	if e.rego == nil || e.rego.AgentID != agent || e.rego.Resource != text {
+		e.rego = &RegoInput{
+			Intent: e.in.Intent, DecidedAt: e.in.DecidedAt, AgentID: agent,
+			Agent: e.in.Agent, Policy: e.policy,
+			Resource: text,
+			Lists:    e.lists,
+			Work:     &e.Work,
+			Document: new(any),
+		}
+	}
+	return e.rego
 }
 
 // candidates adds every rule that can match the intent or be an error to set, which must be empty.

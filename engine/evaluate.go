@@ -117,6 +117,7 @@ type evaluation struct {
 	in     *Input
 	policy *ActionPolicy
 	lists  condition.Lists
+	rego   *RegoInput // nil until a condition in Rego is asked: see regoInput
 	// ended is the rule whose condition was running when the request ended, or nil.
 	ended *CompiledRule
 }

@@ -88,6 +88,9 @@ type RegoInput struct {
 	// Work counts the steps of all conditions of this evaluation so far. Match adds to it. If
 	// there are too many, Match returns an error. If Work is nil, the condition is alone.
 	Work *condition.Work
+	// Document is where Match keeps the document that it makes of the members above but Lists, so that
+	// the next condition with the same input need not make it again. If it is nil, Match keeps none.
+	Document *any
 }
 
 // CompiledRule is a rule that can be evaluated. It is immutable and safe for concurrent use.

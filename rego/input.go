@@ -127,21 +127,30 @@ func readingTerm(r resource.Reading) *ast.Term {
 // conditionInput returns the input document of a condition. It has the given lists. A missing list
 // is an error.
 func conditionInput(in *engine.RegoInput, lists []string) (ast.Value, error) {
-	agent := ast.StringTerm(in.AgentID)
-	input := ast.NewObject(
-		ast.Item(keyIntent, intentTerm(in.Intent, agent, ast.StringTerm(in.Resource))),
-		ast.Item(keyDecidedAt, timeTerm(in.DecidedAt)),
-		ast.Item(keyAgent, agentTerm(agent, in.Agent)),
-		ast.Item(keyPolicy, policyTerm(in.Policy)),
-	)
-	if len(lists) > 0 {
-		term, err := listsTerm(in.Lists, lists)
-		if err != nil {
-			return nil, err
-		}
-		input.Insert(keyLists, term)
+	kept := in.Document
+	if kept == nil {
+		kept = new(any)
 	}
-	return input, nil
+	input, ok := (*kept).(ast.Object)
+	if !ok {
+		agent := ast.StringTerm(in.AgentID)
+		input = ast.NewObject(
+			ast.Item(keyIntent, intentTerm(in.Intent, agent, ast.StringTerm(in.Resource))),
+			ast.Item(keyDecidedAt, timeTerm(in.DecidedAt)),
+			ast.Item(keyAgent, agentTerm(agent, in.Agent)),
+			ast.Item(keyPolicy, policyTerm(in.Policy)),
+		)
+		*kept = input
+	}
+	if len(lists) == 0 {
+		return input, nil
+	}
+	term, err := listsTerm(in.Lists, lists)
+	if err != nil {
+		return nil, err
+	}
+	with, _ := input.Merge(ast.NewObject(ast.Item(keyLists, term)))
+	return with, nil
 }
 
 // intentTerm returns the intent, with agent and resource in place of its own.
