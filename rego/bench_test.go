@@ -7,6 +7,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/internal/must"
 )
 
@@ -58,13 +59,31 @@ func BenchmarkCompileCondition(b *testing.B) {
 	}
 }
 
+// BenchmarkCondition asks one condition of each shape. The table of docs/opa.md has its figures.
 func BenchmarkCondition(b *testing.B) {
-	c := must.Get(CompileCondition(`input.intent.cost.amount_minor > 5000`))(b)
-	in := sampleInput()
-	b.ReportAllocs()
-	for b.Loop() {
-		if ok, err := c.Match(in); err != nil || !ok {
-			b.Fatalf("Match = %v, %v, want true", ok, err)
-		}
+	for _, shape := range []struct{ name, source string }{
+		{"comparison", `input.intent.cost.amount_minor > 5000`},
+		{"membership", `input.intent.action_type in {"payment.create", "payment.refund"}`},
+		{"function", `endswith(input.intent.action_type, ".create")`},
+		{"glob", `glob.match("payment.*", ["."], input.intent.action_type)`},
+		{"three lines", "endswith(input.intent.action_type, \".create\")\n" +
+			"input.intent.cost.amount_minor > 5000\ninput.intent.agent_id != \"eve\""},
+		{"items", `every a in writ.items(input.intent.metadata.to) { endswith(a, "@ours.example") }`},
+		{"module", "package p\n\nours(a) if endswith(a, \"@ours.example\")\n\n" +
+			"outsiders := {a | some a in writ.items(input.intent.metadata.to); not ours(a)}\n\nmatch if count(outsiders) == 0"},
+	} {
+		b.Run(shape.name, func(b *testing.B) {
+			c := must.Get(CompileCondition(shape.source))(b)
+			in := sampleInput()
+			in.Intent.ActionType, in.Intent.Metadata = "payment.create", map[string]string{"to": "ana@ours.example, bo@ours.example"}
+			in.Document = new(any)
+			b.ReportAllocs()
+			for b.Loop() {
+				in.Work = new(condition.Work)
+				if ok, err := c.Match(in); err != nil || !ok {
+					b.Fatalf("Match = %v, %v, want true", ok, err)
+				}
+			}
+		})
 	}
 }

@@ -30,3 +30,29 @@ func TestPage_Functions(t *testing.T) {
 		t.Errorf("the page has the functions\n%v, want\n%v", got, want)
 	}
 }
+
+// TestPage_Idioms compiles each condition in the right column of the idioms in docs/opa.md.
+func TestPage_Idioms(t *testing.T) {
+	text := string(must.Get(os.ReadFile("../docs/opa.md"))(t))
+	_, table, ok := strings.Cut(text, "\n| in OPA | in writ |\n|---|---|\n")
+	if !ok {
+		t.Fatal("the page has no table of idioms")
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	compiled := 0
+	for _, row := range strings.Split(table, "\n") {
+		_, ours, _ := strings.Cut(strings.Trim(row, "| "), " | ")
+		for i, code := range strings.Split(ours, "`") {
+			if i%2 == 0 || !strings.Contains(code, "input.") {
+				continue
+			}
+			compiled++
+			if _, err := CompileCondition(code); err != nil {
+				t.Errorf("%s: %v", code, err)
+			}
+		}
+	}
+	if compiled < 12 {
+		t.Errorf("the table has %d conditions, want at least 12", compiled)
+	}
+}
