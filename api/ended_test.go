@@ -23,11 +23,12 @@ func (endless) Match(in *engine.RegoInput) (bool, error) {
 	return false, condition.ErrTooMuchWork
 }
 
-func (endless) Review() condition.Review { return condition.Review{} }
-func (endless) Lists() []string          { return nil }
-func (endless) Libraries() []string      { return nil }
-func (endless) Size() int                { return 0 }
-func (endless) Reads() engine.RegoReads  { return engine.RegoReads{Resource: true, Agent: true} }
+func (endless) Review() condition.Review   { return condition.Review{} }
+func (endless) Fits(engine.Decision) error { return nil }
+func (endless) Lists() []string            { return nil }
+func (endless) Libraries() []string        { return nil }
+func (endless) Size() int                  { return 0 }
+func (endless) Reads() engine.RegoReads    { return engine.RegoReads{Resource: true, Agent: true} }
 
 // TestDecision_Rules_TimeThatRunsOutIs503 checks "never in wall time (time that runs out is a 503,
 // with nothing decided)". Nothing is stored or metered, and the log names the rule. The same

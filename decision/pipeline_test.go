@@ -247,11 +247,12 @@ func (w *watch) Match(in *engine.RegoInput) (bool, error) {
 	return false, nil
 }
 
-func (*watch) Lists() []string          { return nil }
-func (*watch) Libraries() []string      { return nil }
-func (*watch) Review() condition.Review { return condition.Review{} }
-func (*watch) Size() int                { return 1 }
-func (*watch) Reads() engine.RegoReads  { return engine.RegoReads{Resource: true, Agent: true} }
+func (*watch) Fits(engine.Decision) error { return nil }
+func (*watch) Lists() []string            { return nil }
+func (*watch) Libraries() []string        { return nil }
+func (*watch) Review() condition.Review   { return condition.Review{} }
+func (*watch) Size() int                  { return 1 }
+func (*watch) Reads() engine.RegoReads    { return engine.RegoReads{Resource: true, Agent: true} }
 
 func TestDecide_ACoreThatFailsAllowsNothing(t *testing.T) {
 	p, _ := newPipeline(t, 100)

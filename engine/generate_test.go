@@ -53,6 +53,7 @@ func (regoStub) Match(in *RegoInput) (bool, error) {
 	return strings.HasPrefix(in.Resource, "prod/"), nil
 }
 
+func (regoStub) Fits(Decision) error      { return nil }
 func (regoStub) Lists() []string          { return nil }
 func (regoStub) Libraries() []string      { return nil }
 func (regoStub) Review() condition.Review { return condition.Review{} }

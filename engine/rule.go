@@ -48,6 +48,8 @@ type RegoCondition interface {
 	// value, and the stricter outcome applies. Match must not keep in. It may modify only in's
 	// Work.
 	Match(in *RegoInput) (bool, error)
+	// Fits returns an error if the condition cannot be that of a rule with the given outcome.
+	Fits(outcome Decision) error
 	// Review lists parts of the source that its author may not have meant.
 	Review() condition.Review
 	// Lists returns the names of the lists that the condition uses, sorted.
@@ -179,7 +181,9 @@ func compileCondition(doc string, outcome Decision, o Options) (*condition.Condi
 	}
 	rego, err := compileRego(c.Rego)
 	if err == nil && !o.stored {
-		err = rego.Review().Refused
+		if err = rego.Fits(outcome); err == nil {
+			err = rego.Review().Refused
+		}
 	}
 	if err != nil {
 		return nil, nil, badCondition(regoError(err))

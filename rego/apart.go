@@ -50,10 +50,10 @@ func (a *apart) match(ref ast.Ref) (matches, known bool) {
 	}
 	for i, r := range rest {
 		value, err := a.valueOf(r)
-		if err != nil || i > 0 && value != matches {
+		if err != nil || i > 0 && value != matches && !isSet(r) {
 			return false, false
 		}
-		matches = value
+		matches = value || matches && isSet(r)
 	}
 	return matches, true
 }
@@ -61,8 +61,12 @@ func (a *apart) match(ref ast.Ref) (matches, known bool) {
 // errApart is the error of a rule that cannot be asked by itself.
 var errApart = errors.New("the rule cannot be asked by itself")
 
-// valueOf returns the value of a rule for match, false if the rule has no value.
+// valueOf returns the value of a rule that decides, false if the rule has no value. A rule of a set
+// has one if it adds an element.
 func (a *apart) valueOf(r *ast.Rule) (bool, error) {
+	if isSet(r) {
+		return a.holds(r.Body)
+	}
 	if r.Else != nil || r.Head.Key != nil || !r.Head.Value.Equal(ast.InternedTerm(true)) {
 		return false, errApart
 	}

@@ -6,13 +6,13 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
-	"github.com/open-policy-agent/opa/v1/types"
 
 	"writ/engine"
 	"writ/engine/condition"
 )
 
-// entry is the name of the rule that decides a condition.
+// entry is the name of the rule that decides the body of a rule. A module can have another one: see
+// [entries].
 const entry = "match"
 
 // conditionPackage is the package of a condition without a package clause.
@@ -20,12 +20,13 @@ const conditionPackage = "writ.condition"
 
 // CompileCondition compiles a rule's condition, as [engine.Options].CompileRego.
 //
-// source is the body of a rule, or a Rego v1 module of any package that defines match. The input
-// has the members intent, decided_at, agent and policy. If the source names lists, the input also has lists,
-// with a set for each list. The condition matches if match is true. It does not match if match is
-// false or undefined. A run-time error in any expression is an error of the condition. The
-// conditions of one evaluation share a number of steps. A condition that uses them up is an error,
-// too. Time does not matter.
+// source is the body of a rule, or a Rego v1 module of any package that defines match, deny or allow:
+// see [entries]. The input has the members intent, decided_at, agent and policy. If the source names
+// lists, the input also has lists, with a set for each list. The condition matches if the rule that
+// decides is true, or a set that is not empty. It does not match if the rule is false, undefined or an
+// empty set. A run-time error in any expression is an error of the condition. The conditions of one
+// evaluation share a number of steps. A condition that uses them up is an error, too. Time does not
+// matter.
 //
 // As everywhere in Rego, a negated call with a missing member, such as `not
 // startswith(input.intent.metadata.env, "x")`, is undefined, not true.
@@ -50,8 +51,9 @@ func (l *Libraries) Compile(source string) (engine.RegoCondition, error) {
 	if err != nil {
 		return nil, err
 	}
-	ref := module.Package.Path.Append(ast.StringTerm(entry))
-	if err := checkEntry(c, module, ref); err != nil {
+	name := entryOf(module)
+	ref := module.Package.Path.Append(ast.StringTerm(name))
+	if err := checkEntry(c, module, name, ref); err != nil {
 		return nil, err
 	}
 	if err := checkBounds(module, l); err != nil {
@@ -113,30 +115,6 @@ func parseCondition(source string) (*ast.Module, error) {
 	return m, nil
 }
 
-// checkEntry refuses a module that does not define match, or whose match may not be a boolean.
-func checkEntry(c *ast.Compiler, m *ast.Module, ref ast.Ref) error {
-	rules := c.GetRulesExact(ref)
-	if len(rules) == 0 {
-		at := m.Package.Loc()
-		if len(m.Rules) > 0 {
-			at = m.Rules[0].Loc()
-		}
-		return refuse(at, "the module defines no %[1]s: write `%[1]s if { … }`", entry)
-	}
-	head := rules[0].Head
-	if tpe := c.TypeEnv.GetByRef(ref); len(head.Args) > 0 || types.Compare(tpe, types.B) != 0 {
-		return refuse(rules[0].Loc(), "%s must be a boolean, it is %s", entry, describe(head, tpe))
-	}
-	return nil
-}
-
-func describe(head *ast.Head, tpe types.Type) string {
-	if len(head.Args) > 0 {
-		return "a function"
-	}
-	return types.Sprint(tpe)
-}
-
 // The bytes that compiled Rego keeps in memory: a constant, and a number for each byte of its
 // source. Both were measured. TestSize checks them.
 const (
@@ -195,8 +173,10 @@ func (c *sandboxed) Match(in *engine.RegoInput) (bool, error) {
 		return false, nil
 	case ast.Boolean:
 		return bool(v), nil
+	case ast.Set:
+		return v.Len() > 0, nil
 	}
-	return false, fmt.Errorf("evaluating a condition: %s is not a boolean", entry)
+	return false, fmt.Errorf("evaluating a condition: %v is not a boolean", c.ref)
 }
 
 // Lists implements [engine.RegoCondition].

@@ -62,7 +62,7 @@ func coverageOf(
 	if err != nil {
 		return LineCoverage{}, err
 	}
-	question, err := prepare(c, module.Package.Path.Append(ast.StringTerm(entry)), patternsKept(len(source)))
+	question, err := prepare(c, module.Package.Path.Append(ast.StringTerm(entryOf(module))), patternsKept(len(source)))
 	if err != nil {
 		return LineCoverage{}, err
 	}

@@ -194,6 +194,12 @@ func (g *generator) rules() (rules []engine.Rule, failing bool) {
 			Action: g.one(`{"decision":"allow"}`, `{"decision":"deny","reason":"no"}`, `{"effect":"wait"}`), Priority: int64(100 + g.r.IntN(2)),
 			IsActive: g.chance(90), CreatedAt: time.Date(2026, 1, 2, 0, 0, g.r.IntN(2), 0, time.UTC),
 		}
+		switch { // such a module is for one action only
+		case strings.Contains(condition, `\ndeny `):
+			r.Action = `{"decision":"deny","reason":"no"}`
+		case strings.Contains(condition, `\nallow `):
+			r.Action = `{"decision":"allow"}`
+		}
 		rules = append(rules, r)
 		failing = failing || fails && r.IsActive
 	}
@@ -242,6 +248,11 @@ var regoSources = []string{
 	`not data.lib.places.secret(input.intent.resource) # a comment`,
 	"package p\n\nimport data.lib.people\n\nmatch if input.intent.agent_id in people.team(\"a\")\n\nmatch if people.busy",
 	"package p\n\nimport data.lib.people as who\n\nimport data.lib.places.secret\n\nmatch if not who.outsiders(input.lists.things)\n\nmatch if secret(input.intent.resource)",
+	"package p\n\ndeny contains msg if {\n\tstartswith(input.intent.resource, \"prod/\")\n\tmsg := sprintf(\"%s is not for %s\", [input.intent.resource, input.intent.agent_id])\n}",
+	"package p\n\ndeny contains \"too much\" if input.intent.cost.amount_minor > 5000\n\ndeny contains input.intent.metadata.env if input.intent.action_type == \"deploy\"",
+	"package p\n\nimport data.lib.places\n\ndeny contains \"a secret\" if places.secret(input.intent.resource)\n\ndeny contains msg if {\n\tsome msg in warnings\n}\n\nwarnings contains \"a bot\" if input.intent.agent_id == \"bot\"",
+	"package p\n\ndefault deny := false\n\ndeny if {\n\tstartswith(input.intent.action_type, \"sql.\")\n}\n\nreason contains msg if msg := concat(\" \", [\"no\", input.intent.action_type])",
+	"package p\n\nallow if {\n\tinput.intent.agent_id in input.lists.things\n}\n\nreason contains \"a friend\"",
 	"package p\n\nimport data.lib.people\n\nmatch if people.working with input.intent.agent_id as \"bot\"\n\nelse := data.lib.people.busy",
 }
 

@@ -78,7 +78,9 @@ func (g *generator) lines(fails bool) pair {
 // another one is an error. In Rego it does not. So alternatives have no lines that fail.
 func (g *generator) pair() pair {
 	one := g.lines(true)
-	switch g.r.IntN(8) {
+	switch g.r.IntN(12) {
+	case 8, 9, 10, 11:
+		return g.denies()
 	case 0:
 		other := g.lines(true)
 		return pair{"package p\n\nother if {\n" + other.rego + "\n}\n\nmatch if {\n" + one.rego + "\nother\n}", one.cel + " && " + other.cel}
@@ -101,6 +103,21 @@ func (g *generator) pair() pair {
 	return one
 }
 
+// denies draws a condition that is written as deny, and its rules are sets.
+func (g *generator) denies() pair {
+	switch one := g.lines(true); g.r.IntN(4) {
+	case 0:
+		return pair{"package p\n\ndeny if {\n" + one.rego + "\n}", one.cel}
+	case 1:
+		return pair{"package p\n\ndeny contains \"no\" if {\n" + one.rego + "\n}", one.cel}
+	case 2:
+		return pair{"package p\n\ndeny contains msg if {\n" + one.rego + "\nmsg := sprintf(\"no %s\", [input.intent.resource])\n}\n\nreason contains input.intent.action_type", one.cel}
+	}
+	a, b := g.lines(false), g.lines(false)
+	return pair{"package p\n\nwarnings contains msg if {\n" + b.rego + "\nsome msg in [\"a\", \"b\"]\n}\n\ndeny contains \"no\" if {\n" + a.rego +
+		"\n}\n\ndeny contains msg if some msg in warnings", a.cel + " || " + b.cel}
+}
+
 // TestDecision_Rules_RegoIsIndexedAsCEL compares rules in Rego with the index, without it, and the
 // same rules in CEL. All must have the same findings and the same number of errors.
 func TestDecision_Rules_RegoIsIndexedAsCEL(t *testing.T) {
@@ -117,6 +134,9 @@ func TestDecision_Rules_RegoIsIndexedAsCEL(t *testing.T) {
 			pair := g.pair()
 			r := engine.Rule{ID: fmt.Sprint(i), Name: "r", IsActive: true, Priority: int64(g.r.IntN(2)),
 				Action: g.one(`{"decision":"allow"}`, `{"decision":"deny"}`, `{"effect":"wait"}`)}
+			if strings.Contains(pair.rego, "\ndeny ") {
+				r.Action = `{"decision":"deny"}`
+			}
 			r.Condition = marshal(map[string]any{"rego": pair.rego})
 			inRego = append(inRego, r)
 			r.Condition = marshal(map[string]any{"cel": pair.cel})

@@ -49,9 +49,10 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 		}
 		l.rules = append(l.rules, head+inline([]line{
 			{text: "intent := object.union(input.intent, {" + intent + "})", param: true},
-			{text: fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": %s, "+
+			{text: fmt.Sprintf("%s with input as {\"intent\": intent, \"agent\": %s, "+
 				"\"policy\": %s, \"decided_at\": input.decided_at%s%s}",
-				l.pkg, name, entry, agent, conditionPolicy, inputOfLists(r.Lists()), items), param: true},
+				asksEntry(l.pkg+".conditions."+name, source), agent, conditionPolicy, inputOfLists(r.Lists()), items),
+				param: true},
 		}, l.asked(r)))
 		return nil
 	}
@@ -72,6 +73,19 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 	}
 	l.rules = append(l.rules, f.helpers...)
 	return nil
+}
+
+// asksEntry returns an expression that the condition in package pkg matches.
+func asksEntry(pkg, source string) string {
+	m, err := parseCondition(source)
+	if err != nil {
+		return "false" // cannot happen: the source has compiled
+	}
+	name := entryOf(m)
+	if isSet(rulesNamed(m, name)[0]) {
+		return fmt.Sprintf("count(data.%s.%s) > 0", pkg, name)
+	}
+	return fmt.Sprintf("data.%s.%s", pkg, name)
 }
 
 func deniesAny(rules []*engine.CompiledRule) bool {

@@ -24,7 +24,7 @@ func (c *sandboxed) Review() condition.Review {
 		fields:    make(map[string]bool), dodges: make(map[string]bool), asks: make(map[string]bool),
 	}
 	r.name()
-	r.rules(entry, toHold)
+	r.rules(ast.Var(entryOf(m)), toHold)
 	review := condition.Review{ExceptsResource: r.excepts}
 	maps.DeleteFunc(r.dodges, func(name string, _ bool) bool { return r.asks[name] })
 	review.Dodges = slices.Sorted(maps.Keys(r.dodges))
@@ -35,6 +35,7 @@ func (c *sandboxed) Review() condition.Review {
 	review.TextOrder = r.misordered(&found)
 	r.zones(&found)
 	r.misread(&found)
+	severalEntries(m, &found)
 	if isLibrary(m) {
 		found.Add(mistake(m.Package.Loc(), "the packages below %s are those of libraries: take a package of your own, "+
 			"such as team.payments", libraryRoot))
