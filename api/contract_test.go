@@ -143,7 +143,7 @@ func TestContract_RoutesAndDocumentAgree(t *testing.T) {
 		if rt.param != "" {
 			path = strings.Replace(path, ":"+rt.param, "{"+rt.param+"}", 1)
 		}
-		need := "bearer " + rt.scope.String()
+		need := strings.TrimSpace("bearer " + rt.scope.String())
 		switch {
 		case rt.is(signed):
 			need = "stripeSignature"

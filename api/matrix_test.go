@@ -74,6 +74,8 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 		need = "none"
 	case rt.scope == service:
 		need = "the service token"
+	case rt.scope == anyCredential:
+		need = "any"
 	default:
 		need = "`" + rt.scope.String() + "`"
 		scopes, others = rt.scope.names(), (scopeAll &^ rt.scope).names()

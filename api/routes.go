@@ -73,6 +73,7 @@ func (s *Server) routes() []route {
 		on("PUT /v1/libraries/:name", scopeRulesWrite, withBody(s.putLibrary, checkLibrary), stored, conditional),
 		on("DELETE /v1/libraries/:name", scopeRulesWrite, s.deleteLibrary, conditional),
 
+		on("GET /v1/credential", anyCredential, s.credential),
 		on("GET /v1/tokens", scopeTokensRead, s.listTokens),
 		on("POST /v1/tokens", scopeTokensWrite, withBody(s.createToken, checkNewToken), stored),
 		on("DELETE /v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken, urgent),

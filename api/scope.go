@@ -38,6 +38,8 @@ const (
 	public scopeSet = 0
 	// service is the demand of a route that accepts only the service bearer. No API key and no operator token holds it.
 	service scopeSet = 1 << 31
+	// anyCredential is the demand of a route that every API key and every operator may call.
+	anyCredential scopeSet = 1 << 29
 	// operatorOnly is the demand of a route that no API key may call. Operators hold it in addition to all scopes.
 	operatorOnly scopeSet = 1 << 30
 )

@@ -103,6 +103,26 @@ func (c *Client) resultOf(data []byte, in Intent) Result {
 	return Result{Decision: d}
 }
 
+// Credential says what the client's own API key may do.
+type Credential struct {
+	OrganizationID string   `json:"organization_id"`
+	Kind           string   `json:"kind"` // api_key or operator
+	ID             string   `json:"id"`
+	Scopes         []string `json:"scopes"`
+	// ExpiresAt is zero if the credential never expires.
+	ExpiresAt time.Time `json:"expiresAt"`
+	AgentID   string    `json:"agent_id"`  // the agents to which the key is bound, or empty
+	PolicyID  string    `json:"policy_id"` // the policy of batches that name none, or empty
+}
+
+// Credential returns what the client's API key may do. Any key may ask, so that a program can check
+// its key when it starts.
+func (c *Client) Credential(ctx context.Context) (Credential, error) {
+	var own Credential
+	err := c.get(ctx, "/v1/credential", 0, &own)
+	return own, err
+}
+
 // Session narrows a policy to one task. An empty member narrows nothing.
 type Session struct {
 	ID                      string   `json:"session_id,omitempty"`

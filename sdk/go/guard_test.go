@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,32 @@ func answers(t *testing.T, names ...string) (*Client, *[]map[string]any) {
 		t.Fatal(err)
 	}
 	return c, sent
+}
+
+func TestCredential_ReadsBothEnds(t *testing.T) {
+	end := time.Date(2027, 6, 30, 0, 0, 0, 0, time.UTC)
+	for body, want := range map[string]Credential{
+		`{"organization_id":"o","kind":"api_key","id":"k","scopes":["policy:evaluate"],"expiresAt":"2027-06-30T00:00:00Z",` +
+			`"agent_id":"a/**","policy_id":"p"}`: {OrganizationID: "o", Kind: "api_key", ID: "k",
+			Scopes: []string{"policy:evaluate"}, ExpiresAt: end, AgentID: "a/**", PolicyID: "p"},
+		`{"organization_id":"o","kind":"operator","id":"s","scopes":[],"expiresAt":null}`: {
+			OrganizationID: "o", Kind: "operator", ID: "s", Scopes: []string{}},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method+r.URL.Path != "GET/v1/credential" {
+				t.Errorf("request = %s %s", r.Method, r.URL.Path)
+			}
+			_, _ = w.Write([]byte(body))
+		}))
+		c, err := New(Config{URL: server.URL, APIKey: "sk"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.Credential(t.Context())
+		if server.Close(); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("Credential = %+v, %v, want %+v", got, err, want)
+		}
+	}
 }
 
 func TestGuard_RunsWhatIsAllowedAlone(t *testing.T) {
