@@ -342,6 +342,7 @@ func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 type heavy struct{}
 
 func (heavy) Match(*engine.RegoInput) (bool, error) { return false, nil }
+func (heavy) Fits(engine.Decision) error            { return nil }
 func (heavy) Lists() []string                       { return nil }
 func (heavy) Libraries() []string                   { return nil }
 func (heavy) Review() condition.Review              { return condition.Review{} }
