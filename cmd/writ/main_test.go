@@ -87,8 +87,9 @@ func (denier) Evaluate(*engine.Input) (engine.Decision, []engine.Code, error) {
 	return engine.Deny, []engine.Code{engine.CodeUsageLimit}, nil
 }
 
-func (denier) Size() int               { return 0 }
-func (denier) Reads() engine.RegoReads { return engine.RegoReads{Resource: true, Agent: true} }
+func (denier) Size() int                  { return 0 }
+func (denier) Fits(engine.Decision) error { return nil }
+func (denier) Reads() engine.RegoReads    { return engine.RegoReads{Resource: true, Agent: true} }
 
 func TestScript(t *testing.T) {
 	dir, err := os.Getwd()
