@@ -26,8 +26,8 @@ import (
 const errorsFile = "../docs/errors.md"
 
 // errorRows returns the rows of the table in docs/errors.md whose first line is head. Each row is
-// returned as "code: second column".
-func errorRows(t *testing.T, head string) []string {
+// returned as "code: column", where column 0 follows the code.
+func errorRows(t *testing.T, head string, column int) []string {
 	t.Helper()
 	text, err := os.ReadFile(errorsFile)
 	must(t, err)
@@ -37,8 +37,8 @@ func errorRows(t *testing.T, head string) []string {
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	var rows []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+) \\|").FindAllStringSubmatch(table, -1) {
-		rows = append(rows, m[1]+": "+m[2])
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.+) \\|$").FindAllStringSubmatch(table, -1) {
+		rows = append(rows, m[1]+": "+strings.Split(m[2], " | ")[column])
 	}
 	slices.Sort(rows)
 	return rows
@@ -162,8 +162,29 @@ func TestErrors_EveryCodeIsDocumented(t *testing.T) {
 		want = append(want, code+": "+strings.ReplaceAll(strings.Trim(list, "[]"), " ", ", "))
 	}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, errorRows(t, "| code | status | what happened | what to do |")); diff != "" {
+	const head = "| code | status | retryable | what happened | what to do |"
+	if diff := cmp.Diff(want, errorRows(t, head, 0)); diff != "" {
 		t.Errorf("%s (-answered +written):\n%s", errorsFile, diff)
+	}
+	again := maps.Clone(retryable)
+	for _, p := range balancerProblems(t) {
+		if own, known := again[p.Code]; known && own != p.Retryable {
+			t.Errorf("%s is retryable: %t of the balancer, %t of writ", p.Code, p.Retryable, own)
+		}
+		again[p.Code] = p.Retryable
+	}
+	want = nil
+	for code := range statuses {
+		want = append(want, code+": "+map[bool]string{true: "yes", false: "no"}[again[code]])
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, errorRows(t, head, 1)); diff != "" {
+		t.Errorf("%s, retryable (-answered +written):\n%s", errorsFile, diff)
+	}
+	for code := range retryable {
+		if statuses[code] == nil {
+			t.Errorf("%s is retryable and no code of an answer", code)
+		}
 	}
 }
 
@@ -175,7 +196,7 @@ func TestErrors_EveryReasonIsDocumented(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, errorRows(t, "| code | amounts to | when |")); diff != "" {
+	if diff := cmp.Diff(want, errorRows(t, "| code | amounts to | when |", 0)); diff != "" {
 		t.Errorf("%s (-evaluated +written):\n%s", errorsFile, diff)
 	}
 }

@@ -132,10 +132,11 @@ type evaluation storage.Record
 func (e *evaluation) appendJSON(dst []byte) []byte {
 	dst = append(dst, `{"ok":true,"approved":`...)
 	if e.Decision == engine.Allow {
-		dst = append(dst, `true,"reasons":[`...)
+		dst = append(dst, `true,"decision":`...)
 	} else {
-		dst = append(dst, `false,"reasons":[`...)
+		dst = append(dst, `false,"decision":`...)
 	}
+	dst = append(receipt.AppendString(dst, e.Decision.String()), `,"reasons":[`...)
 	for i, reason := range e.Reasons {
 		if i > 0 {
 			dst = append(dst, ',')

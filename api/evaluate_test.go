@@ -45,7 +45,7 @@ func TestEvaluate_Outcomes(t *testing.T) {
 			r := h.evaluate(acme, intent(tc.change)).wantStatus(http.StatusOK)
 			var got result
 			r.into(&got)
-			if got.Receipt.Decision != tc.want || got.Approved != (tc.want == "allow") || !got.OK {
+			if got.Receipt.Decision != tc.want || got.Decision != tc.want || got.Approved != (tc.want == "allow") || !got.OK {
 				t.Errorf("evaluate = %s, want %s", r.body, tc.want)
 			}
 			if !strings.Contains(strings.Join(got.Reasons, "\n"), string(tc.code)+":") {

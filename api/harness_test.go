@@ -264,6 +264,9 @@ func (r *reply) wantProblem(status int, code string) *problem {
 	if p.Code != code || p.Status != status || p.OK || p.Title == "" || p.Type == "" || p.Detail == "" {
 		r.t.Errorf("%s = problem %s, want code %s, status %d, ok false and all members", r.what, r.body, code, status)
 	}
+	if p.Retryable != retryable[code] || !bytes.Contains(r.body, []byte(`"retryable":`)) {
+		r.t.Errorf("%s = problem %s, want retryable %t", r.what, r.body, retryable[code])
+	}
 	if got := r.header.Get("Content-Type"); got != typeProblem {
 		r.t.Errorf("%s Content-Type = %q, want %q", r.what, got, typeProblem)
 	}
@@ -349,6 +352,7 @@ func intent(changes ...obj) obj {
 type result struct {
 	OK          bool            `json:"ok"`
 	Approved    bool            `json:"approved"`
+	Decision    string          `json:"decision"`
 	Reasons     []string        `json:"reasons"`
 	DecisionID  string          `json:"decision_id"`
 	AuditDigest string          `json:"audit_digest"`

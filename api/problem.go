@@ -101,8 +101,23 @@ var statuses = map[string]int{
 	codeStoreUnavailable:  http.StatusServiceUnavailable,
 }
 
-// problem is an RFC 9457 problem document. Type, Title, Instance and RequestID are set when the
-// document is written. The other fields describe the error.
+// retryable are the codes of problems that may be gone when the same request is sent again. Only an
+// evaluation can be sent again in any case: another request may have been done.
+var retryable = map[string]bool{
+	codeRequestTimeout:   true,
+	codeRateLimited:      true,
+	codeTooManyExports:   true,
+	codeInternal:         true,
+	codeCoreFailed:       true,
+	codeNoBillingAnswer:  true,
+	codeCoreUnavailable:  true,
+	codeOverloaded:       true,
+	codeTimeout:          true,
+	codeStoreUnavailable: true,
+}
+
+// problem is an RFC 9457 problem document. Type, Title, Retryable, Instance and RequestID are set
+// when the document is written. The other fields describe the error.
 type problem struct {
 	Type      string              `json:"type"`
 	Title     string              `json:"title"`
@@ -111,6 +126,7 @@ type problem struct {
 	Instance  string              `json:"instance"`
 	Code      string              `json:"code"`
 	OK        bool                `json:"ok"` // always false
+	Retryable bool                `json:"retryable"`
 	RequestID string              `json:"request_id"`
 	Errors    []engine.FieldError `json:"errors,omitzero"`
 

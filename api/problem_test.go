@@ -95,7 +95,7 @@ func TestOverload_IsA503ToTryAgain(t *testing.T) {
 
 func TestDecision_Errors_Members(t *testing.T) {
 	h := start(t)
-	members := []string{"type", "title", "status", "detail", "instance", "code", "ok", "request_id"}
+	members := []string{"type", "title", "status", "detail", "instance", "code", "ok", "retryable", "request_id"}
 	for path, want := range map[string][]string{
 		"/nowhere":           members,
 		"/v1/rules":          members,

@@ -46,12 +46,14 @@ func writeProblem(fc *fasthttp.RequestCtx, p *problem, requestID []byte) {
 func (p *problem) encode(instance, requestID string) []byte {
 	words := strings.ReplaceAll(p.Code, "_", " ")
 	p.Type, p.Title = "urn:writ:problem:"+p.Code, strings.ToUpper(words[:1])+words[1:]
+	p.Retryable = retryable[p.Code]
 	p.Instance, p.RequestID = instance, requestID
 	body, err := json.Marshal(p)
 	if err != nil {
 		p.Status = http.StatusInternalServerError
 		return []byte(
-			`{"type":"urn:writ:problem:internal","title":"Internal","status":500,"code":"internal","ok":false}`,
+			`{"type":"urn:writ:problem:internal","title":"Internal","status":500,"code":"internal","ok":false,` +
+				`"retryable":true}`,
 		)
 	}
 	return body

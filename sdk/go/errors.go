@@ -55,6 +55,9 @@ func (p *Problem) Error() string {
 // problemOf reads an answer with another status than success.
 func problemOf(resp *http.Response, body []byte) *Problem {
 	p := &Problem{}
+	var says struct {
+		Retryable *bool `json:"retryable"`
+	}
 	if err := json.Unmarshal(body, p); err != nil || p.Code == "" {
 		p = &Problem{Detail: "the answer is no problem document, so it may be that of a proxy"}
 		if to := resp.Header.Get("Location"); resp.StatusCode/100 == 3 && to != "" {
@@ -62,10 +65,11 @@ func problemOf(resp *http.Response, body []byte) *Problem {
 		}
 	}
 	p.Status = resp.StatusCode
+	_ = json.Unmarshal(body, &says) // a body that is no document says nothing
 	switch p.Status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		p.Retryable = true
+		p.Retryable = p.Code == "" || says.Retryable == nil || *says.Retryable
 	case http.StatusInternalServerError:
 	default:
 		p.Retryable = false

@@ -29,18 +29,22 @@ type Result struct {
 }
 
 // ParseResult reads a whole PolicyEvaluationResult as strictly as Parse. ok must be true, and
-// decision_id must equal the receipt's. approved must be true exactly if the receipt's decision is
-// allow. So an answer cannot claim more than its receipt.
+// decision_id must equal the receipt's, and so must decision, if it is there. approved must be true
+// exactly if the receipt's decision is allow. So an answer cannot claim more than its receipt.
 func ParseResult(data []byte) (Result, error) {
 	v, err := parseJSON(data)
 	if err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	f := fieldsOf(v)
-	f.only("ok", "approved", "reasons", "decision_id", "audit_digest", "receipt")
+	f.only("ok", "approved", "decision", "reasons", "decision_id", "audit_digest", "receipt")
 	ok, approved := member[bool](f, "ok"), member[bool](f, "approved")
 	id, reasons := f.string("decision_id"), f.strings("reasons")
-	audit := ""
+	audit, decision := "", ""
+	_, decides := f.members["decision"]
+	if decides {
+		decision = f.string("decision")
+	}
 	if _, ok := f.members["audit_digest"]; ok {
 		audit = f.string("audit_digest")
 	}
@@ -56,6 +60,8 @@ func ParseResult(data []byte) (Result, error) {
 		return Result{}, fmt.Errorf("%w: ok is false beside a receipt", ErrMalformed)
 	case id != r.DecisionID:
 		return Result{}, fmt.Errorf("%w: decision_id is not the receipt's", ErrMalformed)
+	case decides && decision != r.Decision:
+		return Result{}, fmt.Errorf("%w: decision is %.32q but the receipt says %s", ErrMalformed, decision, r.Decision)
 	case approved != (r.Decision == Allow):
 		return Result{}, fmt.Errorf("%w: approved is %t but the receipt says %s", ErrMalformed, approved, r.Decision)
 	}

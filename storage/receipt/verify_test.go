@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +170,10 @@ func TestParseResult(t *testing.T) {
 		if err != nil || got.Receipt != rs[i] || len(got.Reasons) != 2 {
 			t.Errorf("ParseResult(%s) = %+v, %v", text, got, err)
 		}
+		named := strings.Replace(text, `"reasons"`, fmt.Sprintf(`"decision":%q,"reasons"`, rs[i].Decision), 1)
+		if same, err := ParseResult([]byte(named)); err != nil || !reflect.DeepEqual(same, got) {
+			t.Errorf("ParseResult(%s) = %+v, %v, want as without decision", named, same, err)
+		}
 		if err := Verify(got.Receipt, keys, benchTime); err != nil {
 			t.Errorf("Verify = %v", err)
 		}
@@ -187,6 +192,11 @@ func TestParseResultRefuses(t *testing.T) {
 		{"approved though denied", deny, `"approved":false`, `"approved":true`, "approved is true but the receipt says deny"},
 		{"approved though it waits", wait, `"approved":false`, `"approved":true`, "but the receipt says approval_required"},
 		{"not approved though allowed", allow, `"approved":true`, `"approved":false`, "approved is false but the receipt says allow"},
+		{"a decision that the receipt denies", deny, `"reasons"`, `"decision":"allow","reasons"`, `decision is "allow" but the receipt says deny`},
+		{"a hold that the receipt allows", allow, `"reasons"`, `"decision":"approval_required","reasons"`, "the receipt says allow"},
+		{"decision null", allow, `"reasons"`, `"decision":null,"reasons"`, "decision is null"},
+		{"decision empty", allow, `"reasons"`, `"decision":"","reasons"`, `decision is "" but`},
+		{"duplicate decision", allow, `"reasons"`, `"decision":"allow","decision":"allow","reasons"`, `duplicate member "decision"`},
 		{"another decision_id", allow, `"decision_id":"0198`, `"decision_id":"0199`, "decision_id is not the receipt's"},
 		{"not ok", allow, `"ok":true`, `"ok":false`, "ok is false"},
 		{"unknown member", allow, `{"ok"`, `{"jwk":{},"ok"`, `unknown member "jwk"`},
