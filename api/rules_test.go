@@ -347,7 +347,6 @@ func (heavy) Lists() []string                       { return nil }
 func (heavy) Libraries() []string                   { return nil }
 func (heavy) Review() condition.Review              { return condition.Review{} }
 func (heavy) Size() int                             { return 10 << 20 }
-func (heavy) Fits(engine.Decision) error            { return nil }
 func (heavy) Reads() engine.RegoReads               { return engine.RegoReads{Resource: true, Agent: true} }
 
 // TestRules_TakeABoundedAmountOfMemory checks that an organization's compiled rules cannot exceed
