@@ -18,7 +18,8 @@ type pkg struct {
 // below are the rooms that a room may import outside its tests, besides itself. The
 // rooms of a line stand side by side and do not import each other.
 var below = map[string][]string{
-	"cmd":       {"bench", "api", "authoring", "decision", "rego", "storage", "engine", "examples", "sdk"},
+	"cmd":       {"bench", "api", "authoring", "decision", "rego", "storage", "engine", "examples", "plugs", "sdk"},
+	"plugs":     {"sdk"},
 	"sdk":       {"storage"},
 	"bench":     {"api", "authoring", "decision", "rego", "storage", "engine"},
 	"examples":  {"authoring", "engine"},
@@ -31,7 +32,7 @@ var below = map[string][]string{
 }
 
 // plain are the packages of internal that every room may import. They import no room.
-var plain = []string{"writ/internal/apikey", "writ/internal/scrub", "writ/internal/telemetry"}
+var plain = []string{"writ/internal/apikey", "writ/internal/scrub", "writ/internal/telemetry", "writ/internal/toolcall"}
 
 // forTests are the packages of internal that tests alone import. They may import rooms.
 var forTests = []string{"writ/internal/metricstest", "writ/internal/must", "writ/internal/newcomer", "writ/internal/oracles", "writ/internal/reference",
@@ -46,7 +47,7 @@ var sole = map[string][]string{
 	"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb", "writ/storage/mongodb/mongotest"},
 	"github.com/lestrrat-go/jwx":       {"writ/api/operator"},
 	"github.com/alecthomas/kong":       {"writ/cmd/writ"},
-	"go.yaml.in/yaml/v3":               {"writ/authoring/document"},
+	"go.yaml.in/yaml/v3":               {"writ/authoring/document", "writ/plugs/hook"},
 	"github.com/fsnotify/":             {"writ/authoring/suite"},
 	"github.com/stripe/":               {"writ/api/billing"},
 	"github.com/standard-webhooks/":    {"writ/api/webhook"},

@@ -38,6 +38,8 @@ func exitCode(w io.Writer, err error) int {
 		return exitFailed
 	case errors.Is(err, errReportedInvalid):
 		return exitInvalid
+	case errors.Is(err, errBlocked):
+		return exitUntold
 	case errors.As(err, &placed):
 		for _, p := range placed.Problems {
 			check.WriteProblem(w, p)

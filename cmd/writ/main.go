@@ -51,6 +51,7 @@ type cli struct {
 	Import importCmd `cmd:"" help:"Take an organization in from a file of writ export, verifying each row."`
 	Token  tokenCmd  `cmd:"" help:"Mint credentials for development."`
 	Keys   keysCmd   `cmd:"" help:"Generate and show signing keys."`
+	Hook   hookCmd   `cmd:"" help:"Decide the calls of an agent's tools as the hook of Claude Code, Codex, Gemini CLI or Cursor."`
 	Bench  benchCmd  `cmd:"" help:"Measure a server, beside a floor, OPA, Cerbos or another writ."`
 
 	Version versionCmd `cmd:"" help:"Print the version, the revision it was built from and the version of Go."`

@@ -28,6 +28,9 @@ type Config struct {
 	AgentID  string // WRIT_AGENT_ID, for intents without an agent
 	// Timeout bounds a call with all its repetitions. The default is 2 seconds.
 	Timeout time.Duration
+	// Keys is the JWKS of the keys that the caller trusts. If it is set, an evaluation whose receipt does not verify with them is
+	// [ErrAnswer]. The server is not asked for its keys.
+	Keys []byte
 	// Transport sends the requests. The default is [http.DefaultTransport].
 	Transport http.RoundTripper
 }
@@ -36,6 +39,8 @@ type Config struct {
 type Client struct {
 	config Config
 	http   *http.Client
+
+	trusted *receipt.Keys // nil if receipts of evaluations are not verified
 
 	mu   sync.Mutex
 	keys receipt.Keys
@@ -69,7 +74,15 @@ func New(c Config) (*Client, error) {
 	case strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return nil, errors.New("writ: the API key has a character that no key has: see APIKey or WRIT_API_KEY")
 	}
-	return &Client{config: c, http: &http.Client{
+	var trusted *receipt.Keys
+	if c.Keys != nil {
+		keys, err := receipt.ParseKeys(c.Keys)
+		if err != nil {
+			return nil, fmt.Errorf("writ: reading the trusted keys: %w", err)
+		}
+		trusted = &keys
+	}
+	return &Client{config: c, trusted: trusted, http: &http.Client{
 		Transport:     c.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil

@@ -142,6 +142,11 @@ func (c *Client) evaluate(ctx context.Context, in Intent, approval string) (Deci
 	if err == nil && a.status != http.StatusOK {
 		err = fmt.Errorf("%w: its status is %d", ErrAnswer, a.status)
 	}
+	if err == nil && c.trusted != nil {
+		if bad := receipt.Verify(d.Receipt, *c.trusted, time.Now()); bad != nil && !errors.Is(bad, receipt.ErrExpired) {
+			err = fmt.Errorf("%w: its receipt does not verify: %w", ErrAnswer, bad)
+		}
+	}
 	if err != nil {
 		return Decision{}, c.hide(err)
 	}

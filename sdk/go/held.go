@@ -78,16 +78,25 @@ func (c *Client) Approval(ctx context.Context, id string, wait time.Duration) (A
 // Wait waits until the approval is decided, for at most timeout. Then it redeems the approval: it
 // returns the allow, or a [Denied]. It returns [ErrPending] if there is no verdict in time.
 func (c *Client) Wait(ctx context.Context, h *Held, timeout time.Duration) (Decision, error) {
+	a, err := c.Verdict(ctx, h.Decision.ID, timeout)
+	switch {
+	case err != nil:
+		return Decision{}, err
+	case a.Status == Pending:
+		return Decision{}, ErrPending
+	}
+	return c.Redeem(ctx, h)
+}
+
+// Pending is the status of an approval without a verdict.
+const Pending = "pending"
+
+// Verdict waits until the approval is decided, for at most timeout, and returns it. It redeems nothing.
+func (c *Client) Verdict(ctx context.Context, id string, timeout time.Duration) (Approval, error) {
 	for end := time.Now().Add(timeout); ; {
-		left := time.Until(end)
-		a, err := c.Approval(ctx, h.Decision.ID, left)
-		switch {
-		case err != nil:
-			return Decision{}, err
-		case a.Status != "pending":
-			return c.Redeem(ctx, h)
-		case time.Until(end) < time.Second:
-			return Decision{}, ErrPending
+		a, err := c.Approval(ctx, id, time.Until(end))
+		if err != nil || a.Status != Pending || time.Until(end) < time.Second {
+			return a, err
 		}
 	}
 }

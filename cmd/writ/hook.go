@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"writ/internal/toolcall"
+	"writ/plugs/hook"
+)
+
+type hookCmd struct {
+	Claude hookRunCmd `cmd:"" help:"Decide a call of a tool of Claude Code."`
+	Codex  hookRunCmd `cmd:"" help:"Decide a call of a tool of Codex."`
+	Gemini hookRunCmd `cmd:"" help:"Decide a call of a tool of Gemini CLI."`
+	Cursor hookRunCmd `cmd:"" help:"Decide a call of a tool of Cursor."`
+}
+
+// hookFlags are the settings that a hook works with.
+type hookFlags struct {
+	URL        string `name:"url" placeholder:"URL" help:"The server."`
+	APIKey     string `name:"api-key" placeholder:"KEY" help:"API key with the scopes policy:evaluate and facts:assert, and actions:record for --record. Prefer the variable or the file: a flag shows in the list of processes."`
+	APIKeyFile string `name:"api-key-file" placeholder:"FILE" help:"File with the API key, if there is no --api-key."`
+	PolicyID   string `placeholder:"UUID" help:"The policy that decides."`
+	AgentID    string `placeholder:"ID" help:"The agent. Default: the harness and the user, such as claude/ana."`
+
+	Timeout time.Duration `default:"5s" help:"How long the whole process may take, but for --wait. The harness must wait longer."`
+	Held    string        `default:"deny" enum:"deny,ask,wait,defer" help:"What becomes of a held call: deny blocks it, ask asks the local user (not in Codex), wait waits for the verdict, defer ends a headless Claude Code until it is resumed."`
+	Wait    time.Duration `default:"50s" help:"How long --held=wait waits."`
+	State   string        `placeholder:"DIR" help:"Directory of held calls. Default: writ/hook in XDG_STATE_HOME or in ~/.local/state."`
+	Mapping string        `placeholder:"FILE" help:"YAML of what calls of tools are: actions, resources and costs."`
+
+	VerifyKeys  string `placeholder:"FILE" help:"JWKS with which each receipt is verified."`
+	AutoApprove bool   `env:"-" help:"Let an allow spare the user Claude Code's own question."`
+}
+
+// hook returns the hook of a harness with these settings.
+func (f hookFlags) hook(harness string) hook.Hook {
+	return hook.Hook{
+		Harness: toolcall.Harness(harness), URL: f.URL, APIKey: f.APIKey, APIKeyFile: f.APIKeyFile, PolicyID: f.PolicyID,
+		AgentID: f.AgentID, Timeout: f.Timeout, Held: f.Held, Wait: f.Wait, State: f.State, Mapping: f.Mapping,
+		Keys: f.VerifyKeys, AutoApprove: f.AutoApprove,
+	}
+}
+
+type hookRunCmd struct {
+	hookFlags `embed:""`
+	Record    bool `env:"-" help:"Record a call that was made, instead of deciding one."`
+}
+
+func (c *hookRunCmd) Help() string {
+	return `Reads one call from standard input, as the harness hands it to its hooks, decides it
+and answers in the harness's words. The exit code is 0 for an allow and 2, with a line
+on standard error, for everything else: a deny, a held call, any failure.
+
+A held call is kept in --state. The same call again redeems its approval, once.`
+}
+
+// deadly are the signals that end a process. A hook that they end would let the call run.
+var deadly = []os.Signal{
+	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGALRM, syscall.SIGUSR1, syscall.SIGUSR2,
+}
+
+// errBlocked means that the verb has said why a call is blocked.
+var errBlocked = errors.New("blocked")
+
+func (c *hookRunCmd) Run(ctx context.Context, s streams, k *kong.Context) error {
+	ctx, stop := signal.NotifyContext(ctx, deadly...)
+	defer stop()
+	if code := c.hook(k.Selected().Name).Run(ctx, c.Record, s.in, s.out, s.err); code != exitOK {
+		return errBlocked
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package toolcall
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Action types of the tools that all harnesses have.
+const (
+	ShellExec = "shell.exec"
+	FileWrite = "file.write"
+	FileRead  = "file.read"
+	HTTPGet   = "http_get"
+)
+
+// known has the action types of the tools that harnesses bring along.
+var known = map[string]string{
+	"Bash": ShellExec, "Shell": ShellExec, "PowerShell": ShellExec, "run_shell_command": ShellExec, "shell": ShellExec,
+	"local_shell": ShellExec, "exec_command": ShellExec, "write_stdin": ShellExec,
+	"Write": FileWrite, "Edit": FileWrite, "MultiEdit": FileWrite, "NotebookEdit": FileWrite, "write_file": FileWrite,
+	"replace": FileWrite, "edit": FileWrite, "apply_patch": FileWrite, "StrReplace": FileWrite, "Delete": FileWrite,
+	"Read": FileRead, "read_file": FileRead,
+}
+
+// paths are the arguments that name a file, in order.
+var paths = []string{"file_path", "path", "notebook_path", "absolute_path", "dir_path"}
+
+// ActionType returns the type of the call's action.
+func (c Call) ActionType() string {
+	switch {
+	case c.mcp != "":
+		return "mcp." + strings.ReplaceAll(c.mcp, "/", ".")
+	case known[c.Tool] != "":
+		return known[c.Tool]
+	case (c.Tool == "WebFetch" || c.Tool == "web_fetch") && c.text("url") != "":
+		return HTTPGet
+	}
+	return "tool." + strings.ToLower(c.Tool)
+}
+
+// Resource returns what the call acts on: a file, a URL, the working directory of a shell, or the tool itself.
+func (c Call) Resource() (string, error) {
+	kind := c.ActionType()
+	if kind == ShellExec {
+		if c.CWD == "" {
+			return "", errors.New("cwd: is missing: a shell runs in a directory")
+		}
+		return c.CWD, nil
+	}
+	files, err := c.Files()
+	switch {
+	case err != nil:
+		return "", err
+	case len(files) > 1:
+		return "", fmt.Errorf("a patch of %d files is not decided as one action: patch one file in a call", len(files))
+	case len(files) == 1:
+		return files[0], nil
+	case kind == FileWrite || kind == FileRead:
+		return "", fmt.Errorf("tool_input: %s names no file", c.Tool)
+	case c.text("url") != "":
+		return c.text("url"), nil
+	case c.mcp != "":
+		return "mcp/" + c.mcp, nil
+	}
+	return "tool/" + strings.ToLower(c.Tool), nil
+}
+
+// Files returns the absolute paths of the files that the call names.
+func (c Call) Files() ([]string, error) {
+	var files []string
+	if c.Tool == "apply_patch" && c.mcp == "" {
+		files = patched(c.text("command") + "\n" + c.text("input") + "\n" + c.text("patch"))
+	} else {
+		for _, name := range paths {
+			if s := c.text(name); s != "" {
+				files = append(files, s)
+				break
+			}
+		}
+	}
+	for i, f := range files {
+		switch {
+		case strings.HasPrefix(f, "~"):
+			return nil, fmt.Errorf("the path %.200q can be read in two ways: write it in full", f)
+		case filepath.IsAbs(f):
+		case c.CWD == "":
+			return nil, fmt.Errorf("cwd: is missing, and the path %.200q is relative", f)
+		default:
+			files[i] = filepath.Join(c.CWD, f)
+		}
+	}
+	return files, nil
+}
+
+// patched returns the files that a patch of Codex adds, changes, deletes or moves to.
+func patched(patch string) (files []string) {
+	for line := range strings.Lines(patch) {
+		for _, mark := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "} {
+			if f, ok := strings.CutPrefix(strings.TrimSpace(line), mark); ok && !slices.Contains(files, strings.TrimSpace(f)) {
+				files = append(files, strings.TrimSpace(f))
+			}
+		}
+	}
+	return files
+}
+
+// text returns an argument that is a string.
+func (c Call) text(name string) (s string) {
+	if v := c.Args[name]; v.Kind() == '"' {
+		_ = json.Unmarshal(v, &s) // it was read before
+	}
+	return s
+}
+
+// Texts yields the arguments that are strings, by name.
+func (c Call) Texts() map[string]string {
+	all := make(map[string]string)
+	for name, v := range c.Args {
+		if v.Kind() == '"' {
+			all[name] = c.text(name)
+		}
+	}
+	return all
+}
+
+// Bounds of the facts of a call. A server takes at most 64 keys of 128 bytes.
+const (
+	maxFacts = 64
+	maxName  = 128
+	maxValue = 1024
+)
+
+const (
+	argPrefix   = "fact.arg."
+	droppedFact = "fact.arg.dropped"
+)
+
+// Facts returns the facts about the call: fact.arg.NAME for each argument, as text or as JSON, and the session's. A value of
+// more than 1,024 bytes is fact.arg.NAME.sha256, in hex, and fact.arg.NAME.bytes. The arguments beyond 64 keys are left out,
+// those that come later in the alphabet; then fact.arg.dropped says how many.
+func (c Call) Facts() (map[string]string, error) {
+	facts := make(map[string]string)
+	for name, v := range map[string]string{"id": c.Session, "mode": c.Mode, "cwd": c.CWD} {
+		if v != "" {
+			facts["fact.session."+name] = v
+		}
+	}
+	dropped := 0
+	for _, name := range slices.Sorted(maps.Keys(c.Args)) {
+		value := string(c.Args[name])
+		if c.Args[name].Kind() == '"' {
+			value = c.text(name)
+		}
+		some := map[string]string{argPrefix + name: value}
+		if len(value) > maxValue {
+			some = map[string]string{
+				argPrefix + name + ".sha256": fmt.Sprintf("%x", sha256.Sum256([]byte(value))),
+				argPrefix + name + ".bytes":  strconv.Itoa(len(value)),
+			}
+		}
+		if len(facts)+len(some) > maxFacts-1 || len(argPrefix+name+".sha256") > maxName {
+			dropped++
+			continue
+		}
+		for k, v := range some {
+			if _, twice := facts[k]; twice {
+				return nil, fmt.Errorf("tool_input: two arguments are called %.200q", strings.TrimPrefix(k, argPrefix))
+			}
+			facts[k] = v
+		}
+	}
+	if dropped > 0 {
+		if _, twice := facts[droppedFact]; twice {
+			return nil, errors.New("tool_input: too many arguments, of which one is called dropped")
+		}
+		facts[droppedFact] = strconv.Itoa(dropped)
+	}
+	return facts, nil
+}
