@@ -35,9 +35,10 @@ func (c *Client) Record(ctx context.Context, r Record) error {
 // intent that could not be decided has an error and the zero Decision.
 func (c *Client) EvaluateAll(ctx context.Context, together bool, intents ...Intent) ([]Result, error) {
 	batch := struct {
-		PolicyID string            `json:"policy_id"`
-		Mode     string            `json:"mode"`
-		Intents  []json.RawMessage `json:"intents"`
+		PolicyID  string            `json:"policy_id"`
+		SessionID string            `json:"session_id,omitempty"`
+		Mode      string            `json:"mode"`
+		Intents   []json.RawMessage `json:"intents"`
 	}{Mode: "each"}
 	if together {
 		batch.Mode = "all"
@@ -50,10 +51,12 @@ func (c *Client) EvaluateAll(ctx context.Context, together bool, intents ...Inte
 			return nil, fmt.Errorf("intent %d: %w", i, err)
 		case i > 0 && in.PolicyID != batch.PolicyID:
 			return nil, fmt.Errorf("intent %d: writ: a batch has one policy, the first intent has another", i)
+		case i > 0 && in.SessionID != batch.SessionID:
+			return nil, fmt.Errorf("intent %d: writ: a batch has one session, the first intent has another", i)
 		}
-		batch.PolicyID = in.PolicyID
+		batch.PolicyID, batch.SessionID = in.PolicyID, in.SessionID
 		results[i].Decision.Intent = in
-		data, err := json.Marshal(in)
+		data, err := json.Marshal(in.alone())
 		if err != nil {
 			return nil, fmt.Errorf("writ: encoding intent %d: %w", i, err)
 		}

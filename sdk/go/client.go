@@ -28,8 +28,8 @@ type Config struct {
 	AgentID  string // WRIT_AGENT_ID, for intents without an agent
 	// Timeout bounds a call with all its repetitions. The default is 2 seconds.
 	Timeout time.Duration
-	// Keys is the JWKS of the keys that the caller trusts. If it is set, an evaluation whose receipt does not verify with them is
-	// [ErrAnswer]. The server is not asked for its keys.
+	// Keys is the JWKS of the keys that the caller trusts. If it is set, an evaluation whose receipt
+	// does not verify with them is [ErrAnswer]. The server is not asked for its keys.
 	Keys []byte
 	// Transport sends the requests. The default is [http.DefaultTransport].
 	Transport http.RoundTripper

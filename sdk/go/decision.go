@@ -125,12 +125,20 @@ func (c *Client) complete(in Intent) (Intent, error) {
 	return in, nil
 }
 
+// alone returns the intent without its session, which stands beside it in a request.
+func (in Intent) alone() Intent {
+	in.SessionID = ""
+	return in
+}
+
 // evaluate sends a complete intent, with the approval that it redeems, if any.
 func (c *Client) evaluate(ctx context.Context, in Intent, approval string) (Decision, error) {
 	body, err := json.Marshal(struct {
-		Intent
+		PolicyID   string `json:"policy_id"`
+		SessionID  string `json:"session_id,omitempty"`
+		Intent     Intent `json:"intent"`
 		ApprovalID string `json:"approval_id,omitempty"`
-	}{in, approval})
+	}{in.PolicyID, in.SessionID, in.alone(), approval})
 	if err != nil {
 		return Decision{}, fmt.Errorf("writ: encoding the intent: %w", err)
 	}

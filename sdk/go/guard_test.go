@@ -201,3 +201,22 @@ func TestDeps(t *testing.T) {
 		t.Errorf("the package brings %v", got)
 	}
 }
+
+// TestEvaluate_Body holds the members of a request: the policy and the session stand beside the
+// intent, as the server takes them.
+func TestEvaluate_Body(t *testing.T) {
+	c, sent := answers(t, "an allow", "an allow")
+	in := Intent{IntentID: newUUID(), ActionType: "a", Resource: "/r", SessionID: "s", IssuedAt: "2026-11-21T10:00:00Z"}
+	if _, err := c.Evaluate(context.Background(), in); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"path": "/v1/policy/evaluate", "policy_id": c.config.PolicyID, "session_id": "s",
+		"intent": map[string]any{
+			"intent_id": in.IntentID, "policy_id": c.config.PolicyID, "agent_id": "a", "action_type": "a", "resource": "/r", "issued_at": in.IssuedAt,
+		},
+	}
+	if got := (*sent)[0]; !reflect.DeepEqual(got, want) {
+		t.Errorf("the body is %v, want %v", got, want)
+	}
+}
