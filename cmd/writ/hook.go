@@ -42,8 +42,8 @@ type hookFlags struct {
 // hook returns the hook of a harness with these settings.
 func (f hookFlags) hook(harness string) hook.Hook {
 	return hook.Hook{
-		Harness: toolcall.Harness(harness), URL: f.URL, APIKey: f.APIKey, APIKeyFile: f.APIKeyFile, PolicyID: f.PolicyID,
-		AgentID: f.AgentID, Timeout: f.Timeout, Held: f.Held, Wait: f.Wait, State: f.State, Mapping: f.Mapping,
+		Harness: toolcall.Harness(harness), URL: f.URL, APIKey: f.APIKey, APIKeyFile: f.APIKeyFile,
+		PolicyID: f.PolicyID, AgentID: f.AgentID, Timeout: f.Timeout, Held: f.Held, Wait: f.Wait, State: f.State, Mapping: f.Mapping,
 		Keys: f.VerifyKeys, AutoApprove: f.AutoApprove,
 	}
 }
@@ -63,7 +63,8 @@ A held call is kept in --state. The same call again redeems its approval, once.`
 
 // deadly are the signals that end a process. A hook that they end would let the call run.
 var deadly = []os.Signal{
-	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGALRM, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE,
+	syscall.SIGALRM, syscall.SIGUSR1, syscall.SIGUSR2,
 }
 
 // errBlocked means that the verb has said why a call is blocked.

@@ -104,8 +104,9 @@ func (c Call) Files() ([]string, error) {
 func patched(patch string) (files []string) {
 	for line := range strings.Lines(patch) {
 		for _, mark := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "} {
-			if f, ok := strings.CutPrefix(strings.TrimSpace(line), mark); ok && !slices.Contains(files, strings.TrimSpace(f)) {
-				files = append(files, strings.TrimSpace(f))
+			f, ok := strings.CutPrefix(strings.TrimSpace(line), mark)
+			if f = strings.TrimSpace(f); ok && !slices.Contains(files, f) {
+				files = append(files, f)
 			}
 		}
 	}
@@ -143,9 +144,10 @@ const (
 	droppedFact = "fact.arg.dropped"
 )
 
-// Facts returns the facts about the call: fact.arg.NAME for each argument, as text or as JSON, and the session's. A value of
-// more than 1,024 bytes is fact.arg.NAME.sha256, in hex, and fact.arg.NAME.bytes. The arguments beyond 64 keys are left out,
-// those that come later in the alphabet; then fact.arg.dropped says how many.
+// Facts returns the facts about the call: fact.arg.NAME for each argument, as text or as JSON, and the
+// session's. A value of more than 1,024 bytes is fact.arg.NAME.sha256, in hex, and
+// fact.arg.NAME.bytes. The arguments beyond 64 keys are left out, those that come later in the
+// alphabet; then fact.arg.dropped says how many.
 func (c Call) Facts() (map[string]string, error) {
 	facts := make(map[string]string)
 	for name, v := range map[string]string{"id": c.Session, "mode": c.Mode, "cwd": c.CWD} {

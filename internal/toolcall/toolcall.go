@@ -1,8 +1,10 @@
-// Package toolcall reads the calls of tools that a harness, the program that runs an agent, hands to a hook before it makes them,
-// and says which action each call is. It knows Claude Code, Codex, Gemini CLI and Cursor.
+// Package toolcall reads the calls of tools that a harness, the program that runs an agent, hands to a
+// hook before it makes them, and says which action each call is. It knows Claude Code, Codex, Gemini
+// CLI and Cursor.
 //
-// A harness writes one JSON object. Unknown members are ignored. What cannot be read in one way alone is an error: invalid
-// JSON, a member that is given twice, a member of another type, a call without a tool. The caller must not let such a call run.
+// A harness writes one JSON object. Unknown members are ignored. What cannot be read in one way alone
+// is an error: invalid JSON, a member that is given twice, a member of another type, a call without a
+// tool. The caller must not let such a call run.
 package toolcall
 
 import (
@@ -120,7 +122,8 @@ func (r *reader) text(name string) (s string) {
 	return s
 }
 
-// args returns a member that is an object, or a string that is the JSON of one. Another text is an argument called input.
+// args returns a member that is an object, or a string that is the JSON of one. Another text is an
+// argument called input.
 func (r *reader) args(name string) (args map[string]jsontext.Value) {
 	v := r.in[name]
 	if isNull(v) {
@@ -182,7 +185,8 @@ func (r *reader) cursor(c *Call) {
 	}
 }
 
-// IntentID returns the id of the call's intent: the same for the same call, and a new one if the harness gives calls no id.
+// IntentID returns the id of the call's intent: the same for the same call, and a new one if the
+// harness gives calls no id.
 func (c Call) IntentID() string {
 	if c.ID == "" || c.Session == "" {
 		return uuid.NewString()

@@ -18,7 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the calls of testdata are")
 
-// TestParse holds what each call of testdata is. The name of a file is a harness, behind which stands a call and what it is.
+// TestParse holds what each call of testdata is. The name of a file is a harness, behind which stands
+// a call and what it is.
 func TestParse(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) != 4 {
@@ -69,8 +70,8 @@ func described(c toolcall.Call, err error) string {
 		return "error: " + err.Error() + "\n"
 	}
 	id := "new"
-	if c.IntentID() == c.IntentID() {
-		id = c.IntentID()
+	if first := c.IntentID(); first == c.IntentID() {
+		id = first
 	}
 	return fmt.Sprintf("%s %s\nintent %s\n%s\n", c.ActionType(), resource, id, text)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"writ/internal/toolcall"
 	writ "writ/sdk/go"
@@ -38,7 +37,8 @@ func (h *Hook) decide(ctx context.Context, data []byte) (answer, error) {
 	case err != nil:
 		return answer{}, err
 	}
-	if err := st.note(callName(call, h.key(call)), made{IssuedAt: d.Intent.IssuedAt, DecisionID: d.ID, Outcome: d.Outcome}); err != nil {
+	m := made{IssuedAt: d.Intent.IssuedAt, DecisionID: d.ID, Outcome: d.Outcome}
+	if err := st.note(callName(call, h.key(call)), m); err != nil {
 		return answer{}, err
 	}
 	return h.say(d), nil
@@ -91,7 +91,9 @@ func (h *Hook) decision(ctx context.Context, st state, call toolcall.Call, in wr
 var errAskAfresh = errors.New("the approval has ended")
 
 // heldBefore decides a call that was held before.
-func (h *Hook) heldBefore(ctx context.Context, st state, key string, held *writ.Held, intentID string) (writ.Decision, error) {
+func (h *Hook) heldBefore(
+	ctx context.Context, st state, key string, held *writ.Held, intentID string,
+) (writ.Decision, error) {
 	a, err := h.client.Approval(ctx, held.Decision.ID, 0)
 	var p *writ.Problem
 	switch {
@@ -142,7 +144,8 @@ func (h *Hook) redeem(ctx context.Context, st state, key string) (writ.Decision,
 			return writ.Decision{}, gone
 		}
 	default:
-		// The approval may be unused. If it was used after all, its redemption comes back as replayed and runs nothing.
+		// The approval may be unused. If it was used after all, its redemption comes back as replayed
+		// and runs nothing.
 		err = errors.Join(err, taken.putBack())
 	}
 	return d, err
@@ -171,5 +174,3 @@ func (h *Hook) record(ctx context.Context, data []byte) (answer, error) {
 	}
 	return answer{out: "{}\n"}, h.client.Record(ctx, r)
 }
-
-const keptFor = 24 * time.Hour

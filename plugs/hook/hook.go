@@ -1,9 +1,10 @@
-// Package hook decides the calls of tools that an agent's program makes: Claude Code, Codex, Gemini CLI and Cursor run writ
-// hook before each call.
+// Package hook decides the calls of tools that an agent's program makes: Claude Code, Codex, Gemini
+// CLI and Cursor run writ hook before each call.
 //
-// A harness lets a call run if its hook exits with 1, is too slow or writes what the harness cannot read, and some do if the
-// hook exits with 2 and says nothing. So whatever happens, [Hook.Run] returns 2 and writes a line to standard error, unless the call is
-// allowed or the user asked for another way of holding it.
+// A harness lets a call run if its hook exits with 1, is too slow or writes what the harness cannot
+// read, and some do if the hook exits with 2 and says nothing. So whatever happens, [Hook.Run] returns
+// 2 and writes a line to standard error, unless the call is allowed or the user asked for another way
+// of holding it.
 package hook
 
 import (

@@ -21,7 +21,8 @@ import (
 //	    resources: [$.hotel.url]
 //	    cost: {amount_minor: $.price_cents, currency: EUR}
 //
-// A text that begins with "$." names an argument, or a member of one. A call that lacks it is not decided, so it does not run.
+// A text that begins with "$." names an argument, or a member of one. A call that lacks it is not
+// decided, so it does not run.
 type mapping struct {
 	Tools map[string]mapped `yaml:"tools"`
 }

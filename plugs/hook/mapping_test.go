@@ -30,7 +30,8 @@ func TestMapping(t *testing.T) {
 	if got := book(`{"hotel":{"url":"https://h.example/"},"cents":1250}`); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	got := []any{s.intents[0]["action_type"], s.intents[0]["resource"], s.intents[0]["cost"]}
+	sent, _ := s.intents[0]["intent"].(map[string]any)
+	got := []any{sent["action_type"], sent["resource"], sent["cost"]}
 	want := []any{"booking.create", "https://h.example/", map[string]any{"amount_minor": 1250.0, "currency": "EUR"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the intent (-want +got):\n%s", diff)

@@ -9,7 +9,8 @@ import (
 	"writ/internal/toolcall"
 )
 
-// settingsOf returns the files in which a harness looks for hooks: those of the user, of the project and of the machine.
+// settingsOf returns the files in which a harness looks for hooks: those of the user, of the project
+// and of the machine.
 func settingsOf(harness toolcall.Harness, home, cwd string) []string {
 	switch harness {
 	case toolcall.Claude:
@@ -27,7 +28,8 @@ func settingsOf(harness toolcall.Harness, home, cwd string) []string {
 		}
 	case toolcall.Gemini:
 		return []string{
-			filepath.Join(home, ".gemini", "settings.json"), filepath.Join(cwd, ".gemini", "settings.json"), "/etc/gemini-cli",
+			filepath.Join(home, ".gemini", "settings.json"),
+			filepath.Join(cwd, ".gemini", "settings.json"), "/etc/gemini-cli",
 		}
 	}
 	return []string{
@@ -35,8 +37,8 @@ func settingsOf(harness toolcall.Harness, home, cwd string) []string {
 	}
 }
 
-// protected returns the file on which the hook rests and about which the call is, or nothing. A shell's command is not looked
-// into: who has a shell reaches these files anyway.
+// protected returns the file on which the hook rests and about which the call is, or nothing. A
+// shell's command is not looked into: who has a shell reaches these files anyway.
 func (h *Hook) protected(call toolcall.Call) string {
 	if call.ActionType() == toolcall.ShellExec {
 		return ""

@@ -16,7 +16,8 @@ import (
 	writ "writ/sdk/go"
 )
 
-// state is the directory in which the processes of a hook leave word for each other. A file appears whole or not at all:
+// state is the directory in which the processes of a hook leave word for each other. A file appears
+// whole or not at all:
 //
 //	held-KEY          a held call, as the JSON of a [writ.Held]: the intent as it was sent, with its approval
 //	taken-KEY-RANDOM  a held call that a process redeems
@@ -43,10 +44,12 @@ func openState(dir string, now time.Time) (state, error) {
 
 func (st state) path(name string) string { return filepath.Join(string(st), name) }
 
+const keptFor = 24 * time.Hour
+
 // sweep removes what is older than a day. It looks once an hour.
 func (st state) sweep(now time.Time) error {
 	mark := st.path("swept")
-	if info, err := os.Stat(mark); err == nil && now.Sub(info.ModTime()) < time.Hour && now.After(info.ModTime().Add(-time.Hour)) {
+	if info, err := os.Stat(mark); err == nil && now.Sub(info.ModTime()).Abs() < time.Hour {
 		return nil
 	}
 	entries, err := os.ReadDir(string(st))
@@ -126,7 +129,8 @@ func rawArgs(call toolcall.Call) map[string]string {
 	return args
 }
 
-// callName returns the name of a call's file. A harness that gives calls no id has one file for equal calls of a session.
+// callName returns the name of a call's file. A harness that gives calls no id has one file for equal
+// calls of a session.
 func callName(call toolcall.Call, key string) string {
 	id := call.ID
 	if id == "" {
@@ -143,8 +147,8 @@ type made struct {
 	Outcome    string `json:"outcome,omitempty"`
 }
 
-// issuedAt returns the time of a call's intent. A hook that is asked about a call again sends the time of the first time: another
-// one would be another intent under the same id.
+// issuedAt returns the time of a call's intent. A hook that is asked about a call again sends the time
+// of the first time: another one would be another intent under the same id.
 func (st state) issuedAt(call toolcall.Call, key string, now time.Time) (string, error) {
 	m := made{IssuedAt: now.UTC().Format(time.RFC3339Nano)}
 	if call.ID == "" || call.Session == "" {
@@ -185,7 +189,7 @@ func (st state) readCall(name string) (m made, err error) {
 func (st state) made(name string) (made, error) {
 	m, err := st.readCall(name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && m.DecisionID == "" {
-		return made{}, errors.New("no decision about this call is in --state: was it decided by another hook, or a day ago?")
+		return made{}, errors.New("--state has no decision about this call: was it made by another hook, or a day ago?")
 	}
 	return m, err
 }
