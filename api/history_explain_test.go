@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"writ/engine"
 	"writ/storage/ledger"
 )
@@ -39,6 +41,33 @@ func TestAuthorization_Explained(t *testing.T) {
 	h.do("PATCH", "/v1/rules/"+rule, h.operator(acme), obj{"priority": 7}).wantStatus(http.StatusOK)
 	if row := h.explain(h.operator(acme), got.DecisionID); row.Explanation != nil || row.Unexplained != changedSince {
 		t.Errorf("after a change of the rules the row is %+v, want it unexplained", row)
+	}
+}
+
+// TestAuthorization_ExplainsEachLineOfRego checks that a row and a simulation mark each line of a
+// condition in Rego.
+func TestAuthorization_ExplainsEachLineOfRego(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.rule(acme, `{"rego":"package team\n\nmatch if {\n\tinput.intent.action_type == \"deploy\"\n\tinput.intent.cost.amount_minor > 5\n}\n"}`,
+		`{"decision":"deny"}`)
+	in := intent(obj{"resource": "k8s/prod/web"})
+	got := read[result](h.evaluate(acme, in).wantStatus(http.StatusOK))
+	tried := read[simulated](h.simulate(h.operator(acme), obj{"intent": in["intent"]}).wantStatus(http.StatusOK))
+	want := []engine.ExplainedLeaf{
+		{Text: "match if", Result: "undefined", Rule: true, Line: 3, Column: 1},
+		{Text: `input.intent.action_type == "deploy"`, Result: "true", Line: 4, Column: 2},
+		{Text: "input.intent.cost.amount_minor > 5", Result: "undefined", Line: 5, Column: 2},
+	}
+	for what, x := range map[string]*engine.Explanation{
+		"row": h.explain(h.operator(acme), got.DecisionID).Explanation, "simulation": tried.Explanation,
+	} {
+		if x == nil || len(x.Rules) != 1 || x.Rules[0].Because == nil || *x.Rules[0].Because != 2 {
+			t.Fatalf("the %s is explained by %+v, want one rule because of its last line", what, x)
+		}
+		if diff := cmp.Diff(want, x.Rules[0].Leaves); diff != "" {
+			t.Errorf("the lines of the %s (-want +got):\n%s", what, diff)
+		}
 	}
 }
 

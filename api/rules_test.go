@@ -339,7 +339,7 @@ func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 }
 
 // heavy is a condition in Rego that takes 10 MiB of memory.
-type heavy struct{}
+type heavy struct{ engine.RegoCondition }
 
 func (heavy) Match(*engine.RegoInput) (bool, error) { return false, nil }
 func (heavy) Fits(engine.Decision) error            { return nil }

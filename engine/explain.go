@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -88,18 +89,27 @@ type ExplainedRule struct {
 	// Reading is the reading of the resource for which Leaves were evaluated: see [Asked].
 	Reading *ExplainedReading `json:"reading,omitzero"`
 	// Leaves has the parts of the condition that are evaluated by themselves: see
-	// [condition.Clause]. Because is the index of the first leaf for which the rule does not match
-	// or is an error.
+	// [condition.Clause] and [ExplainedLeaf]. Because is the index of the first leaf for which the
+	// rule does not match or is an error, or of the rule of a module that matches.
 	Leaves  []ExplainedLeaf `json:"leaves,omitzero"`
 	Because *int            `json:"because,omitzero"`
 }
 
 // ExplainedLeaf is a leaf of a condition. Result is "true", "false", "error" or "not_asked".
+//
+// A condition in Rego has a leaf for each rule of its module and for each line of a rule's body. Its
+// Result is "true", "false", "undefined", "failed" or "not_reached". Error begins with the place of
+// the error.
 type ExplainedLeaf struct {
 	Text   string `json:"text"`
 	Result string `json:"result"`
 	Error  string `json:"error,omitzero"`
 	Cause  string `json:"cause,omitzero"`
+	// Rule says that the leaf is a rule of a module in Rego. The leaves after it are its lines.
+	Rule bool `json:"rule,omitzero"`
+	// Line and Column are the place in the Rego, from 1.
+	Line   int `json:"line,omitzero"`
+	Column int `json:"column,omitzero"`
 }
 
 // Explain returns the trace as an explanation. It renders every check and rule, which takes far
@@ -141,7 +151,11 @@ func (t *Trace) ExplainUpTo(limit int) *Explanation {
 		if t.in.Turn != nil {
 			t.in.Turn.Yield()
 		}
-		x.Rules = append(x.Rules, a.explain())
+		rule := t.explainRule(a)
+		if a.Rule.rego != nil {
+			limit -= leafBytes * len(rule.Leaves)
+		}
+		x.Rules = append(x.Rules, rule)
 	}
 	return x
 }
@@ -235,7 +249,10 @@ func got(in *Input, check Code) string {
 	return ""
 }
 
-func (a *Asked) explain() ExplainedRule {
+// leafBytes is the size of a leaf without its text.
+const leafBytes = 64
+
+func (t *Trace) explainRule(a *Asked) ExplainedRule {
 	doc := &a.Rule.rule
 	x := ExplainedRule{
 		ID: doc.ID, Name: doc.Name, Priority: doc.Priority, Outcome: a.Rule.outcome, Decides: a.Decides,
@@ -243,11 +260,14 @@ func (a *Asked) explain() ExplainedRule {
 		Condition: a.Rule.condition(),
 	}
 	x.Error, x.Cause = explainError(a.Err)
+	if a.Rule.rego != nil && a.Verdict != NotAsked {
+		t.explainRego(a, &x)
+	}
 	if a.Reading.Readers != 0 {
 		reading := explainReading(a.Reading)
 		x.Reading = &reading
 	}
-	if len(a.Leaves) == 0 {
+	if len(a.Leaves) == 0 || x.Leaves != nil {
 		return x
 	}
 	clause := a.Rule.cond.Clause()
@@ -260,6 +280,47 @@ func (a *Asked) explain() ExplainedRule {
 	x.Because = a.because(clause)
 	return x
 }
+
+// explainRego evaluates a condition in Rego once more, for the reading and the name that decided its
+// verdict, and adds what its lines made of them. A line that could not be evaluated because the lines
+// of all rules do too much together is "not_reached", unless the condition itself did too much.
+func (t *Trace) explainRego(a *Asked, x *ExplainedRule) {
+	in := &RegoInput{
+		Intent: t.in.Intent, DecidedAt: t.in.DecidedAt, AgentID: cmp.Or(a.Name, t.in.Intent.AgentID),
+		Agent: t.in.Agent, Policy: &t.policy.doc, Resource: t.in.Intent.Resource, Lists: t.lists, Work: &t.work,
+	}
+	if a.Rule.readsResource {
+		side := a.Rule.outcome.Side()
+		readings, err := t.in.Intent.Readings()
+		if a.Reading.Readers == 0 && err == nil && readings.Len(side) > 0 {
+			a.Reading = readings.At(side, 0)
+		}
+		if in.Resource = a.Reading.Text; a.Reading.Readers == 0 {
+			return
+		}
+	}
+	leaves, because := a.Rule.rego.Explain(in)
+	x.Leaves = leaves
+	if because < 0 {
+		return
+	}
+	switch failed := leaves[because].Result == leafFailed; {
+	case failed == (a.Verdict == Failed):
+		x.Because = &because
+	case failed:
+		for i := range leaves {
+			if l := &leaves[i]; l.Result == leafFailed {
+				l.Result, l.Error, l.Cause = leafNotReached, "", ""
+			}
+		}
+	}
+}
+
+// Results of leaves of a condition in Rego.
+const (
+	leafFailed     = "failed"
+	leafNotReached = "not_reached"
+)
 
 // because returns the index of the leaf for which the rule does not match or is an error. It is
 // nil if the rule matches or if no leaf is the reason.

@@ -97,31 +97,44 @@ func (x *ExplainedRule) write(w io.Writer) {
 	}
 	result := map[string]string{"match": "matches", "no_match": "no match", "error": "error",
 		"not_asked": "not asked"}[x.Result]
-	fmt.Fprintf(w, "  %-9s %4d %-17s %s%s\n       %s\n", result, x.Priority, x.Outcome, x.Name, decides,
-		strings.ReplaceAll(strings.TrimSpace(x.Condition), "\n", "\n       "))
+	fmt.Fprintf(w, "  %-9s %4d %-17s %s%s\n", result, x.Priority, x.Outcome, x.Name, decides)
+	inRego := len(x.Leaves) > 0 && x.Leaves[0].Line > 0
+	if !inRego {
+		fmt.Fprintf(w, "       %s\n", strings.ReplaceAll(strings.TrimSpace(x.Condition), "\n", "\n       "))
+	}
 	if x.Error != "" {
 		fmt.Fprintf(w, "       error: %s\n", x.Error)
 	}
 	if x.Reading != nil {
 		fmt.Fprintf(w, "       of the resource as %s\n", x.Reading)
 	}
-	if len(x.Leaves) < 2 {
+	if len(x.Leaves) < 2 && !inRego {
 		return // it says what the rule does
 	}
+	indent := ""
 	for i := range x.Leaves {
-		x.writeLeaf(w, i)
+		if x.Leaves[i].Rule {
+			indent = ""
+		}
+		x.writeLeaf(w, i, indent)
+		if x.Leaves[i].Rule {
+			indent = "  "
+		}
 	}
 }
 
 // writeLeaf writes a leaf. It marks the leaf that Because names.
-func (x *ExplainedRule) writeLeaf(w io.Writer, i int) {
+func (x *ExplainedRule) writeLeaf(w io.Writer, i int, indent string) {
 	leaf, mark := &x.Leaves[i], " "
 	if x.Because != nil && *x.Because == i {
 		mark = ">"
 	}
 	result, cause := leaf.Result, ""
-	if result == "not_asked" {
+	switch {
+	case result == "not_asked":
 		result = "-"
+	case leaf.Line > 0:
+		result = fmt.Sprintf("%-11s%s", strings.ReplaceAll(result, "_", " "), indent)
 	}
 	if leaf.Error != "" {
 		cause = ": " + leaf.Error

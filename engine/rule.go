@@ -61,6 +61,10 @@ type RegoCondition interface {
 	Size() int
 	// Reads says what the condition reads.
 	Reads() RegoReads
+	// Explain evaluates the condition as Match does, and says what each line and each rule of the
+	// source made of the input, in their order. because is the index of the leaf that decides, or -1.
+	// The leaves hold no value of the input.
+	Explain(in *RegoInput) (leaves []ExplainedLeaf, because int)
 }
 
 // RegoReads says what a condition in Rego reads.

@@ -17,6 +17,8 @@ type Trace struct {
 
 	in      Input
 	policy  *Policy
+	lists   condition.Lists
+	work    condition.Work   // what the leaves may still do
 	reading resource.Reading // the reading that decided the rule that is being evaluated
 	name    string           // the agent's name that decided it
 }
@@ -120,6 +122,7 @@ func (t *Trace) begin(p *Policy, rs *RuleSet, in *Input) {
 	if rs == nil {
 		return
 	}
+	t.lists = rs.lists
 	t.Rules = make([]Asked, len(rs.rules))
 	for i, r := range rs.rules {
 		t.Rules[i].Rule = r
@@ -201,6 +204,7 @@ func (t *Trace) end(e *evaluation, r Result) {
 		})
 		a.askLeaves(e)
 	}
+	t.work = e.Work
 }
 
 func (a *Asked) askLeaves(e *evaluation) {

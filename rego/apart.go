@@ -26,6 +26,8 @@ type apart struct {
 	input ast.Value
 	left  *budget
 	fresh int // numbers the calls of functions
+	// marks is told what is asked. It may be nil.
+	marks *marks
 }
 
 // match returns whether the condition matches. known is false if it remains an error. ref is the rule
@@ -43,7 +45,9 @@ func (a *apart) match(ref ast.Ref) (matches, known bool) {
 		asked++
 		if !a.falseRule(nil, r) {
 			rest = append(rest, r)
+			continue
 		}
+		a.marks.concludes(r, false)
 	}
 	if len(rest) == asked {
 		return false, false
@@ -53,6 +57,7 @@ func (a *apart) match(ref ast.Ref) (matches, known bool) {
 		if err != nil || i > 0 && value != matches && !isSet(r) {
 			return false, false
 		}
+		a.marks.concludes(r, value)
 		matches = value || matches && isSet(r)
 	}
 	return matches, true
@@ -70,6 +75,7 @@ func (a *apart) valueOf(r *ast.Rule) (bool, error) {
 	if r.Else != nil || r.Head.Key != nil || !r.Head.Value.Equal(ast.InternedTerm(true)) {
 		return false, errApart
 	}
+	a.marks.asks(nil, 0)
 	return a.holds(r.Body)
 }
 
@@ -90,11 +96,13 @@ func (a *apart) falseBody(before []*ast.Expr, b ast.Body) bool {
 		if a.p.isGuard(e) {
 			continue
 		}
+		a.marks.asks(b, i)
 		holds, err := a.holds(append(a.partOf(before, b, i), e))
 		switch {
 		case a.left.spent:
 			return false
 		case err == nil && !holds, err != nil && a.falseCall(before, b, i):
+			a.marks.surelyFalse(e)
 			return true
 		}
 	}

@@ -168,15 +168,20 @@ func (c *sandboxed) Match(in *engine.RegoInput) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("evaluating a condition: %w", err)
 	}
-	switch v := v.(type) {
-	case nil:
-		return false, nil
-	case ast.Boolean:
-		return bool(v), nil
-	case ast.Set:
-		return v.Len() > 0, nil
+	switch v.(type) {
+	case nil, ast.Boolean, ast.Set:
+		return matching(v), nil
 	}
 	return false, fmt.Errorf("evaluating a condition: %v is not a boolean", c.ref)
+}
+
+// matching reports whether a condition matches whose rule has the value v: true, or a set that is not
+// empty. v is nil if the rule has no value.
+func matching(v ast.Value) bool {
+	if set, ok := v.(ast.Set); ok {
+		return set.Len() > 0
+	}
+	return v != nil && v.Compare(ast.Boolean(true)) == 0
 }
 
 // Lists implements [engine.RegoCondition].

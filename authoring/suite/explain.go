@@ -86,6 +86,7 @@ func ruleText(x *engine.ExplainedRule) string {
 	}
 	text := fmt.Sprintf("the rule %q %s", x.Name, said[x.Result])
 	switch {
+	case x.Result == "match":
 	case x.Because != nil && x.Leaves[*x.Because].Error != "":
 		text += fmt.Sprintf(": %s: %s", oneLine(x.Leaves[*x.Because].Text), x.Leaves[*x.Because].Error)
 	case x.Because != nil:
