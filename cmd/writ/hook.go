@@ -19,6 +19,9 @@ type hookCmd struct {
 	Codex  hookRunCmd `cmd:"" help:"Decide a call of a tool of Codex."`
 	Gemini hookRunCmd `cmd:"" help:"Decide a call of a tool of Gemini CLI."`
 	Cursor hookRunCmd `cmd:"" help:"Decide a call of a tool of Cursor."`
+
+	Install hookInstallCmd `cmd:"" help:"Have a harness ask writ before each call of a tool."`
+	Check   hookCheckCmd   `cmd:"" help:"Say whether an installed hook would block now."`
 }
 
 // hookFlags are the settings that a hook works with.
@@ -43,8 +46,8 @@ type hookFlags struct {
 func (f hookFlags) hook(harness string) hook.Hook {
 	return hook.Hook{
 		Harness: toolcall.Harness(harness), URL: f.URL, APIKey: f.APIKey, APIKeyFile: f.APIKeyFile,
-		PolicyID: f.PolicyID, AgentID: f.AgentID, Timeout: f.Timeout, Held: f.Held, Wait: f.Wait, State: f.State, Mapping: f.Mapping,
-		Keys: f.VerifyKeys, AutoApprove: f.AutoApprove,
+		PolicyID: f.PolicyID, AgentID: f.AgentID, Timeout: f.Timeout, Held: f.Held, Wait: f.Wait, State: f.State,
+		Mapping: f.Mapping, Keys: f.VerifyKeys, AutoApprove: f.AutoApprove,
 	}
 }
 

@@ -8,6 +8,7 @@
 package hook
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -119,6 +120,9 @@ func (h Hook) answer(ctx context.Context, record bool, in io.Reader) answer {
 	}
 	if err := h.open(); err != nil {
 		return undecided(err)
+	}
+	if string(bytes.TrimSpace(data)) == probe {
+		return h.answerProbe(ctx, record)
 	}
 	var a answer
 	if record {
