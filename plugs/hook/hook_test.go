@@ -331,7 +331,7 @@ func TestRun_Sends(t *testing.T) {
 func TestRun_Protects(t *testing.T) {
 	home, project := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", home)
-	t.Setenv("CLAUDE_CONFIG_DIR", "")
+	t.Setenv("CLAUDE_CONFIG_DIR", filepath.Join(home, ".claude"))
 	h := newHook(t, toolcall.Claude, newServer(t, allows).URL)
 	h.APIKey, h.APIKeyFile = "", filepath.Join(home, "key")
 	if err := os.WriteFile(h.APIKeyFile, []byte(apiKey), 0o600); err != nil {

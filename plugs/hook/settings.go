@@ -29,7 +29,8 @@ type Installation struct {
 }
 
 // guard stands behind the command. A program that is missing is exit code 127, which lets a call run.
-const guard = ` || { echo "writ could not decide" >&2; exit 2; }`
+// A hook that exits with 2 has said why.
+const guard = ` || { [ $? = 2 ] || echo "writ could not decide" >&2; exit 2; }`
 
 // patience is how much longer than writ a harness waits.
 const patience = 5 * time.Second
@@ -45,7 +46,11 @@ func (i Installation) File() (string, error) {
 		return filepath.Join(i.Project, dir, name), nil
 	}
 	elsewhere := map[toolcall.Harness]string{toolcall.Claude: "CLAUDE_CONFIG_DIR", toolcall.Codex: "CODEX_HOME"}
-	if at := os.Getenv(elsewhere[i.Hook.Harness]); at != "" {
+	variable := elsewhere[i.Hook.Harness]
+	if at, set := os.LookupEnv(variable); set && at == "" && i.Hook.Harness == toolcall.Claude {
+		return "", fmt.Errorf("%s is set and empty, so Claude Code reads other settings: unset it", variable)
+	}
+	if at := os.Getenv(variable); at != "" {
 		return filepath.Join(at, name), nil
 	}
 	home, err := os.UserHomeDir()
