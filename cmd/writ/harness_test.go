@@ -84,7 +84,7 @@ func newSite(t *testing.T, harness string, flags ...string) *site {
 		"name": "hook", "scopes": []string{"policy:evaluate", "facts:assert", "actions:record"}, "policy_id": harnessPolicy,
 	})
 	install := exec.Command("writ", append([]string{"hook", "install", harness, "--yes", "--url", s.url}, flags...)...)
-	install.Env = slices.Concat(s.env, []string{"WRIT_API_KEY="+fmt.Sprint(key["token"])})
+	install.Env = slices.Concat(s.env, []string{"WRIT_API_KEY=" + fmt.Sprint(key["token"])})
 	if said, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("installing: %v\n%s", err, said)
 	}
@@ -179,7 +179,7 @@ func (s *site) session(calls ...wanted) []string {
 	must(s.t, err)
 	cmd.Err = nil
 	cmd.Dir = s.project
-	cmd.Env = slices.Concat(s.env, []string{"ANTHROPIC_BASE_URL="+m.URL, "GOOGLE_GEMINI_BASE_URL="+m.URL})
+	cmd.Env = slices.Concat(s.env, []string{"ANTHROPIC_BASE_URL=" + m.URL, "GOOGLE_GEMINI_BASE_URL=" + m.URL})
 	cmd.WaitDelay = time.Second
 	said, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) || len(m.heard) < len(calls) {
