@@ -164,6 +164,7 @@ func runSession(t *testing.T, session []block) {
 	}
 	cmd := exec.Command("bash", "-s")
 	cmd.Dir, cmd.Stdin = dir, script
+	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("the shell = %v\n%s", err, out)
 	}
