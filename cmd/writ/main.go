@@ -90,21 +90,26 @@ func run(ctx context.Context, args []string, s streams, options ...kong.Option) 
 			panic(r)
 		}
 	}()
-	var c cli
-	parser, err := kong.New(&c, append([]kong.Option{
-		kong.Name("writ"),
-		kong.Description(
-			"writ decides, before it happens, whether an automated agent's action may proceed.\n\nA flag can " +
-				"also be set as a variable, --data as WRIT_DATA, unless its help names none.",
-		),
-		kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")),
-		kong.Vars{"version": readBuilt().String()},
-		kong.Writers(s.out, s.err),
-		kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(s),
-		kong.Bind(prepareQuery(nil)),
-	}, options...)...)
+	model := func(c any) (*kong.Kong, error) {
+		return kong.New(c, append([]kong.Option{
+			kong.Name("writ"),
+			kong.Description(
+				"writ decides, before it happens, whether an automated agent's action may proceed.\n\nA flag can " +
+					"also be set as a variable, --data as WRIT_DATA, unless its help names none.",
+			),
+			kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")),
+			kong.Vars{"version": readBuilt().String()},
+			kong.Writers(s.out, s.err),
+			kong.Exit(func(code int) { panic(exited(code)) }),
+			kong.BindTo(ctx, (*context.Context)(nil)),
+			kong.Bind(s),
+			kong.Bind(prepareQuery(nil)),
+		}, options...)...)
+	}
+	if k := hookAlone(model, args); k != nil {
+		return exitCode(s.err, k.Run(unread(nil)))
+	}
+	parser, err := model(new(cli))
 	if err != nil {
 		fmt.Fprintf(s.err, "writ: %v\n", err)
 		return exitFailed
@@ -119,6 +124,30 @@ func run(ctx context.Context, args []string, s streams, options ...kong.Option) 
 		return exitCode(s.err, err)
 	}
 	return exitCode(s.err, k.Run(unread))
+}
+
+// hookAlone parses a command line of the verb hook without a model of the other verbs, which would
+// take half the time of the process, before each call of an agent's tool. It returns nil for another
+// command line, and for one that needs the others: to name a mistake, or the variables of another verb.
+func hookAlone(model func(any) (*kong.Kong, error), args []string) *kong.Context {
+	if len(args) == 0 || args[0] != "hook" {
+		return nil
+	}
+	var c struct {
+		Hook hookCmd `cmd:""`
+	}
+	parser, err := model(&c)
+	if err != nil {
+		return nil
+	}
+	k, err := parser.Parse(args)
+	if err != nil {
+		return nil
+	}
+	if strange, err := unreadVariables(os.Environ(), k); err != nil || len(strange) > 0 {
+		return nil
+	}
+	return k
 }
 
 // These errors mean that the verb has already told the user what failed.
