@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -21,9 +22,18 @@ import (
 // line if the line has at most 100 characters and no comment. Single empty lines stay. Format does
 // not change the value of any document. Formatting a formatted file changes nothing. Format refuses
 // a file of which it would lose a comment.
+//
+// The Rego in the condition of a rule is formatted as OPA does, if it is a block of lines or fits on one
+// line. A file whose name ends in .rego is Rego alone. Format refuses Rego that cannot be parsed.
 func Format(name string, data []byte) ([]byte, error) {
+	if path.Ext(name) == ".rego" {
+		return formatRegoFile(name, data)
+	}
 	docs, err := Parse(name, data)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkRego(docs); err != nil {
 		return nil, err
 	}
 	f := docs[0].file
@@ -36,6 +46,7 @@ func Format(name string, data []byte) ([]byte, error) {
 		if err != nil {
 			return nil, f.refuse(Place{1, 1}, "cannot be formatted: %v", err)
 		}
+		f.formatRegoIn(pages)
 		next, err := f.write(pages)
 		if err != nil {
 			return nil, err
@@ -55,7 +66,7 @@ func (f *file) unchanged(docs []*Document, out []byte) error {
 	if err != nil {
 		return f.refuse(Place{1, 1}, "cannot be formatted: %v", err)
 	}
-	if !slices.EqualFunc(docs, after, (*Document).Equal) {
+	if !slices.EqualFunc(docs, after, equalFormatted) {
 		return f.refuse(Place{1, 1}, "cannot be formatted: a document would change")
 	}
 	return f.checkComments(texts(commentsOf(f.text)), texts(commentsOf(out)))
@@ -229,7 +240,10 @@ func (f *file) formatJSON() ([]byte, error) {
 		each := root.documents()
 		for i, n := range each {
 			k := kindOf(n)
-			if each[i] = n.withObjects(k); k != Suite {
+			if each[i] = n.withObjects(k); k == Rule {
+				each[i] = each[i].withRego(onOneLine)
+			}
+			if k != Suite {
 				each[i] = each[i].reordered(each[i].order(k))
 			}
 		}

@@ -23,8 +23,11 @@ func formatted(t *testing.T, name string, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err // Format refuses the file
 	}
+	if filepath.Ext(name) == ".rego" {
+		return got, nil
+	}
 	before := must.Get(Parse(name, data))(t)
-	if after, err := Parse(name, got); err != nil || !slices.EqualFunc(before, after, (*Document).Equal) {
+	if after, err := Parse(name, got); err != nil || !slices.EqualFunc(before, after, equalFormatted) {
 		t.Fatalf("Format(%q) = %q with other documents, %v", data, got, err)
 	}
 	if diff := cmp.Diff(sortedTexts(data), sortedTexts(got)); before[0].file.yaml && diff != "" {

@@ -12,8 +12,9 @@ import (
 )
 
 // Files returns path itself if path is a file. If it is a directory, Files returns the .yaml, .yml
-// and .json files below it, sorted by name. It skips names that begin with a dot.
-func Files(path string) ([]string, error) {
+// and .json files below it, and those with other given extensions, sorted by name. It skips names that
+// begin with a dot.
+func Files(path string, others ...string) ([]string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Clean(path) + string(filepath.Separator) // a walk enters even a link then
 	}
@@ -28,7 +29,7 @@ func Files(path string) ([]string, error) {
 		case hidden || entry.IsDir():
 			return nil
 		}
-		if name == path || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) {
+		if name == path || slices.Contains(append(others, ".yaml", ".yml", ".json"), filepath.Ext(name)) {
 			names = append(names, name)
 		}
 		return nil

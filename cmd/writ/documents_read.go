@@ -11,13 +11,13 @@ import (
 	"writ/engine/condition"
 )
 
-// documentFiles returns the files that names refer to: see [workspace.Files]. "-" is standard
-// input.
-func documentFiles(names []string) (files []string, err error) {
+// documentFiles returns the files that names refer to, also those with other given extensions: see
+// [workspace.Files]. "-" is standard input.
+func documentFiles(names []string, others ...string) (files []string, err error) {
 	for _, name := range names {
 		found := []string{name}
 		if name != "-" {
-			found, err = workspace.Files(name)
+			found, err = workspace.Files(name, others...)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			found, err = []string{name}, nil // the later read reports the error

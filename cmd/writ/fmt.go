@@ -16,15 +16,16 @@ import (
 type fmtCmd struct {
 	Check bool     `xor:"instead" help:"Write nothing; exit 1 if a file is not in canonical form."`
 	Diff  bool     `xor:"instead" help:"Write nothing; print what would change."`
-	Paths []string `arg:"" name:"path" help:"Files, or directories whose .yaml, .yml and .json files to format; - is standard input."`
+	Paths []string `arg:"" name:"path" help:"Files, or directories whose .yaml, .yml, .json and .rego files to format; - is standard input."`
 }
 
 func (c *fmtCmd) Help() string {
 	return `Writes policies, rules and intents in canonical form and prints the names of the
 files that changed: members in the order of the reference, conditions and actions
 as objects, indentation of two spaces. Comments stay, and no document changes its
-meaning: a file that would lose a comment is not written. Exits 3 when a file cannot
-be read or written.
+meaning: a file that would lose a comment is not written. Rego is written as opa fmt
+does, in .rego files and in the conditions of rules; there a text on one line stays
+on it. Exits 3 when a file cannot be read or written.
 
   writ fmt policies rules.yaml
   writ fmt --check .`
@@ -32,7 +33,7 @@ be read or written.
 
 // Run formats every file. If a file cannot be read, Run formats the other files.
 func (c *fmtCmd) Run(_ context.Context, s streams) error {
-	names, err := documentFiles(c.Paths)
+	names, err := documentFiles(c.Paths, ".rego")
 	if err != nil {
 		return err
 	}
