@@ -76,6 +76,12 @@ func TestContract_ExampleRequestsAreAccepted(t *testing.T) {
 			if message, ok := sample["message_id"]; ok {
 				body.(obj)["message_id"] = message
 			}
+			if rt.path == "/v1/hooks/claude" { // its policy and agent are the key's
+				token = read[tokenSecret](h.do("POST", "/v1/tokens", token, obj{
+					"name": "hook", "scopes": []string{"policy:evaluate", "facts:assert"},
+					"policy_id": "0c0ffee0-0000-4000-8000-000000000003", "agent_id": "release-bot",
+				})).Token
+			}
 			if rt.path == "/v1/libraries/:name" {
 				path = "/v1/libraries/net" // the package in the example
 			}

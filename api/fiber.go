@@ -30,7 +30,7 @@ func (r *request) read(fc *fasthttp.RequestCtx, rt *route) (err error) {
 		if r.query, err = parseQuery(string(raw)); err != nil {
 			return err
 		}
-		if rt.method != http.MethodGet {
+		if rt.method != http.MethodGet && !rt.is(queried) {
 			if err := r.query.done(); err != nil {
 				return err
 			}

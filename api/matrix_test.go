@@ -173,6 +173,8 @@ func (h *harness) sample(rt route) (path string, body any) {
 	switch rt.method + " " + rt.path {
 	case "POST /v1/policy/evaluate", "POST /v1/governance/authorize":
 		body = intent()
+	case "POST /v1/hooks/claude":
+		body = obj{"cwd": "/srv", "tool_name": "Bash", "tool_input": obj{"command": "ls"}}
 	case "POST /v1/policy/simulate":
 		body = obj{"policy": policy(acme), "rules": []any{}, "intent": intent()["intent"]}
 	case "POST " + batchPath:

@@ -27,6 +27,7 @@ const (
 	urgent                        // takes no slot, so that it is answered even under overload
 	deciding                      // waits in the queue of decisions, not in the queue of other work
 	stored                        // stores the body unchanged, and refuses a body with a secret
+	queried                       // has a handler that reads the query, although it is no GET
 	conditional                   // accepts If-Match and If-None-Match
 	wide                          // is about the whole organization; a key that is bound to agents may not call it
 	owned                         // without the scope, a credential gets only the resources that it asked for itself
@@ -53,6 +54,7 @@ func (s *Server) routes() []route {
 		on("POST /v1/policy/evaluate", scopeEvaluate, withDecoder(s.decodeEvaluate, s.evaluate), deciding),
 		on("POST "+batchPath, scopeEvaluate, withDecoder(decodeBatch, s.evaluateBatch), deciding),
 		on("POST /v1/governance/authorize", scopeEvaluate, withDecoder(s.decodeEvaluate, s.authorize), deciding),
+		on("POST /v1/hooks/claude", scopeEvaluate, s.hookClaude, deciding, queried),
 		on("POST /v1/policy/simulate", scopeEvaluate, withBody(s.simulate, s.checkSimulate)),
 
 		on("POST /v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),

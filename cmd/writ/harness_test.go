@@ -281,6 +281,33 @@ func TestHarness_Fails(t *testing.T) {
 	})
 }
 
+// TestHarness_ClaudeHTTP holds that Claude Code's HTTP hook decides, and blocks where there is no server.
+func TestHarness_ClaudeHTTP(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "claude")
+	key := s.post("/v1/tokens", members{
+		"name": "http", "scopes": []string{"policy:evaluate", "facts:assert"}, "policy_id": harnessPolicy, "agent_id": "claude/ana",
+	})
+	hook := members{
+		"type": "http", "url": s.url + "/v1/hooks/claude", "headers": members{"Authorization": "Bearer $WRIT_API_KEY"},
+		"allowedEnvVars": []string{"WRIT_API_KEY"}, "timeout": 5, "onFailure": "block",
+	}
+	settings, err := json.Marshal(members{"hooks": members{"PreToolUse": []any{members{"matcher": "*", "hooks": []any{hook}}}}})
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(s.home, ".claude", "settings.json"), settings, 0o600))
+	s.env = append(s.env, "WRIT_API_KEY="+fmt.Sprint(key["token"]))
+	heard := s.session(touch("a"), touch("denied"), touch("held"))
+	for name, want := range map[string]bool{"a": true, "denied": false, "held": false} {
+		if s.made(name) != want {
+			t.Errorf("%s: made = %t, want %t; the model heard %q", name, !want, want, heard)
+		}
+	}
+	must(t, s.server.Process.Kill())
+	if heard := s.session(touch("dead")); s.made("dead") {
+		t.Errorf("a server that is dead: made, the model heard %q", heard)
+	}
+}
+
 // edit changes the harness's settings.
 func (s *site) edit(from, to string) {
 	name := map[string]string{"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}[s.harness]

@@ -1,0 +1,115 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"time"
+
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/internal/toolcall"
+	"writ/storage"
+	"writ/storage/ledger"
+)
+
+// hookAnswer is what Claude Code takes from an HTTP hook. Without an output its own permissions decide.
+type hookAnswer struct {
+	Output *hookOutput `json:"hookSpecificOutput,omitzero"`
+}
+
+type hookOutput struct {
+	Event    string `json:"hookEventName"`
+	Decision string `json:"permissionDecision"`
+	Reason   string `json:"permissionDecisionReason"`
+}
+
+// hookClaude decides a call of a tool of Claude Code. The policy and the agent are the key's. A call
+// that is repeated has the intent of the first time, and redeems its approval, once.
+func (s *Server) hookClaude(r *request) error {
+	held, given := r.query.take("held")
+	if err := r.query.done(); err != nil {
+		return err
+	}
+	switch {
+	case !given:
+		held = "deny"
+	case held != "deny" && held != "ask" && held != "defer":
+		return invalid("held", "want deny, ask or defer")
+	}
+	in, err := s.toolIntent(r)
+	if err != nil {
+		return err
+	}
+	out, err := s.decide(r, in)
+	if err != nil {
+		return err
+	}
+	return r.ok(answerHook(r, in, out, held))
+}
+
+// answerHook says what becomes of a call.
+func answerHook(r *request, in *evaluateBody, out ledger.Outcome, held string) hookAnswer {
+	reasons := strings.Join(out.Record.Reasons, "; ")
+	output := &hookOutput{Event: "PreToolUse", Decision: "deny"}
+	switch {
+	case out.Record.Decision == engine.ApprovalRequired:
+		output.Decision = held
+		output.Reason = "writ: held, approval " + out.Record.DecisionID + ": " + reasons
+	case out.Record.Decision != engine.Allow:
+		output.Reason = "writ denied this (decision " + out.Record.DecisionID + "): " + reasons
+	case in.ApprovalID != "" && out.Replayed:
+		output.Reason = "writ denied this: the approval " + in.ApprovalID + " was used"
+	case expired(r, out):
+		output.Reason = "writ denied this: the receipt of decision " + out.Record.DecisionID + " has expired"
+	default:
+		return hookAnswer{}
+	}
+	return hookAnswer{output}
+}
+
+// toolIntent reads a call of a tool as an intent under the policy and the agent of the key.
+func (s *Server) toolIntent(r *request) (*evaluateBody, error) {
+	// The call keeps parts of the text, and the request's memory is used again.
+	call, err := toolcall.Parse(toolcall.Claude, bytes.Clone(r.body))
+	if err != nil {
+		return nil, refuse(codeInvalidRequest, "This is no call of a tool: "+printable(err.Error())+".")
+	}
+	switch {
+	case r.who.policy == "":
+		return nil, refuse(codeInvalidRequest, "The key is bound to no policy: use one with policy_id.")
+	case r.who.agents == nil || !r.who.agents.IsID():
+		return nil, refuse(codeInvalidRequest, "The key is not bound to one agent: use one whose agent_id is no pattern.")
+	}
+	resource, err := call.Resource()
+	if err != nil {
+		return nil, refuse(codeInvalidRequest, "The call cannot be decided: "+printable(err.Error())+".")
+	}
+	facts, err := call.Facts()
+	if err != nil {
+		return nil, refuse(codeInvalidRequest, "The call cannot be decided: "+printable(err.Error())+".")
+	}
+	in := &evaluateBody{PolicyID: r.who.policy, Intent: &engine.Intent{
+		IntentID: call.IntentID(), PolicyID: r.who.policy, AgentID: r.who.agents.String(), ActionType: call.ActionType(),
+		Resource: resource, Metadata: facts, IssuedAt: r.now.UTC().Format(time.RFC3339Nano),
+	}}
+	return in, s.asBefore(r, in)
+}
+
+// asBefore gives an intent the time and the approval of the row that decided it before, if there is
+// one. Another call under its id is a conflict all the same: the digests differ.
+func (s *Server) asBefore(r *request, in *evaluateBody) error {
+	defer condition.Paused(&r.slot)()
+	row, err := s.store.Decided(r.ctx, r.who.org, in.Intent.IntentID, "")
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil
+	case err != nil:
+		return about("decision", err)
+	}
+	in.Intent.IssuedAt = row.Intent().IssuedAt
+	if row.Decision == engine.ApprovalRequired {
+		in.ApprovalID = row.DecisionID
+	}
+	return nil
+}
