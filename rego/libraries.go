@@ -321,17 +321,25 @@ func (l *Libraries) Size() int { return l.size }
 
 // compile compiles the module of a condition that imports the named libraries.
 func (l *Libraries) compile(module *ast.Module, imports []string) (*ast.Compiler, error) {
+	return l.compileWith(newCompiler(sandbox(), conditionSchema()), module, imports)
+}
+
+// compileWith is compile with a new compiler.
+func (l *Libraries) compileWith(c *ast.Compiler, module *ast.Module, imports []string) (*ast.Compiler, error) {
 	modules := map[string]*ast.Module{entry: module}
-	if len(imports) == 0 {
-		return compile(modules, conditionSchema())
+	var given []string
+	if len(imports) > 0 {
+		given = append(given, libraryRoot)
+		l.link(c)
 	}
-	if err := checkData(modules, libraryRoot); err != nil {
+	if err := checkData(modules, given...); err != nil {
 		return nil, err
 	}
-	c := newCompiler(sandbox(), conditionSchema())
-	l.link(c)
 	if c.Compile(modules); c.Failed() {
 		return nil, explain(c.Errors)
+	}
+	if len(imports) == 0 {
+		return c, nil
 	}
 	found := checkDefined(c)
 	return c, found.Err()

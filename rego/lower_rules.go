@@ -183,7 +183,8 @@ func (l *lowering) embed(pkg, name, source, library string) (File, error) {
 			imports = "import data." + library + " as " + libraryAlias + "\n\n"
 		}
 		file, err := formatted(name, "package "+pkg+"\n\n"+imports+entry+" if {\n"+source+"\n}\n")
-		if names, _, _ := refersTo(m); err != nil || len(names) == 0 {
+		names, _, _ := refersTo(m)
+		if err != nil || len(names) == 0 && !strings.Contains(source, ast.Print.Name) {
 			return file, err
 		}
 		if m, err = ast.ParseModuleWithOpts("", file.Source, parserOptions()); err != nil {
@@ -209,8 +210,10 @@ func importItems(m *ast.Module, library string) {
 	})
 }
 
-// move changes the package of m to the package at to. It also changes m's references to itself.
+// move changes the package of m to the package at to. It also changes m's references to itself, and
+// removes its prints.
 func move(m *ast.Module, to ast.Ref) ([]byte, error) {
+	stripPrints(m)
 	redirect(m, m.Package.Path.Copy(), to)
 	m.Package.Path = to
 	return format.Ast(m)

@@ -19,9 +19,11 @@ import (
 // meterPrefix begins the name by which modules call a function through its meter.
 const meterPrefix = "metered."
 
-// unmetered reports whether a function is a unification, which OPA does itself. Guards charge for
-// it.
-func unmetered(name string) bool { return name == ast.Equality.Name || name == ast.Assign.Name }
+// unmetered reports whether a function is a unification, which OPA does itself, or print, which only
+// tools call: see print.go. Guards charge for them.
+func unmetered(name string) bool {
+	return name == ast.Equality.Name || name == ast.Assign.Name || name == ast.InternalPrint.Name
+}
 
 // meters has the metered functions of one condition. Their keys are the names that its modules
 // call.

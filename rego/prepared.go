@@ -11,6 +11,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/open-policy-agent/opa/v1/topdown/cache"
+	"github.com/open-policy-agent/opa/v1/topdown/print"
 )
 
 // prepared is a query for the value of one document. Any number of goroutines may ask it at once.
@@ -34,6 +35,8 @@ type prepared struct {
 	// off, because the lines of a rule that the index skips are never evaluated. It is off with
 	// functions too: the index reads values, and nothing would be charged for that.
 	tracer topdown.QueryTracer
+	// print gets what conditions print. It is nil except in tools.
+	print print.Hook
 }
 
 // prepare prepares the query for the document at ref. It keeps up to patterns compiled patterns.
@@ -76,6 +79,7 @@ func (p *prepared) iterate(b ast.Body, input ast.Value, limit *budget, f func(to
 		WithTransaction(p.txn).
 		WithInput(ast.NewTerm(input)).
 		WithQueryTracer(p.tracer).
+		WithPrintHook(p.print).
 		WithIndexing(p.tracer == nil && p.functions == nil).
 		WithCancel(limit).
 		WithBuiltins(p.functions).

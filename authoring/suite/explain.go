@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"writ/engine"
+	"writ/rego"
 )
 
 // maxExplained bounds how many rules with the wanted outcome are explained.
@@ -37,6 +38,14 @@ func (r *Result) explain(s *subject) {
 		}
 	}
 	r.Explained = slices.Compact(r.Explained)
+	in.Trace = nil
+	printed, err := rego.Prints(s.policy, s.set, &in)
+	if err != nil {
+		r.explained("print: %v", err) // cannot happen: the rules have compiled
+	}
+	for _, p := range printed {
+		r.explained("%s", p)
+	}
 }
 
 func (r *Result) explained(format string, args ...any) {

@@ -57,6 +57,19 @@ func TestRun_SessionExplained(t *testing.T) {
 	}
 }
 
+// TestRun_ShowsPrints checks that a failing case shows what the rules print, and another one does not.
+func TestRun_ShowsPrints(t *testing.T) {
+	text := strings.Replace(sessionHead, `{resource: "db://prod/**"}`, `{rego: 'print("of", input.intent.action_type); false'}`, 1)
+	report := runText(t, text+"  - {name: a, intent: read, want: deny}\n  - {name: b, intent: read, want: allow}\n", Options{})
+	want := []string{`print: rule "Stage only", line 1: of db.read`}
+	if got := report.Results[0].Explained; len(got) == 0 || got[len(got)-1] != want[0] {
+		t.Errorf("explained = %q, want %q at the end", got, want)
+	}
+	if got := report.Results[1].Explained; got != nil {
+		t.Errorf("a case that holds is explained: %q", got)
+	}
+}
+
 func TestLoad_Session_Invalid(t *testing.T) {
 	for session, want := range map[string]string{
 		"{allowed_action_types: []}":                 "tests[0].session.allowed_action_types: is empty",

@@ -27,6 +27,8 @@ type evaluated struct {
 	Codes []engine.Code `json:"codes"`
 	// Reasons has the findings of the built-in engine, in order.
 	Reasons []string `json:"reasons,omitzero"`
+	// Printed is what the conditions in Rego print.
+	Printed []rego.Printed `json:"printed,omitzero"`
 	// Rego is Rego's answer if both engines evaluate. Differs says whether it differs from the
 	// engine's.
 	Rego        *regoAnswer         `json:"rego,omitzero"`
@@ -47,6 +49,10 @@ type regoAnswer struct {
 func (e *engines) evaluate(in namedInput, explain bool) *evaluated {
 	got := &evaluated{Intent: in.name, IntentID: in.Intent.IntentID}
 	in.Counts = engine.Alone(e.rules.Counters(), in.Intent)
+	var err error
+	if got.Printed, err = rego.Prints(e.policy, e.rules, in.Input); err != nil {
+		got.Printed = []rego.Printed{{Text: err.Error()}} // cannot happen: the rules have compiled
+	}
 	if e.which == "rego" {
 		answer := e.ask(in.Input)
 		got.Decision, got.Codes, got.Error, got.undecided = answer.Decision, answer.Codes, answer.Error,
@@ -93,6 +99,9 @@ func (got *evaluated) write(w io.Writer) {
 		for _, code := range got.Codes {
 			fmt.Fprintf(w, "  %s\n", code)
 		}
+	}
+	for _, p := range got.Printed {
+		fmt.Fprintf(w, "  %s\n", p)
 	}
 	if got.Error != "" {
 		fmt.Fprintf(w, "  the Rego has no decision: %s\n", got.Error)
