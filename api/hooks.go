@@ -79,7 +79,7 @@ func (s *Server) toolIntent(r *request) (*evaluateBody, error) {
 	case r.who.policy == "":
 		return nil, refuse(codeInvalidRequest, "The key is bound to no policy: use one with policy_id.")
 	case r.who.agents == nil || !r.who.agents.IsID():
-		return nil, refuse(codeInvalidRequest, "The key is not bound to one agent: use one whose agent_id is no pattern.")
+		return nil, refuse(codeInvalidRequest, "The key is not bound to one agent: its agent_id must be no pattern.")
 	}
 	resource, err := call.Resource()
 	if err != nil {
@@ -90,8 +90,8 @@ func (s *Server) toolIntent(r *request) (*evaluateBody, error) {
 		return nil, refuse(codeInvalidRequest, "The call cannot be decided: "+printable(err.Error())+".")
 	}
 	in := &evaluateBody{PolicyID: r.who.policy, Intent: &engine.Intent{
-		IntentID: call.IntentID(), PolicyID: r.who.policy, AgentID: r.who.agents.String(), ActionType: call.ActionType(),
-		Resource: resource, Metadata: facts, IssuedAt: r.now.UTC().Format(time.RFC3339Nano),
+		IntentID: call.IntentID(), PolicyID: r.who.policy, AgentID: r.who.agents.String(),
+		ActionType: call.ActionType(), Resource: resource, Metadata: facts, IssuedAt: r.now.UTC().Format(time.RFC3339Nano),
 	}}
 	return in, s.asBefore(r, in)
 }

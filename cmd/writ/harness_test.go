@@ -308,6 +308,49 @@ func TestHarness_ClaudeHTTP(t *testing.T) {
 	}
 }
 
+// TestHarness_ClaudeDefers holds that a deferred call of Claude Code runs when the session is resumed
+// after its approval, and not before.
+func TestHarness_ClaudeDefers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "claude", "--held=defer")
+	m := newModel(t, touch("held"))
+	program, err := filepath.Abs("../../bin/harnesses/node_modules/.bin/claude")
+	must(t, err)
+	run := func(args ...string) (ended struct {
+		Session string `json:"session_id"`
+		Stop    string `json:"stop_reason"`
+	}) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, program, append([]string{
+			"-p", "--model", "claude-sonnet-4-5", "--dangerously-skip-permissions", "--output-format", "json",
+		}, args...)...)
+		cmd.Dir, cmd.Env = s.project, slices.Concat(s.env, []string{"ANTHROPIC_BASE_URL=" + m.URL})
+		out, err := cmd.Output()
+		if err != nil || json.Unmarshal(out, &ended) != nil {
+			t.Fatalf("claude: %v\n%s", err, out)
+		}
+		return ended
+	}
+	ended := run("go")
+	if ended.Stop != "tool_deferred" || s.made("held") {
+		t.Fatalf("the run ended with %+v, made = %t", ended, s.made("held"))
+	}
+	if again := run("--resume", ended.Session); again.Stop != "tool_deferred" || s.made("held") {
+		t.Fatalf("resumed before the approval, the run ended with %+v, made = %t", again, s.made("held"))
+	}
+	pending, _ := s.send(http.MethodGet, "/v1/approvals?status=pending", nil)["data"].([]any)
+	if len(pending) != 1 {
+		t.Fatalf("%v is pending, want one", pending)
+	}
+	held, _ := pending[0].(members)
+	s.send(http.MethodPatch, "/v1/approvals/"+fmt.Sprint(held["approval_id"]), members{"status": "approved"})
+	if run("--resume", ended.Session); !s.made("held") {
+		t.Error("resumed after the approval, the call did not run")
+	}
+}
+
 // edit changes the harness's settings.
 func (s *site) edit(from, to string) {
 	name := map[string]string{"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}[s.harness]
