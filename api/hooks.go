@@ -91,7 +91,8 @@ func (s *Server) toolIntent(r *request) (*evaluateBody, error) {
 	}
 	in := &evaluateBody{PolicyID: r.who.policy, Intent: &engine.Intent{
 		IntentID: call.IntentID(), PolicyID: r.who.policy, AgentID: r.who.agents.String(),
-		ActionType: call.ActionType(), Resource: resource, Metadata: facts, IssuedAt: r.now.UTC().Format(time.RFC3339Nano),
+		ActionType: call.ActionType(), Resource: resource, Metadata: facts,
+		IssuedAt: r.now.UTC().Format(time.RFC3339Nano),
 	}}
 	return in, s.asBefore(r, in)
 }
