@@ -355,7 +355,7 @@ func TestRun_Protects(t *testing.T) {
 	for _, path := range []string{
 		h.APIKeyFile, filepath.Join(home, ".claude/settings.json"), filepath.Join(project, ".claude/settings.local.json"),
 		".claude/settings.json", "./x/../.Claude/Settings.json", filepath.Join(h.State, "held-x"), h.State, program, "soft/key", "hard",
-		"soft/.claude/settings.json", "/etc/claude-code/managed-settings.json",
+		"soft/.claude/settings.json", ".claude", filepath.Join(home, ".claude"), "/etc/claude-code/managed-settings.json",
 	} {
 		for tool, arg := range map[string]string{"Write": "file_path", "Read": "file_path", "mcp__fs__write": "target"} {
 			call, err := json.Marshal(map[string]any{"tool_name": tool, "cwd": project, "tool_input": map[string]string{arg: path}})

@@ -58,6 +58,11 @@ func (h *Hook) protected(call toolcall.Call) string {
 			continue
 		}
 		at := located(text, home, call.CWD)
+		for _, file := range settingsOf(h.Harness, home, call.CWD) {
+			if dir := real(filepath.Dir(file)); dir != "/etc" && strings.EqualFold(real(at), dir) {
+				return dir // who moves the directory takes the settings along
+			}
+		}
 		for _, own := range h.own(home, call.CWD) {
 			if own = real(own); within(at, own) || within(real(at), own) || sameFile(at, own) {
 				return own
