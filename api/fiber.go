@@ -117,6 +117,9 @@ func writeResponse(fc *fasthttp.RequestCtx, b *scratch, res response) error {
 	if res.next != "" {
 		out.Header.Set(fiber.HeaderLink, nextLink(fc, res.next))
 	}
+	if res.etag != "" {
+		out.Header.Set(fiber.HeaderETag, res.etag)
+	}
 	if res.replayed {
 		out.Header.Set(headerReplayed, "true")
 	}

@@ -119,8 +119,8 @@ func (r *request) mayChangeLibrary(l *engine.Library) error {
 	if l != nil {
 		updated = &l.UpdatedAt
 	}
-	if is, err := r.mayPut(updated); is || err != nil {
-		return err
+	if r.mayPut(updated) {
+		return nil
 	}
 	return refuse(codeLibraryChanged, "The library is not as If-Match or If-None-Match says. Read it again.")
 }

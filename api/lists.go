@@ -46,8 +46,8 @@ func (r *request) mayChangeList(l *engine.List) error {
 	if l != nil {
 		updated = &l.UpdatedAt
 	}
-	if is, err := r.mayPut(updated); is || err != nil {
-		return err
+	if r.mayPut(updated) {
+		return nil
 	}
 	return refuse(codeListChanged, "The list is not as If-Match or If-None-Match says. Read it again.")
 }

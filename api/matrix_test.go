@@ -185,7 +185,11 @@ func (h *harness) sample(rt route) (path string, body any) {
 		body = obj{"name": "n", "condition": "{}", "action": `{"decision":"allow"}`}
 	case "PATCH /v1/rules/:ruleId":
 		id, body = h.rule(acme, "{}", `{"decision":"allow"}`), obj{"priority": 7}
-	case "DELETE /v1/rules/:ruleId":
+	case "GET /v1/policies/:policyId":
+		id = policyID
+	case "GET /v1/agents/:agentId":
+		id = h.agent(acme)
+	case "GET /v1/rules/:ruleId", "DELETE /v1/rules/:ruleId":
 		id = h.rule(acme, "{}", `{"decision":"allow"}`)
 	case "GET /v1/lists/:name", "DELETE /v1/lists/:name":
 		id = "l-" + uuid.NewString()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
 	"writ/engine"
 	"writ/storage"
@@ -50,6 +52,26 @@ func (s *Server) listPolicies(r *request) error {
 		return err
 	}
 	found = slices.DeleteFunc(found, func(p *engine.ActionPolicy) bool { return !r.who.governs(p) })
+	return list(r, found, next)
+}
+
+// policyVersions returns the versions of one policy, newest first. A version never changes, so the
+// newest version of a page is the page's entity tag. For a bound key a page may be short.
+func (s *Server) policyVersions(r *request) error {
+	page, err := r.onlyPage()
+	if err != nil {
+		return err
+	}
+	id := strings.ToLower(r.param)
+	found, next, err := s.docs.PolicyVersions(r.ctx, r.who.org, id, page)
+	if err != nil {
+		return about("policy", err)
+	}
+	r.res.etag = strconv.Quote(strconv.FormatInt(found[0].Version, 10))
+	found = slices.DeleteFunc(found, func(p *engine.ActionPolicy) bool { return !r.who.governs(p) })
+	if len(found) == 0 && page.After == "" && next == "" {
+		return s.auth.notBound(&r.who)
+	}
 	return list(r, found, next)
 }
 

@@ -78,7 +78,7 @@ func TestDecision_Resources_AStoredPolicyThatNoLongerCompilesDenies(t *testing.T
 
 func TestDecision_Errors_InstanceIsThePathWithoutTheQuery(t *testing.T) {
 	h := start(t)
-	p := h.do("GET", "/v1/rules/%C3%A9?private=1", "", nil).wantProblem(http.StatusMethodNotAllowed, codeMethodNotAllowed)
+	p := h.do("PUT", "/v1/rules/%C3%A9?private=1", "", nil).wantProblem(http.StatusMethodNotAllowed, codeMethodNotAllowed)
 	if p.Instance != "/v1/rules/%C3%A9" || p.Type != "urn:writ:problem:method_not_allowed" || p.Title != "Method not allowed" {
 		t.Errorf("problem = %+v, want the path, a type and a title", p)
 	}

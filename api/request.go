@@ -46,6 +46,8 @@ type response struct {
 	body any
 	// next is the cursor of the next page of a list. It becomes a Link header.
 	next string
+	// etag is the ETag header. An empty header is not sent.
+	etag string
 	// replayed says that this repeats the answer to an earlier request. expired says that the
 	// receipt in a repeated answer has expired.
 	replayed, expired bool
@@ -239,6 +241,22 @@ func getOf[T, S any](
 		return r.ok(show(r, v))
 	}
 }
+
+// documentOf returns the handler that reads one document of the organization. Its entity tag is what
+// If-Match of a change compares: see [entityTag].
+func documentOf[T any](
+	resource string, read func(ctx context.Context, org, id string) (*T, error), changed func(*T) time.Time,
+) handler {
+	return getOf(resource, read, func(r *request, v *T) *T {
+		r.res.etag = entityTag(changed(v))
+		return v
+	})
+}
+
+func changedRule(v *engine.Rule) time.Time       { return v.UpdatedAt }
+func changedList(v *engine.List) time.Time       { return v.UpdatedAt }
+func changedLibrary(v *engine.Library) time.Time { return v.UpdatedAt }
+func changedAgent(v *engine.Agent) time.Time     { return v.UpdatedAt }
 
 // plan returns the plan of the request's organization.
 func (s *Server) plan(r *request) (engine.Plan, error) {

@@ -59,19 +59,21 @@ func (s *Server) routes() []route {
 
 		on("POST /v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),
 		on("GET /v1/policies", scopePolicyRead, s.listPolicies),
+		on("GET /v1/policies/:policyId", scopePolicyRead, s.policyVersions),
 
 		on("GET /v1/rules", scopeRulesRead, s.listRules),
+		on("GET /v1/rules/:ruleId", scopeRulesRead, documentOf("rule", s.docs.Rule, changedRule)),
 		on("POST /v1/rules", scopeRulesWrite, withDecoder(decoding(s.checkNewRule), s.createRule), stored),
 		on("PATCH /v1/rules/:ruleId", scopeRulesWrite, withDecoder(s.decodeChange, s.updateRule), stored, conditional),
 		on("DELETE /v1/rules/:ruleId", scopeRulesWrite, s.deleteRule, urgent, conditional),
 
 		on("GET /v1/lists", scopeRulesRead, listOf("lists", s.docs.ListLists, summarizeList)),
-		on("GET /v1/lists/:name", scopeRulesRead, getOf("list", s.docs.List, asStored)),
+		on("GET /v1/lists/:name", scopeRulesRead, documentOf("list", s.docs.List, changedList)),
 		on("PUT /v1/lists/:name", scopeRulesWrite, withBody(s.putList, checkList), stored, conditional),
 		on("DELETE /v1/lists/:name", scopeRulesWrite, s.deleteList, conditional),
 
 		on("GET /v1/libraries", scopeRulesRead, listOf("libraries", s.docs.ListLibraries, summarizeLibrary)),
-		on("GET /v1/libraries/:name", scopeRulesRead, getOf("library", s.docs.Library, asStored)),
+		on("GET /v1/libraries/:name", scopeRulesRead, documentOf("library", s.docs.Library, changedLibrary)),
 		on("PUT /v1/libraries/:name", scopeRulesWrite, withBody(s.putLibrary, checkLibrary), stored, conditional),
 		on("DELETE /v1/libraries/:name", scopeRulesWrite, s.deleteLibrary, conditional),
 
@@ -81,6 +83,7 @@ func (s *Server) routes() []route {
 		on("DELETE /v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken, urgent),
 
 		on("GET /v1/agents", scopeAgentsRead, listOf("agents", s.docs.ListAgents, asStored)),
+		on("GET /v1/agents/:agentId", scopeAgentsRead, documentOf("agent", s.docs.Agent, changedAgent)),
 		on("POST /v1/agents", scopeAgentsWrite, withBody(s.createAgent, checkNewAgent), stored),
 		on("PATCH /v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus, checkStatus), urgent),
 

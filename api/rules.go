@@ -137,21 +137,20 @@ func (s *Server) updateRule(r *request, in *ruleBody) error {
 
 // mayChange refuses to change a rule whose current state is not named by If-Match.
 func (r *request) mayChange(rule engine.Rule) error {
-	if is, err := r.matches(rule.UpdatedAt); is || err != nil {
-		return err
+	if r.matches(rule.UpdatedAt) {
+		return nil
 	}
 	return refuse(codeRuleChanged, "The rule was changed at another time than If-Match says. Read it again.")
 }
 
 // matches reports whether If-Match allows a change of a document. updated is the time of the
-// document's last change. The JSON of this time is the document's entity tag.
-func (r *request) matches(updated time.Time) (bool, error) {
-	tag, err := updated.MarshalJSON()
-	if err != nil {
-		return false, fmt.Errorf("an entity tag: %w", err)
-	}
-	return r.ifMatch == "" || r.ifMatch == "*" || r.ifMatch == string(tag), nil
+// document's last change.
+func (r *request) matches(updated time.Time) bool {
+	return r.ifMatch == "" || r.ifMatch == "*" || r.ifMatch == entityTag(updated)
 }
+
+// entityTag returns the entity tag of a document: the time of its last change, as its JSON has it.
+func entityTag(updated time.Time) string { return updated.Format(`"` + time.RFC3339Nano + `"`) }
 
 func (s *Server) deleteRule(r *request) error {
 	if err := s.docs.DeleteRule(r.ctx, r.who.org, r.param, r.mayChange); err != nil {

@@ -54,13 +54,13 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		"PUT /v1/rules":                 "GET, HEAD, POST",
 		"GET /v1/policy/evaluate":       "POST",
 		"POST /health":                  "GET, HEAD",
-		"OPTIONS /v1/rules/1":           "DELETE, PATCH",
+		"OPTIONS /v1/rules/1":           "DELETE, GET, HEAD, PATCH",
 		"BREW /v1/policies":             "GET, HEAD",
 		"TRACE /health":                 "GET, HEAD",
 		"get /health":                   "GET, HEAD",
 		"DELETE /v1/agents/x/status":    "PATCH",
 		"PROPFIND /v1/actions/record":   "POST",
-		"CONNECT /v1/policies/register": "POST",
+		"CONNECT /v1/policies/register": "GET, HEAD, POST",
 	} {
 		r := h.raw(request + " HTTP/1.1\r\nHost: x\r\n\r\n")
 		got := strings.Split(r.header.Get("Allow"), ", ")

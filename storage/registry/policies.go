@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"reflect"
 	"strconv"
 	"time"
@@ -117,6 +118,18 @@ func (r *Registry) EachPolicy(ctx context.Context, f func(*engine.ActionPolicy) 
 			return err
 		}
 	}
+}
+
+// PolicyVersions returns the versions of a policy, newest first, or storage.ErrNotFound.
+func (r *Registry) PolicyVersions(
+	ctx context.Context, org, policyID string, p storage.Page,
+) (versions []*engine.ActionPolicy, next string, err error) {
+	q := storage.Query{Org: org, Prefix: storage.Text(policyID)}
+	versions, next, err = page(ctx, r, storage.Policies, byte(storage.PolicyKind), q, p, math.MaxInt, all)
+	if err == nil && len(versions) == 0 {
+		err = storage.ErrNotFound
+	}
+	return versions, next, err
 }
 
 // ListPolicies returns all versions of all policies of org. The policies are in the order of their

@@ -76,6 +76,11 @@ func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string, check fun
 	})
 }
 
+// Rule returns a rule of org, or storage.ErrNotFound.
+func (r *Registry) Rule(ctx context.Context, org, ruleID string) (*engine.Rule, error) {
+	return read(ctx, r, func(tx storage.Reader) (*engine.Rule, error) { return storage.Rules.Get(tx, org, ruleID) })
+}
+
 // AllRules returns every rule of org in the order of [CompareRules]. It also returns a revision
 // that grows with each change of a rule.
 func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rule, revision int64, err error) {
