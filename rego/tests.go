@@ -77,7 +77,9 @@ func TestPackage(policyID string) string { return PackageName(policyID) + "_test
 //
 // A test can call print, and every function of OPA whose result depends on its arguments alone, also
 // those that a condition may not call. If a function fails, the test ends with an error, even if Rego
-// would make the call undefined. A test also ends with an error after 5 seconds.
+// would make the call undefined. A test also ends with an error after 5 seconds. A function that would
+// make a huge value of a short argument, such as sprintf with a large width, fails. If the call of
+// another function does not end, the run ends with an error at the place of the call.
 //
 // The error is a [*condition.Error] if files are at fault. Files without a test give no results
 // and no error.
@@ -243,7 +245,9 @@ func runTests(
 	compiler := newCompiler(&capabilities, schema).
 		WithEnablePrintStatements(true).
 		WithStageAfterID(ast.StageSetRuleTree,
-			ast.CompilerStageDefinition{Name: "CheckDocuments", MetricName: "check_documents", Stage: checkDocuments})
+			ast.CompilerStageDefinition{Name: "CheckDocuments", MetricName: "check_documents", Stage: checkDocuments}).
+		WithStageAfterID(ast.StageBuildRequiredCapabilities,
+			ast.CompilerStageDefinition{Name: "CallBounded", MetricName: "call_bounded", Stage: callBounded})
 	txn, err := store.NewTransaction(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("opening the tests' data: %w", err)
@@ -253,7 +257,7 @@ func runTests(
 		SetCompiler(compiler).
 		SetStore(store).
 		SetModules(modules).
-		AddCustomBuiltins(functions).
+		AddCustomBuiltins(append(functions, boundedFunctions()...)).
 		SetPrefixMatchers(tests).
 		SetTimeout(testTimeout).
 		RaiseBuiltinErrors(true).
@@ -263,9 +267,9 @@ func runTests(
 	if err != nil {
 		return nil, explain(err)
 	}
-	var results []TestResult
-	for r := range ran {
-		results = append(results, traced.result(r))
+	results, err := traced.collect(ctx, ran)
+	if err != nil {
+		return nil, err
 	}
 	if ctx.Err() != nil { // tests that did not start have no result
 		return nil, context.Cause(ctx)

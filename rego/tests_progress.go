@@ -19,6 +19,7 @@ type progress struct {
 
 	mu        sync.Mutex
 	evaluated map[place]bool
+	latest    place // the expression that was evaluated last
 }
 
 // place is a place in a test file. row and col count from 1.
@@ -53,7 +54,8 @@ func (p *progress) TraceEvent(e topdown.Event) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.evaluated[placeOf(e.Location)] = true
+	p.latest = placeOf(e.Location)
+	p.evaluated[p.latest] = true
 }
 
 // last returns the last evaluated expression of a test, or nil.
