@@ -36,7 +36,8 @@ func (s *Server) listAuthorizations(r *request) error {
 		records = slices.DeleteFunc(records, func(row *storage.Record) bool { return !of.has(row) })
 		all = append(all, records...)
 		page.Limit -= len(records)
-		if page.After = next; next == "" || page.Limit == 0 {
+		if page.After = next; next == "" || page.Limit == 0 ||
+			s.decisions.Now().Sub(r.now) > maxReading {
 			break
 		}
 		r.slot.Yield()
@@ -86,6 +87,12 @@ func (s *Server) filter(r *request) (f storage.Filter) {
 	f.AgentIDs = s.agentFilter(r)
 	f.PolicyID = strings.ToLower(q.text("policy_id"))
 	f.ActionTypes = s.identity(q, "action_type")
+	f.IntentID, f.SessionID = strings.ToLower(q.text("intent_id")), strings.ToLower(q.text("session_id"))
+	f.ApprovalID, f.RuleID = strings.ToLower(q.text("approval_id")), strings.ToLower(q.text("rule_id"))
+	f.Code = q.text("code")
+	if by := q.text("credential"); by != "" {
+		f.Credential = ledger.KeptCredential(by, s.cfg.Scrub.Identity)
+	}
 	f.From, f.To = q.timestamp("from"), q.timestamp("to")
 	if !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To) {
 		q.refuse(invalid("to", "must be after from"))

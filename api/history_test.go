@@ -30,6 +30,15 @@ func TestDecision_Resources_AuthorizationFilters(t *testing.T) {
 		"policy_id=" + policyID:               4,
 		"policy_id=123e4567-e89b-12d3-a456-42661417": 0,
 		"action_type=deploy":                         2,
+		"code=action.denied":                         1,
+		"code=policy.allowed":                        1,
+		"code=agent.mismatch&agent_id=other":         2,
+		"code=none":                                  0,
+		"rule_id=" + policyID:                        0,
+		"session_id=" + policyID:                     0,
+		"approval_id=" + policyID:                    0,
+		"intent_id=" + policyID:                      0,
+		"credential=nobody":                          0,
 		"from=" + at(1):                              3,
 		"to=" + at(1):                                1,
 		"from=" + at(1) + "&to=" + at(3):             2,
@@ -41,6 +50,17 @@ func TestDecision_Resources_AuthorizationFilters(t *testing.T) {
 				t.Errorf("%d rows, want %d: %v", len(list.Data), want, list.Data)
 			}
 		})
+	}
+	row := read[page[storage.Record]](h.do("GET", "/v1/authorizations?limit=1", h.operator(acme), nil)).Data[0]
+	for query, want := range map[string]int{
+		"intent_id=" + strings.ToUpper(row.IntentID):                       1,
+		"credential=" + url.QueryEscape(row.Credential):                    4,
+		"intent_id=" + row.IntentID + "&decision=allow&code=action.denied": 0,
+	} {
+		list := read[page[storage.Record]](h.do("GET", "/v1/authorizations?"+query, h.operator(acme), nil).wantStatus(http.StatusOK))
+		if len(list.Data) != want {
+			t.Errorf("%s: %d rows, want %d", query, len(list.Data), want)
+		}
 	}
 	for query, field := range map[string]string{
 		"decision=maybe": "decision", "from=yesterday": "from", "to=1": "to", "agent_id=": "agent_id",

@@ -1,5 +1,7 @@
 package api
 
+import "time"
+
 // These limits are equal in every deployment. [Limits] and [RateLimits] are the configurable
 // limits. docs/configuration.md lists the limits that a caller can reach.
 const (
@@ -8,9 +10,10 @@ const (
 	// maxExports bounds the simultaneous exports. Each export takes a megabyte and lasts until its
 	// client has read it. One organization has at most a sixteenth of these exports.
 	maxExports = 64
-	// maxReads bounds the store reads for one page of the history. Each read may skip some hundreds
-	// of rows that the filter does not select.
-	maxReads = 200
+	// maxReads bounds the store reads for one page of the history. Each read may skip 250 rows that the
+	// filter does not select, or 4,000 in MongoDB. maxReading ends the page too.
+	maxReads   = 40
+	maxReading = 100 * time.Millisecond
 	// maxWait is the longest time, in seconds, that a look-up of an approval waits for a verdict.
 	// Proxies close connections that are idle for longer.
 	maxWait = 60

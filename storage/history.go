@@ -188,6 +188,11 @@ type Filter struct {
 	PolicyID    string
 	ActionTypes []string  // one of these
 	From, To    time.Time // start inclusive, end exclusive
+
+	IntentID, SessionID, Credential string
+	ApprovalID                      string // what was decided under this approval
+	// RuleID and Code are of any finding. [engine.CodePolicyAllowed] also selects allows without one.
+	RuleID, Code string
 }
 
 // History reads the records that a [Log] has appended.
@@ -213,6 +218,35 @@ func SameSettlement(a, b Settlement) bool {
 
 // Selects reports whether f selects r.
 func (f *Filter) Selects(r *Record) bool {
+	for _, p := range [...][2]string{
+		{f.IntentID, r.IntentID}, {f.SessionID, r.SessionID}, {f.Credential, r.Credential},
+		{f.ApprovalID, r.ApprovalID},
+	} {
+		if p[0] != "" && p[0] != p[1] {
+			return false
+		}
+	}
+	return f.MaySelect(r) && f.finds(r)
+}
+
+// Reads reports whether f selects by findings.
+func (f *Filter) Reads() bool { return f.RuleID != "" || f.Code != "" }
+
+func (f *Filter) finds(r *Record) bool {
+	rule, code := f.RuleID == "", f.Code == ""
+	if f.Code == string(engine.CodePolicyAllowed) && len(r.Findings) == 0 {
+		code = r.Decision == engine.Allow
+	}
+	for i := range r.Findings {
+		rule = rule || r.Findings[i].RuleID == f.RuleID
+		code = code || r.Findings[i].Code == f.Code
+	}
+	return rule && code
+}
+
+// MaySelect is [Filter.Selects] by the decision, the agent, the policy, the action type and the time
+// alone. A store compares these before it reads the rest of a row.
+func (f *Filter) MaySelect(r *Record) bool {
 	switch {
 	case f.Decision != 0 && f.Decision != r.Decision,
 		len(f.AgentIDs) > 0 && !slices.Contains(f.AgentIDs, r.AgentID),

@@ -242,7 +242,7 @@ func skips(v []byte, f *storage.Filter) (bool, error) {
 	var r storage.Record // its texts share v's memory and are not kept
 	c := codec{reads: true, rest: unsafe.String(unsafe.SliceData(v), len(v))}
 	c.filtered(&r)
-	return c.err != nil || !f.Selects(&r), c.err
+	return c.err != nil || !f.MaySelect(&r), c.err
 }
 
 // parseRecord reads the row v of decision id. If f does not select the row, parseRecord returns nil
@@ -255,6 +255,9 @@ func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storag
 	c.row(r, false)
 	if err := c.end(); err != nil {
 		return nil, err
+	}
+	if f != nil && !f.Selects(r) {
+		return nil, nil //nolint:nilnil // the filter does not select the row
 	}
 	return r, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -93,7 +94,7 @@ func (s *database) ListRecords(
 	err = s.do(ctx, org, "listing decisions", func(ctx context.Context) error {
 		indexed, rest := parts(org, &f)
 		var last []byte
-		if len(rest) > 0 {
+		if len(rest) > 0 || f.Reads() {
 			if last, err = s.lastScanned(ctx, slices.Concat(indexed, within(lower, upper))); err != nil {
 				return err
 			}
@@ -102,16 +103,25 @@ func (s *database) ListRecords(
 			lower = last
 		}
 		selected := slices.Concat(indexed, within(lower, upper), rest, times(&f))
-		cursor, err := s.records().Find(ctx, selected, options.Find().SetSort(newestFirst).SetLimit(int64(p.Limit)+1))
+		limit := int64(p.Limit) + 1
+		if f.Reads() {
+			limit = 0 // the findings are compared here
+		}
+		cursor, err := s.records().Find(ctx, selected, options.Find().SetSort(newestFirst).SetLimit(limit))
 		var end []byte
 		err = eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
-			if len(records) == p.Limit {
+			w, err := parseRow(org, raw)
+			switch {
+			case err != nil:
+				return false, err
+			case f.Reads() && !f.Selects(w.record):
+				return true, nil
+			case len(records) == p.Limit:
 				next = storage.Cursor(recordList, end)
 				return false, nil
 			}
-			w, err := parseRow(org, raw)
 			records, end = append(records, w.record), w.id[:]
-			return true, err
+			return true, nil
 		})
 		if next == "" && last != nil {
 			next = storage.Cursor(recordList, last)
@@ -165,7 +175,26 @@ func parts(org string, f *storage.Filter) (indexed, rest bson.D) {
 	if len(f.ActionTypes) > 0 {
 		rest = append(rest, anyOf(recordType, f.ActionTypes)...)
 	}
+	for _, p := range [...]struct{ field, value string }{
+		{"se", f.SessionID}, {"by", f.Credential}, {"ap", f.ApprovalID},
+	} {
+		if p.value != "" {
+			rest = append(rest, doc(p.field, p.value)...)
+		}
+	}
+	if f.IntentID != "" {
+		indexed = append(indexed, ofIntent(org, f.IntentID)...)
+	}
 	return indexed, rest
+}
+
+// ofIntent selects the rows of an intent: the one without an approval, and those under one. The
+// server orders keys by length first.
+func ofIntent(org, intentID string) bson.D {
+	under := len(uuid.Nil.String())
+	from := append(intentKey(org, intentID), make([]byte, 1+under)...)
+	to := append(append(intentKey(org, intentID), 0), bytes.Repeat([]byte{0xff}, under)...)
+	return doc("$or", bson.A{doc("_id", intentKey(org, intentID)), doc("_id", doc("$gte", from, "$lte", to))})
 }
 
 func times(f *storage.Filter) (part bson.D) {

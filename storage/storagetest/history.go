@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -17,6 +18,15 @@ var historyTests = []test{
 				r.AgentID = fmt.Sprintf("agent-%d", i%2)
 				r.PolicyID = fmt.Sprintf("policy-%d", i%5)
 				r.ActionType = fmt.Sprintf("type.%d", i%7)
+				r.SessionID, r.Credential = fmt.Sprintf("session-%d", i%3), fmt.Sprintf("key-%d", i%4)
+				r.ApprovalID = "" // a row without one
+				if i%6 == 1 {
+					r.ApprovalID = decisionID(noon, int64(i%12))
+				}
+				found := storage.Finding{Code: "rule.deny", RuleID: fmt.Sprintf("rule-%d", i%5), Outcome: engine.Deny}
+				if r.Findings = nil; i%3 > 0 {
+					r.Findings = []storage.Finding{{Code: "action.denied", Outcome: engine.Deny}, found}[i%2:]
+				}
 			}))
 		}
 		w.commit(records[30:]...) // lists are sorted by id, not by commit
@@ -27,6 +37,29 @@ var historyTests = []test{
 			want := selected(records, f)
 			for _, limit := range []int{1, 4, 60} {
 				w.WantSame(fmt.Sprintf("ListRecords(%+v)", f), w.history("org", f, limit), want)
+			}
+		}
+	}},
+	{"the pages of every filter equal a scan of random rows of several organizations", func(w *world) {
+		rows := make(map[string][]*storage.Record)
+		for i := range 3000 {
+			org := fmt.Sprintf("org-%d", i*7%3)
+			rows[org] = append(rows[org], w.record(org, func(r *storage.Record) {
+				n := rand.N(1 << 20)
+				r.AgentID, r.SessionID = fmt.Sprintf("agent-%d", n%2), fmt.Sprintf("session-%d", n%3)
+				r.Credential = fmt.Sprintf("key-%d", n%4)
+				if n%5 > 0 {
+					r.Findings = []storage.Finding{{Code: "rule.deny", RuleID: fmt.Sprintf("rule-%d", n%5), Outcome: engine.Deny}}
+				}
+			}))
+		}
+		for org, records := range rows {
+			for part := range slices.Chunk(records, 500) {
+				w.commit(part...)
+			}
+			slices.Reverse(records)
+			for _, f := range filters(records) {
+				w.WantSame(fmt.Sprintf("ListRecords(%+v)", f), w.history(org, f, 100), selected(records, f))
 			}
 		}
 	}},
@@ -124,6 +157,17 @@ func filters(records []*storage.Record) []storage.Filter {
 		{AgentIDs: []string{"agent-1", "agent-9"}, ActionTypes: []string{"type.2", "type.5", "type.9"}},
 		{AgentIDs: []string{"agent-0"}, PolicyID: "policy-2", ActionTypes: []string{"type.1"}},
 		{Decision: engine.Deny, AgentIDs: []string{"agent-0"}},
+		{IntentID: records[7].IntentID},
+		{IntentID: records[7].IntentID, SessionID: "none"},
+		{SessionID: "session-1"},
+		{Credential: "key-2"},
+		{Credential: "key-2", Decision: engine.Allow},
+		{ApprovalID: decisionID(noon, 7)},
+		{RuleID: "rule-3"},
+		{Code: "action.denied", RuleID: "rule-3"},
+		{Code: "rule.deny", AgentIDs: []string{"agent-1"}},
+		{Code: "policy.allowed"},
+		{Code: "none"},
 		{From: middle},
 		{To: middle},
 		{From: middle, To: middle.Add(5 * time.Millisecond)},
