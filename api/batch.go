@@ -255,7 +255,7 @@ func (s *Server) itemProblem(r *request, err error) []byte {
 	p := problemOf(err)
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	if p.logged {
-		s.log(http.MethodPost, batchPath, r.id, p, err)
+		s.refused.add(refused{requestID: r.id, route: http.MethodPost + " " + batchPath, problem: p, err: err})
 	}
 	return p.encode(batchPath, string(r.id))
 }

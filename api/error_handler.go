@@ -30,6 +30,8 @@ func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 	}
 	b := s.scratch.Get().(*scratch)
 	defer b.release(s.scratch)
+	s.begin(fc, b)
+	b.req.id, b.req.now = b.id, s.decisions.Now()
 	p := &problem{Status: fe.Code}
 	switch fe.Code {
 	case http.StatusNotFound:
@@ -53,15 +55,14 @@ func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 			p.Detail = "The request is not well-formed HTTP: " + framing.Error() + "."
 		}
 	}
-	s.begin(fc, b)
 	if fe.Code == http.StatusNotFound || fe.Code == http.StatusMethodNotAllowed {
-		b.req.now = s.decisions.Now()
 		if err := s.admit(fc, &unrouted, &b.req); err != nil {
 			p = problemOf(err)
 		}
 	}
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	writeProblem(fc, p, b.id)
+	s.logRefused(fc, "unmatched", &b.req, p, err)
 	unread := p.Code == codeBodyTooLarge || p.Code == codeHeaderTooLarge || p.Code == codeMalformed
 	if c, ok := fc.Conn().(*wire.Conn); ok && unread {
 		c.LeaveUnread()

@@ -1,9 +1,7 @@
 package api
 
 import (
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"sync"
@@ -83,7 +81,7 @@ func (s *Server) serve(rt route) fiber.Handler {
 		s.begin(fc, b)
 		b.req = request{ctx: s.deadlines.context(start), now: start, id: b.id, param: c.Params(rt.param)}
 		if err := s.handle(fc, &rt, b); err != nil {
-			s.fail(fc, b.id, err)
+			s.fail(fc, &rt, &b.req, err)
 		}
 		observed.observe(fc.Response.StatusCode(), s.decisions.Now().Sub(start))
 		b.release(s.scratch)
@@ -140,29 +138,12 @@ func (s *Server) handle(fc *fasthttp.RequestCtx, rt *route, b *scratch) (err err
 	return writeResponse(fc, b, r.res)
 }
 
-// fail answers with the problem document for err. It logs err if operators need to know it.
-func (s *Server) fail(fc *fasthttp.RequestCtx, requestID []byte, err error) {
+// fail answers with the problem document for err, and logs the request.
+func (s *Server) fail(fc *fasthttp.RequestCtx, rt *route, r *request, err error) {
 	p := problemOf(err)
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
-	writeProblem(fc, p, requestID)
-	if p.logged {
-		s.log(string(fc.Request.Header.Method()), instance(fc), requestID, p, err)
-	}
-}
-
-func (s *Server) log(method, path string, requestID []byte, p *problem, err error) {
-	attrs := []any{
-		slog.String("request_id", string(requestID)),
-		slog.String("method", method),
-		slog.String("path", path),
-		slog.Int("status", p.Status),
-		slog.String("error", err.Error()),
-	}
-	var panicked *panicError
-	if errors.As(err, &panicked) {
-		attrs = append(attrs, slog.String("stack", string(panicked.stack)))
-	}
-	s.cfg.Log.Error("request failed", attrs...)
+	writeProblem(fc, p, r.id)
+	s.logRefused(fc, rt.method+" "+rt.path, r, p, err)
 }
 
 type panicError struct {

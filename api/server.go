@@ -38,6 +38,7 @@ type Server struct {
 	scratch     *sync.Pool
 	deadlines   deadlines
 	headers     []header // the headers of every response
+	refused     requestLog
 	connections *limit.Tally[limit.Address]
 	exports     *limit.Tally[string] // by organization
 	polls       *limit.Tally[string] // look-ups that wait for a verdict, by organization
@@ -79,6 +80,7 @@ func New(cfg Config) (*Server, error) {
 		scratch:   newScratchPool(),
 		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
 		headers:   everyResponse(cfg.Hosted.APIURL),
+		refused:   requestLog{log: cfg.Log},
 		polls:     limit.NewTally[string](maxPolls, maxPolls/4),
 		exports:   limit.NewTally[string](maxExports, maxExports/16),
 

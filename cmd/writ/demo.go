@@ -35,7 +35,8 @@ func (c *demoCmd) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	cfg.Addr, cfg.AdminAddr, cfg.Data = "127.0.0.1:0", "127.0.0.1:0", datadir.Dir(dir)
-	n, err := openNode(ctx, cfg, s.err, slog.LevelWarn, nil)
+	cfg.LogLevel = slog.LevelWarn
+	n, err := openNode(ctx, cfg, s.err, nil)
 	if err != nil {
 		return err
 	}

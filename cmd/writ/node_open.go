@@ -24,7 +24,7 @@ import (
 //
 // prepare prepares the queries that c.VerifyEngine needs.
 func openNode(
-	ctx context.Context, c *serveCmd, log io.Writer, level slog.Level, prepare prepareQuery,
+	ctx context.Context, c *serveCmd, log io.Writer, prepare prepareQuery,
 ) (_ *node, err error) {
 	plans, err := plansIn(c.Plans)
 	if err != nil {
@@ -35,7 +35,7 @@ func openNode(
 	if err != nil {
 		return nil, err
 	}
-	n.log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level, ReplaceAttr: scrubber.ReplaceAttr}))
+	n.log = c.logger(log, scrubber)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close(ctx))
@@ -70,6 +70,15 @@ func openNode(
 		return nil, err
 	}
 	return n, nil
+}
+
+// logger returns the log of the server. What it writes is scrubbed.
+func (c *serveCmd) logger(w io.Writer, scrubber *scrub.Scrubber) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: c.LogLevel, ReplaceAttr: scrubber.ReplaceAttr}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
 }
 
 // tagger returns a Tagger for scrubber, with the keys of its tags.

@@ -58,6 +58,9 @@ type serveCmd struct {
 
 	VerifyEngine oneIn `placeholder:"1/N" help:"Have every Nth decision made again by the policy's Rego, in the background, and differences counted and logged."`
 
+	LogFormat string     `default:"text" enum:"text,json" help:"Form of the log's lines: text is key=value, json an object a line."`
+	LogLevel  slog.Level `default:"info" help:"The least level that is logged: debug, info, warn or error."`
+
 	QueueDeadline time.Duration `default:"250ms" help:"How long a decision waits for a processor when there is more to decide than the server can bear; work on documents waits eight times as long. The rest is refused with 503."`
 }
 
@@ -78,7 +81,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams, strange unread, prepare p
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	tuneGarbage()
-	n, err := openNode(ctx, c, s.err, slog.LevelInfo, prepare)
+	n, err := openNode(ctx, c, s.err, prepare)
 	if err != nil {
 		return err
 	}
