@@ -44,7 +44,7 @@ func TestRequestLog(t *testing.T) {
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	for _, tc := range []struct {
 		name, method, path, token, fault string
-		want                              requestLine
+		want                             requestLine
 	}{
 		{"without a credential", "GET", "/v1/policies", "", "",
 			requestLine{Level: "INFO", Msg: "request refused", Route: "GET /v1/policies", Status: 401, Code: "unauthorized"}},
