@@ -129,7 +129,8 @@ func (s *Server) approvalFilter(r *request) (f approval.Filter) {
 		}
 	}
 	f.AgentIDs = s.agentFilter(r)
-	f.PolicyID = strings.ToLower(q.text("policy_id"))
+	f.PolicyID, f.IntentID = strings.ToLower(q.text("policy_id")), strings.ToLower(q.text("intent_id"))
+	f.ActionTypes = s.identity(q, "action_type")
 	return f
 }
 

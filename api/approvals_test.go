@@ -227,7 +227,8 @@ func TestApprovals_AreListedNewestFirst(t *testing.T) {
 		_, id := d.hold()
 		ids = append([]string{id}, ids...)
 	}
-	_, theirs := d.hold(obj{"agent_id": "mail-bot"})
+	const intentID = "9c1c2d1e-5b6f-4f0e-8a41-6c2d7b1f0a99"
+	_, theirs := d.hold(obj{"agent_id": "mail-bot", "intent_id": intentID})
 	d.approve(ids[1])
 	for query, want := range map[string][]string{
 		"":                            {theirs, ids[0], ids[1], ids[2], ids[3]},
@@ -237,6 +238,13 @@ func TestApprovals_AreListedNewestFirst(t *testing.T) {
 		"&status=pending&agent_id=ci": {ids[0], ids[2], ids[3]},
 		"&policy_id=" + strings.ToUpper(policyID) + "&agent_id=mail-bot": {theirs},
 		"&policy_id=" + uuid.NewString():                                 nil,
+		"&intent_id=" + strings.ToUpper(intentID):                        {theirs},
+		"&status=pending&intent_id=" + intentID:                          {theirs},
+		"&status=approved&intent_id=" + intentID:                         nil,
+		"&action_type=http_get":                                          nil,
+		"&status=pending&action_type=http_get":                           nil,
+		"&action_type=deploy":                                            {theirs, ids[0], ids[1], ids[2], ids[3]},
+		"&status=pending&action_type=deploy":                             {theirs, ids[0], ids[2], ids[3]},
 	} {
 		if diff := cmp.Diff(want, d.list(query)); diff != "" {
 			t.Errorf("list of %q: -want +got\n%s", query, diff)

@@ -12,9 +12,17 @@ import (
 
 // Filter selects approvals. A zero field selects all.
 type Filter struct {
-	Status   Status
-	AgentIDs []string // any of these
-	PolicyID string
+	Status      Status
+	AgentIDs    []string // any of these
+	PolicyID    string
+	IntentID    string
+	ActionTypes []string // any of these
+}
+
+// has reports whether the held decision has the intent and the action type that f selects.
+func (f *Filter) has(held *storage.Record) bool {
+	return (f.IntentID == "" || f.IntentID == held.IntentID) &&
+		(len(f.ActionTypes) == 0 || slices.Contains(f.ActionTypes, held.ActionType))
 }
 
 // List returns the approvals of org that f selects, newest first. A page may have fewer
@@ -42,7 +50,8 @@ func (d *Desk) ofHistory(
 	ctx context.Context, org string, f Filter, p storage.Page,
 ) (all []*Approval, next string, err error) {
 	held, next, err := d.cfg.Store.ListRecords(ctx, org,
-		storage.Filter{Decision: engine.ApprovalRequired, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID}, p)
+		storage.Filter{Decision: engine.ApprovalRequired, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID,
+			IntentID: f.IntentID, ActionTypes: f.ActionTypes}, p)
 	for _, r := range held {
 		a, findErr := d.find(ctx, r)
 		if err = errors.Join(err, findErr); err != nil {
@@ -70,6 +79,9 @@ func (d *Desk) withDetails(
 		}
 		if err != nil {
 			return nil, "", err
+		}
+		if !f.has(r) {
+			continue
 		}
 		a, err := d.of(ctx, r, kept)
 		if err != nil {
