@@ -36,9 +36,23 @@ func Format(name string, data []byte) ([]byte, error) {
 	if err := checkRego(docs); err != nil {
 		return nil, err
 	}
+	return format(docs, data, true)
+}
+
+// arrange is [Format], but it leaves Rego as it is.
+func arrange(name string, data []byte) ([]byte, error) {
+	docs, err := Parse(name, data)
+	if err != nil {
+		return nil, err
+	}
+	return format(docs, data, false)
+}
+
+// format returns the documents of a file in canonical form. It formats their Rego only if rego says so.
+func format(docs []*Document, data []byte, rego bool) ([]byte, error) {
 	f := docs[0].file
 	if !f.yaml {
-		return f.formatJSON()
+		return f.formatJSON(rego)
 	}
 	out := data
 	for range MaxPasses {
@@ -46,7 +60,9 @@ func Format(name string, data []byte) ([]byte, error) {
 		if err != nil {
 			return nil, f.refuse(Place{1, 1}, "cannot be formatted: %v", err)
 		}
-		f.formatRegoIn(pages)
+		if rego {
+			f.formatRegoIn(pages)
+		}
 		next, err := f.write(pages)
 		if err != nil {
 			return nil, err
@@ -230,7 +246,7 @@ func writable(text string) bool {
 		!strings.Contains(body, " \n") && !strings.Contains(body, "\t\n")
 }
 
-func (f *file) formatJSON() ([]byte, error) {
+func (f *file) formatJSON(rego bool) ([]byte, error) {
 	roots, err := f.readJSON()
 	if err != nil {
 		return nil, err
@@ -240,7 +256,7 @@ func (f *file) formatJSON() ([]byte, error) {
 		each := root.documents()
 		for i, n := range each {
 			k := kindOf(n)
-			if each[i] = n.withObjects(k); k == Rule {
+			if each[i] = n.withObjects(k); rego && k == Rule {
 				each[i] = each[i].withRego(onOneLine)
 			}
 			if k != Suite {

@@ -22,8 +22,8 @@ type Edit struct {
 
 // Rewrite returns data with documents changed, added and removed. Values that do not change keep
 // their comments and their places. If only scalars change, Rewrite replaces only their text.
-// Otherwise it writes the whole file in canonical form. Data may be empty. Rewrite returns
-// the errors of [Parse] and [Format].
+// Otherwise it writes the whole file in the canonical form of [Format], but leaves Rego as it is. Data may
+// be empty. Rewrite returns the errors of [Parse] and [Format].
 func Rewrite(name string, data []byte, edits ...Edit) ([]byte, error) {
 	f := newFile(name, data)
 	var docs []*Document
@@ -278,7 +278,7 @@ func (f *file) merge(docs []*Document, wanted []*node) ([]byte, error) {
 	comments := nodeComments(pages)
 	out, err := f.write(pages)
 	if err == nil {
-		out, err = Format(f.name, out)
+		out, err = arrange(f.name, out)
 	}
 	if err != nil {
 		return nil, err
@@ -312,7 +312,7 @@ func (f *file) mergeJSON(wanted []*node) ([]byte, error) {
 	for _, n := range wanted {
 		all = append(append(all, n.json()...), '\n')
 	}
-	return Format(f.name, all)
+	return arrange(f.name, all)
 }
 
 // mergeNode returns y changed to the value n. Parts that are equal keep their spelling. k is the

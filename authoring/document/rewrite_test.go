@@ -93,6 +93,7 @@ func TestRewrite_Golden(t *testing.T) {
 func FuzzRewrite(f *testing.F) {
 	for _, doc := range []string{
 		`{"name":"a: b # c","condition":{"cel":"x\n y\n"},"action":{},"priority":1}`, `{"name":" \n x\t","condition":{"rego":"\u0001\u2028"}}`,
+		`{"name":"r","condition":{"rego":"input.intent.action_type==\"a\"\n  input.intent.agent_id==\"b\""}}`,
 		`{"name":"<<","description":"2026-01-01","condition":{"a":[null,true,[1,{"b":[]}]]}}`,
 	} {
 		f.Add(twoRules, doc, 0)
