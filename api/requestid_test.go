@@ -7,7 +7,7 @@ import (
 )
 
 func TestRequestIDs(t *testing.T) {
-	ids := newRequestIDs()
+	ids := newRequestIDs("the-service-token")
 	for name, tc := range map[string]struct {
 		in   string
 		kept bool
@@ -17,6 +17,7 @@ func TestRequestIDs(t *testing.T) {
 		"128":          {strings.Repeat("a", 128), true},
 		"129":          {strings.Repeat("a", 129), false},
 		"empty":        {"", false},
+		"a secret":     {"the-service-token", false},
 		"space":        {"a b", false},
 		"line break":   {"a\nb", false},
 		"not ASCII":    {"é", false},

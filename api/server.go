@@ -76,7 +76,7 @@ func New(cfg Config) (*Server, error) {
 		docs:      cfg.Decisions.Documents,
 		site:      site,
 		metrics:   newMetrics(cfg.Registry),
-		ids:       newRequestIDs(),
+		ids:       newRequestIDs(cfg.ServiceToken),
 		scratch:   newScratchPool(),
 		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
 		headers:   everyResponse(cfg.Hosted.APIURL),
