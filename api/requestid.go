@@ -12,8 +12,8 @@ import (
 const headerRequestID = "X-Request-Id"
 
 // requestIDs makes ids for requests that have none, or whose id is not safe in a log line: it has other
-// characters, or is the service token, which a scrubber does not know. The ids are unique, not secret. An id is a random prefix of the process and a counter, so making it is
-// cheap.
+// characters, or is the service token, which a scrubber does not know. The ids are unique, not secret. An id
+// is a random prefix of the process and a counter, so making it is cheap.
 type requestIDs struct {
 	prefix string
 	secret []byte // the service token
