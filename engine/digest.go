@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // Digest identifies what decides an intent: a policy version, the active rules in deciding order, the
-// lists that they use, and [Semantics]. An external core that was exported from other documents has
+// lists and libraries that they use, and [Semantics]. An external core that was exported from other documents has
 // another digest. Only the members without an effect on a decision are left out: the policy's
 // updated_at, and all members of a rule except the four below.
 //
@@ -26,7 +27,9 @@ import (
 //
 //	[[[name, condition, action, priority], …], [[list, [text, …]], …]]
 //
-// The lists are sorted by name, and their texts are sorted. A list that is missing is null. For
+// The lists are sorted by name, and their texts are sorted. A list that is missing is null. If the rules use
+// libraries, [[library, [[file, source], …]], …] follows the lists, sorted by name and by file. A library
+// that is missing is null. For
 // example, without rules it is the digest of [[],[]]:
 // sha256:643d5437104296e21d906ecb15b2c96ad278f20cfc4af53b12bb6069bd853726.
 func Digest(p *ActionPolicy, rs *RuleSet) (string, error) {
@@ -44,7 +47,7 @@ func Digest(p *ActionPolicy, rs *RuleSet) (string, error) {
 	return digestOf([]any{Semantics, &doc, rules})
 }
 
-// Digest returns the digest of the rules and of the lists that they use: see [Digest]. If
+// Digest returns the digest of the rules and of the lists and libraries that they use: see [Digest]. If
 // [Options.KeepDigest] was set, it returns the digest that the set keeps. A nil set has no rules.
 func (rs *RuleSet) Digest() (string, error) {
 	if rs == nil {
@@ -64,7 +67,36 @@ func (rs *RuleSet) Digest() (string, error) {
 		}
 		lists = append(lists, []any{name, texts})
 	}
+	if libraries := rs.usedLibraries(); len(libraries) > 0 {
+		return digestOf([]any{rules, lists, libraries})
+	}
 	return digestOf([]any{rules, lists})
+}
+
+// usedLibraries returns the libraries that the rules import, directly and through others, as [Digest]
+// has them.
+func (rs *RuleSet) usedLibraries() [][]any {
+	stored := map[string]any{}
+	if rs.libraries != nil {
+		for _, l := range rs.libraries.Documents() {
+			files := [][]string{}
+			for _, file := range l.Files() {
+				files = append(files, []string{file, l.Modules[file]})
+			}
+			stored[l.Name] = files
+		}
+	}
+	used := map[string]bool{}
+	for _, c := range rs.rules {
+		for _, name := range c.Libraries() {
+			used[name] = true
+		}
+	}
+	var all [][]any
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		all = append(all, []any{name, stored[name]})
+	}
+	return all
 }
 
 func digestOf(v any) (string, error) {

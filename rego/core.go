@@ -19,18 +19,18 @@ const coreFile = "core.rego"
 //	{"decision": …, "reasons": […], "policy_version": …, "rules_revision": …}
 //
 // Its decision and reasons come from the module that [Lower] writes for the policy of the intent.
-// input.digest must be the digest of the exported policy, rules and lists: see [engine.Digest]. An OPA
+// input.digest must be the digest of the exported policy, rules, lists and libraries: see [engine.Digest]. An OPA
 // that holds an older or another export decides nothing, even if its version numbers are the same.
-//
-// A rule that imports a library is an error, because the digest does not cover libraries.
 //
 // The names of packages contain a part of the digest. So an earlier export in the same OPA, or an export
 // of another organization, has no effect.
-func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) ([]File, error) {
+func LowerCore(
+	policies []*engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, libraries ...engine.Library,
+) ([]File, error) {
 	if len(policies) == 0 {
 		return nil, errors.New("there is no policy")
 	}
-	set, err := compileRules(rules, lists, nil)
+	set, err := compileRules(rules, lists, libraries)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule, lists condi
 		}
 		name := strings.TrimPrefix(digest, "sha256:")[:32]
 		pkg := "writ.core." + strings.TrimPrefix(PackageName(p.PolicyID), policiesPackage) + "_" + name
-		modules, err := lower(pkg, p, rules, lists, nil)
+		modules, err := lower(pkg, p, rules, lists, libraries)
 		if err != nil {
 			return nil, err
 		}

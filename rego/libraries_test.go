@@ -191,10 +191,27 @@ func TestLibraries_CostCountsCallers(t *testing.T) {
 	}
 }
 
-func TestLowerCore_RefusesLibraries(t *testing.T) {
-	_, err := LowerCore([]*engine.ActionPolicy{samplePolicy()}, []engine.Rule{listRule(`{"rego":"data.lib.net.inside"}`, "deny")}, nil)
+func TestLowerCore_Libraries(t *testing.T) {
+	policies := []*engine.ActionPolicy{samplePolicy()}
+	_, err := LowerCore(policies, []engine.Rule{listRule(`{"rego":"data.lib.net.inside"}`, "deny")}, nil)
 	if err == nil || !strings.Contains(err.Error(), "there is no library net") {
 		t.Errorf("LowerCore of a rule that imports a library = %v, want an error", err)
+	}
+	rules := []engine.Rule{listRule(`{"rego":"data.lib.text.low(input.intent.action_type) == \"x\""}`, "deny")}
+	seen := map[string]bool{}
+	for _, library := range []engine.Library{text, lib("text", `low(s) := upper(s)`)} {
+		files := must.Get(LowerCore(policies, rules, nil, library, lib("unused", `a := 1`)))(t)
+		all := ""
+		for _, f := range files {
+			all += f.Source
+		}
+		set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition,
+			Libraries: must.Get(CompileLibraries([]engine.Library{library}))(t)})
+		if digest := must.Get(engine.Digest(policies[0], set))(t); !strings.Contains(all, digest) || seen[digest] {
+			t.Errorf("the export with %v has not the digest %s, or that of another library", library.Modules, digest)
+		} else {
+			seen[digest] = true
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func (c *Checker) file(name string) {
 	if slices.ContainsFunc(docs, func(d *document.Document) bool {
 		return d.Kind == document.Suite && d.Check(c.Conditions) == nil
 	}) {
-		r.failed(suites(name, data))
+		r.failed(c.suites(name, data))
 	} else {
 		for _, d := range docs {
 			c.document(d, r)
@@ -67,8 +67,8 @@ func (c *Checker) file(name string) {
 }
 
 // suites reads the suites in a file. data is the file's content.
-func suites(name string, data []byte) error {
-	l := suite.Loader{ReadBelow: document.Below, ReadFile: func(path string) ([]byte, error) {
+func (c *Checker) suites(name string, data []byte) error {
+	l := suite.Loader{Libraries: c.Conditions.Libraries, ReadBelow: document.Below, ReadFile: func(path string) ([]byte, error) {
 		if path == name {
 			return data, nil
 		}

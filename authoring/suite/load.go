@@ -51,6 +51,9 @@ type Loader struct {
 	// Glob lists files. Nil means [filepath.Glob].
 	Glob func(pattern string) ([]string, error)
 
+	// Libraries has the libraries that rules import, or is nil.
+	Libraries engine.Libraries
+
 	files    map[string]*file
 	subjects map[[sha256.Size]byte]*subject
 }
@@ -212,7 +215,7 @@ func (r *reader) sources(field string, v jsontext.Value, kind document.Kind) []s
 		return nil
 	case v.Kind() == '{':
 		d, _ := r.doc.Child(field)
-		read, err := readSource(d, kind, r.path)
+		read, err := readSource(d, kind, r.path, r.loader.conditions(nil))
 		r.add(err)
 		if err != nil {
 			return nil

@@ -124,7 +124,7 @@ func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) er
 	}
 	for _, r := range all {
 		results, err := rego.RunTests(ctx, r.suite.subject.doc, r.suite.subject.rules, r.suite.subject.lists, r.intents,
-			r.suite.rego)
+			r.suite.rego, r.suite.subject.libraries...)
 		if err != nil {
 			return r.located(err)
 		}
@@ -148,7 +148,7 @@ func runModuleTests(ctx context.Context, suites []*Suite, o Options, report *Rep
 		}
 		ran[key] = true
 		r := regoSuite{suite: s}
-		results, err := rego.RunModuleTests(ctx, s.modules, s.moduleTests)
+		results, err := rego.RunModuleTests(ctx, append(s.subject.libraryFiles(), s.modules...), s.moduleTests)
 		if err != nil {
 			return r.located(err)
 		}
@@ -159,6 +159,17 @@ func runModuleTests(ctx context.Context, suites []*Suite, o Options, report *Rep
 		}
 	}
 	return nil
+}
+
+// libraryFiles returns the modules of the libraries that the rules may import.
+func (s *subject) libraryFiles() (files []rego.File) {
+	for i := range s.libraries {
+		l := &s.libraries[i]
+		for _, name := range l.Files() {
+			files = append(files, rego.File{Name: l.File(name), Source: l.Modules[name]})
+		}
+	}
+	return files
 }
 
 // addIntents adds the intents of s. Two different intents with the same name are an error.

@@ -15,14 +15,9 @@ import (
 	"writ/rego"
 )
 
-// conditions are the options for compiling rules in every language.
-var conditions = engine.Options{CompileRego: rego.CompileCondition}
-
-// conditionsOver returns conditions together with lists.
-func conditionsOver(lists condition.Lists) engine.Options {
-	o := conditions
-	o.Lists = lists
-	return o
+// conditions returns the options for compiling rules in every language, over lists.
+func (l *Loader) conditions(lists condition.Lists) engine.Options {
+	return engine.Options{CompileRego: rego.CompileCondition, Libraries: l.Libraries, Lists: lists}
 }
 
 func (r *reader) lists(f *File) []engine.List {
@@ -91,14 +86,14 @@ func (s *source) lineOf(at string, line int) int {
 }
 
 // readSource decodes and validates a policy or a rule.
-func readSource(d *document.Document, kind document.Kind, file string) (source, error) {
+func readSource(d *document.Document, kind document.Kind, file string, o engine.Options) (source, error) {
 	s := source{name: file, file: file, doc: d, wire: d.JSON()}
 	if kind == document.Policy {
 		p, err := d.Policy()
 		s.policy = p
 		return s, err
 	}
-	r, err := d.Rule(conditions)
+	r, err := d.Rule(o)
 	if err == nil {
 		doc := r.Rule()
 		s.rule, s.lists = &doc, r.Lists()
@@ -139,7 +134,7 @@ func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 		if d.Kind != kind && d.Kind != "" {
 			continue // the file may also have documents of other kinds
 		}
-		s, err := readSource(d, kind, path)
+		s, err := readSource(d, kind, path, l.conditions(nil))
 		if err == nil {
 			found = append(found, s)
 		} else if err := all.Add(err); err != nil {
@@ -163,6 +158,8 @@ type subject struct {
 	ruleSources  []source // same order as in the suite and in rules
 	doc          *engine.ActionPolicy
 	rules        []engine.Rule
+	libraries    []engine.Library
+	conditions   engine.Options // with which the rules were compiled
 	policy       *engine.Policy
 	set          *engine.RuleSet
 	lists        condition.Lists
@@ -184,11 +181,15 @@ func (l *Loader) subject(p source, rules []source, lists []engine.List) (*subjec
 		}
 		s.rules = append(s.rules, doc)
 	}
+	if l.Libraries != nil {
+		s.libraries = l.Libraries.Documents()
+	}
 	policy, err := engine.CompilePolicy(p.policy)
 	if err != nil {
 		return nil, p.doc.Locate(err)
 	}
-	s.policy, s.set = policy, engine.CompileRules(s.rules, conditionsOver(s.lists))
+	s.conditions = l.conditions(s.lists)
+	s.policy, s.set = policy, engine.CompileRules(s.rules, s.conditions)
 	if l.subjects == nil {
 		l.subjects = map[[sha256.Size]byte]*subject{}
 	}

@@ -63,12 +63,13 @@ func pathsOf(results []*Result) (paths []string) {
 
 // verify runs the rewritten file. It drops the file if a case fails that passed before.
 func (l *Loader) verify(ctx context.Context, w *Rewrite, before *Report) error {
-	after := Loader{Glob: l.Glob, ReadBelow: l.below, ReadFile: func(name string) ([]byte, error) {
+	after := Loader{Libraries: l.Libraries, Glob: l.Glob, ReadBelow: l.below}
+	after.ReadFile = func(name string) ([]byte, error) {
 		if name == w.Path {
 			return w.Data, nil
 		}
 		return l.read(name)
-	}}
+	}
 	suites, err := after.Load(w.Path)
 	if err != nil {
 		return fmt.Errorf("rewriting %s: %w", w.Path, err)

@@ -9,6 +9,7 @@ import (
 
 type checkCmd struct {
 	Files  []string `arg:"" name:"files" help:"Files of policies, rules, lists, intents and suites, in YAML or JSON, or directories of them; what a file holds is told by its members. - is standard input."`
+	Libraries string   `placeholder:"DIR" help:"Libraries that the rules import: a directory for each, with its .rego files."`
 	Strict bool     `help:"Fail on warnings, too."`
 	JSON   bool     `name:"json" help:"Print a JSON object for each problem and each warning, and nothing else."`
 }
@@ -36,7 +37,11 @@ func (c *checkCmd) Run(_ context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	checker := check.Checker{Conditions: conditions(), Read: func(name string) ([]byte, error) {
+	o, _, err := conditionsWith(c.Libraries)
+	if err != nil {
+		return err
+	}
+	checker := check.Checker{Conditions: o, Read: func(name string) ([]byte, error) {
 		data, err := readInput(s, name)
 		return data, problem(err)
 	}}

@@ -88,11 +88,11 @@ type ruleFile struct {
 }
 
 // readRules reads the rules in a file. It fails if one of them does not compile.
-func readRules(s streams, name string) (f ruleFile, err error) {
+func readRules(s streams, name string, o engine.Options) (f ruleFile, err error) {
 	f.name = name
 	f.rules, err = readAll(s, name, document.Rule, func(d *document.Document) (engine.Rule, error) {
 		f.docs = append(f.docs, d)
-		r, err := d.Rule(conditions())
+		r, err := d.Rule(o)
 		if err != nil {
 			return engine.Rule{}, err
 		}

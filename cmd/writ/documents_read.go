@@ -9,6 +9,7 @@ import (
 	"writ/authoring/workspace"
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/rego"
 )
 
 // documentFiles returns the files that names refer to, also those with other given extensions: see
@@ -84,6 +85,22 @@ func readLists(s streams, name string) (condition.Lists, error) {
 		lists = append(lists, l)
 	}
 	return engine.CompileLists(lists), nil
+}
+
+// conditionsWith returns [conditions] with the libraries in a directory. If none is named, there are none.
+func conditionsWith(dir string) (engine.Options, []engine.Library, error) {
+	o := conditions()
+	if dir == "" {
+		return o, nil, nil
+	}
+	libraries, err := document.Libraries(dir)
+	if err == nil {
+		o.Libraries, err = rego.CompileLibraries(libraries)
+	}
+	if err != nil {
+		return o, nil, &inputError{name: "--libraries", err: err}
+	}
+	return o, libraries, nil
 }
 
 // readSession reads the session in a file. It returns nil if no file is named. The session is

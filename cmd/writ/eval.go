@@ -15,6 +15,7 @@ type evalCmd struct {
 	Policy     string   `required:"" placeholder:"FILE" help:"ActionPolicy to evaluate by."`
 	Rules      string   `placeholder:"FILE" help:"The organization's rules: YAML documents, or a JSON array."`
 	Lists      string   `placeholder:"FILE" help:"Lists that the rules look in: a JSON object of arrays of strings by the lists' names."`
+	Libraries  string   `placeholder:"DIR" help:"Libraries that the rules import: a directory for each, with its .rego files."`
 	Session    string   `placeholder:"FILE" help:"Session that the intents are proposed in, as the API shows it."`
 	Intent     []string `required:"" sep:"none" placeholder:"FILE" help:"ActionIntent to evaluate, an array of them, or several one after another; - is standard input. Can be repeated."`
 	stateFlags `embed:""`

@@ -20,12 +20,15 @@ func (c *evalCmd) load(s streams) (*engines, error) {
 	if err != nil {
 		return nil, err
 	}
+	o, libraries, err := conditionsWith(c.Libraries)
+	if err != nil {
+		return nil, err
+	}
 	var rules ruleFile
 	if c.Rules != "" {
-		if rules, err = readRules(s, c.Rules); err != nil {
+		if rules, err = readRules(s, c.Rules, o); err != nil {
 			return nil, err
 		}
-		o := conditions()
 		o.Lists = lists
 		if e.rules = engine.CompileRules(rules.rules, o); len(e.rules.ListNames()) > len(e.rules.Lists()) {
 			return nil, &inputError{name: c.Rules, err: errors.New(
@@ -36,7 +39,7 @@ func (c *evalCmd) load(s streams) (*engines, error) {
 	if c.Engine == "cel" {
 		return e, nil
 	}
-	if e.query, err = rego.Prepare(policy.Document(), rules.rules, lists); err != nil {
+	if e.query, err = rego.Prepare(policy.Document(), rules.rules, lists, libraries...); err != nil {
 		return nil, rules.notRendered(c.Policy, err)
 	}
 	return e, nil

@@ -14,6 +14,7 @@ type regoCmd struct {
 	Core       bool     `help:"Write the modules for an OPA that is writ's external evaluation core; needs --out."`
 	Rules      string   `placeholder:"FILE" help:"Rules to render with it: YAML documents, or a JSON array."`
 	Lists      string   `placeholder:"FILE" help:"Lists that the rules look in: a JSON object of arrays of strings by the lists' names. Needs --out."`
+	Libraries  string   `placeholder:"DIR" help:"Libraries that the rules import: a directory for each, with its .rego files."`
 	Input      []string `sep:"none" placeholder:"FILE" help:"Print instead the input that the module decides this ActionIntent by. With --out write the module, the inputs and a test of each for opa test; it can be repeated then."`
 	Out        string   `placeholder:"DIR" help:"Directory to write the modules to; needed when rules are written in Rego, each of which is a module of its own."`
 	stateFlags `embed:""`
@@ -51,7 +52,11 @@ these versions with exactly these rules and lists, which are all of the organiza
 }
 
 func (c *regoCmd) Run(_ context.Context, s streams) error {
-	policies, rules, err := c.load(s)
+	o, libraries, err := conditionsWith(c.Libraries)
+	if err != nil {
+		return err
+	}
+	policies, rules, err := c.load(s, o)
 	if err != nil {
 		return err
 	}
@@ -60,7 +65,7 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 		return err
 	}
 	if c.Core {
-		modules, err := rego.LowerCore(policies, rules.rules, lists)
+		modules, err := rego.LowerCore(policies, rules.rules, lists, libraries...)
 		if err != nil {
 			return rules.notRendered(c.Policy[0], err)
 		}
@@ -70,19 +75,19 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	counters := engine.CompileRules(rules.rules, engine.Options{CompileRego: rego.CompileCondition}).Counters()
+	counters := engine.CompileRules(rules.rules, o).Counters()
 	for _, in := range intents {
 		in.Counts = engine.Alone(counters, in.Intent)
 	}
 	if len(intents) > 0 && c.Out == "" {
 		return c.printInput(s, policies[0], intents)
 	}
-	modules, err := rego.Lower(policies[0], rules.rules, lists)
+	modules, err := rego.Lower(policies[0], rules.rules, lists, libraries...)
 	if err != nil {
 		return rules.notRendered(c.Policy[0], err)
 	}
 	if len(intents) > 0 {
-		tests, err := rego.Tests(policies[0], rules.rules, lists, intents)
+		tests, err := rego.Tests(policies[0], rules.rules, lists, intents, libraries...)
 		if err != nil {
 			return err
 		}

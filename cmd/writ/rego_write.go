@@ -11,7 +11,7 @@ import (
 	"writ/rego"
 )
 
-func (c *regoCmd) load(s streams) (policies []*engine.ActionPolicy, rules ruleFile, err error) {
+func (c *regoCmd) load(s streams, o engine.Options) (policies []*engine.ActionPolicy, rules ruleFile, err error) {
 	for _, name := range c.Policy {
 		p, err := readPolicy(s, name)
 		if err != nil {
@@ -20,7 +20,7 @@ func (c *regoCmd) load(s streams) (policies []*engine.ActionPolicy, rules ruleFi
 		policies = append(policies, p)
 	}
 	if c.Rules != "" {
-		rules, err = readRules(s, c.Rules)
+		rules, err = readRules(s, c.Rules, o)
 	}
 	return policies, rules, err
 }

@@ -16,6 +16,7 @@ type testCmd struct {
 	Coverage  bool     `help:"Also show which checks, patterns, rules and conditions the cases reached."`
 	Threshold float64  `placeholder:"PERCENT" help:"Fail if one of the three numbers of --coverage is below. Implies --coverage."`
 	Format    string   `default:"text" enum:"text,json,junit" help:"How the report is written: text, json or junit."`
+	Libraries string   `placeholder:"DIR" help:"Libraries that the rules import: a directory for each, with its .rego files."`
 	Watch     bool     `help:"Run suites again when a file of theirs changes, until interrupted."`
 	Update    bool     `help:"Rewrite the wanted decision and codes of failing cases as they were decided; comments stay."`
 	Rego      bool     `help:"Decide every case by the prepared Rego of the policy, too; a difference fails, and so does a rule that Rego cannot say, unless it silences no-rego."`
@@ -40,6 +41,9 @@ func (c *testCmd) Validate() error {
 	if c.Watch && (c.Update || c.Format != "text") {
 		return errors.New("--watch: goes with neither --update nor another --format than text")
 	}
+	if c.Watch && c.Libraries != "" {
+		return errors.New("--libraries: --watch would not see that they change")
+	}
 	if _, err := regexp.Compile(c.Select); err != nil {
 		return fmt.Errorf("--run: %w", err)
 	}
@@ -54,7 +58,11 @@ func (c *testCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return reportProblems(s, err)
 	}
-	return c.once(ctx, s, new(suite.Loader), paths)
+	o, _, err := conditionsWith(c.Libraries)
+	if err != nil {
+		return err
+	}
+	return c.once(ctx, s, &suite.Loader{Libraries: o.Libraries}, paths)
 }
 
 // once reads the suites in files and runs them once.

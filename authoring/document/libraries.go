@@ -1,0 +1,73 @@
+package document
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"writ/engine"
+)
+
+// Libraries reads the libraries in a directory, as OPA reads it, too: each directory in it is a library,
+// and the files in that whose names end in .rego are its modules, but for tests (_test.rego). Nothing
+// outside of the directory is read. The libraries are valid, but not compiled.
+func Libraries(dir string) (all []engine.Library, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		l, err := readLibrary(root.FS(), e.Name())
+		if err != nil {
+			return nil, err
+		}
+		if err := l.Validate(); err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, e.Name()), err)
+		}
+		all = append(all, l)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s has no library: want a directory for each, such as net/net.rego", dir)
+	}
+	return all, nil
+}
+
+func readLibrary(files fs.FS, name string) (engine.Library, error) {
+	l := engine.Library{Name: name, Modules: map[string]string{}}
+	entries, err := fs.ReadDir(files, name)
+	if err != nil {
+		return l, err
+	}
+	size := 0
+	for _, e := range entries {
+		if !e.Type().IsRegular() || path.Ext(e.Name()) != ".rego" || strings.HasSuffix(e.Name(), "_test.rego") {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return l, err
+		}
+		if size += int(info.Size()); size > engine.MaxLibraryBytes {
+			return l, fmt.Errorf("%s: the files of a library have at most %d bytes together", name,
+				engine.MaxLibraryBytes)
+		}
+		source, err := fs.ReadFile(files, path.Join(name, e.Name()))
+		if err != nil {
+			return l, err
+		}
+		l.Modules[e.Name()] = string(source)
+	}
+	return l, nil
+}
