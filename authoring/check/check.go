@@ -68,12 +68,13 @@ func (c *Checker) file(name string) {
 
 // suites reads the suites in a file. data is the file's content.
 func (c *Checker) suites(name string, data []byte) error {
-	l := suite.Loader{Libraries: c.Conditions.Libraries, ReadBelow: document.Below, ReadFile: func(path string) ([]byte, error) {
+	l := suite.Loader{Libraries: c.Conditions.Libraries, ReadBelow: document.Below}
+	l.ReadFile = func(path string) ([]byte, error) {
 		if path == name {
 			return data, nil
 		}
 		return os.ReadFile(path)
-	}}
+	}
 	_, err := l.Load(name)
 	return err
 }

@@ -8,10 +8,10 @@ import (
 )
 
 type checkCmd struct {
-	Files  []string `arg:"" name:"files" help:"Files of policies, rules, lists, intents and suites, in YAML or JSON, or directories of them; what a file holds is told by its members. - is standard input."`
+	Files     []string `arg:"" name:"files" help:"Files of policies, rules, lists, intents and suites, in YAML or JSON, or directories of them; what a file holds is told by its members. - is standard input."`
 	Libraries string   `placeholder:"DIR" help:"Libraries that the rules import: a directory for each, with its .rego files."`
-	Strict bool     `help:"Fail on warnings, too."`
-	JSON   bool     `name:"json" help:"Print a JSON object for each problem and each warning, and nothing else."`
+	Strict    bool     `help:"Fail on warnings, too."`
+	JSON      bool     `name:"json" help:"Print a JSON object for each problem and each warning, and nothing else."`
 }
 
 func (c *checkCmd) Help() string {
