@@ -54,19 +54,10 @@ func coverageOf(
 	}
 	nameFile(module, packageClause.MatchString(source))
 	modules := map[string]*ast.Module{entry: module}
-	imports, err := l.importedBy(module)
+	question, err := l.questionOf(newCompiler(sandbox(), conditionSchema()), source, module)
 	if err != nil {
 		return LineCoverage{}, err
 	}
-	c, err := l.compile(module, imports)
-	if err != nil {
-		return LineCoverage{}, err
-	}
-	question, err := prepare(c, module.Package.Path.Append(ast.StringTerm(entryOf(module))), patternsKept(len(source)))
-	if err != nil {
-		return LineCoverage{}, err
-	}
-	question.functions = newMeters(c, l.imports(imports), module).functions
 	covered := cover.New()
 	question.tracer = covered
 	for _, in := range inputs {
@@ -74,18 +65,13 @@ func coverageOf(
 		if err != nil {
 			return LineCoverage{}, err
 		}
-		for _, text := range texts {
-			for _, name := range namesAsked(r, in) {
-				asked := &engine.RegoInput{Intent: in.Intent, DecidedAt: in.DecidedAt, AgentID: name,
-					Agent: in.Agent, Resource: text,
-					Policy: p, Lists: lists}
-				input, err := conditionInput(asked, r.Lists())
-				if err != nil {
-					return LineCoverage{}, err
-				}
-				// After an error, the expressions before the failing one count as covered.
-				_, _ = question.ask(input, inSteps(new(condition.Work)))
-			}
+		asked, err := inputsAsked(r, p, lists, in, texts)
+		if err != nil {
+			return LineCoverage{}, err
+		}
+		for _, input := range asked {
+			// After an error, the expressions before the failing one count as covered.
+			_, _ = question.ask(input, inSteps(new(condition.Work)))
 		}
 	}
 	report := covered.Report(modules).Files[entry]
@@ -108,6 +94,41 @@ func nameFile(m *ast.Module, heads bool) {
 		}
 		return false
 	}).Walk(m)
+}
+
+// questionOf compiles the module of a condition once more, for a tool, with a compiler of its own.
+func (l *Libraries) questionOf(c *ast.Compiler, source string, module *ast.Module) (*prepared, error) {
+	imports, err := l.importedBy(module)
+	if err != nil {
+		return nil, err
+	}
+	if c, err = l.compileWith(c, module, imports); err != nil {
+		return nil, err
+	}
+	question, err := prepare(c, module.Package.Path.Append(ast.StringTerm(entryOf(module))), patternsKept(len(source)))
+	if err != nil {
+		return nil, err
+	}
+	question.functions = newMeters(c, l.imports(imports), module).functions
+	return question, nil
+}
+
+// inputsAsked returns the documents that r is asked about: one for each text of the resource and each
+// name of the agent.
+func inputsAsked(
+	r *engine.CompiledRule, p *engine.ActionPolicy, lists condition.Lists, in *engine.Input, texts []string,
+) (inputs []ast.Value, err error) {
+	for _, text := range texts {
+		for _, name := range namesAsked(r, in) {
+			input, err := conditionInput(&engine.RegoInput{Intent: in.Intent, DecidedAt: in.DecidedAt, AgentID: name,
+				Agent: in.Agent, Resource: text, Policy: p, Lists: lists}, r.Lists())
+			if err != nil {
+				return nil, err
+			}
+			inputs = append(inputs, input)
+		}
+	}
+	return inputs, nil
 }
 
 // namesAsked returns the names of the agent that r is asked for.

@@ -37,9 +37,9 @@ const (
 	maxPrintedBytes = 16 << 10
 )
 
-// Prints returns what the conditions in Rego print for an input: of the rules that are asked, for each
-// reading and name that they are asked for. What a rule prints twice for different readings is there
-// once. Libraries print nothing. Prints is for tools: no decision comes from it.
+// Prints returns the lines that conditions in Rego print for an input. It looks at each rule that is
+// asked, with each of its readings and names. Equal lines for different readings are there once.
+// Libraries print nothing. Prints is for tools: no decision comes from it.
 func Prints(p *engine.Policy, set *engine.RuleSet, in *engine.Input) (all []Printed, err error) {
 	prints := func(r *engine.CompiledRule) bool {
 		source, _ := r.RegoSource()
@@ -82,22 +82,19 @@ func printsOf(
 			return nil, nil //nolint:nilerr // the rule is asked for no reading
 		}
 	}
+	asked, err := inputsAsked(r, p, set.Lists(), in, texts)
+	if err != nil {
+		return nil, err
+	}
 	var seen [][]Printed
-	for _, text := range texts {
-		for _, name := range namesAsked(r, in) {
-			input, err := conditionInput(&engine.RegoInput{Intent: in.Intent, DecidedAt: in.DecidedAt, AgentID: name,
-				Agent: in.Agent, Resource: text, Policy: p, Lists: set.Lists()}, r.Lists())
-			if err != nil {
-				return nil, err
-			}
-			out := printer{rule: r.Rule()}
-			question.print = &out
-			left := inSteps(new(condition.Work))
-			left.metadata = in.Intent.Metadata
-			_, _ = question.ask(input, left) // the decision says the error
-			if !slices.ContainsFunc(seen, func(p []Printed) bool { return slices.Equal(p, out.all) }) {
-				seen, all = append(seen, out.all), append(all, out.all...)
-			}
+	for _, input := range asked {
+		out := printer{rule: r.Rule()}
+		question.print = &out
+		left := inSteps(new(condition.Work))
+		left.metadata = in.Intent.Metadata
+		_, _ = question.ask(input, left) // the decision says the error
+		if !slices.ContainsFunc(seen, func(p []Printed) bool { return slices.Equal(p, out.all) }) {
+			seen, all = append(seen, out.all), append(all, out.all...)
 		}
 	}
 	return all, nil
@@ -105,23 +102,9 @@ func printsOf(
 
 // printing compiles the module of a condition with its prints.
 func (l *Libraries) printing(source string, module *ast.Module) (*prepared, error) {
-	imports, err := l.importedBy(module)
-	if err != nil {
-		return nil, err
-	}
 	functions := *sandbox()
 	functions.Builtins = append(slices.Clip(functions.Builtins), ast.Print, ast.InternalPrint)
-	c, err := l.compileWith(newCompiler(&functions, conditionSchema()).WithEnablePrintStatements(true), module, imports)
-	if err != nil {
-		return nil, err
-	}
-	ref := module.Package.Path.Append(ast.StringTerm(entryOf(module)))
-	question, err := prepare(c, ref, patternsKept(len(source)))
-	if err != nil {
-		return nil, err
-	}
-	question.functions = newMeters(c, l.imports(imports), module).functions
-	return question, nil
+	return l.questionOf(newCompiler(&functions, conditionSchema()).WithEnablePrintStatements(true), source, module)
 }
 
 // printer collects what one condition prints. It implements OPA's print.Hook.
