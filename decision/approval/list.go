@@ -19,10 +19,12 @@ type Filter struct {
 	ActionTypes []string // any of these
 }
 
-// has reports whether the held decision has the intent and the action type that f selects.
-func (f *Filter) has(held *storage.Record) bool {
-	return (f.IntentID == "" || f.IntentID == held.IntentID) &&
-		(len(f.ActionTypes) == 0 || slices.Contains(f.ActionTypes, held.ActionType))
+// held selects the rows of held decisions. It does not select by Status.
+func (f *Filter) held() storage.Filter {
+	return storage.Filter{
+		Decision: engine.ApprovalRequired, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID, IntentID: f.IntentID,
+		ActionTypes: f.ActionTypes,
+	}
 }
 
 // List returns the approvals of org that f selects, newest first. A page may have fewer
@@ -49,9 +51,7 @@ func (d *Desk) List(
 func (d *Desk) ofHistory(
 	ctx context.Context, org string, f Filter, p storage.Page,
 ) (all []*Approval, next string, err error) {
-	held, next, err := d.cfg.Store.ListRecords(ctx, org,
-		storage.Filter{Decision: engine.ApprovalRequired, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID,
-			IntentID: f.IntentID, ActionTypes: f.ActionTypes}, p)
+	held, next, err := d.cfg.Store.ListRecords(ctx, org, f.held(), p)
 	for _, r := range held {
 		a, findErr := d.find(ctx, r)
 		if err = errors.Join(err, findErr); err != nil {
@@ -72,6 +72,7 @@ func (d *Desk) withDetails(
 	if err != nil {
 		return nil, "", err
 	}
+	selected := f.held()
 	for _, kept := range details {
 		r, err := d.cfg.Ledger.Held(ctx, org, kept.DecisionID)
 		if errors.Is(err, storage.ErrNotFound) {
@@ -80,7 +81,7 @@ func (d *Desk) withDetails(
 		if err != nil {
 			return nil, "", err
 		}
-		if !f.has(r) {
+		if !selected.Selects(r) {
 			continue
 		}
 		a, err := d.of(ctx, r, kept)
