@@ -209,7 +209,7 @@ func (c *coverage) summary() (*Coverage, error) {
 
 // seeLines records which lines of conditions in Rego the cases evaluate.
 func (c *coverage) seeLines(s *subject, covered *coveredSubject) error {
-	lines, err := rego.Coverage(s.doc, s.rules, s.lists, covered.inputs, s.libraries...)
+	lines, err := rego.Coverage(s.doc, s.rules, s.conditions.Lists, covered.inputs, s.libraries()...)
 	if err != nil {
 		return fmt.Errorf("the lines of conditions in Rego: %w", err)
 	}

@@ -21,7 +21,7 @@ func (s *subject) prepared() *preparation {
 		return s.preparation
 	}
 	s.preparation = new(preparation)
-	query, err := rego.Prepare(s.doc, s.rules, s.lists, s.libraries...)
+	query, err := rego.Prepare(s.doc, s.rules, s.conditions.Lists, s.libraries()...)
 	if err != nil {
 		s.preparation.problems, s.preparation.unsilenced = s.refused(err)
 	}

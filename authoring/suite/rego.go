@@ -123,8 +123,8 @@ func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) er
 		return err
 	}
 	for _, r := range all {
-		results, err := rego.RunTests(ctx, r.suite.subject.doc, r.suite.subject.rules, r.suite.subject.lists, r.intents,
-			r.suite.rego, r.suite.subject.libraries...)
+		s := r.suite.subject
+		results, err := rego.RunTests(ctx, s.doc, s.rules, s.conditions.Lists, r.intents, r.suite.rego, s.libraries()...)
 		if err != nil {
 			return r.located(err)
 		}
@@ -163,8 +163,7 @@ func runModuleTests(ctx context.Context, suites []*Suite, o Options, report *Rep
 
 // libraryFiles returns the modules of the libraries that the rules may import.
 func (s *subject) libraryFiles() (files []rego.File) {
-	for i := range s.libraries {
-		l := &s.libraries[i]
+	for _, l := range s.libraries() {
 		for _, name := range l.Files() {
 			files = append(files, rego.File{Name: l.File(name), Source: l.Modules[name]})
 		}

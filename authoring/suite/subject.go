@@ -40,7 +40,7 @@ func (r *reader) lists(f *File) []engine.List {
 func (r *reader) checkLists(s *subject) {
 	for _, rule := range s.ruleSources {
 		for _, name := range rule.lists {
-			if s.lists[name] == nil {
+			if s.conditions.Lists[name] == nil {
 				r.add(&document.Error{Problems: []document.Problem{
 					rule.doc.Problem("condition",
 						fmt.Sprintf("looks in the list %s, which %s does not have: give its values under lists", name,
@@ -158,11 +158,9 @@ type subject struct {
 	ruleSources  []source // same order as in the suite and in rules
 	doc          *engine.ActionPolicy
 	rules        []engine.Rule
-	libraries    []engine.Library
-	conditions   engine.Options // with which the rules were compiled
+	conditions   engine.Options // with which the rules were compiled, and their lists and libraries
 	policy       *engine.Policy
 	set          *engine.RuleSet
-	lists        condition.Lists
 	// preparation is set by the first call of prepared.
 	preparation *preparation
 }
@@ -173,7 +171,7 @@ func (l *Loader) subject(p source, rules []source, lists []engine.List) (*subjec
 	if s := l.subjects[key]; s != nil {
 		return s, nil
 	}
-	s := &subject{policySource: p, ruleSources: rules, doc: p.policy, lists: engine.CompileLists(lists)}
+	s := &subject{policySource: p, ruleSources: rules, doc: p.policy, conditions: l.conditions(engine.CompileLists(lists))}
 	for i, r := range rules {
 		doc := *r.rule
 		if doc.ID == "" {
@@ -181,20 +179,24 @@ func (l *Loader) subject(p source, rules []source, lists []engine.List) (*subjec
 		}
 		s.rules = append(s.rules, doc)
 	}
-	if l.Libraries != nil {
-		s.libraries = l.Libraries.Documents()
-	}
 	policy, err := engine.CompilePolicy(p.policy)
 	if err != nil {
 		return nil, p.doc.Locate(err)
 	}
-	s.conditions = l.conditions(s.lists)
 	s.policy, s.set = policy, engine.CompileRules(s.rules, s.conditions)
 	if l.subjects == nil {
 		l.subjects = map[[sha256.Size]byte]*subject{}
 	}
 	l.subjects[key] = s
 	return s, nil
+}
+
+// libraries returns the libraries that the rules may import.
+func (s *subject) libraries() []engine.Library {
+	if s.conditions.Libraries == nil {
+		return nil
+	}
+	return s.conditions.Libraries.Documents()
 }
 
 func subjectKey(p source, rules []source, lists []engine.List) [sha256.Size]byte {
