@@ -13,17 +13,6 @@ import (
 	"writ/storage/ledger"
 )
 
-// hookAnswer is what Claude Code takes from an HTTP hook. Without an output its own permissions decide.
-type hookAnswer struct {
-	Output *hookOutput `json:"hookSpecificOutput,omitzero"`
-}
-
-type hookOutput struct {
-	Event    string `json:"hookEventName"`
-	Decision string `json:"permissionDecision"`
-	Reason   string `json:"permissionDecisionReason"`
-}
-
 // hookClaude decides a call of a tool of Claude Code. The policy and the agent are the key's. A call
 // that is repeated has the intent of the first time, and redeems its approval, once.
 func (s *Server) hookClaude(r *request) error {
@@ -49,23 +38,20 @@ func (s *Server) hookClaude(r *request) error {
 }
 
 // answerHook says what becomes of a call.
-func answerHook(r *request, in *evaluateBody, out ledger.Outcome, held string) hookAnswer {
+func answerHook(r *request, in *evaluateBody, out ledger.Outcome, held string) toolcall.ClaudeAnswer {
 	reasons := strings.Join(out.Record.Reasons, "; ")
-	output := &hookOutput{Event: "PreToolUse", Decision: "deny"}
 	switch {
 	case out.Record.Decision == engine.ApprovalRequired:
-		output.Decision = held
-		output.Reason = "writ: held, approval " + out.Record.DecisionID + ": " + reasons
+		return toolcall.AnswerClaude(held, "writ: held, approval "+out.Record.DecisionID+": "+reasons)
 	case out.Record.Decision != engine.Allow:
-		output.Reason = "writ denied this (decision " + out.Record.DecisionID + "): " + reasons
+		return toolcall.AnswerClaude("deny", "writ denied this (decision "+out.Record.DecisionID+"): "+reasons)
 	case in.ApprovalID != "" && out.Replayed:
-		output.Reason = "writ denied this: the approval " + in.ApprovalID + " was used"
+		return toolcall.AnswerClaude("deny", "writ denied this: the approval "+in.ApprovalID+" was used")
 	case expired(r, out):
-		output.Reason = "writ denied this: the receipt of decision " + out.Record.DecisionID + " has expired"
-	default:
-		return hookAnswer{}
+		return toolcall.AnswerClaude("deny",
+			"writ denied this: the receipt of decision "+out.Record.DecisionID+" has expired")
 	}
-	return hookAnswer{output}
+	return toolcall.ClaudeAnswer{}
 }
 
 // toolIntent reads a call of a tool as an intent under the policy and the agent of the key.

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"writ/internal/toolcall"
 )
 
 // TestHookClaude holds what Claude Code is told: nothing of an allow, a deny, and of a held call what
@@ -25,7 +27,7 @@ func TestHookClaude(t *testing.T) {
 	}
 	ask := func(query string, body obj) (decision, reason string) {
 		t.Helper()
-		a := read[hookAnswer](h.do("POST", "/v1/hooks/claude"+query, key, body).wantStatus(http.StatusOK))
+		a := read[toolcall.ClaudeAnswer](h.do("POST", "/v1/hooks/claude"+query, key, body).wantStatus(http.StatusOK))
 		if a.Output == nil {
 			return "", ""
 		}
@@ -78,7 +80,7 @@ func TestHookClaude_Foreign(t *testing.T) {
 		if r.header.Get("Idempotent-Replayed") != "" {
 			t.Errorf("%s got the answer of another organization", org)
 		}
-		if a := read[hookAnswer](r); a.Output == nil || a.Output.Decision != "deny" {
+		if a := read[toolcall.ClaudeAnswer](r); a.Output == nil || a.Output.Decision != "deny" {
 			t.Errorf("%s: %+v", org, a)
 		}
 	}

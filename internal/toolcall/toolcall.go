@@ -2,8 +2,8 @@
 // hook before it makes them, and says which action each call is. It knows Claude Code, Codex, Gemini
 // CLI and Cursor.
 //
-// A harness writes one JSON object. Unknown members are ignored. What cannot be read in one way alone
-// is an error: invalid JSON, a member that is given twice, a member of another type, a call without a
+// A harness writes one JSON object. Unknown members are ignored. A call that can be read in two ways, or in
+// none, is an error: invalid JSON, a member that is given twice, a member of another type, a call without a
 // tool. The caller must not let such a call run.
 package toolcall
 
@@ -47,7 +47,7 @@ type Call struct {
 	mcp string // server/tool of a tool of an MCP server
 }
 
-// Before and After are the events before and after a call, by harness.
+// before and after are the events before and after a call, by harness.
 var (
 	before = map[Harness][]string{
 		Claude: {"PreToolUse"}, Codex: {"PreToolUse"}, Gemini: {"BeforeTool"},
@@ -58,6 +58,9 @@ var (
 		Cursor: {"afterShellExecution", "afterMCPExecution", "postToolUse", "postToolUseFailure"},
 	}
 )
+
+// Before returns the events before a call in which a hook of the harness must be asked.
+func Before(h Harness) []string { return before[h] }
 
 // Parse reads a call that is about to be made.
 func Parse(h Harness, data []byte) (Call, error) { return parse(h, data, before[h]) }

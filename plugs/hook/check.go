@@ -111,7 +111,7 @@ func (i Installation) Check(ctx context.Context) error {
 		return fmt.Errorf("%s: hooks are switched off", file)
 	}
 	probed := make(map[string]bool)
-	for _, event := range installedBefore[i.Hook.Harness] {
+	for _, event := range toolcall.Before(i.Hook.Harness) {
 		command, err := i.installed(settings.Hooks[event])
 		if err != nil {
 			return fmt.Errorf("%s: hooks.%s: %w", file, event, err)

@@ -55,9 +55,7 @@ func (h *Hook) ask(text string) answer {
 }
 
 func ofClaude(decision, reason string) answer {
-	return printed(map[string]map[string]string{"hookSpecificOutput": {
-		"hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": reason,
-	}})
+	return printed(toolcall.AnswerClaude(decision, reason))
 }
 
 func printed(v any) answer {

@@ -135,17 +135,11 @@ func (i Installation) entry(event string, record bool) any {
 	return member{"matcher": "*", "hooks": []any{one}}
 }
 
-// Events in which a hook is installed. Cursor has its events by the kind of call.
-var (
-	installedBefore = map[toolcall.Harness][]string{
-		toolcall.Claude: {"PreToolUse"}, toolcall.Codex: {"PreToolUse"}, toolcall.Gemini: {"BeforeTool"},
-		toolcall.Cursor: {"beforeShellExecution", "beforeMCPExecution", "beforeReadFile", "preToolUse"},
-	}
-	installedAfter = map[toolcall.Harness][]string{
-		toolcall.Claude: {"PostToolUse", "PostToolUseFailure"}, toolcall.Codex: {"PostToolUse"},
-		toolcall.Gemini: {"AfterTool"}, toolcall.Cursor: {"afterShellExecution", "afterMCPExecution", "postToolUse"},
-	}
-)
+// installedAfter has the events in which a hook records calls. Cursor has its events by the kind of call.
+var installedAfter = map[toolcall.Harness][]string{
+	toolcall.Claude: {"PostToolUse", "PostToolUseFailure"}, toolcall.Codex: {"PostToolUse"},
+	toolcall.Gemini: {"AfterTool"}, toolcall.Cursor: {"afterShellExecution", "afterMCPExecution", "postToolUse"},
+}
 
 // Change is a file before and after the installation.
 type Change struct {
@@ -216,7 +210,7 @@ func (i Installation) Plan() (Change, error) {
 // settings returns the settings with the hook.
 func (i Installation) settings(doc jsontext.Value) (jsontext.Value, error) {
 	return withMember(doc, "hooks", "{}", func(hooks jsontext.Value) (_ jsontext.Value, err error) {
-		for _, event := range installedBefore[i.Hook.Harness] {
+		for _, event := range toolcall.Before(i.Hook.Harness) {
 			if hooks, err = i.withHook(hooks, event, false); err != nil {
 				return nil, err
 			}
@@ -315,7 +309,7 @@ func withMember(
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(append(strconvAppend(out, name), ':'), v...)
+		out = append(append(appendQuoted(out, name), ':'), v...)
 	}
 	for dec.PeekKind() == '"' {
 		tok, err := dec.ReadToken()
@@ -348,7 +342,7 @@ func withMember(
 	return append(out, '}'), nil
 }
 
-func strconvAppend(dst []byte, s string) []byte {
+func appendQuoted(dst []byte, s string) []byte {
 	quoted, err := jsontext.AppendQuote(dst, s)
 	if err != nil {
 		return strconv.AppendQuoteToASCII(dst, s)
@@ -384,4 +378,4 @@ func (i Installation) Managed() (string, error) {
 }
 
 // tomlText quotes a text for TOML, whose basic strings have JSON's escapes.
-func tomlText(s string) string { return cmp.Or(string(strconvAppend(nil, s)), `""`) }
+func tomlText(s string) string { return cmp.Or(string(appendQuoted(nil, s)), `""`) }
