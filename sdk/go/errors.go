@@ -54,27 +54,31 @@ func (p *Problem) Error() string {
 
 // problemOf reads an answer with another status than success.
 func problemOf(resp *http.Response, body []byte) *Problem {
-	p := &Problem{}
-	var says struct {
-		Retryable *bool `json:"retryable"`
-	}
+	p := &Problem{Retryable: mayPass(resp.StatusCode)} // unless the document says something else
 	if err := json.Unmarshal(body, p); err != nil || p.Code == "" {
-		p = &Problem{Detail: "the answer is no problem document, so it may be that of a proxy"}
+		p = &Problem{
+			Retryable: mayPass(resp.StatusCode),
+			Detail:    "the answer is no problem document, so it may be that of a proxy",
+		}
 		if to := resp.Header.Get("Location"); resp.StatusCode/100 == 3 && to != "" {
 			p.Detail = fmt.Sprintf("the server redirects to %.200q, where no API key is sent", to)
 		}
 	}
 	p.Status = resp.StatusCode
-	_ = json.Unmarshal(body, &says) // a body that is no document says nothing
-	switch p.Status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		p.Retryable = p.Code == "" || says.Retryable == nil || *says.Retryable
-	case http.StatusInternalServerError:
-	default:
+	if !mayPass(p.Status) && p.Status != http.StatusInternalServerError {
 		p.Retryable = false
 	}
 	return p
+}
+
+// mayPass reports whether the same request may succeed later, by the status of its answer.
+func mayPass(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
 }
 
 // Denied is the error of an action that is denied.
