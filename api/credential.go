@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// credentialBody is the answer of GET /v1/credential. Its members are named as those of a token.
+// credentialBody is the answer of GET /v1/credential. Its members have the names of a token's.
 type credentialBody struct {
 	OrganizationID string     `json:"organization_id"`
 	Kind           string     `json:"kind"`

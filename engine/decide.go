@@ -147,8 +147,8 @@ func (c *CompiledRule) ask(e *evaluation) (bool, error) {
 	return false, condition.ErrBroken
 }
 
-// regoInput returns the input of conditions in Rego. It is a new one if the current name of the agent or
-// the current reading is not that of the condition before.
+// regoInput returns the input of conditions in Rego. The conditions of one evaluation share it while the
+// current name of the agent and the current reading stay the same.
 func (e *evaluation) regoInput() *RegoInput {
 	agent, _ := e.Text(condition.AgentID)
 	text := e.Reading().Text

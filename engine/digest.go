@@ -12,8 +12,8 @@ import (
 )
 
 // Digest identifies what decides an intent: a policy version, the active rules in deciding order, the
-// lists and libraries that they use, and [Semantics]. An external core that was exported from other documents has
-// another digest. Only the members without an effect on a decision are left out: the policy's
+// lists and libraries that they use, and [Semantics]. An external core that was exported from other
+// documents has another digest. Only the members without an effect on a decision are left out: the policy's
 // updated_at, and all members of a rule except the four below.
 //
 // The digest of a JSON text is "sha256:" and the SHA-256 of the text in lower-case hexadecimal. The
@@ -29,8 +29,7 @@ import (
 //
 // The lists are sorted by name, and their texts are sorted. A list that is missing is null. If the rules use
 // libraries, [[library, [[file, source], …]], …] follows the lists, sorted by name and by file. A library
-// that is missing is null. For
-// example, without rules it is the digest of [[],[]]:
+// that is missing is null. For example, without rules it is the digest of [[],[]]:
 // sha256:643d5437104296e21d906ecb15b2c96ad278f20cfc4af53b12bb6069bd853726.
 func Digest(p *ActionPolicy, rs *RuleSet) (string, error) {
 	rules, err := rs.Digest()

@@ -48,7 +48,7 @@ type RegoCondition interface {
 	// value, and the stricter outcome applies. Match must not keep in. It may modify only in's
 	// Work.
 	Match(in *RegoInput) (bool, error)
-	// Fits returns an error if the condition cannot be that of a rule with the given outcome.
+	// Fits returns an error if a rule with the given outcome cannot have this condition.
 	Fits(outcome Decision) error
 	// Review lists parts of the source that its author may not have meant.
 	Review() condition.Review

@@ -37,7 +37,7 @@ type unit struct {
 	engine.ExplainedLeaf
 	offset int
 	mark   mark
-	// rule is the rule of a heading. lines are its lines, without those of its else.
+	// rule is the rule of a heading. lines are the lines of its own body, not of its else.
 	rule  *ast.Rule
 	lines []*unit
 }
@@ -56,7 +56,7 @@ type marks struct {
 	// the parent of each query.
 	frames  map[uint64]*frame
 	parents map[uint64]uint64
-	// failed is the unit with the first error, and last the one that was evaluated last.
+	// failed is the unit with the first error. last is the last unit that was evaluated.
 	failed, last *unit
 	// part says that the query is a part of a body, and whole that the part has all of its last line.
 	part, whole bool

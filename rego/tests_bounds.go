@@ -76,7 +76,7 @@ func intOf(t *ast.Term) int {
 	return number(n.String())
 }
 
-// number returns a number in digits. One that is too large is more than any bound.
+// number returns a number in digits. A number above the bound counts as one more than the bound.
 func number(s string) int {
 	n, err := strconv.ParseFloat(s, 64)
 	if err != nil || n > maxTestDigits {

@@ -87,7 +87,7 @@ func readLists(s streams, name string) (condition.Lists, error) {
 	return engine.CompileLists(lists), nil
 }
 
-// conditionsWith returns [conditions] with the libraries in a directory. If none is named, there are none.
+// conditionsWith returns [conditions] with the libraries in a directory. If dir is empty, there are no libraries.
 func conditionsWith(dir string) (engine.Options, []engine.Library, error) {
 	o := conditions()
 	if dir == "" {

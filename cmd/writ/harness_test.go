@@ -142,7 +142,7 @@ func (s *site) send(method, path string, v any) (answer members) {
 	return answer
 }
 
-// session runs the harness headless, with a model that asks for calls. It returns what the harness said about each.
+// session runs the harness headless, with a model that asks for calls. It returns the harness's answers to them.
 func (s *site) session(calls ...wanted) []string {
 	s.t.Helper()
 	m := newModel(s.t, calls...)

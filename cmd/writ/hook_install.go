@@ -42,7 +42,7 @@ type hookInstallCmd struct {
 }
 
 func (c *hookInstallCmd) Help() string {
-	return `Shows how the harness's settings change, asks, and writes them. What they have stays.
+	return `Shows how the harness's settings change, asks, and writes them. Everything else stays.
 Installed again, nothing changes. The policy is the one that the key is bound to, unless
 --policy-id says another one. The key goes into a file of its own, which you alone can read.
 

@@ -72,7 +72,7 @@ func openNode(
 	return n, nil
 }
 
-// logger returns the log of the server. What it writes is scrubbed.
+// logger returns the log of the server. Its lines are scrubbed.
 func (c *serveCmd) logger(w io.Writer, scrubber *scrub.Scrubber) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: c.LogLevel, ReplaceAttr: scrubber.ReplaceAttr}
 	if c.LogFormat == "json" {

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the calls of testdata are")
 
-// TestParse holds what each call of testdata is. The name of a file is a harness, behind which stands
-// a call and what it is.
+// TestParse compares each call of testdata with its action. A file has the calls of one harness, and each
+// call is followed by its action.
 func TestParse(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) != 4 {
@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// described says which action a call is, or why it is none.
+// described returns the action of a call, or the error.
 func described(c toolcall.Call, err error) string {
 	if err != nil {
 		return "error: " + err.Error() + "\n"

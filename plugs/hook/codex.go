@@ -116,7 +116,7 @@ func startCodex(ctx context.Context) (*codexServer, error) {
 	return c, nil
 }
 
-// stop ends the process. What it exits with says nothing about the answers.
+// stop ends the process. Its exit code says nothing about the answers.
 func (c *codexServer) stop() error {
 	err := c.in.Close()
 	_, _ = io.Copy(io.Discard, c.out)

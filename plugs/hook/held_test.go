@@ -61,7 +61,7 @@ func TestHeld_RunsOnce(t *testing.T) {
 	}
 }
 
-// TestHeld_Race holds that of several processes one runs.
+// TestHeld_Race checks that one of several processes runs the call.
 func TestHeld_Race(t *testing.T) {
 	for range 20 {
 		s := newServer(t, holds)

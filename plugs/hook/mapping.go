@@ -88,7 +88,7 @@ func (m mapping) apply(call toolcall.Call, in *writ.Intent) (err error) {
 	return err
 }
 
-// text returns what a text of the mapping stands for.
+// text returns the argument that a text of the mapping names, or the text itself.
 func text(call toolcall.Call, of string) (s string, err error) {
 	if !strings.HasPrefix(of, "$.") {
 		return of, nil

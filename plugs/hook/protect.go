@@ -9,8 +9,8 @@ import (
 	"writ/internal/toolcall"
 )
 
-// settingsOf returns the files in which a harness looks for hooks: those of the user, of the project
-// and of the machine.
+// settingsOf returns the files in which a harness looks for hooks, for the user, for the project and for the
+// machine.
 func settingsOf(harness toolcall.Harness, home, cwd string) []string {
 	switch harness {
 	case toolcall.Claude:

@@ -177,7 +177,7 @@ func (c Change) Write() error {
 	return nil
 }
 
-// Plan returns how the installation changes the settings. What they have otherwise stays.
+// Plan returns how the installation changes the settings. Everything else in them stays.
 func (i Installation) Plan() (Change, error) {
 	file, err := i.File()
 	if err != nil {
@@ -227,7 +227,7 @@ func (i Installation) settings(doc jsontext.Value) (jsontext.Value, error) {
 	})
 }
 
-// withHook returns the hooks with that of an event, in the place of an earlier one of writ's.
+// withHook returns the hooks with writ's hook of an event. It takes the place of an earlier one.
 func (i Installation) withHook(hooks jsontext.Value, event string, record bool) (jsontext.Value, error) {
 	return withMember(hooks, event, "[]", func(list jsontext.Value) (jsontext.Value, error) {
 		var old []json.RawMessage
@@ -275,7 +275,7 @@ func (i Installation) isWrit(command string) bool {
 	return regexp.MustCompile(`(^|[/'" ])writ[^/ ]* hook ` + string(i.Hook.Harness) + `( |$)`).MatchString(command)
 }
 
-// commandsOf returns the commands of an entry: its own, and those of its hooks.
+// commandsOf returns the command of an entry and the commands of its hooks.
 func commandsOf(entry json.RawMessage) (all []string) {
 	var e struct {
 		Command string

@@ -19,7 +19,7 @@ func installation(t testing.TB, harness toolcall.Harness) hook.Installation {
 	}
 }
 
-// FuzzPlan holds that an installation keeps what the settings have, and that a second one changes nothing.
+// FuzzPlan checks that an installation keeps the other settings, and that a second one changes nothing.
 func FuzzPlan(f *testing.F) {
 	for _, s := range []string{
 		"", "{}", `{"model":"m","hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"lint"}]}],"Stop":[]},"a":1.50}`,

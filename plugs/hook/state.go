@@ -24,7 +24,7 @@ import (
 //	call-ID           when a call was sent, and how it was decided
 //	swept             when files older than a day were last removed
 //
-// KEY is a digest of who asks for what: see Hook.key.
+// KEY is a digest of the agent, the policy, the call and its directory: see Hook.key.
 type state string
 
 func openState(dir string, now time.Time) (state, error) {
@@ -108,7 +108,7 @@ func (st state) put(name string, data []byte, replace bool) error {
 	return fmt.Errorf("--state: %w", err)
 }
 
-// key is a digest of who asks for what, and where.
+// key is a digest of the server, the agent, the policy, the call and its directory.
 func (h *Hook) key(call toolcall.Call) string {
 	text, err := json.Marshal(struct {
 		URL, Agent, Policy, Tool, CWD string
