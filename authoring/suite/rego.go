@@ -124,7 +124,8 @@ func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) er
 	}
 	for _, r := range all {
 		s := r.suite.subject
-		results, err := rego.RunTests(ctx, s.doc, s.rules, s.conditions.Lists, r.intents, r.suite.rego, s.libraries()...)
+		results, err := rego.RunTests(ctx, s.doc, s.rules, s.conditions.Lists, r.intents, r.suite.rego,
+			s.libraries()...)
 		if err != nil {
 			return r.located(err)
 		}

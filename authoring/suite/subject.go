@@ -171,7 +171,9 @@ func (l *Loader) subject(p source, rules []source, lists []engine.List) (*subjec
 	if s := l.subjects[key]; s != nil {
 		return s, nil
 	}
-	s := &subject{policySource: p, ruleSources: rules, doc: p.policy, conditions: l.conditions(engine.CompileLists(lists))}
+	s := &subject{
+		policySource: p, ruleSources: rules, doc: p.policy, conditions: l.conditions(engine.CompileLists(lists)),
+	}
 	for i, r := range rules {
 		doc := *r.rule
 		if doc.ID == "" {
