@@ -219,9 +219,9 @@ func TestDrive_HostileCountsEveryAnswer(t *testing.T) {
 	if r.Accepted == 0 || r.Refused == 0 || r.Dropped == 0 || r.Others[http.StatusTooManyRequests] == 0 || r.Refusals.Count() != int64(r.Refused) {
 		t.Errorf("%d accepted, %d refused, %d dropped, others %v: want some of each", r.Accepted, r.Refused, r.Dropped, r.Others)
 	}
-	close(numbers)
 	seen := make(map[string]bool)
-	for n := range numbers {
+	for range len(numbers) {
+		n := <-numbers
 		if seen[n] || len(n) != len("1000000001") {
 			t.Errorf("number %s is sent twice or of another length", n)
 		}
