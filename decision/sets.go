@@ -20,7 +20,8 @@ type source interface {
 	// Policy returns the newest version of a policy.
 	Policy(ctx context.Context, org, policyID string) (*engine.ActionPolicy, error)
 	// RulesAndLibraries returns every rule and every library of the organization, in any order. It
-	// also returns a revision of the store at which the organization had exactly these.
+	// also returns a revision of the store at which the organization had exactly these, and no list
+	// with a greater revision.
 	RulesAndLibraries(ctx context.Context, org string) (
 		rules []engine.Rule, libraries []engine.Library, revision int64, err error)
 	// Lists returns the organization's lists with these names. It also returns the revision of
@@ -126,27 +127,38 @@ func (s *Sets) loadPolicy(ctx context.Context, k setKey) (*engine.Policy, error)
 }
 
 func (s *Sets) loadRules(ctx context.Context, org string) (orgRules, error) {
-	rules, libraries, revision, err := s.cfg.source.RulesAndLibraries(ctx, org)
-	if err != nil {
-		return orgRules{}, fmt.Errorf("loading the rules: %w", err)
+	for {
+		rules, libraries, revision, err := s.cfg.source.RulesAndLibraries(ctx, org)
+		if err != nil {
+			return orgRules{}, fmt.Errorf("loading the rules: %w", err)
+		}
+		set := s.compileRules(ctx, org, rules, libraries)
+		names := set.ListNames()
+		if len(names) == 0 {
+			return orgRules{set, revision}, nil
+		}
+		lists, changed, err := s.cfg.source.Lists(ctx, org, names)
+		if err != nil {
+			return orgRules{}, fmt.Errorf("loading the lists of the rules: %w", err)
+		}
+		if changed > revision { // a list changed in between, so the two never stood together
+			s.retired.put(org, set)
+			continue
+		}
+		defer running(ctx)()
+		return orgRules{set.WithLists(engine.CompileLists(lists)), revision}, nil
 	}
+}
+
+func (s *Sets) compileRules(
+	ctx context.Context, org string, rules []engine.Rule, libraries []engine.Library,
+) *engine.RuleSet {
+	defer running(ctx)()
 	defer s.timed(compiledRules, time.Now())
-	done := running(ctx)
 	earlier := s.retired.take(org)
 	o := s.cfg.options
 	o.Libraries = s.librariesOf(earlier, libraries)
-	set := earlier.Update(rules, o)
-	done()
-	names := set.ListNames()
-	if len(names) == 0 {
-		return orgRules{set, revision}, nil
-	}
-	lists, changed, err := s.cfg.source.Lists(ctx, org, names)
-	if err != nil {
-		return orgRules{}, fmt.Errorf("loading the lists of the rules: %w", err)
-	}
-	defer running(ctx)()
-	return orgRules{set.WithLists(engine.CompileLists(lists)), max(revision, changed)}, nil
+	return earlier.Update(rules, o)
 }
 
 // librariesOf returns the compiled libraries. It takes those of an earlier set if none has changed, so

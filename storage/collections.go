@@ -23,7 +23,7 @@ const (
 	ByAlias              // agents: external id
 	ByMaker              // tokens: id of the parent token
 	// sessions: time of expiry; unrevoked tokens: time of expiry, tokens that never expire
-	// last; ended deliveries: time of removal; details: deadline
+	// last; ended deliveries: time of removal; details: deadline; revisions: time of replacement
 	ByExpiry
 	ByOwnName // tokens: id in the organization; ByID spans all organizations
 	ByDue     // pending deliveries: webhook and time of the next attempt
@@ -127,6 +127,18 @@ var (
 	Outboxes = of(Collection{Kind: OutboxKind, Name: "outbox", Quiet: true},
 		func(o *Outbox) (org, id string) { return o.OrganizationID, "" },
 		nil)
+
+	Revisions = of(Collection{Kind: RevisionKind, Name: "revision", Quiet: true},
+		func(v *Revision) (org, id string) {
+			return "", RevisionID(v.kind(), v.ID, v.Since)
+		},
+		func(v *Revision) ([]Key, string, string) {
+			return []Key{{ByExpiry, Time(v.ReplacedAt)}}, RevisionID(v.kind(), v.ID, v.Since), ""
+		})
+
+	AllLoaded = of(Collection{Kind: LoadedKind, Name: "loaded", Quiet: true},
+		func(*Loaded) (org, id string) { return "", "" },
+		nil)
 )
 
 var collections = []*Collection{
@@ -134,7 +146,7 @@ var collections = []*Collection{
 	&AllCounts.Collection,
 	&PublicKeys.Collection, &AllDetails.Collection, &Imports.Collection,
 	&Webhooks.Collection, &Deliveries.Collection, &Outboxes.Collection,
-	&Lists.Collection, &Sessions.Collection, &Libraries.Collection,
+	&Lists.Collection, &Sessions.Collection, &Libraries.Collection, &Revisions.Collection, &AllLoaded.Collection,
 }
 
 // Collections returns every collection.

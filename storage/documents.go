@@ -26,6 +26,8 @@ const (
 	ListKind         Kind = 'l'
 	SessionKind      Kind = 'S'
 	LibraryKind      Kind = 'b'
+	RevisionKind     Kind = 'v'
+	LoadedKind       Kind = 'L'
 )
 
 // Document is a stored document of an organization. Its id is unique in its collection and

@@ -58,6 +58,9 @@ func (r *Registry) PutLibrary(
 		}); err != nil {
 			return nil, err
 		}
+		if err := retire(tx, storage.LibraryKind, org, name, false); err != nil {
+			return nil, err
+		}
 		return &next, storage.Libraries.Put(tx, org, &next)
 	})
 	return library, created && err == nil, err
@@ -76,6 +79,9 @@ func (r *Registry) DeleteLibrary(ctx context.Context, org, name string, check Li
 		if err := recount(tx, org, func(c *storage.Counts) error {
 			return raise(&c.LibraryBytes, -int64(old.Size()), "bytes of libraries", 0)
 		}); err != nil {
+			return err
+		}
+		if err := retire(tx, storage.LibraryKind, org, name, true); err != nil {
 			return err
 		}
 		return tx.Delete(storage.LibraryKind, org, name)
@@ -119,13 +125,7 @@ func (r *Registry) Library(ctx context.Context, org, name string) (*engine.Libra
 
 // Libraries returns all libraries of org in the order of their names.
 func (r *Registry) Libraries(ctx context.Context, org string) ([]engine.Library, error) {
-	return read(ctx, r, func(tx storage.Reader) (libraries []engine.Library, err error) {
-		all, err := every(tx, storage.Libraries, storage.Query{Org: org})
-		for _, l := range all {
-			libraries = append(libraries, *l)
-		}
-		return libraries, err
-	})
+	return read(ctx, r, func(tx storage.Reader) ([]engine.Library, error) { return values(tx, storage.Libraries, org) })
 }
 
 // ListLibraries returns a page of org's libraries in the order of their names.

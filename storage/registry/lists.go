@@ -59,6 +59,9 @@ func (r *Registry) PutList(
 		}); err != nil {
 			return nil, err
 		}
+		if err := retire(tx, storage.ListKind, org, name, false); err != nil {
+			return nil, err
+		}
 		return &next, storage.Lists.Put(tx, org, &next)
 	})
 	return list, created && err == nil, err
@@ -69,8 +72,9 @@ func (r *Registry) List(ctx context.Context, org, name string) (*engine.List, er
 	return get(ctx, r, storage.Lists, org, name)
 }
 
-// Lists returns org's lists with the given names and the highest revision of these lists. It
-// ignores names without a list.
+// Lists returns org's lists with the given names. It ignores names without a list. It also returns a
+// revision that grows with each change of these lists. If it is greater than that of
+// [Registry.RulesAndLibraries], the lists may be those of other rules.
 func (r *Registry) Lists(
 	ctx context.Context, org string, names []string,
 ) (lists []engine.List, revision int64, err error) {
@@ -86,7 +90,12 @@ func (r *Registry) Lists(
 			}
 			lists, revision = append(lists, *l), max(revision, l.Revision)
 		}
-		return lists, nil
+		counts, err := tx.Get(storage.CountsKind, org, "") // a removal of a list changes the counts
+		if errors.Is(err, storage.ErrNotFound) {
+			err = nil
+		}
+		revision = max(revision, revisionOf(counts))
+		return lists, err
 	})
 	return lists, revision, err
 }
@@ -132,6 +141,9 @@ func (r *Registry) DeleteList(
 		if err := recount(tx, org, func(c *storage.Counts) error {
 			return raise(&c.ListBytes, -int64(old.Size()), "bytes of lists", 0)
 		}); err != nil {
+			return err
+		}
+		if err := retire(tx, storage.ListKind, org, name, true); err != nil {
 			return err
 		}
 		return tx.Delete(storage.ListKind, org, name)

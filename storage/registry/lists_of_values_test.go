@@ -77,14 +77,18 @@ var namedListTests = []test{
 			w.Errorf("Lists of another organization = %v, %d, %v; want none", lists, revision, err)
 		}
 	}},
-	{"Lists returns those that are there and the revision of the last write to one", func(w *world) {
+	{"Lists returns those that are there and a revision that grows with each change of one", func(w *world) {
 		w.putList("org", "a", "1")
 		w.putList("org", "b", "2")
 		w.putList("org", "c", "3")
 		lists, revision, err := w.Lists(w.ctx, "org", []string{"a", "b", "gone"})
 		w.Must("Lists", err)
-		if len(lists) != 2 || lists[0].Name != "a" || lists[1].Name != "b" || revision != lists[1].Revision {
-			w.Errorf("Lists = %v, %d; want a, b and b's revision", lists, revision)
+		w.Must("DeleteList", w.DeleteList(w.ctx, "org", "a", looksIn("none"), nil))
+		rest, after, err := w.Lists(w.ctx, "org", []string{"a", "b", "gone"})
+		w.Must("Lists", err)
+		if len(lists) != 2 || lists[0].Name != "a" || lists[1].Name != "b" || revision < lists[1].Revision ||
+			len(rest) != 1 || after <= revision {
+			w.Errorf("Lists = %v, %d, then %v, %d; want a and b, then b, and revisions that grow", lists, revision, rest, after)
 		}
 	}},
 	{"a rule is not stored while a list that it looks in is missing", func(w *world) {

@@ -23,6 +23,8 @@ func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, m
 		_, err := storage.Rules.Get(tx, org, rule.ID)
 		if errors.Is(err, storage.ErrNotFound) {
 			err = recount(tx, org, func(c *storage.Counts) error { return raise(&c.Rules, 1, "rules", maxRules) })
+		} else if err == nil {
+			err = retire(tx, storage.RuleKind, org, rule.ID, false)
 		}
 		if err != nil {
 			return err
@@ -50,6 +52,9 @@ func (r *Registry) UpdateRule(
 		if err == nil {
 			err = have(tx, org, uses)
 		}
+		if err == nil {
+			err = retire(tx, storage.RuleKind, org, ruleID, false)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -69,6 +74,9 @@ func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string, check fun
 		if err != nil {
 			return err
 		}
+		if err := retire(tx, storage.RuleKind, org, ruleID, true); err != nil {
+			return err
+		}
 		if err := tx.Delete(storage.RuleKind, org, ruleID); err != nil {
 			return err
 		}
@@ -84,45 +92,43 @@ func (r *Registry) Rule(ctx context.Context, org, ruleID string) (*engine.Rule, 
 // AllRules returns every rule of org in the order of [CompareRules]. It also returns a revision
 // that grows with each change of a rule.
 func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rule, revision int64, err error) {
-	rules, _, revision, err = r.RulesAndLibraries(ctx, org)
+	rules, err = read(ctx, r, func(tx storage.Reader) (rules []engine.Rule, err error) {
+		if rules, err = values(tx, storage.Rules, org); err == nil {
+			revision, _, err = rulesRevision(tx, org)
+		}
+		return rules, err
+	})
+	slices.SortFunc(rules, CompareRules)
 	return rules, revision, err
 }
 
 // RulesAndLibraries returns every rule of org in the order of [CompareRules], and every library in
 // the order of their names, as they were at one time. It also returns a revision that grows with each
-// change of a rule or a library.
+// change of a rule, a list or a library. The caller may decide by the result: from now on the revisions
+// of these documents and of the lists are kept when they are replaced, see [Registry.RulesAt].
 func (r *Registry) RulesAndLibraries(
 	ctx context.Context, org string,
 ) (rules []engine.Rule, libraries []engine.Library, revision int64, err error) {
-	rules, err = read(ctx, r, func(tx storage.Reader) (rules []engine.Rule, err error) {
-		revision, libraries = 0, nil
-		stored, err := every(tx, storage.Rules, storage.Query{Org: org})
-		if err != nil {
-			return nil, err
+	revision, err = r.load(ctx, org, func(tx storage.Reader) (revision, loaded int64, err error) {
+		if rules, err = values(tx, storage.Rules, org); err == nil {
+			libraries, err = values(tx, storage.Libraries, org)
 		}
-		for _, rule := range stored {
-			rules = append(rules, *rule)
-			revision = max(revision, rule.Revision)
-		}
-		imported, err := every(tx, storage.Libraries, storage.Query{Org: org})
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range imported {
-			libraries = append(libraries, *l)
-			revision = max(revision, l.Revision)
-		}
-		counts, err := tx.Get(storage.CountsKind, org, "")
 		if err == nil {
-			revision = max(revision, int64(counts.Revision)) //nolint:gosec // a revision counts changes, so it fits
+			revision, loaded, err = rulesRevision(tx, org)
 		}
-		if errors.Is(err, storage.ErrNotFound) {
-			err = nil
-		}
-		return rules, err
+		return revision, loaded, err
 	})
 	slices.SortFunc(rules, CompareRules)
 	return rules, libraries, revision, err
+}
+
+// values returns the documents of org in a collection, in the order of their ids.
+func values[T any](tx storage.Reader, c storage.Of[T], org string) (docs []T, err error) {
+	stored, err := every(tx, c, storage.Query{Org: org})
+	for _, doc := range stored {
+		docs = append(docs, *doc)
+	}
+	return docs, err
 }
 
 // CompareRules orders rules as they are evaluated. The highest Priority comes first, then the

@@ -43,6 +43,11 @@ type Config struct {
 	// the time at. Sessions returns the number of removed sessions. If it is nil, no sessions are
 	// removed.
 	Sessions func(ctx context.Context, org string, at time.Time) (int, error)
+	// Revised calls a function for each organization that keeps revisions of rules, lists or libraries.
+	// Revisions removes those that no record needs which was decided at or after a time. If Revised is
+	// nil, no revisions are removed.
+	Revised   func(ctx context.Context, f func(org string) error) error
+	Revisions func(ctx context.Context, org string, before time.Time) (int, error)
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 	// Log gets a line for each pass that removed records or failed. Nil discards the lines.
@@ -142,27 +147,33 @@ var errFollows = errors.New("another replica leads")
 func (s *Sweeper) pass(ctx context.Context) {
 	start := s.cfg.Now()
 	removed, orgs, failed := 0, 0, 0
-	err := s.cfg.Store.Organizations(ctx, func(org string) error {
-		if !s.cfg.Store.Leads() {
-			return errFollows
-		}
-		n, err := s.sweep(ctx, org)
-		removed += n
-		if n > 0 {
-			orgs++
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			if failed++; failed == 1 {
-				s.cfg.Log.Error("history could not be swept: it is kept", slog.String("organization", org),
-					slog.String("error", err.Error()))
+	each := func(sweep func(context.Context, string) (int, error)) func(org string) error {
+		return func(org string) error {
+			if !s.cfg.Store.Leads() {
+				return errFollows
 			}
-			s.failures.Inc()
+			n, err := sweep(ctx, org)
+			removed += n
+			if n > 0 {
+				orgs++
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				if failed++; failed == 1 {
+					s.cfg.Log.Error("history could not be swept: it is kept", slog.String("organization", org),
+						slog.String("error", err.Error()))
+				}
+				s.failures.Inc()
+			}
+			return nil
 		}
-		return nil
-	})
+	}
+	err := s.cfg.Store.Organizations(ctx, each(s.sweep))
+	if err == nil && s.cfg.Revised != nil {
+		err = s.cfg.Revised(ctx, each(s.sweepRevisions))
+	}
 	if removed > 0 || failed > 0 {
 		s.cfg.Log.Info("history past its retention was removed", slog.Int("records", removed),
 			slog.Int("organizations", orgs),
@@ -210,6 +221,28 @@ func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error
 			return removed, err
 		}
 	}
+}
+
+// sweepRevisions removes the revisions of org's rules, lists and libraries that no record needs any more.
+// While a record is left that this pass could not remove, it removes none. It removes no record, so it
+// returns 0.
+func (s *Sweeper) sweepRevisions(ctx context.Context, org string) (int, error) {
+	keep, err := s.cfg.Keep(ctx, org)
+	if err != nil {
+		return 0, fmt.Errorf("asking how long to keep revisions: %w", err)
+	}
+	if keep <= 0 {
+		return 0, nil
+	}
+	before := s.cfg.Now().Add(-keep)
+	left, err := s.cfg.Store.CountExpired(ctx, org, before, 1)
+	if err == nil && left.Records == 0 {
+		_, err = s.cfg.Revisions(ctx, org, before)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("removing revisions: %w", err)
+	}
+	return 0, nil
 }
 
 // remove removes the announced records and returns their number.

@@ -17,7 +17,9 @@ import (
 // RunDocuments runs the tests of documents. open must return a new, empty store and close it when t
 // ends.
 func RunDocuments(t *testing.T, open func(t *testing.T) storage.Documents) {
-	for name, tests := range map[string][]docTest{"Documents": documentTests, "Watch": watchTests} {
+	for name, tests := range map[string][]docTest{
+		"Documents": documentTests, "Watch": watchTests, "Revisions": revisionTests,
+	} {
 		t.Run(name, func(t *testing.T) {
 			for _, test := range tests {
 				t.Run(test.rule, func(t *testing.T) { test.run(&docs{Checks: Checks{t}, Documents: open(t)}) })

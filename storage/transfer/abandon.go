@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"writ/engine"
 	"writ/storage"
@@ -203,6 +204,9 @@ func (a *abandoning) delete(tx storage.Tx, same []storage.Document) error {
 			err = fmt.Errorf("%w: the %s %q was changed meanwhile: run it again", storage.ErrConflict,
 				storage.CollectionOf(d.Kind).Name, d.ID)
 		}
+		if err == nil && revised(d.Kind) {
+			err = storage.Retire(tx, d.Kind, d.Org, d.ID, true, time.Now())
+		}
 		if err == nil {
 			err = tx.Delete(d.Kind, d.Org, d.ID)
 		}
@@ -222,6 +226,12 @@ func (a *abandoning) delete(tx storage.Tx, same []storage.Document) error {
 		return tx.Delete(storage.CountsKind, a.org, "")
 	}
 	return storage.AllCounts.Put(tx, a.org, counts)
+}
+
+// revised reports whether the revisions of a document are kept, because this store may have decided
+// under them.
+func revised(k storage.Kind) bool {
+	return k == storage.RuleKind || k == storage.ListKind || k == storage.LibraryKind
 }
 
 // rows announces the removal of the imported rows and removes them.
