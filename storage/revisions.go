@@ -62,8 +62,10 @@ func ParseRevisionID(position []byte) (kind Kind, id string, since int64, err er
 	if n < 1 {
 		return 0, "", 0, fmt.Errorf("%x is no id of a revision", position)
 	}
-	text, err := parseText(position[1:n])
-	return Kind(position[0]), text, int64(^binary.BigEndian.Uint64(position[n:]) ^ 1<<63), err //nolint:gosec // as in VersionID
+	if id, err = parseText(position[1:n]); err != nil {
+		return 0, "", 0, err
+	}
+	return Kind(position[0]), id, int64(^binary.BigEndian.Uint64(position[n:]) ^ 1<<63), nil //nolint:gosec // any value
 }
 
 // parseText is the inverse of [Text].
