@@ -189,12 +189,12 @@ func (h *harness) sample(rt route) (path string, body any) {
 		id = policyID
 	case "GET /v1/agents/:agentId":
 		id = h.agent(acme)
-	case "GET /v1/rules/:ruleId", "DELETE /v1/rules/:ruleId":
+	case "GET /v1/rules/:ruleId", "GET /v1/rules/:ruleId/revisions", "DELETE /v1/rules/:ruleId":
 		id = h.rule(acme, "{}", `{"decision":"allow"}`)
-	case "GET /v1/lists/:name", "DELETE /v1/lists/:name":
+	case "GET /v1/lists/:name", "GET /v1/lists/:name/revisions", "DELETE /v1/lists/:name":
 		id = "l-" + uuid.NewString()
 		h.do("PUT", "/v1/lists/"+id, h.operator(acme), obj{"values": []string{"a"}})
-	case "GET /v1/libraries/:name", "DELETE /v1/libraries/:name":
+	case "GET /v1/libraries/:name", "GET /v1/libraries/:name/revisions", "DELETE /v1/libraries/:name":
 		id = "l_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 		h.do("PUT", "/v1/libraries/"+id, h.operator(acme), obj{"modules": obj{"a.rego": "package lib." + id}})
 	case "PUT /v1/libraries/:name":

@@ -6,6 +6,8 @@ import (
 	"unicode"
 
 	"github.com/gofiber/fiber/v2"
+
+	"writ/engine"
 )
 
 // route is one row of the table in routes.
@@ -62,18 +64,24 @@ func (s *Server) routes() []route {
 		on("GET /v1/policies/:policyId", scopePolicyRead, s.policyVersions),
 
 		on("GET /v1/rules", scopeRulesRead, s.listRules),
-		on("GET /v1/rules/:ruleId", scopeRulesRead, documentOf("rule", s.docs.Rule, changedRule)),
+		on("GET /v1/rules/:ruleId", scopeRulesRead, revisedOf("rule", s.docs.Rule, s.docs.RuleAt, changedRule)),
+		on("GET /v1/rules/:ruleId/revisions", scopeRulesRead,
+			revisionsOf("rule", s.docs.RuleRevisions, asStored[*engine.Rule])),
 		on("POST /v1/rules", scopeRulesWrite, withDecoder(decoding(s.checkNewRule), s.createRule), stored),
 		on("PATCH /v1/rules/:ruleId", scopeRulesWrite, withDecoder(s.decodeChange, s.updateRule), stored, conditional),
 		on("DELETE /v1/rules/:ruleId", scopeRulesWrite, s.deleteRule, urgent, conditional),
 
 		on("GET /v1/lists", scopeRulesRead, listOf("lists", s.docs.ListLists, summarizeList)),
-		on("GET /v1/lists/:name", scopeRulesRead, documentOf("list", s.docs.List, changedList)),
+		on("GET /v1/lists/:name", scopeRulesRead, revisedOf("list", s.docs.List, s.docs.ListAt, changedList)),
+		on("GET /v1/lists/:name/revisions", scopeRulesRead, revisionsOf("list", s.docs.ListRevisions, summarizeList)),
 		on("PUT /v1/lists/:name", scopeRulesWrite, withBody(s.putList, checkList), stored, conditional),
 		on("DELETE /v1/lists/:name", scopeRulesWrite, s.deleteList, conditional),
 
 		on("GET /v1/libraries", scopeRulesRead, listOf("libraries", s.docs.ListLibraries, summarizeLibrary)),
-		on("GET /v1/libraries/:name", scopeRulesRead, documentOf("library", s.docs.Library, changedLibrary)),
+		on("GET /v1/libraries/:name", scopeRulesRead,
+			revisedOf("library", s.docs.Library, s.docs.LibraryAt, changedLibrary)),
+		on("GET /v1/libraries/:name/revisions", scopeRulesRead,
+			revisionsOf("library", s.docs.LibraryRevisions, summarizeLibrary)),
 		on("PUT /v1/libraries/:name", scopeRulesWrite, withBody(s.putLibrary, checkLibrary), stored, conditional),
 		on("DELETE /v1/libraries/:name", scopeRulesWrite, s.deleteLibrary, conditional),
 
