@@ -1,11 +1,13 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"writ/decision"
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/storage"
@@ -22,11 +24,8 @@ type explained struct {
 
 // The reasons why a row has no explanation.
 const (
-	changedSince = "the policy, the rules, the agent or the session have changed since"
-	partOfIntent = "the history does not keep all of the intent: a value of the metadata, a part of the resource, " +
-		"the agent's name as it was sent or a text like a secret is left out"
-	moreThanThat = "the decision rests on more than the policy, its rules, the agent and the session: a batch, an " +
-		"approval, a limit over time or an external core"
+	noPolicy     = "the version of the policy is not here"
+	moreThanThat = "the decision rests on more than the policy, its rules, the agent and the session: an external core"
 )
 
 func wantsExplanation(q *query) bool {
@@ -37,97 +36,135 @@ func wantsExplanation(q *query) bool {
 	return text == "true"
 }
 
-// explain evaluates the intent of a row again, with the same trace as a simulation. It explains
-// only what is certain: the documents must have the revisions of the decision, the intent must have
-// the digest of the row, and the reasons must be equal. The explanation shows documents, so the
-// caller needs the scopes to read these documents.
+// explain evaluates the intent of a row again under what stood at the decision, with the same trace as a
+// simulation. If all is known, the reasons must be equal. Otherwise the row says what an evaluation cannot,
+// and the explanation names what it lacks. It shows documents, so the caller needs the scopes to read
+// these documents.
 func (s *Server) explain(r *request, record *storage.Record) error {
 	if err := s.auth.permit(&r.who, scopePolicyRead|scopeRulesRead); err != nil {
 		return err
 	}
 	row := &explained{Record: record}
-	in, err := s.decided(r, record)
+	in, known, err := s.decided(r, record)
 	if err != nil {
 		return err
 	}
-	if in == nil {
-		row.Unexplained = partOfIntent
-		return r.ok(row)
-	}
-	set, err := s.decisions.Sets.Load(r.ctx, &r.slot, r.who.org, record.PolicyID, in.AgentID)
-	then := engine.Revisions{Policy: record.PolicyRevision, Rules: record.RulesRevision, Agent: record.AgentRevision}
-	if found(record, engine.CodeAgentDisabled) { // use the agent's status at the decision, not the current one
-		set.Agent, then.Agent = engine.AgentDisabled, set.Revisions.Agent
-	}
+	stood, err := s.decisions.Stood(r.ctx, &r.slot, record, in)
 	switch {
-	case errors.Is(err, storage.ErrNotFound), err == nil && (then.Policy == 0 || set.Revisions != then):
-		row.Unexplained = changedSince
-		return r.ok(row)
 	case err != nil:
 		return fmt.Errorf("loading what explains a decision: %w", err)
+	case stood.Policy == nil:
+		row.Unexplained = noPolicy
+		return r.ok(row)
 	}
 	input := &engine.Input{
-		Intent: in, DecidedAt: record.DecidedAt, Names: set.Names, Agent: set.Agent,
-		RequireRegistered: s.decisions.RequiresRegistered(),
-		Usage:             engine.Usage{Exceeded: found(record, engine.CodeUsageLimit)},
+		Intent: in, DecidedAt: record.DecidedAt, Names: stood.Names, Agent: stood.Agent,
+		RequireRegistered: stood.RequireRegistered,
+		Usage:             engine.Usage{Exceeded: record.Found(engine.CodeUsageLimit)},
+		Session:           stood.Session,
 		Turn:              &r.slot,
 		Ended:             r.ctx.Done(),
 		Trace:             &engine.Trace{},
 	}
-	if id := record.SessionID; id != "" {
-		session, err := s.decisions.Sets.Session(r.ctx, &r.slot, r.who.org, id)
-		closed := err == nil && session.Document().Status != engine.SessionActive
-		switch {
-		case errors.Is(err, storage.ErrNotFound), closed && !found(record, engine.CodeSessionClosed):
-			row.Unexplained = changedSince
-			return r.ok(row)
-		case err != nil:
-			return fmt.Errorf("loading the session that explains a decision: %w", err)
-		}
-		input.Session = engine.InSession{
-			CompiledSession: session, Expired: found(record, engine.CodeSessionExpired),
-		}
+	rec := recordedIn(record, stood.Lacking)
+	if !known {
+		rec.Unknown = record.LeftOut
+		in.Metadata = withKeys(record)
 	}
-	result := engine.Evaluate(set.Policy, set.Rules, input)
-	if result.Err != nil {
-		return unfinished(r, result)
+	if stood.Rules != nil && len(stood.Rules.Counters()) > 0 {
+		rec.Unknown = append(slices.Clone(rec.Unknown), condition.CountsMember)
 	}
-	if result.Decision != record.Decision || !slices.Equal(result.Reasons(), record.Reasons) {
+	var ended *engine.EndedError
+	switch err := s.led(&stood, input, &rec); {
+	case errors.As(err, &ended):
+		return fmt.Errorf("%w: %w", err, context.Cause(r.ctx))
+	case err != nil:
 		row.Unexplained = moreThanThat
-		return r.ok(row)
+	default:
+		row.Explanation = explanationOf(input.Trace)
 	}
-	row.Explanation = explanationOf(input.Trace)
 	return r.ok(row)
 }
 
-// decided returns the intent of a row, or nil if its digest is not the row's. The row may have another
-// name of the agent than the intent, so decided tries the names under which the agent is registered.
-func (s *Server) decided(r *request, record *storage.Record) (*engine.Intent, error) {
-	in := record.Intent()
+// led records in the trace of input how what stood led to the decision, or returns [engine.ErrOtherwise].
+func (s *Server) led(stood *decision.Stood, input *engine.Input, rec *engine.Recorded) error {
+	if len(rec.Unknown)+len(rec.Lacking) > 0 || rec.Overruled {
+		return engine.ExplainRecorded(stood.Policy, stood.Rules, input, *rec)
+	}
+	result := engine.Evaluate(stood.Policy, stood.Rules, input)
+	recorded := engine.Result{Findings: rec.Findings}
+	switch {
+	case result.Err != nil:
+		return result.Err
+	case result.Decision != rec.Decision || !slices.Equal(result.Reasons(), recorded.Reasons()):
+		return engine.ErrOtherwise
+	}
+	return nil
+}
+
+// recordedIn returns what a row says of its decision. lacking names what is not known any more.
+func recordedIn(record *storage.Record, lacking []string) engine.Recorded {
+	rec := engine.Recorded{Decision: record.Decision, Lacking: lacking}
+	for i, reason := range record.Reasons {
+		code, _, _ := strings.Cut(reason, ":")
+		f := engine.Finding{Code: engine.Code(code), Outcome: record.Decision, Reason: reason}
+		if i < len(record.Findings) {
+			of := &record.Findings[i]
+			f = engine.Finding{Code: engine.Code(of.Code), Outcome: of.Outcome, Reason: reason, RuleID: of.RuleID,
+				RuleRevision: of.RuleRevision, Cause: of.Cause, Field: of.Field}
+		}
+		what := ""
+		switch {
+		case strings.HasPrefix(code, "approval."):
+			what = "approval"
+		case f.Code == engine.CodeBatchRefused:
+			what = "batch"
+		case len(record.Findings) == 0 && f.Code != engine.CodePolicyAllowed: // of an earlier version of writ
+			what = "findings"
+		}
+		if what != "" && !slices.Contains(rec.Lacking, what) {
+			rec.Lacking, rec.Overruled = append(rec.Lacking, what), true
+		}
+		rec.Findings = append(rec.Findings, f)
+	}
+	return rec
+}
+
+// withKeys returns the metadata of a row with all its keys. A value that is not kept is empty.
+func withKeys(record *storage.Record) map[string]string {
+	if record.Metadata == nil && len(record.MetadataKeys) == 0 {
+		return nil
+	}
+	metadata := make(map[string]string, len(record.MetadataKeys))
+	for _, key := range record.MetadataKeys {
+		metadata[key] = record.Metadata[key]
+	}
+	return metadata
+}
+
+// decided returns the intent of a row, and whether all of it is known: its digest is then the row's. The
+// row may have another name of the agent than the intent, so decided tries the names under which the agent
+// is registered.
+func (s *Server) decided(r *request, record *storage.Record) (in *engine.Intent, known bool, err error) {
+	in = record.Intent()
 	if ledger.IntentDigest(in) == record.IntentDigest {
-		return in, nil
+		return in, true, nil
 	}
 	_, names, err := s.decisions.Sets.Agent(r.ctx, &r.slot, r.who.org, in.AgentID)
 	if err != nil {
-		return nil, fmt.Errorf("loading the names of an agent that explain a decision: %w", err)
+		return nil, false, fmt.Errorf("loading the names of an agent that explain a decision: %w", err)
 	}
-	for _, in.AgentID = range [...]string{names.ID, names.ExternalID} {
-		if in.AgentID != "" && ledger.IntentDigest(in) == record.IntentDigest {
-			return in, nil
+	other := *in
+	for _, other.AgentID = range [...]string{names.ID, names.ExternalID} {
+		if other.AgentID != "" && ledger.IntentDigest(&other) == record.IntentDigest {
+			return &other, true, nil
 		}
 	}
-	return nil, nil
+	return in, false, nil
 }
 
 // explanationOf explains rules until their total size reaches sixteen conditions of the greatest
 // length. This bounds the memory of an answer.
 func explanationOf(t *engine.Trace) *engine.Explanation {
 	return t.ExplainUpTo(16 * condition.MaxCondition)
-}
-
-// found reports whether r has a reason with this code.
-func found(r *storage.Record, code engine.Code) bool {
-	return slices.ContainsFunc(r.Reasons, func(reason string) bool {
-		return strings.HasPrefix(reason, string(code)+":")
-	})
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -38,9 +37,9 @@ func TestAuthorization_Explained(t *testing.T) {
 		t.Errorf("there are %d rows, want one", len(rows))
 	}
 
-	h.do("PATCH", "/v1/rules/"+rule, h.operator(acme), obj{"priority": 7}).wantStatus(http.StatusOK)
-	if row := h.explain(h.operator(acme), got.DecisionID); row.Explanation != nil || row.Unexplained != changedSince {
-		t.Errorf("after a change of the rules the row is %+v, want it unexplained", row)
+	h.do("PATCH", "/v1/rules/"+rule, h.operator(acme), obj{"priority": 7, "condition": `{"action_type":"none"}`}).wantStatus(http.StatusOK)
+	if later := h.explain(h.operator(acme), got.DecisionID); cmp.Diff(row, later) != "" {
+		t.Errorf("after a change of the rules the row is %+v, want it explained by the rule as it was", later)
 	}
 }
 
@@ -71,17 +70,47 @@ func TestAuthorization_ExplainsEachLineOfRego(t *testing.T) {
 	}
 }
 
-func TestAuthorization_NotExplainedByHalfAnIntent(t *testing.T) {
+// TestAuthorization_ExplainedByHalfAnIntent checks that an explanation names what the row lacks of the
+// intent, and explains the rest.
+func TestAuthorization_ExplainedByHalfAnIntent(t *testing.T) {
 	h := start(t)
 	h.register(acme)
-	for name, change := range map[string]obj{
-		"a query":                  {"resource": "https://example.com/a?b=c"},
-		"metadata without values":  {"metadata": obj{"env": "prod"}},
-		"what looks like a secret": {"resource": "k8s/prod/ghp_" + strings.Repeat("a1B2", 9)},
+	token := h.operator(acme)
+	h.rule(acme, `{"metadata.freight":"heavy","action_type":"deploy"}`, `{"decision":"approval_required"}`)
+	h.rule(acme, `{"cel":"has(intent.metadata.env) && intent.action_type == 'deploy'"}`, `{"decision":"deny"}`)
+	h.rule(acme, `{"rego":"input.intent.metadata.freight == \"light\""}`, `{"decision":"deny"}`)
+	for name, tt := range map[string]struct {
+		change  obj
+		unknown []string
+		rules   []string // the results, and those of the leaves
+	}{
+		"a value that decides": {obj{"metadata": obj{"freight": "heavy"}}, []string{"metadata.freight"},
+			[]string{"no_match false true", "no_match", "match unknown true"}},
+		"a value that does not": {obj{"metadata": obj{"freight": "x"}}, []string{"metadata.freight"},
+			[]string{"no_match false true", "no_match", "no_match unknown true"}},
+		"the key alone": {obj{"metadata": obj{"env": "x"}}, nil, []string{"match true true", "not_asked", "not_asked"}},
+		"a query": {obj{"resource": "https://example.com/a?b=c", "metadata": obj{}}, []string{"resource"},
+			[]string{"no_match false true", "no_match", "no_match false true"}},
 	} {
-		got := read[result](h.evaluate(acme, intent(change)).wantStatus(http.StatusOK))
-		if row := h.explain(h.operator(acme), got.DecisionID); row.Explanation != nil || row.Unexplained != partOfIntent {
-			t.Errorf("an intent with %s: %+v, want it unexplained", name, row)
+		got := read[result](h.evaluate(acme, intent(tt.change)).wantStatus(http.StatusOK))
+		row := h.explain(token, got.DecisionID)
+		x := row.Explanation
+		if x == nil {
+			t.Errorf("%s: unexplained: %s", name, row.Unexplained)
+			continue
+		}
+		var rules []string
+		for _, r := range x.Rules {
+			said := r.Result
+			for _, l := range r.Leaves {
+				if l.Line == 0 {
+					said += " " + l.Result
+				}
+			}
+			rules = append(rules, said)
+		}
+		if x.Decision != row.Decision || !slices.Equal(x.Unknown, tt.unknown) || !slices.Equal(rules, tt.rules) {
+			t.Errorf("%s is explained by %s, %q, %q; want %s, %q, %q", name, x.Decision, x.Unknown, rules, row.Decision, tt.unknown, tt.rules)
 		}
 	}
 }
@@ -112,8 +141,9 @@ func TestDecision_Audit_WhatWasSentExplains(t *testing.T) {
 		} {
 			got := read[result](h.evaluate(acme, intent(tt.change)).wantStatus(http.StatusOK))
 			row := h.explain(h.operator(acme), got.DecisionID)
-			if want := slices.Contains(tt.explained, mode); (row.Explanation != nil) != want || !want && row.Unexplained != partOfIntent {
-				t.Errorf("%s in mode %s: %+v, unexplained: %s, want explained %v", what, mode, row.Explanation, row.Unexplained, want)
+			want := slices.Contains(tt.explained, mode)
+			if x := row.Explanation; x == nil || x.Decision != row.Decision || len(x.Unknown) > 0 && want {
+				t.Errorf("%s in mode %s: %+v, unexplained: %s, want all of it known: %v", what, mode, x, row.Unexplained, want)
 			}
 		}
 	}
@@ -147,8 +177,8 @@ func TestAuthorization_ExplainedToThoseWhoMayRead(t *testing.T) {
 }
 
 // TestAuthorization_ExplainedInASession checks that the explanation of a decision in a session has
-// the session's checks. If the session was closed since, the explanation names the session and
-// omits the metadata.
+// the session's checks, also if the session was closed since. If it was removed, the explanation names it
+// as unknown.
 func TestAuthorization_ExplainedInASession(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -167,8 +197,15 @@ func TestAuthorization_ExplainedInASession(t *testing.T) {
 		h.clock.advance(-24 * time.Hour)
 	}
 	got := read[result](h.evaluate(acme, in(id, intent())).wantStatus(http.StatusOK))
+	before := h.explain(h.operator(acme), got.DecisionID)
 	h.do("PATCH", "/v1/sessions/"+id, h.operator(acme), obj{"status": "closed"}).wantStatus(http.StatusOK)
-	if row := h.explain(h.operator(acme), got.DecisionID); row.Unexplained != changedSince {
-		t.Errorf("a row of a session that was closed since is unexplained because %q, want %q", row.Unexplained, changedSince)
+	if diff := cmp.Diff(before, h.explain(h.operator(acme), got.DecisionID)); diff != "" || before.Explanation == nil {
+		t.Errorf("the explanation of a row of a session that was closed since (-before +after):\n%s", diff)
+	}
+	h.clock.advance(72 * time.Hour)
+	_, err := h.docs.SweepSessions(t.Context(), acme, h.clock.Now())
+	must(t, err)
+	if x := h.explain(h.operator(acme), got.DecisionID).Explanation; x == nil || !slices.Equal(x.Unknown, []string{"session"}) {
+		t.Errorf("a row of a session that is no more is explained by %+v, want the session unknown", x)
 	}
 }

@@ -19,6 +19,9 @@ type Explanation struct {
 	Findings []ExplainedFinding `json:"findings"`
 	Resource ExplainedResource  `json:"resource"`
 	Checks   []ExplainedCheck   `json:"checks"`
+	// Unknown names what the explanation lacks, sorted: see [Recorded]. It has only what a check or a
+	// rule reads.
+	Unknown []string `json:"unknown,omitzero"`
 	// Rules are in deciding order. RulesLeftOut is the number of further rules that are not in
 	// Rules.
 	Rules        []ExplainedRule `json:"rules"`
@@ -50,7 +53,7 @@ type ExplainedReading struct {
 	Readers []string `json:"readers"`
 }
 
-// ExplainedCheck is a [Checked]. Result is "pass", "fail" or "not_asked". Holds is the check in
+// ExplainedCheck is a [Checked]. Result is "pass", "fail", "not_asked" or "unknown". Holds is the check in
 // CEL.
 type ExplainedCheck struct {
 	Code   Code   `json:"code"`
@@ -70,7 +73,8 @@ type ExplainedCheck struct {
 	Readers []string `json:"readers,omitzero"`
 }
 
-// ExplainedRule is an [Asked] rule. Result is "match", "no_match", "error" or "not_asked".
+// ExplainedRule is an [Asked] rule. Result is "match", "no_match", "error", "not_asked", or "unknown" if
+// the rule reads something in [Explanation].Unknown.
 type ExplainedRule struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
@@ -95,7 +99,7 @@ type ExplainedRule struct {
 	Because *int            `json:"because,omitzero"`
 }
 
-// ExplainedLeaf is a leaf of a condition. Result is "true", "false", "error" or "not_asked".
+// ExplainedLeaf is a leaf of a condition. Result is "true", "false", "error", "not_asked" or "unknown".
 //
 // A condition in Rego has a leaf for each rule of its module and for each line of a rule's body. Its
 // Result is "true", "false", "undefined", "failed" or "not_reached". Error begins with the place of
@@ -130,7 +134,10 @@ func (t *Trace) ExplainUpTo(limit int) *Explanation {
 	if t.policy == nil {
 		return x
 	}
-	x.Resource = explainResource(t.in.Intent)
+	if x.Resource = (ExplainedResource{Written: t.in.Intent.Resource}); !t.lacks("resource") {
+		x.Resource = explainResource(t.in.Intent)
+	}
+	x.Unknown = t.Unknown
 	checks := Checks(&t.policy.doc)
 	if t.policy.Unreadable() {
 		checks = nil
@@ -188,6 +195,8 @@ func (t *Trace) explainCheck(found *Checked, c *Check) ExplainedCheck {
 	switch {
 	case !found.Asked:
 		x.Result = "not_asked"
+	case found.lacks && t.overruled:
+		x.Result = "unknown"
 	case found.Finding != nil:
 		x.Result = "fail"
 	}
@@ -199,6 +208,9 @@ func (t *Trace) explainCheck(found *Checked, c *Check) ExplainedCheck {
 		x.Value = t.in.Session.doc.valueOf(found.Field)
 	case c.row.entries == nil:
 		x.Value = valueOf(&t.policy.doc, found.Field)
+	}
+	if found.lacks {
+		return x
 	}
 	x.Got = got(&t.in, found.Code)
 	if found.session() {
@@ -256,11 +268,11 @@ func (t *Trace) explainRule(a *Asked) ExplainedRule {
 	doc := &a.Rule.rule
 	x := ExplainedRule{
 		ID: doc.ID, Name: doc.Name, Priority: doc.Priority, Outcome: a.Rule.outcome, Decides: a.Decides,
-		Result:    [...]string{"not_asked", "no_match", "match", "error"}[a.Verdict],
+		Result:    [...]string{"not_asked", "no_match", "match", "error", "unknown"}[a.Verdict],
 		Condition: a.Rule.condition(),
 	}
 	x.Error, x.Cause = explainError(a.Err)
-	if a.Rule.rego != nil && a.Verdict != NotAsked {
+	if a.Rule.rego != nil && a.Verdict != NotAsked && !a.lacks {
 		t.explainRego(a, &x)
 	}
 	if a.Reading.Readers != 0 {
@@ -273,7 +285,7 @@ func (t *Trace) explainRule(a *Asked) ExplainedRule {
 	clause := a.Rule.cond.Clause()
 	texts := clause.Leaves()
 	for i, l := range a.Leaves {
-		leaf := ExplainedLeaf{Text: texts[i], Result: [...]string{"not_asked", "false", "true", "error"}[l.Verdict]}
+		leaf := ExplainedLeaf{Text: texts[i], Result: leafResults[l.Verdict]}
 		leaf.Error, leaf.Cause = explainError(l.Err)
 		x.Leaves = append(x.Leaves, leaf)
 	}
@@ -315,6 +327,9 @@ func (t *Trace) explainRego(a *Asked, x *ExplainedRule) {
 		}
 	}
 }
+
+// leafResults are the results of leaves that are not in Rego.
+var leafResults = [...]string{"not_asked", "false", "true", "error", "unknown"}
 
 // Results of leaves of a condition in Rego.
 const (

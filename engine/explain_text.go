@@ -61,7 +61,7 @@ func (x ExplainedReading) String() string {
 }
 
 func (x *ExplainedCheck) write(w io.Writer) {
-	result := map[string]string{"pass": "ok", "fail": "FAILS", "not_asked": "-"}[x.Result]
+	result := map[string]string{"pass": "ok", "fail": "FAILS", "not_asked": "-", "unknown": "?"}[x.Result]
 	fmt.Fprintf(w, "  %-5s %-20s %s\n", result, x.Code, x.Holds)
 	if detail := x.detail(); detail != "" {
 		fmt.Fprintf(w, "        %s\n", detail)
@@ -96,7 +96,7 @@ func (x *ExplainedRule) write(w io.Writer) {
 		decides = " (reported)"
 	}
 	result := map[string]string{"match": "matches", "no_match": "no match", "error": "error",
-		"not_asked": "not asked"}[x.Result]
+		"not_asked": "not asked", "unknown": "unknown"}[x.Result]
 	fmt.Fprintf(w, "  %-9s %4d %-17s %s%s\n", result, x.Priority, x.Outcome, x.Name, decides)
 	inRego := len(x.Leaves) > 0 && x.Leaves[0].Line > 0
 	if !inRego {

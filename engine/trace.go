@@ -14,6 +14,8 @@ type Trace struct {
 	Checks []Checked
 	Rules  []Asked
 	Result Result
+	// Unknown names what the trace lacks: see [ExplainRecorded].
+	Unknown []string
 
 	in      Input
 	policy  *Policy
@@ -21,6 +23,8 @@ type Trace struct {
 	work    condition.Work   // what the leaves may still do
 	reading resource.Reading // the reading that decided the rule that is being evaluated
 	name    string           // the agent's name that decided it
+	// overruled is [Recorded].Overruled.
+	overruled bool
 }
 
 // Checked is a check of a policy with its result.
@@ -41,6 +45,9 @@ type Checked struct {
 	// Reading is the reading of the resource that made the check fail: an entry blocks it, or no
 	// entry allows it. If there is no such reading, it has no Readers.
 	Reading resource.Reading
+
+	// lacks says that the check reads what is not known of the intent.
+	lacks bool
 }
 
 // Verdict is the result of a rule, or of a leaf of its condition, for an intent.
@@ -54,18 +61,21 @@ const (
 	NotMatched
 	Matched
 	Failed
+	// Undetermined is the verdict of a rule or a leaf that reads what is not known of the intent: see
+	// [ExplainRecorded]. An evaluation never has it.
+	Undetermined
 )
 
 // String returns the verdict in words.
 func (v Verdict) String() string {
-	return [...]string{"not asked", "no match", "matches", "error"}[v]
+	return [...]string{"not asked", "no match", "matches", "error", "unknown"}[v]
 }
 
 func (v Verdict) truth() condition.Truth {
 	switch v {
 	case Matched:
 		return condition.True
-	case Failed:
+	case Failed, Undetermined:
 		return condition.Unknown
 	}
 	return condition.False
@@ -97,6 +107,9 @@ type Asked struct {
 	// Name is the agent's name that decided the rule's verdict, if the whole condition is evaluated
 	// for each name of an agent that has several. Leaves were evaluated for it.
 	Name string
+
+	// lacks says that the condition reads what is not known of the intent.
+	lacks bool
 }
 
 // traced sets the trace of in, if there is one, to a trace of r without steps. It returns r.
@@ -106,6 +119,9 @@ func (in *Input) traced(r Result) Result {
 	}
 	return r
 }
+
+// lacks reports whether t lacks a member of the intent.
+func (t *Trace) lacks(member string) bool { return slices.Contains(t.Unknown, member) }
 
 // begin resets t and adds the checks of p and of the session, and the rules of rs, without
 // results.

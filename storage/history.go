@@ -133,6 +133,11 @@ func (r *Record) Held() bool { return r.Decision == engine.ApprovalRequired }
 // intent was counted when it was held for the approval.
 func (r *Record) Metered() bool { return r.ApprovalID == "" }
 
+// Found reports whether r has a reason with this code.
+func (r *Record) Found(code engine.Code) bool {
+	return slices.ContainsFunc(r.Reasons, func(reason string) bool { return strings.HasPrefix(reason, string(code)+":") })
+}
+
 // Removed reports whether [Retention] has removed r. A removed record has only OrganizationID,
 // IntentID, ApprovalID and DecisionID.
 func (r *Record) Removed() bool { return r.Decision == 0 }

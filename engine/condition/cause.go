@@ -94,6 +94,17 @@ func (f Field) missing() *EvalError {
 	return missing(f.Label(), f.Path())
 }
 
+// Recorded returns the error of a condition from its cause and field, as a row of the history has them.
+func Recorded(cause, field string) *EvalError {
+	for c := range Cause(Causes) {
+		if c.String() == cause {
+			return &EvalError{c, field, [Causes]string{errNoResult.message, errNoSuchKey.message, errNotDecimal.message,
+				ErrTooMuchWork.message, ErrBroken.message, ErrTooMuchWork.message}[c]}
+		}
+	}
+	return errNoResult
+}
+
 // Diagnose returns err as an EvalError, which holds no value of the intent.
 func Diagnose(err error) *EvalError {
 	if e, ok := errors.AsType[*EvalError](err); ok {

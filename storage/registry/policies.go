@@ -94,6 +94,13 @@ func (r *Registry) Policy(ctx context.Context, org, policyID string) (*engine.Ac
 	return read(ctx, r, func(tx storage.Reader) (*engine.ActionPolicy, error) { return newest(tx, org, policyID) })
 }
 
+// PolicyVersion returns a version of a policy, or storage.ErrNotFound.
+func (r *Registry) PolicyVersion(
+	ctx context.Context, org, policyID string, version int64,
+) (*engine.ActionPolicy, error) {
+	return get(ctx, r, storage.Policies, org, storage.VersionID(policyID, version))
+}
+
 func newest(tx storage.Reader, org, policyID string) (*engine.ActionPolicy, error) {
 	return first(tx, storage.Policies, storage.Query{Org: org, Prefix: storage.Text(policyID)})
 }

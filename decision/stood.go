@@ -1,0 +1,147 @@
+package decision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/storage"
+	"writ/storage/receipt"
+)
+
+// Stood is what stood when a decision was made.
+type Stood struct {
+	engine.Set
+	Session           engine.InSession
+	RequireRegistered bool
+	// Lacking names what is not known any more: "policy", "rules" or "session". Without the policy nothing
+	// else is set.
+	Lacking []string
+}
+
+// Stood returns what stood when the decision of a row was made: the version of the policy, the rules with their lists and libraries, the agent and the session. The row says whether the
+// agent was disabled and whether the session was closed. The names of an agent and the narrowing of a
+// session never change. in is the row's intent, and turn is the caller's turn, which may be nil.
+func (s *Service) Stood(
+	ctx context.Context, turn condition.Turn, r *storage.Record, in *engine.Intent,
+) (Stood, error) {
+	stood := Stood{RequireRegistered: s.cfg.RequireRegistered}
+	policy, err := s.Documents.PolicyVersion(ctx, r.OrganizationID, r.PolicyID, r.PolicyVersion)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		stood.Lacking = []string{"policy"}
+		return stood, nil
+	case err != nil:
+		return stood, fmt.Errorf("loading the policy of a decision: %w", err)
+	}
+	if stood.Policy, err = engine.CompileStored(policy); err != nil {
+		return stood, fmt.Errorf("compiling the policy of a decision: %w", err)
+	}
+	own, err := s.decidedHere(ctx, r)
+	if err != nil {
+		return stood, err
+	}
+	if !own {
+		stood.Lacking = append(stood.Lacking, "rules")
+	} else if stood.Rules, err = s.rulesAt(ctx, turn, r.OrganizationID, r.RulesRevision); err != nil {
+		return stood, err
+	}
+	if err := s.agentThen(ctx, turn, r, in, &stood); err != nil {
+		return stood, err
+	}
+	return stood, s.sessionThen(ctx, r, &stood)
+}
+
+// decidedHere reports whether this store decided a row. The revisions in a row are those of the store
+// that decided it.
+func (s *Service) decidedHere(ctx context.Context, r *storage.Record) (own bool, err error) {
+	chain, err := r.Receipt.Inclusion().Chain()
+	if err != nil {
+		return false, fmt.Errorf("reading the chain of a decision: %w", err)
+	}
+	err = s.Store.Chains(ctx, func(tip receipt.Chain) error {
+		own = own || tip.ID == chain
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("looking up the chain of a decision: %w", err)
+	}
+	return own, nil
+}
+
+// rulesAt returns the rules that stood at a revision. It compiles only those that are not the current
+// ones, and keeps none.
+func (s *Service) rulesAt(
+	ctx context.Context, turn condition.Turn, org string, revision int64,
+) (*engine.RuleSet, error) {
+	current, err := s.Sets.rules.GetFor(ctx, turn, org)
+	if err != nil {
+		return nil, err
+	}
+	if current.revision == revision {
+		return current.RuleSet, nil
+	}
+	rules, libraries, err := s.Documents.RulesAt(ctx, org, revision)
+	if err != nil {
+		return nil, fmt.Errorf("loading the rules of a decision: %w", err)
+	}
+	o := s.Conditions()
+	o.KeepDigest, o.KeepJSON = false, false
+	o.Libraries = s.Sets.librariesOf(current.RuleSet, libraries)
+	set := current.Update(rules, o)
+	names := set.ListNames()
+	if len(names) == 0 {
+		return set, nil
+	}
+	lists, err := s.Documents.ListsAt(ctx, org, names, revision)
+	if err != nil {
+		return nil, fmt.Errorf("loading the lists of a decision: %w", err)
+	}
+	return set.WithLists(engine.CompileLists(lists)), nil
+}
+
+// agentThen sets the status and the names that the agent of an intent had.
+func (s *Service) agentThen(
+	ctx context.Context, turn condition.Turn, r *storage.Record, in *engine.Intent, stood *Stood,
+) error {
+	var agents namesakes // none was registered
+	if r.AgentRevision != 0 {
+		var err error
+		agents, err = s.Sets.agents.GetFor(ctx, turn, setKey{r.OrganizationID, engine.FoldID(in.AgentID)})
+		if err != nil {
+			return fmt.Errorf("loading the agent of a decision: %w", err)
+		}
+	}
+	agents.disabled = r.Found(engine.CodeAgentDisabled)
+	stood.Agent, stood.Names = agents.status(in.AgentID), agents.names(in.AgentID)
+	if stood.Agent == engine.AgentUnregistered {
+		stood.RequireRegistered = r.Found(engine.CodeAgentUnregistered)
+	}
+	return nil
+}
+
+// sessionThen sets the session of a row.
+func (s *Service) sessionThen(ctx context.Context, r *storage.Record, stood *Stood) error {
+	if r.SessionID == "" {
+		return nil
+	}
+	doc, err := s.Documents.Session(ctx, r.OrganizationID, r.SessionID)
+	if errors.Is(err, storage.ErrNotFound) {
+		stood.Lacking = append(stood.Lacking, "session")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("loading the session of a decision: %w", err)
+	}
+	if doc.Status = engine.SessionActive; r.Found(engine.CodeSessionClosed) {
+		doc.Status = engine.SessionClosed
+	}
+	session, err := engine.CompileSession(doc)
+	if err != nil {
+		return fmt.Errorf("compiling the session of a decision: %w", err)
+	}
+	stood.Session = engine.InSession{CompiledSession: session, Expired: r.Found(engine.CodeSessionExpired)}
+	return nil
+}
