@@ -1,15 +1,19 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
+	"writ/storage"
 	"writ/storage/ledger"
+	"writ/storage/receipt"
 )
 
 // pastDay is an organization whose documents change all the time.
@@ -196,5 +200,83 @@ func wantPart(t *testing.T, want, got *engine.Explanation) {
 				t.Errorf("leaf %d of rule %d: %+v then, %+v later, where %q is unknown", k, i, a.Leaves, b.Leaves, got.Unknown)
 			}
 		}
+	}
+}
+
+// wantExplained checks the decision and what is unknown of a row's explanation.
+func (h *harness) wantExplained(decisionID string, decision engine.Decision, unknown ...string) *engine.Explanation {
+	h.t.Helper()
+	row := h.explain(h.operator(acme), decisionID)
+	x := row.Explanation
+	if x == nil {
+		h.t.Fatalf("the row is unexplained: %s", row.Unexplained)
+	}
+	if x.Decision != decision || !slices.Equal(x.Unknown, unknown) {
+		h.t.Errorf("the row is explained by %s, unknown %q, want %s, %q", x.Decision, x.Unknown, decision, unknown)
+	}
+	return x
+}
+
+// TestAuthorization_ExplainedWhatOverruled checks the decisions that rest on more than the policy and the
+// rules: the explanation names it, and shows what the policy and the rules say.
+func TestAuthorization_ExplainedWhatOverruled(t *testing.T) {
+	t.Run("an approval", func(t *testing.T) {
+		d := openDesk(t)
+		body, id := d.hold()
+		d.approve(id)
+		got := read[result](d.redeem(body, id).wantStatus(http.StatusOK))
+		x := d.wantExplained(got.DecisionID, engine.Allow, "approval")
+		if len(x.Rules) == 0 || x.Rules[0].Result != "match" {
+			t.Errorf("the rules are %+v, want the one that asks to match", x.Rules)
+		}
+	})
+	t.Run("a batch", func(t *testing.T) {
+		h := start(t)
+		h.register(acme)
+		out := h.batch(h.operator(acme), "all", inner(intent()), inner(intent(obj{"action_type": "sql.drop"})))
+		x := h.wantExplained(h.read(out[0]).DecisionID, engine.Deny, "batch")
+		for _, c := range x.Checks {
+			if c.Result != "pass" {
+				t.Errorf("the check %s is %s, want it to pass", c.Code, c.Result)
+			}
+		}
+	})
+	t.Run("a limit over time", func(t *testing.T) {
+		h := start(t)
+		h.register(acme)
+		h.rule(acme, `{"count":{"by":["agent_id"],"window":"1h"},"gt":1}`, `{"decision":"deny"}`)
+		for i, want := range []engine.Decision{engine.Allow, engine.Deny} {
+			got := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
+			x := h.wantExplained(got.DecisionID, want, "counts")
+			if said := []string{"no_match", "match"}[i]; x.Rules[0].Result != said || x.Rules[0].Leaves[0].Result != "unknown" {
+				t.Errorf("the rule is %+v, want it to be %s by a leaf that is unknown", x.Rules[0], said)
+			}
+		}
+	})
+	t.Run("an external core", func(t *testing.T) {
+		h, _ := startElsewhere(t)
+		for _, change := range []obj{nil, {"metadata": obj{"a": "b"}}} {
+			got := read[result](h.evaluate(acme, intent(change)).wantStatus(http.StatusOK))
+			if row := h.explain(h.operator(acme), got.DecisionID); row.Explanation != nil || row.Unexplained != moreThanThat {
+				t.Errorf("a row of an external core is explained by %+v, %q", row.Explanation, row.Unexplained)
+			}
+		}
+	})
+}
+
+// noChains is a store whose rows another store has decided.
+type noChains struct{ storage.Store }
+
+func (noChains) Chains(context.Context, func(receipt.Chain) error) error { return nil }
+
+// TestAuthorization_ExplainedOfAnotherStore checks that the rules are unknown of a row that another store
+// has decided: its revisions are not those of this store.
+func TestAuthorization_ExplainedOfAnotherStore(t *testing.T) {
+	h := start(t, func(c *setup) { c.Service.Store = noChains{c.Service.Store} })
+	h.register(acme)
+	h.rule(acme, `{"action_type":"deploy"}`, `{"decision":"deny"}`)
+	got := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
+	if x := h.wantExplained(got.DecisionID, engine.Deny, "rules"); len(x.Rules) > 0 || len(x.Checks) == 0 {
+		t.Errorf("the explanation is %+v, want the checks without the rules", x)
 	}
 }

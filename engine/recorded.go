@@ -97,7 +97,7 @@ func (x *recorded) check(c *Checked) error {
 		return (f.Code == c.Code || f.Code == CodeCheckError) && f.Field == c.Field
 	})
 	switch {
-	case i < 0 && !c.lacks && c.Finding != nil, i >= 0 && !c.lacks && c.Finding == nil:
+	case !c.lacks && (i < 0) != (c.Finding == nil), !c.lacks && i >= 0 && x.Findings[i].Reason != c.Finding.Reason:
 		return ErrOtherwise
 	case i >= 0:
 		x.found++
@@ -119,8 +119,13 @@ func (x *recorded) has(code Code) bool {
 
 // rules sets the verdict of each rule, in deciding order, as [RuleSet.decide] came to it.
 func (x *recorded) rules(p *Policy, rs *RuleSet, in *Input) error {
-	for _, code := range []Code{CodePolicyAllowed, CodePolicyUnreadable, CodeResourceUnreadable} {
-		if x.has(code) {
+	for i := range x.Findings {
+		switch f := &x.Findings[i]; f.Code {
+		case CodePolicyAllowed:
+			if f.Reason == p.allowed[0].Reason {
+				x.found++
+			}
+		case CodePolicyUnreadable, CodeResourceUnreadable:
 			x.found++
 		}
 	}
@@ -188,7 +193,8 @@ func (x *recorded) rules(p *Policy, rs *RuleSet, in *Input) error {
 func (x *recorded) findingOf(c *CompiledRule) *Finding {
 	for i := range x.Findings {
 		f := &x.Findings[i]
-		if !x.Overruled && f.RuleID != "" && f.RuleID == c.rule.ID && f.RuleRevision == c.rule.Revision {
+		says := f.Reason == c.finding[0].Reason || f.Reason == c.errored.Reason
+		if !x.Overruled && says && f.RuleID == c.rule.ID && f.RuleRevision == c.rule.Revision {
 			return f
 		}
 	}
