@@ -21,9 +21,10 @@ type Stood struct {
 	Lacking []string
 }
 
-// Stood returns what stood when the decision of a row was made: the version of the policy, the rules with their lists and libraries, the agent and the session. The row says whether the
-// agent was disabled and whether the session was closed. The names of an agent and the narrowing of a
-// session never change. in is the row's intent, and turn is the caller's turn, which may be nil.
+// Stood returns what stood when the decision of a row was made: the version of the policy, the rules with
+// their lists and libraries, the agent and the session. The row says whether the agent was disabled and
+// whether the session was closed. The names of an agent and the narrowing of a session never change. in is
+// the row's intent, and turn is the caller's turn, which may be nil.
 func (s *Service) Stood(
 	ctx context.Context, turn condition.Turn, r *storage.Record, in *engine.Intent,
 ) (Stood, error) {

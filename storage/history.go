@@ -135,7 +135,8 @@ func (r *Record) Metered() bool { return r.ApprovalID == "" }
 
 // Found reports whether r has a reason with this code.
 func (r *Record) Found(code engine.Code) bool {
-	return slices.ContainsFunc(r.Reasons, func(reason string) bool { return strings.HasPrefix(reason, string(code)+":") })
+	prefix := string(code) + ":"
+	return slices.ContainsFunc(r.Reasons, func(reason string) bool { return strings.HasPrefix(reason, prefix) })
 }
 
 // Removed reports whether [Retention] has removed r. A removed record has only OrganizationID,

@@ -14,25 +14,6 @@ import (
 	"writ/storage"
 )
 
-// A rule, a list or a library has a revision: that of the commit that wrote it. Rows name the revision
-// of the rules under which they were decided. What stood at that revision R are the documents with a
-// revision of at most R that no commit up to R has replaced or removed. It includes the rules that did
-// not match. So each fact has one owner: a row names R, a stored [storage.Revision] says from when to
-// when it stood, and nothing else is recorded for a decision.
-//
-//   - R of a set of rules is the greatest revision of a rule, a list, a library or the counts. Each
-//     change of the first three raises it, also a removal, because a removal changes the counts.
-//   - Before a set is used to decide, [Registry.RulesAndLibraries] notes in [storage.Loaded] how far the
-//     documents were read. This is one write after a change, not one for each decision. It is serialized
-//     with the changes: if a change came first, the set is read again.
-//   - A change keeps the document that it replaces as a [storage.Revision], in the same commit, if the
-//     document was noted. So a revision that nobody has loaded goes at once. No limit applies.
-//   - [Registry.SweepRevisions] removes the revisions that were replaced before the oldest row that is
-//     kept.
-//
-// Numbers of revisions are those of one store. So an import carries no revisions, and what stood at a
-// row that another store has decided is not known.
-
 // Revised is a document as it stood at one of its revisions.
 type Revised[T any] struct {
 	Document *T
