@@ -46,13 +46,14 @@ oracles: ## Install the programs that internal/oracles asks: node, Python, urlli
 harnesses: ## Install the harnesses whose hooks cmd/writ tests: Claude Code, Codex, Gemini CLI
 	.ci/harnesses
 
-soak: ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, the patches of internal/newcomer apply, and each benchmark run once
+soak: ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 100,000 rows lose random parts, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, the patches of internal/newcomer apply, and each benchmark run once
 	$(GO) test ./internal/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000
 	$(GO) test ./internal/oracles -run '^TestNoMailerDeliversElsewhere$$' -v -timeout 1h -args -addresses 100000
 	WRIT_SOAK=1 $(GO) test ./rego -run '^(TestReference|TestDecision_Evaluation_CELAndRegoAgree|TestDecision_Bounds_NoConditionIsSlow|TestGuards_ChangeNoResult)$$' -v -timeout 4h
 	WRIT_SOAK=1 $(GO) test ./engine/condition -run '^TestDecision_Bounds_NoConditionIsSlow$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./internal/newcomer -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./internal/system -run '^Test(Replicas|Names_.*|Outages|Canaries|Crash.*|Decision_Audit_Queued_CrashAndStop|Move_Killed)$$' -v -timeout 2h
+	WRIT_SOAK=1 $(GO) test ./storage/ledger -run '^TestDecision_Audit_LeftOutNamesWhatIsLost$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./storage/mongodb -run '^TestWatch_OfATruncatedOplog$$' -v -timeout 30m
 	$(GO) test -vet=off -run '^$$' -bench . -skip '^BenchmarkFill$$' -benchtime 1x ./... -timeout 1h
 

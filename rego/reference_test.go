@@ -18,8 +18,8 @@ import (
 )
 
 // TestReference compares three evaluators: the engine in CEL, its lowering in Rego, and the
-// reference, which was written from the decisions alone. It runs 2,000 cases. With WRIT_SOAK=1 it
-// runs 100,000, with -short 400.
+// reference, which was written from the decisions alone. The findings of the engine are those of the
+// reference, in their order. It runs 2,000 cases. With WRIT_SOAK=1 it runs 100,000, with -short 400.
 func TestReference(t *testing.T) {
 	const seed, shards = 8, 8
 	n, share := 2000, 50
@@ -68,7 +68,7 @@ func (y *tally) compare(t *testing.T, c *reference.Case) {
 	if err == nil {
 		wanted = written(want.Decision, want.Codes)
 	}
-	inEngine, inRego := decide(t, c)
+	inEngine, inRego, findings := decide(t, c)
 
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -82,13 +82,25 @@ func (y *tally) compare(t *testing.T, c *reference.Case) {
 		inRego = inEngine
 	}
 	same := func(got string) bool { return got == wanted || wanted == refused && strings.HasPrefix(got, refused) }
-	if same(inEngine) && same(inRego) {
+	if same(inEngine) && same(inRego) && (err != nil || slices.EqualFunc(findings, want.Findings, sameFinding)) {
 		return
 	}
 	y.counts["differences"]++
 	if y.counts["differences"] <= maxShown {
-		t.Errorf("the engine says %s, Rego %s, want %s (%v)\n%s", inEngine, inRego, wanted, err, marshal(t, c))
+		t.Errorf("the engine says %s with %+v, Rego %s, want %s with %+v (%v)\n%s",
+			inEngine, findings, inRego, wanted, want.Findings, err, marshal(t, c))
 	}
+}
+
+// sameFinding compares a finding as data with that of the reference.
+func sameFinding(got engine.Finding, want reference.Finding) bool {
+	if string(got.Code) != want.Code || got.Outcome.String() != want.Outcome || got.RuleID != want.RuleID {
+		return false
+	}
+	if len(want.Whys) == 0 {
+		return got.Cause == "" && got.Field == want.Field
+	}
+	return slices.Contains(want.Whys, reference.Why{Cause: got.Cause, Field: got.Field})
 }
 
 // refused is the result of a case that has an invalid document.
@@ -103,8 +115,9 @@ func written[C ~string](decision string, codes []C) string {
 	return fmt.Sprint(decision, codes)
 }
 
-// decide returns the result of the engine and the result of its lowering in Rego.
-func decide(t *testing.T, c *reference.Case) (inEngine, inRego string) {
+// decide returns the result of the engine, the result of its lowering in Rego, and the engine's
+// findings.
+func decide(t *testing.T, c *reference.Case) (inEngine, inRego string, _ []engine.Finding) {
 	t.Helper()
 	doc := must.Get(engine.DecodePolicy(marshal(t, c.Policy), "policy"))(t)
 	intent := must.Get(engine.DecodeIntent(marshal(t, c.Intent), "intent"))(t)
@@ -116,7 +129,7 @@ func decide(t *testing.T, c *reference.Case) (inEngine, inRego string) {
 	for _, r := range rules {
 		if err := engine.ValidateRule(r, options); err != nil {
 			t.Errorf("rule %s %s: %v", r.Condition, r.Action, err)
-			return refused, refused
+			return refused, refused, nil
 		}
 	}
 	policy, err := engine.CompilePolicy(doc)
@@ -125,7 +138,7 @@ func decide(t *testing.T, c *reference.Case) (inEngine, inRego string) {
 	}
 	if err != nil {
 		why := refused + ": " + err.Error()
-		return why, why
+		return why, why, nil
 	}
 	in := &engine.Input{Intent: intent, Agent: status(c), RequireRegistered: c.RequireRegistered, Usage: engine.Usage{Exceeded: c.UsageExceeded}, Names: engine.AgentNames{Sent: intent.AgentID}}
 	if a := c.Registered(); a != nil {
@@ -140,17 +153,17 @@ func decide(t *testing.T, c *reference.Case) (inEngine, inRego string) {
 	query, err := rego.Prepare(doc, rules, nil)
 	if err != nil {
 		if unrendered := (*rego.UnrenderedError)(nil); errors.As(err, &unrendered) {
-			return inEngine, notInRego
+			return inEngine, notInRego, res.Findings
 		}
-		return inEngine, err.Error()
+		return inEngine, err.Error(), res.Findings
 	}
 	for range 10 { // on a busy machine a query may exceed its time limit
 		decision, codes, evalErr := query.Evaluate(in)
 		if err = evalErr; err == nil {
-			return inEngine, written(decision.String(), codes)
+			return inEngine, written(decision.String(), codes), res.Findings
 		}
 	}
-	return inEngine, err.Error()
+	return inEngine, err.Error(), res.Findings
 }
 
 // status returns the status of the intent's agent. Like every store, it compares folded ids.

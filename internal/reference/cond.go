@@ -158,23 +158,36 @@ func (a asking) leaf(c Cond, stricter bool) (truth, error) {
 		a.e.notes.Missing = true
 		switch a.form {
 		case CEL:
-			return broken, nil
+			return a.failed(broken, "missing", c.Field), nil
 		case Rego:
 			return no, nil
 		}
 		return of(c.Op == "ne" || c.Op == "nin"), nil
 	}
 	if c.Op == "every" || c.Op == "some" || c.Op == "size" {
-		t := compareElements(c, v, stricter)
-		a.e.notes.Erred = a.e.notes.Erred || t == broken
-		return t, nil
+		return a.failed(compareElements(c, v, stricter), "not_decimal", c.Field), nil
 	}
 	t := compare(c, v)
 	if a.form == Rego && c.Op == "glob" {
 		t = of(globString(c.Value.(string), v, parseOPA))
 	}
-	a.e.notes.Erred = a.e.notes.Erred || t == broken
-	return t, nil
+	return a.failed(t, "not_decimal", c.Field), nil
+}
+
+// failed returns t. If t is broken, it notes why.
+func (a asking) failed(t truth, cause, field string) truth {
+	if t == broken {
+		a.e.notes.Missing = a.e.notes.Missing || cause == "missing"
+		a.e.notes.Erred = a.e.notes.Erred || cause != "missing"
+		switch {
+		case cause != "missing" && (a.form == CEL || a.form == Rego): // a conversion to a number fails
+			cause, field = "function", ""
+		case strings.HasPrefix(field, "cost."):
+			field = "cost"
+		}
+		a.e.whys = append(a.e.whys, Why{cause, field})
+	}
+	return t
 }
 
 // value returns the value of a field, and whether the field exists. An amount is a string of

@@ -88,12 +88,26 @@ const (
 // severity orders the outcomes. A greater number is stricter.
 var severity = map[string]int{Allow: 0, ApprovalRequired: 1, Deny: 2}
 
-// An Outcome is a decision with the codes of its findings, sorted and without duplicates.
+// An Outcome is a decision with its findings, in the order of the checks. Codes has their codes,
+// sorted and without duplicates.
 type Outcome struct {
 	Decision string
+	Findings []Finding
 	Codes    []string
 	Notes    Notes
 }
+
+// A Finding is a finding as data.
+type Finding struct {
+	Code, Outcome string
+	RuleID        string // the rule that decided; empty for a check
+	Field         string // the member of the policy that a check reads; empty for a rule
+	// Whys has the possible causes if the condition of the rule could not be evaluated.
+	Whys []Why
+}
+
+// A Why is the reason for which a condition could not be evaluated.
+type Why struct{ Cause, Field string }
 
 // Notes records the events of an evaluation. [Count] counts them.
 type Notes struct {
@@ -115,7 +129,7 @@ func Evaluate(c *Case) (Outcome, error) {
 		}
 	}
 	if c.UsageExceeded {
-		e.find(Deny, "usage.limit")
+		e.find(Finding{Code: "usage.limit", Outcome: Deny})
 	}
 	if err := e.rules(); err != nil {
 		return Outcome{}, err
@@ -125,34 +139,40 @@ func Evaluate(c *Case) (Outcome, error) {
 
 type evaluation struct {
 	c        *Case
-	decision string
-	codes    []string
+	findings []Finding
+	whys     []Why // of the condition that is being evaluated
 	res      *Resource
 	status   string // the agent's status, for rules
 	notes    Notes
 }
 
-func (e *evaluation) find(decision, code string) {
-	if e.decision == "" || severity[decision] > severity[e.decision] {
-		e.decision = decision
-	}
-	if !slices.Contains(e.codes, code) {
-		e.codes = append(e.codes, code)
-	}
+func (e *evaluation) find(f Finding) { e.findings = append(e.findings, f) }
+
+// check adds the finding of a check that objects.
+func (e *evaluation) check(outcome, code, field string) {
+	e.find(Finding{Code: code, Outcome: outcome, Field: "policy." + field})
 }
 
-// outcome returns the outcome of the checks. If no check objects, the finding is policy.allowed.
+// outcome returns the outcome of the findings. If no check objects, the finding is policy.allowed.
 func (e *evaluation) outcome() Outcome {
-	if len(e.codes) == 0 {
-		e.find(Allow, "policy.allowed")
+	if len(e.findings) == 0 {
+		e.find(Finding{Code: "policy.allowed", Outcome: Allow})
 	}
-	slices.Sort(e.codes)
-	return Outcome{Decision: e.decision, Codes: e.codes, Notes: e.notes}
+	out := Outcome{Decision: Allow, Findings: e.findings, Notes: e.notes}
+	for _, f := range e.findings {
+		if severity[f.Outcome] > severity[out.Decision] {
+			out.Decision = f.Outcome
+		}
+		out.Codes = append(out.Codes, f.Code)
+	}
+	slices.Sort(out.Codes)
+	out.Codes = slices.Compact(out.Codes)
+	return out
 }
 
 func (e *evaluation) policy() error {
 	if e.c.Policy.Status != "active" {
-		e.find(Deny, "policy.inactive")
+		e.check(Deny, "policy.inactive", "status")
 	}
 	return nil
 }
@@ -212,13 +232,13 @@ func (e *evaluation) agent() error {
 	if disabled {
 		e.status = "disabled"
 		e.notes.FoldedID = !exactly
-		e.find(Deny, "agent.disabled")
+		e.find(Finding{Code: "agent.disabled", Outcome: Deny})
 	}
 	if e.c.RequireRegistered && !registered && !disabled {
-		e.find(Deny, "agent.unregistered")
+		e.find(Finding{Code: "agent.unregistered", Outcome: Deny})
 	}
 	if g := e.c.Policy.AgentID; g != id && !globString(g, id, parseGlob) {
-		e.find(ApprovalRequired, "agent.mismatch")
+		e.check(ApprovalRequired, "agent.mismatch", "agent_id")
 	}
 	return nil
 }
@@ -239,10 +259,10 @@ func (e *evaluation) action() error {
 		e.notes.FoldedOp = true
 	}
 	if denied {
-		e.find(Deny, "action.denied")
+		e.check(Deny, "action.denied", "denied_action_types")
 	}
 	if !slices.ContainsFunc(e.c.Policy.AllowedTypes, func(a string) bool { return starMatch(a, action) }) {
-		e.find(Deny, "action.not_allowed")
+		e.check(Deny, "action.not_allowed", "allowed_action_types")
 	}
 	return nil
 }
@@ -306,14 +326,16 @@ func (e *evaluation) resource() error {
 		if reader, ok := Blocked(p, r); ok {
 			e.notes.BlockedBy = append(e.notes.BlockedBy, blockers(p, r)...)
 			e.notes.Blocked = reader
-			e.find(Deny, "resource.blocked")
 		}
+	}
+	if e.notes.Blocked != "" {
+		e.check(Deny, "resource.blocked", "blocked_resource_patterns")
 	}
 	if len(allowed) > 0 {
 		if reader, ok := Outside(allowed, r); ok {
 			e.notes.OutsideOf = objectors(allowed, r)
 			e.notes.Outside = reader
-			e.find(Deny, "resource.not_allowed")
+			e.check(Deny, "resource.not_allowed", "allowed_resource_patterns")
 		}
 	}
 	return nil
@@ -359,61 +381,45 @@ func (e *evaluation) cost() error {
 		return nil
 	}
 	if p.MaxCostMinor != nil && cost.AmountMinor > *p.MaxCostMinor {
-		e.find(Deny, "cost.exceeded")
+		e.check(Deny, "cost.exceeded", "max_cost_minor")
 	}
 	if p.Currency != "" && p.Currency != cost.Currency {
-		e.find(Deny, "cost.currency")
+		e.check(Deny, "cost.currency", "currency")
 	}
 	return nil
 }
 
-// rules evaluates the active rules by priority. If a condition cannot be evaluated, rules tries
-// both values. The stricter outcome counts.
+// rules evaluates the active rules by priority until one decides. Of rules of the same priority the
+// most restrictive one decides. If a condition cannot be evaluated, rules tries both values, and the
+// stricter outcome counts. After an approval that could not be evaluated, only a deny counts.
 func (e *evaluation) rules() error {
 	rules := slices.DeleteFunc(slices.Clone(e.c.Rules), func(r Rule) bool { return !r.IsActive })
 	slices.SortFunc(rules, func(a, b Rule) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(severity[b.Decision], severity[a.Decision]),
+			cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
-	asks := false // an approval of higher priority could not be evaluated
-	for len(rules) > 0 {
-		n := slices.IndexFunc(rules, func(r Rule) bool { return r.Priority != rules[0].Priority })
-		if n < 0 {
-			n = len(rules)
-		}
-		winner, doubtful, err := e.tie(rules[:n])
+	asks := false // an approval could not be evaluated
+	for _, r := range rules {
+		e.notes.Asked[r.Form], e.whys = true, nil
+		matches, err := e.matches(r)
 		if err != nil {
 			return err
 		}
-		// Among rules of the same priority, the most restrictive one decides.
-		asks = asks || doubtful && winner != Deny
-		if winner != "" && (winner != Allow || !asks) {
-			e.find(winner, "rule."+winner)
+		e.notes.Undecided = e.notes.Undecided || matches == broken
+		if matches == no || matches == broken && r.Decision == Allow {
+			continue
 		}
-		if winner != "" {
+		f := Finding{Code: "rule." + r.Decision, Outcome: r.Decision, RuleID: r.ID}
+		if matches == broken {
+			f.Whys = e.whys
+		}
+		if !asks || r.Decision == Deny {
+			e.find(f)
+		}
+		if matches == yes || r.Decision == Deny {
 			break
 		}
-		rules = rules[n:]
-	}
-	if asks {
-		e.find(ApprovalRequired, "rule.approval_required")
+		asks = true
 	}
 	return nil
-}
-
-// tie evaluates rules of the same priority. The most restrictive rule decides. doubtful says that
-// the condition of an approval could not be evaluated.
-func (e *evaluation) tie(rules []Rule) (winner string, doubtful bool, err error) {
-	for _, r := range rules {
-		e.notes.Asked[r.Form] = true
-		matches, err := e.matches(r)
-		if err != nil {
-			return "", false, err
-		}
-		e.notes.Undecided = e.notes.Undecided || matches == broken
-		if matches == yes && (winner == "" || severity[r.Decision] > severity[winner]) || matches == broken && r.Decision == Deny {
-			winner = r.Decision
-		}
-		doubtful = doubtful || matches == broken && r.Decision == ApprovalRequired
-	}
-	return winner, doubtful, nil
 }
