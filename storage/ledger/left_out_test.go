@@ -207,3 +207,43 @@ func TestDecision_Audit_FindingsHaveNoValue(t *testing.T) {
 		t.Errorf("an allow without a rule has the findings %+v, %v", out.Record.Findings, err)
 	}
 }
+
+// TestDecision_Audit_FullKeepsOrdinaryResources checks that nearly every row of an ordinary resource is
+// complete in the mode full: at least 375 of 410.
+func TestDecision_Audit_FullKeepsOrdinaryResources(t *testing.T) {
+	scrubber, err := scrub.New()
+	must(t, err)
+	tagger, err := scrubber.Tagger(make([]byte, 32))
+	must(t, err)
+	l := open(t, newFake())
+	reservation, err := l.Reserve(t.Context(), nil, "acme", plenty)
+	must(t, err)
+	defer reservation.Release()
+	cfg := l.cfg
+	cfg.Scrub, cfg.Audit = tagger, Full
+	b, err := os.ReadFile("../../internal/oracles/testdata/ordinary.jsonl")
+	must(t, err)
+	n, complete := 0, 0
+	for line := range strings.Lines(string(b)) {
+		var ordinary struct {
+			Resource string `json:"resource"`
+		}
+		must(t, json.Unmarshal([]byte(line), &ordinary))
+		in := intent(1)
+		in.Resource = ordinary.Resource
+		e := entry(in, engine.Allow)
+		e.Reservation = reservation
+		r, err := project(&cfg, &e)
+		if err != nil {
+			continue // the resource is refused
+		}
+		n++
+		if r.LeftOut == nil {
+			complete++
+		}
+	}
+	if complete*410 < n*375 {
+		t.Errorf("%d of %d rows are complete, want 375 of 410", complete, n)
+	}
+	t.Logf("%d of %d rows are complete", complete, n)
+}

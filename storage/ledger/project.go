@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -179,8 +181,7 @@ func projectMetadata(r *storage.Record, cfg *Config, metadata map[string]string)
 }
 
 // sent returns the members of in that r has in another form. It leaves out members with a secret. It
-// also leaves out a resource of which r lacks user info, a query or a fragment: a value in a query can be
-// the signature of a link, which looks like any other value.
+// also leaves out a resource with user info or with a [grant].
 func sent(scrub Scrubber, in *engine.Intent, r *storage.Record) (s storage.Sent) {
 	if in.AgentID != r.AgentID && scrub.Identity(in.AgentID) == in.AgentID {
 		s.AgentID = in.AgentID
@@ -193,25 +194,43 @@ func sent(scrub Scrubber, in *engine.Intent, r *storage.Record) (s storage.Sent)
 		}
 	}
 	raw := in.Resource
-	if raw != r.Resource && !dropsPart(raw, r.Resource) && scrub.Resource(raw, raw) == raw {
+	if raw != r.Resource && !dropsUserInfo(raw, r.Resource) && !hasGrant(raw) && scrub.Resource(raw, raw) == raw {
 		s.Resource = raw
 	}
 	return s
 }
 
-// dropsPart reports whether kept lacks user info, a query or a fragment of the resource raw. It also
-// reports true if kept lacks any other @, ? or # of raw.
-func dropsPart(raw, kept string) bool {
-	for _, mark := range [...]struct{ plain, escaped string }{{"@", "%40"}, {"?", "%3f"}, {"#", "%23"}} {
-		count := func(s string) int {
-			return strings.Count(s, mark.plain) + strings.Count(strings.ToLower(s), mark.escaped)
-		}
-		if count(raw) > count(kept) {
+// dropsUserInfo reports whether kept lacks an @ of the resource raw. Such an @ may end user info.
+func dropsUserInfo(raw, kept string) bool {
+	count := func(s string) int { return strings.Count(s, "@") + strings.Count(strings.ToLower(s), "%40") }
+	return count(raw) > count(kept)
+}
+
+// grant finds a parameter of a query or a fragment that grants access to whoever has the link. The
+// scrubber knows the names that say so in every text, such as signature. These names say so in a link
+// alone. The first four are those that the HTTP conventions of OpenTelemetry redact, and code is OAuth's.
+var grant = regexp.MustCompile(`(?i)[?&#;/]([^?&#;/=]*[-_.])?` +
+	`(awsaccesskeyid|signature|sig|x-goog-signature|code|auth|session|sid|ticket|hmac|jwt|otp|samlresponse|` +
+	`token|key|key-pair-id|policy)=`)
+
+// hasGrant reports whether the resource raw has a [grant], as written or decoded up to 4 times.
+func hasGrant(raw string) bool {
+	for range 4 {
+		if grant.MatchString(raw) {
 			return true
 		}
+		if !strings.Contains(raw, "%") {
+			return false
+		}
+		raw = escape.ReplaceAllStringFunc(raw, func(s string) string {
+			b, _ := strconv.ParseUint(s[1:], 16, 8) // escape matches two hexadecimal digits
+			return string([]byte{byte(b)})
+		})
 	}
-	return false
+	return grant.MatchString(raw)
 }
+
+var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
 // toNanoseconds returns an RFC 3339 time without the digits beyond nanoseconds. Those
 // digits mean nothing and could hold a card number.
