@@ -67,6 +67,32 @@ type Log interface {
 	Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error
 	// Chains calls f with the end of each chain that has at least one head.
 	Chains(ctx context.Context, f func(tip receipt.Chain) error) error
+	// Rows calls f for each head of a chain that q selects, in the order of sequences, with the
+	// records that the head signed. It leaves out heads that are not durable yet.
+	Rows(ctx context.Context, q RowQuery, f func(HeadRows) error) error
+	// Followed returns the ends of the chains whose rows this handle passes on to others: the chain
+	// that it writes, and, if it leads, the chains that no handle writes. For some seconds two
+	// handles may have the same chain, so passing rows on must be harmless if both do it.
+	Followed(ctx context.Context) ([]receipt.Chain, error)
+}
+
+// RowQuery selects the heads of a chain, beginning at a sequence.
+type RowQuery struct {
+	Chain [16]byte
+	From  uint64
+	// Bare leaves out the records, which makes the query cheaper.
+	Bare bool
+}
+
+// HeadRows are the records of a head.
+type HeadRows struct {
+	Seq uint64
+	// Count is the number of records that the head signed. A backend that cannot tell the leaf of a
+	// settlement from the leaf of a record, because both were removed, counts both.
+	Count int
+	// Records are in the order of the head's leaves, as [History.Record] returns them. It lacks the
+	// records that [Retention] has removed. It is nil if the query is Bare.
+	Records []*Record
 }
 
 // Month is a calendar month in UTC as year*100+month, such as 202611. It is the period of a

@@ -21,7 +21,8 @@
 //	           and of a removed one {_id, g: decision id, l: [{c: chain, s: head, n: index, h: hash}],
 //	           f: true where it was imported so}
 //	entries    {_id: text(org) text(kind) key, o: org, k: kind, at: UUIDv7, b: body, s: signature, kid}
-//	heads      {_id: {c: chain, s: sequence}, h: head, w: holder, m: [{o: org, m: month, n: decisions}]}
+//	heads      {_id: {c: chain, s: sequence}, h: head, w: holder, m: [{o: org, m: month, n: decisions}],
+//	            d: [{o: org, d: decision ids, 16 bytes each}], in the order of the batch}
 //	quotas     {_id: text(org) month, o: org, m: month, n: decisions, g: [{h: holder, n: places}]}
 //	windows    {_id: text(org) text(counter) text(of), u: UUID, p: [{a: part, n: places}], until, last, at}
 //

@@ -100,7 +100,7 @@ func (s *database) counted(ctx context.Context, chain [16]byte) (int64, error) {
 // uncounted returns the heads of a chain after a sequence, without their signatures. It returns
 // at most most heads, or all if most is 0.
 func (s *Store) uncounted(ctx context.Context, chain [16]byte, after, most int64) ([]headRow, error) {
-	unsigned := options.Find().SetSort(doc("_id", 1)).SetLimit(most).SetProjection(doc(headSigned, 0))
+	unsigned := options.Find().SetSort(doc("_id", 1)).SetLimit(most).SetProjection(doc(headSigned, 0, headDecided, 0))
 	return find[headRow](ctx, s.heads(), headsFrom(chain, after+1), unsigned)
 }
 

@@ -160,17 +160,26 @@ type entryRow struct {
 
 // heads
 const (
-	headSigned = "h"
-	headHolder = "w"
-	headMeters = "m"
+	headSigned  = "h"
+	headHolder  = "w"
+	headMeters  = "m"
+	headDecided = "d"
 )
 
-// headRow is a stored head. Meters says how many decisions its batch has in each meter.
+// headRow is a stored head. Meters says how many decisions its batch has in each meter. Decisions
+// has the decisions of the batch in their order.
 type headRow struct {
-	ID     headID      `bson:"_id"`
-	Head   []byte      `bson:"h"`
-	Holder string      `bson:"w"`
-	Meters []meterTick `bson:"m"`
+	ID        headID          `bson:"_id"`
+	Head      []byte          `bson:"h"`
+	Holder    string          `bson:"w"`
+	Meters    []meterTick     `bson:"m"`
+	Decisions []headDecisions `bson:"d,omitempty"`
+}
+
+// headDecisions are consecutive decisions of one organization in a batch. IDs has 16 bytes for each.
+type headDecisions struct {
+	Org string `bson:"o"`
+	IDs []byte `bson:"d"`
 }
 
 type headID struct {

@@ -334,3 +334,36 @@ func each[T any](all []T, f func(T) error) error {
 	}
 	return nil
 }
+
+// Followed implements storage.Log. Each handle follows its own chain.
+func (h *LogHandle) Followed(ctx context.Context) ([]receipt.Chain, error) {
+	tip, err := h.Tip(ctx)
+	return []receipt.Chain{tip}, err
+}
+
+// Rows implements storage.Log.
+func (h *LogHandle) Rows(ctx context.Context, q storage.RowQuery, f func(storage.HeadRows) error) error {
+	return h.m.Heads(ctx, q.Chain, q.From, func(head receipt.SignedHead) error { return f(h.m.rows(head, q.Bare)) })
+}
+
+// rows returns the records of a head. Its count includes the records that were buried.
+func (m *MemoryLog) rows(head receipt.SignedHead, bare bool) storage.HeadRows {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rows := storage.HeadRows{Seq: head.Seq}
+	for _, t := range m.Graves {
+		if l := t.Leaves[0]; l.Chain == head.Chain && l.Seq == head.Seq {
+			rows.Count++
+		}
+	}
+	for _, r := range m.Records {
+		leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
+		if err != nil || leaf.Chain != head.Chain || leaf.Seq != head.Seq {
+			continue
+		}
+		if rows.Count++; !bare {
+			rows.Records = append(rows.Records, r)
+		}
+	}
+	return rows
+}

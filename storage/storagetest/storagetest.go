@@ -19,6 +19,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"History", historyTests},
 		{"Quotas", quotaTests},
 		{"Retention", retentionTests},
+		{"Passing", passingTests},
 		{"Import", importTests},
 		{"Store", storeTests},
 		{"Tenancy", tenancyTests},
