@@ -136,6 +136,11 @@ var (
 			return []Key{{ByExpiry, Time(v.ReplacedAt)}}, RevisionID(v.kind(), v.ID, v.Since), ""
 		})
 
+	// Sinks belong to no organization, so their Org is empty.
+	Sinks = of(Collection{Kind: SinkKind, Name: "sink", Quiet: true},
+		func(s *Sink) (org, id string) { return "", s.Name },
+		nil)
+
 	AllLoaded = of(Collection{Kind: LoadedKind, Name: "loaded", Quiet: true},
 		func(*Loaded) (org, id string) { return "", "" },
 		nil)
@@ -147,6 +152,7 @@ var collections = []*Collection{
 	&PublicKeys.Collection, &AllDetails.Collection, &Imports.Collection,
 	&Webhooks.Collection, &Deliveries.Collection, &Outboxes.Collection,
 	&Lists.Collection, &Sessions.Collection, &Libraries.Collection, &Revisions.Collection, &AllLoaded.Collection,
+	&Sinks.Collection,
 }
 
 // Collections returns every collection.
@@ -258,6 +264,14 @@ type Counts struct {
 type PublicKey struct {
 	ID   string `json:"kid"`
 	JWKS string `json:"jwks"` // a JSON Web Key Set with only this key
+}
+
+// Sink is a place outside to which the rows of all organizations are sent. Confirmed has the sequence of
+// the last head of each chain up to which the sink has confirmed the rows. A chain is named by the
+// hexadecimal digits of its id. A chain that Confirmed lacks is sent from its beginning.
+type Sink struct {
+	Name      string            `json:"name"`
+	Confirmed map[string]uint64 `json:"confirmed"`
 }
 
 func agentKeys(a *engine.Agent) []Key {

@@ -28,6 +28,7 @@ const (
 	LibraryKind      Kind = 'b'
 	RevisionKind     Kind = 'v'
 	LoadedKind       Kind = 'L'
+	SinkKind         Kind = 'f'
 )
 
 // Document is a stored document of an organization. Its id is unique in its collection and

@@ -27,8 +27,14 @@ const testPolicy = "0c0ffee0-0000-4000-8000-00000000beef"
 // everything else is denied.
 func register(t *testing.T, url, token string) {
 	t.Helper()
+	registerIn(t, url, token, examples.Organization)
+}
+
+// registerIn is register for another organization, which token is of.
+func registerIn(t *testing.T, url, token, org string) {
+	t.Helper()
 	policy := object{
-		"policy_id": testPolicy, "version": 1, "organization_id": examples.Organization, "agent_id": "bot",
+		"policy_id": testPolicy, "version": 1, "organization_id": org, "agent_id": "bot",
 		"allowed_action_types": []string{"deploy"}, "status": "active", "updated_at": "2026-11-01T09:00:00Z",
 	}
 	newClient(t, url, token).do(t, http.MethodPost, "/v1/policies/register", object{"policy": policy}, http.StatusCreated, nil)
