@@ -36,7 +36,7 @@ func (c *demoCmd) Run(ctx context.Context, s streams) (err error) {
 	}
 	cfg.Addr, cfg.AdminAddr, cfg.Data = "127.0.0.1:0", "127.0.0.1:0", datadir.Dir(dir)
 	cfg.LogLevel = slog.LevelWarn
-	n, err := openNode(ctx, cfg, s.err, nil)
+	n, err := openNode(ctx, cfg, s, nil)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 //
 // prepare prepares the queries that c.VerifyEngine needs.
 func openNode(
-	ctx context.Context, c *serveCmd, log io.Writer, prepare prepareQuery,
+	ctx context.Context, c *serveCmd, s streams, prepare prepareQuery,
 ) (_ *node, err error) {
 	plans, err := plansIn(c.Plans)
 	if err != nil {
@@ -35,7 +35,7 @@ func openNode(
 	if err != nil {
 		return nil, err
 	}
-	n.log = c.logger(log, scrubber)
+	n.log = c.logger(s.err, scrubber)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close(ctx))
@@ -66,7 +66,7 @@ func openNode(
 	for _, name := range c.exposed(c.Data) {
 		n.log.Warn("others than its owner can read a secret: run chmod 600 on it", "file", name)
 	}
-	if err := n.wire(ctx, c, signer, plans, prepare); err != nil {
+	if err := n.wire(ctx, c, signer, plans, prepare, s.out); err != nil {
 		return nil, err
 	}
 	return n, nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 
 	"writ/api"
 	"writ/decision"
@@ -15,6 +16,7 @@ import (
 // wire makes the ledger and the API on top of the store.
 func (n *node) wire(
 	ctx context.Context, c *serveCmd, signer *receipt.Signer, plans map[string]engine.Plan, prepare prepareQuery,
+	out io.Writer,
 ) (err error) {
 	writer, err := c.writer()
 	if err != nil {
@@ -77,6 +79,9 @@ func (n *node) wire(
 	}
 	ctx, n.stopWork = context.WithCancel(context.WithoutCancel(ctx))
 	if err := n.tellWebhooks(ctx, c.Webhooks, c.ApprovalTTL); err != nil {
+		return err
+	}
+	if err := n.sendRows(ctx, c.DecisionLog, out); err != nil {
 		return err
 	}
 	n.work.Go(func() { n.signChanges(ctx) })

@@ -48,6 +48,7 @@ type serveCmd struct {
 	Billing      billingFlags `embed:""`
 	CallerLimits limitFlags   `embed:""`
 	Webhooks     webhookFlags `embed:""`
+	DecisionLog  sinkTarget   `placeholder:"SINK" help:"Where every row of the history is also sent, as JSON lines: stdout, or file:PATH."`
 	Core         coreFlags    `embed:""`
 
 	OperatorAlg  string `name:"operator-alg" default:"HS256" enum:"HS256,RS256,ES256,EdDSA" help:"The one algorithm that operator tokens are signed with: HS256 (by operator-secret in the data directory), RS256, ES256 or EdDSA."`
@@ -81,7 +82,11 @@ func (c *serveCmd) Run(ctx context.Context, s streams, strange unread, prepare p
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	tuneGarbage()
-	n, err := openNode(ctx, c, s.err, prepare)
+	greetings := s.out
+	if c.DecisionLog.kind == stdoutSink {
+		greetings = s.err // standard output has rows alone
+	}
+	n, err := openNode(ctx, c, s, prepare)
 	if err != nil {
 		return err
 	}
@@ -91,7 +96,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams, strange unread, prepare p
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- n.serve() }()
-	if err := n.greet(ctx, c, s.out); err != nil {
+	if err := n.greet(ctx, c, greetings); err != nil {
 		return errors.Join(err, n.shutdown(), <-stopped)
 	}
 	for serving := true; serving; {

@@ -38,7 +38,8 @@ func TestCanaries(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			data, operator := newData(t)
-			p := start(t, data, "--audit="+mode, "--rate-limit-credential=off", "--rate-limit-changes=off", "--rate-limit-address=off",
+			rows := filepath.Join(t.TempDir(), "rows.jsonl")
+			p := start(t, data, "--decision-log=file:"+rows, "--audit="+mode, "--rate-limit-credential=off", "--rate-limit-changes=off", "--rate-limit-address=off",
 				exportingPlan(t), "--portal-url=http://portal.example",
 				"--stripe-key=not-a-key", "--stripe-webhook-secret=not-a-secret", "--stripe-price-pro=pro",
 				"--stripe-price-business=business", "--stripe-url=http://127.0.0.1:1")
@@ -52,10 +53,11 @@ func TestCanaries(t *testing.T) {
 			seen := b.shown(p)
 			p.stop(t)
 			seen["the log"] = p.stderr.String()
+			seen["the decision log"] = fileText(t, rows)
 			if !strings.Contains(seen["the log"], "request failed") {
 				t.Errorf("no request failed: the test shows nothing about the log\n%s", seen["the log"])
 			}
-			for _, where := range []string{"GET /v1/authorizations", "the CSV"} {
+			for _, where := range []string{"GET /v1/authorizations", "the CSV", "the decision log"} {
 				if got := strings.Contains(strings.ReplaceAll(seen[where], `""`, `"`), `"harmless":"kept"`); got != (mode == "full") {
 					t.Errorf("%s has metadata values = %t in mode %s", where, got, mode)
 				}

@@ -23,7 +23,7 @@ func TestMetrics_IdleReplica(t *testing.T) {
 		t.Skip("SKIPPED in short mode: starts a replica set")
 	}
 	data, _ := newData(t)
-	idle(t, start(t, data, "--store=mongodb", "--mongodb-uri", mongotest.For(t, 1).URI()), 480, storeMetrics)
+	idle(t, start(t, data, decisionLog(t), "--store=mongodb", "--mongodb-uri", mongotest.For(t, 1).URI()), 480, storeMetrics)
 }
 
 // TestMetrics_MongoDB compares docs/metrics.md with GET /metrics on the store mongodb. It also
@@ -34,7 +34,7 @@ func TestMetrics_MongoDB(t *testing.T) {
 	}
 	set := mongotest.SecureFor(t)
 	data, _ := newData(t)
-	p := start(t, data, append(allFeatures(), "--store=mongodb", "--mongodb-uri", set.URI())...)
+	p := start(t, data, append(allFeatures(t), "--store=mongodb", "--mongodb-uri", set.URI())...)
 	exercise(t, p, data)
 	shown, documented := families(t, p), readMetricsTable(t)
 	for name := range shown {

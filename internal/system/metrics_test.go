@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,12 +33,18 @@ const (
 
 // allFeatures returns the flags of all features with metrics. A new feature with metrics adds
 // its flags here, and its rows to docs/metrics.md.
-func allFeatures() []string {
+func allFeatures(t *testing.T) []string {
 	return []string{
+		decisionLog(t),
 		"--service-token", "service-zq7canary", "--verify-engine", "1/1",
 		"--portal-url", "https://portal.example", "--stripe-url", "http://127.0.0.1:1", "--stripe-key", "sk_test_1",
 		"--stripe-webhook-secret", "whsec_1", "--stripe-price-pro", "price_1", "--stripe-price-business", "price_2",
 	}
+}
+
+// decisionLog is the flag that sends rows to a file of its own.
+func decisionLog(t *testing.T) string {
+	return "--decision-log=file:" + filepath.Join(t.TempDir(), "rows.jsonl")
 }
 
 // exercise uses every part of writ that has metrics, so that each metric has a value.
@@ -128,7 +135,7 @@ func families(t *testing.T, p *process) map[string]*dto.MetricFamily {
 // TestMetrics compares docs/metrics.md with GET /metrics.
 func TestMetrics(t *testing.T) {
 	data, _ := newData(t)
-	p := start(t, data, allFeatures()...)
+	p := start(t, data, allFeatures(t)...)
 	exercise(t, p, data)
 	shown, documented := families(t, p), readMetricsTable(t)
 	maps.Copy(shown, coreFamilies(t))
@@ -170,7 +177,7 @@ func TestMetrics(t *testing.T) {
 // no series. A metric that an alert uses must exist before the alert fires.
 func TestMetrics_IdleServer(t *testing.T) {
 	data, _ := newData(t)
-	idle(t, start(t, data), 330, mongodbMetrics)
+	idle(t, start(t, data, decisionLog(t)), 330, mongodbMetrics)
 }
 
 // idle checks a server that has had no requests. The server may show at most most samples. It must

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"writ/storage/decisionlog"
+)
+
+// The kinds of sinks. A kind is the beginning of --decision-log, up to a colon.
+const (
+	stdoutSink = "stdout"
+	fileSink   = "file"
+)
+
+// sinkTarget is the value of --decision-log. Its kind is empty if there is no sink.
+type sinkTarget struct{ kind, place string }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *sinkTarget) UnmarshalText(text []byte) error {
+	kind, place, _ := strings.Cut(string(text), ":")
+	switch {
+	case len(text) == 0, string(text) == stdoutSink, kind == fileSink && place != "":
+		*t = sinkTarget{kind, place}
+		return nil
+	}
+	return fmt.Errorf("%q: want stdout, or file: and a path", text)
+}
+
+// name is the sink's name in the store.
+func (t sinkTarget) name() string { return strings.TrimSuffix(t.kind+":"+t.place, ":") }
+
+func (t sinkTarget) open(out io.Writer) (decisionlog.Sink, error) {
+	if t.kind == fileSink {
+		return decisionlog.OpenFile(t.place)
+	}
+	return decisionlog.NewStream(out), nil
+}
+
+// sendRows sends the rows of the history to a sink, if there is one. out is standard output.
+func (n *node) sendRows(ctx context.Context, t sinkTarget, out io.Writer) error {
+	if t.kind == "" {
+		return nil
+	}
+	sink, err := t.open(out)
+	if err != nil {
+		return fmt.Errorf("--decision-log: %w", err)
+	}
+	f, err := decisionlog.Open(ctx, decisionlog.Config{
+		History: n.store, Positions: n.docs, Sink: sink, Name: t.name(), Log: n.log, Metrics: n.registry,
+	})
+	if err != nil {
+		return err
+	}
+	n.work.Go(func() { f.Run(ctx) })
+	return nil
+}

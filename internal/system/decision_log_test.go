@@ -1,0 +1,182 @@
+package system
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"writ/storage"
+	"writ/storage/receipt"
+)
+
+func fileText(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	return string(text)
+}
+
+// parseLines returns the rows of a decision log.
+func parseLines(t *testing.T, text string) (rows []*storage.Record) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		r := new(storage.Record)
+		if err := json.Unmarshal([]byte(line), r); err != nil || !strings.HasSuffix(line, "\n") {
+			t.Fatalf("line %d of the decision log: %v: %q", len(rows)+1, err, line)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// place returns where a row is in its chain.
+func place(t *testing.T, r *storage.Record) receipt.Leaf {
+	t.Helper()
+	leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
+	must(t, err)
+	return leaf
+}
+
+// auditSink checks that a decision log has every row as the API shows it, that rows appear first in the
+// order of their chain, and that the log goes back at most as often as there were kills.
+func auditSink(t *testing.T, sent []*storage.Record, rows map[string]*storage.Record, kills int) {
+	t.Helper()
+	seen := make(map[string]bool)
+	last, newest := make(map[[16]byte]receipt.Leaf), make(map[[16]byte]receipt.Leaf)
+	after := func(a, b receipt.Leaf) bool { return a.Seq > b.Seq || a.Seq == b.Seq && a.Index > b.Index }
+	back := 0
+	for _, r := range sent {
+		if diff := cmp.Diff(rows[r.IntentID], r); diff != "" {
+			t.Fatalf("row %s: GET -, decision log +:\n%s", r.DecisionID, diff)
+		}
+		at := place(t, r)
+		if before, ok := last[at.Chain]; ok && !after(at, before) {
+			back++
+		}
+		last[at.Chain] = at
+		if seen[r.DecisionID] {
+			continue
+		}
+		if first, ok := newest[at.Chain]; ok && !after(at, first) {
+			t.Errorf("row %s is out of its chain's order", r.DecisionID)
+		}
+		seen[r.DecisionID], newest[at.Chain] = true, at
+	}
+	if back > kills {
+		t.Errorf("rows were sent again %d times, want at most %d, after kills", back, kills)
+	}
+	if len(seen) != len(rows) {
+		t.Errorf("the decision log has %d of %d rows", len(seen), len(rows))
+	}
+	t.Logf("%d rows, %d lines, %d times back", len(rows), len(sent), back)
+}
+
+// TestDecisionLog_KilledProcess kills the real binary under load. No row may be missing in the file.
+func TestDecisionLog_KilledProcess(t *testing.T) {
+	kills := rounds(3, 20)
+	data, token := newData(t)
+	path := filepath.Join(t.TempDir(), "rows.jsonl")
+	flags := []string{manyEvaluations(t), "--decision-log=file:" + path}
+	p := start(t, data, flags...)
+	register(t, p.url, token)
+	l := newLoad(t, token)
+	l.serve(p.url)
+	workers := l.start(crashWorkers)
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range kills {
+		l.awaitAnswers(t, crashAnswers+rng.IntN(crashAnswers))
+		p.kill(t)
+		p = start(t, data, flags...)
+		l.serve(p.url)
+	}
+	l.awaitAnswers(t, crashAnswers)
+	l.stop()
+	workers.Wait()
+	rows := history(t, p.url, token)
+	p.stop(t)
+	auditSink(t, parseLines(t, fileText(t, path)), rows, kills)
+}
+
+// serveStdout starts the real binary with standard output as its decision log. It returns the command and
+// the addresses of the API and of the metrics.
+func serveStdout(t *testing.T, out io.Writer, flags ...string) (cmd *exec.Cmd, url, admin string) {
+	t.Helper()
+	cmd = command(t, append([]string{"serve", "--addr=127.0.0.1:0", "--admin-addr=127.0.0.1:0", "--decision-log=stdout"}, flags...)...)
+	said := new(log)
+	cmd.Stdout, cmd.Stderr = out, said
+	must(t, cmd.Start())
+	waitFor(t, "a server", func() bool {
+		for line := range strings.Lines(said.String()) {
+			if m := serving.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+				url, admin = m[1], m[2]
+			}
+		}
+		return url != ""
+	})
+	return cmd, url, admin
+}
+
+// TestDecisionLog_Stdout checks that standard output has the rows of all organizations and nothing else.
+// A stop in order repeats nothing.
+func TestDecisionLog_Stdout(t *testing.T) {
+	data, token := newData(t)
+	rows := make(map[string]*storage.Record)
+	var out bytes.Buffer
+	for turn := range 2 {
+		cmd, url, _ := serveStdout(t, &out, "--data", string(data))
+		if turn == 0 {
+			register(t, url, token)
+			registerIn(t, url, signed(t, data, canaryOrg), canaryOrg)
+		}
+		for _, org := range []string{token, signed(t, data, canaryOrg)} {
+			for _, action := range []string{"deploy", "delete"} {
+				newSender(t, org, 1).decide(t, url, newIntent("bot", action, "k8s/staging/web"))
+			}
+			maps.Copy(rows, history(t, url, org))
+		}
+		must(t, cmd.Process.Signal(os.Interrupt))
+		must(t, cmd.Wait())
+	}
+	if len(rows) != 8 {
+		t.Errorf("%d rows, want 8", len(rows))
+	}
+	auditSink(t, parseLines(t, out.String()), rows, 0)
+}
+
+// TestDecisionLog_StalledReader checks that a sink that takes nothing delays no decision and no stop.
+func TestDecisionLog_StalledReader(t *testing.T) {
+	data, token := newData(t)
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	cmd, url, admin := serveStdout(t, w, "--data", string(data), manyEvaluations(t), "--rate-limit-credential=off",
+		"--rate-limit-address=off")
+	register(t, url, token)
+	s := newSender(t, token, 1)
+	for range 400 { // many times what a pipe keeps
+		s.decide(t, url, newIntent("bot", "deploy", "k8s/staging/web"))
+	}
+	waitFor(t, "the rows behind", func() bool {
+		_, text := get(t, admin+"/metrics")
+		return strings.Contains(text, "writ_decision_log_rows_behind 400")
+	})
+	must(t, cmd.Process.Signal(os.Interrupt))
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		must(t, err)
+	case <-time.After(patience):
+		t.Fatal("writ serve does not stop while nobody reads its standard output")
+	}
+}
