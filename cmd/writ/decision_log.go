@@ -29,9 +29,6 @@ func (t *sinkTarget) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q: want stdout, or file: and a path", text)
 }
 
-// name is the sink's name in the store.
-func (t sinkTarget) name() string { return strings.TrimSuffix(t.kind+":"+t.place, ":") }
-
 func (t sinkTarget) open(out io.Writer) (decisionlog.Sink, error) {
 	if t.kind == fileSink {
 		return decisionlog.OpenFile(t.place)
@@ -49,7 +46,9 @@ func (n *node) sendRows(ctx context.Context, t sinkTarget, out io.Writer) error 
 		return fmt.Errorf("--decision-log: %w", err)
 	}
 	f, err := decisionlog.Open(ctx, decisionlog.Config{
-		History: n.store, Positions: n.docs, Sink: sink, Name: t.name(), Log: n.log, Metrics: n.registry,
+		// The name has no place. So replicas with different paths go on for each other, and another path,
+		// topic or address leaves no gap.
+		Name: t.kind, History: n.store, Positions: n.docs, Sink: sink, Log: n.log, Metrics: n.registry,
 	})
 	if err != nil {
 		return err

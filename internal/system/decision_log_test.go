@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,12 +28,13 @@ func fileText(t *testing.T, path string) string {
 	return string(text)
 }
 
-// parseLines returns the rows of a decision log.
+// parseLines returns the rows of a decision log. A line that is not whole is one that is being written, or
+// that was when its writer was killed.
 func parseLines(t *testing.T, text string) (rows []*storage.Record) {
 	t.Helper()
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(text[:strings.LastIndexByte(text, '\n')+1]) {
 		r := new(storage.Record)
-		if err := json.Unmarshal([]byte(line), r); err != nil || !strings.HasSuffix(line, "\n") {
+		if err := json.Unmarshal([]byte(line), r); err != nil {
 			t.Fatalf("line %d of the decision log: %v: %q", len(rows)+1, err, line)
 		}
 		rows = append(rows, r)
@@ -79,6 +82,56 @@ func auditSink(t *testing.T, sent []*storage.Record, rows map[string]*storage.Re
 		t.Errorf("the decision log has %d of %d rows", len(seen), len(rows))
 	}
 	t.Logf("%d rows, %d lines, %d times back", len(rows), len(sent), back)
+}
+
+// sinksOfReplicas kills replicas under load. The files of all replicas together must have every row. While
+// a killed replica is away, another one sends what is left of its chain.
+func sinksOfReplicas(t *testing.T, c *cluster) {
+	c.mortal = true
+	dir, flags := t.TempDir(), c.flags
+	launch := func(n int) *process {
+		c.flags = append(slices.Clip(flags), "--decision-log=file:"+filepath.Join(dir, strconv.Itoa(n)))
+		return c.launch(t)
+	}
+	for n := range 3 {
+		c.replicas = append(c.replicas, launch(n))
+	}
+	register(t, c.replicas[0].url, c.token)
+	l := newReplicaLoad(c)
+	stop := l.start(t, 8)
+	for i := range rounds(2, 20) {
+		l.await(t, between)
+		n := i % 3
+		c.replicas[n].kill(t)
+		c.replicas[n] = launch(n)
+		l.serve(c.urls())
+	}
+	l.await(t, between)
+	c.replicas[2].kill(t) // for good: the leader sends what is left
+	c.replicas = c.replicas[:2]
+	l.serve(c.urls())
+	l.await(t, between)
+	stop()
+	l.audit(t)
+	rows := history(t, c.replicas[0].url, c.token)
+	waitFor(t, "every row", func() bool {
+		sent := make(map[string]bool)
+		for n := range 3 {
+			for _, r := range parseLines(t, fileText(t, filepath.Join(dir, strconv.Itoa(n)))) {
+				sent[r.DecisionID] = true
+			}
+		}
+		return len(sent) == len(rows)
+	})
+	c.stop(t)
+	for n := range 3 {
+		sent := parseLines(t, fileText(t, filepath.Join(dir, strconv.Itoa(n))))
+		of := make(map[string]*storage.Record)
+		for _, r := range sent {
+			of[r.IntentID] = rows[r.IntentID]
+		}
+		auditSink(t, sent, of, 3*len(sent))
+	}
 }
 
 // TestDecisionLog_KilledProcess kills the real binary under load. No row may be missing in the file.
