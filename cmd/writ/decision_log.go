@@ -37,18 +37,23 @@ func (t sinkTarget) open(out io.Writer) (decisionlog.Sink, error) {
 }
 
 // sendRows sends the rows of the history to a sink, if there is one. out is standard output.
-func (n *node) sendRows(ctx context.Context, t sinkTarget, out io.Writer) error {
-	if t.kind == "" {
+func (n *node) sendRows(ctx context.Context, c *serveCmd, out io.Writer) error {
+	if c.DecisionLog.kind == "" {
 		return nil
 	}
-	sink, err := t.open(out)
+	encode := decisionlog.Line
+	if c.DecisionLogFormat == "opa" {
+		encode = decisionlog.OPA
+	}
+	sink, err := c.DecisionLog.open(out)
 	if err != nil {
 		return fmt.Errorf("--decision-log: %w", err)
 	}
 	f, err := decisionlog.Open(ctx, decisionlog.Config{
 		// The name has no place. So replicas with different paths go on for each other, and another path,
 		// topic or address leaves no gap.
-		Name: t.kind, History: n.store, Positions: n.docs, Sink: sink, Log: n.log, Metrics: n.registry,
+		Name: c.DecisionLog.kind, History: n.store, Positions: n.docs, Sink: sink, Encode: encode, Log: n.log,
+		Metrics: n.registry,
 	})
 	if err != nil {
 		return err

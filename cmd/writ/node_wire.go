@@ -81,7 +81,7 @@ func (n *node) wire(
 	if err := n.tellWebhooks(ctx, c.Webhooks, c.ApprovalTTL); err != nil {
 		return err
 	}
-	if err := n.sendRows(ctx, c.DecisionLog, out); err != nil {
+	if err := n.sendRows(ctx, c, out); err != nil {
 		return err
 	}
 	n.work.Go(func() { n.signChanges(ctx) })

@@ -44,12 +44,13 @@ type serveCmd struct {
 	PortalURL    string `name:"portal-url" placeholder:"URL" help:"Base URL of the portal, for GET /v1/hosted/config and where billing returns to. Default: api-url."`
 	ServiceToken string `name:"service-token" env:"WRIT_SERVICE_TOKEN,SERVICE_TOKEN" placeholder:"TOKEN" help:"Bearer of GET /v1/ops/usage, which refuses everyone without it. Prefer the variable: a flag shows in the list of processes."`
 
-	storeFlags   `embed:""`
-	Billing      billingFlags `embed:""`
-	CallerLimits limitFlags   `embed:""`
-	Webhooks     webhookFlags `embed:""`
-	DecisionLog  sinkTarget   `placeholder:"SINK" help:"Where every row of the history is also sent, as JSON lines: stdout, or file:PATH."`
-	Core         coreFlags    `embed:""`
+	storeFlags        `embed:""`
+	Billing           billingFlags `embed:""`
+	CallerLimits      limitFlags   `embed:""`
+	Webhooks          webhookFlags `embed:""`
+	DecisionLog       sinkTarget   `placeholder:"SINK" help:"Where every row of the history is also sent, as JSON lines: stdout, or file:PATH."`
+	DecisionLogFormat string       `default:"writ" enum:"writ,opa" help:"Form of the lines of --decision-log: writ is a row as the API shows it, opa an event of OPA's decision log."`
+	Core              coreFlags    `embed:""`
 
 	OperatorAlg  string `name:"operator-alg" default:"HS256" enum:"HS256,RS256,ES256,EdDSA" help:"The one algorithm that operator tokens are signed with: HS256 (by operator-secret in the data directory), RS256, ES256 or EdDSA."`
 	OperatorJWKS string `name:"operator-jwks" placeholder:"FILE|URL" help:"JSON Web Key Set that verifies operator tokens of RS256, ES256 or EdDSA."`

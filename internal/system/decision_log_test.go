@@ -206,6 +206,62 @@ func TestDecisionLog_Stdout(t *testing.T) {
 	auditSink(t, parseLines(t, out.String()), rows, 0)
 }
 
+// TestDecisionLog_OPA checks rows with OPA's own type of an event, which may have no member that it lacks,
+// and lose none.
+func TestDecisionLog_OPA(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: builds a program with OPA's type")
+	}
+	dir, bin := filepath.Join("..", "..", "internal", "tools", "opa"), filepath.Join(t.TempDir(), "events")
+	if out, err := exec.Command("go", "-C", dir, "build", "-tags=opa_no_oci", "-o", bin, "./events").CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: the modules of OPA cannot be had: %v: %.500s", err, out)
+	}
+	data, token := newData(t)
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	p := start(t, data, "--audit=full", "--decision-log=file:"+path, "--decision-log-format=opa")
+	register(t, p.url, token)
+	for _, in := range []intent{newIntent("bot", "deploy", "k8s/prod"), newIntent("other", "deploy", "k8s/b"), newIntent("bot", "drop", "k8s/b?token=secret-1234")} {
+		newSender(t, token, 1).decide(t, p.url, in)
+	}
+	rows := history(t, p.url, token)
+	p.stop(t)
+	text := fileText(t, path)
+	cmd := exec.Command(bin)
+	cmd.Stdin = strings.NewReader(text)
+	seen, stderr, code := output(t, cmd)
+	if code != 0 {
+		t.Fatalf("OPA's EventV1 does not hold the events: %s\n%s", stderr, text)
+	}
+	var sent, got []map[string]any
+	for _, c := range []struct {
+		text string
+		into *[]map[string]any
+	}{{text, &sent}, {seen, &got}} {
+		for line := range strings.Lines(c.text) {
+			var event map[string]any
+			must(t, json.Unmarshal([]byte(line), &event))
+			*c.into = append(*c.into, event)
+		}
+	}
+	if diff := cmp.Diff(sent, got); diff != "" {
+		t.Errorf("the events: sent -, as OPA has them +:\n%s", diff)
+	}
+	erased := 0
+	for _, event := range got {
+		r := rows[event["input"].(map[string]any)["intent"].(map[string]any)["intent_id"].(string)]
+		if r == nil || r.DecisionID != event["decision_id"] || r.Decision.String() != event["result"].(map[string]any)["decision"] {
+			t.Errorf("event %v is not of row %+v", event, r)
+		}
+		names, _ := event["erased"].([]any)
+		if erased += len(names); r != nil && len(names) != len(r.LeftOut) {
+			t.Errorf("erased = %v, left_out = %v", names, r.LeftOut)
+		}
+	}
+	if len(got) != 3 || erased == 0 {
+		t.Errorf("%d events, %d members erased, want 3 events and some", len(got), erased)
+	}
+}
+
 // TestDecisionLog_StalledReader checks that a sink that takes nothing delays no decision and no stop.
 func TestDecisionLog_StalledReader(t *testing.T) {
 	data, token := newData(t)
