@@ -23,7 +23,7 @@ RACED = $(shell $(GO) list ./storage/mongodb ./api/... ./decision/... ./storage/
 # counts allocations. make race runs their tests without it.
 UNRACED = $(shell grep -rl --include='*_test.go' '^//go:build !race' api decision storage bench/load)
 
-.PHONY: help run test quick browser oracles harnesses soak cluster check lint race vuln licenses contract bench bench-guard fuzz clean
+.PHONY: help run test quick browser oracles harnesses sdk soak cluster check lint race vuln licenses contract bench bench-guard fuzz clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ oracles: ## Install the programs that internal/oracles asks: node, Python, urlli
 
 harnesses: ## Install the harnesses whose hooks cmd/writ tests: Claude Code, Codex, Gemini CLI
 	.ci/harnesses
+
+sdk: $(BIN) ## Build, install and test the clients of sdk/ that are not in Go
+	.ci/sdk
 
 soak: ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 100,000 rows lose random parts, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, the patches of internal/newcomer apply, and each benchmark run once
 	$(GO) test ./internal/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000

@@ -1,0 +1,52 @@
+"""Ask a writ server whether an agent's action may proceed, before the action happens.
+
+    client = writ.Client()  # WRIT_URL, WRIT_API_KEY, WRIT_POLICY_ID, WRIT_AGENT_ID
+    client.require(writ.Intent("payment.refund", "https://api.example/refunds"))
+    # the action runs here
+
+``require`` returns for an allow alone. ``evaluate`` also returns decisions that are not allowed; they are
+false. Every failure raises. A server decides an intent once, so the client may safely repeat a request: it
+sends the same bytes at most three times and gives up after ``timeout`` in all. Redirects are not followed.
+"""
+
+from ._flow import traceparent
+from .client import AsyncClient, Client, current
+from .decision import Cost, Decision, Denied, Held, Intent
+from .errors import (
+    AlreadyRedeemed,
+    AnswerError,
+    ConfigError,
+    ExpiredReceipt,
+    FieldError,
+    NoDecision,
+    Pending,
+    Problem,
+    WritError,
+)
+from .receipt import Keys, Receipt, ReceiptError
+from .webhook import verify_webhook
+
+__all__ = [
+    "AlreadyRedeemed",
+    "AnswerError",
+    "AsyncClient",
+    "Client",
+    "ConfigError",
+    "Cost",
+    "Decision",
+    "Denied",
+    "ExpiredReceipt",
+    "FieldError",
+    "Held",
+    "Intent",
+    "Keys",
+    "NoDecision",
+    "Pending",
+    "Problem",
+    "Receipt",
+    "ReceiptError",
+    "WritError",
+    "current",
+    "traceparent",
+    "verify_webhook",
+]

@@ -1,0 +1,87 @@
+"""Runs the cases that all clients of writ share, with both clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+from scripted import CONFORMANCE, Scripted
+
+import writ
+
+POLICY = "0198f3c2-7a10-7c3e-9d41-000000000001"
+
+
+def outcome_of(error: Exception) -> str:
+    for kind, name in (
+        (writ.Denied, "denied"),
+        (writ.Held, "held"),
+        (writ.Problem, "problem"),
+        (writ.AnswerError, "answer"),
+        (writ.ExpiredReceipt, "expired"),
+        (writ.AlreadyRedeemed, "redeemed"),
+        (writ.Pending, "pending"),
+    ):
+        if isinstance(error, kind):
+            return name
+    return "failed"
+
+
+def call(case: dict[str, Any], url: str, kind: str) -> writ.Decision:
+    intent = writ.Intent("payment.refund", "https://api.example/refunds")
+    timeout = CONFORMANCE["timeout_ms"] / 1000
+    held_intent = writ.Intent(
+        "payment.refund",
+        "https://api.example/refunds",
+        intent_id="7d9f1c1e-3b5a-4f5e-8a67-0d6f0a4b2c11",
+        policy_id=POLICY,
+        agent_id="a",
+        issued_at="2026-11-21T10:00:00Z",
+    )
+
+    if kind == "sync":
+        with writ.Client(url, CONFORMANCE["api_key"], POLICY, "a", timeout=timeout) as client:
+            if case["call"] == "require":
+                return client.require(intent)
+            return client.redeem(writ.Held(CONFORMANCE["approval_id"], held_intent, (), client))
+
+    async def run() -> writ.Decision:
+        async with writ.AsyncClient(url, CONFORMANCE["api_key"], POLICY, "a", timeout=timeout) as client:
+            if case["call"] == "require":
+                return await client.require(intent)
+            return await client.redeem(writ.Held(CONFORMANCE["approval_id"], held_intent, (), client))
+
+    return anyio.run(run)
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("case", CONFORMANCE["cases"], ids=lambda c: c["name"])
+def test_conformance(case: dict[str, Any], kind: str) -> None:
+    assert case["call"] in ("require", "redeem")
+    want = case["want"]
+    with Scripted(case["answers"]) as server:
+        error: Exception | None = None
+        decision: writ.Decision | None = None
+        try:
+            decision = call(case, server.url, kind)
+        except writ.WritError as e:
+            error = e
+        outcome = "allow" if error is None else outcome_of(error)
+        assert outcome == want["outcome"], error
+        assert bool(decision) == (want["outcome"] == "allow")
+        assert len(server.bodies) == want["requests"]
+        assert len(set(server.bodies)) <= 1, "a repetition differs from the first request"
+    if decision is not None and want.get("replayed") is not None:
+        assert decision.replayed == want["replayed"]
+    if isinstance(error, writ.Problem):
+        assert error.status == (want.get("status") or error.status)
+        assert error.code == (want.get("code") or error.code)
+    cause: BaseException | None = error
+    while cause is not None:
+        assert CONFORMANCE["api_key"] not in f"{cause} {cause!r}"
+        cause = cause.__cause__
+
+
+def test_there_are_enough_cases() -> None:
+    assert len(CONFORMANCE["cases"]) >= 120

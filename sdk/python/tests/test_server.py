@@ -1,0 +1,183 @@
+"""Runs both clients against a real server, which is killed and started again under them.
+
+WRIT is the path of the program. Without it the tests are skipped by name.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+import writ
+
+WRIT = os.environ.get("WRIT", "")
+POLICY = "0c0ffee0-0000-4000-8000-000000000001"
+pytestmark = pytest.mark.skipif(not WRIT, reason="WRIT does not name the program writ")
+
+
+class Server:
+    """A writ server with the demo's policies, on an embedded store."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.ports = []
+        for _ in range(2):
+            with socket.create_server(("127.0.0.1", 0)) as s:
+                self.ports.append(s.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self.ports[0]}"
+        self.start()
+        self.token = subprocess.check_output(
+            [WRIT, "token", "operator", "--org", "demo", "--data", str(data)], text=True
+        ).strip()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [WRIT, "serve", "--demo", "--data", str(self.data)]
+            + ["--addr", f"127.0.0.1:{self.ports[0]}", "--admin-addr", f"127.0.0.1:{self.ports[1]}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{self.ports[1]}/readyz", timeout=1)
+                return
+            except OSError:
+                time.sleep(0.1)
+        raise AssertionError("the server is not ready after a minute")
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("writ") / "data")
+    yield server
+    server.kill()
+
+
+def refund(amount: int) -> writ.Intent:
+    return writ.Intent("payment.refund", "https://api.payments.example/v1/refunds", writ.Cost(amount, "EUR"))
+
+
+def test_a_decision_and_its_receipt(server: Server) -> None:
+    with writ.Client(server.url, server.token, POLICY, "billing-agent") as client:
+        decision = client.evaluate(refund(50_001))
+        assert not decision and "cost.exceeded" in decision.explain()
+        client.verify(decision.receipt)
+        assert client.credential()["organization_id"] == "demo"
+        row = next(client.history(intent_id=decision.intent.intent_id))
+        assert row["decision_id"] == decision.id
+
+
+def test_no_call_runs_that_was_not_allowed_and_none_twice(server: Server) -> None:
+    ran: Counter[str] = Counter()
+    asked: set[str] = set()
+    failed: Counter[str] = Counter()
+    stop = threading.Event()
+    lock = threading.Lock()
+
+    def run(worker: int) -> None:
+        with writ.Client(server.url, server.token, POLICY, "billing-agent") as client:
+
+            @client.guard(
+                action_type="payment.refund",
+                resource="https://api.payments.example/v1/refunds",
+                cost=lambda key, amount: writ.Cost(amount, "EUR"),
+                key=lambda key, amount: key,
+            )
+            def act(key: str, amount: int) -> None:
+                with lock:
+                    ran[key] += 1
+
+            n = 0
+            while not stop.is_set():
+                n += 1
+                key, amount = f"{worker}-{n}", 100 if n % 2 else 50_001
+                with lock:
+                    asked.add(key)
+                try:
+                    act(key, amount)
+                except writ.WritError as e:
+                    with lock:
+                        failed[type(e).__name__] += 1
+
+    workers = [threading.Thread(target=run, args=(w,)) for w in range(4)]
+    for w in workers:
+        w.start()
+    for _ in range(3):
+        time.sleep(0.5)
+        server.kill()
+        time.sleep(0.2)
+        server.start()
+    time.sleep(0.5)
+    stop.set()
+    for w in workers:
+        w.join()
+    assert ran and failed["Denied"] and failed["NoDecision"], (len(ran), failed)
+    assert max(ran.values()) == 1
+    assert all(int(key.split("-")[1]) % 2 for key in ran), "a denied action ran"
+    with writ.Client(server.url, server.token, POLICY, "billing-agent", timeout=60) as client:
+        allowed = sum(row["decision"] == "allow" for row in client.history(decision="allow", agent_id="billing-agent"))
+    assert len(ran) <= allowed
+
+
+def test_a_key_repeats_the_decision(server: Server) -> None:
+    replayed: list[bool] = []
+    for _ in range(2):
+        with writ.Client(server.url, server.token, POLICY, "billing-agent") as client:
+
+            @client.guard(action_type="payment.refund", resource="https://api.payments.example/v1/refunds",
+                          cost=writ.Cost(100, "EUR"), key="order-7")
+            def act() -> None:
+                decision = writ.current.get()
+                assert decision is not None
+                replayed.append(decision.replayed)
+
+            act()
+    assert replayed == [False, True]
+
+
+def test_one_approval_runs_one_call(server: Server) -> None:
+    approver = subprocess.check_output(
+        [WRIT, "token", "operator", "--org", "demo", "--sub", "finance", "--data", str(server.data)], text=True
+    ).strip()
+
+    async def run() -> None:
+        async with (
+            writ.AsyncClient(server.url, server.token, POLICY, "billing-agent") as client,
+            writ.AsyncClient(server.url, approver) as finance,
+        ):
+            with pytest.raises(writ.Held) as raised:
+                await client.require(refund(30_000))
+            held = raised.value
+            other = client.resume(held.to_json())
+            with pytest.raises(writ.Pending):
+                await held.wait_async(0)
+            await finance.decide_approval(held.approval_id, "approved", "fine")
+            got: list[str] = []
+
+            async def redeem(one: writ.Held) -> None:
+                try:
+                    got.append("ran" if await one.wait_async(10) else "not")
+                except writ.WritError as e:
+                    got.append(type(e).__name__)
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(redeem, held)
+                group.start_soon(redeem, other)
+            assert sorted(got) == ["AlreadyRedeemed", "ran"]
+
+    anyio.run(run)
