@@ -18,7 +18,13 @@ type conformance struct {
 	APIKey     string `json:"api_key"`
 	ApprovalID string `json:"approval_id"`
 	TimeoutMS  int    `json:"timeout_ms"`
-	Cases      []struct {
+	Keyed      struct {
+		PolicyID string `json:"policy_id"`
+		AgentID  string `json:"agent_id"`
+		Key      string `json:"key"`
+		IntentID string `json:"intent_id"`
+	}
+	Cases []struct {
 		Name    string
 		Call    string
 		Answers []scripted
@@ -71,6 +77,19 @@ func (a scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(a.Status)
 	_, _ = w.Write([]byte(a.Body))
+}
+
+// TestKeyed holds that an intent of a key has the same id in all clients.
+func TestKeyed(t *testing.T) {
+	want := readConformance(t).Keyed
+	c, err := New(Config{URL: "http://h.example", APIKey: "k", PolicyID: want.PolicyID, AgentID: want.AgentID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := c.complete(Intent{ActionType: "t", Resource: "r", Key: want.Key})
+	if err != nil || in.IntentID != want.IntentID || in.IssuedAt != "1970-01-01T00:00:00Z" {
+		t.Errorf("the intent is %+v, %v, want id %s", in, err, want.IntentID)
+	}
 }
 
 // TestConformance runs the cases that all clients share.

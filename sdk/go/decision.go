@@ -1,8 +1,10 @@
 package writ
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha1" //nolint:gosec // a UUID of version 5 is made with it
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,8 +28,11 @@ type Intent struct {
 	// Metadata is what rules may look at. Keys that begin with "fact." are the statements of this
 	// program and not of the agent.
 	Metadata map[string]string `json:"metadata,omitempty"`
-	// IssuedAt is the time of the intent, in RFC 3339. The default is now.
+	// IssuedAt is the time of the intent, in RFC 3339. The default is now, or 1970 if there is a Key.
 	IssuedAt string `json:"issued_at"`
+	// Key is the caller's own, such as an order's number. It makes the IntentID, so a caller that crashed
+	// and asks again gets the same decision. A repetition must have the same IssuedAt.
+	Key string `json:"-"`
 	// SessionID is the session in which the agent acts, if it acts in one.
 	SessionID string `json:"session_id,omitempty"`
 }
@@ -102,18 +107,14 @@ func (c *Client) Require(ctx context.Context, in Intent) (Decision, error) {
 
 // complete fills in the members that the caller left out.
 func (c *Client) complete(in Intent) (Intent, error) {
-	if in.IntentID == "" {
-		in.IntentID = newUUID()
+	in.PolicyID = cmp.Or(in.PolicyID, c.config.PolicyID)
+	in.AgentID = cmp.Or(in.AgentID, c.config.AgentID)
+	if in.Key != "" {
+		in.IntentID = cmp.Or(in.IntentID, keyed(in.PolicyID, in.AgentID, in.Key))
+		in.IssuedAt = cmp.Or(in.IssuedAt, "1970-01-01T00:00:00Z")
 	}
-	if in.PolicyID == "" {
-		in.PolicyID = c.config.PolicyID
-	}
-	if in.AgentID == "" {
-		in.AgentID = c.config.AgentID
-	}
-	if in.IssuedAt == "" {
-		in.IssuedAt = time.Now().UTC().Format(time.RFC3339Nano)
-	}
+	in.IntentID = cmp.Or(in.IntentID, newUUID())
+	in.IssuedAt = cmp.Or(in.IssuedAt, time.Now().UTC().Format(time.RFC3339Nano))
 	switch {
 	case in.PolicyID == "":
 		return in, errors.New("writ: the intent has no policy: set PolicyID or WRIT_POLICY_ID")
@@ -181,6 +182,24 @@ func decisionOf(body []byte, now time.Time) (Decision, error) {
 func newUUID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return textOf(b, 4)
+}
+
+// keyNamespace is the namespace of the ids that are made from keys. All clients have the same.
+const keyNamespace = "\x6f\x1d\x2a\x4e\x9c\x1b\x5d\x0e\x8a\x57\x3c\x6b\x2f\x7e\x9d\x10"
+
+// keyed returns the id of an intent with a caller's own key (RFC 9562, version 5).
+func keyed(policyID, agentID, key string) string {
+	var name strings.Builder
+	e := json.NewEncoder(&name)
+	e.SetEscapeHTML(false)
+	_ = e.Encode([]string{policyID, agentID, key})
+	sum := sha1.Sum([]byte(keyNamespace + strings.TrimSuffix(name.String(), "\n"))) //nolint:gosec // the version's own
+	return textOf([16]byte(sum[:16]), 5)
+}
+
+// textOf returns the text of a UUID of a version.
+func textOf(b [16]byte, version byte) string {
+	b[6], b[8] = b[6]&0x0f|version<<4, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -296,3 +296,12 @@ def test_webhooks_are_verified() -> None:
     assert writ.verify_webhook(secret, headers, body) == {"type": "approval.pending"}
     with pytest.raises(BadWebhook):
         writ.verify_webhook(secret, headers, body + " ")
+
+
+def test_an_intent_of_a_key_has_the_same_id_in_all_clients() -> None:
+    keyed = CONFORMANCE["keyed"]
+    with Scripted([ALLOW, RECORDED]) as server:
+        with writ.Client(server.url, "k", keyed["policy_id"], keyed["agent_id"]) as client:
+            client.guard(action_type="t", resource="r", key=keyed["key"])(lambda: None)()
+        intent = json.loads(server.bodies[0])["intent"]
+        assert (intent["intent_id"], intent["issued_at"]) == (keyed["intent_id"], "1970-01-01T00:00:00Z")

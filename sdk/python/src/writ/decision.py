@@ -89,7 +89,7 @@ _KEYS = uuid.UUID("6f1d2a4e-9c1b-5d0e-8a57-3c6b2f7e9d10")
 
 def keyed(policy_id: str, agent_id: str, key: str) -> str:
     """Returns the id of an intent that is made from a caller's own key."""
-    return str(uuid.uuid5(_KEYS, json.dumps([policy_id, agent_id, key])))
+    return str(uuid.uuid5(_KEYS, json.dumps([policy_id, agent_id, key], ensure_ascii=False, separators=(",", ":"))))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,408 @@
+import { Decision, Denied, Held, complete, decisionOf, heldOf, resultOf, type Cost, type Intent, type WholeIntent } from "./decision.js";
+import { AlreadyRedeemed, AnswerError, ConfigError, NoDecision, Pending, WritError, problemOf } from "./errors.js";
+import { membersOf, strictJSON } from "./json.js";
+import { Expired, Keys, ReceiptError, type Receipt } from "./receipt.js";
+
+/** The settings of a client. A missing one is read from an environment variable, where there are any. */
+export interface Settings {
+  /** WRIT_URL, such as https://writ.example. */
+  url?: string | undefined;
+  /** WRIT_API_KEY. */
+  apiKey?: string | undefined;
+  /** WRIT_POLICY_ID, for intents without a policy. */
+  policyId?: string | undefined;
+  /** WRIT_AGENT_ID, for intents without an agent. */
+  agentId?: string | undefined;
+  /** Bounds a call with all its repetitions, in milliseconds. The default is 2000. */
+  timeout?: number | undefined;
+  /** The keys that the caller trusts: an evaluation whose receipt does not verify with them is an AnswerError. */
+  keys?: Keys | undefined;
+  /** Sends the requests. The default is the global fetch. */
+  fetch?: typeof fetch | undefined;
+}
+
+/** Each member is a value, or a function of the call's arguments. */
+export interface Guard<A extends unknown[]> {
+  actionType: string | ((...args: A) => string);
+  resource: string | ((...args: A) => string);
+  cost?: Cost | ((...args: A) => Cost | undefined);
+  metadata?: Readonly<Record<string, string>> | ((...args: A) => Readonly<Record<string, string>>);
+  /** Makes the intent's id from the caller's own key. Without it a repetition is a new intent. */
+  key?: string | ((...args: A) => string);
+  issuedAt?: string | ((...args: A) => string);
+}
+
+/** The state of a held action, as the server sends it. */
+export interface Approval {
+  approval_id: string;
+  status: string;
+  [member: string]: unknown;
+}
+
+interface Call {
+  method: string;
+  path: string;
+  body?: unknown;
+  /** The request may be sent again: the server answers it as it did the first time. */
+  repeats?: boolean;
+  /** Is added to the timeout, for a request that the server answers late on purpose. */
+  patience?: number;
+  traceparent?: string | undefined;
+}
+
+interface Answer {
+  status: number;
+  body: Uint8Array;
+  replayed: boolean;
+}
+
+const attempts = 3;
+const firstPause = 50;
+/** Bounds the bytes that are read of an answer. */
+const maxAnswer = 8 << 20;
+/** The longest wait that the server accepts, in milliseconds. */
+const maxPoll = 60_000;
+
+/** Calls a writ server. */
+export class Client {
+  readonly #url: string;
+  readonly #apiKey: string;
+  readonly #policyId: string;
+  readonly #agentId: string;
+  readonly #timeout: number;
+  readonly #trusted: Keys | undefined;
+  readonly #fetch: typeof fetch;
+  #keys: Keys | undefined;
+
+  constructor(s: Settings = {}) {
+    const env = (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env ?? {};
+    this.#url = (s.url || env["WRIT_URL"] || "").replace(/\/+$/, "");
+    this.#apiKey = s.apiKey || env["WRIT_API_KEY"] || "";
+    this.#policyId = s.policyId || env["WRIT_POLICY_ID"] || "";
+    this.#agentId = s.agentId || env["WRIT_AGENT_ID"] || "";
+    this.#timeout = s.timeout ?? 2000;
+    this.#trusted = s.keys;
+    this.#fetch = s.fetch ?? globalThis.fetch.bind(globalThis);
+    if (!this.#url) throw new ConfigError("the server is missing: set url or WRIT_URL, such as https://writ.example");
+    let at: URL;
+    try {
+      at = new URL(this.#url);
+    } catch {
+      throw new ConfigError("the server's URL is no URL: see url or WRIT_URL");
+    }
+    if (at.protocol !== "https:" && at.protocol !== "http:") throw new ConfigError("the server's URL is not http or https: see url or WRIT_URL");
+    if (at.username || at.password || at.search || at.hash) {
+      throw new ConfigError("the server's URL has a user, a query or a fragment: see url or WRIT_URL");
+    }
+    if (!this.#apiKey) throw new ConfigError("the API key is missing: set apiKey or WRIT_API_KEY");
+    if (/[^!-~]/.test(this.#apiKey)) throw new ConfigError("the API key has a character that no key has: see apiKey or WRIT_API_KEY");
+  }
+
+  /** Takes the API key out of a text. A server or a proxy may have echoed it. */
+  #hide(text: string): string {
+    return text.replaceAll(this.#apiKey, "[API key]");
+  }
+
+  /** Sends a request, and again where that is safe and may help. Returns the successful answer. */
+  async #do(call: Call): Promise<Answer> {
+    const body = call.body === undefined ? null : JSON.stringify(call.body);
+    const end = performance.now() + this.#timeout + (call.patience ?? 0);
+    let sent = false;
+    for (let attempt = 1, pause = firstPause; ; attempt++, pause *= 2) {
+      let error: WritError;
+      let after = 0; // how long to wait before a repetition; negative if there is none
+      try {
+        const got = await this.#once(call, body, end);
+        if (got instanceof WritError) [error, after] = [got, got.after];
+        else return { ...got, replayed: got.replayed && !sent };
+        sent = true;
+      } catch (e) {
+        error = new NoDecision(this.#hide(`there is no answer: ${textOf(e)}`));
+        sent ||= !isUnsent(e);
+      }
+      const wait = Math.max(after, pause / 2 + Math.random() * pause);
+      if (after < 0 || !call.repeats || attempt === attempts || performance.now() + wait > end) throw error;
+      await new Promise((done) => setTimeout(done, wait));
+    }
+  }
+
+  async #once(call: Call, body: string | null, end: number): Promise<Answer | (WritError & { after: number })> {
+    const headers: Record<string, string> = { Authorization: `Bearer ${this.#apiKey}`, Accept: "application/json" };
+    if (body !== null) headers["Content-Type"] = "application/json";
+    if (call.traceparent) headers["Traceparent"] = call.traceparent;
+    const signal = AbortSignal.timeout(Math.max(1, Math.ceil(end - performance.now())));
+    const response = await this.#fetch(this.#url + call.path, { method: call.method, headers, body, redirect: "manual", signal });
+    const data = await readAll(response);
+    if (data === null) return Object.assign(new NoDecision(`the answer is longer than ${maxAnswer} bytes`), { after: -1 });
+    if ([200, 201, 204].includes(response.status)) {
+      return { status: response.status, body: data, replayed: response.headers.get("idempotent-replayed") === "true" };
+    }
+    let doc: unknown;
+    try {
+      doc = strictJSON(this.#hide(new TextDecoder().decode(data)));
+    } catch {
+      doc = undefined;
+    }
+    const problem = problemOf(response.status, doc, this.#hide(response.headers.get("location") ?? ""));
+    const seconds = response.headers.get("retry-after") ?? "";
+    const after = !problem.retryable ? -1 : /^\d+$/.test(seconds) ? Math.min(Number(seconds), 3600) * 1000 : 0;
+    return Object.assign(problem, { after });
+  }
+
+  async #json(call: Call): Promise<Record<string, unknown>> {
+    const answer = await this.#do(call);
+    const doc = answer.status === 204 ? {} : membersOf(this.#parse(answer.body));
+    if (!doc) throw new AnswerError("the answer is not an object");
+    return doc;
+  }
+
+  #parse(body: Uint8Array): unknown {
+    try {
+      return strictJSON(body);
+    } catch {
+      throw new AnswerError("the answer is not JSON that can be read in one way");
+    }
+  }
+
+  /**
+   * Returns the decision about an intent. A deny and a hold are decisions whose `allowed` is false. If there is no
+   * decision, it throws: the action must not run.
+   */
+  async evaluate(intent: Intent, options: { traceparent?: string } = {}): Promise<Decision> {
+    const whole = await complete(intent, this.#policyId, this.#agentId);
+    return this.#evaluate(whole, intent.sessionId ?? "", "", options.traceparent);
+  }
+
+  async #evaluate(intent: WholeIntent, session: string, approval: string, traceparent?: string): Promise<Decision> {
+    const body = {
+      policy_id: intent.policy_id,
+      ...(session && { session_id: session }),
+      intent,
+      ...(approval && { approval_id: approval }),
+    };
+    const answer = await this.#do({ method: "POST", path: "/v1/policy/evaluate", body, repeats: true, traceparent });
+    if (answer.status !== 200) throw new AnswerError(`its status is ${answer.status}`);
+    const decision = decisionOf(this.#parse(answer.body), intent, session, answer.replayed);
+    await this.#verifyTrusted(decision.receipt);
+    return decision;
+  }
+
+  async #verifyTrusted(receipt: Receipt): Promise<void> {
+    try {
+      await this.#trusted?.verify(receipt);
+    } catch (e) {
+      if (e instanceof Expired) return; // an expired deny is a deny
+      if (e instanceof ReceiptError) throw new AnswerError(`its receipt does not verify: ${e.message}`);
+      throw e;
+    }
+  }
+
+  /** Returns an allow alone. Throws Denied, Held or the reason why there is no decision. */
+  async require(intent: Intent, options: { traceparent?: string } = {}): Promise<Decision> {
+    return this.#allowed(await this.evaluate(intent, options));
+  }
+
+  #allowed(d: Decision): Decision {
+    if (d.allowed) return d;
+    if (d.outcome === "approval_required") throw new Held(d.id, d.intent, d.reasons, d.sessionId, this);
+    throw new Denied(d);
+  }
+
+  /** Runs act if the intent is allowed, and records the outcome. A record that fails hides nothing. */
+  async run<T>(intent: Intent, act: (decision: Decision) => T | Promise<T>): Promise<T> {
+    const decision = await this.require(intent);
+    let outcome: "executed" | "failed" = "failed";
+    try {
+      const result = await act(decision);
+      outcome = "executed";
+      return result;
+    } finally {
+      const cost = outcome === "executed" ? intent.cost : undefined;
+      await this.record(decision.id, outcome, { cost }).catch(() => undefined);
+    }
+  }
+
+  /** Returns act behind a decision: it runs only if its intent is allowed, and its outcome is recorded. */
+  guard<A extends unknown[], T>(act: (...args: A) => T | Promise<T>, g: Guard<A>): (...args: A) => Promise<T> {
+    return async (...args) => {
+      const of = <V>(v: V | ((...args: A) => V)): V => (typeof v === "function" ? (v as (...args: A) => V)(...args) : v);
+      const intent: Intent = {
+        actionType: of(g.actionType),
+        resource: of(g.resource),
+        cost: of<Cost | undefined>(g.cost),
+        metadata: of<Readonly<Record<string, string>> | undefined>(g.metadata),
+        issuedAt: of<string | undefined>(g.issuedAt),
+      };
+      if (g.key !== undefined) {
+        intent.key = of<string>(g.key);
+        if (typeof intent.key !== "string") throw new ConfigError("the guard's key is not a text");
+      }
+      return this.run(intent, () => act(...args));
+    };
+  }
+
+  /** Decides at most 100 intents of one policy in one request, in their order. What could not be decided is an error. */
+  async evaluateAll(intents: readonly Intent[], options: { together?: boolean } = {}): Promise<Array<Decision | WritError>> {
+    const whole = await Promise.all(intents.map((i) => complete(i, this.#policyId, this.#agentId)));
+    const session = intents[0]?.sessionId ?? "";
+    if (new Set(whole.map((w, i) => JSON.stringify([w.policy_id, intents[i]?.sessionId ?? ""]))).size !== 1) {
+      throw new ConfigError("a batch has at least one intent, and one policy and session for all");
+    }
+    const body = {
+      policy_id: whole[0]!.policy_id,
+      mode: options.together ? "all" : "each",
+      ...(session && { session_id: session }),
+      intents: whole,
+    };
+    const answer = await this.#do({ method: "POST", path: "/v1/policy/evaluate/batch", body, repeats: true });
+    const results = membersOf(this.#parse(answer.body))?.["results"];
+    if (answer.status !== 200 || !Array.isArray(results) || results.length !== whole.length) {
+      throw new AnswerError("it has not one result for each intent");
+    }
+    return Promise.all(
+      results.map(async (result, i) => {
+        const got = resultOf(result, whole[i]!, session);
+        if (!(got instanceof Decision)) return got;
+        return this.#verifyTrusted(got.receipt).then(() => got, (e: WritError) => e);
+      }),
+    );
+  }
+
+  /** Records what became of an action. The key needs the scope actions:record. */
+  async record(
+    decisionId: string,
+    outcome: "executed" | "failed" | "skipped",
+    more: { cost?: Cost | undefined; externalRef?: string } = {},
+  ): Promise<void> {
+    const body = {
+      decision_id: decisionId,
+      outcome,
+      ...(more.cost && { amount_minor: more.cost.amountMinor, currency: more.cost.currency }),
+      ...(more.externalRef && { external_ref: more.externalRef }),
+    };
+    await this.#do({ method: "POST", path: "/v1/actions/record", body });
+  }
+
+  /** Reads the JSON form of a Held, in another process. */
+  resume(held: string): Held {
+    return heldOf(held, this);
+  }
+
+  /** Returns an approval. If it is pending, the server answers after wait milliseconds at the latest. */
+  async approval(id: string, wait = 0): Promise<Approval> {
+    const patience = Math.floor(Math.min(Math.max(wait, 0), maxPoll) / 1000) * 1000;
+    const path = `/v1/approvals/${encodeURIComponent(id)}?wait=${patience / 1000}`;
+    const doc = await this.#json({ method: "GET", path, repeats: true, patience });
+    if (doc["approval_id"] !== id || typeof doc["status"] !== "string") throw new AnswerError("it is about another approval");
+    return doc as Approval;
+  }
+
+  /** See Held.wait. */
+  async wait(held: Held, timeout: number): Promise<Decision> {
+    const end = performance.now() + timeout;
+    for (;;) {
+      const { status } = await this.approval(held.approvalId, end - performance.now());
+      if (status !== "pending") return this.redeem(held);
+      if (end - performance.now() < 1000) throw new Pending(`approval ${held.approvalId} is pending`);
+    }
+  }
+
+  /** Sends the held intent again with its approval. One approval runs one action. */
+  async redeem(held: Held): Promise<Decision> {
+    const d = await this.#evaluate(held.intent, held.sessionId, held.approvalId);
+    if (d.id === held.approvalId) throw new Pending(`approval ${held.approvalId} is pending`);
+    if (d.replayed && d.allowed) throw new AlreadyRedeemed(`another call has used approval ${held.approvalId}`);
+    return this.#allowed(d);
+  }
+
+  /** Decides a held action. The key needs the scope approvals:decide. */
+  async decideApproval(id: string, verdict: "approved" | "rejected" | "revoked", comment = ""): Promise<Approval> {
+    const body = { status: verdict, ...(comment && { comment }) };
+    return (await this.#json({ method: "PATCH", path: `/v1/approvals/${encodeURIComponent(id)}`, body })) as Approval;
+  }
+
+  /** Opens a session for ttl seconds, with members that narrow it. The key needs the scope sessions:write. */
+  async openSession(ttl: number, narrowed: Record<string, unknown> = {}): Promise<Record<string, unknown>> {
+    const body = { policy_id: this.#policyId, agent_id: this.#agentId, ...narrowed, ttl };
+    return this.#json({ method: "POST", path: "/v1/sessions", body });
+  }
+
+  /** Closes a session for good. */
+  async closeSession(id: string): Promise<void> {
+    await this.#json({ method: "PATCH", path: `/v1/sessions/${encodeURIComponent(id)}`, body: { status: "closed" } });
+  }
+
+  /** Throws the kill switch of an agent, or releases it. It is in force when the call returns. */
+  async setAgentStatus(agentId: string, status: "disabled" | "active"): Promise<void> {
+    await this.#json({ method: "PATCH", path: `/v1/agents/${encodeURIComponent(agentId)}/status`, body: { status } });
+  }
+
+  /** Returns what the client's own API key may do. */
+  async credential(): Promise<Record<string, unknown>> {
+    return this.#json({ method: "GET", path: "/v1/credential", repeats: true });
+  }
+
+  /** Yields rows of the history, the newest first. Filters are those of GET /v1/authorizations. */
+  async *history(filters: Record<string, string> = {}): AsyncGenerator<Record<string, unknown>> {
+    const query = new URLSearchParams(filters);
+    for (;;) {
+      const page = await this.#json({ method: "GET", path: `/v1/authorizations?${query}`, repeats: true });
+      const { data, next_cursor: cursor } = page;
+      if (!Array.isArray(data)) throw new AnswerError("it is no page of the history");
+      yield* data as Array<Record<string, unknown>>;
+      if (typeof cursor !== "string" || cursor === "") return;
+      query.set("cursor", cursor);
+    }
+  }
+
+  /** Verifies a receipt with the server's keys, which are fetched once and for an unknown kid. */
+  async verify(receipt: Receipt): Promise<void> {
+    if (!this.#keys?.has(receipt.kid)) {
+      const answer = await this.#do({ method: "GET", path: "/.well-known/jwks.json", repeats: true });
+      try {
+        this.#keys = await Keys.parse(answer.body);
+      } catch (e) {
+        throw new AnswerError(textOf(e));
+      }
+    }
+    await this.#keys.verify(receipt);
+  }
+}
+
+/** Reads an answer, or returns null if it is too long. */
+async function readAll(response: Response): Promise<Uint8Array | null> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  const reader = response.body?.getReader();
+  while (reader) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    length += value.length;
+    if (length > maxAnswer) {
+      await reader.cancel().catch(() => undefined);
+      return null;
+    }
+    parts.push(value);
+  }
+  const all = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+function causeOf(e: unknown): { code?: unknown; message?: unknown } {
+  return (e instanceof Error && (e.cause as { code?: unknown; message?: unknown } | undefined)) || {};
+}
+
+function textOf(e: unknown): string {
+  const cause = causeOf(e).message;
+  return `${e instanceof Error ? `${e.name}: ${e.message}` : "error"}${typeof cause === "string" ? `: ${cause}` : ""}`;
+}
+
+/** Reports whether a request failed before the server can have got it. */
+function isUnsent(e: unknown): boolean {
+  return ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"].includes(String(causeOf(e).code));
+}

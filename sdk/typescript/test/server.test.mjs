@@ -1,0 +1,97 @@
+// Runs the client against a real server, which is killed and started again under it. WRIT is the program.
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test from "node:test";
+import * as writ from "writ";
+
+const program = process.env.WRIT;
+const skip = program ? false : "WRIT does not name the program writ";
+const policyId = "0c0ffee0-0000-4000-8000-000000000001";
+const resource = "https://api.payments.example/v1/refunds";
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+
+async function freePort() {
+  const s = createServer();
+  await new Promise((done) => s.listen(0, "127.0.0.1", done));
+  const { port } = s.address();
+  await new Promise((done) => s.close(done));
+  return port;
+}
+
+test("a real server", { skip }, async (t) => {
+  const data = mkdtempSync(join(tmpdir(), "writ-"));
+  const [port, admin] = [await freePort(), await freePort()];
+  let child;
+  const start = async () => {
+    child = spawn(program, ["serve", "--demo", "--data", data, "--addr", `127.0.0.1:${port}`, "--admin-addr", `127.0.0.1:${admin}`], { stdio: "ignore" });
+    for (let i = 0; i < 600; i++) {
+      if (await fetch(`http://127.0.0.1:${admin}/readyz`).then((r) => r.ok, () => false)) return;
+      await sleep(100);
+    }
+    throw new Error("the server is not ready after a minute");
+  };
+  const kill = () => new Promise((done) => {
+    child.once("exit", done);
+    child.kill("SIGKILL");
+  });
+  const tokenOf = (sub) => execFileSync(program, ["token", "operator", "--org", "demo", "--sub", sub, "--data", data], { encoding: "utf8" }).trim();
+  await start();
+  const settings = { url: `http://127.0.0.1:${port}`, apiKey: tokenOf("ops"), policyId, agentId: "billing-agent" };
+  const client = new writ.Client(settings);
+  const refund = (amountMinor) => ({ actionType: "payment.refund", resource, cost: { amountMinor, currency: "EUR" } });
+
+  await t.test("a decision and its receipt", async () => {
+    const d = await client.evaluate(refund(50_001));
+    assert.equal(d.allowed, false);
+    assert.match(d.explain(), /cost\.exceeded/);
+    await client.verify(d.receipt);
+    for await (const row of client.history({ intent_id: d.intent.intent_id })) assert.equal(row.decision_id, d.id);
+  });
+
+  await t.test("a key repeats the decision", async () => {
+    const replayed = [];
+    for (let i = 0; i < 2; i++) await new writ.Client(settings).run({ ...refund(100), key: "order-7" }, (d) => replayed.push(d.replayed));
+    assert.deepEqual(replayed, [false, true]);
+  });
+
+  await t.test("one approval runs one call", async () => {
+    const held = await client.require(refund(30_000)).catch((e) => e);
+    assert.ok(held instanceof writ.Held, held);
+    await assert.rejects(held.wait(0), writ.Pending);
+    await new writ.Client({ ...settings, apiKey: tokenOf("finance") }).decideApproval(held.approvalId, "approved", "fine");
+    const got = await Promise.all([held, new writ.Client(settings).resume(JSON.stringify(held))].map((h) => h.wait(10_000).then((d) => d.allowed, (e) => e.name)));
+    assert.deepEqual(got.sort(), ["AlreadyRedeemed", true]);
+  });
+
+  await t.test("no call runs that was not allowed, and none twice", async () => {
+    const [ran, failed] = [new Map(), new Map()];
+    let stopped = false;
+    const act = client.guard((key) => ran.set(key, (ran.get(key) ?? 0) + 1), {
+      actionType: "payment.refund", resource, cost: (_, amountMinor) => ({ amountMinor, currency: "EUR" }), key: (key) => key,
+    });
+    const work = async (worker) => {
+      for (let n = 1; !stopped; n++) {
+        await act(`${worker}-${n}`, n % 2 ? 100 : 50_001).catch((e) => failed.set(e.name, (failed.get(e.name) ?? 0) + 1));
+      }
+    };
+    const all = Promise.all([1, 2, 3, 4].map(work));
+    for (let i = 0; i < 3; i++) {
+      await sleep(500);
+      await kill();
+      await sleep(200);
+      await start();
+    }
+    await sleep(500);
+    stopped = true;
+    await all;
+    assert.ok(ran.size > 0 && failed.get("Denied") && failed.get("NoDecision"), JSON.stringify([...failed]));
+    assert.equal(Math.max(...ran.values()), 1);
+    assert.ok([...ran.keys()].every((key) => Number(key.split("-")[1]) % 2 === 1), "a denied action ran");
+  });
+  await kill();
+  rmSync(data, { recursive: true });
+});
