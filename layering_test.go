@@ -54,6 +54,8 @@ var sole = map[string][]string{
 	"github.com/sony/gobreaker":        {"writ/decision/core"},
 	"github.com/pelletier/go-toml":     {"writ/internal/scrub"},
 	"github.com/Shopify/toxiproxy":     {"writ/storage/mongodb/mongotest"},
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog": {"writ/storage/decisionlog/otlp"},
 }
 
 // TestLayering holds that each package belongs to a room, that arrows between rooms

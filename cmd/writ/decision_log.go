@@ -2,17 +2,21 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 
 	"writ/storage/decisionlog"
+	"writ/storage/decisionlog/otlp"
 )
 
 // The kinds of sinks. A kind is the beginning of --decision-log, up to a colon.
 const (
 	stdoutSink = "stdout"
 	fileSink   = "file"
+	otlpSink   = "otlp"
 )
 
 // sinkTarget is the value of --decision-log. Its kind is empty if there is no sink.
@@ -22,16 +26,19 @@ type sinkTarget struct{ kind, place string }
 func (t *sinkTarget) UnmarshalText(text []byte) error {
 	kind, place, _ := strings.Cut(string(text), ":")
 	switch {
-	case len(text) == 0, string(text) == stdoutSink, kind == fileSink && place != "":
+	case len(text) == 0, string(text) == stdoutSink, place != "" && (kind == fileSink || kind == otlpSink):
 		*t = sinkTarget{kind, place}
 		return nil
 	}
-	return fmt.Errorf("%q: want stdout, or file: and a path", text)
+	return errors.New("want stdout, file:PATH or otlp:URL")
 }
 
-func (t sinkTarget) open(out io.Writer) (decisionlog.Sink, error) {
-	if t.kind == fileSink {
+func (t sinkTarget) open(ctx context.Context, out io.Writer, log *slog.Logger) (decisionlog.Sink, error) {
+	switch t.kind {
+	case fileSink:
 		return decisionlog.OpenFile(t.place)
+	case otlpSink:
+		return otlp.Open(ctx, t.place, log)
 	}
 	return decisionlog.NewStream(out), nil
 }
@@ -45,7 +52,7 @@ func (n *node) sendRows(ctx context.Context, c *serveCmd, out io.Writer) error {
 	if c.DecisionLogFormat == "opa" {
 		encode = decisionlog.OPA
 	}
-	sink, err := c.DecisionLog.open(out)
+	sink, err := c.DecisionLog.open(ctx, out, n.log)
 	if err != nil {
 		return fmt.Errorf("--decision-log: %w", err)
 	}

@@ -206,6 +206,51 @@ func TestDecisionLog_Stdout(t *testing.T) {
 	auditSink(t, parseLines(t, out.String()), rows, 0)
 }
 
+// TestDecisionLog_Collector sends rows to a real OpenTelemetry collector, which is killed and started again.
+// While it is down, rows wait and are counted. Then every row arrives, in the order of the chain.
+func TestDecisionLog_Collector(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: builds a collector")
+	}
+	dir, bin := filepath.Join("..", "..", "internal", "tools", "collector"), filepath.Join(t.TempDir(), "collector")
+	if out, err := exec.Command("go", "-C", dir, "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: the modules of the collector cannot be had: %v: %.500s", err, out)
+	}
+	addr, got := freeAddr(t), new(log)
+	collect := func() *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), bin, addr)
+		cmd.Stdout, cmd.Stderr = got, new(log)
+		must(t, cmd.Start())
+		return cmd
+	}
+	collector := collect()
+	data, token := newData(t)
+	p := start(t, data, manyEvaluations(t), "--rate-limit-credential=off", "--rate-limit-address=off", "--decision-log=otlp:http://"+addr+"/v1/logs")
+	register(t, p.url, token)
+	s, rows := newSender(t, token, 1), func() int { return strings.Count(got.String(), "\n") }
+	decide := func(n int) {
+		for range n {
+			s.decide(t, p.url, newIntent("bot", "deploy", "k8s/staging/web"))
+		}
+	}
+	decide(50)
+	waitFor(t, "the first rows", func() bool { return rows() == 50 })
+	must(t, collector.Process.Kill())
+	_ = collector.Wait() // killed
+	decide(250)
+	waitFor(t, "the rows behind", func() bool {
+		_, text := get(t, p.admin+"/metrics")
+		return strings.Contains(text, "writ_decision_log_rows_behind 250\n")
+	})
+	collector = collect()
+	waitFor(t, "all rows", func() bool { return rows() >= 300 })
+	all := history(t, p.url, token)
+	p.stop(t)
+	auditSink(t, parseLines(t, got.String()), all, 1)
+	must(t, collector.Process.Signal(os.Interrupt))
+	must(t, collector.Wait())
+}
+
 // TestDecisionLog_OPA checks rows with OPA's own type of an event, which may have no member that it lacks,
 // and lose none.
 func TestDecisionLog_OPA(t *testing.T) {
