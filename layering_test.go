@@ -56,6 +56,7 @@ var sole = map[string][]string{
 	"github.com/Shopify/toxiproxy":     {"writ/storage/mongodb/mongotest"},
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlplog": {"writ/storage/decisionlog/otlp"},
+	"github.com/twmb/franz-go":                        {"writ/storage/decisionlog/kafka"},
 }
 
 // TestLayering holds that each package belongs to a room, that arrows between rooms

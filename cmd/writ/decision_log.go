@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"writ/storage/decisionlog"
+	"writ/storage/decisionlog/kafka"
 	"writ/storage/decisionlog/otlp"
 )
 
@@ -17,7 +19,11 @@ const (
 	stdoutSink = "stdout"
 	fileSink   = "file"
 	otlpSink   = "otlp"
+	kafkaSink  = "kafka"
 )
+
+// placed are the kinds of sinks that have a place, which follows the colon.
+var placed = []string{fileSink, otlpSink, kafkaSink}
 
 // sinkTarget is the value of --decision-log. Its kind is empty if there is no sink.
 type sinkTarget struct{ kind, place string }
@@ -26,11 +32,11 @@ type sinkTarget struct{ kind, place string }
 func (t *sinkTarget) UnmarshalText(text []byte) error {
 	kind, place, _ := strings.Cut(string(text), ":")
 	switch {
-	case len(text) == 0, string(text) == stdoutSink, place != "" && (kind == fileSink || kind == otlpSink):
+	case len(text) == 0, string(text) == stdoutSink, place != "" && slices.Contains(placed, kind):
 		*t = sinkTarget{kind, place}
 		return nil
 	}
-	return errors.New("want stdout, file:PATH or otlp:URL")
+	return errors.New("want stdout, file:PATH, otlp:URL or kafka:BROKERS/TOPIC")
 }
 
 func (t sinkTarget) open(ctx context.Context, out io.Writer, log *slog.Logger) (decisionlog.Sink, error) {
@@ -39,6 +45,8 @@ func (t sinkTarget) open(ctx context.Context, out io.Writer, log *slog.Logger) (
 		return decisionlog.OpenFile(t.place)
 	case otlpSink:
 		return otlp.Open(ctx, t.place, log)
+	case kafkaSink:
+		return kafka.Open(t.place)
 	}
 	return decisionlog.NewStream(out), nil
 }

@@ -48,7 +48,7 @@ type serveCmd struct {
 	Billing           billingFlags `embed:""`
 	CallerLimits      limitFlags   `embed:""`
 	Webhooks          webhookFlags `embed:""`
-	DecisionLog       sinkTarget   `placeholder:"SINK" help:"Where every row of the history is also sent, as JSON lines: stdout, file:PATH, or otlp:URL of an OpenTelemetry collector."`
+	DecisionLog       sinkTarget   `placeholder:"SINK" help:"Where every row of the history is also sent, as JSON lines: stdout, file:PATH, otlp:URL of an OpenTelemetry collector, or kafka:BROKERS/TOPIC."`
 	DecisionLogFormat string       `default:"writ" enum:"writ,opa" help:"Form of the lines of --decision-log: writ is a row as the API shows it, opa an event of OPA's decision log."`
 	Core              coreFlags    `embed:""`
 
