@@ -22,7 +22,7 @@ var below = map[string][]string{
 	"plugs":     {"sdk"},
 	"sdk":       {"storage"},
 	"bench":     {"api", "authoring", "decision", "rego", "storage", "engine"},
-	"examples":  {"authoring", "engine"},
+	"examples":  {"authoring", "engine", "sdk"},
 	"api":       {"authoring", "decision", "rego", "storage", "engine"},
 	"authoring": {"rego", "storage", "engine"},
 	"decision":  {"rego", "storage", "engine"},

@@ -5,12 +5,36 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"time"
 )
 
 // Guard asks whether the action may run, runs act only if it may, and records the outcome. It returns
 // what act returns, or the error of [Client.Require]. A record that fails hides neither.
 func Guard[T any](ctx context.Context, c *Client, in Intent, act func(context.Context) (T, error)) (T, error) {
 	d, err := c.Require(ctx, in)
+	return guarded(ctx, c, d, err, act)
+}
+
+// GuardWait is [Guard] for an action that may be held: it waits for the verdict, for at most timeout, and
+// runs act once the action is approved. Without a verdict the error is the [Held].
+func GuardWait[T any](
+	ctx context.Context, c *Client, timeout time.Duration, in Intent, act func(context.Context) (T, error),
+) (T, error) {
+	d, err := c.Require(ctx, in)
+	var held *Held
+	if errors.As(err, &held) {
+		if d, err = c.Wait(ctx, held, timeout); errors.Is(err, ErrPending) {
+			err = held
+		}
+	}
+	return guarded(ctx, c, d, err, act)
+}
+
+// guarded runs act unless err says why it must not run, and records the outcome.
+func guarded[T any](ctx context.Context, c *Client, d Decision, err error, act func(context.Context) (T, error)) (T, error) {
+	if err == nil {
+		err = d.Err()
+	}
 	if err != nil {
 		var none T
 		return none, err
@@ -20,7 +44,7 @@ func Guard[T any](ctx context.Context, c *Client, in Intent, act func(context.Co
 	v, err := act(ctx)
 	if err == nil {
 		record.Outcome = Executed
-		if cost := in.Cost; cost != nil {
+		if cost := d.Intent.Cost; cost != nil {
 			record.AmountMinor, record.Currency = &cost.AmountMinor, cost.Currency
 		}
 	}

@@ -150,6 +150,29 @@ def test_a_key_repeats_the_decision(server: Server) -> None:
     assert replayed == [False, True]
 
 
+def test_a_guard_waits_for_a_verdict(server: Server) -> None:
+    approver = subprocess.check_output(
+        [WRIT, "token", "operator", "--org", "demo", "--sub", "finance", "--data", str(server.data)], text=True
+    ).strip()
+    ran: list[int] = []
+    with writ.Client(server.url, server.token, POLICY, "billing-agent") as client:
+        guarded = client.guard(
+            action_type="payment.refund",
+            resource="https://api.payments.example/v1/refunds",
+            cost=writ.Cost(30_000, "EUR"),
+            key="order-8",
+            wait=0,
+        )(lambda: ran.append(1))
+        with pytest.raises(writ.Held) as raised:
+            guarded()
+        with writ.Client(server.url, approver) as finance:
+            finance.decide_approval(raised.value.approval_id, "approved")
+        guarded()
+        with pytest.raises(writ.AlreadyRedeemed):
+            guarded()
+    assert ran == [1]
+
+
 def test_one_approval_runs_one_call(server: Server) -> None:
     approver = subprocess.check_output(
         [WRIT, "token", "operator", "--org", "demo", "--sub", "finance", "--data", str(server.data)], text=True

@@ -30,6 +30,8 @@ export interface Guard<A extends unknown[]> {
   /** Makes the intent's id from the caller's own key. Without it a repetition is a new intent. */
   key?: string | ((...args: A) => string);
   issuedAt?: string | ((...args: A) => string);
+  /** How long a held action waits for its verdict, in milliseconds. It runs once it is approved. Else Held is thrown. */
+  wait?: number;
 }
 
 /** The state of a held action, as the server sends it. */
@@ -208,9 +210,17 @@ export class Client {
     throw new Denied(d);
   }
 
-  /** Runs act if the intent is allowed, and records the outcome. A record that fails hides nothing. */
-  async run<T>(intent: Intent, act: (decision: Decision) => T | Promise<T>): Promise<T> {
-    const decision = await this.require(intent);
+  /**
+   * Runs act if the intent is allowed, and records the outcome. A record that fails hides nothing. A held action
+   * waits for its verdict for options.wait milliseconds, if there is one.
+   */
+  async run<T>(intent: Intent, act: (decision: Decision) => T | Promise<T>, options: { wait?: number } = {}): Promise<T> {
+    const decision = await this.require(intent).catch((held: unknown) => {
+      if (!(held instanceof Held) || options.wait === undefined) throw held;
+      return held.wait(options.wait).catch((e: unknown) => {
+        throw e instanceof Pending ? held : e;
+      });
+    });
     let outcome: "executed" | "failed" = "failed";
     try {
       const result = await act(decision);
@@ -237,7 +247,7 @@ export class Client {
         intent.key = of<string>(g.key);
         if (typeof intent.key !== "string") throw new ConfigError("the guard's key is not a text");
       }
-      return this.run(intent, () => act(...args));
+      return this.run(intent, () => act(...args), g.wait === undefined ? {} : { wait: g.wait });
     };
   }
 

@@ -58,6 +58,17 @@ test("a real server", { skip }, async (t) => {
     assert.deepEqual(replayed, [false, true]);
   });
 
+  await t.test("a guard waits for a verdict", async () => {
+    let ran = 0;
+    const guarded = client.guard(() => ran++, { ...refund(30_000), key: "order-8", wait: 0 });
+    const held = await guarded().catch((e) => e);
+    assert.ok(held instanceof writ.Held, held);
+    await new writ.Client({ ...settings, apiKey: tokenOf("finance") }).decideApproval(held.approvalId, "approved");
+    await guarded();
+    await assert.rejects(guarded(), writ.AlreadyRedeemed);
+    assert.equal(ran, 1);
+  });
+
   await t.test("one approval runs one call", async () => {
     const held = await client.require(refund(30_000)).catch((e) => e);
     assert.ok(held instanceof writ.Held, held);

@@ -16,7 +16,7 @@ import httpx
 from ._flow import Failure, Flow, Flows, Reply, Settings, Sleep, with_key
 from ._http import BlockingHttp, Http
 from .decision import KEYED_AT, Cost, Decision, Held, Intent, held_of, keyed, raise_unless_allowed
-from .errors import ConfigError, WritError
+from .errors import ConfigError, Pending, WritError
 from .receipt import Receipt
 
 P = ParamSpec("P")
@@ -137,12 +137,14 @@ class Client(_Common):
         metadata: Mapping[str, str] | Callable[..., Mapping[str, str]] | None = None,
         key: str | Callable[..., str] | None = None,
         issued_at: str | Callable[..., str] | None = None,
+        wait: float | None = None,
     ) -> Callable[[Callable[P, T]], Callable[P, T]]:
         """Returns a decorator: the function runs only if its intent is allowed, and its outcome is recorded.
 
         Each argument is a value, or a function of the call's arguments. ``key`` makes the intent's id from
         the caller's own, so that a caller that crashed and calls again gets the same decision: see
-        ``current``. Without it a repetition is a new intent.
+        ``current``. Without it a repetition is a new intent. With ``wait`` a held action waits for its verdict
+        for that many seconds, and runs once it is approved; ``Held`` is raised if there is no verdict by then.
         """
 
         def decorate(act: Callable[P, T]) -> Callable[P, T]:
@@ -154,9 +156,8 @@ class Client(_Common):
                 def call(of: Any) -> Any:
                     return of(*args, **kwargs) if callable(of) else of
 
-                decision = self.require(
-                    self._intent_of(call, action_type, resource, cost, metadata, key, issued_at)
-                )
+                intent = self._intent_of(call, action_type, resource, cost, metadata, key, issued_at)
+                decision = self._require_or_wait(intent, wait)
                 token, outcome = current.set(decision), "failed"
                 try:
                     result = act(*args, **kwargs)
@@ -172,6 +173,17 @@ class Client(_Common):
             return guarded
 
         return decorate
+
+    def _require_or_wait(self, intent: Intent, wait: float | None) -> Decision:
+        try:
+            return self.require(intent)
+        except Held as held:
+            if wait is None:
+                raise
+            try:
+                return self.wait(held, wait)
+            except Pending:
+                raise held from None
 
     def _record(self, decision: Decision, outcome: str) -> None:
         cost = decision.intent.cost if outcome == "executed" else None
@@ -316,6 +328,7 @@ class AsyncClient(_Common):
         metadata: Mapping[str, str] | Callable[..., Mapping[str, str]] | None = None,
         key: str | Callable[..., str] | None = None,
         issued_at: str | Callable[..., str] | None = None,
+        wait: float | None = None,
     ) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
         """See ``Client.guard``. The function is an ``async def``."""
 
@@ -328,9 +341,8 @@ class AsyncClient(_Common):
                 def call(of: Any) -> Any:
                     return of(*args, **kwargs) if callable(of) else of
 
-                decision = await self.require(
-                    self._intent_of(call, action_type, resource, cost, metadata, key, issued_at)
-                )
+                intent = self._intent_of(call, action_type, resource, cost, metadata, key, issued_at)
+                decision = await self._require_or_wait(intent, wait)
                 token, outcome = current.set(decision), "failed"
                 try:
                     result = await act(*args, **kwargs)
@@ -347,6 +359,17 @@ class AsyncClient(_Common):
             return guarded
 
         return decorate
+
+    async def _require_or_wait(self, intent: Intent, wait: float | None) -> Decision:
+        try:
+            return await self.require(intent)
+        except Held as held:
+            if wait is None:
+                raise
+            try:
+                return await self.wait(held, wait)
+            except Pending:
+                raise held from None
 
     async def _record(self, decision: Decision, outcome: str) -> None:
         cost = decision.intent.cost if outcome == "executed" else None
