@@ -31,7 +31,9 @@ func GuardWait[T any](
 }
 
 // guarded runs act unless err says why it must not run, and records the outcome.
-func guarded[T any](ctx context.Context, c *Client, d Decision, err error, act func(context.Context) (T, error)) (T, error) {
+func guarded[T any](
+	ctx context.Context, c *Client, d Decision, err error, act func(context.Context) (T, error),
+) (T, error) {
 	if err == nil {
 		err = d.Err()
 	}

@@ -19,8 +19,8 @@ import (
 )
 
 func pay(ctx context.Context, order, charge string, amount int64) (refund map[string]any, err error) {
-	form := url.Values{"charge": {charge}, "amount": {fmt.Sprint(amount)}}.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, os.Getenv("PAYMENTS_URL")+"/v1/refunds", strings.NewReader(form))
+	form := strings.NewReader(url.Values{"charge": {charge}, "amount": {fmt.Sprint(amount)}}.Encode())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, os.Getenv("PAYMENTS_URL")+"/v1/refunds", form)
 	if err != nil {
 		return nil, err
 	}
