@@ -62,6 +62,7 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 		RequireRegistered: stood.RequireRegistered,
 		Usage:             engine.Usage{Exceeded: record.Found(engine.CodeUsageLimit)},
 		Session:           stood.Session,
+		Keep:              s.decisions.Keeper(),
 		Turn:              &r.slot,
 		Ended:             r.ctx.Done(),
 		Trace:             &engine.Trace{},

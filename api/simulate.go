@@ -89,7 +89,7 @@ func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, er
 	input := &engine.Input{
 		Intent: in.Intent, DecidedAt: in.decidedAt, RequireRegistered: s.decisions.RequiresRegistered(),
 		Usage: engine.Usage{Exceeded: in.UsageExceeded},
-		Turn:  &r.slot, Ended: r.ctx.Done(), Trace: &engine.Trace{},
+		Keep:  s.decisions.Keeper(), Turn: &r.slot, Ended: r.ctx.Done(), Trace: &engine.Trace{},
 	}
 	set(&input.RequireRegistered, in.RequireRegistered)
 	var err error

@@ -88,6 +88,7 @@ func (b *batch) count(ctx context.Context, set engine.Set, it *item) (err error)
 		Names:             set.Names,
 		RequireRegistered: b.cfg.RequireRegistered,
 		Usage:             engine.Usage{Exceeded: it.exceeded},
+		Keep:              b.cfg.Ledger.Keeper(),
 		Turn:              b.who.Slot,
 		Ended:             ctx.Done(),
 	}

@@ -106,7 +106,10 @@ func (m *metrics) decided(plan string, it *item, out ledger.Outcome) {
 	if out.Replayed {
 		return
 	}
-	for _, f := range it.entry.Result.Findings {
+	for i, f := range it.entry.Result.Findings {
+		if i > 0 && f.RuleID != "" && f.RuleID == it.entry.Result.Findings[i-1].RuleID {
+			continue // a message of the same rule
+		}
 		if c, ok := m.byCode[f.Code]; ok {
 			c.Inc()
 		}

@@ -253,6 +253,9 @@ func (*watch) Libraries() []string        { return nil }
 func (*watch) Review() condition.Review   { return condition.Review{} }
 func (*watch) Size() int                  { return 1 }
 func (*watch) Reads() engine.RegoReads    { return engine.RegoReads{Resource: true, Agent: true} }
+func (*watch) Messages(*engine.RegoInput, *engine.Intent) []string {
+	return nil
+}
 func (*watch) Explain(*engine.RegoInput) ([]engine.ExplainedLeaf, int) {
 	return nil, -1
 }

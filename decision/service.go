@@ -326,6 +326,9 @@ func (s *Service) ConditionsFor(
 // RequiresRegistered reports whether agents that an organization has not registered are denied.
 func (s *Service) RequiresRegistered() bool { return s.cfg.RequireRegistered }
 
+// Keeper says what rows keep of intents.
+func (s *Service) Keeper() engine.Keeper { return s.cfg.Ledger.Keeper() }
+
 // Now returns the time of the Service's clock.
 func (s *Service) Now() time.Time { return s.cfg.Now() }
 

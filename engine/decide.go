@@ -67,10 +67,39 @@ func (c *CompiledRule) decide(e *evaluation) ([]Finding, error) {
 	switch {
 	case err != nil && c.outcome != Allow:
 		return c.undecided(err), err
+	case err == nil && ok && c.speaks:
+		return c.spoken(e), nil
 	case err == nil && ok:
 		return c.finding, nil
 	}
 	return nil, err
+}
+
+// spoken returns the rule's finding, and one for each message of its condition. The condition was last
+// asked about e.rego, unless there was no reading to ask about. Messages have a budget of steps of
+// their own, so that they change no decision.
+func (c *CompiledRule) spoken(e *evaluation) []Finding {
+	if c.readsResource && e.Readings().Len(c.outcome.Side()) == 0 {
+		return c.finding
+	}
+	var kept *Intent
+	if e.in.Keep != nil {
+		if kept = e.in.Keep.Intent(e.in.Intent, e.in.AgentNames()); kept == nil {
+			return c.finding
+		}
+	}
+	e.Work = condition.NewWork(e.in.Turn, e.in.Ended)
+	findings := slices.Clone(c.finding)
+	for _, message := range c.rego.Messages(e.rego, kept) {
+		f := c.finding[0]
+		if f.Reason = c.Reason(message); e.in.Keep != nil {
+			f.Reason = e.in.Keep.Text(f.Reason)
+		}
+		if !slices.Contains(findings, f) {
+			findings = append(findings, f)
+		}
+	}
+	return findings
 }
 
 // undecided returns the rule's findings if its condition could not be evaluated because of err.

@@ -72,7 +72,8 @@ type Finding struct {
 	Code    Code
 	Outcome Decision
 	// Reason is one sentence that starts with Code and a colon. Its words come from writ and from
-	// the author of the policy or rule. It repeats nothing of the intent.
+	// the author of the policy or rule. It repeats nothing of the intent, unless it is a message of
+	// a rule in Rego: see [RegoCondition].Messages.
 	Reason string
 	// RuleID is the id of the deciding rule, and RuleRevision is the revision of its document. They
 	// are empty if the finding is not a rule's.

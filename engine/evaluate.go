@@ -33,6 +33,9 @@ type Input struct {
 	Approval *Approval
 	// Session is the session in which the intent is proposed.
 	Session InSession
+	// Keep says what the row of the decision keeps of the intent: the messages of rules hold nothing
+	// else. If it is nil, the decision is not stored, and messages hold the intent as it is.
+	Keep Keeper
 	// Turn lets other evaluations run while conditions take long. It is nil if the evaluation
 	// shares no turn.
 	Turn condition.Turn
@@ -41,6 +44,14 @@ type Input struct {
 	Ended <-chan struct{}
 	// Trace records the steps of the evaluation. If it is nil, nothing is recorded.
 	Trace *Trace
+}
+
+// Keeper says what a row keeps. It is safe for concurrent use.
+type Keeper interface {
+	// Intent returns the texts of an intent as a row has them. It returns nil if there can be no row.
+	Intent(in *Intent, names AgentNames) *Intent
+	// Text returns a text without secrets.
+	Text(s string) string
 }
 
 // AgentNames returns the names of the intent's agent.

@@ -14,7 +14,7 @@ func (x *Explanation) WriteText(w io.Writer) error {
 	var b bytes.Buffer
 	var codes []string
 	for _, f := range x.Findings {
-		if f.Decides {
+		if f.Decides && !slices.Contains(codes, string(f.Code)) {
 			codes = append(codes, string(f.Code))
 		}
 	}

@@ -60,6 +60,8 @@ func (regoStub) Review() condition.Review { return condition.Review{} }
 
 func (regoStub) Size() int { return 1 }
 
+func (regoStub) Messages(*RegoInput, *Intent) []string { return nil }
+
 func (regoStub) Explain(*RegoInput) ([]ExplainedLeaf, int) { return nil, -1 }
 
 func (regoStub) Reads() RegoReads { return RegoReads{Resource: true, Agent: true} }

@@ -48,6 +48,11 @@ type RegoCondition interface {
 	// value, and the stricter outcome applies. Match must not keep in. It may modify only in's
 	// Work.
 	Match(in *RegoInput) (bool, error)
+	// Messages returns why the condition is true of in, which it matches: a few short texts, sorted.
+	// They hold no value of the metadata. They hold the other texts of the intent only as kept has
+	// them, unless kept is nil. A message that fails is left out. Messages must not keep in. It may
+	// modify only in's Work.
+	Messages(in *RegoInput, kept *Intent) []string
 	// Fits returns an error if a rule with the given outcome cannot have this condition.
 	Fits(outcome Decision) error
 	// Review lists parts of the source that its author may not have meant.
@@ -75,6 +80,8 @@ type RegoReads struct {
 	// Demands are necessary conditions. Match returns false for every input that does not meet them
 	// all, even if the condition is an error. They name the agent by [condition.AgentID].
 	Demands []condition.Demand
+	// Messages says whether the condition can have messages.
+	Messages bool
 }
 
 // RegoInput is the input document of a condition in Rego.
@@ -109,6 +116,8 @@ type CompiledRule struct {
 	// resource, or for each name of the agent. demands are the condition's demands.
 	readsResource, readsAgent bool
 	demands                   []condition.Demand
+	// speaks says that the condition can have messages.
+	speaks bool
 	// finding is reported if the rule decides. It is a slice of one finding, which all results share.
 	// errored is reported, with its cause, if the rule decides because its condition could not be
 	// evaluated.
@@ -152,6 +161,7 @@ func CompileRule(r Rule, o Options) (*CompiledRule, error) {
 func (c *CompiledRule) setRego(rego RegoCondition) {
 	c.rego = rego
 	reads := rego.Reads()
+	c.speaks = reads.Messages
 	c.readsResource = c.readsResource && reads.Resource
 	c.readsAgent = c.readsAgent && reads.Agent
 	c.demands = reads.Demands
@@ -247,7 +257,7 @@ func newCompiledRule(r Rule, act action, cond *condition.Condition) *CompiledRul
 		reason = act.reason
 	}
 	find := func(reason string) Finding {
-		text := fmt.Sprintf("%s: %s (rule %s)", code, reason, condition.Quote(r.Name))
+		text := ruleReason(code, reason, r.Name)
 		return Finding{Code: code, Outcome: act.decision, Reason: text, RuleID: r.ID, RuleRevision: r.Revision}
 	}
 	return &CompiledRule{
@@ -256,6 +266,10 @@ func newCompiledRule(r Rule, act action, cond *condition.Condition) *CompiledRul
 		finding: []Finding{find(reason)},
 		errored: find("the condition could not be evaluated, which counts as a match"),
 	}
+}
+
+func ruleReason(code Code, text, rule string) string {
+	return fmt.Sprintf("%s: %s (rule %s)", code, text, condition.Quote(rule))
 }
 
 // brokenRule returns a stored rule that does not compile. Its condition is always an error. If its
@@ -272,6 +286,11 @@ func brokenRule(r Rule, err error) *CompiledRule {
 
 // Rule returns the stored rule.
 func (c *CompiledRule) Rule() Rule { return c.rule }
+
+// Reason returns the reason of the rule's finding, with message in the place of the action's reason.
+func (c *CompiledRule) Reason(message string) string {
+	return ruleReason(c.finding[0].Code, message, c.rule.Name)
+}
 
 // Outcome returns the decision of the rule's action.
 func (c *CompiledRule) Outcome() Decision { return c.outcome }

@@ -3,9 +3,11 @@ package rego
 import (
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
+	"github.com/open-policy-agent/opa/v1/types"
 
 	"writ/engine"
 	"writ/engine/condition"
@@ -73,10 +75,16 @@ func (l *Libraries) Compile(source string) (engine.RegoCondition, error) {
 		reads.Resource = reads.Resource || l.byName[name].reads.Resource
 		reads.Agent = reads.Agent || l.byName[name].reads.Agent
 	}
+	messages := messagesOf(c, module, l.imports(imports))
+	reads.Messages = slices.ContainsFunc(messages, messageRule.kept)
+	var reason types.Type = types.S
+	if set, ok := c.TypeEnv.GetByRef(module.Package.Path.Append(ast.StringTerm(reasonEntry))).(*types.Set); ok {
+		reason = set.Of()
+	}
 	p.functions = newMeters(c, l.imports(imports), module).functions
 	size := compiledOverhead + compiledPerByte*len(source)
 	return &sandboxed{source: source, ref: ref, question: p, lists: lists, size: size, items: items, reads: reads,
-		from: l, libraries: l.withUses(imports)}, nil
+		from: l, libraries: l.withUses(imports), messages: messages, reason: reason}, nil
 }
 
 // packageClause matches the start of a module. The body of a rule cannot start with a package
@@ -139,6 +147,9 @@ type sandboxed struct {
 	// from has the libraries. libraries has the names of those that the condition uses.
 	from      *Libraries
 	libraries []string
+	// messages has the rules of its set of messages. reason is the type of the messages.
+	messages []messageRule
+	reason   types.Type
 }
 
 // Match implements [engine.RegoCondition].

@@ -46,7 +46,7 @@ func LowerCore(
 		}
 		name := strings.TrimPrefix(digest, "sha256:")[:32]
 		pkg := "writ.core." + strings.TrimPrefix(PackageName(p.PolicyID), policiesPackage) + "_" + name
-		modules, err := lower(pkg, p, rules, lists, libraries)
+		modules, err := lower(pkg, heldAll, p, rules, lists, libraries)
 		if err != nil {
 			return nil, err
 		}

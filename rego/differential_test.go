@@ -44,7 +44,7 @@ func TestDecision_Evaluation_CELAndRegoAgree(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", total)
-	if total.Compared < n*intentsPerPolicy*(undecidable-1)/undecidable || total.Allow*20 < total.Compared || total.Ruled*20 < total.Compared {
+	if total.Compared < n*intentsPerPolicy*(undecidable-1)/undecidable || total.Allow*20 < total.Compared || total.Ruled*20 < total.Compared || total.Spoken*200 < total.Compared {
 		t.Errorf("the triples are lopsided: %+v", total)
 	}
 }
@@ -60,6 +60,8 @@ type tally struct {
 	// Ruled counts triples that a rule decided. Errors counts conditions without a value. Undecided
 	// counts triples without a decision, because a rule's own Rego failed.
 	Ruled, Errors, Undecided int
+	// Spoken counts triples with messages of a rule.
+	Spoken int
 }
 
 func (t *tally) add(u tally) {
@@ -70,6 +72,7 @@ func (t *tally) add(u tally) {
 	t.Ruled += u.Ruled
 	t.Errors += u.Errors
 	t.Undecided += u.Undecided
+	t.Spoken += u.Spoken
 }
 
 // differ compares the decisions of one generated policy and its rules for n intents.
@@ -109,6 +112,9 @@ func (t *tally) count(r engine.Result) {
 	if strings.HasPrefix(string(r.Findings[len(r.Findings)-1].Code), "rule.") {
 		t.Ruled++
 	}
+	if n := len(r.Findings); n > 1 && r.Findings[n-1].RuleID != "" && r.Findings[n-1].RuleID == r.Findings[n-2].RuleID {
+		t.Spoken++
+	}
 }
 
 // comparison has a policy and its rules for both evaluators.
@@ -122,6 +128,8 @@ type comparison struct {
 	// so it is asked once for each set. asked has the sets that were asked.
 	decision *prepared
 	asked    map[string]bool
+	// reasons asks for the module's reasons.
+	reasons *prepared
 }
 
 func newComparison(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) *comparison {
@@ -147,8 +155,12 @@ func newComparison(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) *c
 	if err != nil {
 		t.Fatalf("preparing the decision: %v", err)
 	}
+	reasons, err := prepare(query.codes.compiler, document(p, "reasons"), 100)
+	if err != nil {
+		t.Fatalf("preparing the reasons: %v", err)
+	}
 	plain := engine.CompileRules(rules, engine.Options{Libraries: unindexedLibraries{libraries}, Lists: generatedLists()})
-	return &comparison{policy, set, plain, query, decision, map[string]bool{}}
+	return &comparison{policy, set, plain, query, decision, map[string]bool{}, reasons}
 }
 
 // errUndecided begins the problem if the evaluation in Rego ends in an error.
@@ -167,7 +179,43 @@ func (c *comparison) compare(in *engine.Input) (engine.Result, string) {
 	case decision != want.Decision || !slices.Equal(codes, codesOf(want)):
 		return want, fmt.Sprintf("Query.Evaluate = %v %v, engine.Evaluate = %v %v", decision, codes, want.Decision, want.Reasons())
 	}
+	if problem := c.compareMessages(in, want); problem != "" {
+		return want, problem
+	}
 	return want, c.compareDecision(in, codes, want.Decision)
+}
+
+// compareMessages compares the reasons of rules, if a rule has several.
+func (c *comparison) compareMessages(in *engine.Input, result engine.Result) string {
+	var want []string
+	for _, f := range result.Findings {
+		if f.RuleID != "" && f.Cause == "" {
+			want = append(want, f.Reason)
+		}
+	}
+	if len(want) < 2 {
+		return ""
+	}
+	input, err := Input(c.policy.Document(), in)
+	if err != nil {
+		return err.Error()
+	}
+	v, err := c.reasons.ask(input, inTime(time.Now, time.Minute))
+	if err != nil {
+		return err.Error()
+	}
+	var got []string
+	if all, ok := v.(*ast.Array); ok {
+		all.Foreach(func(t *ast.Term) {
+			if s := string(t.Value.(ast.String)); strings.HasPrefix(s, "rule.") {
+				got = append(got, s)
+			}
+		})
+	}
+	if !slices.Equal(got, want) {
+		return fmt.Sprintf("the module's reasons = %q, want %q", got, want)
+	}
+	return ""
 }
 
 func (c *comparison) compareDecision(in *engine.Input, codes []engine.Code, want engine.Decision) string {

@@ -218,7 +218,28 @@ func (g *generator) condition() (doc string, failing bool) {
 	if g.chance(10) {
 		return marshal(map[string]any{"rego": `to_number(input.intent.metadata.env) > 1`}), true
 	}
-	return marshal(map[string]any{"rego": g.one(regoSources...)}), false
+	source := g.one(regoSources...)
+	if strings.HasPrefix(source, "package") && g.chance(50) {
+		source = strings.Join(append([]string{source}, g.some(4, reasonSources)...), "\n\n")
+	}
+	return marshal(map[string]any{"rego": source}), false
+}
+
+// reasonSources are rules of messages. Some hold metadata.
+var reasonSources = []string{
+	`reason contains "no"`,
+	"# Why.\nreason contains \"in prod\" if startswith(input.intent.resource, \"prod/\")",
+	`reason contains sprintf("%s by %s", [input.intent.resource, input.agent.id])`,
+	`reason contains concat(" ", ["", input.intent.action_type, "\u0001\n-", input.intent.agent_id, ""])`,
+	`reason contains sprintf("%d!", [i]) if some i in numbers.range(1, 12)`,
+	`reason contains concat("", [letter | some _ in numbers.range(1, 300); letter := "é"])`,
+	`reason contains "no env" if not input.intent.metadata.env`,
+	`reason contains msg if some msg in input.lists.things`,
+	`reason contains $"{input.intent.cost.amount_minor} at {input.decided_at}"`,
+	`reason contains json.marshal(input.intent.metadata)`,
+	`reason contains msg if msg := input.intent.metadata.env`,
+	"reason contains msg if {\n\tsome msg in [\"a\", \"prod\"]\n\tmsg == input.intent.metadata.env # a copy\n}",
+	"reason contains sprintf(\"%d\", [count(reason_parts)])\n\nreason_parts := split(input.intent.resource, \"/\")",
 }
 
 var regoSources = []string{

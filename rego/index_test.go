@@ -22,7 +22,7 @@ func (l unindexedLibraries) Compile(source string) (engine.RegoCondition, error)
 		return nil, err
 	}
 	plain := *c.(*sandboxed)
-	plain.reads = engine.RegoReads{Resource: true, Agent: true}
+	plain.reads = engine.RegoReads{Resource: true, Agent: true, Messages: plain.reads.Messages}
 	return &plain, nil
 }
 
@@ -111,7 +111,7 @@ func (g *generator) denies() pair {
 	case 1:
 		return pair{"package p\n\ndeny contains \"no\" if {\n" + one.rego + "\n}", one.cel}
 	case 2:
-		return pair{"package p\n\ndeny contains msg if {\n" + one.rego + "\nmsg := sprintf(\"no %s\", [input.intent.resource])\n}\n\nreason contains input.intent.action_type", one.cel}
+		return pair{"package p\n\ndeny contains msg if {\n" + one.rego + "\nmsg := sprintf(\"no %s\", [input.intent.resource])\n}\n\nreasons contains input.intent.action_type", one.cel}
 	}
 	a, b := g.lines(false), g.lines(false)
 	return pair{"package p\n\nwarnings contains msg if {\n" + b.rego + "\nsome msg in [\"a\", \"b\"]\n}\n\ndeny contains \"no\" if {\n" + a.rego +

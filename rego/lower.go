@@ -96,11 +96,13 @@ func nameIn(s string) string {
 func Lower(
 	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, libraries ...engine.Library,
 ) ([]File, error) {
-	return lower(PackageName(p.PolicyID), p, rules, lists, libraries)
+	return lower(PackageName(p.PolicyID), heldMetadata, p, rules, lists, libraries)
 }
 
+// lower is [Lower] for the package pkg. No message of a rule may hold a member of left.
 func lower(
-	pkg string, p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, libraries []engine.Library,
+	pkg string, left held, p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists,
+	libraries []engine.Library,
 ) ([]File, error) {
 	set, err := compileRules(rules, lists, libraries)
 	if err != nil {
@@ -113,7 +115,7 @@ func lower(
 	if err != nil {
 		return nil, err
 	}
-	l := lowering{policy: p, pkg: pkg, counters: set.Counters(), files: files, libraries: librariesOf(set)}
+	l := lowering{policy: p, pkg: pkg, left: left, counters: set.Counters(), files: files, libraries: librariesOf(set)}
 	for i, r := range set.Rules() {
 		if err := l.rule(i+1, r); err != nil {
 			return nil, err
@@ -184,6 +186,9 @@ type lowering struct {
 	// errable has the places of rules that ask for approval and may match because of an error. If
 	// such a rule matches by an error, a later rule that denies still decides.
 	errable []string
+	// said has the definitions of the messages of rules. No message may hold a member of left.
+	said []string
+	left held
 	// readsValues says that a rule reads how metadata values are read.
 	readsValues bool
 	// modules has the rules with a module of their own, by the names of the modules.
@@ -205,7 +210,10 @@ func (l *lowering) module() (string, error) {
 	if l.asksNames {
 		checks = append(checks, namedReadings)
 	}
-	parts := slices.Concat([]string{l.header(), l.entryPoints()}, checks, l.rules)
+	if len(l.said) > 0 {
+		l.said = append(l.said, messagesOfRules)
+	}
+	parts := slices.Concat([]string{l.header(), l.entryPoints()}, checks, l.rules, l.said)
 	return strings.Join(parts, "\n\n") + "\n", nil
 }
 
@@ -273,11 +281,15 @@ check_reasons := [sentence |
 // both rules have a finding.
 func (l *lowering) ruleFinding() (text, reasons string) {
 	if len(l.errable) == 0 {
+		reasons := "sentence := deciding_rule[2]"
+		if len(l.said) > 0 {
+			reasons = l.sentences("[deciding_rule]")
+		}
 		return `
 findings contains deciding_rule[1]
 
 deciding_rule := min(matching_rules) if input_read
-`, "array.concat(check_reasons, [sentence | sentence := deciding_rule[2]])"
+`, "array.concat(check_reasons, [sentence | " + reasons + "])"
 	}
 	return fmt.Sprintf(`
 findings contains rule[1] if {
@@ -296,5 +308,14 @@ else := {min(matching_rules)}
 
 unsure_rules := {%s} - certain_rules
 `, condition.Quote(string(engine.CodeRuleDeny)), strings.Join(l.errable, ", ")),
-		"array.concat(check_reasons, [sentence | some [_, _, sentence] in sort(deciding_rules)])"
+		"array.concat(check_reasons, [sentence | " + l.sentences("sort(deciding_rules)") + "])"
+}
+
+// sentences returns expressions for the reasons of the rules in an array.
+func (l *lowering) sentences(rules string) string {
+	if len(l.said) == 0 {
+		return fmt.Sprintf("some [_, _, sentence] in %s", rules)
+	}
+	return fmt.Sprintf("\n\tsome rule in %s\n\tsome sentence in array.concat(\n\t\t[rule[2]],\n"+
+		"\t\t[text | some text in rule_messages[rule[0]]; text != rule[2]],\n\t)\n", rules)
 }

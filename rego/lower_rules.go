@@ -37,7 +37,16 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 			l.readsItems, l.readsValues = true, true
 		}
 		l.timed = l.timed || l.libraries.readTime(r.Libraries())
-		file, err := l.embed(l.pkg+".conditions."+name, name+".rego", source, library)
+		said, all, err := l.libraries.exported(source, l.left)
+		if err != nil {
+			return fmt.Errorf("rule %s: %w", doc.ID, err)
+		}
+		pkg, set := l.pkg+".conditions."+name, reasonEntry
+		file, err := l.embed(pkg, name+".rego", source, library, func(m *ast.Module) {
+			if len(said) > 0 && !all {
+				set = keep(m, source, said)
+			}
+		})
 		if err != nil {
 			return fmt.Errorf("rule %s: %w", doc.ID, err)
 		}
@@ -47,13 +56,18 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 			intent += `, "agent_id": reading.agent`
 			agent = `{"id": reading.agent, "status": input.agent.status}`
 		}
+		intent = "intent := object.union(input.intent, {" + intent + "})"
+		input := fmt.Sprintf("{\"intent\": intent, \"agent\": %s, "+
+			"\"policy\": %s, \"decided_at\": input.decided_at%s%s}",
+			agent, conditionPolicy, inputOfLists(r.Lists()), items)
+		asks := asksEntry(pkg, source) + " with input as "
 		l.rules = append(l.rules, head+inline([]line{
-			{text: "intent := object.union(input.intent, {" + intent + "})", param: true},
-			{text: fmt.Sprintf("%s with input as {\"intent\": intent, \"agent\": %s, "+
-				"\"policy\": %s, \"decided_at\": input.decided_at%s%s}",
-				asksEntry(l.pkg+".conditions."+name, source), agent, conditionPolicy, inputOfLists(r.Lists()), items),
-				param: true},
+			{text: intent, param: true},
+			{text: asks + input, param: true},
 		}, l.asked(r)))
+		if len(said) > 0 {
+			l.messages(place, r, []string{intent, "asked := " + input, asks + "asked"}, "data."+pkg+"."+set)
+		}
 		return nil
 	}
 	f := render(r.Matches(), name, r.Outcome().Side())
@@ -172,7 +186,8 @@ func inline(lines []line, asked string) string {
 }
 
 // embed writes a condition's source as a module of package pkg. It imports library unless that is "".
-func (l *lowering) embed(pkg, name, source, library string) (File, error) {
+// change may add rules to the module.
+func (l *lowering) embed(pkg, name, source, library string, change func(*ast.Module)) (File, error) {
 	m, err := parseCondition(source)
 	if err != nil {
 		return File{}, err
@@ -193,6 +208,7 @@ func (l *lowering) embed(pkg, name, source, library string) (File, error) {
 	} else if library != "" {
 		importItems(m, library)
 	}
+	change(m)
 	if !isLibrary(m) {
 		redirect(m, libraries, l.librariesAt())
 	}

@@ -23,7 +23,7 @@ func codesOf(r engine.Result) []engine.Code {
 		codes = append(codes, f.Code)
 	}
 	slices.Sort(codes)
-	return codes
+	return slices.Compact(codes)
 }
 
 func TestQuery_Evaluate(t *testing.T) {

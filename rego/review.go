@@ -36,6 +36,8 @@ func (c *sandboxed) Review() condition.Review {
 	r.zones(&found)
 	r.misread(&found)
 	severalEntries(m, &found)
+	c.misspoken(m, &found)
+	review.Echoes = c.echoes()
 	if isLibrary(m) {
 		found.Add(mistake(m.Package.Loc(), "the packages below %s are those of libraries: take a package of your own, "+
 			"such as team.payments", libraryRoot))

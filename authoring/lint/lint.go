@@ -45,6 +45,7 @@ const (
 	emptyAllow      = "empty-allow"
 	letterCase      = "case"
 	stringOrder     = "string-order"
+	echoes          = "echoes-metadata"
 	duplicate       = "duplicate"
 	matchesLittle   = "matches-little"
 	exceptsResource = "excepts-resource"
@@ -69,6 +70,7 @@ func Kinds() []Kind {
 		{emptyAllow, "allowed_action_types is empty, which allows nothing"},
 		{letterCase, "a blocked pattern names letters in one case only"},
 		{stringOrder, "a text that looks like a number is compared in the order of texts"},
+		{echoes, "a reason of a rule in Rego could hold a value of the metadata, so it is left out"},
 		{duplicate, "two rules are the same, or have the same id or name"},
 		{matchesLittle, "a pattern can match next to nothing"},
 		{exceptsResource, "a deny or an approval in CEL or Rego excepts a resource, which its other readings undo"},

@@ -153,6 +153,11 @@ func (l *linter) itself(i int, r *engine.CompiledRule) {
 		l.add(i, "condition", stringOrder, fmt.Sprintf(form, condition.Quote(review.TextOrder)),
 			"compare numbers: int(…) or decimal_compare(…) in CEL, to_number(…) in Rego")
 	}
+	for _, m := range review.Echoes {
+		l.add(i, "condition", echoes,
+			fmt.Sprintf("at /rego: %d:%d: %s, so it is left out of the reasons", m.Line, m.Column, m.Message),
+			"compare the metadata in the body, and write a constant text in the head")
+	}
 	for _, c := range l.prover.Counters(r.Certain()) {
 		if c.Truth != condition.True {
 			l.add(i, "condition", countsOthers,

@@ -26,6 +26,9 @@ type Review struct {
 	// TextOrder is a text that looks like a number and by which a condition in CEL or Rego orders.
 	// It is empty if the condition orders by no such text.
 	TextOrder string
+	// Echoes has the places of messages in Rego that could hold a value of the metadata. They are left
+	// out of the reasons.
+	Echoes []Mistake
 	// Refused is the error of a condition in Rego that nobody can create, but that is asked if it is
 	// stored, or nil. Such a condition orders a metadata value by a text that looks like a number,
 	// or its time zone depends on the caller or on the machine.

@@ -160,7 +160,9 @@ func following(reasons []string, alone engine.Result) (rest []string, err error)
 		case !slices.Contains(engine.Codes(), c):
 			return []string{condition.Quote(code)}, nil // an external core made this decision
 		case slices.Contains(needMore, c):
-			rest = append(rest, code)
+			if !slices.Contains(rest, code) { // a rule may have several reasons
+				rest = append(rest, code)
+			}
 		default:
 			own = append(own, reason)
 		}
