@@ -203,6 +203,17 @@ func aboutItem(err error) error {
 func (s *Server) evaluateEach(
 	r *request, intents []*engine.Intent, errs []error, approvals map[string]string,
 ) error {
+	outs, err := s.decideEach(r, intents, errs, approvals)
+	if err != nil {
+		return err
+	}
+	return s.answers(r, outs)
+}
+
+// decideEach decides the intents that have no error.
+func (s *Server) decideEach(
+	r *request, intents []*engine.Intent, errs []error, approvals map[string]string,
+) ([]ledger.Outcome, error) {
 	outs := make([]ledger.Outcome, len(intents))
 	requests, at := make([]decision.Request, 0, len(intents)), make([]int, 0, len(intents))
 	for i, in := range intents {
@@ -220,9 +231,9 @@ func (s *Server) evaluateEach(
 		return out.Err == nil || problemOf(out.Err).Status < http.StatusInternalServerError
 	}
 	if !slices.ContainsFunc(outs, answered) {
-		return outs[0].Err
+		return nil, outs[0].Err
 	}
-	return s.answers(r, outs)
+	return outs, nil
 }
 
 // batchAnswer is the body of a batch's answer. It has one item for each intent, in order: a result,

@@ -49,7 +49,9 @@ func (r *request) read(fc *fasthttp.RequestCtx, rt *route) (err error) {
 		r.signature = string(fc.Request.Header.Peek(headerSignature))
 	}
 	if rt.method == http.MethodPost || rt.method == http.MethodPatch || rt.method == http.MethodPut {
-		r.body, err = readBody(fc)
+		if r.body, err = readBody(fc); rt.is(standard) {
+			err = asMalformed(err)
+		}
 	}
 	return err
 }

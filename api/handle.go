@@ -79,6 +79,9 @@ func (s *Server) serve(rt route) fiber.Handler {
 		start := s.decisions.Now()
 		b := s.scratch.Get().(*scratch)
 		s.begin(fc, b)
+		if rt.is(standard) {
+			echoRequestID(fc)
+		}
 		b.req = request{ctx: s.deadlines.context(start), now: start, id: b.id, param: c.Params(rt.param)}
 		if err := s.handle(fc, &rt, b); err != nil {
 			s.fail(fc, &rt, &b.req, err)

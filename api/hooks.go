@@ -86,17 +86,23 @@ func (s *Server) toolIntent(r *request) (*evaluateBody, error) {
 // asBefore gives an intent the time and the approval of the row that decided it before, if there is
 // one. Another call under its id is a conflict all the same: the digests differ.
 func (s *Server) asBefore(r *request, in *evaluateBody) error {
-	defer condition.Paused(&r.slot)()
-	row, err := s.store.Decided(r.ctx, r.who.org, in.Intent.IntentID, "")
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return nil
-	case err != nil:
-		return about("decision", err)
+	row, err := s.before(r, in.Intent.IntentID)
+	if row == nil {
+		return err
 	}
 	in.Intent.IssuedAt = row.Intent().IssuedAt
 	if row.Decision == engine.ApprovalRequired {
 		in.ApprovalID = row.DecisionID
 	}
 	return nil
+}
+
+// before returns the row that decided an intent before, or nil if there is none.
+func (s *Server) before(r *request, intentID string) (*storage.Record, error) {
+	defer condition.Paused(&r.slot)()
+	row, err := s.store.Decided(r.ctx, r.who.org, intentID, "")
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	return row, about("decision", err)
 }

@@ -175,6 +175,9 @@ func (h *harness) sample(rt route) (path string, body any) {
 		body = intent()
 	case "POST /v1/hooks/claude":
 		body = obj{"cwd": "/srv", "tool_name": "Bash", "tool_input": obj{"command": "ls"}}
+	case "POST " + evaluationPath, "POST " + evaluationsPath:
+		body = obj{"subject": obj{"type": "ci", "id": "1"}, "action": obj{"name": "deploy"}, "resource": obj{"type": "prod", "id": "web"},
+			"context": obj{"policy_id": policyID}}
 	case "POST /v1/policy/simulate":
 		body = obj{"policy": policy(acme), "rules": []any{}, "intent": intent()["intent"]}
 	case "POST " + batchPath:

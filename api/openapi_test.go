@@ -45,7 +45,7 @@ func TestDocuments_AreSentAgainOnlyWhenTheyChanged(t *testing.T) {
 	h := start(t)
 	for _, rt := range append(h.server.routes(), h.server.assetRoutes()...) {
 		rt.path = strings.Replace(rt.path, ":kind", "rule", 1)
-		if rt.scope != public || rt.method != http.MethodGet || slices.Contains([]string{"/health", "/v1/hosted/config"}, rt.path) {
+		if rt.scope != public || rt.method != http.MethodGet || slices.Contains([]string{"/health", "/v1/hosted/config", "/.well-known/authzen-configuration"}, rt.path) {
 			continue
 		}
 		r := h.do("GET", rt.path, "", nil).wantStatus(http.StatusOK)

@@ -25,6 +25,7 @@ const (
 	codeCredentialInURL   = "credential_in_url"
 	codeInsufficientScope = "insufficient_scope"
 	codeAgentNotBound     = "agent_not_bound"
+	codePolicyNotBound    = "policy_not_bound"
 	codePlanLimit         = "plan_limit"
 	codePolicyViolation   = "policy_violation"
 	codeUsageLimit        = "usage_limit"
@@ -68,6 +69,7 @@ var statuses = map[string]int{
 	codeUnauthorized:      http.StatusUnauthorized,
 	codeInsufficientScope: http.StatusForbidden,
 	codeAgentNotBound:     http.StatusForbidden,
+	codePolicyNotBound:    http.StatusForbidden,
 	codePlanLimit:         http.StatusForbidden,
 	codePolicyViolation:   http.StatusForbidden,
 	codeUsageLimit:        http.StatusForbidden,

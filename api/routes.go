@@ -32,6 +32,7 @@ const (
 	queried                       // has a handler that reads the query, although it is no GET
 	conditional                   // accepts If-Match and If-None-Match
 	wide                          // is about the whole organization; a key that is bound to agents may not call it
+	standard                      // is of AuthZEN, which echoes any request id and has its own statuses
 	owned                         // without the scope, a credential gets only the resources that it asked for itself
 )
 
@@ -57,6 +58,9 @@ func (s *Server) routes() []route {
 		on("POST "+batchPath, scopeEvaluate, withDecoder(decodeBatch, s.evaluateBatch), deciding),
 		on("POST /v1/governance/authorize", scopeEvaluate, withDecoder(s.decodeEvaluate, s.authorize), deciding),
 		on("POST /v1/hooks/claude", scopeEvaluate, s.hookClaude, deciding, queried),
+		on("POST "+evaluationPath, scopeEvaluate, s.accessEvaluation, deciding, standard),
+		on("POST "+evaluationsPath, scopeEvaluate, s.accessEvaluations, deciding, standard),
+		on("GET /.well-known/authzen-configuration", public, s.accessConfiguration),
 		on("POST /v1/policy/simulate", scopeEvaluate, withBody(s.simulate, s.checkSimulate)),
 
 		on("POST /v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),

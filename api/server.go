@@ -139,7 +139,8 @@ func (s *Server) newApp() *fiber.App {
 	server.CloseOnShutdown = true
 	server.HeaderReceived = func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 		most := l.Body
-		if uri := string(h.RequestURI()); uri == batchPath || strings.HasPrefix(uri, listsPath) {
+		uri := string(h.RequestURI())
+		if uri == batchPath || uri == evaluationsPath || strings.HasPrefix(uri, listsPath) {
 			most = max(most, storage.MaxBody)
 		}
 		if h.ContentLength() > most {

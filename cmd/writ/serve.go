@@ -40,7 +40,7 @@ type serveCmd struct {
 
 	keyFiles `embed:""`
 
-	APIURL       string `name:"api-url" placeholder:"URL" help:"Base URL of the API as clients reach it, for GET /v1/hosted/config. Default: http://localhost and the port of addr."`
+	APIURL       string `name:"api-url" aliases:"public-url" placeholder:"URL" help:"Base URL of the API as clients reach it, for GET /v1/hosted/config and, with https, GET /.well-known/authzen-configuration. Also --public-url. Default: http://localhost and the port of addr."`
 	PortalURL    string `name:"portal-url" placeholder:"URL" help:"Base URL of the portal, for GET /v1/hosted/config and where billing returns to. Default: api-url."`
 	ServiceToken string `name:"service-token" env:"WRIT_SERVICE_TOKEN,SERVICE_TOKEN" placeholder:"TOKEN" help:"Bearer of GET /v1/ops/usage, which refuses everyone without it. Prefer the variable: a flag shows in the list of processes."`
 
