@@ -55,8 +55,9 @@ var sole = map[string][]string{
 	"github.com/pelletier/go-toml":     {"writ/internal/scrub"},
 	"github.com/Shopify/toxiproxy":     {"writ/storage/mongodb/mongotest"},
 
-	"go.opentelemetry.io/otel/exporters/otlp/otlplog": {"writ/storage/decisionlog/otlp"},
-	"github.com/twmb/franz-go":                        {"writ/storage/decisionlog/kafka"},
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog":   {"writ/storage/decisionlog/otlp"},
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace": {"writ/api/tracing"},
+	"github.com/twmb/franz-go":                          {"writ/storage/decisionlog/kafka"},
 }
 
 // TestLayering holds that each package belongs to a room, that arrows between rooms

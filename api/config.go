@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"writ/api/operator"
 	"writ/api/webhook"
@@ -47,6 +48,8 @@ type Config struct {
 	Registry *prometheus.Registry
 	// Log receives messages for operators. Nil discards them.
 	Log *slog.Logger
+	// Tracer makes a span of each request. Decisions must have the same. If it is nil, there are no spans.
+	Tracer trace.Tracer
 	// Hosted has the data for GET /v1/hosted/config.
 	Hosted Hosted
 	// ServiceToken is the bearer token of GET /v1/ops/usage. If it is empty, that route always

@@ -9,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"writ/api/tracing"
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/storage"
@@ -83,13 +84,31 @@ func (s *Server) serve(rt route) fiber.Handler {
 			echoRequestID(fc)
 		}
 		b.req = request{ctx: s.deadlines.context(start), now: start, id: b.id, param: c.Params(rt.param)}
-		if err := s.handle(fc, &rt, b); err != nil {
-			s.fail(fc, &rt, &b.req, err)
+		if s.cfg.Tracer == nil {
+			s.answer(fc, &rt, b)
+		} else {
+			s.answerTraced(fc, &rt, b)
 		}
 		observed.observe(fc.Response.StatusCode(), s.decisions.Now().Sub(start))
 		b.release(s.scratch)
 		return nil
 	}
+}
+
+// answer handles a request and writes its answer. It returns the code of the answer's problem, or "".
+func (s *Server) answer(fc *fasthttp.RequestCtx, rt *route, b *scratch) (code string) {
+	if err := s.handle(fc, rt, b); err != nil {
+		return s.fail(fc, rt, &b.req, err)
+	}
+	return ""
+}
+
+// answerTraced is answer within a span.
+func (s *Server) answerTraced(fc *fasthttp.RequestCtx, rt *route, b *scratch) {
+	ctx, span := tracing.Start(b.req.ctx, s.cfg.Tracer, rt.method, rt.path, traceparentOf(fc))
+	b.req.ctx = ctx
+	code := s.answer(fc, rt, b)
+	tracing.End(span, fc.Response.StatusCode(), string(b.req.id), code)
 }
 
 func (b *scratch) release(pool *sync.Pool) {
@@ -141,12 +160,13 @@ func (s *Server) handle(fc *fasthttp.RequestCtx, rt *route, b *scratch) (err err
 	return writeResponse(fc, b, r.res)
 }
 
-// fail answers with the problem document for err, and logs the request.
-func (s *Server) fail(fc *fasthttp.RequestCtx, rt *route, r *request, err error) {
+// fail answers with the problem document for err, and logs the request. It returns the problem's code.
+func (s *Server) fail(fc *fasthttp.RequestCtx, rt *route, r *request, err error) (code string) {
 	p := problemOf(err)
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	writeProblem(fc, p, r.id)
 	s.logRefused(fc, rt.method+" "+rt.path, r, p, err)
+	return p.Code
 }
 
 type panicError struct {

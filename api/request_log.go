@@ -99,8 +99,14 @@ func (s *Server) logRefused(fc *fasthttp.RequestCtx, route string, r *request, p
 	if r.who.subject != "" {
 		line.credential = ledger.KeptCredential(r.who.credential(), s.cfg.Scrub.Identity)
 	}
-	if t := fc.Request.Header.Peek("Traceparent"); traceparent.Match(t) {
-		line.traceparent = string(t)
-	}
+	line.traceparent = traceparentOf(fc)
 	s.refused.add(line)
+}
+
+// traceparentOf returns the request's traceparent, or "" if it has none in the W3C's form.
+func traceparentOf(fc *fasthttp.RequestCtx) string {
+	if t := fc.Request.Header.Peek("Traceparent"); traceparent.Match(t) {
+		return string(t)
+	}
+	return ""
 }

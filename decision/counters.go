@@ -80,6 +80,8 @@ func (s *Service) releases(
 // count evaluates an item with the counts of its rules' counters, and applies the item's
 // approval. If the item is allowed, count reserves the amounts that it adds to the counters.
 func (b *batch) count(ctx context.Context, set engine.Set, it *item) (err error) {
+	ctx, span := b.span(ctx, "decide")
+	defer span.End()
 	in, at := it.entry.Intent, it.entry.Reservation.Time()
 	b.input = engine.Input{
 		Intent:            in,

@@ -113,6 +113,8 @@ func (b *batch) fill(ctx context.Context, it *item, recall bool) (earlier ledger
 // load reserves the item's place in the meter. Then it loads the policy, the rules and the
 // approval. The reservation comes first because it has the time of the decision.
 func (b *batch) load(ctx context.Context, it *item) (set engine.Set, err error) {
+	ctx, span := b.span(ctx, "load")
+	defer span.End()
 	in := it.entry.Intent
 	if it.entry.Reservation, err = b.cfg.Ledger.Reserve(ctx, b.who.Slot, b.who.Organization,
 		b.plan.Evaluations); err != nil {

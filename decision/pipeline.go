@@ -111,6 +111,8 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 	if len(b.items) == 0 {
 		return nil
 	}
+	ctx, span := b.span(ctx, "commit")
+	defer span.End()
 	if err := b.keepDetails(ctx); err != nil {
 		return err
 	}

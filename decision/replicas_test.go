@@ -81,7 +81,7 @@ func TestReplicas_LimitsOverTime(t *testing.T) {
 		t.Fatalf("Settle = %v, %v", first, err)
 	}
 	count = 0
-	for end := time.Now().Add(30 * time.Second); count == 0 && time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Minute); count == 0 && time.Now().Before(end); {
 		count, _ = decideOn(t, 1, all[0])
 	}
 	if count != 1 {

@@ -39,6 +39,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"writ/decision/admission"
 	"writ/decision/approval"
@@ -63,6 +64,8 @@ type Config struct {
 	Scrub approval.Scrubber
 	// Metrics is the registry in which the Service registers its metrics.
 	Metrics prometheus.Registerer
+	// Tracer makes spans of the steps of decisions: load, decide and commit. If it is nil, there are none.
+	Tracer trace.Tracer
 	// Log gets the records that operators must know of. If Log is nil, they are discarded.
 	Log *slog.Logger
 	// Now is the clock. If it is nil, the clock is time.Now.

@@ -37,6 +37,8 @@ type node struct {
 	made     []ownKey     // the keys that this start has made
 	lost     chan error   // receives the reason why the store cannot be used any more; then the process must exit
 
+	endTraces func(context.Context) error // sends the last spans; nil without traces
+
 	work     sync.WaitGroup // the work in the background
 	stopWork context.CancelFunc
 }
@@ -79,6 +81,11 @@ func (n *node) close(ctx context.Context) error {
 	}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())
+	}
+	if n.endTraces != nil {
+		if err := n.endTraces(ctx); err != nil {
+			n.log.Warn("the last spans are lost", "error", err)
+		}
 	}
 	for _, ln := range []net.Listener{n.api, n.admin} {
 		if ln != nil {

@@ -39,11 +39,16 @@ func (n *node) wire(
 	if err := n.docs.PublishKeys(ctx, n.trusted); err != nil {
 		return fmt.Errorf("publishing the public keys of receipts: %w", err)
 	}
+	tracer, err := n.openTraces(ctx, c.Traces)
+	if err != nil {
+		return err
+	}
 	if n.service, err = decision.Open(decision.Config{
 		Store:             n.store,
 		Ledger:            n.ledger,
 		Scrub:             n.scrub,
 		Metrics:           n.registry,
+		Tracer:            tracer,
 		Log:               n.log,
 		Plans:             plans,
 		RetentionGrace:    c.RetentionGrace,
@@ -68,6 +73,7 @@ func (n *node) wire(
 		Registry:     n.registry,
 		Scrub:        n.scrub,
 		Log:          n.log,
+		Tracer:       tracer,
 		Hosted:       n.hosted(c),
 		ServiceToken: c.ServiceToken,
 		Billing:      sales,

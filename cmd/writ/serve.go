@@ -52,6 +52,8 @@ type serveCmd struct {
 	DecisionLogFormat string       `default:"writ" enum:"writ,opa" help:"Form of the lines of --decision-log: writ is a row as the API shows it, opa an event of OPA's decision log."`
 	Core              coreFlags    `embed:""`
 
+	Traces string `placeholder:"URL" help:"OpenTelemetry collector to which the spans of requests are sent, such as http://localhost:4318/v1/traces. Without it there are none."`
+
 	OperatorAlg  string `name:"operator-alg" default:"HS256" enum:"HS256,RS256,ES256,EdDSA" help:"The one algorithm that operator tokens are signed with: HS256 (by operator-secret in the data directory), RS256, ES256 or EdDSA."`
 	OperatorJWKS string `name:"operator-jwks" placeholder:"FILE|URL" help:"JSON Web Key Set that verifies operator tokens of RS256, ES256 or EdDSA."`
 
